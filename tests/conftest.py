@@ -1,8 +1,8 @@
-"""How Hypothesis draws, and how a draw is repeated.
+"""The settings of Hypothesis, and how to repeat a draw.
 
-A failing property prints a blob to paste as `@reproduce_failure`; every run prints its seed first,
-so the whole run can be had again with `--hypothesis-seed`. No deadline: on a busy machine the same
-example may take ten times as long, which says nothing about the code.
+A failing property prints a blob to paste as `@reproduce_failure`. Every run prints its seed first,
+and `--hypothesis-seed` repeats the whole run. There is no deadline: on a busy machine the same
+example may take ten times as long, and that is not a defect of the code.
 """
 
 import os
@@ -14,7 +14,7 @@ from hypothesis import settings
 
 from tests.seeded import REPLAY
 
-# pytest-xdist sets it for its workers; what is printed in a test is as wide as in a pipe.
+# pytest-xdist sets it for its workers. Without it, text is as wide as in a pipe.
 os.environ.pop("COLUMNS", None)
 
 settings.register_profile(
@@ -24,7 +24,7 @@ settings.register_profile(
     print_blob=True,
     max_examples=int(os.environ.get("BAYPLAN_EXAMPLES", "100")),
 )
-# A push fails for what it changed, not for a new draw: here the examples are always the same.
+# On CI the examples are always the same, so that a push fails only because of its own changes.
 settings.register_profile(
     "ci", deadline=None, derandomize=True, print_blob=True, database=None, max_examples=100
 )
@@ -33,7 +33,7 @@ settings.load_profile("ci" if os.environ.get("CI") else "bayplan")
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_configure(config: pytest.Config) -> None:
-    """Choose the seed before Hypothesis reads it; xdist hands the same one to every worker."""
+    """Choose the seed before Hypothesis reads it; xdist passes the same seed to every worker."""
     if config.option.hypothesis_seed is None and not settings().derandomize:
         config.option.hypothesis_seed = str(random.SystemRandom().randrange(2**32))
 
@@ -41,13 +41,13 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_report_header(config: pytest.Config) -> str:
     if config.option.hypothesis_seed is None:
         return "hypothesis: the same examples every time (profile ci)"
-    return f"hypothesis: again with --hypothesis-seed={config.option.hypothesis_seed}"
+    return f"hypothesis: repeat with --hypothesis-seed={config.option.hypothesis_seed}"
 
 
 def pytest_terminal_summary(terminalreporter: Any) -> None:
-    """At the end, one line for each failure that a seed replays."""
+    """Print one line at the end for each failure that a seed replays."""
     reports = [*terminalreporter.getreports("failed"), *terminalreporter.getreports("error")]
     lines = (line for report in reports for line in report.longreprtext.splitlines())
-    found = {line[line.index(REPLAY) :].strip() for line in lines if REPLAY in line}
-    for line in sorted(found):
+    replays = {line[line.index(REPLAY) :].strip() for line in lines if REPLAY in line}
+    for line in sorted(replays):
         terminalreporter.write_line(line)

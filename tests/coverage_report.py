@@ -1,11 +1,11 @@
-"""What `make coverage` and `make coverage-floor` print: the total, and parts below their floor.
+"""The output of `make coverage` and `make coverage-floor`: the total, and parts below their floor.
 
     python -m tests.coverage_report FILE [MEASURED]
 
-FILE is what `coverage json` writes; MEASURED says what was measured, if not all code. A signature
-that reads the wrong fields gives pods each other's answers, so every line of every `sign_pod`, and
-of the cache of results, has to be run by a test: the floor is 95 % of the lines of each. Ends with
-1 where one is below.
+FILE is the output of `coverage json`; MEASURED names the measured code, if it is not all code. A
+signature that reads the wrong fields gives a pod the answers of another pod, so tests have to run
+the lines of every `sign_pod` and of the cache of results: the floor is 95 % of the lines of each.
+The exit status is 1 if a part is below its floor.
 """
 
 import json
@@ -15,13 +15,13 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 FLOOR_PERCENT = 95.0
-#: Files of src/bayplan that are looked at as a whole, and functions wherever they are.
+#: Files of src/bayplan with a floor for the whole file, and a function with a floor in every file.
 FILES = ("engine/reuse/cache.py",)
 FUNCTION = "sign_pod"
 
 
 class Part(NamedTuple):
-    """A file or a function, and how many of its lines were run."""
+    """A file or a function, and how many of its lines the tests ran."""
 
     name: str
     covered_count: int
@@ -48,16 +48,16 @@ def _part(name: str, summary: dict[str, Any]) -> Part:
 
 
 def lines(report: dict[str, Any], measured: str = "") -> Iterator[str]:
-    """Parts below the floor, and the total of what was measured."""
-    found = list(parts(report))
-    missing = [name for name in FILES if name not in {part.name for part in found}]
+    """Parts below the floor, and the total."""
+    measured_parts = list(parts(report))
+    missing = [name for name in FILES if name not in {part.name for part in measured_parts}]
     yield from (f"not measured: {name}" for name in missing)
     for part in below(report):
         yield f"below {FLOOR_PERCENT:g} % of lines: {part.name}, {part.percent:.1f} %"
     totals = report["totals"]
     branches = f"{totals['covered_branches']:,} of {totals['num_branches']:,} branches"
     of_lines = f"{totals['covered_lines']:,} of {totals['num_statements']:,} lines"
-    yield f"{len(found)} parts with a floor of {FLOOR_PERCENT:g} % of lines"
+    yield f"{len(measured_parts)} parts with a floor of {FLOOR_PERCENT:g} % of lines"
     subject = f"coverage of {measured}" if measured else "coverage"
     yield f"{subject} {totals['percent_covered']:.1f} %: {of_lines}, {branches}"
 

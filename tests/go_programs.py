@@ -31,7 +31,7 @@ class GoModule:
 
     def build(self, program: str, target: Path) -> bool:
         """Build one program. False: Go reported an error, which is on standard error."""
-        # Without vet, which would look at every package that the test binary needs.
+        # Without vet, which would check every package that the test binary needs.
         verb = ["test", "-c", "-vet=off"] if program.endswith(".test") else ["build"]
         command = ["go", *verb, "-trimpath", *self.flags, "-o", target, self.packages[program]]
         return subprocess.run(command, cwd=self.folder, check=False).returncode == 0
@@ -85,7 +85,7 @@ class GoPrograms:
                     target = Path(folder) / program
                     if not module.build(program, target):
                         raise NoBinaries(f"{program} could not be built; {self.how_to_get_them}")
-                    # Another process that builds at the same time sees a whole file or none.
+                    # Another process that builds at the same time reads a complete file or none.
                     target.replace(cache / program)
         return cache
 
@@ -94,7 +94,7 @@ class GoPrograms:
         return self.folder() or self.build()
 
     def main(self) -> None:
-        """Print the folder. Exits with a message if the programs cannot be had."""
+        """Print the folder. Exits with a message if programs are missing and cannot be built."""
         try:
             print(self.get())
         except NoBinaries as problem:

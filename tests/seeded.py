@@ -1,4 +1,4 @@
-"""Tests that draw from a seed: which seeds are tried, and how a machine is run with one.
+"""Tests that draw from a seed: the seeds to try, and the run of a state machine with one seed.
 
 `make sim SEEDS=80` tries the first 80 seeds, `make sim SEEDS=1000..1099` tries fresh ones, and
 `make sim SEED=7` replays one. A failure ends with the command that replays it.
@@ -15,7 +15,7 @@ from typing import Any
 from hypothesis import HealthCheck, Phase, seed, settings
 from hypothesis.stateful import RuleBasedStateMachine, run_state_machine_as_test
 
-#: Sequences of events are long and slow to draw, and most need something that others made.
+#: Sequences of events are long and slow to draw, and most events need an earlier event.
 UNCHECKED = (
     HealthCheck.too_slow,
     HealthCheck.data_too_large,
@@ -42,18 +42,18 @@ def parse_seeds(text: str) -> list[int]:
     if match is None:
         raise ValueError(f"SEEDS={text}: want a count (SEEDS=20) or a range (SEEDS=1000..1099)")
     first, last = match.groups()
-    found = list(range(int(first)) if last is None else range(int(first), int(last) + 1))
-    if not found:
+    numbers = list(range(int(first)) if last is None else range(int(first), int(last) + 1))
+    if not numbers:
         raise ValueError(f"SEEDS={text}: there is no seed in it")
-    return found
+    return numbers
 
 
-#: Of so many seeds the machines try one: one of their seeds is many sequences of events.
+#: State machines try one seed of this many, because each of their seeds draws many sequences.
 SEEDS_PER_MACHINE_SEED = 200
 
 
 def machine_seeds(count: int) -> list[int]:
-    """The seeds that a machine tries: at least the first ``count`` of those that are tried."""
+    """The seeds that a machine tries: the first ``count`` of all seeds, or more."""
     numbers = seeds(count)
     return numbers[: max(count, len(numbers) // SEEDS_PER_MACHINE_SEED)]
 
@@ -64,15 +64,15 @@ def replay_command(number: int) -> str:
 
 @dataclass(frozen=True)
 class Play:
-    """A machine, and how much of it one seed is."""
+    """A state machine, and how many sequences of which length one seed draws."""
 
     machine: type[RuleBasedStateMachine]
     sequences: int
     steps_per_sequence: int
 
     def run(self, number: int, members: Mapping[str, Any], *, is_shrunk: bool = True) -> None:
-        """One seed. Raises where something is wrong. ``members``: what a run has of its own, for
-        the machine's class."""
+        """Run one seed. Raises if the machine finds a defect. ``members``: attributes of this run,
+        added to the machine's class."""
         machine = type("Machine", (self.machine,), dict(members))
         seed(number)(machine)
         run_state_machine_as_test(
@@ -90,13 +90,13 @@ class Play:
         )
 
 
-#: A line of a failure begins with this where a seed replays it.
+#: The beginning of the line with the command that replays a failure.
 REPLAY = "replay it with: "
 
 
 @contextmanager
 def replayable(number: int, world: str = "") -> Iterator[None]:
-    """A failure inside names the command that replays it. ``world``: what the seed has drawn."""
+    """A failure inside names the command that replays it. ``world``: text about the drawn world."""
     try:
         yield
     except BaseException as problem:
@@ -107,5 +107,5 @@ def replayable(number: int, world: str = "") -> Iterator[None]:
 
 
 def table_of(tally: Counter[str]) -> str:
-    """How often each thing happened."""
+    """One line for each key with its count."""
     return "\n".join(f"{count:8d} {what}" for what, count in sorted(tally.items()))

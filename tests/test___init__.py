@@ -1,4 +1,4 @@
-"""What `import bayplan` brings."""
+"""The names that `import bayplan` provides."""
 
 import ast
 import importlib
@@ -18,8 +18,8 @@ _STUB = Path(bayplan.__file__).with_suffix(".pyi")
 def run(script: str) -> str:
     """Standard output of a script in a new process."""
     command = [sys.executable, "-c", script]
-    done = subprocess.run(command, check=True, capture_output=True, text=True, timeout=100)
-    return done.stdout
+    completed = subprocess.run(command, check=True, capture_output=True, text=True, timeout=100)
+    return completed.stdout
 
 
 def stub_imports() -> list[ast.ImportFrom]:
@@ -27,7 +27,7 @@ def stub_imports() -> list[ast.ImportFrom]:
     return [each for each in body if isinstance(each, ast.ImportFrom)]
 
 
-def test_every_public_name_is_there() -> None:
+def test_every_public_name_exists() -> None:
     assert all(hasattr(bayplan, name) for name in bayplan.__all__)
     assert bayplan.compare is compare
 
@@ -44,7 +44,7 @@ def test_the_stub_has_every_public_name_from_the_same_module() -> None:
 
 
 def test_the_stub_exports_each_name() -> None:
-    """A type checker takes a name of a stub for private without its alias."""
+    """A type checker treats a name in a stub as private unless the import has an alias."""
     imports = [
         each for each in ast.parse(_STUB.read_text()).body if isinstance(each, ast.ImportFrom)
     ]
@@ -56,7 +56,7 @@ def test_the_list_of_attributes_is_complete_before_any_is_used() -> None:
     assert run(script) == f"set() {version('bayplan')}\n"
 
 
-def test_a_star_import_brings_every_public_name() -> None:
+def test_a_star_import_provides_every_public_name() -> None:
     script = "import bayplan; from bayplan import *; print(set(bayplan.__all__) - set(globals()))"
     assert run(script) == "set()\n"
 
@@ -75,8 +75,8 @@ def test_public_classes_and_their_values_can_be_pickled() -> None:
 
 
 def test_each_type_in_a_signature_of_the_contract_can_be_imported_from_bayplan() -> None:
-    """Values that an author hands over or receives; arrays, API objects and bases are not among
-    them where plain Python or a protocol of `bayplan` does."""
+    """Values that an author passes or receives. Arrays, API objects and base classes are not among
+    them if plain Python or a protocol of `bayplan` is enough."""
     homes = ("bayplan.framework.plugin", "bayplan.framework.types", "bayplan.framework.handle")
     public = {
         name: value

@@ -1,8 +1,8 @@
-"""What no linter checks: the size of things, their names, their tests.
+"""Rules that no linter checks: sizes, names, and tests for every module.
 
-Each limit has a list of exceptions that may only shrink. An entry holds today's value: a place that
-grows beyond it fails, and so does one that got better, until its entry is lowered or removed.
-The layers themselves are import-linter's, in pyproject.toml.
+Each limit has a list of exceptions that may only shrink. An entry holds today's value. A place that
+exceeds its entry fails. A place below its entry fails too, until the entry is lowered or removed.
+import-linter checks the layers; pyproject.toml has its contracts.
 """
 
 import ast
@@ -227,16 +227,16 @@ LIMITS: dict[str, tuple[Measure, int, dict[str, int]]] = {
 
 
 def complaints(measured: dict[str, int], limit: int, allowed: dict[str, int]) -> list[str]:
-    found: list[str] = []
+    problems: list[str] = []
     for place, value in measured.items():
         bound = allowed.get(place, limit)
         if value > bound:
-            found.append(f"{place}: {value}, at most {bound}")
+            problems.append(f"{place}: {value}, at most {bound}")
         elif place in allowed and value <= limit:
-            found.append(f"{place}: {value} keeps the limit of {limit}; remove its exception")
+            problems.append(f"{place}: {value} keeps the limit of {limit}; remove its exception")
         elif place in allowed and value < bound:
-            found.append(f"{place}: lower its exception from {bound} to {value}")
-    return found
+            problems.append(f"{place}: lower its exception from {bound} to {value}")
+    return problems
 
 
 # ---------------------------------------------------------------- the tests
@@ -260,15 +260,15 @@ def test_every_exception_names_a_place_that_exists(limit: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("value", "said"),
+    ("value", "message"),
     [
-        pytest.param(5, "remove its exception", id="the limit is kept again"),
-        pytest.param(6, "lower its exception from 8 to 6", id="it shrank"),
-        pytest.param(9, "at most 8", id="it grew"),
+        pytest.param(5, "remove its exception", id="within the limit again"),
+        pytest.param(6, "lower its exception from 8 to 6", id="smaller"),
+        pytest.param(9, "at most 8", id="larger"),
     ],
 )
-def test_an_exception_may_only_shrink(value: int, said: str) -> None:
-    assert said in complaints({"a.py": value}, 5, {"a.py": 8})[0]
+def test_an_exception_may_only_shrink(value: int, message: str) -> None:
+    assert message in complaints({"a.py": value}, 5, {"a.py": 8})[0]
 
 
 def test_a_place_within_its_limit_or_exception_is_not_reported() -> None:
@@ -438,13 +438,13 @@ READERS = {"TopologyScorer", "Invert", "Normalize", "Scale", "Steps", "Combine"}
 
 
 def test_every_plugin_that_filters_or_scores_signs_pods() -> None:
-    """Or it would be asked about every node in every cycle (KEP-5598)."""
+    """A plugin without a signature is called for every node in every cycle (KEP-5598)."""
     answering = {
         plugin
         for plugin in in_tree_plugins()
         if {"filter", "score"} & set(extension_points_of(plugin))
     }
-    # What reads other plugins' scores follows from more than a pod and a row.
+    # Plugins that read other plugins' scores depend on more than a pod and a row.
     answering = {plugin for plugin in answering if plugin.name not in READERS}
     unsigned = {plugin.name for plugin in answering if not issubclass(plugin, SignPlugin)}
     assert not unsigned
@@ -459,7 +459,7 @@ def test_every_plugin_that_filters_or_scores_signs_pods() -> None:
 
 @pytest.mark.parametrize("path", REUSE)
 def test_reuse_knows_neither_plugins_nor_groups(path: str) -> None:
-    """A formula changes in its plugin's file only, and a group is a caller like any other."""
+    """A formula changes in its plugin's file only, and a group calls reuse as a pod does."""
     imported = {
         node.module
         for node in ast.walk(parsed(path))
@@ -517,7 +517,7 @@ def test_every_module_has_tests() -> None:
 
 
 def test_no_test_module_is_imported() -> None:
-    """What several tests share is in a module of its own beside them."""
+    """Code that several tests share is in a module of its own beside them."""
     imports = [
         f"{path}: {node.module}"
         for path in paths_under(TESTS)

@@ -39,7 +39,7 @@ def test_a_part_below_the_floor_is_named() -> None:
     assert message[-1] == "coverage 91.2 %: 1,000 of 1,100 lines, 30 of 40 branches"
 
 
-def test_the_total_names_what_was_measured() -> None:
+def test_the_total_names_the_measured_code() -> None:
     *_, total = lines(report(20), "the plugins")
     assert total.startswith("coverage of the plugins 91.2 %: ")
 

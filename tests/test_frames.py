@@ -1,4 +1,4 @@
-"""Rows as tables of pandas, of Polars, and without either."""
+"""Rows as tables of pandas, of Polars, and without a library."""
 
 import subprocess
 import sys

@@ -55,8 +55,8 @@ def test_the_digest_depends_on_every_record_and_their_order():
             sink.write(record)
         return sink.digest
 
-    found = {digest(), digest(ATTEMPT), digest(ATTEMPT, BINDING), digest(BINDING, ATTEMPT)}
-    assert len(found) == 4
+    digests = {digest(), digest(ATTEMPT), digest(ATTEMPT, BINDING), digest(BINDING, ATTEMPT)}
+    assert len(digests) == 4
     assert digest(ATTEMPT, BINDING) == digest(ATTEMPT, BINDING)
 
 

@@ -53,7 +53,7 @@ _COSTLY = (
 )
 
 
-#: What only some runs need: a real API server, endpoints, selectors of devices.
+#: Modules that only some runs need: a real API server, endpoints, selectors of devices.
 _SPECIAL = (
     "aiohttp",
     "cel_expr_python",
@@ -86,7 +86,7 @@ def test_output_that_needs_no_command_loads_none(option: str) -> None:
 
 
 def test_a_simulation_and_a_why_load_only_the_modules_that_they_use(tmp_path: Path) -> None:
-    """Whoever adds a module raises these numbers; a jump is an import at the wrong place."""
+    """A new module raises these numbers; a large rise means an import at the wrong place."""
     objects = write_objects(tmp_path / "in.yaml", node("n1"), pod("a"))
     simulating = loaded_by("simulate", objects, "--out", tmp_path / "run")
     assert not set(_SPECIAL) & simulating

@@ -106,7 +106,7 @@ def test_a_counter_has_the_declared_number_of_labels() -> None:
 
 
 def samples(text: bytes) -> list[str]:
-    """Without what only the reference tells: when it was created."""
+    """Without the samples that only the reference has: the times of creation."""
     lines = text.decode().splitlines()
     return [line for line in lines if not line.startswith("#") and "_created" not in line]
 
@@ -149,7 +149,7 @@ def test_a_histogram_has_the_declared_number_of_labels() -> None:
 # ---- upstream's table -----------------------------------------------------------------------
 
 #: name → (labels, buckets as Prometheus' ExponentialBuckets), from upstream's
-#: pkg/scheduler/metrics/metrics.go, v1.37: what dashboards and alerts ask for.
+#: pkg/scheduler/metrics/metrics.go, v1.37: the names that dashboards and alerts query.
 UPSTREAM: dict[str, tuple[str, tuple[float, float, int] | None]] = {
     "scheduler_schedule_attempts_total": ("result profile", None),
     "scheduler_scheduling_attempt_duration_seconds": ("result profile", (0.001, 2, 15)),
@@ -208,8 +208,8 @@ def parts_of(metrics: SchedulerMetrics, name: str) -> tuple[Any, list[str], list
 def test_upstreams_metrics_have_its_labels_and_buckets(name: str) -> None:
     labels, buckets = UPSTREAM[name]
     metrics = SchedulerMetrics()
-    _, found_labels, bounds = parts_of(metrics, name.removesuffix("_total"))
-    assert found_labels == labels.split()
+    _, label_names, bounds = parts_of(metrics, name.removesuffix("_total"))
+    assert label_names == labels.split()
     if buckets is not None:
         start, factor, count = buckets
         assert bounds == pytest.approx([start * factor**n for n in range(count)])

@@ -33,7 +33,7 @@ def test_a_refusal_has_code_reason_and_message_of_the_api(
 
 @pytest.mark.parametrize("error", [OutcomeUnknownError, WatchDroppedError])
 def test_unknown_outcomes_and_ended_watches_are_not_refusals(error: type[Exception]) -> None:
-    """No answer may mean that it was done, and the end of a watch is nobody's refusal."""
+    """A call without an answer may have succeeded, and the end of a watch refuses no request."""
     assert not issubclass(error, ApiError)
 
 
@@ -42,7 +42,12 @@ def test_unknown_outcomes_and_ended_watches_are_not_refusals(error: type[Excepti
     [
         pytest.param(("a", None), ("b", None), ("b", None), id="the newer condition"),
         pytest.param(("a", "n1"), (None, "n2"), ("a", "n2"), id="the newer nomination"),
-        pytest.param(("a", "n1"), ("b", None), ("b", "n1"), id="what the newer leaves alone"),
+        pytest.param(
+            ("a", "n1"),
+            ("b", None),
+            ("b", "n1"),
+            id="a nomination that the newer patch does not change",
+        ),
         pytest.param((None, "n1"), ("b", ""), ("b", ""), id="a nomination cleared"),
     ],
 )

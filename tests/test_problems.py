@@ -1,4 +1,4 @@
-"""Problems: one line each, with the name that was probably meant."""
+"""Problems: one line each, with a suggestion for a misspelled name."""
 
 import pytest
 
@@ -12,12 +12,12 @@ def test_a_problem_is_one_line() -> None:
 
 
 @pytest.mark.parametrize(
-    ("path", "rest", "whole"),
+    ("path", "inner", "whole"),
     [("a", "b", "a.b"), ("a", "[0].b", "a[0].b"), ("", "b", "b"), ("a", "", "a")],
 )
-def test_paths_are_joined(path: str, rest: str, whole: str) -> None:
-    assert joined(path, rest) == whole
-    assert Problem(rest, "x").under(path).path == whole
+def test_paths_are_joined(path: str, inner: str, whole: str) -> None:
+    assert joined(path, inner) == whole
+    assert Problem(inner, "x").under(path).path == whole
 
 
 @pytest.mark.parametrize(
@@ -71,9 +71,9 @@ def test_a_problem_has_path_value_and_expectation() -> None:
 
 
 def test_a_misspelling_gets_the_nearest_name() -> None:
-    known = ("create", "patch", "delete")
-    problem = wrong("spec.events[0]", "crate", "a verb", known)
+    verbs = ("create", "patch", "delete")
+    problem = wrong("spec.events[0]", "crate", "a verb", verbs)
     expected = 'spec.events[0]: found "crate", wanted a verb; did you mean "create"?'
     assert str(problem) == expected
-    assert nearest("zzz", known) is None
+    assert nearest("zzz", verbs) is None
     assert nearest("nosechdule", ("NoSchedule", "NoExecute")) == "NoSchedule"

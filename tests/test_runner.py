@@ -61,13 +61,13 @@ BUSY = ApiError(503, "ServiceUnavailable", "busy")
 
 
 class Server:
-    """Lists and watches as it is told: each answer is used once, the last one stays."""
+    """Lists and watches from a script: each answer is used once, and the last one is repeated."""
 
     def __init__(self, lists: list[Any], watches: list[Any]) -> None:
         self.lists = lists
         self.watches = watches
-        #: (when, what was asked)
-        self.asked: list[tuple[float, str]] = []
+        #: (time in seconds, request)
+        self.requests: list[tuple[float, str]] = []
 
     async def list(self, kind: str) -> Listing:
         self._note("list")
@@ -90,58 +90,61 @@ class Server:
         await asyncio.sleep(seconds)
 
     def _note(self, what: str) -> None:
-        self.asked.append((round(asyncio.get_running_loop().time(), 6), what))
+        self.requests.append((round(asyncio.get_running_loop().time(), 6), what))
 
 
 def pod_at_version(name: str, version: int = 1, uid: str = "") -> Any:
-    found = api_pod(name, uid=uid or f"uid-{name}")
-    return with_version(found, str(version))
+    pod = api_pod(name, uid=uid or f"uid-{name}")
+    return with_version(pod, str(version))
 
 
-def with_version(found: Any, version: str) -> Any:
-    return replace(found, metadata=replace(found.metadata, resource_version=version))
+def with_version(pod: Any, version: str) -> Any:
+    return replace(pod, metadata=replace(pod.metadata, resource_version=version))
 
 
-def event(kind: EventType, found: Any) -> WatchEvent:
-    return WatchEvent(kind, POD, found, found.metadata.resource_version)
+def event(kind: EventType, api_object: Any) -> WatchEvent:
+    return WatchEvent(kind, POD, api_object, api_object.metadata.resource_version)
 
 
 ADDED, MODIFIED, DELETED = EventType.ADDED, EventType.MODIFIED, EventType.DELETED
 
 
 @dataclass
-class Heard:
-    """What a reflector delivered, as (type, name, uid)."""
+class Delivery:
+    """The events that a reflector delivered, as (type, name, uid)."""
 
     events: list[tuple[str, str, str]]
-    asked: list[tuple[float, str]]
+    requests: list[tuple[float, str]]
     failures: list[str]
 
 
-def heard(lists: list[Any], watches: list[Any], seconds: float = 1.0) -> Heard:
-    found = Heard([], [], [])
+def reflect(lists: list[Any], watches: list[Any], seconds: float = 1.0) -> Delivery:
+    delivery = Delivery([], [], [])
 
     def deliver(events: Any) -> None:
         for each in events:
             meta = each.object.metadata
-            found.events.append((str(each.type), meta.name, meta.uid))
+            delivery.events.append((str(each.type), meta.name, meta.uid))
 
     async def main() -> None:
         server: Any = Server(lists, watches)
         reflector = Reflector(
-            server, POD, deliver, lambda kind, problem: found.failures.append(f"{kind}: {problem}")
+            server,
+            POD,
+            deliver,
+            lambda kind, problem: delivery.failures.append(f"{kind}: {problem}"),
         )
         task = asyncio.get_running_loop().create_task(reflector.run())
         await asyncio.sleep(seconds)
         task.cancel()
-        found.asked = server.asked
+        delivery.requests = server.requests
 
     run(main(), ManualClock())
-    return found
+    return delivery
 
 
 def test_a_reflector_lists_and_then_watches_from_that_version() -> None:
-    result = heard(
+    result = reflect(
         [[pod_at_version("a"), pod_at_version("b")]], [[event(MODIFIED, pod_at_version("a", 11))]]
     )
     assert result.events == [
@@ -149,20 +152,20 @@ def test_a_reflector_lists_and_then_watches_from_that_version() -> None:
         ("ADDED", "b", "uid-b"),
         ("MODIFIED", "a", "uid-a"),
     ]
-    assert [what for _, what in result.asked[:2]] == ["list", "watch 10"]
+    assert [what for _, what in result.requests[:2]] == ["list", "watch 10"]
 
 
 def test_a_dropped_watch_resumes_from_the_last_event() -> None:
     watches = [[event(ADDED, pod_at_version("a", 12)), WatchDroppedError("gone")], []]
-    result = heard([[]], watches)
-    assert result.asked == [(0.0, "list"), (0.0, "watch 10"), (RETRY_SECONDS_MIN, "watch 12")]
+    result = reflect([[]], watches)
+    assert result.requests == [(0.0, "list"), (0.0, "watch 10"), (RETRY_SECONDS_MIN, "watch 12")]
 
 
 def test_a_dropped_watch_resumes_from_a_bookmark_which_is_not_delivered() -> None:
     bookmark = WatchEvent(EventType.BOOKMARK, POD, None, "17")
-    result = heard([[]], [[bookmark, WatchDroppedError("cut")], []])
+    result = reflect([[]], [[bookmark, WatchDroppedError("cut")], []])
     assert result.events == []
-    assert [what for _, what in result.asked] == ["list", "watch 10", "watch 17"]
+    assert [what for _, what in result.requests] == ["list", "watch 10", "watch 17"]
 
 
 def test_a_watch_that_ends_normally_resumes_at_a_slow_rate() -> None:
@@ -171,9 +174,9 @@ def test_a_watch_that_ends_normally_resumes_at_a_slow_rate() -> None:
         [event(MODIFIED, pod_at_version("a", 13))],
         [],
     ]
-    result = heard([[]], watches)
-    assert [what for _, what in result.asked] == ["list", "watch 10", "watch 12", "watch 13"]
-    assert result.asked[2][0] == RETRY_SECONDS_MIN
+    result = reflect([[]], watches)
+    assert [what for _, what in result.requests] == ["list", "watch 10", "watch 12", "watch 13"]
+    assert result.requests[2][0] == RETRY_SECONDS_MIN
 
 
 def test_after_gone_the_reflector_relists_and_delivers_the_changes() -> None:
@@ -189,7 +192,7 @@ def test_after_gone_the_reflector_relists_and_delivers_the_changes() -> None:
         pod_at_version("replaced", 6, uid="new"),
         pod_at_version("new"),
     ]
-    result = heard([before, after], [[GoneError("too old")], []])
+    result = reflect([before, after], [[GoneError("too old")], []])
     assert result.events[4:] == [
         ("DELETED", "deleted", "uid-deleted"),
         ("MODIFIED", "changed", "uid-changed"),
@@ -200,14 +203,14 @@ def test_after_gone_the_reflector_relists_and_delivers_the_changes() -> None:
 
 
 def test_another_object_under_the_same_name_replaces_the_previous_one() -> None:
-    result = heard(
+    result = reflect(
         [[pod_at_version("a", uid="one")]], [[event(ADDED, pod_at_version("a", 12, uid="two"))], []]
     )
     assert result.events == [("ADDED", "a", "one"), ("DELETED", "a", "one"), ("ADDED", "a", "two")]
 
 
 def test_a_deletion_of_an_undelivered_object_is_not_delivered() -> None:
-    result = heard([[]], [[event(DELETED, pod_at_version("a", 12))], []])
+    result = reflect([[]], [[event(DELETED, pod_at_version("a", 12))], []])
     assert result.events == []
 
 
@@ -229,8 +232,8 @@ def test_an_object_missing_from_a_listing_is_delivered_as_deleted_metadata() -> 
 
 
 def test_a_busy_server_is_retried_with_growing_delays() -> None:
-    found = heard([BUSY], [], seconds=60.0)
-    times = [when for when, _ in found.asked]
+    result = reflect([BUSY], [], seconds=60.0)
+    times = [when for when, _ in result.requests]
     gaps = [round(later - sooner, 6) for sooner, later in pairwise(times)]
     assert gaps[:4] == [0.1, 0.2, 0.4, 0.8]
     assert gaps[-1] == RETRY_SECONDS_MAX
@@ -238,15 +241,15 @@ def test_a_busy_server_is_retried_with_growing_delays() -> None:
 
 def test_an_answer_resets_the_retry_delay() -> None:
     watches = [[event(ADDED, pod_at_version("a", 12)), BUSY], []]
-    found = heard([BUSY, BUSY, []], watches)
-    assert [what for _, what in found.asked] == ["list", "list", "list", "watch 10", "watch 12"]
-    assert found.asked[4][0] - found.asked[3][0] == pytest.approx(0.1)
+    result = reflect([BUSY, BUSY, []], watches)
+    assert [what for _, what in result.requests] == ["list", "list", "list", "watch 10", "watch 12"]
+    assert result.requests[4][0] - result.requests[3][0] == pytest.approx(0.1)
 
 
 def test_an_unexpected_failure_is_reported_and_the_reflector_continues() -> None:
-    result = heard([[pod_at_version("a")]], [[ValueError("odd object")], []])
+    result = reflect([[pod_at_version("a")]], [[ValueError("odd object")], []])
     assert result.failures == ["v1 Pod: odd object"]
-    assert [what for _, what in result.asked] == ["list", "watch 10", "list", "watch 10"]
+    assert [what for _, what in result.requests] == ["list", "watch 10", "list", "watch 10"]
     assert result.events == [("ADDED", "a", "uid-a")]
 
 
@@ -269,22 +272,22 @@ class Api:
         if answer is not None:
             raise answer
         now = asyncio.get_running_loop().time()
-        said = patch.condition.message or "" if patch.condition is not None else ""
-        self.written.append((round(now, 6), said, patch.nominated_node_name))
+        message = patch.condition.message or "" if patch.condition is not None else ""
+        self.written.append((round(now, 6), message, patch.nominated_node_name))
 
     async def sleep(self, seconds: float) -> None:
         await asyncio.sleep(seconds)
 
 
-def saying(message: str, nominated: str | None = None, uid: str = "u") -> PatchPodStatus:
+def patch_with(message: str, nominated: str | None = None, uid: str = "u") -> PatchPodStatus:
     condition = PodCondition(type="PodScheduled", status="False", message=message)
     return PatchPodStatus("default", "p", uid, condition if message else None, nominated)
 
 
-def patched(api: Api, story: Callable[[PodPatches], Awaitable[None]]) -> Api:
+def write_patches(api: Api, scene: Callable[[PodPatches], Awaitable[None]]) -> Api:
     async def main() -> None:
         port: Any = api
-        await story(PodPatches(port))
+        await scene(PodPatches(port))
         await settled()
         await asyncio.sleep(100)
 
@@ -298,14 +301,14 @@ def send(patches: PodPatches, patch: PatchPodStatus) -> None:
 
 
 def test_patches_of_one_pod_are_sent_in_turn_and_the_newest_wins() -> None:
-    async def story(patches: PodPatches) -> None:
-        send(patches, saying("first", "n1"))
+    async def scene(patches: PodPatches) -> None:
+        send(patches, patch_with("first", "n1"))
         await asyncio.sleep(1)
-        send(patches, saying("second"))
-        send(patches, saying("third"))
-        send(patches, saying("other", uid="v"))
+        send(patches, patch_with("second"))
+        send(patches, patch_with("third"))
+        send(patches, patch_with("other", uid="v"))
 
-    api = patched(Api(seconds=3.0), story)
+    api = write_patches(Api(seconds=3.0), scene)
     assert api.written == [(3.0, "first", "n1"), (4.0, "other", None), (6.0, "third", None)]
 
 
@@ -313,63 +316,63 @@ def test_patches_of_one_pod_are_sent_in_turn_and_the_newest_wins() -> None:
 def test_a_failed_patch_is_retried_merged_with_newer_patches(
     failure: Exception,
 ) -> None:
-    async def story(patches: PodPatches) -> None:
-        send(patches, saying("first", "n1"))
+    async def scene(patches: PodPatches) -> None:
+        send(patches, patch_with("first", "n1"))
         await asyncio.sleep(0.01)
-        send(patches, saying("second"))
+        send(patches, patch_with("second"))
 
-    api = patched(Api([failure]), story)
+    api = write_patches(Api([failure]), scene)
     assert api.written == [(RETRY_SECONDS_MIN, "second", "n1")]
 
 
 def test_a_newer_nomination_replaces_an_older_one() -> None:
-    async def story(patches: PodPatches) -> None:
-        send(patches, saying("first", "n1"))
+    async def scene(patches: PodPatches) -> None:
+        send(patches, patch_with("first", "n1"))
         await asyncio.sleep(0.01)
-        send(patches, saying("", ""))
+        send(patches, patch_with("", ""))
 
-    api = patched(Api([BUSY]), story)
+    api = write_patches(Api([BUSY]), scene)
     assert api.written == [(RETRY_SECONDS_MIN, "first", "")]
 
 
 def test_a_patch_is_dropped_after_some_tries() -> None:
-    async def story(patches: PodPatches) -> None:
-        send(patches, saying("first"))
+    async def scene(patches: PodPatches) -> None:
+        send(patches, patch_with("first"))
 
-    api = patched(Api([BUSY] * 10), story)
+    api = write_patches(Api([BUSY] * 10), scene)
     assert (api.tries, api.written) == (STATUS_PATCH_TRIES, [])
 
     async def again(patches: PodPatches) -> None:
-        send(patches, saying("first"))
+        send(patches, patch_with("first"))
         await asyncio.sleep(10)
-        send(patches, saying("second"))
+        send(patches, patch_with("second"))
 
-    api = patched(Api([BUSY] * STATUS_PATCH_TRIES), again)
-    assert [said for _, said, _ in api.written] == ["second"]
+    api = write_patches(Api([BUSY] * STATUS_PATCH_TRIES), again)
+    assert [message for _, message, _ in api.written] == ["second"]
 
 
 def test_a_patch_of_a_deleted_pod_is_dropped() -> None:
-    async def story(patches: PodPatches) -> None:
-        send(patches, saying("first"))
+    async def scene(patches: PodPatches) -> None:
+        send(patches, patch_with("first"))
 
-    assert patched(Api([NotFoundError("gone")] * 9), story).tries == 1
+    assert write_patches(Api([NotFoundError("gone")] * 9), scene).tries == 1
 
 
 def test_a_binding_waits_only_for_the_current_patch_request_of_its_pod() -> None:
     settled_at: list[float] = []
 
-    async def story(patches: PodPatches) -> None:
-        send(patches, saying("refused", "n1"))
+    async def scene(patches: PodPatches) -> None:
+        send(patches, patch_with("refused", "n1"))
         await asyncio.sleep(1)
-        send(patches, saying("refused again"))
+        send(patches, patch_with("refused again"))
         await patches.settle("u")
         settled_at.append(asyncio.get_running_loop().time())
         await patches.settle("nobody")
 
-    api = patched(Api([BUSY], seconds=3.0), story)
+    api = write_patches(Api([BUSY], seconds=3.0), scene)
     assert settled_at == [3.0]
-    # The nomination is written all the same; that it was refused is said no more.
-    assert [(said, where) for _, said, where in api.written] == [("", "n1")]
+    # The nomination is written, and the message of the refusal is dropped.
+    assert [(message, where) for _, message, where in api.written] == [("", "n1")]
 
 
 # ---- the runner -----------------------------------------------------------------------------
@@ -383,38 +386,38 @@ class Waits(PermitPlugin):
 
 
 def test_an_allow_outside_of_any_call_takes_effect_at_once() -> None:
-    async def story(world: World) -> None:
+    async def scene(world: World) -> None:
         world.add_node("n1")
         world.add_pod("p")
         await world.until(7)
-        held = world.waiting("p")
-        assert held is not None
-        held.allow("Waits")
+        waiting = world.waiting("p")
+        assert waiting is not None
+        waiting.allow("Waits")
         await world.until(7)
 
-    assert play(story, plugins=["Waits"], classes=[Waits]).bound("p") == (7.0, "n1")
+    assert play(scene, plugins=["Waits"], classes=[Waits]).bound("p") == (7.0, "n1")
 
 
 class Wakes(PostBindPlugin):
-    """Tries others while it is still at work."""
+    """Emits an event and then stays in PostBind for 100 seconds."""
 
     name = "Wakes"
 
     async def post_bind(self, state: CycleState, pod: PodInfo, node_name: str, port: Any) -> None:
-        self.handle.emit(pod, "Normal", "Started", "Starting", "and now I rest")
+        self.handle.emit(pod, "Normal", "Started", "Starting", "sleeping for 100 s")
         await port.sleep(100)
 
 
-def test_an_event_that_a_plugin_emits_in_pre_bind_is_written_at_once() -> None:
-    async def story(world: World) -> None:
+def test_an_event_that_a_plugin_emits_in_post_bind_is_written_at_once() -> None:
+    async def scene(world: World) -> None:
         world.add_node("n1")
         world.add_pod("p")
         await world.until(1)
-        assert world.events("p", "Started") == ["and now I rest"]
+        assert world.events("p", "Started") == ["sleeping for 100 s"]
         assert world.events("p", "Scheduled") == []
         await world.until(100)
 
-    world = play(story, plugins=["Wakes"], classes=[Wakes])
+    world = play(scene, plugins=["Wakes"], classes=[Wakes])
     assert world.events("p", "Scheduled") != []
 
 
@@ -439,8 +442,8 @@ SERVICE_MANIFEST: dict[str, Any] = {
 }
 
 
-class Moody:
-    """An embedded cluster some of whose calls are replaced."""
+class FlakyCluster:
+    """An embedded cluster with some of its calls replaced."""
 
     def __init__(self, inner: EmbeddedCluster, calls: Mapping[str, Any]) -> None:
         self._inner = inner
@@ -451,14 +454,14 @@ class Moody:
 
 
 @dataclass
-class Ran:
-    """A run of some seconds, looked at afterwards."""
+class Outcome:
+    """The state after a run of some seconds."""
 
     scheduler: Scheduler
     cluster: EmbeddedCluster
     notes: list[str]
-    #: Names of tasks that were left.
-    left: list[str]
+    #: Names of the tasks that still exist after the run.
+    open_tasks: list[str]
 
     @property
     def node_name(self) -> str:
@@ -470,13 +473,13 @@ class Ran:
         return self.scheduler.metrics.value("bayplan_bugs_total")
 
 
-def ran(
+def run_scheduler(
     seconds: float = 1.0,
     calls: Mapping[str, Any] | None = None,
     prepare: Callable[[Scheduler], None] = lambda scheduler: None,
     **options: Any,
-) -> Ran:
-    """One node and one pod, there from the beginning. ``options``: Setup's."""
+) -> Outcome:
+    """Run a scheduler with one node and one pod. ``options``: fields of Setup."""
     clock, journal, setup = ManualClock(), MemorySink(), Setup(**options)
     registry = Registry()
     for each in setup.classes:
@@ -492,21 +495,21 @@ def ran(
     cluster = EmbeddedCluster(clock)
     for content in (SERVICE_MANIFEST, NODE_MANIFEST, POD_MANIFEST):
         cluster.create(content)
-    found = Ran(scheduler, cluster, [], [])
+    result = Outcome(scheduler, cluster, [], [])
 
     async def main() -> None:
-        port: Any = Moody(cluster, calls or {})
+        port: Any = FlakyCluster(cluster, calls or {})
         task = asyncio.get_running_loop().create_task(Runner(scheduler, port).run())
         await asyncio.wait([task], timeout=seconds)
         task.cancel()
         with contextlib.suppress(asyncio.CancelledError):
             await task
         mine = asyncio.current_task()
-        found.left = [each.get_name() for each in asyncio.all_tasks() if each is not mine]
+        result.open_tasks = [each.get_name() for each in asyncio.all_tasks() if each is not mine]
 
     run(main(), clock)
-    found.notes = [r.text for r in journal.records if isinstance(r, NoteRecord)]
-    return found
+    result.notes = [r.text for r in journal.records if isinstance(r, NoteRecord)]
+    return result
 
 
 def failing(problem: Exception) -> Any:
@@ -517,40 +520,40 @@ def failing(problem: Exception) -> Any:
 
 
 def test_kinds_that_plugins_read_are_listed_before_the_first_attempt() -> None:
-    seen: list[int] = []
+    counts: list[int] = []
     handles: list[Any] = []
 
     def setup(self: Any) -> None:
         handles.append(self.handle)
 
-    def looks(state: Any, asked: Any, info: Any) -> None:
-        seen.append(len(handles[0].objects("v1 Service").list()))
+    def looks(state: Any, pod: Any, info: Any) -> None:
+        counts.append(len(handles[0].objects("v1 Service").list()))
 
     plugin = answering("Looks", setup=setup, filter_node=looks, kinds=("v1 Service",))
-    assert ran(plugins=["Looks"], classes=[plugin]).node_name == "n1"
-    assert seen == [1]
+    assert run_scheduler(plugins=["Looks"], classes=[plugin]).node_name == "n1"
+    assert counts == [1]
 
 
 @pytest.mark.parametrize("problem", [BUSY, OutcomeUnknownError("no answer")])
 def test_events_that_cannot_be_written_are_dropped(problem: Exception) -> None:
-    result = ran(calls={"create_event": failing(problem)})
+    result = run_scheduler(calls={"create_event": failing(problem)})
     assert (result.cluster.objects(EVENT), result.bug_count, result.node_name) == ([], 0, "n1")
 
 
 def test_an_unexpected_exception_in_a_call_ends_a_simulation() -> None:
     with pytest.raises(ValueError, match="what is this"):
-        ran(calls={"create_event": failing(ValueError("what is this"))})
+        run_scheduler(calls={"create_event": failing(ValueError("what is this"))})
 
 
 def test_an_unexpected_exception_in_a_call_is_counted_by_a_live_scheduler() -> None:
     calls = {"create_event": failing(ValueError("what is this"))}
-    result = ran(calls=calls, raise_bugs=False)
+    result = run_scheduler(calls=calls, raise_bugs=False)
     assert (result.bug_count, result.node_name) == (1, "n1")
     assert any("what is this" in note for note in result.notes)
 
 
 def test_a_binding_cycle_that_raises_does_not_lose_the_pod() -> None:
-    """None should; where one does, the pod is tried again."""
+    """No binding cycle should raise. After one that does, the pod is tried again."""
     failures = [ValueError("what is this")]
 
     def prepare(scheduler: Scheduler) -> None:
@@ -566,28 +569,31 @@ def test_a_binding_cycle_that_raises_does_not_lose_the_pod() -> None:
             return BindPod(effect.pod, effect.node_name, failing(failures.pop()))
         return effect
 
-    result = ran(seconds=3.0, prepare=prepare, raise_bugs=False)
+    result = run_scheduler(seconds=3.0, prepare=prepare, raise_bugs=False)
     assert (result.bug_count, result.node_name) == (1, "n1")
 
 
 def test_a_call_cancelled_before_it_began_leaves_no_unawaited_coroutine() -> None:
-    """Python warns of a coroutine that nobody awaits, and here warnings are errors."""
+    """Python warns about a coroutine that is never awaited; pytest turns warnings into errors."""
 
     async def never() -> None: ...
 
     call, clock = never(), ManualClock()
 
-    async def story() -> None:
+    async def main() -> None:
         runner = World(Setup(), clock).runner
         runner._spawn(call)
         await runner._stop()
 
-    run(story(), clock)
+    run(main(), clock)
     assert inspect.getcoroutinestate(call) == inspect.CORO_CLOSED
 
 
-def checked(*, told_meanwhile: bool) -> list[str]:
-    """What a check finds of a node that the scheduler has not been told of when it begins."""
+def check_report(*, is_delivered: bool) -> list[str]:
+    """The report of a check that begins before the scheduler receives the event of a node.
+
+    ``is_delivered``: the event arrives during the check.
+    """
 
     async def main() -> list[str]:
         clock = ManualClock()
@@ -596,7 +602,7 @@ def checked(*, told_meanwhile: bool) -> list[str]:
         stored = cluster.create({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n1"}})
         checking = asyncio.get_running_loop().create_task(check_cache(scheduler, cluster))
         await asyncio.sleep(CHECK_AGAIN_SECONDS / 2)
-        if told_meanwhile:
+        if is_delivered:
             scheduler.handle(WatchEvent(EventType.ADDED, NODE, stored.object))
         return await checking
 
@@ -604,21 +610,22 @@ def checked(*, told_meanwhile: bool) -> list[str]:
 
 
 def test_a_check_finds_objects_that_the_scheduler_does_not_know() -> None:
-    assert checked(told_meanwhile=False) == ["node n1 is there and not known"]
+    assert check_report(is_delivered=False) == ["node n1 is there and not known"]
 
 
 def test_a_check_does_not_report_changes_in_transit() -> None:
-    assert checked(told_meanwhile=True) == []
+    assert check_report(is_delivered=True) == []
 
 
 def test_cancelling_the_runner_cancels_its_tasks() -> None:
-    result = ran(plugins=["Wakes"], classes=[Wakes])
-    assert (result.node_name, result.left) == ("n1", [])
+    result = run_scheduler(plugins=["Wakes"], classes=[Wakes])
+    assert (result.node_name, result.open_tasks) == ("n1", [])
 
 
 @pytest.mark.parametrize("turns", range(6))
 def test_a_cancellation_together_with_an_item_is_not_lost(turns: int) -> None:
-    """While it waits for a deadline, wherever between the item and whoever waits for it."""
+    """The runner waits for a deadline. The cancellation comes at each step between the item's
+    arrival and its receiver."""
     clock = ManualClock()
     scheduler = Scheduler(config_from(config_dict(Setup())), Registry(), clock)
     cluster = EmbeddedCluster(clock)
@@ -627,7 +634,7 @@ def test_a_cancellation_together_with_an_item_is_not_lost(turns: int) -> None:
     async def main() -> bool:
         task = asyncio.get_running_loop().create_task(Runner(scheduler, cluster).run())
         await settled()
-        # A pod that fits nowhere is looked at again some time.
+        # A pod that fits on no node has a deadline for its next attempt.
         assert scheduler.next_deadline_seconds() is not None
         cluster.create({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "full"}})
         for _ in range(turns):
@@ -639,11 +646,11 @@ def test_a_cancellation_together_with_an_item_is_not_lost(turns: int) -> None:
     assert run(main(), clock)
 
 
-# ---- standing by, and ending ----------------------------------------------------------------
+# ---- pause, resume and drain ----------------------------------------------------------------
 
 
 def test_a_paused_runner_receives_events_and_tries_no_pod() -> None:
-    async def story(world: World) -> None:
+    async def scene(world: World) -> None:
         world.runner.pause()
         world.add_node("n1")
         world.add_pod("p")
@@ -654,11 +661,11 @@ def test_a_paused_runner_receives_events_and_tries_no_pod() -> None:
         await world.until(400)
         assert world.bound("p") == (400, "n1")
 
-    play(story)
+    play(scene)
 
 
 def test_a_pod_that_another_scheduler_bound_is_not_tried() -> None:
-    async def story(world: World) -> None:
+    async def scene(world: World) -> None:
         world.runner.pause()
         world.add_node("n1")
         world.add_pod("p")
@@ -669,11 +676,11 @@ def test_a_pod_that_another_scheduler_bound_is_not_tried() -> None:
         await world.until(3)
         assert world.attempts("p") == []
 
-    play(story)
+    play(scene)
 
 
 class SlowBinding:
-    """Holds bindings back; all else goes on to the cluster."""
+    """Delays bindings until ``may_bind``; passes every other call to the cluster."""
 
     def __init__(self, cluster: EmbeddedCluster) -> None:
         self._cluster = cluster
@@ -708,7 +715,7 @@ def test_a_runner_is_drained_when_bindings_have_ended_and_their_events_are_writt
         assert scheduler.metrics.value("scheduler_goroutines", operation="binding") == 1
         slow.may_bind.set()
         await drained
-        # A sample is there also while nothing is done.
+        # The sample also exists while no binding runs.
         assert (
             scheduler.metrics.registry.get_sample_value(
                 "scheduler_goroutines", {"operation": "binding"}
@@ -737,14 +744,14 @@ class Far:
 
 
 def two_nodes_and(*pods: str) -> Callable[[World], Awaitable[None]]:
-    async def story(world: World) -> None:
+    async def scene(world: World) -> None:
         for name in ("n1", "n2"):
             world.add_node(name)
         for name in pods:
             world.add_pod(name)
         await world.until(10)
 
-    return story
+    return scene
 
 
 def test_other_pods_are_bound_during_an_extender_call() -> None:
@@ -764,13 +771,13 @@ def test_other_pods_are_bound_during_an_extender_call() -> None:
 
 
 def test_a_node_that_changed_during_an_extender_call_is_evaluated_again() -> None:
-    """S-16, part F: at 1 s n2 is no longer of the tier the pod wants."""
+    """S-16, part F: at 1 s n2 leaves the tier that the pod selects."""
 
     async def ask(effect: AskExtender) -> ExtenderAnswer:
         await asyncio.sleep(2)
         return ExtenderAnswer(node_names=frozenset({"n1", "n2"}))
 
-    async def story(world: World) -> None:
+    async def scene(world: World) -> None:
         for name in ("n1", "n2", "n3"):
             world.add_node(name, labels={"tier": "a"})
         world.add_pod("far", node_selector={"tier": "a"})
@@ -778,12 +785,12 @@ def test_a_node_that_changed_during_an_extender_call_is_evaluated_again() -> Non
         world.change_node("n2", labels={"tier": "b"})
         await world.until(3)
 
-    world = play(story, plugins=["NodeAffinity"], extenders=[Far()], asks={"far": ask})
+    world = play(scene, plugins=["NodeAffinity"], extenders=[Far()], asks={"far": ask})
     assert world.bound("far") == (2.0, "n1")
 
 
 def test_an_attempt_continues_with_every_event_that_came_before_it() -> None:
-    """The answer and the pod's deletion arrive together, and the answer is the first."""
+    """The answer and the pod's deletion arrive at the same time, the answer first."""
     worlds: list[World] = []
 
     async def ask(effect: AskExtender) -> ExtenderAnswer:
@@ -791,30 +798,32 @@ def test_an_attempt_continues_with_every_event_that_came_before_it() -> None:
         worlds[0].delete_pod("far")
         return ExtenderAnswer(node_names=frozenset({"n1", "n2"}))
 
-    async def story(world: World) -> None:
+    async def scene(world: World) -> None:
         worlds.append(world)
         world.add_node("n1")
         world.add_node("n2")
         world.add_pod("far")
         await world.until(3)
 
-    world = play(story, extenders=[Far()], asks={"far": ask})
+    world = play(scene, extenders=[Far()], asks={"far": ask})
     assert world.attempts("far") == []
 
 
 @pytest.mark.parametrize(
-    ("asks", "said"),
+    ("asks", "message"),
     [
-        pytest.param({}, "extender far: it is not connected", id="nobody asks it"),
+        pytest.param({}, "extender far: it is not connected", id="no call function"),
         pytest.param(
-            {"far": failing(OSError("refused"))}, "extender far: OSError: refused", id="it raises"
+            {"far": failing(OSError("refused"))},
+            "extender far: OSError: refused",
+            id="the call raises",
         ),
     ],
 )
-def test_an_extender_call_always_gets_an_answer(asks: Any, said: str) -> None:
+def test_an_extender_call_always_gets_an_answer(asks: Any, message: str) -> None:
     world = play(two_nodes_and("far"), extenders=[Far()], asks=asks)
     assert world.bound("far") is None
-    assert (world.reason("far"), world.message("far")) == ("SchedulerError", said)
+    assert (world.reason("far"), world.message("far")) == ("SchedulerError", message)
     first, second, *_ = world.attempt_times("far")
     assert first == 0
     assert 1 <= second <= 2
@@ -828,7 +837,7 @@ def test_an_ignorable_extender_that_does_not_answer_is_skipped() -> None:
 
 
 def test_a_kind_that_is_watched_later_is_listed() -> None:
-    """Members of a group wait until groups of its kind are looked at."""
+    """Members of a group wait until the scheduler watches the kind of the group."""
     kind = "scheduling.x-k8s.io/v1alpha1 PodGroup"
     clock = ManualClock()
     setup = Setup(plugins=["NodeResourcesFit"])

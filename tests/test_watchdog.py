@@ -12,7 +12,7 @@ from bayplan.watchdog import BlockingCall, BlockingCalls, PluginWatchdog
 
 
 class Slow(ScalarFilterPlugin):
-    """Runs what a test wants in the midst of Filter."""
+    """Runs a function of the test during Filter."""
 
     name = "Slow"
     inside: Callable[[], None]
@@ -35,13 +35,13 @@ def stack() -> FrameType:
 
 
 def test_a_call_that_does_not_return_is_named_with_its_point_and_place() -> None:
-    calls, found = BlockingCalls(limit_seconds=5), list[BlockingCall | None]()
+    calls, samples = BlockingCalls(limit_seconds=5), list[BlockingCall | None]()
 
     def inside() -> None:
-        found.extend(calls.sample(stack(), seconds) for seconds in (10, 14, 15))
+        samples.extend(calls.sample(stack(), seconds) for seconds in (10, 14, 15))
 
     blocked(inside)
-    first, second, third = found
+    first, second, third = samples
     assert first is second is None
     assert third is not None
     assert (third.plugin, third.point, third.seconds) == ("Slow/one", "Filter", 5)
@@ -49,10 +49,10 @@ def test_a_call_that_does_not_return_is_named_with_its_point_and_place() -> None
 
 
 def test_many_short_calls_are_not_one_long_call() -> None:
-    calls, found = BlockingCalls(limit_seconds=5), list[BlockingCall | None]()
+    calls, samples = BlockingCalls(limit_seconds=5), list[BlockingCall | None]()
     for seconds in range(0, 60, 4):
-        blocked(lambda seconds=seconds: found.append(calls.sample(stack(), seconds)))
-    assert set(found) == {None}
+        blocked(lambda seconds=seconds: samples.append(calls.sample(stack(), seconds)))
+    assert set(samples) == {None}
 
 
 def test_without_a_running_plugin_nothing_is_reported() -> None:
@@ -61,7 +61,7 @@ def test_without_a_running_plugin_nothing_is_reported() -> None:
     assert calls.sample(None, 99) is None
 
 
-def test_a_blocking_call_is_news_when_it_is_found_and_each_time_its_duration_doubles() -> None:
+def test_a_blocking_call_is_news_at_its_limit_and_each_time_its_duration_doubles() -> None:
     calls, news = BlockingCalls(limit_seconds=5), list[int]()
 
     def inside() -> None:

@@ -26,14 +26,14 @@ def refusal(text: str | bytes) -> DocumentError:
     ("text", "value"),
     [
         pytest.param("yes", True, id="yes is a boolean"),
-        pytest.param("Off", False, id="so is Off"),
+        pytest.param("Off", False, id="Off is a boolean"),
         pytest.param("y", "y", id="y is a letter, unlike in Kubernetes"),
-        pytest.param("N", "N", id="so is N"),
-        pytest.param("yEs", "yEs", id="but not yEs"),
-        pytest.param("'yes'", "yes", id="nor what is quoted"),
+        pytest.param("N", "N", id="N is a letter, unlike in Kubernetes"),
+        pytest.param("yEs", "yEs", id="yEs is a string"),
+        pytest.param("'yes'", "yes", id="a quoted yes is a string"),
         pytest.param("0777", 511, id="a leading zero means octal"),
-        pytest.param("0o17", 15, id="as does 0o"),
-        pytest.param("08", 8, id="unless a digit is not octal"),
+        pytest.param("0o17", 15, id="0o means octal"),
+        pytest.param("08", 8, id="a leading zero before a digit that is not octal"),
         pytest.param("0x1F", 31, id="hexadecimal"),
         pytest.param("-0b11", -3, id="binary with a sign"),
         pytest.param("1_000", 1000, id="underscores are left out"),
@@ -41,11 +41,11 @@ def refusal(text: str | bytes) -> DocumentError:
         pytest.param("2.0", 2, id="a float without fraction is an integer"),
         pytest.param("+.5", 0.5, id="a float without integer part"),
         pytest.param("-.Inf", float("-inf"), id="infinity"),
-        pytest.param("1e21", 1e21, id="what Go writes with an exponent stays a float"),
+        pytest.param("1e21", 1e21, id="a number that Go writes with an exponent stays a float"),
         pytest.param("12:30:45", "12:30:45", id="a time is a string"),
-        pytest.param("190:20:30.15", "190:20:30.15", id="a sexagesimal float too"),
+        pytest.param("190:20:30.15", "190:20:30.15", id="a sexagesimal float is a string"),
         pytest.param("2024-01-01", "2024-01-01", id="a date is a string"),
-        pytest.param("2024-01-01T00:00:00Z", "2024-01-01T00:00:00Z", id="a time stamp too"),
+        pytest.param("2024-01-01T00:00:00Z", "2024-01-01T00:00:00Z", id="a time stamp is a string"),
         pytest.param("500m", "500m", id="a quantity is a string"),
         pytest.param("1.2.3", "1.2.3", id="a version is a string"),
         pytest.param("=", "=", id="an equals sign is a string"),
@@ -94,9 +94,11 @@ def test_a_null_in_a_list_keeps_its_place(text: str) -> None:
     ("text", "value"),
     [
         pytest.param("{<<: *b, q: 3}", {"p": 1, "q": 3}, id="own keys win"),
-        pytest.param("{q: 3, <<: *b}", {"p": 1, "q": 3}, id="wherever they stand"),
+        pytest.param(
+            "{q: 3, <<: *b}", {"p": 1, "q": 3}, id="own keys win before the merge key, too"
+        ),
         pytest.param("{<<: [{p: 9}, *b]}", {"p": 9, "q": 2}, id="the first mapping wins"),
-        pytest.param("{<<: *b, p: ~}", {"q": 2}, id="a null takes a merged key away"),
+        pytest.param("{<<: *b, p: ~}", {"q": 2}, id="a null removes a merged key"),
         pytest.param("*b", {"p": 1, "q": 2}, id="an alias stands for its value"),
     ],
 )
@@ -105,8 +107,8 @@ def test_anchors_and_merge_keys_are_supported(text: str, value: Any) -> None:
 
 
 def test_documents_are_numbered_as_written_and_empty_ones_are_left_out() -> None:
-    found = load_documents("---\n# nothing\n---\na: 1\n---\n---\n\nb: 2\n", "some.yaml")
-    assert [(d.value, d.source, d.index, d.line) for d in found] == [
+    documents = load_documents("---\n# nothing\n---\na: 1\n---\n---\n\nb: 2\n", "some.yaml")
+    assert [(d.value, d.source, d.index, d.line) for d in documents] == [
         ({"a": 1}, "some.yaml", 2, 4),
         ({"b": 2}, "some.yaml", 4, 8),
     ]
@@ -123,23 +125,25 @@ def test_a_byte_order_mark_is_ignored(text: str | bytes) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "line", "said"),
+    ("text", "line", "message"),
     [
         pytest.param("a: 1\nb: 2\na: 3", 3, '"a" is given twice', id="a key twice"),
         pytest.param("on: 1\n'true': 2", 2, '"true" is given twice', id="twice once a string"),
         pytest.param('{"a": 1, "a": 2}', None, '"a" is given twice', id="a key twice in JSON"),
         pytest.param("a: [\n", 2, "flow node", id="a bracket left open"),
         pytest.param("a: 1\n---\nb: ]", 3, "document 2", id="in the second document"),
-        pytest.param('{"a":\n"b" 1}', 2, "flow mapping", id="broken JSON has a line too"),
+        pytest.param('{"a":\n"b" 1}', 2, "flow mapping", id="broken JSON"),
         pytest.param("a: 1\n\x01", 2, "control characters", id="a control character"),
         pytest.param(b"a: 1\nb: \xff", 2, "UTF-8", id="bytes that are no text"),
         pytest.param('a: "\ud800"', 1, "UTF-8", id="half a character"),
-        pytest.param("a: 1\nb: !Ref x", 2, "!Ref", id="a tag of somebody else"),
-        pytest.param("a: !Ref [x]", 1, "!Ref", id="on a list"),
+        pytest.param("a: 1\nb: !Ref x", 2, "!Ref", id="an unsupported tag"),
+        pytest.param("a: !Ref [x]", 1, "!Ref", id="an unsupported tag on a list"),
         pytest.param("a: !!set {x}", 1, "set", id="a type JSON does not have"),
-        pytest.param("a: !!int x", 1, '"x" is not of the type', id="a tag that is wrong"),
-        pytest.param("a: !!binary '%'", 1, '"%"', id="base64 that is none"),
-        pytest.param("a: " + "9" * 5000, 1, "999", id="endless digits"),
+        pytest.param(
+            "a: !!int x", 1, '"x" is not of the type', id="a value that does not fit its tag"
+        ),
+        pytest.param("a: !!binary '%'", 1, '"%"', id="invalid base64"),
+        pytest.param("a: " + "9" * 5000, 1, "999", id="5000 digits"),
         pytest.param("a: &x [*x]", 1, "&x", id="an alias within itself"),
         pytest.param("a: *x", 1, "&x", id="an alias of nothing"),
         pytest.param("? [a]\n: b", 1, "a key has to be a string", id="a list as a key"),
@@ -148,12 +152,12 @@ def test_a_byte_order_mark_is_ignored(text: str | bytes) -> None:
     ],
 )
 def test_a_refusal_names_source_document_and_line(
-    text: str | bytes, line: int | None, said: str
+    text: str | bytes, line: int | None, message: str
 ) -> None:
     problem = refusal(text)
     assert problem.line == line
     assert str(problem).startswith(f"some.yaml: document {problem.document}")
-    assert said in str(problem)
+    assert message in str(problem)
     assert "\n" not in str(problem)
 
 
@@ -211,7 +215,7 @@ plain_values = st.recursive(
 @given(plain_values)
 def test_a_written_value_is_read_back(value: Any) -> None:
     assert value_of(json.dumps({"a": value})) == {"a": value}
-    # Quoted: what looks like something else bare is a string all the same.
+    # With quotes, each text is read as a string.
     quoted = yaml.safe_dump({"a": value}, allow_unicode=True, default_style='"')
     assert value_of(quoted) == {"a": value}
 
@@ -219,7 +223,7 @@ def test_a_written_value_is_read_back(value: Any) -> None:
 @given(plain_values)
 def test_json_read_as_yaml_gives_the_same_value(value: Any) -> None:
     text = json.dumps(value, ensure_ascii=False)
-    # YAML 1.1 takes these characters for line breaks; JSON does not.
+    # These characters are line breaks in YAML 1.1 but not in JSON.
     for line_break in "\x85\u2028\u2029":
         text = text.replace(line_break, json.dumps(line_break).strip('"'))
     assert value_of(f"# not JSON any more\n{text}") == value

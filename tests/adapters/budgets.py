@@ -24,13 +24,13 @@ def budget(status: Json | None = None, **bounds: Any) -> Json:
 
 
 def protected_pod(name: str, *, node: str = "n1", owner: str = "", **status: Any) -> Json:
-    found = manifests.pod(name, nodeName=node) if node else manifests.pod(name)
-    found["metadata"]["labels"] = LABELS
+    content = manifests.pod(name, nodeName=node) if node else manifests.pod(name)
+    content["metadata"]["labels"] = LABELS
     if owner:
         reference = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": owner, "uid": owner}
-        found["metadata"]["ownerReferences"] = [{**reference, "controller": True}]
+        content["metadata"]["ownerReferences"] = [{**reference, "controller": True}]
     running = {"phase": "Running"} if node else {}
-    return {**found, "status": {**running, **status}}
+    return {**content, "status": {**running, **status}}
 
 
 def cluster_of(*contents: Json) -> EmbeddedCluster:

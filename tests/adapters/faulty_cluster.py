@@ -1,8 +1,8 @@
 """A cluster that misbehaves as real ones do, by chance that a seed repeats.
 
-Wraps any cluster behind the same port. Which faults there are and how often is sampled per seed,
-each kind being absent in half of all runs, so that rare combinations get their turn. Losing nodes
-and stepping the clock are not calls to a cluster: how often is said here, doing it is the test's.
+Wraps any cluster behind the same port. The kinds of faults and their chances are drawn per seed,
+and each kind is absent in half of all runs, so that rare combinations occur. Losing nodes
+and stepping the clock are not calls to a cluster: their counts are here, and the test does them.
 """
 
 from collections import Counter
@@ -35,14 +35,14 @@ _SLOW_SECONDS = (0.05, 0.5, 3.0, 20.0)
 
 @dataclass(frozen=True, slots=True)
 class FaultOptions:
-    """How often what goes wrong: chances per call, per watch or per event, and counts per run."""
+    """How often each fault happens: chances per call, watch or event, and counts per run."""
 
     seed: int
     #: Per event: the watch ends instead.
     watch_drops: float = 0.0
-    #: Per event: it comes late, and all after it.
+    #: Per event: the event and all later ones are late.
     watch_lags: float = 0.0
-    #: Per watch: its version is too old by now.
+    #: Per watch: its version has expired.
     gone_on_resume: float = 0.0
     list_failures: float = 0.0
     conflicts: float = 0.0
@@ -58,7 +58,7 @@ class FaultOptions:
 
     @classmethod
     def sampled(cls, seed: int) -> "FaultOptions":
-        """The same for the same seed."""
+        """Equal seeds give equal options."""
         random = stream(seed, "fault options")
 
         def chance() -> float:
@@ -86,14 +86,14 @@ class FaultOptions:
 
 @final
 class FaultyCluster:
-    """ports.Cluster around another one."""
+    """A ports.Cluster that wraps another one."""
 
     def __init__(self, inner: Cluster, options: FaultOptions) -> None:
         self._inner = inner
         self._options = options
         self._random = stream(options.seed, "faults")
         self._is_calm = False
-        #: How often each fault happened: a run that met none has tested none.
+        #: How often each fault happened: a run without a fault has not tested it.
         self.counts: Counter[str] = Counter()
 
     def calm(self) -> None:
@@ -176,7 +176,7 @@ class FaultyCluster:
     # ---- chance -----------------------------------------------------------------------------
 
     async def _call(self, what: str, perform: Callable[[], Awaitable[T]]) -> T:
-        """A request that may be slow on its way, refused, or without an answer."""
+        """Perform a request that may be slow, refused, or without an answer."""
         await self._delay()
         if self._happens("conflicts"):
             raise ConflictError(f"{what}: the object has been modified")
@@ -196,7 +196,7 @@ class FaultyCluster:
             await self._inner.sleep(self._random.uniform(0, self._options.slow_seconds))
 
     def _happens(self, fault: str) -> bool:
-        """Draw; nothing is drawn for what cannot happen."""
+        """Draw whether the fault happens; nothing is drawn for a fault without a chance."""
         chance: float = getattr(self._options, fault)
         if self._is_calm or not chance or self._random.random() >= chance:
             return False

@@ -1,4 +1,4 @@
-"""Small objects as plain values, for tests of what stands outside the engine."""
+"""Small objects as plain values, for tests of the packages outside the engine."""
 
 from typing import Any
 
@@ -6,7 +6,7 @@ Content = dict[str, Any]
 
 
 def pod(name: str = "web", **spec: Any) -> Content:
-    """A pod in namespace default; ``labels``, ``status`` and metadata by their names."""
+    """A pod in namespace default; ``labels``, ``status`` and metadata are keywords."""
     meta: Content = {"name": name, "namespace": spec.pop("namespace", "default")}
     for field in ("labels", "annotations", "finalizers", "ownerReferences", "deletionTimestamp"):
         if field in spec:
@@ -26,7 +26,7 @@ def container(cpu: str | int = "1", **fields: Any) -> Content:
 
 
 def node(name: str = "n1", **parts: Any) -> Content:
-    """A node with room; ``labels``, ``spec``, ``status`` by their names."""
+    """A node with room; ``labels``, ``spec`` and ``status`` are keywords."""
     meta: Content = {"name": name, "labels": parts.get("labels", {})}
     status = parts.get("status", {"allocatable": {"cpu": "4", "memory": "8Gi", "pods": "110"}})
     return {
@@ -49,7 +49,7 @@ def priority_class(name: str, value: int, **fields: Any) -> Content:
 
 
 def pod_group(name: str = "g", minimum: int = 3, namespace: str = "default") -> Content:
-    """An object of a kind that nothing here knows."""
+    """An object of a kind that has no defaults and no validation."""
     return {
         "apiVersion": "scheduling.x-k8s.io/v1alpha1",
         "kind": "PodGroup",

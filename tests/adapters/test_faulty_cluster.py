@@ -1,4 +1,4 @@
-"""Faults are sampled, printable and repeatable, and end in the calm phase."""
+"""Faults are drawn by seed, printable and repeatable, and end in the calm phase."""
 
 from collections import Counter
 from collections.abc import Awaitable, Callable
@@ -130,31 +130,31 @@ def test_a_list_may_fail() -> None:
 
 def test_a_dropped_watch_loses_no_event() -> None:
     async def follow(cluster: FaultyCluster, count: int) -> list[WatchEvent]:
-        seen: list[WatchEvent] = []
-        while len(seen) < count:
-            version = seen[-1].resource_version if seen else "0"
+        events: list[WatchEvent] = []
+        while len(events) < count:
+            version = events[-1].resource_version if events else "0"
             try:
                 async for event in cluster.watch(POD, version):
-                    seen.append(event)
-                    if len(seen) == count:
+                    events.append(event)
+                    if len(events) == count:
                         break
             except WatchDroppedError:
                 continue
-        return seen
+        return events
 
     async def scene(inner: EmbeddedCluster, cluster: FaultyCluster) -> None:
         names = [f"p{number}" for number in range(30)]
         for name in names:
             inner.create(pod(name))
-        seen = await follow(cluster, len(names))
-        assert [event.object.metadata.name for event in seen] == names
+        events = await follow(cluster, len(names))
+        assert [event.object.metadata.name for event in events] == names
         assert cluster.counts["watch_drops"] > 3
 
     run_scene(scene, watch_drops=0.3)
 
 
 def test_a_watch_may_be_expired_and_its_events_delayed() -> None:
-    async def gone(inner: EmbeddedCluster, cluster: FaultyCluster) -> None:
+    async def expired(inner: EmbeddedCluster, cluster: FaultyCluster) -> None:
         with pytest.raises(GoneError):
             await anext(cluster.watch(POD, "0"))
 
@@ -162,7 +162,7 @@ def test_a_watch_may_be_expired_and_its_events_delayed() -> None:
         inner.create(pod())
         await anext(cluster.watch(POD, "0"))
 
-    run_scene(gone, gone_on_resume=1.0)
+    run_scene(expired, gone_on_resume=1.0)
     assert run_scene(late, watch_lags=1.0, slow_seconds=3.0) > 0.0
 
 
@@ -181,19 +181,19 @@ def test_in_the_calm_phase_no_call_fails() -> None:
 
 def test_one_seed_gives_one_sequence_of_faults() -> None:
     def outcomes() -> list[str]:
-        seen: list[str] = []
+        outcome_names: list[str] = []
 
         async def scene(inner: EmbeddedCluster, cluster: FaultyCluster) -> None:
             for number in range(50):
                 info = created(inner, f"p{number}")
                 try:
                     await cluster.bind(info, "n1")
-                    seen.append("bound")
+                    outcome_names.append("bound")
                 except (ConflictError, OutcomeUnknownError) as problem:
-                    seen.append(type(problem).__name__)
+                    outcome_names.append(type(problem).__name__)
 
         run_scene(scene, conflicts=0.3, unknown_outcomes=0.3)
-        return seen
+        return outcome_names
 
     assert outcomes() == outcomes()
     assert len(set(outcomes())) == 3

@@ -1,4 +1,4 @@
-"""Each load runs, at a size that takes no time."""
+"""Each load runs at a small size."""
 
 import pytest
 from click.testing import CliRunner
@@ -25,19 +25,19 @@ def test_each_load_runs_in_each_mode(load: Load, mode: str) -> None:
 
 def test_an_unbound_pod_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("benchmarks.bench_gangs.LOADS", [Load("tight", 1, 1, 200)])
-    done = CliRunner().invoke(main, [])
-    assert done.exit_code == 1
-    assert "tight in one pass: 0 bound, expected 200" in done.output
+    measured = CliRunner().invoke(main, [])
+    assert measured.exit_code == 1
+    assert "tight in one pass: 0 bound, expected 200" in measured.output
 
 
 def test_the_table_names_load_and_mode() -> None:
-    done = CliRunner().invoke(main, ["--divide", str(TINY), "--only", "10x"])
-    assert done.exit_code == 0
-    assert "10x1000 in one pass" in done.output
-    assert "full" not in done.output
+    measured = CliRunner().invoke(main, ["--divide", str(TINY), "--only", "10x"])
+    assert measured.exit_code == 0
+    assert "10x1000 in one pass" in measured.output
+    assert "full" not in measured.output
 
 
-def test_a_wanted_figure_that_is_missed_is_reported() -> None:
+def test_a_figure_below_its_limit_is_reported() -> None:
     [load] = [each for each in LOADS if each.name == "100x100 racks"]
     slow = Outcome(load, IN_ONE_PASS, 100.0, 100, load.pods, 0, 0.0)
     assert slow.missed() == "100x100 racks: 100 pods/s, wanted at least 6,000"

@@ -1,4 +1,4 @@
-"""The benchmark of reuse, at a size at which it says nothing about speed."""
+"""The benchmark of reuse, at a size that is too small to measure speed."""
 
 import json
 from pathlib import Path
@@ -45,7 +45,7 @@ def test_every_load_has_equal_decisions_with_and_without_reuse(load: Load) -> No
     result = measure(load, pods=30, repeat=1)
     assert result.is_identical
     assert result.decisions >= 3
-    # Of so many kinds in turn each is asked about in full: that is faster.
+    # With many signatures in turn, each pod is evaluated in full, because that is faster.
     are_in_turn = load.name == "reschedule after nodes fail"
     assert (result.kept > 0.5) is not are_in_turn
 
@@ -68,11 +68,11 @@ def test_pods_of_failed_nodes_are_scheduled_again() -> None:
 def test_measurements_are_a_table_and_a_file(folder: Path, tmp_path: Path) -> None:
     out = tmp_path / "rows.json"
     arguments = ["--only", "openb", "--repeat", "1", "--trace", str(folder), "--out", str(out)]
-    done = CliRunner().invoke(main, arguments)
-    # So few decisions say nothing about speed.
-    is_slow = "times as fast, wanted at least" in done.output
-    assert done.exit_code == int(is_slow), done.output
-    assert "openb trace" in done.output
+    completed = CliRunner().invoke(main, arguments)
+    # Speed cannot be measured with so few decisions.
+    is_slow = "times as fast, wanted at least" in completed.output
+    assert completed.exit_code == int(is_slow), completed.output
+    assert "openb trace" in completed.output
     [row] = json.loads(out.read_text())["rows"]
     assert (row["load"], row["is_identical"]) == ("openb trace", True)
 

@@ -1,4 +1,4 @@
-"""What the benchmark of the start runs."""
+"""The commands that the benchmark of the start runs."""
 
 import pytest
 
@@ -15,7 +15,7 @@ def test_bytecode_is_in_a_folder_of_its_own(
     assert ("PYTHONDONTWRITEBYTECODE" in env) == without_bytecode
 
 
-def test_a_script_is_run_as_it_is_and_a_command_by_the_entry_point() -> None:
+def test_a_script_runs_unchanged_and_a_command_runs_through_the_entry_point() -> None:
     by_name = {case.name: case for case in CASES}
     assert by_name["`import bayplan`"].python == ("-c", "import bayplan")
     version = by_name["`bayplan --version`"]

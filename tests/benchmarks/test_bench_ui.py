@@ -1,4 +1,4 @@
-"""The benchmark of the page: its timeline is one that a run could have."""
+"""The benchmark of the page: its timeline has the form of a real run."""
 
 import numpy as np
 from click.testing import CliRunner
@@ -7,7 +7,7 @@ from bayplan.ui import pages
 from benchmarks.bench_ui import main, questions, timeline
 
 
-def test_the_timeline_has_the_pods_and_nodes_that_were_asked_for() -> None:
+def test_the_timeline_has_the_requested_pods_and_nodes() -> None:
     line = timeline(30, 200)
     view = pages.overview(line.state(line.last_change))
     assert (view.nodes, view.placed, view.waiting, view.attempts) == (30, 190, 10, 200)
@@ -17,6 +17,6 @@ def test_the_timeline_has_the_pods_and_nodes_that_were_asked_for() -> None:
 
 
 def test_the_benchmark_prints_a_row_for_each_answer() -> None:
-    done = CliRunner().invoke(main, ["--nodes", "30", "--pods", "200"])
-    assert done.exit_code == 0, done.output
-    assert "heat map, fragmentation" in done.output
+    completed = CliRunner().invoke(main, ["--nodes", "30", "--pods", "200"])
+    assert completed.exit_code == 0, completed.output
+    assert "heat map, fragmentation" in completed.output

@@ -1,4 +1,4 @@
-"""Which of upstream's workloads are run, and which are exceptions."""
+"""The upstream workloads that run, and the exceptions."""
 
 from pathlib import Path
 
@@ -31,17 +31,17 @@ def workload(name: str, *labels: str, **params: int) -> dict[str, object]:
     return {"name": name, "labels": [*labels], "params": params or {"pods": 3}}
 
 
-def test_the_smallest_workloads_run_and_the_others_are_planned(tmp_path: Path) -> None:
+def test_the_smallest_workloads_run_and_the_larger_ones_are_planned(tmp_path: Path) -> None:
     small, large = workload("small", "integration-test", "short"), workload("large", "performance")
     folder = folder_with(tmp_path, "Basic", large, small)
     (case,) = cases_of(folder)
-    done = results_of(case, folder, default_registry(()))
-    assert {one.name: one.has_run for one in done.workloads} == {
+    completed = results_of(case, folder, default_registry(()))
+    assert {one.name: one.has_run for one in completed.workloads} == {
         "Basic/large": False,
         "Basic/small": True,
     }
-    assert not any(one.problem or one.exception for one in done.workloads)
-    assert "| basic | 1 | 1 | 2 | 2 |" in lines_of([done], "1.37.0")
+    assert not any(one.problem or one.exception for one in completed.workloads)
+    assert "| basic | 1 | 1 | 2 | 2 |" in lines_of([completed], "1.37.0")
 
 
 def test_without_labels_the_first_workload_runs(tmp_path: Path) -> None:
@@ -57,7 +57,7 @@ def test_without_labels_the_first_workload_runs(tmp_path: Path) -> None:
         ("NodeDeclaredFeaturesEnabled", "pods", "it is listed as an exception, and can run"),
     ],
 )
-def test_what_cannot_run_must_be_an_exception(
+def test_a_workload_that_cannot_run_must_be_an_exception(
     tmp_path: Path, name: str, pods: str, problem: str
 ) -> None:
     folder = folder_with(tmp_path, name, workload("a", **{pods: 1}))

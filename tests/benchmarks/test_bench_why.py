@@ -1,4 +1,4 @@
-"""What the benchmark of `bayplan why` on a live cluster writes and fetches."""
+"""The objects and pages of the benchmark of `bayplan why` on a live cluster."""
 
 import gzip
 
@@ -23,7 +23,7 @@ def test_each_list_is_fetched_once_from_its_first_page() -> None:
     assert paths == ["/api/v1/nodes?limit=500", PODS]
 
 
-def test_the_beginning_of_a_compressed_page_is_read_without_the_rest() -> None:
+def test_the_beginning_of_a_compressed_page_is_read_without_its_end() -> None:
     page = b'{"metadata":{"continue":"abc"},"items":[' + b"x" * 100_000
     assert page.startswith(beginning(gzip.compress(page)))
     assert len(beginning(gzip.compress(page))) < 5000

@@ -1,4 +1,4 @@
-"""Runs of the engine are runs of the work that is measured."""
+"""Runs of the engine do the work that is measured."""
 
 from dataclasses import replace
 
@@ -9,9 +9,9 @@ from benchmarks.shapes import SHAPES, Shape
 
 
 def small(name: str, nodes: int) -> Shape:
-    found = next(shape for shape in SHAPES if shape.name == name)
-    per_node = found.init_pods // found.nodes
-    return replace(found, nodes=nodes, pods=nodes, init_pods=nodes * per_node)
+    shape = next(shape for shape in SHAPES if shape.name == name)
+    per_node = shape.init_pods // shape.nodes
+    return replace(shape, nodes=nodes, pods=nodes, init_pods=nodes * per_node)
 
 
 def test_each_preemptor_evicts_three_pods_and_takes_their_node() -> None:
@@ -29,7 +29,7 @@ def test_each_preemptor_evicts_three_pods_and_takes_their_node() -> None:
         ("basic-500", 10, 0, ""),
     ],
 )
-def test_a_worthless_measurement_has_a_reason(
+def test_a_measurement_of_incomplete_work_has_a_problem(
     name: str, bound: int, victims: int, problem: str
 ) -> None:
     assert problem_of(small(name, 10), 10, bound, victims) == problem

@@ -61,9 +61,9 @@ POINTS = [
 def test_growth_is_compared_with_its_limits() -> None:
     assert problems(POINTS) == []
     worse = [*POINTS[:1], Point("basic-5000", 50_000, 100.0, 1 << 30)]
-    grown, kept = problems(worse)
+    grown, memory = problems(worse)
     assert grown == "basic-5000: 2.00 times the first, wanted less than 2"
-    assert kept == "basic-5000 50,000: 1,073,741,824 bytes kept"
+    assert memory == "basic-5000 50,000: 1,073,741,824 bytes kept"
 
 
 def test_growth_is_two_plots_and_a_table(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""The API server that kube-scheduler's memory is measured with."""
+"""The API server for the measurement of kube-scheduler's memory."""
 
 import json
 from collections.abc import Iterator

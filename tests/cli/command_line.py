@@ -1,4 +1,4 @@
-"""The command line for tests: commands in this process or one of their own, and their inputs."""
+"""The command line for tests: commands in this process or in another, and their inputs."""
 
 import json
 import os
@@ -11,30 +11,30 @@ from click.testing import CliRunner, Result
 
 from bayplan.cli import cli
 
-#: As the installed script does it.
+#: What the installed script runs.
 _SCRIPT = "from bayplan.cli import main; main()"
 
 
 def bayplan(*arguments: str | Path, stdin: bytes = b"") -> Result:
-    """One command in this process. A bug comes through as the exception it is."""
-    done = CliRunner().invoke(cli, [*map(str, arguments)], input=stdin, prog_name="bayplan")
-    if done.exception is not None and not isinstance(done.exception, SystemExit):
-        raise done.exception
-    return done
+    """Run a command in this process. Unexpected exceptions are raised, not converted to output."""
+    result = CliRunner().invoke(cli, [*map(str, arguments)], input=stdin, prog_name="bayplan")
+    if result.exception is not None and not isinstance(result.exception, SystemExit):
+        raise result.exception
+    return result
 
 
 def answer(*arguments: str | Path, stdin: bytes = b"") -> str:
     """Standard output of a command that must succeed."""
-    done = bayplan(*arguments, stdin=stdin)
-    assert done.exit_code == 0, done.stderr
-    return done.stdout
+    result = bayplan(*arguments, stdin=stdin)
+    assert result.exit_code == 0, result.stderr
+    return result.stdout
 
 
 def refusal(*arguments: str | Path, stdin: bytes = b"") -> list[str]:
-    """Lines on standard error of a command that must be refused, without what stands before."""
-    done = bayplan(*arguments, stdin=stdin)
-    assert (done.exit_code, done.stdout) == (2, ""), done.output
-    lines = done.stderr.splitlines()
+    """Lines on standard error of a command that must be refused, without their prefix."""
+    result = bayplan(*arguments, stdin=stdin)
+    assert (result.exit_code, result.stdout) == (2, ""), result.output
+    lines = result.stderr.splitlines()
     assert all(line.startswith("bayplan: ") for line in lines), lines
     return [line.removeprefix("bayplan: ") for line in lines]
 
@@ -42,9 +42,9 @@ def refusal(*arguments: str | Path, stdin: bytes = b"") -> list[str]:
 def process(
     *arguments: str | Path, python: tuple[str, ...] = (), **options: Any
 ) -> "subprocess.CompletedProcess[bytes]":
-    """One command in a process of its own; ``env``: variables besides those that are set.
+    """Run a command in a process of its own; ``env``: additional environment variables.
 
-    ``script``: something else that is run in place of the command.
+    ``script``: Python code to run in place of the command.
     """
     script = options.pop("script", _SCRIPT)
     env = {**os.environ, **options.pop("env", {})}
@@ -54,7 +54,7 @@ def process(
 
 
 def write_objects(path: Path, *values: Any) -> Path:
-    """A file of objects; a plain text is written as it is."""
+    """Write a file of objects; a plain text is written unchanged."""
     texts = [value if isinstance(value, str) else json.dumps(value) for value in values]
     path.write_text("\n---\n".join(texts))
     return path

@@ -25,7 +25,7 @@ def file(tmp_path: Path) -> Path:
 
 
 def measured(*arguments: str | Path) -> dict[str, dict[str, Any]]:
-    """The DataItems that are printed, by name and metric."""
+    """The printed DataItems by name and metric."""
     result = json.loads(answer("bench", *arguments, "--format", "json"))
     assert result["version"] == "v1"
     items = result["dataItems"]
@@ -42,25 +42,25 @@ def test_the_table_is_for_human_readers(file: Path) -> None:
 
 
 def test_json_has_upstreams_data_items(file: Path) -> None:
-    found = measured(file, "--name", "two")
-    assert set(found) == {
+    items = measured(file, "--name", "two")
+    assert set(items) == {
         "Case/two/namespace-1 BindingThroughput",
         "Case/two/namespace-1 SchedulingDuration",
     }
-    item = found["Case/two/namespace-1 BindingThroughput"]
+    item = items["Case/two/namespace-1 BindingThroughput"]
     assert item["unit"] == "pods/s"
     assert item["data"]["Average"] > 0
 
 
 def test_results_can_be_written_to_a_file(file: Path, tmp_path: Path) -> None:
     answer("bench", file, "--name", "/two$", "--out", tmp_path / "out.json")
-    kept = json.loads((tmp_path / "out.json").read_text())
-    assert [one["labels"]["Name"] for one in kept["dataItems"]] == ["Case/two/namespace-1"] * 2
+    report = json.loads((tmp_path / "out.json").read_text())
+    assert [one["labels"]["Name"] for one in report["dataItems"]] == ["Case/two/namespace-1"] * 2
 
 
 def test_a_folder_is_searched_and_labels_select(file: Path) -> None:
-    found = measured(file.parent, "--label-filter", "short")
-    assert {name.split()[0] for name in found} == {"Case/two/namespace-1"}
+    items = measured(file.parent, "--label-filter", "short")
+    assert {name.split()[0] for name in items} == {"Case/two/namespace-1"}
 
 
 def test_list_runs_nothing(file: Path) -> None:
@@ -71,13 +71,13 @@ def test_list_runs_nothing(file: Path) -> None:
     ]
 
 
-def test_an_invalid_workload_is_named_and_the_others_run(tmp_path: Path) -> None:
+def test_an_invalid_workload_is_named_and_all_valid_ones_run(tmp_path: Path) -> None:
     workloads = [workload("typo", podz=1), workload("good")]
     path = write_cases(tmp_path, {**case(NODES, PODS), "workloads": workloads})
-    done = bayplan("bench", path)
-    assert done.exit_code == 2
-    assert "Case/good/namespace-1" in done.stdout
-    assert f"Case/typo cannot be run: {path}: [0].workloads[0].params.podz: no " in done.stderr
+    result = bayplan("bench", path)
+    assert result.exit_code == 2
+    assert "Case/good/namespace-1" in result.stdout
+    assert f"Case/typo cannot be run: {path}: [0].workloads[0].params.podz: no " in result.stderr
 
 
 def test_an_empty_selection_is_bad_input(tmp_path: Path) -> None:
@@ -89,22 +89,22 @@ def test_a_failing_workload_sets_the_exit_code(tmp_path: Path) -> None:
     pods = op("createPods", count=1, podTemplatePath="pod.yaml")
     churn = op("churn", mode="recreate", number=1, templatePaths=["pod.yaml"])
     path = write_cases(tmp_path, case(op("createNodes", count=1), churn, pods), pod=LARGE_POD)
-    done = bayplan("bench", path, "--timeout", "0.1")
-    assert done.exit_code == 1
-    said = "Case/small: failed: operation 2 (createPods): a pod is not bound after "
-    assert any(line.startswith(f"bayplan: {said}") for line in done.stderr.splitlines())
+    result = bayplan("bench", path, "--timeout", "0.1")
+    assert result.exit_code == 1
+    message = "Case/small: failed: operation 2 (createPods): a pod is not bound after "
+    assert any(line.startswith(f"bayplan: {message}") for line in result.stderr.splitlines())
 
 
 def test_an_average_below_the_threshold_is_reported(
     file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("bayplan.cli.bench.below_threshold", lambda outcome: [outcome.name])
-    done = bayplan("bench", file, "--name", "two")
-    assert (done.exit_code, "bayplan: Case/two" in done.stderr) == (0, True)
+    result = bayplan("bench", file, "--name", "two")
+    assert (result.exit_code, "bayplan: Case/two" in result.stderr) == (0, True)
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [
         (
             ("--name", "none"),
@@ -117,8 +117,8 @@ def test_an_average_below_the_threshold_is_reported(
         (("--plugin", "gone.py"), "gone.py: cannot be read: No such file"),
     ],
 )
-def test_invalid_options_are_refused(file: Path, arguments: tuple[str, ...], said: str) -> None:
-    assert refusal("bench", file, *arguments)[0].startswith(said)
+def test_invalid_options_are_refused(file: Path, arguments: tuple[str, ...], message: str) -> None:
+    assert refusal("bench", file, *arguments)[0].startswith(message)
 
 
 def test_invalid_files_are_refused_with_all_problems(tmp_path: Path) -> None:
@@ -136,11 +136,11 @@ def test_invalid_files_are_refused_with_all_problems(tmp_path: Path) -> None:
     assert missing == "/none.yaml: cannot be read: No such file or directory"
 
 
-def test_a_given_configuration_is_used(file: Path, tmp_path: Path) -> None:
+def test_the_configuration_file_is_used(file: Path, tmp_path: Path) -> None:
     own = tmp_path / "own.config"
     own.write_text(CONFIG % ", profiles: [{schedulerName: other}]")
-    done = bayplan("bench", file, "--name", "two", "--config", own, "--timeout", "0.1")
-    assert "5 pods are not bound" in done.stderr
+    result = bayplan("bench", file, "--name", "two", "--config", own, "--timeout", "0.1")
+    assert "5 pods are not bound" in result.stderr
 
 
 def test_an_invalid_configuration_is_refused_at_once(file: Path, tmp_path: Path) -> None:
@@ -150,8 +150,8 @@ def test_an_invalid_configuration_is_refused_at_once(file: Path, tmp_path: Path)
 
 
 def test_results_that_cannot_be_written_are_reported(file: Path, tmp_path: Path) -> None:
-    done = bayplan("bench", file, "--name", "two", "--out", tmp_path)
-    assert (done.exit_code, "cannot be written: Is a directory" in done.stderr) == (2, True)
+    result = bayplan("bench", file, "--name", "two", "--out", tmp_path)
+    assert (result.exit_code, "cannot be written: Is a directory" in result.stderr) == (2, True)
 
 
 FAILING_POST_BIND = """
@@ -169,6 +169,6 @@ def test_a_failing_plugin_is_named_and_the_exit_code_is_1(file: Path, tmp_path: 
     plugin, config = tmp_path / "broken.py", tmp_path / "c.yaml"
     plugin.write_text(FAILING_POST_BIND)
     config.write_text(json.dumps(profile(postBind=["Broken"])))
-    done = bayplan("bench", file, "--name", "/two$", "--plugin", plugin, "--config", config)
-    assert done.exit_code == 1
-    assert "bayplan: Case/two: 5 failures of plugin Broken" in done.stderr.splitlines()
+    result = bayplan("bench", file, "--name", "/two$", "--plugin", plugin, "--config", config)
+    assert result.exit_code == 1
+    assert "bayplan: Case/two: 5 failures of plugin Broken" in result.stderr.splitlines()

@@ -18,11 +18,11 @@ from tests.serving.confidential import POD as POD_MANIFEST
 
 @pytest.fixture
 def listed_kinds(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[list[str]]:
-    """Kinds that were asked for; a cluster of one node and one pod answers."""
+    """The requested kinds; the cluster has one node and one pod."""
     kinds: list[list[str]] = []
 
-    async def captured(client: object, wanted: Iterable[str]) -> Capture:
-        kinds.append(list(wanted))
+    async def captured(client: object, requested: Iterable[str]) -> Capture:
+        kinds.append(list(requested))
         return Capture([NODE, POD_MANIFEST], ["example.com/v1 Wish"])
 
     monkeypatch.setattr(capture, "capture", captured)
@@ -45,11 +45,11 @@ def test_the_file_is_private_to_its_owner_and_its_objects_are_counted(
     listed_kinds: list[list[str]], tmp_path: Path
 ) -> None:
     file = tmp_path / "cluster.yaml"
-    done = bayplan("capture", "-o", file)
-    assert (done.exit_code, done.stdout) == (0, "")
+    result = bayplan("capture", "-o", file)
+    assert (result.exit_code, result.stdout) == (0, "")
     assert list(yaml.safe_load_all(file.read_text())) == [NODE, POD_MANIFEST]
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
-    assert done.stderr.splitlines() == [
+    assert result.stderr.splitlines() == [
         "bayplan: the API server does not have example.com/v1 Wish",
         "bayplan: 1 Node, 1 Pod",
     ]
@@ -65,12 +65,12 @@ def test_kinds_that_the_configured_plugins_do_not_read_are_not_listed(
     assert "apps/v1 ReplicaSet" not in listed_kinds[0]
 
 
-def test_a_redacted_capture_lists_what_it_keeps_and_can_be_simulated(
+def test_a_redacted_capture_lists_the_unredacted_fields_and_can_be_simulated(
     listed_kinds: list[list[str]], tmp_path: Path
 ) -> None:
     file = tmp_path / "cluster.yaml"
-    done = bayplan("capture", "--redact", "-o", file)
-    assert "bayplan: kept: label keys" in done.stderr
+    result = bayplan("capture", "--redact", "-o", file)
+    assert "bayplan: kept: label keys" in result.stderr
     assert "hunter2" not in file.read_text()
     assert "node-1" in file.read_text()
     assert "node-1" in answer("simulate", file, "--format", "json")
@@ -79,8 +79,8 @@ def test_a_redacted_capture_lists_what_it_keeps_and_can_be_simulated(
 def test_failures_are_reported_in_one_line(
     listed_kinds: list[list[str]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    said = refusal("capture", "-o", tmp_path / "no" / "such")
-    assert said[-1].endswith("cannot be written: No such file or directory")
+    lines = refusal("capture", "-o", tmp_path / "no" / "such")
+    assert lines[-1].endswith("cannot be written: No such file or directory")
 
     async def unreachable(client: object, kinds: Iterable[str]) -> Capture:
         raise UnreachableError(f"GET {POD}: no answer")

@@ -45,7 +45,7 @@ def experiment(folder: Path, **spec: Any) -> Path:
     return write_objects(folder / "experiment.yaml", {**kind, "spec": whole})
 
 
-def test_flags_select_what_is_compared(tmp_path: Path) -> None:
+def test_flags_select_inputs_and_configurations(tmp_path: Path) -> None:
     text = answer("compare", cluster_file(tmp_path), *configs(tmp_path), "--seeds", "0..2")
     lines = [" ".join(line.split()) for line in text.splitlines()]
     assert lines[0].startswith("spread against packed: better in nodes_emptiable (+2); worse in ")
@@ -55,16 +55,16 @@ def test_flags_select_what_is_compared(tmp_path: Path) -> None:
 
 def test_an_experiment_file_gives_the_same_result_as_flags(tmp_path: Path) -> None:
     file = experiment(tmp_path, inputs=[{"paths": [cluster_file(tmp_path).name]}], seeds="0..1")
-    found = json.loads(answer("compare", file, "--format", "json"))
-    packed, spread = (found["policies"][name]["nodes_used"] for name in ("packed", "spread"))
+    comparison = json.loads(answer("compare", file, "--format", "json"))
+    packed, spread = (comparison["policies"][name]["nodes_used"] for name in ("packed", "spread"))
     assert packed == {"mean": 1.0, "sd": 0.0, "values": [1.0, 1.0]}
     assert spread["mean"] == 3.0
 
 
 def test_nodes_pods_and_seeds_of_an_experiment_can_be_overridden(tmp_path: Path) -> None:
     file, nodes = experiment(tmp_path), write_objects(tmp_path / "nodes.json", node_with_cpu("n"))
-    given = ("--nodes", nodes, "--pods", cluster_file(tmp_path), "--seeds", "4,6,8")
-    result = json.loads(answer("compare", file, *given, "--format", "json"))
+    options = ("--nodes", nodes, "--pods", cluster_file(tmp_path), "--seeds", "4,6,8")
+    result = json.loads(answer("compare", file, *options, "--format", "json"))
     assert len(result["policies"]["packed"]["nodes_used"]["values"]) == 3
     assert result["policies"]["spread"]["nodes_used"]["mean"] == 4.0
 
@@ -79,9 +79,9 @@ def test_several_inputs_are_reported_separately(tmp_path: Path) -> None:
 
 def test_a_folder_receives_all_results(tmp_path: Path) -> None:
     out = tmp_path / "out"
-    done = bayplan("compare", cluster_file(tmp_path), *configs(tmp_path), "--out", out)
-    assert done.exit_code == 0
-    assert "results.csv, timings.csv" in done.stderr
+    result = bayplan("compare", cluster_file(tmp_path), *configs(tmp_path), "--out", out)
+    assert result.exit_code == 0
+    assert "results.csv, timings.csv" in result.stderr
     assert len((out / "results.csv").read_text().splitlines()) == 3
     assert (out / "report.html").is_file()
 
@@ -96,12 +96,12 @@ def test_a_killed_comparison_continues_and_has_the_same_result(tmp_path: Path) -
     broken, whole = tmp_path / "broken", tmp_path / "whole"
     killed = process(*arguments, broken, env={"DIE_AT_SEED": "2"})
     assert killed.returncode == 9
-    kept = {path: path.stat().st_mtime_ns for path in (broken / "runs").glob("*/run.json")}
-    assert len(kept) == 2
+    modified_at = {path: path.stat().st_mtime_ns for path in (broken / "runs").glob("*/run.json")}
+    assert len(modified_at) == 2
     assert not (broken / "results.csv").exists()
     for folder in (broken, whole):
         assert process(*arguments, folder).returncode == 0
-    assert {path: path.stat().st_mtime_ns for path in kept} == kept
+    assert {path: path.stat().st_mtime_ns for path in modified_at} == modified_at
     assert (broken / "results.csv").read_bytes() == (whole / "results.csv").read_bytes()
 
 
@@ -121,7 +121,7 @@ def test_equal_runs_have_no_differing_decision(tmp_path: Path) -> None:
 
 
 def test_with_and_without_reuse_decisions_are_equal(tmp_path: Path) -> None:
-    """What docs/batching.md tells who doubts it to do."""
+    """The check that docs/batching.md recommends."""
     folders: list[Path] = []
     for name, is_on in (("on", True), ("off", False)):
         gates = {"featureGates": {"OpportunisticBatching": is_on}}
@@ -135,12 +135,12 @@ def test_with_and_without_reuse_decisions_are_equal(tmp_path: Path) -> None:
 
 def test_differing_decisions_are_counted_and_the_first_ones_listed(tmp_path: Path) -> None:
     one = simulated(tmp_path, "one", "MostAllocated")
-    done = bayplan("compare", one, simulated(tmp_path, "other", "LeastAllocated"))
-    assert done.exit_code == 1
-    count = int(done.stdout.split()[0])
+    result = bayplan("compare", one, simulated(tmp_path, "other", "LeastAllocated"))
+    assert result.exit_code == 1
+    count = int(result.stdout.split()[0])
     assert count >= 2
-    assert f"{count} differing decisions" in done.stdout
-    assert "default/p" in done.stdout
+    assert f"{count} differing decisions" in result.stdout
+    assert "default/p" in result.stdout
 
 
 def test_runs_of_a_comparison_can_be_compared(tmp_path: Path) -> None:
@@ -174,10 +174,10 @@ def test_strict_mode_refuses_an_unknown_field(tmp_path: Path) -> None:
 
 
 def test_invalid_seeds_and_executors_are_refused(tmp_path: Path) -> None:
-    given = (cluster_file(tmp_path), *configs(tmp_path))
-    [line] = refusal("compare", *given, "--seeds", "many")
+    options = (cluster_file(tmp_path), *configs(tmp_path))
+    [line] = refusal("compare", *options, "--seeds", "many")
     assert 'found "many", wanted seeds such as 0..9' in line
-    [line] = refusal("compare", *given, "--executor", "ray://x")
+    [line] = refusal("compare", *options, "--executor", "ray://x")
     assert line == "--executor: found 'ray://x', wanted dask://HOST:PORT"
 
 
@@ -186,7 +186,7 @@ def test_an_experiment_needs_configurations(tmp_path: Path) -> None:
     assert line.startswith("--config: the configurations are in ")
 
 
-def test_an_experiment_without_input_explains_how_to_give_one(tmp_path: Path) -> None:
+def test_an_experiment_without_input_is_refused_with_the_ways_to_set_one(tmp_path: Path) -> None:
     [line] = refusal("compare", experiment(tmp_path))
     assert line.endswith("spec.inputs: found nothing, wanted an input here, or --nodes and --pods")
 
@@ -198,9 +198,9 @@ def test_a_single_run_cannot_be_compared(tmp_path: Path) -> None:
 
 
 def test_a_negative_number_of_processes_is_refused(tmp_path: Path) -> None:
-    done = bayplan("compare", tmp_path, "--config", "a.yaml", "--processes", "-3")
-    assert done.exit_code == 2
-    assert "-3 is not in the range x>=0" in done.stderr
+    result = bayplan("compare", tmp_path, "--config", "a.yaml", "--processes", "-3")
+    assert result.exit_code == 2
+    assert "-3 is not in the range x>=0" in result.stderr
 
 
 BROKEN = """
@@ -221,12 +221,12 @@ def test_a_failing_plugin_is_named_with_its_configuration_and_the_exit_code_is_1
     config = write_objects(tmp_path / "broken.yaml", profile(filter=["Broken"]))
     whole = write_objects(tmp_path / "whole.yaml", configuration("MostAllocated"))
     options = ("--config", whole, "--config", config, "--plugin", plugin, "--processes", "1")
-    done = bayplan("compare", cluster_file(tmp_path), *options)
-    assert done.exit_code == 1
+    result = bayplan("compare", cluster_file(tmp_path), *options)
+    assert result.exit_code == 1
     assert (
         "broken: 4 failures of plugin Broken in 1 run, first with seed 0 at default/p0: "
         'running Filter plugin "Broken": RuntimeError: broken (broken.py:8)'
-    ) in done.stdout.splitlines()
-    done = bayplan("compare", cluster_file(tmp_path), *options, "--format", "json")
-    [failure] = json.loads(done.stdout)["failures"]
-    assert (done.exit_code, failure["configuration"], failure["count"]) == (1, "broken", 4)
+    ) in result.stdout.splitlines()
+    result = bayplan("compare", cluster_file(tmp_path), *options, "--format", "json")
+    [failure] = json.loads(result.stdout)["failures"]
+    assert (result.exit_code, failure["configuration"], failure["count"]) == (1, "broken", 4)

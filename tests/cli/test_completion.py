@@ -20,7 +20,7 @@ def test_a_script_asks_the_program_for_completions(shell: str) -> None:
 
 
 def completed_in_bash(*words: str) -> list[str]:
-    """What bash offers for the last word, after it has read the script."""
+    """The completions of bash for the last word, after bash has read the script."""
     bash = shutil.which("bash")
     assert bash is not None
     line = " ".join(f"'{word}'" for word in words)
@@ -29,7 +29,7 @@ def completed_in_bash(*words: str) -> list[str]:
         '_bayplan_completion bayplan\nprintf "%s\\n" "${COMPREPLY[@]}"\n'
     )
     path = f"{Path(sysconfig.get_path('scripts'))}{os.pathsep}{os.environ['PATH']}"
-    done = subprocess.run(
+    completed = subprocess.run(
         [bash, "--norc", "-c", text],
         capture_output=True,
         text=True,
@@ -37,7 +37,7 @@ def completed_in_bash(*words: str) -> list[str]:
         env={**os.environ, "PATH": path},
         timeout=60,
     )
-    return done.stdout.split()
+    return completed.stdout.split()
 
 
 def test_bash_completes_a_command() -> None:
@@ -48,7 +48,7 @@ def test_bash_completes_an_option_of_a_command() -> None:
     assert completed_in_bash("bayplan", "simulate", "--form") == ["--format"]
 
 
-def test_an_unknown_shell_is_refused_with_the_names_of_those_that_exist() -> None:
-    done = bayplan("completion", "tcsh")
-    assert done.exit_code == 2
-    assert "'bash', 'zsh', 'fish'" in done.stderr
+def test_an_unknown_shell_is_refused_with_the_supported_names() -> None:
+    result = bayplan("completion", "tcsh")
+    assert result.exit_code == 2
+    assert "'bash', 'zsh', 'fish'" in result.stderr

@@ -49,12 +49,12 @@ def test_all_problems_of_a_configuration_are_reported(tmp_path: Path) -> None:
     ]
 
 
-def test_settings_without_effect_are_reported_beside_the_answer(tmp_path: Path) -> None:
+def test_settings_without_effect_are_reported_on_standard_error(tmp_path: Path) -> None:
     file = write_objects(tmp_path / "c.yaml", {**profile(), "parallelism": 4})
-    done = bayplan("config", "check", file)
-    assert done.exit_code == 0
+    result = bayplan("config", "check", file)
+    assert result.exit_code == 0
     expected = f"bayplan: {file}: parallelism: 4 has no effect: all nodes are looked at together"
-    assert expected in done.stderr.splitlines()
+    assert expected in result.stderr.splitlines()
 
 
 def test_standard_input_has_its_name() -> None:
@@ -118,9 +118,9 @@ def test_the_effective_configuration_has_the_sources_and_can_be_read_again(tmp_p
 
 def test_fields_unknown_to_kube_scheduler_are_listed(tmp_path: Path) -> None:
     file = write_objects(tmp_path / "c.yaml", composed())
-    done = bayplan("config", "check", file, "--for", "kube-scheduler")
-    assert done.exit_code == 1
-    [line] = done.stdout.splitlines()
+    result = bayplan("config", "check", file, "--for", "kube-scheduler")
+    assert result.exit_code == 1
+    [line] = result.stdout.splitlines()
     assert line.endswith("Invert/a: kube-scheduler has no such plugin")
     good = write_objects(tmp_path / "good.yaml", profile())
     assert answer("config", "check", good, "--for", "kube-scheduler") == (

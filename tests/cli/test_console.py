@@ -27,7 +27,7 @@ def objects(tmp_path: Path) -> Path:
 
 
 def standard_output(monkeypatch: pytest.MonkeyPatch, encoding: str = "utf-8") -> io.BytesIO:
-    """What is printed from now on, by a stream of that encoding."""
+    """Replace standard output; returns the bytes that are printed from now on."""
     raw = io.BytesIO()
     monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(raw, encoding))
     streams.prepare_streams()
@@ -45,9 +45,9 @@ def test_a_line_stays_one_line_in_a_file(monkeypatch: pytest.MonkeyPatch) -> Non
 
 def test_a_table_is_wrapped_to_a_readable_width(monkeypatch: pytest.MonkeyPatch) -> None:
     raw = standard_output(monkeypatch)
-    made = table("said")
-    made.add_row("word " * 100)
-    console.show([made])
+    rows = table("said")
+    rows.add_row("word " * 100)
+    console.show([rows])
     lines = raw.getvalue().decode().splitlines()
     assert len(lines) > 3
     assert max(map(len, lines)) <= PAGE_WIDTH
@@ -55,9 +55,9 @@ def test_a_table_is_wrapped_to_a_readable_width(monkeypatch: pytest.MonkeyPatch)
 
 def test_brackets_and_colons_are_printed_literally(monkeypatch: pytest.MonkeyPatch) -> None:
     raw = standard_output(monkeypatch)
-    made = table("[bold]said[/bold]")
-    made.add_row("plugin(s) [a b] :smile: [/x]")
-    console.show([made])
+    rows = table("[bold]said[/bold]")
+    rows.add_row("plugin(s) [a b] :smile: [/x]")
+    console.show([rows])
     assert "plugin(s) [a b] :smile: [/x]" in raw.getvalue().decode()
 
 
@@ -66,10 +66,10 @@ def test_names_from_a_cluster_cannot_move_the_cursor_or_forge_a_line(
 ) -> None:
     raw = standard_output(monkeypatch)
     name = "x\x1b]0;t\x1b[2J\n4 of 4"
-    made = table(name, "a column")
-    made.add_row(Text(name), "")
-    made.add_row("a cell that is wider than the text of unknown origin", "")
-    console.show([Text(name), name, made])
+    rows = table(name, "a column")
+    rows.add_row(Text(name), "")
+    rows.add_row("a cell that is wider than the text of unknown origin", "")
+    console.show([Text(name), name, rows])
     written_text = raw.getvalue().decode()
     assert written_text.count(r"x\x1b]0;t\x1b[2J\n4 of 4") == 4
     assert "\x1b" not in written_text
@@ -86,9 +86,9 @@ def test_characters_that_a_terminal_cannot_write_are_replaced(
 
 def test_tables_fall_back_to_ascii_lines(monkeypatch: pytest.MonkeyPatch) -> None:
     raw = standard_output(monkeypatch, "latin-1")
-    made = table("a", "b")
-    made.add_row("1", "2")
-    console.show([made])
+    rows = table("a", "b")
+    rows.add_row("1", "2")
+    console.show([rows])
     assert raw.getvalue() == b"a | b\n--+--\n1 | 2\n"
 
 
@@ -105,17 +105,17 @@ def test_bytes_are_written_unchanged(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_closed_pipe_is_not_a_failure(objects: Path, output: str) -> None:
     reading, writing = os.pipe()
     os.close(reading)
-    done = process("simulate", objects, "--format", output, stdout=writing)
+    completed = process("simulate", objects, "--format", output, stdout=writing)
     os.close(writing)
-    assert (done.returncode, done.stderr) == (0, b"")
+    assert (completed.returncode, completed.stderr) == (0, b"")
 
 
 @pytest.mark.parametrize("output", ["text", "json"])
 def test_a_full_disk_is_reported_in_one_line(objects: Path, output: str) -> None:
     with open("/dev/full", "wb") as full:
-        done = process("simulate", objects, "--format", output, stdout=full)
-    assert done.returncode == 1
-    assert done.stderr == (
+        completed = process("simulate", objects, "--format", output, stdout=full)
+    assert completed.returncode == 1
+    assert completed.stderr == (
         b"bayplan: standard output: cannot be written: No space left on device\n"
     )
 
@@ -124,8 +124,8 @@ def test_a_full_disk_is_reported_in_one_line(objects: Path, output: str) -> None
 def test_closed_streams_are_not_a_failure(objects: Path, closed: str) -> None:
     command = f'"$0" -c "from bayplan.cli import main; main()" simulate "$1" {closed}'
     shell = ["sh", "-c", command, sys.executable, str(objects)]
-    done = subprocess.run(shell, capture_output=True, check=False, timeout=100)
-    assert (done.returncode, done.stderr) == (0, b"")
+    completed = subprocess.run(shell, capture_output=True, check=False, timeout=100)
+    assert (completed.returncode, completed.stderr) == (0, b"")
 
 
 def on_a_terminal(*arguments: str | Path, **env: str) -> tuple[int, str]:
@@ -134,36 +134,36 @@ def on_a_terminal(*arguments: str | Path, **env: str) -> tuple[int, str]:
     variables = {"TERM": "xterm-256color", "COLUMNS": "60", **env}
     # A terminal buffers some kilobytes; then a writer blocks until the buffer is read.
     with ThreadPoolExecutor(1) as reader:
-        seen = reader.submit(all_of, ours)
+        output = reader.submit(all_of, ours)
         try:
-            done = process(*arguments, stdout=theirs, stderr=theirs, env=variables)
+            completed = process(*arguments, stdout=theirs, stderr=theirs, env=variables)
         finally:
             os.close(theirs)
     os.close(ours)
-    return done.returncode, seen.result().decode()
+    return completed.returncode, output.result().decode()
 
 
 def all_of(terminal: int) -> bytes:
-    """All output, until the other end is closed."""
-    seen = b""
+    """All output until the other end is closed."""
+    output = b""
     try:
         while piece := os.read(terminal, 65536):
-            seen += piece
+            output += piece
     except OSError:
-        pass  # a terminal reports a closed end in this way
-    return seen
+        pass  # a terminal reports a closed end with this error
+    return output
 
 
 def test_a_terminal_shows_progress_and_then_the_summary(objects: Path) -> None:
-    code, seen = on_a_terminal("simulate", objects)
+    code, output = on_a_terminal("simulate", objects)
     assert code == 0
-    assert seen.index("reading") < seen.index("2/2")
-    assert seen.index("2/2") < seen.index("1 of 2 pods placed on 2 nodes")
+    assert output.index("reading") < output.index("2/2")
+    assert output.index("2/2") < output.index("1 of 2 pods placed on 2 nodes")
 
 
 def test_tables_are_as_wide_as_the_terminal(objects: Path) -> None:
-    _, seen = on_a_terminal("simulate", objects)
-    plain = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", seen)
+    _, output = on_a_terminal("simulate", objects)
+    plain = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", output)
     summary = plain[plain.index("1 of 2 pods") :].splitlines()
     assert max(map(len, summary)) <= 60
     assert "Insufficient" in " ".join(summary)
@@ -176,9 +176,9 @@ def test_emphasis_is_used_only_on_terminals_that_support_it() -> None:
 
 def test_a_terminal_shows_that_an_attempt_is_repeated(tmp_path: Path, objects: Path) -> None:
     process("simulate", objects, "--out", tmp_path / "run")
-    code, seen = on_a_terminal("why", "a", "--run", tmp_path / "run", "--node", "n1")
+    code, output = on_a_terminal("why", "a", "--run", tmp_path / "run", "--node", "n1")
     assert code == 0
-    assert seen.index("repeating the attempt") < seen.index("attempt 1 at default/a")
+    assert output.index("repeating the attempt") < output.index("attempt 1 at default/a")
 
 
 def test_without_a_terminal_there_is_no_progress_bar(objects: Path) -> None:
@@ -189,8 +189,8 @@ def test_without_a_terminal_there_is_no_progress_bar(objects: Path) -> None:
 def test_every_encoding_is_supported(objects: Path, encoding: str) -> None:
     env = {"PYTHONIOENCODING": encoding, "PYTHONUTF8": "0"}
     for arguments in (("simulate", objects), ("simulate", "--help")):
-        done = process(*arguments, env=env)
-        assert (done.returncode, done.stderr) == (0, b"")
+        completed = process(*arguments, env=env)
+        assert (completed.returncode, completed.stderr) == (0, b"")
 
 
 def test_without_a_terminal_the_width_comes_from_columns(
@@ -210,8 +210,8 @@ def test_progress_without_a_terminal_is_an_occasional_line(
     now = [0.0]
     monkeypatch.setattr(console, "wall_seconds", lambda: now[0])
     lines = console.ProgressLines("pods")
-    for done in range(1, 31):
+    for count in range(1, 31):
         now[0] += 1.0
-        lines.update(done, 1000)
-    message = [f"bayplan: {done} of 1,000 pods" for done in (10, 20, 30)]
+        lines.update(count, 1000)
+    message = [f"bayplan: {count} of 1,000 pods" for count in (10, 20, 30)]
     assert capfd.readouterr().err.splitlines() == message

@@ -12,13 +12,13 @@ EXAMPLES = Path(__file__).parents[2] / "examples"
 
 
 def commands(text: str) -> list[list[str]]:
-    """The commands that the text proposes, without the program."""
+    """The commands that the text proposes, without the name of the program."""
     lines = text.replace("\\\n", " ").splitlines()
     proposed = [line.strip() for line in lines if line.startswith("    bayplan ")]
     return [shlex.split(line, comments=True)[1:] for line in proposed]
 
 
-def test_it_places_the_pods_of_the_quickstart_and_writes_nothing(
+def test_the_demo_places_the_pods_of_the_quickstart_and_writes_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -26,7 +26,7 @@ def test_it_places_the_pods_of_the_quickstart_and_writes_nothing(
     assert not [*tmp_path.iterdir()]
 
 
-def test_it_decides_as_simulate_does() -> None:
+def test_the_demo_decides_as_simulate_does() -> None:
     simulated = json.loads(answer("simulate", EXAMPLES / "quickstart", "--format", "json"))
     assert f"digest {simulated['digest'][:12]}" in answer("demo")
 
@@ -42,7 +42,7 @@ def test_the_first_hints_name_existing_commands(
     answer(*hints[-1])
 
 
-def test_every_command_that_it_proposes_after_writing_works(
+def test_every_command_that_the_demo_proposes_after_writing_works(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -53,7 +53,7 @@ def test_every_command_that_it_proposes_after_writing_works(
     assert outputs[3].startswith("8 of 8 pods placed")
 
 
-def test_the_written_files_are_the_examples_without_what_tools_leave(tmp_path: Path) -> None:
+def test_the_written_files_are_the_examples_without_files_of_tools(tmp_path: Path) -> None:
     answer("demo", "--write", tmp_path / "new")
     written = {p.relative_to(tmp_path / "new") for p in tmp_path.rglob("*") if p.is_file()}
     assert Path("gangs/jobs.yaml") in written
@@ -81,6 +81,6 @@ def test_a_folder_that_cannot_be_written_ends_with_one_line(tmp_path: Path) -> N
 
 def test_an_installation_without_examples_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("bayplan.cli.demo._PLACES", (Path("/nowhere"),))
-    done = bayplan("demo")
-    assert done.exit_code == 2
-    assert "install the package bayplan again" in done.stderr
+    result = bayplan("demo")
+    assert result.exit_code == 2
+    assert "install the package bayplan again" in result.stderr

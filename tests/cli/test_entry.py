@@ -40,15 +40,15 @@ class Overbooks(BindPlugin):
 def test_the_installed_command_runs(tmp_path: Path) -> None:
     objects = write_objects(tmp_path / "in.yaml", node("n1"), pod("a"))
     script = Path(sysconfig.get_path("scripts")) / "bayplan"
-    done = subprocess.run(
+    completed = subprocess.run(
         [sys.executable, script, "simulate", objects],
         capture_output=True,
         text=True,
         check=False,
         timeout=100,
     )
-    assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout.startswith("1 of 1 pod placed on 1 node\n")
+    assert (completed.returncode, completed.stderr) == (0, "")
+    assert completed.stdout.startswith("1 of 1 pod placed on 1 node\n")
 
 
 def test_the_version_is_that_of_the_package() -> None:
@@ -62,16 +62,16 @@ def test_every_command_is_listed_and_has_help(command: str) -> None:
 
 
 def test_an_unknown_command_is_refused_with_the_nearest_name() -> None:
-    done = process("simulat")
-    assert done.returncode == 2
-    assert b'No such command "simulat"; did you mean "simulate"?' in done.stderr
-    assert b"Traceback" not in done.stderr
+    completed = process("simulat")
+    assert completed.returncode == 2
+    assert b'No such command "simulat"; did you mean "simulate"?' in completed.stderr
+    assert b"Traceback" not in completed.stderr
 
 
 def test_running_without_assertions_is_refused() -> None:
-    done = process("plugins", python=("-O",))
-    assert done.returncode == 1
-    assert done.stderr == (
+    completed = process("plugins", python=("-O",))
+    assert completed.returncode == 1
+    assert completed.stderr == (
         b"bayplan: python -O removes assertions that Bayplan needs; run it without -O\n"
     )
 
@@ -81,11 +81,11 @@ def test_an_interrupted_run_ends_without_a_traceback_and_keeps_its_journal(tmp_p
     plugin = write_objects(tmp_path / "interrupts.py", INTERRUPTS)
     config = write_objects(tmp_path / "config.yaml", profile(filter=["Interrupts"]))
     run = tmp_path / "run"
-    done = process("simulate", objects, "--plugin", plugin, "--config", config, "--out", run)
-    assert done.returncode == 130
-    assert done.stderr.endswith(b"bayplan: interrupted\n")
-    assert b"Traceback" not in done.stderr
-    assert done.stdout == b""
+    completed = process("simulate", objects, "--plugin", plugin, "--config", config, "--out", run)
+    assert completed.returncode == 130
+    assert completed.stderr.endswith(b"bayplan: interrupted\n")
+    assert b"Traceback" not in completed.stderr
+    assert completed.stdout == b""
     assert not (run / "summary.json").exists()
     assert "chose n1" in answer("why", "first", "--run", run)
 
@@ -97,9 +97,9 @@ def test_a_broken_invariant_ends_the_run_with_one_line(tmp_path: Path) -> None:
     config = profile(bind=["Overbooks"])
     config["profiles"][0]["plugins"]["bind"]["disabled"] = [{"name": "*"}]
     file = write_objects(tmp_path / "config.yaml", config)
-    done = process("simulate", objects, "--plugin", plugin, "--config", file)
-    assert done.returncode == 1
-    assert done.stderr.splitlines()[-1] == (
+    completed = process("simulate", objects, "--plugin", plugin, "--config", file)
+    assert completed.returncode == 1
+    assert completed.stderr.splitlines()[-1] == (
         b"bayplan: a broken invariant ended the run: "
         b"default/b was bound to small, which has 1500 cpu and now 2000 taken"
     )

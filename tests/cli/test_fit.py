@@ -30,13 +30,13 @@ def test_pods_that_fit_end_with_exit_code_0(cluster: Path, tmp_path: Path) -> No
 
 
 def test_pods_that_do_not_fit_end_with_exit_code_1(cluster: Path, web: Path) -> None:
-    done = bayplan("fit", "-f", web, cluster)
-    assert done.exit_code == 1
-    assert done.stdout.startswith(f"2 of 4 pods fit into {cluster}\n")
-    assert "0/2 nodes are available: 2 Insufficient cpu." in done.stdout
+    result = bayplan("fit", "-f", web, cluster)
+    assert result.exit_code == 1
+    assert result.stdout.startswith(f"2 of 4 pods fit into {cluster}\n")
+    assert "0/2 nodes are available: 2 Insufficient cpu." in result.stdout
 
 
-def test_max_counts_whatever_the_replicas_are(cluster: Path, web: Path) -> None:
+def test_max_counts_copies_regardless_of_the_replicas(cluster: Path, web: Path) -> None:
     lines = bayplan("fit", "-f", web, cluster, "--max").stdout.splitlines()
     assert "2 pods of Deployment default/web fit" in lines
     limited = bayplan("fit", "-f", web, cluster, "--max", "--limit", "1").stdout.splitlines()
@@ -44,8 +44,8 @@ def test_max_counts_whatever_the_replicas_are(cluster: Path, web: Path) -> None:
 
 
 def test_the_answer_is_a_versioned_document(cluster: Path, web: Path) -> None:
-    done = bayplan("fit", "-f", web, cluster, "-o", "json", "--max")
-    document = json.loads(done.stdout)
+    result = bayplan("fit", "-f", web, cluster, "-o", "json", "--max")
+    document = json.loads(result.stdout)
     assert (document["apiVersion"], document["kind"]) == ("bayplan.dev/v1alpha1", "Fit")
     assert document["fits"] is False
     assert [bool(pod.get("node")) for pod in document["pods"]] == [True, True, False, False]
@@ -66,7 +66,7 @@ def test_the_cluster_may_come_from_standard_input_and_from_a_run(
     assert bayplan("fit", "-f", web, run).stdout.startswith(f"2 of 4 pods fit into {run}\n")
 
 
-def test_wrong_input_ends_with_exit_code_2(cluster: Path, web: Path, tmp_path: Path) -> None:
+def test_invalid_input_ends_with_exit_code_2(cluster: Path, web: Path, tmp_path: Path) -> None:
     [missing] = refusal("fit", "-f", tmp_path / "nowhere.yaml", cluster)
     assert missing.endswith("cannot be read: No such file or directory")
     both = write_objects(tmp_path / "both.yaml", deployment("a", 1), deployment("b", 1))
@@ -81,15 +81,17 @@ def test_wrong_input_ends_with_exit_code_2(cluster: Path, web: Path, tmp_path: P
 def test_a_cluster_that_cannot_be_read_ends_with_exit_code_3(
     command: str, web: Path, tmp_path: Path
 ) -> None:
-    done = bayplan(command, "-f", web, "--kubeconfig", tmp_path / "nowhere")
-    assert (done.exit_code, done.stdout) == (3, "")
-    [line] = done.stderr.splitlines()
+    result = bayplan(command, "-f", web, "--kubeconfig", tmp_path / "nowhere")
+    assert (result.exit_code, result.stdout) == (3, "")
+    [line] = result.stderr.splitlines()
     assert "nowhere" in line
 
 
 def test_pods_that_do_not_fit_come_with_causes_and_fixes(cluster: Path, web: Path) -> None:
-    done = bayplan("fit", "-f", web, cluster)
-    assert "Insufficient cpu: 2 nodes, the nearest lacks 500m: n1 (NodeResourcesFit)" in done.stdout
+    result = bayplan("fit", "-f", web, cluster)
+    assert (
+        "Insufficient cpu: 2 nodes, the nearest lacks 500m: n1 (NodeResourcesFit)" in result.stdout
+    )
     document = json.loads(bayplan("fit", "-f", web, cluster, "-o", "json").stdout)
     [explanation] = document["explanations"]
     assert explanation["kind"] == "Explanation"
@@ -98,5 +100,5 @@ def test_pods_that_do_not_fit_come_with_causes_and_fixes(cluster: Path, web: Pat
 
 def test_names_of_the_cluster_cannot_move_the_cursor(cluster: Path, tmp_path: Path) -> None:
     evil = deployment("web", 1, "64", nodeSelector={"disk": "\x1b[2J"})
-    done = bayplan("fit", "-f", write_objects(tmp_path / "evil.yaml", evil), cluster)
-    assert "\x1b" not in done.output
+    result = bayplan("fit", "-f", write_objects(tmp_path / "evil.yaml", evil), cluster)
+    assert "\x1b" not in result.output

@@ -1,4 +1,4 @@
-"""Score graphs, drawn."""
+"""Drawings of score graphs."""
 
 from xml.etree import ElementTree
 

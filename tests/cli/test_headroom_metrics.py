@@ -33,7 +33,7 @@ def value(metrics: HeadroomMetrics, name: str, **labels: str) -> float | None:
     return metrics.registry.get_sample_value(name, labels)
 
 
-def test_a_shape_that_is_no_longer_counted_goes() -> None:
+def test_the_series_of_a_shape_that_is_no_longer_counted_is_removed() -> None:
     metrics = HeadroomMetrics()
     metrics.show(counted(small=3, large=1))
     metrics.show(counted(small=2))
@@ -49,7 +49,7 @@ def free_port() -> int:
         return port
 
 
-def test_a_count_that_fails_leaves_the_metrics_as_they_are() -> None:
+def test_a_failed_count_leaves_the_metrics_unchanged() -> None:
     port, ended, failed = free_port(), threading.Event(), threading.Event()
     counts: Iterator[Headroom | None] = iter([counted(small=5), None])
 
@@ -84,7 +84,9 @@ def test_a_count_that_fails_leaves_the_metrics_as_they_are() -> None:
         ),
     ],
 )
-def test_wrong_options_are_refused(options: tuple[str, ...], message: str, tmp_path: Path) -> None:
+def test_invalid_options_are_refused(
+    options: tuple[str, ...], message: str, tmp_path: Path
+) -> None:
     cluster = write_objects(tmp_path / "cluster.yaml", node("n1"))
     shapes = write_objects(tmp_path / "shapes.yaml", pod_with_cpu("small", "1"))
     assert refusal("headroom", "-f", shapes, cluster, *options) == [message]

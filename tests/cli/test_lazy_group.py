@@ -58,7 +58,7 @@ def every_command(command: click.Command, *names: str) -> Iterator[tuple[tuple[s
 COMMANDS = dict(every_command(cli))
 
 
-def test_no_description_in_a_list_is_cut() -> None:
+def test_descriptions_in_a_list_are_not_truncated() -> None:
     for names, command in COMMANDS.items():
         if isinstance(command, click.Group):
             _, _, listed = bayplan(*names, "--help").stdout.partition("Commands:")
@@ -77,7 +77,7 @@ def test_help_ends_with_examples(name: str) -> None:
     assert f"  bayplan {name} " in after
 
 
-def test_a_command_of_a_group_is_suggested_too() -> None:
+def test_a_command_of_a_group_is_suggested_for_a_misspelled_name() -> None:
     assert 'No such command "chek"; did you mean "check"?' in bayplan("config", "chek").stderr
 
 

@@ -25,14 +25,14 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 
 def test_the_generated_plugin_runs_in_a_simulation(folder: Path) -> None:
-    given = ("--plugin", folder / f"{MODULE}.py", "--config", folder / "config.yaml")
-    done = json.loads(answer("simulate", folder / "scenario.yaml", *given, "--format", "json"))
-    assert done["placements"] == {f"default/{name}": "quiet" for name in "cde"}
+    options = ("--plugin", folder / f"{MODULE}.py", "--config", folder / "config.yaml")
+    result = json.loads(answer("simulate", folder / "scenario.yaml", *options, "--format", "json"))
+    assert result["placements"] == {f"default/{name}": "quiet" for name in "cde"}
 
 
 def test_the_generated_configuration_has_one_line_for_the_plugin_and_its_args(folder: Path) -> None:
-    given = ("--plugin", folder / f"{MODULE}.py")
-    whole = answer("config", "check", folder / "config.yaml", *given)
+    options = ("--plugin", folder / f"{MODULE}.py")
+    whole = answer("config", "check", folder / "config.yaml", *options)
     assert "pointsPerPod: 10" in whole
     enabled = [line for line in (folder / "config.yaml").read_text().splitlines() if NAME in line]
     assert len(enabled) == 2
@@ -62,7 +62,7 @@ def test_the_module_is_named_after_the_plugin(tmp_path: Path, name: str, module:
     assert (tmp_path / "x" / f"{module}.py").is_file()
 
 
-def test_existing_files_are_left_alone(folder: Path) -> None:
+def test_existing_files_are_not_overwritten(folder: Path) -> None:
     before = {file: file.read_bytes() for file in folder.iterdir()}
     assert refusal("plugins", "new", NAME) == [
         f"{MODULE}: exists already; name another folder with --out"
@@ -71,7 +71,7 @@ def test_existing_files_are_left_alone(folder: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "said"),
+    ("name", "message"),
     [
         ("quiet", 'found "quiet", wanted a class name such as PreferQuietNodes'),
         ("Quiet Nodes", 'found "Quiet Nodes", wanted a class name'),
@@ -82,9 +82,9 @@ def test_existing_files_are_left_alone(folder: Path) -> None:
         ("Class", 'found "Class", wanted another name: class is a keyword or a module of Python'),
     ],
 )
-def test_an_invalid_name_is_refused(tmp_path: Path, name: str, said: str) -> None:
+def test_an_invalid_name_is_refused(tmp_path: Path, name: str, message: str) -> None:
     [line] = refusal("plugins", "new", name, "--out", tmp_path / "x")
-    assert line.startswith(f"NAME: {said}")
+    assert line.startswith(f"NAME: {message}")
     assert not (tmp_path / "x").exists()
 
 

@@ -1,4 +1,4 @@
-"""Flags are read as kube-scheduler reads its own."""
+"""Flags are parsed as kube-scheduler parses its flags."""
 
 from typing import Any
 
@@ -10,24 +10,24 @@ from bayplan.cli.pflag import GoBool, PflagCommand, feature_gates_option
 
 
 def parsed(*arguments: str) -> dict[str, Any] | str:
-    """The values of the flags, or the complaint."""
+    """The values of the flags, or the error message."""
     values: list[dict[str, Any]] = []
 
     @click.command(cls=PflagCommand)
     @click.option("--leader-elect", type=GoBool())
     @click.option("--config")
     @click.option("-v", "--v", "verbosity")
-    @click.argument("rest", nargs=-1)
+    @click.argument("positional", nargs=-1)
     @feature_gates_option()
-    def command(**given: Any) -> None:
-        values.append(given)
+    def command(**parameters: Any) -> None:
+        values.append(parameters)
 
-    done = CliRunner().invoke(command, arguments)
-    return values[0] if done.exit_code == 0 else done.output
+    result = CliRunner().invoke(command, arguments)
+    return values[0] if result.exit_code == 0 else result.output
 
 
 @pytest.mark.parametrize(
-    ("arguments", "leader_elect", "rest"),
+    ("arguments", "leader_elect", "positional"),
     [
         ([], None, ()),
         (["--leader-elect"], True, ()),
@@ -41,11 +41,11 @@ def parsed(*arguments: str) -> dict[str, Any] | str:
     ],
 )
 def test_a_boolean_takes_its_value_only_after_an_equals_sign(
-    arguments: list[str], leader_elect: bool | None, rest: tuple[str, ...]
+    arguments: list[str], leader_elect: bool | None, positional: tuple[str, ...]
 ) -> None:
     values = parsed(*arguments)
     assert isinstance(values, dict)
-    assert (values["leader_elect"], values["rest"]) == (leader_elect, rest)
+    assert (values["leader_elect"], values["positional"]) == (leader_elect, positional)
 
 
 @pytest.mark.parametrize("value", ["yes", "on", "", "TRue"])
@@ -55,7 +55,7 @@ def test_a_boolean_has_gos_spellings(value: str) -> None:
 
 
 @pytest.mark.parametrize("form", [["-v", "4"], ["-v4"], ["--v=4"], ["--v", "4"]])
-def test_other_flags_are_parsed_as_before(form: list[str]) -> None:
+def test_the_value_of_a_short_or_long_flag_has_several_forms(form: list[str]) -> None:
     values = parsed(*form)
     assert isinstance(values, dict)
     assert values["verbosity"] == "4"

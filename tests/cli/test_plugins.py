@@ -22,9 +22,9 @@ class Mine(ScalarFilterPlugin):
 
 
 def paragraph(text: str, name: str) -> list[str]:
-    """The lines of one plugin, squeezed."""
-    [found] = [part for part in text.split("\n\n") if part.startswith(f"{name}\n")]
-    return [" ".join(line.split()) for line in found.splitlines()[1:]]
+    """The lines about one plugin, with single spaces."""
+    [block] = [part for part in text.split("\n\n") if part.startswith(f"{name}\n")]
+    return [" ".join(line.split()) for line in block.splitlines()[1:]]
 
 
 def test_every_plugin_has_a_paragraph_and_missing_ones_are_listed() -> None:

@@ -38,7 +38,7 @@ def test_a_bug_is_not_reported_as_a_refusal() -> None:
         raise ZeroDivisionError
 
 
-def test_output_during_the_command_does_not_enter_the_answer(
+def test_output_during_the_command_is_not_part_of_the_answer(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     with refusals():
@@ -62,9 +62,9 @@ def test_feature_gates_are_read_with_and_without_a_configuration() -> None:
 @pytest.mark.parametrize(
     ("name", "reason"),
     [
-        pytest.param("ghost", "No such file or directory", id="it is not there"),
-        pytest.param("", "Is a directory", id="it is a folder"),
-        pytest.param("nul\0l", "embedded null byte", id="it is no name"),
+        pytest.param("ghost", "No such file or directory", id="missing"),
+        pytest.param("", "Is a directory", id="folder"),
+        pytest.param("nul\0l", "embedded null byte", id="invalid path"),
     ],
 )
 def test_an_unreadable_file_is_named(tmp_path: Path, name: str, reason: str) -> None:
@@ -75,7 +75,7 @@ def test_an_unreadable_file_is_named(tmp_path: Path, name: str, reason: str) -> 
         assert str(refused.value) == f"{path}: cannot be read: {reason}"
 
 
-def test_plugins_of_files_are_added_to_the_others(tmp_path: Path) -> None:
+def test_plugins_of_files_are_added_to_the_registry(tmp_path: Path) -> None:
     file = write_objects(
         tmp_path / "mine.py",
         "from bayplan import ScalarFilterPlugin\n"

@@ -1,4 +1,4 @@
-"""Opening the model of a cluster for a question: settings, schedulers, refusals."""
+"""The model of a cluster for a question: settings, schedulers, refusals."""
 
 from pathlib import Path
 from typing import Any
@@ -12,7 +12,7 @@ from tests.adapters.manifests import node, pod
 from tests.cli.command_line import profile, write_objects
 
 
-def options(*cluster: Path, **others: Any) -> dict[str, Any]:
+def options(*cluster: Path, **changed: Any) -> dict[str, Any]:
     defaults = {
         "kubeconfig": None,
         "context_name": "",
@@ -21,7 +21,7 @@ def options(*cluster: Path, **others: Any) -> dict[str, Any]:
         "feature_gates": "",
         "seed": 0,
     }
-    return {"cluster": tuple(map(str, cluster)), **defaults, **others}
+    return {"cluster": tuple(map(str, cluster)), **defaults, **changed}
 
 
 def test_without_a_configuration_all_pods_are_for_the_default_scheduler(tmp_path: Path) -> None:
@@ -39,7 +39,7 @@ def test_plugins_are_closed_at_the_end(tmp_path: Path) -> None:
     with open_model(options(cluster)) as opened:
         scheduler = opened.model.scheduler
         assert list(scheduler.kinds)
-    assert not scheduler.declared_fields  # no plugin is left
+    assert not scheduler.declared_fields  # all plugins are closed
 
 
 @pytest.mark.parametrize(
@@ -49,7 +49,7 @@ def test_plugins_are_closed_at_the_end(tmp_path: Path) -> None:
         ({"plugins": ("nowhere.py",)}, "nowhere.py: cannot be read"),
     ],
 )
-def test_wrong_options_are_refused(wrong: dict[str, Any], message: str, tmp_path: Path) -> None:
+def test_invalid_options_are_refused(wrong: dict[str, Any], message: str, tmp_path: Path) -> None:
     cluster = write_objects(tmp_path / "cluster.yaml", node("n1"))
     with pytest.raises(BadInputError, match=message), open_model(options(cluster, **wrong)):
         raise AssertionError("it opened")

@@ -29,11 +29,13 @@ def test_the_lease_of_kube_scheduler_is_in_its_namespace(tmp_path: Path) -> None
     )
     role, binding = list(yaml.safe_load_all(text))[2:]
     assert role["rules"][-1]["resourceNames"] == ["kube-scheduler"]
-    assert [found["metadata"]["namespace"] for found in (role, binding)] == ["kube-system"] * 2
+    assert [manifest["metadata"]["namespace"] for manifest in (role, binding)] == [
+        "kube-system"
+    ] * 2
     assert binding["subjects"][0]["namespace"] == "y"
 
 
-def test_the_role_of_a_shadow_only_reads(tmp_path: Path) -> None:
+def test_the_role_of_a_shadow_has_no_writing_verbs(tmp_path: Path) -> None:
     config = write_objects(tmp_path / "c.yaml", profile())
     role, binding = yaml.safe_load_all(answer("config", "rbac", config, "--read-only"))
     assert [role["kind"], binding["kind"]] == ["ClusterRole", "ClusterRoleBinding"]

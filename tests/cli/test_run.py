@@ -1,4 +1,4 @@
-"""`bayplan run`: its flags and its exit. tests/live tests what it does."""
+"""`bayplan run`: its flags and its exit. tests/live tests the running scheduler."""
 
 from pathlib import Path
 from typing import Any
@@ -19,25 +19,25 @@ COMPOSED = Path(__file__).parents[2] / "examples" / "composed_rack"
 
 
 def served(monkeypatch: pytest.MonkeyPatch, problem: Exception | None = None) -> list[Any]:
-    """What would be served, in place of serving it."""
-    given: list[Any] = []
+    """Records the log settings and the server options; no server starts."""
+    calls: list[Any] = []
 
     async def serve(options: ServerOptions) -> None:
-        given.append(options)
+        calls.append(options)
         if problem is not None:
             raise problem
 
     monkeypatch.setattr(run, "serve", serve)
-    monkeypatch.setattr(run, "write_log", lambda *args: given.append(args))
-    return given
+    monkeypatch.setattr(run, "write_log", lambda *args: calls.append(args))
+    return calls
 
 
 def test_defaults_equal_kube_schedulers_except_for_the_address(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    given = served(monkeypatch)
+    calls = served(monkeypatch)
     assert bayplan("run").exit_code == 0
-    log, options = given
+    log, options = calls
     assert log == (2, "text")
     assert (options.serving.address, options.serving.port) == ("127.0.0.1", 10259)
     assert options.serving.is_open
@@ -46,7 +46,7 @@ def test_defaults_equal_kube_schedulers_except_for_the_address(
 
 
 def test_all_flags_reach_the_server(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    given = served(monkeypatch)
+    calls = served(monkeypatch)
     config = write_objects(tmp_path / "c.yaml", profile())
     line = (
         f"--config {config} --kubeconfig k --seed 7 --leader-elect=false --bind-address 0.0.0.0 "
@@ -54,7 +54,7 @@ def test_all_flags_reach_the_server(monkeypatch: pytest.MonkeyPatch, tmp_path: P
         f"--client-ca-file a"
     )
     assert bayplan("run", *line.split()).exit_code == 0
-    log, options = given
+    log, options = calls
     assert log == (4, "json")
     assert (options.kubeconfig, options.seed) == ("k", 7)
     assert not options.config.spec.leader_election.leader_elect
@@ -66,20 +66,20 @@ def test_all_flags_reach_the_server(monkeypatch: pytest.MonkeyPatch, tmp_path: P
 def test_bare_leader_elect_does_not_consume_the_next_argument(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    given = served(monkeypatch)
+    calls = served(monkeypatch)
     config = write_objects(tmp_path / "c.yaml", profile())
     assert bayplan("run", "--leader-elect", f"--config={config}").exit_code == 0
-    assert given[1].config.spec.leader_election.leader_elect
-    assert given[1].config.source == str(config)
+    assert calls[1].config.spec.leader_election.leader_elect
+    assert calls[1].config.source == str(config)
 
 
 def test_repeated_feature_gates_add_up_and_may_name_the_component(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    given = served(monkeypatch)
+    calls = served(monkeypatch)
     gates = ("kube:SchedulerPopFromBackoffQ=false", "kube:GenericWorkload=true")
     assert bayplan("run", *(f"--feature-gates={gate}" for gate in gates)).exit_code == 0
-    config = given[1].config
+    config = calls[1].config
     assert (config.gate("SchedulerPopFromBackoffQ"), config.gate("GenericWorkload")) == (
         False,
         True,
@@ -88,19 +88,19 @@ def test_repeated_feature_gates_add_up_and_may_name_the_component(
 
 @pytest.mark.parametrize("form", [["-v", "4"], ["-v4"], ["-v=4"], ["--v=4"], ["--v", "4"]])
 def test_verbosity_has_the_usual_forms(monkeypatch: pytest.MonkeyPatch, form: list[str]) -> None:
-    given = served(monkeypatch)
+    calls = served(monkeypatch)
     assert bayplan("run", *form).exit_code == 0
-    assert given[0] == (4, "text")
+    assert calls[0] == (4, "text")
 
 
 def test_an_invalid_configuration_is_refused_before_the_start(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    given = served(monkeypatch)
+    calls = served(monkeypatch)
     bad = write_objects(tmp_path / "c.yaml", {**profile(), "parallelism": 0})
     assert "parallelism: 0; wanted" in " ".join(refusal("run", "--config", bad))
     assert "wanted both or none" in " ".join(refusal("run", "--tls-cert-file", "x"))
-    assert given == []
+    assert calls == []
 
 
 def test_invalid_args_of_an_inner_plugin_are_reported_before_the_server_is_contacted(
@@ -131,7 +131,7 @@ def test_invalid_args_of_an_inner_plugin_are_reported_before_the_server_is_conta
 
 
 @pytest.mark.parametrize(
-    ("problem", "code", "said"),
+    ("problem", "code", "message"),
     [
         (CredentialsError("no kubeconfig"), 2, "no kubeconfig"),
         (CertificateError("--tls-cert-file x: no such file"), 2, "--tls-cert-file x"),
@@ -146,9 +146,9 @@ def test_invalid_args_of_an_inner_plugin_are_reported_before_the_server_is_conta
     ],
 )
 def test_the_exit_code_and_message_give_the_reason(
-    monkeypatch: pytest.MonkeyPatch, problem: Exception, code: int, said: str
+    monkeypatch: pytest.MonkeyPatch, problem: Exception, code: int, message: str
 ) -> None:
     served(monkeypatch, problem)
     ended = bayplan("run")
     assert (ended.exit_code, "Traceback" in ended.stderr) == (code, False)
-    assert said in ended.stderr
+    assert message in ended.stderr

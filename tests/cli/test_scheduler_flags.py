@@ -40,11 +40,11 @@ OPERATIONS = Path(__file__).parents[2] / "docs" / "operations.md"
 
 @pytest.fixture
 def served(monkeypatch: pytest.MonkeyPatch) -> list[ServerOptions]:
-    """What would be served, in place of serving it."""
+    """Records the server options; no server starts."""
     options: list[ServerOptions] = []
 
-    async def serve(given: ServerOptions) -> None:
-        options.append(given)
+    async def serve(server_options: ServerOptions) -> None:
+        options.append(server_options)
 
     monkeypatch.setattr(run, "serve", serve)
     return options
@@ -52,9 +52,9 @@ def served(monkeypatch: pytest.MonkeyPatch) -> list[ServerOptions]:
 
 def started(served: list[ServerOptions], *arguments: str) -> tuple[ServerOptions, list[str]]:
     """Options and remarks of a run that starts."""
-    done = bayplan("run", *arguments, "--logging-format=json")
-    assert done.exit_code == 0, done.stderr
-    lines = [json.loads(line) for line in done.stderr.splitlines()]
+    result = bayplan("run", *arguments, "--logging-format=json")
+    assert result.exit_code == 0, result.stderr
+    lines = [json.loads(line) for line in result.stderr.splitlines()]
     return served[-1], [line["remark"] for line in lines if line["msg"] == "Remark"]
 
 
@@ -76,12 +76,12 @@ def test_kubeadms_manifest_starts_without_a_remark(served: list[ServerOptions]) 
     assert remarks == []
     assert options.kubeconfig == "/etc/kubernetes/scheduler.conf"
     assert options.config.spec.leader_election.leader_elect
-    # Its rights are for this lease only, and kube-scheduler on other nodes waits for it, too.
+    # The role grants only this lease, and kube-scheduler on other nodes waits for the same lease.
     assert options.config.spec.leader_election.resource_name == "kube-scheduler"
     assert options.config.spec.leader_election.resource_namespace == "kube-system"
     serving = options.serving
     assert (serving.address, serving.port) == ("127.0.0.1", 10259)
-    # Its probes speak HTTPS.
+    # The probes use HTTPS.
     assert not serving.is_open
     delegation = serving.delegation
     assert delegation.authentication_kubeconfig == "/etc/kubernetes/scheduler.conf"
@@ -115,7 +115,7 @@ def test_election_flags_apply_beside_a_configuration_file(
     assert leader_election.retry_period == "3s"
 
 
-def test_flags_are_validated_like_the_fields_they_set() -> None:
+def test_flags_are_validated_as_the_fields_that_they_set() -> None:
     [line] = refusal("run", "--leader-elect-lease-duration=5s")
     assert line.startswith("leaderElection.leaseDuration: 5s; wanted more than renewDeadline")
     [line] = refusal("run", "--leader-elect-resource-lock=endpoints")
@@ -154,15 +154,15 @@ def test_a_flag_without_effect_is_reported(served: list[ServerOptions], flag: An
 
 
 @pytest.mark.parametrize("name", REMOVED_FLAGS)
-def test_a_flag_of_older_versions_is_refused_with_what_replaces_it(name: str) -> None:
+def test_a_flag_of_older_versions_is_refused_with_its_replacement(name: str) -> None:
     assert name not in UPSTREAM_FLAGS
     for flag in (f"--{name}=1", f"--{name.replace('-', '_')}"):
-        done = bayplan("run", flag)
-        assert done.exit_code == 2
-        assert f"v1.37 has no --{name}; {REMOVED_FLAGS[name]}\n" in done.stderr
+        result = bayplan("run", flag)
+        assert result.exit_code == 2
+        assert f"v1.37 has no --{name}; {REMOVED_FLAGS[name]}\n" in result.stderr
 
 
-def test_what_replaces_a_removed_flag_is_a_flag() -> None:
+def test_the_replacement_of_a_removed_flag_is_a_flag() -> None:
     words = {word for text in REMOVED_FLAGS.values() for word in text.split()}
     flags = {word.lstrip("-").partition("=")[0] for word in words if word.startswith("-")}
     assert flags <= set(UPSTREAM_FLAGS)
@@ -224,8 +224,8 @@ def test_master_overrides_the_server_of_the_kubeconfig(served: list[ServerOption
 
 def test_the_written_configuration_is_valid(served: list[ServerOptions], tmp_path: Path) -> None:
     path = tmp_path / "written.yaml"
-    done = bayplan("run", f"--write-config-to={path}", "--kube-api-qps=7", "--leader-elect=false")
-    assert (done.exit_code, served) == (0, [])
+    result = bayplan("run", f"--write-config-to={path}", "--kube-api-qps=7", "--leader-elect=false")
+    assert (result.exit_code, served) == (0, [])
     whole = yaml.safe_load(path.read_text())
     assert whole["clientConnection"]["qps"] == 7
     assert whole["leaderElection"]["leaderElect"] is False
@@ -235,8 +235,8 @@ def test_the_written_configuration_is_valid(served: list[ServerOptions], tmp_pat
 
 def test_the_version_is_printed(served: list[ServerOptions]) -> None:
     for flag in ("--version", "--version=true"):
-        done = bayplan("run", flag)
-        assert (done.exit_code, done.stdout.startswith("Bayplan "), served) == (0, True, [])
+        result = bayplan("run", flag)
+        assert (result.exit_code, result.stdout.startswith("Bayplan "), served) == (0, True, [])
 
 
 def test_every_flag_has_one_meaning() -> None:

@@ -26,5 +26,5 @@ def test_an_answer_has_the_fields_of_its_schema(tmp_path: Path) -> None:
     value = json.loads(bayplan("why", "p", file, "-o", "json").stdout)
     properties = explanation_schema()["$defs"]["Explanation"]["properties"]
     assert list(value) == list(properties)
-    # It decodes strictly into the type that the schema was made from.
+    # The answer decodes strictly into the type from which the schema was made.
     assert msgspec.convert(value, Explanation).fixes

@@ -14,14 +14,14 @@ def test_with_several_profiles_one_must_be_named(tmp_path: Path) -> None:
     config["profiles"].append({**config["profiles"][0], "schedulerName": "other"})
     file = tmp_path / "c.yaml"
     file.write_text(yaml.safe_dump(config))
-    for given, found in (((), "nothing"), (("--profile", "x"), "x")):
-        done = bayplan("serve-extender", "--config", file, *given)
-        assert done.exit_code == 2
-        assert f"--profile: found {found}, wanted one of bayplan, other" in done.stderr
+    for options, actual in (((), "nothing"), (("--profile", "x"), "x")):
+        result = bayplan("serve-extender", "--config", file, *options)
+        assert result.exit_code == 2
+        assert f"--profile: found {actual}, wanted one of bayplan, other" in result.stderr
 
 
 @pytest.mark.parametrize(
-    ("options", "said"),
+    ("options", "message"),
     [
         (("--tls-cert-file", "a"), "wanted both or none"),
         (("--client-ca-file", "a"), "wanted --tls-cert-file, too"),
@@ -37,8 +37,8 @@ def test_with_several_profiles_one_must_be_named(tmp_path: Path) -> None:
     ],
 )
 def test_problems_are_reported_before_the_server_starts(
-    options: tuple[str, ...], said: str
+    options: tuple[str, ...], message: str
 ) -> None:
-    done = bayplan("serve-extender", *options)
-    assert done.exit_code == 2
-    assert said in done.stderr
+    result = bayplan("serve-extender", *options)
+    assert result.exit_code == 2
+    assert message in result.stderr

@@ -1,4 +1,4 @@
-"""`bayplan shadow`: options, exit codes, one-line errors. tests/live has the rest."""
+"""`bayplan shadow`: options, exit codes, one-line errors. tests/live tests the running shadow."""
 
 import json
 from pathlib import Path
@@ -21,21 +21,21 @@ def kubeconfig(folder: Path, server: str = "http://127.0.0.1:1") -> Path:
     return path
 
 
-def test_a_context_that_is_not_there_ends_with_3(tmp_path: Path) -> None:
-    done = bayplan("shadow", "--kubeconfig", kubeconfig(tmp_path), "--context", "nope")
-    assert (done.exit_code, done.stdout) == (EXIT_UNREADABLE, "")
-    (line,) = done.stderr.splitlines()
+def test_a_missing_context_ends_with_3(tmp_path: Path) -> None:
+    result = bayplan("shadow", "--kubeconfig", kubeconfig(tmp_path), "--context", "nope")
+    assert (result.exit_code, result.stdout) == (EXIT_UNREADABLE, "")
+    (line,) = result.stderr.splitlines()
     assert "nope" in line
 
 
-def test_a_kubeconfig_that_is_not_there_ends_with_3() -> None:
-    done = bayplan("shadow", "--kubeconfig", "/nonexistent")
-    assert (done.exit_code, done.stdout) == (EXIT_UNREADABLE, "")
-    (line,) = done.stderr.splitlines()
+def test_a_missing_kubeconfig_ends_with_3() -> None:
+    result = bayplan("shadow", "--kubeconfig", "/nonexistent")
+    assert (result.exit_code, result.stdout) == (EXIT_UNREADABLE, "")
+    (line,) = result.stderr.splitlines()
     assert "/nonexistent" in line
 
 
-def test_a_duration_that_is_none_is_refused() -> None:
+def test_an_invalid_duration_is_refused() -> None:
     assert refusal("shadow", "--for", "soon") == ["--for: 'soon' is no duration"]
 
 

@@ -15,12 +15,12 @@ TIMES = "creation_time,deletion_time,scheduled_time"
 
 
 def simulated(*arguments: str | Path, stdin: bytes = b"") -> dict[str, Any]:
-    """The object that --format json prints, and nothing else."""
-    said = answer("simulate", *arguments, "--format", "json", stdin=stdin)
-    assert said.count("\n") == 1
-    found = json.loads(said)
-    assert isinstance(found, dict)
-    return found
+    """The object that --format json prints; nothing else is printed."""
+    output = answer("simulate", *arguments, "--format", "json", stdin=stdin)
+    assert output.count("\n") == 1
+    summary = json.loads(output)
+    assert isinstance(summary, dict)
+    return summary
 
 
 def large(name: str = "large", **fields: Any) -> Content:
@@ -33,21 +33,21 @@ def objects(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize(
-    ("options", "gone_at"),
+    ("options", "deleted_at"),
     [
         pytest.param((), 5.0, id="at once"),
         pytest.param(("--pod-gc-quarantine", "40s", "--pod-gc-period", "20s"), 60.0, id="upstream"),
     ],
 )
 def test_options_set_the_times_of_pod_garbage_collection(
-    tmp_path: Path, options: tuple[str, ...], gone_at: float
+    tmp_path: Path, options: tuple[str, ...], deleted_at: float
 ) -> None:
-    gone = scenario({"at": "5s", "delete": [{"kind": "Node", "name": "n1"}]})
-    path = write_objects(tmp_path / "in.yaml", node("n1"), pod("a"), gone)
-    assert simulated(path, *options)["pods"]["default/a"]["deleted_at"] == gone_at
+    deletion = scenario({"at": "5s", "delete": [{"kind": "Node", "name": "n1"}]})
+    path = write_objects(tmp_path / "in.yaml", node("n1"), pod("a"), deletion)
+    assert simulated(path, *options)["pods"]["default/a"]["deleted_at"] == deleted_at
 
 
-def test_until_ends_the_run_with_what_stands(tmp_path: Path) -> None:
+def test_until_ends_the_run_at_a_time(tmp_path: Path) -> None:
     later = [
         {"at": "5s", "create": [pod("b")]},
         {"at": "60s", "create": [pod("c")]},
@@ -61,12 +61,12 @@ def test_until_ends_the_run_with_what_stands(tmp_path: Path) -> None:
     assert "the run ends at 30 s" in answer("simulate", path, "--until", "30s")
 
 
-def test_options_say_whether_and_when_pods_come_back(tmp_path: Path) -> None:
+def test_options_determine_whether_and_when_pods_are_recreated(tmp_path: Path) -> None:
     web = controller("ReplicaSet", replicas=2, selector={"matchLabels": {"app": "web"}})
     path = write_objects(tmp_path / "all.yaml", node("n1"), web)
     name = min(simulated(path)["pods"]).partition("/")[2]
-    gone = scenario({"at": "5s", "delete": [{"kind": "Pod", "name": name}]})
-    path = write_objects(tmp_path / "all.yaml", node("n1"), web, gone)
+    deletion = scenario({"at": "5s", "delete": [{"kind": "Pod", "name": name}]})
+    path = write_objects(tmp_path / "all.yaml", node("n1"), web, deletion)
 
     def created_at(*options: str) -> list[float]:
         return sorted(one["created_at"] for one in simulated(path, *options)["pods"].values())
@@ -77,10 +77,10 @@ def test_options_say_whether_and_when_pods_come_back(tmp_path: Path) -> None:
 
 
 def test_an_invalid_duration_is_refused(objects: Path) -> None:
-    wanted = "a duration such as 30s, 1m30s, 250ms or a number of seconds"
+    expected = "a duration such as 30s, 1m30s, 250ms or a number of seconds"
     for option in ("--pod-gc-period", "--until", "--recreate-after"):
-        said = refusal("simulate", objects, option, "soon")
-        assert said == [f'{option}: found "soon", wanted {wanted}']
+        lines = refusal("simulate", objects, option, "soon")
+        assert lines == [f'{option}: found "soon", wanted {expected}']
 
 
 def test_an_unknown_field_is_noted_and_refused_in_strict_mode(tmp_path: Path) -> None:
@@ -109,9 +109,9 @@ def test_the_summary_is_for_human_readers(objects: Path) -> None:
 
 
 def test_json_is_one_object_with_the_documented_keys(objects: Path) -> None:
-    found = simulated(objects, "--seed", "5")
-    assert found["nodes"] == 1
-    assert found["counts"] == {
+    summary = simulated(objects, "--seed", "5")
+    assert summary["nodes"] == 1
+    assert summary["counts"] == {
         "pods": 2,
         "running": 0,
         "scheduled": 1,
@@ -120,9 +120,9 @@ def test_json_is_one_object_with_the_documented_keys(objects: Path) -> None:
         "other_schedulers": 0,
         "notRecreated": 0,
     }
-    assert found["placements"] == {"default/a": "n1"}
-    assert found["unschedulable"] == {"default/large": TOO_LARGE}
-    assert found["pods"]["default/large"] == {
+    assert summary["placements"] == {"default/a": "n1"}
+    assert summary["unschedulable"] == {"default/large": TOO_LARGE}
+    assert summary["pods"]["default/large"] == {
         "node": None,
         "created_at": 0.0,
         "bound_at": None,
@@ -132,16 +132,16 @@ def test_json_is_one_object_with_the_documented_keys(objects: Path) -> None:
         "nominated_node": None,
         "message": TOO_LARGE,
     }
-    assert found["seed"] == 5
-    assert (found["simulated_seconds"], len(found["digest"])) == (0.0, 64)
-    assert found["wall_seconds"] >= 0
+    assert summary["seed"] == 5
+    assert (summary["simulated_seconds"], len(summary["digest"])) == (0.0, 64)
+    assert summary["wall_seconds"] >= 0
 
 
 def test_objects_can_be_read_from_standard_input() -> None:
-    found = simulated(
+    summary = simulated(
         "-", stdin=json.dumps({"kind": "List", "items": [node("n1"), pod()]}).encode()
     )
-    assert found["placements"] == {"default/web": "n1"}
+    assert summary["placements"] == {"default/web": "n1"}
 
 
 def test_finished_pods_are_left_out_with_a_note(tmp_path: Path) -> None:
@@ -158,8 +158,8 @@ def test_a_seed_may_exceed_64_bits(objects: Path) -> None:
 
 
 def test_retries_alone_do_not_prolong_the_run(objects: Path) -> None:
-    found = simulated(objects)
-    assert (found["simulated_seconds"], found["counts"]["unschedulable"]) == (0.0, 1)
+    summary = simulated(objects)
+    assert (summary["simulated_seconds"], summary["counts"]["unschedulable"]) == (0.0, 1)
 
 
 # ---- scheduler names ------------------------------------------------------------------------
@@ -173,9 +173,9 @@ def mixed(tmp_path: Path) -> Path:
 
 
 def test_without_a_configuration_every_pod_is_scheduled(mixed: Path) -> None:
-    found = simulated(mixed)
-    assert sorted(found["placements"]) == ["default/none", "default/ours", "default/theirs"]
-    assert found["counts"]["other_schedulers"] == 0
+    summary = simulated(mixed)
+    assert sorted(summary["placements"]) == ["default/none", "default/ours", "default/theirs"]
+    assert summary["counts"]["other_schedulers"] == 0
 
 
 def test_with_a_configuration_only_pods_of_its_profiles_are_scheduled(
@@ -183,22 +183,22 @@ def test_with_a_configuration_only_pods_of_its_profiles_are_scheduled(
 ) -> None:
     config = profile()
     config["profiles"][0]["schedulerName"] = "ours"
-    found = simulated(mixed, "--config", write_objects(tmp_path / "c.yaml", config))
-    assert list(found["placements"]) == ["default/ours"]
-    assert found["unschedulable"] == {}
-    assert found["counts"]["other_schedulers"] == 2
+    summary = simulated(mixed, "--config", write_objects(tmp_path / "c.yaml", config))
+    assert list(summary["placements"]) == ["default/ours"]
+    assert summary["unschedulable"] == {}
+    assert summary["counts"]["other_schedulers"] == 2
 
 
 def test_a_missing_scheduler_name_is_the_default_name(tmp_path: Path, mixed: Path) -> None:
-    found = simulated(mixed, "--config", write_objects(tmp_path / "c.yaml", profile()))
-    assert list(found["placements"]) == ["default/none"]
+    summary = simulated(mixed, "--config", write_objects(tmp_path / "c.yaml", profile()))
+    assert list(summary["placements"]) == ["default/none"]
 
 
 # ---- traces --------------------------------------------------------------------------------
 
 
 def trace(tmp_path: Path, header: str = f"{POD_LIST},{TIMES}", ends: str = ",0,50,0") -> list[Path]:
-    """A node that has room for one of two pods."""
+    """A node with room for one of two pods."""
     nodes = write_objects(
         tmp_path / "nodes.csv", "sn,cpu_milli,memory_mib,gpu,model\nn1,4000,8192,0,\n"
     )
@@ -207,15 +207,15 @@ def trace(tmp_path: Path, header: str = f"{POD_LIST},{TIMES}", ends: str = ",0,5
 
 
 def test_with_time_arrivals_pods_stay(tmp_path: Path) -> None:
-    found = simulated(*trace(tmp_path))
-    assert found["placements"] == {"default/p1": "n1"}
-    assert list(found["unschedulable"]) == ["default/p2"]
+    summary = simulated(*trace(tmp_path))
+    assert summary["placements"] == {"default/p1": "n1"}
+    assert list(summary["unschedulable"]) == ["default/p2"]
 
 
 def test_with_time_trace_pods_come_and_go(tmp_path: Path) -> None:
-    found = simulated(*trace(tmp_path), "--time", "trace")
-    assert found["placements"] == {"default/p1": "n1", "default/p2": "n1"}
-    assert found["pods"]["default/p1"]["deleted_at"] == 50.0
+    summary = simulated(*trace(tmp_path), "--time", "trace")
+    assert summary["placements"] == {"default/p1": "n1", "default/p2": "n1"}
+    assert summary["pods"]["default/p1"]["deleted_at"] == 50.0
 
 
 def test_a_trace_without_times_cannot_be_replayed(tmp_path: Path) -> None:
@@ -231,12 +231,12 @@ def test_a_trace_without_times_cannot_be_replayed(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("content", "said"),
+    ("content", "message"),
     [
         pytest.param("", "found nothing in it", id="empty"),
-        pytest.param("words", 'found "words", wanted an object', id="a text"),
-        pytest.param("[1, 2]", "found a list, wanted an object", id="a list"),
-        pytest.param('{"a":', "document 1, line", id="half of it"),
+        pytest.param("words", 'found "words", wanted an object', id="text"),
+        pytest.param("[1, 2]", "found a list, wanted an object", id="list"),
+        pytest.param('{"a":', "document 1, line", id="truncated"),
         pytest.param(
             "kind: Pod\napiVersion: v1\nmetadata: {name: p}", "spec.containers", id="no containers"
         ),
@@ -244,12 +244,12 @@ def test_a_trace_without_times_cannot_be_replayed(tmp_path: Path) -> None:
     ],
 )
 def test_bad_input_is_one_line_with_file_document_and_path(
-    tmp_path: Path, content: str, said: str
+    tmp_path: Path, content: str, message: str
 ) -> None:
     file = write_objects(tmp_path / "in.yaml", content)
     [line] = refusal("simulate", file)
     assert line.startswith(f"{file}")
-    assert said in line
+    assert message in line
 
 
 def test_all_problems_are_reported_at_once(tmp_path: Path) -> None:
@@ -298,9 +298,9 @@ def test_a_file_named_by_an_option_must_exist(objects: Path, option: tuple[str, 
 
 @pytest.mark.parametrize("option", [("--seed", "x"), ("--time", "never"), ("--format", "xml")])
 def test_an_invalid_option_shows_the_usage(objects: Path, option: tuple[str, str]) -> None:
-    done = bayplan("simulate", objects, *option)
-    assert done.exit_code == 2
-    assert f"Invalid value for '{option[0]}'" in done.stderr
+    result = bayplan("simulate", objects, *option)
+    assert result.exit_code == 2
+    assert f"Invalid value for '{option[0]}'" in result.stderr
 
 
 # ---- remarks --------------------------------------------------------------------------------
@@ -310,13 +310,13 @@ def test_settings_without_effect_are_reported(tmp_path: Path, objects: Path) -> 
     extender = {"urlPrefix": "http://example.com/"}
     config = {**profile(), "parallelism": 4, "extenders": [extender]}
     file = write_objects(tmp_path / "c.yaml", config)
-    done = bayplan("simulate", objects, "--config", file)
+    result = bayplan("simulate", objects, "--config", file)
     assert (
         f"bayplan: {file}: extenders[0]: http://example.com/ is never asked: it has no verb"
-        in done.stderr
+        in result.stderr
     )
     # That concerns a process in a cluster, not where pods go.
-    assert "parallelism" not in done.stderr
+    assert "parallelism" not in result.stderr
 
 
 def test_without_a_configuration_nothing_is_reported(objects: Path) -> None:
@@ -342,26 +342,26 @@ def test_a_plugin_file_decides(tmp_path: Path) -> None:
     file = write_objects(tmp_path / "in.yaml", *nodes, pod("a"))
     plugin = write_objects(tmp_path / "cheap.py", CHEAP)
     config = write_objects(tmp_path / "c.yaml", profile(score=["Cheap"]))
-    found = simulated(file, "--plugin", plugin, "--config", config)
-    assert found["placements"] == {"default/a": "n10"}
+    summary = simulated(file, "--plugin", plugin, "--config", config)
+    assert summary["placements"] == {"default/a": "n10"}
 
 
 def test_output_of_a_plugin_is_not_part_of_the_answer(tmp_path: Path, objects: Path) -> None:
     plugin = write_objects(tmp_path / "noisy.py", f"print('noise')\n{CHEAP}")
-    done = bayplan("simulate", objects, "--plugin", plugin, "--format", "json")
-    assert json.loads(done.stdout)["nodes"] == 1
-    assert done.stderr.startswith("noise\n")
+    result = bayplan("simulate", objects, "--plugin", plugin, "--format", "json")
+    assert json.loads(result.stdout)["nodes"] == 1
+    assert result.stderr.startswith("noise\n")
 
 
 def test_a_plugin_that_no_profile_uses_is_reported(tmp_path: Path, objects: Path) -> None:
     plugin = write_objects(tmp_path / "cheap.py", CHEAP)
-    done = bayplan("simulate", objects, "--plugin", plugin)
-    assert done.exit_code == 0
-    assert done.stderr == f"bayplan: {plugin}: Cheap is in no profile; enable it with --config\n"
+    result = bayplan("simulate", objects, "--plugin", plugin)
+    assert result.exit_code == 0
+    assert result.stderr == f"bayplan: {plugin}: Cheap is in no profile; enable it with --config\n"
 
 
 @pytest.mark.parametrize(
-    ("source", "said"),
+    ("source", "message"),
     [
         pytest.param("from bayplan import (\n", "line 1: SyntaxError: ", id="a syntax error"),
         pytest.param("\nimport nowhere\n", "line 2: ModuleNotFoundError: ", id="an import"),
@@ -375,20 +375,20 @@ def test_a_plugin_that_no_profile_uses_is_reported(tmp_path: Path, objects: Path
     ],
 )
 def test_a_plugin_file_that_fails_is_named_with_its_line(
-    tmp_path: Path, objects: Path, source: str, said: str
+    tmp_path: Path, objects: Path, source: str, message: str
 ) -> None:
     plugin = write_objects(tmp_path / "bad.py", source)
     [line] = refusal("simulate", objects, "--plugin", plugin)
-    assert line.startswith(f"{plugin}: {said}")
+    assert line.startswith(f"{plugin}: {message}")
 
 
 def test_a_plugin_that_fails_in_setup_is_refused(tmp_path: Path, objects: Path) -> None:
     source = f"{CHEAP}\n    def setup(self):\n        raise RuntimeError('no licence')\n"
     plugin = write_objects(tmp_path / "cheap.py", source)
     config = write_objects(tmp_path / "c.yaml", profile(score=["Cheap"]))
-    done = bayplan("simulate", objects, "--plugin", plugin, "--config", config)
-    assert done.exit_code == 2
-    assert done.stderr.splitlines()[-1] == (
+    result = bayplan("simulate", objects, "--plugin", plugin, "--config", config)
+    assert result.exit_code == 2
+    assert result.stderr.splitlines()[-1] == (
         f"bayplan: {config}: profiles[0]: plugin Cheap cannot start: RuntimeError: no licence"
     )
 
@@ -409,25 +409,25 @@ def test_a_failing_plugin_is_named_with_pod_file_and_line(tmp_path: Path) -> Non
     file = write_objects(tmp_path / "in.yaml", node("n1"), pod("a"), pod("b"))
     plugin = write_objects(tmp_path / "broken.py", BROKEN)
     config = write_objects(tmp_path / "c.yaml", profile(filter=["Broken"]))
-    done = bayplan("simulate", file, "--plugin", plugin, "--config", config, "--format", "json")
-    found = json.loads(done.stdout)
-    said = "running Filter plugin \"Broken\": KeyError: 'nothing' (broken.py:9)"
-    assert found["unschedulable"] == {"default/a": said}
-    assert list(found["placements"]) == ["default/b"]
-    assert found["failures"] == [
-        {"plugin": "Broken", "count": 1, "example": "default/a", "message": said}
+    result = bayplan("simulate", file, "--plugin", plugin, "--config", config, "--format", "json")
+    summary = json.loads(result.stdout)
+    message = "running Filter plugin \"Broken\": KeyError: 'nothing' (broken.py:9)"
+    assert summary["unschedulable"] == {"default/a": message}
+    assert list(summary["placements"]) == ["default/b"]
+    assert summary["failures"] == [
+        {"plugin": "Broken", "count": 1, "example": "default/a", "message": message}
     ]
 
 
 @pytest.mark.parametrize(
-    ("body", "said"),
+    ("body", "message"),
     [
         ("return 50.5", "score_node returned 50.5; wanted an int from 0 to 100, at half.py:7"),
         ("pass", "score_node returned nothing (is a return missing?); wanted an int from 0 to 100"),
     ],
 )
 def test_a_score_that_is_not_an_int_is_reported_with_the_line_of_the_function(
-    tmp_path: Path, body: str, said: str
+    tmp_path: Path, body: str, message: str
 ) -> None:
     source = f"""
 from bayplan import ScalarScorePlugin
@@ -441,9 +441,9 @@ class Half(ScalarScorePlugin):
     file = write_objects(tmp_path / "in.yaml", node("n1"), node("n2"), pod("a"))
     plugin = write_objects(tmp_path / "half.py", source)
     config = write_objects(tmp_path / "c.yaml", profile(score=["Half"]))
-    done = bayplan("simulate", file, "--plugin", plugin, "--config", config)
-    assert done.exit_code == 1
-    assert f'running Score plugin "Half": {said}' in done.stdout
+    result = bayplan("simulate", file, "--plugin", plugin, "--config", config)
+    assert result.exit_code == 1
+    assert f'running Score plugin "Half": {message}' in result.stdout
 
 
 def test_a_missing_plugin_file_is_requested(tmp_path: Path, objects: Path) -> None:
@@ -490,16 +490,16 @@ def test_a_plugin_that_raises_ends_the_command_with_1_and_is_named_in_the_summar
     if point == "bind":
         sets["profiles"][0]["plugins"]["bind"]["disabled"] = [{"name": "*"}]
     config = write_objects(tmp_path / "c.yaml", sets)
-    done = bayplan("simulate", file, "--plugin", plugin, "--config", config)
-    assert done.exit_code == 1, done.output
-    [line] = [line for line in done.stdout.splitlines() if "of plugin Broken" in line]
+    result = bayplan("simulate", file, "--plugin", plugin, "--config", config)
+    assert result.exit_code == 1, result.output
+    [line] = [line for line in result.stdout.splitlines() if "of plugin Broken" in line]
     assert line.startswith("1 failure of plugin Broken, at default/a: running ")
     assert line.endswith("RuntimeError: broken (broken.py:6)")
 
 
 def test_a_pod_that_fits_nowhere_is_not_a_failure(objects: Path) -> None:
-    done = bayplan("simulate", objects)
-    assert (done.exit_code, simulated(objects)["failures"]) == (0, [])
+    result = bayplan("simulate", objects)
+    assert (result.exit_code, simulated(objects)["failures"]) == (0, [])
 
 
 @pytest.mark.parametrize("point", ["filter", "reserve", "permit", "preBind"])
@@ -514,13 +514,13 @@ def test_a_member_of_a_group_whose_plugin_raises_is_a_failure(tmp_path: Path, po
     file = write_objects(tmp_path / "in.yaml", node("n1"), node("n2"), group, *members)
     plugin = write_objects(tmp_path / "broken.py", raising(point))
     config = write_objects(tmp_path / "c.yaml", profile(**{point: ["Broken"]}))
-    done = bayplan("simulate", file, "--plugin", plugin, "--config", config)
-    assert done.exit_code == 1, done.output
-    assert "of plugin Broken, " in done.stdout
+    result = bayplan("simulate", file, "--plugin", plugin, "--config", config)
+    assert result.exit_code == 1, result.output
+    assert "of plugin Broken, " in result.stdout
 
 
 def test_a_replay_reports_the_same_failure(tmp_path: Path) -> None:
-    """The file has its own name in the folder of the run, too."""
+    """The plugin file has its original name in the folder of the run."""
     file = write_objects(tmp_path / "in.yaml", node("n1"), pod("a"), pod("b"))
     plugin = write_objects(tmp_path / "broken.py", BROKEN)
     config = write_objects(tmp_path / "c.yaml", profile(filter=["Broken"]))

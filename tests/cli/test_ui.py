@@ -1,4 +1,4 @@
-"""`bayplan ui`: what is refused, and the page of the installed command."""
+"""`bayplan ui`: refusals, and the page of the installed command."""
 
 import json
 import re
@@ -16,7 +16,7 @@ from tests.cli.command_line import refusal
 from tests.ui.example_run import PACK
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "quickstart"
-#: Nobody sets it.
+#: No test sets this event.
 _PAUSE = threading.Event()
 _SCRIPT = "from bayplan.cli import main; main()"
 
@@ -65,7 +65,7 @@ def test_the_command_prints_the_address_and_ends_at_sigterm(
 
 
 def page_of(*arguments: str, kind: str, path: str) -> Any:
-    """An answer of the page that a command shows when its work is done."""
+    """An answer of the page that a command serves after its work has ended."""
     command = [sys.executable, "-c", _SCRIPT, *arguments, "--ui"]
     with subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
@@ -86,7 +86,7 @@ def page_of(*arguments: str, kind: str, path: str) -> Any:
             answer = json.load(response)
         process.send_signal(signal.SIGTERM)
         assert process.wait(20) == 0
-    # The page is there before the work is done.
+    # The page is served before the work has ended.
     assert kinds[0] == "work"
     return answer
 
@@ -96,7 +96,7 @@ def test_simulate_shows_its_progress_and_its_run() -> None:
     assert view["nodes"] == 12
 
 
-def test_compare_shows_its_progress_and_what_differs(tmp_path: Path) -> None:
+def test_compare_shows_its_progress_and_the_differences(tmp_path: Path) -> None:
     packing = tmp_path / "packing.yaml"
     packing.write_text(PACK, encoding="utf-8")
     spreading = tmp_path / "spreading.yaml"

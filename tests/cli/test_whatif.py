@@ -41,7 +41,7 @@ def test_remove_each_by_domain_is_a_document(cluster: Path) -> None:
     assert table.startswith(f"1 of 2 domains of zone of {cluster} can go\n")
 
 
-def test_changes_are_compared_with_the_cluster_as_it_is(cluster: Path, tmp_path: Path) -> None:
+def test_changes_are_compared_with_the_unchanged_cluster(cluster: Path, tmp_path: Path) -> None:
     printed = answer("whatif", cluster, "--drain", "n1", "--add", "1", "--like", "n2", "-o", "json")
     document = json.loads(printed)
     assert (document["kind"], document["cluster"]) == ("WhatIfAnswer", str(cluster))
@@ -80,11 +80,13 @@ def test_a_document_has_the_same_changes_as_options(cluster: Path, tmp_path: Pat
         ),
     ],
 )
-def test_wrong_questions_are_refused(cluster: Path, options: tuple[str, ...], message: str) -> None:
+def test_invalid_questions_are_refused(
+    cluster: Path, options: tuple[str, ...], message: str
+) -> None:
     assert refusal("whatif", cluster, *options) == [message]
 
 
-def test_wrong_documents_are_refused_with_their_place(cluster: Path, tmp_path: Path) -> None:
+def test_invalid_documents_are_refused_with_their_place(cluster: Path, tmp_path: Path) -> None:
     no_change = write_objects(tmp_path / "pod.yaml", node("n1"))
     [line] = refusal("whatif", cluster, "-f", no_change)
     assert line == f"{no_change}, document 1: wanted a WhatIf document"
@@ -94,9 +96,9 @@ def test_wrong_documents_are_refused_with_their_place(cluster: Path, tmp_path: P
 
 
 def test_a_cluster_that_cannot_be_read_ends_with_exit_code_3(tmp_path: Path) -> None:
-    done = bayplan("whatif", "--drain-each", "--kubeconfig", tmp_path / "nowhere")
-    assert (done.exit_code, done.stdout) == (3, "")
-    assert "nowhere" in done.stderr
+    result = bayplan("whatif", "--drain-each", "--kubeconfig", tmp_path / "nowhere")
+    assert (result.exit_code, result.stdout) == (3, "")
+    assert "nowhere" in result.stderr
 
 
 def test_changes_are_simulated_until_a_time(cluster: Path) -> None:

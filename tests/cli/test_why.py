@@ -18,7 +18,7 @@ from tests.cli.command_line import answer, profile, refusal, write_objects
 from tests.serving.endpoint_sources import BOUND, served, sources, unused_port
 from tests.sim.manifests import scenario
 
-# ---- why ------------------------------------------------------------------------------------
+# ---- stored runs ----------------------------------------------------------------------------
 
 
 def pod_requesting(name: str, cpu: str, **fields: Any) -> Content:
@@ -27,7 +27,7 @@ def pod_requesting(name: str, cpu: str, **fields: Any) -> Content:
 
 @pytest.fixture
 def run(tmp_path: Path) -> Path:
-    """Two nodes, of which one comes late; a pod that had to wait for it, one that still waits."""
+    """Two nodes, one added later; one pod that waited for that node, and one that still waits."""
     bigger = node("n2", status={"allocatable": {"cpu": "32", "memory": "8Gi", "pods": "110"}})
     events = scenario({"at": "5s", "create": [bigger]})
     runs = pod("runs", nodeName="n1")
@@ -110,7 +110,7 @@ def deployment(name: str, replicas: int, cpu: str, namespace: str = "shop") -> C
 
 @pytest.fixture
 def shop(tmp_path: Path) -> Path:
-    """A Deployment of which one pod waits, and its namesake in another namespace."""
+    """A Deployment with one waiting pod, and a Deployment of the same name in another namespace."""
     deployments = (deployment("web", 3, "2"), deployment("web", 1, "0", namespace="other"))
     file = write_objects(tmp_path / "in.yaml", node("n1"), *deployments)
     answer("simulate", file, "--out", tmp_path / "run")
@@ -153,14 +153,14 @@ def test_two_different_namespaces_are_refused(shop: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "said"),
+    ("name", "message"),
     [
         ("runs", "default/runs came with a node, n1: there was nothing to decide"),
         ("theirs", "default/theirs is left to another scheduler: there was nothing to decide"),
     ],
 )
-def test_a_pod_that_needed_no_decision_is_answered(run: Path, name: str, said: str) -> None:
-    assert answer("why", name, "--run", run) == f"{said}\n"
+def test_a_pod_without_a_decision_has_an_answer(run: Path, name: str, message: str) -> None:
+    assert answer("why", name, "--run", run) == f"{message}\n"
 
 
 def test_a_pod_of_another_namespace_is_suggested(run: Path) -> None:
@@ -207,8 +207,8 @@ def test_plugins_of_the_run_are_loaded(tmp_path: Path) -> None:
     file = write_objects(tmp_path / "in.yaml", node("n1"), node("n2"), pod("a"))
     config = write_objects(tmp_path / "c.yaml", profile(filter=["Picky"]))
     answer("simulate", file, "--plugin", plugin, "--config", config, "--out", tmp_path / "run")
-    for given in (plugin, config, file):
-        given.unlink()
+    for path in (plugin, config, file):
+        path.unlink()
     text = answer("why", "a", "--run", tmp_path / "run", "--node", "n1")
     assert "n1: rejected by Picky: not today (Unschedulable)" in text
 
@@ -218,7 +218,7 @@ def test_plugins_of_the_run_are_loaded(tmp_path: Path) -> None:
 
 @pytest.fixture
 def address() -> Iterator[str]:
-    """Endpoints that remember one binding."""
+    """Endpoints with one binding in the decision history."""
     yield from served(sources(), unused_port())
 
 
@@ -279,7 +279,7 @@ def test_an_invalid_address_is_refused(text: str) -> None:
         address_of(text, "", "")
 
 
-class TokenWanted:
+class TokenRequired:
     async def denial(
         self, path: str, authorization: str, owner: Any, peer: str = ""
     ) -> Denial | None:
@@ -307,7 +307,7 @@ def test_records_are_fetched_over_http_and_https() -> None:
         assert answer.records == (BOUND,)
 
 
-def test_the_certificate_is_verified_with_a_given_ca(tmp_path: Path) -> None:
+def test_the_certificate_is_verified_with_the_ca_file(tmp_path: Path) -> None:
     other = tmp_path / "ca.pem"
     other.write_text("no certificate")
     with pytest.raises(NotAnsweredError):
@@ -318,11 +318,11 @@ def test_the_certificate_is_verified_with_a_given_ca(tmp_path: Path) -> None:
 
 def test_a_token_is_sent_and_a_missing_token_is_reported() -> None:
     answer = fetched_history(
-        lambda port: Address(f"http://127.0.0.1:{port}", "t"), access=TokenWanted()
+        lambda port: Address(f"http://127.0.0.1:{port}", "t"), access=TokenRequired()
     )
     assert answer.records == (BOUND,)
     with pytest.raises(NotAnsweredError, match=r"HTTP 401: Unauthorized.*--token-file"):
-        fetched_history(lambda port: Address(f"http://127.0.0.1:{port}"), access=TokenWanted())
+        fetched_history(lambda port: Address(f"http://127.0.0.1:{port}"), access=TokenRequired())
 
 
 def test_an_unreachable_scheduler_is_reported_with_a_hint() -> None:

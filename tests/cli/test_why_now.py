@@ -1,4 +1,4 @@
-"""`bayplan why` about a cluster as it is now: answers, formats, exit codes, one-line errors."""
+"""`bayplan why` about the current cluster: answers, formats, exit codes, one-line errors."""
 
 import json
 from pathlib import Path
@@ -21,11 +21,11 @@ def files(tmp_path: Path) -> Path:
 
 
 def test_the_first_line_is_the_sentence_of_kube_scheduler(files: Path) -> None:
-    done = bayplan("why", "default/big", files)
-    assert done.exit_code == 1
-    lines = done.stdout.splitlines()
+    result = bayplan("why", "default/big", files)
+    assert result.exit_code == 1
+    lines = result.stdout.splitlines()
     assert lines[0].startswith("0/1 nodes are available: 1 Insufficient cpu. preemption: ")
-    assert "lower the request for cpu" in done.stdout
+    assert "lower the request for cpu" in result.stdout
 
 
 def test_a_pod_that_fits_ends_with_0(files: Path) -> None:
@@ -33,9 +33,9 @@ def test_a_pod_that_fits_ends_with_0(files: Path) -> None:
 
 
 @pytest.mark.parametrize("output", ["json", "yaml"])
-def test_an_answer_for_programs_has_a_version(files: Path, output: str) -> None:
-    done = bayplan("why", "default/big", files, "-o", output)
-    value = json.loads(done.stdout) if output == "json" else yaml.safe_load(done.stdout)
+def test_a_machine_readable_answer_has_a_version(files: Path, output: str) -> None:
+    result = bayplan("why", "default/big", files, "-o", output)
+    value = json.loads(result.stdout) if output == "json" else yaml.safe_load(result.stdout)
     assert (value["apiVersion"], value["kind"]) == ("bayplan.dev/v1alpha1", "Explanation")
     assert value["result"] == "unschedulable"
     assert value["message"].startswith("0/1 nodes are available")
@@ -43,22 +43,22 @@ def test_an_answer_for_programs_has_a_version(files: Path, output: str) -> None:
 
 
 def test_a_wide_answer_has_nodes_and_manifests(files: Path) -> None:
-    done = bayplan("why", "default/big", files, "--format", "wide")
-    assert "nodes: n1" in done.stdout
-    assert "| kind: Pod" in done.stdout
+    result = bayplan("why", "default/big", files, "--format", "wide")
+    assert "nodes: n1" in result.stdout
+    assert "| kind: Pod" in result.stdout
 
 
 def test_a_pod_of_another_scheduler_is_one_line(files: Path) -> None:
-    done = bayplan("why", "default/theirs", files)
-    assert done.exit_code == 1
-    assert done.stdout == "default/theirs belongs to another scheduler, theirs\n"
+    result = bayplan("why", "default/theirs", files)
+    assert result.exit_code == 1
+    assert result.stdout == "default/theirs belongs to another scheduler, theirs\n"
 
 
 def test_an_unknown_pod_is_one_line_with_near_names(files: Path) -> None:
-    done = bayplan("why", "default/bigg", files)
-    assert (done.exit_code, done.stdout) == (2, "")
-    assert "there is no pod default/bigg; known names include: default/big" in done.stderr
-    assert len(done.stderr.splitlines()) == 1
+    result = bayplan("why", "default/bigg", files)
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert "there is no pod default/bigg; known names include: default/big" in result.stderr
+    assert len(result.stderr.splitlines()) == 1
 
 
 def test_the_namespace_is_an_option(files: Path) -> None:
@@ -82,8 +82,8 @@ def test_a_workload_is_explained_by_a_pod_that_waits(tmp_path: Path) -> None:
         "spec": {"selector": {"matchLabels": {"a": "b"}}, "template": template},
     }
     file = write_objects(tmp_path / "in.yaml", node("n1"), deployment)
-    done = bayplan("why", "deployment/web", file)
-    assert "kubectl patch deployment web -n default" in done.stdout
+    result = bayplan("why", "deployment/web", file)
+    assert "kubectl patch deployment web -n default" in result.stdout
     assert "no pod belongs to Deployment default/db" in bayplan("why", "deploy/db", file).stderr
 
 
@@ -105,19 +105,19 @@ def test_a_cluster_that_cannot_be_read_is_one_line(tmp_path: Path, context: str)
             "--context",
             context,
         ]
-    done = bayplan("why", "default/big", *arguments)
-    assert (done.exit_code, done.stdout) == (EXIT_UNREADABLE, "")
-    assert len(done.stderr.splitlines()) == 1
-    assert context in done.stderr
+    result = bayplan("why", "default/big", *arguments)
+    assert (result.exit_code, result.stdout) == (EXIT_UNREADABLE, "")
+    assert len(result.stderr.splitlines()) == 1
+    assert context in result.stderr
 
 
 def test_files_and_a_kubeconfig_are_two_clusters(files: Path) -> None:
-    done = bayplan("why", "default/big", files, "--context", "x")
-    assert (done.exit_code, "wanted one cluster" in done.stderr) == (2, True)
+    result = bayplan("why", "default/big", files, "--context", "x")
+    assert (result.exit_code, "wanted one cluster" in result.stderr) == (2, True)
 
 
 @pytest.mark.parametrize(("name", "code"), [("fits", 0), ("big", 1)])
-def test_a_run_says_so_by_its_exit_code_where_that_is_asked_for(
+def test_an_answer_from_a_run_has_an_exit_code_on_request(
     files: Path, tmp_path: Path, name: str, code: int
 ) -> None:
     bayplan("simulate", files, "--out", tmp_path / "run")

@@ -26,7 +26,7 @@ MEMBER = {"scheduling.x-k8s.io/pod-group": "g"}
 
 @pytest.fixture
 def busy_address() -> Iterator[str]:
-    """Endpoints of a scheduler that placed some pods, and has one that waits."""
+    """Endpoints of a scheduler with some placed pods and one pending pod."""
     pods = [pod(f"p{i}") for i in range(3)]
     large = [container("64")]
     waiting = [

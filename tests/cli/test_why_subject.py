@@ -1,4 +1,4 @@
-"""What the words of `bayplan why` name."""
+"""The subject that the words of `bayplan why` name."""
 
 import pytest
 

@@ -31,7 +31,7 @@ def pod_with_cpu(name: str, cpu: int = 1) -> dict[str, Any]:
 
 
 def configuration(strategy: str) -> dict[str, Any]:
-    """Fit alone scores: "MostAllocated" packs, "LeastAllocated" spreads."""
+    """Only NodeResourcesFit scores: "MostAllocated" packs, "LeastAllocated" spreads."""
     scoring = {"type": strategy, "resources": [{"name": "cpu", "weight": 1}]}
     enabled = [{"name": "NodeResourcesFit"}]
     return {
@@ -61,7 +61,7 @@ def cluster_file(folder: Path, *extra: dict[str, Any]) -> Path:
 
 
 def spec(folder: Path, **fields: Any) -> ExperimentSpec:
-    """Packing against spreading over that cluster."""
+    """An experiment that compares packing with spreading on `cluster_file`."""
     inputs = (InputSpec(paths=(str(cluster_file(folder)),)),)
     configurations = (
         ConfigurationSpec(name="packed", config=configuration("MostAllocated")),
@@ -71,7 +71,7 @@ def spec(folder: Path, **fields: Any) -> ExperimentSpec:
 
 
 def run(configuration_name: str, seed: int, **metrics: float) -> Run:
-    """A run that came to these numbers."""
+    """A run with these metrics, without a simulation."""
     result = RunResult(metrics=metrics, curves={}, digest="", attempts=10, wall_seconds=2.0)
     name = configuration_name
     return Run(key=f"{name}{seed}", input="", configuration=name, seed=seed, result=result)

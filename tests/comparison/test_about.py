@@ -1,4 +1,4 @@
-"""What a comparison was made from."""
+"""The inputs, configurations and versions of a comparison."""
 
 from bayplan.comparison.table import About, ComparedConfiguration
 

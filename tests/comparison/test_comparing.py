@@ -1,4 +1,4 @@
-"""`bayplan.compare`, as a script or a notebook calls it."""
+"""`bayplan.compare`, as scripts and notebooks call it."""
 
 from pathlib import Path
 from typing import Any
@@ -20,8 +20,8 @@ CONFIGURATIONS = {
 
 
 def test_a_comparison_is_a_table(tmp_path: Path) -> None:
-    found = bayplan.compare([cluster_file(tmp_path)], CONFIGURATIONS, "0..1")
-    frame: Any = pandas.DataFrame(found).set_index(["configuration", "seed"])
+    comparison = bayplan.compare([cluster_file(tmp_path)], CONFIGURATIONS, "0..1")
+    frame: Any = pandas.DataFrame(comparison).set_index(["configuration", "seed"])
     assert frame.loc["packed", "nodes_used"].to_list() == [1.0, 1.0]
     assert frame.loc["spread", "nodes_used"].to_list() == [3.0, 3.0]
 

@@ -48,7 +48,7 @@ def test_processes_end_when_the_comparison_is_interrupted() -> None:
 
     with pytest.raises(KeyboardInterrupt):
         interrupted()
-    executors.multiprocessing.active_children()  # collects those that have ended
+    executors.multiprocessing.active_children()  # joins the processes that have ended
     assert pids
     for child in executors.multiprocessing.active_children():
         child.join()
@@ -66,8 +66,8 @@ def test_a_missing_dask_is_reported_with_a_hint(monkeypatch: pytest.MonkeyPatch)
         raise ImportError(name)
 
     monkeypatch.setattr(executors.importlib, "import_module", missing)
-    asked = pytest.raises(ExecutorError, match=r"pip install 'bayplan\[dask\]'")
-    with asked, executor_for("dask://localhost:1", 1):
+    refusal = pytest.raises(ExecutorError, match=r"pip install 'bayplan\[dask\]'")
+    with refusal, executor_for("dask://localhost:1", 1):
         pass
 
 
@@ -81,7 +81,7 @@ def dask_address() -> Iterator[str]:
         yield cluster.scheduler_address.removeprefix("tcp://")
 
 
-@pytest.mark.filterwarnings("default")  # what Dask deprecates within itself
+@pytest.mark.filterwarnings("default")  # warnings that Dask causes itself
 def test_a_dask_cluster_gives_the_results_of_one_process(tmp_path: Path, dask_address: str) -> None:
     jobs = plan(spec(tmp_path, seeds="0..1"), "test").jobs
     results = []

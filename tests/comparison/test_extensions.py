@@ -16,10 +16,10 @@ from bayplan.sim.input.errors import InputError
 from tests.comparison.kit import spec
 
 
-class Seen(RunMetric):
+class Counts(RunMetric):
     """Counts all calls of its observer methods."""
 
-    name = "seen"
+    name = "counts"
 
     def __init__(self) -> None:
         self.nodes = self.pods = self.bound = self.attempts = 0
@@ -52,8 +52,8 @@ def bring(monkeypatch: pytest.MonkeyPatch, what: str) -> None:
 def test_a_metric_of_an_installed_package_observes_each_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    bring(monkeypatch, "Seen")
-    [packed, _] = plan(spec(tmp_path, metrics=("seen",)), "test").jobs
+    bring(monkeypatch, "Counts")
+    [packed, _] = plan(spec(tmp_path, metrics=("counts",)), "test").jobs
     assert perform(packed).result.metrics == {"nodes": 3, "pods": 4, "bound": 4, "tried": 4}
 
 

@@ -6,7 +6,7 @@ from tests.comparison.kit import run
 
 
 def compared(seeds: int = 3, **values: tuple[float, float]) -> Comparison:
-    """Metric → (the baseline's value, what the other has more, plus a little for each seed)."""
+    """Per metric: the value of baseline a, and the difference of b, which grows with the seed."""
     runs = [run("a", s, **{k: v for k, (v, _) in values.items()}) for s in range(seeds)]
     runs += [
         run(
@@ -22,14 +22,16 @@ def verdicts(comparison: Comparison) -> dict[str, str]:
 
 
 def test_more_is_better_or_worse_as_the_metric_declares() -> None:
-    found = compared(placed=(5.0, 1.0), nodes_used=(5.0, 1.0), mine=(5.0, 1.0), same=(1.0, 0.0))
-    assert verdicts(found) == {"placed": "better", "nodes_used": "worse", "mine": "different"}
-    assert findings(found, "").same == ("same",)
+    comparison = compared(
+        placed=(5.0, 1.0), nodes_used=(5.0, 1.0), mine=(5.0, 1.0), same=(1.0, 0.0)
+    )
+    assert verdicts(comparison) == {"placed": "better", "nodes_used": "worse", "mine": "different"}
+    assert findings(comparison, "").same == ("same",)
 
 
 def test_the_largest_significant_differences_come_first() -> None:
-    found = compared(nodes_used=(100.0, 1.0), placed=(100.0, 50.0), mine=(1.0, 9.0))
-    assert list(verdicts(found)) == ["placed", "nodes_used", "mine"]
+    comparison = compared(nodes_used=(100.0, 1.0), placed=(100.0, 50.0), mine=(1.0, 9.0))
+    assert list(verdicts(comparison)) == ["placed", "nodes_used", "mine"]
 
 
 def test_one_pair_of_runs_is_not_significant() -> None:
@@ -37,8 +39,10 @@ def test_one_pair_of_runs_is_not_significant() -> None:
 
 
 def test_a_conclusion_is_one_sentence_per_configuration() -> None:
-    found = compared(placed=(5.0, 1.0), nodes_used=(5.0, -1.0), mine=(5.0, 1.0), same=(1.0, 0.0))
-    [sentence] = conclusions(found, "")
+    comparison = compared(
+        placed=(5.0, 1.0), nodes_used=(5.0, -1.0), mine=(5.0, 1.0), same=(1.0, 0.0)
+    )
+    [sentence] = conclusions(comparison, "")
     assert sentence == (
         "b against a: better in placed (+1.01), nodes_used (-0.99); different: mine (+1.01). "
         "1 metric is the same."

@@ -1,4 +1,4 @@
-"""Numbers as a reader expects them."""
+"""Numbers with the precision that readers expect."""
 
 import pytest
 

@@ -9,7 +9,7 @@ from bayplan.comparison.table import SPEED, About, ComparedConfiguration, Compar
 from bayplan.sim.output.result import FailureResult
 from tests.comparison.kit import run
 
-FOUND = Comparison(
+COMPARISON = Comparison(
     [
         run(name, seed, placed=seed + more, left=1.0)
         for name, more in (("a", 1.5), ("b", 2.5))
@@ -20,7 +20,7 @@ FOUND = Comparison(
 
 
 class Cells(HTMLParser):
-    """Rows of cells of all tables, and tags that are open."""
+    """The rows of cells of all tables, and the open tags."""
 
     def __init__(self, text: str) -> None:
         super().__init__()
@@ -41,13 +41,13 @@ class Cells(HTMLParser):
 
     def handle_data(self, data: str) -> None:
         inside = [tag for tag in self.open if tag in ("td", "th", "small")]
-        # What a metric means stands in small letters below its name.
+        # A metric's meaning is in a `small` element below its name.
         if inside and (inside[-1] != "small" or len(self.rows[-1]) > 1):
             self.rows[-1][-1] += data
 
 
 def test_the_tables_have_means_differences_and_runs() -> None:
-    rows = Cells(page(FOUND, "Study", {})).rows
+    rows = Cells(page(COMPARISON, "Study", {})).rows
     assert ["placed", "2.50 ± 1.41", "3.50 ± 1.41", "+1 [+1, +1] better"] in rows
     assert ["left", "1 ± 0"] in rows
     assert ["a", "2", "3.50", "1"] in rows
@@ -55,9 +55,9 @@ def test_the_tables_have_means_differences_and_runs() -> None:
 
 
 def test_the_conclusion_comes_first_and_metrics_name_their_better_direction() -> None:
-    text = page(FOUND, "Study", {})
-    said = "b against a: better in placed (+1). 1 metric is the same."
-    assert 0 < text.index(said) < text.index("What differs") < text.index("What was compared")
+    text = page(COMPARISON, "Study", {})
+    conclusion = "b against a: better in placed (+1). 1 metric is the same."
+    assert 0 < text.index(conclusion) < text.index("What differs") < text.index("What was compared")
     assert "pods that were bound; in pods; higher is better ↑" in text
 
 
@@ -70,7 +70,7 @@ def test_inputs_configurations_plugins_and_versions_are_listed() -> None:
         ),
         plugin_files=("mine.py",),
     )
-    text = page(Comparison(FOUND.runs, "a", about), "Study", {})
+    text = page(Comparison(COMPARISON.runs, "a", about), "Study", {})
     for words in (
         "cluster.yaml",
         "b.yaml",
@@ -85,12 +85,12 @@ def test_a_failure_comes_first() -> None:
     failure = FailureResult(plugin="Mine", count=2, example="d/p", message="broke")
     runs = [
         structs.replace(one, result=structs.replace(one.result, failures=(failure,)))
-        for one in FOUND.runs[:1]
+        for one in COMPARISON.runs[:1]
     ]
     text = page(Comparison(runs, "a"), "Study", {})
     assert "a: 2 failures of plugin Mine in 1 run, first with seed 0 at d/p: broke" in text
 
 
 def test_every_tag_is_closed() -> None:
-    result = Cells(page(FOUND, "Study & more", {"p": "<svg/>"}))
+    result = Cells(page(COMPARISON, "Study & more", {"p": "<svg/>"}))
     assert result.open == []

@@ -31,14 +31,14 @@ def with_plugin(folder: Path) -> Job:
     value = configuration("MostAllocated")
     value["profiles"][0]["plugins"]["score"]["enabled"] = [{"name": "LastIsBest"}]
     configurations = (ConfigurationSpec(name="last", config=value),)
-    wanted = spec(folder, configurations=configurations, plugins=(str(folder / "last.py"),))
-    return plan(wanted, "test").jobs[0]
+    experiment = spec(folder, configurations=configurations, plugins=(str(folder / "last.py"),))
+    return plan(experiment, "test").jobs[0]
 
 
-def lasting(done: JobResult) -> tuple[object, ...]:
-    """All but how long it took."""
-    result = done.result
-    return done.decisions, result.metrics, result.curves, result.digest, result.attempts
+def lasting(job_result: JobResult) -> tuple[object, ...]:
+    """All fields of the result except the duration."""
+    result = job_result.result
+    return job_result.decisions, result.metrics, result.curves, result.digest, result.attempts
 
 
 def test_the_same_job_gives_the_same_result(tmp_path: Path) -> None:
@@ -51,9 +51,9 @@ def test_a_job_can_be_sent_with_its_plugins(tmp_path: Path) -> None:
     here = perform(job)
     (tmp_path / "last.py").unlink()
     (tmp_path / "cluster.json").unlink()
-    sent = msgspec.msgpack.decode(msgspec.msgpack.encode(job), type=Job)
-    assert sent.key == job.key
-    assert lasting(perform(sent)) == lasting(here)
+    received = msgspec.msgpack.decode(msgspec.msgpack.encode(job), type=Job)
+    assert received.key == job.key
+    assert lasting(perform(received)) == lasting(here)
     assert b"default/p0,1,scheduled,n2" in here.decisions
 
 
@@ -69,14 +69,14 @@ def test_an_edited_plugin_gives_another_run(tmp_path: Path) -> None:
 
 def test_without_a_configuration_all_pods_belong_to_the_default_scheduler(tmp_path: Path) -> None:
     file = tmp_path / "other.json"
-    wanted = spec(tmp_path, configurations=(ConfigurationSpec(name="default"),))
+    experiment = spec(tmp_path, configurations=(ConfigurationSpec(name="default"),))
     text = (tmp_path / "cluster.json").read_text()
     file.write_text(text.replace('"containers"', '"schedulerName": "x", "containers"'))
-    [one] = wanted.inputs
-    wanted = msgspec.structs.replace(
-        wanted, inputs=(msgspec.structs.replace(one, paths=(str(file),)),)
+    [one] = experiment.inputs
+    experiment = msgspec.structs.replace(
+        experiment, inputs=(msgspec.structs.replace(one, paths=(str(file),)),)
     )
-    assert perform(plan(wanted, "test").jobs[0]).result.metrics["placed"] == 4
+    assert perform(plan(experiment, "test").jobs[0]).result.metrics["placed"] == 4
 
 
 # ---- identity -------------------------------------------------------------------------------

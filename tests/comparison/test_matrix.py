@@ -1,4 +1,4 @@
-"""Missing runs are executed; finished ones stay."""
+"""Missing runs are executed; finished runs stay."""
 
 from concurrent.futures import Executor, Future
 from concurrent.futures.process import BrokenProcessPool
@@ -34,50 +34,50 @@ class RunRecorder:
             raise KeyboardInterrupt
 
 
-def run(wanted: tuple[Job, ...], store: RunStore | None, recorder: RunRecorder) -> list[Run]:
+def run(all_jobs: tuple[Job, ...], store: RunStore | None, recorder: RunRecorder) -> list[Run]:
     with executor_for(None, 1) as executor:
-        return run_matrix(wanted, executor, 1, store, on_run=recorder)
+        return run_matrix(all_jobs, executor, 1, store, on_run=recorder)
 
 
 def csv_of(runs: list[Run]) -> bytes:
     return results_csv(Comparison(runs, "packed"))
 
 
-def test_runs_come_in_the_order_of_their_jobs(tmp_path: Path) -> None:
-    wanted = jobs(tmp_path)
-    runs = run(wanted, None, RunRecorder())
-    assert [one.key for one in runs] == [job.key for job in wanted]
+def test_runs_have_the_order_of_their_jobs(tmp_path: Path) -> None:
+    all_jobs = jobs(tmp_path)
+    runs = run(all_jobs, None, RunRecorder())
+    assert [one.key for one in runs] == [job.key for job in all_jobs]
 
 
 def test_an_interrupted_comparison_continues_and_has_the_same_result(
     tmp_path: Path,
 ) -> None:
-    wanted, store = jobs(tmp_path), RunStore(tmp_path / "out")
+    all_jobs, store = jobs(tmp_path), RunStore(tmp_path / "out")
     with pytest.raises(KeyboardInterrupt):
-        run(wanted, store, RunRecorder(interrupt_after=4))
+        run(all_jobs, store, RunRecorder(interrupt_after=4))
     again = RunRecorder()
-    mended = run(wanted, store, again)
+    mended = run(all_jobs, store, again)
     assert [was_there for _, _, was_there in again.runs] == [True] * 4 + [False] * 2
-    at_once = run(wanted, RunStore(tmp_path / "other"), RunRecorder())
+    at_once = run(all_jobs, RunStore(tmp_path / "other"), RunRecorder())
     assert csv_of(mended) == csv_of(at_once)
 
 
 def test_a_third_comparison_runs_nothing(tmp_path: Path) -> None:
-    wanted, store = jobs(tmp_path), RunStore(tmp_path / "out")
-    first, again = run(wanted, store, RunRecorder()), RunRecorder()
-    assert run(wanted, store, again) == first
+    all_jobs, store = jobs(tmp_path), RunStore(tmp_path / "out")
+    first, again = run(all_jobs, store, RunRecorder()), RunRecorder()
+    assert run(all_jobs, store, again) == first
     assert all(was_there for _, _, was_there in again.runs)
 
 
 def test_several_processes_give_the_results_of_one(tmp_path: Path) -> None:
-    wanted = jobs(tmp_path, seeds="0..1")
+    all_jobs = jobs(tmp_path, seeds="0..1")
     with executor_for(None, 2) as executor:
-        runs = run_matrix(wanted, executor, 3, None, on_run=RunRecorder())
-    assert csv_of(runs) == csv_of(run(wanted, None, RunRecorder()))
+        runs = run_matrix(all_jobs, executor, 3, None, on_run=RunRecorder())
+    assert csv_of(runs) == csv_of(run(all_jobs, None, RunRecorder()))
 
 
 class Broken(Executor):
-    """Does what it is given, but for one seed."""
+    """Runs every job except that of seed 1, which fails."""
 
     def submit(self, fn: Any, /, *args: Any, **_: Any) -> "Future[Any]":
         future: Future[Any] = Future()
@@ -89,15 +89,15 @@ class Broken(Executor):
 
 
 def test_a_failing_run_is_named_and_finished_runs_stay(tmp_path: Path) -> None:
-    wanted, store = jobs(tmp_path), RunStore(tmp_path / "out")
+    all_jobs, store = jobs(tmp_path), RunStore(tmp_path / "out")
     with pytest.raises(RunFailed, match=r"^packed, seed 1: ValueError: a plugin's bug$"):
-        run_matrix(wanted, Broken(), 1, store, on_run=RunRecorder())
-    assert store.find(wanted[0]) is not None
-    assert store.find(wanted[1]) is None
+        run_matrix(all_jobs, Broken(), 1, store, on_run=RunRecorder())
+    assert store.find(all_jobs[0]) is not None
+    assert store.find(all_jobs[1]) is None
 
 
 class EndsAtOnce(Executor):
-    """Its processes end before they have done anything."""
+    """Every process ends before its job runs."""
 
     def submit(self, fn: Any, /, *args: Any, **kwargs: Any) -> "Future[Any]":
         future: Future[Any] = Future()

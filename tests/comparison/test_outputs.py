@@ -25,7 +25,7 @@ def curve(one: Run) -> dict[str, list[tuple[float, float]]]:
     return {"free % over arrived %": [(0.0, 100.0), (50.0, 40.0), (100.0, last)]}
 
 
-FOUND = Comparison(
+COMPARISON = Comparison(
     [
         msgspec.structs.replace(one, result=msgspec.structs.replace(one.result, curves=curve(one)))
         for one in RUNS
@@ -35,13 +35,13 @@ FOUND = Comparison(
 
 
 def test_results_are_one_row_per_run() -> None:
-    text = results_csv(FOUND).decode()
+    text = results_csv(COMPARISON).decode()
     assert text.splitlines()[:2] == ["input,configuration,seed,placed", ",a,0,0.0"]
     assert len(text.splitlines()) == 7
 
 
 def test_all_outputs_are_written(tmp_path: Path) -> None:
-    names = write_outputs(FOUND, tmp_path, "Study")
+    names = write_outputs(COMPARISON, tmp_path, "Study")
     assert names == [
         "results.csv", "timings.csv", "results.parquet", "plots/", "report.html",
     ]  # fmt: skip
@@ -49,12 +49,12 @@ def test_all_outputs_are_written(tmp_path: Path) -> None:
         "free-over-arrived.png", "free-over-arrived.svg", "placed.png", "placed.svg",
     ]  # fmt: skip
     table = pyarrow.parquet.read_table(tmp_path / "results.parquet")
-    assert table.to_pylist() == list(FOUND)
+    assert table.to_pylist() == list(COMPARISON)
     assert (tmp_path / "plots/placed.png").read_bytes().startswith(b"\x89PNG")
 
 
 def test_the_page_is_self_contained_and_escapes_names(tmp_path: Path) -> None:
-    write_outputs(FOUND, tmp_path, "Study")
+    write_outputs(COMPARISON, tmp_path, "Study")
     text = (tmp_path / "report.html").read_text()
     assert "<b>" not in text
     assert "&lt;b&gt;" in text
@@ -66,7 +66,7 @@ def test_the_page_is_self_contained_and_escapes_names(tmp_path: Path) -> None:
 
 def test_results_and_page_are_reproducible(tmp_path: Path) -> None:
     for name in "xy":
-        write_outputs(FOUND, tmp_path / name, "Study")
+        write_outputs(COMPARISON, tmp_path / name, "Study")
     for name in ("results.csv", "results.parquet", "plots/placed.png"):
         assert (tmp_path / "x" / name).read_bytes() == (tmp_path / "y" / name).read_bytes()
 
@@ -75,7 +75,11 @@ def test_without_the_plots_extra_there_are_only_tables(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(outputs, "is_installed", lambda _module: False)
-    assert write_outputs(FOUND, tmp_path, "Study") == ["results.csv", "timings.csv", "report.html"]
+    assert write_outputs(COMPARISON, tmp_path, "Study") == [
+        "results.csv",
+        "timings.csv",
+        "report.html",
+    ]
     assert outputs.left_out() == (
         "no Parquet and no plots: pip install 'bayplan[compare]' brings them"
     )
@@ -85,4 +89,4 @@ def test_without_the_plots_extra_there_are_only_tables(
 def test_an_unwritable_folder_is_named(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(RunFolderError, match="file: cannot be written"):
-        write_outputs(FOUND, tmp_path / "file", "Study")
+        write_outputs(COMPARISON, tmp_path / "file", "Study")

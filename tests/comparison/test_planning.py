@@ -19,9 +19,9 @@ from tests.comparison.kit import cluster_file, configuration, pod_with_cpu, spec
 # ---- planning -------------------------------------------------------------------------------
 
 
-def wrong(wanted: Any) -> list[str]:
+def wrong(experiment: Any) -> list[str]:
     with pytest.raises(InputError) as refused:
-        plan(wanted, "e.yaml")
+        plan(experiment, "e.yaml")
     return list(refused.value.lines)
 
 
@@ -62,13 +62,13 @@ def test_another_workload_has_another_key(tmp_path: Path) -> None:
     one = plan(spec(tmp_path), "e").jobs[0].key
     file = tmp_path / "cluster.json"
     file.write_text(file.read_text().replace("64Gi", "32Gi"))
-    wanted = spec(tmp_path / "..", inputs=(InputSpec(paths=(str(file),)),))
-    assert plan(wanted, "e").jobs[0].key != one
+    experiment = spec(tmp_path / "..", inputs=(InputSpec(paths=(str(file),)),))
+    assert plan(experiment, "e").jobs[0].key != one
 
 
 def test_invalid_names_are_reported_at_once(tmp_path: Path) -> None:
     config = ConfigurationSpec(name="a", config=configuration("MostAllocated"))
-    wanted = spec(
+    experiment = spec(
         tmp_path,
         configurations=(config, config),
         baseline="b",
@@ -77,29 +77,29 @@ def test_invalid_names_are_reported_at_once(tmp_path: Path) -> None:
         inputs=(),
         plugins=(str(tmp_path / "none.py"),),
     )
-    assert wrong(wanted) == [
+    assert wrong(experiment) == [
         'e.yaml: spec.seeds: found "x", wanted seeds such as 0..9, or 1,2,5',
         "e.yaml: spec.inputs: found nothing, wanted an input here, or --nodes and --pods",
         'e.yaml: spec.configurations[1].name: found "a", wanted a name that no other has',
         'e.yaml: spec.baseline: found "b", wanted "a" or "a"',
-        *[line for line in wrong(wanted) if "spec.metrics[0]" in line],
+        *[line for line in wrong(experiment) if "spec.metrics[0]" in line],
         f"{tmp_path / 'none.py'}: cannot be read: No such file or directory",
     ]
-    [metric] = [line for line in wrong(wanted) if "spec.metrics[0]" in line]
+    [metric] = [line for line in wrong(experiment) if "spec.metrics[0]" in line]
     assert metric.endswith('did you mean "placed"?')
 
 
 def test_an_invalid_configuration_is_refused_before_any_run(tmp_path: Path) -> None:
     bad = configuration("MostAlocated")
-    wanted = spec(tmp_path, configurations=(ConfigurationSpec(name="bad", config=bad),))
-    [line] = wrong(wanted)
+    experiment = spec(tmp_path, configurations=(ConfigurationSpec(name="bad", config=bad),))
+    [line] = wrong(experiment)
     assert line.startswith("configuration bad: e.yaml: spec.configurations[0].config: profiles[0]")
     assert 'did you mean "MostAllocated"?' in line
 
 
 def test_an_invalid_input_is_named(tmp_path: Path) -> None:
-    wanted = spec(tmp_path, inputs=(InputSpec(name="small", paths=(str(tmp_path / "no"),)),))
-    assert wrong(wanted) == [
+    experiment = spec(tmp_path, inputs=(InputSpec(name="small", paths=(str(tmp_path / "no"),)),))
+    assert wrong(experiment) == [
         f"input small: {tmp_path / 'no'}: cannot be read: No such file or directory"
     ]
 
@@ -109,9 +109,9 @@ def test_nodes_that_are_referenced_by_name_are_not_renumbered(tmp_path: Path) ->
     assert len(plan(spec(tmp_path, arrivals=arrivals), "e").jobs) == 2
     placed = pod_with_cpu("running")
     placed["spec"]["nodeName"] = "n1"
-    wanted = spec(tmp_path, arrivals=arrivals)
+    experiment = spec(tmp_path, arrivals=arrivals)
     cluster_file(tmp_path, placed)
-    [line] = wrong(wanted)
+    [line] = wrong(experiment)
     assert line == (
         "e.yaml: spec.arrivals.nodesRenumbered: found Pod default/running, "
         "wanted an input in which nothing names a node"

@@ -18,9 +18,9 @@ def names(workload: Workload) -> list[str]:
 
 
 def test_each_node_gets_a_number_before_its_name() -> None:
-    found = names(renumbered(Workload(initial=NODES), 1))
-    assert [name.partition("-")[2] for name in found] == names(Workload(initial=NODES))
-    assert sorted(name.partition("-")[0] for name in found) == [f"{i:02}" for i in range(12)]
+    numbered = names(renumbered(Workload(initial=NODES), 1))
+    assert [name.partition("-")[2] for name in numbered] == names(Workload(initial=NODES))
+    assert sorted(name.partition("-")[0] for name in numbered) == [f"{i:02}" for i in range(12)]
 
 
 def test_the_seed_determines_the_numbers() -> None:
@@ -50,19 +50,19 @@ def test_a_hostname_label_that_differs_from_the_name_stays() -> None:
 
 
 def bound(name: str, node_name: str) -> dict[str, Any]:
-    found = pod_with_cpu(name)
-    return {**found, "spec": {**found["spec"], "nodeName": node_name}}
+    pod = pod_with_cpu(name)
+    return {**pod, "spec": {**pod["spec"], "nodeName": node_name}}
 
 
 @pytest.mark.parametrize(
     ("workload", "users"),
     [
-        pytest.param(Workload(initial=(*NODES, pod_with_cpu("a"))), [], id="no user"),
+        pytest.param(Workload(initial=(*NODES, pod_with_cpu("a"))), [], id="no reference"),
         pytest.param(
-            Workload(initial=(*NODES, pod_with_cpu("n01"))), [], id="a pod of the same name"
+            Workload(initial=(*NODES, pod_with_cpu("n01"))), [], id="pod with the name of a node"
         ),
         pytest.param(Workload(initial=(*NODES, bound("a", "n01"))), ["Pod default/a"], id="bound"),
-        pytest.param(Workload(initial=(*NODES, bound("a", "n99"))), [], id="bound elsewhere"),
+        pytest.param(Workload(initial=(*NODES, bound("a", "n99"))), [], id="bound to another node"),
         pytest.param(
             Workload(
                 initial=(
@@ -75,17 +75,17 @@ def bound(name: str, node_name: str) -> dict[str, Any]:
                 )
             ),
             ["CSINode x"],
-            id="deep inside",
+            id="nested",
         ),
         pytest.param(
             Workload(initial=NODES, followers={"job": (bound("b", "n02"),)}),
             ["Pod default/b"],
-            id="the next pod of a job",
+            id="follower of a job",
         ),
         pytest.param(
             Workload(initial=NODES, steps=(create_step(1, bound("c", "n03")),)),
             ["create Pod default/c"],
-            id="later",
+            id="pod of a step",
         ),
         pytest.param(
             Workload(
@@ -93,7 +93,7 @@ def bound(name: str, node_name: str) -> dict[str, Any]:
                 steps=(Step(at_seconds=1, verb=Verb.DELETE, key=object_key("v1 Node", "", "n01")),),
             ),
             ["delete Node n01"],
-            id="a node that goes",
+            id="deletion of a node",
         ),
     ],
 )

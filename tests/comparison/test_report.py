@@ -49,10 +49,10 @@ def test_without_scipy_the_report_says_how_to_get_intervals(
 
 @pytest.mark.parametrize("count", [0, 1, 12])
 def test_differing_decisions_are_counted_and_some_are_listed(count: int) -> None:
-    found = [
+    differences = [
         Difference(Attempt(f"d/p{i}", 1), Outcome("scheduled", "a"), None) for i in range(count)
     ]
-    text = lines(differences_report(found, ("one", "other")))
+    text = lines(differences_report(differences, ("one", "other")))
     assert text[0] == f"{count} differing decision{'s' * (count != 1)}"
     assert ("d/p0 1 scheduled a not tried" in text) is (count > 0)
     assert ("and 2 more" in text) is (count == 12)

@@ -19,9 +19,9 @@ def job(folder: Path) -> Job:
 def test_a_stored_run_is_found(tmp_path: Path) -> None:
     store, one = RunStore(tmp_path), job(tmp_path)
     assert store.find(one) is None
-    kept = store.keep(one, perform(one))
-    assert store.find(one) == kept
-    assert (kept.configuration, kept.seed) == ("packed", 0)
+    stored = store.keep(one, perform(one))
+    assert store.find(one) == stored
+    assert (stored.configuration, stored.seed) == ("packed", 0)
 
 
 def test_the_decisions_of_a_run_are_stored(tmp_path: Path) -> None:

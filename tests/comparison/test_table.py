@@ -1,4 +1,4 @@
-"""Rows of a comparison, and what follows from them."""
+"""Rows of a comparison, and summaries and differences of the rows."""
 
 from typing import Any
 
@@ -53,7 +53,7 @@ def test_a_metric_of_only_some_runs_is_summarized_over_those() -> None:
     assert result.summary("", "a", "waiting") is None
 
 
-def test_a_reason_that_did_not_occur_counts_0_times() -> None:
+def test_a_reason_that_did_not_occur_has_the_count_0() -> None:
     assert Comparison(RUNS, "a").by_seed("", "a", REASON) == {0: 0.0, 1: 2.0}
 
 

@@ -14,11 +14,11 @@ _MARK = "# -- "
 
 
 class Value(NamedTuple):
-    """One row. A mapping with a comment of its own is one value; others are read key by key."""
+    """One row. A mapping with a comment is one value; without a comment, it is read key by key."""
 
     path: str
     default: str
-    #: "": values.yaml says nothing about it.
+    #: "": the value has no comment in values.yaml.
     description: str
 
 
@@ -67,5 +67,5 @@ def table(text: str) -> str:
 
 def with_table(readme: str, text: str) -> str:
     """The README with the table of these values between its two marks."""
-    head, rest = readme.split(BEGIN)
-    return f"{head}{BEGIN}\n{table(text)}\n{END}{rest.split(END)[1]}"
+    head, tail = readme.split(BEGIN)
+    return f"{head}{BEGIN}\n{table(text)}\n{END}{tail.split(END)[1]}"

@@ -1,4 +1,4 @@
-"""Programs that check what the chart renders, built once with Go.
+"""Programs that check the rendered chart, built once with Go.
 
 kubeconform comes from the folder $KUBECONFORM_ASSETS, promtool from the folder $PROMTOOL_ASSETS;
 else both come from the cache. kubeconform takes seconds to build, promtool takes minutes.
@@ -24,7 +24,7 @@ KUBECONFORM = GoPrograms(
     ),
 )
 #: Without service discovery, which `promtool test rules` does not use. Some modules that it needs
-#: cannot be downloaded from every proxy; `go mod tidy` asks for all of them and fails there.
+#: cannot be downloaded from every proxy; `go mod tidy` requests all of them and fails there.
 PROMTOOL = GoPrograms(
     "promtool",
     "PROMTOOL_ASSETS",

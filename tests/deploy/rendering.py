@@ -1,4 +1,4 @@
-"""What `deploy` holds and follows from something else: rules of the chart, plain manifests.
+"""The generated files of `deploy`: the rules of the chart, and the plain manifests.
 
 Rules come from the product (`bayplan config rbac`), manifests from the chart by Helm.
 """
@@ -32,14 +32,14 @@ _HEAD = "# Made from deploy/chart by `make manifests`.\n"
 
 
 class NoHelm(Exception):
-    """There is none, and it cannot be built; the message says how to get it."""
+    """Helm is missing and cannot be built; the message says how to get it."""
 
 
 def helm() -> str:
     """Helm's path: $HELM, on the path, or built once with Go into a cache. Raises NoHelm."""
-    given = os.environ.get("HELM") or shutil.which("helm")
-    if given:
-        return given
+    path = os.environ.get("HELM") or shutil.which("helm")
+    if path:
+        return path
     root = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
     folder = Path(root).expanduser() / "bayplan" / HELM.replace("/", "-")
     if not (folder / "helm").exists():
@@ -57,18 +57,18 @@ def rendered(*arguments: str) -> str:
     """The chart as YAML. Raises CalledProcessError for values that the chart refuses."""
     command = [helm(), "template", NAME, str(CHART), "--namespace", NAMESPACE]
     command += ["--kube-version", KUBERNETES, *arguments]
-    done = subprocess.run(command, capture_output=True, text=True, check=True)
-    return done.stdout
+    completed = subprocess.run(command, capture_output=True, text=True, check=True)
+    return completed.stdout
 
 
 def documents(text: str) -> list[dict[str, Any]]:
-    return [found for found in yaml.safe_load_all(text) if found]
+    return [document for document in yaml.safe_load_all(text) if document]
 
 
 def rules() -> str:
-    """What the default profile needs, as the chart has it."""
-    found = cluster_rules(config_from(DEFAULT_CONFIG), Registry())
-    return yaml.safe_dump(found, sort_keys=False, default_flow_style=None, width=100)
+    """The rules that the default profile needs, in the form of the chart."""
+    cluster_roles = cluster_rules(config_from(DEFAULT_CONFIG), Registry())
+    return yaml.safe_dump(cluster_roles, sort_keys=False, default_flow_style=None, width=100)
 
 
 def plain_manifests() -> str:
@@ -78,7 +78,7 @@ def plain_manifests() -> str:
 
 
 def main() -> None:
-    """Print Helm's path. Exits with a message if there is none."""
+    """Print Helm's path. Exits with a message if Helm is missing."""
     try:
         print(helm())
     except NoHelm as problem:

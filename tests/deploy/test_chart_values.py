@@ -33,7 +33,7 @@ def properties(schema: dict[str, Any], prefix: str = "") -> Iterator[str]:
 
 
 def merged(base: Any, override: Any) -> Any:
-    """As Helm merges values."""
+    """The values after an override, as Helm merges them."""
     if not isinstance(base, dict) or not isinstance(override, dict):
         return override
     old: dict[str, Any] = base
@@ -69,7 +69,7 @@ def test_a_value_without_a_comment_has_no_description() -> None:
 
 
 @pytest.mark.parametrize("path", WHOLE_SETS, ids=lambda path: path.stem)
-def test_the_whole_sets_of_values_are_valid(path: Any) -> None:
+def test_the_complete_sets_of_values_are_valid(path: Any) -> None:
     assert not errors(yaml.safe_load(path.read_text(encoding="utf-8")))
     assert len(WHOLE_SETS) == 2
 
@@ -88,7 +88,7 @@ def test_the_whole_sets_of_values_are_valid(path: Any) -> None:
     ],
     ids="-".join,
 )
-def test_values_that_cannot_work_are_refused(override: dict[str, Any]) -> None:
+def test_invalid_values_are_refused(override: dict[str, Any]) -> None:
     assert errors(override)
 
 

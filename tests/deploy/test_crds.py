@@ -68,17 +68,17 @@ def test_the_status_is_a_subresource_with_printer_columns(file: Any) -> None:
 
 @every_file
 def test_the_columns_show_the_state_of_a_group(file: Any) -> None:
-    """As `kubectl get podgroups` prints a group of three that runs."""
+    """The row that `kubectl get podgroups` prints for a running group of three pods."""
     status = {"phase": "Running", "running": 3, "succeeded": 0, "failed": 0}
     group: Any = {"spec": {"minMember": 3}, "status": status}
     group["metadata"] = {"creationTimestamp": "2026-01-01T00:00:00Z"}
     (version,) = definition(file)["spec"]["versions"]
     row: list[Any] = []
     for column in version["additionalPrinterColumns"]:
-        found = group
+        value = group
         for part in column["jsonPath"].strip(".").split("."):
-            found = found[part]
-        row.append(found)
+            value = value[part]
+        row.append(value)
     assert row == ["Running", 3, 3, 0, 0, "2026-01-01T00:00:00Z"]
 
 

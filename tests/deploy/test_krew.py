@@ -16,7 +16,7 @@ KREW = Path(__file__).resolve().parents[2] / "deploy" / "krew"
 
 
 def run(folder: Path, *arguments: str) -> "subprocess.CompletedProcess[str]":
-    """The script, where the PATH holds only what is in the folder and the shell's own tools."""
+    """Run the script with a PATH of only this folder, to which the shell is added."""
     (folder / "sh").symlink_to("/bin/sh")
     env = {"PATH": str(folder)}
     command = ["/bin/sh", str(KREW / "kubectl-bayplan"), *arguments]
@@ -37,16 +37,16 @@ def program(folder: Path, name: str) -> None:
         ("pipx", "pipx run --spec bayplan bayplan why default/p -n x"),
     ],
 )
-def test_the_script_runs_what_is_there(tmp_path: Path, name: str, line: str) -> None:
+def test_the_script_runs_the_program_that_exists(tmp_path: Path, name: str, line: str) -> None:
     program(tmp_path, name)
-    done = run(tmp_path, "why", "default/p", "-n", "x")
-    assert (done.returncode, done.stdout) == (0, f"{line}\n")
+    completed = run(tmp_path, "why", "default/p", "-n", "x")
+    assert (completed.returncode, completed.stdout) == (0, f"{line}\n")
 
 
-def test_without_a_way_to_run_it_the_script_says_what_it_needs(tmp_path: Path) -> None:
-    done = run(tmp_path, "why", "default/p")
-    assert done.returncode == 2
-    assert "wanted bayplan, uvx or pipx on the PATH" in done.stderr
+def test_without_a_program_to_run_the_script_names_the_supported_ones(tmp_path: Path) -> None:
+    completed = run(tmp_path, "why", "default/p")
+    assert completed.returncode == 2
+    assert "wanted bayplan, uvx or pipx on the PATH" in completed.stderr
 
 
 def written(folder: Path, releases: str) -> "subprocess.CompletedProcess[str]":
@@ -54,8 +54,8 @@ def written(folder: Path, releases: str) -> "subprocess.CompletedProcess[str]":
     return subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
 
 
-def test_the_manifest_is_one_that_krew_reads(tmp_path: Path) -> None:
-    """Its URL is complete, with the version of the package, and its checksum is the archive's."""
+def test_the_manifest_has_the_form_that_krew_reads(tmp_path: Path) -> None:
+    """The URL is complete and has the package's version; the checksum is that of the archive."""
     assert written(tmp_path, "https://example.com/releases/").returncode == 0
     manifest = yaml.safe_load((tmp_path / "bayplan.yaml").read_text())
     packed = (tmp_path / "kubectl-bayplan.tar.gz").read_bytes()
@@ -74,6 +74,6 @@ def test_the_manifest_is_one_that_krew_reads(tmp_path: Path) -> None:
 
 
 def test_releases_without_https_are_refused(tmp_path: Path) -> None:
-    done = written(tmp_path, "example.com")
-    assert done.returncode != 0
-    assert "wanted an https URL" in done.stderr
+    completed = written(tmp_path, "example.com")
+    assert completed.returncode != 0
+    assert "wanted an https URL" in completed.stderr

@@ -41,9 +41,9 @@ def test_the_rules_of_the_chart_are_those_that_the_product_needs() -> None:
 def test_the_roles_are_those_that_the_configuration_needs() -> None:
     config = load_config(config_text(), "ConfigMap")
     for expected in manifests(config, Registry(), Names(namespace=NAMESPACE)):
-        given = manifest_of(expected["kind"])
+        manifest = manifest_of(expected["kind"])
         for part in ("rules", "roleRef", "subjects"):
-            assert given.get(part) == expected.get(part), expected["kind"]
+            assert manifest.get(part) == expected.get(part), expected["kind"]
 
 
 def test_every_object_is_in_the_created_namespace() -> None:
@@ -64,16 +64,16 @@ def test_the_arguments_of_the_container_are_valid(
 ) -> None:
     config = tmp_path / "scheduler.yaml"
     config.write_text(config_text())
-    given: list[Any] = []
+    server_options: list[Any] = []
 
     async def serve(options: ServerOptions) -> None:
-        given.append(options)
+        server_options.append(options)
 
     monkeypatch.setattr(run, "serve", serve)
     monkeypatch.setattr(run, "write_log", lambda *args: None)
     line = [arg.replace("/etc/bayplan/scheduler.yaml", str(config)) for arg in container()["args"]]
     assert bayplan(*line).exit_code == 0
-    (options,) = given
+    (options,) = server_options
     (port,) = container()["ports"]
     assert options.serving.port == port["containerPort"]
     assert not options.serving.is_open
@@ -122,15 +122,15 @@ def test_the_image_runs_as_an_unprivileged_user_and_starts_the_scheduler() -> No
             assert all((root / source).exists() for source in sources), line
 
 
-def made(*arguments: str) -> subprocess.CompletedProcess[str]:
-    """What `make image` would do, or what it says."""
+def dry_run(*arguments: str) -> subprocess.CompletedProcess[str]:
+    """A dry run of `make image`."""
     command = ["make", "--no-print-directory", "--dry-run", "image", *arguments]
     return subprocess.run(command, cwd=DEPLOY.parent, capture_output=True, text=True, check=False)
 
 
 def test_one_command_builds_the_image_for_both_architectures() -> None:
-    done = made("IMAGE=registry.example/bayplan:1")
-    words = shlex.split(done.stdout.splitlines()[-1])
+    completed = dry_run("IMAGE=registry.example/bayplan:1")
+    words = shlex.split(completed.stdout.splitlines()[-1])
     assert words[:3] == ["docker", "buildx", "build"]
     assert words[words.index("--platform") + 1].split(",") == ["linux/amd64", "linux/arm64"]
     assert words[words.index("--tag") + 1] == "registry.example/bayplan:1"
@@ -153,9 +153,9 @@ def test_two_replicas_use_leader_election_and_their_service_account() -> None:
 
 
 def test_the_image_is_built_from_tracked_files() -> None:
-    kept = (DEPLOY.parent / ".dockerignore").read_text(encoding="utf-8").split()
+    included = (DEPLOY.parent / ".dockerignore").read_text(encoding="utf-8").split()
     copied = re.findall(r"^COPY (?!--)(.*) \S+$", (DEPLOY / "Dockerfile").read_text(), re.MULTILINE)
-    assert {f"!{name}" for line in copied for name in line.split()} <= set(kept)
+    assert {f"!{name}" for line in copied for name in line.split()} <= set(included)
 
 
 def test_no_manifest_creates_nodes() -> None:

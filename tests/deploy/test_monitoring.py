@@ -1,4 +1,4 @@
-"""Alerts and dashboard of the chart use existing metrics, and operators find what to do."""
+"""Alerts and dashboard of the chart use existing metrics, and each alert is documented."""
 
 from tests.deploy.monitoring import (
     alert_names,
@@ -27,7 +27,7 @@ def test_every_metric_of_the_dashboard_is_exposed() -> None:
     assert metrics <= exposed()
 
 
-def test_a_misspelt_metric_would_be_noticed() -> None:
+def test_a_misspelt_metric_is_detected() -> None:
     assert "bayplan_reuse_mismatch_total" in exposed()
     assert "bayplan_reuse_mismatches_total" not in exposed()
 
@@ -38,7 +38,7 @@ def test_every_alert_has_its_place_in_the_objectives() -> None:
     assert {name for name in names if f"`{name}`" not in OPERATIONS} == set()
 
 
-def test_graphs_have_titles_units_and_places_of_their_own() -> None:
+def test_graphs_have_titles_units_and_separate_places() -> None:
     titles = [panel["title"] for panel in graphs()]
     assert len(titles) == len(set(titles)) > 12
     assert all(panel["fieldConfig"]["defaults"]["unit"] for panel in graphs())

@@ -1,7 +1,7 @@
-"""`make manifests`: write what follows from the product and from the chart.
+"""`make manifests`: write the files that are generated from the product and from the chart.
 
 The chart's rules, its definitions of PodGroups, the table of its README and the plain manifests are
-in the repository. Tests compare them with what they follow from.
+in the repository. Tests compare them with their sources.
 """
 
 import shutil

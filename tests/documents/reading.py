@@ -28,18 +28,18 @@ _COMMENT = re.compile(r"\s+#\s.*$")
 
 
 @dataclass(frozen=True)
-class Shown:
-    """``line``: where it stands. A command is one of ours, as a shell would be given it, and
-    ``other`` one of another program; a console shows commands, each after ``$``, with all that
-    they print."""
+class Excerpt:
+    """``line``: its line in the document. A command is a line for a shell that runs `bayplan`,
+    ``other`` a line that runs another program. A console has commands, each after ``$``, with all
+    their output."""
 
-    sort: Literal["python", "yaml", "console", "command", "other", "mention"]
+    kind: Literal["python", "yaml", "console", "command", "other", "mention"]
     text: str
     line: int
 
     @property
     def words(self) -> list[str]:
-        """Of a command, without the program."""
+        """The words of a command without the program."""
         return shlex.split(re.sub(r"[\[\]]", " ", self.command))[1:]
 
     @property
@@ -49,17 +49,18 @@ class Shown:
         return " ".join(text.split())
 
 
-def shown_in(text: str) -> list[Shown]:
-    """Everything, by its place."""
+def excerpts_of(text: str) -> list[Excerpt]:
+    """All excerpts, ordered by line."""
     text = _with_shell_indented(text)
-    found = [*_fenced(text), *_commands(_without_fences(text)), *_mentions(_without_fences(text))]
-    return sorted(found, key=lambda shown: shown.line)
+    outside = _without_fences(text)
+    excerpts = [*_fenced(text), *_commands(outside), *_mentions(outside)]
+    return sorted(excerpts, key=lambda excerpt: excerpt.line)
 
 
-def commands_of(path: str) -> list[Shown]:
-    """The commands in the blocks of a document, ours and those of other programs."""
+def commands_of(path: str) -> list[Excerpt]:
+    """The command lines in the blocks of a document, of `bayplan` and of other programs."""
     text = (ROOT / path).read_text(encoding="utf-8")
-    return [one for one in shown_in(text) if one.sort in ("command", "other")]
+    return [excerpt for excerpt in excerpts_of(text) if excerpt.kind in ("command", "other")]
 
 
 def make_targets(text: str) -> list[str]:
@@ -71,36 +72,36 @@ def make_targets(text: str) -> list[str]:
 def _with_shell_indented(text: str) -> str:
     """With blocks of a shell as if they were indented; lines keep their numbers."""
 
-    def indented(found: re.Match[str]) -> str:
-        if found[1] not in ("sh", "bash"):
-            return found[0]
-        return "\n" + "".join(f"    {line}\n" for line in found[2].splitlines())
+    def indented(match: re.Match[str]) -> str:
+        if match[1] not in ("sh", "bash"):
+            return match[0]
+        return "\n" + "".join(f"    {line}\n" for line in match[2].splitlines())
 
     return _FENCED.sub(indented, text)
 
 
-def _fenced(text: str) -> Iterator[Shown]:
-    for found in _FENCED.finditer(text):
-        language, code = found.groups()
+def _fenced(text: str) -> Iterator[Excerpt]:
+    for match in _FENCED.finditer(text):
+        language, code = match.groups()
         if language == "python" or language == "yaml" or language == "console":
-            yield Shown(language, code, _line(text, found.start()))
+            yield Excerpt(language, code, _line(text, match.start()))
 
 
-def _commands(text: str) -> Iterator[Shown]:
-    for found in _INDENTED.finditer(text):
-        for command in found[0].replace("\\\n", " ").split("&&"):
-            sort = "command" if _PROGRAM.match(command.strip()) else "other"
-            yield Shown(sort, command.strip(), _line(text, found.start()))
+def _commands(text: str) -> Iterator[Excerpt]:
+    for match in _INDENTED.finditer(text):
+        for command in match[0].replace("\\\n", " ").split("&&"):
+            kind = "command" if _PROGRAM.match(command.strip()) else "other"
+            yield Excerpt(kind, command.strip(), _line(text, match.start()))
 
 
-def _mentions(text: str) -> Iterator[Shown]:
-    for found in _INLINE.finditer(text):
-        yield Shown("mention", " ".join(found[1].split()), _line(text, found.start()))
+def _mentions(text: str) -> Iterator[Excerpt]:
+    for match in _INLINE.finditer(text):
+        yield Excerpt("mention", " ".join(match[1].split()), _line(text, match.start()))
 
 
 def _without_fences(text: str) -> str:
     """With empty lines in their place, so that lines keep their numbers."""
-    return _FENCED.sub(lambda found: "\n" * found[0].count("\n"), text)
+    return _FENCED.sub(lambda match: "\n" * match[0].count("\n"), text)
 
 
 def _line(text: str, position: int) -> int:

@@ -35,7 +35,7 @@ from bayplan.profile.resolved_config import resolve
 from bayplan.sim.input.errors import InputErrors
 from tests.cli.command_line import answer, bayplan, write_objects
 from tests.comparison.kit import configuration, node_with_cpu, pod_with_cpu
-from tests.documents.reading import ROOT, Shown
+from tests.documents.reading import ROOT, Excerpt
 from tests.documents.trials import PRINTED, SCRIPTS, Trial, trial_of
 from tests.live.processes import SchedulerProcess, free_port, replicas
 from tests.perf.kit import case, op, write_cases
@@ -50,33 +50,33 @@ _NO = {"fit": 1, "why": 1}
 
 
 class Sandbox:
-    """``has_run``: commands that were run, by their text in the document; ``has_cluster``: those
+    """``ran``: commands that were run, by their text in the document; ``has_cluster``: those
     that need one are run, too."""
 
     has_cluster = False
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self.has_run: list[str] = []
+        self.ran: list[str] = []
         self._names: dict[str, Any] = {"__name__": "__main__"}
         self._plugins: list[type[Plugin]] = []
         for name in ("examples", "benchmarks", "deploy", "tests"):
             (folder / name).symlink_to(ROOT / name)
         _write_files(folder)
 
-    def try_out(self, shown: Shown) -> None:
+    def try_out(self, excerpt: Excerpt) -> None:
         """Fails where it does not do what a reader may expect of it."""
-        getattr(self, f"_{shown.sort}")(shown)
+        getattr(self, f"_{excerpt.kind}")(excerpt)
 
-    # ---- sorts of what is shown ---------------------------------------------------------------
+    # ---- kinds of excerpts --------------------------------------------------------------------
 
-    def _python(self, shown: Shown) -> None:
+    def _python(self, excerpt: Excerpt) -> None:
         """It runs, its plugins are plugins, its metrics count, and its tests pass."""
-        code = shown.text.replace("0..9", "0..1")
+        code = excerpt.text.replace("0..9", "0..1")
         before = set(self._names)
-        exec(compile(code, f"line {shown.line}", "exec"), self._names)
+        exec(compile(code, f"line {excerpt.line}", "exec"), self._names)
         new = [self._names[name] for name in self._names.keys() - before]
-        (self.folder / "my_policy.py").write_text(shown.text)
+        (self.folder / "my_policy.py").write_text(excerpt.text)
         for one in new:
             if isinstance(one, type) and one.__module__ == "__main__":
                 self._take(one)
@@ -97,9 +97,9 @@ class Sandbox:
             found.add(plugin)
         return found
 
-    def _yaml(self, shown: Shown) -> None:
+    def _yaml(self, excerpt: Excerpt) -> None:
         """A configuration, or a part of one, is accepted; other documents do what they say."""
-        value: dict[str, Any] = yaml.safe_load(shown.text)
+        value: dict[str, Any] = yaml.safe_load(excerpt.text)
         if value.keys() & {"plugins", "pluginConfig"}:
             value = {"profiles": [{"schedulerName": "default-scheduler", **value}]}
         kind: str = value.get("kind", "")
@@ -107,23 +107,23 @@ class Sandbox:
             file = write_objects(self.folder / "scheduler.yaml", {**_HEADER, **value})
             resolve(load_config(file.read_bytes(), str(file)), self.registry())
         elif kind:
-            self._document(kind, shown)
+            self._document(kind, excerpt)
         elif "image" in value:
-            write_objects(self.folder / "values.yaml", shown.text)
+            write_objects(self.folder / "values.yaml", excerpt.text)
         elif "spec" in value:
-            self._pod(value, shown.line)
+            self._pod(value, excerpt.line)
         elif "groups" in value:
             _check_alerts(value["groups"])
         else:
             steps = [step for job in value["jobs"].values() for step in job["steps"]]
             runs = [step.get("run", "") for step in steps]
             for line in re.findall(r"^bayplan .*", "\n".join(runs), re.MULTILINE):
-                self._mention(Shown("mention", line, shown.line))
+                self._mention(Excerpt("mention", line, excerpt.line))
 
-    def _document(self, kind: str, shown: Shown) -> None:
+    def _document(self, kind: str, excerpt: Excerpt) -> None:
         """One of Bayplan's own kinds."""
-        assert kind in ("Experiment", "Scenario", "WhatIf"), f"line {shown.line}: {kind}"
-        file = write_objects(self.folder / f"{kind.lower()}.yaml", shown.text)
+        assert kind in ("Experiment", "Scenario", "WhatIf"), f"line {excerpt.line}: {kind}"
+        file = write_objects(self.folder / f"{kind.lower()}.yaml", excerpt.text)
         if kind == "Experiment":
             errors = InputErrors()
             read_experiment(str(file), errors)
@@ -137,19 +137,19 @@ class Sandbox:
         """A part of a pod has fields of pods; its command is one of ours."""
         assert unknown_fields(POD, value) == [], f"line {line}"
         for container in value["spec"].get("containers", ()):
-            self._mention(Shown("mention", shlex.join(container["command"]), line))
+            self._mention(Excerpt("mention", shlex.join(container["command"]), line))
 
-    def _command(self, shown: Shown) -> None:
-        self._mention(shown)
-        trial = trial_of(shown)
+    def _command(self, excerpt: Excerpt) -> None:
+        self._mention(excerpt)
+        trial = trial_of(excerpt)
         if self.has_cluster or not trial.cluster:
-            self.run(shown, trial)
+            self.run(excerpt, trial)
 
-    def run(self, shown: Shown, trial: Trial, **values: str) -> None:
+    def run(self, excerpt: Excerpt, trial: Trial, **values: str) -> None:
         """Run a command as its trial says; ``values``: what stands for `{address}`."""
-        line = trial.command or shown.command
+        line = trial.command or excerpt.command
         port = free_port()
-        words = [os.path.expanduser(word) for word in Shown("command", line, 0).words]
+        words = [os.path.expanduser(word) for word in Excerpt("command", line, 0).words]
         words = [word.format(port=port, **values) for word in words]
         self._simulate_runs(words)
         if trial.url:
@@ -158,10 +158,10 @@ class Sandbox:
         else:
             done = bayplan(*(word.replace("0..9", "0..1") for word in words))
             exit_code, printed = done.exit_code, done.output
-        place = f"line {shown.line}: {shown.text}\n{printed}"
+        place = f"line {excerpt.line}: {excerpt.text}\n{printed}"
         assert exit_code == trial.exit_code, place
         assert re.search(trial.prints, printed), place
-        self.has_run.append(shown.command)
+        self.ran.append(excerpt.command)
 
     def _simulate_runs(self, words: list[str]) -> None:
         """The runs that a command reads and no command has written."""
@@ -177,58 +177,58 @@ class Sandbox:
         with replicas(process):
             if url == PRINTED:
                 process.wait_until_printed("http://")
-                found = re.search(r"http://\S+", process.said)
-                assert found is not None, process.said
+                found = re.search(r"http://\S+", process.output)
+                assert found is not None, process.output
                 url = found[0]
             self.until_answered(process, url)
             exit_code = process.end()
-        assert "Traceback" not in process.said, process.said
-        return exit_code, process.said
+        assert "Traceback" not in process.output, process.output
+        return exit_code, process.output
 
     def until_answered(self, process: SchedulerProcess, url: str) -> None:
         """Until the page is there."""
         process.wait_until(lambda: page(url) is not None, url)
 
-    def _other(self, shown: Shown) -> None:
+    def _other(self, excerpt: Excerpt) -> None:
         """A script runs; the files and modules that another program gets exist."""
-        if shown.command in SCRIPTS:
-            _, *words = shlex.split(SCRIPTS[shown.command].command)
+        if excerpt.command in SCRIPTS:
+            _, *words = shlex.split(SCRIPTS[excerpt.command].command)
             words, (_, file) = words[:-2], words[-2:]
             done = subprocess.run([sys.executable, *words], capture_output=True, check=True)
             (self.folder / file).write_bytes(done.stdout)
-            self.has_run.append(shown.command)
+            self.ran.append(excerpt.command)
             return
-        for word in shlex.split(shown.command):
+        for word in shlex.split(excerpt.command):
             if word.startswith(("deploy/", "examples/", "tests/")):
-                assert (self.folder / word).exists(), f"line {shown.line}: {word}"
+                assert (self.folder / word).exists(), f"line {excerpt.line}: {word}"
             elif word.startswith("benchmarks."):
-                assert importlib.util.find_spec(word), f"line {shown.line}: {word}"
+                assert importlib.util.find_spec(word), f"line {excerpt.line}: {word}"
 
-    def _console(self, shown: Shown) -> None:
+    def _console(self, excerpt: Excerpt) -> None:
         """Each command prints what stands below it, but for how long that took."""
-        for part in re.split(r"^\$ ", shown.text, flags=re.MULTILINE)[1:]:
+        for part in re.split(r"^\$ ", excerpt.text, flags=re.MULTILINE)[1:]:
             command, _, wanted = part.partition("\n")
-            self._mention(Shown("command", command, shown.line))
+            self._mention(Excerpt("command", command, excerpt.line))
             done = bayplan(*shlex.split(command)[1:])
             # `fit` and `why` end with 1 where the answer is no.
             assert done.exit_code in (0, _NO.get(command.split()[1], 0)), done.output
             printed = done.stdout
-            assert steady(printed) == steady(wanted), f"line {shown.line}: prints\n{printed}"
-            self.has_run.append(command)
+            assert steady(printed) == steady(wanted), f"line {excerpt.line}: prints\n{printed}"
+            self.ran.append(command)
 
-    def _mention(self, shown: Shown) -> None:
+    def _mention(self, excerpt: Excerpt) -> None:
         """There is such a command, and it has such options."""
         command: click.Command = cli
-        words = shown.words
+        words = excerpt.words
         context = click.Context(cli)
         while isinstance(command, click.Group) and words and not words[0].startswith("-"):
             inner = command.get_command(context, words[0])
-            assert inner is not None, f"line {shown.line}: {shown.text}: no such command"
+            assert inner is not None, f"line {excerpt.line}: {excerpt.text}: no such command"
             command, words = inner, words[1:]
         known = {name for one in command.get_params(context) for name in one.opts}
         for word in words:
             option = word.partition("=")[0]
-            assert not option.startswith("-") or option in known, f"line {shown.line}: {option}"
+            assert not option.startswith("-") or option in known, f"line {excerpt.line}: {option}"
 
 
 def _check_alerts(groups: list[dict[str, Any]]) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from bayplan.config import ConfigError
-from tests.documents.reading import DOCUMENTS, ROOT, commands_of, make_targets, shown_in
+from tests.documents.reading import DOCUMENTS, ROOT, commands_of, excerpts_of, make_targets
 from tests.documents.sandbox import Sandbox
 from tests.documents.trials import NOT_RUN, SCRIPTS, TRIALS, program_of, ways_of
 
@@ -21,11 +21,11 @@ def test_a_document_works_as_written(
     # Comparisons of two small runs: processes of their own would take longer to start.
     monkeypatch.setattr(os, "cpu_count", lambda: 1)
     sandbox = Sandbox(tmp_path)
-    shown = shown_in((ROOT / path).read_text(encoding="utf-8"))
-    for each in shown:
+    excerpt = excerpts_of((ROOT / path).read_text(encoding="utf-8"))
+    for each in excerpt:
         sandbox.try_out(each)
     here = [one.command for one in commands_of(path) if ways_of(one)[0] in ("folder", "server")]
-    assert [command for command in here if command not in sandbox.has_run] == []
+    assert [command for command in here if command not in sandbox.ran] == []
 
 
 @pytest.mark.parametrize(
@@ -45,9 +45,9 @@ def test_a_block_that_does_not_work_fails(
     block: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    (shown,) = shown_in(f"Look:\n\n{block}")
+    (excerpt,) = excerpts_of(f"Look:\n\n{block}")
     with pytest.raises((AssertionError, ConfigError)):
-        Sandbox(tmp_path).try_out(shown)
+        Sandbox(tmp_path).try_out(excerpt)
 
 
 @pytest.mark.parametrize("path", DOCUMENTS)
@@ -65,8 +65,8 @@ def test_each_trial_is_of_a_command_in_a_document() -> None:
 
 def test_a_command_of_an_unknown_program_and_a_placeholder_are_tried_in_no_way() -> None:
     for text in ("terraform apply", "bayplan why default/FILE", "bayplan fit -f MINE.csv"):
-        (shown,) = shown_in(f"Run:\n\n    {text}\n")
-        assert ways_of(shown) == [], text
+        (excerpt,) = excerpts_of(f"Run:\n\n    {text}\n")
+        assert ways_of(excerpt) == [], text
 
 
 @pytest.mark.parametrize("path", DOCUMENTS)

@@ -1,6 +1,6 @@
 """The parts of a document are found, and nothing else."""
 
-from tests.documents.reading import make_targets, shown_in
+from tests.documents.reading import excerpts_of, make_targets
 
 TEXT = """# A
 
@@ -23,7 +23,7 @@ x = 1
 
 
 def test_code_commands_and_mentions_are_read_in_order() -> None:
-    assert [(shown.sort, shown.line) for shown in shown_in(TEXT)] == [
+    assert [(excerpt.kind, excerpt.line) for excerpt in excerpts_of(TEXT)] == [
         ("mention", 3),
         ("command", 6),
         ("other", 7),
@@ -34,8 +34,8 @@ def test_code_commands_and_mentions_are_read_in_order() -> None:
 
 
 def test_a_console_block_is_read_unchanged() -> None:
-    (shown,) = shown_in("Look:\n\n```console\n$ bayplan plugins\nNodeName\n```\n")
-    assert (shown.sort, shown.text, shown.line) == (
+    (excerpt,) = excerpts_of("Look:\n\n```console\n$ bayplan plugins\nNodeName\n```\n")
+    assert (excerpt.kind, excerpt.text, excerpt.line) == (
         "console",
         "$ bayplan plugins\nNodeName\n",
         3,
@@ -44,7 +44,7 @@ def test_a_console_block_is_read_unchanged() -> None:
 
 def test_commands_in_a_list_and_in_a_block_of_a_shell_are_read() -> None:
     text = "3. Check:\n\n        bayplan plugins\n\n```sh\nmake sim SEED=7\nbayplan demo\n```\n"
-    assert [(shown.text, shown.line) for shown in shown_in(text)] == [
+    assert [(excerpt.text, excerpt.line) for excerpt in excerpts_of(text)] == [
         ("bayplan plugins", 3),
         ("make sim SEED=7", 6),
         ("bayplan demo", 7),
@@ -53,7 +53,9 @@ def test_commands_in_a_list_and_in_a_block_of_a_shell_are_read() -> None:
 
 
 def test_the_words_of_a_command_exclude_its_comment_and_the_program() -> None:
-    commands = [shown.words for shown in shown_in(TEXT) if shown.sort in ("command", "mention")]
+    commands = [
+        excerpt.words for excerpt in excerpts_of(TEXT) if excerpt.kind in ("command", "mention")
+    ]
     assert commands == [
         ["config", "graph", "FILE"],
         ["simulate", "a.yaml", "--seed", "7"],
@@ -65,4 +67,7 @@ def test_the_words_of_a_command_exclude_its_comment_and_the_program() -> None:
 def test_the_text_of_a_command_excludes_the_folder_of_the_program_and_blanks() -> None:
     first = "    .venv/bin/bayplan why  a \\\n      --run x   # why\n"
     text = f"Run:\n\n{first}    kubectl bayplan fit\n"
-    assert [shown.command for shown in shown_in(text)] == ["bayplan why a --run x", "bayplan fit"]
+    assert [excerpt.command for excerpt in excerpts_of(text)] == [
+        "bayplan why a --run x",
+        "bayplan fit",
+    ]

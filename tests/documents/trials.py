@@ -17,7 +17,7 @@ import signal
 from dataclasses import dataclass
 from typing import Literal
 
-from tests.documents.reading import Shown
+from tests.documents.reading import Excerpt
 
 Way = Literal["folder", "server", "cluster", "cluster server", "make", "chart", "not run"]
 #: A program that answers questions about waiting pods.
@@ -238,19 +238,19 @@ SCRIPTS = {
 }
 
 
-def trial_of(shown: Shown) -> Trial:
+def trial_of(excerpt: Excerpt) -> Trial:
     """Of a command of ours, or of a script."""
-    return TRIALS.get(shown.command) or SCRIPTS.get(shown.command) or Trial()
+    return TRIALS.get(excerpt.command) or SCRIPTS.get(excerpt.command) or Trial()
 
 
-def ways_of(shown: Shown) -> list[Way]:
+def ways_of(excerpt: Excerpt) -> list[Way]:
     """All that claim a command; a document is right if there is one."""
-    if shown.sort == "command":
-        is_open = bool(_PLACEHOLDER.search(shown.command)) and not trial_of(shown).command
-        return [] if is_open else [trial_of(shown).way]
-    if shown.command in SCRIPTS:
+    if excerpt.kind == "command":
+        is_open = bool(_PLACEHOLDER.search(excerpt.command)) and not trial_of(excerpt).command
+        return [] if is_open else [trial_of(excerpt).way]
+    if excerpt.command in SCRIPTS:
         return ["folder"]
-    program = program_of(shown)
+    program = program_of(excerpt)
     ways: list[Way] = []
     if program == "make":
         ways.append("make")
@@ -261,9 +261,9 @@ def ways_of(shown: Shown) -> list[Way]:
     return ways
 
 
-def program_of(shown: Shown) -> str:
+def program_of(excerpt: Excerpt) -> str:
     """Of a command of another program: its name, without variables before it."""
-    words = shown.command.split()
+    words = excerpt.command.split()
     while "=" in words[0]:
         words = words[1:]
     return " ".join(words[:2]) if words[1:2] == ["-m"] else words[0]

@@ -1,4 +1,4 @@
-"""Kubernetes' own end-to-end specs, with `bayplan run` as the only scheduler of the cluster.
+"""Kubernetes' end-to-end specs, with `bayplan run` as the only scheduler of the cluster.
 
 binaries   the programs: control plane, KWOK in place of kubelets, and Kubernetes' e2e.test
 cluster    starts them, creates nodes, and starts the scheduler

@@ -53,11 +53,11 @@ class E2ECluster:
         return self._plane.kubeconfig("admin")
 
     def check(self) -> None:
-        """Fails if a program has ended by itself."""
+        """Raise AssertionError if a program has ended by itself."""
         ended = self._plane.ended()
         assert not ended, f"ended by themselves, with their exit codes: {ended}"
         code = self._scheduler.exit_code_now
-        assert code is None, f"the scheduler ended with {code}:\n{self._scheduler.said[-3000:]}"
+        assert code is None, f"the scheduler ended with {code}:\n{self._scheduler.output[-3000:]}"
 
 
 @contextlib.contextmanager
@@ -129,7 +129,7 @@ def _start_kwok(plane: ControlPlane) -> None:
 
 
 def _create_nodes(api: "_Api") -> None:
-    """Returns when each node is Ready, and its system pod runs."""
+    """Create the nodes; returns when each node is Ready and its system pod runs."""
     names = [f"node-{number}" for number in range(NODE_COUNT)]
     for number, name in enumerate(names):
         api.request("POST", "/api/v1/nodes", _node(number, name))
@@ -212,9 +212,9 @@ def _system_pod(node: str) -> Object:
 
 
 def _copy_extended_resources(api: "_Api", end: threading.Event) -> None:
-    """Until ``end``: what nodes have of resources such as example.com/gpu can be allocated."""
+    """Until ``end``: copy each node's extended resources from its capacity to its allocatable."""
     while not end.wait(0.5):
-        # A node may change or go while it is looked at; the next round sees it.
+        # A node may change or be deleted during this round; the next round handles it.
         with contextlib.suppress(OSError):
             for node in api.request("GET", "/api/v1/nodes")["items"]:
                 _copy_for(api, node)
@@ -227,16 +227,16 @@ def _copy_for(api: "_Api", node: Object) -> None:
     )
     if capacity == allocatable:
         return
-    gone: dict[str, Any] = dict.fromkeys(allocatable.keys() - capacity.keys())
+    removed: dict[str, Any] = dict.fromkeys(allocatable.keys() - capacity.keys())
     path = f"/api/v1/nodes/{node['metadata']['name']}/status"
-    api.request("PATCH", path, {"status": {"allocatable": {**capacity, **gone}}})
+    api.request("PATCH", path, {"status": {"allocatable": {**capacity, **removed}}})
 
 
 # ---- the API --------------------------------------------------------------------------------
 
 
 class _Api:
-    """The API server, for an administrator."""
+    """A client of the API server with an administrator's token."""
 
     def __init__(self, plane: ControlPlane) -> None:
         self._server = f"https://{LOOPBACK}:{plane.port}"

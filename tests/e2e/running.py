@@ -18,7 +18,7 @@ _POLL_SECONDS = 1.0
 
 @dataclass(frozen=True, slots=True)
 class SpecResult:
-    """What e2e.test reports of one spec."""
+    """The report of e2e.test about one spec."""
 
     #: "passed", "failed", "skipped", "timedout", …
     state: str

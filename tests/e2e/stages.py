@@ -1,4 +1,4 @@
-"""What KWOK reports in place of kubelets, as its Stage objects.
+"""The reports that KWOK writes in place of kubelets, as Stage objects of KWOK.
 
 A node is Ready. A bound pod runs and is ready at once; a pod of a Job succeeds at once. A pod that
 is being deleted goes at once, or at the end of its grace period if it has a preStop hook.
@@ -53,7 +53,7 @@ def _containers(field: str, source: str, state: str, *, is_ready: bool) -> str:
 """
 
 
-#: An init container with restartPolicy Always is a sidecar, and goes on running.
+#: An init container with restartPolicy Always is a sidecar and continues to run.
 _INIT_STATE = (
     '{{ if eq (or .restartPolicy "") "Always" }}' + _RUNNING + "{{ else }}" + _ENDED + ("{{ end }}")
 )

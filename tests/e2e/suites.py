@@ -12,7 +12,7 @@ _SPECS = Path(__file__).with_name("specs")
 
 @dataclass(frozen=True, slots=True)
 class Suite:
-    """Specs, and what their cluster needs."""
+    """Specs and the settings of their cluster."""
 
     #: Also the name of the file with the specs.
     name: str
@@ -25,7 +25,7 @@ class Suite:
     scheduler_gates: str = ""
 
     def specs(self) -> list[str]:
-        """Names as e2e.test writes them, in order of the alphabet."""
+        """Names as e2e.test writes them, in alphabetical order."""
         return (_SPECS / f"{self.name}.txt").read_text().splitlines()
 
 

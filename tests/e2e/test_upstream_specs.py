@@ -1,8 +1,8 @@
-"""Kubernetes' own specs for schedulers pass with `bayplan run` as the cluster's only scheduler.
+"""Kubernetes' specs for schedulers pass with `bayplan run` as the cluster's only scheduler.
 
     make test-e2e
 
-Each suite runs once, in a cluster of its own, at the same time as the others; each of its specs is
+Each suite runs once, in a cluster of its own; all suites run at the same time. Each spec is
 a test. With E2E_OUT=DIR the reports and logs stay in that folder.
 """
 
@@ -31,7 +31,7 @@ Results = dict[str, SpecResult]
 def results(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[dict[str, Future[Results]]]:
-    """By suite, for the suites of the tests that are selected."""
+    """The results by suite, for the suites of the selected tests."""
     try:
         binaries = PROGRAMS.get()
     except NoBinaries as problem:

@@ -1,4 +1,4 @@
-"""Example policies as a user has them: a file for --plugin, a configuration, a cluster."""
+"""Example policies as a user runs them: a file for --plugin, a configuration, a cluster."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -20,8 +20,8 @@ EXAMPLES = Path(__file__).parents[2] / "examples"
 def policy(name: str) -> type[Plugin]:
     """The only plugin of an example, loaded as --plugin loads it."""
     registry = Registry(())
-    [found] = registry.load_file(EXAMPLES / f"{name}.py")
-    plugin = registry.find(found)
+    [plugin_name] = registry.load_file(EXAMPLES / f"{name}.py")
+    plugin = registry.find(plugin_name)
     assert plugin is not None
     return plugin
 

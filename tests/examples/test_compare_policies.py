@@ -8,10 +8,10 @@ from tests.examples.policies import EXAMPLES
 
 def test_the_script_compares_two_configurations_in_separate_processes() -> None:
     script = EXAMPLES / "compare_policies.py"
-    done = subprocess.run(
+    completed = subprocess.run(
         [sys.executable, str(script)], capture_output=True, check=True, text=True, timeout=100
     )
-    lines = done.stdout.splitlines()
+    lines = completed.stdout.splitlines()
     assert [line.split()[:2] for line in lines[:-1]] == [
         [name, str(seed)] for name in ("spread", "packed") for seed in range(3)
     ]

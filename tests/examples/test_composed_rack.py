@@ -43,19 +43,19 @@ def config_of(text: str) -> SchedulerConfig:
 
 
 def world() -> SampleCluster:
-    found = SampleCluster()
+    cluster = SampleCluster()
     for name, (rack, used) in NODES.items():
         labels = {"rack": rack} if rack else {}
-        found.add(node(name, cpu=10, memory="10Gi", labels=labels))
+        cluster.add(node(name, cpu=10, memory="10Gi", labels=labels))
         if used:
-            found.add(pod(f"on-{name}", cpu=used, memory=f"{used}Gi").on_node(name))
-    return found
+            cluster.add(pod(f"on-{name}", cpu=used, memory=f"{used}Gi").on_node(name))
+    return cluster
 
 
-ASKED = pod("p", cpu=1, memory="1Gi")
+WAITING = pod("p", cpu=1, memory="1Gi")
 
 
-def cycle_of(text: str, registry: Registry | None = None, asked: PodInfo = ASKED) -> Cycle:
+def cycle_of(text: str, registry: Registry | None = None, waiting: PodInfo = WAITING) -> Cycle:
     cluster = world()
     [built] = build_profiles(
         config_of(text),
@@ -63,7 +63,7 @@ def cycle_of(text: str, registry: Registry | None = None, asked: PodInfo = ASKED
         lambda profile, name, plugin: handle_for(cluster, plugin, name),
     )
     framework = Framework(built.plugins, cluster.nominator)
-    cycle = Cycle(QueuedPodInfo(asked, 0.0), framework, cluster.lend())
+    cycle = Cycle(QueuedPodInfo(waiting, 0.0), framework, cluster.lend())
     runner = CycleRunner(cluster.nominator, seed=1, extenders=())
     assert runner.run(cycle) is None
     assert cycle.choice is not None, cycle.status
@@ -96,7 +96,7 @@ def test_one_value_selects_the_fullest_or_the_emptiest_racks() -> None:
 
 
 def test_code_and_pipeline_give_the_same_totals() -> None:
-    """150, 120, 96, 96, 40, 10: racks 100, 66, 0 and the nodes' own scores."""
+    """The totals are the scores of the racks (100, 66, 0) plus those of the nodes."""
     composed = COMPOSED.read_text(encoding="utf-8")
     expected = {"n1": 150, "n2": 120, "n3": 96, "n4": 96, "n5": 40, "n6": 10}
     assert totals(composed) == expected
@@ -107,15 +107,15 @@ def test_code_and_pipeline_give_the_same_totals() -> None:
 
 
 def counted(monkeypatch: pytest.MonkeyPatch, owner: Any, method: str) -> list[str]:
-    """Has its calls written down."""
+    """Records the calls of the method."""
     calls: list[str] = []
-    asked = getattr(owner, method)
+    original = getattr(owner, method)
 
-    def noted(*given: Any) -> Any:
+    def recorded(*arguments: Any) -> Any:
         calls.append(f"{owner.name}.{method}")
-        return asked(*given)
+        return original(*arguments)
 
-    monkeypatch.setattr(owner, method, noted)
+    monkeypatch.setattr(owner, method, recorded)
     return calls
 
 
@@ -171,7 +171,7 @@ def test_the_composed_plugin_satisfies_check_plugin(args: Any) -> None:
 
 
 def test_the_inner_plugin_may_use_its_pre_score_state() -> None:
-    """Only Score is delegated; PodTopologySpread scores from what its PreScore noted."""
+    """Only Score is delegated; PodTopologySpread scores from the state that its PreScore stored."""
     text = COMPOSED.read_text(encoding="utf-8").replace(
         "inner: {scoringStrategy: {type: MostAllocated}}", "plugin: PodTopologySpread"
     )

@@ -1,4 +1,4 @@
-"""examples/gangs: two jobs that deadlock pod by pod, and do not in one pass."""
+"""examples/gangs: two jobs that deadlock pod by pod, but not in one pass."""
 
 import json
 import subprocess
@@ -21,27 +21,27 @@ def simulated(*arguments: Any) -> Any:
 
 
 def bound_at(result: Any, job: str) -> list[float | None]:
-    """When each pod of a job was bound."""
+    """The time of binding of each pod of a job."""
     start = f"default/{job}"
     return [pod["bound_at"] for key, pod in result["pods"].items() if key.startswith(start)]
 
 
 @pytest.mark.parametrize("options", [(), ("--config", FOLDER / "one_pass.yaml")])
 def test_in_one_pass_one_job_runs_after_the_other(options: tuple[Any, ...]) -> None:
-    found = simulated(FOLDER, *options)
-    assert [bound_at(found, job) for job in JOBS] == [[300.0] * 4, [900.0] * 4]
+    result = simulated(FOLDER, *options)
+    assert [bound_at(result, job) for job in JOBS] == [[300.0] * 4, [900.0] * 4]
 
 
-def test_pod_by_pod_each_job_holds_what_the_other_needs() -> None:
-    found = simulated(FOLDER, "--config", FOLDER / "pod_by_pod.yaml")
-    assert [bound_at(found, job) for job in JOBS] == [[None] * 4, [None] * 4]
-    messages = {pod["message"] for key, pod in found["pods"].items() if "train" in key}
-    wanted = "rejected due to timeout after waiting 1m0s at plugin Coscheduling"
-    assert messages == {f"0/1 nodes are available: 1 {wanted}."}
+def test_pod_by_pod_each_job_holds_resources_that_the_other_needs() -> None:
+    result = simulated(FOLDER, "--config", FOLDER / "pod_by_pod.yaml")
+    assert [bound_at(result, job) for job in JOBS] == [[None] * 4, [None] * 4]
+    messages = {pod["message"] for key, pod in result["pods"].items() if "train" in key}
+    reason = "rejected due to timeout after waiting 1m0s at plugin Coscheduling"
+    assert messages == {f"0/1 nodes are available: 1 {reason}."}
 
 
 def test_the_example_for_a_cluster_is_placed_as_one_group() -> None:
-    """One of `deploy/examples`: a PodGroup, and a ReplicaSet whose pods name it."""
+    """In `deploy/examples`: a PodGroup, and a ReplicaSet whose pods name the PodGroup."""
     folder = EXAMPLES.parent / "deploy" / "examples"
     group, replicas = yaml.safe_load_all((folder / "gang.yaml").read_text(encoding="utf-8"))
     template = replicas["spec"]["template"]
@@ -58,7 +58,7 @@ def test_the_example_for_a_cluster_is_placed_as_one_group() -> None:
 
 
 def nodes_of(folder: Path, *gpus: int) -> Path:
-    """A node list as the trace has it."""
+    """Write a node list in the format of the trace."""
     lines = [f"node-{n},96000,786432,{count},G2" for n, count in enumerate(gpus)]
     file = folder / "nodes.csv"
     file.write_text("\n".join(["sn,cpu_milli,memory_mib,gpu,model", *lines, ""]))
@@ -76,7 +76,7 @@ def test_a_seed_determines_the_scenario(tmp_path: Path) -> None:
     assert generated(nodes, "--seed", "1") != generated(nodes, "--seed", "2")
 
 
-def test_a_gang_has_as_many_members_as_it_needs(tmp_path: Path) -> None:
+def test_a_gang_has_as_many_members_as_its_quorum(tmp_path: Path) -> None:
     scenario = yaml.safe_load(generated(nodes_of(tmp_path, 8), "--gangs", "30"))
     events = scenario["spec"]["events"]
     assert len(events) == 30

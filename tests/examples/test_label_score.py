@@ -12,11 +12,11 @@ LabelScore: Any = policy("label_score")
 
 
 def scores(values: dict[str, str | None], args: Any = None) -> list[int]:
-    """``values``: node → value of the label s; None: without it."""
+    """``values``: node → value of the label s, or None for no label."""
     nodes = [node(name, labels={"s": v} if v is not None else {}) for name, v in values.items()]
-    found = cluster(nodes, [])
-    instance = plugin(LabelScore, args, cluster=found)
-    return instance.score(CycleState(), pod(), found.lend().nodes).tolist()
+    sample = cluster(nodes, [])
+    instance = plugin(LabelScore, args, cluster=sample)
+    return instance.score(CycleState(), pod(), sample.lend().nodes).tolist()
 
 
 @pytest.mark.parametrize("args", [None, {"label": "rank"}])

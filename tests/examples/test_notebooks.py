@@ -1,4 +1,4 @@
-"""The notebooks run from their first cell to their last, and their values can be shown."""
+"""All cells of the notebooks run in order, and their values can be displayed."""
 
 import ast
 import json
@@ -12,7 +12,7 @@ NOTEBOOKS = sorted((ROOT / "examples" / "notebooks").glob("*.ipynb"))
 
 
 def shown(code: str, names: dict[str, Any]) -> Any:
-    """Run a cell. Returns the value of its last line if that is an expression, as Jupyter does."""
+    """Run a cell. As in Jupyter, returns the value of the last line if that is an expression."""
     tree = ast.parse(code)
     last = tree.body[-1]
     if not isinstance(last, ast.Expr):

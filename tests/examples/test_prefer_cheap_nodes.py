@@ -18,8 +18,8 @@ def priced(name: str, price: str, **options: Any) -> Node:
 
 
 def hours(*nodes: Node) -> list[int]:
-    found = cluster(nodes, [])
-    answer = ask(plugin(PreferCheapNodes, cluster=found), pod(), found.lend().nodes)
+    sample = cluster(nodes, [])
+    answer = ask(plugin(PreferCheapNodes, cluster=sample), pod(), sample.lend().nodes)
     return [answer.scores[each.metadata.name] for each in nodes]
 
 

@@ -17,8 +17,8 @@ def objects(name: str) -> list[Any]:
 
 
 def of_kind(name: str, kind: str) -> list[Any]:
-    found = [each for each in objects(name) if f"{each['apiVersion']} {each['kind']}" == kind]
-    return [decode(kind, each) for each in found]
+    contents = [each for each in objects(name) if f"{each['apiVersion']} {each['kind']}" == kind]
+    return [decode(kind, each) for each in contents]
 
 
 def test_the_cluster_has_twelve_nodes_in_three_zones() -> None:

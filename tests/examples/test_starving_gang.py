@@ -16,11 +16,13 @@ def test_a_reservation_shortens_the_wait_of_the_gang_and_delays_other_pods_littl
         for text in ("--config", str(FOLDER / f"{name}.yaml"))
     ]
     metrics = ("--metric", "gangs", "--metric", "waiting", "--processes", "1", "--format", "json")
-    found: Any = json.loads(answer("compare", FOLDER, *configs, *metrics))
-    waits = {name: mean(found["policies"][name], "gang_waiting_seconds_max") for name in NAMES}
+    comparison: Any = json.loads(answer("compare", FOLDER, *configs, *metrics))
+    waits = {name: mean(comparison["policies"][name], "gang_waiting_seconds_max") for name in NAMES}
     assert waits == {"greedy": 320, "reserving": 110}
-    others = {name: mean(found["policies"][name], "waiting_seconds_mean") for name in NAMES}
-    assert others["reserving"] < others["greedy"] + 10
+    mean_waits = {
+        name: mean(comparison["policies"][name], "waiting_seconds_mean") for name in NAMES
+    }
+    assert mean_waits["reserving"] < mean_waits["greedy"] + 10
 
 
 NAMES = ("greedy", "reserving")

@@ -1,4 +1,4 @@
-"""Amounts are written as a person would write them."""
+"""Amounts are written in Kubernetes' notation."""
 
 import pytest
 
@@ -20,7 +20,7 @@ def test_an_amount_is_exact(resource: str, amount: int, text: str) -> None:
     assert amount_text(resource, amount) == text
 
 
-def test_a_reader_gets_a_rounded_amount() -> None:
+def test_an_amount_for_readers_is_rounded() -> None:
     assert short_text("memory", 123_456_789_012) == "115Gi"
     assert rounded_down("memory", 123_456_789) == 117 * 2**20
     assert rounded_down("cpu", 123) == 123

@@ -11,7 +11,7 @@ from tests.model.clusters import model_of
 DATA = [{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}]
 
 
-def test_a_volume_out_of_reach_says_where_it_is() -> None:
+def test_an_unreachable_volume_has_its_node_affinity_in_the_details() -> None:
     zone = {"key": "zone", "operator": "In", "values": ["a"]}
     volume = {
         "metadata": {"name": "pv"},
@@ -40,7 +40,7 @@ def test_a_volume_out_of_reach_says_where_it_is() -> None:
     assert list(volume_details(model, pod("p", volumes=DATA))) == list(cause.details)
 
 
-def test_a_device_claim_says_what_it_requests() -> None:
+def test_a_device_claim_has_its_requests_in_the_details() -> None:
     claims = [{"name": "gpu", "resourceClaimName": "gpu"}]
     waiting = pod("p", resourceClaims=claims)
     assert list(device_details(model_of([node("n1")], [waiting]), waiting)) == [
@@ -61,19 +61,19 @@ def test_a_device_claim_says_what_it_requests() -> None:
 def test_a_port_names_the_pod_that_uses_it() -> None:
     port = {"containerPort": 80, "hostPort": 80}
     containers = [{"name": "c", "ports": [port]}]
-    taken = pod("web", on="n1", containers=containers)
-    model = model_of([node("n1")], [taken, pod("p", containers=containers)])
+    user = pod("web", on="n1", containers=containers)
+    model = model_of([node("n1")], [user, pod("p", containers=containers)])
     (cause,) = causes_of(model, diagnose(model, "default/p"))
     assert cause.details == ("default/web uses port 80 on n1",)
 
 
-def test_node_rules_say_how_many_nodes_match() -> None:
+def test_node_rules_have_the_number_of_matching_nodes_in_the_details() -> None:
     model = model_of([node("n1", labels={"disk": "ssd"})], [pod("p", nodeSelector={"disk": "hdd"})])
     (cause,) = causes_of(model, diagnose(model, "default/p"))
     assert cause.details == ("node selector disk=hdd matches 0 of 1 nodes; disk is ssd elsewhere",)
 
 
-def test_a_comparison_takes_the_pod_off_its_node() -> None:
+def test_a_comparison_removes_the_pod_from_its_node() -> None:
     placed = pod("p", on="n1", cpu="1")
     comparison = comparison_of(model_of([node("n1", cpu="1")], [placed]), placed.pod)
     assert (comparison.feasible, comparison.rejection) == (1, "")

@@ -44,7 +44,7 @@ def test_the_nearest_node_is_named_with_what_it_lacks() -> None:
     assert "Insufficient cpu: 2 nodes, the nearest lacks 100m: n1" in text
 
 
-def test_fixes_come_in_the_order_of_what_they_change() -> None:
+def test_fixes_are_ordered_by_the_kind_of_object_that_they_change() -> None:
     placed = [pod("a", on="n1", cpu="600m")]
     explanation = answer(model_of([node("n1", cpu="1")], [*placed, pod("p", cpu="500m")]))
     assert steps(explanation) == [
@@ -56,7 +56,7 @@ def test_fixes_come_in_the_order_of_what_they_change() -> None:
     assert explanation.trials > 0
 
 
-def test_a_fix_of_a_bare_pod_is_a_manifest_to_replace_it_with() -> None:
+def test_a_fix_of_a_bare_pod_is_a_manifest_that_replaces_the_pod() -> None:
     explanation = answer(model_of([node("n1", cpu="1")], [pod("p", cpu="2")]))
     change = explanation.fixes[0].changes[0]
     assert (change.verb, change.kind, change.name) == ("replace", "v1 Pod", "p")
@@ -125,7 +125,7 @@ def test_anti_affinity_shows_the_occupied_domains() -> None:
     assert ("remove default/w from n1",) in steps(explanation)
 
 
-def test_a_missing_claim_is_at_fault_and_can_be_created() -> None:
+def test_a_missing_claim_is_a_cause_and_its_creation_is_a_fix() -> None:
     volumes = [{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}]
     explanation = answer(model_of([node("n1")], [pod("p", volumes=volumes)]))
     assert explanation.message.startswith("0/1 nodes are available: persistentvolumeclaim")
@@ -175,7 +175,7 @@ def test_a_bound_pod_is_compared_with_all_nodes() -> None:
     assert "Nodes with a higher score than n1: 1." in as_text(explained(explanation))
 
 
-def test_a_bound_pod_that_would_not_fit_today() -> None:
+def test_the_comparison_of_a_bound_pod_that_no_longer_fits_has_the_rejection() -> None:
     explanation = answer(
         model_of([node("n1", unschedulable=True), node("n2")], [pod("p", on="n1")])
     )
@@ -183,7 +183,7 @@ def test_a_bound_pod_that_would_not_fit_today() -> None:
     assert explanation.comparison.rejection == "node(s) were unschedulable"
 
 
-def test_the_stored_sentence_is_shown_where_it_differs() -> None:
+def test_a_stored_message_that_differs_is_part_of_the_explanation() -> None:
     condition = {"type": "PodScheduled", "status": "False", "message": "an old sentence"}
     waiting = pod("p", cpu="9", status={"conditions": [condition]})
     explanation = answer(model_of([node("n1", cpu="1")], [waiting]))
@@ -198,7 +198,9 @@ def test_the_stored_sentence_is_shown_where_it_differs() -> None:
         ({"status": {"phase": "Succeeded"}, "on": "n1"}, "ended"),
     ],
 )
-def test_pods_that_are_not_to_be_placed(options: dict[str, Any], result: str) -> None:
+def test_pods_of_other_schedulers_and_ended_pods_have_results_of_their_own(
+    options: dict[str, Any], result: str
+) -> None:
     assert answer(model_of([node("n1")], [pod("p", **options)])).result == result
 
 
@@ -207,6 +209,6 @@ def test_an_unknown_pod_is_refused() -> None:
         answer(model_of([node("n1")]), "default/p")
 
 
-def test_a_question_leaves_the_model_as_it_was() -> None:
+def test_a_question_leaves_the_model_unchanged() -> None:
     model = model_of([node("n1", cpu="1")], [pod("a", on="n1", cpu="600m"), pod("p", cpu="500m")])
     assert answer(model) == answer(model)

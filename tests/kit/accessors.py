@@ -4,7 +4,7 @@ from bayplan.state.nodes import GROUPS, REPLACED, NodeView
 
 
 def accessors() -> list[str]:
-    """All current ones, sorted; old names are left out."""
+    """All current accessors, sorted; deprecated names are left out."""
     flat = [name for name in _public(NodeView) if name not in GROUPS and name not in REPLACED]
     grouped = [f"{name}.{each}" for name, group in GROUPS.items() for each in _public(group)]
     return sorted(flat + grouped)

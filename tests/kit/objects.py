@@ -1,4 +1,4 @@
-"""Pods and nodes as plugins see them: `bayplan.testing`'s, with fields of a spec by name.
+"""Pods and nodes of `bayplan.testing`, with fields of the spec as keywords.
 
 pod("web", "n1", labels={"app": "web"}, cpu="500m", hostNetwork=True)
 node("n1", zone="a", labels={"pool": "x"})

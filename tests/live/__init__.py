@@ -1,4 +1,4 @@
-"""Tests against a real etcd and a real kube-apiserver. Nothing is mocked but the kubelet.
+"""Tests against a real etcd and a real kube-apiserver. Only the kubelet is mocked.
 
 binaries        where the two programs come from, or how they are built
 control_plane   starts, restarts and stops them; users and their rights

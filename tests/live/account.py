@@ -1,4 +1,4 @@
-"""A scheduler with an account of its own, and no more rights than are computed for it."""
+"""A scheduler with a ServiceAccount that has only the computed rights."""
 
 import asyncio
 from collections.abc import AsyncGenerator
@@ -22,16 +22,16 @@ from tests.live.world import World, pod
 
 
 class Account:
-    """A scheduler that logs in as a ServiceAccount which may do what `config rbac` prints."""
+    """A scheduler that logs in as a ServiceAccount with the rights that `config rbac` prints."""
 
     def __init__(self, world: World, folder: Path, **config: Any) -> None:
-        """``config``: further fields of its configuration."""
+        """``config``: further fields of the configuration."""
         self.world, self.name, self._folder = world, world.namespace, folder
         self._fields = config
         self._kubeconfig = ""
 
     async def begin(self, *, forbidden: str = "") -> None:
-        """``forbidden``: a resource that its role leaves out."""
+        """Create the ServiceAccount and its role. ``forbidden``: a resource that the role omits."""
         client = self.world.client
         path = f"/api/v1/namespaces/{self.name}/serviceaccounts"
         await client.request("POST", path, {"metadata": {"name": self.name}})
@@ -55,13 +55,13 @@ class Account:
 
     @asynccontextmanager
     async def scheduler(self) -> AsyncGenerator[SchedulerProcess]:
-        """One at work, until the block ends."""
+        """A running scheduler, which ends with the block."""
         arguments = ["run", f"--kubeconfig={self._kubeconfig}", f"--config={self._config()}"]
         log = self._folder / "log"
         one = SchedulerProcess(self.name, [*arguments, "--secure-port=0", "--v=4"], log)
         with replicas(one):
             yield one
-            assert "Traceback" not in one.said, one.said[-3000:]
+            assert "Traceback" not in one.output, one.output[-3000:]
 
     def pod(self, name: str, **spec: Any) -> Object:
         return pod(name, scheduler=self.name, spec=spec)

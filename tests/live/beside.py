@@ -21,7 +21,7 @@ from tests.live.mirror import Object
 
 JSON_PATCH = "application/json-patch+json"
 POLL_SECONDS = 0.1
-#: What the tests create; workloads before their pods, claims before volumes.
+#: The resources that tests create; workloads before their pods, claims before volumes.
 _TEST_RESOURCES = (
     "/apis/apps/v1/deployments",
     "/apis/apps/v1/replicasets",
@@ -49,10 +49,10 @@ CONFIG = {
 
 @contextmanager
 def kube_scheduler(plane: ControlPlane, folder: Path, **gates: bool) -> Iterator[None]:
-    """The real one, from $KUBEBUILDER_ASSETS."""
+    """Run the real kube-scheduler from $KUBEBUILDER_ASSETS."""
     program = Path(os.environ.get("KUBEBUILDER_ASSETS") or "") / "kube-scheduler"
     if not os.access(program, os.X_OK):
-        pytest.skip("wants a kube-scheduler in KUBEBUILDER_ASSETS")
+        pytest.skip("needs a kube-scheduler in KUBEBUILDER_ASSETS")
     connection = {**CONFIG["clientConnection"], "kubeconfig": plane.kubeconfig("admin")}
     config = folder / "config.json"
     content = {**CONFIG, "clientConnection": connection}
@@ -70,7 +70,7 @@ def kube_scheduler(plane: ControlPlane, folder: Path, **gates: bool) -> Iterator
 
 @final
 class Cluster:
-    """Writes as a user does, and takes everything back."""
+    """Writes objects as a user does, and can undo all writes."""
 
     def __init__(self, client: ApiClient) -> None:
         self.client = client
@@ -110,7 +110,7 @@ class Cluster:
             await asyncio.sleep(POLL_SECONDS)
 
     async def apply(self, change: Change) -> list[Object]:
-        """Returns the changes that undo it, as (path, object before) in objects of their own."""
+        """Apply a change. Returns the records for `undo`: path, object before, kind."""
         path = await self.path_of(change.kind, change.namespace, change.name)
         before: Object | None = None
         with suppress(NotFoundError):
@@ -125,8 +125,8 @@ class Cluster:
             await self.create(change.content)
         return [{"path": path, "before": before, "kind": change.kind}]
 
-    async def undo(self, done: list[Object]) -> None:
-        for each in reversed(done):
+    async def undo(self, applied: list[Object]) -> None:
+        for each in reversed(applied):
             path, before = each["path"], each["before"]
             if before is None:
                 await self.delete(path)
@@ -148,7 +148,7 @@ class Cluster:
             await asyncio.sleep(POLL_SECONDS)
 
     async def delete_priority_classes(self) -> None:
-        """Those of other tests: a pod that may preempt has other fixes."""
+        """Delete the classes of other tests: a pod that may preempt has other fixes."""
         classes = "/apis/scheduling.k8s.io/v1/priorityclasses"
         for item in (await self.client.get(classes))["items"]:
             name = item["metadata"]["name"]
@@ -156,7 +156,7 @@ class Cluster:
                 await self.delete(f"{classes}/{name}")
 
     async def _delete_all(self, resource: str) -> bool:
-        """Whether there was anything."""
+        """Delete all objects of the resource. Returns whether there were any."""
         options = {"kind": "DeleteOptions", "apiVersion": "v1", "gracePeriodSeconds": 0}
         items = (await self.client.get(resource))["items"]
         for item in items:
@@ -172,8 +172,8 @@ class Cluster:
         return bool(items)
 
     async def provision(self, namespace: str) -> None:
-        """What a provisioner and the volume controller do: for claims that a node was chosen for,
-        and for volumes that a claim was chosen for."""
+        """Act as a provisioner and the volume controller: bind claims that have a selected node,
+        and claims that a volume references."""
         claims = f"/api/v1/namespaces/{namespace}/persistentvolumeclaims"
         unbound = [
             claim
@@ -222,7 +222,7 @@ class Cluster:
         return volume
 
     async def until(self, path: str, seconds: float, is_so: Any) -> Object:
-        """The newest state of a pod, when it is so or when the time is over."""
+        """The newest state of a pod when the condition holds or when the time is over."""
         pod: Object = {}
         end = asyncio.get_running_loop().time() + seconds
         while asyncio.get_running_loop().time() < end:

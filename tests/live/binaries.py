@@ -1,4 +1,4 @@
-"""Where etcd and kube-apiserver come from.
+"""The programs etcd and kube-apiserver.
 
 From $KUBEBUILDER_ASSETS where that is set, as is the convention of the field; else from a cache
 folder, where they are built once from the Go module beside this file.

@@ -16,9 +16,9 @@ from tests.live.binaries import PROGRAMS
 from tests.live.control_plane import LOOPBACK, ControlPlane
 from tests.live.processes import free_port
 
-#: Where the API server has pod groups of its own: in this version.
+#: The API version of Kubernetes' pod groups.
 UPSTREAM_GROUPS = "scheduling.k8s.io/v1beta1"
-#: Of kube-controller-manager.
+#: The controllers of kube-controller-manager that run.
 CONTROLLERS = (
     "deployment-controller",
     "replicaset-controller",
@@ -38,14 +38,14 @@ def control_plane() -> Iterator[ControlPlane]:
 
 @pytest.fixture(scope="module")
 def group_plane() -> Iterator[ControlPlane]:
-    """Another one, that has Kubernetes' own pod groups."""
+    """A second control plane, with Kubernetes' pod groups."""
     yield from _started(
         "--feature-gates=GenericWorkload=true", f"--runtime-config={UPSTREAM_GROUPS}=true"
     )
 
 
 def _started(*flags: str) -> Iterator[ControlPlane]:
-    """Without the programs no live test is worth beginning."""
+    """Start a control plane. Without the programs, the test run ends."""
     try:
         binaries = PROGRAMS.get()
     except NoBinaries as problem:

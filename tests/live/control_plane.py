@@ -1,7 +1,7 @@
 """A real etcd and a real kube-apiserver on loopback, in a folder of their own.
 
 RBAC is on. Users are known by their tokens: `admin` may do everything, `scheduler` what its
-ClusterRole says, `stranger` nothing. Every binding that reaches the server is in its audit log,
+ClusterRole allows, `stranger` nothing. Every binding that reaches the server is in its audit log,
 which says what the scheduler really sent.
 """
 
@@ -30,15 +30,15 @@ POLL_SECONDS = 0.05
 PUTS_PER_TRANSACTION = 64
 USERS = {"admin": "system:masters", "scheduler": "", "stranger": ""}
 
-#: What nobody is here to serve: no controller makes ServiceAccounts or removes taints.
+#: Without controllers, no ServiceAccounts are created and no taints are removed.
 DISABLED_ADMISSION = "ServiceAccount,TaintNodesByCondition"
 
-#: What the audit log holds: bindings.
+#: The audit log has the bindings.
 AUDIT_RULES = ({"level": "Metadata", "resources": [{"group": "", "resources": ["pods/binding"]}]},)
 
 
 class ControlPlane:
-    """Start it, use it, stop it."""
+    """An etcd and an API server. Call `start` first and `stop` last."""
 
     def __init__(
         self,
@@ -47,8 +47,8 @@ class ControlPlane:
         disabled_admission: str = DISABLED_ADMISSION,
         audit_rules: Sequence[Mapping[str, Any]] = AUDIT_RULES,
     ) -> None:
-        """``flags``: further ones of the API server; ``audit_rules``: requests that match none are
-        not logged."""
+        """``flags``: further flags of the API server; ``audit_rules``: only requests that match a
+        rule are logged."""
         self._binaries = binaries
         self._disabled_admission = disabled_admission
         self._flags = flags
@@ -74,20 +74,20 @@ class ControlPlane:
         shutil.rmtree(self._folder, ignore_errors=True)
 
     def kill_api_server(self) -> None:
-        """Without a word to anybody."""
+        """Kill the process without a graceful shutdown."""
         process = self._processes.pop("kube-apiserver")
         process.kill()
         process.wait()
 
     @contextlib.contextmanager
     def mute_api_server(self) -> Iterator[None]:
-        """It accepts connections, as its kernel does, and answers nothing."""
+        """Pause the API server: its kernel accepts connections, and no request gets an answer."""
         with self._paused("kube-apiserver"):
             yield
 
     @contextlib.contextmanager
     def pause_etcd(self) -> Iterator[None]:
-        """The API server runs, and can neither read nor write."""
+        """Pause etcd: the API server runs, and can neither read nor write."""
         with self._paused("etcd"):
             yield
 
@@ -101,7 +101,7 @@ class ControlPlane:
             process.send_signal(signal.SIGCONT)
 
     def start_api_server(self) -> None:
-        """At the same address, with the same certificate. Returns when it is ready."""
+        """Start it at the same address with the same certificate. Returns when it is ready."""
         folder = self._folder
         self.spawn(
             "kube-apiserver",
@@ -165,7 +165,7 @@ class ControlPlane:
             )
 
     def _wait_ready(self, name: str, url: str) -> None:
-        """Its log ends the story if it ends itself."""
+        """Raise AssertionError with the log if the program ends."""
         deadline = time.monotonic() + READY_SECONDS
         while not _answers(url):
             log = (self._folder / f"{name}.log").read_text(errors="replace")
@@ -176,11 +176,11 @@ class ControlPlane:
     # ---- using it ---------------------------------------------------------------------------
 
     def kubeconfig(self, user: str, server: str = "") -> str:
-        """The path of a kubeconfig for a user; ``server``: another way to the API server."""
+        """The path of a kubeconfig for a user; ``server``: another URL of the API server."""
         return self.kubeconfig_with(user, {"token": token(user)}, server)
 
     def kubeconfig_with(self, name: str, user: dict[str, Any], server: str = "") -> str:
-        """The same, for whoever logs in as a kubeconfig's user says."""
+        """The path of a kubeconfig with this user entry; ``server`` as in `kubeconfig`."""
         server = server or f"https://{LOOPBACK}:{self.port}"
         cluster = {"server": server, "certificate-authority": "certs/apiserver.crt"}
         content = {
@@ -195,7 +195,7 @@ class ControlPlane:
         return self._write(f"kubeconfig-{name}-{ending}", json.dumps(content))
 
     def client_certificate(self, user: str) -> tuple[Path, Path]:
-        """A certificate that says who one is, and its key."""
+        """A client certificate for the user, and its key."""
         self._openssl(
             f"req -nodes -newkey rsa:2048 -keyout {user}.key -out {user}.csr -subj /CN={user}"
         )
@@ -206,20 +206,20 @@ class ControlPlane:
 
     @property
     def authority(self) -> Path:
-        """What a client trusts to know this API server."""
+        """The CA that verifies the certificate of this API server."""
         return self._folder / "certs" / "apiserver.crt"
 
     @property
     def client_authority(self) -> Path:
-        """Whose certificates say who a client is."""
+        """The CA of client certificates."""
         return self._folder / "ca.crt"
 
     def client_ssl_context(self) -> ssl.SSLContext:
-        """For a client that trusts this API server."""
+        """A TLS context for a client that trusts this API server."""
         return ssl.create_default_context(cafile=str(self.authority))
 
     def compact_etcd(self) -> None:
-        """Forget all revisions but the newest."""
+        """Delete all revisions except the newest."""
         status = self._etcd("kv/range", {"key": "AA=="})
         revision = status["header"]["revision"]
         self._etcd("kv/compaction", {"revision": revision, "physical": True})
@@ -237,7 +237,7 @@ class ControlPlane:
             return json.load(answer)
 
     def bindings(self, namespace: str) -> collections.Counter[tuple[str, int]]:
-        """How often each pod of a namespace was asked to be bound, by how the server answered."""
+        """The number of binding requests per (pod, HTTP code) in a namespace."""
         counts: collections.Counter[tuple[str, int]] = collections.Counter()
         for entry in self.audited():
             if entry["objectRef"].get("namespace") == namespace:
@@ -251,11 +251,11 @@ class ControlPlane:
 
     @property
     def folder(self) -> Path:
-        """Keys, certificates and a log for each program."""
+        """The folder with keys, certificates and a log for each program."""
         return self._folder
 
     def ended(self) -> dict[str, int]:
-        """Programs that ended by themselves, with their exit codes."""
+        """The programs that have ended by themselves, with their exit codes."""
         codes = {name: process.poll() for name, process in self._processes.items()}
         return {name: code for name, code in codes.items() if code is not None}
 
@@ -289,7 +289,7 @@ def _answers(url: str) -> bool:
     unchecked = ssl.create_default_context()
     unchecked.check_hostname, unchecked.verify_mode = False, ssl.CERT_NONE
     with (
-        contextlib.suppress(OSError),  # HTTPError and URLError are, too
+        contextlib.suppress(OSError),  # HTTPError and URLError are subclasses of OSError
         urllib.request.urlopen(request, timeout=5, context=unchecked) as answer,
     ):
         return answer.status == 200

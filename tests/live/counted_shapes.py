@@ -22,10 +22,10 @@ _STORAGE = "storage.k8s.io/v1"
 
 @dataclass
 class Case:
-    """One cluster, and the workload whose pods are counted in it."""
+    """A cluster and the workload whose fitting pods are counted."""
 
     name: str
-    #: In the order of their creation.
+    #: In the order of creation.
     objects: list[Object] = field(default_factory=list[Object])
     workload: Object = field(default_factory=dict[str, Any])
     families: list[str] = field(default_factory=list[str])
@@ -69,7 +69,7 @@ class Case:
 
 
 def drawn_case(number: int, seed: str) -> Case:
-    """The cluster and the workload of one number."""
+    """The cluster and the workload that are drawn for a number."""
     random = stream(number, seed)
     case = Case(f"c{number}")
     zones = ["a", "b", "c"][: random.randint(2, 3)]
@@ -90,7 +90,7 @@ def drawn_case(number: int, seed: str) -> Case:
             "template": {"metadata": {"labels": APP}, "spec": {"containers": [container]}},
         },
     }
-    # Each family comes first in turn, and another one in half of the cases.
+    # The first family rotates; half of the cases have a second family.
     first = FAMILIES[number % len(FAMILIES)]
     families = [first]
     if first is not _equal_nodes and random.random() < 0.5:
@@ -105,7 +105,7 @@ def drawn_case(number: int, seed: str) -> Case:
 
 
 def _requests(random: Stream, case: Case) -> None:
-    """Nothing but what each pod requests, and a little storage."""
+    """Each pod also requests a little ephemeral storage."""
     _container(case)["resources"]["requests"]["ephemeral-storage"] = f"{random.randint(1, 3)}Gi"
 
 
@@ -132,7 +132,7 @@ def _node_affinity(random: Stream, case: Case) -> None:
 
 
 def _tolerations(random: Stream, case: Case) -> None:
-    """More nodes are tainted; some pods tolerate it."""
+    """More nodes have a taint; some pods tolerate it."""
     taint = {"key": "dedicated", "value": "x", "effect": "NoSchedule"}
     for node in random.sample(case.nodes, 2):
         node["spec"]["taints"] = [taint]
@@ -147,14 +147,14 @@ def _host_port(random: Stream, case: Case) -> None:
 
 
 def _anti_affinity(random: Stream, case: Case) -> None:
-    """From one another, and from pods that are there."""
+    """Anti-affinity between the pods, and to existing pods."""
     key = random.choice([HOST, HOST, ZONE])
     terms = [_term("counted", key)] if random.random() < 0.7 else [_term("web", HOST)]
     case.pod_spec.setdefault("affinity", {})["podAntiAffinity"] = {REQUIRED: terms}
 
 
 def _affinity(random: Stream, case: Case) -> None:
-    """To pods that are there, or to one another."""
+    """Affinity to existing pods, or between the pods."""
     term = _term(random.choice(["web", "db", "counted"]), random.choice([HOST, ZONE]))
     case.pod_spec.setdefault("affinity", {})["podAffinity"] = {REQUIRED: [term]}
 
@@ -173,7 +173,7 @@ def _spreading(random: Stream, case: Case) -> None:
 
 
 def _attach_limits(random: Stream, case: Case) -> None:
-    """Each pod has a volume that is made for it, and nodes attach a few."""
+    """Each pod has a provisioned volume, and nodes attach only a few volumes."""
     _stateful(case, "late")
     for node in case.nodes:
         name = node["metadata"]["name"]
@@ -183,7 +183,7 @@ def _attach_limits(random: Stream, case: Case) -> None:
 
 
 def _local_volumes(random: Stream, case: Case) -> None:
-    """Each pod takes one of the volumes that are there."""
+    """Each pod uses one of the existing volumes."""
     _stateful(case, "local")
     for node in case.nodes:
         host = {"key": HOST, "operator": "In", "values": [node["metadata"]["name"]]}
@@ -195,7 +195,7 @@ def _local_volumes(random: Stream, case: Case) -> None:
 
 
 def _shared_volume(random: Stream, case: Case) -> None:
-    """All pods use one volume, which nodes of one zone reach; or one pod at a time does."""
+    """All pods use one volume, which only one zone reaches or only one pod at a time may use."""
     mode = random.choice(["ReadWriteMany", "ReadWriteMany", "ReadWriteOncePod"])
     zone = random.choice(sorted({node["metadata"]["labels"][ZONE] for node in case.nodes}))
     reach = {"key": ZONE, "operator": "In", "values": [zone]}
@@ -234,7 +234,7 @@ FAMILIES: list[Callable[[Stream, Case], None]] = [
 
 
 def storage_classes() -> list[Object]:
-    """The classes that drawn workloads use."""
+    """The storage classes that drawn workloads use."""
     late = {"volumeBindingMode": "WaitForFirstConsumer"}
     return [
         thing(f"{_STORAGE} StorageClass", "late", "", provisioner=DRIVER, **late),

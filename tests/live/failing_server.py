@@ -35,7 +35,7 @@ class AnswerFaults:
 
 
 class FailingServer:
-    """Runs while its block lasts; ``url`` is where the API server seems to be."""
+    """A server that runs as long as the block; ``url`` is its URL for clients of the API server."""
 
     def __init__(self, port: int, trust: ssl.SSLContext, seed: int, faults: AnswerFaults) -> None:
         self._target = f"https://{LOOPBACK}:{port}"
@@ -66,7 +66,7 @@ class FailingServer:
                 await runner.cleanup()
 
     def calm(self) -> None:
-        """From now on nothing goes wrong."""
+        """Stop all faults from now on."""
         self._is_calm = True
 
     def cut_watches(self) -> None:
@@ -113,7 +113,7 @@ class FailingServer:
             return web.Response(status=answer.status, body=content, headers={"Content-Type": kind})
 
     async def _stream(self, request: web.Request, answer: ClientResponse) -> web.StreamResponse:
-        """A watch, until either side ends it."""
+        """Pass a watch on until either side ends it."""
         passed = web.StreamResponse(status=answer.status)
         self._watches[id(request)] = request
         try:

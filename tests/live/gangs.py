@@ -1,7 +1,7 @@
 """Pod groups of one API version in a world, and a scheduler for them.
 
-It is a process of its own, so that it can be killed, and logs in as a ServiceAccount that may do
-what `bayplan config rbac` prints.
+The scheduler is a separate process, so that it can be killed, and logs in as a ServiceAccount with
+the rights that `bayplan config rbac` prints.
 """
 
 import asyncio
@@ -43,12 +43,12 @@ class Gangs:
 
     def __init__(self, world: World, version: str, folder: Path) -> None:
         self.world, self.version, self._folder = world, version, folder
-        #: Of the scheduler: this test's own.
+        #: The scheduler's name, which no other test uses.
         self.name = world.namespace
         self._kubeconfig = ""
 
     async def begin(self, *, forbidden: str = "") -> None:
-        """Kinds, and a ServiceAccount with its role. ``forbidden``: a resource it leaves out."""
+        """Create kinds, ServiceAccount and role. ``forbidden``: a resource that the role omits."""
         await apply(self.world.client, _definitions())
         path = f"/api/v1/namespaces/{self.name}/serviceaccounts"
         await self.world.client.request("POST", path, {"metadata": {"name": self.name}})
@@ -73,7 +73,7 @@ class Gangs:
                 await asyncio.sleep(POLL_SECONDS)
 
     async def _roles(self, forbidden: str) -> list[Object]:
-        """As they are printed for people."""
+        """The roles that `bayplan config rbac` prints."""
         config = config_file(self._folder / "config.yaml", self._config({}))
         names = ("--name", "--namespace", "--service-account")
         options = [part for name in names for part in (name, self.name)]
@@ -83,7 +83,7 @@ class Gangs:
         return [role, binding]
 
     async def _until_offered(self) -> None:
-        """A new kind takes a moment to be served."""
+        """Wait until the API server serves the new kinds."""
         async with asyncio.timeout(STATUS_SECONDS):
             for version in VERSIONS:
                 while not await self._is_offered(version):
@@ -104,7 +104,7 @@ class Gangs:
 
     @asynccontextmanager
     async def scheduler(self, **connection: int) -> AsyncGenerator[SchedulerProcess]:
-        """One at work, until the block ends."""
+        """A running scheduler, which ends with the block."""
         number = sum(1 for _ in self._folder.iterdir())
         file = self._folder / f"config-{number}.yaml"
         config = config_file(file, self._config(connection or FAST))
@@ -113,12 +113,12 @@ class Gangs:
         one = SchedulerProcess(self.name, [*arguments, "--secure-port=0", "--v=4"], log)
         with replicas(one):
             yield one
-            assert "Traceback" not in one.said, one.said[-3000:]
+            assert "Traceback" not in one.output, one.output[-3000:]
 
     # ---- groups ---------------------------------------------------------------------------
 
     async def add_group(self, name: str, minimum: int, priority_class: str = "") -> None:
-        """``priority_class``: of its members, which a group of Kubernetes' own kind has, too."""
+        """``priority_class``: that of the members, which a group of Kubernetes' kind names, too."""
         spec: Object = {"minMember": minimum}
         if self.version not in LABELS:
             spec = {"schedulingPolicy": {"gang": {"minCount": minimum}}}
@@ -139,30 +139,30 @@ class Gangs:
         return pod(name, spec=spec, **options)
 
     async def until_status(self, name: str, is_so: Callable[[Object], bool]) -> None:
-        """Until the group's status, as the API has it, is as wanted."""
+        """Wait until the group's status in the API fulfils the condition."""
         status: Object = {}
         try:
             async with asyncio.timeout(STATUS_SECONDS):
                 while not is_so(status):
                     await asyncio.sleep(POLL_SECONDS)
-                    found = await self.world.client.get(self._path(name))
-                    status = found.get("status", {})
+                    group = await self.world.client.get(self._path(name))
+                    status = group.get("status", {})
         except TimeoutError:
-            raise AssertionError(f"group {name} stands otherwise: {status}") from None
+            raise AssertionError(f"group {name} has another status: {status}") from None
 
     def _path(self, name: str = "") -> str:
         path = f"/apis/{self.version}/namespaces/{self.world.namespace}/podgroups"
         return f"{path}/{name}" if name else path
 
     def is_running(self, count: int) -> Callable[[Object], bool]:
-        """How a group stands of which so many run."""
+        """Whether the status is that of a group with `count` running members."""
         if self.version not in LABELS:
             return lambda status: _condition(status).get("status") == "True"
-        wanted = {"phase": "Running", "scheduled": count, "running": count}
-        return lambda status: wanted.items() <= status.items() and "scheduleStartTime" in status
+        expected = {"phase": "Running", "scheduled": count, "running": count}
+        return lambda status: expected.items() <= status.items() and "scheduleStartTime" in status
 
     def is_assembling(self, status: Object) -> bool:
-        """Kubernetes' own kind gets a condition when an attempt was made."""
+        """A group of Kubernetes' kind gets a condition only after an attempt."""
         if self.version not in LABELS:
             return not status.get("conditions")
         return status.get("phase") == "Pending"

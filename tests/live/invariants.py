@@ -1,6 +1,6 @@
-"""What must be true of the server's state, whatever happened on the way there.
+"""Invariants of the server's state, which hold regardless of all faults.
 
-Computed from the API's objects and the audit log alone.
+They are checked with the API's objects and the audit log alone.
 """
 
 import collections
@@ -16,8 +16,8 @@ def broken(
     bindings: Mapping[tuple[str, int], int],
     placed_on: Mapping[str, set[str]],
 ) -> list[str]:
-    """One sentence each. ``bindings``: (pod, HTTP code) → how often the server answered so;
-    ``placed_on``: per uid, all nodes a pod was ever seen on."""
+    """One sentence per broken invariant. ``bindings``: (pod, HTTP code) → number of requests;
+    ``placed_on``: uid → all nodes that the pod has ever had."""
     pods = list(pods)
     return [
         *_overfull(nodes, pods),
@@ -35,25 +35,25 @@ def broken(
 
 
 def _overfull(nodes: Iterable[Object], pods: Iterable[Object]) -> list[str]:
-    taken: dict[str, collections.Counter[str]] = collections.defaultdict(collections.Counter)
+    requested: dict[str, collections.Counter[str]] = collections.defaultdict(collections.Counter)
     for pod in pods:
         if node_name := pod["spec"].get("nodeName"):
-            taken[node_name].update(_requests(pod))
+            requested[node_name].update(_requests(pod))
     return [
         f"node {name} has {has} {resource} and {used} taken"
         for node in nodes
         for name in [node["metadata"]["name"]]
-        for resource, used in sorted(taken[name].items())
+        for resource, used in sorted(requested[name].items())
         if used > (has := _amount(resource, node["status"]["allocatable"].get(resource, 0)))
     ]
 
 
 def _requests(pod: Object) -> collections.Counter[str]:
-    found = collections.Counter({"pods": 1})
+    amounts = collections.Counter({"pods": 1})
     for container in pod["spec"]["containers"]:
         for resource, amount in container.get("resources", {}).get("requests", {}).items():
-            found[resource] += _amount(resource, amount)
-    return found
+            amounts[resource] += _amount(resource, amount)
+    return amounts
 
 
 def _amount(resource: str, quantity: str | int) -> int:

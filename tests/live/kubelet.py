@@ -1,7 +1,6 @@
-"""The only thing that is not real: what kubelets do of which a scheduler sees anything.
+"""A fake of the kubelets: the only mocked component, which does what a scheduler can observe.
 
-Nodes are Ready from the moment they are created; a pod that is bound runs; a pod that is being
-deleted goes at once.
+Nodes are Ready when they are created; a bound pod runs; a terminating pod is removed at once.
 """
 
 import asyncio
@@ -22,31 +21,31 @@ READY = {
 
 
 class Kubelet:
-    """All kubelets in one."""
+    """One object acts for all kubelets."""
 
     def __init__(self, client: ApiClient, mirror: Mirror) -> None:
         self._client = client
         self._waiting: asyncio.Queue[tuple[str, Object]] = asyncio.Queue()
-        #: What was seen to already: (uid, what).
-        self._done: set[tuple[str, str]] = set()
+        #: The handled changes: (uid, what).
+        self._handled: set[tuple[str, str]] = set()
         mirror.on_pod.append(self._see)
 
     async def run(self) -> None:
-        """Until cancelled."""
+        """Run until cancelled."""
         await asyncio.gather(*(self._work() for _ in range(WORKERS)))
 
     def _see(self, pod: Object) -> None:
         if not pod["spec"].get("nodeName"):
             return
         if pod["metadata"].get("deletionTimestamp"):
-            self._put("remove", pod)
+            self._enqueue("remove", pod)
         elif pod["status"].get("phase") == "Pending":
-            self._put("start", pod)
+            self._enqueue("start", pod)
 
-    def _put(self, what: str, pod: Object) -> None:
+    def _enqueue(self, what: str, pod: Object) -> None:
         key = (pod["metadata"]["uid"], what)
-        if key not in self._done:
-            self._done.add(key)
+        if key not in self._handled:
+            self._handled.add(key)
             self._waiting.put_nowait((what, pod))
 
     async def _work(self) -> None:
@@ -57,7 +56,7 @@ class Kubelet:
                 if what == "start":
                     await self._start(path, pod["metadata"]["uid"])
                 else:
-                    # A new pod may have the name of the one that goes.
+                    # A new pod may have the name of the terminating pod.
                     options = {"preconditions": {"uid": pod["metadata"]["uid"]}}
                     await self._client.request("DELETE", path, {"gracePeriodSeconds": 0, **options})
 
@@ -72,7 +71,7 @@ class Kubelet:
 
 
 def node(name: str, **options: Any) -> Object:
-    """A Node that is Ready: ``node("a", cpu=4, labels={…}, taints=[…], zone="z1")``."""
+    """A Ready node: ``node("a", cpu=4, labels={…}, taints=[…], zone="z1")``."""
     labels = {"kubernetes.io/hostname": name, **options.get("labels", {})}
     if zone := options.get("zone"):
         labels["topology.kubernetes.io/zone"] = zone

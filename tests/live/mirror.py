@@ -1,6 +1,6 @@
-"""The cluster as an administrator sees it: pods and nodes, followed by a watch of the tests' own.
+"""The cluster as an administrator sees it: pods and nodes, followed by a watch of the tests.
 
-Plain dictionaries, newest state only. Whoever waits for something is woken at every change.
+The objects are dictionaries in their newest state. Every change wakes all waiting tasks.
 """
 
 import asyncio
@@ -30,11 +30,11 @@ class Mirror:
         #: Called with each new state of a pod.
         self.on_pod: list[Callable[[Object], None]] = []
         self._changed = asyncio.Condition()
-        #: Per uid, the different nodes a pod was seen on.
+        #: uid → all nodes that the pod has ever had.
         self.nodes_of: dict[str, set[str]] = collections.defaultdict(set)
 
     async def follow(self) -> None:
-        """For ever, whatever becomes of the API server."""
+        """Follow the cluster until cancelled, through all failures of the API server."""
         await asyncio.gather(
             self._follow("/api/v1/pods", self.pods), self._follow("/api/v1/nodes", self.nodes)
         )
@@ -44,18 +44,18 @@ class Mirror:
             try:
                 listed = await self._client.get(path)
                 objects.clear()
-                for found in listed["items"]:
-                    self._put(objects, found)
+                for content in listed["items"]:
+                    self._store(objects, content)
                 await self._tell()
                 await self._watch(path, objects, listed["metadata"]["resourceVersion"])
             except (ApiError, OutcomeUnknownError, WatchDroppedError):
                 await asyncio.sleep(RETRY_SECONDS)
 
     async def _watch(self, path: str, objects: dict[tuple[str, str], Object], version: str) -> None:
-        rest = b""
+        remainder = b""
         query = f"{path}?watch=1&resourceVersion={version}"
         async for piece in self._client.stream(query, DEADLINE_SECONDS):
-            *lines, rest = (rest + piece).split(b"\n")
+            *lines, remainder = (remainder + piece).split(b"\n")
             for line in lines:
                 event = msgspec.json.decode(line)
                 if event["type"] == "ERROR":
@@ -63,16 +63,16 @@ class Mirror:
                 if event["type"] == "DELETED":
                     objects.pop(_key(event["object"]), None)
                 else:
-                    self._put(objects, event["object"])
+                    self._store(objects, event["object"])
             await self._tell()
 
-    def _put(self, objects: dict[tuple[str, str], Object], found: Object) -> None:
-        objects[_key(found)] = found
+    def _store(self, objects: dict[tuple[str, str], Object], content: Object) -> None:
+        objects[_key(content)] = content
         if objects is self.pods:
-            if node_name := found["spec"].get("nodeName"):
-                self.nodes_of[found["metadata"]["uid"]].add(node_name)
+            if node_name := content["spec"].get("nodeName"):
+                self.nodes_of[content["metadata"]["uid"]].add(node_name)
             for tell in self.on_pod:
-                tell(found)
+                tell(content)
 
     async def _tell(self) -> None:
         async with self._changed:
@@ -81,14 +81,14 @@ class Mirror:
     async def until(
         self, is_so: Callable[[], bool], what: str, seconds: float = DEADLINE_SECONDS
     ) -> None:
-        """Wait for something to be true of what is seen, or of a scheduler: looked at after every
-        change, and after a moment without any."""
+        """Wait until a condition about the mirror or a scheduler holds. The condition is evaluated
+        after every change, and after LOOK_AGAIN_SECONDS without a change."""
         try:
             async with asyncio.timeout(seconds), self._changed:
                 while not is_so():
                     await self._next_change()
         except TimeoutError:
-            raise AssertionError(f"within {seconds:g} s not so: {what}") from None
+            raise AssertionError(f"not within {seconds:g} s: {what}") from None
 
     async def _next_change(self) -> None:
         with contextlib.suppress(TimeoutError):
@@ -96,5 +96,5 @@ class Mirror:
                 await self._changed.wait()
 
 
-def _key(found: Object) -> tuple[str, str]:
-    return found["metadata"].get("namespace", ""), found["metadata"]["name"]
+def _key(content: Object) -> tuple[str, str]:
+    return content["metadata"].get("namespace", ""), content["metadata"]["name"]

@@ -1,4 +1,4 @@
-"""Priorities of pods: a real API server has them from PriorityClasses only."""
+"""Priorities of pods, which a real API server takes only from PriorityClasses."""
 
 import asyncio
 
@@ -12,7 +12,7 @@ POLL_SECONDS = 0.05
 
 
 async def priority(world: World, value: int, policy: str = "PreemptLowerPriority") -> Object:
-    """What a pod's spec says to have this priority."""
+    """The fields of a pod's spec that give this priority."""
     name = f"{world.namespace}-{value}-{policy.lower()}"
     content: Object = {"metadata": {"name": name}, "value": value, "preemptionPolicy": policy}
     try:
@@ -21,7 +21,7 @@ async def priority(world: World, value: int, policy: str = "PreemptLowerPriority
         if problem.reason != "AlreadyExists":
             raise
     spec = {"priorityClassName": name}
-    # The API server's admission hears of a new class a moment later.
+    # The API server's admission sees a new class after a short delay.
     async with asyncio.timeout(SERVED_SECONDS):
         while not await _is_admitted(world, pod("trial", spec=spec)):
             await asyncio.sleep(POLL_SECONDS)
@@ -39,7 +39,7 @@ async def _is_admitted(world: World, content: Object) -> bool:
 
 
 async def add_running(world: World, node_name: str, names: str, lowest: int) -> None:
-    """Pods of 1 cpu each, each less important than the one before."""
+    """Add running pods of 1 cpu each, in descending order of priority."""
     for place, name in enumerate(names.split()):
         spec = await priority(world, lowest + len(names) - place)
         labels = {"on": node_name}

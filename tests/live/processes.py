@@ -1,4 +1,4 @@
-"""Schedulers as processes of their own: `bayplan run`, as a container would start it."""
+"""Schedulers as separate processes: `bayplan run`, as a container starts it."""
 
 import contextlib
 import json
@@ -23,12 +23,12 @@ APPLY = "application/apply-patch+yaml"
 
 
 class SchedulerProcess:
-    """One replica. Everything it says is kept."""
+    """A process of one replica, and its output."""
 
     def __init__(
         self, name: str, arguments: Sequence[str], log: Path, script: str = _SCRIPT, **env: str
     ) -> None:
-        """``script``: another program than `bayplan`."""
+        """``script``: Python code in place of `bayplan`."""
         self.name = name
         self._log = log
         with log.open("wb") as file:
@@ -45,20 +45,21 @@ class SchedulerProcess:
         return self._process.pid
 
     @property
-    def said(self) -> str:
+    def output(self) -> str:
         return self._log.read_text(errors="replace")
 
     def wait_until_printed(self, *texts: str) -> None:
-        """One of them. Its log ends the story if it ends itself."""
-        self.wait_until(lambda: any(text in self.said for text in texts), f"said {texts}")
+        """Wait for one of these texts. Raises AssertionError with the log if the process ends."""
+        self.wait_until(lambda: any(text in self.output for text in texts), f"printed {texts}")
 
     def wait_until(self, is_so: Callable[[], bool], what: str) -> None:
-        """Fails, with what it said, if it ends before or takes `READY_SECONDS`."""
+        """Raises AssertionError with the output if the process ends first, or after
+        `READY_SECONDS`."""
         deadline = time.monotonic() + READY_SECONDS
         while not is_so():
             ended = self._process.poll()
-            assert ended is None, f"{self.name} ended with {ended}:\n{self.said[-3000:]}"
-            assert time.monotonic() < deadline, f"{self.name} never: {what}\n{self.said}"
+            assert ended is None, f"{self.name} ended with {ended}:\n{self.output[-3000:]}"
+            assert time.monotonic() < deadline, f"{self.name} never {what}:\n{self.output}"
             time.sleep(POLL_SECONDS)
 
     def send(self, number: signal.Signals) -> None:
@@ -66,15 +67,15 @@ class SchedulerProcess:
 
     @property
     def exit_code_now(self) -> int | None:
-        """None: it runs."""
+        """None while the process runs."""
         return self._process.poll()
 
     def exit_code(self) -> int:
-        """Of one that ends by itself."""
+        """Wait until the process ends by itself. Returns the exit code."""
         return self._process.wait(timeout=READY_SECONDS)
 
     def end(self, number: signal.Signals = signal.SIGTERM) -> int:
-        """Its exit code."""
+        """Send the signal and wait. Returns the exit code."""
         if self._process.poll() is None:
             self.send(number)
         return self._process.wait(timeout=READY_SECONDS)
@@ -82,7 +83,7 @@ class SchedulerProcess:
 
 @contextlib.contextmanager
 def replicas(*processes: SchedulerProcess) -> Iterator[None]:
-    """None is left behind, whatever happens."""
+    """Kill all processes at the end of the block."""
     try:
         yield
     finally:
@@ -104,8 +105,8 @@ def config_file(path: Path, content: Mapping[str, Any]) -> str:
 
 
 def kubeconfig_with(token: str, model: str, name: str) -> str:
-    """A kubeconfig like ``model``, with a token instead of its credentials. It is written into the
-    folder of ``model``, because it names files there."""
+    """Write a copy of the kubeconfig ``model`` with a token in place of its credentials. The copy
+    is in the folder of ``model``, because it names files there."""
     content = json.loads(Path(model).read_text())
     content["users"][0]["user"] = {"token": token}
     path = Path(model).with_name(name)
@@ -115,7 +116,7 @@ def kubeconfig_with(token: str, model: str, name: str) -> str:
 
 
 async def apply(client: ApiClient, manifests: Sequence[Object]) -> None:
-    """Server-side, as `kubectl apply --server-side` does it."""
+    """Apply the manifests, as `kubectl apply --server-side` does."""
     discovery = Discovery(client)
     for manifest in manifests:
         kind = f"{manifest['apiVersion']} {manifest['kind']}"
@@ -129,7 +130,7 @@ async def apply(client: ApiClient, manifests: Sequence[Object]) -> None:
 
 
 async def service_account_token(client: ApiClient, namespace: str, name: str) -> str:
-    """As the kubelet asks for it."""
+    """Request a token, as the kubelet does."""
     content = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {}}
     path = f"/api/v1/namespaces/{namespace}/serviceaccounts/{name}/token"
     answer = json.loads(await client.request("POST", path, content))

@@ -1,8 +1,8 @@
 """A network between a scheduler and the API server that fails, from a seed.
 
-A small TCP proxy: the scheduler speaks plain HTTP to it, it speaks TLS to the API server. Each
-connection may be refused, cut after some bytes in either direction, delayed, or duplicated: then
-everything the scheduler sends arrives twice, on two connections, and only one answer comes back.
+A small TCP proxy: the scheduler uses plain HTTP, and the proxy uses TLS to the API server. Each
+connection may be refused, cut after some bytes in either direction, delayed, or duplicated. On a
+duplicated connection, requests arrive twice, and only one of the answers comes back.
 """
 
 import asyncio
@@ -19,7 +19,7 @@ PIECE_BYTES = 65536
 
 @dataclass(frozen=True)
 class Faults:
-    """Chances per connection, and how bad it may get."""
+    """Chances per connection, and the limits of the faults."""
 
     refused: float = 0.05
     cut: float = 0.3
@@ -31,7 +31,7 @@ class Faults:
 
 @dataclass
 class _Plan:
-    """What becomes of one connection."""
+    """The faults of one connection."""
 
     cut_after_bytes: int | None = None
     delay_seconds: float = 0.0
@@ -41,7 +41,7 @@ class _Plan:
 
 
 class Proxy:
-    """Runs while its block lasts; ``url`` is where the API server seems to be."""
+    """A proxy that runs as long as the block; ``url`` is its URL for clients of the API server."""
 
     def __init__(self, port: int, trust: ssl.SSLContext, seed: int, faults: Faults) -> None:
         self._port = port
@@ -68,17 +68,17 @@ class Proxy:
         await self.cut_all()
 
     def calm(self) -> None:
-        """From now on nothing goes wrong with new connections."""
+        """Stop all faults of new connections from now on."""
         self._is_calm = True
 
     async def cut_all(self) -> None:
-        """End every connection there is."""
+        """End all open connections."""
         for connection in list(self._connections):
             connection.cancel()
         await asyncio.gather(*self._connections, return_exceptions=True)
 
     async def close(self) -> None:
-        """The network is down: no connection, and no new one."""
+        """Interrupt the network: end all connections and accept no new ones."""
         self._is_open.clear()
         await self.cut_all()
 
@@ -86,11 +86,11 @@ class Proxy:
         self._is_open.set()
 
     def lose_answer_to(self, request: bytes) -> None:
-        """Once: the server gets a request that has these bytes in it, and its answer is lost."""
+        """Lose the answer to the next request that contains these bytes."""
         self._lost_after.add(request)
 
     def stall(self) -> None:
-        """Nothing goes through the connections there are any more, and none ends; new ones work."""
+        """Stop all data on open connections without ending them; new connections work."""
         self._stalled |= self._connections
 
     # ---- one connection ---------------------------------------------------------------------
@@ -137,7 +137,7 @@ class Proxy:
         return reader, writer
 
     def _planned(self) -> _Plan | None:
-        """None: the connection is refused."""
+        """Draw the faults of a connection; None means that the connection is refused."""
         faults, plan = self._faults, _Plan()
         if self._happens("refused", faults.refused):
             return None
@@ -156,7 +156,7 @@ class Proxy:
     async def _pump(
         self, plan: _Plan, reader: asyncio.StreamReader, writers: list[asyncio.StreamWriter]
     ) -> None:
-        """From one side to the other, until an end or a cut."""
+        """Copy from one side to the other until an end or a cut."""
         while piece := await reader.read(PIECE_BYTES):
             if plan.owner in self._stalled:
                 await asyncio.Event().wait()
@@ -179,7 +179,7 @@ class Proxy:
 
 
 async def _swallow(reader: asyncio.StreamReader) -> None:
-    """The answers that nobody gets."""
+    """Discard the answers of a duplicated connection."""
     while await reader.read(PIECE_BYTES):
         pass
     await asyncio.Event().wait()

@@ -1,7 +1,7 @@
-"""Scenarios played twice: on the embedded cluster, and with the same objects on a real API server.
+"""Scenes that run twice: on the embedded cluster, and with the same objects on a real API server.
 
-What users make in the embedded world is noted as it comes; on the real server nodes and running
-pods are there first, then the scheduler begins, then pods come in their order.
+The objects that users create in the embedded world are recorded in order. On the real server, nodes
+and running pods are created first, then the scheduler starts, then the pods are created in order.
 """
 
 from collections.abc import Awaitable, Callable
@@ -18,23 +18,23 @@ from tests.scenarios.world import Setup
 from tests.scenarios.world import World as EmbeddedWorld
 from tests.scenarios.world import play as play_embedded
 
-Story = Callable[[EmbeddedWorld], Awaitable[None]]
+Scene = Callable[[EmbeddedWorld], Awaitable[None]]
 
 
 @dataclass
 class Recorded:
-    """What came, in its order, and what became of it."""
+    """The created objects in order, and their outcome."""
 
     nodes: list[Object] = field(default_factory=list[Object])
     running: list[Object] = field(default_factory=list[Object])
     waiting: list[Object] = field(default_factory=list[Object])
-    #: Pod → node, of pods that the scheduler placed.
+    #: Pod → node, for pods that the scheduler placed.
     places: dict[str, str] = field(default_factory=dict[str, str])
-    gone: set[str] = field(default_factory=set[str])
+    deleted: set[str] = field(default_factory=set[str])
 
     def note(self, before: Stored | None, after: Stored | None) -> None:
         if after is None and before is not None and before.key.kind == POD:
-            self.gone.add(before.key.name)
+            self.deleted.add(before.key.name)
         if before is not None or after is None:
             return
         if after.key.kind == NODE:
@@ -44,22 +44,22 @@ class Recorded:
             (self.running if is_running else self.waiting).append(deepcopy(after.content))
 
 
-def embedded(story: Story, setup: Setup) -> Recorded:
-    found = Recorded()
+def embedded(scene: Scene, setup: Setup) -> Recorded:
+    recorded = Recorded()
 
     async def observed(world: EmbeddedWorld) -> None:
-        world.cluster.observe(found.note)
-        await story(world)
+        world.cluster.observe(recorded.note)
+        await scene(world)
 
     world = play_embedded(observed, setup)
-    names = [content["metadata"]["name"] for content in found.waiting]
+    names = [content["metadata"]["name"] for content in recorded.waiting]
     places = {name: world.bound(name) for name in names}
-    found.places = {name: place[1] for name, place in places.items() if place is not None}
-    return found
+    recorded.places = {name: place[1] for name, place in places.items() if place is not None}
+    return recorded
 
 
 async def replay(world: World, recorded: Recorded, setup: Setup) -> Running:
-    """The scheduler as it was when all were placed that were placed before."""
+    """Returns the scheduler after it has placed all pods that were placed before."""
     await world.add_nodes(*map(_as_written, recorded.nodes))
     for content in recorded.running:
         await _add(world, content)
@@ -74,10 +74,12 @@ async def replay(world: World, recorded: Recorded, setup: Setup) -> Running:
 
 
 def _as_written(content: Object) -> Object:
-    """Without what an API server adds."""
+    """The object without the fields that an API server adds."""
     metadata = content["metadata"]
-    kept = {name: metadata[name] for name in ("name", "labels", "annotations") if name in metadata}
-    return {**content, "metadata": kept}
+    own_fields = {
+        name: metadata[name] for name in ("name", "labels", "annotations") if name in metadata
+    }
+    return {**content, "metadata": own_fields}
 
 
 async def _add(world: World, content: Object) -> None:
@@ -90,7 +92,7 @@ async def _add(world: World, content: Object) -> None:
 
 
 async def _start_earlier(world: World, content: Object) -> None:
-    """As long ago as in the scenario."""
+    """Set the start time of the scene."""
     start = content.get("status", {}).get("startTime")
     if start is not None:
         path = world.path("pods", content["metadata"]["name"])

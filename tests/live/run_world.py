@@ -37,12 +37,12 @@ class Cluster:
     def bound(self) -> set[str]:
         return {
             name
-            for (namespace, name), found in self.mirror.pods.items()
-            if namespace == self.namespace and found["spec"].get("nodeName")
+            for (namespace, name), pod in self.mirror.pods.items()
+            if namespace == self.namespace and pod["spec"].get("nodeName")
         }
 
     def each_was_placed_once(self, names: Iterable[str]) -> None:
-        """By what was ever seen of each pod, which was made once."""
+        """Raise AssertionError if a pod has had another number of nodes than one."""
         uids = {name: self.mirror.pods[self.namespace, name]["metadata"]["uid"] for name in names}
         moved = {name for name, uid in uids.items() if len(self.mirror.nodes_of[uid]) != 1}
         assert not moved, moved
@@ -70,9 +70,9 @@ async def cluster(control_plane: ControlPlane, namespace: str) -> AsyncGenerator
         kubelet = Kubelet(client, mirror)
         tasks = [asyncio.ensure_future(work) for work in (mirror.follow(), kubelet.run())]
         meta = {"name": namespace}
-        found = {"apiVersion": "v1", "kind": "Namespace", "metadata": meta}
+        namespace_object = {"apiVersion": "v1", "kind": "Namespace", "metadata": meta}
         nodes = [node(f"{namespace}-{number}", cpu=32) for number in range(10)]
-        await apply(client, [found])
+        await apply(client, [namespace_object])
         for each in nodes:
             await client.request("POST", "/api/v1/nodes", each)
         try:
@@ -86,11 +86,11 @@ async def cluster(control_plane: ControlPlane, namespace: str) -> AsyncGenerator
 
 
 def run_replicas(
-    control_plane: ControlPlane, namespace: str, story: Callable[[Cluster], Awaitable[None]]
+    control_plane: ControlPlane, namespace: str, scene: Callable[[Cluster], Awaitable[None]]
 ) -> None:
     async def main() -> None:
         async with cluster(control_plane, namespace) as opened:
-            await story(opened)
+            await scene(opened)
 
     asyncio.run(main())
 
@@ -103,8 +103,8 @@ def scheduler(
     more: tuple[str, ...] = (),
     **fields: Any,
 ) -> SchedulerProcess:
-    """A replica of the scheduler ``name``, by the administrator."""
-    given = {
+    """A replica of the scheduler ``name``, with the rights of the administrator."""
+    defaults = {
         "profiles": [{"schedulerName": name}],
         "leaderElection": {"resourceName": name},
         "clientConnection": {"qps": 5000, "burst": 5000},
@@ -113,7 +113,7 @@ def scheduler(
     arguments = [
         "run",
         f"--kubeconfig={control_plane.kubeconfig('admin')}",
-        f"--config={config_file(folder / f'config-{number}.yaml', {**given, **fields})}",
+        f"--config={config_file(folder / f'config-{number}.yaml', {**defaults, **fields})}",
         f"--secure-port={port}",
         "--v=4",
         *more,

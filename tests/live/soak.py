@@ -2,7 +2,7 @@
 
     python -m tests.live.soak --minutes 10
 
-Pods come and go, some of which fit nowhere; nodes change, go and come. Each line of the table shows
+Pods are created and deleted, and some fit nowhere; nodes change. Each line of the table shows
 the memory, the descriptors, the threads and the tasks of `bayplan run`. At the end each of them is
 compared between the second and the last quarter. Exit code 1: something grew, or a pod was lost.
 """
@@ -29,15 +29,15 @@ from tests.live.run_world import LEADS, Cluster, cluster, small_pod, wait_until_
 NAME = "soak"
 PODS_PER_BATCH = 20
 BATCH_SECONDS = 1.0
-#: Pods that are there at a time.
+#: The maximum of pods at a time.
 PODS_MAX = 600
-#: Of the batches, one in so many changes a node, or has a pod that fits nowhere.
+#: One in this many batches changes a node, or has a pod that fits nowhere.
 NODE_EVERY, LARGE_EVERY = 5, 3
-#: What the last quarter may have more than the second: a share, and a number.
+#: The allowed growth from the second quarter to the last: a share, and a number.
 GROWTH_SHARE, GROWTH_COUNT = 0.05, 5
 
 #: `bayplan run` that writes the number of its tasks into a file on SIGUSR1. Its history of
-#: decisions is short and soon full: what grows after that is a leak.
+#: decisions is short and soon full, so that further growth is a leak.
 _SCRIPT = """
 import asyncio, pathlib, signal, sys
 from bayplan.serving import scheduler_server
@@ -51,7 +51,7 @@ main()
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """The scheduler at one moment."""
+    """The measurements of the scheduler at one moment."""
 
     seconds: float
     pods_created: int
@@ -72,8 +72,8 @@ FLAT = ("memory_mib", "descriptors", "threads", "tasks")
 
 
 def growth(samples: Sequence[Sample]) -> list[str]:
-    """What is larger throughout the last quarter than it mostly was in the second, by more than
-    noise: connections come and go with the load."""
+    """The fields whose minimum in the last quarter exceeds the median of the second quarter by more
+    than the allowed growth. The allowance covers the variation of connections with the load."""
     quarter = len(samples) // 4
     sentences: list[str] = []
     for field in fields(Sample):
@@ -88,7 +88,7 @@ def growth(samples: Sequence[Sample]) -> list[str]:
 
 
 class Churn:
-    """Pods and nodes that come and go."""
+    """Creates and deletes pods and nodes."""
 
     def __init__(self, world: Cluster) -> None:
         self._world = world
@@ -96,7 +96,7 @@ class Churn:
         self._batches: list[list[str]] = []
 
     async def step(self, number: int) -> None:
-        """One batch."""
+        """Run one batch."""
         names = [f"p{number}-{each}" for each in range(PODS_PER_BATCH)]
         await self._world.add_pods(NAME, *names)
         self.created_count += len(names)
@@ -131,7 +131,7 @@ class Churn:
 
 
 class Watched:
-    """The scheduler's process, measured from outside."""
+    """Measures the scheduler's process from outside."""
 
     def __init__(self, process: SchedulerProcess, pid: int, tasks_file: Path) -> None:
         self._process = process
@@ -158,7 +158,7 @@ class Watched:
 async def soak(
     plane: ControlPlane, folder: Path, minutes: float, print_line: Callable[[str], None]
 ) -> list[Sample]:
-    """Churn for so long. Raises AssertionError if a pod is lost or the scheduler ends."""
+    """Run for some minutes. Raises AssertionError if a pod is lost or the scheduler ends."""
     samples: list[Sample] = []
     process = _scheduler(plane, folder)
     with replicas(process):
@@ -182,7 +182,7 @@ async def soak(
             process.send(signal.SIGUSR2)
             await wait_until_logged(process, '"Compared caches" differences=0')
         assert process.end() == 0
-    assert "Traceback" not in process.said, process.said[-3000:]
+    assert "Traceback" not in process.output, process.output[-3000:]
     return samples
 
 

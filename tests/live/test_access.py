@@ -1,4 +1,4 @@
-"""What we may do, and what the server has."""
+"""The rights of the scheduler, and the kinds that the server offers."""
 
 import logging
 
@@ -18,18 +18,18 @@ pytestmark = pytest.mark.timeout(400)
 def test_a_missing_right_is_one_error_that_names_verb_and_resource(
     control_plane: ControlPlane, caplog: pytest.LogCaptureFixture
 ) -> None:
-    async def story(world: World) -> None:
+    async def scene(world: World) -> None:
         kubeconfig = control_plane.kubeconfig("stranger")
         async with open_client(kubeconfig, UNLIMITED) as client, open_cluster(client) as cluster:
             for _ in range(3):
                 with pytest.raises(AccessDeniedError):
                     await cluster.list(NODE)
-            wanted = await scheduler_rights(world.client)
-            assert await missing_rights(client, wanted) == wanted
-            assert 'create resource "pods/binding" in API group ""' in denial(wanted)
+            needed = await scheduler_rights(world.client)
+            assert await missing_rights(client, needed) == needed
+            assert 'create resource "pods/binding" in API group ""' in denial(needed)
 
     caplog.set_level(logging.ERROR)
-    play(control_plane, story)
+    play(control_plane, scene)
     [message] = caplog.messages
     assert message == (
         'cannot list v1 Node: nodes is forbidden: User "stranger" cannot list resource "nodes" '
@@ -40,10 +40,10 @@ def test_a_missing_right_is_one_error_that_names_verb_and_resource(
 def test_a_group_that_the_server_lacks_is_not_offered(
     control_plane: ControlPlane,
 ) -> None:
-    async def story(world: World) -> None:
+    async def scene(world: World) -> None:
         async with open_cluster(world.client) as cluster:
             kinds = [POD, NODE, "resource.k8s.io/v1 ResourceClaim", "example.com/v1 Wish"]
             await cluster.discover(kinds)
             assert [cluster.offers(kind) for kind in kinds] == [True, True, True, False]
 
-    play(control_plane, story)
+    play(control_plane, scene)

@@ -1,6 +1,6 @@
 """The alerts of the chart fire when they should, by `promtool test rules`.
 
-promtool is $PROMTOOL, on the path, or what `make test-alerts` built. It is part of Prometheus
+promtool is $PROMTOOL, on the path, or built by `make test-alerts`. It is part of Prometheus
 (Debian: the package prometheus).
 """
 
@@ -19,9 +19,9 @@ from tests.deploy.rendering import documents, rendered
 
 
 def _program() -> str | None:
-    given = os.environ.get("PROMTOOL") or shutil.which("promtool")
-    built = None if given else checkers.PROMTOOL.folder()
-    return given if built is None else str(built / "promtool")
+    path = os.environ.get("PROMTOOL") or shutil.which("promtool")
+    built = None if path else checkers.PROMTOOL.folder()
+    return path if built is None else str(built / "promtool")
 
 
 PROMTOOL = _program()
@@ -34,7 +34,7 @@ UPSTREAM = 'namespace="kube-system", job="kube-scheduler"'
 ATTEMPTS = "scheduler_schedule_attempts_total"
 BUCKET = "scheduler_scheduling_attempt_duration_seconds_bucket"
 
-#: Of a scheduler without problems: series → values, one for each minute.
+#: The metrics of a scheduler without problems: series → values, one per minute.
 HEALTHY = {
     'leader_election_master_status{name="bayplan", pod="a"}': "1x120",
     'leader_election_master_status{name="bayplan", pod="b"}': "0x120",
@@ -46,14 +46,14 @@ HEALTHY = {
     f'scheduler_pending_pods{{{OWN}, queue="unschedulable"}}': "5000x120",
     "bayplan_bugs_total": "3x120",
 }
-#: Of kube-scheduler beside it, which has problems of its own.
+#: The metrics of a kube-scheduler with problems in the same cluster.
 OTHER = {
     f'{ATTEMPTS}{{{UPSTREAM}, result="error"}}': "0+6000x120",
     f'{BUCKET}{{{UPSTREAM}, le="1.024"}}': "0x120",
     f'{BUCKET}{{{UPSTREAM}, le="+Inf"}}': "0+6000x120",
     f'scheduler_pending_pods{{{UPSTREAM}, queue="active"}}': "5000x120",
 }
-#: Alert → the series that make it fire, besides or in place of the healthy ones.
+#: Alert → the series that make it fire, in addition to or in place of the healthy series.
 FIRING = {
     "BayplanHasNoLeader": {'leader_election_master_status{name="bayplan", pod="a"}': "0x120"},
     "BayplanCannotReadTheCluster": {'bayplan_cluster_problem{request="list v1 Node"}': "1x120"},
@@ -74,8 +74,7 @@ FIRING = {
 
 
 def promtool(folder: Path, series: dict[str, str], expected: list[str]) -> str:
-    """What promtool prints if other alerts than these fire after an hour; "" if all is as
-    expected."""
+    """The output of promtool if not exactly these alerts fire after an hour; "" if they do."""
     (rule,) = [
         each
         for each in documents(rendered("--set", "prometheusRule.enabled=true"))
@@ -92,8 +91,8 @@ def promtool(folder: Path, series: dict[str, str], expected: list[str]) -> str:
     content = {"rule_files": ["rules.yaml"], "evaluation_interval": "1m", "tests": [test]}
     (folder / "test.yaml").write_text(yaml.safe_dump(content))
     command = [str(PROMTOOL), "test", "rules", "test.yaml"]
-    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
-    return "" if done.returncode == 0 else done.stdout + done.stderr
+    completed = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+    return "" if completed.returncode == 0 else completed.stdout + completed.stderr
 
 
 def test_no_alert_fires_for_a_healthy_scheduler_beside_a_busy_kube_scheduler(
@@ -111,5 +110,5 @@ def test_every_alert_has_a_case() -> None:
     assert [*FIRING] == alert_names()
 
 
-def test_a_missing_alert_is_noticed(tmp_path: Path) -> None:
+def test_a_missing_alert_is_detected(tmp_path: Path) -> None:
     assert "BayplanHasBugs" in promtool(tmp_path, HEALTHY, ["BayplanHasBugs"])

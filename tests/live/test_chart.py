@@ -47,11 +47,11 @@ def container(*arguments: str) -> dict[str, Any]:
 @pytest.mark.parametrize(
     "values", [None, *SETS], ids=lambda path: path.stem if path else "defaults"
 )
-def test_helm_finds_nothing_to_complain_about(values: Any) -> None:
+def test_helm_lint_reports_no_problem(values: Any) -> None:
     arguments = ["--values", str(values)] if values else []
     command = [helm(), "lint", "--strict", str(CHART), *arguments]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stdout
+    completed = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert completed.returncode == 0, completed.stdout
 
 
 def test_the_plain_manifests_are_the_chart_with_its_defaults() -> None:
@@ -122,7 +122,7 @@ def test_monitors_scrape_the_port_of_the_container() -> None:
 
 
 @pytest.mark.parametrize(("keep", "annotations"), [("true", {"keep"}), ("false", set[str]())])
-def test_definitions_stay_after_an_uninstall_unless_told_otherwise(
+def test_definitions_stay_after_an_uninstall_unless_keep_is_false(
     keep: str, annotations: set[str]
 ) -> None:
     definitions = of_kind(
@@ -170,12 +170,12 @@ def test_the_notes_name_the_profiles_and_warn_about_kube_schedulers(tmp_path: Pa
 
 
 def notes(folder: Path, *arguments: str) -> str:
-    """Helm prints notes only with a cluster: here they are rendered as a value of an object."""
+    """The notes, rendered as a value of an object: Helm prints notes only with a cluster."""
     shutil.copytree(CHART, folder)
     shutil.copy(CHART / "templates" / "NOTES.txt", folder / "NOTES.txt")
     template = 'notes: |\n{{ tpl (.Files.Get "NOTES.txt") . | indent 2 }}\n'
     (folder / "templates" / "notes.yaml").write_text(template)
     command = [helm(), "template", "bayplan", str(folder), "--namespace", "ns", *arguments]
     command += ["--show-only", "templates/notes.yaml", "--kube-version", KUBERNETES]
-    done = subprocess.run(command, capture_output=True, text=True, check=True)
-    return yaml.safe_load(done.stdout)["notes"]
+    completed = subprocess.run(command, capture_output=True, text=True, check=True)
+    return yaml.safe_load(completed.stdout)["notes"]

@@ -1,7 +1,7 @@
-"""Volumes and devices against a real API server, under no more rights than are computed.
+"""Volumes and devices against a real API server, with only the computed rights.
 
-The controllers of a real cluster are not here: a provisioner of the test's own makes the volume for
-the node that the scheduler chose, and claims of devices are written by hand.
+The controllers of a real cluster do not run: the test creates the volume for the node that the
+scheduler chose, and writes the claims of devices.
 """
 
 import asyncio
@@ -29,15 +29,15 @@ RESOURCE = "/apis/resource.k8s.io/v1"
 
 
 async def until(world: World, path: str, is_so: Callable[[Object], bool], what: str) -> Object:
-    """Until an object, as the API has it, is as wanted; returns it."""
-    found: Object = {}
+    """Wait until an object in the API fulfils the condition; returns the object."""
+    content: Object = {}
     try:
         async with asyncio.timeout(STATUS_SECONDS):
-            while not is_so(found := await world.client.get(path)):
+            while not is_so(content := await world.client.get(path)):
                 await asyncio.sleep(POLL_SECONDS)
     except TimeoutError:
-        raise AssertionError(f"not {what}: {found}") from None
-    return found
+        raise AssertionError(f"not {what}: {content}") from None
+    return content
 
 
 # ---- volumes -------------------------------------------------------------------------------
@@ -55,7 +55,7 @@ async def add_class(world: World) -> str:
 
 
 async def provision(world: World, claim_name: str) -> str:
-    """Make a volume for the node that was chosen, and bind it; returns the node."""
+    """Create a volume for the chosen node, and bind it; returns the node."""
     path = world.path("persistentvolumeclaims", claim_name)
     claim = await until(world, path, lambda each: _chosen(each) != "", "a node is chosen")
     chosen = _chosen(claim)
@@ -83,10 +83,10 @@ def _chosen(claim: Object) -> str:
     return claim["metadata"].get("annotations", {}).get(SELECTED_NODE, "")
 
 
-def test_a_wait_for_first_consumer_claim_gets_its_volume_where_its_pod_goes(
+def test_a_wait_for_first_consumer_claim_gets_its_volume_on_the_node_of_its_pod(
     control_plane: ControlPlane, tmp_path: Path
 ) -> None:
-    async def story(world: World) -> None:
+    async def scene(world: World) -> None:
         account = Account(world, tmp_path)
         await account.begin()
         await world.add_nodes(node("n1"), node("n2"))
@@ -103,17 +103,17 @@ def test_a_wait_for_first_consumer_claim_gets_its_volume_where_its_pod_goes(
             chosen = await provision(world, "data")
             await world.until_bound("p")
             assert world.bound() == {"p": chosen}
-            assert "Rights are missing" not in one.said
-            assert "forbidden" not in one.said
+            assert "Rights are missing" not in one.output
+            assert "forbidden" not in one.output
 
-    play(control_plane, story)
+    play(control_plane, scene)
 
 
 # ---- devices -------------------------------------------------------------------------------
 
 
 async def add_devices(world: World) -> str:
-    """A class, and one device of it on n2; returns the driver."""
+    """Create a device class with one device on n2; returns the driver."""
     driver = f"{world.namespace}.bayplan.test"
     selectors = [{"cel": {"expression": f'device.driver == "{driver}"'}}]
     content: Object = {"metadata": {"name": driver}, "spec": {"selectors": selectors}}
@@ -130,7 +130,7 @@ async def add_devices(world: World) -> str:
 
 
 async def add_claim(world: World, driver: str) -> str:
-    """Returns its path."""
+    """Create the claim; returns its path."""
     requests = [{"name": "gpu", "exactly": {"deviceClassName": driver}}]
     path = f"{RESOURCE}/namespaces/{world.namespace}/resourceclaims"
     content = {"metadata": {"name": "gpu"}, "spec": {"devices": {"requests": requests}}}
@@ -144,7 +144,7 @@ CLAIMS = [{"name": "g", "resourceClaimName": "gpu"}]
 def test_a_claim_is_allocated_and_reserved_for_all_pods_that_share_it(
     control_plane: ControlPlane, tmp_path: Path
 ) -> None:
-    async def story(world: World) -> None:
+    async def scene(world: World) -> None:
         account = Account(world, tmp_path)
         await account.begin()
         await world.add_nodes(node("n1"), node("n2"))
@@ -156,26 +156,26 @@ def test_a_claim_is_allocated_and_reserved_for_all_pods_that_share_it(
             await world.until_bound("a", "b")
             assert world.bound() == {"a": "n2", "b": "n2"}
             claim = await world.client.get(path)
-            (given,) = claim["status"]["allocation"]["devices"]["results"]
-            assert (given["pool"], given["device"]) == ("n2", "gpu")
+            (device,) = claim["status"]["allocation"]["devices"]["results"]
+            assert (device["pool"], device["device"]) == ("n2", "gpu")
             assert {user["name"] for user in claim["status"]["reservedFor"]} == {"a", "b"}
-            assert "Rights are missing" not in one.said
-            assert "forbidden" not in one.said
+            assert "Rights are missing" not in one.output
+            assert "forbidden" not in one.output
 
-    play(control_plane, story)
+    play(control_plane, scene)
 
 
 def test_missing_rights_for_claims_are_logged_at_the_start(
     control_plane: ControlPlane, tmp_path: Path
 ) -> None:
-    async def story(world: World) -> None:
+    async def scene(world: World) -> None:
         account = Account(world, tmp_path)
         await account.begin(forbidden="resourceclaims/status")
         await world.add_nodes(node("n1"))
         async with account.scheduler() as one:
             await world.add_pods(account.pod("p"))
             await world.until_bound("p")
-            wanted = 'patch resource \\"resourceclaims/status\\" in API group'
-            await asyncio.to_thread(one.wait_until_printed, wanted)
+            missing_right = 'patch resource \\"resourceclaims/status\\" in API group'
+            await asyncio.to_thread(one.wait_until_printed, missing_right)
 
-    play(control_plane, story)
+    play(control_plane, scene)

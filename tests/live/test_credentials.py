@@ -1,4 +1,4 @@
-"""Who we are to a real API server, however a kubeconfig or a pod says it."""
+"""The user that a real API server sees, for each form of credentials."""
 
 import asyncio
 import base64
@@ -19,19 +19,19 @@ EXEC_VERSION = "client.authentication.k8s.io/v1"
 
 
 async def user_name(client: ApiClient) -> str:
-    """Who the server says we are."""
+    """The name of the user that the server authenticates."""
     review = {"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"}
     body = await client.request("POST", "/apis/authentication.k8s.io/v1/selfsubjectreviews", review)
     return msgspec.json.decode(body)["status"]["userInfo"]["username"]
 
 
 def exec_user(statuses: Path) -> dict[str, Any]:
-    """A user whose exec plugin answers with the first line of a file, and takes it away unless it
-    is the last one."""
+    """A user whose exec plugin prints the first line of a file, and removes that line unless it is
+    the last one."""
     code = (
         f"import json, pathlib; f = pathlib.Path({str(statuses)!r}); "
-        f"first, *rest = f.read_text().splitlines(); "
-        f"f.write_text(chr(10).join(rest or [first])); "
+        f"first, *later = f.read_text().splitlines(); "
+        f"f.write_text(chr(10).join(later or [first])); "
         f"print(json.dumps(dict(apiVersion={EXEC_VERSION!r}, kind='ExecCredential', "
         f"status=json.loads(first))))"
     )
@@ -55,7 +55,7 @@ def with_certificate_data(control_plane: ControlPlane, folder: Path) -> dict[str
 
 
 def with_plugin(control_plane: ControlPlane, folder: Path) -> dict[str, Any]:
-    """Its first token is no good any more, though it says it is."""
+    """The plugin's first token is refused, although it has not expired."""
     fresh = {"expirationTimestamp": "2999-01-01T00:00:00Z"}
     lines = (json.dumps({"token": each, **fresh}) for each in ("stale", token("scheduler")))
     (folder / "statuses").write_text("\n".join(lines))
@@ -101,7 +101,7 @@ def test_a_pod_uses_its_service_account_and_its_token_is_read_again(
     monkeypatch.setenv("KUBERNETES_SERVICE_HOST", LOOPBACK)
     monkeypatch.setenv("KUBERNETES_SERVICE_PORT", str(control_plane.port))
 
-    async def story(world: World) -> None:
+    async def scene(world: World) -> None:
         account = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "bayplan"}}
         path = world.path("serviceaccounts")
         await world.client.request("POST", path, account)
@@ -113,4 +113,4 @@ def test_a_pod_uses_its_service_account_and_its_token_is_read_again(
             who = f"system:serviceaccount:{world.namespace}:bayplan"
             assert await user_name(client) == who
 
-    play(control_plane, story)
+    play(control_plane, scene)

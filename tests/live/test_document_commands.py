@@ -23,7 +23,7 @@ import pytest
 from bayplan.adapters.live.client import ClientOptions, open_client
 from tests.cli.command_line import write_objects
 from tests.deploy.rendering import KUBERNETES, documents, helm
-from tests.documents.reading import DOCUMENTS, ROOT, Shown, commands_of, shown_in
+from tests.documents.reading import DOCUMENTS, ROOT, Excerpt, commands_of, excerpts_of
 from tests.documents.sandbox import Sandbox, page, workload
 from tests.documents.trials import Trial, program_of, ways_of
 from tests.live.beside import Cluster
@@ -56,11 +56,11 @@ def test_a_document_works_as_written_beside_a_cluster(
     monkeypatch.setattr("os.cpu_count", lambda: 1)
     monkeypatch.delenv("KUBECONFIG", raising=False)
     monkeypatch.setenv("HOME", str(tmp_path))
-    for each in shown_in((ROOT / path).read_text(encoding="utf-8")):
-        if each.sort not in ("console", "mention"):
+    for each in excerpts_of((ROOT / path).read_text(encoding="utf-8")):
+        if each.kind not in ("console", "mention"):
             sandbox.try_out(each)
-    wanted = [one.command for one in commands_of(path) if _WAYS & {*ways_of(one)}]
-    assert [command for command in wanted if command not in sandbox.has_run] == []
+    expected = [one.command for one in commands_of(path) if _WAYS & {*ways_of(one)}]
+    assert [command for command in expected if command not in sandbox.ran] == []
 
 
 class ClusterSandbox(Sandbox):
@@ -76,12 +76,12 @@ class ClusterSandbox(Sandbox):
         (folder / "token").write_text(token("admin"))
         _write_kubeconfig(folder / ".kube" / "config", Path(self._admin))
 
-    def run(self, shown: Shown, trial: Trial, **values: str) -> None:
+    def run(self, excerpt: Excerpt, trial: Trial, **values: str) -> None:
         if not trial.beside:
-            super().run(shown, trial, **values)
+            super().run(excerpt, trial, **values)
             return
         with self._scheduler(has_tls=trial.beside == "scheduler with TLS") as address:
-            super().run(shown, trial, address=address, **values)
+            super().run(excerpt, trial, address=address, **values)
 
     @contextlib.contextmanager
     def _scheduler(self, *, has_tls: bool) -> Iterator[str]:
@@ -94,7 +94,7 @@ class ClusterSandbox(Sandbox):
             for name in ("web-3", "waiting"):
                 process.wait_until_printed(f'{_NO_FIT} pod="default/{name}"')
             yield f"127.0.0.1:{port}"
-            assert process.end() == 0, process.said
+            assert process.end() == 0, process.output
 
     def until_answered(self, process: SchedulerProcess, url: str) -> None:
         """A shadow answers with a decision that it has compared."""
@@ -113,22 +113,22 @@ class ClusterSandbox(Sandbox):
 
         process.wait_until(has_compared, "compared a decision")
 
-    def _other(self, shown: Shown) -> None:
-        super()._other(shown)
-        if program_of(shown) == "helm":
-            self._render(shown)
+    def _other(self, excerpt: Excerpt) -> None:
+        super()._other(excerpt)
+        if program_of(excerpt) == "helm":
+            self._render(excerpt)
 
-    def _render(self, shown: Shown) -> None:
+    def _render(self, excerpt: Excerpt) -> None:
         """The chart with the values of `helm install` or `helm upgrade`, by `helm template`."""
-        _, verb, *words = shlex.split(shown.command)
-        assert verb in ("install", "upgrade"), shown.text
+        _, verb, *words = shlex.split(excerpt.command)
+        assert verb in ("install", "upgrade"), excerpt.text
         words = [word for word in words if word not in _NOT_FOR_TEMPLATES]
         command = [self._helm, "template", "--kube-version", KUBERNETES, *words]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
-        assert done.returncode == 0, f"line {shown.line}: {shown.text}\n{done.stderr}"
+        assert done.returncode == 0, f"line {excerpt.line}: {excerpt.text}\n{done.stderr}"
         kinds = {found["kind"] for found in documents(done.stdout)}
         assert {"Deployment", "ConfigMap", "ClusterRole"} <= kinds
-        self.has_run.append(shown.command)
+        self.ran.append(excerpt.command)
 
 
 class Binder:

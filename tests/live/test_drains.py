@@ -1,13 +1,14 @@
-"""`bayplan whatif --drain` beside kube-scheduler and kube-controller-manager: the same left-overs.
+"""`bayplan whatif --drain` beside kube-scheduler and kube-controller-manager: equal results.
 
-In each drawn cluster a node is really drained, as `kubectl drain --ignore-daemonsets --force` does:
-the node is cordoned, all its pods are evicted side by side, and what a budget refuses is tried
-again. The workloads that then have a pending pod are those that the command named before.
+In each drawn cluster the test drains a node as `kubectl drain --ignore-daemonsets --force` does: it
+cordons the node, evicts all its pods at the same time, and repeats the evictions that a budget
+refuses. The workloads with a pending pod after the drain must be those that the command named
+before.
 
 Pods of different workloads may compete for the same room. Which of them gets it depends on the
-order of the evictions and on ties. The question is therefore asked again with other orders and
-other seeds. If the answers differ, the case depends on ties: the real left-overs must be one of the
-answers, and another cluster is drawn.
+order of the evictions and on ties. The test therefore runs the command again with other orders and
+other seeds. If the answers differ, the case depends on ties: the real pending workloads must equal
+one of the answers, and the test draws another cluster.
 
 $BAYPLAN_DRAINS: how many clusters whose answer does not depend on ties; $BAYPLAN_DRAINS_SEED: other
 clusters; $BAYPLAN_DRAIN: only this number, as a failure prints it.
@@ -47,7 +48,7 @@ SEED = os.environ.get("BAYPLAN_DRAINS_SEED", "drains")
 ONLY = os.environ.get("BAYPLAN_DRAIN")
 #: Other orders of the evictions, each with a seed of its own.
 ORDERS = range(12)
-#: Nothing changed for so long: all is done. Controllers and the scheduler answer sooner.
+#: The cluster has settled after this time without a change. Controllers and schedulers are faster.
 QUIET_SECONDS = 4.0
 SETTLE_SECONDS = 120.0
 POLL_SECONDS = 0.2
@@ -67,7 +68,7 @@ KINDS = {
 
 @dataclass
 class Drawn:
-    """One cluster: four to six nodes that its workloads fill."""
+    """A cluster of four to six nodes that its workloads fill."""
 
     number: int
     objects: list[Object] = field(default_factory=list[Object])
@@ -112,12 +113,12 @@ class Drawn:
                 source = {"accessModes": ["ReadWriteOnce"], "storageClassName": ""}
                 source["resources"] = {"requests": {"storage": "1Gi"}}
                 spec["volumeClaimTemplates"] = [{"metadata": {"name": "data"}, "spec": source}]
-        made = controller(kind, name=name, **spec)
-        del made["status"]
+        workload = controller(kind, name=name, **spec)
+        del workload["status"]
         selector = {"app": name}
         labels = selector if kind == "ReplicationController" else {"matchLabels": selector}
-        made["spec"]["selector"] = labels
-        objects.append(made)
+        workload["spec"]["selector"] = labels
+        objects.append(workload)
         if kind != "DaemonSet" and draw.random() < 0.4:
             limit = draw.choice(({"minAvailable": replicas}, {"minAvailable": replicas - 1}))
             budget = {"selector": {"matchLabels": selector}, **limit}
@@ -125,7 +126,7 @@ class Drawn:
         return objects
 
     def _local_volumes(self, draw: Random, name: str, count: int) -> list[Object]:
-        """Volumes of a StatefulSet, bound, each on one node."""
+        """Bound volumes of a StatefulSet, each on one node."""
         objects: list[Object] = []
         for ordinal in range(count):
             volume, claim = f"{name}-{ordinal}", f"data-{name}-{ordinal}"
@@ -157,7 +158,7 @@ def _template(draw: Random, cpu: str) -> Object:
 
 
 def _constrain(draw: Random, spec: Object, app: str) -> None:
-    """One reason, or none, why a pod cannot go everywhere."""
+    """Add at most one constraint on the nodes of the pod."""
     own = {"matchLabels": {"app": app}}
     reason = draw.choice(("", "", "selector", "apart", "spread", "taint"))
     if reason == "selector":
@@ -194,12 +195,12 @@ async def kubelets(client: ApiClient) -> AsyncIterator[Mirror]:
 
 
 async def settled(mirror: Mirror) -> None:
-    """Wait until nothing changes any more, and every pod runs or is unschedulable."""
+    """Wait until nothing changes, and every pod runs or is unschedulable."""
     loop = asyncio.get_running_loop()
     before: object = None
     since = loop.time()
     async with asyncio.timeout(SETTLE_SECONDS):
-        while loop.time() - since < QUIET_SECONDS or not _is_at_rest(mirror):
+        while loop.time() - since < QUIET_SECONDS or not _is_settled(mirror):
             pods = mirror.pods.values()
             now = sorted((pod["metadata"]["uid"], node_of(pod)) for pod in pods)
             if now != before:
@@ -207,7 +208,7 @@ async def settled(mirror: Mirror) -> None:
             await asyncio.sleep(POLL_SECONDS)
 
 
-def _is_at_rest(mirror: Mirror) -> bool:
+def _is_settled(mirror: Mirror) -> bool:
     return all(
         not pod["metadata"].get("deletionTimestamp")
         and (pod["status"].get("phase") == "Running" or condition_of(pod).get("status") == "False")
@@ -216,28 +217,30 @@ def _is_at_rest(mirror: Mirror) -> bool:
 
 
 async def drain(client: ApiClient, mirror: Mirror, name: str) -> set[str]:
-    """Returns the pods that budgets hold back for good."""
+    """Drain a node. Returns the pods whose eviction budgets block permanently."""
     patch = {"spec": {"unschedulable": True}}
     await client.request("PATCH", f"/api/v1/nodes/{name}", patch, media_type=MERGE_PATCH)
-    leaving = [
+    pods = [
         pod["metadata"]["name"]
         for pod in mirror.pods.values()
         if node_of(pod) == name and _owner_kind(pod) != "DaemonSet"
     ]
-    refused = set(leaving)
+    refused = set(pods)
     while refused:
         results = await asyncio.gather(*[_evict(client, pod) for pod in sorted(refused)])
-        left = {pod for pod, is_gone in zip(sorted(refused), results, strict=True) if not is_gone}
+        still_refused = {
+            pod for pod, is_evicted in zip(sorted(refused), results, strict=True) if not is_evicted
+        }
         await settled(mirror)
-        if left == refused:
+        if still_refused == refused:
             break
-        refused = left
+        refused = still_refused
         await asyncio.sleep(RETRY_SECONDS)
     return {f"default/{pod}" for pod in refused}
 
 
 async def _evict(client: ApiClient, pod: str) -> bool:
-    """False: a budget refuses it."""
+    """Evict a pod. Returns False if a budget refuses the eviction."""
     metadata = {"name": pod, "namespace": "default"}
     eviction = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": metadata}
     path = f"/api/v1/namespaces/default/pods/{pod}/eviction"
@@ -257,16 +260,16 @@ def _owner_kind(pod: Object) -> str:
     return next((owner["kind"] for owner in owners if owner.get("controller")), "")
 
 
-# ---- the answers --------------------------------------------------------------------------------
+# ---- outcomes -----------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class Answer:
-    """What a drain comes to."""
+    """The outcome of a drain."""
 
     #: Workloads with a pod that has no node.
     left_over: frozenset[str]
-    #: Workloads with a pod that a budget holds back.
+    #: Workloads with a pod whose eviction a budget blocks.
     blocked: frozenset[str]
 
     def __str__(self) -> str:
@@ -275,10 +278,10 @@ class Answer:
 
 
 def answered(workloads: dict[str, str], *arguments: str | Path) -> Answer:
-    """What the command answers. ``workloads``: pod → its workload."""
-    done = bayplan("whatif", *arguments, "--force", "-o", "json")
-    assert done.exit_code == 0, done.stderr
-    answer = json.loads(done.stdout)
+    """The answer of the command. ``workloads``: pod → its workload."""
+    result = bayplan("whatif", *arguments, "--force", "-o", "json")
+    assert result.exit_code == 0, result.stderr
+    answer = json.loads(result.stdout)
     names = [{workloads[one["pod"]] for one in answer.get(key, ())} for key in _ANSWER_KEYS]
     return Answer(*map(frozenset, names))
 
@@ -292,7 +295,7 @@ def workloads_of(objects: Sequence[Object]) -> dict[str, str]:
 
 
 async def snapshot(client: ApiClient) -> list[Object]:
-    """The cluster without its controllers: the pods in a file stand for themselves."""
+    """The cluster without its controllers: the file has all pods."""
     objects: list[Object] = []
     for path, kind in KINDS.items():
         version, _, short = kind.partition(" ")
@@ -302,7 +305,7 @@ async def snapshot(client: ApiClient) -> list[Object]:
 
 
 def reordered(objects: Sequence[Object], order: int) -> list[Object]:
-    """The same cluster with other names of pods: a drain evicts in the order of the names."""
+    """The cluster with other names of pods, because a drain evicts in the order of names."""
     draw = stream(order, "orders")
     return [
         {**one, "metadata": {**one["metadata"], "name": _renamed(draw, one["metadata"]["name"])}}
@@ -332,7 +335,7 @@ def in_other_orders(objects: Sequence[Object], name: str, folder: Path) -> set[A
 async def compare(
     cluster: Cluster, mirror: Mirror, kubeconfig: str, number: int, folder: Path
 ) -> tuple[str, str]:
-    """(what came of it, what differs)."""
+    """(outcome, difference); the difference is "" if there is none."""
     drawn = Drawn(number)
     for each in drawn.objects:
         await cluster.create(each)
@@ -359,7 +362,7 @@ async def compare(
     return "depends on ties", "" if is_possible else f"{texts} for {theirs}"
 
 
-def test_what_a_drain_leaves_over_is_what_whatif_named(
+def test_a_drain_leaves_over_the_workloads_that_whatif_names(
     control_plane: ControlPlane, controller_manager: None, tmp_path: Path
 ) -> None:
     counts: Counter[str] = Counter()

@@ -1,4 +1,4 @@
-"""A flood at the endpoints: the leader stays leader, and pods are bound as if there were none."""
+"""During a flood of requests at the endpoints, the leader stays leader, and pods are bound."""
 
 import asyncio
 import collections
@@ -36,7 +36,7 @@ def unchecked() -> ssl.SSLContext:
 
 
 async def flood(url: str, connections: int) -> collections.Counter[str]:
-    """So many junk tokens from one address; what each request came to."""
+    """Send invalid tokens from one address; returns the count per status."""
     counts: collections.Counter[str] = collections.Counter()
     room = asyncio.Semaphore(600)
     connector = aiohttp.TCPConnector(
@@ -60,7 +60,7 @@ async def flood(url: str, connections: int) -> collections.Counter[str]:
 
 
 async def scrape(url: str) -> int:
-    """By somebody who may read, from another address."""
+    """Read the metrics as an authorized user from another address."""
     connector = aiohttp.TCPConnector(ssl=unchecked(), local_addr=(FRIEND, 0))
     headers = {"Authorization": f"Bearer {token('admin')}"}
     async with (
@@ -70,20 +70,20 @@ async def scrape(url: str) -> int:
         return answer.status
 
 
-async def evict_for(found: Cluster, name: str, name_of_scheduler: str) -> None:
-    """A pod that needs another to be evicted is bound."""
-    path = f"/api/v1/namespaces/{found.namespace}/pods"
+async def evict_for(cluster: Cluster, name: str, name_of_scheduler: str) -> None:
+    """Create two pods of which the second preempts the first; returns when it is bound."""
+    path = f"/api/v1/namespaces/{cluster.namespace}/pods"
     for number, priority in enumerate(({}, {"priorityClassName": "system-cluster-critical"})):
         each = small_pod(f"{name}-{number}", name_of_scheduler)
         container = each["spec"]["containers"][0]
         container["resources"] = {"requests": {"cpu": "1500m"}}
         more = {"nodeSelector": {"flood": "1"}, "terminationGracePeriodSeconds": 0}
         each["spec"] |= {**more, **priority}
-        await found.client.request("POST", path, each)
-        await found.until_bound(f"{name}-{number}")
+        await cluster.client.request("POST", path, each)
+        await cluster.until_bound(f"{name}-{number}")
 
 
-@pytest.mark.parametrize("connections", [600, 100], ids=["new connections", "kept connections"])
+@pytest.mark.parametrize("connections", [600, 100], ids=["new connections", "reused connections"])
 def test_three_thousand_invalid_tokens_delay_neither_the_lease_nor_a_pod(
     control_plane: ControlPlane, tmp_path: Path, connections: int
 ) -> None:
@@ -100,32 +100,32 @@ def test_three_thousand_invalid_tokens_delay_neither_the_lease_nor_a_pod(
     )
     url = f"https://127.0.0.1:{port}/metrics"
 
-    async def story(found: Cluster) -> None:
+    async def scene(cluster: Cluster) -> None:
         await wait_until_logged(one, LEADS)
         tight = node(f"{name}-tight", cpu=2)
         tight["metadata"]["labels"] = {**tight["metadata"].get("labels", {}), "flood": "1"}
-        await found.client.request("POST", "/api/v1/nodes", tight)
-        before = await found.client.get(f"{LEASES}/{name}")
+        await cluster.client.request("POST", "/api/v1/nodes", tight)
+        before = await cluster.client.get(f"{LEASES}/{name}")
         flooding = asyncio.ensure_future(flood(url, connections))
         names = [f"p{number}" for number in range(100)]
-        await found.add_pods(name, *names)
-        await found.until_bound(*names)
-        await evict_for(found, "tight", name)
+        await cluster.add_pods(name, *names)
+        await cluster.until_bound(*names)
+        await evict_for(cluster, "tight", name)
         assert await scrape(url) == 200
         counts = await flooding
-        # No more were reviewed than the limits of one address let through.
+        # The API server reviewed at most as many tokens as the limits of one address allow.
         assert counts["401"] <= 200
         assert counts["429"] + counts["closed"] >= JUNK_TOKENS - 200
         assert await scrape(url) == 200
-        after = await found.client.get(f"{LEASES}/{name}")
+        after = await cluster.client.get(f"{LEASES}/{name}")
         for field in ("holderIdentity", "leaseTransitions", "acquireTime"):
             assert after["spec"].get(field) == before["spec"].get(field)
         assert after["spec"]["renewTime"] > before["spec"]["renewTime"]
-        assert "The lease could not be taken or renewed" not in one.said
-        assert "The endpoints refuse" in one.said
+        assert "The lease could not be taken or renewed" not in one.output
+        assert "The endpoints refuse" in one.output
         assert (await get(f"https://127.0.0.1:{port}/livez"))[0] == 200
         assert one.end() == 0
-        await found.client.request("DELETE", f"/api/v1/nodes/{name}-tight")
+        await cluster.client.request("DELETE", f"/api/v1/nodes/{name}-tight")
 
     with replicas(one):
-        run_replicas(control_plane, name, story)
+        run_replicas(control_plane, name, scene)

@@ -1,4 +1,4 @@
-"""An extender that is no help, beside a real API server: pods are placed as soon as they can be."""
+"""Failing extenders with a real API server: pods are placed as soon as possible."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -18,7 +18,7 @@ pytestmark = pytest.mark.timeout(400)
 
 
 def silent(_: Any) -> Any:
-    """Long after anybody waits for it."""
+    """An answer that never comes."""
     return never()
 
 
@@ -27,12 +27,12 @@ def entry(url: str, **fields: Any) -> Object:
     return {"urlPrefix": url, **verbs, **fields}
 
 
-#: What it answers, and what the pod's condition says then.
+#: The extender's answer, and the text in the pod's condition.
 FAILURES = [
-    pytest.param(silent, "Client.Timeout exceeded while awaiting headers", id="is silent"),
-    pytest.param(CUT, "EOF", id="crashes"),
-    pytest.param(b"<html>", "the answer to filter cannot be read", id="answers nonsense"),
-    pytest.param({"NodeNames": ["nowhere"]}, "nowhere", id="names a node nobody knows"),
+    pytest.param(silent, "Client.Timeout exceeded while awaiting headers", id="no answer"),
+    pytest.param(CUT, "EOF", id="broken connection"),
+    pytest.param(b"<html>", "the answer to filter cannot be read", id="no JSON"),
+    pytest.param({"NodeNames": ["nowhere"]}, "nowhere", id="unknown node"),
 ]
 
 
@@ -47,9 +47,9 @@ def says(world: World, name: str, text: str) -> Callable[[], bool]:
 def test_a_pod_waits_until_its_failing_extender_recovers(
     control_plane: ControlPlane, tmp_path: Path, answer: Answer, text: str
 ) -> None:
-    async def story(world: World) -> None:
+    async def scene(world: World) -> None:
         with extender({"filter": answer}) as server:
-            # Only pods that want what it manages wait for it.
+            # Only pods that request the managed resource wait for the extender.
             managed = [{"name": "example.com/licence", "ignoredByScheduler": True}]
             entries = [entry(server.url, managedResources=managed)]
             account = Account(world, tmp_path, extenders=entries)
@@ -69,14 +69,16 @@ def test_a_pod_waits_until_its_failing_extender_recovers(
                 await world.until_bound("p")
                 assert world.bound()["p"] == "n2"
 
-    play(control_plane, story)
+    play(control_plane, scene)
 
 
-@pytest.mark.parametrize("answer", [silent, CUT, b"<html>"], ids=["silent", "crash", "nonsense"])
+@pytest.mark.parametrize(
+    "answer", [silent, CUT, b"<html>"], ids=["no answer", "broken connection", "no JSON"]
+)
 def test_an_ignorable_extender_delays_no_pod(
     control_plane: ControlPlane, tmp_path: Path, answer: Answer
 ) -> None:
-    async def story(world: World) -> None:
+    async def scene(world: World) -> None:
         with extender({"filter": answer}) as server:
             account = Account(world, tmp_path, extenders=[entry(server.url, ignorable=True)])
             await account.begin()
@@ -87,13 +89,13 @@ def test_an_ignorable_extender_delays_no_pod(
             assert set(server.verbs) == {"filter"}
             assert not await world.events("p", "FailedScheduling")
 
-    play(control_plane, story)
+    play(control_plane, scene)
 
 
 def test_an_unreachable_extender_is_named_in_the_condition_of_the_pod(
     control_plane: ControlPlane, tmp_path: Path
 ) -> None:
-    async def story(world: World) -> None:
+    async def scene(world: World) -> None:
         port = closed_port()
         account = Account(world, tmp_path, extenders=[entry(f"http://127.0.0.1:{port}")])
         await account.begin()
@@ -105,7 +107,7 @@ def test_an_unreachable_extender_is_named_in_the_condition_of_the_pod(
             event = await world.until_event("p", "FailedScheduling")
             assert text in event["note"]
 
-    play(control_plane, story)
+    play(control_plane, scene)
 
 
 # ---- preempt ---------------------------------------------------------------------------------
@@ -119,7 +121,7 @@ def without_n1(question: Any) -> Any:
 def test_an_extender_protects_the_node_that_preemption_would_have_chosen(
     control_plane: ControlPlane, tmp_path: Path
 ) -> None:
-    async def story(world: World) -> None:
+    async def scene(world: World) -> None:
         with extender({"preempt": without_n1}) as server:
             verb = {"preemptVerb": "preempt", "filterVerb": ""}
             account = Account(world, tmp_path, extenders=[entry(server.url, **verb)])
@@ -139,4 +141,4 @@ def test_an_extender_protects_the_node_that_preemption_would_have_chosen(
             victims = question["NodeNameToMetaVictims"]
             assert {name: len(each["Pods"]) for name, each in victims.items()} == {"n1": 1, "n2": 1}
 
-    play(control_plane, story)
+    play(control_plane, scene)

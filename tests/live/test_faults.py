@@ -1,4 +1,4 @@
-"""Whatever goes wrong: no pod lost, none bound twice, and the cache equal to the server's state."""
+"""Under all faults, no pod is lost or bound twice, and the cache equals the server's state."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -16,7 +16,7 @@ from tests.live.world import Running, SchedulerOptions, World, play, pod
 pytestmark = pytest.mark.timeout(400)
 
 NO_FAULTS = Faults(refused=0, cut=0, delayed=0, duplicated=0)
-#: Requests that get no answer are given up soon.
+#: A request without an answer ends soon.
 HASTY = ClientOptions(qps=-1, answer_seconds=5)
 
 
@@ -28,17 +28,17 @@ def nodes(count: int, cpu: int = 64) -> list[dict[str, object]]:
     return [node(f"n{number:02}", cpu=cpu, memory="256Gi", pods=500) for number in range(count)]
 
 
-async def all_well(world: World, running: Running, count: int) -> None:
-    """Every pod is bound, and the scheduler sees what the server has.
+async def check_all_bound(world: World, running: Running, count: int) -> None:
+    """Wait until all pods are bound, and check that the cache equals the server's state.
 
-    That none was bound twice is looked at when the story ends.
+    `play` checks at the end of the scene that no pod was bound twice.
     """
     await world.until_bound_count(count)
     assert await running.differences() == []
 
 
 def test_an_api_server_is_killed_and_restarted(control_plane: ControlPlane) -> None:
-    async def story(world: World) -> None:
+    async def scene(world: World) -> None:
         await world.add_nodes(*nodes(10))
         async with world.scheduler() as running:
             await world.add_pods(*(pod(f"a{number:03}") for number in range(300)))
@@ -46,14 +46,14 @@ def test_an_api_server_is_killed_and_restarted(control_plane: ControlPlane) -> N
             control_plane.kill_api_server()
             await asyncio.to_thread(control_plane.start_api_server)
             await world.add_pods(*(pod(f"b{number:03}") for number in range(100)))
-            await all_well(world, running, 400)
+            await check_all_bound(world, running, 400)
 
-    play(control_plane, story)
+    play(control_plane, scene)
 
 
-def counting_gone(running: Running, monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The kinds whose watch was too old, from now on."""
-    gone: list[str] = []
+def recorded_expiries(running: Running, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Record the kinds whose watch expires from now on."""
+    expired_kinds: list[str] = []
     real = running.cluster.watch
 
     async def watch(kind: str, resource_version: str) -> AsyncIterator[WatchEvent]:
@@ -61,22 +61,22 @@ def counting_gone(running: Running, monkeypatch: pytest.MonkeyPatch) -> list[str
             async for event in real(kind, resource_version):
                 yield event
         except GoneError:
-            gone.append(kind)
+            expired_kinds.append(kind)
             raise
 
     monkeypatch.setattr(type(running.cluster), "watch", lambda _, kind, rv: watch(kind, rv))
-    return gone
+    return expired_kinds
 
 
 def test_changes_during_a_compaction_are_reconciled(
     control_plane: ControlPlane, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def story(world: World) -> None:
+    async def scene(world: World) -> None:
         await world.add_nodes(*nodes(3), node("goes", cpu=1))
         async with proxy(control_plane) as network:
             options = SchedulerOptions(server=network.url)
             async with world.scheduler(options) as running:
-                gone = counting_gone(running, monkeypatch)
+                expired_kinds = recorded_expiries(running, monkeypatch)
                 await world.add_pods(*(pod(name) for name in ("stays", "leaves")))
                 await world.until_bound("stays", "leaves")
                 await network.close()
@@ -91,13 +91,13 @@ def test_changes_during_a_compaction_are_reconciled(
                 await world.add_pods(pod("late"))
                 await world.until_bound("late")
                 assert await running.differences() == []
-                assert {"v1 Pod", "v1 Node"} <= set(gone)
+                assert {"v1 Pod", "v1 Node"} <= set(expired_kinds)
 
-    play(control_plane, story)
+    play(control_plane, scene)
 
 
-def test_a_stalled_watch_is_noticed_and_restarted(control_plane: ControlPlane) -> None:
-    async def story(world: World) -> None:
+def test_a_stalled_watch_is_detected_and_restarted(control_plane: ControlPlane) -> None:
+    async def scene(world: World) -> None:
         await world.add_nodes(*nodes(2))
         async with proxy(control_plane) as network:
             options = SchedulerOptions(server=network.url, client=HASTY, silence_seconds_max=3)
@@ -107,16 +107,16 @@ def test_a_stalled_watch_is_noticed_and_restarted(control_plane: ControlPlane) -
                 network.stall()
                 await world.add_pods(pod("meanwhile"))
                 await world.until_bound("meanwhile")
-                await all_well(world, running, 2)
+                await check_all_bound(world, running, 2)
 
-    play(control_plane, story)
+    play(control_plane, scene)
 
 
 @pytest.mark.parametrize("seed", [1, 2])
 def test_two_thousand_pods_are_placed_over_a_failing_network(
     control_plane: ControlPlane, seed: int
 ) -> None:
-    async def story(world: World) -> None:
+    async def scene(world: World) -> None:
         await world.add_nodes(*nodes(50, cpu=16))
         async with proxy(control_plane, seed, Faults()) as network:
             options = SchedulerOptions(server=network.url, client=HASTY, seed=seed)
@@ -125,16 +125,16 @@ def test_two_thousand_pods_are_placed_over_a_failing_network(
                 await world.until_bound_count(2000)
                 network.calm()
                 await network.cut_all()
-                await all_well(world, running, 2000)
+                await check_all_bound(world, running, 2000)
         assert all(network.counts[fault] for fault in ("refused", "cut", "delayed", "duplicated"))
 
-    play(control_plane, story)
+    play(control_plane, scene)
 
 
 def test_a_binding_with_a_lost_answer_is_read_back_and_not_repeated(
     control_plane: ControlPlane,
 ) -> None:
-    async def story(world: World) -> None:
+    async def scene(world: World) -> None:
         await world.add_nodes(*nodes(2))
         async with (
             proxy(control_plane) as network,
@@ -150,7 +150,7 @@ def test_a_binding_with_a_lost_answer_is_read_back_and_not_repeated(
         assert network.counts["answer lost"] == 1
         assert world.bindings() == {("p", 201): 1}
 
-    play(control_plane, story)
+    play(control_plane, scene)
 
 
 def test_a_pod_bound_by_another_scheduler_is_not_bound_again(
@@ -158,23 +158,23 @@ def test_a_pod_bound_by_another_scheduler_is_not_bound_again(
 ) -> None:
     """The server refuses the second binding with 409; both schedulers then agree."""
 
-    async def story(world: World) -> None:
+    async def scene(world: World) -> None:
         await world.add_nodes(*nodes(20))
         async with world.scheduler() as first, world.scheduler(SchedulerOptions(seed=2)) as second:
             await world.add_pods(*(pod(f"p{number:02}") for number in range(60)))
             await world.until_bound_count(60)
             for running in (first, second):
-                await all_well(world, running, 60)
-        # Whether the two met at a pod is chance; what the server then said is not.
+                await check_all_bound(world, running, 60)
+        # Whether both schedulers bind the same pod depends on timing.
         assert {code for _, code in world.bindings()} <= {201, 409}
 
-    play(control_plane, story)
+    play(control_plane, scene)
 
 
 def test_a_pod_deleted_during_its_binding_leaves_no_state(
     control_plane: ControlPlane,
 ) -> None:
-    async def story(world: World) -> None:
+    async def scene(world: World) -> None:
         await world.add_nodes(*nodes(2))
         async with (
             proxy(control_plane) as network,
@@ -190,13 +190,15 @@ def test_a_pod_deleted_during_its_binding_leaves_no_state(
             assert await running.differences() == []
         assert ("short", 201) not in world.bindings()
 
-    play(control_plane, story)
+    play(control_plane, scene)
 
 
-def test_pods_of_a_terminating_namespace_do_not_block_others(control_plane: ControlPlane) -> None:
-    """Nothing is bound in a namespace that is being deleted: 403."""
+def test_pods_of_a_terminating_namespace_do_not_block_pods_of_another(
+    control_plane: ControlPlane,
+) -> None:
+    """The server refuses bindings in a terminating namespace with 403."""
 
-    async def story(world: World) -> None:
+    async def scene(world: World) -> None:
         await world.add_nodes(node("small", cpu=1))
         async with world.scheduler() as running:
             await world.add_pods(pod("waits", cpu="4"))
@@ -214,11 +216,11 @@ def test_pods_of_a_terminating_namespace_do_not_block_others(control_plane: Cont
             await world.client.request("DELETE", f"/api/v1/namespaces/{ended}/pods/waits")
             assert await running.differences() == []
 
-    play(control_plane, story)
+    play(control_plane, scene)
 
 
 class JumpingClock:
-    """A machine whose time is set back a day and whose sleep lasted an hour."""
+    """The clock of a machine that was set back a day and has slept for an hour."""
 
     def __init__(self) -> None:
         self._real = RealClock()
@@ -232,8 +234,8 @@ class JumpingClock:
         return self._real.epoch_seconds() + self.set_seconds
 
 
-def test_a_clock_that_jumps_loses_nothing(control_plane: ControlPlane) -> None:
-    async def story(world: World) -> None:
+def test_a_clock_that_jumps_loses_no_pod(control_plane: ControlPlane) -> None:
+    async def scene(world: World) -> None:
         clock = JumpingClock()
         await world.add_nodes(*nodes(2), node("full", cpu=1))
         async with world.scheduler(SchedulerOptions(clock=clock)) as running:
@@ -242,6 +244,6 @@ def test_a_clock_that_jumps_loses_nothing(control_plane: ControlPlane) -> None:
             clock.slept_seconds, clock.set_seconds = 3600.0, -86400.0
             await world.add_pods(*(pod(f"b{number}") for number in range(50)))
             await world.until_unschedulable("never")
-            await all_well(world, running, 100)
+            await check_all_bound(world, running, 100)
 
-    play(control_plane, story)
+    play(control_plane, scene)

@@ -1,4 +1,4 @@
-"""`bayplan fit --max` beside the real kube-scheduler: the same count.
+"""`bayplan fit --max` beside the real kube-scheduler: equal counts.
 
 The pods of a drawn workload are created one by one until the first stays pending. Their number is
 the one that `bayplan fit --max` counts before.
@@ -43,11 +43,11 @@ SEED = os.environ.get("BAYPLAN_FIT_SEED", "shapes")
 ONLY = os.environ.get("BAYPLAN_FIT_SHAPE")
 #: Seeds of Bayplan's tie-breaks besides the one of the command.
 TIE_SEEDS = range(1, 33)
-#: No drawn cluster has room for so many.
+#: More than any drawn cluster has room for.
 COUNT_MAX = 80
 SETTLE_SECONDS = 0.5
 ATTEMPT_SECONDS = 15.0
-#: A pod that is unschedulable for so long, longer than its backoff, stays pending.
+#: A pod that is unschedulable for longer than its backoff stays pending.
 PENDING_SECONDS = 1.6
 
 
@@ -58,11 +58,11 @@ class Count:
 
 
 def counted(case: Case, kubeconfig: str, folder: Path) -> Count:
-    """What the command answers."""
+    """The answer of the command."""
     path = write_objects(folder / f"{case.name}.json", case.workload)
-    done = bayplan("fit", "-f", path, "--max", "-o", "json", "--kubeconfig", kubeconfig)
-    assert done.exit_code in (0, 1), done.stderr
-    answer = json.loads(done.stdout)["max"]
+    result = bayplan("fit", "-f", path, "--max", "-o", "json", "--kubeconfig", kubeconfig)
+    assert result.exit_code in (0, 1), result.stderr
+    answer = json.loads(result.stdout)["max"]
     assert not answer.get("isLimit")
     return Count(answer["count"], answer["message"])
 
@@ -83,7 +83,7 @@ def counts_by_seeds(objects: ClusterObjects, case: Case) -> set[int]:
 
 
 async def bound_in_turn(cluster: Cluster, case: Case) -> Count:
-    """Create pods until the first stays pending."""
+    """Create pods one by one until the first stays pending."""
     workload = await cluster.path(case.workload)
     await cluster.create(case.workload)
     uid = (await cluster.client.get(workload))["metadata"]["uid"]
@@ -106,16 +106,16 @@ async def bound_in_turn(cluster: Cluster, case: Case) -> Count:
 async def compare(
     cluster: Cluster, kubeconfig: str, number: int, folder: Path, counts: Counter[str]
 ) -> str:
-    """What differs; "" for nothing."""
+    """The difference, or "" if there is none."""
     case = drawn_case(number, SEED)
     for each in (*storage_classes(), *case.objects):
         await cluster.create(each)
     ours = await asyncio.to_thread(counted, case, kubeconfig, folder)
     objects = await objects_of_cluster(cluster.client, SchedulerConfig(), default_registry(()))
-    others = await asyncio.to_thread(counts_by_seeds, objects, case)
+    seed_counts = await asyncio.to_thread(counts_by_seeds, objects, case)
     theirs = await bound_in_turn(cluster, case)
     await cluster.empty()
-    of_seeds = sorted({ours.pods, *others})
+    of_seeds = sorted({ours.pods, *seed_counts})
     counts["shapes"] += 1
     counts["pods bound"] += theirs.pods
     counts["shapes that fit nowhere"] += not theirs.pods

@@ -1,4 +1,4 @@
-"""The invariants, shown to catch what is planted, and nothing else."""
+"""The invariants detect planted faults and accept valid states."""
 
 from collections import Counter
 
@@ -9,9 +9,9 @@ from tests.live.world import pod
 
 
 def placed(name: str, cpu: str = "1", on: str = "n1") -> Object:
-    made = pod(name, cpu=cpu, spec={"nodeName": on})
-    made["metadata"]["uid"] = f"uid-{name}"
-    return made
+    content = pod(name, cpu=cpu, spec={"nodeName": on})
+    content["metadata"]["uid"] = f"uid-{name}"
+    return content
 
 
 def test_a_valid_state_is_accepted() -> None:

@@ -21,7 +21,7 @@ LEASE = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/kube-schedul
 
 
 def laid_out(control_plane: ControlPlane, folder: Path) -> tuple[str, ...]:
-    """The arguments with /etc/kubernetes moved into ``folder``, where scheduler.conf lies."""
+    """Write scheduler.conf. Returns the arguments with /etc/kubernetes moved into ``folder``."""
     etc = folder / "etc" / "kubernetes"
     etc.mkdir(parents=True)
     certificate, key = (
@@ -42,24 +42,24 @@ def test_kubeadms_manifest_runs_with_the_rights_of_kube_scheduler(
     arguments = ["run", *laid_out(control_plane, tmp_path), f"--secure-port={port}"]
     one = SchedulerProcess("kubeadm", arguments, tmp_path / "log")
 
-    async def story(found: Cluster) -> None:
+    async def scene(cluster: Cluster) -> None:
         await wait_until_logged(one, LEADS)
-        await found.add_pods("default-scheduler", "p", "q")
-        await found.until_bound("p", "q")
-        lease: dict[str, Any] = await found.client.get(LEASE)
+        await cluster.add_pods("default-scheduler", "p", "q")
+        await cluster.until_bound("p", "q")
+        lease: dict[str, Any] = await cluster.client.get(LEASE)
         assert lease["spec"]["holderIdentity"]
         url = f"https://127.0.0.1:{port}"
         for probe in ("livez", "readyz"):
             assert await get(f"{url}/{probe}") == (200, "ok")
         assert (await get(f"{url}/metrics"))[0] == 401
-        # The cluster's own client CA was looked up.
-        shown = control_plane.client_certificate("stranger")
-        status, text = await get(f"{url}/metrics", certificate=shown)
+        # The scheduler has read the cluster's client CA.
+        certificate = control_plane.client_certificate("stranger")
+        status, text = await get(f"{url}/metrics", certificate=certificate)
         assert (status, text) == (403, 'Forbidden: User "stranger" cannot get path "/metrics"\n')
         for trouble in ("Rights are missing", "forbidden", "not accepted"):
-            assert trouble not in one.said
+            assert trouble not in one.output
         assert one.end() == 0
-        assert not (await found.client.get(LEASE))["spec"].get("holderIdentity")
+        assert not (await cluster.client.get(LEASE))["spec"].get("holderIdentity")
 
     with replicas(one):
-        run_replicas(control_plane, "kubeadm", story)
+        run_replicas(control_plane, "kubeadm", scene)

@@ -18,9 +18,9 @@ from tests.deploy.checkers import KUBECONFORM
 from tests.deploy.rendering import CHART, CRDS, DEPLOY, KUBERNETES, rendered
 from tests.live.control_plane import LOOPBACK, ControlPlane, token
 
-#: Of the Prometheus operator.
+#: Kinds of the Prometheus operator.
 WITHOUT_SCHEMA = ("PodMonitor", "PrometheusRule", "ServiceMonitor")
-#: Everything that the chart can render, but one of the two kinds of monitors.
+#: All parts of the chart except the two kinds of monitors, of which only one can be enabled.
 PARTS = (
     "networkPolicy.enabled",
     "podDisruptionBudget.enabled",
@@ -71,7 +71,7 @@ def strictly(schema: dict[str, Any]) -> dict[str, Any]:
 
 
 def references(schema: Any) -> Iterator[str]:
-    """Names of definitions."""
+    """The names of all referenced definitions."""
     if isinstance(schema, dict):
         if isinstance(schema.get("$ref"), str):
             yield schema["$ref"].rpartition("/")[2]
@@ -95,7 +95,7 @@ def reachable(schema: dict[str, Any], definitions: dict[str, Any]) -> set[str]:
 
 
 def problems(schemas: Path, text: str) -> tuple[list[str], dict[str, int]]:
-    """(what kubeconform complains about, its counts)."""
+    """(problems that kubeconform reports, its counts)."""
     folder = KUBECONFORM.folder()
     if folder is None:
         pytest.skip("no kubeconform: `make test-live` builds it, or set KUBECONFORM_ASSETS")
@@ -103,8 +103,8 @@ def problems(schemas: Path, text: str) -> tuple[list[str], dict[str, int]]:
     command = [folder / "kubeconform", "-strict", "-summary", "-output", "json"]
     command += ["-schema-location", location, "-kubernetes-version", KUBERNETES]
     command += ["-skip", ",".join(WITHOUT_SCHEMA), "-"]
-    done = subprocess.run(command, input=text, capture_output=True, text=True, check=False)
-    answer = json.loads(done.stdout)
+    completed = subprocess.run(command, input=text, capture_output=True, text=True, check=False)
+    answer = json.loads(completed.stdout)
     lines = [f"{one['kind']} {one['name']}: {one['msg']}" for one in answer["resources"] or ()]
     return lines, answer["summary"]
 
@@ -138,7 +138,7 @@ def test_the_plain_manifests_are_valid(schemas: Path, folder: Path) -> None:
     ("before", "after"),
     [("replicas: 2", "replicas: two"), ("replicas: 2", "replica: 2"), ("port: ", "prt: ")],
 )
-def test_a_mistake_is_noticed(schemas: Path, before: str, after: str) -> None:
+def test_a_mistake_is_reported(schemas: Path, before: str, after: str) -> None:
     text = (DEPLOY / "manifests" / "20-bayplan.yaml").read_text(encoding="utf-8")
     assert before in text
     assert problems(schemas, text.replace(before, after))[0]

@@ -24,7 +24,7 @@ def nodes(count: int) -> list[dict[str, object]]:
 def test_all_pods_are_placed_after_etcd_was_paused_for_20_seconds(
     control_plane: ControlPlane,
 ) -> None:
-    async def story(world: World) -> None:
+    async def scene(world: World) -> None:
         await world.add_nodes(*nodes(10))
         async with world.scheduler(SchedulerOptions(client=HASTY)) as running:
             await world.add_pods(*(pod(f"a{number:03}") for number in range(300)))
@@ -36,14 +36,14 @@ def test_all_pods_are_placed_after_etcd_was_paused_for_20_seconds(
             await world.until_bound_count(400)
             assert await running.differences() == []
 
-    play(control_plane, story)
+    play(control_plane, scene)
 
 
 @pytest.mark.parametrize("seed", [1])
 def test_five_hundred_pods_are_placed_although_requests_are_refused_cut_and_delayed(
     control_plane: ControlPlane, seed: int
 ) -> None:
-    async def story(world: World) -> None:
+    async def scene(world: World) -> None:
         await world.add_nodes(*nodes(10))
         trust = control_plane.client_ssl_context()
         server = FailingServer(control_plane.port, trust, seed, AnswerFaults())
@@ -62,4 +62,4 @@ def test_five_hundred_pods_are_placed_although_requests_are_refused_cut_and_dela
                 await world.until_bound_count(501)
                 assert await running.differences() == []
 
-    play(control_plane, story)
+    play(control_plane, scene)

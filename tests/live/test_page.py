@@ -1,4 +1,4 @@
-"""`bayplan run --ui` against a real API server: what the page has, and who may read it."""
+"""`bayplan run --ui` against a real API server: the page's contents and its access control."""
 
 import asyncio
 import json
@@ -67,7 +67,7 @@ def test_the_page_shows_the_cluster_and_follows_it(
     one = scheduler(control_plane, tmp_path, name, port, more=("--ui",))
     page = f"http://127.0.0.1:{port}/ui/"
 
-    async def story(cluster: Cluster) -> None:
+    async def scene(cluster: Cluster) -> None:
         await wait_until_logged(one, LEADS)
         pods = [f"p{number}" for number in range(_PLACED)]
         await cluster.add_pods(name, *pods)
@@ -106,23 +106,25 @@ def test_the_page_shows_the_cluster_and_follows_it(
         assert one.end() == 0
 
     with replicas(one):
-        run_replicas(control_plane, name, story)
+        run_replicas(control_plane, name, scene)
 
 
 def _are_decided(view: Any) -> bool:
-    """Whether each pod has an attempt and, but for the one that fits nowhere, a node."""
+    """Whether each pod has an attempt and, except the pod huge, a node."""
     return all(
         row["attempts"] and bool(row["node"]) != row["name"].endswith("/huge")
         for row in view["rows"]
     )
 
 
-def test_a_page_of_another_host_gets_nothing(control_plane: ControlPlane, tmp_path: Path) -> None:
+def test_requests_from_pages_of_other_hosts_are_refused(
+    control_plane: ControlPlane, tmp_path: Path
+) -> None:
     port, name = free_port(), "run-page-host"
     one = scheduler(control_plane, tmp_path, name, port, more=("--ui",))
     page = f"http://127.0.0.1:{port}/ui/"
 
-    async def story(cluster: Cluster) -> None:
+    async def scene(cluster: Cluster) -> None:
         await wait_until_logged(one, LEADS)
         for path in ("", "api/overview", "api/events"):
             assert (await get(page + path, Host="example.com"))[0] == 403
@@ -131,7 +133,7 @@ def test_a_page_of_another_host_gets_nothing(control_plane: ControlPlane, tmp_pa
         assert one.end() == 0
 
     with replicas(one):
-        run_replicas(control_plane, name, story)
+        run_replicas(control_plane, name, scene)
 
 
 def test_with_tls_the_api_server_decides_who_reads_the_page(
@@ -143,7 +145,7 @@ def test_with_tls_the_api_server_decides_who_reads_the_page(
     page = f"https://127.0.0.1:{port}/ui/"
     admin: dict[str, Any] = {"Authorization": f"Bearer {token('admin')}"}
 
-    async def story(cluster: Cluster) -> None:
+    async def scene(cluster: Cluster) -> None:
         await wait_until_logged(one, LEADS)
         await cluster.add_pods(name, "p")
         await cluster.until_bound("p")
@@ -159,4 +161,4 @@ def test_with_tls_the_api_server_decides_who_reads_the_page(
         assert one.end() == 0
 
     with replicas(one):
-        run_replicas(control_plane, name, story)
+        run_replicas(control_plane, name, scene)

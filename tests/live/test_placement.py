@@ -21,7 +21,7 @@ pytestmark = pytest.mark.timeout(400)
 
 
 def test_pods_are_bound_and_get_events(control_plane: ControlPlane) -> None:
-    async def story(world: World) -> None:
+    async def scene(world: World) -> None:
         await world.add_nodes(node("n1", cpu=2), node("n2", cpu=2))
         async with world.scheduler() as running:
             await world.add_pods(pod("a", cpu=2), pod("b", cpu=2))
@@ -35,13 +35,13 @@ def test_pods_are_bound_and_get_events(control_plane: ControlPlane) -> None:
             assert event["reportingController"] == "default-scheduler"
             assert await running.differences() == []
 
-    play(control_plane, story)
+    play(control_plane, scene)
 
 
 def test_a_pod_that_fits_nowhere_has_a_condition_with_reason_and_time(
     control_plane: ControlPlane,
 ) -> None:
-    async def story(world: World) -> None:
+    async def scene(world: World) -> None:
         await world.add_nodes(node("n1", cpu=1))
         async with world.scheduler() as running:
             await world.add_pods(pod("big", cpu=2))
@@ -56,11 +56,11 @@ def test_a_pod_that_fits_nowhere_has_a_condition_with_reason_and_time(
             assert event["note"] == condition["message"]
             assert event["type"] == "Warning"
 
-    play(control_plane, story)
+    play(control_plane, scene)
 
 
 def test_a_pod_of_an_unknown_scheduler_is_ignored(control_plane: ControlPlane) -> None:
-    async def story(world: World) -> None:
+    async def scene(world: World) -> None:
         await world.add_nodes(node("n1"))
         async with world.scheduler() as running:
             await world.add_pods(pod("theirs", scheduler="nobody"), pod("ours"))
@@ -70,11 +70,11 @@ def test_a_pod_of_an_unknown_scheduler_is_ignored(control_plane: ControlPlane) -
         assert list(world.bound()) == ["ours"]
         assert ("theirs", 201) not in world.bindings()
 
-    play(control_plane, story)
+    play(control_plane, scene)
 
 
 def test_a_gated_pod_is_placed_when_its_last_gate_is_removed(control_plane: ControlPlane) -> None:
-    async def story(world: World) -> None:
+    async def scene(world: World) -> None:
         await world.add_nodes(node("n1"))
         gates = [{"name": "example.com/a"}, {"name": "example.com/b"}]
         async with world.scheduler():
@@ -89,13 +89,13 @@ def test_a_gated_pod_is_placed_when_its_last_gate_is_removed(control_plane: Cont
             await world.patch_pod("gated", {"spec": {"schedulingGates": None}})
             await world.until_bound("gated")
 
-    play(control_plane, story)
+    play(control_plane, scene)
 
 
 def test_one_new_node_is_filled_with_three_hundred_pending_pods(
     control_plane: ControlPlane,
 ) -> None:
-    async def story(world: World) -> None:
+    async def scene(world: World) -> None:
         names = [f"p{number:03}" for number in range(300)]
         await world.add_nodes(node("small", cpu=1, pods=2))
         async with world.scheduler() as running:
@@ -106,13 +106,13 @@ def test_one_new_node_is_filled_with_three_hundred_pending_pods(
             assert set(world.bound().values()) == {"large"}
             assert await running.differences() == []
 
-    play(control_plane, story)
+    play(control_plane, scene)
 
 
 def test_a_node_that_is_deleted_and_created_again_is_a_new_node(
     control_plane: ControlPlane,
 ) -> None:
-    async def story(world: World) -> None:
+    async def scene(world: World) -> None:
         await world.add_nodes(node("n1", cpu=1, labels={"disk": "old"}))
         async with world.scheduler() as running:
             await world.add_pods(pod("first", cpu="1"), pod("second", cpu="1"))
@@ -127,11 +127,11 @@ def test_a_node_that_is_deleted_and_created_again_is_a_new_node(
             await world.until_unschedulable("third")
             assert await running.differences() == []
 
-    play(control_plane, story)
+    play(control_plane, scene)
 
 
 def test_two_schedulers_share_the_same_nodes(control_plane: ControlPlane) -> None:
-    async def story(world: World) -> None:
+    async def scene(world: World) -> None:
         await world.add_nodes(*(node(f"n{number}", cpu=4) for number in range(5)))
         one, other = SchedulerOptions(("one",)), SchedulerOptions(("other",))
         async with world.scheduler(one) as first, world.scheduler(other) as second:
@@ -140,7 +140,7 @@ def test_two_schedulers_share_the_same_nodes(control_plane: ControlPlane) -> Non
                 *(pod(f"other-{number}", scheduler="other", cpu="50m") for number in range(40)),
             )
             await world.until_bound_count(80)
-            # What one has taken the other does not give away again: 3.2 cpu of 4 are left at most.
+            # Each scheduler counts the pods of the other: at most 3.2 of 4 cpu are free per node.
             await world.add_pods(*(pod(f"big-{n}", scheduler="one", cpu="3") for n in range(5)))
             await world.until_bound(*(f"big-{number}" for number in range(5)))
             await world.add_pods(pod("late", scheduler="other", cpu="3"))
@@ -150,7 +150,7 @@ def test_two_schedulers_share_the_same_nodes(control_plane: ControlPlane) -> Non
             assert {record.profile for record in first.attempts()} == {"one"}
         assert all(code == 201 for _, code in world.bindings())
 
-    play(control_plane, story)
+    play(control_plane, scene)
 
 
 # ---- live and simulated ---------------------------------------------------------------------
@@ -208,14 +208,14 @@ def mixed_pods() -> list[Object]:
 
 
 def comparable(record: AttemptRecord) -> dict[str, Any]:
-    """All of an attempt but when it was."""
+    """All fields of an attempt except its time."""
     return {
         name: getattr(record, name) for name in record.__struct_fields__ if name != "at_seconds"
     }
 
 
 def simulated(objects: list[Object], seed: int) -> list[AttemptRecord]:
-    """The attempts of a simulation that is given these objects as the API server has them."""
+    """The attempts of a simulation with these objects of the API server."""
     workload = Workload(initial=tuple(objects))
     config = config_from({**DEFAULT_CONFIG, "profiles": [{"schedulerName": "default-scheduler"}]})
     run = Simulation(workload, config, Registry(), seed=seed)
@@ -229,9 +229,9 @@ def simulated(objects: list[Object], seed: int) -> list[AttemptRecord]:
 def test_the_same_objects_give_the_same_decisions_live_and_simulated(
     control_plane: ControlPlane, seed: int
 ) -> None:
-    """Feasible nodes, who rejected the others, scores, ties, draws: attempt for attempt."""
+    """Each attempt has equal feasible nodes, rejections, scores, ties and draws."""
 
-    async def story(world: World) -> None:
+    async def scene(world: World) -> None:
         await world.add_nodes(*mixed_nodes())
         await world.add_pods(*mixed_pods())
         await world.until(lambda: len(world.pods()) == 64, "all pods are there")
@@ -250,10 +250,10 @@ def test_the_same_objects_give_the_same_decisions_live_and_simulated(
         assert differing == []
         assert any(record.feasible_count < 15 for record in first.values())
 
-    play(control_plane, story)
+    play(control_plane, scene)
 
 
 def _sorted(world: World, kind: str) -> list[Object]:
     if kind == NODE:
-        return [found for _, found in sorted(world.mirror.nodes.items())]
+        return [content for _, content in sorted(world.mirror.nodes.items())]
     return world.pods()

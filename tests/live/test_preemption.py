@@ -1,7 +1,7 @@
-"""Preemption against a real API server: the pods that budgets protect, and the victims.
+"""Preemption against a real API server: budgets and victims.
 
-The controllers of a real cluster are not here: what a PodDisruptionBudget allows is written by the
-test.
+The controllers of a real cluster do not run: the test writes the allowed disruptions of a
+PodDisruptionBudget.
 """
 
 from collections.abc import Iterator
@@ -27,7 +27,7 @@ NEVER = "not eligible due to preemptionPolicy=Never."
 
 
 async def add_budget(world: World, node_name: str, allowed_count: int) -> None:
-    """A budget of all pods of a node."""
+    """Create a budget for all pods of a node."""
     path = f"/apis/policy/v1/namespaces/{world.namespace}/poddisruptionbudgets"
     selector = {"matchLabels": {"on": node_name}}
     content = {"metadata": {"name": "b"}, "spec": {"minAvailable": 1, "selector": selector}}
@@ -44,37 +44,37 @@ async def add_budget(world: World, node_name: str, allowed_count: int) -> None:
     )
 
 
-def is_target(found: Object) -> bool:
-    """Whether a pod says of itself that it has to make room."""
+def is_target(content: Object) -> bool:
+    """Whether the pod has the condition of a victim of preemption."""
     reasons = [
         each.get("reason")
-        for each in found["status"].get("conditions", ())
+        for each in content["status"].get("conditions", ())
         if each["type"] == "DisruptionTarget" and each["status"] == "True"
     ]
     return reasons == ["PreemptionByScheduler"]
 
 
 class History:
-    """What becomes of a world's pods, in the order in which the API server tells it."""
+    """The changes of a world's pods, in the order of the watch."""
 
     def __init__(self, world: World) -> None:
         self._world = world
         self.steps: list[tuple[str, str]] = []
-        #: Who was there when a pod came to its node.
+        #: Pod → all bound pods at the time of its binding.
         self.beside: dict[str, set[str]] = {}
 
-    def note(self, found: Object) -> None:
-        name = found["metadata"]["name"]
-        if found["metadata"]["namespace"] != self._world.namespace:
+    def note(self, content: Object) -> None:
+        name = content["metadata"]["name"]
+        if content["metadata"]["namespace"] != self._world.namespace:
             return
-        if nominated := found["status"].get("nominatedNodeName"):
+        if nominated := content["status"].get("nominatedNodeName"):
             self._step(name, f"nominated to {nominated}")
-        if found["spec"].get("nodeName") and (name, "bound") not in self.steps:
+        if content["spec"].get("nodeName") and (name, "bound") not in self.steps:
             self._step(name, "bound")
             self.beside[name] = set(self._world.bound()) - {name}
-        if is_target(found):
+        if is_target(content):
             self._step(name, "target")
-        if found["metadata"].get("deletionTimestamp"):
+        if content["metadata"].get("deletionTimestamp"):
             self._step(name, "leaving")
 
     def _step(self, name: str, what: str) -> None:
@@ -93,29 +93,29 @@ class History:
 
 @contextmanager
 def history(world: World) -> Iterator[History]:
-    found = History(world)
-    world.mirror.on_pod.append(found.note)
-    yield found
-    world.mirror.on_pod.remove(found.note)
+    log = History(world)
+    world.mirror.on_pod.append(log.note)
+    yield log
+    world.mirror.on_pod.remove(log.note)
 
 
 @pytest.mark.parametrize(
     ("allowed_count", "chosen", "victims"), [(2, "n2", "d e f"), (3, "n1", "a b c")]
 )
-def test_a_budget_protects_as_many_pods_as_its_status_says(
+def test_a_budget_protects_pods_according_to_its_status(
     control_plane: ControlPlane, allowed_count: int, chosen: str, victims: str
 ) -> None:
-    """Those on n1 are the less important ones."""
+    """The pods on n1 have lower priority."""
     names = victims.split()
 
-    async def story(world: World) -> None:
+    async def scene(world: World) -> None:
         await world.add_nodes(node("n1", cpu=3), node("n2", cpu=3))
         await add_running(world, "n1", "a b c", 0)
         await add_running(world, "n2", "d e f", 100)
         await add_budget(world, "n1", allowed_count)
         high = await priority(world, 1000)
         await world.until_running(6)
-        with history(world) as seen:
+        with history(world) as log:
             async with world.scheduler():
                 await world.add_pods(pod("p", cpu=3, spec=high))
                 await world.until_bound("p")
@@ -126,46 +126,46 @@ def test_a_budget_protects_as_many_pods_as_its_status_says(
         assert set(world.bound()) == {*"abcdef", "p"} - {*names}
         for name in names:
             # The condition DisruptionTarget is written before the pod is deleted.
-            assert seen.of(name) == ["bound", "target", "leaving"]
-        # The least important victim gets it after the others are deleted.
-        *others, last = names
-        last_target = seen.place(last, "target")
-        assert all(seen.place(name, "leaving") < last_target for name in others)
+            assert log.of(name) == ["bound", "target", "leaving"]
+        # The victim of lowest priority gets the condition after the deletion of all other victims.
+        *earlier, last = names
+        last_target = log.place(last, "target")
+        assert all(log.place(name, "leaving") < last_target for name in earlier)
         # p is nominated first, and bound when the victims are gone.
-        assert seen.of("p") == [f"nominated to {chosen}", "bound"]
-        assert not seen.beside["p"] & {*names}
+        assert log.of("p") == [f"nominated to {chosen}", "bound"]
+        assert not log.beside["p"] & {*names}
 
-    play(control_plane, story)
+    play(control_plane, scene)
 
 
 def test_a_pod_with_preemption_policy_never_evicts_nothing(control_plane: ControlPlane) -> None:
-    async def story(world: World) -> None:
+    async def scene(world: World) -> None:
         await world.add_nodes(node("n1", cpu=3))
         await add_running(world, "n1", "a b c", 0)
         never = await priority(world, 1000, "Never")
         await world.until_running(3)
-        with history(world) as seen:
+        with history(world) as log:
             async with world.scheduler() as running:
                 await world.add_pods(pod("p", cpu=3, spec=never))
                 await world.until(
                     lambda: world.condition("p").get("message", "").endswith(NEVER), NEVER
                 )
-                # There is room by and by: it is tried again, and only then comes to the node.
+                # After the deletions the pod fits, and is bound in a later attempt.
                 for name in "abc":
                     await world.delete_pod(name)
                 await world.until_bound("p")
                 assert await running.differences() == []
-        assert seen.who("target") == []
-        assert seen.of("p") == ["bound"]
+        assert log.who("target") == []
+        assert log.of("p") == ["bound"]
 
-    play(control_plane, story)
+    play(control_plane, scene)
 
 
 @pytest.mark.parametrize("version", [X_K8S, UPSTREAM_GROUPS])
 def test_a_group_preempts_for_all_its_members_or_for_none(
     group_plane: ControlPlane, tmp_path: Path, version: str
 ) -> None:
-    async def story(world: World) -> None:
+    async def scene(world: World) -> None:
         gangs = Gangs(world, version, tmp_path)
         await gangs.begin()
         await world.add_nodes(node("n1", cpu=3), node("n2", cpu=3))
@@ -173,17 +173,17 @@ def test_a_group_preempts_for_all_its_members_or_for_none(
         await add_running(world, "n2", "d e f", 2000)
         high: dict[str, Any] = await priority(world, 1000)
         await world.until_running(6)
-        with history(world) as seen:
+        with history(world) as log:
             async with gangs.scheduler():
                 await gangs.add_group("g", 2, high["priorityClassName"])
                 await gangs.add_members("g", "p", "q", cpu=3, **high)
                 await world.until_unschedulable("p", "q")
-                # Room for one of them could be made, and is not.
-                assert seen.who("target") == []
+                # An eviction would make room for only one member, so that no pod is evicted.
+                assert log.who("target") == []
                 await world.add_nodes(node("n3", cpu=3))
                 await world.until_bound("p", "q")
-        assert sorted(seen.who("leaving")) == ["a", "b", "c"]
+        assert sorted(log.who("leaving")) == ["a", "b", "c"]
         assert {world.bound()[name] for name in "pq"} == {"n1", "n3"}
         assert set(world.bound()) == {*"defpq"}
 
-    play(group_plane, story)
+    play(group_plane, scene)

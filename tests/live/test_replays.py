@@ -1,4 +1,4 @@
-"""S-17, part C: on a real API server a scenario's pods go where they go on the embedded cluster."""
+"""S-17, part C: pods get the same nodes on a real API server as on the embedded cluster."""
 
 from pathlib import Path
 
@@ -7,7 +7,7 @@ import pytest
 from tests.live.control_plane import ControlPlane
 from tests.live.gangs import X_K8S, Gangs
 from tests.live.kubelet import node
-from tests.live.replays import Story, embedded, replay
+from tests.live.replays import Scene, embedded, replay
 from tests.live.world import World, play, pod
 from tests.scenarios import test_s01, test_s06, test_s07, test_s10
 from tests.scenarios.world import PROFILE, Setup
@@ -27,23 +27,23 @@ def racks(aggregate: str, *keys: str) -> Setup:
 
 
 @pytest.mark.parametrize(
-    ("story", "setup", "wanted"),
+    ("scene", "setup", "expected_node"),
     [
-        pytest.param(test_s01.story, strategy("LeastAllocated"), "c", id="S-01 A"),
-        pytest.param(test_s01.story, strategy("MostAllocated"), "b", id="S-01 B"),
+        pytest.param(test_s01.scene, strategy("LeastAllocated"), "c", id="S-01 A"),
+        pytest.param(test_s01.scene, strategy("MostAllocated"), "b", id="S-01 B"),
         pytest.param(test_s10.a_pod_among_racks, racks("sum", FIT), "n1", id="S-10 A"),
         pytest.param(test_s10.a_pod_among_racks, racks("mean"), "n5", id="S-10 B"),
     ],
 )
-def test_a_pod_goes_where_it_goes_on_the_embedded_cluster(
-    control_plane: ControlPlane, story: Story, setup: Setup, wanted: str
+def test_a_pod_gets_the_same_node_as_on_the_embedded_cluster(
+    control_plane: ControlPlane, scene: Scene, setup: Setup, expected_node: str
 ) -> None:
-    recorded = embedded(story, setup)
-    assert recorded.places == {"p": wanted}
+    recorded = embedded(scene, setup)
+    assert recorded.places == {"p": expected_node}
 
     async def live(world: World) -> None:
         await replay(world, recorded, setup)
-        assert world.bound()["p"] == wanted
+        assert world.bound()["p"] == expected_node
 
     play(control_plane, live)
 
@@ -52,13 +52,13 @@ def test_the_same_victims_are_evicted(control_plane: ControlPlane) -> None:
     """S-06 A."""
     setup = Setup(plugins=test_s06.PLUGINS)
     recorded = embedded(test_s06.h_preempts, setup)
-    assert (recorded.places, recorded.gone) == ({"h": "n3"}, {"v2", "v3", "v4"})
+    assert (recorded.places, recorded.deleted) == ({"h": "n3"}, {"v2", "v3", "v4"})
 
     async def live(world: World) -> None:
         await replay(world, recorded, setup)
         assert world.bound()["h"] == "n3"
         names = {content["metadata"]["name"] for content in recorded.running}
-        assert names - world.bound().keys() == recorded.gone
+        assert names - world.bound().keys() == recorded.deleted
 
     play(control_plane, live)
 
@@ -73,11 +73,11 @@ def test_the_same_number_of_rows_is_evaluated_and_each_pod_has_its_own_node(
 
     async def live(world: World) -> None:
         running = await replay(world, recorded, setup)
-        taken = {name: world.bound()[name] for name in recorded.places}
-        assert len(set(taken.values())) == 20
+        places = {name: world.bound()[name] for name in recorded.places}
+        assert len(set(places.values())) == 20
         plugins = running.scheduler.framework(PROFILE).plugins.instances()
         counting = [each for each in plugins if isinstance(each, test_s07.CountingFilter)]
-        assert [each.rows_asked for each in counting] == [50 + 19]
+        assert [each.evaluated_rows for each in counting] == [50 + 19]
 
     play(control_plane, live)
 

@@ -63,11 +63,11 @@ def test_a_scheduler_binds_writes_events_and_ends_on_request(
     port = free_port()
     one = scheduler(control_plane, tmp_path, "run-one", port)
 
-    async def story(found: Cluster) -> None:
+    async def scene(cluster: Cluster) -> None:
         await wait_until_logged(one, LEADS)
-        await found.add_pods("run-one", "p", "q")
-        await found.add_pods("nobody", "theirs")
-        await found.until_bound("p", "q")
+        await cluster.add_pods("run-one", "p", "q")
+        await cluster.add_pods("nobody", "theirs")
+        await cluster.until_bound("p", "q")
         url = f"http://127.0.0.1:{port}"
         assert await get(f"{url}/livez") == (200, "ok")
         assert (await get(f"{url}/readyz?verbose"))[1].startswith("[+]ping ok\n[+]caches ok\n")
@@ -82,19 +82,19 @@ def test_a_scheduler_binds_writes_events_and_ends_on_request(
             answer, "why", "run-one/p", "--address", f"127.0.0.1:{port}"
         )
         assert "attempt 1 (run-one): chose run-one-" in result
-        assert "theirs" not in found.bound()
+        assert "theirs" not in cluster.bound()
         one.send(signal.SIGUSR2)
         await wait_until_logged(one, '"Compared caches" differences=0')
         assert one.end() == 0
-        lease = await found.client.get(
+        lease = await cluster.client.get(
             "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/run-one"
         )
         assert lease["spec"]["holderIdentity"] == ""
 
     with replicas(one):
-        run_replicas(control_plane, "run-one", story)
-    assert '"Successfully bound pod to node" pod="run-one/p" node="run-one-' in one.said
-    assert "Ended" in one.said
+        run_replicas(control_plane, "run-one", scene)
+    assert '"Successfully bound pod to node" pod="run-one/p" node="run-one-' in one.output
+    assert "Ended" in one.output
 
 
 def test_a_capture_can_be_simulated_and_a_redacted_one_names_nothing(
@@ -103,20 +103,20 @@ def test_a_capture_can_be_simulated_and_a_redacted_one_names_nothing(
     file, hidden = tmp_path / "cluster.yaml", tmp_path / "hidden.yaml"
     kubeconfig = control_plane.kubeconfig("admin")
 
-    async def story(found: Cluster) -> None:
-        await found.add_pods("run-captured", "acme-secret-pod")
+    async def scene(cluster: Cluster) -> None:
+        await cluster.add_pods("run-captured", "acme-secret-pod")
         command = ("capture", "--kubeconfig", kubeconfig)
         assert (await asyncio.to_thread(bayplan, *command, "-o", file)).exit_code == 0
-        done = await asyncio.to_thread(bayplan, *command, "--redact", "-o", hidden)
-        assert done.exit_code == 0
+        redacted = await asyncio.to_thread(bayplan, *command, "--redact", "-o", hidden)
+        assert redacted.exit_code == 0
 
-    run_replicas(control_plane, "run-captured", story)
+    run_replicas(control_plane, "run-captured", scene)
     assert "acme-secret-pod" in file.read_text()
     assert "acme-secret-pod" not in hidden.read_text()
     config = config_file(tmp_path / "c.yaml", {"profiles": [{"schedulerName": "run-captured"}]})
     for each in (file, hidden):
-        found = json.loads(answer("simulate", each, "--config", config, "--format", "json"))
-        assert found["counts"]["scheduled"] == 1
+        summary = json.loads(answer("simulate", each, "--config", config, "--format", "json"))
+        assert summary["counts"]["scheduled"] == 1
 
 
 @pytest.mark.parametrize(
@@ -129,36 +129,36 @@ def test_a_capture_can_be_simulated_and_a_redacted_one_names_nothing(
 def test_the_scheduler_ends_in_time_although_the_api_server_is_silent(
     control_plane: ControlPlane, tmp_path: Path, renew_deadline: str, exit_code: int, text: str
 ) -> None:
-    """Bindings are under way, patches and events wait, and the lease cannot be given up."""
+    """Bindings are in flight, patches and events are queued, and the lease cannot be released."""
     name = f"run-mute-{renew_deadline}"
     election = {"resourceName": name, "leaseDuration": "60s", "renewDeadline": renew_deadline}
     slow = {"qps": 50, "burst": 50}
     one = scheduler(control_plane, tmp_path, name, leaderElection=election, clientConnection=slow)
 
-    async def story(found: Cluster) -> None:
+    async def scene(cluster: Cluster) -> None:
         await wait_until_logged(one, LEADS)
         large = [small_pod(f"large-{number}", name) for number in range(200)]
         for each in large:
             each["spec"]["containers"][0]["resources"]["requests"]["cpu"] = "100"
-        path = f"/api/v1/namespaces/{found.namespace}/pods"
-        await found.add_pods(name, *(f"p{number}" for number in range(200)))
-        await asyncio.gather(*(found.client.request("POST", path, each) for each in large))
-        await found.until_bound("p0")
+        path = f"/api/v1/namespaces/{cluster.namespace}/pods"
+        await cluster.add_pods(name, *(f"p{number}" for number in range(200)))
+        await asyncio.gather(*(cluster.client.request("POST", path, each) for each in large))
+        await cluster.until_bound("p0")
         with control_plane.mute_api_server():
             start_seconds = time.monotonic()
             assert await asyncio.to_thread(one.end) == exit_code
             assert time.monotonic() - start_seconds <= SHUTDOWN_SECONDS_MAX
 
     with replicas(one):
-        run_replicas(control_plane, name, story)
-    assert text in one.said
-    assert "Traceback" not in one.said
+        run_replicas(control_plane, name, scene)
+    assert text in one.output
+    assert "Traceback" not in one.output
 
 
 # ---- several replicas -----------------------------------------------------------------------
 
 
-#: How often a leader is killed. Another number: BAYPLAN_KILL_ROUNDS=100 make test-live.
+#: How often a leader is killed. To change it: BAYPLAN_KILL_ROUNDS=100 make test-live.
 KILL_ROUNDS = int(os.environ.get("BAYPLAN_KILL_ROUNDS", "2"))
 
 
@@ -166,32 +166,32 @@ KILL_ROUNDS = int(os.environ.get("BAYPLAN_KILL_ROUNDS", "2"))
 def test_a_leader_killed_among_a_thousand_pods_is_replaced_and_each_pod_is_bound_once(
     control_plane: ControlPlane, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    # The times are those by default: on a slow machine a short deadline ends a leader, too.
+    # The times are the defaults: on a slow machine, a leader could miss a shorter deadline.
     election = {"resourceName": "run-two"}
     takeovers_seconds: list[float] = []
 
     async def one_round(
-        found: Cluster, number: int, leader: SchedulerProcess, standby: SchedulerProcess
+        cluster: Cluster, number: int, leader: SchedulerProcess, standby: SchedulerProcess
     ) -> None:
         names = [f"p{number}-{each}" for each in range(1000)]
-        # Rounds differ in when the leader is killed.
+        # The rounds kill the leader at different times.
         threshold = 100 + number * 97 % 700
-        adding = asyncio.ensure_future(found.add_pods("run-two", *names))
-        await found.mirror.until(lambda: len(found.bound()) >= threshold, "pods are bound")
+        adding = asyncio.ensure_future(cluster.add_pods("run-two", *names))
+        await cluster.mirror.until(lambda: len(cluster.bound()) >= threshold, "pods are bound")
         leader.end(signal.SIGKILL)
-        killed_seconds, bound_count = time.monotonic(), len(found.bound())
+        killed_seconds, bound_count = time.monotonic(), len(cluster.bound())
         await wait_until_logged(standby, LEADS)
-        await found.mirror.until(lambda: len(found.bound()) > bound_count, "it binds")
+        await cluster.mirror.until(lambda: len(cluster.bound()) > bound_count, "the standby binds")
         takeovers_seconds.append(time.monotonic() - killed_seconds)
         await adding
-        await found.until_bound(*names)
-        found.each_was_placed_once(names)
-        await found.client.request(
-            "DELETE", f"/api/v1/namespaces/{found.namespace}/pods", {"gracePeriodSeconds": 0}
+        await cluster.until_bound(*names)
+        cluster.each_was_placed_once(names)
+        await cluster.client.request(
+            "DELETE", f"/api/v1/namespaces/{cluster.namespace}/pods", {"gracePeriodSeconds": 0}
         )
-        await found.mirror.until(lambda: not found.bound(), "the pods are deleted")
+        await cluster.mirror.until(lambda: not cluster.bound(), "the pods are deleted")
 
-    async def story(found: Cluster) -> None:
+    async def scene(cluster: Cluster) -> None:
         with contextlib.ExitStack() as stack:
 
             def new_replica() -> SchedulerProcess:
@@ -204,15 +204,15 @@ def test_a_leader_killed_among_a_thousand_pods_is_replaced_and_each_pod_is_bound
             for number in range(KILL_ROUNDS):
                 standby = new_replica()
                 await wait_until_logged(standby, STANDS_BY)
-                await one_round(found, number, leader, standby)
+                await one_round(cluster, number, leader, standby)
                 leader = standby
             assert leader.end() == 0
-        # A binding whose client was killed has no code 201: the server had nobody to answer.
+        # A binding whose client was killed has no code 201, because there was no answer.
         counts = control_plane.bindings("run-two")
         accepted = {name: count for (name, code), count in counts.items() if code == 201}
         assert set(accepted.values()) == {1}
 
-    run_replicas(control_plane, "run-two", story)
+    run_replicas(control_plane, "run-two", scene)
     with capsys.disabled():
         worst, middle = max(takeovers_seconds), statistics.median(takeovers_seconds)
         print(f"\n{KILL_ROUNDS} kills; first binding after {middle:.1f} s, at most {worst:.1f} s")
@@ -280,7 +280,7 @@ def test_the_peers_of_the_network_policy_come_from_values(
 
 
 def test_an_empty_network_policy_peer_is_refused() -> None:
-    """An empty peer would be everybody."""
+    """An empty peer would allow all clients."""
     with pytest.raises(subprocess.CalledProcessError):
         rendered("--set-json", 'networkPolicy.peers={"all":{}}')
 
@@ -310,9 +310,9 @@ def test_the_chart_runs_as_two_processes_under_exactly_its_roles(
         env = {"POD_NAMESPACE": NAMESPACE, "POD_NAME": f"{NAME}-{number}"}
         return SchedulerProcess(env["POD_NAME"], arguments, tmp_path / f"log-{number}", **env)
 
-    async def story(found: Cluster) -> None:
-        await apply(found.client, [namespace, *manifests])
-        secret = await service_account_token(found.client, NAMESPACE, NAME)
+    async def scene(cluster: Cluster) -> None:
+        await apply(cluster.client, [namespace, *manifests])
+        secret = await service_account_token(cluster.client, NAMESPACE, NAME)
         model = control_plane.kubeconfig("admin")
         kubeconfig = kubeconfig_with(secret, model, "kubeconfig-chart")
         ports = [free_port(), free_port()]
@@ -320,15 +320,15 @@ def test_the_chart_runs_as_two_processes_under_exactly_its_roles(
         with replicas(*pair):
             for each in pair:
                 await wait_until_logged(each, LEADS, STANDS_BY)
-            assert sum(LEADS in each.said for each in pair) == 1
-            await found.add_pods(NAME, "p", "q")
-            await found.until_bound("p", "q")
-            # Who has bound pods has listed everything; the standby may be about to.
-            leader = next(number for number, each in enumerate(pair) if LEADS in each.said)
+            assert sum(LEADS in each.output for each in pair) == 1
+            await cluster.add_pods(NAME, "p", "q")
+            await cluster.until_bound("p", "q")
+            # The leader has bound pods, so that its lists are complete; the standby may still list.
+            leader = next(number for number, each in enumerate(pair) if LEADS in each.output)
             await check_endpoints(ports[leader])
             for each in pair:
-                assert "Rights are missing" not in each.said
-                assert "forbidden" not in each.said
+                assert "Rights are missing" not in each.output
+                assert "forbidden" not in each.output
                 assert each.end() == 0
         async with open_client(kubeconfig) as client:
             for path in ("/api/v1/secrets", "/api/v1/namespaces/default/configmaps"):
@@ -337,11 +337,11 @@ def test_the_chart_runs_as_two_processes_under_exactly_its_roles(
             with pytest.raises(ApiError, match="is forbidden"):
                 await client.request("DELETE", "/api/v1/nodes/any")
 
-    run_replicas(control_plane, "run-chart", story)
+    run_replicas(control_plane, "run-chart", scene)
 
 
 async def check_endpoints(port: int) -> None:
-    """Not on loopback only: TLS, and the API server is asked."""
+    """The endpoints use TLS, and the API server authorizes requests."""
     url = f"https://127.0.0.1:{port}"
     assert (await get(f"{url}/readyz"))[0] == 200
     assert (await get(f"{url}/metrics"))[0] == 401
@@ -371,8 +371,8 @@ def test_a_client_certificate_gives_access_to_the_endpoints(
         },
     ]
 
-    async def story(found: Cluster) -> None:
-        await apply(found.client, manifests)
+    async def scene(cluster: Cluster) -> None:
+        await apply(cluster.client, manifests)
         await wait_until_logged(one, LEADS)
         url = f"https://127.0.0.1:{port}/metrics"
         assert (await get(url))[0] == 401
@@ -380,13 +380,13 @@ def test_a_client_certificate_gives_access_to_the_endpoints(
         assert (status, text) == (403, 'Forbidden: User "stranger" cannot get path "/metrics"\n')
         status, text = await get(url, certificate=control_plane.client_certificate("scheduler"))
         assert status == 200
-        # What Prometheus' own reader takes, Prometheus takes.
+        # The parser of Prometheus' client library accepts the text.
         families = {family.name for family in text_string_to_metric_families(text)}
         assert {"scheduler_schedule_attempts", "rest_client_requests"} <= families
         assert one.end() == 0
 
     with replicas(one):
-        run_replicas(control_plane, "run-certificates", story)
+        run_replicas(control_plane, "run-certificates", scene)
 
 
 def test_a_missing_right_ends_the_scheduler_with_verb_and_resource(
@@ -398,5 +398,5 @@ def test_a_missing_right_ends_the_scheduler_with_verb_and_resource(
     one = SchedulerProcess("stranger", arguments, tmp_path / "log")
     with replicas(one):
         assert one.exit_code() == 1
-    assert 'cannot list resource "namespaces" in API group ""' in one.said.replace("; ", "\n")
-    assert "Traceback" not in one.said
+    assert 'cannot list resource "namespaces" in API group ""' in one.output.replace("; ", "\n")
+    assert "Traceback" not in one.output

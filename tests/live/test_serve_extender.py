@@ -20,7 +20,7 @@ from tests.live.world import pod as world_pod
 
 pytestmark = pytest.mark.timeout(400)
 
-#: A policy that no plugin of kube-scheduler has: never the first, best the last.
+#: A policy that no plugin of kube-scheduler has: reject the first node, prefer the last.
 POLICY = """
 from bayplan import ScalarFilterPlugin, ScalarScorePlugin, Code, Status
 
@@ -38,15 +38,15 @@ class LastLetter(ScalarFilterPlugin, ScalarScorePlugin):
 
 @pytest.fixture(name="kube_scheduler")
 def _kube_scheduler() -> Path:
-    found = Path(os.environ.get("KUBEBUILDER_ASSETS") or "") / "kube-scheduler"
-    if not os.access(found, os.X_OK):
-        pytest.skip("wants a kube-scheduler in KUBEBUILDER_ASSETS")
-    return found
+    path = Path(os.environ.get("KUBEBUILDER_ASSETS") or "") / "kube-scheduler"
+    if not os.access(path, os.X_OK):
+        pytest.skip("needs a kube-scheduler in KUBEBUILDER_ASSETS")
+    return path
 
 
 @contextlib.contextmanager
 def running(program: Path, config: str, log: Path) -> Iterator[None]:
-    """A kube-scheduler as long as the block lasts."""
+    """A kube-scheduler that runs as long as the block."""
     arguments = ["--config", config, "--secure-port=0", "--leader-elect=false"]
     with log.open("wb") as file:
         process = subprocess.Popen([program, *arguments], stdout=file, stderr=subprocess.STDOUT)
@@ -67,8 +67,8 @@ def profile() -> dict[str, Any]:
 def lending(
     control_plane: ControlPlane, kube_scheduler: Path, folder: Path, verbs: dict[str, Any]
 ) -> Iterator[None]:
-    """A kube-scheduler that asks our policy to filter and what ``verbs`` say, as long as the block
-    lasts."""
+    """A kube-scheduler that calls `bayplan serve-extender` for Filter and ``verbs``. Both run as
+    long as the block."""
     policy, port = folder / "policy.py", free_port()
     policy.write_text(POLICY)
     kubeconfig = control_plane.kubeconfig("admin")
@@ -97,39 +97,39 @@ def test_kube_scheduler_places_pods_by_the_policy_of_the_extender(
 ) -> None:
     namespace = f"lent-{str(cache_capable).lower()}"
 
-    async def story(found: Cluster) -> None:
+    async def scene(cluster: Cluster) -> None:
         names = ["a", "b", "c"]
-        await found.add_pods("upstream", *names)
-        await found.until_bound(*names)
-        placed = {found.mirror.pods[namespace, name]["spec"]["nodeName"] for name in names}
+        await cluster.add_pods("upstream", *names)
+        await cluster.until_bound(*names)
+        placed = {cluster.mirror.pods[namespace, name]["spec"]["nodeName"] for name in names}
         assert placed == {f"{namespace}-9"}
-        await only_the_first(found)
+        await only_the_first(cluster)
 
-    async def only_the_first(found: Cluster) -> None:
+    async def only_the_first(cluster: Cluster) -> None:
         refused = small_pod("d", "upstream")
         refused["spec"]["nodeSelector"] = {"kubernetes.io/hostname": f"{namespace}-0"}
         path = f"/api/v1/namespaces/{namespace}/pods"
-        await found.client.request("POST", path, refused)
-        await found.mirror.until(
-            lambda: "not the first" in _message(found, "d"), "the extender's reason at the pod"
+        await cluster.client.request("POST", path, refused)
+        await cluster.mirror.until(
+            lambda: "not the first" in _message(cluster, "d"), "the extender's reason at the pod"
         )
 
-    def _message(found: Cluster, name: str) -> str:
-        status = found.mirror.pods.get((namespace, name), {}).get("status", {})
+    def _message(cluster: Cluster, name: str) -> str:
+        status = cluster.mirror.pods.get((namespace, name), {}).get("status", {})
         return " ".join(each.get("message", "") for each in status.get("conditions", []))
 
     verbs = {"prioritizeVerb": "prioritize", "weight": 100, "nodeCacheCapable": cache_capable}
     with lending(control_plane, kube_scheduler, tmp_path, verbs):
-        run_replicas(control_plane, namespace, story)
+        run_replicas(control_plane, namespace, scene)
 
 
 @pytest.mark.parametrize("cache_capable", [True, False])
-def test_kube_scheduler_evicts_nothing_where_the_extender_would_reject_the_pod(
+def test_kube_scheduler_evicts_no_pod_from_a_node_that_the_extender_rejects(
     control_plane: ControlPlane, kube_scheduler: Path, tmp_path: Path, cache_capable: bool
 ) -> None:
-    """Those on the first node are the less important ones: without us they would have to go."""
+    """The pod on the first node has lower priority: without the extender it would be evicted."""
 
-    async def story(world: World) -> None:
+    async def scene(world: World) -> None:
         await world.add_nodes(node("n-0", cpu=1), node("n-1", cpu=1))
         await add_running(world, "n-0", "a", 0)
         await add_running(world, "n-1", "b", 100)
@@ -141,4 +141,4 @@ def test_kube_scheduler_evicts_nothing_where_the_extender_would_reject_the_pod(
 
     verbs = {"preemptVerb": "preempt", "nodeCacheCapable": cache_capable}
     with lending(control_plane, kube_scheduler, tmp_path, verbs):
-        play_in_a_world(control_plane, story)
+        play_in_a_world(control_plane, scene)

@@ -35,7 +35,7 @@ POD_COUNT = int(os.environ.get("BAYPLAN_SHADOW_PODS", "300"))
 PODS_PER_SECOND = float(os.environ.get("BAYPLAN_SHADOW_RATE", "50"))
 #: Preferences of pods: labels that half of the nodes have.
 TRAIT_COUNT = 6
-#: One request to the API server takes at most a minute.
+#: A deletion of more pods could exceed the API server's limit of a minute per request.
 DELETED_AT_ONCE = 500
 #: How long the binding of the last pod, and the report, may take.
 PATIENCE_SECONDS = 400.0
@@ -68,7 +68,7 @@ async def _grant(plane: ControlPlane) -> None:
 def _kube_scheduler() -> Path:
     path = Path(os.environ.get("KUBEBUILDER_ASSETS") or "") / "kube-scheduler"
     if not os.access(path, os.X_OK):
-        pytest.skip("wants a kube-scheduler in KUBEBUILDER_ASSETS")
+        pytest.skip("needs a kube-scheduler in KUBEBUILDER_ASSETS")
     return path
 
 
@@ -88,8 +88,8 @@ async def cluster(plane: ControlPlane, namespace: str) -> AsyncGenerator[tuple[A
             cpu = f"{8000 + int(random.random() * 24_000)}m"
             memory = f"{16_000 + int(random.random() * 96_000)}Mi"
             traits = {f"trait-{i}": "yes" for i in range(TRAIT_COUNT) if random.random() < 0.5}
-            made = node(name, cpu=cpu, memory=memory, zone=f"zone-{number % 3}", labels=traits)
-            await client.request("POST", "/api/v1/nodes", made)
+            content = node(name, cpu=cpu, memory=memory, zone=f"zone-{number % 3}", labels=traits)
+            await client.request("POST", "/api/v1/nodes", content)
         try:
             yield client, mirror
         finally:
@@ -162,15 +162,15 @@ def shadowed(plane: ControlPlane, namespace: str, folder: Path, *more: str) -> d
                 shadow.wait_until_printed("are compared")
                 await create_pods(client, mirror, namespace)
                 await asyncio.sleep(2.0)
-                assert shadow.end(signal.SIGTERM) == 0, shadow.said
+                assert shadow.end(signal.SIGTERM) == 0, shadow.output
 
     asyncio.run(world())
-    lines = shadow.said
+    lines = shadow.output
     return json.loads(lines[lines.index("\n{\n") :])
 
 
 def check_reads_only(plane: ControlPlane) -> None:
-    """By the audit log: gets, lists and watches, all of them answered."""
+    """Check in the audit log that there are only gets, lists and watches, and no refusals."""
     entries = plane.audited()
     verbs = Counter(entry["verb"] for entry in entries)
     assert set(verbs) <= {"get", "list", "watch"}, verbs
@@ -207,7 +207,7 @@ def test_the_shadow_agrees_with_kube_scheduler_and_only_reads(
     print(json.dumps(decisions), *report["disagreements"], sep="\n")
     assert decisions["compared"] == POD_COUNT
     assert decisions["medianBestNodes"] <= 3
-    # How many decisions meet a binding in flight depends on the load of the machine.
+    # The number of decisions during a binding in flight depends on the load of the machine.
     assert decisions["shareBest"] >= 0.99
     assert decisions["shareBestWhenReordered"] >= 0.999, report["disagreements"]
     assert report["stream"]["missedEvents"] == 0
@@ -228,9 +228,9 @@ def test_without_rights_or_with_a_wrong_context_the_shadow_ends_with_one_line(
     shadow = SchedulerProcess("shadow", arguments, tmp_path / "shadow.log")
     with replicas(shadow):
         assert shadow.exit_code() == 3
-    *_, line = shadow.said.splitlines()
+    *_, line = shadow.output.splitlines()
     assert (context or "forbidden") in line
-    assert "Traceback" not in shadow.said
+    assert "Traceback" not in shadow.output
 
 
 def test_the_shadow_agrees_with_bayplan_run(plane: ControlPlane, tmp_path: Path) -> None:

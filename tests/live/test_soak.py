@@ -15,7 +15,7 @@ MINUTES = float(os.environ.get("SOAK", "1"))
 
 
 @pytest.mark.timeout(60 * MINUTES + 300)
-def test_nothing_grows_while_pods_come_and_go(
+def test_nothing_grows_while_pods_are_created_and_deleted(
     control_plane: ControlPlane, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     lines: list[str] = []
@@ -25,7 +25,7 @@ def test_nothing_grows_while_pods_come_and_go(
     assert growth(samples) == []
 
 
-def test_a_leak_is_noticed_and_noise_is_not() -> None:
+def test_a_leak_is_reported_and_noise_is_not() -> None:
     flat = [Sample(n, n, 100.0 + n % 3, 20, 5, 30) for n in range(40)]
     assert growth(flat) == []
     leaking = [replace(each, tasks=30 + each.pods_created) for each in flat]

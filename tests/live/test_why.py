@@ -1,4 +1,4 @@
-"""`bayplan why` beside the real kube-scheduler: the same sentence, and fixes that hold.
+"""`bayplan why` beside the real kube-scheduler: the same message, and fixes that work.
 
 Each drawn pod fits nowhere. Its explanation must have the sentence that kube-scheduler wrote, and
 kube-scheduler must bind the pod after the first fix is applied. $BAYPLAN_WHY_PODS: how many pods;
@@ -53,7 +53,7 @@ async def explained(
 
 @asynccontextmanager
 async def pod_that_waits(cluster: Cluster, objects: list[Object]) -> AsyncIterator[Object]:
-    """The last of the objects, when kube-scheduler has tried it."""
+    """Create the objects, of which the last is a pod; yields the pod after its first attempt."""
     try:
         for each in objects:
             await cluster.create(each)
@@ -102,10 +102,10 @@ async def _compare_one(
         return
     fix = explanation.fixes[0]
     counts[f"first fix: {fix.changes_what}"] += 1
-    done: list[Object] = []
+    applied: list[Object] = []
     try:
         for change in fix.changes:
-            done += await cluster.apply(change)
+            applied += await cluster.apply(change)
         path = await cluster.path_of("v1 Pod", "default", name)
         after = await cluster.until(path, BOUND_SECONDS, node_of)
         if node_of(after):
@@ -115,10 +115,10 @@ async def _compare_one(
     except ApiError as problem:
         lines.append(f"{name}: {fix.steps} was refused: {problem}")
     finally:
-        await cluster.undo([each for each in done if not each["path"].endswith(f"/pods/{name}")])
+        await cluster.undo([each for each in applied if not each["path"].endswith(f"/pods/{name}")])
 
 
-def test_the_sentence_is_kube_schedulers_and_the_first_fix_holds(
+def test_the_message_equals_that_of_kube_scheduler_and_the_first_fix_works(
     control_plane: ControlPlane, tmp_path: Path
 ) -> None:
     lines: list[str] = []
@@ -138,7 +138,7 @@ GROUPS = 10
 
 
 def drawn_group(number: int) -> list[Object]:
-    """A group with more members than fit, after its object."""
+    """The PodGroup and its members, of which not all fit."""
     random = stream(number, "groups")
     name = f"g{number}"
     count = random.randint(2, 6)
@@ -189,10 +189,10 @@ async def compare_groups(plane: ControlPlane, lines: list[str]) -> Counter[str]:
     return counts
 
 
-def test_members_of_groups_have_kube_schedulers_sentences(
+def test_members_of_groups_have_the_messages_of_kube_scheduler(
     group_plane: ControlPlane, tmp_path: Path
 ) -> None:
-    """Which member fails first depends on the order in which kube-scheduler learned of them."""
+    """The first failing member depends on the order in which kube-scheduler received the pods."""
     lines: list[str] = []
     with kube_scheduler(group_plane, tmp_path, **GATES):
         counts = asyncio.run(compare_groups(group_plane, lines))
@@ -206,7 +206,7 @@ def test_members_of_groups_have_kube_schedulers_sentences(
 
 def test_a_user_without_rights_gets_one_line(control_plane: ControlPlane) -> None:
     kubeconfig = control_plane.kubeconfig("stranger")
-    done = bayplan("why", "default/p", "--kubeconfig", kubeconfig)
-    assert (done.exit_code, done.stdout) == (EXIT_UNREADABLE, "")
-    assert len(done.stderr.splitlines()) == 1
-    assert 'User "stranger" cannot list resource' in done.stderr
+    result = bayplan("why", "default/p", "--kubeconfig", kubeconfig)
+    assert (result.exit_code, result.stdout) == (EXIT_UNREADABLE, "")
+    assert len(result.stderr.splitlines()) == 1
+    assert 'User "stranger" cannot list resource' in result.stderr

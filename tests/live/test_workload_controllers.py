@@ -44,7 +44,7 @@ TOLERATIONS = (
 
 
 class Drawn:
-    """One cluster: its nodes, which only its own pods use, and its controllers."""
+    """A cluster: nodes that only its pods use, and controllers."""
 
     def __init__(self, number: int) -> None:
         draw = stream(number, "clusters to drain")
@@ -87,19 +87,19 @@ class Drawn:
                 "terminationGracePeriodSeconds": 0,
             },
         }
-        made = controller(kind, name=name, template=template, **spec)
-        del made["status"], made["metadata"]["namespace"]
+        content = controller(kind, name=name, template=template, **spec)
+        del content["status"], content["metadata"]["namespace"]
         if kind == "Job":
             template["spec"]["restartPolicy"] = "Never"
         elif kind == "ReplicationController":
-            made["spec"]["selector"] = {"app": name}
+            content["spec"]["selector"] = {"app": name}
         else:
-            made["spec"]["selector"] = {"matchLabels": {"app": name}}
-        return made
+            content["spec"]["selector"] = {"matchLabels": {"app": name}}
+        return content
 
     @property
     def pod_count(self) -> int:
-        """The number of pods that the controllers want."""
+        """The desired number of pods of all controllers."""
         counts = [one["spec"].get("replicas", 0) for one in self.controllers]
         job = self.controllers[-1]["spec"]
         return sum(counts) + len(self.nodes) + min(job["completions"], job["parallelism"])
@@ -115,7 +115,7 @@ def plural_path(world: World, plural: str) -> str:
 
 
 async def snapshot(world: World) -> list[Object]:
-    """Everything that a simulation reads of the cluster."""
+    """All objects of the cluster that a simulation reads."""
     objects: list[Object] = []
     sources = {plural: plural_path(world, plural) for plural in KINDS}
     sources |= {"nodes": "/api/v1/nodes", "pods": world.path("pods")}
@@ -128,10 +128,10 @@ async def snapshot(world: World) -> list[Object]:
 
 
 def facts(pod: Object) -> tuple[Any, ...]:
-    """What is compared of a new pod. The API server adds tolerations with a time."""
+    """The compared parts of a new pod, without the timed tolerations of the API server."""
     (owner,) = pod["metadata"]["ownerReferences"]
     tolerations = pod["spec"].get("tolerations") or ()
-    kept = sorted(str(sorted(t.items())) for t in tolerations if "tolerationSeconds" not in t)
+    lasting = sorted(str(sorted(t.items())) for t in tolerations if "tolerationSeconds" not in t)
     affinity = msgspec.json.encode(pod["spec"].get("affinity"), order="deterministic")
     labels = pod["metadata"].get("labels") or {}
     identity = (
@@ -141,7 +141,7 @@ def facts(pod: Object) -> tuple[Any, ...]:
     )
     flags = owner["controller"], owner["blockOwnerDeletion"], owner["uid"]
     selector = tuple(sorted((pod["spec"].get("nodeSelector") or {}).items()))
-    return owner["kind"], owner["name"], flags, selector, tuple(kept), identity
+    return owner["kind"], owner["name"], flags, selector, tuple(lasting), identity
 
 
 def simulated(objects: list[Object], clusters: list[Drawn], folder: Path) -> list[Object]:
@@ -158,7 +158,7 @@ def simulated(objects: list[Object], clusters: list[Drawn], folder: Path) -> lis
 
 
 async def drain(world: World, cluster: Drawn) -> None:
-    """As `kubectl drain --ignore-daemonsets`."""
+    """Drain the node, as `kubectl drain --ignore-daemonsets` does."""
     client, path = world.client, f"/api/v1/nodes/{cluster.drained}"
     patch = {"spec": {"unschedulable": True}}
     await client.request("PATCH", path, patch, media_type=MERGE_PATCH)
@@ -181,7 +181,7 @@ def is_settled(world: World, expected: int) -> bool:
 def test_a_drain_has_the_same_new_pods_as_with_kube_controller_manager(
     control_plane: ControlPlane, controller_manager: None, tmp_path: Path
 ) -> None:
-    async def story(world: World) -> None:
+    async def scene(world: World) -> None:
         clusters = [Drawn(number) for number in range(CLUSTERS)]
         await world.add_nodes(*[each for one in clusters for each in one.nodes])
         async with world.scheduler():
@@ -215,7 +215,7 @@ def test_a_drain_has_the_same_new_pods_as_with_kube_controller_manager(
             compared += real.total()
         assert compared > 2 * CLUSTERS
 
-    play(control_plane, story)
+    play(control_plane, scene)
 
 
 async def clean_up(world: World) -> None:
@@ -229,7 +229,7 @@ async def clean_up(world: World) -> None:
 
 
 async def settled(world: World, expected: int) -> None:
-    """Wait until all pods run and none is about to go. A Job waits 10 s after a failure."""
+    """Wait until all pods run and none is terminating. A Job waits 10 s after a failure."""
     async with asyncio.timeout(SETTLE_SECONDS):
         while not is_settled(world, expected):
             await asyncio.sleep(0.2)

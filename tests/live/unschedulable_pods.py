@@ -21,7 +21,7 @@ _CORE = "v1"
 
 
 def base_objects() -> list[Object]:
-    """Everything but the pods that wait."""
+    """All objects except the drawn pods."""
     objects = [_node(name, zone) for name, zone in NODES.items()]
     late = {"provisioner": "disk.example", "volumeBindingMode": "WaitForFirstConsumer"}
     objects += [
@@ -50,7 +50,7 @@ def base_objects() -> list[Object]:
 
 
 def drawn(random: Stream, name: str) -> list[Object]:
-    """A pod that fits nowhere, last, after the objects that it needs."""
+    """The objects that a drawn pod needs, and last the pod, which fits nowhere."""
     pod = _pod(name, {"cpu": "100m"})
     count = 2 if random.random() < 0.3 else 1
     objects: list[Object] = []
@@ -183,7 +183,7 @@ def _no_device(random: Stream, pod: Object) -> list[Object]:
     return [_object(f"{_DEVICES} ResourceClaim", name, "default", spec=spec)]
 
 
-#: Each changes the pod, and may return objects that the pod needs.
+#: Each family changes the pod, and may return objects that the pod needs.
 FAMILIES: list[Callable[[Stream, Object], list[Object] | None]] = [
     _cpu, _cpu, _memory, _gpus, _disk, _several, _selector, _affinity, _tainted, _cordoned, _port,
     _alone, _together, _hated, _spread, _gated, _no_claim, _no_class, _far_volume, _exclusive,

@@ -1,12 +1,12 @@
-"""One test's world: a namespace of its own, nodes, schedulers, and waiting for what is to happen.
+"""The world of one test: a namespace, nodes, schedulers, and functions that wait for conditions.
 
-async def story(world: World) -> None:
+async def scene(world: World) -> None:
     await world.add_nodes(node("n1"))
     async with world.scheduler():
         await world.add_pods(pod("p"))
         await world.until_bound("p")
 
-play(control_plane, story)
+play(control_plane, scene)
 """
 
 import asyncio
@@ -35,22 +35,22 @@ from tests.live.kubelet import Kubelet
 from tests.live.mirror import Mirror, Object
 from tests.scenarios.world import Setup, config_dict
 
-#: A whole test, beyond which something hangs.
-STORY_SECONDS = 200.0
+#: The limit of a whole test, which only a hanging test exceeds.
+SCENE_SECONDS = 200.0
 POLL_SECONDS = 0.05
 PARALLEL = 16
 UNLIMITED = ClientOptions(qps=-1)
 ROLE = "bayplan-live"
 
-Story = Callable[["World"], Awaitable[None]]
+Scene = Callable[["World"], Awaitable[None]]
 
 
-def play(control_plane: ControlPlane, story: Story) -> None:
-    """Run a test's story in a world of its own; what must always be true is checked at its end."""
+def play(control_plane: ControlPlane, scene: Scene) -> None:
+    """Play a scene in a new world, and check the invariants at its end."""
 
     async def main() -> None:
-        async with asyncio.timeout(STORY_SECONDS), _world(control_plane) as world:
-            await story(world)
+        async with asyncio.timeout(SCENE_SECONDS), _world(control_plane) as world:
+            await scene(world)
             result = world.broken()
             assert not result, result
 
@@ -75,7 +75,7 @@ def pod(name: str, **options: Any) -> Object:
 
 @dataclass
 class Running:
-    """A scheduler at work."""
+    """A running scheduler."""
 
     scheduler: Scheduler
     cluster: LiveCluster
@@ -90,24 +90,24 @@ class Running:
         return [text for text in notes if text.startswith("bug")]
 
     async def differences(self) -> list[str]:
-        """Where its cache differs from the server's state."""
+        """The differences between the cache and the server's state."""
         return await check_cache(self.scheduler, self.cluster)
 
 
 @dataclass
 class SchedulerOptions:
-    """What a scheduler may be made of."""
+    """The parts of a scheduler; all fields have defaults."""
 
-    #: spec.schedulerName of its pods.
+    #: The values of spec.schedulerName.
     names: Sequence[str] = ("default-scheduler",)
-    #: Another way to the API server.
+    #: Another URL of the API server.
     server: str = ""
     seed: int = 1
     clock: Clock = field(default_factory=RealClock)
     client: ClientOptions = UNLIMITED
-    #: Of the LiveCluster.
+    #: An option of the LiveCluster.
     silence_seconds_max: float = 150.0
-    #: In place of the default profile: a scenario's plugins.
+    #: The plugins of a scenario, in place of the default profile.
     setup: Setup | None = None
 
     def new_scheduler(self, journal: MemorySink) -> Scheduler:
@@ -125,13 +125,13 @@ class SchedulerOptions:
             self.clock,
             seed=self.seed if self.setup is None else self.setup.seed,
             journal=Journal([journal]),
-            # This API server has no kind of pod groups.
+            # This API server has no kinds of pod groups.
             pod_group_kinds=(),
         )
 
 
 class World:
-    """Made by `play`."""
+    """The world of a scene. `play` creates it."""
 
     def __init__(
         self, control_plane: ControlPlane, client: ApiClient, mirror: Mirror, namespace: str
@@ -141,13 +141,13 @@ class World:
         self.mirror = mirror
         self.namespace = namespace
 
-    # ---- the world around -------------------------------------------------------------------
+    # ---- changes ----------------------------------------------------------------------------
 
     async def add_nodes(self, *nodes: Object) -> None:
         await self._create("/api/v1/nodes", nodes)
 
     async def add_pods(self, *pods: Object) -> None:
-        """In this order, as far as a few at a time have one."""
+        """Create the pods in this order, PARALLEL at a time."""
         await self._create(self.path("pods"), pods)
 
     async def _create(self, path: str, objects: Iterable[Object]) -> None:
@@ -166,7 +166,7 @@ class World:
         await self.client.request("DELETE", self.path("pods", name))
 
     async def move_to_new_namespace(self) -> None:
-        """From now on this test's pods are in another one."""
+        """Use a new namespace for the pods of this test from now on."""
         self.namespace = await _new_namespace(self.client)
 
     async def patch_pod(self, name: str, patch: Object) -> None:
@@ -177,28 +177,28 @@ class World:
         path = f"/api/v1/namespaces/{self.namespace}/{plural}"
         return f"{path}/{name}" if name else path
 
-    # ---- looking ----------------------------------------------------------------------------
+    # ---- state ------------------------------------------------------------------------------
 
     def pods(self) -> list[Object]:
-        """Of this test."""
+        """The pods of this test."""
         return [
-            found
-            for (namespace, _), found in sorted(self.mirror.pods.items())
+            content
+            for (namespace, _), content in sorted(self.mirror.pods.items())
             if namespace == self.namespace
         ]
 
     def bound(self) -> dict[str, str]:
-        """Pods that are on a node, and where."""
+        """Pod → node, for all bound pods."""
         return {
-            found["metadata"]["name"]: found["spec"]["nodeName"]
-            for found in self.pods()
-            if found["spec"].get("nodeName")
+            content["metadata"]["name"]: content["spec"]["nodeName"]
+            for content in self.pods()
+            if content["spec"].get("nodeName")
         }
 
     def condition(self, name: str) -> Object:
-        """PodScheduled of a pod; empty where it has none, or is not seen yet."""
-        found = self.mirror.pods.get((self.namespace, name), {})
-        conditions = found.get("status", {}).get("conditions", ())
+        """The condition PodScheduled of a pod, or {} if it is absent."""
+        content = self.mirror.pods.get((self.namespace, name), {})
+        conditions = content.get("status", {}).get("conditions", ())
         return next((c for c in conditions if c["type"] == "PodScheduled"), {})
 
     def bindings(self) -> dict[tuple[str, int], int]:
@@ -209,18 +209,18 @@ class World:
         return broken(nodes, self.pods(), self.bindings(), self.mirror.nodes_of)
 
     async def events(self, name: str, reason: str) -> list[Object]:
-        """Events about a pod."""
+        """The events with this reason about a pod."""
         path = f"/apis/events.k8s.io/v1/namespaces/{self.namespace}/events"
-        found = (await self.client.get(path))["items"]
-        return [e for e in found if (e["regarding"]["name"], e["reason"]) == (name, reason)]
+        events = (await self.client.get(path))["items"]
+        return [e for e in events if (e["regarding"]["name"], e["reason"]) == (name, reason)]
 
     # ---- waiting ----------------------------------------------------------------------------
 
     async def until_event(self, name: str, reason: str) -> Object:
-        """The first event of this reason about a pod: events are written beside all else."""
-        while not (found := await self.events(name, reason)):
+        """Wait for an event with this reason about a pod, because events are written later."""
+        while not (events := await self.events(name, reason)):
             await asyncio.sleep(POLL_SECONDS)
-        return found[0]
+        return events[0]
 
     async def until(self, is_so: Callable[[], bool], what: str) -> None:
         await self.mirror.until(is_so, what)
@@ -232,7 +232,7 @@ class World:
         await self.until(lambda: len(self.bound()) >= count, f"{count} pods are bound")
 
     async def until_unschedulable(self, *names: str) -> None:
-        """Until the API says of all of them that they wait."""
+        """Wait until all these pods have the condition PodScheduled with status False."""
         await self.until(
             lambda: all(self.condition(name).get("status") == "False" for name in names),
             f"unschedulable: {names}",
@@ -240,7 +240,9 @@ class World:
 
     async def until_running(self, count: int) -> None:
         await self.until(
-            lambda: sum(found["status"]["phase"] == "Running" for found in self.pods()) >= count,
+            lambda: (
+                sum(content["status"]["phase"] == "Running" for content in self.pods()) >= count
+            ),
             f"{count} pods run",
         )
 
@@ -248,7 +250,7 @@ class World:
 
     @contextlib.asynccontextmanager
     async def scheduler(self, options: SchedulerOptions | None = None) -> AsyncGenerator[Running]:
-        """A scheduler that works while the block lasts. Bugs of its own end the test."""
+        """A scheduler that runs as long as the block. Its internal errors end the test."""
         options = options or SchedulerOptions()
         journal = MemorySink()
         scheduler = options.new_scheduler(journal)
@@ -302,7 +304,7 @@ async def _new_namespace(client: ApiClient) -> str:
 
 
 async def _grant(control_plane: ControlPlane, client: ApiClient) -> None:
-    """The scheduler may do what its kinds take, and nothing else; waits until it may."""
+    """Grant the scheduler exactly the rights for its kinds; returns when they are in force."""
     rights = await scheduler_rights(client)
     await _create_if_absent(client, "clusterroles", cluster_role(ROLE, rights))
     await _create_if_absent(client, "clusterrolebindings", _role_binding(ROLE, "scheduler"))
@@ -312,7 +314,7 @@ async def _grant(control_plane: ControlPlane, client: ApiClient) -> None:
 
 
 async def scheduler_rights(client: ApiClient) -> list[Right]:
-    """All that a scheduler with the default profile may do."""
+    """All rights of a scheduler with the default profile."""
     scheduler = Scheduler(config_from(DEFAULT_CONFIG), Registry(), RealClock())
     async with open_cluster(client) as cluster:
         kinds = [NODE, POD, *scheduler.kinds]

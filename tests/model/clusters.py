@@ -18,7 +18,7 @@ def model_of(
     objects: Mapping[str, Iterable[ApiObject]] = NONE,
     config: SchedulerConfig | None = None,
 ) -> ClusterModel:
-    """A model with these objects. ``objects``: other kinds than nodes and pods."""
+    """A model with these objects. ``objects``: the objects of further kinds."""
     by_kind = {NODE: tuple(nodes), **{kind: tuple(each) for kind, each in objects.items()}}
     by_kind[POD] = tuple(each.pod for each in pods)
     config = SchedulerConfig() if config is None else config

@@ -1,4 +1,4 @@
-"""A model answers as the scheduler would, and a question leaves no trace."""
+"""A model gives the scheduler's answers, and a question leaves no trace."""
 
 from typing import Any, cast
 
@@ -16,7 +16,7 @@ from tests.model.clusters import model_of
 
 
 def state_of(model: ClusterModel) -> dict[str, Any]:
-    """What a scheduler knows: cache, queue and nominator, without versions of objects."""
+    """The state of a scheduler: cache, queue and nominator, without versions of objects."""
     scheduler = model.scheduler
     table = scheduler.cache.table
     names = {name: row for name, row in table.row_of.items() if table.nodes[row] is not None}
@@ -56,7 +56,7 @@ def assert_consistent(model: ClusterModel) -> None:
     assert not differences(model.scheduler, nodes, pods)
 
 
-def test_an_attempt_says_what_kube_scheduler_writes_and_leaves_no_trace() -> None:
+def test_an_attempt_has_the_message_of_kube_scheduler_and_leaves_no_trace() -> None:
     model = model_of([node("n1", cpu="1"), node("n2", cpu="2")], [pod("big", cpu="3")])
     before = state_of(model)
     attempt = model.attempt("default/big")
@@ -112,7 +112,7 @@ def test_a_nomination_of_another_pod_counts() -> None:
     assert model.attempt("default/first").node == "n1"
 
 
-def test_a_condition_that_the_pod_has_does_not_hide_the_message() -> None:
+def test_an_equal_condition_of_the_pod_does_not_suppress_the_message() -> None:
     big = pod("big", cpu="3")
     model = model_of([node("n1", cpu="1")], [big])
     message = model.attempt("default/big").message
@@ -137,7 +137,7 @@ def test_changes_of_a_trial_are_undone() -> None:
 
 
 @pytest.mark.parametrize("seed", range(12))
-def test_after_drawn_operations_a_trial_leaves_the_state_before(seed: int) -> None:
+def test_after_drawn_operations_a_trial_restores_the_earlier_state(seed: int) -> None:
     draws = Draws(stream(seed, "cluster model"))
     nodes = [testing.node(f"n{i}", **draw_node(draws)) for i in range(6)]
     pods = [testing.pod(f"placed{i}", **draw_placed_pod(draws)) for i in range(10)]

@@ -1,4 +1,4 @@
-"""Objects of an API server: what may not be read is named, and only gets and lists are sent."""
+"""Objects of an API server: unreadable kinds are named, and only gets and lists are sent."""
 
 import asyncio
 from typing import Any
@@ -72,7 +72,7 @@ def read(server: Server, subject: str = "") -> Any:
     return asyncio.run(reading)
 
 
-def test_everything_that_the_server_has_is_listed() -> None:
+def test_all_kinds_of_the_server_are_listed() -> None:
     server = Server()
     objects = read(server)
     assert [each.metadata.name for each in objects.of(NODE)] == ["n1"]
@@ -81,7 +81,7 @@ def test_everything_that_the_server_has_is_listed() -> None:
     assert set(server.requests) == {"GET"}
 
 
-def test_the_controllers_of_the_pod_are_read_whole() -> None:
+def test_the_controllers_of_the_pod_are_read_completely() -> None:
     objects = read(Server(), "default/p")
     assert set(objects.contents) == {
         ObjectKey(POD, "default", "p"),
@@ -89,10 +89,10 @@ def test_the_controllers_of_the_pod_are_read_whole() -> None:
     }
 
 
-def test_a_simulation_runs_on_the_whole_objects_of_a_server(
+def test_a_simulation_runs_on_the_complete_objects_of_a_server(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """The ReplicaSet, which no plugin needs whole, makes a new pod for the one that is drained."""
+    """The ReplicaSet, which plugins read only in part, replaces the drained pod."""
     server: Any = Server()
     template = {"metadata": {"labels": {"app": "web"}}, "spec": POD_CONTENT["spec"]}
     selector = {"matchLabels": {"app": "web"}}
@@ -133,8 +133,7 @@ def test_a_kind_that_may_not_be_listed_is_named() -> None:
 
 
 class PagedServer(Server):
-    """Two pages of pods; ``expires``: the moment of the first page is forgotten before the
-    second."""
+    """Two pages of pods; ``expires``: the version of the first page expires before the second."""
 
     def __init__(self, *, expires: bool = False) -> None:
         super().__init__()
@@ -154,7 +153,7 @@ class PagedServer(Server):
 
 
 @pytest.mark.parametrize(("expires", "names"), [(False, ["p", "q"]), (True, ["p"])])
-def test_a_model_is_built_while_pods_arrive_or_from_one_list_if_their_moment_is_forgotten(
+def test_a_model_is_built_page_by_page_or_from_one_list_if_the_version_expires(
     names: list[str], *, expires: bool
 ) -> None:
     server: Any = PagedServer(expires=expires)

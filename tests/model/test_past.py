@@ -1,4 +1,4 @@
-"""One attempt of the past, repeated from the state before it."""
+"""A past attempt is repeated from the state before it."""
 
 from pathlib import Path
 from typing import Any
@@ -36,7 +36,7 @@ percentageOfNodesToScore: 10
 
 
 def run_of(path: Path, feed: Workload, seed: int = 3, config: str | None = None) -> RunFolder:
-    """A run in a folder, with the plugin files beside it."""
+    """Store a run in a folder, with the plugin files beside it."""
     folder, files = RunFolder(path / "run"), sorted(path.glob("*.py"))
     chosen = load_config(config, "test") if config else config_from(DEFAULT_CONFIG)
     manifest = Manifest(seed=seed, config=config, feature_gates="")
@@ -85,7 +85,7 @@ def drawn_pod(draw: Stream, name: str) -> Content:
 
 
 def drawn_feed(seed: int) -> Workload:
-    """Pods that come and go on nodes that come and go, with preemption and a group."""
+    """Pods and nodes are created and deleted, with preemption and a group."""
     draw = stream(seed, "past attempts")
     nodes = [drawn_node(draw, f"n{i}") for i in range(8)]
     pods = [drawn_pod(draw, f"p{i}") for i in range(24)]
@@ -114,7 +114,7 @@ def test_the_answer_is_that_of_a_replay_of_the_whole_run(
     assert verdicts == expected
 
 
-def test_the_search_of_a_sample_starts_where_it_did(
+def test_a_sampled_search_starts_at_the_same_node_as_in_the_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     feed = workload(*(node(f"n{i}") for i in range(150)), *(pod(f"p{i}") for i in range(5)))
@@ -146,7 +146,7 @@ profiles:
 
 
 def test_an_attempt_that_differs_from_its_record_is_reached_by_a_replay(tmp_path: Path) -> None:
-    """A plugin holds in memory what the log does not have."""
+    """A plugin stores state in memory that the log does not have."""
     (tmp_path / "every_second.py").write_text(FORGETFUL)
     folder = run_of(tmp_path, workload(node("n1"), pod("a"), pod("b")), config=WITH_FORGETFUL)
     second = next(record for record in attempts(folder) if record.pod == "default/b")
@@ -201,7 +201,7 @@ def test_small_files_have_every_attempt(tmp_path: Path) -> None:
         assert fits_again(state, record)
 
 
-def test_old_files_are_deleted_when_all_take_too_much(tmp_path: Path) -> None:
+def test_old_files_are_deleted_when_the_total_exceeds_the_limit(tmp_path: Path) -> None:
     feed = workload(node("n1"), *(pod(f"p{i}", nodeName="n1") for i in range(2000)))
     files = StateFiles(tmp_path, file_bytes_min=100_000, total_bytes_max=600_000)
     simulated(feed, StateLog(files.put))

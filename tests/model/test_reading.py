@@ -1,4 +1,4 @@
-"""Objects of files have the checks, the defaults and the pods of controllers of a simulation."""
+"""Objects of files are checked, defaulted and expanded into pods as in a simulation."""
 
 from pathlib import Path
 
@@ -69,7 +69,7 @@ def test_the_content_of_an_object_is_a_copy(tmp_path: Path) -> None:
     assert objects.content(ObjectKey(NODE, "", "n2")) is None
 
 
-def test_a_scenario_counts_as_it_is_at_the_beginning(tmp_path: Path) -> None:
+def test_a_scenario_has_its_objects_of_the_beginning(tmp_path: Path) -> None:
     (tmp_path / "a.yaml").write_text(f"{NODE_FILE}---{LATER}")
     objects = objects_of_files([str(tmp_path)])
     assert [each.metadata.name for each in objects.of(POD)] == ["now"]

@@ -12,7 +12,7 @@ from typing import Any
 from bayplan import __version__
 from tests.release.packages import ROOT
 
-#: Licences that let Bayplan be used and passed on under Apache-2.0 (SPDX identifiers). Libraries
+#: Licences that permit use and distribution under Apache-2.0 (SPDX identifiers). Libraries
 #: under MPL-2.0 are used unchanged, as separate packages.
 ALLOWED = frozenset(
     [
@@ -33,7 +33,7 @@ ALLOWED = frozenset(
         "Zlib",
     ]
 )
-#: What older metadata say in place of an identifier.
+#: Texts of older metadata → identifier.
 _CLASSIFIERS = {
     "Apache Software License": "Apache-2.0",
     "BSD License": "BSD-3-Clause",
@@ -41,22 +41,22 @@ _CLASSIFIERS = {
     "Mozilla Public License 2.0 (MPL 2.0)": "MPL-2.0",
     "Python Software Foundation License": "PSF-2.0",
 }
-#: Libraries whose metadata state no licence: that of the licence file that they carry.
+#: Libraries without a licence in their metadata → the licence of their licence file.
 _UNDECLARED = {"partd": "BSD-3-Clause"}
 _OPERATORS = re.compile(r"[()]|\b(?:AND|OR|WITH)\b")
 
 
 def write(python: Path, file: Path, *, is_validated: bool = True) -> dict[str, Any]:
-    """Write the SBOM of the environment of this interpreter. Equal environments, equal bytes.
+    """Write the SBOM of the environment of this interpreter. Equal environments give equal bytes.
 
-    The validation against CycloneDX's schema takes ten times as long as the rest.
+    The validation against CycloneDX's schema takes ten times as long as the generation.
     """
     command = [sys.executable, "-m", "cyclonedx_py", "environment", "--output-reproducible"]
     command += ["--pyproject", "pyproject.toml", "--mc-type", "application", str(python)]
     command += ["--validate" if is_validated else "--no-validate"]
-    done = subprocess.run(command, cwd=ROOT, check=True, capture_output=True)
-    bill: dict[str, Any] = json.loads(done.stdout)
-    # The tool does not know a version that the build reads from the source.
+    completed = subprocess.run(command, cwd=ROOT, check=True, capture_output=True)
+    bill: dict[str, Any] = json.loads(completed.stdout)
+    # The tool does not read a version that the build takes from the source.
     bill["metadata"]["component"] |= {
         "version": __version__,
         "purl": f"pkg:pypi/bayplan@{__version__}",
@@ -66,7 +66,7 @@ def write(python: Path, file: Path, *, is_validated: bool = True) -> dict[str, A
 
 
 def licences(component: dict[str, Any]) -> Iterator[str]:
-    """SPDX identifiers; a text that is none comes as it is."""
+    """SPDX identifiers; a text that is not an identifier is returned unchanged."""
     if not component.get("licenses") and component["name"] in _UNDECLARED:
         yield _UNDECLARED[component["name"]]
     for entry in component.get("licenses", ()):
@@ -81,7 +81,7 @@ def licences(component: dict[str, Any]) -> Iterator[str]:
 
 
 def unlisted(bill: dict[str, Any]) -> list[str]:
-    """Components without a licence, or with one that is not in `ALLOWED`."""
+    """Components without a licence, or with a licence that is not in `ALLOWED`."""
     problems: list[str] = []
     for component in bill["components"]:
         names = set(licences(component))

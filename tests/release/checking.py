@@ -1,7 +1,7 @@
-"""`make release-check`: is this commit fit for a release? One line for each answer.
+"""`make release-check`: checks whether this commit can be released. Each check prints a line.
 
 The packages, the installation on each Python at hand, the SBOMs in `dist`, and the licences of
-all dependencies. Environments are made anew, so this needs the network.
+all dependencies. New environments are installed, which needs the network.
 """
 
 import hashlib
@@ -25,14 +25,14 @@ from tests.release.packages import (
 )
 
 PYTHONS = ("3.11", "3.12", "3.13")
-#: Of the image: ARG PYTHON in deploy/Dockerfile.
+#: The version in the image: ARG PYTHON in deploy/Dockerfile.
 IMAGE_PYTHON = "3.13"
 DIST = ROOT / "dist"
 _LOCK = ("--constraint", ROOT / "requirements-dev.lock")
 
 
 class Report:
-    """Prints lines, and remembers whether one of them was a failure."""
+    """Prints lines, and records whether one of them is a failure."""
 
     def __init__(self) -> None:
         self.has_failed = False
@@ -68,7 +68,7 @@ def interpreter(version: str) -> str | None:
     root = Path(os.environ.get("PYENV_ROOT", "~/.pyenv")).expanduser()
     candidates = [shutil.which(f"python{version}")]
     candidates += map(str, sorted(root.glob(f"versions/{version}.*/bin/python{version}")))
-    # A shim of pyenv exists for versions that are not selected: it fails.
+    # pyenv has shims for versions that are not selected; these fail.
     return next((each for each in candidates if each and _works(each)), None)
 
 
@@ -77,7 +77,7 @@ def _works(python: str) -> bool:
 
 
 def _check_packages(report: Report, folder: Path) -> Path:
-    """Build twice. The wheel is put into `dist`."""
+    """Build twice and compare. The wheel is stored in `dist`."""
     first = build(ROOT, folder / "first")
     second = build(unpack(first.sdist, folder / "source"), folder / "second")
     for one, other in zip(first, second, strict=True):
@@ -109,15 +109,15 @@ def _check_installation(
         return
     empty = folder / f"empty-{version}"
     empty.mkdir()
-    done = environments.run(fresh, "demo", folder=empty)
-    first_line = (done.stdout or done.stderr).partition("\n")[0]
-    report.line(done.returncode == 0, f"Python {version}: bayplan demo: {first_line}")
+    completed = environments.run(fresh, "demo", folder=empty)
+    first_line = (completed.stdout or completed.stderr).partition("\n")[0]
+    report.line(completed.returncode == 0, f"Python {version}: bayplan demo: {first_line}")
 
 
 def _write_bill(
     report: Report, wheel: Path, extras: str, name: str, python: str, folder: Path
 ) -> None:
-    """The SBOM of what the locked versions install."""
+    """Write the SBOM of an environment with the locked versions."""
     fresh = environments.create(folder / name, python)
     environments.install(fresh, *_LOCK, f"{wheel}{extras}")
     bill = bill_of_materials.write(fresh, DIST / name)
@@ -125,7 +125,7 @@ def _write_bill(
 
 
 def _check_licences(report: Report, wheel: Path, folder: Path) -> None:
-    """Of all dependencies, those of the extras included."""
+    """Check the licences of all dependencies, including those of the extras."""
     fresh = environments.create(folder / "extras")
     environments.install(fresh, *_LOCK, f"{wheel}[uvloop,compare,dask]")
     bill = bill_of_materials.write(fresh, folder / "extras.json")

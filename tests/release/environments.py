@@ -1,4 +1,4 @@
-"""Virtual environments with the built wheel, and nothing of the checkout."""
+"""Virtual environments with the built wheel, without access to the checkout."""
 
 import os
 import subprocess
@@ -8,12 +8,12 @@ from pathlib import Path
 
 from packaging.requirements import Requirement
 
-#: What a user's shell may set, and what must not lead back to the checkout.
+#: Variables that a shell may set, and that could lead to the checkout.
 _FOREIGN = ("PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV")
 
 
 def create(folder: Path, python: str = sys.executable) -> Path:
-    """An environment without pip; its interpreter."""
+    """Create an environment without pip. Returns its interpreter."""
     subprocess.run([python, "-m", "venv", "--without-pip", str(folder)], check=True)
     return folder / "bin" / "python"
 
@@ -26,13 +26,13 @@ def install(python: Path, *arguments: str | Path) -> None:
 
 
 def link_dependencies(python: Path, distribution: str) -> None:
-    """Give the environment what the distribution requires without extras, and nothing else.
+    """Link only the libraries that the distribution requires without extras.
 
-    Links to the libraries that are installed for the tests take no time and no network.
+    The links lead to the libraries that are installed for the tests and need no network.
     """
     command = [str(python), "-c", "import sysconfig; print(sysconfig.get_path('purelib'))"]
-    done = subprocess.run(command, check=True, capture_output=True, text=True)
-    target = Path(done.stdout.strip())
+    completed = subprocess.run(command, check=True, capture_output=True, text=True)
+    target = Path(completed.stdout.strip())
     for name in required_distributions(distribution):
         library = metadata.distribution(name)
         for top in {file.parts[0] for file in library.files or ()} - {"..", "__pycache__"}:
@@ -41,7 +41,7 @@ def link_dependencies(python: Path, distribution: str) -> None:
 
 
 def required_distributions(distribution: str) -> set[str]:
-    """The names of all distributions that this one needs, directly or not, without extras."""
+    """The names of all direct and indirect requirements, without those of extras."""
     names: set[str] = set()
     waiting = [distribution]
     while waiting:
@@ -55,7 +55,7 @@ def required_distributions(distribution: str) -> set[str]:
 
 
 def run(python: Path, *arguments: str, folder: Path) -> "subprocess.CompletedProcess[str]":
-    """The command `bayplan` of the environment, in this folder."""
+    """Run the command `bayplan` of the environment in this folder."""
     command = [str(python.parent / "bayplan"), *arguments]
     return subprocess.run(
         command, cwd=folder, env=clean_environment(), capture_output=True, text=True, check=False

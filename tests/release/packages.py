@@ -1,4 +1,4 @@
-"""The wheel and the sdist: built from a folder, and what they must hold."""
+"""The wheel and the sdist: their build from a folder, and their expected contents."""
 
 import os
 import subprocess
@@ -12,7 +12,7 @@ from bayplan import __version__
 
 ROOT = Path(__file__).parents[2]
 DISTRIBUTION = f"bayplan-{__version__}"
-#: The date of files in packages. `make` takes that of the last commit.
+#: The date of files in packages. `make` uses the date of the last commit.
 _EPOCH = "1600000000"
 
 _METADATA = ("METADATA", "RECORD", "WHEEL", "entry_points.txt", "licenses/LICENSE")
@@ -73,7 +73,7 @@ def expected_wheel_names() -> set[str]:
 
 
 def expected_sdist_names() -> set[str]:
-    """What a release needs to be built and tested again."""
+    """The files that are needed to build and test the release."""
     folders = tuple(f"{folder}/" for folder in _SDIST_FOLDERS)
     return {name for name in project_files() if name.startswith(folders)} | {
         *_SDIST_FILES,
@@ -82,7 +82,7 @@ def expected_sdist_names() -> set[str]:
 
 
 def project_files() -> list[str]:
-    """The files that the project tracks or would track, as paths under its root."""
+    """The tracked files and the untracked files that are not ignored, as paths under the root."""
     command = ["git", "ls-files", "--cached", "--others", "--exclude-standard", "-z"]
-    done = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True)
-    return [name for name in done.stdout.split("\0") if name and (ROOT / name).is_file()]
+    completed = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True)
+    return [name for name in completed.stdout.split("\0") if name and (ROOT / name).is_file()]

@@ -9,7 +9,7 @@ import pytest
 from bayplan import __version__
 from tests.release import bill_of_materials, environments
 
-#: Environments and packages are made on a machine that may be busy.
+#: The machine may be busy while environments and packages are built.
 pytestmark = pytest.mark.timeout(600)
 
 

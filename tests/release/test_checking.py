@@ -1,4 +1,4 @@
-"""`make release-check`: its lines and how it ends."""
+"""`make release-check`: its lines and its exit code."""
 
 import re
 import sys

@@ -8,12 +8,12 @@ import pytest
 from bayplan.clock import wall_seconds
 from tests.release import environments
 
-#: Environments and packages are made on a machine that may be busy.
+#: The machine may be busy while environments and packages are built.
 pytestmark = pytest.mark.timeout(600)
 
 #: From the start of the command to the end of its output.
 DEMO_SECONDS_MAX = 10
-#: What only extras and tools bring along.
+#: Libraries that only extras and tools require.
 OPTIONAL = ("dask", "distributed", "matplotlib", "pandas", "polars", "pyarrow", "scipy", "uvloop")
 
 IMPORT_ALL = """
@@ -36,16 +36,16 @@ print(count)
 
 def test_the_demo_works_in_an_empty_folder(python: Path, tmp_path: Path) -> None:
     begin = wall_seconds()
-    done = environments.run(python, "demo", folder=tmp_path)
+    completed = environments.run(python, "demo", folder=tmp_path)
     assert wall_seconds() - begin < DEMO_SECONDS_MAX
-    assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout.startswith("27 of 32 pods placed on 12 nodes\n")
+    assert (completed.returncode, completed.stderr) == (0, "")
+    assert completed.stdout.startswith("27 of 32 pods placed on 12 nodes\n")
     assert not [*tmp_path.iterdir()]
 
 
-def test_the_demo_writes_the_files_that_the_wheel_carries(python: Path, tmp_path: Path) -> None:
-    done = environments.run(python, "demo", "--write", "files", folder=tmp_path)
-    assert done.returncode == 0, done.stderr
+def test_the_demo_writes_the_files_of_the_wheel(python: Path, tmp_path: Path) -> None:
+    completed = environments.run(python, "demo", "--write", "files", folder=tmp_path)
+    assert completed.returncode == 0, completed.stderr
     again = environments.run(python, "simulate", "files/gangs", folder=tmp_path)
     assert again.stdout.startswith("8 of 8 pods placed")
 
@@ -61,7 +61,7 @@ def test_the_environment_has_no_optional_library(python: Path, tmp_path: Path) -
 
 
 def test_only_the_module_of_plots_needs_an_optional_library(python: Path, tmp_path: Path) -> None:
-    """The page of a comparison has plots only where matplotlib is installed."""
+    """The page of a comparison has plots only if matplotlib is installed."""
     *failures, count = printed(python, IMPORT_ALL, tmp_path)
     assert int(count) > 300
     assert failures == ["bayplan.comparison.plots matplotlib"]
@@ -70,14 +70,14 @@ def test_only_the_module_of_plots_needs_an_optional_library(python: Path, tmp_pa
 def test_a_comparison_works_without_optional_libraries(python: Path, tmp_path: Path) -> None:
     environments.run(python, "demo", "--write", "files", folder=tmp_path)
     configs = [f"--config=files/gangs/{name}.yaml" for name in ("one_pass", "pod_by_pod")]
-    done = environments.run(
+    completed = environments.run(
         python, "compare", "files/gangs", *configs, "--out", "runs", folder=tmp_path
     )
-    assert done.returncode == 0, done.stderr
-    assert "one_pass" in done.stdout
+    assert completed.returncode == 0, completed.stderr
+    assert "one_pass" in completed.stdout
 
 
 def printed(python: Path, code: str, folder: Path) -> list[str]:
     command = [str(python), "-c", code]
-    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=True)
-    return done.stdout.rstrip("\n").split("\n")
+    completed = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=True)
+    return completed.stdout.rstrip("\n").split("\n")

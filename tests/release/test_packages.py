@@ -1,4 +1,4 @@
-"""The wheel and the sdist: their contents, and that they can be built again."""
+"""The contents of the wheel and the sdist, and a second build of both."""
 
 import zipfile
 from email.parser import Parser
@@ -17,7 +17,7 @@ from tests.release.packages import (
     wheel_names,
 )
 
-#: Environments and packages are made on a machine that may be busy.
+#: The machine may be busy while environments and packages are built.
 pytestmark = pytest.mark.timeout(600)
 
 
@@ -28,14 +28,14 @@ def test_the_wheel_holds_the_package_and_its_examples(packages: Packages) -> Non
     assert not [name for name in names if "/tests/" in name or name.endswith(".pyc")]
 
 
-def test_the_sdist_holds_what_a_build_and_the_tests_need(packages: Packages) -> None:
+def test_the_sdist_has_all_files_for_a_build_and_for_the_tests(packages: Packages) -> None:
     assert sdist_names(packages.sdist) == expected_sdist_names()
 
 
 def test_a_wheel_built_from_the_sdist_is_identical_to_the_byte(
     packages: Packages, tmp_path: Path
 ) -> None:
-    """Another folder, other times of files: the second build differs in nothing."""
+    """The second build is in another folder with other file times, and has equal bytes."""
     again = build(unpack(packages.sdist, tmp_path / "source"), tmp_path / "dist")
     assert again.wheel.read_bytes() == packages.wheel.read_bytes()
     assert again.sdist.read_bytes() == packages.sdist.read_bytes()

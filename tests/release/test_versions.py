@@ -36,8 +36,8 @@ def test_a_fragment_has_a_kind_and_a_text(path: Path) -> None:
 
 def test_the_changelog_has_every_fragment_under_its_kind_with_links_from_the_root() -> None:
     command = [sys.executable, "-m", "towncrier", "build", "--draft", "--date", "2026-01-01"]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
-    text = " ".join(done.stdout.split())
+    completed = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
+    text = " ".join(completed.stdout.split())
     assert f"## Bayplan {__version__} (2026-01-01) ### Added - " in text
     assert "](../" not in text
     for path in FRAGMENTS:

@@ -10,7 +10,7 @@ from tests.scenarios.world import PROFILE, World
 
 X_K8S = "scheduling.x-k8s.io/v1alpha1 PodGroup"
 MING = "scheduling.ming.io/v1 PodGroup"
-#: Known by configuration only.
+#: Defined only by the configuration.
 CONFIGURED = "batch.example.com/v1 Gang"
 CONFIGURED_ROW = {
     "group": "batch.example.com",
@@ -55,17 +55,17 @@ def add_member(
     metadata: dict[str, Any] | None = None,
     **options: Any,
 ) -> None:
-    """``metadata``: further fields of it."""
+    """``metadata``: further fields of the metadata."""
     if kind in LABELS:
         options["labels"] = {**options.get("labels", {}), LABELS[kind]: group}
     else:
         options["spec"] = {**options.get("spec", {}), "schedulingGroup": {"podGroupName": group}}
-    asks: dict[str, Any] = {"cpu": "100m", "memory": "200Mi", **options}
-    world.add_pod(name, metadata, **asks)
+    fields: dict[str, Any] = {"cpu": "100m", "memory": "200Mi", **options}
+    world.add_pod(name, metadata, **fields)
 
 
 def timed_count(world: World, counter: str, duration: str, result: str) -> float:
-    """How many had a result, by a counter; by a histogram as many took their time."""
+    """The count of a result in a counter, which must equal the count in a histogram."""
     labels = {"result": result, "profile": PROFILE}
     count = world.metric(f"scheduler_{counter}_total", **labels)
     assert world.metric(f"scheduler_{duration}_seconds_count", **labels) == count
@@ -73,7 +73,7 @@ def timed_count(world: World, counter: str, duration: str, result: str) -> float
 
 
 def owned_by(name: str) -> dict[str, Any]:
-    """``metadata`` of a pod that a ReplicaSet made."""
+    """``metadata`` of a pod of a ReplicaSet."""
     owner = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": name, "uid": f"uid-{name}"}
     return {"ownerReferences": [owner]}
 
@@ -84,16 +84,16 @@ def status(world: World, name: str, kind: str = X_K8S) -> dict[str, Any]:
     return stored.content.get("status", {})
 
 
-def condition(world: World, name: str, wanted: str, kind: str = X_K8S) -> dict[str, Any]:
-    """One of the group's conditions; empty: it is not there."""
-    found = status(world, name, kind).get("conditions", ())
-    return next((each for each in found if each["type"] == wanted), {})
+def condition(world: World, name: str, condition_type: str, kind: str = X_K8S) -> dict[str, Any]:
+    """The group's condition of this type, or {} if it is absent."""
+    conditions = status(world, name, kind).get("conditions", ())
+    return next((each for each in conditions if each["type"] == condition_type), {})
 
 
 def scheduled_status(world: World, name: str, kind: str = X_K8S) -> tuple[int, int]:
     """(scheduled, running)"""
-    found = status(world, name, kind)
-    return found.get("scheduled", 0), found.get("running", 0)
+    counts = status(world, name, kind)
+    return counts.get("scheduled", 0), counts.get("running", 0)
 
 
 def group_attempts(world: World, name: str) -> list[GroupRecord]:
@@ -103,19 +103,19 @@ def group_attempts(world: World, name: str) -> list[GroupRecord]:
 
 
 def explanation(world: World, group: str) -> str:
-    """Why the members of a group wait, as `why` and the journal say it."""
+    """Why the members of a group wait, in the words of `why` and the journal."""
     states = world.scheduler.pod_groups.all()
     return next(state.message for state in states if state.key.name == group)
 
 
 def message(world: World, name: str) -> str:
-    """Of the pod's condition."""
-    found = world.pod(name).content["status"].get("conditions", ())
-    return next((c.get("message", "") for c in found if c["type"] == "PodScheduled"), "")
+    """The message of the pod's condition PodScheduled."""
+    conditions = world.pod(name).content["status"].get("conditions", ())
+    return next((c.get("message", "") for c in conditions if c["type"] == "PodScheduled"), "")
 
 
 def bound(world: World, *names: str) -> Iterator[float | None]:
-    """When."""
+    """The time of each pod's binding."""
     for name in names:
-        found = world.bound(name)
-        yield None if found is None else found[0]
+        place = world.bound(name)
+        yield None if place is None else place[0]

@@ -18,7 +18,7 @@ async def three_nodes(world: World) -> None:
     await world.until(0)
 
 
-async def story(world: World) -> None:
+async def scene(world: World) -> None:
     await three_nodes(world)
     world.add_pod("p", cpu=1, memory="1Gi")
     await world.until(0)
@@ -48,7 +48,7 @@ def weights(cpu: int, memory: int) -> list[dict[str, Any]]:
 def test_the_strategy_decides(
     strategy: dict[str, Any], scores: dict[str, int], winner: str
 ) -> None:
-    world = play(story, plugins=[(FIT, 1)], args={FIT: {"scoringStrategy": strategy}})
+    world = play(scene, plugins=[(FIT, 1)], args={FIT: {"scoringStrategy": strategy}})
     (record,) = world.attempts("p")
     assert world.bound("p") == (0.0, winner)
     assert scored(record) == scores
@@ -57,7 +57,7 @@ def test_the_strategy_decides(
 
 
 def test_a_ratio_is_truncated_towards_zero() -> None:
-    """Part C: at 1 % the line from 100 down to 0 at 3 % is at 100 - 33."""
+    """Part C: the line falls from 100 at 0 % to 0 at 3 %; at 1 % its value is 100 - 33."""
     points = [(0, 10), (3, 0), (100, 0)]
     shape = [{"utilization": where, "score": score} for where, score in points]
     strategy = {

@@ -1,4 +1,4 @@
-"""S-02: the message that says why no node is feasible. Preemption adds its part in S-06."""
+"""S-02: the message if no node is feasible. S-06 tests the part that preemption adds."""
 
 from collections.abc import Awaitable, Callable
 from typing import Any
@@ -16,17 +16,17 @@ U, UUU = Code.UNSCHEDULABLE, Code.UNSCHEDULABLE_AND_UNRESOLVABLE
 
 
 class Witness(PostFilterPlugin):
-    """Keeps what it is shown."""
+    """Records the statuses of the nodes."""
 
     name = "Witness"
 
     def setup(self) -> None:
-        self.shown: list[dict[str, Status]] = []
+        self.statuses: list[dict[str, Status]] = []
 
     def post_filter(
         self, state: Any, pod: Any, node_to_status: Any
     ) -> tuple[Nomination | None, Status | None]:
-        self.shown.append(dict(node_to_status.for_each_explicit_node()))
+        self.statuses.append(dict(node_to_status.for_each_explicit_node()))
         return None, Status(U)
 
 
@@ -40,16 +40,16 @@ async def thirteen_nodes(world: World) -> None:
 
 
 def tried(**pod: Any) -> Callable[[World], Awaitable[None]]:
-    async def story(world: World) -> None:
+    async def scene(world: World) -> None:
         await thirteen_nodes(world)
         world.add_pod("p", **pod)
         await world.until(0)
 
-    return story
+    return scene
 
 
 def only(name: str) -> dict[str, Any]:
-    """Required node affinity to one node by its name."""
+    """Required node affinity to the node of this name."""
     term = {"matchFields": [{"key": "metadata.name", "operator": "In", "values": [name]}]}
     required = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [term]}}
     return {"affinity": {"nodeAffinity": required}}
@@ -68,17 +68,17 @@ def only(name: str) -> dict[str, Any]:
             {"cpu": 2, "memory": "1Gi", **only("w1")},
             "0/13 nodes are available: 1 Insufficient cpu, "
             "12 node(s) didn't satisfy plugin(s) [NodeAffinity].",
-            id="B, nodes that PreFilter left out",
+            id="B, nodes that PreFilter excludes",
         ),
         pytest.param(
             {"cpu": 5, "memory": "1Gi"},
             "0/13 nodes are available: 10 node(s) had untolerated taint(s), 3 Insufficient cpu.",
-            id="C, more than any node has",
+            id="C, request larger than any node",
         ),
         pytest.param(
             {"cpu": 1, "memory": "1Gi", **only("ghost")},
             "0/13 nodes are available: 13 node(s) didn't satisfy plugin(s) [NodeAffinity].",
-            id="PreFilter names no node there is",
+            id="PreFilter names only a missing node",
         ),
     ],
 )
@@ -94,26 +94,26 @@ def test_each_node_has_its_status() -> None:
     """Part A, node by node."""
     plugins = [*PLUGINS, "Witness"]
     world = play(tried(cpu=2, memory="4Gi"), plugins=plugins, classes=[Witness])
-    (shown,) = world.plugin("Witness").shown
-    assert shown["t1"].code is UUU
-    assert shown["t1"].plugin == "TaintToleration"
-    assert (shown["w1"].code, shown["w1"].plugin) == (U, "NodeResourcesFit")
-    assert shown["w1"].reasons == ("Insufficient cpu",)
-    assert shown["w3"].reasons == ("Insufficient cpu", "Insufficient memory")
+    (statuses,) = world.plugin("Witness").statuses
+    assert statuses["t1"].code is UUU
+    assert statuses["t1"].plugin == "TaintToleration"
+    assert (statuses["w1"].code, statuses["w1"].plugin) == (U, "NodeResourcesFit")
+    assert statuses["w1"].reasons == ("Insufficient cpu",)
+    assert statuses["w3"].reasons == ("Insufficient cpu", "Insufficient memory")
     assert world.unschedulable_plugins("p") == {"TaintToleration", "NodeResourcesFit"}
 
 
 def test_without_nodes_no_plugin_is_evaluated() -> None:
     """Part D."""
 
-    async def story(world: World) -> None:
+    async def scene(world: World) -> None:
         world.add_pod("p", cpu=1)
         await world.until(0)
 
-    world = play(story, plugins=[*PLUGINS, "Witness"], classes=[Witness])
+    world = play(scene, plugins=[*PLUGINS, "Witness"], classes=[Witness])
     assert world.message("p") == "no nodes available to schedule pods"
     assert world.reason("p") == "Unschedulable"
-    assert world.plugin("Witness").shown == []
+    assert world.plugin("Witness").statuses == []
 
 
 def test_the_journal_counts_the_rejections_of_each_plugin() -> None:
@@ -128,9 +128,9 @@ def test_the_journal_counts_the_rejections_of_each_plugin() -> None:
 
 
 def test_an_unchanged_message_is_written_once() -> None:
-    """An attempt that ends like the one before changes nothing in the pod's status."""
+    """An attempt with the same outcome as the previous one does not change the pod's status."""
 
-    async def story(world: World) -> None:
+    async def scene(world: World) -> None:
         await tried(cpu=5)(world)
         version = world.pod("p").version
         world.change_node("w1", labels={"colour": "blue"})
@@ -138,6 +138,6 @@ def test_an_unchanged_message_is_written_once() -> None:
         await world.until(20)
         assert world.pod("p").version == version
 
-    world = play(story, plugins=PLUGINS)
+    world = play(scene, plugins=PLUGINS)
     assert len(world.attempts("p")) == 2
     assert len(world.events("p", "FailedScheduling")) == 2

@@ -26,7 +26,7 @@ STORAGE_CLASS_ADDED = ClusterEventWithHint(
 
 
 async def a_full_node(world: World) -> None:
-    """p does not fit while r is there; at 0.3 s a label changes, at 0.5 s r goes."""
+    """p does not fit while r exists; at 0.3 s a label changes, at 0.5 s r is deleted."""
     world.add_node("n1", cpu=4, memory="8Gi")
     world.add_pod("r", cpu=3, memory="1Gi", node="n1")
     await world.until(0)
@@ -88,7 +88,7 @@ def test_a_gated_pod_is_tried_when_its_last_gate_is_removed() -> None:
     def gated(world: World) -> float:
         return world.metric("scheduler_pending_pods", queue="gated")
 
-    async def story(world: World) -> None:
+    async def scene(world: World) -> None:
         world.add_node("n1", cpu=4, memory="8Gi")
         world.add_pod("g", cpu=1, memory="1Gi", gates=["x", "y"])
         await world.until(0)
@@ -103,7 +103,7 @@ def test_a_gated_pod_is_tried_when_its_last_gate_is_removed() -> None:
         await world.until(10)
         assert gated(world) == 0
 
-    world = play(story, plugins=["SchedulingGates", FIT])
+    world = play(scene, plugins=["SchedulingGates", FIT])
     assert world.bound("g") == (10.0, "n1")
     (record,) = world.attempts("g")
     assert record.attempt == 1
@@ -113,10 +113,10 @@ def test_a_gated_pod_is_tried_when_its_last_gate_is_removed() -> None:
 
 
 class Chain(ScalarFilterPlugin, PermitPlugin, EnqueueExtensions):
-    """Followers wait until a leader has passed; then they are tried at once."""
+    """Rejects followers until a leader has passed Permit, which activates the followers."""
 
     name = "Chain"
-    #: Whether a leader's pass is told to the followers it knows, or they are left to themselves.
+    #: Whether a leader activates the follower f.
     stashes = True
 
     def setup(self) -> None:
@@ -153,7 +153,7 @@ async def a_follower_and_a_leader(world: World) -> None:
 
 
 def test_a_pod_to_activate_is_tried_when_the_activating_cycle_succeeds() -> None:
-    """Although it was backing off until 1 s."""
+    """The pod is activated although its backoff lasts until 1 s."""
     world = play(a_follower_and_a_leader, plugins=["Chain"], classes=[Chain])
     assert world.bound("l") == (0.4, "n1")
     assert world.bound("f") == (0.4, "n1")
@@ -161,7 +161,7 @@ def test_a_pod_to_activate_is_tried_when_the_activating_cycle_succeeds() -> None
 
 
 def test_without_an_activation_the_pod_waits_for_the_flush() -> None:
-    async def story(world: World) -> None:
+    async def scene(world: World) -> None:
         world.plugin("Chain").stashes = False
         await a_follower_and_a_leader(world)
         await world.until(300)
@@ -169,30 +169,30 @@ def test_without_an_activation_the_pod_waits_for_the_flush() -> None:
         assert len(world.attempts("f")) == 1
         await world.until(331)
 
-    world = play(story, plugins=["Chain"], classes=[Chain])
+    world = play(scene, plugins=["Chain"], classes=[Chain])
     bound = world.bound("f")
     assert bound is not None
     assert 300 < bound[0] <= 331
 
 
 class Opener(ReservePlugin):
-    """Stashes, and then fails: the cycle did not succeed."""
+    """Requests the activation of earlier pods, and then fails the cycle."""
 
     name = "Opener"
 
     def setup(self) -> None:
-        self.seen: dict[str, PodInfo] = {}
+        self.reserved_before: dict[str, PodInfo] = {}
 
     def reserve(self, state: CycleState, pod: PodInfo, node_name: str) -> Status | None:
-        state.pods_to_activate |= self.seen
-        self.seen[pod.key] = pod
+        state.pods_to_activate |= self.reserved_before
+        self.reserved_before[pod.key] = pod
         return unschedulable("not now")
 
     def unreserve(self, state: CycleState, pod: PodInfo, node_name: str) -> None: ...
 
 
 def test_an_activation_in_a_failed_cycle_has_no_effect() -> None:
-    async def story(world: World) -> None:
+    async def scene(world: World) -> None:
         world.add_node("n1", cpu=4, memory="8Gi")
         world.add_pod("one")
         await world.until(0)
@@ -200,7 +200,7 @@ def test_an_activation_in_a_failed_cycle_has_no_effect() -> None:
         await world.until(0.9)
         assert world.attempt_times("one") == [0.0]
 
-    world = play(story, plugins=["Opener"], classes=[Opener])
+    world = play(scene, plugins=["Opener"], classes=[Opener])
     assert world.incoming("ForceActivate") == {}
 
 
@@ -208,7 +208,7 @@ def test_an_activation_in_a_failed_cycle_has_no_effect() -> None:
 
 
 class Never(ScalarFilterPlugin, EnqueueExtensions):
-    """Refuses for ever."""
+    """Rejects every pod."""
 
     name = "Never"
 
@@ -220,12 +220,12 @@ class Never(ScalarFilterPlugin, EnqueueExtensions):
 
 
 def test_no_pod_waits_forever_for_an_event() -> None:
-    async def story(world: World) -> None:
+    async def scene(world: World) -> None:
         world.add_node("n1", cpu=4, memory="8Gi")
         world.add_pod("z")
         await world.until(331)
 
-    world = play(story, plugins=["Never"], classes=[Never])
+    world = play(scene, plugins=["Never"], classes=[Never])
     first, second = world.attempt_times("z")
     assert first == 0.0
     assert 300 < second <= 331

@@ -40,7 +40,7 @@ def on(action: ActionType, hint: Any = None) -> list[ClusterEventWithHint]:
 
 
 class Gatekeeper(ReservePlugin, EnqueueExtensions):
-    """On a pod's first attempt the code its annotation names, afterwards success."""
+    """Returns the code of the pod's annotation at the first attempt, and success afterwards."""
 
     name = "Gatekeeper"
 
@@ -71,7 +71,7 @@ async def three_answers(world: World) -> None:
 
 
 def test_a_pending_plugin_skips_the_backoff_and_an_error_needs_no_event() -> None:
-    async def story(world: World) -> None:
+    async def scene(world: World) -> None:
         await three_answers(world)
         gauge = {"plugin": "Gatekeeper", "profile": "bayplan"}
         assert world.metric("scheduler_unschedulable_pods", **gauge) == 2
@@ -83,7 +83,7 @@ def test_a_pending_plugin_skips_the_backoff_and_an_error_needs_no_event() -> Non
         world.change_node("n1", annotations={"a": "b"})
         await world.until(3)
 
-    world = play(story, plugins=[FIT, "Gatekeeper"], classes=[Gatekeeper])
+    world = play(scene, plugins=[FIT, "Gatekeeper"], classes=[Gatekeeper])
     assert world.bound("pe") == (0.2, "n1")
     for name in ("un", "er"):
         bound = world.bound(name)
@@ -95,11 +95,11 @@ def test_a_pending_plugin_skips_the_backoff_and_an_error_needs_no_event() -> Non
 
 
 def test_without_an_event_only_an_error_is_retried() -> None:
-    async def story(world: World) -> None:
+    async def scene(world: World) -> None:
         await three_answers(world)
         await world.until(250)
 
-    world = play(story, plugins=[FIT, "Gatekeeper"], classes=[Gatekeeper])
+    world = play(scene, plugins=[FIT, "Gatekeeper"], classes=[Gatekeeper])
     bound = world.bound("er")
     assert bound is not None
     assert 1.0 <= bound[0] <= 2.0
@@ -117,11 +117,11 @@ def test_the_condition_distinguishes_rejection_and_error() -> None:
     assert world.message("er") == 'running Reserve plugin "Gatekeeper": not yet'
 
 
-# ---- part C: what a plugin may not do -------------------------------------------------------
+# ---- part C: invalid results of plugins -----------------------------------------------------
 
 
 class Bad(FilterPlugin, ScorePlugin, EnqueueExtensions):
-    """Does what the pod's label says; else it lets all nodes pass and scores 0."""
+    """Misbehaves as the pod's label says; without the label, accepts all nodes and scores 0."""
 
     name = "Bad"
 
@@ -154,7 +154,7 @@ class Bad(FilterPlugin, ScorePlugin, EnqueueExtensions):
 
 
 class BadNodeByNode(ScalarFilterPlugin):
-    """The same for what only a plugin written node by node can do."""
+    """Returns a code that only a plugin written node by node can return."""
 
     name = "BadNodeByNode"
 
@@ -180,14 +180,14 @@ OUT_OF_RANGE = (
 
 @pytest.fixture(scope="module")
 def bad_world() -> World:
-    async def story(world: World) -> None:
+    async def scene(world: World) -> None:
         for name in ("n1", "n2"):
             world.add_node(name, cpu=8, memory="8Gi")
         for name, deed in DEEDS.items():
             labels = {"bad": deed} if deed else {}
             world.add_pod(name, cpu=1, memory="1Gi", labels=labels)
         await world.until(0)
-        # Only ok is counted: what was written to a column did not get there.
+        # Only ok is counted: the write to a column had no effect.
         assert sorted(world.requested(name) for name in ("n1", "n2")) == [0, 1000]
         assert world.unschedulable_plugins("fa") == set()
         await world.until(5)
@@ -197,20 +197,20 @@ def bad_world() -> World:
         await world.until(60)
 
     plugins = [("Bad", 1), "BadNodeByNode", (FIT, 1)]
-    return play(story, plugins=plugins, classes=[Bad, BadNodeByNode])
+    return play(scene, plugins=plugins, classes=[Bad, BadNodeByNode])
 
 
 @pytest.mark.parametrize(
     ("name", "words"),
     [
-        pytest.param("fa", ['"Bad"', "boom"], id="it raises"),
+        pytest.param("fa", ['"Bad"', "boom"], id="exception"),
         pytest.param(
             "sc",
             [OUT_OF_RANGE],
-            id="it scores 101",
+            id="score 101",
         ),
-        pytest.param("wr", ['"Bad"', "read-only"], id="it writes to a column"),
-        pytest.param("wt", ['"BadNodeByNode"', "Wait"], id="it answers WAIT in Filter"),
+        pytest.param("wr", ['"Bad"', "read-only"], id="write to a column"),
+        pytest.param("wt", ['"BadNodeByNode"', "Wait"], id="WAIT in Filter"),
     ],
 )
 def test_an_invalid_result_fails_its_pod_and_is_retried(
@@ -247,7 +247,7 @@ def test_plugin_failures_are_counted(bad_world: World) -> None:
 
 
 class Reluctant(PreScorePlugin, ScorePlugin):
-    """PreScore answers what the pod's label says."""
+    """PreScore returns the status that the pod's label names."""
 
     name = "Reluctant"
 
@@ -264,7 +264,7 @@ class Reluctant(PreScorePlugin, ScorePlugin):
 
 
 def test_pre_score_may_pass_skip_or_fail() -> None:
-    async def story(world: World) -> None:
+    async def scene(world: World) -> None:
         for name in ("n1", "n2"):
             world.add_node(name, cpu=8, memory="8Gi")
         for does in ("skips", "refuses", "passes"):
@@ -272,7 +272,7 @@ def test_pre_score_may_pass_skip_or_fail() -> None:
         await world.until(0)
         assert world.unschedulable_plugins("refuses") == set()
 
-    world = play(story, plugins=[("Reluctant", 1)], classes=[Reluctant])
+    world = play(scene, plugins=[("Reluctant", 1)], classes=[Reluctant])
     assert world.plugin("Reluctant").scored == {"passes": 1}
     assert world.bound("skips") is not None
     assert world.bound("refuses") is None

@@ -27,7 +27,7 @@ Log = list[tuple[str, str]]
 
 
 def holding(plugin_name: str, seconds: float) -> type[PermitPlugin]:
-    """Lets P wait; everybody else passes."""
+    """A plugin that lets pod p wait; all other pods pass."""
 
     class Holds(PermitPlugin, EnqueueExtensions):
         name = plugin_name
@@ -57,22 +57,22 @@ async def p_and_then_q(world: World) -> None:
 
 
 def allow(world: World, plugin: str) -> None:
-    held = world.waiting("p")
-    assert held is not None
-    held.allow(plugin)
+    waiting = world.waiting("p")
+    assert waiting is not None
+    waiting.allow(plugin)
 
 
 def test_a_pod_at_permit_keeps_its_node_until_the_last_plugin_times_out() -> None:
     """Part A."""
 
-    async def story(world: World) -> None:
+    async def scene(world: World) -> None:
         await p_and_then_q(world)
         await world.until(2)
         allow(world, "A")
         await world.until(3)
-        held = world.waiting("p")
-        assert held is not None
-        assert held.pending_plugins == ["B"]
+        waiting = world.waiting("p")
+        assert waiting is not None
+        assert waiting.pending_plugins == ["B"]
         await world.until(7.9)
         assert world.requested("n1") == 3000
         assert world.message("q") == "0/1 nodes are available: 1 Insufficient cpu."
@@ -80,7 +80,7 @@ def test_a_pod_at_permit_keeps_its_node_until_the_last_plugin_times_out() -> Non
         assert world.waiting("p") is None
         assert world.unschedulable_plugins("p") == {"B"}
 
-    world = play(story, **PERMITS)
+    world = play(scene, **PERMITS)
     assert world.bound("p") is None
     first = world.attempts("p")[0]
     assert (first.at_seconds, first.result) == (0.0, "waiting")
@@ -91,12 +91,12 @@ def test_a_pod_at_permit_keeps_its_node_until_the_last_plugin_times_out() -> Non
 
 
 def test_the_first_deadline_counts_if_no_plugin_allows() -> None:
-    async def story(world: World) -> None:
+    async def scene(world: World) -> None:
         await p_and_then_q(world)
         await world.until(5)
         assert world.unschedulable_plugins("p") == {"A"}
 
-    world = play(story, **PERMITS)
+    world = play(scene, **PERMITS)
     assert "rejected due to timeout after waiting 5s at plugin A" in world.message("p")
     assert world.bound("q") == (5.0, "n1")
 
@@ -104,7 +104,7 @@ def test_the_first_deadline_counts_if_no_plugin_allows() -> None:
 def test_a_pod_is_bound_when_the_last_plugin_allows_it() -> None:
     """Part B."""
 
-    async def story(world: World) -> None:
+    async def scene(world: World) -> None:
         await p_and_then_q(world)
         assert world.nominated("p") == "n1"
         await world.until(2)
@@ -113,7 +113,7 @@ def test_a_pod_is_bound_when_the_last_plugin_allows_it() -> None:
         allow(world, "B")
         await world.until(3)
 
-    world = play(story, **PERMITS)
+    world = play(scene, **PERMITS)
     assert world.bound("p") == (3.0, "n1")
     assert world.bound("q") is None
     waits = "scheduler_permit_wait_duration_seconds"
@@ -126,7 +126,7 @@ def test_a_pod_is_bound_when_the_last_plugin_allows_it() -> None:
 def test_a_waiting_pod_is_rejected_once() -> None:
     """Part C."""
 
-    async def story(world: World) -> None:
+    async def scene(world: World) -> None:
         await p_and_then_q(world)
         await world.until(2)
         handle, uid = world.plugin("A").handle, world.uid("p")
@@ -135,10 +135,10 @@ def test_a_waiting_pod_is_rejected_once() -> None:
         await world.until(2)
         assert world.unschedulable_plugins("p") == {"A"}
 
-    world = play(story, **PERMITS)
+    world = play(scene, **PERMITS)
     assert world.bound("q") == (2.0, "n1")
     assert world.bound("p") is None
-    # What was announced for P holds no longer.
+    # The nomination of p is cleared.
     assert world.nominated("p") == ""
 
 
@@ -151,25 +151,25 @@ def test_a_rejection_wins_over_a_wait() -> None:
         ) -> tuple[Status | None, float]:
             return unschedulable("not this one"), 0.0
 
-    async def story(world: World) -> None:
+    async def scene(world: World) -> None:
         await p_and_then_q(world)
         assert world.waiting("p") is None
         assert world.requested("n1") == 0
 
-    world = play(story, plugins=[FIT, "A", "Refuses"], classes=[A, Refuses])
+    world = play(scene, plugins=[FIT, "A", "Refuses"], classes=[A, Refuses])
     assert world.message("p") == "0/1 nodes are available: 1 not this one."
 
 
 def test_a_pod_deleted_at_permit_releases_its_node_at_once() -> None:
-    async def story(world: World) -> None:
+    async def scene(world: World) -> None:
         await p_and_then_q(world)
         await world.until(2)
         world.delete_pod("p")
         await world.until(2)
 
-    world = play(story, **PERMITS)
+    world = play(scene, **PERMITS)
     assert world.bound("q") == (2.0, "n1")
-    # As upstream, the attempt that the deletion ended is told once more.
+    # As upstream, an event reports the attempt that the deletion ended.
     (text,) = world.events("p", "FailedScheduling")
     assert "the pod is being deleted" in text
 
@@ -202,7 +202,7 @@ def reserving(plugin_name: str, log: Log, *, refuses: bool = False) -> type[Rese
 def test_a_failed_reserve_is_undone_in_reverse_order() -> None:
     log: Log = []
 
-    async def story(world: World) -> None:
+    async def scene(world: World) -> None:
         world.add_node("n1", cpu=4, memory="8Gi")
         world.add_pod("p", cpu=3, memory="1Gi")
         await world.until(0)
@@ -224,7 +224,7 @@ def test_a_failed_reserve_is_undone_in_reverse_order() -> None:
         reserving("R2", log, refuses=True),
         reserving("R3", log),
     ]
-    world = play(story, plugins=[FIT, "R1", "R2", "R3"], classes=classes)
+    world = play(scene, plugins=[FIT, "R1", "R2", "R3"], classes=classes)
     assert world.bound("p") == (2.0, "n1")
     assert log[5:] == [("reserve", "R1"), ("reserve", "R2"), ("reserve", "R3")]
 
@@ -255,8 +255,8 @@ def recording_post_bind(log: Log, *, raises: bool = False) -> type[PostBindPlugi
         async def post_bind(
             self, state: CycleState, pod: PodInfo, node_name: str, port: BindPort
         ) -> None:
-            found = await port.get_pod(pod.namespace, pod.name)
-            log.append(("Tells", f"{node_name}, bound to {found.spec.node_name}"))
+            written = await port.get_pod(pod.namespace, pod.name)
+            log.append(("Tells", f"{node_name}, bound to {written.spec.node_name}"))
             if raises:
                 raise RuntimeError("nobody listens")
 
@@ -279,7 +279,7 @@ def test_the_first_binder_that_does_not_skip_binds() -> None:
     binders = ["B1", "B2", "DefaultBinder"]
     world = play(one_pod, plugins=[FIT, "Tells"], classes=classes, binders=binders)
     assert world.bound("p") == (0.0, "n1")
-    # DefaultBinder would have met a conflict.
+    # A call of DefaultBinder would have caused a conflict.
     assert log == [("B1", "n1"), ("B2", "n1"), ("Tells", "n1, bound to n1")]
     assert world.events("p", "Scheduled") == ["Successfully assigned default/p to n1"]
 
@@ -288,12 +288,12 @@ def test_a_pod_that_every_binder_skips_is_not_bound() -> None:
     log: Log = []
     classes = [binding("B1", log, skips=True), binding("B2", log, skips=True)]
 
-    async def story(world: World) -> None:
+    async def scene(world: World) -> None:
         await one_pod(world)
         assert world.requested("n1") == 0
         await world.until(2)
 
-    world = play(story, plugins=[FIT], classes=classes, binders=["B1", "B2"])
+    world = play(scene, plugins=[FIT], classes=classes, binders=["B1", "B2"])
     assert world.bound("p") is None
     assert world.reason("p") == "SchedulerError"
     assert "no bind plugin took pod default/p" in world.message("p")
@@ -315,8 +315,8 @@ def test_an_exception_in_post_bind_changes_nothing() -> None:
 
 
 def preparing(log: Log, answers: Sequence[Status | Exception | None]) -> type[PreBindPlugin]:
-    """Answers in turn; a second late."""
-    left = list(answers)
+    """A plugin that returns the next of `answers` after one second."""
+    unused_answers = list(answers)
 
     class Prepares(PreBindPlugin, ReservePlugin):
         name = "Prepares"
@@ -332,7 +332,7 @@ def preparing(log: Log, answers: Sequence[Status | Exception | None]) -> type[Pr
         ) -> Status | None:
             await port.sleep(1.0)
             log.append(("pre_bind", node_name))
-            answer = left.pop(0) if left else None
+            answer = unused_answers.pop(0) if unused_answers else None
             if isinstance(answer, Exception):
                 raise answer
             return answer
@@ -348,14 +348,14 @@ def preparing(log: Log, answers: Sequence[Status | Exception | None]) -> type[Pr
             "Unschedulable",
             "no disk",
             set(),
-            id="a rejection says nothing of the node and is retried after a backoff",
+            id="a rejection blames no plugin and is retried after a backoff",
         ),
         pytest.param(
             OSError("no disk"),
             "SchedulerError",
             'running PreBind plugin "Prepares": OSError: no disk',
             set(),
-            id="what is raised is an error",
+            id="an exception is an error",
         ),
     ],
 )
@@ -364,9 +364,9 @@ def test_a_failed_pre_bind_undoes_the_placement(
 ) -> None:
     log: Log = []
 
-    async def story(world: World) -> None:
+    async def scene(world: World) -> None:
         await one_pod(world)
-        # What takes a while is announced.
+        # PreBind takes time, so that the node is nominated.
         assert world.nominated("p") == "n1"
         assert world.requested("n1") == 3000
         await world.until(1)
@@ -378,8 +378,8 @@ def test_a_failed_pre_bind_undoes_the_placement(
         assert world.nominated("p") == ""
         await world.until(5)
 
-    world = play(story, plugins=[FIT, "Prepares"], classes=[preparing(log, [answer])])
+    world = play(scene, plugins=[FIT, "Prepares"], classes=[preparing(log, [answer])])
     bound = world.bound("p")
     assert bound is not None
-    # Backoff until 2 s, looked at within a second, and another second to prepare.
+    # The backoff lasts until 2 s, the flush runs within a second, and PreBind takes a second.
     assert 3 <= bound[0] <= 4

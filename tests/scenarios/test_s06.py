@@ -1,4 +1,4 @@
-"""S-06: preemption: victims, their events, and the nominated room."""
+"""S-06: preemption: victims, their events, and the nominated node."""
 
 from collections.abc import Awaitable, Callable
 from typing import Any
@@ -25,13 +25,13 @@ PLUGINS = ["NodeResourcesFit", "DefaultPreemption"]
 START = "0/3 nodes are available: 3 Insufficient cpu. preemption: "
 
 
-class Seen:
-    """What the API told of pods that had to go."""
+class Evictions:
+    """The pods that the API reports as deleted or as targets of a disruption."""
 
     def __init__(self, world: World) -> None:
-        #: Name → when it was gone.
+        #: Name → time of the deletion.
         self.deleted: dict[str, float] = {}
-        #: Name → reason of its condition DisruptionTarget.
+        #: Name → reason of the condition DisruptionTarget.
         self.targets: dict[str, str] = {}
         self._world = world
         world.cluster.observe(self._observe)
@@ -47,7 +47,7 @@ class Seen:
 
 
 def add_running(world: World, name: str, where: str, cpu: int, priority: int, age: int) -> None:
-    """``age``: for how many seconds it has been running."""
+    """Add a running pod. ``age``: how many seconds the pod has been running."""
     minutes, seconds = divmod(600 - age, 60)
     status = {"phase": "Running", "startTime": f"2025-12-31T23:{50 + minutes}:{seconds:02}Z"}
     labels = {"app": name[0]}
@@ -55,7 +55,7 @@ def add_running(world: World, name: str, where: str, cpu: int, priority: int, ag
     world.add_pod(name, cpu=cpu, memory="1Gi", priority=priority, **options)
 
 
-def three_nodes(world: World) -> Seen:
+def three_nodes(world: World) -> Evictions:
     for name in ("n1", "n2", "n3"):
         world.add_node(name, cpu=4, memory="64Gi")
     add_running(world, "p5", "n1", 2, 5, 400)
@@ -64,7 +64,7 @@ def three_nodes(world: World) -> Seen:
     add_running(world, "w2000", "n2", 1, 2000, 400)
     for number in range(1, 5):
         add_running(world, f"v{number}", "n3", 1, 1, 500 - 100 * number)
-    return Seen(world)
+    return Evictions(world)
 
 
 def add_h(world: World, **options: Any) -> None:
@@ -72,14 +72,14 @@ def add_h(world: World, **options: Any) -> None:
 
 
 async def h_preempts(world: World) -> None:
-    """Part A, without looking."""
+    """The events of part A."""
     three_nodes(world)
     add_h(world)
     await world.until(2)
 
 
 def place(world: World) -> str:
-    """Where h went."""
+    """The node of pod h."""
     result = world.bound("h")
     assert result is not None
     return result[1]
@@ -92,24 +92,24 @@ def first_attempt(world: World) -> tuple[str, str]:
 
 
 def test_part_a_the_node_whose_most_important_victim_is_least_important_wins() -> None:
-    async def story(world: World) -> None:
-        seen = three_nodes(world)
+    async def scene(world: World) -> None:
+        evictions = three_nodes(world)
         add_h(world)
         await world.until(2)
         assert place(world) == "n3"
-        assert seen.deleted == dict.fromkeys(("v2", "v3", "v4"), 0.0)
-        assert seen.targets == dict.fromkeys(seen.deleted, "PreemptionByScheduler")
-        for name in seen.deleted:
+        assert evictions.deleted == dict.fromkeys(("v2", "v3", "v4"), 0.0)
+        assert evictions.targets == dict.fromkeys(evictions.deleted, "PreemptionByScheduler")
+        for name in evictions.deleted:
             (note,) = world.events(name, "Preempted")
             assert note == f"Preempted by pod {world.uid('h')} on node n3"
-        found = "found a potential placement for pod on node n3, preempting 3 victims"
-        assert first_attempt(world) == (f"{START}{found}", "n3")
+        nomination = "found a potential placement for pod on node n3, preempting 3 victims"
+        assert first_attempt(world) == (f"{START}{nomination}", "n3")
 
-    play(story, plugins=PLUGINS)
+    play(scene, plugins=PLUGINS)
 
 
 def budget(allowed_count: int) -> dict[str, Any]:
-    """Of all pods labelled app=v."""
+    """A budget for all pods with the label app=v."""
     return {
         "apiVersion": "policy/v1",
         "kind": "PodDisruptionBudget",
@@ -126,98 +126,98 @@ def budget(allowed_count: int) -> dict[str, Any]:
 
 
 def test_part_b_a_budget_violation_moves_the_preemptor_to_another_node() -> None:
-    async def story(world: World) -> None:
-        seen = three_nodes(world)
+    async def scene(world: World) -> None:
+        evictions = three_nodes(world)
         world.cluster.create(budget(2))
         add_h(world)
         await world.until(2)
         assert place(world) == "n2"
-        assert set(seen.deleted) == {"w7"}
+        assert set(evictions.deleted) == {"w7"}
         assert first_attempt(world)[1] == "n2"
 
-    play(story, plugins=PLUGINS)
+    play(scene, plugins=PLUGINS)
 
 
 def test_a_budget_exhausted_by_evictions_protects_the_remaining_pods() -> None:
-    """Three may go, the most important ones first; then v4 must not, of the lowest priority."""
+    """Three pods may be evicted, in order of importance; after that v4 is protected."""
 
-    async def story(world: World) -> None:
-        seen = three_nodes(world)
+    async def scene(world: World) -> None:
+        evictions = three_nodes(world)
         unwritten = {name: part for name, part in budget(0).items() if name != "status"}
         unwritten["spec"]["minAvailable"] = 1
         world.cluster.create(unwritten)
         add_h(world)
         await world.until(5)
-        assert set(seen.deleted) == {"v1", "v2", "v3"}
+        assert set(evictions.deleted) == {"v1", "v2", "v3"}
         world.add_pod("next", cpu=1, memory="1Gi", priority=900)
         await world.until(10)
         assert (world.bound("next") or ("", ""))[1] == "n1"
-        assert set(seen.deleted) == {"v1", "v2", "v3", "p5"}
+        assert set(evictions.deleted) == {"v1", "v2", "v3", "p5"}
 
-    play(story, plugins=PLUGINS)
+    play(scene, plugins=PLUGINS)
 
 
 def test_part_c_preemption_policy_never_evicts_nothing() -> None:
-    async def story(world: World) -> None:
-        seen = three_nodes(world)
+    async def scene(world: World) -> None:
+        evictions = three_nodes(world)
         add_h(world, spec={"preemptionPolicy": "Never"})
         await world.until(300)
         assert world.bound("h") is None
         assert world.message("h") == f"{START}not eligible due to preemptionPolicy=Never."
-        assert (seen.deleted, seen.targets, world.nominated("h")) == ({}, {}, "")
+        assert (evictions.deleted, evictions.targets, world.nominated("h")) == ({}, {}, "")
 
-    play(story, plugins=PLUGINS)
+    play(scene, plugins=PLUGINS)
 
 
-def test_part_e_the_room_stays_nominated_while_the_victim_terminates() -> None:
-    async def story(world: World) -> None:
+def test_part_e_the_nomination_stays_while_the_victim_terminates() -> None:
+    async def scene(world: World) -> None:
         world.add_node("m1", cpu=4, memory="64Gi")
         grace = {"terminationGracePeriodSeconds": 20}
         world.add_pod("v", cpu=2, priority=1, node="m1", spec=grace)
-        seen = Seen(world)
+        evictions = Evictions(world)
         add_h(world)
         await world.until(5)
-        assert (world.nominated("h"), seen.deleted) == ("m1", {})
+        assert (world.nominated("h"), evictions.deleted) == ("m1", {})
         world.add_pod("s", cpu=2, priority=0)
         await world.until(19)
         assert "1 Insufficient cpu" in world.message("s")
         assert world.bound("h") is None
         await world.until(60)
-        assert seen.deleted == {"v": 20.0}
+        assert evictions.deleted == {"v": 20.0}
         assert world.bound("h") == (20.0, "m1")
         assert world.bound("s") is None
 
-    play(story, plugins=PLUGINS)
+    play(scene, plugins=PLUGINS)
 
 
 @pytest.mark.parametrize("other_priority", [0, 20])
 def test_part_f_a_group_evicts_for_all_its_members_or_for_none(other_priority: int) -> None:
-    async def story(world: World) -> None:
+    async def scene(world: World) -> None:
         for number, priority in ((1, 0), (2, other_priority)):
             world.add_node(f"m{number}", cpu=4, memory="64Gi")
             add_running(world, f"r{number}", f"m{number}", 4, priority, 100)
-        seen = Seen(world)
+        evictions = Evictions(world)
         put_group(world, "g", 2, X_K8S)
         for name in ("g1", "g2"):
             add_member(world, name, "g", X_K8S, cpu=4, priority=10)
         await world.until(3)
-        places = {found and found[1] for found in map(world.bound, ("g1", "g2"))}
+        places = {place and place[1] for place in map(world.bound, ("g1", "g2"))}
         if other_priority == 0:
             assert places == {"m1", "m2"}
-            assert set(seen.deleted) == {"r1", "r2"}
+            assert set(evictions.deleted) == {"r1", "r2"}
         else:
             assert places == {None}
-            assert (seen.deleted, seen.targets) == ({}, {})
+            assert (evictions.deleted, evictions.targets) == ({}, {})
             assert "0 of 2" in world.message("g1")
 
-    play(story, plugins=PLUGINS)
+    play(scene, plugins=PLUGINS)
 
 
-# ---- the row F-019: what becomes of a nomination ---------------------------------------------
+# ---- the row F-019: nominations --------------------------------------------------------------
 
 
 class Moody(ScalarFilterPlugin):
-    """Breaks where a node says so."""
+    """Raises for nodes with the label broken."""
 
     name = "Moody"
 
@@ -230,44 +230,44 @@ class Moody(ScalarFilterPlugin):
 @pytest.mark.parametrize(
     "labels", [pytest.param({"broken": "yes"}, id="error"), pytest.param({}, id="no candidate")]
 )
-def test_a_nomination_is_cleared_if_nothing_helps_or_an_attempt_ends_in_an_error(
+def test_a_nomination_is_cleared_if_there_is_no_candidate_or_an_attempt_ends_in_an_error(
     labels: dict[str, str],
 ) -> None:
-    async def story(world: World) -> None:
+    async def scene(world: World) -> None:
         world.add_node("m1", cpu=4, memory="64Gi")
         grace = {"terminationGracePeriodSeconds": 20}
         world.add_pod("v", cpu=2, priority=1, node="m1", spec=grace)
         add_h(world)
         await world.until(5)
         assert world.nominated("h") == "m1"
-        # Somebody who is more important is placed there by hand.
+        # A user places a pod of higher priority on the node.
         world.add_pod("king", cpu=2, priority=5000, node="m1")
         world.change_node("m1", labels=labels)
         await world.until(60)
         assert len(world.attempts("h")) > 1
         assert (world.nominated("h"), world.bound("h")) == ("", None)
 
-    play(story, plugins=["Moody", *PLUGINS], classes=[Moody], raise_bugs=False)
+    play(scene, plugins=["Moody", *PLUGINS], classes=[Moody], raise_bugs=False)
 
 
-# ---- the rows F-008, F-052, F-068: the dry run keeps plugins' notes right --------------------
+# ---- the rows F-008, F-052, F-068: the dry run updates the state of plugins ------------------
 
 
 class Notes(dict[str, int], Cloneable):
-    """Node → pods on it."""
+    """Node → number of pods on it."""
 
     def clone(self) -> "Notes":
         return Notes(self)
 
 
 class Counting(PreFilterPlugin, PreFilterExtensions, ScalarFilterPlugin):
-    """Takes nodes with less than two pods, by notes of its own."""
+    """Accepts nodes with fewer than two pods, which the plugin counts itself."""
 
     name = "Counting"
 
     def setup(self) -> None:
         self.calls: list[tuple[str, str]] = []
-        #: Notes as a Filter saw them beside what is there.
+        #: (counted pods, pods of the node) at each call of Filter.
         self.compared: list[tuple[int, int]] = []
         self.originals: list[tuple[Notes, Notes]] = []
 
@@ -293,7 +293,7 @@ class Counting(PreFilterPlugin, PreFilterExtensions, ScalarFilterPlugin):
 
 
 async def two_full_nodes(world: World) -> None:
-    """Three pods on n1, and on n2 three that must not go but for one."""
+    """n1 has three pods that may be evicted; n2 has three pods, of which only one may be."""
     for name in ("n1", "n2"):
         world.add_node(name, cpu=64)
     for number in range(3):
@@ -308,14 +308,14 @@ def test_remove_pod_and_add_pod_are_called_for_each_victim_and_each_reprieved_po
     counting: Counting = world.plugin("Counting")
     assert place(world) == "n1"
     on_n1 = [(what, name) for what, name in counting.calls if name.startswith("a")]
-    # All three leave; each is tried back in turn; two cannot stay.
+    # All three are removed; each is added back in turn; two are removed again.
     assert on_n1 == [
         ("remove", "a0"), ("remove", "a1"), ("remove", "a2"),
         ("add", "a0"),
         ("add", "a1"), ("remove", "a1"),
         ("add", "a2"), ("remove", "a2"),
     ]  # fmt: skip
-    # n2 is of no use without b0 either: nobody is tried back.
+    # h does not fit on n2 without b0, so that no pod is added back.
     assert [each for each in counting.calls if each[1].startswith("b")] == [("remove", "b0")]
 
 
@@ -345,69 +345,69 @@ def test_remove_pod_is_not_called_for_a_plugin_that_skipped() -> None:
 
 
 class Info(PostFilterPlugin):
-    """Helps nobody."""
+    """Finds no nomination for any pod."""
 
     name = "Info"
-    asked = 0
+    calls = 0
 
     def post_filter(
         self, state: CycleState, pod: PodInfo, node_to_status: Any
     ) -> tuple[Nomination | None, Status | None]:
-        self.asked += 1
+        self.calls += 1
         return None, unschedulable("seen")
 
 
 BOTH = ["Info", *PLUGINS]
 
 
-def played_with(story: Callable[[World], Awaitable[None]], *names: str) -> World:
-    return play(story, plugins=list(names), classes=[Info, Moody], raise_bugs=False)
+def played_with(scene: Callable[[World], Awaitable[None]], *names: str) -> World:
+    return play(scene, plugins=list(names), classes=[Info, Moody], raise_bugs=False)
 
 
 def test_the_second_post_filter_helps_where_the_first_does_not() -> None:
-    async def story(world: World) -> None:
+    async def scene(world: World) -> None:
         three_nodes(world)
         add_h(world)
         await world.until(2)
         assert place(world) == "n3"
         assert first_attempt(world)[1] == "n3"
-        assert world.plugin("Info").asked == 1
+        assert world.plugin("Info").calls == 1
 
-    played_with(story, *BOTH)
+    played_with(scene, *BOTH)
 
 
 def test_if_no_post_filter_helps_all_messages_are_reported() -> None:
-    async def story(world: World) -> None:
+    async def scene(world: World) -> None:
         three_nodes(world)
         add_h(world, spec={"preemptionPolicy": "Never"})
         await world.until(2)
         result = world.message("h").partition(" cpu. ")[2]
         assert result == "seen, preemption: not eligible due to preemptionPolicy=Never."
 
-    played_with(story, *BOTH)
+    played_with(scene, *BOTH)
 
 
 def test_after_an_error_post_filter_is_not_called() -> None:
-    async def story(world: World) -> None:
-        seen = three_nodes(world)
+    async def scene(world: World) -> None:
+        evictions = three_nodes(world)
         world.change_node("n1", labels={"broken": "yes"})
         add_h(world)
         await world.until(0)
         assert "broken" in world.message("h")
-        assert (world.plugin("Info").asked, seen.targets) == (0, {})
+        assert (world.plugin("Info").calls, evictions.targets) == (0, {})
 
-    played_with(story, "Moody", *BOTH)
+    played_with(scene, "Moody", *BOTH)
 
 
 def test_nodes_where_no_eviction_helps_are_not_tried() -> None:
-    """The plugin is asked all the same, and finds no candidate by itself."""
+    """PostFilter is called, and finds no candidate."""
 
-    async def story(world: World) -> None:
-        seen = three_nodes(world)
+    async def scene(world: World) -> None:
+        evictions = three_nodes(world)
         world.add_pod("huge", cpu=5, priority=1000)
         await world.until(2)
         expected = f"{START}0/3 nodes are available: 3 Preemption is not helpful for scheduling."
         assert world.message("huge") == expected
-        assert seen.targets == {}
+        assert evictions.targets == {}
 
-    played_with(story, *PLUGINS)
+    played_with(scene, *PLUGINS)

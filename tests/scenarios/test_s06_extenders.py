@@ -1,6 +1,6 @@
-"""S-06, part D: extenders that have a say in whom a pod evicts; row F-088.
+"""S-06, part D: extenders that take part in preemption; row F-088.
 
-The same questions go over HTTP from a simulation, and to functions in the process.
+A simulation calls the extenders over HTTP; other tests call functions in the process.
 """
 
 import asyncio
@@ -45,9 +45,9 @@ def objects() -> Iterator[dict[str, Any]]:
     for name in ("n1", "n2", "n3"):
         yield manifest("Node", node(name, cpu=4, memory="64Gi"))
     for name in RUNNING:
-        found = manifest("Pod", api_pod(name, **running(name)))
-        found["spec"]["terminationGracePeriodSeconds"] = 0
-        yield found
+        content = manifest("Pod", api_pod(name, **running(name)))
+        content["spec"]["terminationGracePeriodSeconds"] = 0
+        yield content
     high = api_pod("h", cpu=3, memory="1Gi", priority=1000, scheduler_name=PROFILE)
     yield manifest("Pod", high)
 
@@ -72,7 +72,7 @@ class Run:
     @property
     def evicted(self) -> set[str]:
         pods = self.result.pods.items()
-        return {key.partition("/")[2] for key, found in pods if found.deleted_at is not None}
+        return {key.partition("/")[2] for key, result in pods if result.deleted_at is not None}
 
 
 def run(answer: Answer, **fields: Any) -> tuple[Run, Server]:
@@ -125,7 +125,7 @@ def test_an_extender_without_a_node_cache_gets_complete_pods() -> None:
     assert (result.pod.node, result.evicted) == ("n1", {"p5", "p10"})
 
 
-def test_the_second_extender_gets_the_candidates_that_the_first_left() -> None:
+def test_the_second_extender_gets_the_candidates_that_the_first_returned() -> None:
     with extender({"preempt": without("n3")}) as one, extender({"preempt": without("n2")}) as two:
         result = Run(one.url, two.url)
         (question,) = two.requests_of("preempt")
@@ -134,11 +134,11 @@ def test_the_second_extender_gets_the_candidates_that_the_first_left() -> None:
 
 
 def test_an_unreachable_extender_ends_the_preemption_with_its_message() -> None:
-    """As upstream: PostFilter's error is told, and the attempt is no error for it."""
+    """As upstream, the message has PostFilter's error, and the attempt does not become an error."""
     port = closed_port()
     result = Run(f"http://127.0.0.1:{port}/")
-    said = f'Post "http://127.0.0.1:{port}/preempt": dial tcp 127.0.0.1:{port}: '
-    assert result.pod.message == f"{REFUSED}{said}connect: connection refused"
+    cause = f'Post "http://127.0.0.1:{port}/preempt": dial tcp 127.0.0.1:{port}: '
+    assert result.pod.message == f"{REFUSED}{cause}connect: connection refused"
     assert (result.pod.node, result.evicted) == (None, set())
 
 
@@ -149,8 +149,8 @@ def test_an_unreachable_ignorable_extender_is_skipped() -> None:
 
 def test_an_invalid_answer_is_reported_at_the_pod() -> None:
     result, server = run({"NodeNameToMetaVictims": {"n9": {"Pods": [{"UID": "u"}]}}})
-    said = f'extender "{server.url}" claims to preempt pods on node "n9"'
-    assert result.pod.message == f"{REFUSED}{said}, but there is no such node"
+    cause = f'extender "{server.url}" claims to preempt pods on node "n9"'
+    assert result.pod.message == f"{REFUSED}{cause}, but there is no such node"
     assert result.evicted == set()
 
 
@@ -168,8 +168,8 @@ class Near:
         return pod.name == "h"
 
 
-class Asked:
-    """Answers after two seconds; ``uids``: by node, whom to evict. None: as it was asked."""
+class SlowExtender:
+    """Answers after two seconds; ``uids``: node → victims; None: the victims of the request."""
 
     def __init__(self, uids: dict[str, list[str]] | None = None) -> None:
         self.uids = uids
@@ -188,13 +188,13 @@ def _uids(victims: Victims) -> list[str]:
     return [pod.uid for pod in victims.pods]
 
 
-def played_with_extender(story: Any, ask: Asked, **options: Any) -> World:
+def played_with_extender(scene: Any, ask: SlowExtender, **options: Any) -> World:
     async def main(world: World) -> None:
         for name in ("n1", "n2", "n3"):
             world.add_node(name, cpu=4, memory="64Gi")
         for name in RUNNING:
             world.add_pod(name, **running(name))
-        await story(world)
+        await scene(world)
 
     options = {"plugins": FIT, "extenders": [Near()], **options}
     return play(main, asks={"near": ask}, **options)
@@ -205,7 +205,7 @@ def add_h(world: World) -> None:
 
 
 async def h_comes(world: World) -> None:
-    """And a second later it is still being thought about."""
+    """Create pod h and wait one second, in the middle of the extender's call."""
     add_h(world)
     await world.until(1)
 
@@ -215,15 +215,15 @@ def is_gone(world: World, name: str) -> bool:
 
 
 def test_exactly_the_victims_named_by_the_extender_are_evicted() -> None:
-    ask = Asked()
+    ask = SlowExtender()
 
-    async def story(world: World) -> None:
+    async def scene(world: World) -> None:
         ask.uids = {"n3": [world.uid(name) for name in ("v1", "v3", "v4")]}
         await h_comes(world)
         assert world.events("h", "FailedScheduling") == []
         await world.until(5)
 
-    world = played_with_extender(story, ask)
+    world = played_with_extender(scene, ask)
     assert [name for name in RUNNING if is_gone(world, name)] == ["v1", "v3", "v4"]
     bound = world.bound("h")
     assert bound is not None
@@ -233,40 +233,40 @@ def test_exactly_the_victims_named_by_the_extender_are_evicted() -> None:
 
 
 def test_other_pods_are_placed_during_the_call() -> None:
-    async def story(world: World) -> None:
+    async def scene(world: World) -> None:
         await h_comes(world)
         world.add_node("n4", cpu=1)
         world.add_pod("small", cpu=1)
         await world.until(5)
 
-    ask = Asked()
-    world = played_with_extender(story, ask)
+    ask = SlowExtender()
+    world = played_with_extender(scene, ask)
     assert world.bound("small") == (1.0, "n4")
     assert world.bound("h") == (4.0, "n3")
     assert len(ask.questions) == 1
 
 
 def test_if_room_appears_during_the_call_nothing_is_evicted() -> None:
-    async def story(world: World) -> None:
+    async def scene(world: World) -> None:
         await h_comes(world)
         world.add_node("n4", cpu=4, memory="64Gi")
         await world.until(5)
 
-    world = played_with_extender(story, Asked())
+    world = played_with_extender(scene, SlowExtender())
     assert world.bound("h") == (2.0, "n4")
     assert not any(is_gone(world, name) for name in RUNNING)
 
 
 def test_a_node_whose_victims_changed_during_the_call_is_left_out() -> None:
-    """v1 goes: two pods are enough on n3 now, and nobody was asked about these two."""
+    """After the deletion of v1, two victims suffice on n3, which the extender has not approved."""
 
-    async def story(world: World) -> None:
+    async def scene(world: World) -> None:
         await h_comes(world)
         world.delete_pod("v1")
         await world.until(5)
 
-    ask = Asked()
-    world = played_with_extender(story, ask)
+    ask = SlowExtender()
+    world = played_with_extender(scene, ask)
     bound = world.bound("h")
     assert bound is not None
     assert bound[1] == "n2"
@@ -274,50 +274,50 @@ def test_a_node_whose_victims_changed_during_the_call_is_left_out() -> None:
 
 
 def test_if_all_candidates_changed_the_extender_is_called_again() -> None:
-    async def story(world: World) -> None:
+    async def scene(world: World) -> None:
         for name in ("n1", "n2"):
             world.delete_node(name)
         await h_comes(world)
         world.delete_pod("v1")
         await world.until(9)
 
-    ask = Asked()
-    world = played_with_extender(story, ask)
+    ask = SlowExtender()
+    world = played_with_extender(scene, ask)
     counts = [len(question.victims["n3"].pods) for question in ask.questions]
     assert counts == [3, 2]
     assert world.bound("h") == (6.0, "n3")
 
 
 def test_a_preemptor_deleted_during_the_call_evicts_nothing() -> None:
-    async def story(world: World) -> None:
+    async def scene(world: World) -> None:
         await h_comes(world)
         world.delete_pod("h")
         await world.until(5)
 
-    world = played_with_extender(story, Asked())
+    world = played_with_extender(scene, SlowExtender())
     assert not any(is_gone(world, name) for name in RUNNING)
     assert world.scheduler.only_retries_wait
 
 
 def test_an_ignored_extender_failure_is_in_the_journal() -> None:
-    async def story(world: World) -> None:
+    async def scene(world: World) -> None:
         add_h(world)
         await world.until(5)
 
-    ask = Asked({"n2": []})
-    world = played_with_extender(story, ask, extenders=[Near(ignorable=True)])
+    ask = SlowExtender({"n2": []})
+    world = played_with_extender(scene, ask, extenders=[Near(ignorable=True)])
     text = 'went on without near: expected at least one victim pod on node "n2"'
     assert text in world.notes("default/h")
     assert world.message("h") == f"{REFUSED}no candidate node for preemption"
 
 
 def test_an_extender_is_not_called_for_an_uninteresting_pod() -> None:
-    async def story(world: World) -> None:
+    async def scene(world: World) -> None:
         world.add_pod("other", cpu=3, memory="1Gi", priority=1000)
         await world.until(3)
 
-    ask = Asked()
-    world = played_with_extender(story, ask)
+    ask = SlowExtender()
+    world = played_with_extender(scene, ask)
     bound = world.bound("other")
     assert bound is not None
     assert bound[1] == "n3"

@@ -23,17 +23,17 @@ HEARTBEAT_SECONDS = 10.0
 
 
 class CountingFilter(ScalarFilterPlugin, SignPlugin):
-    """Takes every node but those labelled bad, and counts the rows it is asked about."""
+    """Accepts every node without the label bad, and counts the evaluated rows."""
 
     name = COUNTING
-    rows_asked = 0
+    evaluated_rows = 0
 
     def filter_node(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> Status | None:
-        self.rows_asked += 1
+        self.evaluated_rows += 1
         return unschedulable("bad") if node.labels.get("bad") == "true" else None
 
     def sign_pod(self, pod: PodInfo) -> Hashable | None:
-        """Kinds are told apart by their size, though it does not matter here."""
+        """The signature has the requests, although the result does not depend on them."""
         return tuple(sorted(pod.requests.items()))
 
 
@@ -56,28 +56,28 @@ def setup(*, is_on: bool = True) -> Setup:
 
 
 class PartRun:
-    """One telling of a part: what was asked, bound and requested of the API."""
+    """One run of a part: its evaluated rows, its bindings and its API requests."""
 
     def __init__(self, part: Callable[[World], Awaitable[None]], *, is_on: bool = True) -> None:
         self.requests: list[tuple[str, Any]] = []
         self.rows: list[int] = []
 
-        async def story(world: World) -> None:
+        async def scene(world: World) -> None:
             listen(world, self.requests)
             await part(world)
 
-        self.world = play(story, setup(is_on=is_on))
+        self.world = play(scene, setup(is_on=is_on))
 
     @property
-    def rows_asked(self) -> int:
-        return self.world.plugin(COUNTING).rows_asked
+    def evaluated_rows(self) -> int:
+        return self.world.plugin(COUNTING).evaluated_rows
 
     @property
     def reuse(self) -> ResultCache:
         return self.world.scheduler.reuse(PROFILE)
 
     def places(self, names: list[str]) -> dict[str, str]:
-        """Pod → node, of pods that are bound."""
+        """Pod → node for these bound pods."""
         results = {name: self.world.bound(name) for name in names}
         assert None not in results.values()
         return {name: where[1] for name, where in results.items() if where is not None}
@@ -85,14 +85,14 @@ class PartRun:
     @property
     def nominations(self) -> list[Any]:
         return [
-            told
-            for verb, told in self.requests
-            if verb == "patch_pod_status" and told[0].nominated_node_name
+            arguments
+            for verb, arguments in self.requests
+            if verb == "patch_pod_status" and arguments[0].nominated_node_name
         ]
 
 
 def listen(world: World, requests: list[tuple[str, Any]]) -> None:
-    """Note every request that the scheduler makes of the API."""
+    """Record every request of the scheduler to the API."""
     bind = world.cluster.bind_now
 
     def noted_bind(pod: PodInfo, node_name: str) -> None:
@@ -129,27 +129,31 @@ EQUAL = [f"a{number}" for number in range(1, 21)]
 
 
 def part_a(node_count: int) -> Callable[[World], Awaitable[None]]:
-    async def story(world: World) -> None:
+    async def scene(world: World) -> None:
         add_nodes(world, node_count)
         for name in EQUAL:
             add_equal(world, name)
         await world.until(1)
 
-    return story
+    return scene
 
 
 @pytest.mark.parametrize(
-    ("node_count", "asked", "asked_without", "per_node"), [(50, 69, 1000, 1), (5, 24, 100, 4)]
+    ("node_count", "evaluated_with_reuse", "evaluated_without_reuse", "per_node"),
+    [(50, 69, 1000, 1), (5, 24, 100, 4)],
 )
 def test_each_further_pod_of_a_signature_evaluates_one_row(
-    node_count: int, asked: int, asked_without: int, per_node: int
+    node_count: int, evaluated_with_reuse: int, evaluated_without_reuse: int, per_node: int
 ) -> None:
     on = PartRun(part_a(node_count))
     off = PartRun(part_a(node_count), is_on=False)
-    assert (on.rows_asked, off.rows_asked) == (asked, asked_without)
+    assert (on.evaluated_rows, off.evaluated_rows) == (
+        evaluated_with_reuse,
+        evaluated_without_reuse,
+    )
     assert on.places(EQUAL) == off.places(EQUAL)
-    taken = list(on.places(EQUAL).values())
-    assert {taken.count(name) for name in taken} == {per_node}
+    node_names = list(on.places(EQUAL).values())
+    assert {node_names.count(name) for name in node_names} == {per_node}
     assert not on.reuse.dropped_counts
 
 
@@ -190,14 +194,14 @@ async def part_b(world: World) -> None:
 
 def test_two_alternating_signatures_evaluate_two_rows_each() -> None:
     on, off = PartRun(part_b), PartRun(part_b, is_on=False)
-    assert (on.rows_asked, off.rows_asked) == (136, 1000)
+    assert (on.evaluated_rows, off.evaluated_rows) == (136, 1000)
     assert on.places(IN_TURNS) == off.places(IN_TURNS)
     assert on.nominations == off.nominations == []
     assert on.requests == off.requests
 
 
 def heartbeat(world: World, seconds: float) -> None:
-    """Only the times of the conditions change."""
+    """Change only the times of the nodes' conditions."""
     for number in range(1, 51):
         stored = world.cluster.get(object_key(NODE, "", f"n{number}"))
         assert stored is not None
@@ -216,12 +220,12 @@ def beats(until_seconds: float) -> Iterator[float]:
         moment += HEARTBEAT_SECONDS
 
 
-def parts_b_to_d(asked: list[int]) -> Callable[[World], Awaitable[None]]:
-    """``asked``: gets the rows asked in all, before a11 and after each of a11, a12 and a13."""
+def parts_b_to_d(evaluated_counts: list[int]) -> Callable[[World], Awaitable[None]]:
+    """``evaluated_counts``: gets the total of evaluated rows before a11 and after a11, a12, a13."""
 
-    async def story(world: World) -> None:
+    async def scene(world: World) -> None:
         def note() -> None:
-            asked.append(world.plugin(COUNTING).rows_asked)
+            evaluated_counts.append(world.plugin(COUNTING).evaluated_rows)
 
         await part_b(world)
         note()
@@ -234,8 +238,8 @@ def parts_b_to_d(asked: list[int]) -> Callable[[World], Awaitable[None]]:
         add_equal(world, "a11")
         await world.until(700)
         note()
-        taken = {where for name in [*IN_TURNS, "a11"] if (where := world.bound(name))}
-        empty = next(f"n{n}" for n in range(1, 51) if f"n{n}" not in {w[1] for w in taken})
+        places = {where for name in [*IN_TURNS, "a11"] if (where := world.bound(name))}
+        empty = next(f"n{n}" for n in range(1, 51) if f"n{n}" not in {w[1] for w in places})
         world.change_node(empty, labels={"bad": "true"})
         await world.until(701)
         add_equal(world, "a12")
@@ -253,10 +257,10 @@ def parts_b_to_d(asked: list[int]) -> Callable[[World], Awaitable[None]]:
             assert bound[1] != empty or name == "a11"
         assert "Insufficient cpu" in world.message("huge")
 
-    return story
+    return scene
 
 
-def test_heartbeats_a_label_and_a_new_node_cost_the_rows_that_they_change() -> None:
+def test_after_heartbeats_a_label_and_a_new_node_only_changed_rows_are_evaluated() -> None:
     calls: list[int] = []
     on = PartRun(parts_b_to_d(calls))
     assert [after - before for before, after in pairwise(calls)] == [2, 2, 2]

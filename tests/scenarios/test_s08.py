@@ -1,4 +1,4 @@
-"""S-08, ports and volumes; and devices while their claims are still being written."""
+"""S-08: ports, volumes, and devices whose claims are still being written."""
 
 from typing import Any, cast
 
@@ -34,14 +34,14 @@ async def four_want_a_port(world: World) -> None:
 
 
 def test_part_a_three_of_four_pods_get_a_free_port() -> None:
-    async def story(world: World) -> None:
+    async def scene(world: World) -> None:
         await four_want_a_port(world)
         places = [world.bound(f"h{number}") for number in range(1, 4)]
         assert sorted(where for _, where in filter(None, places)) == ["n1", "n2", "n3"]
         assert world.message("h4") == EVERYWHERE
 
-    world = play(story, plugins=PORTS)
-    # Three nodes for the first, and for each further one the node that was taken before.
+    world = play(scene, plugins=PORTS)
+    # Three rows for the first pod, and for each further pod the row of the previous pod's node.
     assert world.scheduler.reuse(PROFILE).row_counts()["NodePorts"].evaluated == 3 + 1 + 1 + 1
 
 
@@ -61,7 +61,7 @@ async def ports_up_to_21(world: World) -> None:
 
 
 def test_part_a_protocol_and_address_count_and_no_address_means_all() -> None:
-    async def story(world: World) -> None:
+    async def scene(world: World) -> None:
         await ports_up_to_21(world)
         result = world.bound("u1")
         assert result is not None and result[0] == 10
@@ -72,11 +72,11 @@ def test_part_a_protocol_and_address_count_and_no_address_means_all() -> None:
             f"affinity/selector. {ADDED.format(3, 1)}, 2 Preemption is not helpful for scheduling."
         )
 
-    play(story, plugins=PORTS)
+    play(scene, plugins=PORTS)
 
 
 def test_part_a_the_pod_that_waited_longest_gets_the_released_port() -> None:
-    async def story(world: World) -> None:
+    async def scene(world: World) -> None:
         await ports_up_to_21(world)
         (holder,) = [n for n in ("h1", "h2", "h3") if (world.bound(n) or ("", ""))[1] == "n2"]
         await world.until(50)
@@ -86,7 +86,7 @@ def test_part_a_the_pod_that_waited_longest_gets_the_released_port() -> None:
         assert world.bound("l1") is None
         assert world.bound("k3") is None
 
-    play(story, plugins=PORTS)
+    play(scene, plugins=PORTS)
 
 
 # ---- part B: volumes -----------------------------------------------------------------------
@@ -95,18 +95,18 @@ VOLUMES = ["VolumeRestrictions", "VolumeBinding", "NodeResourcesFit", "DefaultPr
 ONCE: dict[str, Any] = {"accessModes": ["ReadWriteOncePod"]}
 
 
-def put(world: World, content: dict[str, Any]) -> None:
-    """As somebody else would write it: the API server gives it its version."""
+def create_as_user(world: World, content: dict[str, Any]) -> None:
+    """Create the object without a version, which the API server sets."""
     del content["metadata"]["resourceVersion"]
     world.cluster.create(content)
 
 
 def add_bound_claim(world: World, name: str) -> None:
-    """A claim for one pod at a time, with its volume, that any node reaches."""
+    """Create a claim for one pod at a time, and its volume, which every node reaches."""
     bound = {"annotations": {"pv.kubernetes.io/bound-by-controller": "yes"}}
     source: dict[str, Any] = {**csi(f"disk-{name}"), **ONCE}
-    put(world, volume(f"pv-{name}", claim=name, phase="Bound", meta=bound, **source))
-    put(world, claim(name, bound_to=f"pv-{name}", **ONCE))
+    create_as_user(world, volume(f"pv-{name}", claim=name, phase="Bound", meta=bound, **source))
+    create_as_user(world, claim(name, bound_to=f"pv-{name}", **ONCE))
 
 
 def add_user(world: World, name: str, claim_name: str) -> None:
@@ -123,10 +123,10 @@ def is_used(world: World, key: str) -> bool:
 
 
 def test_part_b_one_read_write_once_pod_claim_and_one_missing_claim() -> None:
-    async def story(world: World) -> None:
+    async def scene(world: World) -> None:
         for name in ("n1", "n2"):
             world.add_node(name, cpu=8, memory="8Gi")
-        put(world, storage_class())
+        create_as_user(world, storage_class())
         add_bound_claim(world, "data")
         add_user(world, "v1", "data")
         await world.until(1)
@@ -156,7 +156,7 @@ def test_part_b_one_read_write_once_pod_claim_and_one_missing_claim() -> None:
         await world.until(22)
         assert not is_used(world, "default/data")
 
-    play(story, plugins=VOLUMES)
+    play(scene, plugins=VOLUMES)
 
 
 # ---- part C: devices -----------------------------------------------------------------------
@@ -180,20 +180,20 @@ class SlowClaims:
 
 
 def reserved_devices(world: World) -> list[str]:
-    """What the scheduler counts as taken."""
-    taken = world.plugin("DynamicResources").handle.devices.resource_claims.allocated.devices()
-    return sorted({each.device for each in taken})
+    """The devices that the scheduler counts as allocated."""
+    allocated = world.plugin("DynamicResources").handle.devices.resource_claims.allocated.devices()
+    return sorted({each.device for each in allocated})
 
 
 def written_devices(world: World) -> list[str]:
-    """What the API tells of."""
+    """The devices of the allocations in the API."""
     claims = (one.object for one in world.cluster.objects(RESOURCE_CLAIM))
-    given = [c.allocation for c in claims if isinstance(c, ResourceClaim) and c.allocation]
-    return sorted(result.device for each in given for result in each.results)
+    allocations = [c.allocation for c in claims if isinstance(c, ResourceClaim) and c.allocation]
+    return sorted(result.device for each in allocations for result in each.results)
 
 
 def test_part_c_devices_are_in_use_from_the_decision_on() -> None:
-    async def story(world: World) -> None:
+    async def scene(world: World) -> None:
         world.add_node("n1", cpu=8, memory="8Gi")
         create(world, "resource.k8s.io/v1 DeviceClass", class_of("gpu"))
         create(world, "resource.k8s.io/v1 ResourceSlice", slice_of("n1", "x", "y"))
@@ -216,4 +216,4 @@ def test_part_c_devices_are_in_use_from_the_decision_on() -> None:
         assert world.bound("d3") == (35.0, "n1")
 
     plugins = ["DynamicResources", "NodeResourcesFit"]
-    play(story, plugins=plugins, reach=lambda cluster: cast(Cluster, SlowClaims(cluster)))
+    play(scene, plugins=plugins, reach=lambda cluster: cast(Cluster, SlowClaims(cluster)))

@@ -1,5 +1,5 @@
-"""S-08, devices: one after the other, claims from templates, one claim for several pods, claims
-that the API is slow to write or to tell of; rows F-091 and F-092."""
+"""S-08, devices: one after the other, claims from templates, one claim for several pods, slow
+writes and slow watches of claims; rows F-091 and F-092."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -30,13 +30,13 @@ def with_two_gpus(world: World) -> None:
 
 
 def claims(world: World) -> list[ResourceClaim]:
-    found = [one.object for one in world.cluster.objects(RESOURCE_CLAIM)]
-    return [one for one in found if isinstance(one, ResourceClaim)]
+    objects = [one.object for one in world.cluster.objects(RESOURCE_CLAIM)]
+    return [one for one in objects if isinstance(one, ResourceClaim)]
 
 
 @pytest.mark.parametrize("options", [{"spec": BY_TEMPLATE}, {"requests": {GPU: 1}}])
 def test_the_third_pod_gets_the_device_of_the_deleted_first_pod(options: Any) -> None:
-    async def story(world: World) -> None:
+    async def scene(world: World) -> None:
         with_two_gpus(world)
         for name in ("a", "b", "c"):
             world.add_pod(name, **options)
@@ -53,32 +53,32 @@ def test_the_third_pod_gets_the_device_of_the_deleted_first_pod(options: Any) ->
         devices = [each.allocation.results[0].device for each in claims(world) if each.allocation]
         assert sorted(devices) == ["x", "y"]
 
-    play(story, plugins=PLUGINS)
+    play(scene, plugins=PLUGINS)
 
 
 def test_pods_that_share_a_claim_share_a_node_and_release_the_claim_at_the_end() -> None:
-    async def story(world: World) -> None:
+    async def scene(world: World) -> None:
         with_two_gpus(world)
         create(world, RESOURCE_CLAIM, claim("c", exactly(count=2)))
         world.add_pod("a", spec=NAMED)
         world.add_pod("b", spec=NAMED)
         await world.until(10)
         assert [bound and bound[1] for bound in map(world.bound, "ab")] == ["n1", "n1"]
-        (found,) = claims(world)
-        assert [user.name for user in found.status.reserved_for or ()] == ["a", "b"]
+        (shared,) = claims(world)
+        assert [user.name for user in shared.status.reserved_for or ()] == ["a", "b"]
         for name in "ab":
             world.delete_pod(name)
         await world.until(20)
         assert [each.allocation for each in claims(world)] == [None]
 
-    play(story, plugins=PLUGINS)
+    play(scene, plugins=PLUGINS)
 
 
 # ---- allocations in flight ------------------------------------------------------------------
 
 
 class Slow:
-    """A cluster in which claims take five seconds to be written, or to be told of."""
+    """A cluster in which writes of claims, or the events of their watch, take seconds."""
 
     def __init__(self, cluster: Any, *, writes: float = 0.0, tells: float = 0.0) -> None:
         self._cluster, self._writes, self._tells = cluster, writes, tells
@@ -123,17 +123,17 @@ def manager(world: World) -> SharedDRAManager:
     return world.plugin("DynamicResources").handle.devices
 
 
-def taken(world: World) -> set[str]:
+def allocated_devices(world: World) -> set[str]:
     return {each.device for each in manager(world).resource_claims.allocated.devices()}
 
 
 def in_the_api(world: World) -> set[str]:
-    found = {one.metadata.name: one.allocation for one in claims(world)}
-    return {name for name, allocation in found.items() if allocation is not None}
+    allocations = {one.metadata.name: one.allocation for one in claims(world)}
+    return {name for name, allocation in allocations.items() if allocation is not None}
 
 
 def test_a_failed_allocation_activates_pods_that_wait_for_the_device() -> None:
-    async def story(world: World) -> None:
+    async def scene(world: World) -> None:
         with_three_claims(world)
         add_pods(world)
         slow[0].refused.add("c1")
@@ -150,25 +150,27 @@ def test_a_failed_allocation_activates_pods_that_wait_for_the_device() -> None:
         slow.append(Slow(cluster, writes=5.0))
         return slow[-1]
 
-    world = play(story, plugins=PLUGINS, reach=reach)
+    world = play(scene, plugins=PLUGINS, reach=reach)
     bound = world.bound("d3")
     assert bound is not None
     assert bound[1] == "n1"
 
 
 def test_a_written_allocation_counts_before_the_watch_reports_it() -> None:
-    async def story(world: World) -> None:
+    async def scene(world: World) -> None:
         with_three_claims(world)
         await world.until(20)
         add_pods(world)
         await world.until(21)
         tracker = manager(world).resource_claims
-        known = {each.metadata.name for each in tracker.list() if each.allocation is not None}
-        assert known == in_the_api(world) == {"c1", "c2"}
+        allocated_claims = {
+            each.metadata.name for each in tracker.list() if each.allocation is not None
+        }
+        assert allocated_claims == in_the_api(world) == {"c1", "c2"}
         store = world.plugin("DynamicResources").handle.objects(RESOURCE_CLAIM)
         assert [each.allocation for each in store.list()] == [None, None, None]
-        assert taken(world) == {"x", "y"}
+        assert allocated_devices(world) == {"x", "y"}
         await world.until(60)
         assert [each.allocation is not None for each in store.list()] == [True, True, False]
 
-    play(story, plugins=PLUGINS, reach=lambda cluster: Slow(cluster, tells=5.0))
+    play(scene, plugins=PLUGINS, reach=lambda cluster: Slow(cluster, tells=5.0))

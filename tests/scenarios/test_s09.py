@@ -18,7 +18,7 @@ READERS = {
 
 
 def world_of(*plugins: Any, args: Any = READERS, pods: int = 1, **options: Any) -> World:
-    async def story(world: World) -> None:
+    async def scene(world: World) -> None:
         for name, (s, u) in LABELS.items():
             world.add_node(name, cpu=8, memory="8Gi", labels={"s": s, "u": u})
         for number in range(pods):
@@ -28,7 +28,7 @@ def world_of(*plugins: Any, args: Any = READERS, pods: int = 1, **options: Any) 
     setup = Setup(plugins=["NodeResourcesFit", *plugins], classes=[LabelScore], args=args)
     for name, value in options.items():
         setattr(setup, name, value)
-    return play(story, setup)
+    return play(scene, setup)
 
 
 def totals(world: World) -> dict[str, int]:
@@ -58,7 +58,7 @@ def test_two_instances_of_a_source_and_of_a_reader_coexist() -> None:
         "Scale/a": {"scoreFrom": "LabelScore/s", "factor": 2},
         "Scale/b": {"scoreFrom": "LabelScore/u", "factor": 1},
     }
-    off = {"OpportunisticBatching": False}  # kept answers take no time
+    off = {"OpportunisticBatching": False}  # cached results take no time
     world = world_of(("Scale/a", 1), ("Scale/b", 1), args=args, pods=60, gates=off)
     assert world.bound("p0") == (0.0, "n2")
     (record,) = world.attempts("p0")

@@ -1,4 +1,4 @@
-"""S-10: racks, end to end. Part E, the same in code, is in tests/examples."""
+"""S-10: racks, end to end. Part E, the same policy in code, is in tests/examples."""
 
 from typing import Any
 
@@ -45,15 +45,15 @@ async def a_pod_among_racks(world: World, **more: tuple[str, str, int]) -> None:
 def played(
     plugins: Any, args: Any, *keys: str, full: str = "", **options: Any
 ) -> tuple[World, dict[str, int]]:
-    """The world, and each scored node's total. ``full``: a node of r2 that is."""
+    """The world, and each scored node's total. ``full``: the name of a full node in r2."""
 
-    async def story(world: World) -> None:
+    async def scene(world: World) -> None:
         await a_pod_among_racks(world, **({full: ("r2", "z1", 10)} if full else {}))
 
     setup = Setup(plugins=plugins, args=args, **options)
     if keys:
         setup.tie_break = keys
-    world = play(story, setup)
+    world = play(scene, setup)
     (record,) = world.attempts("p")
     return world, {line.node: line.total for line in record.scores}
 
@@ -83,7 +83,7 @@ def test_one_value_selects_the_emptiest_rack() -> None:
 
 
 def test_a_full_node_counts_in_the_score_of_its_rack() -> None:
-    """r2 has 30 + 30 + 100 then, and r1 70."""
+    """With the full node, r2 has 30 + 30 + 100, and r1 has 70."""
     near, _ = played(ONLY_RACK, {**fit(), **scorer()}, "NodeNameOrder", full="n7")
     far, _ = played(ONLY_RACK, {**fit(), **scorer(over="all")}, "NodeNameOrder", full="n7")
     assert near.bound("p") == (0.0, "n1")
@@ -109,10 +109,10 @@ def test_node_rack_and_zone_add_up_and_the_source_is_computed_once(
 
 
 def test_resource_weights_of_the_source_change_the_order_of_racks() -> None:
-    """cpu 50 and memory 10 on one node, 10 and 90 on the other: 30 and 50 in the mean, 40 and 30
-    where cpu counts three times."""
+    """The scores for cpu and memory are 50 and 10 on n1, 10 and 90 on n2. The means are 30 and 50;
+    if cpu has three times the weight, they are 40 and 30."""
 
-    async def story(world: World) -> None:
+    async def scene(world: World) -> None:
         for name, rack, cpu, memory in (("n1", "r1", 4, 0), ("n2", "r2", 0, 8)):
             world.add_node(name, cpu=10, memory="10Gi", labels={"rack": rack})
             world.add_pod(f"on-{name}", cpu=cpu, memory=f"{memory}Gi", node=name)
@@ -120,7 +120,7 @@ def test_resource_weights_of_the_source_change_the_order_of_racks() -> None:
         await world.until(0)
 
     def chosen(**more: Any) -> str:
-        world = play(story, Setup(plugins=ONLY_RACK, args={**fit(**more), **scorer()}))
+        world = play(scene, Setup(plugins=ONLY_RACK, args={**fit(**more), **scorer()}))
         bound = world.bound("p")
         assert bound is not None
         return bound[1]
@@ -131,20 +131,20 @@ def test_resource_weights_of_the_source_change_the_order_of_racks() -> None:
 
 
 def test_equal_racks_all_score_100() -> None:
-    async def story(world: World) -> None:
+    async def scene(world: World) -> None:
         for name, rack in (("m1", "ra"), ("m2", "rb")):
             world.add_node(name, cpu=10, memory="10Gi", labels={"rack": rack})
             world.add_pod(f"on-{name}", cpu=3, memory="3Gi", node=name)
         world.add_pod("p", cpu=1, memory="1Gi")
         await world.until(0)
 
-    world = play(story, Setup(plugins=ONLY_RACK, args={**fit(), **scorer()}))
+    world = play(scene, Setup(plugins=ONLY_RACK, args={**fit(), **scorer()}))
     (record,) = world.attempts("p")
     assert {line.node: line.total for line in record.scores} == {"m1": 100, "m2": 100}
 
 
 class SameScores(ScalarScorePlugin):
-    """What NodeResourcesFit says of the six nodes, from a table, node by node."""
+    """Returns the scores of NodeResourcesFit for the six nodes from a table."""
 
     name = "SameScores"
     table = dict(zip(NODES, (50, 20, 30, 30, 40, 10), strict=True))
@@ -154,8 +154,8 @@ class SameScores(ScalarScorePlugin):
 
 
 def test_another_class_with_equal_scores_can_be_the_source() -> None:
-    """Only scores are passed on: a plugin of somebody's own that knows nothing of readers will do,
-    and the name of the source is all that changes."""
+    """A reader gets only scores: any score plugin can be the source, and only its name changes in
+    the configuration."""
     args = scorer()
     _, expected = played(ONLY_RACK, {**fit(), **args}, "NodeNameOrder")
     args["TopologyScorer/rack"]["scoreFrom"] = "SameScores"

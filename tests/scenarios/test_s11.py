@@ -1,6 +1,6 @@
-"""S-11, part A: words and values, as far as they are seen of a whole scheduler.
+"""S-11, part A: words and values of a complete scheduler.
 
-Names and numbers of codes, events and statuses stand in tests/framework/test_status.py and
+Names and numbers of codes, events and statuses are in tests/framework/test_status.py and
 test_events.py, refusals of configurations in tests/config and tests/engine.
 """
 
@@ -37,7 +37,7 @@ QUOTA = "example.com/v1 Quota"
 
 
 @pytest.mark.parametrize(
-    ("found", "wanted"),
+    ("actual", "expected"),
     [
         pytest.param(
             [MIN_NODE_SCORE, MAX_NODE_SCORE, MAX_TOTAL_SCORE], [0, 100, 2**63 - 1], id="F-012"
@@ -47,15 +47,15 @@ QUOTA = "example.com/v1 Quota"
         pytest.param(NO_NODES_AVAILABLE, "no nodes available to schedule pods", id="S-02"),
     ],
 )
-def test_names_and_values_equal_upstreams(found: object, wanted: object) -> None:
-    assert found == wanted
+def test_names_and_values_equal_upstreams(actual: object, expected: object) -> None:
+    assert actual == expected
 
 
 # ---- codes as labels (F-001) ----------------------------------------------------------------
 
 
 class Says(ReservePlugin, EnqueueExtensions):
-    """Answers the code that the pod's label names, and waits for nothing."""
+    """Returns the code that the pod's label names, and registers no event."""
 
     name = "Says"
 
@@ -69,13 +69,13 @@ class Says(ReservePlugin, EnqueueExtensions):
 
 
 def test_metrics_show_codes_in_upstreams_spelling() -> None:
-    async def story(world: World) -> None:
+    async def scene(world: World) -> None:
         world.add_node("n1")
         for code in ("SUCCESS", "UNSCHEDULABLE", "UNSCHEDULABLE_AND_UNRESOLVABLE", "PENDING"):
             world.add_pod(code.lower().replace("_", "-"), labels={"says": code})
         await world.until(0)
 
-    world = play(story, plugins=["Says"], classes=[Says])
+    world = play(scene, plugins=["Says"], classes=[Says])
     name = "scheduler_framework_extension_point_duration_seconds_count"
     for status in ("Success", "Unschedulable", "UnschedulableAndUnresolvable", "Pending"):
         labels = {"extension_point": "Reserve", "status": status, "profile": "bayplan"}
@@ -86,7 +86,7 @@ def test_metrics_show_codes_in_upstreams_spelling() -> None:
 
 
 class Shut(ScalarFilterPlugin, EnqueueExtensions):
-    """Refuses pods that name its label."""
+    """Rejects pods that have the label of the instance."""
 
     name = "Shut"
 
@@ -99,7 +99,7 @@ class Shut(ScalarFilterPlugin, EnqueueExtensions):
 
 
 def test_two_instances_of_one_class_have_separate_names() -> None:
-    async def story(world: World) -> None:
+    async def scene(world: World) -> None:
         world.add_node("n1")
         world.add_pod("p", labels={"one": ""})
         world.add_pod("q", labels={"other": ""})
@@ -109,7 +109,7 @@ def test_two_instances_of_one_class_have_separate_names() -> None:
             gauge = {"plugin": instance, "profile": "bayplan"}
             assert world.metric("scheduler_unschedulable_pods", **gauge) == 1
 
-    world = play(story, plugins=["Shut/one", "Shut/other"], classes=[Shut])
+    world = play(scene, plugins=["Shut/one", "Shut/other"], classes=[Shut])
     assert [r.plugin for r in world.attempts("q")[0].rejections] == ["Shut/other"]
 
 
@@ -117,7 +117,7 @@ def test_two_instances_of_one_class_have_separate_names() -> None:
 
 
 class NeedsQuota(PreEnqueuePlugin, EnqueueExtensions):
-    """Holds pods back until their namespace has a Quota that allows some: a kind of its own."""
+    """Gates pods until their namespace has a Quota, a custom kind, that allows pods."""
 
     name = "NeedsQuota"
     kinds = (QUOTA,)
@@ -138,9 +138,9 @@ def quota(pods: int) -> dict[str, Any]:
 
 
 def test_a_plugin_reads_and_waits_for_objects_of_a_declared_kind() -> None:
-    """F-021 and F-081; and a gated pod has attempts 0 (F-036)."""
+    """F-021 and F-081. A gated pod has 0 attempts (F-036)."""
 
-    async def story(world: World) -> None:
+    async def scene(world: World) -> None:
         world.add_node("n1")
         world.cluster.create(quota(0))
         world.add_pod("p")
@@ -152,15 +152,15 @@ def test_a_plugin_reads_and_waits_for_objects_of_a_declared_kind() -> None:
         world.cluster.update(quota(1))
         await world.until(3)
 
-    world = play(story, plugins=["NeedsQuota"], classes=[NeedsQuota])
+    world = play(scene, plugins=["NeedsQuota"], classes=[NeedsQuota])
     assert world.bound("p") == (3.0, "n1")
-    # The user's waiting time counts from when the gate opened.
+    # The user's waiting time starts when the gate opens.
     name = "scheduler_pod_scheduling_sli_duration_seconds_sum"
     assert world.metric(name, attempts="1") == 0.0
 
 
 class Undeclared(ReservePlugin):
-    """Looks objects up that it does not declare."""
+    """Looks up objects of a kind that the plugin does not declare."""
 
     name = "Undeclared"
 
@@ -173,10 +173,10 @@ class Undeclared(ReservePlugin):
 
 
 def test_an_undeclared_kind_is_refused_at_the_start() -> None:
-    async def story(world: World) -> None: ...
+    async def scene(world: World) -> None: ...
 
     with pytest.raises(ConfigError) as caught:
-        play(story, plugins=["Undeclared"], classes=[Undeclared])
+        play(scene, plugins=["Undeclared"], classes=[Undeclared])
     for word in ("Undeclared", QUOTA, "kinds", 'verbs ["list", "watch"]'):
         assert word in str(caught.value)
 
@@ -185,7 +185,7 @@ def test_an_undeclared_kind_is_refused_at_the_start() -> None:
 
 
 class Talks(ReservePlugin):
-    """Tells when it reserves something."""
+    """Emits an event at Reserve."""
 
     name = "Talks"
 
@@ -196,12 +196,12 @@ class Talks(ReservePlugin):
 
 
 def test_an_event_of_a_plugin_is_in_the_api_and_in_the_journal() -> None:
-    async def story(world: World) -> None:
+    async def scene(world: World) -> None:
         world.add_node("n1")
         world.add_pod("p")
         await world.until(0)
 
-    world = play(story, plugins=["Talks"], classes=[Talks])
+    world = play(scene, plugins=["Talks"], classes=[Talks])
     assert world.events("p", "Reserved") == ["a seat on n1"]
     assert world.notes("default/p") == ["event Reserved: a seat on n1"]
 
@@ -210,14 +210,14 @@ def test_an_event_of_a_plugin_is_in_the_api_and_in_the_journal() -> None:
 
 
 def test_equal_seeds_give_equal_runs_and_other_seeds_differ_only_in_draws() -> None:
-    async def story(world: World) -> None:
+    async def scene(world: World) -> None:
         for number in range(6):
             world.add_node(f"n{number}")
         for number in range(12):
             world.add_pod(f"p{number}")
         await world.until(0)
 
-    worlds = [play(story, Setup(seed=seed)) for seed in (1, 1, 2)]
+    worlds = [play(scene, Setup(seed=seed)) for seed in (1, 1, 2)]
     assert worlds[0].digest == worlds[1].digest
     assert worlds[0].digest != worlds[2].digest
     for number in range(12):

@@ -1,4 +1,4 @@
-"""S-11, part B: configurations that are refused before the first cycle, by every command alike."""
+"""S-11, part B: configurations that every command refuses before the first cycle."""
 
 from pathlib import Path
 from typing import Any
@@ -22,8 +22,8 @@ def whole(*profiles: Config, **fields: Any) -> Config:
 
 
 def scored(*names: str, **args: Any) -> Config:
-    """One profile: these score, and the others are there to be read or not. ``Invert_a`` is
-    Invert/a."""
+    """One profile in which only these plugins score. ``args``: instance → its args, with ``_`` in
+    place of ``/``: ``Invert_a`` is Invert/a."""
     enabled = [{"name": name} for name in names]
     config = [{"name": name.replace("_", "/"), "args": value} for name, value in args.items()]
     score = {"disabled": [{"name": "*"}], "enabled": enabled}
@@ -31,18 +31,18 @@ def scored(*names: str, **args: Any) -> Config:
 
 
 def sorted_by(*names: str, **more: Any) -> Config:
-    """A profile whose queue these sort."""
+    """A profile with these QueueSort plugins."""
     enabled = [{"name": name} for name in names]
     queue_sort = {"disabled": [{"name": "*"}], "enabled": enabled}
     return {"schedulerName": "bayplan", "plugins": {"queueSort": queue_sort}, **more}
 
 
-WAKES_NOBODY = """
+BROKEN_EVENTS = """
 from bayplan import EnqueueExtensions, ScalarFilterPlugin
 
 
-class WakesNobody(ScalarFilterPlugin, EnqueueExtensions):
-    name = "WakesNobody"
+class BrokenEvents(ScalarFilterPlugin, EnqueueExtensions):
+    name = "BrokenEvents"
 
     def filter_node(self, state, pod, node):
         return None
@@ -68,7 +68,7 @@ ROWS = [
     pytest.param(
         scored("Invert/a", Invert_a={"scoreFrom": "Invert/a"}),
         ["Invert/a", "itself"],
-        id="one that reads itself",
+        id="a reader of itself",
     ),
     pytest.param(
         scored("Invert/a", Invert_a={"scoreFrom": "NodePorts"}),
@@ -91,13 +91,13 @@ ROWS = [
         scored("ImageLocality", "ImageLocality"), ["ImageLocality"], id="one plugin enabled twice"
     ),
     pytest.param(
-        whole(sorted_by("PrioritySort", "Coscheduling")), ["queueSort"], id="two that sort"
+        whole(sorted_by("PrioritySort", "Coscheduling")), ["queueSort"], id="two QueueSort plugins"
     ),
-    pytest.param(whole(sorted_by()), ["queueSort"], id="nobody that sorts"),
+    pytest.param(whole(sorted_by()), ["queueSort"], id="no QueueSort plugin"),
     pytest.param(
         whole(sorted_by("PrioritySort"), {**sorted_by("Coscheduling"), "schedulerName": "another"}),
         ["queueSort"],
-        id="profiles that sort differently",
+        id="profiles with different QueueSort plugins",
     ),
     pytest.param(
         whole(percentageOfNodesToScore=101),
@@ -111,8 +111,8 @@ ROWS = [
     ),
 ]
 
-#: What is found when plugins are made. `run` makes them once an API server has told of its kinds.
-MADE_ROWS = [
+#: Errors at the creation of plugins. `run` creates plugins after it has read the server's kinds.
+BUILT_PLUGIN_ROWS = [
     pytest.param(
         scored("ComposedRack", ComposedRack={"inner": {"scoringStrategy": {"type": "Mots"}}}),
         [
@@ -126,17 +126,17 @@ MADE_ROWS = [
     pytest.param(
         scored("ComposedRack", ComposedRack={"plugin": "NodeResourceFit"}),
         ["profiles[0].pluginConfig[0].args.plugin", '"NodeResourceFit"', "NodeResourcesFit"],
-        id="an inner plugin that is none",
+        id="an inner plugin that does not exist",
     ),
     pytest.param(
         whole(
             {
                 "schedulerName": "bayplan",
-                "plugins": {"filter": {"enabled": [{"name": "WakesNobody"}]}},
+                "plugins": {"filter": {"enabled": [{"name": "BrokenEvents"}]}},
             }
         ),
-        ["WakesNobody", "no events today"],
-        id="a plugin whose events cannot be told",
+        ["BrokenEvents", "no events today"],
+        id="a plugin that raises in events_to_register",
     ),
 ]
 
@@ -146,24 +146,24 @@ MADE_ROWS = [
     [
         pytest.param(command, *row.values, id=f"{command}: {row.id}")
         for command in ("config check", "simulate", "run")
-        for row in (ROWS if command == "run" else [*ROWS, *MADE_ROWS])
+        for row in (ROWS if command == "run" else [*ROWS, *BUILT_PLUGIN_ROWS])
     ],
 )
 def test_the_configuration_is_refused_in_one_line_with_its_path(
     tmp_path: Path, command: str, config: Config, words: list[str]
 ) -> None:
     file = write_objects(tmp_path / "c.yaml", config)
-    own = write_objects(tmp_path / "wakes_nobody.py", WAKES_NOBODY)
+    own = write_objects(tmp_path / "broken_events.py", BROKEN_EVENTS)
     plugins = ("--plugin", EXAMPLES / "composed_rack" / "composed_rack.py", "--plugin", own)
-    given: tuple[Any, ...] = ("config", "check", file)
+    command_line: tuple[Any, ...] = ("config", "check", file)
     if command == "simulate":
-        given = (
+        command_line = (
             "simulate",
             write_objects(tmp_path / "n.yaml", node_with_cpu("n1")),
             "--config",
             file,
         )
     elif command == "run":
-        given = ("run", "--config", file, "--kubeconfig", tmp_path / "none")
-    lines = refusal(*given, *plugins)
+        command_line = ("run", "--config", file, "--kubeconfig", tmp_path / "none")
+    lines = refusal(*command_line, *plugins)
     assert [line for line in lines if all(word in line for word in words)], lines

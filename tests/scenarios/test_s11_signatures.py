@@ -1,7 +1,7 @@
-"""S-11, parts C and D: check_plugin finds what is wrong, and which pods have equal signatures.
+"""S-11, parts C and D: faults that check_plugin detects, and pods with equal signatures.
 
-That every plugin of the tree passes stands in tests/testing/test_conformance.py, over the variants
-that are counted here. Pairs about claims follow with the plugins that look at claims.
+tests/testing/test_conformance.py tests that every plugin of the tree passes, with the variants
+that are counted here. Pairs of pods with claims are in the tests of the plugins that read claims.
 """
 
 from functools import partial
@@ -35,7 +35,7 @@ def test_every_plugin_of_the_tree_is_checked() -> None:
         (WritesColumns, "writes to a column of the nodes"),
     ],
 )
-def test_a_planted_fault_is_found(planted: type[Plugin], words: str) -> None:
+def test_a_planted_fault_is_detected(planted: type[Plugin], words: str) -> None:
     with pytest.raises(CheckFailed) as failed:
         check_plugin(planted)
     assert words in str(failed.value)
@@ -45,7 +45,7 @@ def test_a_planted_fault_is_found(planted: type[Plugin], words: str) -> None:
 
 
 def signer(name: str = "bayplan") -> Signer:
-    """The default profile; what spreads pods that do not ask for it would leave all unsigned."""
+    """The default profile without default spread constraints, with which no pod has a signature."""
     no_defaults = {"name": "PodTopologySpread", "args": {"defaultingType": "List"}}
     config = config_from(
         {
@@ -63,9 +63,9 @@ SIGNER = signer()
 
 
 def differing(one: PodOptions, other: PodOptions) -> set[str]:
-    """Plugins whose parts differ between two pods that are made of these."""
-    parts, others = (SIGNER.sign(pod("p", **each)).parts for each in (one, other))
-    return {name for name in parts if parts[name] != others[name]}
+    """The plugins whose parts of the signature differ between two pods with these options."""
+    one_parts, other_parts = (SIGNER.sign(pod("p", **each)).parts for each in (one, other))
+    return {name for name in one_parts if one_parts[name] != other_parts[name]}
 
 
 def tolerating(*keys: str) -> PodOptions:
@@ -82,9 +82,11 @@ def running(*images: str) -> PodOptions:
 
 def preferring(weight: int) -> PodOptions:
     terms = {"matchExpressions": [{"key": "disktype", "operator": "Exists"}]}
-    wanted = [{"weight": weight, "preference": terms}]
+    preferences = [{"weight": weight, "preference": terms}]
     return {
-        "affinity": {"nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": wanted}}
+        "affinity": {
+            "nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": preferences}
+        }
     }
 
 
@@ -93,10 +95,10 @@ CONFIG_MAP = {"name": "v", "configMap": {"name": "settings"}}
 
 
 @pytest.mark.parametrize(
-    ("one", "other", "wanted"),
+    ("one", "other", "expected"),
     [
-        pytest.param(tolerating("a", "b"), tolerating("b", "a"), set(), id="tolerations turned"),
-        pytest.param({}, tolerating("a"), {"TaintToleration"}, id="a foreign toleration"),
+        pytest.param(tolerating("a", "b"), tolerating("b", "a"), set(), id="order of tolerations"),
+        pytest.param({}, tolerating("a"), {"TaintToleration"}, id="an additional toleration"),
         pytest.param(listening(), listening(protocol="TCP"), set(), id="80 and 80/TCP"),
         pytest.param(listening(), listening(protocol="UDP"), {"NodePorts"}, id="80/UDP"),
         pytest.param(listening(), listening(hostIP="10.0.0.1"), {"NodePorts"}, id="an address"),
@@ -107,7 +109,7 @@ CONFIG_MAP = {"name": "v", "configMap": {"name": "settings"}}
         pytest.param({}, {"node": "n1"}, {"NodeName"}, id="a node"),
         pytest.param({"node": "n1"}, {"node": "n2"}, {"NodeName"}, id="another node"),
         pytest.param(preferring(1), preferring(2), {"NodeAffinity"}, id="weights"),
-        pytest.param(running("x", "y"), running("y", "x"), set(), id="images turned"),
+        pytest.param(running("x", "y"), running("y", "x"), set(), id="order of images"),
         pytest.param(running("x"), running("x:latest"), set(), id="x and x:latest"),
         pytest.param(running("x:1"), running("x:2"), {"ImageLocality"}, id="x:1 and x:2"),
         pytest.param({}, {"spec": {"volumes": [CONFIG_MAP]}}, set(), id="a ConfigMap"),
@@ -117,11 +119,11 @@ CONFIG_MAP = {"name": "v", "configMap": {"name": "settings"}}
     ],
 )
 def test_signatures_differ_where_results_may_differ(
-    one: PodOptions, other: PodOptions, wanted: set[str]
+    one: PodOptions, other: PodOptions, expected: set[str]
 ) -> None:
-    assert differing(one, other) == wanted
+    assert differing(one, other) == expected
     same = SIGNER.sign(pod("one", **one)) is SIGNER.sign(pod("other", **other))
-    assert same is (not wanted)
+    assert same is (not expected)
 
 
 SPREAD = {"maxSkew": 1, "topologyKey": "zone", "whenUnsatisfiable": "DoNotSchedule"}
@@ -142,7 +144,7 @@ NEAR = {
         pytest.param({"affinity": NEAR}, ("InterPodAffinity",), id="a pod affinity"),
     ],
 )
-def test_plugins_of_scope_cluster_are_unsigned_and_all_others_cached(
+def test_only_plugins_of_scope_cluster_are_unsigned(
     options: PodOptions, unsigned: tuple[str, ...]
 ) -> None:
     assert SIGNER.sign(pod("p", **options)).unsigned == unsigned

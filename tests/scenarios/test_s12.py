@@ -47,7 +47,7 @@ async def _two_of_three(world: World, kind: str) -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_part_a_members_wait_without_attempts_until_the_quorum_exists(kind: str) -> None:
-    async def story(world: World) -> None:
+    async def scene(world: World) -> None:
         await _two_of_three(world, kind)
         assert list(bound(world, *NAMES[:2])) == [None, None]
         assert world.attempts("nginx-1") == world.attempts("nginx-2") == []
@@ -60,14 +60,14 @@ def test_part_a_members_wait_without_attempts_until_the_quorum_exists(kind: str)
         else:
             assert condition(world, "nginx", "PodGroupInitiallyScheduled", kind) == {}
 
-    play(story, plugins=FIT)
+    play(scene, plugins=FIT)
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_part_a_all_members_are_placed_when_the_last_comes_and_a_late_one_at_once(
+def test_part_a_all_members_are_placed_when_the_last_arrives_and_a_later_one_at_once(
     kind: str,
 ) -> None:
-    async def story(world: World) -> None:
+    async def scene(world: World) -> None:
         await _two_of_three(world, kind)
         await world.until(60)
         add_member(world, "nginx-3", "nginx", kind, owned_by("nginx"))
@@ -77,7 +77,7 @@ def test_part_a_all_members_are_placed_when_the_last_comes_and_a_late_one_at_onc
         assert {place[1] for place in places if place} == {"n1", "n2", "n3"}
         (attempt,) = group_attempts(world, "nginx")
         assert (attempt.at_seconds, attempt.result, attempt.fitting) == (60, "placed", 3)
-        # LeastAllocated: 92 where nothing is, 85 where a sibling is.
+        # LeastAllocated: 92 on an empty node, 85 on a node with a sibling.
         (first, second, _) = (world.attempts(name)[0] for name in NAMES)
         assert [score.total for score in first.scores] == [92, 92, 92]
         assert [score.total for score in second.scores] == [92, 92, 85]
@@ -93,19 +93,19 @@ def test_part_a_all_members_are_placed_when_the_last_comes_and_a_late_one_at_onc
         add_member(world, "nginx-4", "nginx", kind)
         await world.until(71)
         assert list(bound(world, "nginx-4")) == [70]
-        # Upstream tries those that come later as a group, too.
+        # Upstream tries later members as a group, too.
         assert len(group_attempts(world, "nginx")) == (1 if kind in LABELS else 2)
         if kind in LABELS:
             assert scheduled_status(world, "nginx", kind) == (4, 4)
 
-    play(story, plugins=FIT)
+    play(scene, plugins=FIT)
 
 
 def test_part_a_every_kind_gives_the_same_bindings() -> None:
     places: list[list[Any]] = []
     for kind in (*KINDS, CONFIGURED):
 
-        async def story(world: World, kind: str = kind) -> None:
+        async def scene(world: World, kind: str = kind) -> None:
             await _two_of_three(world, kind)
             await world.until(60)
             add_member(world, "nginx-3", "nginx", kind)
@@ -114,13 +114,13 @@ def test_part_a_every_kind_gives_the_same_bindings() -> None:
             if kind in LABELS:
                 assert scheduled_status(world, "nginx", kind) == (3, 3)
 
-        play(story, plugins=FIT, config={"podGroups": {"kinds": [CONFIGURED_ROW]}})
-    assert all(found == places[0] for found in places)
+        play(scene, plugins=FIT, config={"podGroups": {"kinds": [CONFIGURED_ROW]}})
+    assert all(place == places[0] for place in places)
     assert None not in places[0]
 
 
 def test_an_invalid_object_of_a_configured_kind_is_noted_and_is_no_group() -> None:
-    async def story(world: World) -> None:
+    async def scene(world: World) -> None:
         world.add_node("n1")
         put_group(world, "g", 1, CONFIGURED, minMember="three")
         add_member(world, "a", "g", CONFIGURED)
@@ -133,22 +133,22 @@ def test_an_invalid_object_of_a_configured_kind_is_noted_and_is_no_group() -> No
         await world.until(2)
         assert list(bound(world, "a")) == [1]
 
-    play(story, plugins=FIT, config={"podGroups": {"kinds": [CONFIGURED_ROW]}})
+    play(scene, plugins=FIT, config={"podGroups": {"kinds": [CONFIGURED_ROW]}})
 
 
 def test_without_the_row_the_label_has_no_meaning() -> None:
-    async def story(world: World) -> None:
+    async def scene(world: World) -> None:
         world.add_node("n1")
         add_member(world, "a", "g", CONFIGURED)
         await world.until(1)
         assert list(bound(world, "a")) == [0]
 
-    play(story, plugins=FIT)
+    play(scene, plugins=FIT)
 
 
 @pytest.mark.parametrize("kind", [X_K8S, MING, UPSTREAM])
 def test_part_b_a_lowered_minimum_starts_the_group_at_once(kind: str) -> None:
-    async def story(world: World) -> None:
+    async def scene(world: World) -> None:
         world.add_node("n1")
         put_group(world, "g", 10, kind)
         add_member(world, "a", "g", kind)
@@ -160,12 +160,12 @@ def test_part_b_a_lowered_minimum_starts_the_group_at_once(kind: str) -> None:
         await world.until(31)
         assert list(bound(world, "a", "b")) == [30, 30]
 
-    play(story, plugins=FIT)
+    play(scene, plugins=FIT)
 
 
 @pytest.mark.parametrize("kind", [X_K8S, MING, UPSTREAM])
 def test_part_c_members_wait_for_the_group_object(kind: str) -> None:
-    async def story(world: World) -> None:
+    async def scene(world: World) -> None:
         world.add_node("n1")
         add_member(world, "a", "nginx", kind)
         add_member(world, "b", "nginx", kind)
@@ -176,12 +176,12 @@ def test_part_c_members_wait_for_the_group_object(kind: str) -> None:
         await world.until(21)
         assert list(bound(world, "a", "b")) == [20, 20]
 
-    play(story, plugins=FIT)
+    play(scene, plugins=FIT)
 
 
 @pytest.mark.parametrize("kind", [X_K8S, MING])
 def test_part_d_five_pods_that_do_not_count_as_members(kind: str) -> None:
-    async def story(world: World) -> None:
+    async def scene(world: World) -> None:
         world.add_node("n1")
         put_group(world, "nginx", 3, kind)
         for name in "ab":
@@ -201,7 +201,7 @@ def test_part_d_five_pods_that_do_not_count_as_members(kind: str) -> None:
         await world.until(61)
         assert list(bound(world, "a", "b", "f", "g", "e")) == [60, 60, 60, None, None]
 
-    play(story, plugins=["SchedulingGates", *FIT])
+    play(scene, plugins=["SchedulingGates", *FIT])
 
 
 class RefusesOnce:
@@ -236,7 +236,7 @@ def test_part_e_a_scheduler_killed_between_bindings_is_replaced(kind: str) -> No
         refusing.append(RefusesOnce(cluster))
         return cast(Cluster, refusing[0])
 
-    async def story(world: World) -> None:
+    async def scene(world: World) -> None:
         await _two_of_three(world, kind)
         await world.until(60)
         refusing[0].on_refused = world.kill_at_once
@@ -261,7 +261,7 @@ def test_part_e_a_scheduler_killed_between_bindings_is_replaced(kind: str) -> No
             result = condition(world, "nginx", "PodGroupInitiallyScheduled", kind)
             assert result["status"] == "True"
 
-    play(story, plugins=FIT, reach=reach)
+    play(scene, plugins=FIT, reach=reach)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -269,7 +269,7 @@ def test_a_member_whose_binding_fails_is_retried_at_once_and_counted(kind: str) 
     def reach(cluster: Cluster) -> Cluster:
         return cast(Cluster, RefusesOnce(cluster))
 
-    async def story(world: World) -> None:
+    async def scene(world: World) -> None:
         await _two_of_three(world, kind)
         await world.until(60)
         add_member(world, "nginx-3", "nginx", kind)
@@ -280,4 +280,4 @@ def test_a_member_whose_binding_fails_is_retried_at_once_and_counted(kind: str) 
         if kind in LABELS:
             assert scheduled_status(world, "nginx", kind) == (3, 3)
 
-    play(story, plugins=FIT, reach=reach)
+    play(scene, plugins=FIT, reach=reach)

@@ -15,8 +15,8 @@ from tests.scenarios.world import World, play
 X, Y = ("x1", "x2", "x3"), ("y1", "y2", "y3")
 
 
-def test_part_a_one_group_follows_the_other_and_nothing_is_reserved_meanwhile() -> None:
-    async def story(world: World) -> None:
+def test_part_a_one_group_follows_the_other_without_a_reservation() -> None:
+    async def scene(world: World) -> None:
         for index in range(1, 5):
             world.add_node(f"n{index}", cpu=4, memory="8Gi")
         put_group(world, "x", 3)
@@ -51,15 +51,15 @@ def test_part_a_one_group_follows_the_other_and_nothing_is_reserved_meanwhile() 
         assert not any("last failed" in record.message for record in records)
         assert not any("last failed" in message(world, name) for name in (*X, *Y, "z"))
 
-    play(story, plugins=FIT)
+    play(scene, plugins=FIT)
 
 
 def _all_requested(world: World) -> int:
     return sum(world.requested(f"n{index}") for index in range(1, 5))
 
 
-def test_part_b_the_older_group_comes_first_with_the_members_beyond_the_minimum_that_fit() -> None:
-    async def story(world: World) -> None:
+def test_part_b_the_older_group_is_first_with_all_members_above_the_minimum_that_fit() -> None:
+    async def scene(world: World) -> None:
         world.add_node("tiny", cpu="100m", memory="1Gi")
         put_group(world, "a", 3)
         for name in ("a1", "a2"):
@@ -81,31 +81,31 @@ def test_part_b_the_older_group_comes_first_with_the_members_beyond_the_minimum_
         records = list(world.journal.records)
         assert records.index(a_at_20) < records.index(first_b)
 
-    play(story, plugins=FIT)
+    play(scene, plugins=FIT)
 
 
 def test_part_c_a_group_that_never_fits_is_not_retried_in_a_loop() -> None:
-    async def story(world: World) -> None:
+    async def scene(world: World) -> None:
         world.add_node("n1", cpu=1)
         put_group(world, "g", 50)
         for index in range(50):
             add_member(world, f"m{index}", "g", cpu=1)
         await world.until(3600)
-        found = group_attempts(world, "g")
-        assert 2 <= len(found) <= 13
-        assert {record.result for record in found} == {"unschedulable"}
+        attempts = group_attempts(world, "g")
+        assert 2 <= len(attempts) <= 13
+        assert {record.result for record in attempts} == {"unschedulable"}
 
-    play(story, plugins=FIT)
+    play(scene, plugins=FIT)
 
 
 class CountingFilter(ScalarFilterPlugin, SignPlugin):
-    """Takes every node, and counts the rows it is asked about."""
+    """Accepts every node, and counts the evaluated rows."""
 
     name = "CountingFilter"
-    rows_asked = 0
+    evaluated_rows = 0
 
     def filter_node(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> Status | None:
-        self.rows_asked += 1
+        self.evaluated_rows += 1
         return None
 
     def sign_pod(self, pod: PodInfo) -> Hashable | None:
@@ -113,7 +113,7 @@ class CountingFilter(ScalarFilterPlugin, SignPlugin):
 
 
 def test_part_d_members_with_equal_signatures_reuse_results() -> None:
-    async def story(world: World) -> None:
+    async def scene(world: World) -> None:
         for index in range(50):
             world.add_node(f"n{index}", cpu=4, memory="8Gi")
         put_group(world, "g", 20)
@@ -123,15 +123,15 @@ def test_part_d_members_with_equal_signatures_reuse_results() -> None:
         await world.until(0.5)
         assert list(bound(world, *names)) == [0] * 20
         assert len({place[1] for name in names if (place := world.bound(name))}) == 20
-        assert world.plugin("CountingFilter").rows_asked == 50 + 19
+        assert world.plugin("CountingFilter").evaluated_rows == 50 + 19
 
-    play(story, plugins=["CountingFilter", *FIT], classes=[CountingFilter])
+    play(scene, plugins=["CountingFilter", *FIT], classes=[CountingFilter])
 
 
 def test_capacity_lost_between_two_members_admits_no_partial_group() -> None:
-    """G-017: a node goes at the moment at which the group is tried."""
+    """G-017: a node is deleted at the moment of the group's attempt."""
 
-    async def story(world: World) -> None:
+    async def scene(world: World) -> None:
         for name in ("n1", "n2", "n3"):
             world.add_node(name, cpu=4)
         put_group(world, "x", 3)
@@ -143,13 +143,13 @@ def test_capacity_lost_between_two_members_admits_no_partial_group() -> None:
         assert "2 of 3 members fit" in message(world, "x1")
         assert not differences(world.scheduler, world.cluster)
 
-    play(story, plugins=FIT)
+    play(scene, plugins=FIT)
 
 
 def test_a_member_that_keeps_failing_does_not_prolong_the_backoff_of_its_siblings() -> None:
-    """G-015: backoff is counted once per attempt at the group, however many members it has."""
+    """G-015: the backoff grows once per attempt of the group, regardless of the member count."""
 
-    async def story(world: World) -> None:
+    async def scene(world: World) -> None:
         world.add_node("n1", cpu=4)
         put_group(world, "x", 3)
         for name in X:
@@ -165,13 +165,13 @@ def test_a_member_that_keeps_failing_does_not_prolong_the_backoff_of_its_sibling
         (placed,) = [r for r in attempts if r.result == "placed"]
         assert 40 <= placed.at_seconds <= 41
 
-    play(story, plugins=FIT)
+    play(scene, plugins=FIT)
 
 
 def test_a_required_member_that_does_not_fit_ends_the_attempt_at_once() -> None:
-    """G-037, G-023: gang of 3 with room for 2: one pass, nobody waits, nothing is held."""
+    """G-037, G-023: a gang of 3 with room for 2: one pass, no pod waits, no node is reserved."""
 
-    async def story(world: World) -> None:
+    async def scene(world: World) -> None:
         for name in ("n1", "n2"):
             world.add_node(name, cpu=4)
         put_group(world, "x", 3)
@@ -185,4 +185,4 @@ def test_a_required_member_that_does_not_fit_ends_the_attempt_at_once() -> None:
         assert world.scheduler.waiting_pods() == []
         assert world.scheduler.cache.assumed_count == 0
 
-    play(story, plugins=FIT)
+    play(scene, plugins=FIT)

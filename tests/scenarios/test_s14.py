@@ -1,11 +1,11 @@
-"""S-14: minResources, and what really fits."""
+"""S-14: minResources, and the placements that exist."""
 
 from tests.scenarios.gangs import FIT, add_member, bound, message, put_group
 from tests.scenarios.world import World, play
 
 
 def test_part_a_no_single_node_holds_the_sum_and_the_group_fits() -> None:
-    async def story(world: World) -> None:
+    async def scene(world: World) -> None:
         for name in ("n1", "n2", "n3"):
             world.add_node(name, cpu=4, memory="8Gi")
         put_group(world, "g", 3, minResources={"cpu": 6, "memory": "3Gi"})
@@ -15,11 +15,11 @@ def test_part_a_no_single_node_holds_the_sum_and_the_group_fits() -> None:
         await world.until(0)
         assert {world.bound(name) for name in names} == {(0, "n1"), (0, "n2"), (0, "n3")}
 
-    play(story, plugins=FIT)
+    play(scene, plugins=FIT)
 
 
 def test_part_b_the_sum_suffices_and_no_placement_exists() -> None:
-    async def story(world: World) -> None:
+    async def scene(world: World) -> None:
         for name in ("n1", "n2", "n3"):
             world.add_node(name, cpu=4, memory="8Gi")
         put_group(world, "g", 2, minResources={"cpu": "12"})
@@ -34,11 +34,11 @@ def test_part_b_the_sum_suffices_and_no_placement_exists() -> None:
         await world.until(31)
         assert [world.bound(name) for name in ("g1", "g2")] == [(30, "n4")] * 2
 
-    play(story, plugins=FIT)
+    play(scene, plugins=FIT)
 
 
 def test_part_c_resources_of_deleted_members_are_released() -> None:
-    async def story(world: World) -> None:
+    async def scene(world: World) -> None:
         world.add_node("n1", cpu=4, memory="8Gi")
         world.add_node("n2", cpu=2, memory="8Gi")
         put_group(world, "m", 3, minResources={"cpu": "6"})
@@ -48,4 +48,4 @@ def test_part_c_resources_of_deleted_members_are_released() -> None:
         await world.until(1)
         assert {world.bound(name) for name in ("m2", "m3")} == {(0, "n1"), (0, "n2")}
 
-    play(story, plugins=FIT)
+    play(scene, plugins=FIT)

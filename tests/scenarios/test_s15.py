@@ -1,4 +1,4 @@
-"""S-15: waiting at Permit against placing in one pass."""
+"""S-15: waiting at Permit compared with placing in one pass."""
 
 from typing import Any
 
@@ -19,7 +19,7 @@ def _start(world: World, node_count: int = 2, **spec: Any) -> None:
 
 
 def _pod_by_pod(**args: Any) -> dict[str, Any]:
-    """The example plugin, its PostFilter not enabled."""
+    """The options of a world with Coscheduling without its PostFilter."""
     names = ("Coscheduling", "NodeResourcesFit", "DefaultBinder")
     enabled = {"disabled": [{"name": "*"}], "enabled": [{"name": name} for name in names]}
     post_filter = {"disabled": [{"name": "Coscheduling"}]}
@@ -30,7 +30,7 @@ def _pod_by_pod(**args: Any) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(
-    ("timeout", "args", "seconds", "told"),
+    ("timeout", "args", "seconds", "printed_duration"),
     [
         ({"scheduleTimeoutSeconds": 10}, {"permitWaitingTimeSeconds": 30}, 10, "10s"),
         ({}, {"permitWaitingTimeSeconds": 30}, 30, "30s"),
@@ -39,21 +39,23 @@ def _pod_by_pod(**args: Any) -> dict[str, Any]:
     ids=["the group's", "the argument's", "the default"],
 )
 def test_part_a_members_wait_at_permit_to_the_exact_second(
-    timeout: dict[str, int], args: dict[str, int], seconds: int, told: str
+    timeout: dict[str, int], args: dict[str, int], seconds: int, printed_duration: str
 ) -> None:
-    async def story(world: World) -> None:
+    async def scene(world: World) -> None:
         _start(world, **timeout)
         await world.until(5)
         world.add_pod("q", cpu=3, memory="1Gi")
         await world.until(seconds - 0.001)
-        assert {held.pod.name for held in world.scheduler.waiting_pods()} == {"t1", "t2"}
+        assert {waiting.pod.name for waiting in world.scheduler.waiting_pods()} == {"t1", "t2"}
         assert list(bound(world, "q")) == [None]
         await world.until(seconds)
-        # Both at once, and with them their places: q takes one.
+        # Both are rejected at once and release their nodes; q gets one of them.
         assert world.waiting("t1") is None
         assert world.waiting("t2") is None
         texts = [message(world, name) for name in MEMBERS]
-        expected = f"rejected due to timeout after waiting {told} at plugin Coscheduling"
+        expected = (
+            f"rejected due to timeout after waiting {printed_duration} at plugin Coscheduling"
+        )
         assert any(expected in text for text in texts)
         await world.until(seconds + 15)
         assert list(bound(world, *MEMBERS)) == [None] * 3
@@ -61,11 +63,11 @@ def test_part_a_members_wait_at_permit_to_the_exact_second(
         assert result is not None
         assert result[0] >= seconds
 
-    play(story, **_pod_by_pod(**args))
+    play(scene, **_pod_by_pod(**args))
 
 
 def test_part_b_in_one_pass_nothing_is_reserved_and_the_timeout_is_reported_once() -> None:
-    async def story(world: World) -> None:
+    async def scene(world: World) -> None:
         _start(world, scheduleTimeoutSeconds=10)
         await world.until(5)
         assert world.scheduler.cache.assumed_count == 0
@@ -85,11 +87,11 @@ def test_part_b_in_one_pass_nothing_is_reserved_and_the_timeout_is_reported_once
         assert len(world.events("t", "ScheduleTimedOut")) == 1
         assert condition(world, "t", "ScheduleTimedOut") == result
 
-    play(story, plugins=FIT)
+    play(scene, plugins=FIT)
 
 
 def test_part_b_a_group_that_timed_out_is_placed_when_a_node_is_added() -> None:
-    async def story(world: World) -> None:
+    async def scene(world: World) -> None:
         _start(world, scheduleTimeoutSeconds=10)
         await world.until(40)
         world.add_node("n3", cpu=4, memory="8Gi")
@@ -99,23 +101,23 @@ def test_part_b_a_group_that_timed_out_is_placed_when_a_node_is_added() -> None:
         assert (result["status"], result["reason"], result["message"]) == ("False", "Placed", "")
         assert len(world.events("t", "ScheduleTimedOut")) == 1
 
-    play(story, plugins=FIT)
+    play(scene, plugins=FIT)
 
 
 @pytest.mark.parametrize("placement", ["pod", "group"])
 def test_part_c_permit_of_the_third_member_releases_all_members_at_once(placement: str) -> None:
-    async def story(world: World) -> None:
+    async def scene(world: World) -> None:
         _start(world, node_count=3)
         await world.until(0)
         assert list(bound(world, *MEMBERS)) == [0] * 3
 
-    play(story, **{**_pod_by_pod(), "args": {"Coscheduling": {"placement": placement}}})
+    play(scene, **{**_pod_by_pod(), "args": {"Coscheduling": {"placement": placement}}})
 
 
 def test_the_timeout_condition_is_not_written_if_members_wait_at_permit() -> None:
-    async def story(world: World) -> None:
+    async def scene(world: World) -> None:
         _start(world, scheduleTimeoutSeconds=10)
         await world.until(30)
         assert condition(world, "t", "ScheduleTimedOut", X_K8S) == {}
 
-    play(story, **_pod_by_pod())
+    play(scene, **_pod_by_pod())

@@ -1,6 +1,6 @@
 """S-16: an HTTP extender; rows F-013, F-017, F-083 to F-087.
 
-Simulations ask a real server on loopback, under virtual time.
+Simulations call a real server on loopback, under virtual time.
 """
 
 import asyncio
@@ -38,7 +38,7 @@ def entry(url: str, **fields: Any) -> dict[str, Any]:
 
 
 class Run:
-    """A simulation of the scenario for three seconds, and what was seen of it."""
+    """A simulation of the scenario for three seconds, and its results."""
 
     def __init__(self, url: str, *, binder: type[Plugin] | None = None, **fields: Any) -> None:
         setup = Setup(plugins=FIT, config={"extenders": [entry(url, **fields)]})
@@ -82,13 +82,13 @@ class Run:
 
 
 def _objects() -> list[dict[str, Any]]:
-    found = [manifest("Node", node(name, cpu=10, memory="10Gi")) for name in USED]
+    manifests = [manifest("Node", node(name, cpu=10, memory="10Gi")) for name in USED]
     for name, used in USED.items():
         if used:
             placed = api_pod(f"on-{name}", node=name, cpu=used, memory=f"{used}Gi")
-            found.append(manifest("Pod", placed))
+            manifests.append(manifest("Pod", placed))
     waiting = api_pod("p", cpu=1, memory="1Gi", scheduler_name=PROFILE)
-    return [*found, manifest("Pod", waiting)]
+    return [*manifests, manifest("Pod", waiting)]
 
 
 def run(answers: dict[str, Any], **fields: Any) -> tuple[Run, Server]:
@@ -101,8 +101,11 @@ def test_part_a_an_extender_filters_and_scores() -> None:
     assert (result.pod.node, result.pod.bound_at) == ("n3", 0.0)
     fits = {"n2": 70, "n3": 40}
     assert result.rows == {
-        name: ([("NodeResourcesFit", fits[name]), (server.url, given)], fits[name] + given)
-        for name, given in (("n2", 60), ("n3", 160))
+        name: (
+            [("NodeResourcesFit", fits[name]), (server.url, extender_score)],
+            fits[name] + extender_score,
+        )
+        for name, extender_score in (("n2", 60), ("n3", 160))
     }
     (record,) = result.attempts
     assert {s.node: s.total for s in record.scores} == {"n2": 130, "n3": 200}
@@ -123,8 +126,8 @@ def test_part_b_an_unreachable_extender_is_an_error() -> None:
     port = closed_port()
     result = Run(f"http://127.0.0.1:{port}/", ignorable=False)
     assert result.pod.node is None
-    said = f'Post "http://127.0.0.1:{port}/filter": '
-    assert result.pod.message == f"{said}dial tcp 127.0.0.1:{port}: connect: connection refused"
+    call = f'Post "http://127.0.0.1:{port}/filter": '
+    assert result.pod.message == f"{call}dial tcp 127.0.0.1:{port}: connect: connection refused"
     first, second, *_ = [record.at_seconds for record in result.attempts]
     assert first == 0
     assert 1 <= second <= 2
@@ -149,10 +152,10 @@ def test_part_d_an_extender_that_rejects_every_node_is_blamed() -> None:
     assert set(server.verbs) == {"filter"}
 
 
-class NobodyElse(BindPlugin):
-    """A binder that must not be asked."""
+class UnusedBinder(BindPlugin):
+    """A binder that must not be called."""
 
-    name = "NobodyElse"
+    name = "UnusedBinder"
 
     async def bind(self, state: Any, pod: Any, node_name: str, port: Any) -> None:
         raise AssertionError("the extender binds")
@@ -160,7 +163,7 @@ class NobodyElse(BindPlugin):
 
 def test_part_e_a_binding_extender_replaces_the_bind_plugins() -> None:
     with extender({**PART_A, "bind": {"Error": ""}}) as server:
-        result = Run(server.url, binder=NobodyElse, bindVerb="bind")
+        result = Run(server.url, binder=UnusedBinder, bindVerb="bind")
     assert (result.pod.node, result.pod.bound_at, result.pod.attempts) == ("n3", 0.0, 1)
     (question,) = server.requests_of("bind")
     assert question == {
@@ -191,7 +194,7 @@ def test_part_f_a_node_that_changed_during_the_call_is_evaluated_again() -> None
     config, plugins = {"extenders": [entry(url)]}, [*FIT, "NodeAffinity"]
     world = play(_labelled, plugins=plugins, config=config, asks={url: ask})
     assert world.bound("p") == (2.0, "n2")
-    # Only n2 is left: nobody needs its score.
+    # Only n2 is feasible, so that its score is not computed.
     assert calls == ["filter"]
 
 
@@ -208,9 +211,9 @@ async def _labelled(world: World) -> None:
 
 @pytest.mark.parametrize("verb", ["filter", "prioritize", "bind"])
 def test_extender_calls_are_timed(verb: str) -> None:
-    found, server = run({**PART_A, "bind": {"Error": "no"}}, bindVerb="bind")
+    run_result, server = run({**PART_A, "bind": {"Error": "no"}}, bindVerb="bind")
     result = "error" if verb == "bind" else "ok"
     labels = {"extender": server.url, "verb": verb, "result": result}
-    assert found.metrics.value("bayplan_extender_duration_seconds_count", **labels) >= 1
+    assert run_result.metrics.value("bayplan_extender_duration_seconds_count", **labels) >= 1
     working = "prioritizing_extender"
-    assert found.metrics.value("scheduler_goroutines", operation=working) == 0
+    assert run_result.metrics.value("scheduler_goroutines", operation=working) == 0

@@ -1,5 +1,7 @@
-"""S-17, parts B and D: what is decided follows from the seed alone, and pages are where they are
-looked for. Part A is in tests/live/test_run.py, part C in tests/live/test_replays.py."""
+"""S-17, parts B and D: decisions follow from the seed alone, and pages have their topics.
+
+Part A is in tests/live/test_run.py, part C in tests/live/test_replays.py.
+"""
 
 import os
 import subprocess
@@ -38,8 +40,8 @@ SCENARIOS: dict[str, Callable[[int], World]] = {"S-06 A": s06_part_a, "S-07 B": 
 
 
 def digests(hash_seed: int) -> list[str]:
-    """Of the journals, found in a process of its own."""
-    done = subprocess.run(
+    """The digests of the journals, computed in a separate process."""
+    completed = subprocess.run(
         [sys.executable, "-c", _SCRIPT],
         cwd=ROOT,
         env={**os.environ, "PYTHONHASHSEED": str(hash_seed)},
@@ -48,8 +50,8 @@ def digests(hash_seed: int) -> list[str]:
         check=False,
         timeout=100,
     )
-    assert done.returncode == 0, done.stderr
-    return done.stdout.splitlines()
+    assert completed.returncode == 0, completed.stderr
+    return completed.stdout.splitlines()
 
 
 def test_two_processes_with_different_hash_seeds_write_the_same_journal() -> None:
@@ -64,8 +66,8 @@ def attempts(world: World) -> list[AttemptRecord]:
 
 
 def but_for_the_draw(record: AttemptRecord) -> AttemptRecord:
-    """What an attempt comes to, whichever of equal nodes is drawn: these are told by their scores
-    alone, for the best five of many equals are others, too."""
+    """The record without the names of nodes: a different draw among equal nodes changes the chosen
+    node and the best five nodes, but not their scores."""
     scores = tuple(msgspec.structs.replace(line, node="") for line in record.scores)
     tied = {"node": "", "tied_index": 0} if record.tied_count > 1 else {}
     return msgspec.structs.replace(record, uid="", scores=scores, **tied)
@@ -86,8 +88,7 @@ def test_seeds_differ_if_nodes_are_equal() -> None:
 
 # ---- part D ---------------------------------------------------------------------------------
 
-#: What a page is looked for with → what it has to speak of. That its commands run is shown in
-#: tests/documents.
+#: Page → the words that it must contain. tests/documents tests that the commands run.
 PAGES = {
     "batching.md": ("bayplan_reuse_rows_asked_total", "OpportunisticBatching", "reuse: false"),
     "plugins.md": ("scoreFrom", "handle.make", "**In code**"),
@@ -110,7 +111,7 @@ def test_the_decision_on_caching_names_the_test_that_proves_it() -> None:
     assert "tests/engine/test_reuse_machine.py" in record.read_text(encoding="utf-8")
 
 
-def test_the_benchmark_covers_the_loads_that_reuse_is_for() -> None:
+def test_the_benchmark_covers_all_loads_for_reuse() -> None:
     """Rows B-002, B-005 and B-012: `make bench` runs all of them."""
     expected = {
         "large job",

@@ -1,16 +1,16 @@
-"""The world of the scenarios: an embedded cluster, virtual time, one scheduler, and what is seen.
+"""The world of the scenarios: an embedded cluster, virtual time, one scheduler, and its effects.
 
     def test_a_pod_is_bound() -> None:
-        async def story(world: World) -> None:
+        async def scene(world: World) -> None:
             world.add_node("n1", cpu=4, memory="8Gi")
             world.add_pod("p", cpu=1)
             await world.until(0)
             assert world.bound("p") == (0.0, "n1")
 
-        play(story, plugins=["NodeResourcesFit"])
+        play(scene, plugins=["NodeResourcesFit"])
 
-API calls take no time. Everything is seen from outside (the API's objects, metrics, the journal)
-but for the instances of the test's own plugins, which keep their own call logs.
+API calls take no time. Tests read only the API's objects, the metrics and the journal, and the
+call logs of their own plugins.
 """
 
 import asyncio
@@ -41,18 +41,18 @@ from bayplan.testing import NodeOptions, PodOptions, api_pod, node
 
 PROFILE = "bayplan"
 
-#: A plugin's name; with its weight where it scores.
+#: The name of a plugin, with a weight if its scores count.
 Enabled = str | tuple[str, int]
 
 
 @dataclass
 class Setup:
-    """What a scheduler is made of; all of it may be left out."""
+    """The parts of a scheduler; all fields have defaults."""
 
-    #: Only these are enabled, in this order, besides PrioritySort and DefaultBinder. One that
-    #: scores does so only where a weight is given.
+    #: Only these are enabled, in this order, besides PrioritySort and DefaultBinder. The scores of
+    #: a plugin count only if it has a weight.
     plugins: Sequence[Enabled] = ()
-    #: Plugins of the test's own.
+    #: Plugins of the test.
     classes: Sequence[type[Plugin]] = ()
     #: Instance → its args.
     args: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
@@ -66,12 +66,12 @@ class Setup:
     #: Further fields of the configuration.
     config: Mapping[str, Any] = field(default_factory=dict)
     extenders: Sequence[Extender] = ()
-    #: By name, how an extender is asked.
+    #: Name of an extender → the function that calls it.
     asks: Mapping[str, Ask] = field(default_factory=dict)
     seed: int = 1
-    #: A bug of ours ends the run.
+    #: An exception in the scheduler ends the run.
     raise_bugs: bool = True
-    #: What stands between the scheduler and the cluster.
+    #: Wraps the cluster for the scheduler.
     reach: Callable[[Cluster], Cluster] = lambda cluster: cluster
 
 
@@ -90,7 +90,7 @@ def config_dict(setup: Setup) -> dict[str, Any]:
         },
         "tieBreak": {"enabled": [{"name": name} for name in setup.tie_break]},
     }
-    args = [{"name": name, "args": dict(given)} for name, given in setup.args.items()]
+    args = [{"name": name, "args": dict(fields)} for name, fields in setup.args.items()]
     return {
         "apiVersion": "kubescheduler.config.k8s.io/v1",
         "kind": "KubeSchedulerConfiguration",
@@ -140,7 +140,7 @@ class World:
     # ---- the scheduler's process ------------------------------------------------------------
 
     def start(self) -> None:
-        """The scheduler begins its work; one that was killed knows nothing of before."""
+        """Start the scheduler. After a kill, a new scheduler without any state starts."""
         if self._running is not None:
             self.scheduler.close()
             self.scheduler = self._new_scheduler()
@@ -148,12 +148,12 @@ class World:
         self._running = asyncio.get_running_loop().create_task(self.runner.run(), name="scheduler")
 
     def kill_at_once(self) -> None:
-        """The scheduler's process is gone: what it had begun ends nowhere."""
+        """End the scheduler's process; calls in flight do not complete."""
         assert self._running is not None
         self._running.cancel()
 
     async def kill(self) -> None:
-        """The same, and all of it is gone when this returns."""
+        """End the scheduler's process; returns when all its tasks have ended."""
         self.kill_at_once()
         assert self._running is not None
         await asyncio.wait([self._running])
@@ -165,7 +165,7 @@ class World:
         return self._clock.now()
 
     async def until(self, seconds: float) -> None:
-        """Let time run up to a moment, and all happen that is due by then."""
+        """Advance time to this moment; returns when everything that is due has happened."""
         if seconds > self.now:
             loop = asyncio.get_running_loop()
             reached = loop.create_future()
@@ -179,11 +179,11 @@ class World:
         self.cluster.create(manifest("Node", node(name, **options)))
 
     def change_node(self, name: str, **metadata: Mapping[str, str]) -> None:
-        """Labels and annotations, merged."""
+        """Merge labels and annotations into those of the node."""
         stored = self.cluster.get(object_key(NODE, "", name))
         assert stored is not None
         old = stored.content["metadata"]
-        merged = {each: {**old.get(each, {}), **given} for each, given in metadata.items()}
+        merged = {each: {**old.get(each, {}), **fields} for each, fields in metadata.items()}
         self.cluster.update({**stored.content, "metadata": {**old, **merged}})
 
     def delete_node(self, name: str) -> None:
@@ -192,17 +192,17 @@ class World:
     def add_pod(
         self, name: str, metadata: Mapping[str, Any] | None = None, **options: Unpack[PodOptions]
     ) -> None:
-        """A pod of the scheduler; with ``node`` it runs there already. ``metadata``: further fields
-        of it."""
+        """Create a pod of the scheduler; with ``node``, the pod already runs there. ``metadata``:
+        further fields of the metadata."""
         options.setdefault("scheduler_name", PROFILE)
-        # It goes at once when it is deleted.
+        # The pod ends at once when it is deleted.
         options["spec"] = {"terminationGracePeriodSeconds": 0, **options.get("spec", {})}
         content = manifest("Pod", api_pod(name, **options))
         content["metadata"] = {**content["metadata"], **(metadata or {})}
         self.cluster.create(content)
 
     def change_pod(self, name: str, change: Callable[[Content], None]) -> None:
-        """``change`` writes to a copy of the pod's manifest."""
+        """``change`` modifies a copy of the pod's manifest."""
         content = msgspec.json.decode(msgspec.json.encode(self.pod(name).content))
         change(content)
         self.cluster.update(content)
@@ -211,10 +211,10 @@ class World:
         self.cluster.delete(object_key(POD, "default", name))
 
     def end_pod(self, name: str, phase: str = "Succeeded") -> None:
-        """Its containers have ended."""
+        """End the containers of the pod."""
         self.cluster.end_pod(object_key(POD, "default", name), phase)
 
-    # ---- what is seen in the API ----------------------------------------------------------
+    # ---- objects of the API ---------------------------------------------------------------
 
     def pod(self, name: str) -> Stored:
         stored = self.cluster.get(object_key(POD, "default", name))
@@ -225,11 +225,11 @@ class World:
         return self.pod(name).content["metadata"]["uid"]
 
     def bound(self, name: str) -> tuple[float, str] | None:
-        """(when, where)"""
+        """(seconds, node name) of the binding."""
         return self._bound.get(name)
 
     def condition(self, name: str) -> PodCondition | None:
-        """PodScheduled."""
+        """The condition PodScheduled."""
         pod = self.pod(name).object
         assert isinstance(pod, Pod)
         conditions = pod.status.conditions or ()
@@ -250,12 +250,12 @@ class World:
         """Notes of the events about a pod, oldest first."""
         contents = [stored.content for stored in self.cluster.objects(EVENT)]
         return [
-            found["note"]
-            for found in contents
-            if found["regarding"]["name"] == name and found["reason"] == reason
+            content["note"]
+            for content in contents
+            if content["regarding"]["name"] == name and content["reason"] == reason
         ]
 
-    # ---- what is seen of the scheduler ----------------------------------------------------
+    # ---- state of the scheduler -----------------------------------------------------------
 
     def plugin(self, name: str) -> Any:
         """The instance of a plugin."""
@@ -275,9 +275,9 @@ class World:
         return [r.text for r in records if isinstance(r, NoteRecord) and r.subject == subject]
 
     def waiting(self, name: str) -> PodWaitingOnPermit | None:
-        """The pod at Permit."""
+        """The pod, if it waits at Permit."""
         pods = self.scheduler.waiting_pods()
-        return next((held for held in pods if held.pod.name == name), None)
+        return next((waiting for waiting in pods if waiting.pod.name == name), None)
 
     def metric(self, name: str, **labels: str) -> float:
         return self.metrics.value(name, **labels)
@@ -296,7 +296,7 @@ class World:
         return set(queued.unschedulable_plugins)
 
     def requested(self, name: str, resource: str = "cpu") -> int:
-        """What is counted on a node: cpu in millicores."""
+        """The requested amount on a node: cpu in millicores."""
         snapshot = self.scheduler.cache.lend()
         try:
             return snapshot.node(name).requested.get(resource, 0)
@@ -315,13 +315,13 @@ class World:
             self._bound[after.key.name] = (self.now, node_name)
 
 
-Story = Callable[[World], Awaitable[None]]
+Scene = Callable[[World], Awaitable[None]]
 
 
-def play(story: Story, setup: Setup | None = None, **options: Any) -> World:
-    """Tell a story to its end; the scheduler's picture then equals the API's. ``options``: Setup's.
+def play(scene: Scene, setup: Setup | None = None, **options: Any) -> World:
+    """Play a scene to its end and check that the cache equals the API. ``options``: those of Setup.
 
-    The world that is returned stands still: for what is asked after the end.
+    Time has ended in the world that is returned; tests read its final state.
     """
     clock = ManualClock()
     worlds: list[World] = []
@@ -331,7 +331,7 @@ def play(story: Story, setup: Setup | None = None, **options: Any) -> World:
         worlds.append(world)
         world.start()
         await world.until(0.0)
-        await story(world)
+        await scene(world)
         await settled()
         await world.kill()
 
@@ -344,9 +344,9 @@ def play(story: Story, setup: Setup | None = None, **options: Any) -> World:
     return worlds[0]
 
 
-def manifest(kind: str, found: Any) -> Content:
-    """As it would be written; the API server gives it its uid."""
-    content: Content = msgspec.to_builtins(found)
+def manifest(kind: str, api_object: Any) -> Content:
+    """The object as a user writes it; the API server sets its uid."""
+    content: Content = msgspec.to_builtins(api_object)
     content.pop("declared", None)
     meta = {key: value for key, value in content["metadata"].items() if key != "uid"}
     if kind == "Pod":

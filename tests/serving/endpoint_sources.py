@@ -1,4 +1,4 @@
-"""What the endpoints of a replica serve."""
+"""The sources of a replica's endpoints, for tests."""
 
 import asyncio
 import socket
@@ -35,7 +35,7 @@ def sources(**ready: bool) -> EndpointSources:
 
 
 def served(contents: EndpointSources, port: int) -> Iterator[str]:
-    """HOST:PORT of endpoints that run in a thread of their own, for a fixture."""
+    """Serve endpoints in a separate thread, for a fixture; yields HOST:PORT."""
     loop = asyncio.new_event_loop()
     endpoints = Endpoints(contents)
     loop.run_until_complete(endpoints.start("127.0.0.1", port))

@@ -1,6 +1,6 @@
-"""The least of an API server that a scheduler starts with: no objects, watches that stay open.
+"""A minimal API server with which a scheduler starts: no objects, and watches that stay open.
 
-What really happens at an API server is looked at in tests/live.
+tests/live has the tests with a real API server.
 """
 
 import asyncio
@@ -25,22 +25,22 @@ OFFERED = {
 
 
 class FakeApi:
-    """Answers as told; remembers leases, and who asked for what."""
+    """Offers kinds and denies rights as configured; stores the lease, and records the requests."""
 
     def __init__(self, offered: Any = OFFERED, forbidden: tuple[str, ...] = ()) -> None:
         self._offered = offered
-        #: "verb resource" of what is not allowed.
+        #: Denied rights in the form "verb resource".
         self._forbidden = forbidden
         self.lease: dict[str, Any] | None = None
-        self.asked: list[str] = []
+        self.requests: list[str] = []
         self.listed = asyncio.Event()
 
     def offer(self, more: dict[str, Any]) -> None:
-        """Further kinds by version, from now on; None for a version that fails."""
+        """Offer further kinds by version from now on; None for a version that fails."""
         self._offered = {**self._offered, **more}
 
     async def __call__(self, request: web.BaseRequest) -> web.StreamResponse:
-        self.asked.append(f"{request.method} {request.path}")
+        self.requests.append(f"{request.method} {request.path}")
         version = request.path.removeprefix("/apis/").removeprefix("/api/")
         if version in self._offered:
             if self._offered[version] is None:
@@ -69,9 +69,11 @@ class FakeApi:
         return web.json_response({"kind": "APIResourceList", "resources": resources})
 
     def _review(self, review: Any) -> web.Response:
-        asked = review["spec"]["resourceAttributes"]
-        name = "/".join(part for part in (asked["resource"], asked.get("subresource")) if part)
-        allowed = f"{asked['verb']} {name}" not in self._forbidden
+        attributes = review["spec"]["resourceAttributes"]
+        name = "/".join(
+            part for part in (attributes["resource"], attributes.get("subresource")) if part
+        )
+        allowed = f"{attributes['verb']} {name}" not in self._forbidden
         return web.json_response({"status": {"allowed": allowed}})
 
     async def _lease(self, request: web.BaseRequest) -> web.Response:
@@ -80,5 +82,5 @@ class FakeApi:
         if request.method != "GET":
             self.lease = json.loads(await request.read())
             assert self.lease is not None
-            self.lease["metadata"]["resourceVersion"] = str(len(self.asked))
+            self.lease["metadata"]["resourceVersion"] = str(len(self.requests))
         return web.json_response(self.lease)

@@ -1,4 +1,4 @@
-"""A lease kept in memory, with the failures an API server has, and a log that remembers."""
+"""A lease in memory with the failures of an API server, and a recording election log."""
 
 import asyncio
 from typing import Any
@@ -8,15 +8,15 @@ from bayplan.serving.election.lease import Lease
 
 
 class MemoryLock:
-    """serving.election.lease.LeaseLock over a dict that several candidates share."""
+    """A serving.election.lease.LeaseLock on a dict that several candidates share."""
 
     namespace, name = "kube-system", "bayplan"
 
     def __init__(self, store: dict[str, Any]) -> None:
         self._store = store
-        #: Raised in place of an answer while it is set.
+        #: If set, this is raised in place of an answer.
         self.problem: Exception | None = None
-        #: Carried out, and yet the answer is `problem`.
+        #: Whether the write is carried out before `problem` is raised.
         self.answers_get_lost = False
         self.delay_seconds = 0.0
         self.requests: list[str] = []
@@ -55,8 +55,8 @@ class MemoryLock:
         return dict(self._store)
 
 
-class HeardElection:
-    """serving.election.candidate.ElectionLog that keeps what it is told."""
+class RecordedElection:
+    """A serving.election.candidate.ElectionLog that records its calls."""
 
     def __init__(self) -> None:
         self.leaders: list[str] = []

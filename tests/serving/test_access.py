@@ -25,21 +25,26 @@ from bayplan.sim.loop import run
 
 
 class Reviewer:
-    """An API server that knows one token."""
+    """An API server that accepts one token."""
 
     def __init__(self) -> None:
-        self.asked: list[tuple[str, dict[str, Any]]] = []
+        self.reviews: list[tuple[str, dict[str, Any]]] = []
         self.allows = True
         self.problem: Exception | None = None
 
     async def __call__(self, path: str, review: dict[str, Any]) -> dict[str, Any]:
-        self.asked.append((path, review["spec"]))
+        self.reviews.append((path, review["spec"]))
         if self.problem is not None:
             raise self.problem
         if path == TOKEN_REVIEWS:
             user = {"username": "prometheus", "groups": ["monitoring"], "uid": "7"}
-            known = review["spec"]["token"] == "good"
-            return {"status": {"authenticated": known, "user": user if known else {}}}
+            is_authenticated = review["spec"]["token"] == "good"
+            return {
+                "status": {
+                    "authenticated": is_authenticated,
+                    "user": user if is_authenticated else {},
+                }
+            }
         return {"status": {"allowed": self.allows}}
 
 
@@ -47,8 +52,8 @@ def denial(
     reviewer: Reviewer, path: str, authorization: str, owner: Owner | None = None
 ) -> tuple[int, str]:
     access = ReviewedAccess(reviewer, ManualClock())
-    found = run(access.denial(path, authorization, owner), ManualClock())
-    return (200, "") if found is None else (found.status, found.text)
+    refusal = run(access.denial(path, authorization, owner), ManualClock())
+    return (200, "") if refusal is None else (refusal.status, refusal.text)
 
 
 def test_loopback_is_open() -> None:
@@ -59,13 +64,13 @@ def test_loopback_is_open() -> None:
 def test_probes_need_no_token(path: str) -> None:
     reviewer = Reviewer()
     assert denial(reviewer, path, "") == (200, "")
-    assert reviewer.asked == []
+    assert reviewer.reviews == []
 
 
 def test_a_user_that_the_api_server_allows_may_read() -> None:
     reviewer = Reviewer()
     assert denial(reviewer, "/metrics", "Bearer good") == (200, "")
-    (_, _), (path, spec) = reviewer.asked
+    (_, _), (path, spec) = reviewer.reviews
     assert path == ACCESS_REVIEWS
     assert spec["nonResourceAttributes"] == {"path": "/metrics", "verb": "get"}
     assert (spec["user"], spec["groups"], spec["uid"]) == ("prometheus", ["monitoring"], "7")
@@ -75,7 +80,7 @@ def test_a_user_that_the_api_server_allows_may_read() -> None:
 def test_without_a_token_no_review_is_made(authorization: str) -> None:
     reviewer = Reviewer()
     assert denial(reviewer, "/metrics", authorization)[0] == 401
-    assert reviewer.asked == []
+    assert reviewer.reviews == []
 
 
 def test_an_unknown_token_is_refused() -> None:
@@ -98,13 +103,13 @@ def test_if_the_api_server_cannot_be_reached_access_is_refused() -> None:
 
 
 def test_reviews_are_cached_for_a_while() -> None:
-    """A token's user is one answer, what the user may read another; refusals are answers, too."""
+    """The cache has the user of a token and the rights of a user separately, including refusals."""
     reviewer, clock = Reviewer(), ManualClock()
     access = ReviewedAccess(reviewer, clock)
 
     def ask(path: str, token: str) -> int:
         run(access.denial(path, f"Bearer {token}", None), clock)
-        return len(reviewer.asked)
+        return len(reviewer.reviews)
 
     assert [ask("/metrics", "good"), ask("/metrics", "good")] == [2, 2]
     assert ask("/configz", "good") == 3
@@ -115,7 +120,7 @@ def test_reviews_are_cached_for_a_while() -> None:
 
 
 class MuteReviewer:
-    """An API server that answers once it is released."""
+    """An API server that answers only after its release."""
 
     def __init__(self) -> None:
         self.count = 0
@@ -128,11 +133,11 @@ class MuteReviewer:
 
 
 async def statuses(access: ReviewedAccess, requests: list[tuple[str, str]]) -> list[int]:
-    """What becomes of (token, peer address) at once."""
-    found = await asyncio.gather(
+    """The statuses of concurrent requests by (token, peer address)."""
+    denials = await asyncio.gather(
         *(access.denial("/metrics", f"Bearer {token}", None, peer) for token, peer in requests)
     )
-    return [200 if denial is None else denial.status for denial in found]
+    return [200 if denial is None else denial.status for denial in denials]
 
 
 def test_concurrent_requests_with_one_token_share_one_review() -> None:
@@ -189,7 +194,7 @@ def test_a_flood_from_many_addresses_evicts_no_accepted_token() -> None:
         for number in range(2000):
             await statuses(access, [(f"junk{number}", f"10.0.{number % 250}.1")])
             assert await statuses(access, [("good", "10.1.0.1")]) == [200]
-        assert len(reviewer.asked) == REVIEWS_RATE.burst
+        assert len(reviewer.reviews) == REVIEWS_RATE.burst
 
     asyncio.run(main())
 
@@ -206,7 +211,7 @@ def test_a_certificate_identifies_the_user_and_precedes_a_token() -> None:
     reviewer = Reviewer()
     owner = Owner("ops", ("admins", "system:authenticated"))
     assert denial(reviewer, "/metrics", "Bearer bad", owner) == (200, "")
-    [(path, spec)] = reviewer.asked
+    [(path, spec)] = reviewer.reviews
     assert path == ACCESS_REVIEWS
     assert (spec["user"], spec["groups"]) == ("ops", ["admins", "system:authenticated"])
     reviewer.allows = False
@@ -244,9 +249,9 @@ def test_cache_durations_are_configured_by_flags() -> None:
         access = ReviewedAccess(reviewer, clock, policy)
 
         async def paths() -> list[str]:
-            reviewer.asked.clear()
+            reviewer.reviews.clear()
             await access.denial("/metrics", "Bearer good", None)
-            return [path for path, _ in reviewer.asked]
+            return [path for path, _ in reviewer.reviews]
 
         assert await paths() == [TOKEN_REVIEWS, ACCESS_REVIEWS]
         clock.advance_to(19)

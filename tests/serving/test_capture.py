@@ -9,18 +9,18 @@ from bayplan.sim.loop import run
 
 
 class Client:
-    """Lists in pages of one; has pods, nodes, namespaces and priority classes."""
+    """Lists pods, nodes and namespaces in pages of one object."""
 
     def __init__(self) -> None:
-        self.asked: list[str] = []
+        self.paths: list[str] = []
 
     async def request(self, method: str, path: str) -> bytes:
-        self.asked.append(path)
+        self.paths.append(path)
         if path == "/api/v1":
             kinds = (("Pod", "pods", True), ("Node", "nodes", False))
             kinds = (*kinds, ("Namespace", "namespaces", False))
-            found = [{"kind": k, "name": p, "namespaced": n} for k, p, n in kinds]
-            return json.dumps({"resources": found}).encode()
+            resources = [{"kind": k, "name": p, "namespaced": n} for k, p, n in kinds]
+            return json.dumps({"resources": resources}).encode()
         if path == "/apis/scheduling.k8s.io/v1" or path.startswith("/apis/example.com"):
             return json.dumps({"resources": []}).encode()
         return json.dumps(self._page(path)).encode()
@@ -54,7 +54,7 @@ def test_every_page_of_every_kind_is_read_and_pods_come_last() -> None:
 def test_finished_pods_are_excluded() -> None:
     client: Any = Client()
     run(capture(client, []), ManualClock())
-    (first, *_) = [path for path in client.asked if path.startswith("/api/v1/pods")]
+    (first, *_) = [path for path in client.paths if path.startswith("/api/v1/pods")]
     assert "fieldSelector=status.phase%21%3DSucceeded%2Cstatus.phase%21%3DFailed" in first
 
 

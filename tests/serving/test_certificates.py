@@ -36,7 +36,7 @@ def test_a_self_signed_certificate_names_its_host(host: str) -> None:
     assert self_signed_context(host, NOW_SECONDS).minimum_version == ssl.TLSVersion.TLSv1_2
 
 
-def test_a_given_certificate_is_read_from_files(tmp_path: Path) -> None:
+def test_the_configured_certificate_is_read_from_files(tmp_path: Path) -> None:
     pem = self_signed("localhost", NOW_SECONDS)
     both = tmp_path / "tls.pem"
     both.write_bytes(pem)
@@ -54,7 +54,7 @@ def test_an_unusable_certificate_is_refused_with_its_files(
         server_context(str(file), str(file))
 
 
-def test_a_client_may_present_a_certificate_of_the_given_authorities(tmp_path: Path) -> None:
+def test_a_client_may_present_a_certificate_of_the_configured_authorities(tmp_path: Path) -> None:
     context = self_signed_context("localhost", NOW_SECONDS)
     authorities = tmp_path / "ca.crt"
     authorities.write_bytes(self_signed("ca", NOW_SECONDS))
@@ -74,7 +74,7 @@ def test_unreadable_authorities_are_refused_with_their_file(
         trust_clients(self_signed_context("localhost", NOW_SECONDS), str(file))
 
 
-def test_the_authorities_of_the_cluster_are_given_as_text() -> None:
+def test_the_authorities_of_the_cluster_are_read_from_text() -> None:
     context = self_signed_context("localhost", NOW_SECONDS)
     pem = self_signed("ca", NOW_SECONDS).decode()
     trust_client_authorities(context, pem[pem.index("-----BEGIN CERTIFICATE") :])
@@ -90,7 +90,7 @@ def test_the_authorities_of_the_cluster_are_given_as_text() -> None:
 def agreed(
     context: ssl.SSLContext, version: ssl.TLSVersion, name: str = "localhost"
 ) -> tuple[str, str, bytes]:
-    """Version, suite and certificate of a handshake with a client of at most this version."""
+    """The version, suite and certificate of a handshake with a client of at most this version."""
     client = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     client.check_hostname, client.verify_mode = False, ssl.CERT_NONE
     client.maximum_version = version
@@ -128,7 +128,7 @@ def test_cipher_suites_have_gos_names() -> None:
     suites = ("TLS_AES_128_GCM_SHA256", "TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256")
     result = agreed(context_with(cipher_suites=suites), ssl.TLSVersion.TLSv1_2)
     assert result[1] == "ECDHE-ECDSA-CHACHA20-POLY1305"
-    # Those of TLS 1.3 cannot be switched off.
+    # The suites of TLS 1.3 cannot be switched off.
     assert agreed(context_with(cipher_suites=suites), ssl.TLSVersion.TLSv1_3)[0] == "TLSv1.3"
     with pytest.raises(ssl.SSLError):
         agreed(context_with(cipher_suites=suites[:1]), ssl.TLSVersion.TLSv1_2)
@@ -142,9 +142,9 @@ def test_suites_unknown_to_openssl_are_refused_if_none_remains() -> None:
 def test_every_suite_has_a_distinct_name_in_openssl() -> None:
     names = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     names.set_ciphers("ALL:@SECLEVEL=0")
-    known = {suite["name"] for suite in names.get_ciphers()}
+    supported = {suite["name"] for suite in names.get_ciphers()}
     old = {name for name in CIPHER_SUITES.values() if "RC4" in name or "DES" in name}
-    assert {name for name in CIPHER_SUITES.values() if name} - old <= known
+    assert {name for name in CIPHER_SUITES.values() if name} - old <= supported
 
 
 def pair(folder: Path, host: str) -> tuple[str, bytes]:
@@ -161,12 +161,12 @@ def test_a_client_gets_the_certificate_for_the_requested_name(tmp_path: Path) ->
     one, one_certificate = pair(tmp_path, "one.example.org")
     context = context_with(named_pairs=(f"{wild}:*.example.com,other", one))
 
-    def shown(name: str) -> bytes:
+    def presented(name: str) -> bytes:
         return agreed(context, ssl.TLSVersion.TLSv1_3, name)[2]
 
-    assert shown("a.example.com") == shown("OTHER") == wild_certificate
-    assert shown("one.example.org") == one_certificate
-    assert shown("a.b.example.com") not in (wild_certificate, one_certificate)
+    assert presented("a.example.com") == presented("OTHER") == wild_certificate
+    assert presented("one.example.org") == one_certificate
+    assert presented("a.b.example.com") not in (wild_certificate, one_certificate)
 
 
 @pytest.mark.parametrize("text", ["a", ",b", "a,", "nowhere.crt,nowhere.key:x"])

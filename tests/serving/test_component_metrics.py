@@ -33,13 +33,13 @@ def event(name: str) -> EmitEvent:
 
 
 class Api:
-    """Refuses everything."""
+    """Refuses every request."""
 
     async def __call__(self, request: web.BaseRequest) -> web.StreamResponse:
         return status(403, "Forbidden", "no")
 
 
-def seen(cluster: LiveCluster) -> dict[str, Any]:
+def samples_of(cluster: LiveCluster) -> dict[str, Any]:
     registry = CollectorRegistry()
     register_cluster(registry, cluster)
     return {
@@ -55,7 +55,7 @@ def test_dropped_events_are_counted() -> None:
             await cluster.create_event(event("a"))
             await cluster.create_event(event("b"))
             await cluster.flush_events()
-            return seen(cluster)
+            return samples_of(cluster)
 
     result = asyncio.run(main())
     assert result["bayplan_events_dropped_total[]"] == 2
@@ -70,20 +70,20 @@ def test_events_beyond_the_queue_are_counted(monkeypatch: pytest.MonkeyPatch) ->
         async with talking_to(Api()) as client, open_cluster(client) as cluster:
             for number in range(5):
                 await cluster.create_event(event(f"p{number}"))
-            return seen(cluster)
+            return samples_of(cluster)
 
     result = asyncio.run(main())
     assert result["bayplan_events_dropped_total[]"] == 2
     assert result["workqueue_depth['events']"] == 3
 
 
-def test_failing_requests_are_shown_while_they_fail() -> None:
+def test_failing_requests_have_a_metric_while_they_fail() -> None:
     async def main() -> tuple[dict[str, Any], dict[str, Any]]:
         async with talking_to(Api()) as client, open_cluster(client) as cluster:
             cluster._failures.begin("list v1 Node", ApiError(403, "Forbidden", "no"))
-            before = seen(cluster)
+            before = samples_of(cluster)
             cluster._failures.end("list v1 Node")
-            return before, seen(cluster)
+            return before, samples_of(cluster)
 
     before, after = asyncio.run(main())
     assert before["bayplan_cluster_problem['list v1 Node']"] == 1

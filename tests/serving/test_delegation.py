@@ -18,14 +18,14 @@ AUTHORITIES = "-----BEGIN CERTIFICATE-----"
 
 
 class Api:
-    """Remembers who asked; ``config``: what is published about client certificates."""
+    """Records the requests; ``config``: the config map about client certificates."""
 
     def __init__(self, config: dict[str, Any] | None = None) -> None:
-        self.asked: list[tuple[str, str]] = []
+        self.requests: list[tuple[str, str]] = []
         self._config = config
 
     async def __call__(self, request: web.BaseRequest) -> web.StreamResponse:
-        self.asked.append((request.headers.get("Authorization", ""), request.path))
+        self.requests.append((request.headers.get("Authorization", ""), request.path))
         if request.method == "POST":
             return web.json_response({"status": {"allowed": True}})
         if self._config is None:
@@ -36,7 +36,7 @@ class Api:
 def published_authorities(
     folder: Path, api: Api, *, authentication: bool, authorization: bool, **options: Any
 ) -> str:
-    """The authorities, after one review of each kind; every file has a token of its own."""
+    """The authorities, after one review of each kind; every kubeconfig has its own token."""
 
     async def main() -> str:
         async with serving(api) as server:
@@ -45,7 +45,7 @@ def published_authorities(
                 part = folder / name
                 part.mkdir()
                 paths[name] = kubeconfig(part, server, {"token": name})
-            given = DelegationOptions(
+            delegation_options = DelegationOptions(
                 authentication_kubeconfig=paths["authentication"] if authentication else "",
                 authorization_kubeconfig=paths["authorization"] if authorization else "",
                 **options,
@@ -53,7 +53,7 @@ def published_authorities(
             rates = ClientOptions()
             async with (
                 open_client(paths["own"], rates) as client,
-                open_delegation(given, client, paths["own"], rates) as delegation,
+                open_delegation(delegation_options, client, paths["own"], rates) as delegation,
             ):
                 await delegation.review(TOKEN_REVIEWS, {})
                 await delegation.review(ACCESS_REVIEWS, {})
@@ -69,7 +69,7 @@ def test_each_kind_of_review_has_its_credentials(
 ) -> None:
     api = Api()
     published_authorities(tmp_path, api, authentication=authentication, authorization=authorization)
-    assert api.asked[:2] == [
+    assert api.requests[:2] == [
         (f"Bearer {'authentication' if authentication else 'own'}", TOKEN_REVIEWS),
         (f"Bearer {'authorization' if authorization else 'own'}", ACCESS_REVIEWS),
     ]
@@ -81,7 +81,7 @@ def test_client_certificate_authorities_come_from_the_cluster(tmp_path: Path) ->
         published_authorities(tmp_path, api, authentication=True, authorization=False)
         == AUTHORITIES
     )
-    assert api.asked[-1] == ("Bearer authentication", AUTHENTICATION_CONFIG)
+    assert api.requests[-1] == ("Bearer authentication", AUTHENTICATION_CONFIG)
 
 
 @pytest.mark.parametrize(
@@ -95,7 +95,7 @@ def test_without_the_flags_nothing_is_looked_up(
         tmp_path, api, authentication=authentication, authorization=True, **options
     )
     assert result == ""
-    assert [path for _, path in api.asked] == [TOKEN_REVIEWS, ACCESS_REVIEWS]
+    assert [path for _, path in api.requests] == [TOKEN_REVIEWS, ACCESS_REVIEWS]
 
 
 def test_a_failed_lookup_is_logged_or_ends_the_start(

@@ -34,12 +34,12 @@ def test_each_api_group_is_watched_in_its_newest_version() -> None:
 
 
 class _Watched:
-    """What a watch does at a server that changes between its looks."""
+    """Records the actions of a watch at a server that changes between two discoveries."""
 
     def __init__(self, api: FakeApi, awaited: Collection[str] = ()) -> None:
         self._api = api
         self._awaited = awaited
-        #: What is offered from before each look on; the watch ends after the last.
+        #: The kinds that are offered before each discovery; the watch ends after the last one.
         self.changes: list[dict[str, object]] = []
         self.followed: list[str] = []
         self.slept_seconds: list[float] = []

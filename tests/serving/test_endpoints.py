@@ -27,14 +27,14 @@ class Answer:
 
 def ask(
     path: str,
-    found: EndpointSources | None = None,
+    endpoint_sources: EndpointSources | None = None,
     *,
     access: Access | None = None,
     tls: ssl.SSLContext | None = None,
     method: str = "GET",
 ) -> Answer:
     async def main() -> Answer:
-        endpoints = Endpoints(found or sources(), access)
+        endpoints = Endpoints(endpoint_sources or sources(), access)
         port = await endpoints.start("127.0.0.1", 0, tls)
         scheme = "https" if tls else "http"
         headers = {"Authorization": "Bearer t"}
@@ -97,22 +97,22 @@ def test_writing_methods_are_refused() -> None:
     assert ask("/metrics", method="POST").status == 405
 
 
-class Nobody:
+class DeniesAll:
     def __init__(self) -> None:
-        self.asked: list[tuple[str, str]] = []
+        self.requests: list[tuple[str, str]] = []
 
     async def denial(
         self, path: str, authorization: str, owner: Owner | None, peer: str = ""
     ) -> Denial | None:
-        self.asked.append((path, authorization))
+        self.requests.append((path, authorization))
         return Denial(403, "Forbidden: no")
 
 
-def test_an_unauthorized_user_gets_nothing() -> None:
-    nobody = Nobody()
-    answer = ask("/configz", access=nobody)
+def test_an_unauthorized_user_gets_no_content() -> None:
+    access = DeniesAll()
+    answer = ask("/configz", access=access)
     assert (answer.status, answer.text) == (403, "Forbidden: no\n")
-    assert nobody.asked == [("/configz", "Bearer t")]
+    assert access.requests == [("/configz", "Bearer t")]
 
 
 def test_endpoints_are_served_over_tls() -> None:

@@ -1,4 +1,4 @@
-"""The extender protocol from the side of kube-scheduler."""
+"""The extender protocol as kube-scheduler uses it."""
 
 import asyncio
 import io
@@ -66,7 +66,7 @@ def served(
     is_synced: bool = True,
     score_max: int = 10,
 ) -> T:
-    """What ``ask`` gets from an extender whose profile has NodeResourcesFit, at a URL."""
+    """The result of ``ask`` with the URL of an extender whose profile has NodeResourcesFit."""
     clock = RealClock()
     setup = Setup(plugins=[("NodeResourcesFit", 1)])
     scheduler = Scheduler(config_from(config_dict(setup)), Registry(), clock)
@@ -125,7 +125,7 @@ def test_field_names_are_case_insensitive() -> None:
 
 
 def test_scores_are_a_list_of_hosts() -> None:
-    """LeastAllocated: 1 of 8 cpu, and memory as far as it counts."""
+    """LeastAllocated: the pod requests 1 of 8 cpu, and the default memory."""
     status, answer = response("/prioritize", {"Pod": POD, "NodeNames": ["big"]}, score_max=100)
     assert status == 200
     assert [each["Host"] for each in answer] == ["big"]
@@ -156,12 +156,12 @@ def test_nodes_where_preemption_does_not_help_are_removed(victims: Any) -> None:
 
 
 def test_without_victims_the_answer_is_empty() -> None:
-    said = "found no victims in the question, wanted ExtenderPreemptionArgs"
-    assert response("/preempt", {"Pod": POD}) == (500, f"bayplan: {said}\n")
+    message = "found no victims in the question, wanted ExtenderPreemptionArgs"
+    assert response("/preempt", {"Pod": POD}) == (500, f"bayplan: {message}\n")
 
 
 @pytest.mark.parametrize(
-    ("body", "said"),
+    ("body", "message"),
     [
         (b"nonsense", "bayplan: "),
         ({"NodeNames": ["big"]}, "bayplan: found no Pod in the question, wanted ExtenderArgs"),
@@ -172,19 +172,19 @@ def test_without_victims_the_answer_is_empty() -> None:
         ({"Pod": {**POD, "spec": 7}, "NodeNames": ["big"]}, "bayplan: v1 Pod: "),
     ],
 )
-def test_an_unanswerable_request_gets_the_reason(body: Any, said: str) -> None:
+def test_an_unanswerable_request_gets_the_reason(body: Any, message: str) -> None:
     status, answer = response("/filter", body)
-    assert (status, answer["Error"][: len(said)]) == (200, said)
+    assert (status, answer["Error"][: len(message)]) == (200, message)
     for path in ("/prioritize", "/preempt"):
         status, text = response(path, body)
-        assert (status, text[: len(said)]) == (500, said)
+        assert (status, text[: len(message)]) == (500, message)
 
 
 def test_before_the_cache_is_synced_requests_are_refused() -> None:
-    said = "the cluster has not been listed yet"
+    message = "the cluster has not been listed yet"
     _, answer = response("/filter", {"Pod": POD, "NodeNames": ["big"]}, is_synced=False)
-    assert answer == {"Error": f"bayplan: {said}"}
-    assert response("/readyz", is_synced=False) == (500, f"{said}\n")
+    assert answer == {"Error": f"bayplan: {message}"}
+    assert response("/readyz", is_synced=False) == (500, f"{message}\n")
     assert response("/healthz", is_synced=False) == (200, "ok")
     assert response("/readyz") == (200, "ok")
 
@@ -212,7 +212,7 @@ def test_a_request_that_is_too_long_is_refused_before_it_is_read() -> None:
 
 
 class Endless(aiohttp.BytesPayload):
-    """A body that never comes."""
+    """A body that never arrives."""
 
     def __init__(self) -> None:
         super().__init__(b"")
@@ -284,10 +284,10 @@ def test_health_answers_while_requests_wait() -> None:
 
 def test_too_many_nodes_are_refused() -> None:
     names = [f"n{number}" for number in range(NODES_MAX + 1)]
-    said = f"bayplan: found {NODES_MAX + 1} nodes in the question, wanted {NODES_MAX} at most"
-    assert response("/filter", {"Pod": POD, "NodeNames": names}) == (200, {"Error": said})
+    message = f"bayplan: found {NODES_MAX + 1} nodes in the question, wanted {NODES_MAX} at most"
+    assert response("/filter", {"Pod": POD, "NodeNames": names}) == (200, {"Error": message})
     named = {"Pod": POD, "NodeNameToMetaVictims": {name: {} for name in names}}
-    assert response("/preempt", named) == (500, f"{said}\n")
+    assert response("/preempt", named) == (500, f"{message}\n")
 
 
 def test_a_pod_larger_than_the_api_allows_is_refused() -> None:

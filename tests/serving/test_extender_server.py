@@ -15,8 +15,8 @@ from tests.adapters.extenders.server import closed_port
 from tests.scenarios.world import PROFILE, Setup, config_dict
 
 
-def test_the_server_answers_about_the_given_objects_until_it_is_stopped() -> None:
-    """A pod that is there already takes its room."""
+def test_the_server_answers_about_the_objects_of_the_files_until_it_is_stopped() -> None:
+    """An existing pod reduces the free resources of its node."""
     namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "default"}}
     placed = manifests.pod("there", nodeName="n1", containers=[manifests.container("4")])
     objects = [namespace, manifests.node("n1"), manifests.node("n2"), placed]

@@ -29,7 +29,7 @@ from bayplan.serving.http_server import (
 
 
 FIRST, SECOND = "127.0.0.1", "127.0.0.2"
-#: Of a deadline that a test waits for.
+#: A deadline that a test waits for.
 SOON_SECONDS = 0.1
 REQUEST = b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n"
 FREE = Rate(per_second=1000.0, burst=1000)
@@ -37,13 +37,13 @@ FREE = Rate(per_second=1000.0, burst=1000)
 Connected = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
 
-def limits(**given: Any) -> HttpLimits:
+def limits(**changed: Any) -> HttpLimits:
     free = {"connection_rate": FREE, "connection_rate_per_peer": FREE}
-    return HttpLimits(**{**free, **given})
+    return HttpLimits(**{**free, **changed})
 
 
 class Server:
-    """A server whose pages greet, read the body, or are long."""
+    """A server with a short page, a page that reads the body, and a long page."""
 
     def __init__(self, port: int, server: HttpServer) -> None:
         self.port = port
@@ -51,7 +51,7 @@ class Server:
         self._connected: list[Connected] = []
 
     def close(self) -> None:
-        """The clients' ends."""
+        """The connections of the clients."""
         for _, writer in self._connected:
             writer.transport.abort()
 
@@ -63,7 +63,7 @@ class Server:
         return connected
 
     async def answer(self, peer: str = FIRST, request: bytes = REQUEST) -> bytes:
-        """The first line of the answer; empty where the connection is closed without one."""
+        """The first line of the answer; empty if the connection is closed without an answer."""
         reader, writer = await self.connect(peer)
         with contextlib.suppress(ConnectionError):
             writer.write(request)
@@ -74,8 +74,8 @@ class Server:
         registry = CollectorRegistry()
         self._server.register(registry)
         lines = generate_latest(registry).decode().splitlines()
-        found = [line.rsplit(" ", 1) for line in lines if not line.startswith("#")]
-        return {name.split('"')[1]: float(value) for name, value in found}
+        samples = [line.rsplit(" ", 1) for line in lines if not line.startswith("#")]
+        return {name.split('"')[1]: float(value) for name, value in samples}
 
 
 @contextlib.asynccontextmanager
@@ -122,13 +122,13 @@ Play = Callable[[Coroutine[Any, Any, None]], None]
 
 
 async def ended(connected: Connected) -> bool:
-    """Waits until the server closes the connection."""
+    """Wait until the server closes the connection."""
     with contextlib.suppress(ConnectionError):
         await connected[0].read()
     return True
 
 
-def test_connections_beyond_the_rate_of_a_peer_are_closed_and_other_peers_answered(
+def test_connections_above_the_rate_of_a_peer_are_closed_and_other_peers_get_answers(
     play: Play,
 ) -> None:
     async def main() -> None:
@@ -145,14 +145,14 @@ def test_connections_beyond_the_rate_of_a_peer_are_closed_and_other_peers_answer
 def test_the_peer_with_the_most_connections_loses_its_oldest(play: Play) -> None:
     async def main() -> None:
         async with serving(limits(connections_max=4)) as server:
-            held = [await server.connect() for _ in range(4)]
-            for connected in held:
+            connections = [await server.connect() for _ in range(4)]
+            for connected in connections:
                 connected[1].write(REQUEST)
                 assert await connected[0].readline()
             other = await server.connect(SECOND)
-            assert await ended(held[0])
+            assert await ended(connections[0])
             assert await server.answer(FIRST) == b"HTTP/1.1 200 OK"
-            assert await ended(held[1])
+            assert await ended(connections[1])
             other[1].write(REQUEST)
             assert await other[0].readline() == b"HTTP/1.1 200 OK\r\n"
             assert server.refusals() == {"too many connections": 2}
@@ -204,7 +204,7 @@ def test_an_idle_connection_ends_and_is_not_counted_as_refused(play: Play) -> No
     ],
     ids=["a body that does not come", "an answer that is not read"],
 )
-def test_an_exchange_that_takes_too_long_ends(play: Play, sent: bytes) -> None:
+def test_a_request_that_takes_too_long_ends(play: Play, sent: bytes) -> None:
     async def main() -> None:
         async with serving(limits(answer_seconds=SOON_SECONDS)) as server:
             connected = await server.connect()
@@ -217,7 +217,7 @@ def test_an_exchange_that_takes_too_long_ends(play: Play, sent: bytes) -> None:
     play(main())
 
 
-def test_a_missing_handshake_ends_and_delays_no_other(play: Play) -> None:
+def test_a_connection_without_a_handshake_ends_and_delays_no_other(play: Play) -> None:
     async def main() -> None:
         tls = self_signed_context("127.0.0.1", 1_767_225_600.0)
         unchecked = ssl.create_default_context()
@@ -233,7 +233,7 @@ def test_a_missing_handshake_ends_and_delays_no_other(play: Play) -> None:
     play(main())
 
 
-def test_a_pending_handshake_yields_its_place_to_another_peer(play: Play) -> None:
+def test_a_pending_handshake_is_replaced_by_a_connection_of_another_peer(play: Play) -> None:
     async def main() -> None:
         tls = self_signed_context("127.0.0.1", 1_767_225_600.0)
         unchecked = ssl.create_default_context()
@@ -290,11 +290,11 @@ def test_a_request_from_a_foreign_page_is_refused(play: Play, headers: str, stat
 def test_the_server_stops_with_open_connections(play: Play) -> None:
     async def main() -> None:
         async with serving(limits()) as server:
-            held = [await server.connect() for _ in range(5)]
-            held[0][1].write(REQUEST)
-            held[1][1].write(b"POST /read HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\nx")
-            assert await held[0][0].readline()
-        for connected in held:
+            connections = [await server.connect() for _ in range(5)]
+            connections[0][1].write(REQUEST)
+            connections[1][1].write(b"POST /read HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\nx")
+            assert await connections[0][0].readline()
+        for connected in connections:
             assert await ended(connected)
 
     play(main())
@@ -315,7 +315,7 @@ def test_an_address_in_use_is_an_os_error(play: Play) -> None:
 
 
 def takes(rates: PeerRates, address: str, count: int) -> int:
-    """How many of so many tries get a token."""
+    """The number of tries that get a token."""
     return sum(rates.try_take(address) for _ in range(count))
 
 
@@ -383,7 +383,7 @@ def test_an_origin_without_a_local_name_is_refused(origin: str) -> None:
     assert "Origin is" in refuse_foreign_names({"Host": "localhost", "Origin": origin})
 
 
-def test_without_known_names_pages_are_recognized_by_their_origin() -> None:
+def test_without_configured_names_pages_are_recognized_by_their_origin() -> None:
     assert refuse_pages({"Host": "anything.example"}) == ""
     assert refuse_pages({"Host": "localhost", "Origin": "http://localhost"}).startswith("Forbidden")
 

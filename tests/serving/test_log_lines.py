@@ -44,12 +44,12 @@ def written(form: str, verbosity: int = 2) -> io.StringIO:
 def test_a_text_line_has_the_klog_format() -> None:
     stream = written(TEXT)
     Log("scheduler").info("Successfully bound pod to node", pod="a/b", node="n1", attempts=2)
-    head, _, rest = stream.getvalue().partition("] ")
+    head, _, remainder = stream.getvalue().partition("] ")
     assert re.fullmatch(r"I\d{4} \d\d:\d\d:\d\d\.\d{6} +\d+ scheduler", head)
-    assert rest == '"Successfully bound pod to node" pod="a/b" node="n1" attempts=2\n'
+    assert remainder == '"Successfully bound pod to node" pod="a/b" node="n1" attempts=2\n'
 
 
-def test_a_line_stays_one_line_whatever_its_values() -> None:
+def test_a_line_stays_one_line_for_all_values() -> None:
     stream = written(TEXT)
     Log("scheduler").error("Error", err='first\nsecond "quoted"', ok=True)
     assert stream.getvalue().endswith('"Error" err="first\\nsecond \\"quoted\\"" ok=true\n')

@@ -22,7 +22,7 @@ def test_one_signal_requests_a_stop(number: signal.Signals) -> None:
         stop = stop_on_signals()
         os.kill(os.getpid(), number)
         await asyncio.wait_for(stop.wait(), 10)
-        # The next one ends the process: nobody holds it back any more.
+        # No handler is left: the next signal ends the process.
         assert not asyncio.get_running_loop().remove_signal_handler(number)
 
     before = signal.getsignal(number)
@@ -34,10 +34,10 @@ def test_one_signal_requests_a_stop(number: signal.Signals) -> None:
 
 def test_a_signal_handler_is_active_inside_the_block() -> None:
     async def script() -> None:
-        asked = asyncio.Event()
-        with on_signal("SIGUSR2", asked.set):
+        requested = asyncio.Event()
+        with on_signal("SIGUSR2", requested.set):
             os.kill(os.getpid(), signal.SIGUSR2)
-            await asyncio.wait_for(asked.wait(), 10)
+            await asyncio.wait_for(requested.wait(), 10)
         assert not asyncio.get_running_loop().remove_signal_handler(signal.SIGUSR2)
 
     played(script())

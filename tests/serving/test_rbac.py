@@ -22,7 +22,7 @@ def rules(config: SchedulerConfig) -> dict[tuple[str, str], list[str]]:
     }
 
 
-#: Every profile places groups of pods, of whatever kind.
+#: Every profile places groups of pods of all kinds.
 POD_GROUPS = {
     (group, resource): verbs
     for group in ("scheduling.k8s.io", "scheduling.ming.io", "scheduling.x-k8s.io")
@@ -56,9 +56,9 @@ def test_the_default_profile_may_not_read_secrets_or_write_nodes() -> None:
     assert ("", "secrets") not in result
     assert result["", "nodes"] == ["list", "watch"]
     assert result["apps", "replicasets"] == ["list", "watch"]
-    # VolumeBinding and DynamicResources write what they decided.
+    # VolumeBinding and DynamicResources write their decisions.
     assert result["", "persistentvolumeclaims"] == ["list", "patch", "watch"]
-    # DynamicResources allocates and reserves claims, and makes some for extended resources.
+    # DynamicResources allocates and reserves claims, and creates claims for extended resources.
     claims = ["create", "delete", "get", "list", "patch", "watch"]
     assert result["resource.k8s.io", "resourceclaims"] == claims
     for subresource in ("status", "binding"):
@@ -67,8 +67,8 @@ def test_the_default_profile_may_not_read_secrets_or_write_nodes() -> None:
 
 def printed(**election: Any) -> dict[str, Any]:
     config = config_from({**DEFAULT_CONFIG, "leaderElection": election})
-    found = manifests(config, REGISTRY, Names("mine", "schedulers", "me"))
-    return {manifest["kind"]: manifest for manifest in found}
+    roles = manifests(config, REGISTRY, Names("mine", "schedulers", "me"))
+    return {manifest["kind"]: manifest for manifest in roles}
 
 
 def test_the_lease_is_written_in_its_namespace_only() -> None:
@@ -87,9 +87,9 @@ def test_without_an_election_there_is_no_role() -> None:
 
 
 def test_bindings_name_their_role_and_the_service_account() -> None:
-    found = printed()
+    roles = printed()
     for kind in ("ClusterRole", "Role"):
-        binding = found[f"{kind}Binding"]
+        binding = roles[f"{kind}Binding"]
         assert (binding["roleRef"]["kind"], binding["roleRef"]["name"]) == (kind, "mine")
         subject = {"kind": "ServiceAccount", "name": "me", "namespace": "schedulers"}
         assert binding["subjects"] == [subject]

@@ -61,13 +61,13 @@ def test_namespaces_that_every_cluster_has_keep_their_names(namespace: str) -> N
     assert result["metadata"]["namespace"] == own["metadata"]["name"] == namespace
 
 
-def test_a_value_that_may_be_a_number_is_not_a_name() -> None:
+def test_a_value_that_may_be_a_number_is_not_replaced_as_a_name() -> None:
     node = {**NODE, "metadata": {"name": "7"}}
     _, pod = hidden(node, POD)
     assert pod["metadata"]["labels"]["rank"] == "7"
 
 
-def test_values_that_only_look_like_names_stay() -> None:
+def test_values_that_resemble_names_stay() -> None:
     term = {"topologyKey": "zone", "labelSelector": {"matchLabels": {"zone": "zone"}}}
     spec = {
         "schedulerName": "zone",
@@ -81,7 +81,7 @@ def test_values_that_only_look_like_names_stay() -> None:
     assert constraint["labelSelector"]["matchLabels"] == {"zone": "pod-1"}
 
 
-def test_kinds_known_only_to_plugins_are_left_out_and_counted() -> None:
+def test_kinds_that_only_plugins_define_are_left_out_and_counted() -> None:
     wish = {"apiVersion": "example.com/v1", "kind": "Wish", "metadata": {"name": "w"}}
     result = redacted([NODE, wish, wish])
     assert result.left_out == {"example.com/v1 Wish": 2}
@@ -127,7 +127,7 @@ def test_only_the_text_of_listed_fields_of_a_template_remains() -> None:
 
 # ---- a marker in every text field of every kind ----------------------------------------------
 
-#: Label values stay, with the keys: by struct and field.
+#: (struct, field) of labels, whose keys and values are not redacted.
 LABELS = {
     ("ObjectMeta", "labels"),
     ("LabelSelector", "match_labels"),
@@ -136,12 +136,12 @@ LABELS = {
     ("LabelSelectorRequirement", "values"),
     ("TopologySelectorRequirement", "values"),
 }
-#: Keys stay, values do not.
+#: (struct, field) of which only the keys are not redacted.
 ATTRIBUTES = {("Device", "attributes"), ("Device", "capacity")}
 
 
 class Markers:
-    """Fills structs with a text of its own for each field; remembers which field has which."""
+    """Fills each field of structs with a unique text; records the field of each text."""
 
     def __init__(self) -> None:
         self.places: dict[str, tuple[str, str]] = {}
@@ -167,8 +167,8 @@ class Markers:
                 return {self.text(place): self.fill(kind.value_type, place)}
             case inspection.UnionType():
                 texts = [row for row in kind.types if isinstance(row, inspection.StrType)]
-                others = [row for row in kind.types if not isinstance(row, inspection.NoneType)]
-                return self.fill((texts or others)[0], place)
+                remaining = [row for row in kind.types if not isinstance(row, inspection.NoneType)]
+                return self.fill((texts or remaining)[0], place)
             case inspection.StrType():
                 return self.text(place)
             case inspection.AnyType():
@@ -193,17 +193,17 @@ def test_only_the_text_of_listed_fields_remains(kind: str) -> None:
     markers = Markers()
     version, _, name = kind.partition(" ")
     content = markers.fill(inspection.type_info(objects._TYPES[kind]))
-    (left,) = hidden({**content, "apiVersion": version, "kind": name})
-    text = str(left)
+    (result,) = hidden({**content, "apiVersion": version, "kind": name})
+    text = str(result)
     surviving = {place for marker, place in markers.places.items() if marker in text}
     assert {place for place in surviving if not stays(place)} == (
-        # The names of CSIDrivers are names of drivers.
+        # The names of CSIDrivers are names of drivers, which are not redacted.
         {("ObjectMeta", "name")} if kind == objects.CSI_DRIVER else set()
     )
     assert not {
         place for marker, place in markers.places.items() if stays(place) and marker not in text
     }
-    assert redacted([left]).objects, "what is left can be decoded again"
+    assert redacted([result]).objects, "the redacted object can be decoded"
 
 
 def test_every_listed_field_exists() -> None:
@@ -246,13 +246,13 @@ def test_names_of_objects_outside_the_file_are_replaced() -> None:
         },
         "status": {"nominatedNodeName": "gone-1"},
     }
-    (left,) = hidden(pod)
+    (result,) = hidden(pod)
     for secret in ("gone-1", "payments", "10.1.2.3", "http"):
-        assert secret not in str(left)
-    terms = left["spec"]["affinity"]["nodeAffinity"][
+        assert secret not in str(result)
+    terms = result["spec"]["affinity"]["nodeAffinity"][
         "requiredDuringSchedulingIgnoredDuringExecution"
     ]["nodeSelectorTerms"][0]
-    new = left["status"]["nominatedNodeName"]
+    new = result["status"]["nominatedNodeName"]
     assert terms["matchExpressions"][0]["values"] == terms["matchFields"][0]["values"] == [new]
 
 

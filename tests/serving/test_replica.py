@@ -24,11 +24,11 @@ from bayplan.serving.replica import DRAIN_SECONDS_MAX, LeaseLostError, Replica
 from bayplan.sim.loop import run, settled
 from bayplan.state.pods import PodInfo
 from tests.scenarios.world import PROFILE, Setup, config_dict
-from tests.serving.leases import BUSY, HeardElection, MemoryLock
+from tests.serving.leases import BUSY, MemoryLock, RecordedElection
 
 
 class SlowCluster:
-    """An embedded cluster whose bindings take time, and that counts who bound what."""
+    """An embedded cluster whose bindings take time, and which records who bound each pod."""
 
     def __init__(self, cluster: EmbeddedCluster, world: "ReplicaSet", name: str) -> None:
         self._cluster, self._world, self._name = cluster, world, name
@@ -43,7 +43,7 @@ class SlowCluster:
 
 
 class ReplicaSet:
-    """One cluster with one lease, and as many replicas as a story wants."""
+    """The cluster and the lease that several replicas share."""
 
     def __init__(self, clock: ManualClock) -> None:
         self.clock = clock
@@ -74,12 +74,12 @@ class ReplicaSet:
 
 
 class OneReplica:
-    """A replica with everything around it."""
+    """A replica with its scheduler, runner, lease lock and log."""
 
     def __init__(self, world: ReplicaSet, name: str, *, elects: bool = True, delays: bool = False):
         self.scheduler = Scheduler(config_from(config_dict(Setup())), Registry(), world.clock)
         self.lock = MemoryLock(world.lease)
-        self.log = HeardElection()
+        self.log = RecordedElection()
         election = Election(name, ElectionSettings())
         port: Any = SlowCluster(world.cluster, world, name)
         candidate = None
@@ -100,8 +100,8 @@ def run_replicas(script: Any) -> ReplicaSet:
     async def main() -> None:
         world = ReplicaSet(clock)
         worlds.append(world)
-        story: Coroutine[Any, Any, None] = script(world)
-        await story
+        coroutine: Coroutine[Any, Any, None] = script(world)
+        await coroutine
 
     run(main(), clock)
     return worlds[0]
@@ -207,7 +207,7 @@ def test_a_replica_that_cannot_renew_stops_binding_before_its_lease_ends():
 
 
 def test_a_pod_decided_before_the_lease_ended_is_not_bound_afterwards():
-    """The process stands still between the decision and the request."""
+    """The process is suspended between the decision and the request."""
 
     async def script(world: ReplicaSet) -> None:
         a = OneReplica(world, "a")
@@ -222,7 +222,7 @@ def test_a_pod_decided_before_the_lease_ended_is_not_bound_afterwards():
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_a_leader_killed_among_many_pods_loses_none_and_binds_none_twice(seed: int):
+def test_if_a_leader_is_killed_no_pod_is_lost_or_bound_twice(seed: int):
     async def script(world: ReplicaSet) -> None:
         chance = stream(seed, "kill")
         world.bind_seconds = 0.05
@@ -291,7 +291,7 @@ def test_a_stopped_standby_does_not_release_the_lease_of_the_leader():
 
 
 def test_the_parts_of_the_shutdown_fit_into_its_time_limit():
-    """aiohttp takes its time-out twice: for handlers to end, and to end them."""
+    """aiohttp applies its time-out twice: it waits for handlers, and then it cancels them."""
     assert 2 * http_server.SHUTDOWN_SECONDS == replica.ENDPOINTS_SECONDS_MAX
     assert transport.CLOSE_SECONDS == replica.CLOSE_SECONDS_MAX
     parts = (

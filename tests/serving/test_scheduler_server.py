@@ -59,17 +59,17 @@ def config(**fields: Any) -> SchedulerConfig:
 def played(
     folder: Path,
     api: FakeApi,
-    seen: Any = None,
+    look: Any = None,
     *,
-    given: SchedulerConfig | None = None,
+    scheduler_config: SchedulerConfig | None = None,
     address: ServingOptions | None = None,
 ) -> None:
-    """Serve until everything is listed and ``seen`` has looked, then ask it to stop."""
+    """Serve until everything is listed and ``look`` has returned, then request a stop."""
 
     async def main() -> None:
         async with serving(api) as server:
             options = ServerOptions(
-                config=given or config(),
+                config=scheduler_config or config(),
                 registry=Registry(),
                 kubeconfig=kubeconfig(folder, server),
                 serving=address or ServingOptions(port=0),
@@ -78,8 +78,8 @@ def played(
             listed = asyncio.ensure_future(api.listed.wait())
             await asyncio.wait((running, listed), return_when=asyncio.FIRST_COMPLETED)
             if not running.done():
-                if seen is not None:
-                    await seen()
+                if look is not None:
+                    await look()
                 os.kill(os.getpid(), signal.SIGTERM)
             listed.cancel()
             await running
@@ -107,15 +107,15 @@ def test_the_server_starts_leads_and_releases_its_lease(
 def test_the_lease_has_the_configured_name(tmp_path: Path) -> None:
     api = FakeApi()
     election = {"resourceName": "mine", "resourceNamespace": "elsewhere"}
-    played(tmp_path, api, given=config(leaderElection=election))
-    assert "POST /apis/coordination.k8s.io/v1/namespaces/elsewhere/leases" in api.asked
-    assert "PUT /apis/coordination.k8s.io/v1/namespaces/elsewhere/leases/mine" in api.asked
+    played(tmp_path, api, scheduler_config=config(leaderElection=election))
+    assert "POST /apis/coordination.k8s.io/v1/namespaces/elsewhere/leases" in api.requests
+    assert "PUT /apis/coordination.k8s.io/v1/namespaces/elsewhere/leases/mine" in api.requests
 
 
 def test_without_an_election_no_lease_is_read_or_written(tmp_path: Path) -> None:
     api = FakeApi()
-    played(tmp_path, api, given=config(leaderElection={"leaderElect": False}))
-    assert not [asked for asked in api.asked if "leases" in asked]
+    played(tmp_path, api, scheduler_config=config(leaderElection={"leaderElect": False}))
+    assert not [request for request in api.requests if "leases" in request]
 
 
 def test_missing_read_rights_are_named_by_verb_and_resource(
@@ -127,7 +127,7 @@ def test_missing_read_rights_are_named_by_verb_and_resource(
 
 
 class StartingApi(FakeApi):
-    """Refuses or fails at first, as an API server whose roles are not there yet."""
+    """Refuses or fails at first, as an API server whose roles do not exist yet."""
 
     def __init__(self, *refusals: tuple[int, str]) -> None:
         super().__init__()
@@ -187,18 +187,18 @@ GROUPS = {"scheduling.ming.io/v1": (("PodGroup", "podgroups", True),)}
 
 
 @pytest.mark.parametrize(
-    ("forbidden", "said"),
+    ("forbidden", "message"),
     [
         ("list podgroups", "Pod groups are ignored"),
         ("patch podgroups/status", "The status of pod groups is not written"),
     ],
 )
 def test_missing_rights_for_groups_are_logged_and_the_server_continues(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture, forbidden: str, said: str
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, forbidden: str, message: str
 ) -> None:
     api = FakeApi({**OFFERED, **GROUPS}, (forbidden,))
     played(tmp_path, api)
-    (record,) = [r for r in caplog.records if r.getMessage() == said]
+    (record,) = [r for r in caplog.records if r.getMessage() == message]
     verb, resource = forbidden.split()
     expected = f'cannot {verb} resource "{resource}" in API group "scheduling.ming.io"'
     assert expected in vars(record)["bayplan_keys"]["err"]
@@ -212,7 +212,7 @@ def test_a_plugin_with_a_missing_api_group_is_disabled_with_one_line(
     records = [r for r in caplog.records if r.getMessage() == "Plugin switched off"]
     plugins = [vars(record)["bayplan_keys"]["plugin"] for record in records]
     assert plugins.count("PodTopologySpread") == 1
-    assert not [asked for asked in api.asked if asked.endswith("/replicasets")]
+    assert not [request for request in api.requests if request.endswith("/replicasets")]
 
 
 def test_a_silent_api_server_is_waited_for_until_a_stop_is_requested(
@@ -234,34 +234,34 @@ def test_endpoints_on_loopback_are_plain_and_open(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, unused_port: int
 ) -> None:
     caplog.set_level(logging.DEBUG, logger="bayplan")
-    seen: dict[str, Any] = {}
+    answers: dict[str, Any] = {}
 
     async def look() -> None:
         async with aiohttp.ClientSession() as session:
             url = f"http://127.0.0.1:{unused_port}"
             for path in ("/configz", "/metrics"):
                 async with session.get(url + path) as answer:
-                    seen[path] = await answer.text()
+                    answers[path] = await answer.text()
 
     played(tmp_path, FakeApi(), look, address=ServingOptions(port=unused_port))
-    assert '"schedulerName": "bayplan"' in seen["/configz"]
-    assert 'leader_election_master_status{name="bayplan"}' in seen["/metrics"]
-    assert "process_resident_memory_bytes" in seen["/metrics"]
+    assert '"schedulerName": "bayplan"' in answers["/configz"]
+    assert 'leader_election_master_status{name="bayplan"}' in answers["/metrics"]
+    assert "process_resident_memory_bytes" in answers["/metrics"]
 
 
 def test_endpoints_elsewhere_use_tls_and_require_a_token(tmp_path: Path, unused_port: int) -> None:
-    seen: dict[str, int] = {}
+    statuses: dict[str, int] = {}
 
     async def look() -> None:
         async with aiohttp.ClientSession() as session:
             url = f"https://127.0.0.1:{unused_port}"
             for path in ("/livez", "/metrics"):
                 async with session.get(url + path, ssl=False) as answer:
-                    seen[path] = answer.status
+                    statuses[path] = answer.status
 
     address = ServingOptions(address="0.0.0.0", port=unused_port)
     played(tmp_path, FakeApi(), look, address=address)
-    assert seen == {"/livez": 200, "/metrics": 401}
+    assert statuses == {"/livez": 200, "/metrics": 401}
 
 
 # ---- blocking plugins -----------------------------------------------------------------------
@@ -296,7 +296,7 @@ def keys(record: logging.LogRecord) -> dict[str, Any]:
 def test_differences_are_logged_and_counted(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO, logger="bayplan")
 
-    async def story(world: World) -> None:
+    async def scene(world: World) -> None:
         world.add_node("n1")
         world.add_pod("p")
         world.add_pod("gated", gates=["wait"])
@@ -306,16 +306,16 @@ def test_differences_are_logged_and_counted(caplog: pytest.LogCaptureFixture) ->
         (same,) = caplog.records
         assert (keys(same)["differences"], keys(same)["nodes"], keys(same)["pods"]) == (0, 1, 1)
         caplog.clear()
-        known = world.scheduler.cache.node("n1")
-        assert known is not None
+        node = world.scheduler.cache.node("n1")
+        assert node is not None
         world.scheduler.cache.remove_node("n1")
         await check.run()
-        world.scheduler.cache.add_node(known)
+        world.scheduler.cache.add_node(node)
         assert caplog.records[0].getMessage() == "Cache differs from the API server"
         assert "n1" in keys(caplog.records[0])["difference"]
         assert keys(caplog.records[-1])["differences"] >= 1
 
-    play(story)
+    play(scene)
 
 
 class Busy:
@@ -326,11 +326,11 @@ class Busy:
 
 
 def test_an_unreachable_api_server_is_logged(caplog: pytest.LogCaptureFixture) -> None:
-    async def story(world: World) -> None:
+    async def scene(world: World) -> None:
         busy: Any = Busy()
         await CacheCheck(world.scheduler, busy).run()
 
-    play(story)
+    play(scene)
     (record,) = caplog.records
     assert (record.getMessage(), keys(record)["err"]) == (
         "The caches could not be compared",
@@ -346,7 +346,7 @@ def test_one_cache_check_runs_at_a_time_and_none_after_the_end() -> None:
             calls.append(kind)
             await asyncio.Event().wait()
 
-    async def story(world: World) -> None:
+    async def scene(world: World) -> None:
         slow: Any = Slow()
         check = CacheCheck(world.scheduler, slow)
         check.begin()
@@ -356,4 +356,4 @@ def test_one_cache_check_runs_at_a_time_and_none_after_the_end() -> None:
         check.stop()
         assert len(calls) == 1
 
-    play(story)
+    play(scene)

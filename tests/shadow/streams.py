@@ -10,7 +10,7 @@ from bayplan.state.pods import PodInfo
 
 
 class Stream:
-    """Events of one cluster, one second apart unless a test says otherwise."""
+    """The events of one cluster. Time advances only by `wait`."""
 
     def __init__(self, shadow: Shadow) -> None:
         self.shadow = shadow

@@ -1,4 +1,4 @@
-"""The folder of a shadow: what is written is read back."""
+"""The files in the folder of a shadow are written and read back."""
 
 from pathlib import Path
 
@@ -42,7 +42,7 @@ def test_a_report_without_a_folder_has_its_disagreements(tmp_path: Path) -> None
     assert [one.disagreement for one in decisions] == list(report.disagreements)
 
 
-def test_a_shadow_is_told_from_other_files(tmp_path: Path) -> None:
+def test_a_shadow_is_distinguished_from_other_files(tmp_path: Path) -> None:
     assert not is_shadow(tmp_path)
     other = tmp_path / "list.json"
     other.write_text('{"kind": "List"}')
@@ -52,7 +52,7 @@ def test_a_shadow_is_told_from_other_files(tmp_path: Path) -> None:
     assert is_shadow(tmp_path / REPORT)
 
 
-def test_the_files_are_the_owners_and_are_never_overwritten(tmp_path: Path) -> None:
+def test_only_the_owner_can_read_the_files_which_are_never_overwritten(tmp_path: Path) -> None:
     write_shadow(tmp_path)
     for name in (REPORT, DECISIONS):
         assert (tmp_path / name).stat().st_mode & 0o777 == 0o600
@@ -60,7 +60,7 @@ def test_the_files_are_the_owners_and_are_never_overwritten(tmp_path: Path) -> N
         DecisionFile(tmp_path)
 
 
-def test_the_report_so_far_is_there_until_the_end(tmp_path: Path) -> None:
+def test_an_interim_report_exists_until_the_end(tmp_path: Path) -> None:
     final = write_shadow(tmp_path)
     (tmp_path / REPORT).unlink()
     for seconds in (1.0, 2.0):
@@ -75,7 +75,7 @@ def test_the_report_so_far_is_there_until_the_end(tmp_path: Path) -> None:
     assert read_shadow(tmp_path)[0] == final
 
 
-def test_a_decision_that_is_written_in_part_is_not_read(tmp_path: Path) -> None:
+def test_a_partly_written_decision_is_not_read(tmp_path: Path) -> None:
     write_shadow(tmp_path)
     file = tmp_path / DECISIONS
     file.write_bytes(file.read_bytes()[:-10])
@@ -83,7 +83,7 @@ def test_a_decision_that_is_written_in_part_is_not_read(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("text", ["{", '{"kind": "ShadowReport"}'])
-def test_a_broken_report_is_refused_by_its_name(tmp_path: Path, text: str) -> None:
+def test_a_damaged_report_is_refused_with_its_path(tmp_path: Path, text: str) -> None:
     (tmp_path / REPORT).write_text(text)
     with pytest.raises(BadInputError, match=REPORT):
         read_shadow(tmp_path)

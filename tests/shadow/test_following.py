@@ -1,4 +1,4 @@
-"""Following a cluster: what cannot be read, what was lost, and what is recorded."""
+"""Following a cluster: unreadable kinds, missed events, and the recording."""
 
 import asyncio
 import json
@@ -38,7 +38,7 @@ def changed(content: Pod | Node, version: int, change: EventType) -> WatchEvent:
 
 
 class Cluster:
-    """Lists and watches as a test wrote them. The last list of a kind is repeated; after the last
+    """Lists and watches that a test defines. The last list of a kind is repeated; after the last
     event of a kind, its watch is silent."""
 
     def __init__(self) -> None:
@@ -92,7 +92,7 @@ class Cluster:
 def followed(
     cluster: Cluster, folder: Path | None = None, before_end: Callable[[], None] = lambda: None
 ) -> tuple[ShadowReport, list[str]]:
-    """The report after the last list and the last event, and the lines about the progress."""
+    """The report after the last list and the last event, and the progress lines."""
     lines: list[str] = []
 
     async def stop_at_the_end(stop: asyncio.Event) -> None:
@@ -135,7 +135,7 @@ def test_a_decision_is_compared_and_recorded(tmp_path: Path) -> None:
     assert "2 changes recorded" in report.remarks[-1]
 
 
-def test_the_report_so_far_is_written_while_the_shadow_runs(tmp_path: Path) -> None:
+def test_an_interim_report_is_written_while_the_shadow_runs(tmp_path: Path) -> None:
     reports: list[ShadowReport] = []
     report, _ = followed(Cluster(), tmp_path, lambda: reports.append(read_shadow(tmp_path)[0]))
     assert reports[0].nodes == report.nodes == 2
@@ -143,7 +143,7 @@ def test_the_report_so_far_is_written_while_the_shadow_runs(tmp_path: Path) -> N
     assert (written_so_far(tmp_path), read_shadow(tmp_path)[0]) == (None, report)
 
 
-def test_a_kind_that_may_not_be_read_is_named_and_left_out() -> None:
+def test_an_unreadable_kind_is_named_and_left_out() -> None:
     cluster = Cluster()
     cluster.lists[STORAGE_CLASS] = [AccessDeniedError(403, "Forbidden", "cannot list classes")]
     report, lines = followed(cluster)
@@ -153,14 +153,14 @@ def test_a_kind_that_may_not_be_read_is_named_and_left_out() -> None:
 
 
 @pytest.mark.parametrize("kind", [NODE, POD])
-def test_without_nodes_or_pods_there_is_no_shadow(kind: str) -> None:
+def test_the_shadow_ends_if_nodes_or_pods_are_unreadable(kind: str) -> None:
     cluster = Cluster()
     cluster.lists[kind] = [AccessDeniedError(403, "Forbidden", "cannot list")]
     with pytest.raises(ApiError, match="cannot list"):
         followed(cluster)
 
 
-def test_what_a_relist_brings_counts_as_missed() -> None:
+def test_changes_that_only_a_relist_shows_count_as_missed() -> None:
     cluster, web = Cluster(), pod("web", cpu="1").pod
     first = cluster.lists[POD][0]
     again = Listing([versioned(bound(web, "n2"), 9)], "9")
@@ -174,7 +174,7 @@ def test_what_a_relist_brings_counts_as_missed() -> None:
     assert "v1 Pod was listed again: 1 changes; events were lost" in lines
 
 
-def test_a_watch_that_is_cut_and_resumed_loses_nothing() -> None:
+def test_a_watch_that_is_cut_and_resumed_loses_no_event() -> None:
     cluster, web = Cluster(), pod("web", cpu="1").pod
     cluster.events[POD] = [
         changed(web, 2, EventType.ADDED),
@@ -187,7 +187,7 @@ def test_a_watch_that_is_cut_and_resumed_loses_nothing() -> None:
     assert report.stream.failures == {"watch v1 Pod: the connection was closed": 1}
 
 
-def test_a_list_that_fails_is_tried_again() -> None:
+def test_a_failed_list_is_retried() -> None:
     cluster = Cluster()
     nodes = cluster.lists[NODE][0]
     cluster.lists[NODE] = [ApiError(500, "InternalError", "broken"), nodes]

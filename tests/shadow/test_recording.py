@@ -1,4 +1,4 @@
-"""A recording is a valid input of a simulation, and its replay gives the same result twice."""
+"""A recording is a valid input of a simulation, and two replays give the same result."""
 
 import json
 from pathlib import Path
@@ -38,7 +38,7 @@ def encoded(content: dict[str, Any]) -> bytes:
 
 
 class Writing:
-    """A recording that is written, one second per step."""
+    """Writes a recording; each step is one second after the previous one."""
 
     def __init__(self, folder: Path, *present: tuple[str, dict[str, Any]]) -> None:
         self.recording = Recording(folder, ("default-scheduler",))
@@ -57,14 +57,14 @@ class Writing:
         return [{name: part for name, part in each.items() if name != "at"} for each in events]
 
     def result(self) -> dict[str, Any]:
-        """What a simulation of the recording gives, twice."""
+        """The result of a simulation of the recording, which is run twice."""
         runs = [answer("simulate", self.recording.path, "--format", "json") for _ in range(2)]
         first, second = map(json.loads, runs)
         assert first["digest"] == second["digest"]
         return first
 
 
-def test_pods_come_at_their_times_and_are_placed_by_the_simulation(tmp_path: Path) -> None:
+def test_pods_are_created_at_their_times_and_placed_by_the_simulation(tmp_path: Path) -> None:
     writing = Writing(tmp_path, (NODE, node("n1")), (POD, pod("running", on="n1")))
     writing.add(ADDED, POD, pod("web"))
     writing.add(MODIFIED, POD, pod("web", on="n1"))
@@ -79,7 +79,7 @@ def test_pods_come_at_their_times_and_are_placed_by_the_simulation(tmp_path: Pat
     assert [each["at"] for each in events] == ["1.000s", "3.000s", "4.000s"]
 
 
-def test_what_a_binding_brings_is_left_to_the_simulation(tmp_path: Path) -> None:
+def test_changes_that_a_binding_causes_are_not_recorded(tmp_path: Path) -> None:
     writing = Writing(tmp_path, (NODE, node("n1")))
     writing.add(ADDED, POD, pod("web"))
     labels = {"topology.kubernetes.io/zone": "z1", "topology.kubernetes.io/region": "r1"}
@@ -87,7 +87,7 @@ def test_what_a_binding_brings_is_left_to_the_simulation(tmp_path: Path) -> None
     assert [next(iter(each)) for each in writing.steps()] == ["create"]
 
 
-def test_a_pod_of_another_scheduler_comes_with_its_node(tmp_path: Path) -> None:
+def test_a_pod_of_another_scheduler_is_recorded_with_its_node(tmp_path: Path) -> None:
     foreign = pod("foreign")
     foreign["spec"]["schedulerName"] = "theirs"
     bound = {**foreign, "spec": {**foreign["spec"], "nodeName": "n1"}}
@@ -114,7 +114,7 @@ def test_the_pods_of_a_controller_are_recorded_one_by_one(tmp_path: Path) -> Non
     assert writing.result()["counts"]["pods"] == 1
 
 
-def test_what_belongs_to_a_deleted_pod_goes_with_it(tmp_path: Path) -> None:
+def test_objects_owned_by_a_deleted_pod_are_deleted_with_it(tmp_path: Path) -> None:
     meta = {"name": "data", "namespace": "default", "uid": "u-data"}
     meta["ownerReferences"] = [{"apiVersion": "v1", "kind": "Pod", "name": "web", "uid": "u-web"}]  # type: ignore[assignment]
     spec = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
@@ -129,7 +129,7 @@ def test_what_belongs_to_a_deleted_pod_goes_with_it(tmp_path: Path) -> None:
     writing.result()
 
 
-def test_a_pod_of_the_same_name_replaces_the_one_before(tmp_path: Path) -> None:
+def test_a_pod_of_the_same_name_replaces_its_predecessor(tmp_path: Path) -> None:
     writing = Writing(tmp_path, (NODE, node("n1")))
     writing.add(ADDED, POD, pod("web"))
     writing.add(MODIFIED, POD, pod("web", uid="u-2"))
@@ -137,7 +137,7 @@ def test_a_pod_of_the_same_name_replaces_the_one_before(tmp_path: Path) -> None:
     assert list(writing.result()["placements"]) == ["default/web"]
 
 
-def test_nodes_change_and_go_and_namespaces_stay(tmp_path: Path) -> None:
+def test_changes_and_deletions_of_nodes_are_recorded_and_namespaces_stay(tmp_path: Path) -> None:
     space = {"metadata": {"name": "shop", "uid": "u-shop"}}
     writing = Writing(tmp_path, (NODE, node("n1")), (NAMESPACE, space))
     writing.add(MODIFIED, NODE, node("n1"))
@@ -153,7 +153,7 @@ def test_nodes_change_and_go_and_namespaces_stay(tmp_path: Path) -> None:
     writing.result()
 
 
-def test_times_never_go_back(tmp_path: Path) -> None:
+def test_times_never_decrease(tmp_path: Path) -> None:
     recording = Recording(tmp_path, ("default-scheduler",))
     recording.begin([(NODE, encoded(node("n1")))])
     recording.add(ADDED, POD, encoded(pod("a")), 2.0)

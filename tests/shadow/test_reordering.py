@@ -1,4 +1,4 @@
-"""Which states a reordering of bindings in flight allows."""
+"""The states that a reordering of bindings in flight allows."""
 
 from bayplan.shadow.judgement import SECONDS_MAX, STATES_MAX, Binding, Review, Verdict, states
 from tests.kit.objects import pod
@@ -41,7 +41,7 @@ def test_states_are_bounded_and_differ() -> None:
     assert len(listed) == len(set(listed)) == STATES_MAX
 
 
-def test_without_other_bindings_there_is_the_later_state() -> None:
+def test_without_other_bindings_the_later_state_is_the_only_one() -> None:
     assert states(review([], [])) == [frozenset()]
 
 

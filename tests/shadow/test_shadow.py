@@ -40,7 +40,7 @@ def test_one_of_several_equal_nodes_is_best() -> None:
     assert decisions.median_best_nodes == 3
 
 
-def test_a_lower_node_names_the_plugins_that_make_the_difference() -> None:
+def test_a_node_with_a_lower_total_is_reported_with_the_plugins_that_differ() -> None:
     stream, web = stream_of(two_nodes()), pod("web", cpu="1")
     stream.create(web)
     stream.bind(web, "small")
@@ -55,7 +55,7 @@ def test_a_lower_node_names_the_plugins_that_make_the_difference() -> None:
     assert fit.points == line.plugin_points["NodeResourcesFit"]
 
 
-def test_a_rejected_node_names_the_plugin_and_its_message() -> None:
+def test_a_rejected_node_is_reported_with_the_plugin_and_its_message() -> None:
     stream, web = stream_of(two_nodes()), pod("web", cpu="4")
     stream.create(web)
     stream.bind(web, "small")
@@ -65,7 +65,7 @@ def test_a_rejected_node_names_the_plugin_and_its_message() -> None:
     assert line.shadow_node == "large"
 
 
-def test_a_node_that_the_shadow_does_not_have_is_rejected_by_no_plugin() -> None:
+def test_a_node_that_the_shadow_lacks_is_rejected_by_no_plugin() -> None:
     stream, web = stream_of(two_nodes()), pod("web", cpu="1")
     stream.create(web)
     stream.bind(web, "elsewhere")
@@ -86,7 +86,7 @@ def test_a_pod_whose_node_arrives_after_its_binding_agrees_on_a_later_state() ->
 
 
 def test_bindings_in_the_other_order_agree_when_reordered() -> None:
-    """With one decided first, both are right: the first takes the larger node."""
+    """If the first pod is decided first, both decisions agree: it takes the larger node."""
     nodes = [node("a", cpu="4"), node("b", cpu="3500m")]
     first, second = pod("first", cpu="2"), pod("second", cpu="2")
     in_order = stream_of(model_of(nodes))
@@ -116,7 +116,7 @@ def test_bindings_that_arrive_far_apart_are_not_reordered() -> None:
     assert stream.report().decisions.best_when_reordered == 0
 
 
-def test_a_review_leaves_the_model_as_it_was() -> None:
+def test_a_review_leaves_the_model_unchanged() -> None:
     model = two_nodes()
     stream = stream_of(model)
     for number in range(6):
@@ -141,7 +141,7 @@ def test_pods_of_other_schedulers_only_take_room() -> None:
     assert (decisions.compared, decisions.best) == (1, 1)
 
 
-def test_a_pod_first_seen_with_its_node_is_counted_and_not_compared() -> None:
+def test_a_pod_that_arrives_with_its_node_is_counted_and_not_compared() -> None:
     stream = stream_of(two_nodes())
     stream.create(pod("web", on="large", cpu="1"))
     decisions = stream.report().decisions
@@ -149,7 +149,7 @@ def test_a_pod_first_seen_with_its_node_is_counted_and_not_compared() -> None:
     assert decisions.share_best is None
 
 
-def test_bindings_that_a_relist_brings_are_counted_and_not_compared() -> None:
+def test_bindings_of_a_relist_are_counted_and_not_compared() -> None:
     stream, web = stream_of(two_nodes()), pod("web", cpu="1")
     stream.create(web)
     stream.shadow.relisted(POD, 1, stream.now)

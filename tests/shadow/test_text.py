@@ -16,17 +16,17 @@ from tests.model.clusters import model_of
 
 
 def shadow() -> Shadow:
-    """Two decisions: one agrees, one has a node that is too small."""
+    """A shadow with two decisions: one agrees, the other has a node that is too small."""
     nodes = [node("small", cpu="2"), node("large", cpu="8")]
-    made = Shadow(model_of(nodes), policy=model_of(nodes), policy_source="packing.yaml")
+    finished = Shadow(model_of(nodes), policy=model_of(nodes), policy_source="packing.yaml")
     for name, cpu, on in (("web", "1", "large"), ("big", "4", "small")):
         waiting, bound = pod(name, cpu=cpu), pod(name, cpu=cpu, on=on)
-        made.observe(WatchEvent(EventType.ADDED, "v1 Pod", waiting.pod), 1.0)
-        made.check_waiting(1.0)
-        made.observe(WatchEvent(EventType.MODIFIED, "v1 Pod", bound.pod), 9.0)
-    made.relisted("v1 Node", 3, 9.0)
-    made.finish(9.0)
-    return made
+        finished.observe(WatchEvent(EventType.ADDED, "v1 Pod", waiting.pod), 1.0)
+        finished.check_waiting(1.0)
+        finished.observe(WatchEvent(EventType.MODIFIED, "v1 Pod", bound.pod), 9.0)
+    finished.relisted("v1 Node", 3, 9.0)
+    finished.finish(9.0)
+    return finished
 
 
 def report() -> ShadowReport:
@@ -35,7 +35,7 @@ def report() -> ShadowReport:
     )
 
 
-def test_the_text_has_the_counts_the_reasons_and_what_was_missed() -> None:
+def test_the_text_has_the_counts_the_reasons_and_the_missed_events() -> None:
     output = io.StringIO()
     console = Console(file=output, width=120)
     for part in reported(report()):
@@ -50,7 +50,7 @@ def test_the_text_has_the_counts_the_reasons_and_what_was_missed() -> None:
     assert "Note: a remark" in text
 
 
-def test_a_shadow_without_decisions_says_so() -> None:
+def test_a_shadow_without_decisions_reports_that_no_decision_was_compared() -> None:
     idle = Shadow(model_of([node("n1")]))
     idle.finish(60.0)
     first, *_ = reported(idle.report("2026-01-01T00:00:00Z"))

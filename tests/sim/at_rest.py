@@ -1,4 +1,4 @@
-"""What holds after a quiet period: no pod waits in vain, and the scheduler's cache equals the API.
+"""Checks after a quiet period: no pending pod fits a node, and cache and API are equal.
 
 Everything is computed by brute force from the JSON of API objects; only the cache and the queue of
 the scheduler are read.
@@ -53,7 +53,7 @@ KINDS = (
 
 
 def picture_of(cluster: EmbeddedCluster) -> Picture:
-    """All that the API server has now."""
+    """The current objects of the API server."""
     objects: dict[str, Mapping[Key, Content]] = {
         kind: {(s.key.namespace, s.key.name): s.content for s in cluster.objects(kind)}
         for kind in KINDS
@@ -79,19 +79,21 @@ def group_of(pod: Content) -> str:
 def pending(picture: Picture) -> Iterator[Content]:
     """Pods that a scheduler has to place."""
     for pod in picture.kind(POD).values():
-        is_done = pod["spec"].get("nodeName") or has_ended(pod) or is_terminating(pod)
-        if not is_done and is_ours(pod) and not pod["spec"].get("schedulingGates"):
+        is_settled = pod["spec"].get("nodeName") or has_ended(pod) or is_terminating(pod)
+        if not is_settled and is_ours(pod) and not pod["spec"].get("schedulingGates"):
             yield pod
 
 
-def waits_in_vain(
+def missed_placements(
     picture: Picture,
     excused: Collection[str] = (),
     excused_nodes: Mapping[str, Collection[str]] = MappingProxyType({}),
 ) -> list[str]:
-    """Pods that fit a node, and groups of which enough members do. `excused`: pods by uid.
-    `excused_nodes`: uid of a pod → nodes that do not count for it."""
-    found: list[str] = []
+    """Pending pods that fit a node, and groups with enough members that fit.
+
+    `excused`: pods by uid. `excused_nodes`: uid of a pod → nodes that do not count for it.
+    """
+    texts: list[str] = []
     groups: dict[Key, list[Content]] = defaultdict(list)
     for pod in pending(picture):
         if uid_of(pod) in excused:
@@ -103,13 +105,13 @@ def waits_in_vain(
         not_counted = excused_nodes.get(uid_of(pod), ())
         for name in nodes_that_take(picture, pod):
             if name not in not_counted and not why_not(with_nominated, pod, name):
-                found.append(f"{'/'.join(key_of(pod))} fits {name} and waits")
+                texts.append(f"{'/'.join(key_of(pod))} fits {name} and waits")
                 break
-    return found + [text for key, pods in groups.items() if (text := _fits(picture, key, pods))]
+    return texts + [text for key, pods in groups.items() if (text := _fits(picture, key, pods))]
 
 
 def _with_nominated(picture: Picture, pod: Content) -> Picture:
-    """With the pods for which room was made, and which go first. Members of the pod's own group
+    """With nominated pods that have at least the pod's priority. Members of the pod's own group
     are tried together with it."""
     group = group_of(pod) and (key_of(pod)[0], group_of(pod))
     for other in pending(picture):
@@ -144,9 +146,9 @@ def _fits(picture: Picture, key: Key, pods: list[Content]) -> str:
 
 
 def could_preempt(picture: Picture) -> list[str]:
-    """Pods that fit a node without pods of lower priority. Pods of groups are left out on both
+    """Pods that fit a node without its pods of lower priority. Pods of groups are left out on both
     sides, and pods whose affinity might need a victim."""
-    found: list[str] = []
+    texts: list[str] = []
     for pod in pending(picture):
         if group_of(pod) or "podAffinity" in (pod["spec"].get("affinity") or {}):
             continue
@@ -157,16 +159,16 @@ def could_preempt(picture: Picture) -> list[str]:
                 if priority_of(each) < priority_of(pod) and not group_of(each)
             ]
             if victims and not why_not(_with_nominated(picture.without(victims), pod), pod, name):
-                found.append(f"{'/'.join(key_of(pod))} would fit {name} without lower priorities")
+                texts.append(f"{'/'.join(key_of(pod))} would fit {name} without lower priorities")
                 break
-    return found
+    return texts
 
 
 # ---- the scheduler's cache ------------------------------------------------------------------
 
 
 def differences(scheduler: Scheduler, cluster: EmbeddedCluster) -> list[str]:
-    """Where the scheduler's picture is not the API's, to the version of each object."""
+    """Differences between the scheduler's objects and the API's, including versions."""
     nodes = cast(list[Node], [stored.object for stored in cluster.objects(NODE)])
     pods = cast(list[Pod], [stored.object for stored in cluster.objects(POD)])
     return [
@@ -180,20 +182,20 @@ def _outdated(scheduler: Scheduler, nodes: list[Node], pods: list[Pod]) -> Itera
     for node in nodes:
         ours = scheduler.cache.node(node.metadata.name)
         if ours is not None and ours.metadata.resource_version != node.metadata.resource_version:
-            yield f"node {node.metadata.name} is known in an older version"
+            yield f"the cache has an older version of node {node.metadata.name}"
     waiting = scheduler.queue.pending_pods().values()
-    known = {pod.uid: pod for pod in scheduler.cache.pods()}
-    known |= {pod.uid: pod for each in waiting for pod in each}
+    by_uid = {pod.uid: pod for pod in scheduler.cache.pods()}
+    by_uid |= {pod.uid: pod for each in waiting for pod in each}
     for pod in pods:
-        ours = known.get(pod.metadata.uid or "")
+        ours = by_uid.get(pod.metadata.uid or "")
         version = pod.metadata.resource_version
         if ours is not None and ours.metadata.resource_version != version:
-            yield f"pod {ours.key} is known in an older version"
+            yield f"the scheduler has an older version of pod {ours.key}"
 
 
 def _assumed(scheduler: Scheduler) -> Iterator[str]:
     for pod in scheduler.cache.pods():
         if scheduler.cache.is_assumed(pod.uid):
             yield f"pod {pod.key} is assumed on {pod.node_name} and not confirmed"
-    for held in scheduler.waiting_pods():
-        yield f"pod {held.pod.key} waits at Permit"
+    for waiting in scheduler.waiting_pods():
+        yield f"pod {waiting.pod.key} waits at Permit"

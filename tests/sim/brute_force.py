@@ -1,8 +1,8 @@
-"""Whether a pod may stand on a node: the rules of kube-scheduler's Filter plugins, read once more.
+"""Whether a pod may run on a node: a second implementation of kube-scheduler's Filter plugins.
 
 Everything is computed from the JSON of API objects, one pod and one node at a time, in the plainest
-way. Nothing of the engine, the state or the plugins is imported: a bug there does not repeat here.
-Rules about volumes and devices stand in `brute_force_storage`.
+way. This module imports nothing from the engine, the state or the plugins, so it does not share
+their bugs. `brute_force_storage` has the rules about volumes and devices.
 
 Upstream: pkg/scheduler/framework/plugins.
 """
@@ -57,7 +57,7 @@ class Placed:
 
 @dataclass
 class Picture:
-    """All objects at one moment, and which pods take room on which nodes."""
+    """All objects at one moment, and which pods use resources of which nodes."""
 
     objects: Mapping[str, Mapping[Key, Content]]
     #: By uid.
@@ -67,7 +67,7 @@ class Picture:
     def of(
         cls, objects: Mapping[str, Mapping[Key, Content]], assumed: Mapping[str, Placed]
     ) -> "Picture":
-        """``assumed``: pods that have a node and whose object does not say so yet, by uid."""
+        """``assumed``: pods that have a node which their objects do not have yet, by uid."""
         bound = {
             uid_of(pod): Placed(pod, pod["spec"]["nodeName"])
             for pod in objects.get(POD, {}).values()
@@ -76,9 +76,9 @@ class Picture:
         return cls(objects, {**assumed, **bound})
 
     def without(self, uids: Iterable[str]) -> "Picture":
-        gone = set(uids)
+        removed = set(uids)
         return Picture(
-            self.objects, {uid: each for uid, each in self.placed.items() if uid not in gone}
+            self.objects, {uid: each for uid, each in self.placed.items() if uid not in removed}
         )
 
     def with_pod(self, pod: Content, node_name: str) -> "Picture":
@@ -104,7 +104,7 @@ class Picture:
                 yield each.pod
 
 
-#: Answers why a pod may not stand on a node; "" if it may.
+#: Returns why a pod may not run on a node; "" if it may.
 Rule = Callable[[Picture, Content, Content], str]
 
 
@@ -126,7 +126,7 @@ _SCALES: Mapping[str | None, int] = {
 
 @lru_cache(maxsize=4096)
 def thousandths(text: str) -> int:
-    """A quantity; exact for what the drawn worlds contain."""
+    """A quantity in thousandths; exact for the quantities of the drawn worlds."""
     match = _QUANTITY.fullmatch(text)
     assert match is not None, f"a quantity that the checker does not read: {text}"
     return int(Fraction(match[1]) * _SCALES[match[2]])
@@ -135,8 +135,8 @@ def thousandths(text: str) -> int:
 def requests_of(pod: Content) -> Counter[str]:
     """Containers and sidecars together or the largest init container, and overhead.
 
-    With a kubelet's report of a resize: the largest of requested, allocated and actuated. What is
-    requested does not count if the kubelet says that the resize is infeasible.
+    With a kubelet's report of a resize: the largest of requested, allocated and actuated. The
+    requested amounts do not count if the kubelet reports that the resize is infeasible.
     """
     total = _requests_by(pod, _requests)
     statuses = {
@@ -187,10 +187,10 @@ def _requests(container: Content) -> Counter[str]:
 
 
 def _amounts(quantities: Mapping[str, str] | None) -> Counter[str]:
-    found: Counter[str] = Counter()
+    amounts: Counter[str] = Counter()
     for name, text in (quantities or {}).items():
-        found[name] = thousandths(text)
-    return found
+        amounts[name] = thousandths(text)
+    return amounts
 
 
 def _add(total: Counter[str], more: Counter[str]) -> None:
@@ -220,12 +220,12 @@ def resources(picture: Picture, pod: Content, node: Content) -> str:
 
 
 def ports(picture: Picture, pod: Content, node: Content) -> str:
-    """NodePorts: no host port twice on one address; 0.0.0.0 stands for every address."""
+    """NodePorts: no host port twice on one address; 0.0.0.0 means every address."""
     for occupant in picture.occupants(node["metadata"]["name"]):
         for protocol, port, address in _host_ports(occupant):
-            for wanted in _host_ports(pod):
-                same = (protocol, port) == wanted[:2]
-                if same and (address == wanted[2] or _ANY_ADDRESS in (address, wanted[2])):
+            for requested in _host_ports(pod):
+                same = (protocol, port) == requested[:2]
+                if same and (address == requested[2] or _ANY_ADDRESS in (address, requested[2])):
                     return f"host port {port}/{protocol} is taken by {'/'.join(key_of(occupant))}"
     return ""
 
@@ -284,8 +284,8 @@ def node_affinity(picture: Picture, pod: Content, node: Content) -> str:
 
 def takes_node(pod: Content, node: Content) -> bool:
     labels = labels_of(node)
-    wanted: Mapping[str, str] = pod["spec"].get("nodeSelector") or {}
-    if any(labels.get(key) != value for key, value in wanted.items()):
+    node_selector: Mapping[str, str] = pod["spec"].get("nodeSelector") or {}
+    if any(labels.get(key) != value for key, value in node_selector.items()):
         return False
     affinity = (pod["spec"].get("affinity") or {}).get("nodeAffinity") or {}
     required = affinity.get("requiredDuringSchedulingIgnoredDuringExecution")
@@ -325,7 +325,7 @@ def holds(requirement: Content, labels: Mapping[str, str]) -> bool:
 
 
 def selects(selector: Content | None, labels: Mapping[str, str]) -> bool:
-    """A LabelSelector; none selects nothing, an empty one everything."""
+    """A LabelSelector: None selects nothing, an empty selector everything."""
     if selector is None:
         return False
     exact: Mapping[str, str] = selector.get("matchLabels") or {}
@@ -347,39 +347,39 @@ def topology_keys(pod: Content, kind: str) -> list[str]:
     return [term["topologyKey"] for term in _terms(pod, kind)]
 
 
-def _is_meant(picture: Picture, owner: Content, term: Content, pod: Content) -> bool:
-    """Whether a term of ``owner`` speaks of ``pod``."""
+def _term_selects(picture: Picture, owner: Content, term: Content, pod: Content) -> bool:
+    """Whether a term of ``owner`` selects ``pod``."""
     namespace, names = key_of(pod)[0], term.get("namespaces") or []
     selector = term.get("namespaceSelector")
     if selector is None:
-        is_there = namespace in (names or [key_of(owner)[0]])
+        is_in_namespaces = namespace in (names or [key_of(owner)[0]])
     else:
-        found = picture.kind("v1 Namespace").get(("", namespace))
-        labels = {} if found is None else labels_of(found)
-        is_there = namespace in names or selects(selector, labels)
-    return is_there and selects(term.get("labelSelector"), labels_of(pod))
+        namespace_object = picture.kind("v1 Namespace").get(("", namespace))
+        labels = {} if namespace_object is None else labels_of(namespace_object)
+        is_in_namespaces = namespace in names or selects(selector, labels)
+    return is_in_namespaces and selects(term.get("labelSelector"), labels_of(pod))
 
 
 def affinity(picture: Picture, pod: Content, node: Content) -> str:
-    """InterPodAffinity: in each term's domain stands a pod that all terms mean; the first pod that
-    means itself needs none."""
+    """InterPodAffinity: each term's domain has a pod that all terms select. The first pod whose
+    terms select itself needs no other pod."""
     terms, labels = _terms(pod, "podAffinity"), labels_of(node)
     if not terms:
         return ""
 
-    def is_meant_by_all(other: Content) -> bool:
-        return all(_is_meant(picture, pod, term, other) for term in terms)
+    def all_terms_select(other: Content) -> bool:
+        return all(_term_selects(picture, pod, term, other) for term in terms)
 
     keys = [term["topologyKey"] for term in terms]
     if any(key not in labels for key in keys):
         return "required pod affinity: the node lacks a topology key"
-    if all(any(map(is_meant_by_all, picture.pods_of_domain(key, labels[key]))) for key in keys):
+    if all(any(map(all_terms_select, picture.pods_of_domain(key, labels[key]))) for key in keys):
         return ""
     is_first = not any(
-        is_meant_by_all(each.pod) and _has_any_key(picture, each.node_name, keys)
+        all_terms_select(each.pod) and _has_any_key(picture, each.node_name, keys)
         for each in picture.placed.values()
     )
-    return "" if is_first and is_meant_by_all(pod) else "required pod affinity"
+    return "" if is_first and all_terms_select(pod) else "required pod affinity"
 
 
 def _has_any_key(picture: Picture, node_name: str, keys: Iterable[str]) -> bool:
@@ -388,18 +388,18 @@ def _has_any_key(picture: Picture, node_name: str, keys: Iterable[str]) -> bool:
 
 
 def anti_affinity(picture: Picture, pod: Content, node: Content) -> str:
-    """InterPodAffinity: no pod that the pod's terms mean stands in their domains."""
+    """InterPodAffinity: no pod that the pod's terms select is in their domains."""
     labels = labels_of(node)
     for term in _terms(pod, "podAntiAffinity"):
         key = term["topologyKey"]
         for other in picture.pods_of_domain(key, labels[key]) if key in labels else ():
-            if _is_meant(picture, pod, term, other):
+            if _term_selects(picture, pod, term, other):
                 return f"required pod anti-affinity to {'/'.join(key_of(other))}"
     return ""
 
 
 def anti_affinity_of_placed(picture: Picture, pod: Content, node: Content) -> str:
-    """InterPodAffinity: the pod does not enter a domain that a placed pod's terms keep it from."""
+    """InterPodAffinity: a placed pod's terms do not exclude the pod from the node's domains."""
     labels = labels_of(node)
     for each in picture.placed.values():
         where = picture.node(each.node_name)
@@ -407,19 +407,19 @@ def anti_affinity_of_placed(picture: Picture, pod: Content, node: Content) -> st
             key = term["topologyKey"]
             assert where is not None
             is_same = key in labels and labels_of(where).get(key) == labels[key]
-            if is_same and _is_meant(picture, each.pod, term, pod):
+            if is_same and _term_selects(picture, each.pod, term, pod):
                 return f"required pod anti-affinity of {'/'.join(key_of(each.pod))}"
     return ""
 
 
-def pods_kept_out_by(picture: Picture, node_name: str, pods: Iterable[Content]) -> list[Content]:
-    """The pods that an anti-affinity term of a pod on the node keeps out of a domain."""
+def pods_excluded_by(picture: Picture, node_name: str, pods: Iterable[Content]) -> list[Content]:
+    """The pods that an anti-affinity term of a pod on the node excludes from a domain."""
     occupants = list(picture.occupants(node_name))
     return [
         pod
         for pod in pods
         if any(
-            _is_meant(picture, owner, term, pod)
+            _term_selects(picture, owner, term, pod)
             for owner in occupants
             for term in _terms(owner, "podAntiAffinity")
         )
@@ -427,17 +427,17 @@ def pods_kept_out_by(picture: Picture, node_name: str, pods: Iterable[Content]) 
 
 
 def pods_drawn_to(picture: Picture, other: Content, pods: Iterable[Content]) -> list[Content]:
-    """The pods whose affinity terms all mean ``other``."""
+    """The pods whose affinity terms all select ``other``."""
     return [
         pod
         for pod in pods
         if (terms := _terms(pod, "podAffinity"))
-        and all(_is_meant(picture, pod, term, other) for term in terms)
+        and all(_term_selects(picture, pod, term, other) for term in terms)
     ]
 
 
 def pods_spread_over(other: Content, pods: Iterable[Content]) -> list[Content]:
-    """The pods of which a DoNotSchedule constraint selects ``other``."""
+    """The pods with a DoNotSchedule constraint that selects ``other``."""
     return [
         pod
         for pod in pods
@@ -505,8 +505,8 @@ def _is_counted(pod: Content, node: Content, constraint: Content) -> bool:
         return False
     if constraint.get("nodeTaintsPolicy") != "Honor":
         return True
-    found = (node.get("spec") or {}).get("taints") or ()
-    return all(tolerates(pod, each) for each in found if each["effect"] in _HARD_EFFECTS)
+    node_taints = (node.get("spec") or {}).get("taints") or ()
+    return all(tolerates(pod, each) for each in node_taints if each["effect"] in _HARD_EFFECTS)
 
 
 #: Cheap ones first.

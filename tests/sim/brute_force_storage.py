@@ -42,7 +42,7 @@ def claim_keys(pod: Content) -> list[Key]:
 
 def volumes(picture: Picture, pod: Content, node: Content) -> str:
     """VolumeBinding and VolumeZone: each claim has a volume that the node reaches, or can get one
-    there."""
+    on the node."""
     for key in claim_keys(pod):
         claim = picture.kind(PERSISTENT_VOLUME_CLAIM).get(key)
         if claim is None or is_terminating(claim):
@@ -71,20 +71,20 @@ def _reaches(volume: Content, node: Content) -> bool:
 
 
 def _free(picture: Picture, claim: Content, node: Content) -> str:
-    """A volume can be found or made for a claim that has none."""
+    """Whether a claim without a volume can get one: "" if it can, or the reason."""
     name = claim["spec"].get("storageClassName") or ""
-    found = picture.kind(STORAGE_CLASS).get(("", name))
-    if found is None or found.get("volumeBindingMode") != WAITS:
+    storage_class = picture.kind(STORAGE_CLASS).get(("", name))
+    if storage_class is None or storage_class.get("volumeBindingMode") != WAITS:
         return f"claim {key_of(claim)[1]} is bound at once, and not yet"
     if any(_may_hold(volume, claim, node) for volume in picture.kind(PERSISTENT_VOLUME).values()):
         return ""
-    if found["provisioner"] == NO_PROVISIONER:
+    if storage_class["provisioner"] == NO_PROVISIONER:
         return f"no volume for claim {key_of(claim)[1]}"
-    return "" if _is_allowed(found, node) else f"class {name} makes no volumes there"
+    return "" if _is_allowed(storage_class, node) else f"class {name} makes no volumes there"
 
 
 def _may_hold(volume: Content, claim: Content, node: Content) -> bool:
-    spec, wanted = volume["spec"], claim["spec"]
+    spec, request = volume["spec"], claim["spec"]
     owner = spec.get("claimRef")
     is_its = (
         owner is not None
@@ -95,10 +95,10 @@ def _may_hold(volume: Content, claim: Content, node: Content) -> bool:
     return (
         (is_free or is_its)
         and not is_terminating(volume)
-        and spec.get("storageClassName") == wanted.get("storageClassName")
-        and set(wanted["accessModes"]) <= set(spec["accessModes"])
+        and spec.get("storageClassName") == request.get("storageClassName")
+        and set(request["accessModes"]) <= set(spec["accessModes"])
         and thousandths(spec["capacity"]["storage"])
-        >= thousandths(wanted["resources"]["requests"]["storage"])
+        >= thousandths(request["resources"]["requests"]["storage"])
         and _reaches(volume, node)
     )
 
@@ -127,8 +127,8 @@ def one_pod(picture: Picture, pod: Content, node: Content) -> str:
 
 
 def attach_limits(picture: Picture, pod: Content, node: Content) -> str:
-    """NodeVolumeLimits: a driver attaches no more volumes than it says. Claims that no volume is
-    bound to yet count, too."""
+    """NodeVolumeLimits: a driver attaches no more volumes than its limit. Claims without a volume
+    count, too."""
     name = node["metadata"]["name"]
     limits = _limits(picture, name)
     here = {key for each in picture.occupants(name) for key in claim_keys(each)}
@@ -141,14 +141,14 @@ def attach_limits(picture: Picture, pod: Content, node: Content) -> str:
 
 
 def _limits(picture: Picture, node_name: str) -> dict[str, int]:
-    found = picture.kind(CSI_NODE).get(("", node_name))
-    drivers = [] if found is None else found["spec"].get("drivers") or []
+    csi_node = picture.kind(CSI_NODE).get(("", node_name))
+    drivers = [] if csi_node is None else csi_node["spec"].get("drivers") or []
     counts = ((each["name"], (each.get("allocatable") or {}).get("count")) for each in drivers)
     return {name: count for name, count in counts if count is not None}
 
 
 def _driver(picture: Picture, key: Key) -> str:
-    """Who attaches the volume that a claim has, or will have."""
+    """The driver that attaches the current or future volume of a claim."""
     claim = picture.kind(PERSISTENT_VOLUME_CLAIM).get(key)
     if claim is None:
         return ""
@@ -156,19 +156,19 @@ def _driver(picture: Picture, key: Key) -> str:
     if volume is not None:
         return (volume["spec"].get("csi") or {}).get("driver") or ""
     name = claim["spec"].get("storageClassName") or ""
-    found = picture.kind(STORAGE_CLASS).get(("", name))
-    return "" if found is None or _volume_name(claim) else found["provisioner"]
+    storage_class = picture.kind(STORAGE_CLASS).get(("", name))
+    return "" if storage_class is None or _volume_name(claim) else storage_class["provisioner"]
 
 
 # ---- devices ------------------------------------------------------------------------------
 
 
 def device_claim_names(pod: Content) -> Iterator[str | None]:
-    """The ResourceClaims of a pod; None: the claim is not made yet."""
+    """The ResourceClaims of a pod; None: the claim does not exist yet."""
     statuses = (pod.get("status") or {}).get("resourceClaimStatuses") or ()
-    made = {each["name"]: each.get("resourceClaimName") for each in statuses}
+    generated_names = {each["name"]: each.get("resourceClaimName") for each in statuses}
     for each in pod["spec"].get("resourceClaims") or ():
-        yield each.get("resourceClaimName") or made.get(each["name"])
+        yield each.get("resourceClaimName") or generated_names.get(each["name"])
 
 
 def allocated_devices(claim: Content) -> set[Device]:
@@ -178,10 +178,10 @@ def allocated_devices(claim: Content) -> set[Device]:
 
 
 def devices(picture: Picture, pod: Content, node: Content) -> str:
-    """DynamicResources: an allocated claim's devices are within reach; for the others the node has
-    enough that nobody has."""
+    """DynamicResources: an allocated claim's devices are within reach; for the other claims the
+    node has enough free devices."""
     claims = picture.kind(RESOURCE_CLAIM)
-    wanted_count = 0
+    requested_count = 0
     for name in device_claim_names(pod):
         claim = claims.get((key_of(pod)[0], name or ""))
         if claim is None or is_terminating(claim):
@@ -189,20 +189,20 @@ def devices(picture: Picture, pod: Content, node: Content) -> str:
         allocation = (claim.get("status") or {}).get("allocation")
         if allocation is None and not _is_shared_here(picture, node, key_of(claim)):
             requests = claim["spec"]["devices"]["requests"]
-            wanted_count += sum(each["exactly"].get("count") or 1 for each in requests)
+            requested_count += sum(each["exactly"].get("count") or 1 for each in requests)
         selector = (allocation or {}).get("nodeSelector")
         if selector and not selects_node(selector, node):
             return f"the devices of claim {name} are out of the node's reach"
-    taken = {device for claim in claims.values() for device in allocated_devices(claim)}
-    free = [each for each in _devices_of(picture, node) if each not in taken]
-    if wanted_count > len(free):
-        return f"{wanted_count} devices, and {len(free)} are free"
+    allocated = {device for claim in claims.values() for device in allocated_devices(claim)}
+    free = [each for each in _devices_of(picture, node) if each not in allocated]
+    if requested_count > len(free):
+        return f"{requested_count} devices, and {len(free)} are free"
     return ""
 
 
 def _is_shared_here(picture: Picture, node: Content, claim: Key) -> bool:
-    """Whether a pod that is assumed on the node is about to get the devices of a claim. The other
-    users of the claim get the same devices."""
+    """Whether a pod that is assumed on the node will get the devices of a claim. The other users
+    of the claim get the same devices."""
     return any(
         not pod["spec"].get("nodeName")
         and key_of(pod)[0] == claim[0]
@@ -212,8 +212,8 @@ def _is_shared_here(picture: Picture, node: Content, claim: Key) -> bool:
 
 
 def _devices_of(picture: Picture, node: Content) -> Iterator[Device]:
-    for found in picture.kind(RESOURCE_SLICE).values():
-        spec = found["spec"]
+    for device_slice in picture.kind(RESOURCE_SLICE).values():
+        spec = device_slice["spec"]
         if spec.get("nodeName") == node["metadata"]["name"]:
             for each in spec.get("devices") or ():
                 yield spec["driver"], spec["pool"]["name"], each["name"]
@@ -223,13 +223,13 @@ ALL_RULES = (*RULES, volumes, one_pod, attach_limits, devices)
 
 
 def why_not(picture: Picture, pod: Content, node_name: str) -> str:
-    """Why a pod may not stand on a node, with the rule's name; "" if it may."""
+    """Why a pod may not run on a node, with the rule's name; "" if it may."""
     node = picture.node(node_name)
     if node is None:
         return f"node exists: there is no node {node_name}"
-    others = picture.without([uid_of(pod)])
+    picture_without_pod = picture.without([uid_of(pod)])
     for rule in ALL_RULES:
-        why = rule(others, pod, node)
+        why = rule(picture_without_pod, pod, node)
         if why:
             return f"{rule.__name__}: {why}"
     return ""

@@ -44,13 +44,13 @@ from tests.sim.invariants import Findings
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """Where a pod is to go, and what of its claims the scheduler knew then."""
+    """The node of a pod, and the claims and devices that the scheduler knew at the decision."""
 
     node: Content
     #: The uid of each claim that the pod names, by kind and key.
     claim_uids: dict[tuple[str, Key], str]
-    #: Devices that others have, by the uid of their claim.
-    taken: dict[str, set[Device]]
+    #: Devices that are allocated to claims, by the uid of the claim.
+    allocated: dict[str, set[Device]]
     #: Pods that the scheduler had placed itself.
     assumed_uids: frozenset[str]
 
@@ -66,7 +66,7 @@ class DecisionChecker:
     def __init__(
         self, port: DeliveringPort, findings: Findings, answers: dict[str, frozenset[str]]
     ) -> None:
-        """``answers``: by pod's uid, the nodes that the extender left when it was asked last."""
+        """``answers``: the uid of a pod → the nodes that the extender's last answer left."""
         self._port = port
         self._findings = findings
         self._answers = answers
@@ -74,7 +74,7 @@ class DecisionChecker:
         self.kinds: frozenset[str] = frozenset()
         #: The last one of each pod, by uid.
         self.decisions: dict[str, Decision] = {}
-        #: Uid of a pod → all nodes that it was ever to go to.
+        #: Uid of a pod → all nodes that the scheduler chose for it.
         self._chosen_nodes: dict[str, set[str]] = defaultdict(set)
         self.count = 0
         #: Node → the highest priority of a pod that evicts others there.
@@ -122,8 +122,9 @@ class DecisionChecker:
         placed = self._port.picture().placed.get(uid_of(victim))
         if placed is None:
             return
-        # Since it was chosen, another program may have bound it elsewhere, or its binding failed
-        # and it was placed again. Both schedulers delete it then, too (executor.go, PreemptPod).
+        # After the choice of the victim, another program may bind it elsewhere, or its binding
+        # may fail and it is placed again. kube-scheduler deletes it in these cases, too
+        # (executor.go, PreemptPod).
         names = {placed.node_name, *self._chosen_nodes[uid_of(victim)]}
         highest = max((self._preemptors[n] for n in names & self._preemptors.keys()), default=None)
         if highest is None or _priority(victim) >= highest:
@@ -154,9 +155,9 @@ class DecisionChecker:
         return Decision(
             node,
             {
-                each: uid_of(found)
+                each: uid_of(claim)
                 for each in named_claims(pod)
-                if (found := picture.kind(each[0]).get(each[1])) is not None
+                if (claim := picture.kind(each[0]).get(each[1])) is not None
             },
             {uid_of(claim): allocated_devices(claim) for claim in claims},
             frozenset(self._port.assumed),
@@ -180,18 +181,18 @@ def named_claims(pod: Content) -> list[tuple[str, Key]]:
 class WriteChecker:
     """An observer of the API server: bindings and allocations, when they are carried out.
 
-    A binding may come from a scheduler that has stopped since.
+    A binding may come from a scheduler that is already stopped.
     """
 
     def __init__(self, findings: Findings) -> None:
         self._findings = findings
-        #: Of all schedulers that there were, the newest first.
+        #: The checkers of all schedulers, the newest first.
         self.checkers: list[DecisionChecker] = []
         #: Pods that another program binds.
         self.foreign_uids: set[str] = set()
         self._objects: dict[tuple[str, Key], Content] = {}
         self._node_versions: defaultdict[str, list[Content]] = defaultdict(list)
-        #: Claim's uid → how many schedulers there were when its devices were last taken back.
+        #: Claim's uid → the number of schedulers at the last deallocation of its devices.
         self._released: dict[str, int] = {}
         self.count = 0
 
@@ -228,16 +229,16 @@ class WriteChecker:
             self._check_claims(pod, decision)
 
     def _decision(self, uids: Iterable[str], node_name: str = "") -> Decision | None:
-        """The newest that chose the node for one of these pods."""
+        """The newest decision that chose the node for one of these pods."""
         for uid in uids:
             for checker in self.checkers:
-                found = checker.decisions.get(uid)
-                if found is not None and node_name in ("", found.node_name):
-                    return found
+                decision = checker.decisions.get(uid)
+                if decision is not None and node_name in ("", decision.node_name):
+                    return decision
         return None
 
     def _check_claims(self, pod: Content, decision: Decision) -> None:
-        """A claim that was replaced since is not the one that the scheduler meant."""
+        """A claim that was replaced after the decision is not checked."""
         for kind, key in named_claims(pod):
             claim = self._objects.get((kind, key))
             if claim is None or decision.claim_uids.get((kind, key)) != uid_of(claim):
@@ -258,8 +259,8 @@ class WriteChecker:
             return "volume bound", "has no volume"
         volume = self._objects.get((PERSISTENT_VOLUME, ("", name)))
         required = ((volume or {}).get("spec", {}).get("nodeAffinity") or {}).get("required")
-        # A volume is made for the node as it is then, and the node may change again before the
-        # pod is bound.
+        # A volume is provisioned for the current version of the node, and the node may change
+        # before the pod is bound.
         nodes = (decision.node, *self._nodes_since(decision.node))
         if required is None or any(selects_node(required, each) for each in nodes):
             return None
@@ -288,10 +289,11 @@ class WriteChecker:
         return "allocated devices in reach", "has devices out of the node's reach"
 
     def _is_released_since(self, claim: Content, decision: Decision) -> bool:
-        """Whether the scheduler of the decision had stopped when another one took the devices back.
+        """Whether another scheduler deallocated the devices after the decision's scheduler stopped.
 
-        The binding was on its way then. kube-scheduler's leaders have the same race: the later one
-        sees a claim that is reserved for a pending pod alone (dynamicresources.go, PostFilter).
+        The binding was in flight at that time. kube-scheduler's leaders have the same race: the
+        later one sees a claim that is reserved for a pending pod alone (dynamicresources.go,
+        PostFilter).
         """
         count = self._released.get(uid_of(claim), 0)
         earlier = self.checkers[len(self.checkers) - count + 1 :]
@@ -318,7 +320,7 @@ class WriteChecker:
 
 def _knew_of(decision: Decision, claim: Content, devices: set[Device]) -> bool:
     """Whether the allocation was delivered to the scheduler, or made by it, before the decision."""
-    if decision.taken.get(uid_of(claim), set()) & devices:
+    if decision.allocated.get(uid_of(claim), set()) & devices:
         return True
     return bool(decision.assumed_uids & set(_users(claim)))
 

@@ -52,8 +52,8 @@ class Contents:
         if after is not None:
             self._by_version[str(after.version)] = after.content
 
-    def of(self, found: ApiObject) -> Content:
-        return self._by_version[found.metadata.resource_version or ""]
+    def of(self, api_object: ApiObject) -> Content:
+        return self._by_version[api_object.metadata.resource_version or ""]
 
 
 @final
@@ -65,8 +65,8 @@ class DeliveringPort:
         self._releases = releases
         self._contents = contents
         self._objects: dict[str, dict[Key, Content]] = {}
-        #: Pods that have a node for all that the scheduler knows, by uid: it decided so, or the
-        #: API answered that the binding was written. Their objects do not say so yet.
+        #: Pods with a node that their delivered objects do not have yet, by uid. ``assumed``: the
+        #: scheduler's decisions; ``_acknowledged``: bindings that the API acknowledged.
         self.assumed: dict[str, Placed] = {}
         self._acknowledged: dict[str, Placed] = {}
         #: Called with the content of each pod that the scheduler deletes, before the request.
@@ -74,7 +74,7 @@ class DeliveringPort:
         #: Kinds that were listed at least once.
         self.listed: set[str] = set()
 
-    # ---- what is known ----------------------------------------------------------------------
+    # ---- the picture ------------------------------------------------------------------------
 
     def picture(self) -> Picture:
         return Picture.of(self._objects, {**self.assumed, **self._acknowledged})
@@ -82,8 +82,8 @@ class DeliveringPort:
     def content(self, kind: str, key: Key) -> Content | None:
         return self._objects.get(kind, {}).get(key)
 
-    def _put(self, kind: str, found: ApiObject) -> None:
-        content = self._contents.of(found)
+    def _store(self, kind: str, api_object: ApiObject) -> None:
+        content = self._contents.of(api_object)
         key, objects = key_of(content), self._objects.setdefault(kind, {})
         before = objects.get(key)
         if before is not None and uid_of(before) != uid_of(content):
@@ -99,35 +99,37 @@ class DeliveringPort:
             self._forget(content)
 
     def _remove(self, kind: str, key: Key) -> None:
-        gone = self.content(kind, key)
-        if gone is None:
+        removed = self.content(kind, key)
+        if removed is None:
             return
-        self._releases.delivered(kind, gone, None, self.picture)
+        self._releases.delivered(kind, removed, None, self.picture)
         del self._objects[kind][key]
         if kind == POD:
-            self._forget(gone)
+            self._forget(removed)
 
     def _forget(self, pod: Content) -> None:
-        """From now on the pod's object says all."""
+        """Drop the assumed node: the delivered object of the pod now has the current state."""
         self.assumed.pop(uid_of(pod), None)
         self._acknowledged.pop(uid_of(pod), None)
 
-    def _answered(self, kind: str, found: ApiObject) -> None:
-        """The scheduler takes the devices of a claim from the answer to its patch, and learns from
-        a read that a claim has none any more."""
-        known = self.content(kind, (found.metadata.namespace or "", found.metadata.name))
-        if known is not None and uid_of(known) == found.metadata.uid:
-            self._put(kind, found)
+    def _answered(self, kind: str, api_object: ApiObject) -> None:
+        """Store an answer: the scheduler reads the devices of a claim from the answer to its patch,
+        and the lack of devices from a read."""
+        current = self.content(
+            kind, (api_object.metadata.namespace or "", api_object.metadata.name)
+        )
+        if current is not None and uid_of(current) == api_object.metadata.uid:
+            self._store(kind, api_object)
 
     # ---- reading ----------------------------------------------------------------------------
 
     async def list(self, kind: str) -> Listing:
         listing = await self._inner.list(kind)
-        there = {key_of(self._contents.of(found)) for found in listing.objects}
+        there = {key_of(self._contents.of(api_object)) for api_object in listing.objects}
         for key in [key for key in self._objects.get(kind, {}) if key not in there]:
             self._remove(kind, key)
-        for found in listing.objects:
-            self._put(kind, found)
+        for api_object in listing.objects:
+            self._store(kind, api_object)
         self.listed.add(kind)
         return listing
 
@@ -137,17 +139,17 @@ class DeliveringPort:
                 meta = event.object.metadata
                 self._remove(kind, (meta.namespace or "", meta.name))
             else:
-                self._put(kind, event.object)
+                self._store(kind, event.object)
             yield event
 
     async def get_pod(self, namespace: str, name: str) -> Pod:
         return await self._inner.get_pod(namespace, name)
 
     async def read(self, kind: str, namespace: str, name: str) -> ApiObject:
-        found = await self._inner.read(kind, namespace, name)
-        if kind == RESOURCE_CLAIM and not allocated_devices(self._contents.of(found)):
-            self._answered(kind, found)
-        return found
+        api_object = await self._inner.read(kind, namespace, name)
+        if kind == RESOURCE_CLAIM and not allocated_devices(self._contents.of(api_object)):
+            self._answered(kind, api_object)
+        return api_object
 
     async def sleep(self, seconds: float) -> None:
         await self._inner.sleep(seconds)
@@ -201,16 +203,16 @@ def _has_node(pod: Content) -> bool:
 
 
 async def _on_the_wire(call: Callable[[], Awaitable[T]]) -> T:
-    """The call ends by itself, whether or not somebody still waits for it."""
+    """Finish the call even if the caller is cancelled."""
 
     async def outcome() -> tuple[T | None, Exception | None]:
         try:
             return await call(), None
-        except Exception as problem:  # noqa: BLE001 - raised again below, if somebody waits
+        except Exception as problem:  # noqa: BLE001 - raised again below, if the caller still waits
             return None, problem
 
-    sent = asyncio.get_running_loop().create_task(outcome(), name="a request on the wire")
-    answer, problem = await asyncio.shield(sent)
+    request = asyncio.get_running_loop().create_task(outcome(), name="a request on the wire")
+    answer, problem = await asyncio.shield(request)
     if problem is not None:
         raise problem
     return answer  # type: ignore[return-value]  # an answer without a problem

@@ -16,13 +16,13 @@ CALM_SECONDS = 1000
 
 
 class Disruptions:
-    """A cluster with all kinds of controllers, and what happens to its pods and nodes."""
+    """A cluster with all kinds of controllers, and the disruptions of its pods and nodes."""
 
     def __init__(self, seed: int) -> None:
         self._random = stream(seed, "disruptions")
         self.there = set(NODES)
         self.controllers = self._controllers()
-        #: How late controllers learn about pods that go.
+        #: The delay after which controllers replace deleted pods.
         self.delay_seconds = self._random.choice((0, 3, 20))
 
     def _controllers(self) -> list[Content]:
@@ -56,13 +56,13 @@ class Disruptions:
             ),
         ]
 
-    def wanted(self) -> dict[str, int]:
+    def expected_counts(self) -> dict[str, int]:
         """The number of pods of each controller."""
         counts = {f"{one['kind']}/{one['metadata']['name']}": one for one in self.controllers}
-        wanted = {name: one["spec"].get("replicas", 0) for name, one in counts.items()}
+        counts_by_name = {name: one["spec"].get("replicas", 0) for name, one in counts.items()}
         job = counts["Job/batch"]["spec"]
         return {
-            **wanted,
+            **counts_by_name,
             "DaemonSet/logs": len(self.there),
             "Job/batch": min(job["completions"], job["parallelism"]),
         }
@@ -135,18 +135,18 @@ def check(seed: int, folder: Path) -> None:
     """Raises AssertionError."""
     world, result = play(seed, folder)
     counts = Counter(one.controller for one in living(result).values() if one.controller)
-    wanted = {name: count for name, count in world.wanted().items() if count}
+    expected_counts = {name: count for name, count in world.expected_counts().items() if count}
     blocked = _ordered_set_waits(world, result)
-    for name, count in wanted.items():
+    for name, count in expected_counts.items():
         if not (blocked and name == "StatefulSet/db"):
             assert counts[name] == count, (name, result.notes)
-    assert set(counts) <= set(wanted)
+    assert set(counts) <= set(expected_counts)
     for name, one in living(result).items():
         assert one.node is not None or name in result.unschedulable
 
 
 def _ordered_set_waits(world: Disruptions, result: SimulationResult) -> bool:
-    """Whether a pending pod of the ordered StatefulSet keeps the others away."""
+    """Whether a pending pod of the ordered StatefulSet blocks the next pods."""
     db = next(one for one in world.controllers if one["kind"] == "StatefulSet")
     if db["spec"]["podManagementPolicy"] == "Parallel":
         return False

@@ -13,7 +13,7 @@ LATE_SECONDS = 5.0
 
 @final
 class DrawnExtender:
-    """An engine's Extender, and the port that asks it. Calm, it leaves every node."""
+    """An Extender of the engine, and its port. After ``calm`` it leaves every node."""
 
     name = "drawn"
     verbs = frozenset((ExtenderVerb.FILTER, ExtenderVerb.PRIORITIZE))
@@ -25,14 +25,14 @@ class DrawnExtender:
         self._is_calm = False
         #: By pod's uid: the nodes that the last answer left.
         self.answers: dict[str, frozenset[str]] = {}
-        #: Pods that it rejected a node of, or did not answer for.
+        #: Pods with a rejected node or without an answer.
         self.rejected_uids: set[str] = set()
 
     def is_interested(self, pod: PodInfo) -> bool:
         return pod.labels.get("app") == "web"
 
     def calm(self) -> None:
-        """From now on it is willing."""
+        """Answer every later call without a rejection or an error."""
         self._is_calm = True
 
     async def ask(self, question: AskExtender) -> ExtenderAnswer:
@@ -44,7 +44,7 @@ class DrawnExtender:
             return ExtenderAnswer(scores=tuple((n, draw(0, 10)) for n in question.node_names))
         uid, names = question.pod.uid, frozenset(question.node_names)
         if chance < 0.15:
-            # Without an answer an attempt ends, or goes on with all nodes.
+            # Without an answer an attempt ends, or continues with all nodes if it is ignorable.
             self.answers[uid] = names if self.ignorable else frozenset()
             self.rejected_uids.add(uid)
             await asyncio.sleep(LATE_SECONDS if chance < 0.05 else 0)

@@ -19,11 +19,11 @@ _CHANCE = 0.03
 
 
 class PluginOutOfOrder(Exception):
-    """What the plugin raises."""
+    """The exception of the plugin."""
 
 
 def drawn_plugin(random: Stream, is_calm: Callable[[], bool]) -> type[Plugin]:
-    """A class for one scheduler; it accepts everything that it does not raise at."""
+    """A class for one scheduler. It accepts every pod and node unless it raises."""
 
     def raise_by_chance() -> None:
         if not is_calm() and random.random() < _CHANCE:

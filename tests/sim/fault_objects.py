@@ -1,6 +1,6 @@
-"""What the drawn worlds consist of: nodes, pods, storage, devices, groups, as JSON.
+"""The objects of the drawn worlds: nodes, pods, storage, devices, groups, as JSON.
 
-Everything a Filter plugin decides by occurs, each in few values, so that pods meet.
+Every field that a Filter plugin reads occurs, with few values each, so that pods conflict.
 """
 
 import json
@@ -16,8 +16,8 @@ Content = dict[str, Any]
 DRIVER = "disk.test"
 DEVICE_DRIVER = "gpu.test"
 GPU = "example.com/gpu"
-#: Storage classes: volumes there are, volumes that are made.
-LOCAL, MADE = "local", "made"
+#: Storage classes: with existing volumes, with provisioned volumes.
+LOCAL, PROVISIONED = "local", "made"
 NAMESPACES = ("default", "blue")
 ZONES = ("a", "b", "c")
 TAINT: Content = {"key": "team", "value": "x"}
@@ -90,7 +90,7 @@ def devices_of(name: str) -> Content:
 
 
 def summary(created: Content) -> str:
-    """An object in one line, without what all objects of its kind have."""
+    """An object in one line, without the fields that all objects of its kind have."""
     meta = created["metadata"]
     name = "/".join(filter(None, (meta.get("namespace"), meta["name"])))
     parts = {"labels": meta.get("labels"), **created.get("spec", {})}
@@ -111,7 +111,7 @@ _USUAL = ("containers", "terminationGracePeriodSeconds", "dnsPolicy", "restartPo
 
 
 def budgets() -> list[Content]:
-    """Of the pods of each app at least some must stay: preemption prefers other victims."""
+    """A minimum of available pods for each app: preemption prefers other victims."""
     kind = "policy/v1 PodDisruptionBudget"
     return [
         content(
@@ -135,7 +135,7 @@ def storage() -> list[Content]:
     allowed = [{"matchLabelExpressions": [{"key": "zone", "values": ["a", "b"]}]}]
     return [
         content(kind, LOCAL, provisioner="kubernetes.io/no-provisioner", **waits),
-        content(kind, MADE, provisioner=DRIVER, allowedTopologies=allowed, **waits),
+        content(kind, PROVISIONED, provisioner=DRIVER, allowedTopologies=allowed, **waits),
         content("storage.k8s.io/v1 CSIDriver", DRIVER, spec={"attachRequired": True}),
         content(DEVICE_CLASS, "gpu", spec={}),
         *(volume(f"local-{zone}{n}", zone) for zone in ZONES for n in range(2)),
@@ -156,12 +156,12 @@ def volume(name: str, zone: str) -> Content:
 
 
 def volume_claim(random: Stream, name: str, namespace: str) -> Content:
-    made = random.random() < 0.7
+    is_provisioned = random.random() < 0.7
     alone = ("ReadWriteOncePod",) * 2
-    mode = random.choice(("ReadWriteOnce", *alone)) if made else "ReadWriteOnce"
+    mode = random.choice(("ReadWriteOnce", *alone)) if is_provisioned else "ReadWriteOnce"
     spec = {
         "accessModes": [mode],
-        "storageClassName": MADE if made else LOCAL,
+        "storageClassName": PROVISIONED if is_provisioned else LOCAL,
         "resources": {"requests": {"storage": "5Gi"}},
     }
     return content("v1 PersistentVolumeClaim", name, namespace, spec=spec)
@@ -207,19 +207,19 @@ def _container(random: Stream) -> Content:
     if random.random() < 0.15:
         requests[GPU] = "1"
         resources["limits"] = {GPU: "1"}
-    found: Content = {"name": "c", "image": "app", "resources": resources}
+    container: Content = {"name": "c", "image": "app", "resources": resources}
     if random.random() < 0.3:
-        found["ports"] = [_port(random)]
-    return found
+        container["ports"] = [_port(random)]
+    return container
 
 
 def _port(random: Stream) -> Content:
-    found: Content = {"containerPort": 80, "hostPort": 80}
+    port: Content = {"containerPort": 80, "hostPort": 80}
     if random.random() < 0.4:
-        found["hostIP"] = random.choice(("10.0.0.1", "10.0.0.2"))
+        port["hostIP"] = random.choice(("10.0.0.1", "10.0.0.2"))
     if random.random() < 0.2:
-        found["protocol"] = "UDP"
-    return found
+        port["protocol"] = "UDP"
+    return port
 
 
 def is_resizable(pod: Content) -> bool:
@@ -230,7 +230,7 @@ def is_resizable(pod: Content) -> bool:
 
 
 def resized(random: Stream, pod: Content) -> Content:
-    """The pod with another request of cpu, and what its kubelet says of it."""
+    """The pod with another request of cpu, and its kubelet's report."""
     (container,) = pod["spec"]["containers"]
     old: Content = container["resources"]["requests"]
     new = {**old, "cpu": random.choice(("100m", "500m", "1", "3"))}
@@ -275,8 +275,8 @@ def _anti_affinity(random: Stream, labels: dict[str, str], name: str) -> Content
 
 
 def _affinity(random: Stream, labels: dict[str, str], name: str) -> Content:
-    wanted = labels if random.random() < 0.7 else {"app": "db"}
-    term = {**_term(random, wanted), "topologyKey": "zone"}
+    target_labels = labels if random.random() < 0.7 else {"app": "db"}
+    term = {**_term(random, target_labels), "topologyKey": "zone"}
     return {"affinity": {"podAffinity": {_REQUIRED: [term]}}}
 
 
@@ -316,7 +316,7 @@ def names_devices(random: Stream, labels: dict[str, str], name: str) -> Content:
     return {"resourceClaims": [{"name": "d", "resourceClaimName": claim}]}
 
 
-#: Fields of a pod's spec; of the pod are known its labels and its name.
+#: Returns fields of a pod's spec. Arguments: random numbers, the pod's labels, the pod's name.
 Constraint = Callable[[Stream, dict[str, str], str], Content]
 
 _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
@@ -335,14 +335,14 @@ _CONSTRAINTS: tuple[Constraint, ...] = (
 
 
 def claims_of(random: Stream, created: Content) -> list[Content]:
-    """The claims that a pod names, to be made with it where they are not there."""
+    """The claims that a pod names; the world creates those that do not exist."""
     namespace, spec = created["metadata"]["namespace"], created["spec"]
-    found: list[Content] = []
+    claims: list[Content] = []
     for each in spec.get("volumes") or ():
         name = each["persistentVolumeClaim"]["claimName"]
-        found.append(volume_claim(random, name, namespace))
+        claims.append(volume_claim(random, name, namespace))
     names = [each["resourceClaimName"] for each in spec.get("resourceClaims") or ()]
-    return found + [device_claim(random, name, namespace) for name in names]
+    return claims + [device_claim(random, name, namespace) for name in names]
 
 
 # ---- groups -------------------------------------------------------------------------------
@@ -350,7 +350,7 @@ def claims_of(random: Stream, created: Content) -> list[Content]:
 
 def gang(random: Stream, name: str) -> list[Content]:
     """Members with equal specs, so their order does not change how many fit. There may be fewer
-    members than the minimum, or more, and the group's object may come last."""
+    members than the minimum, or more. The group's object may be the last."""
     minimum = random.randint(2, 5)
     group = content(
         "scheduling.x-k8s.io/v1alpha1 PodGroup", name, "default", spec={"minMember": minimum}

@@ -1,4 +1,4 @@
-"""What happens in a world of the fault simulation: options and steps, drawn from a seed.
+"""The plan of a world of the fault simulation: options and steps, drawn from a seed.
 
 A plan can be played as it was drawn, or with steps and kinds of faults left out.
 """
@@ -8,11 +8,11 @@ from dataclasses import dataclass, fields, replace
 from bayplan.rng import stream
 from tests.adapters.faulty_cluster import FaultOptions
 
-#: What `make test` plays. Each planted fault is found by one of them (`test_planted_faults`).
+#: The number of seeds in `make test`. One of them finds each planted fault (`test_planted_faults`).
 SEEDS_BY_DEFAULT = 100
 FAULTY_SECONDS = 60.0
 
-#: Worlds are small: what happens rarely would hardly happen at all.
+#: Worlds are small: with lower chances a fault would hardly ever happen.
 _CHANCES = (0.02, 0.1, 0.3)
 _SLOW_SECONDS = (0.05, 0.5, 3.0, 20.0)
 
@@ -50,16 +50,16 @@ class WorldOptions:
     #: A plugin outside the tree that raises by chance.
     has_raising_plugin: bool = False
     has_budgets: bool = False
-    #: The scheduler makes room for a resize that the kubelet deferred.
+    #: The scheduler evicts pods for a resize that the kubelet deferred.
     preempts_for_resizes: bool = False
-    #: The times of upstream's pod garbage collector, in place of short ones.
+    #: The times of upstream's pod garbage collector instead of short times.
     is_pod_gc_slow: bool = False
     foreign_count: int = 0
-    #: Of each decision: another program is faster, and binds the pod to another node.
+    #: For each decision: another program binds the pod to another node before the scheduler does.
     snatch_chance: float = 0.0
-    #: After each removal: the API server forgets its history, so that no watch delivers it.
+    #: For each removal: the API server drops its history, so that no watch delivers the removal.
     forget_chance: float = 0.0
-    #: Of each node that the scheduler selects for a claim: the provisioner refuses it.
+    #: For each node that the scheduler selects for a claim: the provisioner refuses the node.
     provision_failures: float = 0.0
 
     @classmethod
@@ -82,7 +82,7 @@ class WorldOptions:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """A method of the world, and when it is called."""
+    """A method of the world, and the time of its call."""
 
     #: Names the step's stream of random numbers.
     number: int
@@ -92,7 +92,7 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """All that a world is a function of."""
+    """All inputs of a world."""
 
     seed: int
     faults: FaultOptions

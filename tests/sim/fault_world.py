@@ -1,13 +1,13 @@
 """A small cluster with faults, as a function of a plan: the scheduler's main test.
 
-A faulty phase in which calls fail, watches break, nodes go and come, the clock jumps, schedulers
-stop and others take over, another program binds pods, and objects are created, changed, deleted and
-replaced under their names; then a calm phase. Each decision is checked when it is made, each
-binding when it is carried out (`decisions`). When all is quiet, no pod waits in vain, and the
-scheduler's cache equals the API (`at_rest`).
+The first phase is faulty: calls fail, watches break, nodes are deleted and created, the clock
+jumps, schedulers stop and others take over, another program binds pods, and objects are created,
+changed, deleted and replaced under their names. The second phase is calm. Each decision is checked
+when it is made, each binding when the API server writes it (`decisions`). At the end of the calm
+phase, no pending pod fits a node, and the scheduler's cache equals the API (`at_rest`).
 
 The plan (`fault_plan`) is drawn from the seed. Each step draws from a stream of its own, so a step
-does the same when other steps are left out. `shrinking` uses this.
+does not depend on the other steps of the plan. `shrinking` uses this.
 """
 
 import asyncio
@@ -48,9 +48,9 @@ from tests.sim.at_rest import (
     could_preempt,
     differences,
     group_of,
+    missed_placements,
     pending,
     picture_of,
-    waits_in_vain,
 )
 from tests.sim.brute_force import Key, is_terminating, uid_of
 from tests.sim.decisions import DecisionChecker, Findings, WriteChecker, named_claims
@@ -65,10 +65,10 @@ from tests.sim.silent_releases import SilentReleases
 #: Longer than the longest backoff and the slowest calls, and shorter than the stay among the
 #: unschedulable pods: until then only events have woken pods.
 WOKEN_SECONDS = 60.0
-#: Longer than the longest backoff and the provisioning of a volume. A pod that fits a node at both
-#: ends of it was not woken; at one end, it may have just been woken.
+#: Longer than the longest backoff and the provisioning of a volume. A pod that fits a node at the
+#: beginning and at the end of this time was not woken.
 WOKEN_AGAIN_SECONDS = 15.0
-#: Longer than the stay among the unschedulable pods, which is 300 s, looked at every 30 s.
+#: Longer than the stay among the unschedulable pods, which is 300 s and checked every 30 s.
 CALM_SECONDS = 420.0
 #: Longer than bindTimeoutSeconds, which is 600 s, and the backoff after it.
 BIND_TIMEOUT_SECONDS = 660.0
@@ -86,7 +86,7 @@ def _registry_of_the_tree() -> Registry:
 
 @final
 class Snatcher:
-    """A journal sink: another program learns of a decision, and is faster."""
+    """A journal sink: another program acts on a decision before the scheduler does."""
 
     def __init__(self, world: "FaultWorld") -> None:
         self._world = world
@@ -134,7 +134,7 @@ class Leader:
         self._running = loop.create_task(runner.run(), name=f"scheduler {number}")
 
     async def stop(self) -> None:
-        """In the middle of whatever it does."""
+        """Cancel the scheduler during its current work."""
         self._running.cancel()
         with contextlib.suppress(asyncio.CancelledError):
             await self._running
@@ -142,7 +142,7 @@ class Leader:
 
 @final
 class FaultWorld:
-    """The world of one plan. ``play`` runs it and raises where something is wrong."""
+    """The world of one plan. ``play`` runs it and raises if an invariant is violated."""
 
     def __init__(self, plan: Plan | int) -> None:
         """``plan``: a plan, or the seed of one."""
@@ -164,10 +164,10 @@ class FaultWorld:
             self.cluster.observe(observer.observe)
         #: The newest last.
         self.leaders: list[Leader] = []
-        #: How often each step happened, and how often its object was gone already.
+        #: How often each step and each fault happened.
         self.counts: Counter[str] = Counter()
-        #: What each step did, one line each.
-        self.story: list[str] = []
+        #: One line for each action of a step.
+        self.step_log: list[str] = []
         self.is_calm = False
         self._step = Step(-1, 0.0, "")
         self._name_count = 0
@@ -187,7 +187,7 @@ class FaultWorld:
         return self.digest_sink.digest
 
     def play(self) -> None:
-        """Raises InvariantBroken, AssertionError, and what a bug of ours raises."""
+        """Raises InvariantBroken, AssertionError, and every exception of a bug."""
         try:
             run(self._main(), self.clock)
         finally:
@@ -195,9 +195,9 @@ class FaultWorld:
                 self.counts.update(leader.faulty.counts)
             self.findings.raise_first()
 
-    def _tell(self, text: str) -> None:
-        """Add a line to the story of the current step."""
-        self.story.append(f"{self._step.at_seconds:6.2f} s  {self._step.verb}: {text}")
+    def _log(self, text: str) -> None:
+        """Add a line about the current step to ``step_log``."""
+        self.step_log.append(f"{self._step.at_seconds:6.2f} s  {self._step.verb}: {text}")
 
     # ---- the two phases -------------------------------------------------------------------
 
@@ -250,7 +250,7 @@ class FaultWorld:
                 await outcome
             self.counts[step.verb] += 1
         except ApiError:
-            self.counts["refused"] += 1  # the object of the step is gone already
+            self.counts["refused"] += 1  # the object of the step does not exist
 
     def _refused(self, what: str, problem: ApiError) -> None:
         self.counts["refused to a controller"] += 1
@@ -271,7 +271,7 @@ class FaultWorld:
     # ---- nodes and time -------------------------------------------------------------------
 
     def _name(self, prefix: str) -> str:
-        """The same for a step, whichever other steps there are."""
+        """A name that depends on the step only."""
         self._name_count += 1
         suffix = f"-{self._name_count}" if self._name_count > 1 else ""
         return f"{prefix}{self._step.number}{suffix}"
@@ -280,7 +280,7 @@ class FaultWorld:
         name = name or self._name("n")
         content = fault_objects.random_node(self._random, name)
         self.cluster.create(content)
-        self._tell(fault_objects.summary(content))
+        self._log(fault_objects.summary(content))
         if self.plan.options.has_storage:
             self.cluster.create(fault_objects.attachments_of(self._random, name))
         if self.plan.options.has_devices and self._random.random() < 0.6:
@@ -294,27 +294,27 @@ class FaultWorld:
         return self._random.choice(nodes)
 
     def _remove_node(self, name: str) -> None:
-        self._tell(f"node {name} is deleted")
+        self._log(f"node {name} is deleted")
         for kind in (NODE, CSI_NODE, RESOURCE_SLICE):
             if self.cluster.get(object_key(kind, "", name)) is not None:
                 self.cluster.delete(object_key(kind, "", name))
 
     def _lose_node(self) -> None:
-        """A node goes; its pods are collected, at once or after upstream's times."""
+        """Delete a node. Its pods are deleted at once or after upstream's times."""
         if len(self.cluster.objects(NODE)) < 2:
             return
         self._remove_node(self._some_node().key.name)
         self._maybe_forget_history()
 
     def _replace_node(self) -> None:
-        """A node goes and another comes under its name, before its pods are collected."""
+        """Delete a node and create another under its name before its pods are collected."""
         name = self._some_node().key.name
         self._remove_node(name)
         self._add_node(name)
         self._maybe_forget_history()
 
     async def _flap_node(self) -> None:
-        """A node goes and comes back, some times in a short time."""
+        """Delete a node and create it again, up to three times in a short time."""
         node = self._some_node()
         name, content = node.key.name, node.content
         meta = {key: content["metadata"][key] for key in ("name", "labels")}
@@ -322,37 +322,38 @@ class FaultWorld:
             self._remove_node(name)
             await asyncio.sleep(self._random.choice((0.0, 0.05, 1.0)))
             self.cluster.create({**content, "metadata": meta})
-            self._tell(f"node {name} is created again")
+            self._log(f"node {name} is created again")
             await asyncio.sleep(self._random.choice((0.0, 0.05, 1.0)))
         if self.plan.options.has_storage:
             self.cluster.create(fault_objects.attachments_of(self._random, name))
 
     def _change_node(self) -> None:
-        """Its zone, its taints, or whether it is cordoned."""
+        """Change a node's zone, its taints, or whether it is cordoned."""
         stored = self._some_node()
         labels = {**stored.content["metadata"]["labels"], "zone": self._random.choice("abcd")}
         if self._random.random() < 0.5:
             metadata = {**stored.content["metadata"], "labels": labels}
             self.cluster.update({**stored.content, "metadata": metadata})
-            self._tell(f"node {stored.key.name} is in zone {labels['zone']}")
+            self._log(f"node {stored.key.name} is in zone {labels['zone']}")
         else:
             spec = fault_objects.node_spec(self._random)
             self.cluster.update({**stored.content, "spec": spec})
-            self._tell(f"node {stored.key.name} has spec {spec}")
+            self._log(f"node {stored.key.name} has spec {spec}")
 
     def _step_clock(self) -> None:
         seconds = self._random.uniform(0, 45)
         self.clock.advance_to(self.clock.now() + seconds)
-        self._tell(f"{seconds:g} s forward")
+        self._log(f"{seconds:g} s forward")
 
     def _maybe_forget_history(self) -> None:
-        """Whoever watches has to list again, and sees what is there only."""
+        """By chance, drop the API server's history: each watch has to list again and gets no
+        deletions."""
         if (
             self.plan.options.forget_chance
             and self._random.random() < self.plan.options.forget_chance
         ):
             self.cluster.forget_history()
-            self._tell("the API server forgets its history")
+            self._log("the API server forgets its history")
             self.counts["history forgotten"] += 1
 
     # ---- pods -----------------------------------------------------------------------------
@@ -371,29 +372,29 @@ class FaultWorld:
         if scheduler_name is not None:
             content["spec"]["schedulerName"] = scheduler_name
         self.cluster.create(content)
-        self._tell(fault_objects.summary(content))
+        self._log(fault_objects.summary(content))
         for claim in fault_objects.claims_of(self._random, content):
             with contextlib.suppress(ApiError):
                 self.cluster.create(claim)
 
     def _add_burst(self) -> None:
-        """Pods of one moment: a pod is tried before the binding of the one before is delivered."""
+        """Create several pods at once: a pod is tried before the previous binding is delivered."""
         for _ in range(_BURST):
             self._add_pod()
 
     def _add_gang(self) -> None:
         for each in fault_objects.gang(self._random, self._name("g")):
             self.cluster.create(each)
-            self._tell(fault_objects.summary(each))
+            self._log(fault_objects.summary(each))
 
     def _change_group(self) -> None:
-        """Another minimum, or no object any more."""
+        """Change the minimum of a group, or delete its object."""
         groups = self.cluster.objects(POD_GROUP)
         if not groups:
             return
         stored = self._random.choice(groups)
         minimum = self._random.randint(0, 5)
-        self._tell(f"group {stored.key.name} has minimum {minimum or 'nothing: it is deleted'}")
+        self._log(f"group {stored.key.name} has minimum {minimum or 'nothing: it is deleted'}")
         if minimum:
             self.cluster.update({**stored.content, "spec": {"minMember": minimum}})
         else:
@@ -407,17 +408,17 @@ class FaultWorld:
         stored = self._some_pod()
         if stored is not None:
             self.cluster.delete(stored.key)
-            self._tell(f"pod {_name(stored)} is deleted")
+            self._log(f"pod {_name(stored)} is deleted")
             self._maybe_forget_history()
 
     def _replace_pod(self) -> None:
-        """A pod goes at once, and another comes under its name."""
+        """Delete a pod without grace period, and create another under its name."""
         pods = [s for s in self.cluster.objects(POD) if _goes_at_once(s.content)]
         if not pods:
             return
         stored = self._random.choice(pods)
         self.cluster.delete(stored.key)
-        self._tell(f"pod {_name(stored)} is deleted and created again")
+        self._log(f"pod {_name(stored)} is deleted and created again")
         self._add_pod(stored.key.name, namespace=stored.key.namespace)
         self._maybe_forget_history()
 
@@ -425,7 +426,7 @@ class FaultWorld:
         stored = self._some_pod()
         if stored is not None and stored.content["spec"].get("nodeName"):
             self.cluster.end_pod(stored.key)
-            self._tell(f"pod {_name(stored)} succeeds")
+            self._log(f"pod {_name(stored)} succeeds")
 
     def _resize_pod(self) -> None:
         """A placed pod requests another amount of cpu; its kubelet grants, defers or refuses it."""
@@ -435,7 +436,7 @@ class FaultWorld:
         stored = self._random.choice(pods)
         resized = fault_objects.resized(self._random, stored.content)
         self.cluster.update(resized)
-        self._tell(fault_objects.summary(resized))
+        self._log(fault_objects.summary(resized))
 
     def _ungate(self) -> None:
         for stored in self.cluster.objects(POD):
@@ -443,10 +444,10 @@ class FaultWorld:
             if gated:
                 spec = {k: v for k, v in stored.content["spec"].items() if k != "schedulingGates"}
                 self.cluster.update({**stored.content, "spec": spec})
-                self._tell(f"pod {_name(stored)} has no gates any more")
+                self._log(f"pod {_name(stored)} has no gates any more")
 
     def _replace_claim(self) -> None:
-        """A claim that no placed pod uses goes, and another comes under its name."""
+        """Delete a claim that no placed pod uses, and create another under its name."""
         in_use = {
             claim
             for stored in self.cluster.objects(POD)
@@ -466,20 +467,20 @@ class FaultWorld:
         self.cluster.delete(chosen)
         self.cluster.create(draw(self._random, chosen.name, chosen.namespace))
         self._replaced_claims.add((chosen.kind, (chosen.namespace, chosen.name)))
-        self._tell(f"claim {chosen.namespace}/{chosen.name} is deleted and created again")
+        self._log(f"claim {chosen.namespace}/{chosen.name} is deleted and created again")
         self._maybe_forget_history()
 
     # ---- schedulers -----------------------------------------------------------------------
 
     async def _change_leader(self) -> None:
-        """The scheduler stops, and after a while one begins that knows nothing."""
+        """Stop the scheduler, and start a new one after a pause."""
         pause_seconds = self._random.choice((0.0, self._random.uniform(0, 10)))
-        self._tell(f"the scheduler stops, and {pause_seconds:g} s later another one starts")
+        self._log(f"the scheduler stops, and {pause_seconds:g} s later another one starts")
         await self._replace_leader(pause_seconds)
 
     def _change_leader_amid_a_binding(self) -> None:
-        """The same, at the next decision: its binding is under way."""
-        self._tell("the scheduler stops at its next decision, and another one starts")
+        """Stop the scheduler at its next decision, during the binding, and start a new one."""
+        self._log("the scheduler stops at its next decision, and another one starts")
         self._stops_at_next_decision = True
 
     def stop_amid_a_binding(self) -> None:
@@ -501,20 +502,20 @@ class FaultWorld:
         self._add_pod(scheduler_name=OTHER_SCHEDULER)
 
     async def _bind_foreign(self) -> None:
-        """Another program binds a pod wherever it likes, sometimes one of ours."""
-        others = self._random.random() < 0.6
+        """Another program binds a pod to a drawn node, sometimes a pod of our scheduler."""
+        picks_foreign = self._random.random() < 0.6
         pods = [
             stored
             for stored in self.cluster.objects(POD)
             if not stored.content["spec"].get("nodeName")
-            and (stored.content["spec"].get("schedulerName") == OTHER_SCHEDULER) == others
+            and (stored.content["spec"].get("schedulerName") == OTHER_SCHEDULER) == picks_foreign
         ]
         if not pods:
             return
         pod = pod_info(cast(Pod, self._random.choice(pods).object))
         node_name = self._some_node().key.name
         await self._bind_as_another(pod, node_name)
-        self._tell(f"another program binds {pod.key} to {node_name}")
+        self._log(f"another program binds {pod.key} to {node_name}")
 
     def snatch(self, record: AttemptRecord) -> None:
         """By chance: another program binds the pod of a decision, before its scheduler does."""
@@ -525,10 +526,10 @@ class FaultWorld:
         stored = self.cluster.get(object_key(POD, namespace, name))
         if stored is None or stored.content["metadata"]["uid"] != record.uid:
             return
-        others = [each.key.name for each in self.cluster.objects(NODE)]
-        if not others:
+        node_names = [each.key.name for each in self.cluster.objects(NODE)]
+        if not node_names:
             return
-        node_name = self._snatch_random.choice(others)
+        node_name = self._snatch_random.choice(node_names)
         pod = pod_info(cast(Pod, stored.object))
         self._tasks.append(asyncio.get_running_loop().create_task(self._snatch(pod, node_name)))
 
@@ -545,21 +546,21 @@ class FaultWorld:
             self.writes.foreign_uids.discard(pod.uid)
             raise
 
-    # ---- when it is quiet -----------------------------------------------------------------
+    # ---- checks of the calm phase ---------------------------------------------------------
 
     async def _check_woken(self) -> None:
-        """A pod that fits a node was woken by the event that made room."""
-        vain = self._not_woken()
-        if not vain:
+        """Check that events woke every pending pod that fits a node."""
+        missed = self._not_woken()
+        if not missed:
             return
         await self._until(self.clock.now() + WOKEN_AGAIN_SECONDS)
         await settled()
-        still_vain = [each for each in self._not_woken() if each in vain]
-        if still_vain:
-            self.findings.fail("woken", f"not woken: {still_vain}")
+        still_missed = [each for each in self._not_woken() if each in missed]
+        if still_missed:
+            self.findings.fail("woken", f"not woken: {still_missed}")
 
     def _not_woken(self) -> list[str]:
-        """Pods that fit a node and wait. An extender that changes its answer is no event."""
+        """Pending pods that fit a node. A new answer of an extender is no event."""
         picture, cache = picture_of(self.cluster), self.leaders[-1].scheduler.cache
         in_binding = self._bound_to_replaced_claims()
         for pod in pending(picture):
@@ -569,19 +570,19 @@ class FaultWorld:
         excused = self.releases.excused_uids | in_binding
         if self.extender is not None:
             excused |= self.extender.rejected_uids
-        return waits_in_vain(picture, excused, self.releases.excused_nodes)
+        return missed_placements(picture, excused, self.releases.excused_nodes)
 
     def _check_at_rest(self) -> None:
         wrong = differences(self.leaders[-1].scheduler, self.cluster)
         if wrong:
             self.findings.fail("cache", f"cache and API differ: {wrong}")
         picture = picture_of(self.cluster)
-        vain = waits_in_vain(picture)
-        if vain:
-            self.findings.fail("placed", f"could have been placed: {vain}")
-        vain = could_preempt(picture)
-        if vain:
-            self.findings.fail("preempts", f"could have been placed: {vain}")
+        missed = missed_placements(picture)
+        if missed:
+            self.findings.fail("placed", f"could have been placed: {missed}")
+        missed = could_preempt(picture)
+        if missed:
+            self.findings.fail("preempts", f"could have been placed: {missed}")
 
     def _bound_to_replaced_claims(self) -> Set[str]:
         """Pods that are bound to a node and wait for the binding of a claim that was replaced after

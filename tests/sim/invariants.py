@@ -1,4 +1,4 @@
-"""What must hold in every world of the fault simulation: one name per invariant, and findings."""
+"""The invariants of every world of the fault simulation, by name, and their violations."""
 
 import re
 from collections.abc import Mapping
@@ -14,9 +14,9 @@ def _plugin_of(rule: Rule) -> str:
     return (rule.__doc__ or "").partition(":")[0].rstrip(".")
 
 
-#: Name of each invariant → what it says.
+#: Name of each invariant → its text in docs/faults.md.
 INVARIANTS: Mapping[str, str] = {
-    # of a decision, when it is made, by what was delivered to the scheduler
+    # of a decision, when it is made, by the objects that were delivered to the scheduler
     **{rule.__name__: f"the node passes {_plugin_of(rule)}" for rule in ALL_RULES},
     "node exists": "a pod is placed on a node that exists",
     "pod exists": "a pod that is placed was not deleted",
@@ -53,8 +53,8 @@ class Violation(InvariantBroken):
 
 @final
 class Findings:
-    """What is wrong with a run. The first is the one that counts: code that runs when a checker
-    raises, a plugin for instance, may take the exception for a failure of its own."""
+    """The first violation of a run. It is stored because the code that a checker interrupts, for
+    instance a plugin call, may treat the exception as a failure of its own."""
 
     def __init__(self) -> None:
         self.first: Violation | None = None
@@ -67,13 +67,13 @@ class Findings:
         raise problem
 
     def raise_first(self) -> None:
-        """Raises Violation, if anything is wrong."""
+        """Raises the first Violation, if there is one."""
         if self.first is not None:
             raise self.first
 
 
 def name_of(problem: BaseException) -> str:
-    """What a run failed by: an invariant's name, or the kind and the first words of an error."""
+    """The name of a failure: an invariant's name, or the type and the first words of an error."""
     if isinstance(problem, Violation):
         return problem.invariant
     if isinstance(problem, InvariantBroken):

@@ -1,4 +1,4 @@
-"""Controllers as plain values, for tests of how an input is read."""
+"""Controllers as plain values, for tests of inputs."""
 
 from typing import Any
 
@@ -6,7 +6,7 @@ from tests.adapters.manifests import Content, container
 
 
 def controller(kind: str, name: str = "web", **spec: Any) -> Content:
-    """A controller in namespace default; ``uid``, ``status``, ``template`` by their names."""
+    """A controller in namespace default; ``uid``, ``status`` and spec fields are keywords."""
     api_version = {"Job": "batch/v1", "ReplicationController": "v1"}.get(kind, "apps/v1")
     meta: Content = {"name": name, "namespace": "default"}
     for field in ("uid", "ownerReferences"):
@@ -24,7 +24,7 @@ def controller(kind: str, name: str = "web", **spec: Any) -> Content:
 
 
 def template(**fields: Any) -> Content:
-    """A pod template with label app=web; ``labels``, ``annotations`` and spec by their names."""
+    """A pod template with label app=web; ``labels``, ``annotations`` and spec are keywords."""
     meta = {"labels": fields.pop("labels", {"app": "web"})}
     if "annotations" in fields:
         meta["annotations"] = fields.pop("annotations")
@@ -32,13 +32,17 @@ def template(**fields: Any) -> Content:
 
 
 def owned(content: Content, owner: Content, **reference: Any) -> Content:
-    """The object, owned by another one."""
+    """The object with an owner reference."""
     meta = owner["metadata"]
-    said = {"apiVersion": owner["apiVersion"], "kind": owner["kind"], "name": meta["name"]}
+    owner_reference = {
+        "apiVersion": owner["apiVersion"],
+        "kind": owner["kind"],
+        "name": meta["name"],
+    }
     if "uid" in meta:
-        said["uid"] = meta["uid"]
-    said |= reference
-    return {**content, "metadata": {**content["metadata"], "ownerReferences": [said]}}
+        owner_reference["uid"] = meta["uid"]
+    owner_reference |= reference
+    return {**content, "metadata": {**content["metadata"], "ownerReferences": [owner_reference]}}
 
 
 def scenario(*events: Content, **spec: Any) -> Content:

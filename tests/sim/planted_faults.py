@@ -1,7 +1,7 @@
 """Faults to be planted into the scheduler: the fault simulation must find each of them.
 
-Each is one that a change of the code could bring about, and each names the invariants that it
-violates: so every rule of the brute force, and every other checker, is shown to catch something.
+A change of the code could cause each of these faults. Each names the invariants that it violates,
+so the tests show that every rule of the brute force and every other checker finds a fault.
 """
 
 from collections.abc import Callable
@@ -52,20 +52,20 @@ class Plant:
     """A fault, and the invariants that it violates, one of which is reported first."""
 
     name: str
-    put: Callable[[Patch], None]
+    apply: Callable[[Patch], None]
     invariants: tuple[str, ...]
 
 
 # ---- plugins that accept everything ---------------------------------------------------------
 
 
-def _says_yes(plugin: type[Plugin]) -> Callable[[Patch], None]:
-    def put(patch: Patch) -> None:
+def _accepts_everything(plugin: type[Plugin]) -> Callable[[Patch], None]:
+    def apply(patch: Patch) -> None:
         patch.setattr(plugin, "filter", lambda *_: ())
         if hasattr(plugin, "filter_row"):
             patch.setattr(plugin, "filter_row", lambda *_: ())
 
-    return put
+    return apply
 
 
 def _anti_affinity_of_placed_pods_is_ignored(patch: Patch) -> None:
@@ -76,20 +76,20 @@ def _own_anti_affinity_is_ignored(patch: Patch) -> None:
     notes_of = InterPodAffinity._notes
 
     def notes(self: InterPodAffinity, *args: Any) -> Any:
-        found = notes_of(self, *args)
-        found.away = type(found.away)()
-        return found
+        notes = notes_of(self, *args)
+        notes.away = type(notes.away)()
+        return notes
 
     patch.setattr(InterPodAffinity, "_notes", notes)
 
 
 def _addresses_of_ports_do_not_meet(patch: Patch) -> None:
-    """0.0.0.0 is an address like any other, for pods that are asked about node by node."""
+    """0.0.0.0 is an ordinary address."""
 
     def rejection(self: NodePorts, state: Any, pod: Any, node: Any) -> Any:
-        wanted = set(pod.shape.host_ports)
-        is_taken = any(wanted & set(other.shape.host_ports) for other in node.pods)
-        return ((Code.UNSCHEDULABLE, ("taken",)),) if is_taken else ()
+        host_ports = set(pod.shape.host_ports)
+        is_in_use = any(host_ports & set(other.shape.host_ports) for other in node.pods)
+        return ((Code.UNSCHEDULABLE, ("taken",)),) if is_in_use else ()
 
     def rejections(self: NodePorts, state: Any, pod: Any, nodes: Any, feasible: Any) -> Any:
         verdicts = [rejection(self, state, pod, nodes.info(at)) for at in range(len(nodes))]
@@ -114,12 +114,12 @@ def _gates_are_open(patch: Patch) -> None:
 
 
 def _devices_fit(patch: Patch) -> None:
-    """A node is not asked about for pods whose devices are allocated elsewhere."""
+    """Filter accepts every node for pods whose devices are allocated elsewhere."""
     verdict_of = NodeFilter.verdict
 
     def verdict(self: NodeFilter, attempt: Any, pod: Any, node: Any) -> Status | None:
-        found = verdict_of(self, attempt, pod, node)
-        return found if attempt.allocator is not None else None
+        status = verdict_of(self, attempt, pod, node)
+        return status if attempt.allocator is not None else None
 
     patch.setattr(NodeFilter, "verdict", verdict)
 
@@ -136,7 +136,7 @@ def _room_is_not_released(patch: Patch) -> None:
     patch.setattr(Placements, "give_back", give_back)
 
 
-def _bound_pods_are_not_counted_until_the_api_tells(patch: Patch) -> None:
+def _bound_pods_are_not_counted_until_their_event_arrives(patch: Patch) -> None:
     bound = Placements._bound
 
     def forgetful(self: Placements, placed: Any) -> None:
@@ -147,7 +147,7 @@ def _bound_pods_are_not_counted_until_the_api_tells(patch: Patch) -> None:
 
 
 def _a_pod_is_counted_on_the_old_node(patch: Patch) -> None:
-    """The API says that it is bound elsewhere than it was assumed."""
+    """The API binds the pod to another node than the assumed one."""
     update = Cache.update_pod
 
     def stubborn(self: Cache, pod: Any) -> None:
@@ -162,7 +162,7 @@ def _a_pod_is_counted_on_the_old_node(patch: Patch) -> None:
 
 
 def _pods_of_a_lost_node_are_forgotten(patch: Patch) -> None:
-    """They stand on the node that comes under its name."""
+    """The pods run on the new node of the same name."""
     remove = Cache.remove_node
 
     def forgetful(self: Cache, name: str) -> None:
@@ -215,11 +215,11 @@ def _deletions_that_a_listing_shows_are_dropped(patch: Patch) -> None:
 
 
 def _a_pod_that_another_replaced_stays(patch: Patch) -> None:
-    """Its deletion was not seen, and another pod has its name."""
+    """The deletion of the pod was not delivered, and another pod has its name."""
     appeared = runner.Reflector._appeared
 
-    def last(self: runner.Reflector, found: Any, kind: Any) -> Any:
-        return appeared(self, found, kind)[-1:]
+    def last(self: runner.Reflector, api_object: Any, kind: Any) -> Any:
+        return appeared(self, api_object, kind)[-1:]
 
     patch.setattr(runner.Reflector, "_appeared", last)
 
@@ -235,7 +235,7 @@ def _pods_are_tried_before_all_is_listed(patch: Patch) -> None:
 # ---- the queue ----------------------------------------------------------------------------
 
 
-def _events_wake_nobody(patch: Patch) -> None:
+def _events_wake_no_pod(patch: Patch) -> None:
     patch.setattr(SchedulingQueue, "move_all", lambda *_, **__: None)
 
 
@@ -243,8 +243,8 @@ def _a_rejected_pod_is_lost(patch: Patch) -> None:
     patch.setattr(SchedulingQueue, "add_unschedulable", lambda *_, **__: None)
 
 
-def _nobody_is_preempted(patch: Patch) -> None:
-    no = (None, Status(Code.UNSCHEDULABLE, ("nobody",)))
+def _no_pod_is_preempted(patch: Patch) -> None:
+    no = (None, Status(Code.UNSCHEDULABLE, ("no victims",)))
     patch.setattr(DefaultPreemption, "post_filter", lambda *_: no)
 
 
@@ -252,7 +252,7 @@ def _nobody_is_preempted(patch: Patch) -> None:
 
 
 def _bindings_are_sent_twice(patch: Patch) -> None:
-    """The second is refused, and its answer is taken for the first's."""
+    """The API refuses the second binding, and this answer counts as the answer to the first."""
 
     async def bind(self: DefaultBinder, state: Any, pod: Any, node_name: str, port: Any) -> Any:
         try:
@@ -265,7 +265,7 @@ def _bindings_are_sent_twice(patch: Patch) -> None:
     patch.setattr(DefaultBinder, "bind", bind)
 
 
-def _an_unknown_outcome_is_taken_for_success(patch: Patch) -> None:
+def _an_unknown_outcome_counts_as_success(patch: Patch) -> None:
     async def bind(self: DefaultBinder, state: Any, pod: Any, node_name: str, port: Any) -> Any:
         try:
             await port.bind(pod, node_name)
@@ -288,14 +288,14 @@ def _pods_are_bound_where_the_pod_before_went(patch: Patch) -> None:
     patch.setattr(DefaultBinder, "bind", bind)
 
 
-def _nothing_is_done_before_binding(plugin: type[Plugin]) -> Callable[[Patch], None]:
+def _pre_bind_does_nothing(plugin: type[Plugin]) -> Callable[[Patch], None]:
     async def pre_bind(*_: Any) -> None:
         return None
 
     return lambda patch: patch.setattr(plugin, "pre_bind", pre_bind)
 
 
-def _what_extenders_left_out_comes_back(patch: Patch) -> None:
+def _nodes_that_an_extender_rejected_come_back(patch: Patch) -> None:
     patch.setattr("bayplan.engine.extenders.round.applied", lambda *_: None)
 
 
@@ -316,7 +316,7 @@ def _pods_are_bound_again(patch: Patch) -> None:
 
 
 def _volumes_out_of_reach_are_accepted(patch: Patch) -> None:
-    """A provisioner makes the volumes for no node, and PreBind does not look."""
+    """A provisioner provisions volumes that no node reaches, and PreBind does not check them."""
 
     def nowhere(*_: Any) -> Any:
         return [{"matchExpressions": [{"key": "zone", "operator": "In", "values": ["nowhere"]}]}]
@@ -328,7 +328,7 @@ def _volumes_out_of_reach_are_accepted(patch: Patch) -> None:
 def _devices_are_written(change: Callable[[Any], None]) -> Callable[[Patch], None]:
     """Claims are written with another status than the scheduler decided."""
 
-    def put(patch: Patch) -> None:
+    def apply(patch: Patch) -> None:
         reservation_of = binding._reservation
 
         def reservation(*arguments: Any) -> Any:
@@ -338,10 +338,10 @@ def _devices_are_written(change: Callable[[Any], None]) -> Callable[[Patch], Non
 
         patch.setattr(binding, "_reservation", reservation)
 
-    return put
+    return apply
 
 
-def _for_nobody(status: Any) -> None:
+def _for_no_pod(status: Any) -> None:
     del status["reservedFor"]
 
 
@@ -385,27 +385,51 @@ def _pods_that_an_extender_rejected_stay(patch: Patch) -> None:
 
 
 PLANTS = (
-    Plant("NodeResourcesFit says yes", _says_yes(NodeResourcesFit), ("resources",)),
-    Plant("NodePorts says yes", _says_yes(NodePorts), ("ports",)),
+    Plant(
+        "NodeResourcesFit accepts everything", _accepts_everything(NodeResourcesFit), ("resources",)
+    ),
+    Plant("NodePorts accepts everything", _accepts_everything(NodePorts), ("ports",)),
     Plant("0.0.0.0 is an address", _addresses_of_ports_do_not_meet, ("ports",)),
-    Plant("NodeAffinity says yes", _says_yes(NodeAffinity), ("node_affinity",)),
-    Plant("NodeUnschedulable says yes", _says_yes(NodeUnschedulable), ("unschedulable",)),
-    Plant("TaintToleration says yes", _says_yes(TaintToleration), ("taints",)),
-    Plant("InterPodAffinity says yes", _says_yes(InterPodAffinity), ("affinity",)),
+    Plant("NodeAffinity accepts everything", _accepts_everything(NodeAffinity), ("node_affinity",)),
+    Plant(
+        "NodeUnschedulable accepts everything",
+        _accepts_everything(NodeUnschedulable),
+        ("unschedulable",),
+    ),
+    Plant("TaintToleration accepts everything", _accepts_everything(TaintToleration), ("taints",)),
+    Plant(
+        "InterPodAffinity accepts everything", _accepts_everything(InterPodAffinity), ("affinity",)
+    ),
     Plant("own anti-affinity is ignored", _own_anti_affinity_is_ignored, ("anti_affinity",)),
     Plant(
         "anti-affinity of placed pods is ignored",
         _anti_affinity_of_placed_pods_is_ignored,
         ("anti_affinity_of_placed",),
     ),
-    Plant("PodTopologySpread says yes", _says_yes(PodTopologySpread), ("spreading",)),
-    Plant("NodeVolumeLimits says yes", _says_yes(NodeVolumeLimits), ("attach_limits",)),
-    Plant("VolumeRestrictions says yes", _says_yes(VolumeRestrictions), ("one_pod",)),
+    Plant(
+        "PodTopologySpread accepts everything",
+        _accepts_everything(PodTopologySpread),
+        ("spreading",),
+    ),
+    Plant(
+        "NodeVolumeLimits accepts everything",
+        _accepts_everything(NodeVolumeLimits),
+        ("attach_limits",),
+    ),
+    Plant(
+        "VolumeRestrictions accepts everything",
+        _accepts_everything(VolumeRestrictions),
+        ("one_pod",),
+    ),
     Plant("volumes are within reach", _volumes_are_within_reach, ("volumes",)),
     Plant("devices fit", _devices_fit, ("devices",)),
     Plant("devices in flight are free", _devices_in_flight_are_free, ("devices exclusive",)),
     Plant("gates are open", _gates_are_open, ("gates",)),
-    Plant("extenders are not heard", _what_extenders_left_out_comes_back, ("extender",)),
+    Plant(
+        "nodes that an extender rejected come back",
+        _nodes_that_an_extender_rejected_come_back,
+        ("extender",),
+    ),
     Plant(
         "room is not given back",
         _room_is_not_released,
@@ -415,8 +439,8 @@ PLANTS = (
         ),
     ),
     Plant(
-        "bound pods are not counted until the API tells",
-        _bound_pods_are_not_counted_until_the_api_tells,
+        "bound pods are not counted until their event arrives",
+        _bound_pods_are_not_counted_until_their_event_arrives,
         (
             "resources",
             "ports",
@@ -477,7 +501,7 @@ PLANTS = (
     Plant(
         "pods are tried before all is listed", _pods_are_tried_before_all_is_listed, ("all listed",)
     ),
-    Plant("events wake nobody", _events_wake_nobody, ("woken",)),
+    Plant("events wake no pod", _events_wake_no_pod, ("woken",)),
     Plant(
         "a rejected pod is lost",
         _a_rejected_pod_is_lost,
@@ -486,11 +510,11 @@ PLANTS = (
             "cache",
         ),
     ),
-    Plant("nobody is preempted", _nobody_is_preempted, ("preempts",)),
+    Plant("no pod is preempted", _no_pod_is_preempted, ("preempts",)),
     Plant("bindings are sent twice", _bindings_are_sent_twice, ("placed once",)),
     Plant(
-        "an unknown outcome is taken for success",
-        _an_unknown_outcome_is_taken_for_success,
+        "an unknown outcome counts as success",
+        _an_unknown_outcome_counts_as_success,
         (
             "cache",
             "woken",
@@ -503,12 +527,12 @@ PLANTS = (
     ),
     Plant(
         "pods are bound before their volumes are",
-        _nothing_is_done_before_binding(VolumeBinding),
+        _pre_bind_does_nothing(VolumeBinding),
         ("volume bound",),
     ),
     Plant(
         "pods are bound before their devices are allocated",
-        _nothing_is_done_before_binding(DynamicResources),
+        _pre_bind_does_nothing(DynamicResources),
         ("devices allocated",),
     ),
     Plant("a removed node stays", _a_removed_node_stays, ("node exists",)),
@@ -520,7 +544,7 @@ PLANTS = (
         ("bound volume in reach",),
     ),
     Plant(
-        "devices are reserved for no pod", _devices_are_written(_for_nobody), ("devices reserved",)
+        "devices are reserved for no pod", _devices_are_written(_for_no_pod), ("devices reserved",)
     ),
     Plant(
         "devices are allocated for no node",

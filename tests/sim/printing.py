@@ -1,4 +1,4 @@
-"""What a person reads, as plain text."""
+"""Output for a person, as plain text."""
 
 from collections.abc import Iterable
 

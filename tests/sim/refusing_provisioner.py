@@ -1,8 +1,9 @@
-"""A provisioner that refuses by chance: it takes the scheduler's node away from a claim.
+"""A provisioner that refuses by chance: it removes the scheduler's node from a claim.
 
-A provisioner does so when it cannot make a volume for the node, for instance without free capacity.
-The scheduler then has to choose a node again. Upstream: sig-storage-lib-external-provisioner,
-rescheduleProvisioning.
+A provisioner does so when it cannot provision a volume for the node, for instance without free
+capacity. The scheduler then has to choose a node again.
+
+Upstream: sig-storage-lib-external-provisioner, rescheduleProvisioning.
 """
 
 from collections import Counter

@@ -1,4 +1,4 @@
-"""Whole simulations of a few objects, for tests of what a run is and what it leaves behind."""
+"""Whole simulations of a few objects, for tests of a run and its results."""
 
 import json
 from collections.abc import Iterable
@@ -19,7 +19,7 @@ from tests.adapters.manifests import Content
 
 
 def workload(*initial: Content, steps: Iterable[Step] = (), **options: Any) -> Workload:
-    """Objects in namespace default, and what happens later."""
+    """Objects in namespace default, and later steps."""
     namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "default"}}
     return Workload(initial=(namespace, *initial), steps=tuple(steps), **options)
 
@@ -38,7 +38,7 @@ def delete(at_seconds: float, content: Content) -> Step:
 
 
 def simulation(feed: Workload, *plugins: type[Plugin], **options: Any) -> Simulation:
-    """One that has these plugins besides the default ones."""
+    """A simulation with these plugins in addition to the default plugins."""
     registry = default_registry()
     for plugin in plugins:
         registry.add(plugin)

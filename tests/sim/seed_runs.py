@@ -3,8 +3,8 @@
     python -m tests.sim.seed_runs --jobs 2
 
 The environment names the seeds (`tests.seeded`). Each seed is one world of the fault simulation and
-one of the disruptions of controllers. A failure is printed at once, with the command that replays
-it and the steps that matter. Exit code 1: something failed.
+one of the disruptions of controllers. A failure is printed at once, with the steps of the smallest
+plan that fails and the command that replays it. Exit code 1: a seed failed.
 """
 
 import argparse
@@ -29,20 +29,20 @@ from tests.sim.fault_world import FaultWorld
 from tests.sim.shrinking import failure_of, shrunk
 
 SEEDS_BY_DEFAULT = 20
-#: A line of progress at most so often, to a terminal and to a file.
+#: The shortest time between two lines of progress, on a terminal and in a file.
 _TERMINAL_SECONDS, _FILE_SECONDS = 1.0, 30.0
-#: A seed takes about 0.3 s. One that takes so long does not end.
+#: A seed takes about 0.3 s. A seed that takes this long does not end.
 _HANGS_SECONDS = 120.0
 
 
 @dataclass(frozen=True, slots=True)
 class SeedResult:
-    """What came of one seed."""
+    """The result of one seed."""
 
     seed: int
     #: How often each step and each fault happened.
     counts: Counter[str] = field(default_factory=Counter[str])
-    #: Empty: nothing is wrong.
+    #: Empty if the seed passes.
     failure: str = ""
 
 
@@ -74,8 +74,8 @@ def run_seed(seed: int, hangs_seconds: float = _HANGS_SECONDS) -> SeedResult:
             world.play()
     except SeedHangs as problem:
         return SeedResult(seed, world.counts, f"fault world: {problem}")
-    except (Exception, InvariantBroken):  # noqa: BLE001 - whatever a bug breaks
-        return SeedResult(seed, world.counts, _story(seed))
+    except (Exception, InvariantBroken):  # noqa: BLE001 - any exception of a bug
+        return SeedResult(seed, world.counts, _failure_text(seed))
     try:
         with tempfile.TemporaryDirectory() as folder, time_limit(hangs_seconds):
             check(seed, Path(folder))
@@ -84,13 +84,13 @@ def run_seed(seed: int, hangs_seconds: float = _HANGS_SECONDS) -> SeedResult:
     return SeedResult(seed, world.counts)
 
 
-def _story(seed: int) -> str:
+def _failure_text(seed: int) -> str:
     failure = failure_of(Plan.drawn(seed))
     return "the second play of the seed did not fail" if failure is None else str(shrunk(failure))
 
 
 def results(numbers: Sequence[int], jobs: int) -> Iterator[SeedResult]:
-    """In any order."""
+    """The results of all seeds, in any order."""
     if jobs == 1 or len(numbers) == 1:
         yield from map(run_seed, numbers)
         return
@@ -99,17 +99,17 @@ def results(numbers: Sequence[int], jobs: int) -> Iterator[SeedResult]:
 
 
 class Progress:
-    """One line: how many seeds are done, how fast, and how long the others will take."""
+    """One line: the number of completed seeds, their rate, and the remaining time."""
 
     def __init__(self, total: int, out: TextIO) -> None:
         self._total = total
         self._out = out
         self._started_seconds = self._printed_seconds = time.monotonic()
         self._is_terminal = out.isatty()
-        self.done_count = self.failure_count = 0
+        self.completed_count = self.failure_count = 0
 
     def add(self, result: SeedResult) -> None:
-        self.done_count += 1
+        self.completed_count += 1
         self.failure_count += bool(result.failure)
         if result.failure:
             self._out.write(f"\nseed {result.seed} fails\n{result.failure}\n")
@@ -123,18 +123,18 @@ class Progress:
 
     def line(self) -> str:
         seconds = max(time.monotonic() - self._started_seconds, 1e-9)
-        per_minute = 60 * self.done_count / seconds
-        left_minutes = (self._total - self.done_count) / per_minute if per_minute else 0
+        per_minute = 60 * self.completed_count / seconds
+        left_minutes = (self._total - self.completed_count) / per_minute if per_minute else 0
         return (
-            f"{self.done_count} of {self._total} seeds, {per_minute:.0f} a minute, "
+            f"{self.completed_count} of {self._total} seeds, {per_minute:.0f} a minute, "
             f"{left_minutes:.0f} min left, {self.failure_count} failed"
         )
 
     def summary(self) -> str:
         seconds = time.monotonic() - self._started_seconds
-        per_minute = 60 * self.done_count / max(seconds, 1e-9)
+        per_minute = 60 * self.completed_count / max(seconds, 1e-9)
         return (
-            f"{self.done_count} seeds in {seconds:.0f} s ({per_minute:.0f} a minute), "
+            f"{self.completed_count} seeds in {seconds:.0f} s ({per_minute:.0f} a minute), "
             f"{self.failure_count} failed"
         )
 

@@ -1,8 +1,8 @@
-"""The smallest plan that fails as a plan failed, found by delta debugging.
+"""Delta debugging: the smallest plan that fails by the same name as a failed plan.
 
 First steps are left out, in halves, quarters and so on, until no single step can be left out; then
-kinds of faults and things. A smaller plan counts if its world fails by the same name
-(`invariants.name_of`): another failure is another story.
+kinds of faults and options. A smaller plan counts only if its world fails by the same name
+(`invariants.name_of`).
 
 Zeller and Hildebrandt, Simplifying and Isolating Failure-Inducing Input, 2002 (ddmin).
 """
@@ -26,26 +26,26 @@ class Failure:
     plan: Plan
     name: str
     text: str
-    #: What each step did, one line each.
-    story: tuple[str, ...]
+    #: One line for each action of a step.
+    step_log: tuple[str, ...]
 
     def __str__(self) -> str:
-        lines = (str(self.plan), *self.story, f"{self.name}: {self.text}")
+        lines = (str(self.plan), *self.step_log, f"{self.name}: {self.text}")
         return "\n".join(line if len(line) <= 300 else f"{line[:299]}…" for line in lines)
 
 
 def failure_of(plan: Plan) -> Failure | None:
-    """Play a plan. None: nothing is wrong."""
+    """Play a plan. None: the plan passes."""
     world = FaultWorld(plan)
     try:
         world.play()
-    except (Exception, InvariantBroken) as problem:  # noqa: BLE001 - whatever a bug breaks
-        return Failure(plan, name_of(problem), str(problem), tuple(world.story))
+    except (Exception, InvariantBroken) as problem:  # noqa: BLE001 - any exception of a bug
+        return Failure(plan, name_of(problem), str(problem), tuple(world.step_log))
     return None
 
 
 def shrunk(failure: Failure, plays_max: int = PLAYS_MAX) -> Failure:
-    """The smallest plan that fails by the same name, after so many plays at most."""
+    """The smallest plan that fails by the same name, after ``plays_max`` plays at most."""
     return _Shrinking(failure, plays_max).result()
 
 
@@ -62,7 +62,7 @@ class _Shrinking:
         return self._best
 
     def _fails(self, plan: Plan) -> bool:
-        """Whether a plan fails as well; then it is the best one from now on."""
+        """Whether a plan fails by the same name. If it does, it becomes the best plan."""
         if not self._plays_left:
             return False
         self._plays_left -= 1

@@ -1,4 +1,4 @@
-"""Room that comes free, as in kube-scheduler, without an event that wakes the pods that fit."""
+"""Free capacity without an event that wakes the pods that fit, as in kube-scheduler."""
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Set
@@ -16,7 +16,7 @@ from tests.sim.brute_force import (
     key_of,
     labels_of,
     pods_drawn_to,
-    pods_kept_out_by,
+    pods_excluded_by,
     pods_spread_over,
     topology_keys,
     uid_of,
@@ -32,21 +32,21 @@ _WOKEN_BY_LABELS = frozenset(
 
 @final
 class SilentReleases:
-    """A journal sink: the pods that a waiting period may leave where they are, and why.
+    """A journal sink: the pods that may stay pending although they fit a node, with the reasons.
 
     - A nominated pod is placed on another node. kube-scheduler removes the nomination and sends no
       event (schedule_one.go, assume).
-    - A node leaves its zone, and the anti-affinity of its pods leaves with it. The hint for a node
-      looks at the terms of the waiting pod only (interpodaffinity/plugin.go,
+    - A node leaves its zone, so the anti-affinity of its pods leaves the zone. The hint for a node
+      reads the terms of the waiting pod only (interpodaffinity/plugin.go,
       isSchedulableAfterNodeChange).
-    - A node is added or gets other labels, and no anti-affinity of a placed pod keeps the waiting
-      pod from it. The same hint returns QueueSkip unless a topology key of the waiting pod's own
-      terms is concerned. No other hint is called unless a plugin that rejected the pod registers
-      the event.
+    - A node is added or gets other labels, and no anti-affinity of a placed pod excludes the
+      waiting pod from it. The same hint returns QueueSkip unless a topology key of the waiting
+      pod's own terms is concerned. No other hint is called unless a plugin that rejected the pod
+      registers the event.
     - A node is added after its CSINode. NodeVolumeLimits registers an event for the CSINode alone
       (nodevolumelimits/csi.go, EventsToRegister).
-    - The last pod that the affinity of a waiting pod means is gone, and the waiting pod means
-      itself. The hint for a deleted pod looks at anti-affinity only
+    - The last pod that the affinity of a waiting pod selects is deleted, and this affinity selects
+      the waiting pod itself. The hint for a deleted pod reads anti-affinity only
       (isSchedulableAfterAssignedPodChange); a deleted node is no event for this plugin.
     - A pod begins to terminate. PodTopologySpread no longer counts it (common.go,
       countPodsMatchSelector), and its hint sees no change of labels.
@@ -78,7 +78,7 @@ class SilentReleases:
         after: Content | None,
         picture: Callable[[], Picture],
     ) -> None:
-        """A change is delivered. ``picture``: makes the picture of all that came before."""
+        """A change is delivered. ``picture``: returns the picture before the change."""
         if kind == NODE and after is not None:
             if before is None:
                 self.node_added(picture(), after)
@@ -87,14 +87,14 @@ class SilentReleases:
         elif kind == NODE and before is not None:
             now = picture()
             for pod in now.occupants(key_of(before)[1]):
-                self.pod_gone(now, pod)
+                self.pod_removed(now, pod)
         elif kind == POD and before is not None:
             if after is None or has_ended(after):
-                self.pod_gone(picture(), before)
+                self.pod_removed(picture(), before)
             elif is_terminating(after) and not is_terminating(before):
                 self.pod_terminates(picture(), before)
 
-    def pod_gone(self, before: Picture, pod: Content) -> None:
+    def pod_removed(self, before: Picture, pod: Content) -> None:
         """A pod is deleted or has ended, or its node is deleted."""
         if uid_of(pod) in before.placed:
             self._excuse(pods_drawn_to(before, pod, pending(before)))
@@ -104,7 +104,7 @@ class SilentReleases:
         self._excuse(pods_spread_over(pod, pending(before)))
 
     def node_added(self, before: Picture, node: Content) -> None:
-        """A new node is delivered. ``before``: what was delivered until then."""
+        """A new node is delivered. ``before``: the picture before this."""
         for pod in pending(before):
             plugins = self._rejecting.get(uid_of(pod))
             if not plugins or plugins - {_POD_AFFINITY, _VOLUME_LIMITS}:
@@ -113,13 +113,13 @@ class SilentReleases:
                 self._silent_nodes[uid_of(pod)].add(key_of(node)[1])
 
     def node_relabelled(self, before: Picture, old: Content, node: Content) -> None:
-        """A node with other labels is delivered. ``before``: what was delivered until then."""
+        """A node with other labels is delivered. ``before``: the picture before this."""
         for pod in pending(before):
             plugins = self._rejecting.get(uid_of(pod), frozenset())
             is_woken = _is_woken_by_terms(pod, old, node) or plugins & _WOKEN_BY_LABELS
             if _POD_AFFINITY in plugins and not is_woken:
                 self._silent_nodes[uid_of(pod)].add(key_of(node)[1])
-        self._excuse(pods_kept_out_by(before, key_of(node)[1], pending(before)))
+        self._excuse(pods_excluded_by(before, key_of(node)[1], pending(before)))
 
     def _excuse(self, pods: Iterable[Content]) -> None:
         """Excuse these pods until their next attempt."""
@@ -144,8 +144,8 @@ class SilentReleases:
 
 
 def _is_woken_by_terms(pod: Content, old: Content | None, node: Content) -> bool:
-    """Whether the hint of InterPodAffinity for a node wakes a pod. ``old``: the node before, None
-    if it is new (interpodaffinity/plugin.go, isSchedulableAfterNodeChange)."""
+    """Whether the hint of InterPodAffinity for a node wakes a pod. ``old``: the previous version of
+    the node, None if it is new (interpodaffinity/plugin.go, isSchedulableAfterNodeChange)."""
     labels, affinity = labels_of(node), topology_keys(pod, "podAffinity")
     anti_affinity = topology_keys(pod, "podAntiAffinity")
     if old is None:

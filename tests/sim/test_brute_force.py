@@ -1,6 +1,7 @@
 """The brute force of the fault simulation, for rules in which a mistake is easily overlooked.
 
-Planted faults (`test_faults`) show that a broken plugin is found; here the answers are known.
+Planted faults (`test_planted_faults`) show that the brute force finds broken plugins. These tests
+compare it with expected answers.
 """
 
 from typing import Any
@@ -20,25 +21,27 @@ def numbered(number: int, content: Content) -> Content:
 
 def picture(nodes: list[Content], **placed: list[Content]) -> Picture:
     """``placed``: pods by the name of their node."""
-    pods = [(name, each) for name, found in placed.items() for each in found]
-    made = [(name, numbered(number, each)) for number, (name, each) in enumerate(pods)]
+    pods = [(name, each) for name, pods_on_node in placed.items() for each in pods_on_node]
+    numbered_pods = [(name, numbered(number, each)) for number, (name, each) in enumerate(pods)]
     objects = {
         NODE: {key_of(each): each for each in nodes},
-        POD: {key_of(each): each for _, each in made},
+        POD: {key_of(each): each for _, each in numbered_pods},
     }
-    return Picture(objects, {each["metadata"]["uid"]: Placed(each, name) for name, each in made})
+    return Picture(
+        objects, {each["metadata"]["uid"]: Placed(each, name) for name, each in numbered_pods}
+    )
 
 
 def incoming(**spec: Any) -> Content:
     return numbered(99, pod("new", **spec))
 
 
-def taken_by(found: Picture, pod: Content) -> list[str]:
-    return nodes_that_take(found, pod)
+def feasible_nodes(world: Picture, pod: Content) -> list[str]:
+    return nodes_that_take(world, pod)
 
 
 def zoned(*names: str) -> list[Content]:
-    """Nodes `a1` and `a2` stand in zone a, and so on."""
+    """Nodes `a1` and `a2` are in zone a, and so on."""
     return [node(name, labels={"zone": name[0], "host": name}) for name in names]
 
 
@@ -61,26 +64,26 @@ def with_port(**fields: Any) -> list[Content]:
 
 def test_a_pod_requests_its_sidecars_and_its_largest_init_container() -> None:
     sidecar = {**container("200m"), "name": "s", "restartPolicy": "Always"}
-    found = incoming(
+    incoming_pod = incoming(
         containers=[container("1")],
         initContainers=[sidecar, {**container("2"), "name": "i"}],
         overhead={"cpu": "50m"},
     )
-    assert requests_of(found) == {"cpu": 2250}
-    found["spec"]["initContainers"].reverse()
-    assert requests_of(found) == {"cpu": 2050}
+    assert requests_of(incoming_pod) == {"cpu": 2250}
+    incoming_pod["spec"]["initContainers"].reverse()
+    assert requests_of(incoming_pod) == {"cpu": 2050}
 
 
 def test_a_full_node_accepts_a_pod_without_requests() -> None:
-    over = picture([node("n1")], n1=[pod("a", containers=[container("5")])])
-    assert taken_by(over, incoming(containers=[container("0")])) == ["n1"]
+    world = picture([node("n1")], n1=[pod("a", containers=[container("5")])])
+    assert feasible_nodes(world, incoming(containers=[container("0")])) == ["n1"]
     assert "cpu: asks 0.001, 5 of 4 are taken" in why_not(
-        over, incoming(containers=[container("1m")]), "n1"
+        world, incoming(containers=[container("1m")]), "n1"
     )
 
 
 @pytest.mark.parametrize(
-    ("one", "other", "is_taken"),
+    ("one", "other", "is_conflict"),
     [
         ({}, {}, True),
         ({"hostIP": "10.0.0.1"}, {}, True),
@@ -92,11 +95,11 @@ def test_a_full_node_accepts_a_pod_without_requests() -> None:
     ],
 )
 def test_host_ports_conflict_by_address_and_protocol(
-    one: Content, other: Content, is_taken: bool
+    one: Content, other: Content, is_conflict: bool
 ) -> None:
-    over = picture([node("n1")], n1=[pod("a", containers=with_port(**one))])
-    wanted = incoming(containers=with_port(**other))
-    assert taken_by(over, wanted) == ([] if is_taken else ["n1"])
+    world = picture([node("n1")], n1=[pod("a", containers=with_port(**one))])
+    incoming_pod = incoming(containers=with_port(**other))
+    assert feasible_nodes(world, incoming_pod) == ([] if is_conflict else ["n1"])
 
 
 # ---- nodes -------------------------------------------------------------------------------
@@ -117,13 +120,15 @@ def test_a_taint_is_tolerated_by_key_value_and_effect(
     toleration: Content, is_tolerated: bool
 ) -> None:
     taints = [{"key": "team", "value": "x", "effect": "NoSchedule"}]
-    over = picture([node("n1", spec={"taints": taints})])
-    assert taken_by(over, incoming(tolerations=[toleration])) == (["n1"] if is_tolerated else [])
+    world = picture([node("n1", spec={"taints": taints})])
+    assert feasible_nodes(world, incoming(tolerations=[toleration])) == (
+        ["n1"] if is_tolerated else []
+    )
 
 
 def test_a_prefer_no_schedule_taint_excludes_no_pod() -> None:
     taints = [{"key": "team", "value": "x", "effect": "PreferNoSchedule"}]
-    assert taken_by(picture([node("n1", spec={"taints": taints})]), incoming()) == ["n1"]
+    assert feasible_nodes(picture([node("n1", spec={"taints": taints})]), incoming()) == ["n1"]
 
 
 # ---- other pods --------------------------------------------------------------------------
@@ -131,26 +136,28 @@ def test_a_prefer_no_schedule_taint_excludes_no_pod() -> None:
 
 def test_anti_affinity_holds_in_both_directions() -> None:
     web = {"app": "web"}
-    over = picture(zoned("a1", "b1"), a1=[pod("a", labels=web)], b1=[pod("b", affinity=apart(web))])
-    assert taken_by(over, incoming(affinity=apart(web))) == ["b1"]
-    assert taken_by(over, incoming(labels=web)) == ["a1"]
+    world = picture(
+        zoned("a1", "b1"), a1=[pod("a", labels=web)], b1=[pod("b", affinity=apart(web))]
+    )
+    assert feasible_nodes(world, incoming(affinity=apart(web))) == ["b1"]
+    assert feasible_nodes(world, incoming(labels=web)) == ["a1"]
 
 
 def test_a_term_selects_its_namespaces_only() -> None:
     web = {"app": "web"}
-    over = picture(zoned("a1"), a1=[pod("a", labels=web, namespace="blue")])
-    assert taken_by(over, incoming(affinity=apart(web))) == ["a1"]
-    assert taken_by(over, incoming(affinity=apart(web, namespaces=["blue"]))) == []
-    assert taken_by(over, incoming(affinity=apart(web, namespaceSelector={}))) == []
+    world = picture(zoned("a1"), a1=[pod("a", labels=web, namespace="blue")])
+    assert feasible_nodes(world, incoming(affinity=apart(web))) == ["a1"]
+    assert feasible_nodes(world, incoming(affinity=apart(web, namespaces=["blue"]))) == []
+    assert feasible_nodes(world, incoming(affinity=apart(web, namespaceSelector={}))) == []
 
 
 def test_the_first_pod_of_an_affinity_group_needs_only_itself() -> None:
     web = {"app": "web"}
     empty = picture(zoned("a1", "b1"))
-    assert taken_by(empty, incoming(labels=web, affinity=together(web))) == ["a1", "b1"]
-    assert taken_by(empty, incoming(affinity=together(web))) == []
-    over = picture(zoned("a1", "a2", "b1"), a1=[pod("a", labels=web)])
-    assert taken_by(over, incoming(labels=web, affinity=together(web))) == ["a1", "a2"]
+    assert feasible_nodes(empty, incoming(labels=web, affinity=together(web))) == ["a1", "b1"]
+    assert feasible_nodes(empty, incoming(affinity=together(web))) == []
+    world = picture(zoned("a1", "a2", "b1"), a1=[pod("a", labels=web)])
+    assert feasible_nodes(world, incoming(labels=web, affinity=together(web))) == ["a1", "a2"]
 
 
 @pytest.mark.parametrize(
@@ -174,9 +181,9 @@ def test_spreading_counts_the_selected_pods_of_each_domain(
         "labelSelector": {"matchLabels": web},
         **fields,
     }
-    over = picture(zoned("a1", "b1"), a1=[pod("a", labels=web)])
-    wanted = incoming(labels=web, topologySpreadConstraints=[constraint])
-    assert taken_by(over, wanted) == expected
+    world = picture(zoned("a1", "b1"), a1=[pod("a", labels=web)])
+    incoming_pod = incoming(labels=web, topologySpreadConstraints=[constraint])
+    assert feasible_nodes(world, incoming_pod) == expected
 
 
 def test_spreading_counts_usable_nodes_and_pods_that_stay() -> None:
@@ -187,12 +194,12 @@ def test_spreading_counts_usable_nodes_and_pods_that_stay() -> None:
         "whenUnsatisfiable": "DoNotSchedule",
         "labelSelector": {"matchLabels": web},
     }
-    wanted = incoming(labels=web, topologySpreadConstraints=[constraint])
+    incoming_pod = incoming(labels=web, topologySpreadConstraints=[constraint])
     nodes = zoned("a1", "a2", "b1")
-    over = picture(nodes, a1=[pod("a", labels=web)], a2=[pod("b", labels=web)])
-    assert taken_by(over, wanted) == ["b1"]
-    wanted["spec"]["nodeSelector"] = {"zone": "a"}
-    assert taken_by(over, wanted) == ["a1", "a2"]
-    going = pod("a", labels=web, deletionTimestamp="2026-01-01T00:00:00Z")
-    over = picture(nodes, a1=[going], a2=[pod("b", labels=web)])
-    assert taken_by(over, wanted) == ["a1"]
+    world = picture(nodes, a1=[pod("a", labels=web)], a2=[pod("b", labels=web)])
+    assert feasible_nodes(world, incoming_pod) == ["b1"]
+    incoming_pod["spec"]["nodeSelector"] = {"zone": "a"}
+    assert feasible_nodes(world, incoming_pod) == ["a1", "a2"]
+    terminating = pod("a", labels=web, deletionTimestamp="2026-01-01T00:00:00Z")
+    world = picture(nodes, a1=[terminating], a2=[pod("b", labels=web)])
+    assert feasible_nodes(world, incoming_pod) == ["a1"]

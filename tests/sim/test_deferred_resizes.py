@@ -35,19 +35,19 @@ def patch(at: float, content: Content) -> Step:
 
 
 def resized(at: float) -> Step:
-    """To three cpu, of which the kubelet has one to give."""
+    """A resize to three cpu, of which the kubelet allocates one."""
     pending = {"type": "PodResizePending", "status": "True", "reason": "Deferred"}
     one: Content = {"requests": {"cpu": "1"}}
-    given = {"name": "c", "allocatedResources": one["requests"], "resources": one}
-    status = {"conditions": [pending], "containerStatuses": [given]}
+    container_status = {"name": "c", "allocatedResources": one["requests"], "resources": one}
+    status = {"conditions": [pending], "containerStatuses": [container_status]}
     return patch(at, {"spec": {"containers": [container("3")]}, "status": status})
 
 
 def run(*steps: Step, gate: bool = True) -> tuple[SimulationResult, list[tuple[float, str]]]:
     """Two nodes of four cpu; (seconds, result) of each attempt at the pod."""
-    there = [node("n1"), node("n2"), running("p", "1", 9), running("low", "2", 0)]
+    initial = [node("n1"), node("n2"), running("p", "1", 9), running("low", "2", 0)]
     sink = MemorySink()
-    feed = workload(*there, steps=steps)
+    feed = workload(*initial, steps=steps)
     result = simulation(feed, config=config(gate=gate), sinks=[sink]).run()
     records: list[Any] = [r for r in sink.records if isinstance(r, AttemptRecord)]
     attempts = [(r.at_seconds, r.result) for r in records if r.pod == "default/p"]
@@ -55,9 +55,9 @@ def run(*steps: Step, gate: bool = True) -> tuple[SimulationResult, list[tuple[f
 
 
 def test_victims_are_evicted_on_its_node_and_the_kubelet_decides() -> None:
-    done = patch(7.5, {"status": {"conditions": []}})
+    conditions_cleared = patch(7.5, {"status": {"conditions": []}})
     late = create(8, pod("late", containers=[container("2")]))
-    result, attempts = run(resized(5), done, late)
+    result, attempts = run(resized(5), conditions_cleared, late)
     assert result.pods["default/low"].deleted_at == 5.0
     assert result.pods["default/p"].node == "n1"
     assert result.pods["default/p"].deleted_at is None

@@ -21,8 +21,8 @@ SPREAD = {
 }
 
 
-def a_lively_cluster() -> list[Content]:
-    """Ties, labels in sets, pods that wait, retries, controllers, and things that happen."""
+def busy_cluster() -> list[Content]:
+    """Ties, labels in sets, pods that wait, retries, controllers, and events."""
     nodes = [node(f"n{i}", labels={"zone": "abc"[i % 3], "disk": "xy"[i % 2]}) for i in range(9)]
     spread = [
         pod(f"s{i}", labels={"app": "web"}, topologySpreadConstraints=[SPREAD]) for i in range(9)
@@ -48,7 +48,7 @@ def a_lively_cluster() -> list[Content]:
             ],
         },
         {"at": "20s", "create": [node("late"), pod("after")]},
-        # Those that waited alone wait together from now on.
+        # Members that waited one by one now wait as a group.
         {"at": "21s", "patch": [group(7)]},
         {"at": "30s", "create": [member("g6", "1")]},
     ]
@@ -68,25 +68,25 @@ def member(name: str, cpu: str) -> Content:
 
 def bayplan(*arguments: str, hash_seed: str) -> bytes:
     """Standard output of a process of its own."""
-    done = subprocess.run(
+    completed = subprocess.run(
         [sys.executable, "-c", "from bayplan.cli import main; main()", *arguments],
         env={**os.environ, "PYTHONHASHSEED": hash_seed},
         capture_output=True,
         check=False,
         timeout=100,
     )
-    assert done.returncode == 0, done.stderr.decode()
-    return done.stdout
+    assert completed.returncode == 0, completed.stderr.decode()
+    return completed.stdout
 
 
 def simulated(path: Path, *options: str, hash_seed: str = "0") -> dict[str, Any]:
-    """What comes out of the lively cluster, but for the time it took."""
+    """The output for the busy cluster, without its wall-clock time."""
     source = path / "input.yaml"
-    source.write_text("\n---\n".join(map(json.dumps, a_lively_cluster())))
-    said = bayplan("simulate", str(source), "--format", "json", *options, hash_seed=hash_seed)
-    found = json.loads(said)
-    del found["wall_seconds"]
-    return found
+    source.write_text("\n---\n".join(map(json.dumps, busy_cluster())))
+    output = bayplan("simulate", str(source), "--format", "json", *options, hash_seed=hash_seed)
+    summary = json.loads(output)
+    del summary["wall_seconds"]
+    return summary
 
 
 def test_two_processes_with_different_hash_seeds_decide_equally(tmp_path: Path) -> None:
@@ -104,16 +104,16 @@ def test_another_seed_breaks_ties_differently(tmp_path: Path) -> None:
 
 
 def test_writing_a_run_folder_does_not_change_the_run(tmp_path: Path) -> None:
-    kept = simulated(tmp_path, "--out", str(tmp_path / "run"))
-    assert kept == simulated(tmp_path)
+    stored = simulated(tmp_path, "--out", str(tmp_path / "run"))
+    assert stored == simulated(tmp_path)
     result = RunFolder(tmp_path / "run").result()
     assert result is not None
-    assert result.digest == kept["digest"]
+    assert result.digest == stored["digest"]
 
 
 @pytest.mark.parametrize("attempt", ["first", "last"])
 def test_a_stored_run_is_replayed_record_by_record(tmp_path: Path, attempt: str) -> None:
-    """`why --node` holds every record on its way against the journal."""
+    """`why --node` compares every record of the replay with the journal."""
     simulated(tmp_path, "--out", str(tmp_path / "run"), hash_seed="1")
     lines = (tmp_path / "run/journal.jsonl").read_text().splitlines()
     records = [r for r in map(json.loads, lines) if r["type"] == "attempt"]

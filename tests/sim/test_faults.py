@@ -1,4 +1,4 @@
-"""Under any faults, each decision is right by what was delivered, and no pod is lost."""
+"""Under any faults, the delivered objects allow each decision, and no pod is lost."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""A plugin that always refuses does not keep a simulation running."""
+"""A simulation ends even if a plugin always refuses."""
 
 from typing import Any, final
 
@@ -80,7 +80,7 @@ def test_pods_that_always_time_out_at_permit_end_the_run(
 
 @final
 class AllowsLate(PermitPlugin):
-    """Lets pods pass from its own ninth call on."""
+    """Allows pods from its ninth call on."""
 
     name = "AllowsLate"
 

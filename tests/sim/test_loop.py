@@ -95,9 +95,9 @@ def test_a_timeout_uses_virtual_time() -> None:
 
 def test_a_time_in_the_past_means_now() -> None:
     async def main() -> float:
-        done = asyncio.Event()
-        asyncio.get_running_loop().call_at(3.0, done.set)
-        await done.wait()
+        event = asyncio.Event()
+        asyncio.get_running_loop().call_at(3.0, event.set)
+        await event.wait()
         return now()
 
     assert run(main(), ManualClock(start_seconds=10.0)) == 10.0
@@ -133,10 +133,10 @@ def test_a_failed_task_without_a_waiter_ends_the_run() -> None:
     async def fails() -> None:
         raise KeyError("lost")
 
-    kept: list[asyncio.Task[None]] = []
+    tasks: list[asyncio.Task[None]] = []
 
     async def main() -> None:
-        kept.append(asyncio.create_task(fails(), name="binder"))
+        tasks.append(asyncio.create_task(fails(), name="binder"))
         await asyncio.sleep(HOUR)
 
     clock = ManualClock()
@@ -213,10 +213,10 @@ def test_a_task_that_ignores_cancellation_is_named() -> None:
                 continue
 
     async def main() -> None:
-        kept.append(asyncio.create_task(stubborn(), name="stubborn"))
+        tasks.append(asyncio.create_task(stubborn(), name="stubborn"))
         await asyncio.sleep(1)
 
-    kept: list[asyncio.Task[None]] = []
+    tasks: list[asyncio.Task[None]] = []
     with pytest.raises(DeadlockError, match="stubborn"):
         run(main(), ManualClock())
 
@@ -233,60 +233,60 @@ def test_an_abandoned_generator_is_closed() -> None:
             closed.append("numbers")
 
     async def main() -> None:
-        kept.append(numbers())
-        assert await anext(kept[0]) == 1
+        generators.append(numbers())
+        assert await anext(generators[0]) == 1
 
-    kept: list[AsyncIterator[int]] = []
+    generators: list[AsyncIterator[int]] = []
     run(main(), ManualClock())
     assert closed == ["numbers"]
 
 
 def test_settled_returns_when_only_timers_remain() -> None:
-    seen: list[str] = []
+    steps: list[str] = []
 
     async def worker() -> None:
         for step in range(5):
             await asyncio.sleep(0)
-            seen.append(f"step {step}")
+            steps.append(f"step {step}")
         await asyncio.sleep(1)
-        seen.append("a second later")
+        steps.append("a second later")
 
     async def main() -> tuple[list[str], float, float | None]:
         task = asyncio.create_task(worker())
         await settled()
-        found = list(seen), now(), running_loop().next_timer_seconds()
+        result = list(steps), now(), running_loop().next_timer_seconds()
         await task
-        return found
+        return result
 
     assert run(main(), ManualClock()) == ([f"step {n}" for n in range(5)], 0.0, 1.0)
 
 
 def test_a_timer_of_this_moment_runs_before_settled_returns() -> None:
     async def main() -> list[str]:
-        seen: list[str] = []
+        calls: list[str] = []
         loop = asyncio.get_running_loop()
-        loop.call_later(0, seen.append, "at once")
-        loop.call_at(-5, seen.append, "long ago")
+        loop.call_later(0, calls.append, "at once")
+        loop.call_at(-5, calls.append, "long ago")
         await settled()
-        return seen
+        return calls
 
     assert run(main(), ManualClock()) == ["long ago", "at once"]
 
 
 def test_waiters_for_settled_continue_one_by_one() -> None:
-    seen: list[str] = []
+    turns: list[str] = []
 
     async def waiter(name: str) -> None:
         await settled()
-        seen.append(f"{name} begins")
+        turns.append(f"{name} begins")
         await asyncio.sleep(0)
-        seen.append(f"{name} ends")
+        turns.append(f"{name} ends")
 
     async def main() -> None:
         await asyncio.gather(waiter("a"), waiter("b"))
 
     run(main(), ManualClock())
-    assert seen == ["a begins", "a ends", "b begins", "b ends"]
+    assert turns == ["a begins", "a ends", "b begins", "b ends"]
 
 
 def test_threads_are_not_available() -> None:

@@ -13,9 +13,9 @@ from tests.sim.shrinking import failure_of
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("plant", PLANTS, ids=lambda plant: plant.name)
 def test_a_planted_fault_is_found(plant: Plant, monkeypatch: pytest.MonkeyPatch) -> None:
-    """By an invariant that the plant names. What else the fault breaks, an assertion of the engine
-    for instance, does not count."""
-    plant.put(monkeypatch)
+    """An invariant that the plant names finds the fault. Other failures, for instance an assertion
+    of the engine, do not count."""
+    plant.apply(monkeypatch)
     failures = (failure_of(Plan.drawn(seed)) for seed in range(SEEDS_BY_DEFAULT))
     assert any(failure is not None and failure.name in plant.invariants for failure in failures)
 

@@ -12,7 +12,7 @@ from tests.sim.runs import delete, load_objects, run_by_default, simulation, wor
 N1 = {"kind": "Node", "name": "n1"}
 
 
-def gone_at(result: SimulationResult) -> dict[str, float | None]:
+def deletion_times(result: SimulationResult) -> dict[str, float | None]:
     return {name: one.deleted_at for name, one in result.pods.items() if one.deleted_at is not None}
 
 
@@ -27,16 +27,18 @@ def test_the_pods_of_a_deleted_node_are_deleted() -> None:
     result = simulation(workload(*nodes_and_pods, steps=steps)).run()
     on_n1 = {name: 10.0 for name, one in result.pods.items() if one.node == "n1"}
     assert len(on_n1) == 4
-    assert gone_at(result) == on_n1
+    assert deletion_times(result) == on_n1
     assert cpu(result) == (4000, 4000)
 
 
 def test_a_scenario_sets_quarantine_and_period(tmp_path: Path) -> None:
-    gone = {"at": "5s", "delete": [N1]}
+    deletion = {"at": "5s", "delete": [N1]}
     slow: Any = {"quarantine": "40s", "period": "20s"}
-    feed = load_objects(tmp_path, node("n1"), pod("a", nodeName="n1"), scenario(gone, podGC=slow))
+    feed = load_objects(
+        tmp_path, node("n1"), pod("a", nodeName="n1"), scenario(deletion, podGC=slow)
+    )
     assert feed.pod_gc == PodGcTimes(40.0, 20.0)
-    assert gone_at(run_by_default(feed)) == {"default/a": 60.0}
+    assert deletion_times(run_by_default(feed)) == {"default/a": 60.0}
 
 
 def test_a_run_waits_for_its_pod_garbage_and_then_ends() -> None:
@@ -46,7 +48,7 @@ def test_a_run_waits_for_its_pod_garbage_and_then_ends() -> None:
         steps=[delete(5, node("n1"))],
         pod_gc=PodGcTimes(40.0, 20.0),
     )
-    assert gone_at(simulation(feed).run()) == {"default/a": 60.0}
+    assert deletion_times(simulation(feed).run()) == {"default/a": 60.0}
 
 
 def test_a_node_that_is_created_again_gets_new_daemon_pods(tmp_path: Path) -> None:
@@ -64,11 +66,11 @@ def test_a_pending_daemon_pod_is_deleted_with_its_node(tmp_path: Path) -> None:
     result = run_by_default(
         load_objects(tmp_path, full, daemons, scenario({"at": "5s", "delete": [N1]}))
     )
-    assert list(gone_at(result).values()) == [5.0]
+    assert list(deletion_times(result).values()) == [5.0]
     assert result.counts.unschedulable == 0
 
 
 def test_a_running_pod_on_a_node_outside_of_the_input_is_deleted_at_the_start() -> None:
     reference = controller("ReplicaSet", name="r", uid="r")
     result = simulation(workload(node("n1"), owned(pod("a", nodeName="n9"), reference))).run()
-    assert gone_at(result) == {"default/a": 0.0}
+    assert deletion_times(result) == {"default/a": 0.0}

@@ -1,4 +1,4 @@
-"""After any disruptions, every controller has the pods that it wants, or they are pending."""
+"""After any disruptions, every controller has its number of pods, running or pending."""
 
 from pathlib import Path
 

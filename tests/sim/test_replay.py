@@ -23,7 +23,7 @@ TAINTED = {"taints": [{"key": "gpu", "effect": "NoSchedule"}]}
 
 
 def stored_run(path: Path, feed: Workload, seed: int = 5, config: str | None = None) -> RunFolder:
-    """A run of the feed, kept in a folder, with the plugin files that lie beside it."""
+    """A run of the feed, stored in a folder, with the plugin files of ``path``."""
     folder, files = RunFolder(path / "run"), sorted(path.glob("*.py"))
     manifest = Manifest(seed=seed, config=config, feature_gates="")
     chosen = load_config(config, "test") if config else config_from(DEFAULT_CONFIG)
@@ -40,7 +40,7 @@ def attempts(folder: RunFolder, name: str) -> list[AttemptRecord]:
 
 
 def verdict(folder: RunFolder, name: str, node_name: str, number: int = -1) -> NodeVerdict:
-    """Of a pod's last attempt, if no other is asked for."""
+    """The verdict of a pod's last attempt, or of attempt ``number``."""
     return node_verdict(folder, attempts(folder, name)[number], node_name)
 
 
@@ -51,7 +51,7 @@ def pod_requesting(name: str, cpu: str, **fields: Any) -> Content:
 # ---- explanations ---------------------------------------------------------------------------
 
 
-def test_a_rejection_names_the_plugin_and_the_results_of_the_others(tmp_path: Path) -> None:
+def test_a_rejection_names_the_plugin_and_the_results_of_the_other_plugins(tmp_path: Path) -> None:
     folder = stored_run(
         tmp_path, workload(node("t", spec=TAINTED), node("n1"), pod_requesting("a", "64"))
     )
@@ -79,7 +79,7 @@ def test_a_node_that_was_not_chosen_is_compared_with_the_chosen_one(tmp_path: Pa
 
 
 def test_the_chosen_node_is_evaluated_without_the_pod(tmp_path: Path) -> None:
-    """It has been put on the node by then, which would leave no room for itself."""
+    """At the end of the run the pod is on the node, and there is no room for a second one."""
     folder = stored_run(tmp_path, workload(node("n1"), node("n2"), pod_requesting("a", "3")))
     [attempt] = attempts(folder, "a")
     result = node_verdict(folder, attempt, attempt.node)
@@ -172,7 +172,7 @@ def test_a_replay_makes_the_decisions_of_the_journal(tmp_path: Path) -> None:
     pods = [pod_requesting(f"p{i}", "1") for i in range(12)]
     folder = stored_run(tmp_path, workload(node("n1"), node("n2"), *pods))
     last = attempts(folder, "p11")[-1]
-    # On the way every record is held against the journal.
+    # The replay compares every record with the journal.
     assert node_verdict(folder, last, "n1").record == last
 
 
@@ -186,11 +186,11 @@ def test_a_journal_of_another_run_is_refused(tmp_path: Path) -> None:
 
 
 def _tampered(journal: Path) -> Iterator[str]:
-    """The first pod on another node."""
-    first, *rest = journal.read_text().splitlines(keepends=True)
+    """The journal with the first pod on another node."""
+    first, *other_lines = journal.read_text().splitlines(keepends=True)
     record = json.loads(first)
     yield json.dumps({**record, "node": "n3"}) + "\n"
-    yield from rest
+    yield from other_lines
 
 
 def test_an_unknown_attempt_is_not_found(tmp_path: Path) -> None:

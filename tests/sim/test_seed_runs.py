@@ -1,4 +1,4 @@
-"""`make sim` plays the seeds, reports progress, and tells a failure with its replay."""
+"""`make sim` plays the seeds, and reports progress and each failure with its replay command."""
 
 import io
 
@@ -23,7 +23,7 @@ def test_seeds_that_pass_are_counted(
 
 
 @pytest.mark.timeout(600)
-def test_a_failure_ends_with_its_story_and_its_replay(
+def test_a_failure_ends_with_its_steps_and_its_replay_command(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(NodeResourcesFit, "filter", lambda *_: ())
@@ -39,7 +39,7 @@ def test_a_failure_ends_with_its_story_and_its_replay(
 
 def test_a_seed_that_does_not_end_is_a_failure(monkeypatch: pytest.MonkeyPatch) -> None:
     def spin(world: FaultWorld) -> None:
-        """A loop that no virtual time and no await ends."""
+        """A loop that neither virtual time nor an await ends."""
         while not world.is_calm:
             pass
 

@@ -8,7 +8,7 @@ from tests.sim.invariants import name_of
 from tests.sim.shrinking import Failure, failure_of, shrunk
 
 SEEDS = 20
-#: Two nodes or pods more than the fault needs.
+#: Two nodes or pods more than the minimum of the fault.
 STEPS_MAX = 6
 
 

@@ -1,4 +1,4 @@
-"""Which nodes come without an event for a waiting pod, as kube-scheduler's hints say."""
+"""The new nodes without an event for a waiting pod, by kube-scheduler's hints."""
 
 from typing import Any
 
@@ -26,7 +26,7 @@ def attempt(*plugins: str) -> AttemptRecord:
 
 
 def picture(**affinity: Any) -> Picture:
-    """What is known before the node comes: a pending pod with these required terms."""
+    """The picture before the node: a pending pod with these required terms."""
     terms = {
         kind: {"requiredDuringSchedulingIgnoredDuringExecution": [{"topologyKey": key}]}
         for kind, key in affinity.items()
@@ -41,7 +41,7 @@ def picture(**affinity: Any) -> Picture:
 @pytest.mark.parametrize(
     ("plugins", "affinity", "expected"),
     [
-        pytest.param(["InterPodAffinity"], {}, {"u": {"n2"}}, id="kept out by placed pods"),
+        pytest.param(["InterPodAffinity"], {}, {"u": {"n2"}}, id="excluded by placed pods"),
         pytest.param(["InterPodAffinity", "NodePorts"], {}, {}, id="another plugin has a hint"),
         pytest.param(["InterPodAffinity"], {"podAffinity": "zone"}, {}, id="own affinity"),
         pytest.param(["InterPodAffinity"], {"podAntiAffinity": "zone"}, {}, id="own anti-affinity"),
@@ -66,7 +66,7 @@ def test_a_new_node_is_no_event_where_no_rejecting_plugin_registers_it(
         pytest.param(
             ["InterPodAffinity", "NodeAffinity"], {}, id="another plugin has a label hint"
         ),
-        pytest.param(["NodeResourcesFit"], {}, id="no placed pod keeps it out"),
+        pytest.param(["NodeResourcesFit"], {}, id="not excluded by placed pods"),
     ],
 )
 def test_other_labels_are_no_event_unless_a_rejecting_plugin_registers_it(
@@ -95,7 +95,7 @@ def test_other_labels_are_an_event_for_pods_with_terms_over_them(
     assert releases.excused_nodes == expected
 
 
-def test_the_next_attempt_sees_the_node() -> None:
+def test_the_next_attempt_ends_the_excuse() -> None:
     releases = SilentReleases()
     releases.write(attempt("InterPodAffinity"))
     releases.node_added(picture(), NODE)

@@ -72,7 +72,7 @@ def test_a_configuration_and_a_plugin_may_be_values_of_the_program() -> None:
     assert result.summary.placements == {"default/a": "n2"}
 
 
-def test_a_run_is_written_and_can_be_asked_later(tmp_path: Path) -> None:
+def test_a_written_run_can_be_explained_later(tmp_path: Path) -> None:
     result = bayplan.simulate(node("n1"), pod("a"), out=tmp_path / "run")
     assert (tmp_path / "run" / "placements.csv").read_text().splitlines()[1] == "default/a,n1,0.0"
     assert answer("why", "default/a", "--run", tmp_path / "run") == f"{result.why('a')}\n"
@@ -80,15 +80,15 @@ def test_a_run_is_written_and_can_be_asked_later(tmp_path: Path) -> None:
 
 def test_options_end_the_run_and_say_whether_pods_come_back() -> None:
     web = controller("ReplicaSet", replicas=1, selector={"matchLabels": {"app": "web"}})
-    gone = scenario({"at": 5, "delete": [{"kind": "Node", "name": "n1"}]})
+    deletion = scenario({"at": 5, "delete": [{"kind": "Node", "name": "n1"}]})
     cases: list[tuple[dict[str, Any], int]] = [
         ({}, 2),
         ({"expansion": "once"}, 1),
         ({"until": 4}, 1),
     ]
     for options, count in cases:
-        assert bayplan.simulate(node("n1"), web, gone, **options).summary.counts.pods == count
-    late = bayplan.simulate(node("n1"), web, gone, recreate_after="7s").summary.pods
+        assert bayplan.simulate(node("n1"), web, deletion, **options).summary.counts.pods == count
+    late = bayplan.simulate(node("n1"), web, deletion, recreate_after="7s").summary.pods
     assert sorted(one.created_at or 0.0 for one in late.values()) == [0.0, 12.0]
 
 

@@ -143,12 +143,12 @@ def test_progress_is_reported_for_every_pod() -> None:
     reports: list[tuple[int, int]] = []
     feed = workload(node("n1"), pod("a"), steps=[create(3, pod("b"))])
     run = simulation(feed)
-    run.on_progress(lambda seen, count: reports.append((seen, count)))
+    run.on_progress(lambda number, count: reports.append((number, count)))
     run.run()
     assert reports == [(1, 2), (2, 2)]
 
 
-def test_the_journal_goes_to_the_given_sink() -> None:
+def test_the_journal_is_written_to_the_sink() -> None:
     sink = MemorySink()
     simulation(workload(node("n1"), pod("a")), sinks=[sink]).run()
     [attempt] = [r for r in sink.records if isinstance(r, AttemptRecord)]
@@ -163,7 +163,7 @@ def test_retry_timers_alone_do_not_continue_the_run() -> None:
 
 
 def test_a_retry_that_may_succeed_is_waited_for() -> None:
-    """Without any node a pod is tried by backoff alone: nothing tells it of the node."""
+    """Without any node, only the backoff retries a pod: the new node is no event for it."""
     feed = workload(pod("a"), steps=[create(25, node("n1"))])
     result = simulation(feed).run()
     assert result.placements == {"default/a": "n1"}
@@ -203,7 +203,7 @@ def test_a_plugin_that_fails_for_a_pod_neither_ends_nor_prolongs_the_run() -> No
 
 
 class Gatekeeper(PreEnqueuePlugin):
-    """Lets nobody in; one pod's name breaks it."""
+    """Gates every pod, and raises for pods called bad."""
 
     name = "Gatekeeper"
 
@@ -215,11 +215,11 @@ class Gatekeeper(PreEnqueuePlugin):
 
 def test_a_pod_gated_by_pre_enqueue_has_plugin_and_reason() -> None:
     result = simulate(node("n1"), pod("bad"), pod("good"), plugins=[Gatekeeper])
-    held_back = "held back at PreEnqueue by plugin Gatekeeper: "
-    assert result.unschedulable["default/good"] == f"{held_back}closed today"
-    assert result.pods["default/good"].message == f"{held_back}closed today"
+    prefix = "held back at PreEnqueue by plugin Gatekeeper: "
+    assert result.unschedulable["default/good"] == f"{prefix}closed today"
+    assert result.pods["default/good"].message == f"{prefix}closed today"
     failed = 'running PreEnqueue plugin "Gatekeeper": RuntimeError: boom ('
-    assert result.unschedulable["default/bad"].startswith(held_back + failed)
+    assert result.unschedulable["default/bad"].startswith(prefix + failed)
     (failure,) = result.failures
     assert (failure.plugin, failure.count, failure.example) == ("Gatekeeper", 1, "default/bad")
 
@@ -227,12 +227,12 @@ def test_a_pod_gated_by_pre_enqueue_has_plugin_and_reason() -> None:
 def test_a_pod_with_scheduling_gates_has_the_message_of_the_api_server() -> None:
     gated = pod("a", schedulingGates=[{"name": "example.com/wait"}])
     result = simulate(node("n1"), gated)
-    said = "Scheduling is blocked due to non-empty scheduling gates"
-    assert result.unschedulable == {"default/a": said}
+    message = "Scheduling is blocked due to non-empty scheduling gates"
+    assert result.unschedulable == {"default/a": message}
 
 
 class Afterthought(PostBindPlugin):
-    """Fails when all is done."""
+    """Fails after the binding."""
 
     name = "Afterthought"
 
@@ -260,7 +260,7 @@ class Holds(PermitPlugin):
 
 
 class Prepares(PreBindPlugin):
-    """Takes a minute before it lets a pod be bound."""
+    """Takes a minute at PreBind."""
 
     name = "Prepares"
 
@@ -295,26 +295,28 @@ def test_a_pod_deleted_during_its_binding_is_deleted_in_the_result() -> None:
 
 
 class KubeletArgs(PluginArgs):
-    """Which kubelet is good enough."""
+    """The accepted version of the kubelet."""
 
     version: str = "v1.37.0"
 
 
 class Kubelet(ScalarFilterPlugin):
-    """Looks at a field of nodes that nothing else reads."""
+    """Reads a field of nodes that no other plugin reads."""
 
     name = "Kubelet"
     args_type = KubeletArgs
     fields = ("Node.status.nodeInfo.kubeletVersion",)
 
     def filter_node(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> Status | None:
-        found = node.declared["Node.status.nodeInfo.kubeletVersion"]
-        return None if found == self.args.version else unresolvable(f"node(s) had kubelet {found}")
+        version = node.declared["Node.status.nodeInfo.kubeletVersion"]
+        return (
+            None if version == self.args.version else unresolvable(f"node(s) had kubelet {version}")
+        )
 
 
 def with_kubelet(name: str, version: str) -> Content:
-    made = node(name)
-    return {**made, "status": {**made["status"], "nodeInfo": {"kubeletVersion": version}}}
+    content = node(name)
+    return {**content, "status": {**content["status"], "nodeInfo": {"kubeletVersion": version}}}
 
 
 def test_a_plugin_can_read_a_declared_field() -> None:
@@ -325,7 +327,7 @@ def test_a_plugin_can_read_a_declared_field() -> None:
 
 
 class Quota(PreFilterPlugin):
-    """Wants an object of a kind of its own in the pod's namespace; waits for everything."""
+    """Requires an object of its own kind in the pod's namespace; registers no events."""
 
     name = "Quota"
     kinds = ("example.com/v1 Quota",)
@@ -343,7 +345,7 @@ QUOTA = {
 
 
 class QuotaGate(PreEnqueuePlugin):
-    """The same before the pod enters activeQ."""
+    """Requires the same object before the pod enters activeQ."""
 
     name = "QuotaGate"
     kinds = ("example.com/v1 Quota",)
@@ -371,11 +373,11 @@ class Closed(ScalarFilterPlugin):
     name = "Closed"
 
     def setup(self) -> None:
-        self.asked_count = 0
+        self.call_count = 0
 
     def filter_node(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> Status | None:
-        self.asked_count += 1
-        return unschedulable("closed") if self.asked_count == 1 else None
+        self.call_count += 1
+        return unschedulable("closed") if self.call_count == 1 else None
 
 
 ATTACHMENT = {
@@ -424,16 +426,16 @@ def test_a_plugin_without_registered_events_is_activated_by_any_kind(
 
 
 class Waits(ScalarFilterPlugin, EnqueueExtensions):
-    """Waits for a kind that it never looks up."""
+    """Registers an event of a kind that it does not read."""
 
     name = "Waits"
 
     def setup(self) -> None:
-        self.asked_count = 0
+        self.call_count = 0
 
     def filter_node(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> Status | None:
-        self.asked_count += 1
-        return unschedulable("closed") if self.asked_count == 1 else None
+        self.call_count += 1
+        return unschedulable("closed") if self.call_count == 1 else None
 
     def events_to_register(self) -> list[ClusterEventWithHint]:
         return [ClusterEventWithHint(ClusterEvent("example.com/v1 Quota", UPDATE))]
@@ -447,7 +449,7 @@ def test_an_update_of_a_registered_kind_activates_the_waiting_pod() -> None:
 
 
 class Prefers(ScalarScorePlugin):
-    """The node whose name the pod has in its label."""
+    """Prefers the node that the pod's label names."""
 
     name = "Prefers"
 

@@ -11,19 +11,19 @@ from tests.adapters.manifests import Content, container, node, pod
 from tests.plugins.volume_kit import capacity, claim, csi_driver, storage_class, volume
 from tests.sim.runs import create, delete, simulation, workload
 
-MADE = "disk.test"
+PROVISIONER = "disk.test"
 
 
 def _plain(content: Content) -> Content:
-    """As a user writes it: without what the API server or a controller says."""
+    """As a user writes it: without the fields of the API server and of controllers."""
     meta = {k: v for k, v in content["metadata"].items() if k not in ("uid", "resourceVersion")}
     return {**{k: v for k, v in content.items() if k != "status"}, "metadata": meta}
 
 
 def _claim(name: str = "data", size: str = "10Gi", **fields: Any) -> Content:
-    found = _plain(claim(name, size, **fields))
-    spec = {k: v for k, v in found["spec"].items() if v is not None}
-    return {**found, "spec": spec}
+    content = _plain(claim(name, size, **fields))
+    spec = {k: v for k, v in content["spec"].items() if v is not None}
+    return {**content, "spec": spec}
 
 
 def _volume(name: str, size: str = "10Gi", **fields: Any) -> Content:
@@ -60,23 +60,23 @@ def _bound(run: Simulation) -> dict[str, str]:
 
 def test_a_wait_for_first_consumer_claim_gets_a_volume_where_its_pod_goes() -> None:
     places = [{"matchLabelExpressions": [{"key": "zone", "values": ["b"]}]}]
-    late = _class(provisioner=MADE, allowedTopologies=places)
+    late = _class(provisioner=PROVISIONER, allowedTopologies=places)
     run, result = _run(*_nodes(), late, _claim(), _using("p"))
     assert result.placements == {"default/p": "b"}
     assert (result.pods["default/p"].bound_at, result.pods["default/p"].attempts) == (1.0, 1)
-    [made] = _volumes(run).values()
-    assert made["status"]["phase"] == "Bound"
-    [term] = made["spec"]["nodeAffinity"]["required"]["nodeSelectorTerms"]
+    [provisioned] = _volumes(run).values()
+    assert provisioned["status"]["phase"] == "Bound"
+    [term] = provisioned["spec"]["nodeAffinity"]["required"]["nodeSelectorTerms"]
     assert term == {"matchExpressions": [{"key": "zone", "operator": "In", "values": ["b"]}]}
 
 
 def test_a_victim_whose_volume_is_being_provisioned_is_not_lost() -> None:
-    """Its binding is cancelled, and it is placed when there is room again."""
+    """The victim's binding is cancelled, and the victim is placed on a later node."""
     important = pod("high", containers=[container("4")], priority=1000)
     low = _using("low", containers=[container("4")])
-    there = [node("a"), _class(provisioner=MADE), _claim(), low]
+    initial = [node("a"), _class(provisioner=PROVISIONER), _claim(), low]
     steps = (create(0.5, important), create(30, node("b")))
-    _, result = _run(*there, steps=steps)
+    _, result = _run(*initial, steps=steps)
     assert result.placements == {"default/high": "a", "default/low": "b"}
     assert result.pods["default/low"].attempts > 1
 
@@ -107,11 +107,13 @@ def test_an_immediate_claim_is_bound_before_its_pod_arrives() -> None:
 
 
 def test_an_immediate_claim_gets_a_provisioned_volume() -> None:
-    run, result = _run(*_nodes(), _class("Immediate", provisioner=MADE), _claim(), _using("p"))
+    run, result = _run(
+        *_nodes(), _class("Immediate", provisioner=PROVISIONER), _claim(), _using("p")
+    )
     assert result.pods["default/p"].bound_at == 0.0
-    [made] = _volumes(run).values()
-    assert made["spec"]["csi"]["driver"] == MADE
-    assert made["spec"]["capacity"] == {"storage": "10Gi"}
+    [provisioned] = _volumes(run).values()
+    assert provisioned["spec"]["csi"]["driver"] == PROVISIONER
+    assert provisioned["spec"]["capacity"] == {"storage": "10Gi"}
 
 
 def test_without_a_provisioner_a_later_volume_is_used() -> None:
@@ -123,8 +125,8 @@ def test_without_a_provisioner_a_later_volume_is_used() -> None:
 
 def test_without_enough_capacity_no_volume_is_provisioned() -> None:
     rooms = [_plain(capacity("a", "1Gi", "a")), _plain(capacity("b", "50Gi", "b"))]
-    driver = _plain(csi_driver(MADE, storageCapacity=True))
-    storage = [_class(provisioner=MADE), driver, *rooms, _claim(), _claim("huge", "1Ti")]
+    driver = _plain(csi_driver(PROVISIONER, storageCapacity=True))
+    storage = [_class(provisioner=PROVISIONER), driver, *rooms, _claim(), _claim("huge", "1Ti")]
     run, result = _run(*_nodes(), *storage, _using("p"), _using("q", "huge"))
     assert result.placements == {"default/p": "b"}
     assert "did not have enough free storage" in result.unschedulable["default/q"]
@@ -137,46 +139,50 @@ def _ephemeral(name: str) -> Content:
 
 
 def test_an_ephemeral_volume_is_created_and_deleted_with_its_pod() -> None:
-    there = [*_nodes(), _class(provisioner=MADE), _ephemeral("p")]
-    run, result = _run(*there)
+    initial = [*_nodes(), _class(provisioner=PROVISIONER), _ephemeral("p")]
+    run, result = _run(*initial)
     assert list(_bound(run)) == ["p-v"]
     assert (result.pods["default/p"].bound_at, result.pods["default/p"].attempts) == (1.0, 1)
-    run, _ = _run(*there, steps=(delete(10, _ephemeral("p")),))
+    run, _ = _run(*initial, steps=(delete(10, _ephemeral("p")),))
     assert not _bound(run)
     assert not _volumes(run)
 
 
 def test_a_retained_volume_is_released_when_its_claim_is_deleted() -> None:
-    kept = _volume("kept", class_name="")
-    there = [*_nodes(), kept, _claim(class_name="")]
-    run, _ = _run(*there, steps=(delete(5, _claim()),))
+    retained = _volume("kept", class_name="")
+    initial = [*_nodes(), retained, _claim(class_name="")]
+    run, _ = _run(*initial, steps=(delete(5, _claim()),))
     assert _volumes(run)["kept"]["status"]["phase"] == "Released"
 
 
 def test_a_claim_without_class_takes_the_default_class() -> None:
     default = {"annotations": {"storageclass.kubernetes.io/is-default-class": "true"}}
-    late = _class(provisioner=MADE, meta=default)
+    late = _class(provisioner=PROVISIONER, meta=default)
     run, result = _run(*_nodes(), late, _claim(class_name=None), _using("p"))
     assert list(result.placements) == ["default/p"]
-    [made] = _volumes(run).values()
-    assert made["spec"]["storageClassName"] == "late"
+    [provisioned] = _volumes(run).values()
+    assert provisioned["spec"]["storageClassName"] == "late"
 
 
 def test_without_a_default_class_a_claim_without_class_stays_unbound() -> None:
-    _, result = _run(*_nodes(), _class(provisioner=MADE), _claim(class_name=None), _using("p"))
+    _, result = _run(
+        *_nodes(), _class(provisioner=PROVISIONER), _claim(class_name=None), _using("p")
+    )
     assert "pod has unbound immediate" in result.unschedulable["default/p"]
 
 
 def test_a_missing_claim_stays_missing() -> None:
-    _, result = _run(*_nodes(), _class(provisioner=MADE), _using("p", "nope"))
+    _, result = _run(*_nodes(), _class(provisioner=PROVISIONER), _using("p", "nope"))
     assert 'persistentvolumeclaim "nope" not found' in result.unschedulable["default/p"]
 
 
 def test_storage_classes_are_generated_only_if_the_input_has_none() -> None:
-    found = missing_storage_classes([_claim("one"), _claim("two", class_name=None)])
-    assert [one["metadata"]["name"] for one in found.classes] == ["late", "standard"]
-    assert all("has no StorageClass" in note for note in found.notes)
-    _, result = _run(*_nodes(), *found.classes, _claim("two", class_name=None), _using("p", "two"))
+    missing = missing_storage_classes([_claim("one"), _claim("two", class_name=None)])
+    assert [one["metadata"]["name"] for one in missing.classes] == ["late", "standard"]
+    assert all("has no StorageClass" in note for note in missing.notes)
+    _, result = _run(
+        *_nodes(), *missing.classes, _claim("two", class_name=None), _using("p", "two")
+    )
     assert list(result.placements) == ["default/p"]
 
 
@@ -189,12 +195,12 @@ def test_a_missing_class_beside_others_is_reported_and_not_generated() -> None:
 
 
 def test_a_class_that_only_labels_volumes_is_not_generated() -> None:
-    there = [_volume("v", class_name="manual"), _claim(class_name="manual")]
-    assert missing_storage_classes(there) == ([], [])
-    run, _ = _run(*_nodes(), *there, _using("p"))
+    initial = [_volume("v", class_name="manual"), _claim(class_name="manual")]
+    assert missing_storage_classes(initial) == ([], [])
+    run, _ = _run(*_nodes(), *initial, _using("p"))
     assert _bound(run) == {"data": "v"}
 
 
 def test_a_run_with_volumes_is_repeatable() -> None:
-    there = [*_nodes(), _class(provisioner=MADE), *map(_ephemeral, "pqrs")]
-    assert _run(*there)[1].digest == _run(*there)[1].digest
+    initial = [*_nodes(), _class(provisioner=PROVISIONER), *map(_ephemeral, "pqrs")]
+    assert _run(*initial)[1].digest == _run(*initial)[1].digest

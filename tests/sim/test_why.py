@@ -32,10 +32,10 @@ WEB = "default/web"
 
 
 def attempt(number: int = 1, at_seconds: float = 0.0, **fields: Any) -> AttemptRecord:
-    """An attempt that found no node, where nothing else is said."""
-    given = {"result": "unschedulable", "node_count": 3, "uid": "u", **fields}
+    """An attempt, by default without a feasible node."""
+    values = {"result": "unschedulable", "node_count": 3, "uid": "u", **fields}
     return AttemptRecord(
-        at_seconds=at_seconds, pod=WEB, profile="default-scheduler", attempt=number, **given
+        at_seconds=at_seconds, pod=WEB, profile="default-scheduler", attempt=number, **values
     )
 
 
@@ -48,7 +48,7 @@ def line(node: str, **weighted: int) -> NodeScore:
 
 
 @pytest.mark.parametrize(
-    ("wanted", "names", "said"),
+    ("name", "names", "expected"),
     [
         pytest.param("default/web", ["kube/web", "a/b"], "kube/web", id="a namesake elsewhere"),
         pytest.param("default/wep", ["default/web", "x/y"], "default/web, x/y", id="the nearest"),
@@ -62,9 +62,9 @@ def line(node: str, **weighted: int) -> NodeScore:
     ],
 )
 def test_an_unknown_pod_is_answered_with_similar_names(
-    wanted: str, names: list[str], said: str
+    name: str, names: list[str], expected: str
 ) -> None:
-    assert similar_pods(wanted, names) == f"known names include: {said}"
+    assert similar_pods(name, names) == f"known names include: {expected}"
 
 
 def test_an_empty_journal_is_reported() -> None:
@@ -193,7 +193,7 @@ def test_a_single_feasible_node_was_not_scored() -> None:
 
 
 @pytest.mark.parametrize(
-    ("record", "said"),
+    ("record", "outcome"),
     [
         pytest.param(
             attempt(result="waiting", node="n1", feasible_count=2),
@@ -208,18 +208,18 @@ def test_a_single_feasible_node_was_not_scored() -> None:
         pytest.param(attempt(nominated_node="n2"), "nominated to n2", id="nominated"),
     ],
 )
-def test_an_attempt_has_its_outcome(record: AttemptRecord, said: str) -> None:
-    assert said in printed(explain_records([record]))
+def test_an_attempt_has_its_outcome(record: AttemptRecord, outcome: str) -> None:
+    assert outcome in printed(explain_records([record]))
 
 
 def test_each_event_between_attempts_is_one_line() -> None:
-    story = [
+    records = [
         GateRecord(at_seconds=0.0, pod=WEB, uid="u", plugin="SchedulingGates", message="gated"),
         NoteRecord(at_seconds=1.0, subject=WEB, text="something"),
         BindingRecord(at_seconds=2.0, pod=WEB, uid="u", node="n1", result="failed", message="no"),
         BindingRecord(at_seconds=3.0, pod=WEB, uid="u", node="n1", result="bound"),
     ]
-    assert printed(explain_records(story)) == (
+    assert printed(explain_records(records)) == (
         "0.000 s  held back by SchedulingGates: gated\n"
         "1.000 s  something\n"
         "2.000 s  binding to n1: failed: no\n"
@@ -241,14 +241,14 @@ def group(result: str, attempt: int = 0, **fields: Any) -> GroupRecord:
 
 
 def test_a_group_is_explained_attempt_by_attempt() -> None:
-    story = [
+    records = [
         group("short", message="group default/g: 2 of 3 members are here"),
         group("unschedulable", 1, fitting=2, message="no room"),
         group("unschedulable", 2, fitting=2, message="no room"),
         group("timed out", at_seconds=10.0, message="not placed within 10 s"),
         group("placed", 3, fitting=2, assigned=1, domain="rack-1", at_seconds=12.0),
     ]
-    assert printed(explain_records(story)) == (
+    assert printed(explain_records(records)) == (
         "0.000 s  short (minMember 3, scheduling.x-k8s.io)\n"
         "group default/g: 2 of 3 members are here\n"
         "\n"
@@ -266,8 +266,8 @@ def test_a_group_is_explained_attempt_by_attempt() -> None:
 
 
 def test_equal_attempts_are_summarized() -> None:
-    story = [attempt(number, at_seconds=number * 10.0, message="no room") for number in (1, 2, 3)]
-    assert printed(explain_records(story)) == (
+    records = [attempt(number, at_seconds=number * 10.0, message="no room") for number in (1, 2, 3)]
+    assert printed(explain_records(records)) == (
         "10.000 s  attempt 1 (default-scheduler): unschedulable, 0 of 3 nodes feasible\n"
         "no room\n"
         "30.000 s  attempts 2 to 3: the same outcome"
@@ -275,8 +275,8 @@ def test_equal_attempts_are_summarized() -> None:
 
 
 def test_different_attempts_are_all_printed() -> None:
-    story = [attempt(1, message="no room"), attempt(2, message="less room")]
-    assert printed(explain_records(story)).count("attempt") == 2
+    records = [attempt(1, message="no room"), attempt(2, message="less room")]
+    assert printed(explain_records(records)).count("attempt") == 2
 
 
 def test_equal_bindings_are_all_printed() -> None:
@@ -318,12 +318,12 @@ CHOSE_N1 = attempt(result="scheduled", node="n1")
 
 
 @pytest.mark.parametrize(
-    ("verdict", "said"),
+    ("verdict", "outcome"),
     [
         pytest.param(
             NodeVerdict(attempt(), "n1", skip_reason="the node did not exist then"),
             "not evaluated: the node did not exist then",
-            id="not asked",
+            id="not evaluated",
         ),
         pytest.param(
             NodeVerdict(attempt(), "n1", rejection=NO_ROOM),
@@ -335,7 +335,7 @@ CHOSE_N1 = attempt(result="scheduled", node="n1")
         pytest.param(
             NodeVerdict(attempt(result="unschedulable", node="n1"), "n1"),
             "chosen at first",
-            id="chosen, and then Reserve or Permit said no",
+            id="chosen, and then rejected by Reserve or Permit",
         ),
         pytest.param(
             NodeVerdict(attempt(result="error"), "n1"),
@@ -344,8 +344,8 @@ CHOSE_N1 = attempt(result="scheduled", node="n1")
         ),
     ],
 )
-def test_the_outcome_for_a_node_is_one_line(verdict: NodeVerdict, said: str) -> None:
-    assert ruling(verdict) == said
+def test_the_outcome_for_a_node_is_one_line(verdict: NodeVerdict, outcome: str) -> None:
+    assert ruling(verdict) == outcome
 
 
 def test_the_message_of_a_failed_attempt_comes_before_the_node() -> None:

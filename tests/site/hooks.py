@@ -1,4 +1,4 @@
-"""What MkDocs calls while it builds the site (mkdocs.yml, `hooks`)."""
+"""Functions that MkDocs calls while it builds the site (mkdocs.yml, `hooks`)."""
 
 from pathlib import Path
 from typing import Any
@@ -12,7 +12,7 @@ ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
 #: The section of the navigation that takes documents which mkdocs.yml does not name.
 _LAST = "Explanation"
-#: Search in pages that are opened as files, without a server and without another host.
+#: The search in pages that are opened as files, without a server and without another host.
 _SHIM = "assets/iframe-worker.js"
 
 

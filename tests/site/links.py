@@ -1,4 +1,4 @@
-"""Links of the documents, as the repository has them and as the site needs them.
+"""Conversion of the documents' links from the form of the repository to that of the site.
 
 In the repository a document may link to any file. The site has the documents of `docs` and those of
 `OUTSIDE`; a link to another file becomes the name of that file.
@@ -20,7 +20,7 @@ OUTSIDE = {
 }
 _DOCS = "docs/"
 _SOURCES = {page: path for path, page in OUTSIDE.items()}
-#: Fenced and indented code, which stays as it is; a link; other text in brackets.
+#: Fenced and indented code, which stays unchanged; a link; other text in brackets.
 _LINK_OR_CODE = re.compile(
     r"^```.*?^```$|^ {4}.*?$|`[^`\n]+`|\[(?P<text>[^\]]+)\]\((?P<target>[^)\s]+)\)"
     r"|(?<!\])\[(?P<plain>[^\]\n]+)\](?![(\[:])",
@@ -45,11 +45,15 @@ def _changed(match: re.Match[str], page: str) -> str:
         return match[0]
     path, anchor_mark, anchor = target.partition("#")
     source = _SOURCES.get(page, _DOCS + page)
-    wanted = posixpath.normpath(posixpath.join(posixpath.dirname(source), path))
-    found = page_of(wanted)
-    if found is None:
-        return f"{match['text']} (`{wanted}`)" if wanted not in match["text"] else match["text"]
-    relative = posixpath.relpath(found, posixpath.dirname(page) or ".")
+    target_path = posixpath.normpath(posixpath.join(posixpath.dirname(source), path))
+    target_page = page_of(target_path)
+    if target_page is None:
+        return (
+            f"{match['text']} (`{target_path}`)"
+            if target_path not in match["text"]
+            else match["text"]
+        )
+    relative = posixpath.relpath(target_page, posixpath.dirname(page) or ".")
     return f"[{match['text']}]({relative}{anchor_mark}{anchor})"
 
 

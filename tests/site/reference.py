@@ -185,7 +185,7 @@ def _plugin_api() -> str:
     for name in bayplan.__all__:
         value = getattr(bayplan, name)
         module = getattr(value, "__module__", None)
-        # Types of arrays and the like have no docstring of their own.
+        # Type aliases, such as those of arrays, have no docstring of their own.
         if module is not None and module.startswith("bayplan.") and inspect.getdoc(value):
             names.setdefault(module, []).append(name)
     return "\n".join([head, *_documented(names)])
@@ -237,7 +237,7 @@ def _table(head: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:
 
 
 def _cell(text: str) -> str:
-    """On one line. A pipe within code needs no escape, and would show it."""
+    """The text on one line. In code, a pipe is not escaped: the escape would be visible."""
     parts = " ".join(text.split()).split("`")
     parts[::2] = [part.replace("|", "&#124;") for part in parts[::2]]
     return "`".join(parts)
@@ -248,5 +248,5 @@ def _code(text: str) -> str:
 
 
 def _plain(text: str) -> str:
-    """Text of a docstring: its double backticks, and no HTML."""
+    """The text of a docstring with single backticks and escaped HTML."""
     return text.replace("``", "`").replace("<", "&lt;")

@@ -26,7 +26,7 @@ def test_a_link_leads_to_the_page_of_the_same_document(page: str, text: str, exp
     assert for_site(text, page) == expected
 
 
-def test_code_is_left_as_it_is() -> None:
+def test_code_is_unchanged() -> None:
     text = "`[a](../b)`\n\n    [a](../b)\n\n```yaml\n[a](../b)\n```\n"
     assert for_site(text, "x.md") == text
 

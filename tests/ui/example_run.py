@@ -1,4 +1,4 @@
-"""A run for the tests of the page: arrivals, ends, a preemption, a group, a node that goes."""
+"""A run for the tests of the page: arrivals, ends, a preemption, a group, a node deletion."""
 
 from pathlib import Path
 
@@ -16,7 +16,7 @@ GROUP_LABEL = "scheduling.x-k8s.io/pod-group"
 ZONE = "topology.kubernetes.io/zone"
 _ALLOCATABLE = {"cpu": "8", "memory": "32Gi", "pods": "20"}
 
-#: Another policy.
+#: A configuration with another scoring strategy.
 PACK = """
 apiVersion: kubescheduler.config.k8s.io/v1
 kind: KubeSchedulerConfiguration
@@ -71,7 +71,7 @@ def _pod(name: str, cpu: str, **fields: object) -> Content:
 
 
 def write_run(path: Path, feed: Workload, config: str | None = None) -> RunFolder:
-    """A run of a workload, in a folder. ``config``: the text of a configuration."""
+    """Run a workload and store the run. ``config``: the text of a configuration."""
     folder = RunFolder(path)
     with folder.start(Manifest(seed=1, config=config, feature_gates=""), feed, ()) as sink:
         simulation = simulated(feed, config)

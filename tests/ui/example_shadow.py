@@ -10,7 +10,7 @@ from tests.model.clusters import model_of
 from tests.shadow.streams import Stream
 
 DECISIONS = 40
-#: Less than there are disagreements, so that only the folder has all.
+#: Fewer than the disagreements, so that only the folder has all.
 LISTED_MAX = 3
 
 

@@ -1,4 +1,4 @@
-"""What a client gets from a server of the page."""
+"""Requests of a client to a server of the page."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
@@ -14,7 +14,7 @@ Visit = Callable[[ClientSession, str], Awaitable[Any]]
 
 
 def visited(shown: Sequence[Shown], visit: Visit, token: str = "") -> Any:
-    """What a client gets from a server of its own."""
+    """The result of a visit to a new server."""
 
     async def main() -> Any:
         server = TestServer(application(shown, token))

@@ -1,4 +1,4 @@
-"""A client of the page that runs in no event loop."""
+"""A client of the page that needs no event loop."""
 
 from typing import Any
 from urllib.error import HTTPError

@@ -33,7 +33,7 @@ T = TypeVar("T")
 
 @dataclass(kw_only=True)
 class LiveScheduler:
-    """What runs in the thread."""
+    """The scheduler and its page, which run in the thread."""
 
     loop: asyncio.AbstractEventLoop = field(default_factory=asyncio.new_event_loop)
     cluster: EmbeddedCluster
@@ -49,7 +49,7 @@ class LiveScheduler:
         return f"http://127.0.0.1:{self.port}{PREFIX}"
 
     def call(self, work: Callable[..., T], *arguments: Any) -> T:
-        """Run something on the event loop."""
+        """Run a function on the event loop."""
 
         async def called() -> T:
             return work(*arguments)
@@ -64,7 +64,7 @@ class LiveScheduler:
         self.call(self.cluster.delete, object_key(POD, "default", name))
 
     def end(self, reason: str) -> None:
-        """The process of the scheduler ends."""
+        """End the page and the endpoints, as at the end of the scheduler's process."""
 
         async def ended() -> None:
             if self.page is not None:
@@ -74,9 +74,9 @@ class LiveScheduler:
         asyncio.run_coroutine_threadsafe(ended(), self.loop).result(30)
 
     def serve_again(self) -> None:
-        """The endpoints of another process, on the same port."""
+        """Serve the endpoints of a new process on the same port."""
         assert self.page is not None
-        # Another process has a clock of its own: by its start the page knows a new process.
+        # A new process has its own clock: the page detects a new process by its start.
         self.page = LivePage(replace(self.page.shown.sources, clock=RealClock()))
         self.endpoints = Endpoints(replace(sources(), page=self.page))
         starting = self.endpoints.start("127.0.0.1", self.port)
@@ -109,7 +109,7 @@ class LiveScheduler:
 def live_scheduler(
     *contents: Content, access: Access | None = None, has_page: bool = True
 ) -> Iterator[LiveScheduler]:
-    """A scheduler with its page. ``contents``: objects that are there at its start."""
+    """A scheduler with its page. ``contents``: objects that exist at its start."""
     clock, memory = RealClock(), MemorySink(RECORDS_MAX)
     states, config, registry = (
         StateRing(ENTRIES_MAX),
@@ -120,7 +120,7 @@ def live_scheduler(
     journal = Journal([memory, state_log])
     scheduler = Scheduler(config, registry, clock, journal=journal)
     scheduler.state_log = state_log
-    made: list[LiveScheduler] = []
+    schedulers: list[LiveScheduler] = []
     started = threading.Event()
 
     def main() -> None:
@@ -135,7 +135,7 @@ def live_scheduler(
                     memory=memory,
                     clock=clock,
                     name="kube-scheduler",
-                    phase=lambda: made[0].replica,
+                    phase=lambda: schedulers[0].replica,
                     model=ModelSources(states=states, config=config, registry=registry),
                 )
             )
@@ -143,7 +143,7 @@ def live_scheduler(
         live = LiveScheduler(
             loop=loop, cluster=cluster, scheduler=scheduler, page=page, endpoints=endpoints
         )
-        made.append(live)
+        schedulers.append(live)
         for content in contents:
             cluster.create(content)
         loop.run_until_complete(live.run(started))
@@ -153,7 +153,7 @@ def live_scheduler(
     thread.start()
     assert started.wait(30)
     try:
-        yield made[0]
+        yield schedulers[0]
     finally:
-        made[0].stop()
+        schedulers[0].stop()
         thread.join(30)

@@ -1,4 +1,4 @@
-"""The backlog of a running scheduler's page: when the recorder gets what, and what is bounded."""
+"""The backlog of a running scheduler's page: what reaches the recorder when, and its limits."""
 
 from bayplan.api.objects import NODE, POD, ApiObject
 from bayplan.clock import ManualClock
@@ -33,7 +33,7 @@ def attempt(pod: str, at_seconds: float) -> AttemptRecord:
     )
 
 
-def test_the_recorder_gets_nothing_until_somebody_looks() -> None:
+def test_the_recorder_gets_nothing_until_the_page_is_read() -> None:
     backlog, _ = new_backlog()
     backlog.observe(added(NODE, node("n1")))
     for number in range(100):
@@ -56,7 +56,7 @@ def test_changes_have_the_times_of_their_events_and_records() -> None:
     assert line.end_seconds == 9.0
 
 
-def test_the_timeline_ends_where_the_recorder_has_nothing_more() -> None:
+def test_the_timeline_ends_at_the_last_change_of_the_recorder() -> None:
     backlog, clock = new_backlog()
     clock.advance_to(5.0)
     for number in range(400):
@@ -92,7 +92,7 @@ def test_kinds_that_the_page_does_not_show_are_left_out() -> None:
     assert not backlog
 
 
-def test_a_closed_backlog_takes_nothing() -> None:
+def test_a_closed_backlog_accepts_nothing() -> None:
     backlog, _ = new_backlog()
     backlog.close()
     backlog.observe(added(NODE, node("n1")))

@@ -1,4 +1,4 @@
-"""Computations in copies of the process: results, failures, and what a copy leaves alone."""
+"""Computations in copies of the process: results, failures, and isolation."""
 
 import asyncio
 import os
@@ -49,7 +49,7 @@ def test_a_copy_computes_with_the_objects_of_its_start() -> None:
     assert total == 3
 
 
-def test_a_large_result_arrives_whole() -> None:
+def test_a_large_result_arrives_completely() -> None:
     assert len(result(lambda: "x" * 5_000_000)) == 5_000_000
 
 
@@ -76,7 +76,7 @@ class _Special(BadInputError):
         (KeyError("n7"), RuntimeError, "KeyError: 'n7'"),
     ],
 )
-def test_a_failure_arrives_as_one_that_the_page_shows(
+def test_a_failure_arrives_as_an_exception_that_the_page_can_show(
     problem: BaseException, kind: type[BaseException], text: str
 ) -> None:
     def fail() -> None:
@@ -121,7 +121,7 @@ def test_a_copy_has_no_socket_and_the_lowest_priority() -> None:
     def look() -> tuple[list[str], int]:
         names: list[str] = []
         for name in os.listdir("/proc/self/fd"):
-            with suppress(OSError):  # the folder that is read
+            with suppress(OSError):  # the descriptor of the listed folder
                 names.append(os.readlink(f"/proc/self/fd/{name}"))
         return names, os.nice(0)
 
@@ -135,7 +135,7 @@ def test_a_copy_has_no_socket_and_the_lowest_priority() -> None:
     assert priority == 19
 
 
-def test_a_copy_knows_its_scheduler() -> None:
+def test_a_copy_detects_the_end_of_its_scheduler() -> None:
     assert not is_orphan(PARENT)
     assert not result(lambda: is_orphan(PARENT))
     assert result(lambda: is_orphan(1))

@@ -1,4 +1,4 @@
-"""The page of a running scheduler: what it shows, how it is followed, who may read it."""
+"""The page of a running scheduler: its contents, its updates, and its access control."""
 
 import asyncio
 import json
@@ -57,7 +57,7 @@ def overview(live: LiveScheduler) -> answers.Overview:
     return msgspec.json.decode(get(f"{live.url}api/overview")[2], type=answers.Overview)
 
 
-# ---- what it shows --------------------------------------------------------------------------
+# ---- contents -------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -77,7 +77,7 @@ def overview(live: LiveScheduler) -> answers.Overview:
         ("groups", answers.GroupPage),
     ],
 )
-def test_every_view_has_the_type_that_it_has_for_a_run(
+def test_every_view_has_the_same_type_as_for_a_run(
     live: LiveScheduler, path: str, kind: Any
 ) -> None:
     status, _, body = get(f"{live.url}api/{path}")
@@ -110,11 +110,11 @@ def test_the_page_goes_back_in_time(live: LiveScheduler) -> None:
     assert msgspec.json.decode(body, type=answers.Overview).placed == 6
     live.delete_pod("late")
     until(lambda: overview(live).placed == 6)
-    gone = msgspec.json.decode(
+    after = msgspec.json.decode(
         get(f"{live.url}api/pod?name=default/late")[2], type=answers.PodAnswer
     )
-    assert gone.pod.state == "gone"
-    assert gone.changes[-1].what == "pod_deleted"
+    assert after.pod.state == "gone"
+    assert after.changes[-1].what == "pod_deleted"
 
 
 def test_a_moment_before_the_first_one_is_not_remembered(live: LiveScheduler) -> None:
@@ -123,7 +123,7 @@ def test_a_moment_before_the_first_one_is_not_remembered(live: LiveScheduler) ->
     assert b"no longer remembers this moment" in body
 
 
-def test_nothing_answers_with_the_whole_cluster(live: LiveScheduler) -> None:
+def test_no_answer_has_the_whole_cluster(live: LiveScheduler) -> None:
     for path in ("pods", "nodes", "groups"):
         _, _, body = get(f"{live.url}api/{path}?limit=100000")
         assert len(json.loads(body)["rows"]) <= answers.PAGE_MAX
@@ -132,7 +132,7 @@ def test_nothing_answers_with_the_whole_cluster(live: LiveScheduler) -> None:
 # ---- following ------------------------------------------------------------------------------
 
 
-def test_a_browser_hears_of_a_change_within_seconds(live: LiveScheduler) -> None:
+def test_a_browser_receives_a_change_within_seconds(live: LiveScheduler) -> None:
     with urlopen(f"{live.url}api/events", timeout=20) as stream:
         assert stream.headers["Content-Type"] == "text/event-stream"
         first = tick(stream)
@@ -144,7 +144,7 @@ def test_a_browser_hears_of_a_change_within_seconds(live: LiveScheduler) -> None
     live.delete_pod("heard")
 
 
-def test_a_browser_hears_that_another_replica_leads(live: LiveScheduler) -> None:
+def test_a_browser_receives_the_name_of_another_leader(live: LiveScheduler) -> None:
     with urlopen(f"{live.url}api/events", timeout=20) as stream:
         tick(stream)
         live.replica = ReplicaPhase(STANDBY, "other-replica")
@@ -183,7 +183,7 @@ def test_a_tick_waits_until_a_burst_of_pods_is_bound(live: LiveScheduler) -> Non
         live.delete_pod(name)
 
 
-def test_those_who_follow_hear_why_the_scheduler_ends() -> None:
+def test_browsers_receive_the_reason_for_the_end_of_the_scheduler() -> None:
     with (
         live_scheduler(node("n1")) as scheduler,
         urlopen(f"{scheduler.url}api/events", timeout=20) as stream,
@@ -221,14 +221,14 @@ def test_the_page_is_served_below_its_path(live: LiveScheduler) -> None:
     "headers", [{"Host": "example.com"}, {"Origin": "http://example.com"}, {"Origin": "null"}]
 )
 @pytest.mark.parametrize("path", ["", "api/overview", "api/events"])
-def test_a_page_of_another_host_gets_nothing(
+def test_requests_from_pages_of_other_hosts_are_refused(
     live: LiveScheduler, headers: dict[str, str], path: str
 ) -> None:
     assert get(live.url + path, headers)[0] == 403
 
 
 class OneToken:
-    """Accepts one token, and remembers the paths."""
+    """Accepts one token, and records the paths."""
 
     def __init__(self) -> None:
         self.paths: set[str] = set()
@@ -240,7 +240,7 @@ class OneToken:
         return None if authorization == "Bearer right" else Denial(401, "Unauthorized")
 
 
-def test_elsewhere_the_page_wants_what_the_other_endpoints_want() -> None:
+def test_beyond_loopback_the_page_has_the_access_control_of_all_endpoints() -> None:
     access = OneToken()
     with live_scheduler(node("n1"), access=access) as scheduler:
         page = scheduler.url
@@ -250,7 +250,7 @@ def test_elsewhere_the_page_wants_what_the_other_endpoints_want() -> None:
         cookie = {"Cookie": "bayplan-ui-token=right"}
         assert get(f"{page}api/overview", cookie)[0] == 200
         assert get(f"{page}api/overview", {**cookie, "Origin": "https://example.com"})[0] == 403
-        # A cookie of the page opens no other endpoint, and one path is reviewed for all of it.
+        # The page's cookie opens no other endpoint; one path is reviewed for the whole page.
         assert get(page.replace("/ui/", "/metrics"), cookie)[0] == 401
         assert access.paths == {"/ui/", "/metrics"}
 
@@ -273,7 +273,7 @@ def test_the_token_of_the_address_becomes_a_cookie() -> None:
 
 @final
 class Unattended:
-    """A page of a scheduler that nothing runs, under a clock of the test."""
+    """A scheduler and its page without a runner, with the clock of the test."""
 
     def __init__(self, changes_max: int) -> None:
         self.clock = ManualClock()
@@ -300,7 +300,7 @@ class Unattended:
             pass
 
 
-def test_a_scheduler_that_runs_for_long_remembers_the_last_changes() -> None:
+def test_the_page_of_a_scheduler_that_runs_for_long_has_the_last_changes() -> None:
     world = Unattended(changes_max=100)
     world.handle(EventType.ADDED, NODE, sample_node("n1", cpu=4))
     world.handle(EventType.ADDED, POD, api_pod("stays", cpu=900))
@@ -313,7 +313,7 @@ def test_a_scheduler_that_runs_for_long_remembers_the_last_changes() -> None:
     assert len(line.pods) <= 70
     assert len(line.seconds) <= 140
     assert len(line.placements) <= 70
-    # What lasts is remembered from its beginning.
+    # A pod that still exists has its changes from the beginning.
     answer = pages.pod_answer(line.state(line.last_change), "default/stays")
     assert answer.pod.since_seconds == 2
     assert answer.cause is not None
@@ -323,7 +323,7 @@ def test_a_scheduler_that_runs_for_long_remembers_the_last_changes() -> None:
         pages.pod_answer(line.state(line.last_change), "default/short-0")
 
 
-def test_a_pod_that_has_ended_is_said_to_have_ended() -> None:
+def test_the_end_of_a_pod_is_a_change() -> None:
     world = Unattended(changes_max=100)
     running = api_pod("job", cpu=1, node="n1")
     world.handle(EventType.ADDED, POD, running)
@@ -353,7 +353,7 @@ def test_a_bug_of_the_page_ends_the_page_and_not_the_scheduler() -> None:
 
 
 def computed(live: LiveScheduler, question: str) -> Any:
-    """An answer that takes longer than a request."""
+    """The answer to a question that takes longer than one request."""
     answer: dict[str, Any] = {}
 
     def is_there() -> bool:
@@ -396,13 +396,13 @@ def test_a_pod_that_waits_gets_fixes(live: LiveScheduler) -> None:
     assert answer["explanation"]["fixes"]
 
 
-def test_a_node_has_what_it_would_reject(live: LiveScheduler) -> None:
+def test_a_node_has_the_rejections_that_it_would_cause(live: LiveScheduler) -> None:
     answer = computed(live, "rejections?node=n0&snapshot=4")
     assert answer["isNow"]
     assert [row["reason"] for row in answer["rows"]] == ["Insufficient cpu"]
 
 
-def test_the_engine_answers_about_no_earlier_moment(live: LiveScheduler) -> None:
+def test_the_engine_gives_no_answers_about_earlier_moments(live: LiveScheduler) -> None:
     status, _, body = get(f"{live.url}api/whatif?drain=n0&at=1")
     assert status == 400
     assert b"the engine answers about the present" in body

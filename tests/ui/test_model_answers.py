@@ -23,7 +23,7 @@ WAIT_SECONDS = 60.0
 
 
 def ready(ask: Callable[[], Any]) -> Any:
-    """The answer, when it is there."""
+    """The answer, after it has been computed."""
     end = wall_seconds() + WAIT_SECONDS
     while (answer := ask()).phase == "computing":
         assert wall_seconds() < end, "the answer takes too long"
@@ -136,7 +136,7 @@ def test_a_computation_ends_when_the_page_is_closed(shown: ShownRun) -> None:
     assert (answer.phase, answer.problem) == ("failed", "the page was closed")
 
 
-def test_few_computations_wait_and_the_newest_are_answered() -> None:
+def test_the_queue_of_computations_is_short_and_prefers_the_newest() -> None:
     with ThreadPoolExecutor(1) as worker:
         computations = Computations(worker, lambda: False)
         ran: list[int] = []
@@ -150,7 +150,7 @@ def test_few_computations_wait_and_the_newest_are_answered() -> None:
 # ---- a pod, a node --------------------------------------------------------------------------
 
 
-def test_fixes_of_a_pod_at_a_change_were_tried(shown: ShownRun) -> None:
+def test_fixes_of_a_pod_at_a_change_have_been_tried(shown: ShownRun) -> None:
     answer = answer_of(shown, "explanation?pod=default/huge&at=300", ExplanationAnswer)
     assert answer.explanation.result == "unschedulable"
     assert answer.explanation.fixes[0].steps == ("lower the request for cpu from 900 to 1",)
@@ -163,7 +163,7 @@ def test_a_cluster_without_a_run_explains_its_waiting_pods(cluster: ShownCluster
     assert {cause.reason for cause in answer.explanation.causes} == {"Insufficient cpu"}
 
 
-def test_a_node_says_what_it_rejected_up_to_a_moment(shown: ShownRun) -> None:
+def test_a_node_has_its_rejections_up_to_a_moment(shown: ShownRun) -> None:
     early = answer_of(shown, "rejections?node=n3&at=100", NodeRejections)
     late = answer_of(shown, "rejections?node=n3&at=450", NodeRejections)
     assert 0 <= early.rejecting < late.rejecting <= late.attempts
@@ -175,7 +175,7 @@ def test_a_node_says_what_it_rejected_up_to_a_moment(shown: ShownRun) -> None:
 
 
 def test_rejections_of_a_node_agree_with_the_journal(shown: ShownRun) -> None:
-    """An attempt that no node passes was rejected by each node."""
+    """If an attempt has no feasible node, each node has rejected the pod."""
     late = shown.timeline.last_change
     row = answer_of(shown, "rejections?node=n0", NodeRejections).rows[0]
     record = shown.decision(row.pod, row.attempt).record
@@ -183,7 +183,9 @@ def test_rejections_of_a_node_agree_with_the_journal(shown: ShownRun) -> None:
     assert (row.plugin, row.reason) in {(one.plugin, one.reason) for one in record.rejections}
 
 
-def test_a_cluster_without_a_run_says_what_a_node_would_reject(cluster: ShownCluster) -> None:
+def test_a_cluster_without_a_run_has_the_rejections_that_a_node_would_cause(
+    cluster: ShownCluster,
+) -> None:
     answer = answer_of(cluster, "rejections?node=b", NodeRejections)
     assert answer.is_now
     assert [(row.pod, row.reason) for row in answer.rows] == [("default/large", "Insufficient cpu")]

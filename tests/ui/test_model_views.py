@@ -1,4 +1,4 @@
-"""The limits of the questions for which the engine is asked."""
+"""The limits of the questions to the engine."""
 
 import msgspec
 import pytest
@@ -26,7 +26,7 @@ def test_each_table_is_a_question() -> None:
         (f"drain={','.join(f'n{n}' for n in range(201))}", 400, "drain: found 201 nodes"),
     ],
 )
-def test_a_wrong_what_if_is_refused_in_one_line(
+def test_an_invalid_what_if_is_refused_in_one_line(
     cluster: ShownCluster, question: str, status: int, error: str
 ) -> None:
     response, body = fetched([cluster], f"api/whatif?{question}")

@@ -1,4 +1,4 @@
-"""The answers of the page: what each view has at a change."""
+"""The answers of the page: the contents of each view at a change."""
 
 import base64
 import math
@@ -96,7 +96,7 @@ def test_groups_with_numbers_are_in_the_order_of_the_numbers() -> None:
     assert sorted(names, key=pages._natural) == ["", "a", "r1", "r2", "r10"]
 
 
-def test_a_node_that_is_gone_is_not_on_the_heat_map(line: Timeline) -> None:
+def test_a_deleted_node_is_not_on_the_heat_map(line: Timeline) -> None:
     names = [
         {line.node_names[int(row)] for row in unpacked(heat.nodes, "<i4")}
         for heat in (pages.heat(at(line, s), color="cpu", group_by="") for s in (419, 421))
@@ -113,7 +113,7 @@ def test_fragmentation_is_the_difference_of_free_shares(line: Timeline) -> None:
         assert math.isclose(values[row], max(free) - min(free))
 
 
-def test_a_pod_fits_as_often_as_each_resource_has_room(line: Timeline) -> None:
+def test_the_count_of_fitting_pods_is_limited_by_the_scarcest_resource(line: Timeline) -> None:
     state = at(line, 100)
     counts = pages.fit_counts(state, "default/train-1")
     cpu, pods = line.resources.index("cpu"), line.resources.index("pods")
@@ -191,9 +191,7 @@ def test_a_group_has_its_members_and_attempts(line: Timeline) -> None:
 
 
 @pytest.mark.parametrize("name", ["pod", "node", "group"])
-def test_an_object_that_the_run_does_not_have_is_refused_by_its_name(
-    line: Timeline, name: str
-) -> None:
+def test_a_missing_object_is_refused_with_its_name(line: Timeline, name: str) -> None:
     views = {"pod": pages.pod_answer, "node": pages.node_answer, "group": pages.group_answer}
     with pytest.raises(NoSuchObject, match=f"no {name} 'nothing'"):
         views[name](line.state(1), "nothing")
@@ -257,7 +255,7 @@ def test_the_domains_of_a_group_have_its_members(line: Timeline) -> None:
     )
 
 
-def test_cells_are_sized_by_what_the_nodes_offer(line: Timeline) -> None:
+def test_cells_are_sized_by_the_capacity_of_the_nodes(line: Timeline) -> None:
     state = line.state(300)
     sized = pages.heat(state, color="cpu", group_by="", size_by="cpu")
     assert unpacked(sized.sizes, "<f4") == [8000.0] * len(state.there)

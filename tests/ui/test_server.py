@@ -1,4 +1,4 @@
-"""The server of the page: who gets an answer, what each answer allows, and the answers' types."""
+"""The server of the page: access control, headers, and the types of answers."""
 
 import asyncio
 import csv
@@ -94,7 +94,7 @@ def test_a_question_without_an_answer_gets_a_reason(
 
 
 @pytest.mark.parametrize("path", ["", "static/app.js", "api/overview", "api/nonsense", "nowhere"])
-def test_every_answer_allows_nothing_from_elsewhere(shown: ShownRun, path: str) -> None:
+def test_every_answer_forbids_content_of_other_hosts(shown: ShownRun, path: str) -> None:
     response, _ = fetched([shown], path)
     policy = response.headers["Content-Security-Policy"]
     assert "default-src 'none'" in policy
@@ -138,7 +138,7 @@ def test_with_a_token_each_request_must_bring_it(shown: ShownRun) -> None:
             ("api/sources?token=wrong", {}),
             ("api/sources", {"Authorization": "Bearer wrong"}),
             ("api/sources", bearer),
-            ("?token=right", {}),  # sets the cookie
+            ("?token=right", {}),  # this answer sets the cookie
             ("api/sources", {}),
         ):
             async with session.get(url + path, headers=headers) as response:
@@ -187,14 +187,14 @@ def test_tables_are_csv_with_all_rows(shown: ShownRun) -> None:
     assert len(list(csv.reader(io.StringIO(body.decode())))) == 1 + 6
 
 
-def test_a_cell_is_no_formula(tmp_path: Path) -> None:
+def test_a_cell_is_not_a_formula(tmp_path: Path) -> None:
     run = loaded(write_run(tmp_path / "run", example_workload(3)))
     run.timeline.pods[0].name = "=1+1"
     _, body = fetched([run], "api/pods.csv")
     assert "'=1+1" in body.decode()
 
 
-# ---- what is shown --------------------------------------------------------------------------
+# ---- sources --------------------------------------------------------------------------------
 
 
 def loaded(folder: RunFolder) -> ShownRun:
@@ -211,7 +211,7 @@ def test_a_run_that_is_loading_has_its_totals_and_no_views(run_folder: RunFolder
     assert (response.status, msgspec.json.decode(body)["error"]) == (503, "example is loading")
 
 
-def test_a_run_that_other_decisions_would_repeat_is_not_shown(tmp_path: Path) -> None:
+def test_a_run_whose_replay_has_other_decisions_is_not_shown(tmp_path: Path) -> None:
     folder = write_run(tmp_path / "run", example_workload(3))
     journal = folder.path / "journal.jsonl"
     journal.write_bytes(journal.read_bytes().replace(b'"node":"n', b'"node":"m', 1))
@@ -220,7 +220,7 @@ def test_a_run_that_other_decisions_would_repeat_is_not_shown(tmp_path: Path) ->
     assert "the replay differs from the journal" in source.problem
 
 
-def test_a_cluster_is_its_state_at_the_beginning(tmp_path: Path) -> None:
+def test_a_cluster_has_the_state_at_the_beginning(tmp_path: Path) -> None:
     path = Path(__file__).parents[2] / "examples/quickstart"
     cluster = ShownCluster([str(path)], config_from(DEFAULT_CONFIG), default_registry())
     cluster.load()

@@ -49,7 +49,7 @@ def test_a_decision_at_the_end_of_a_span_counts_there() -> None:
     assert series_of([], 10.0, 2).compared == [0, 0]
 
 
-def test_disagreements_are_paged_and_found_by_plugin(shadow: ShownShadow) -> None:
+def test_disagreements_have_pages_and_can_be_filtered_by_plugin(shadow: ShownShadow) -> None:
     counts = shadow.report.decisions
     response, body = fetched([shadow], "api/disagreements?limit=2&offset=1")
     page = msgspec.json.decode(body, type=DisagreementPage)

@@ -1,4 +1,4 @@
-"""Columns that grow and forget: what is remembered reads as it does in the whole timeline."""
+"""Columns that grow and forget: the remembered part equals that of the whole timeline."""
 
 import numpy as np
 import pytest
@@ -10,7 +10,7 @@ from bayplan.ui.timeline import State, Timeline, numbers
 from tests.ui.example_run import example_workload, simulated
 
 
-def test_a_view_of_a_table_stays_while_rows_come() -> None:
+def test_a_view_of_a_table_stays_valid_while_rows_are_added() -> None:
     table = Table(2)
     first = table.append([1, 2])
     view = table.rows
@@ -47,7 +47,7 @@ def whole() -> Timeline:
 
 
 @pytest.mark.parametrize(("forget_at", "window"), [(120, 60), (40, 10), (7, 1)])
-def test_what_is_remembered_is_that_of_the_whole_timeline(
+def test_the_remembered_part_equals_that_of_the_whole_timeline(
     whole: Timeline, forget_at: int, window: int
 ) -> None:
     line = recorded(forget_at, window)
@@ -64,9 +64,16 @@ def assert_equal_states(short: State, long: State) -> None:
     for name in ("placed", "waiting", "waiting_kinds", "attempts", "queues", "usage", "nodes"):
         assert getattr(one, name) == getattr(other, name), name
     waiting, expected = pages.waiting(short), pages.waiting(long)
-    for group, wanted in zip(waiting.groups, expected.groups, strict=True):
-        assert (group.number, group.cause, group.pods) == (wanted.number, wanted.cause, wanted.pods)
-        assert (group.example, group.since_seconds) == (wanted.example, wanted.since_seconds)
+    for group, expected_group in zip(waiting.groups, expected.groups, strict=True):
+        assert (group.number, group.cause, group.pods) == (
+            expected_group.number,
+            expected_group.cause,
+            expected_group.pods,
+        )
+        assert (group.example, group.since_seconds) == (
+            expected_group.example,
+            expected_group.since_seconds,
+        )
     assert pods_of(short) == pods_of(long)
     assert nodes_of(short) == nodes_of(long)
 
@@ -82,7 +89,7 @@ def nodes_of(state: State) -> dict[str, object]:
     return {name: (one.pods, one.usage, one.labels, one.taints) for name, one in answers.items()}
 
 
-def test_a_pod_that_waits_remembers_since_when_and_how_often_it_was_tried(whole: Timeline) -> None:
+def test_a_pending_pod_has_its_start_and_its_number_of_attempts(whole: Timeline) -> None:
     line = recorded(40, 10)
     short = pages.pod_answer(line.state(line.last_change), "default/huge")
     long = pages.pod_answer(whole.state(whole.last_change), "default/huge")
@@ -91,9 +98,9 @@ def test_a_pod_that_waits_remembers_since_when_and_how_often_it_was_tried(whole:
     assert short.cause == long.cause
 
 
-def test_groups_and_causes_that_nobody_has_are_forgotten(whole: Timeline) -> None:
+def test_groups_and_causes_without_pods_are_forgotten(whole: Timeline) -> None:
     line = recorded(7, 1)
     assert len(line.pods) < len(whole.pods)
     assert len(line.attempts) < len(whole.attempts)
     assert line.attempts[:, 1].max(initial=-1) < len(line.pods)
-    assert line.group_names == whole.group_names  # its members are there to the end
+    assert line.group_names == whole.group_names  # its members exist until the end

@@ -13,7 +13,7 @@ from tests.sim.runs import workload
 from tests.ui.example_run import example_workload, simulated
 
 _DRAWS = rng.stream(3, "moments")
-#: Parts of the run.
+#: Moments as fractions of the run.
 MOMENTS = [0.0, *(round(_DRAWS.uniform(0, 1), 3) for _ in range(5))]
 
 
@@ -43,7 +43,7 @@ def test_the_state_at_a_moment_is_that_of_a_simulation_that_stops_there(
     assert attempts == {name: pod.attempts for name, pod in stopped.pods.items() if pod.attempts}
 
 
-def test_the_example_has_what_the_tests_are_about(line: Timeline) -> None:
+def test_the_example_has_all_kinds_of_changes(line: Timeline) -> None:
     for happening in (
         Happening.POD_PREEMPTED,
         Happening.POD_ENDED,

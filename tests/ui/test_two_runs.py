@@ -1,4 +1,4 @@
-"""Two runs side by side: the numbers, the pods and the first decision that differ."""
+"""Two runs side by side: differing numbers, pods, and the first differing decision."""
 
 from pathlib import Path
 
@@ -13,7 +13,7 @@ from tests.ui.example_run import PACK, write_run
 
 
 def feed() -> Workload:
-    """Two pods run on n1; a third one may go to n1 or n2."""
+    """Two pods run on n1; a third pod fits on n1 and n2."""
     placed = [pod(f"old-{i}", nodeName="n1", containers=[container("500m")]) for i in (1, 2)]
     return workload(node("n1"), node("n2"), *placed, pod("new"), pod("huge", containers=BIG))
 
@@ -34,7 +34,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> TwoRuns:
     return TwoRuns(loaded(folder / "spread"), loaded(folder / "pack", PACK))
 
 
-def test_a_pod_that_went_elsewhere_has_both_nodes_and_the_plugins_that_differ(
+def test_a_pod_with_another_node_has_both_nodes_and_the_plugins_that_differ(
     runs: TwoRuns,
 ) -> None:
     [place] = runs.moved
@@ -60,13 +60,13 @@ def test_only_numbers_that_differ_are_in_the_answer(runs: TwoRuns) -> None:
     assert (answer.moved_count, answer.pods) == (1, 4)
 
 
-def test_a_run_beside_itself_differs_in_nothing(tmp_path: Path) -> None:
+def test_a_run_compared_with_itself_has_no_differences(tmp_path: Path) -> None:
     run = loaded(tmp_path / "run")
     same = TwoRuns(run, run)
     assert (same.first, list(same.moved), same.answer().rows) == (None, [], ())
 
 
-def test_a_pod_that_one_run_did_not_place_went_elsewhere(tmp_path: Path) -> None:
+def test_a_pod_that_only_one_run_placed_is_a_difference(tmp_path: Path) -> None:
     pods = pod("new"), pod("more", containers=[container("3500m")])
     small, large = workload(node("n1"), *pods), workload(node("n1"), node("n2"), *pods)
     shown = [

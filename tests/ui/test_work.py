@@ -1,4 +1,4 @@
-"""The page of a command that works: its progress is there before its result."""
+"""The page of a running command: its progress is available before its result."""
 
 import msgspec
 import pytest
@@ -21,6 +21,6 @@ def test_the_progress_of_a_command_is_on_the_page() -> None:
         assert get(f"{page.url}api/experiment")[0] == 400
 
 
-def test_work_that_goes_on_has_no_timeline() -> None:
+def test_unfinished_work_has_no_timeline() -> None:
     with pytest.raises(NotReady):
         _ = ShownWork("quickstart", "The simulation is running.", "pod").timeline

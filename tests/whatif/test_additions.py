@@ -38,7 +38,7 @@ def test_a_deployment_of_the_cluster_gets_the_pods_that_it_lacks() -> None:
     assert note.startswith("Deployment default/web is in the cluster already")
     model = model_of(cluster)
     for each in additions.pods:
-        model.add(POD, each)  # no name is taken
+        model.add(POD, each)  # raises if the name exists
     assert len(list(model.objects(POD))) == 5
 
 
@@ -47,13 +47,13 @@ def test_an_object_that_is_in_the_cluster_is_refused() -> None:
         additions_to(cluster_of(node("n1"), pod("a")), pod("a"))
 
 
-def test_pods_with_a_node_are_not_to_be_placed() -> None:
+def test_pods_with_a_node_are_added_but_not_scheduled() -> None:
     additions = additions_to(cluster_of(node("n1")), pod("a", nodeName="n1"), pod("b"))
     assert [each.metadata.name for each in additions.pods] == ["b"]
     assert "a" in [each.metadata.name for _, each in additions.objects]
 
 
-def test_claims_and_groups_come_with_the_pods() -> None:
+def test_claims_and_groups_are_added_with_the_pods() -> None:
     claim = {"metadata": {"name": "data"}, "spec": {"accessModes": ["ReadWriteOnce"]}}
     stateful = controller("StatefulSet", "db", replicas=2, volumeClaimTemplates=[claim])
     additions = additions_to(cluster_of(node("n1")), stateful, pod_group())
@@ -62,12 +62,12 @@ def test_claims_and_groups_come_with_the_pods() -> None:
     assert ("scheduling.x-k8s.io/v1alpha1 PodGroup", "g") in names
 
 
-def test_a_scenario_is_no_workload() -> None:
+def test_a_scenario_is_refused_as_a_workload() -> None:
     with pytest.raises(BadInputError, match=r"found a Scenario .*, wanted a workload"):
         additions_to(cluster_of(node("n1")), scenario())
 
 
-def test_wrong_objects_are_refused_with_their_place() -> None:
+def test_invalid_objects_are_refused_with_their_place() -> None:
     with pytest.raises(InputError, match="object 2"):
         additions_to(cluster_of(node("n1")), pod("a"), {"kind": "Pod"})
     broken = controller("Deployment", "web", template=template(nodeName=3))

@@ -31,14 +31,14 @@ def test_a_new_node_is_ready_and_has_the_taints_of_its_pool() -> None:
     assert new.metadata.labels == {"kubernetes.io/hostname": "n1-new-2", "pool": "x"}
 
 
-def test_new_nodes_are_named_apart_from_those_that_exist() -> None:
+def test_new_nodes_have_names_that_no_existing_node_has() -> None:
     change = WhatIf(add=(NewNodes(template="n1"), NewNodes(template="n1")))
     model, _ = changed(change, node("n1"), node("n1-new-1"))
     names = [each.metadata.name for each in model.objects(NODE)]
     assert names == ["n1", "n1-new-1", "n1-new-2", "n1-new-3"]
 
 
-def test_pods_of_daemon_sets_go_with_their_node() -> None:
+def test_pods_of_daemon_sets_are_removed_with_their_node() -> None:
     daemon = owned_pod("logs-a", "n1", kind="DaemonSet")
     model, outcome = changed(WhatIf(remove=("n1",)), node("n1"), node("n2"), daemon)
     assert not list(model.objects(POD))

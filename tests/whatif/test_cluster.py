@@ -49,7 +49,7 @@ def test_questions_change_nothing() -> None:
         assert cluster.pods.empty
 
 
-def test_placements_stay_until_the_end_of_a_trial() -> None:
+def test_placements_last_until_the_end_of_a_trial() -> None:
     with bayplan.Cluster.from_files(*NODES) as cluster:
         with cluster.trial():
             assert cluster.schedule(deployment("web", 6)).fits
@@ -71,7 +71,7 @@ def test_pods_that_wait_are_scheduled_without_an_argument() -> None:
         assert len(cluster.placements) == 8
 
 
-def test_a_configuration_decides_where_pods_go() -> None:
+def test_the_configuration_determines_the_placements() -> None:
     packing = profile()
     packing["profiles"][0]["pluginConfig"] = [
         {
@@ -98,7 +98,7 @@ def test_answers_are_texts_and_shown_in_notebooks() -> None:
         assert "how many more pods fit into the cluster" in cluster.headroom(pod("a"))._repr_html_()
 
 
-def test_changes_are_given_by_name_or_as_a_document() -> None:
+def test_changes_are_keywords_or_a_document() -> None:
     with bayplan.Cluster.from_files(*NODES, owned_pod("web-a", "n1")) as cluster:
         by_name = cluster.whatif(drain=["n1"], add=[bayplan.NewNodes(template="n2")])
         assert [(move.source, move.pod) for move in by_name.moves] == [("n1", "default/web-a")]

@@ -1,4 +1,4 @@
-"""A cluster before and after changes: moves, left-overs, blocked evictions, numbers."""
+"""A cluster before and after changes: moves, unplaced pods, blocked evictions, numbers."""
 
 from typing import Any
 
@@ -48,7 +48,7 @@ def test_pods_of_a_drained_node_move() -> None:
     assert answer.after.utilization["cpu"].requested == 1000
 
 
-def test_new_nodes_take_what_a_removed_node_leaves() -> None:
+def test_new_nodes_take_the_pods_of_a_removed_node() -> None:
     daemon = owned_pod("logs-a", "n1", "500m", kind="DaemonSet")
     answer = compared(
         node("n1", spec={"unschedulable": True}, labels={"kubernetes.io/hostname": "n1"}),
@@ -65,7 +65,7 @@ def test_new_nodes_take_what_a_removed_node_leaves() -> None:
     assert answer.gone == {"lost with its node": ["default/bare"]}
 
 
-def test_what_is_left_over_comes_with_the_schedulers_message() -> None:
+def test_pods_that_are_left_over_have_the_schedulers_message() -> None:
     answer = compared(
         node("n1"),
         node("n2"),
@@ -79,7 +79,7 @@ def test_what_is_left_over_comes_with_the_schedulers_message() -> None:
     assert (answer.before.waiting, answer.after.waiting) == (0, 1)
 
 
-def test_a_budget_and_a_bare_pod_hold_up_a_drain() -> None:
+def test_a_budget_and_a_bare_pod_block_a_drain() -> None:
     objects = [node("n1"), node("n2"), owned_pod("web-a", "n1"), budget("web", 1)]
     change = WhatIf(drain=("n1",))
     answer = compared(*objects, pod("bare", nodeName="n1"), change=change)
@@ -130,7 +130,7 @@ def test_objects_are_applied() -> None:
     assert answer.after.utilization["cpu"].allocatable == 16000
 
 
-def test_cordoned_nodes_take_nothing_and_uncordoned_ones_do() -> None:
+def test_cordoned_nodes_take_no_pods_and_uncordoned_nodes_do() -> None:
     closed = node("n2", spec={"unschedulable": True})
     waiting = pod_with_cpu("waiting", "1")
     change = WhatIf(cordon=("n1",), uncordon=("n2",))

@@ -1,4 +1,4 @@
-"""Which nodes and domains can go, and what is left over."""
+"""Which nodes and domains can be drained or removed, and which pods are left over."""
 
 from typing import Any
 
@@ -26,7 +26,7 @@ def host(name: str, **parts: Any) -> Content:
     return node(name, labels=labels, **parts)
 
 
-def test_a_node_can_go_if_its_pods_fit_elsewhere() -> None:
+def test_a_node_can_be_drained_if_its_pods_fit_elsewhere() -> None:
     model = model_of(
         cluster_of(
             node("n1"),
@@ -43,7 +43,7 @@ def test_a_node_can_go_if_its_pods_fit_elsewhere() -> None:
     assert rows["n1"].left_over[0].pod == "default/web-a"
 
 
-def test_the_model_stays_as_it_is() -> None:
+def test_the_model_stays_unchanged() -> None:
     model = model_of(cluster_of(*[node(f"n{i}") for i in range(4)], owned_pod("web-a", "n1")))
     before = sorted((str(key), each) for key, each in _objects(model))
     drain_each(model)
@@ -61,14 +61,14 @@ def _objects(model: Any) -> list[tuple[str, str]]:
     ]
 
 
-def test_enough_feasible_nodes_are_a_proof_without_a_trial() -> None:
+def test_enough_feasible_nodes_prove_the_drain_without_a_trial() -> None:
     nodes = [node(f"n{number}") for number in range(4)]
     model = model_of(cluster_of(*nodes, owned_pod("web-a", "n1"), owned_pod("web-b", "n1")))
     row = by_name(drain_each(model))["n1"]
     assert (row.can_go, row.pods, row.is_tried) == (True, 2, False)
 
 
-def test_one_node_with_room_for_all_pods_is_a_proof_without_a_trial() -> None:
+def test_one_node_with_room_for_all_pods_proves_the_drain_without_a_trial() -> None:
     pods = [owned_pod(f"web-{number}", "n1", "500m") for number in range(6)]
     row = by_name(drain_each(model_of(cluster_of(node("n1"), node("n2"), *pods))))["n1"]
     assert (row.can_go, row.pods, row.is_tried) == (True, 6, False)
@@ -77,14 +77,14 @@ def test_one_node_with_room_for_all_pods_is_a_proof_without_a_trial() -> None:
     assert (len(row.left_over), row.is_tried) == (1, True)
 
 
-def test_pods_that_a_daemon_set_or_the_kubelet_makes_stay() -> None:
+def test_pods_of_a_daemon_set_or_of_the_kubelet_stay() -> None:
     mirror = pod("etcd", nodeName="n1", annotations={"kubernetes.io/config.mirror": "x"})
     daemon = owned_pod("logs-a", "n1", kind="DaemonSet")
     row = by_name(drain_each(model_of(cluster_of(node("n1"), mirror, daemon))))["n1"]
     assert (row.can_go, row.pods) == (True, 0)
 
 
-def test_pods_without_a_controller_hold_up_a_drain_unless_it_is_forced() -> None:
+def test_pods_without_a_controller_block_a_drain_unless_the_drain_is_forced() -> None:
     model = model_of(cluster_of(node("n1"), pod("bare", nodeName="n1")))
     [row] = drain_each(model).departures
     assert (row.can_go, row.unmanaged) == (False, ("default/bare",))
@@ -92,7 +92,7 @@ def test_pods_without_a_controller_hold_up_a_drain_unless_it_is_forced() -> None
     assert remove_each(model).departures[0].can_go
 
 
-def test_a_budget_that_allows_nothing_blocks_a_drain_but_no_removal() -> None:
+def test_a_budget_without_disruptions_blocks_a_drain_but_not_a_removal() -> None:
     objects = [node("n1"), node("n2"), owned_pod("web-a", "n1"), owned_pod("web-b", "n2")]
     model = model_of(cluster_of(*objects, budget("web", 2)))
     row = by_name(drain_each(model))["n1"]
@@ -102,14 +102,14 @@ def test_a_budget_that_allows_nothing_blocks_a_drain_but_no_removal() -> None:
     assert by_name(remove_each(model))["n1"].can_go
 
 
-def test_a_budget_that_allows_one_lets_all_pods_go_one_by_one() -> None:
+def test_with_a_budget_of_one_disruption_all_pods_are_evicted_one_by_one() -> None:
     pods = [owned_pod(f"web-{number}", "n1") for number in range(3)]
     nodes = [node(f"n{number}") for number in range(1, 5)]
     row = by_name(drain_each(model_of(cluster_of(*nodes, *pods, budget("web", 2)))))["n1"]
     assert (row.can_go, row.pods) == (True, 3)
 
 
-def test_a_replacement_that_does_not_fit_uses_up_the_budget() -> None:
+def test_a_replacement_that_does_not_fit_uses_the_disruption_of_the_budget() -> None:
     pods = [owned_pod(f"web-{number}", "n1", "1") for number in range(3)]
     nodes = [node("n1"), node("n2", status={"allocatable": {"cpu": "0", "pods": "9"}})]
     row = by_name(drain_each(model_of(cluster_of(*nodes, *pods, budget("web", 2)))))["n1"]
@@ -117,14 +117,14 @@ def test_a_replacement_that_does_not_fit_uses_up_the_budget() -> None:
     assert [blocked.pod for blocked in row.blocked] == ["default/web-1", "default/web-2"]
 
 
-def test_two_budgets_for_one_pod_block() -> None:
+def test_two_budgets_for_one_pod_block_its_eviction() -> None:
     second = {**budget("web", 0), "metadata": {"name": "second", "namespace": "default"}}
     objects = [node("n1"), node("n2"), owned_pod("web-a", "n1"), budget("web", 0), second]
     [blocked] = by_name(drain_each(model_of(cluster_of(*objects))))["n1"].blocked
     assert blocked.budgets == ("web", "second")
 
 
-def test_pods_that_keep_each_other_away_are_placed_in_a_trial() -> None:
+def test_pods_with_anti_affinity_are_placed_in_a_trial() -> None:
     hosts = [host("n1"), host("n2")]
     pods = [owned_pod(f"web-{on}", on, affinity=anti_affinity("web")) for on in ("n1", "n2")]
     row = by_name(drain_each(model_of(cluster_of(*hosts, *pods))))["n1"]
@@ -134,7 +134,7 @@ def test_pods_that_keep_each_other_away_are_placed_in_a_trial() -> None:
     assert (more.is_tried, more.can_go) == (True, True)
 
 
-def test_a_domain_goes_as_a_whole() -> None:
+def test_a_domain_is_drained_as_a_whole() -> None:
     nodes = [node(f"n{i}", labels={"zone": "ab"[i % 2]}) for i in range(4)] + [node("outside")]
     pods = [owned_pod(f"web-{i}", f"n{i}", "3") for i in range(4)]
     report = drain_each(model_of(cluster_of(*nodes, *pods)), "zone")
@@ -160,9 +160,7 @@ def test_pods_of_other_schedulers_are_counted() -> None:
 
 
 @pytest.mark.parametrize("seed", range(8))
-def test_what_the_proof_lets_go_a_trial_lets_go_too(
-    seed: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_trial_confirms_every_proof(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     draws = stream(seed, "drain")
     nodes = [node(f"n{i}", labels={"disk": draws.choice(["ssd", "hdd"])}) for i in range(12)]
     pods: list[Content] = []

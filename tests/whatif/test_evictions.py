@@ -1,4 +1,4 @@
-"""What is created again for a pod that goes, and what a budget holds back."""
+"""Replacements of evicted pods, and evictions that a budget blocks."""
 
 from collections import defaultdict
 
@@ -29,13 +29,13 @@ def test_a_replacement_waits_and_has_the_same_spec() -> None:
 @pytest.mark.parametrize(
     ("kind", "count"), [("ReplicaSet", 1), ("StatefulSet", 1), ("Job", 1), ("DaemonSet", 0)]
 )
-def test_controllers_create_their_pods_again_elsewhere(kind: str, count: int) -> None:
+def test_controllers_create_replacements_for_their_pods(kind: str, count: int) -> None:
     pods, _ = placed(owned_pod("web-a", "n1", kind=kind), pod("bare", nodeName="n1"))
     assert [controller_kind(info) for info in pods] == ["", kind]
     assert len(recreated(pods)) == count
 
 
-def test_a_budget_counts_disruptions_that_did_not_end() -> None:
+def test_a_budget_counts_disruptions_that_have_not_ended() -> None:
     objects = [owned_pod("web-a", "n1"), owned_pod("web-b", "n1"), owned_pod("db-a", "n1")]
     pods, budgets = placed(*objects, budget("web", 1))
     by_name = {info.name: info for info in pods}

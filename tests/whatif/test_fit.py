@@ -1,4 +1,4 @@
-"""Whether a workload fits, and how many more of it."""
+"""Whether a workload fits, and how many more copies fit."""
 
 import pytest
 from msgspec.structs import replace
@@ -27,7 +27,7 @@ def gang_job(parallelism: int, cpu: str = "1") -> Content:
     return job
 
 
-def test_pods_go_where_a_simulation_places_them() -> None:
+def test_pods_get_the_nodes_that_a_simulation_gives_them() -> None:
     nodes = [node(f"n{number}") for number in range(1, 6)]
     running = [pod(f"r{number}", nodeName=f"n{number}") for number in (1, 1 + 1)]
     workload = [deployment("web", 6), pod_with_cpu("big", "4"), pod_with_cpu("huge", "5")]

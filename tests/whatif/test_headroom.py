@@ -21,14 +21,14 @@ def test_each_shape_is_counted_alone() -> None:
     assert [each.metadata.name for each in model.objects(POD)] == ["waiting"]
 
 
-def test_equal_names_are_told_apart_by_their_namespaces() -> None:
+def test_equal_names_are_distinguished_by_their_namespaces() -> None:
     cluster = cluster_of(node("n1"))
     shapes = [pod("a"), pod("a", namespace="shop")]
     answer = headroom(model_of(cluster), additions_to(cluster, *shapes), BUILT_IN_KINDS)
     assert [one.shape for one in answer.shapes] == ["Pod default/a", "Pod shop/a"]
 
 
-def test_a_group_is_one_shape_and_requests_what_all_members_do() -> None:
+def test_a_group_is_one_shape_with_the_sum_of_its_members_requests() -> None:
     job = controller("Job", "train", parallelism=3, completions=3)
     job["spec"]["template"]["metadata"]["labels"] = {"scheduling.x-k8s.io/pod-group": "g"}
     cluster = cluster_of(node("n1"), node("n2"))
@@ -40,7 +40,7 @@ def test_a_group_is_one_shape_and_requests_what_all_members_do() -> None:
 
 
 @pytest.mark.parametrize("limit", [1, 3])
-def test_a_limit_is_shown(limit: int) -> None:
+def test_a_limited_count_is_marked(limit: int) -> None:
     cluster = cluster_of(node("n1"))
     answer = headroom(model_of(cluster), additions_to(cluster, pod("a")), BUILT_IN_KINDS, limit)
     assert [(one.max.count, one.max.is_limit) for one in answer.shapes] == [(limit, True)]

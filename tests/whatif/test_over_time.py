@@ -27,7 +27,7 @@ def simulated(change: WhatIf, cluster: ClusterObjects) -> WhatIfAnswer:
 
 
 def stateful(replicas: int) -> list[Content]:
-    """A StatefulSet with all its pods on n1, and a budget that lets none of them go."""
+    """A StatefulSet with all its pods on n1, and a budget that allows no disruption."""
     selector = {"matchLabels": {"app": "db"}}
     owner = controller("StatefulSet", "db", replicas=replicas, selector=selector, uid="uid-db")
     owner["spec"]["template"]["metadata"]["labels"] = {"app": "db"}
@@ -35,7 +35,7 @@ def stateful(replicas: int) -> list[Content]:
     return [owner, *pods, budget("db", replicas)]
 
 
-def test_a_budget_that_allows_nothing_delays_a_drain_to_the_end() -> None:
+def test_a_budget_without_disruptions_delays_a_drain_to_the_end() -> None:
     cluster = cluster_of(node("n1"), node("n2"), *stateful(2))
     answer = simulated(WhatIf(drain=("n1",), until="30s"), cluster)
     assert not answer.moves
@@ -44,7 +44,7 @@ def test_a_budget_that_allows_nothing_delays_a_drain_to_the_end() -> None:
     assert "needs 2 healthy pods and has 2 currently" in second
 
 
-def test_one_more_replica_lets_all_pods_go_one_by_one() -> None:
+def test_with_one_more_replica_all_pods_are_evicted_one_by_one() -> None:
     cluster = cluster_of(node("n1"), node("n2"), *stateful(2))
     scaling = Scaling(kind="StatefulSet", name="db", replicas=3)
     answer = simulated(WhatIf(drain=("n1",), scale=(scaling,), until="60s"), cluster)

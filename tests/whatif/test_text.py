@@ -7,11 +7,11 @@ from bayplan.whatif.text import Answer, left_over_rows, named_pods, node_rows, n
 
 
 @pytest.mark.parametrize(("count", "text"), [(0, "0 pods"), (1, "1 pod"), (1234, "1,234 pods")])
-def test_a_number_of_pods(count: int, text: str) -> None:
+def test_one_pod_is_singular_and_other_counts_are_plural(count: int, text: str) -> None:
     assert pod_count(count) == text
 
 
-def test_many_names_are_counted() -> None:
+def test_a_long_list_of_names_is_shortened() -> None:
     names = [f"default/a{number}" for number in range(7)]
     assert named_pods(names[:2]) == "2 pods: default/a0, default/a1"
     assert named_pods(names).endswith("default/a4 and 2 more")
@@ -30,7 +30,7 @@ def test_pods_with_one_message_are_one_row() -> None:
     assert "1   tainted" in text
 
 
-def test_pods_that_were_not_tried_are_noted() -> None:
+def test_untried_pods_are_noted() -> None:
     assert as_text(note_lines(1, ())) == "\n1 pod waits in the cluster already and was not tried"
     assert as_text(note_lines(2, ("a note",))).splitlines()[1:] == [
         "a note",
@@ -39,6 +39,6 @@ def test_pods_that_were_not_tried_are_noted() -> None:
     assert note_lines(0, ()) == []
 
 
-def test_an_answer_has_parts_of_its_own() -> None:
+def test_the_base_class_of_answers_has_no_text() -> None:
     with pytest.raises(NotImplementedError):
         str(Answer())

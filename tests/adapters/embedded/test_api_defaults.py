@@ -43,28 +43,28 @@ def test_a_pod_gets_its_plain_defaults() -> None:
     assert spec["terminationGracePeriodSeconds"] == 0
 
 
-def test_given_values_stay() -> None:
-    given = pod(schedulerName="bayplan", restartPolicy="Never", terminationGracePeriodSeconds=30)
-    spec = written(given)["spec"]
+def test_values_in_the_manifest_stay() -> None:
+    content = pod(schedulerName="bayplan", restartPolicy="Never", terminationGracePeriodSeconds=30)
+    spec = written(content)["spec"]
     assert [spec["schedulerName"], spec["restartPolicy"]] == ["bayplan", "Never"]
     assert spec["terminationGracePeriodSeconds"] == 30
 
 
 @pytest.mark.parametrize("absent", [None, ""])
-def test_null_and_empty_mean_absent(absent: Any) -> None:
+def test_null_and_empty_values_count_as_absent(absent: Any) -> None:
     assert written(pod(schedulerName=absent))["spec"]["schedulerName"] == "default-scheduler"
 
 
 def test_a_negative_grace_period_becomes_one_second() -> None:
-    given = pod(terminationGracePeriodSeconds=-5)
-    assert written(given)["spec"]["terminationGracePeriodSeconds"] == 1
+    content = pod(terminationGracePeriodSeconds=-5)
+    assert written(content)["spec"]["terminationGracePeriodSeconds"] == 1
 
 
 @pytest.mark.parametrize("field", ["containers", "initContainers"])
 def test_missing_requests_are_copied_from_limits(field: str) -> None:
     resources = {"limits": {"cpu": "2", "memory": "1Gi"}, "requests": {"cpu": "500m"}}
-    given: Content = {field: [container(resources=resources)]}
-    spec = written(pod(**given))["spec"]
+    content: Content = {field: [container(resources=resources)]}
+    spec = written(pod(**content))["spec"]
     assert spec[field][0]["resources"]["requests"] == {"cpu": "500m", "memory": "1Gi"}
 
 
@@ -81,8 +81,8 @@ def test_ports_default_to_tcp_and_get_host_ports_on_the_host_network() -> None:
 
 def test_quantities_are_rounded_up_to_thousandths() -> None:
     calls = {"requests": {"cpu": "1500u", "memory": "1Gi"}, "limits": {"cpu": "2"}}
-    given = pod(containers=[container(resources=calls)], overhead={"cpu": "1n"})
-    spec = written(given)["spec"]
+    content = pod(containers=[container(resources=calls)], overhead={"cpu": "1n"})
+    spec = written(content)["spec"]
     assert spec["containers"][0]["resources"]["requests"] == {"cpu": "2m", "memory": "1Gi"}
     assert spec["overhead"] == {"cpu": "1m"}
     assert written(node(status={"capacity": {"cpu": "0.0001"}}))["status"] == {
@@ -92,10 +92,10 @@ def test_quantities_are_rounded_up_to_thousandths() -> None:
 
 
 def test_the_argument_is_not_changed() -> None:
-    given = pod(hostNetwork=True, containers=[container(ports=[{"containerPort": 80}])])
-    before = repr(given)
-    created(given)
-    assert repr(given) == before
+    content = pod(hostNetwork=True, containers=[container(ports=[{"containerPort": 80}])])
+    before = repr(content)
+    created(content)
+    assert repr(content) == before
 
 
 # ---- tolerations ----------------------------------------------------------------------------
@@ -110,13 +110,19 @@ def test_a_new_pod_tolerates_a_lost_node_for_five_minutes() -> None:
 @pytest.mark.parametrize(
     ("own", "added"),
     [
-        pytest.param({"operator": "Exists"}, [], id="one for everything"),
-        pytest.param({**NOT_READY, "tolerationSeconds": 5}, [UNREACHABLE], id="one of its own"),
+        pytest.param({"operator": "Exists"}, [], id="toleration of all taints"),
         pytest.param(
-            {"key": NOT_READY["key"], "operator": "Exists"}, [UNREACHABLE], id="for any effect"
+            {**NOT_READY, "tolerationSeconds": 5}, [UNREACHABLE], id="toleration of one taint"
         ),
         pytest.param(
-            {**NOT_READY, "effect": "NoSchedule"}, [NOT_READY, UNREACHABLE], id="other effect"
+            {"key": NOT_READY["key"], "operator": "Exists"},
+            [UNREACHABLE],
+            id="toleration of any effect",
+        ),
+        pytest.param(
+            {**NOT_READY, "effect": "NoSchedule"},
+            [NOT_READY, UNREACHABLE],
+            id="toleration of another effect",
         ),
     ],
 )
@@ -150,9 +156,9 @@ def test_match_label_keys_are_merged_into_the_selectors_of_all_terms() -> None:
     ]
     required = affinity["podAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"][0]
     preferred = affinity["podAntiAffinity"]["preferredDuringSchedulingIgnoredDuringExecution"][0]
-    for found in (required, preferred["podAffinityTerm"]):
-        assert found["labelSelector"]["matchExpressions"] == expected
-        assert found["labelSelector"]["matchLabels"] == {"app": "a"}
+    for term in (required, preferred["podAffinityTerm"]):
+        assert term["labelSelector"]["matchExpressions"] == expected
+        assert term["labelSelector"]["matchLabels"] == {"app": "a"}
 
 
 def test_merging_is_idempotent() -> None:
@@ -182,12 +188,12 @@ def test_without_a_selector_nothing_is_merged() -> None:
 
 
 def test_pod_level_requests_default_to_container_requests_and_then_to_the_limit() -> None:
-    given = pod(
+    content = pod(
         resources={"limits": {"cpu": "2", "memory": "1Gi"}},
         containers=[container("300m"), container("200m")],
         overhead={"cpu": "1"},
     )
-    resources = created(given)["spec"]["resources"]
+    resources = created(content)["spec"]["resources"]
     assert resources["requests"] == {"cpu": "500m", "memory": "1Gi"}
 
 
@@ -208,9 +214,9 @@ def test_a_gated_pod_has_the_gated_condition() -> None:
     assert status["conditions"][0]["reason"] == "SchedulingGated"
 
 
-@pytest.mark.parametrize("said", ["Pending", "Unknown", None])
-def test_a_pod_on_a_node_is_running(said: str | None) -> None:
-    assert created_status(pod(nodeName="n", status={"phase": said}))["phase"] == "Running"
+@pytest.mark.parametrize("phase", ["Pending", "Unknown", None])
+def test_a_pod_on_a_node_is_running(phase: str | None) -> None:
+    assert created_status(pod(nodeName="n", status={"phase": phase}))["phase"] == "Running"
 
 
 @pytest.mark.parametrize("phase", ["Succeeded", "Failed"])
@@ -226,8 +232,8 @@ def test_allocatable_defaults_to_capacity() -> None:
         "capacity": {"cpu": "4"},
         "allocatable": {"cpu": "4"},
     }
-    said = node(status={"capacity": {"cpu": "4"}, "allocatable": {}})
-    assert written(said)["status"]["allocatable"] == {}
+    no_allocatable = node(status={"capacity": {"cpu": "4"}, "allocatable": {}})
+    assert written(no_allocatable)["status"]["allocatable"] == {}
     assert written(node(status={}))["status"] == {}
 
 

@@ -56,7 +56,7 @@ class TimedServer:
         return uid
 
     def bound(self, **spec: Any) -> str:
-        """A pod web on node n1; its uid."""
+        """Create pod web and bind it to node n1; returns its uid."""
         self.server.create(pod(**spec))
         self.server.bind(WEB, self.uid(), "n1")
         return self.uid()
@@ -75,7 +75,7 @@ def test_a_new_object_gets_uid_time_version_and_generation() -> None:
 
 
 def _decoded(world: TimedServer, name: str) -> bool:
-    """Whether a pod's object is what its content says."""
+    """Whether the stored object of a pod equals its decoded content."""
     stored = world.server.get(object_key(POD, "default", name))
     return stored.object == decode(POD, stored.content)
 
@@ -153,9 +153,9 @@ def test_two_clusters_give_the_same_uids() -> None:
 
 def test_an_object_from_a_cluster_keeps_its_identity() -> None:
     meta = {"name": "web", "uid": "abc", "creationTimestamp": "2020-02-02T00:00:00Z"}
-    kept = TimedServer().server.create({**pod(), "metadata": meta}).content["metadata"]
-    assert (kept["uid"], kept["creationTimestamp"]) == ("abc", "2020-02-02T00:00:00Z")
-    assert kept["namespace"] == "default"
+    metadata = TimedServer().server.create({**pod(), "metadata": meta}).content["metadata"]
+    assert (metadata["uid"], metadata["creationTimestamp"]) == ("abc", "2020-02-02T00:00:00Z")
+    assert metadata["namespace"] == "default"
 
 
 def test_defaults_and_admission_are_applied() -> None:
@@ -182,10 +182,10 @@ def test_a_pod_created_on_a_node_runs_and_has_its_zone() -> None:
     assert content["metadata"]["labels"] == {"topology.kubernetes.io/zone": "z1"}
 
 
-def test_a_given_start_time_stays() -> None:
+def test_a_start_time_in_the_manifest_stays() -> None:
     since = "2020-01-01T00:00:00Z"
-    given = pod(nodeName="n1", status={"phase": "Running", "startTime": since})
-    assert TimedServer().server.create(given).content["status"]["startTime"] == since
+    placed = pod(nodeName="n1", status={"phase": "Running", "startTime": since})
+    assert TimedServer().server.create(placed).content["status"]["startTime"] == since
 
 
 def test_an_existing_name_is_refused() -> None:
@@ -416,15 +416,15 @@ def test_an_equal_status_creates_no_version() -> None:
     assert world.store.version == version
 
 
-def test_a_nomination_is_set_kept_and_cleared() -> None:
+def test_a_nomination_is_set_preserved_and_cleared() -> None:
     world = TimedServer()
     world.server.create(pod())
     uid = world.uid()
-    seen: list[str | None] = []
+    nominations: list[str | None] = []
     for nomination in ("n1", None, ""):
         world.server.patch_pod_status(PatchPodStatus("default", "web", uid, None, nomination))
-        seen.append(world.content()["status"].get("nominatedNodeName"))
-    assert seen == ["n1", "n1", None]
+        nominations.append(world.content()["status"].get("nominatedNodeName"))
+    assert nominations == ["n1", "n1", None]
 
 
 def test_a_status_for_another_pod_of_that_name_is_refused() -> None:
@@ -453,7 +453,7 @@ def test_a_running_pod_is_deleted_after_its_grace_period() -> None:
     assert meta["deletionGracePeriodSeconds"] == 20
     assert len(world.server.terminating) == 1
     world.pass_time(19)
-    world.server.delete(WEB)  # asking again does not start again
+    world.server.delete(WEB)  # a second deletion does not restart the grace period
     world.pass_time(1)
     assert world.store.get(WEB) is None
     assert not world.server.terminating
@@ -501,8 +501,8 @@ def test_an_object_created_while_being_deleted_stays_so() -> None:
         pod(nodeName="n1", terminationGracePeriodSeconds=7, deletionTimestamp=START)
     )
     world.server.create({**pod("pending", deletionTimestamp=START)})
-    kept = {**pod("kept", deletionTimestamp=START, finalizers=["example.com/keep"])}
-    world.server.create(kept)
+    finalized = {**pod("kept", deletionTimestamp=START, finalizers=["example.com/keep"])}
+    world.server.create(finalized)
     assert [stored.key.name for stored in world.store.all(POD)] == ["web", "kept"]
     world.pass_time(7)
     assert [stored.key.name for stored in world.store.all(POD)] == ["kept"]
@@ -532,13 +532,13 @@ def test_the_life_of_a_pod_is_a_sequence_of_events() -> None:
     world.bound(terminationGracePeriodSeconds=5)
     world.server.delete(WEB)
     world.pass_time(5)
-    seen: list[tuple[EventType, str | None, bool]] = []
+    events: list[tuple[EventType, str | None, bool]] = []
     while (event := watch.take()) is not None:
         pod = event.object
         assert isinstance(pod, Pod)
-        leaving = pod.metadata.deletion_timestamp is not None
-        seen.append((event.type, pod.spec.node_name, leaving))
-    assert seen == [
+        is_terminating = pod.metadata.deletion_timestamp is not None
+        events.append((event.type, pod.spec.node_name, is_terminating))
+    assert events == [
         (EventType.ADDED, None, False),
         (EventType.MODIFIED, "n1", False),
         (EventType.MODIFIED, "n1", True),
@@ -551,8 +551,8 @@ def test_the_oldest_objects_of_a_kind_can_be_removed() -> None:
     for name in ("a", "b"):
         world.server.create(pod_group(name))
     world.server.forget_oldest("scheduling.x-k8s.io/v1alpha1 PodGroup")
-    kept = world.store.all("scheduling.x-k8s.io/v1alpha1 PodGroup")
-    assert [stored.key.name for stored in kept] == ["b"]
+    stored_groups = world.store.all("scheduling.x-k8s.io/v1alpha1 PodGroup")
+    assert [stored.key.name for stored in stored_groups] == ["b"]
 
 
 # ---- pod status -----------------------------------------------------------------------------
@@ -653,13 +653,13 @@ def test_the_default_class_applies_to_pods_without_a_class() -> None:
     assert result == (3, "PreemptLowerPriority", "a")
 
 
-def test_a_given_priority_stays() -> None:
+def test_a_priority_in_the_manifest_stays() -> None:
     assert filled(pod(priority=5), default_class("a", 3)) == (5, "PreemptLowerPriority", None)
     assert filled(pod(priority=5, priorityClassName="gone"))[0] == 5
     assert filled(pod(priority=5, priorityClassName="high"), HIGH) == (5, "Never", "high")
 
 
-def test_a_given_policy_stays() -> None:
+def test_a_policy_in_the_manifest_stays() -> None:
     assert filled(pod(preemptionPolicy="Never"))[1] == "Never"
 
 

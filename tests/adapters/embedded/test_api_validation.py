@@ -20,7 +20,7 @@ def paths(content: Content) -> list[str]:
 
 
 def test_a_validated_spec_is_not_validated_again() -> None:
-    """What both versions share cannot have become wrong."""
+    """A part that both versions share is still valid."""
     before = pod(containers=[])
     assert paths(before) == ["spec.containers"]
     patched = {**before, "metadata": {**before["metadata"], "annotations": {"a b": ""}}}
@@ -92,7 +92,7 @@ def test_all_problems_are_reported_at_once() -> None:
 
 
 @pytest.mark.parametrize(
-    ("content", "wanted"),
+    ("content", "expected_paths"),
     [
         ("pod", [""]),
         ({}, ["apiVersion", "kind", "metadata"]),
@@ -104,8 +104,8 @@ def test_all_problems_are_reported_at_once() -> None:
         ({**pod(), "metadata": {"generateName": "web-"}}, []),
     ],
 )
-def test_an_object_needs_kind_and_name(content: Any, wanted: list[str]) -> None:
-    assert [problem.path for problem in identity_problems(content)] == wanted
+def test_an_object_needs_kind_and_name(content: Any, expected_paths: list[str]) -> None:
+    assert [problem.path for problem in identity_problems(content)] == expected_paths
 
 
 VALUES = st.recursive(

@@ -1,4 +1,4 @@
-"""Manifests in older versions mean the same objects."""
+"""Manifests in older versions are converted to the stored version."""
 
 from typing import Any
 

@@ -54,16 +54,16 @@ def used(*users: str, **meta: Any) -> Json:
 
 
 def after(*steps: Callable[[EmbeddedCluster], object]) -> EmbeddedCluster:
-    """What is there when everything that follows from each step has happened."""
+    """The cluster after these steps and after all that controllers do upon each step."""
     cluster = EmbeddedCluster(ManualClock())
 
-    async def story() -> None:
+    async def main() -> None:
         for step in steps:
             step(cluster)
             for _ in range(5):
                 await asyncio.sleep(0)
 
-    asyncio.run(story())
+    asyncio.run(main())
     return cluster
 
 
@@ -85,16 +85,17 @@ def claims(cluster: EmbeddedCluster) -> list[ResourceClaim]:
 
 def test_a_claim_is_created_from_its_template_and_named_in_the_pod_status() -> None:
     cluster = after(create(template(labels={"a": "b"})), create(pod_with_claims("p", BY_TEMPLATE)))
-    (made,) = claims(cluster)
-    assert made.metadata.name.startswith("p-gpu-")
-    assert made.metadata.labels == {"a": "b"}
-    assert made.metadata.annotations == {"resource.kubernetes.io/pod-claim-name": "gpu"}
-    assert [owner.uid for owner in made.metadata.owner_references or ()] == ["uid-p"]
-    found = cast(Pod, cluster.objects(POD)[0].object)
+    (generated,) = claims(cluster)
+    assert generated.metadata.name.startswith("p-gpu-")
+    assert generated.metadata.labels == {"a": "b"}
+    assert generated.metadata.annotations == {"resource.kubernetes.io/pod-claim-name": "gpu"}
+    assert [owner.uid for owner in generated.metadata.owner_references or ()] == ["uid-p"]
+    stored = cast(Pod, cluster.objects(POD)[0].object)
     reports = [
-        (each.name, each.resource_claim_name) for each in found.status.resource_claim_statuses or ()
+        (each.name, each.resource_claim_name)
+        for each in stored.status.resource_claim_statuses or ()
     ]
-    assert reports == [("gpu", made.metadata.name)]
+    assert reports == [("gpu", generated.metadata.name)]
 
 
 def test_a_template_may_be_created_after_the_pod() -> None:
@@ -107,10 +108,10 @@ def test_a_pod_that_names_a_claim_gets_no_generated_claim() -> None:
 
 def test_a_long_name_keeps_parts_of_pod_and_claim() -> None:
     long = "p" * 60
-    (made,) = claims(after(create(template()), create(pod_with_claims(long, BY_TEMPLATE))))
-    assert len(made.metadata.name) <= 63
-    assert made.metadata.name.startswith("ppp")
-    assert "-gp" in made.metadata.name
+    (generated,) = claims(after(create(template()), create(pod_with_claims(long, BY_TEMPLATE))))
+    assert len(generated.metadata.name) <= 63
+    assert generated.metadata.name.startswith("ppp")
+    assert "-gp" in generated.metadata.name
 
 
 @pytest.mark.parametrize("ends", [delete(P), end(P)])

@@ -39,11 +39,11 @@ KEY = object_key(RESOURCE_CLAIM, "default", "c")
 
 
 def cluster() -> EmbeddedCluster:
-    found = EmbeddedCluster(ManualClock())
+    embedded = EmbeddedCluster(ManualClock())
     meta = {"name": "c", "namespace": "default"}
     request = {"name": "r", "exactly": {"deviceClassName": "gpu"}}
     api_version, _, kind = RESOURCE_CLAIM.partition(" ")
-    found.create(
+    embedded.create(
         {
             "apiVersion": api_version,
             "kind": kind,
@@ -51,47 +51,47 @@ def cluster() -> EmbeddedCluster:
             "spec": {"devices": {"requests": [request]}},
         }
     )
-    return found
+    return embedded
 
 
-def done(call: Coroutine[Any, Any, T]) -> T:
+def result_of(call: Coroutine[Any, Any, T]) -> T:
     return asyncio.run(call)
 
 
 def test_a_status_write_changes_only_the_status() -> None:
-    found = cluster()
+    embedded = cluster()
     patch = {"metadata": {"labels": {"a": "b"}}, "status": {"reservedFor": [{"uid": "u"}]}}
-    written = done(found.patch(*KEY, patch, "status"))
+    written = result_of(embedded.patch(*KEY, patch, "status"))
     assert isinstance(written, ResourceClaim)
     assert written.is_reserved_for("u")
     assert written.metadata.labels is None
-    assert done(found.read(*KEY)) == written
+    assert result_of(embedded.read(*KEY)) == written
 
 
 def test_a_patch_in_an_older_version_is_refused() -> None:
-    found = cluster()
-    version = done(found.read(*KEY)).metadata.resource_version
+    embedded = cluster()
+    version = result_of(embedded.read(*KEY)).metadata.resource_version
     meant = {"metadata": {"resourceVersion": version}}
-    done(found.patch(*KEY, {**meant, "status": {"reservedFor": [{"uid": "u"}]}}, "status"))
+    result_of(embedded.patch(*KEY, {**meant, "status": {"reservedFor": [{"uid": "u"}]}}, "status"))
     with pytest.raises(ConflictError):
-        done(found.patch(*KEY, {**meant, "status": {"reservedFor": []}}, "status"))
+        result_of(embedded.patch(*KEY, {**meant, "status": {"reservedFor": []}}, "status"))
 
 
 def test_an_object_is_created_with_a_generated_name() -> None:
-    found = cluster()
+    embedded = cluster()
     content = {"metadata": {"generateName": "p-", "namespace": "default"}, "spec": {"devices": {}}}
-    created = done(found.create_object(RESOURCE_CLAIM, content))
+    created = result_of(embedded.create_object(RESOURCE_CLAIM, content))
     assert created.metadata.name.startswith("p-")
-    assert done(found.read(RESOURCE_CLAIM, "default", created.metadata.name)) == created
+    assert result_of(embedded.read(RESOURCE_CLAIM, "default", created.metadata.name)) == created
 
 
 def test_a_deletion_with_a_uid_deletes_only_that_object() -> None:
-    found = cluster()
+    embedded = cluster()
     with pytest.raises(ConflictError):
-        done(found.delete_object(*KEY, "another"))
-    done(found.delete_object(*KEY, done(found.read(*KEY)).metadata.uid or ""))
+        result_of(embedded.delete_object(*KEY, "another"))
+    result_of(embedded.delete_object(*KEY, result_of(embedded.read(*KEY)).metadata.uid or ""))
     with pytest.raises(NotFoundError):
-        done(found.read(*KEY))
+        result_of(embedded.read(*KEY))
 
 
 # ---- the port of the scheduler --------------------------------------------------------------
@@ -110,14 +110,14 @@ def emitted(note: str = "Successfully assigned") -> EmitEvent:
     return EmitEvent(regarding, "Normal", "Scheduled", "Binding", note, "bayplan")
 
 
-def test_a_write_for_a_pod_that_another_replaced_finds_no_pod() -> None:
-    """As with a real API server: an eviction of the old pod fails with NotFound."""
+def test_a_write_for_a_pod_that_was_replaced_by_another_finds_no_pod() -> None:
+    """As with a real API server, an eviction of the old pod fails with NotFound."""
     cluster = EmbeddedCluster(ManualClock())
     cluster.create(pod())
     with pytest.raises(NotFoundError, match="UID in precondition: old"):
-        done(cluster.delete_pod("default", "web", "old"))
+        result_of(cluster.delete_pod("default", "web", "old"))
     with pytest.raises(NotFoundError, match="UID in precondition: old"):
-        done(cluster.patch_pod_status(PatchPodStatus("default", "web", "old", None, "n1")))
+        result_of(cluster.patch_pod_status(PatchPodStatus("default", "web", "old", None, "n1")))
 
 
 def test_the_embedded_cluster_implements_the_port() -> None:
@@ -130,10 +130,10 @@ def test_the_embedded_cluster_implements_the_port() -> None:
         uid = stored.content["metadata"]["uid"]
         await cluster.patch_pod_status(PatchPodStatus("default", "web", uid, condition))
         await cluster.patch(POD, "default", "web", {"metadata": {"labels": {"a": "b"}}})
-        found = await cluster.get_pod("default", "web")
+        written = await cluster.get_pod("default", "web")
         await cluster.delete_pod("default", "web", uid)
         assert (await cluster.list(POD)).objects == []
-        return [found.spec.node_name, found.status.phase, (found.metadata.labels or {})["a"]]
+        return [written.spec.node_name, written.status.phase, (written.metadata.labels or {})["a"]]
 
     assert run(main(), ManualClock()) == ["n1", "Running", "b"]
 
@@ -196,16 +196,16 @@ def test_the_oldest_events_are_removed() -> None:
 
 def test_observers_see_changes_as_they_happen() -> None:
     cluster = EmbeddedCluster(ManualClock())
-    seen: list[str] = []
+    changes: list[str] = []
 
     def note(before: Stored | None, after: Stored | None) -> None:
-        seen.append(f"{cluster.version} {before is not None} {after is not None}")
+        changes.append(f"{cluster.version} {before is not None} {after is not None}")
 
     cluster.observe(note)
     cluster.create(node("n1"))
     cluster.update({**node("n1"), "spec": {"unschedulable": True}})
     cluster.delete(object_key("v1 Node", "", "n1"))
-    assert seen == ["1 False True", "2 True True", "3 True False"]
+    assert changes == ["1 False True", "2 True True", "3 True False"]
 
 
 def test_declared_fields_reach_watchers() -> None:
@@ -249,7 +249,7 @@ class Follower:
     """What an informer does: list once, follow, resume, and list again after 410 Gone."""
 
     cluster: EmbeddedCluster
-    known: dict[str, str] = field(default_factory=dict)
+    versions: dict[str, str] = field(default_factory=dict)
     version: str = "0"
     watch: Watch | None = None
     relisted: int = 0
@@ -273,24 +273,24 @@ class Follower:
 
     def list_again(self) -> None:
         listing = self.cluster._store.list(POD)
-        self.known = {one.metadata.name: _version(one) for one in listing.objects}
+        self.versions = {one.metadata.name: _version(one) for one in listing.objects}
         self.version, self.watch = listing.resource_version, None
         self.relisted += 1
 
     def take(self, event: WatchEvent) -> None:
         name = event.object.metadata.name
-        assert int(event.resource_version) > int(self.version), "time goes forward"
+        assert int(event.resource_version) > int(self.version), "versions grow"
         self.version = event.resource_version
-        assert (name in self.known) is (event.type is not EventType.ADDED), event
+        assert (name in self.versions) is (event.type is not EventType.ADDED), event
         if event.type is EventType.DELETED:
-            del self.known[name]
+            del self.versions[name]
         else:
-            self.known[name] = _version(event.object)
+            self.versions[name] = _version(event.object)
 
 
-def _version(found: object) -> str:
-    assert isinstance(found, Pod)
-    return found.metadata.resource_version or ""
+def _version(content: object) -> str:
+    assert isinstance(content, Pod)
+    return content.metadata.resource_version or ""
 
 
 class ListAndWatch(RuleBasedStateMachine):
@@ -304,7 +304,7 @@ class ListAndWatch(RuleBasedStateMachine):
         self.followers: list[Follower] = []
 
     def do(self, call: str, name: str) -> None:
-        """Perform inside the loop; a refusal leaves everything as it was."""
+        """Perform the call inside the loop; a refused call changes nothing."""
         before = self.cluster.version
 
         async def main() -> None:
@@ -325,12 +325,12 @@ class ListAndWatch(RuleBasedStateMachine):
         await self.cluster.patch(POD, "default", name, {"metadata": {"finalizers": None}})
 
     async def _bind(self, name: str) -> None:
-        found = await self.cluster.get_pod("default", name)
-        was_bound = found.spec.node_name
+        stored = await self.cluster.get_pod("default", name)
+        was_bound = stored.spec.node_name
         try:
-            await self.cluster.bind(pod_info(found), "n1")
+            await self.cluster.bind(pod_info(stored), "n1")
         except ConflictError:
-            assert was_bound or found.metadata.deletion_timestamp
+            assert was_bound or stored.metadata.deletion_timestamp
             raise
         assert not was_bound
 
@@ -378,7 +378,7 @@ class ListAndWatch(RuleBasedStateMachine):
 
     def agree(self, follower: Follower) -> None:
         listing = self.cluster._store.list(POD)
-        assert follower.known == {one.metadata.name: _version(one) for one in listing.objects}
+        assert follower.versions == {one.metadata.name: _version(one) for one in listing.objects}
 
     @invariant()
     def versions_grow(self) -> None:

@@ -1,4 +1,4 @@
-"""Invalid claims of devices are refused with what was found and what was wanted."""
+"""Invalid claims of devices are refused with the actual and the expected value."""
 
 from typing import Any
 
@@ -17,9 +17,9 @@ def problems_of(kind: str, content: Json) -> list[str]:
 
 
 def of_requests(*requests: Json, **devices: Any) -> list[str]:
-    """Without the path that all of them have."""
-    found = problems_of(CLAIM, claim("c", *requests, **devices))
-    return [text.removeprefix("spec.devices.") for text in found]
+    """The problems of a claim with these requests, without the common path."""
+    texts = problems_of(CLAIM, claim("c", *requests, **devices))
+    return [text.removeprefix("spec.devices.") for text in texts]
 
 
 DNS = "a DNS name: lower case letters, digits, '-' and '.', at most 253"
@@ -89,7 +89,7 @@ def test_names_are_unique_and_constraints_name_requests() -> None:
     ]
 
 
-def test_a_template_is_validated_like_its_claims() -> None:
+def test_a_template_is_validated_as_its_claims_are() -> None:
     def of(spec: Any) -> list[str]:
         return problems_of(TEMPLATE, {"metadata": {"name": "t"}, "spec": spec})
 

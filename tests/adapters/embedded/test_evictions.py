@@ -36,7 +36,7 @@ def is_there(cluster: EmbeddedCluster, name: str) -> bool:
     return cluster.get(key(name)) is not None
 
 
-def test_a_pod_without_a_budget_is_evicted_with_a_condition_that_says_so() -> None:
+def test_a_pod_without_a_budget_is_evicted_with_a_condition_about_the_eviction() -> None:
     cluster = cluster_of(manifests.pod("p", nodeName="n1"))
     last: list[Json] = []
     cluster.observe(lambda before, after: last.append((after or before).content), (POD,))  # type: ignore[union-attr]
@@ -62,15 +62,15 @@ def test_an_eviction_uses_a_disruption_and_the_next_one_is_refused() -> None:
 
 
 def test_two_evictions_of_one_moment_cannot_use_one_disruption() -> None:
-    """The budget controller acts later: the server itself notes the first eviction."""
+    """The budget controller acts later, so the server itself records the first eviction."""
     cluster = cluster_of(budget(minAvailable=1), *pods(2))
-    seen: list[Json] = []
+    statuses: list[Json] = []
     cluster.observe(
-        lambda _, after: seen.append(after.content["status"]) if after else None,
+        lambda _, after: statuses.append(after.content["status"]) if after else None,
         (POD_DISRUPTION_BUDGET,),
     )
     cluster.evictions.evict(key("p0"))
-    first = seen[0]
+    first = statuses[0]
     assert (first["disruptionsAllowed"], list(first["disruptedPods"])) == (0, ["p0"])
     assert refusal(cluster, "p1").code == 429
     cluster.create(protected_pod("p2"))
@@ -95,7 +95,7 @@ def test_a_pod_that_does_not_run_needs_no_budget(phase: str) -> None:
         ("AlwaysAllow", 3, True),
     ],
 )
-def test_an_unready_pod_goes_as_the_policy_says(
+def test_the_policy_decides_whether_an_unready_pod_is_evicted(
     policy: str | None, minimum: int, is_evicted: bool
 ) -> None:
     bounds: dict[str, Any] = {"minAvailable": minimum}
@@ -123,7 +123,7 @@ def test_several_budgets_of_one_pod_are_an_error() -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "code", "cause"),
+    ("budget_status", "code", "cause"),
     [
         ({"observedGeneration": 0, "disruptionsAllowed": 1}, 429, "is still being processed by"),
         ({"disruptionsAllowed": -1}, 403, None),
@@ -151,8 +151,10 @@ def test_several_budgets_of_one_pod_are_an_error() -> None:
         ),
     ],
 )
-def test_the_status_of_the_budget_decides(given: Json, code: int, cause: str | None) -> None:
-    refused = refusal(cluster_of(*pods(3), budget(given, minAvailable=1)), "p0")
+def test_the_status_of_the_budget_decides(
+    budget_status: Json, code: int, cause: str | None
+) -> None:
+    refused = refusal(cluster_of(*pods(3), budget(budget_status, minAvailable=1)), "p0")
     assert refused.code == code
     if cause is not None:
         assert isinstance(refused, TooManyRequestsError)
@@ -164,7 +166,7 @@ def test_a_pod_that_does_not_exist_cannot_be_evicted() -> None:
 
 
 def test_the_scale_of_a_budget_is_that_of_the_stored_controller() -> None:
-    """A pod that goes and the pod that replaces it are not two pods of the scale."""
+    """A terminating pod and its replacement do not raise the scale."""
     reference = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "metadata": {"name": "r"}}
     spec = {"replicas": 3, "selector": {}, "template": {"spec": {"containers": []}}}
     cluster = cluster_of(

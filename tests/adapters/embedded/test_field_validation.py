@@ -35,8 +35,10 @@ def test_a_pod_without_namespace_is_in_default() -> None:
 
 
 def test_a_node_never_has_a_namespace() -> None:
-    said = {**node("a"), "metadata": {"name": "a", "namespace": "kube-system"}}
-    assert key_of(said) == object_key("v1 Node", "other", "a") == ObjectKey("v1 Node", "", "a")
+    namespaced = {**node("a"), "metadata": {"name": "a", "namespace": "kube-system"}}
+    assert (
+        key_of(namespaced) == object_key("v1 Node", "other", "a") == ObjectKey("v1 Node", "", "a")
+    )
 
 
 @pytest.mark.parametrize(
@@ -55,12 +57,12 @@ def test_a_uid_is_derived_from_key_and_ordinal_and_has_the_form_of_a_uid() -> No
     uid = stable_uid(key, 0)
     assert uid == stable_uid(key, 0)
     assert [len(part) for part in uid.split("-")] == [8, 4, 4, 4, 12]
-    others = {stable_uid(key, 1), stable_uid(ObjectKey("v1 Pod", "default", "web2"), 0)}
-    assert uid not in others
-    assert len(others) == 2
+    different = {stable_uid(key, 1), stable_uid(ObjectKey("v1 Pod", "default", "web2"), 0)}
+    assert uid not in different
+    assert len(different) == 2
 
 
-def test_suffixes_have_no_vowels_and_the_asked_length() -> None:
+def test_suffixes_have_no_vowels_and_the_requested_length() -> None:
     suffix = stable_suffix("web", length=9)
     assert len(suffix) == 9
     assert not set(suffix) & set("aeiouy013")
@@ -94,7 +96,9 @@ def of_labels(one: LabelSelectorRequirement) -> list[Problem]:
         requirement("Exists"),
         requirement("DoesNotExist"),
         requirement("Gt", "5"),
-        requirement("Lt", "many"),  # whether it is a number is seen where it is used
+        requirement(
+            "Lt", "many"
+        ),  # the value is parsed as a number only when the selector is evaluated
     ],
 )
 def test_selectors_valid_upstream_are_accepted(one: LabelSelectorRequirement) -> None:
@@ -106,7 +110,7 @@ OPERATORS = "one of In, NotIn, Exists, DoesNotExist, Gt, Lt"
 
 
 @pytest.mark.parametrize(
-    ("one", "said"),
+    ("one", "message"),
     [
         (
             requirement("Inn", "a"),
@@ -125,9 +129,9 @@ OPERATORS = "one of In, NotIn, Exists, DoesNotExist, Gt, Lt"
     ],
 )
 def test_selectors_invalid_upstream_are_refused_with_a_message(
-    one: LabelSelectorRequirement, said: str
+    one: LabelSelectorRequirement, message: str
 ) -> None:
-    assert of_node(one) == [said]
+    assert of_node(one) == [message]
 
 
 def test_keys_and_values_are_checked() -> None:
@@ -166,8 +170,8 @@ def test_a_preferred_term_may_have_values_that_no_label_can_have() -> None:
 def test_field_selectors_of_a_node_select_its_name(
     one: LabelSelectorRequirement, field: str | None
 ) -> None:
-    found = node_term(NodeSelectorTerm(match_fields=(one,)), "s", checks_values=True)
-    assert [p.path for p in found] == ([f"s.matchFields[0].{field}"] if field else [])
+    problems = node_term(NodeSelectorTerm(match_fields=(one,)), "s", checks_values=True)
+    assert [p.path for p in problems] == ([f"s.matchFields[0].{field}"] if field else [])
 
 
 def test_absent_selectors_are_valid() -> None:
@@ -175,7 +179,7 @@ def test_absent_selectors_are_valid() -> None:
 
 
 @pytest.mark.parametrize(
-    ("found", "path"),
+    ("metadata_labels", "path"),
     [
         ({"app": "web", "example.com/app": ""}, None),
         ({"a b": "x"}, "metadata.labels"),
@@ -183,8 +187,8 @@ def test_absent_selectors_are_valid() -> None:
         ({"app": "x" * 64}, "metadata.labels.app"),
     ],
 )
-def test_labels_are_checked(found: dict[str, str], path: str | None) -> None:
-    assert [p.path for p in labels(found, "metadata.labels")] == ([path] if path else [])
+def test_labels_are_checked(metadata_labels: dict[str, str], path: str | None) -> None:
+    assert [p.path for p in labels(metadata_labels, "metadata.labels")] == ([path] if path else [])
 
 
 def test_names_are_dns_names() -> None:

@@ -50,9 +50,9 @@ def test_merging_changes_no_argument_and_is_idempotent(target: Any, patch: Any) 
 
 @given(PLAIN)
 def test_without_nulls_no_member_is_null(value: Any) -> None:
-    def members(found: Any) -> list[Any]:
-        inside = list(found.values()) if isinstance(found, dict) else []
-        parts = inside + (found if isinstance(found, list) else [])
+    def members(json: Any) -> list[Any]:
+        inside = list(json.values()) if isinstance(json, dict) else []
+        parts = inside + (json if isinstance(json, list) else [])
         return inside + [member for part in parts for member in members(part)]
 
     assert None not in members(without_nulls(value))

@@ -1,4 +1,4 @@
-"""Versions, logs and watches of bounded memory, and objects as they are sent."""
+"""Versions, logs and watches of bounded memory, and trimmed objects."""
 
 import asyncio
 import json
@@ -24,12 +24,12 @@ def put(store: ObjectStore, content: dict[str, Any]) -> Stored:
     return store.put(key_of(content), content)
 
 
-def taken(watch: Watch) -> list[tuple[EventType, str, str]]:
-    """What a watch has to say now: (type, name, version)."""
-    found: list[tuple[EventType, str, str]] = []
+def available_events(watch: Watch) -> list[tuple[EventType, str, str]]:
+    """The events that a watch delivers now: (type, name, version)."""
+    events: list[tuple[EventType, str, str]] = []
     while (event := watch.take()) is not None:
-        found.append((event.type, event.object.metadata.name, event.resource_version))
-    return found
+        events.append((event.type, event.object.metadata.name, event.resource_version))
+    return events
 
 
 def test_one_counter_numbers_the_changes_of_all_kinds() -> None:
@@ -50,7 +50,7 @@ def test_a_watch_returns_later_events_in_order() -> None:
     put(store, node("n"))
     put(store, pod("b"))
     store.remove(key_of(pod("a")))
-    assert taken(watch) == [
+    assert available_events(watch) == [
         (EventType.MODIFIED, "a", "2"),
         (EventType.ADDED, "b", "4"),
         (EventType.DELETED, "a", "5"),
@@ -75,7 +75,7 @@ def test_a_finished_pod_is_deleted_for_watchers_and_stays_stored() -> None:
     put(store, pod("a", status={"phase": "Succeeded"}))
     put(store, pod("a", status={"phase": "Succeeded"}, priority=1))
     store.remove(key_of(pod("a")))
-    assert taken(watch) == [(EventType.DELETED, "a", "2")]
+    assert available_events(watch) == [(EventType.DELETED, "a", "2")]
 
 
 def test_list_hides_finished_pods_and_all_returns_them() -> None:
@@ -83,7 +83,7 @@ def test_list_hides_finished_pods_and_all_returns_them() -> None:
     put(store, pod("a", status={"phase": "Failed"}))
     put(store, pod("b"))
     listing = store.list(POD)
-    assert [found.metadata.name for found in listing.objects] == ["b"]
+    assert [one.metadata.name for one in listing.objects] == ["b"]
     assert listing.resource_version == "2"
     assert [stored.key.name for stored in store.all(POD)] == ["a", "b"]
 
@@ -118,14 +118,14 @@ def test_a_watch_from_an_expired_version_has_to_list_again() -> None:
         put(store, pod(f"p{number}"))
     with pytest.raises(GoneError):
         store.watch(POD, "1").take()
-    assert [name for _, name, _ in taken(store.watch(POD, "7"))] == ["p7", "p8", "p9"]
+    assert [name for _, name, _ in available_events(store.watch(POD, "7"))] == ["p7", "p8", "p9"]
 
 
 def test_a_watch_that_falls_behind_expires() -> None:
     store = ObjectStore(history_length=2)
     watch = store.watch(POD, "0")
     put(store, pod("p0"))
-    assert taken(watch) == [(EventType.ADDED, "p0", "1")]
+    assert available_events(watch) == [(EventType.ADDED, "p0", "1")]
     for number in range(1, 8):
         put(store, pod(f"p{number}"))
     with pytest.raises(GoneError):
@@ -139,45 +139,45 @@ def test_trimming_the_history_keeps_watches_that_are_up_to_date() -> None:
     assert current.take() is None
     store.forget_history()
     put(store, pod("b"))
-    assert [name for _, name, _ in taken(current)] == ["b"]
+    assert [name for _, name, _ in available_events(current)] == ["b"]
     with pytest.raises(GoneError):
         behind.take()
 
 
 def test_a_watch_waits_for_the_next_change() -> None:
     store = ObjectStore()
-    seen: list[str] = []
+    names: list[str] = []
 
     async def follow() -> None:
         async for event in store.watch(POD, "0"):
-            seen.append(event.object.metadata.name)  # noqa: PERF401 - it has no end
+            names.append(event.object.metadata.name)  # noqa: PERF401 - it has no end
 
     async def main() -> None:
         tasks = [asyncio.create_task(follow()) for _ in range(2)]
         await settled()
         put(store, pod("a"))
         await settled()
-        assert seen == ["a", "a"]
+        assert names == ["a", "a"]
         tasks[0].cancel()
         put(store, pod("b"))
         await settled()
 
     run(main(), ManualClock())
-    assert seen == ["a", "a", "b"]
+    assert names == ["a", "a", "b"]
 
 
 def test_observers_see_every_change_before_and_after() -> None:
     store = ObjectStore()
-    seen: list[tuple[str | None, str | None]] = []
+    changes: list[tuple[str | None, str | None]] = []
 
     def note(before: Stored | None, after: Stored | None) -> None:
-        seen.append((before and before.key.name, after and after.key.name))
+        changes.append((before and before.key.name, after and after.key.name))
 
     store.observe(note)
     put(store, pod("a", status={"phase": "Succeeded"}))
     put(store, pod("a"))
     store.remove(key_of(pod("a")))
-    assert seen == [(None, "a"), ("a", "a"), ("a", None)]
+    assert changes == [(None, "a"), ("a", "a"), ("a", None)]
 
 
 def test_an_event_names_its_kind() -> None:
@@ -199,7 +199,7 @@ def test_kind_and_managed_fields_are_trimmed(type_: dict[str, str]) -> None:
         "metadata": {"name": "p", "labels": {"kind": "web"}},
         "spec": {"kind": "of its own"},
     }
-    assert "managedFields" in meta  # what is shared stays as it is
+    assert "managedFields" in meta  # the shared content is unchanged
 
 
 def test_an_object_without_metadata_is_sent_unchanged() -> None:

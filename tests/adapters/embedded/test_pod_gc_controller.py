@@ -24,13 +24,13 @@ UPSTREAM = PodGcTimes(UPSTREAM_QUARANTINE_SECONDS, UPSTREAM_PERIOD_SECONDS)
 
 
 class CollectedCluster:
-    """A cluster with pod garbage collection; what it does to pods is written down with its time."""
+    """A cluster with pod garbage collection; records the time of each pod's deletion."""
 
     def __init__(self, times: PodGcTimes | None) -> None:
         self.clock = ManualClock()
         self.cluster = EmbeddedCluster(self.clock, pod_gc=times)
         self.cluster.observe(self._observe)
-        self.gone: dict[str, float] = {}
+        self.deletion_times: dict[str, float] = {}
         self.last: dict[str, Content] = {}
 
     def _observe(self, before: Any, after: Any) -> None:
@@ -38,7 +38,7 @@ class CollectedCluster:
         if key.kind == POD:
             self.last[key.name] = (after or before).content
             if after is None:
-                self.gone[key.name] = self.clock.now()
+                self.deletion_times[key.name] = self.clock.now()
 
     def delete_node(self, name: str = "n1") -> None:
         self.cluster.delete(object_key(NODE, "", name))
@@ -84,7 +84,7 @@ NODE_AND_POD = create(node("n1"), on("a"))
 
 def test_the_pods_of_a_deleted_node_fail_and_are_deleted_at_once() -> None:
     world = run_steps(AT_ONCE, (0, NODE_AND_POD), (5, CollectedCluster.delete_node))
-    assert world.gone == {"a": 5}
+    assert world.deletion_times == {"a": 5}
     status = world.last["a"]["status"]
     assert status["phase"] == "Failed"
     assert status["conditions"][-1]["type"] == "DisruptionTarget"
@@ -93,16 +93,18 @@ def test_the_pods_of_a_deleted_node_fail_and_are_deleted_at_once() -> None:
 
 
 def test_without_pod_garbage_collection_the_pods_stay() -> None:
-    assert not run_steps(None, (0, NODE_AND_POD), (5, CollectedCluster.delete_node)).gone
+    assert not run_steps(None, (0, NODE_AND_POD), (5, CollectedCluster.delete_node)).deletion_times
 
 
 def test_pods_of_other_nodes_stay() -> None:
     there = create(node("n1"), node("n2"), on("a"), on("b", "n2"))
-    assert run_steps(AT_ONCE, (0, there), (5, CollectedCluster.delete_node)).gone == {"a": 5}
+    assert run_steps(AT_ONCE, (0, there), (5, CollectedCluster.delete_node)).deletion_times == {
+        "a": 5
+    }
 
 
 @pytest.mark.parametrize(
-    ("deleted_at", "gone_at"),
+    ("deleted_at", "expected"),
     [
         pytest.param(5, 60, id="found at 20 s, quarantined for 40 s"),
         pytest.param(20, 60, id="found at once"),
@@ -110,33 +112,35 @@ def test_pods_of_other_nodes_stay() -> None:
     ],
 )
 def test_with_upstreams_times_an_orphan_is_deleted_40_to_60_seconds_after_its_node(
-    deleted_at: float, gone_at: float
+    deleted_at: float, expected: float
 ) -> None:
     world = run_steps(UPSTREAM, (0, NODE_AND_POD), (deleted_at, CollectedCluster.delete_node))
-    assert world.gone == {"a": gone_at}
+    assert world.deletion_times == {"a": expected}
 
 
 def test_a_node_that_returns_within_the_quarantine_keeps_its_pods() -> None:
     back = create(node("n1"))
     assert not run_steps(
         UPSTREAM, (0, NODE_AND_POD), (5, CollectedCluster.delete_node), (59, back)
-    ).gone
+    ).deletion_times
 
 
 def test_a_quarantine_without_a_period_ends_exactly() -> None:
     times = PodGcTimes(quarantine_seconds=0.1)
     world = run_steps(times, (0, NODE_AND_POD), (0.2, CollectedCluster.delete_node))
-    assert world.gone["a"] == pytest.approx(0.3)
+    assert world.deletion_times["a"] == pytest.approx(0.3)
 
 
 def test_a_pod_created_on_a_missing_node_is_deleted() -> None:
-    assert run_steps(AT_ONCE, (0, create(on("a", "nowhere")))).gone == {"a": 0}
+    assert run_steps(AT_ONCE, (0, create(on("a", "nowhere")))).deletion_times == {"a": 0}
 
 
 def test_a_succeeded_pod_is_deleted_with_its_node_and_keeps_its_phase() -> None:
-    done = on("a", status={"phase": "Succeeded"})
-    world = run_steps(AT_ONCE, (0, create(node("n1"), done)), (5, CollectedCluster.delete_node))
-    assert world.gone == {"a": 5}
+    succeeded = on("a", status={"phase": "Succeeded"})
+    world = run_steps(
+        AT_ONCE, (0, create(node("n1"), succeeded)), (5, CollectedCluster.delete_node)
+    )
+    assert world.deletion_times == {"a": 5}
     assert world.last["a"]["status"]["phase"] == "Succeeded"
 
 
@@ -148,14 +152,14 @@ def test_an_orphan_that_is_being_deleted_skips_its_grace_period() -> None:
         (5, lambda world: world.delete_pod("a")),
         (6, CollectedCluster.delete_node),
     )
-    assert world.gone == {"a": 6}
+    assert world.deletion_times == {"a": 6}
 
 
 def test_a_finalizer_keeps_an_orphan_in_phase_failed() -> None:
-    kept = on("a")
-    kept["metadata"]["finalizers"] = ["example.com/keep"]
-    world = run_steps(AT_ONCE, (0, create(node("n1"), kept)), (5, CollectedCluster.delete_node))
-    assert not world.gone
+    orphan = on("a")
+    orphan["metadata"]["finalizers"] = ["example.com/keep"]
+    world = run_steps(AT_ONCE, (0, create(node("n1"), orphan)), (5, CollectedCluster.delete_node))
+    assert not world.deletion_times
     assert world.last["a"]["status"]["phase"] == "Failed"
     assert world.last["a"]["metadata"]["deletionTimestamp"]
     assert world.cluster.next_collection_seconds is None
@@ -165,22 +169,22 @@ def test_a_finalizer_keeps_an_orphan_in_phase_failed() -> None:
 
 
 def test_a_pod_without_a_node_that_is_being_deleted_fails() -> None:
-    kept = pod("a")
-    kept["metadata"]["finalizers"] = ["example.com/keep"]
-    world = run_steps(AT_ONCE, (0, create(kept)), (5, lambda world: world.delete_pod("a")))
+    deleted = pod("a")
+    deleted["metadata"]["finalizers"] = ["example.com/keep"]
+    world = run_steps(AT_ONCE, (0, create(deleted)), (5, lambda world: world.delete_pod("a")))
     assert world.last["a"]["status"]["phase"] == "Failed"
 
 
-@pytest.mark.parametrize(("ready", "gone_at"), [("Unknown", 5), ("True", 305)])
+@pytest.mark.parametrize(("ready", "expected"), [("Unknown", 5), ("True", 305)])
 def test_on_an_out_of_service_node_a_terminating_pod_is_deleted_unless_the_node_is_ready(
-    ready: str, gone_at: float
+    ready: str, expected: float
 ) -> None:
     taint = {"key": OUT_OF_SERVICE_TAINT, "effect": "NoExecute"}
     there = {**node("n1"), "spec": {"taints": [taint]}}
     there["status"] = {**there["status"], "conditions": [{"type": "Ready", "status": ready}]}
     slow = pod("a", nodeName="n1", terminationGracePeriodSeconds=300)
     world = run_steps(AT_ONCE, (0, create(there, slow)), (5, lambda world: world.delete_pod("a")))
-    assert world.gone == {"a": gone_at}
+    assert world.deletion_times == {"a": expected}
 
 
 def test_a_collector_without_work_sets_no_timer() -> None:

@@ -1,4 +1,4 @@
-"""Pods of one template, recognized by what they share."""
+"""Pods of one template are recognized by their equal parts."""
 
 from typing import Any
 
@@ -24,20 +24,22 @@ def pod(name: Any = "a", cpu: str = "1", **meta: Any) -> dict[str, Any]:
 @pytest.mark.parametrize(
     "other",
     [
-        pytest.param(pod("b"), id="its name"),
-        pytest.param(pod(uid="u-1"), id="its uid"),
-        pytest.param(pod(creationTimestamp="2026-01-01T00:00:00Z"), id="its creation"),
-        pytest.param(pod(resourceVersion="7"), id="its version"),
+        pytest.param(pod("b"), id="name"),
+        pytest.param(pod(uid="u-1"), id="uid"),
+        pytest.param(pod(creationTimestamp="2026-01-01T00:00:00Z"), id="creation"),
+        pytest.param(pod(resourceVersion="7"), id="version"),
     ],
 )
-def test_pods_of_one_template_differ_in(other: dict[str, Any]) -> None:
+def test_pods_of_one_template_may_differ_in_name_uid_creation_and_version(
+    other: dict[str, Any],
+) -> None:
     assert template_key(pod()) == template_key(other) is not None
 
 
 @pytest.mark.parametrize(
     "other", [pod(cpu="2"), pod(namespace="x"), pod(labels={"app": "a"}), pod(finalizers=["f"])]
 )
-def test_anything_else_makes_another_template(other: dict[str, Any]) -> None:
+def test_every_other_difference_makes_another_template(other: dict[str, Any]) -> None:
     assert template_key(other) not in (None, template_key(pod()))
 
 
@@ -54,7 +56,7 @@ def test_anything_else_makes_another_template(other: dict[str, Any]) -> None:
         {**pod(), "spec": {"big": 2**70}},
     ],
 )
-def test_what_is_not_valid_by_itself_has_no_template(content: Any) -> None:
+def test_an_invalid_pod_has_no_template(content: Any) -> None:
     assert template_key(content) is None
 
 

@@ -203,5 +203,5 @@ def test_a_misspelled_operator_is_reported_with_its_whole_path() -> None:
     terms = [{"matchExpressions": [{"key": "zone", "operator": "Inn", "values": ["a"]}]}]
     nodes = {"nodeAffinity": {REQUIRED: {"nodeSelectorTerms": terms}}}
     place = f"spec.affinity.nodeAffinity.{REQUIRED}.nodeSelectorTerms[0].matchExpressions[0]"
-    wanted = 'wanted one of In, NotIn, Exists, DoesNotExist, Gt, Lt; did you mean "In"?'
-    assert complaints(affinity=nodes) == [f'{place}.operator: found "Inn", {wanted}']
+    expected = 'wanted one of In, NotIn, Exists, DoesNotExist, Gt, Lt; did you mean "In"?'
+    assert complaints(affinity=nodes) == [f'{place}.operator: found "Inn", {expected}']

@@ -6,8 +6,8 @@ from bayplan.adapters.embedded.pod_validation import overhead, quantities, requi
 from bayplan.api.objects import Quantities, ResourceRequirements
 
 
-def paths(found: object) -> list[str]:
-    return [problem.path for problem in found]  # type: ignore[attr-defined]
+def paths(problems: object) -> list[str]:
+    return [problem.path for problem in problems]  # type: ignore[attr-defined]
 
 
 @pytest.mark.parametrize("value", ["500m", "1Gi", 2, 0.5, "1e3", "0"])
@@ -16,7 +16,7 @@ def test_valid_quantities_are_accepted(value: str | float) -> None:
 
 
 @pytest.mark.parametrize(
-    ("value", "resource", "said"),
+    ("value", "resource", "message"),
     [
         ("1x", "cpu", 'q.cpu: found "1x", wanted a quantity such as 500m, 2 or 1Gi'),
         ("", "cpu", "q.cpu: found nothing, wanted a quantity such as 500m, 2 or 1Gi"),
@@ -26,9 +26,9 @@ def test_valid_quantities_are_accepted(value: str | float) -> None:
     ],
 )
 def test_invalid_quantities_are_refused_with_a_message(
-    value: str | float, resource: str, said: str
+    value: str | float, resource: str, message: str
 ) -> None:
-    assert [str(problem) for problem in quantities({resource: value}, "q")] == [said]
+    assert [str(problem) for problem in quantities({resource: value}, "q")] == [message]
 
 
 def test_a_node_may_have_any_resource() -> None:
@@ -55,23 +55,23 @@ def test_a_node_may_have_any_resource() -> None:
         ({"kubernetes.io/batteries": 1}, None, []),
     ],
 )
-def test_containers_request_known_resources_within_limits(
+def test_containers_request_existing_resources_within_limits(
     requests: Quantities, limits: Quantities | None, refused: list[str]
 ) -> None:
-    found = ResourceRequirements(requests=requests, limits=limits)
-    assert paths(requirements(found, "r")) == refused
+    resources = ResourceRequirements(requests=requests, limits=limits)
+    assert paths(requirements(resources, "r")) == refused
 
 
 def test_a_misspelled_resource_is_reported_with_the_nearest_name() -> None:
-    found = ResourceRequirements(requests={"memroy": "1Gi"})
-    assert 'did you mean "memory"?' in str(next(iter(requirements(found, "r"))))
+    resources = ResourceRequirements(requests={"memroy": "1Gi"})
+    assert 'did you mean "memory"?' in str(next(iter(requirements(resources, "r"))))
 
 
 def test_pod_level_requests_are_limited_to_cpu_and_memory() -> None:
-    found = ResourceRequirements(requests={"cpu": "1", "nvidia.com/gpu": 1, "hugepages-2Mi": 0})
-    assert paths(requirements(found, "r", of_pod=True)) == ["r.requests"]
+    resources = ResourceRequirements(requests={"cpu": "1", "nvidia.com/gpu": 1, "hugepages-2Mi": 0})
+    assert paths(requirements(resources, "r", of_pod=True)) == ["r.requests"]
 
 
-def test_overhead_is_validated_like_a_container() -> None:
+def test_overhead_is_validated_as_containers_are() -> None:
     assert paths(overhead({"cpu": "-1"}, "o")) == ["o.cpu"]
     assert paths(overhead(None, "o")) == []

@@ -1,4 +1,4 @@
-"""Invalid volumes, claims and classes are refused with what was found and what was wanted."""
+"""Invalid volumes, claims and classes are refused with the actual and the expected value."""
 
 from typing import Any
 

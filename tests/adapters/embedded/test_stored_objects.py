@@ -1,4 +1,4 @@
-"""Objects of a cluster in memory, as they are sent on."""
+"""Complete objects of a cluster in memory, for extenders."""
 
 import json
 

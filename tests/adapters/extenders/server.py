@@ -17,30 +17,30 @@ from typing import Any
 import msgspec
 from aiohttp import web
 
-#: What a verb answers: JSON, bytes as they are, a response, or a function of the request.
+#: The answer to a verb: JSON, bytes as they are, a response, or a function of the request.
 Answer = Any
 
 
 class Extender:
-    """Answers each verb with its answer from `answers`, and records the requests."""
+    """Answers each verb as `answers` defines, and records the requests."""
 
     def __init__(self, answers: Mapping[str, Answer]) -> None:
         self.answers = dict(answers)
         self.url = ""
-        self._asked: list[tuple[str, Any]] = []
+        self._requests: list[tuple[str, Any]] = []
 
     def requests_of(self, verb: str) -> list[Any]:
-        return [question for name, question in self._asked if name == verb]
+        return [question for name, question in self._requests if name == verb]
 
     @property
     def verbs(self) -> list[str]:
         """The verbs of all requests, in order."""
-        return [name for name, _ in self._asked]
+        return [name for name, _ in self._requests]
 
     async def handle(self, request: web.BaseRequest) -> web.StreamResponse:
         verb = request.path.rpartition("/")[2]
         question = msgspec.json.decode(await request.read())
-        self._asked.append((verb, question))
+        self._requests.append((verb, question))
         answer = self.answers[verb]
         if callable(answer):
             answer = answer(question)

@@ -35,8 +35,8 @@ VERBS = {"filterVerb": "filter", "prioritizeVerb": "prioritize", "bindVerb": "bi
 
 
 def entry(url: str, **fields: Any) -> Extender:
-    given = {"urlPrefix": url, "nodeCacheCapable": True, "httpTimeout": "5s", **VERBS, **fields}
-    result, problems = decode(given, Extender, "")
+    content = {"urlPrefix": url, "nodeCacheCapable": True, "httpTimeout": "5s", **VERBS, **fields}
+    result, problems = decode(content, Extender, "")
     assert result is not None, problems
     return result
 
@@ -90,41 +90,41 @@ def status(code: int) -> Callable[[Any], web.Response]:
 
 
 @pytest.mark.parametrize(
-    ("said", "error"),
+    ("response", "error"),
     [
         pytest.param(
-            status(500), "failed filter with extender at URL {}/filter, code 500", id="it fails"
+            status(500), "failed filter with extender at URL {}/filter, code 500", id="status 500"
         ),
         pytest.param(
             status(204),
             "failed filter with extender at URL {}/filter, code 204",
-            id="other than 200",
+            id="status other than 200",
         ),
-        pytest.param(CUT, 'Post "{}/filter": EOF', id="it crashes"),
-        pytest.param({"Error": "no licence"}, "no licence", id="its own words"),
+        pytest.param(CUT, 'Post "{}/filter": EOF', id="broken connection"),
+        pytest.param({"Error": "no licence"}, "no licence", id="error of the extender"),
         pytest.param(
             b"<html>",
             'extender "{}": the answer to filter cannot be read: JSON is malformed: '
             "invalid character (byte 0)",
-            id="nonsense",
+            id="no JSON",
         ),
         pytest.param(
             {"NodeNames": {"n1": True}},
             'extender "{}": the answer to filter cannot be read: NodeNames: '
             "Expected `array | null`, got `object`",
-            id="another shape",
+            id="wrong type",
         ),
     ],
 )
-def test_failures_have_upstreams_messages(said: Any, error: str) -> None:
-    with extender({"filter": said}) as server:
+def test_failures_have_upstreams_messages(response: Any, error: str) -> None:
+    with extender({"filter": response}) as server:
         assert answer(server.url) == ExtenderAnswer(error=error.format(server.url))
 
 
 def test_a_call_without_an_answer_ends_at_its_timeout() -> None:
     with extender({"filter": lambda _: never()}) as server:
-        found = answer(server.url, httpTimeout="50ms")
-    assert found.error.endswith("(Client.Timeout exceeded while awaiting headers)")
+        result = answer(server.url, httpTimeout="50ms")
+    assert result.error.endswith("(Client.Timeout exceeded while awaiting headers)")
 
 
 def test_an_unreachable_extender_is_named() -> None:
@@ -153,7 +153,7 @@ def test_two_extenders_may_share_an_address() -> None:
 # ---- sending --------------------------------------------------------------------------------
 
 
-def sent(url: str, *, timeout_seconds: float = 5.0, repeatable: bool = True) -> tuple[int, bytes]:
+def send(url: str, *, timeout_seconds: float = 5.0, repeatable: bool = True) -> tuple[int, bytes]:
     async def main() -> tuple[int, bytes]:
         sender = HttpSender(ssl.create_default_context())
         try:
@@ -166,15 +166,15 @@ def sent(url: str, *, timeout_seconds: float = 5.0, repeatable: bool = True) -> 
 
 def refused(url: str, **options: float) -> str:
     with pytest.raises(NoAnswerError) as raised:
-        sent(url, **options)  # pyright: ignore[reportArgumentType]
+        send(url, **options)  # pyright: ignore[reportArgumentType]
     return str(raised.value)
 
 
 def test_a_call_is_posted_as_json() -> None:
-    seen: list[tuple[str, str]] = []
+    calls: list[tuple[str, str]] = []
 
     async def handler(request: web.BaseRequest) -> web.Response:
-        seen.append((request.method, request.headers["Content-Type"]))
+        calls.append((request.method, request.headers["Content-Type"]))
         return web.Response(status=418, body=b"short and stout")
 
     async def main() -> tuple[int, bytes]:
@@ -190,7 +190,7 @@ def test_a_call_is_posted_as_json() -> None:
             await runner.cleanup()
 
     assert asyncio.run(main()) == (418, b"short and stout")
-    assert seen == [("POST", "application/json")]
+    assert calls == [("POST", "application/json")]
 
 
 def test_a_refused_connection_has_upstreams_message() -> None:
@@ -202,14 +202,14 @@ def test_a_refused_connection_has_upstreams_message() -> None:
 def test_a_timeout_has_upstreams_message() -> None:
     with extender({"filter": lambda _: never()}) as server:
         url = f"{server.url}/filter"
-        said = "context deadline exceeded (Client.Timeout exceeded while awaiting headers)"
-        assert refused(url, timeout_seconds=0.05) == f'Post "{url}": {said}'
+        cause = "context deadline exceeded (Client.Timeout exceeded while awaiting headers)"
+        assert refused(url, timeout_seconds=0.05) == f'Post "{url}": {cause}'
 
 
 def test_a_broken_connection_is_retried_once() -> None:
     answers = [CUT, {"fine": True}]
     with extender({"filter": lambda _: answers.pop(0)}) as server:
-        assert sent(f"{server.url}/filter") == (200, b'{"fine":true}')
+        assert send(f"{server.url}/filter") == (200, b'{"fine":true}')
         assert len(server.requests_of("filter")) == 2
 
 
@@ -220,7 +220,7 @@ def test_a_call_fails_after_the_retry_or_at_once_if_it_is_not_repeatable(
     with extender({"filter": CUT}) as server:
         url = f"{server.url}/filter"
         assert refused(url, repeatable=repeatable) == f'Post "{url}": EOF'
-        # What may have been done is not asked for twice.
+        # A call that the extender may have performed is not repeated.
         assert len(server.requests_of("filter")) == count
 
 

@@ -20,7 +20,7 @@ from tests.adapters.extenders.server import extender
 
 @pytest.fixture(name="pem")
 def _pem(tmp_path: Path) -> Path:
-    """Key and certificate of localhost, signed by itself."""
+    """The key and the self-signed certificate of localhost."""
     file = tmp_path / "both.pem"
     file.write_bytes(self_signed("127.0.0.1", RealClock().epoch_seconds()))
     return file
@@ -33,7 +33,7 @@ def entry(url: str = "https://127.0.0.1:1", **fields: Any) -> Extender:
 
 
 def response(pem: Path, *, server_name: str = "", mutual: bool = False, **fields: Any) -> str:
-    """What comes back from an extender with that certificate: its answer, or why there is none."""
+    """The answer of an extender with that certificate, or the message if there is none."""
     tls = certificates.server_context(str(pem), str(pem))
     if mutual:
         tls.load_verify_locations(str(pem))
@@ -66,15 +66,15 @@ def test_a_ca_from_the_configuration_is_trusted(pem: Path) -> None:
 
 
 def test_without_a_ca_enable_https_trusts_any_certificate(pem: Path) -> None:
-    """As upstream: makeTransport."""
+    """As in upstream's makeTransport."""
     assert response(pem, enableHTTPS=True) == FINE
     assert response(pem, tlsConfig={"insecure": True}) == FINE
 
 
 def test_without_tls_settings_the_system_store_is_used(pem: Path) -> None:
-    said = response(pem)
-    assert said.startswith('Post "https://127.0.0.1:')
-    assert said.endswith(
+    message = response(pem)
+    assert message.startswith('Post "https://127.0.0.1:')
+    assert message.endswith(
         "tls: failed to verify certificate: x509: certificate signed by unknown authority"
     )
 
@@ -91,13 +91,13 @@ def test_a_client_certificate_is_presented(pem: Path) -> None:
     files = {"certFile": str(pem), "keyFile": str(pem)}
     assert response(pem, mutual=True, tlsConfig={"caFile": str(pem), **files}) == FINE
     data = base64.b64encode(pem.read_bytes()).decode()
-    given = {"certData": data, "keyData": data}
-    assert response(pem, mutual=True, tlsConfig={"caFile": str(pem), **given}) == FINE
+    data_fields = {"certData": data, "keyData": data}
+    assert response(pem, mutual=True, tlsConfig={"caFile": str(pem), **data_fields}) == FINE
     assert response(pem, mutual=True, tlsConfig={"caFile": str(pem)}).startswith('Post "https')
 
 
 @pytest.mark.parametrize(
-    ("given", "said"),
+    ("tls_config", "message"),
     [
         (
             {"insecure": True, "caFile": "ca.crt"},
@@ -112,8 +112,10 @@ def test_a_client_certificate_is_presented(pem: Path) -> None:
         ({"caData": base64.b64encode(b"no certificate").decode()}, ""),
     ],
 )
-def test_invalid_tls_settings_are_refused_with_the_path(given: dict[str, Any], said: str) -> None:
+def test_invalid_tls_settings_are_refused_with_the_path(
+    tls_config: dict[str, Any], message: str
+) -> None:
     with pytest.raises(ConfigError) as raised:
-        ssl_context("extenders[1]", entry(tlsConfig=given))
+        ssl_context("extenders[1]", entry(tlsConfig=tls_config))
     assert str(raised.value).startswith("extenders[1].tlsConfig: ")
-    assert said in str(raised.value)
+    assert message in str(raised.value)

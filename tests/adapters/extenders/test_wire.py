@@ -21,40 +21,42 @@ PREEMPT, BIND = ExtenderVerb.PREEMPT, ExtenderVerb.BIND
 
 def cluster() -> EmbeddedCluster:
     """Two nodes, and pods that carry more than a scheduler reads."""
-    made = EmbeddedCluster(ManualClock())
+    embedded = EmbeddedCluster(ManualClock())
     for name in ("n1", "n2"):
         node = manifests.node(name)
         node["metadata"]["managedFields"] = [{"manager": "kubelet"}]
         node["status"]["nodeInfo"] = {"kernelVersion": "6.1"}
-        made.create(node)
+        embedded.create(node)
     for name in ("p", "v"):
         waiting = manifests.pod(name)
         waiting["spec"]["dnsPolicy"] = "Default"
-        made.create(waiting)
-    return made
+        embedded.create(waiting)
+    return embedded
 
 
-def compiled(made: EmbeddedCluster, name: str = "p") -> PodInfo:
-    pod = next(each.object for each in made.objects(POD) if each.key.name == name)
+def compiled(embedded: EmbeddedCluster, name: str = "p") -> PodInfo:
+    pod = next(each.object for each in embedded.objects(POD) if each.key.name == name)
     assert isinstance(pod, Pod)
     return pod_info(pod)
 
 
-def sent(verb: ExtenderVerb, *names: str, by_name: bool = True, **more: Any) -> dict[str, Any]:
-    made = cluster()
-    question = AskExtender(1, "far", verb, compiled(made), names, **more)
-    return json.loads(encoded(question, StoredObjects(made.get), by_name=by_name))
+def encoded_request(
+    verb: ExtenderVerb, *names: str, by_name: bool = True, **more: Any
+) -> dict[str, Any]:
+    embedded = cluster()
+    request = AskExtender(1, "far", verb, compiled(embedded), names, **more)
+    return json.loads(encoded(request, StoredObjects(embedded.get), by_name=by_name))
 
 
 @pytest.mark.parametrize("verb", [FILTER, PRIORITIZE])
 def test_an_extender_with_a_node_cache_gets_node_names(verb: ExtenderVerb) -> None:
-    args = sent(verb, "n1", "n2")
+    args = encoded_request(verb, "n1", "n2")
     assert sorted(args) == ["NodeNames", "Nodes", "Pod"]
     assert (args["Nodes"], args["NodeNames"]) == (None, ["n1", "n2"])
 
 
 def test_the_pod_is_sent_complete() -> None:
-    result = sent(FILTER, "n1")["Pod"]
+    result = encoded_request(FILTER, "n1")["Pod"]
     assert result["metadata"]["name"] == "p"
     assert result["metadata"]["resourceVersion"]
     assert result["spec"]["dnsPolicy"] == "Default"
@@ -62,7 +64,7 @@ def test_the_pod_is_sent_complete() -> None:
 
 
 def test_an_extender_without_a_node_cache_gets_complete_nodes() -> None:
-    args = sent(PRIORITIZE, "n1", "n2", by_name=False)
+    args = encoded_request(PRIORITIZE, "n1", "n2", by_name=False)
     assert args["NodeNames"] is None
     assert args["Nodes"]["metadata"] == {}
     first, second = args["Nodes"]["items"]
@@ -72,19 +74,19 @@ def test_an_extender_without_a_node_cache_gets_complete_nodes() -> None:
 
 
 def test_a_deleted_node_is_not_sent() -> None:
-    items = sent(FILTER, "n1", "n9", by_name=False)["Nodes"]["items"]
+    items = encoded_request(FILTER, "n1", "n9", by_name=False)["Nodes"]["items"]
     assert [item["metadata"]["name"] for item in items] == ["n1"]
 
 
 def test_a_call_about_a_deleted_pod_is_refused() -> None:
-    question = AskExtender(1, "far", FILTER, pod("other"), ("n1",))
+    request = AskExtender(1, "far", FILTER, pod("other"), ("n1",))
     with pytest.raises(GoneError, match="pod default/other is gone"):
-        encoded(question, StoredObjects(cluster().get), by_name=True)
+        encoded(request, StoredObjects(cluster().get), by_name=True)
 
 
 def test_a_binding_needs_no_objects() -> None:
-    question = AskExtender(0, "far", BIND, pod("gone"), ("n1",))
-    assert json.loads(encoded(question, StoredObjects(cluster().get), by_name=False)) == {
+    request = AskExtender(0, "far", BIND, pod("gone"), ("n1",))
+    assert json.loads(encoded(request, StoredObjects(cluster().get), by_name=False)) == {
         "PodName": "gone",
         "PodNamespace": "default",
         "PodUID": "uid-default/gone",
@@ -94,14 +96,14 @@ def test_a_binding_needs_no_objects() -> None:
 
 def test_victims_are_sent_by_uid() -> None:
     victim = pod("v", uid="u1")
-    args = sent(PREEMPT, victims={"n1": Victims((victim,), 2)})
+    args = encoded_request(PREEMPT, victims={"n1": Victims((victim,), 2)})
     assert args["NodeNameToVictims"] is None
     meta = {"n1": {"Pods": [{"UID": "u1"}], "NumPDBViolations": 2}}
     assert args["NodeNameToMetaVictims"] == meta
 
 
 def test_complete_victims_are_sent_to_an_extender_without_a_node_cache() -> None:
-    args = sent(PREEMPT, by_name=False, victims={"n1": Victims((pod("v"),))})
+    args = encoded_request(PREEMPT, by_name=False, victims={"n1": Victims((pod("v"),))})
     assert args["NodeNameToMetaVictims"] is None
     result = args["NodeNameToVictims"]["n1"]
     assert result["NumPDBViolations"] == 0
@@ -176,7 +178,7 @@ def test_victims_are_decoded() -> None:
 
 
 @pytest.mark.parametrize(
-    ("verb", "body", "said"),
+    ("verb", "body", "message"),
     [
         (FILTER, b"", "truncated"),
         (FILTER, b"<html>", "malformed"),
@@ -192,8 +194,8 @@ def test_victims_are_decoded() -> None:
         (BIND, b"[" * 100_000, "Expected `object | null`"),
     ],
 )
-def test_an_invalid_answer_is_refused_with_what_was_found(
-    verb: ExtenderVerb, body: bytes, said: str
+def test_an_invalid_answer_is_refused_with_the_actual_value(
+    verb: ExtenderVerb, body: bytes, message: str
 ) -> None:
-    with pytest.raises(NonsenseError, match=said.replace("|", r"\|")):
+    with pytest.raises(NonsenseError, match=message.replace("|", r"\|")):
         decoded(verb, body, by_name=True)

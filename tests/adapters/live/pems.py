@@ -12,7 +12,7 @@ _BEGIN = datetime(2020, 1, 1, tzinfo=UTC)
 
 
 def certificate_and_key() -> tuple[bytes, bytes]:
-    """As PEM; it signs itself."""
+    """A self-signed certificate and its key, as PEM."""
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "test")])
     builder = x509.CertificateBuilder(name, name, key.public_key(), 1)

@@ -1,4 +1,4 @@
-"""A web server on loopback that answers as a test says: for what a real API server rarely does."""
+"""A web server on loopback with the answers of a test: for what a real API server rarely does."""
 
 import contextlib
 from collections.abc import AsyncGenerator, Awaitable, Callable
@@ -13,7 +13,7 @@ Handler = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
 
 @contextlib.asynccontextmanager
 async def serving(handler: Handler) -> AsyncGenerator[str]:
-    """The URL of a server that lives as long as the block."""
+    """The URL of a server that runs as long as the block."""
     runner = web.ServerRunner(web.Server(handler, handler_cancellation=True), shutdown_timeout=0)
     await runner.setup()
     site = web.TCPSite(runner, "127.0.0.1", 0)
@@ -49,16 +49,16 @@ def status(code: int, reason: str, message: str, **headers: str) -> web.Response
 
 
 class Script:
-    """Answers one after the other, and what was asked."""
+    """Answers each request with the next of `answers`, and records the requests."""
 
     def __init__(self, *answers: Callable[[], web.StreamResponse]) -> None:
         self._answers = list(answers)
-        self.asked: list[tuple[str, str]] = []
+        self.requests: list[tuple[str, str]] = []
         self.headers: list[dict[str, str]] = []
         self.bodies: list[bytes] = []
 
     async def __call__(self, request: web.BaseRequest) -> web.StreamResponse:
-        self.asked.append((request.method, request.path_qs))
+        self.requests.append((request.method, request.path_qs))
         self.headers.append(dict(request.headers))
         self.bodies.append(await request.read())
         return self._answers.pop(0)()
@@ -76,13 +76,13 @@ def cut(request: web.BaseRequest) -> web.StreamResponse:
 
 
 class Naps:
-    """A sleep that takes no time and remembers."""
+    """A sleep that takes no time and records its durations."""
 
     def __init__(self) -> None:
-        self.taken: list[float] = []
+        self.durations: list[float] = []
 
     async def __call__(self, seconds: float) -> None:
-        self.taken.append(seconds)
+        self.durations.append(seconds)
 
 
 CORE = [

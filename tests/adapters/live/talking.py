@@ -1,4 +1,4 @@
-"""An ApiClient that talks to a handler of the test's, without a kubeconfig on disk."""
+"""An ApiClient that talks to a handler of the test, without a kubeconfig on disk."""
 
 import asyncio
 import contextlib
@@ -28,7 +28,7 @@ class _Nowhere:
 
 @contextlib.asynccontextmanager
 async def talking_to(handler: Handler) -> AsyncGenerator[ApiClient]:
-    """The client, while its server lives."""
+    """A client whose server runs as long as the block."""
     async with serving(handler) as server:
         credentials = Credentials(_Nowhere(), Login(server=server), ManualClock())
         client = ApiClient(credentials, ClientOptions(qps=-1, sleep=Naps()))
@@ -46,7 +46,7 @@ class Server:
 
     def __init__(self, *answers: web.StreamResponse) -> None:
         self.answers = list(answers)
-        self.asked: list[tuple[str, str, Any]] = []
+        self.requests: list[tuple[str, str, Any]] = []
         self.media_types: list[str] = []
 
     async def __call__(self, request: web.BaseRequest) -> web.StreamResponse:
@@ -55,14 +55,14 @@ class Server:
         if request.path.startswith("/apis/"):
             return status(404, "NotFound", "no such group")
         body = await request.read()
-        self.asked.append(
+        self.requests.append(
             (request.method, request.path, msgspec.json.decode(body) if body else None)
         )
         self.media_types.append(request.content_type)
         return self.answers.pop(0) if self.answers else web.json_response({})
 
 
-def done(server: Server, ask: Callable[[LiveCluster], Awaitable[T]]) -> T:
+def result_of(server: Server, ask: Callable[[LiveCluster], Awaitable[T]]) -> T:
     async def main() -> T:
         async with talking_to(server) as client, open_cluster(client) as cluster:
             return await ask(cluster)

@@ -52,7 +52,7 @@ T = TypeVar("T")
 def response_and_naps(
     folder: Path, handler: Handler, ask: Callable[[ApiClient], Awaitable[T]], **options: float
 ) -> tuple[T, list[float]]:
-    """What ``ask`` got from a server that answers as ``handler``, and how long it waited."""
+    """The result of ``ask`` with a server of this ``handler``, and the durations of its sleeps."""
     naps = Naps()
 
     async def main() -> T:
@@ -62,14 +62,14 @@ def response_and_naps(
             async with open_client(config, chosen) as client:
                 return await ask(client)
 
-    return asyncio.run(main()), naps.taken
+    return asyncio.run(main()), naps.durations
 
 
 def test_a_request_has_a_user_agent_and_credentials(tmp_path: Path) -> None:
     script = Script(fine)
     answer, _ = response_and_naps(tmp_path, script, lambda client: client.get("/version?a=b%2Cc"))
     assert answer == {"fine": True}
-    assert script.asked == [("GET", "/version?a=b%2Cc")]
+    assert script.requests == [("GET", "/version?a=b%2Cc")]
     assert script.headers[0]["Authorization"] == "Bearer secret"
     assert script.headers[0]["User-Agent"] == "bayplan"
 
@@ -112,13 +112,13 @@ def test_only_idempotent_requests_are_retried_at_an_unavailable_server(tmp_path:
 
 
 def test_a_refusal_is_raised_at_once(tmp_path: Path) -> None:
-    gone = lambda: status(404, "NotFound", "pods web")  # noqa: E731
+    refusal = lambda: status(404, "NotFound", "pods web")  # noqa: E731
     with pytest.raises(NotFoundError, match="pods web"):
-        response_and_naps(tmp_path, Script(gone), lambda client: client.get("/x"))
+        response_and_naps(tmp_path, Script(refusal), lambda client: client.get("/x"))
 
 
 class Cutting:
-    """Breaks so many connections, then answers."""
+    """Breaks the first `count` connections, then answers."""
 
     def __init__(self, count: int) -> None:
         self.left = count
@@ -158,7 +158,7 @@ def test_a_patch_without_an_answer_has_an_unknown_outcome(tmp_path: Path) -> Non
         response_and_naps(tmp_path, Cutting(99), lambda client: client.request("PATCH", "/x"))
 
 
-def test_an_unreachable_server_means_that_nothing_was_done(
+def test_a_request_to_an_unreachable_server_has_no_effect(
     tmp_path: Path,
 ) -> None:
     async def main() -> None:
@@ -170,7 +170,7 @@ def test_an_unreachable_server_means_that_nothing_was_done(
     naps = Naps()
     with pytest.raises(UnreachableError, match="POST /x: no answer from http://"):
         asyncio.run(main())
-    assert len(naps.taken) == TRIES_FAILED - 1
+    assert len(naps.durations) == TRIES_FAILED - 1
 
 
 def test_a_timeout_leaves_the_outcome_unknown(tmp_path: Path) -> None:
@@ -221,10 +221,10 @@ def test_a_request_whose_turn_comes_after_its_deadline_is_not_sent(tmp_path: Pat
 
     script = Script(fine)
     _, naps = response_and_naps(tmp_path, script, ask, qps=0.1, burst=1)
-    assert (naps, len(script.asked)) == ([], 1)
+    assert (naps, len(script.requests)) == ([], 1)
 
 
-def test_a_request_without_a_place_in_its_lane_before_its_deadline_is_not_sent(
+def test_a_request_that_gets_no_place_in_its_lane_before_its_deadline_is_not_sent(
     tmp_path: Path,
 ) -> None:
     async def silent(request: web.BaseRequest) -> web.StreamResponse:
@@ -247,7 +247,7 @@ def test_a_request_without_a_place_in_its_lane_before_its_deadline_is_not_sent(
 
 
 def test_a_failure_has_the_same_message_at_every_attempt(tmp_path: Path) -> None:
-    """So that a log can say it once."""
+    """The log reports a failure once if its message does not change."""
     with pytest.raises(OutcomeUnknownError, match=r"^POST /x: no answer"):
         response_and_naps(
             tmp_path, Cutting(1), lambda client: client.request("POST", "/x?version=7")
@@ -272,8 +272,8 @@ async def pieces(client: ApiClient, silence_seconds: float = 60.0) -> list[bytes
 
 
 def test_a_stream_ends_when_the_server_ends_it(tmp_path: Path) -> None:
-    found, _ = response_and_naps(tmp_path, Script(lambda: web.Response(body=b"abc")), pieces)
-    assert b"".join(found) == b"abc"
+    received, _ = response_and_naps(tmp_path, Script(lambda: web.Response(body=b"abc")), pieces)
+    assert b"".join(received) == b"abc"
 
 
 async def begun(request: web.BaseRequest) -> web.StreamResponse:
@@ -315,9 +315,9 @@ def test_a_stream_with_a_broken_connection_is_closed(tmp_path: Path) -> None:
 
 
 def test_a_refused_stream_raises_the_reason(tmp_path: Path) -> None:
-    gone = lambda: status(410, "Expired", "too old")  # noqa: E731
+    refusal = lambda: status(410, "Expired", "too old")  # noqa: E731
     with pytest.raises(ApiError, match="too old") as error:
-        response_and_naps(tmp_path, Script(gone), pieces)
+        response_and_naps(tmp_path, Script(refusal), pieces)
     assert error.value.code == 410
 
 
@@ -362,7 +362,7 @@ def test_an_untrusted_certificate_is_reported_and_not_retried(
 
     naps = Naps()
     asyncio.run(main())
-    assert naps.taken == []
+    assert naps.durations == []
 
 
 @contextlib.contextmanager
@@ -370,7 +370,7 @@ def serving_in_a_thread(tls: ssl.SSLContext) -> Iterator[int]:
     """The port of a server that begins one answer, and then neither reads nor writes."""
 
     def serve() -> None:
-        with contextlib.suppress(OSError):  # the client gives up
+        with contextlib.suppress(OSError):  # the client closes the connection
             connection, _ = listener.accept()
             with tls.wrap_socket(connection, server_side=True) as accepted:
                 accepted.recv(2**16)
@@ -389,7 +389,7 @@ def serving_in_a_thread(tls: ssl.SSLContext) -> Iterator[int]:
 
 
 def test_a_stream_that_is_left_over_tls_closes_its_socket(tmp_path: Path) -> None:
-    """The server does not answer the shutdown of TLS, as a busy one."""
+    """The server does not answer the shutdown of TLS, as a busy server does not."""
 
     async def main(port: int) -> None:
         config = kubeconfig(tmp_path, f"https://127.0.0.1:{port}", is_verified=False)

@@ -29,7 +29,7 @@ from bayplan.ports import (
 from bayplan.serving.component_metrics import register_cluster
 from bayplan.testing import pod
 from tests.adapters.live.serving import CORE, status
-from tests.adapters.live.talking import Server, done, talking_to
+from tests.adapters.live.talking import Server, result_of, talking_to
 
 # ---- cluster --------------------------------------------------------------------------------
 
@@ -39,8 +39,8 @@ WEB = pod("web", namespace="ns", uid="uid-web")
 
 def test_a_binding_names_the_node_and_the_uid_of_the_pod() -> None:
     server = Server()
-    done(server, lambda cluster: cluster.bind(WEB, "n1"))
-    assert server.asked == [
+    result_of(server, lambda cluster: cluster.bind(WEB, "n1"))
+    assert server.requests == [
         (
             "POST",
             "/api/v1/namespaces/ns/pods/web/binding",
@@ -69,7 +69,7 @@ def test_a_binding_answered_with_a_server_error_has_an_unknown_outcome(
     answer: tuple[int, str, str], raised: type[Exception]
 ) -> None:
     with pytest.raises(raised) as error:
-        done(Server(status(*answer)), lambda cluster: cluster.bind(WEB, "n1"))
+        result_of(Server(status(*answer)), lambda cluster: cluster.bind(WEB, "n1"))
     assert type(error.value) is raised
     assert str(error.value) == answer[2]
 
@@ -84,8 +84,8 @@ def test_a_status_patch_is_merged_by_the_server_and_names_the_uid() -> None:
     )
     patch = PatchPodStatus("ns", "web", "uid-web", condition, "n1")
     server = Server()
-    done(server, lambda cluster: cluster.patch_pod_status(patch))
-    [(method, path, content)] = server.asked
+    result_of(server, lambda cluster: cluster.patch_pod_status(patch))
+    [(method, path, content)] = server.requests
     assert (method, path) == ("PATCH", "/api/v1/namespaces/ns/pods/web/status")
     assert server.media_types == ["application/strategic-merge-patch+json"]
     assert content == {
@@ -123,37 +123,39 @@ def test_a_nomination_is_cleared_or_left_unchanged(
 def test_another_pod_under_the_name_counts_as_not_found(answer: tuple[int, str, str]) -> None:
     patch = PatchPodStatus("ns", "web", "u", None, "")
     with pytest.raises(NotFoundError):
-        done(Server(status(*answer)), lambda cluster: cluster.patch_pod_status(patch))
+        result_of(Server(status(*answer)), lambda cluster: cluster.patch_pod_status(patch))
     with pytest.raises(NotFoundError):
-        done(Server(status(*answer)), lambda cluster: cluster.delete_pod("ns", "web", "u"))
+        result_of(Server(status(*answer)), lambda cluster: cluster.delete_pod("ns", "web", "u"))
 
 
 def test_a_version_conflict_raises_a_conflict() -> None:
     patch = PatchPodStatus("ns", "web", "u", None, "")
     answer = status(409, "Conflict", "the object has been modified")
     with pytest.raises(ConflictError):
-        done(Server(answer), lambda cluster: cluster.patch_pod_status(patch))
+        result_of(Server(answer), lambda cluster: cluster.patch_pod_status(patch))
 
 
 @pytest.mark.parametrize(("uid", "preconditions"), [("u", {"uid": "u"}), ("", None)])
 def test_a_deletion_names_the_uid(uid: str, preconditions: Any) -> None:
     server = Server()
-    done(server, lambda cluster: cluster.delete_pod("ns", "web", uid))
-    [(method, path, content)] = server.asked
+    result_of(server, lambda cluster: cluster.delete_pod("ns", "web", uid))
+    [(method, path, content)] = server.requests
     assert (method, path) == ("DELETE", "/api/v1/namespaces/ns/pods/web")
     assert content.get("preconditions") == preconditions
 
 
 def test_an_object_is_patched_with_a_json_merge_patch() -> None:
     server = Server()
-    done(server, lambda cluster: cluster.patch(NODE, "", "n1", {"spec": {"unschedulable": None}}))
-    assert server.asked == [("PATCH", "/api/v1/nodes/n1", {"spec": {"unschedulable": None}})]
+    result_of(
+        server, lambda cluster: cluster.patch(NODE, "", "n1", {"spec": {"unschedulable": None}})
+    )
+    assert server.requests == [("PATCH", "/api/v1/nodes/n1", {"spec": {"unschedulable": None}})]
     assert server.media_types == ["application/merge-patch+json"]
 
 
 def test_a_pod_is_decoded() -> None:
     server = Server(web.json_response({"metadata": {"name": "web"}, "spec": {"nodeName": "n1"}}))
-    result = done(server, lambda cluster: cluster.get_pod("ns", "web"))
+    result = result_of(server, lambda cluster: cluster.get_pod("ns", "web"))
     assert result.spec.node_name == "n1"
 
 
@@ -166,13 +168,13 @@ def test_a_kind_is_offered_if_the_server_lists_it() -> None:
         await cluster.discover(kinds)
         return [cluster.offers(kind) for kind in kinds]
 
-    assert done(Server(), ask) == [True, True, False]
+    assert result_of(Server(), ask) == [True, True, False]
 
 
 def test_an_unreadable_kind_is_reported_once_until_it_is_readable(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    # The program's own log lines of level INFO are shown when a test has set that level before.
+    # Another test may have set the level to INFO, at which the program logs lines of its own.
     caplog.set_level(logging.WARNING)
     message = 'nodes is forbidden: User "x" cannot list resource "nodes" in API group ""'
     page = web.json_response({"metadata": {"resourceVersion": "1"}, "items": []})
@@ -186,11 +188,11 @@ def test_an_unreadable_kind_is_reported_once_until_it_is_readable(
         await cluster.list(NODE)
         assert not cluster.problems
 
-    done(server, ask)
+    result_of(server, ask)
     assert caplog.messages == [f"cannot list v1 Node: {message}"]
 
 
-def test_an_expired_watch_is_no_failure_and_a_refused_one_is() -> None:
+def test_an_expired_watch_is_no_failure_and_a_refused_watch_is_one() -> None:
     server = Server(status(410, "Expired", "too old"), status(403, "Forbidden", "cannot watch"))
 
     async def ask(cluster: LiveCluster) -> None:
@@ -201,13 +203,13 @@ def test_an_expired_watch_is_no_failure_and_a_refused_one_is() -> None:
             await anext(cluster.watch(NODE, "1"))
         assert cluster.problems == {"watch v1 Node": "cannot watch"}
 
-    done(server, ask)
+    result_of(server, ask)
 
 
 def test_a_silent_watch_is_reported_counted_and_shown_in_health(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    """Until a watch tells something again."""
+    """The problem ends when the watch delivers something."""
     caplog.set_level(logging.INFO, logger="bayplan")
     is_mute = True
 

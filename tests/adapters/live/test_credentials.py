@@ -26,13 +26,13 @@ def exec_user(folder: Path, token: str, expires: str) -> dict[str, object]:
     status = {"token": token, "expirationTimestamp": expires}
     version = "client.authentication.k8s.io/v1"
     answer = {"apiVersion": version, "kind": "ExecCredential", "status": status}
-    said = msgspec.json.encode(answer).decode()
-    code = f"open({str(folder / 'runs')!r}, 'a').write('.'); print({said!r})"
+    output = msgspec.json.encode(answer).decode()
+    code = f"open({str(folder / 'runs')!r}, 'a').write('.'); print({output!r})"
     return {"exec": {"apiVersion": version, "command": sys.executable, "args": ["-c", code]}}
 
 
 async def renewed(credentials: Credentials, clock: ManualClock) -> str | None:
-    """The header after another minute."""
+    """The header one minute later."""
     clock.advance_to(clock.now() + RENEWAL_SECONDS + 1)
     credentials.authorization()
     await credentials.settle()
@@ -65,7 +65,7 @@ def test_a_token_file_is_read_again(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("expires", "runs"),
     [("2999-01-01T00:00:00Z", 1), ("2020-01-01T00:00:00Z", 2)],
-    ids=["what is still good is kept", "what expires is asked for again"],
+    ids=["a valid token is reused", "an expired token is renewed"],
 )
 def test_an_exec_plugin_runs_when_its_token_expires(
     tmp_path: Path, expires: str, runs: int
@@ -129,7 +129,7 @@ def ca_certificate() -> str:
 
 
 @pytest.mark.parametrize(
-    ("content", "said"),
+    ("content", "message"),
     [
         (None, "no such file"),
         ("{", "ParserError"),
@@ -139,12 +139,12 @@ def ca_certificate() -> str:
     ],
 )
 def test_an_invalid_kubeconfig_is_reported_in_one_sentence(
-    tmp_path: Path, content: str | None, said: str
+    tmp_path: Path, content: str | None, message: str
 ) -> None:
     path = tmp_path / "kubeconfig"
     if content is not None:
         path.write_text(content)
-    with pytest.raises(CredentialsError, match=said) as error:
+    with pytest.raises(CredentialsError, match=message) as error:
         asyncio.run(load_credentials(str(path), ManualClock()))
     assert f"kubeconfig {path}: cannot be used" in str(error.value)
 
@@ -183,7 +183,7 @@ def test_an_invalid_master_url_is_refused() -> None:
 
 
 def test_a_plain_kubeconfig_needs_no_library(tmp_path: Path) -> None:
-    """Importing it takes longer than all the rest of a start."""
+    """The import of the library takes longer than the whole start without it."""
     path = kubeconfig(tmp_path, SERVER)
     code = (
         "import asyncio, sys; from bayplan.adapters.live.client import open_client\n"
@@ -191,5 +191,7 @@ def test_a_plain_kubeconfig_needs_no_library(tmp_path: Path) -> None:
         f"    async with open_client({path!r}): pass\n"
         "asyncio.run(main()); print('kubernetes_asyncio' in sys.modules)"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "False"
+    completed = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    )
+    assert completed.stdout.strip() == "False"

@@ -1,4 +1,4 @@
-"""Which kinds the API server has."""
+"""Which kinds the API server offers."""
 
 import asyncio
 
@@ -15,10 +15,10 @@ class Server:
     """Has the core group and nothing else."""
 
     def __init__(self) -> None:
-        self.asked: list[str] = []
+        self.requests: list[str] = []
 
     async def __call__(self, request: web.BaseRequest) -> web.StreamResponse:
-        self.asked.append(request.path)
+        self.requests.append(request.path)
         if request.path == "/api/v1":
             return web.json_response({"kind": "APIResourceList", "resources": CORE})
         return status(404, "NotFound", "the server could not find the requested resource")
@@ -35,7 +35,7 @@ def test_a_kind_is_found_with_its_path_and_scope() -> None:
     asyncio.run(main())
 
 
-def test_a_missing_group_is_no_error_and_requested_once() -> None:
+def test_a_missing_group_is_no_error_and_is_requested_once() -> None:
     async def main() -> None:
         server = Server()
         async with talking_to(server) as client:
@@ -43,13 +43,13 @@ def test_a_missing_group_is_no_error_and_requested_once() -> None:
             for _ in range(2):
                 await discovery.discover([REPLICA_SET, "apps/v1 Other"])
             assert discovery.resource(REPLICA_SET) is None
-        assert server.asked == ["/apis/apps/v1"]
+        assert server.requests == ["/apis/apps/v1"]
 
     asyncio.run(main())
 
 
 @pytest.mark.parametrize(
-    ("resource", "asked", "path"),
+    ("resource", "arguments", "path"),
     [
         (Resource(POD, "", "pods", is_namespaced=True), (), "/api/v1/pods"),
         (
@@ -66,6 +66,6 @@ def test_a_missing_group_is_no_error_and_requested_once() -> None:
     ],
 )
 def test_paths_have_the_form_of_the_api(
-    resource: Resource, asked: tuple[str, ...], path: str
+    resource: Resource, arguments: tuple[str, ...], path: str
 ) -> None:
-    assert resource.path(*asked) == path
+    assert resource.path(*arguments) == path

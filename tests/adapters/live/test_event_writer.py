@@ -36,16 +36,16 @@ def failed(
 
 
 class Server:
-    """Keeps events by name; what it is asked for first may be refused."""
+    """Stores events by name; refuses the first requests with `refusals`."""
 
     def __init__(self, *refusals: web.Response) -> None:
         self.refusals = list(refusals)
         self.events: dict[str, dict[str, Any]] = {}
-        self.asked: list[str] = []
+        self.methods: list[str] = []
 
     async def __call__(self, request: web.BaseRequest) -> web.StreamResponse:
         content = msgspec.json.decode(await request.read())
-        self.asked.append(request.method)
+        self.methods.append(request.method)
         if self.refusals:
             return self.refusals.pop(0)
         if request.method == "POST":
@@ -64,18 +64,18 @@ class Server:
         return [event.get("series", {}).get("count", 1) for event in self.events.values()]
 
 
-Story = Callable[[EventWriter, ManualClock], Awaitable[None]]
+Scene = Callable[[EventWriter, ManualClock], Awaitable[None]]
 
 
-def written(server: Server, story: Story) -> int:
-    """Plays a story to a writer; returns how many events it dropped."""
+def written(server: Server, scene: Scene) -> int:
+    """Run a scene with a writer; returns how many events the writer dropped."""
 
     async def main() -> int:
         async with talking_to(server) as client:
             clock = ManualClock()
             writer = EventWriter(client, clock)
             writer.start()
-            await story(writer, clock)
+            await scene(writer, clock)
             await writer.flush()
             await writer.stop()
             return writer.dropped_count
@@ -120,12 +120,12 @@ def test_an_event_may_have_a_related_object() -> None:
 
 
 def test_each_event_has_a_unique_short_name() -> None:
-    async def story(writer: EventWriter, clock: ManualClock) -> None:
+    async def scene(writer: EventWriter, clock: ManualClock) -> None:
         for reason in ("A", "B"):
             writer.put(failed("p" * 253, reason=reason))
 
     server = Server()
-    written(server, story)
+    written(server, scene)
     assert len(server.events) == 2
     assert all(len(name) == 253 for name in server.events)
 
@@ -150,26 +150,26 @@ def test_events_that_a_silent_server_does_not_accept_are_dropped() -> None:
 
 
 def test_repetitions_form_one_series() -> None:
-    async def story(writer: EventWriter, clock: ManualClock) -> None:
+    async def scene(writer: EventWriter, clock: ManualClock) -> None:
         for number in range(5):
             writer.put(failed(note=f"no room, attempt {number}"))
             await writer.flush()
 
     server = Server()
-    written(server, story)
-    assert server.asked == ["POST", "PATCH"]
+    written(server, scene)
+    assert server.methods == ["POST", "PATCH"]
     assert server.counts() == [2]
 
 
 def test_a_changed_pod_starts_a_new_series_with_the_new_note() -> None:
-    async def story(writer: EventWriter, clock: ManualClock) -> None:
+    async def scene(writer: EventWriter, clock: ManualClock) -> None:
         writer.put(failed(note="0/1 nodes are available: 1 Insufficient cpu."))
         for _ in range(2):
             writer.put(failed(note="0/2 nodes are available: 2 Insufficient cpu.", version="8"))
             await writer.flush()
 
     server = Server()
-    written(server, story)
+    written(server, scene)
     assert [(event["regarding"]["resourceVersion"], event["note"]) for event in server.all()] == [
         ("7", "0/1 nodes are available: 1 Insufficient cpu."),
         ("8", "0/2 nodes are available: 2 Insufficient cpu."),
@@ -178,17 +178,17 @@ def test_a_changed_pod_starts_a_new_series_with_the_new_note() -> None:
 
 
 def test_events_with_different_related_objects_form_different_series() -> None:
-    async def story(writer: EventWriter, clock: ManualClock) -> None:
+    async def scene(writer: EventWriter, clock: ManualClock) -> None:
         writer.put(failed())
         writer.put(failed(related=GROUP))
 
     server = Server()
-    written(server, story)
+    written(server, scene)
     assert server.counts() == [1, 1]
 
 
 def test_a_finished_series_is_written_with_its_count() -> None:
-    async def story(writer: EventWriter, clock: ManualClock) -> None:
+    async def scene(writer: EventWriter, clock: ManualClock) -> None:
         for _ in range(5):
             writer.put(failed())
             await writer.flush()
@@ -199,12 +199,12 @@ def test_a_finished_series_is_written_with_its_count() -> None:
         writer.put(failed())
 
     server = Server()
-    written(server, story)
+    written(server, scene)
     assert server.counts() == [5, 1]
 
 
 def test_a_running_series_is_written_every_half_hour() -> None:
-    async def story(writer: EventWriter, clock: ManualClock) -> None:
+    async def scene(writer: EventWriter, clock: ManualClock) -> None:
         writer.put(failed())
         await writer.flush()
         for minute in range(1, 33):
@@ -214,67 +214,67 @@ def test_a_running_series_is_written_every_half_hour() -> None:
             await writer.flush()
 
     server = Server()
-    written(server, story)
-    assert server.asked == ["POST", "PATCH", "PATCH"]
+    written(server, scene)
+    assert server.methods == ["POST", "PATCH", "PATCH"]
     assert server.counts() == [3 + SERIES_REFRESH_SECONDS // 60]
 
 
 def test_events_of_different_pods_and_reasons_form_different_series() -> None:
-    async def story(writer: EventWriter, clock: ManualClock) -> None:
+    async def scene(writer: EventWriter, clock: ManualClock) -> None:
         for event in (failed("a"), failed("b"), failed("a", reason="Scheduled")):
             writer.put(event)
 
     server = Server()
-    written(server, story)
+    written(server, scene)
     assert server.counts() == [1, 1, 1]
 
 
 def test_a_series_whose_event_expired_starts_again() -> None:
-    async def story(writer: EventWriter, clock: ManualClock) -> None:
+    async def scene(writer: EventWriter, clock: ManualClock) -> None:
         writer.put(failed())
         await writer.flush()
         server.events.clear()
         writer.put(failed())
 
     server = Server()
-    written(server, story)
+    written(server, scene)
     assert server.counts() == [2]
 
 
 def test_an_event_stored_by_an_earlier_attempt_is_not_dropped() -> None:
-    async def story(writer: EventWriter, clock: ManualClock) -> None:
+    async def scene(writer: EventWriter, clock: ManualClock) -> None:
         writer.put(failed())
 
-    assert written(Server(status(409, "AlreadyExists", "events p.1 exists")), story) == 0
+    assert written(Server(status(409, "AlreadyExists", "events p.1 exists")), scene) == 0
 
 
 @pytest.mark.parametrize("code", [403, 404, 500])
 def test_a_refused_event_is_dropped_and_the_next_one_written(code: int) -> None:
-    async def story(writer: EventWriter, clock: ManualClock) -> None:
+    async def scene(writer: EventWriter, clock: ManualClock) -> None:
         writer.put(failed("a"))
         await writer.flush()
         writer.put(failed("b"))
 
     server = Server(status(code, "Whatever", "no"))
-    assert written(server, story) == 1
+    assert written(server, scene) == 1
     assert [event["regarding"]["name"] for event in server.events.values()] == ["b"]
 
 
 def test_the_newest_events_are_dropped_when_the_queue_is_full(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    async def story(writer: EventWriter, clock: ManualClock) -> None:
+    async def scene(writer: EventWriter, clock: ManualClock) -> None:
         for number in range(5):
             writer.put(failed(f"p{number}"))
 
     monkeypatch.setattr(event_writer, "WAITING_MAX", 3)
     server = Server()
-    assert written(server, story) == 2
+    assert written(server, scene) == 2
     assert len(server.events) == 3
 
 
 def test_the_number_of_remembered_events_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def story(writer: EventWriter, clock: ManualClock) -> None:
+    async def scene(writer: EventWriter, clock: ManualClock) -> None:
         for _ in range(3):
             writer.put(failed("old"))
             await writer.flush()
@@ -283,6 +283,6 @@ def test_the_number_of_remembered_events_is_bounded(monkeypatch: pytest.MonkeyPa
 
     monkeypatch.setattr(event_writer, "REMEMBERED_MAX", 2)
     server = Server()
-    written(server, story)
-    # The first series left with its count, and began anew.
+    written(server, scene)
+    # The first series was written with its count and removed; its next event starts a new one.
     assert sorted(server.counts()) == [1, 1, 1, 3]

@@ -18,7 +18,7 @@ def naps_of(bucket: TokenBucket, naps: Naps, count: int) -> list[float]:
             await bucket.take()
 
     asyncio.run(take())
-    return naps.taken
+    return naps.durations
 
 
 def test_a_burst_runs_at_once_and_later_requests_at_the_rate() -> None:
@@ -83,7 +83,7 @@ def test_a_turn_beyond_the_deadline_is_refused_at_once_and_takes_nothing() -> No
         await bucket.take(0.1)
 
     asyncio.run(main())
-    assert naps.taken == [0.1]
+    assert naps.durations == [0.1]
 
 
 # ---- request metrics ------------------------------------------------------------------------

@@ -61,21 +61,21 @@ class Server:
 async def connected(server: Server, prefix: str = "") -> AsyncGenerator[ConnectionPool]:
     listening = await asyncio.start_server(server.accept, "127.0.0.1", 0)
     host, port = listening.sockets[0].getsockname()
-    found = ConnectionPool(f"http://{host}:{port}{prefix}", None, None, "me")
+    pool = ConnectionPool(f"http://{host}:{port}{prefix}", None, None, "me")
     try:
-        yield found
+        yield pool
     finally:
-        await found.close()
+        await pool.close()
         listening.close()
         for writer in server.writers:
             writer.transport.abort()
         await asyncio.sleep(0)
 
 
-def talk(server: Server, story: Callable[[ConnectionPool], Awaitable[None]], prefix: str = ""):
+def talk(server: Server, scene: Callable[[ConnectionPool], Awaitable[None]], prefix: str = ""):
     async def main() -> None:
         async with connected(server, prefix) as transport:
-            await story(transport)
+            await scene(transport)
 
     asyncio.run(main())
 
@@ -94,14 +94,14 @@ async def get_again_after_close(transport: ConnectionPool, server: Server) -> No
 
 
 def test_a_request_is_valid_http_and_connections_are_reused() -> None:
-    async def story(transport: ConnectionPool) -> None:
+    async def scene(transport: ConnectionPool) -> None:
         for _ in range(2):
             head = "Authorization: Bearer a\r\n"
             answer = await transport.send("POST", "/x?y=z", head, b"{}")
             assert answer == Answer(200, b"fine")
 
     server = Server(FINE, FINE)
-    talk(server, story, "/prefix")
+    talk(server, scene, "/prefix")
     assert server.connection_count == 1
     line, *headers = server.requests[0].decode().split("\r\n")
     assert line == "POST /prefix/x?y=z HTTP/1.1"
@@ -116,17 +116,20 @@ def test_a_request_is_valid_http_and_connections_are_reused() -> None:
             b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nfi\r\n2\r\nne\r\n0\r\n\r\n",
             id="in chunks",
         ),
-        pytest.param(b"HTTP/1.1 100 Continue\r\n\r\n" + FINE, id="after an interim answer"),
+        pytest.param(b"HTTP/1.1 100 Continue\r\n\r\n" + FINE, id="after an interim response"),
         pytest.param(b"HTTP/1.1 200 OK\r\n\r\nfine" + END, id="until the connection ends"),
-        pytest.param(FINE.replace(b"OK\r\n", b"OK\r\nConnection: close\r\n"), id="the last one"),
+        pytest.param(
+            FINE.replace(b"OK\r\n", b"OK\r\nConnection: close\r\n"),
+            id="last response of the connection",
+        ),
     ],
 )
 def test_an_answer_is_complete_for_each_kind_of_length(answer: bytes) -> None:
-    async def story(transport: ConnectionPool) -> None:
+    async def scene(transport: ConnectionPool) -> None:
         assert await get(transport) == Answer(200, b"fine")
         assert await get(transport) == Answer(200, b"fine")
 
-    talk(Server(answer, FINE), story)
+    talk(Server(answer, FINE), scene)
 
 
 def compressed(body: bytes) -> bytes:
@@ -135,19 +138,19 @@ def compressed(body: bytes) -> bytes:
 
 
 def test_a_compressed_answer_is_decompressed_and_the_next_one_is_read_as_it_is() -> None:
-    async def story(transport: ConnectionPool) -> None:
+    async def scene(transport: ConnectionPool) -> None:
         assert await get(transport) == Answer(200, b"fine")
         assert await get(transport) == Answer(200, b"fine")
 
-    talk(Server(compressed(gzip.compress(b"fine")), FINE), story)
+    talk(Server(compressed(gzip.compress(b"fine")), FINE), scene)
 
 
 def test_an_answer_that_cannot_be_decompressed_is_no_answer() -> None:
-    async def story(transport: ConnectionPool) -> None:
+    async def scene(transport: ConnectionPool) -> None:
         with pytest.raises(NoAnswerError, match="cannot be decompressed"):
             await get(transport)
 
-    talk(Server(compressed(b"fine")), story)
+    talk(Server(compressed(b"fine")), scene)
 
 
 def test_the_server_may_compress_only_if_the_client_accepts_it() -> None:
@@ -169,12 +172,12 @@ def test_the_server_may_compress_only_if_the_client_accepts_it() -> None:
 
 
 def test_retry_after_is_read_from_the_answer() -> None:
-    async def story(transport: ConnectionPool) -> None:
+    async def scene(transport: ConnectionPool) -> None:
         answer = await get(transport)
         assert (answer.status, answer.retry_after) == (429, "7")
 
     busy = b"HTTP/1.1 429 Too Many Requests\r\nRetry-After: 7\r\nContent-Length: 0\r\n\r\n"
-    talk(Server(busy), story)
+    talk(Server(busy), scene)
 
 
 @pytest.mark.parametrize(
@@ -186,14 +189,14 @@ def test_retry_after_is_read_from_the_answer() -> None:
     ],
 )
 def test_a_missing_answer_has_an_unknown_outcome(answer: bytes, why: str) -> None:
-    async def story(transport: ConnectionPool) -> None:
+    async def scene(transport: ConnectionPool) -> None:
         with pytest.raises(NoAnswerError, match=why):
             await get(transport)
 
-    talk(Server(answer), story)
+    talk(Server(answer), scene)
 
 
-def test_a_refused_connection_means_that_nothing_was_sent() -> None:
+def test_over_a_refused_connection_nothing_is_sent() -> None:
     async def main() -> None:
         async with connected(Server()) as transport:
             pass
@@ -205,18 +208,18 @@ def test_a_refused_connection_means_that_nothing_was_sent() -> None:
 
 
 def test_a_connection_closed_by_the_server_is_not_reused() -> None:
-    async def story(transport: ConnectionPool) -> None:
+    async def scene(transport: ConnectionPool) -> None:
         await get_again_after_close(transport, server)
 
     server = Server(FINE, FINE)
-    talk(server, story)
+    talk(server, scene)
     assert server.connection_count == 2
 
 
 def test_a_closed_connection_leaves_nothing_to_the_garbage_collector() -> None:
     """A TLS connection has 300 KiB of buffers, and the collector runs seldom in `bayplan run`."""
 
-    async def story(transport: ConnectionPool) -> None:
+    async def scene(transport: ConnectionPool) -> None:
         await get_again_after_close(transport, server)
         for _ in range(10):
             await asyncio.sleep(0)
@@ -228,13 +231,13 @@ def test_a_closed_connection_leaves_nothing_to_the_garbage_collector() -> None:
     before_count = sum(isinstance(each, Connection) for each in gc.get_objects())
     gc.disable()
     try:
-        talk(server, story)
+        talk(server, scene)
     finally:
         gc.enable()
 
 
 def test_a_connection_that_is_idle_for_long_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def story(transport: ConnectionPool) -> None:
+    async def scene(transport: ConnectionPool) -> None:
         await get(transport)
         loop = asyncio.get_running_loop()
         later = loop.time() + KEEPALIVE_SECONDS + 1
@@ -243,12 +246,12 @@ def test_a_connection_that_is_idle_for_long_is_closed(monkeypatch: pytest.Monkey
             await get(transport)
 
     server = Server(FINE, FINE)
-    talk(server, story)
+    talk(server, scene)
     assert server.connection_count == 2
 
 
 def test_a_cancelled_request_closes_its_connection() -> None:
-    async def story(transport: ConnectionPool) -> None:
+    async def scene(transport: ConnectionPool) -> None:
         sending = asyncio.ensure_future(get(transport))
         while not server.requests:
             await asyncio.sleep(0)
@@ -258,18 +261,18 @@ def test_a_cancelled_request_closes_its_connection() -> None:
         assert await get(transport) == Answer(200, b"fine")
 
     server = Server(b"", FINE)
-    talk(server, story)
+    talk(server, scene)
     assert server.connection_count == 2
 
 
 def test_concurrent_requests_have_separate_connections() -> None:
-    async def story(transport: ConnectionPool) -> None:
+    async def scene(transport: ConnectionPool) -> None:
         answers = await asyncio.gather(*(get(transport) for _ in range(5)))
         assert answers == [Answer(200, b"fine")] * 5
         assert transport.idle_count == 5
 
     server = Server(*[FINE] * 5)
-    talk(server, story)
+    talk(server, scene)
     assert server.connection_count == 5
 
 
@@ -282,7 +285,7 @@ FAR = "http://cluster.example"
 def through(
     folder: Path, monkeypatch: pytest.MonkeyPatch, handler: Handler, method: str = "POST"
 ) -> bytes:
-    """The answer to a request at a server that only a proxy reaches."""
+    """The answer to a request to a server that is reached only through a proxy."""
 
     async def main() -> bytes:
         async with serving(handler) as proxy:
@@ -316,15 +319,15 @@ def test_a_connection_broken_at_the_proxy_has_an_unknown_outcome(
         through(tmp_path, monkeypatch, proxy)
 
 
-def test_an_unreachable_proxy_means_that_nothing_was_sent(
+def test_through_an_unreachable_proxy_nothing_is_sent(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def main() -> None:
         async def refuse(_: web.BaseRequest) -> web.StreamResponse:
             raise AssertionError
 
-        async with serving(refuse) as gone:
-            monkeypatch.setenv("http_proxy", gone)
+        async with serving(refuse) as unreachable:
+            monkeypatch.setenv("http_proxy", unreachable)
         async with open_client(kubeconfig(tmp_path, FAR), ClientOptions(sleep=Naps())) as client:
             await client.request("POST", "/x", b"{}")
 

@@ -51,7 +51,7 @@ def named(name: str, version: str = "1", **fields: Any) -> dict[str, Any]:
 
 
 class Pages:
-    """A server with these pages; a token of another one is too old."""
+    """A server with these pages; if `expired`, every continue token is too old."""
 
     def __init__(self, *pages: list[dict[str, Any]], expired: bool = False) -> None:
         self.pages = pages
@@ -78,7 +78,7 @@ class Pages:
 def test_a_list_joins_all_pages_of_one_version() -> None:
     pages = Pages([named("a"), named("b")], [named("c")])
     listing = result_of(pages, lambda reading: reading.list())
-    assert [found.metadata.name for found in listing.objects] == ["a", "b", "c"]
+    assert [one.metadata.name for one in listing.objects] == ["a", "b", "c"]
     assert listing.resource_version == "7"
     assert pages.queries == [
         {"limit": str(PAGE_LENGTH)},
@@ -106,7 +106,9 @@ POD_JSON = '{"metadata":{"name":"a"},"spec":{"containers":[{"name":"x"}]}}'
 )
 @pytest.mark.parametrize("null", ["", ',"status":null'])
 @pytest.mark.parametrize("are_stored", [False, True])
-def test_a_page_may_have_any_order_and_nulls(body: str, null: str, are_stored: bool) -> None:
+def test_a_page_may_have_its_fields_in_any_order_and_nulls(
+    body: str, null: str, are_stored: bool
+) -> None:
     content = body.replace("POD", POD_JSON[:-1] + null + "}").encode()
 
     async def answer(_: web.BaseRequest) -> web.Response:
@@ -134,7 +136,7 @@ def test_a_token_is_read_before_the_items() -> None:
 def test_expired_pages_are_requested_again_as_one_list() -> None:
     pages = Pages([named("a")], [named("b")], expired=True)
     listing = result_of(pages, lambda reading: reading.list())
-    assert [found.metadata.name for found in listing.objects] == ["a", "b"]
+    assert [one.metadata.name for one in listing.objects] == ["a", "b"]
     assert [query["limit"] for query in pages.queries] == [str(PAGE_LENGTH)] * 2 + ["0"]
 
 
@@ -166,7 +168,7 @@ def line(kind: str, content: dict[str, Any]) -> bytes:
 
 
 class Lines:
-    """Sends these pieces, one write each, and ends."""
+    """Sends each piece in one write, then ends the response."""
 
     def __init__(self, *pieces: bytes) -> None:
         self.pieces = pieces
@@ -181,7 +183,7 @@ class Lines:
         return response
 
 
-def seen(*pieces: bytes, resource: Resource = NODES) -> tuple[list[WatchEvent], dict[str, str]]:
+def watched(*pieces: bytes, resource: Resource = NODES) -> tuple[list[WatchEvent], dict[str, str]]:
     server = Lines(*pieces)
 
     async def ask(reading: Reading) -> list[WatchEvent]:
@@ -191,7 +193,7 @@ def seen(*pieces: bytes, resource: Resource = NODES) -> tuple[list[WatchEvent], 
 
 
 def test_a_watch_returns_changes_with_their_versions() -> None:
-    events, query = seen(
+    events, query = watched(
         line("ADDED", named("a", "6")),
         line("MODIFIED", named("a", "7")) + line("DELETED", named("a", "8")),
     )
@@ -207,7 +209,7 @@ def test_a_watch_returns_changes_with_their_versions() -> None:
 
 def test_a_line_may_arrive_in_parts() -> None:
     whole = line("ADDED", named("a", "6")) + line("ADDED", named("b", "7"))
-    events, _ = seen(whole[:10], whole[10:70], whole[70:])
+    events, _ = watched(whole[:10], whole[10:70], whole[70:])
     assert [event.object.metadata.name for event in events] == ["a", "b"]
 
 
@@ -216,31 +218,31 @@ def test_a_bookmark_only_has_a_version() -> None:
         "metadata": {"resourceVersion": "9", "creationTimestamp": None},
         "spec": {"containers": None},
     }
-    [event], _ = seen(line("BOOKMARK", nulls), resource=PODS)
+    [event], _ = watched(line("BOOKMARK", nulls), resource=PODS)
     assert event == WatchEvent(EventType.BOOKMARK, POD, None, "9")
 
 
 def test_an_expired_version_raises_gone() -> None:
-    gone = {
+    expired = {
         "kind": "Status",
         "code": 410,
         "reason": "Expired",
         "message": "too old resource version",
     }
     with pytest.raises(GoneError, match="too old"):
-        seen(line("ERROR", gone))
+        watched(line("ERROR", expired))
 
 
 def test_other_errors_are_those_of_the_server() -> None:
     busy = {"kind": "Status", "code": 500, "reason": "InternalError", "message": "etcd is away"}
     with pytest.raises(ApiError, match="etcd is away") as error:
-        seen(line("ERROR", busy))
+        watched(line("ERROR", busy))
     assert error.value.code == 500
 
 
 def test_an_undecodable_object_raises_an_unreadable_answer() -> None:
     with pytest.raises(UnreadableAnswerError):
-        seen(line("ADDED", {"metadata": {"name": 5}}))
+        watched(line("ADDED", {"metadata": {"name": 5}}))
 
 
 NONSENSE = [
@@ -283,49 +285,49 @@ def raw(name: str, **more: Any) -> msgspec.Raw:
     return msgspec.Raw(json.dumps({"kind": "Pod", "metadata": meta, "spec": {}, **more}).encode())
 
 
-def note(kept: Originals, event: EventType, found: msgspec.Raw, kind: str = POD) -> None:
-    kept.note(WatchEvent(event, kind, decode(kind, bytes(found))), found)
+def note(originals: Originals, event: EventType, content: msgspec.Raw, kind: str = POD) -> None:
+    originals.note(WatchEvent(event, kind, decode(kind, bytes(content))), content)
 
 
-def whole(kept: Originals, name: str) -> Any:
-    found = kept.whole(POD, "default", name)
-    return None if found is None else json.loads(found)
+def whole(originals: Originals, name: str) -> Any:
+    content = originals.whole(POD, "default", name)
+    return None if content is None else json.loads(content)
 
 
 def test_watched_objects_are_returned_complete_but_trimmed() -> None:
-    kept = Originals([POD])
-    note(kept, EventType.ADDED, raw("p", spec={"dnsPolicy": "Default"}))
+    originals = Originals([POD])
+    note(originals, EventType.ADDED, raw("p", spec={"dnsPolicy": "Default"}))
     expected = {
         "metadata": {"name": "p", "namespace": "default", "uid": "p"},
         "spec": {"dnsPolicy": "Default"},
     }
-    assert whole(kept, "p") == expected
-    assert whole(kept, "p") == expected
+    assert whole(originals, "p") == expected
+    assert whole(originals, "p") == expected
 
 
 def test_the_newest_version_counts_and_deleted_objects_are_removed() -> None:
-    kept = Originals([POD])
-    note(kept, EventType.ADDED, raw("p"))
-    note(kept, EventType.MODIFIED, raw("p", spec={"nodeName": "n1"}))
-    assert whole(kept, "p")["spec"] == {"nodeName": "n1"}
-    note(kept, EventType.DELETED, raw("p"))
-    assert whole(kept, "p") is None
+    originals = Originals([POD])
+    note(originals, EventType.ADDED, raw("p"))
+    note(originals, EventType.MODIFIED, raw("p", spec={"nodeName": "n1"}))
+    assert whole(originals, "p")["spec"] == {"nodeName": "n1"}
+    note(originals, EventType.DELETED, raw("p"))
+    assert whole(originals, "p") is None
 
 
 def test_a_list_replaces_everything_after_its_last_page() -> None:
-    kept = Originals([POD])
-    note(kept, EventType.ADDED, raw("old"))
-    listing = kept.listing(POD)
+    originals = Originals([POD])
+    note(originals, EventType.ADDED, raw("old"))
+    listing = originals.listing(POD)
     assert listing is not None
     listing.add([(decode(POD, bytes(raw("p"))), raw("p"))])
-    assert whole(kept, "old") is not None
+    assert whole(originals, "old") is not None
     listing.end()
-    assert whole(kept, "old") is None
-    assert whole(kept, "p") is not None
+    assert whole(originals, "old") is None
+    assert whole(originals, "p") is not None
 
 
 def test_kinds_that_are_not_sent_on_are_not_stored() -> None:
-    kept = Originals([POD])
-    note(kept, EventType.ADDED, raw("n1"), NODE)
-    assert kept.whole(NODE, "", "n1") is None
-    assert kept.listing(NODE) is None
+    originals = Originals([POD])
+    note(originals, EventType.ADDED, raw("n1"), NODE)
+    assert originals.whole(NODE, "", "n1") is None
+    assert originals.listing(NODE) is None

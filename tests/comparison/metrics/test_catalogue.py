@@ -1,4 +1,4 @@
-"""The metrics that every comparison has, checked by hand."""
+"""The metrics that every comparison has, compared with values calculated by hand."""
 
 from pathlib import Path
 
@@ -34,11 +34,11 @@ def test_a_metric_has_a_unit_and_a_better_direction(metric: str, unit: str, bett
 
 
 def results(folder: Path, *extra: object, **fields: object) -> list[RunResult]:
-    """Packed and spread over three nodes of 4 cores and four pods of one."""
-    wanted = spec(folder, **fields)
+    """A packed and a spread run: three nodes of 4 cores, four pods of 1 core."""
+    experiment = spec(folder, **fields)
     file = cluster_file(folder, *extra)  # type: ignore[arg-type]
-    wanted = msgspec.structs.replace(wanted, inputs=(InputSpec(paths=(str(file),)),))
-    return [perform(job).result for job in plan(wanted, "test").jobs]
+    experiment = msgspec.structs.replace(experiment, inputs=(InputSpec(paths=(str(file),)),))
+    return [perform(job).result for job in plan(experiment, "test").jobs]
 
 
 def test_pods_and_the_reasons_of_pending_pods_are_counted(tmp_path: Path) -> None:
@@ -57,7 +57,7 @@ def test_allocation_is_a_percentage_of_the_capacity_of_all_nodes(tmp_path: Path)
 def test_the_allocation_curve_is_over_the_arrived_demand(tmp_path: Path) -> None:
     packed, _ = results(tmp_path)
     points = packed.curves["cpu allocated % over cpu arrived %"]
-    # Before each pod: all that came before it is placed.
+    # Before each pod, all earlier pods are placed.
     shares = [100 * n / 12 for n in range(4)]
     assert [x for x, _ in points] == pytest.approx(shares)
     assert [y for _, y in points] == pytest.approx(shares)
@@ -65,16 +65,17 @@ def test_the_allocation_curve_is_over_the_arrived_demand(tmp_path: Path) -> None
 
 def test_fragmentation_is_the_capacity_that_a_pod_could_not_use(tmp_path: Path) -> None:
     packed, spread = results(tmp_path, pod_with_cpu("big", cpu=5))
-    # Packed: 8 cores are free on two nodes, none on the third. Four pods of five can use all of
-    # it, the big one none.
+    # Packed: two nodes have 4 free cores each, the third none. Four of five pods can use all
+    # free cores, the big pod cannot use any.
     assert packed.metrics["fragmented_cpu_percent"] == pytest.approx(100 / 5)
     assert spread.metrics["fragmented_cpu_percent"] == pytest.approx(100 / 5)
 
 
 def test_free_capacity_where_a_pod_does_not_fit_is_fragmented(tmp_path: Path) -> None:
     packed, spread = results(tmp_path, pod_with_cpu("wide", cpu=3))
-    # The wide pod comes last. Packed onto n0 are four, it takes 3 of the second node: 1 + 4 are
-    # free, of which it could use 4. Spread, 2 + 1 + 1: it takes 3 of one that has 1: 2, 3, 0 left.
+    # The wide pod arrives last. Packed: n0 has four pods, the wide pod takes 3 cores of n1. Then
+    # 1 + 4 cores are free, of which the wide pod could use 4. Spread: the nodes have 2, 1 and 1
+    # pods, the wide pod takes 3 cores of a node with 1 pod. Then 2, 3 and 0 cores are free.
     assert packed.metrics["fragmented_cpu_percent"] == pytest.approx(100 * (1 / 5) / 5)
     assert spread.metrics["fragmented_cpu_percent"] == pytest.approx(100 * (2 / 5) / 5)
 
@@ -95,10 +96,10 @@ def test_waiting_time_is_from_creation_to_binding(tmp_path: Path) -> None:
         "spec": {"events": [{"at": "5s", "create": [node_with_cpu("n9", cpu=8)]}]},
     }
     (tmp_path / "late.json").write_text(msgspec.json.encode(late).decode())
-    wanted = spec(tmp_path)
+    experiment = spec(tmp_path)
     paths = (str(cluster_file(tmp_path, pod_with_cpu("big", cpu=5))), str(tmp_path / "late.json"))
-    wanted = msgspec.structs.replace(wanted, inputs=(InputSpec(paths=paths),))
-    metrics = perform(plan(wanted, "test").jobs[0]).result.metrics
+    experiment = msgspec.structs.replace(experiment, inputs=(InputSpec(paths=paths),))
+    metrics = perform(plan(experiment, "test").jobs[0]).result.metrics
     assert metrics["waiting_seconds_max"] >= 5
     assert metrics["waiting_seconds_p50"] == 0
     assert metrics["waiting_seconds_mean"] == pytest.approx(metrics["waiting_seconds_max"] / 5)

@@ -1,4 +1,4 @@
-"""How many nodes could be emptied, by hand."""
+"""How many nodes could be emptied, compared with values calculated by hand."""
 
 from typing import Any
 
@@ -45,7 +45,7 @@ A, B, C = (a_node(name) for name in "abc")
 
 def test_spread_pods_fit_on_one_node() -> None:
     metric = measured([A, B, C], [on("a", "p"), on("b", "q"), on("c", "r")])
-    # a moves to b, which stays therefore; c moves there, too.
+    # The pod of a moves to b, which therefore cannot be emptied. The pod of c moves to b, too.
     assert metric.emptiable() == ["a", "c"]
     assert metric.values(None) == {"nodes_emptiable": 2.0}  # pyright: ignore[reportArgumentType]
 
@@ -55,7 +55,7 @@ def test_full_nodes_cannot_be_emptied() -> None:
 
 
 def test_free_capacity_is_used_once() -> None:
-    # b and c each would fit on a, together they do not; b does on c.
+    # The pod of b takes the last free core of a. The pod of c fits nowhere.
     metric = measured([A, B, C], [on("a", "p", 2), on("a", "q"), on("b", "r"), on("c", "s", 4)])
     assert metric.emptiable() == ["b"]
 

@@ -30,17 +30,17 @@ GANGS = EXAMPLES / "gangs"
 
 
 def metrics(folder: Path, config: str) -> dict[str, float]:
-    wanted = msgspec.structs.replace(
+    experiment = msgspec.structs.replace(
         spec(folder, metrics=("gangs",)),
         inputs=(InputSpec(paths=(str(GANGS / "cluster.yaml"), str(GANGS / "jobs.yaml"))),),
         configurations=(ConfigurationSpec(name="one", file=str(GANGS / config)),),
     )
-    [job] = plan(wanted, "test").jobs
+    [job] = plan(experiment, "test").jobs
     return perform(job).result.metrics
 
 
 def test_the_second_of_two_jobs_waits_for_the_end_of_the_first(tmp_path: Path) -> None:
-    """GPUs are free after five minutes, and a job takes ten."""
+    """The GPUs are free after five minutes, and each job takes ten minutes."""
     assert metrics(tmp_path, "one_pass.yaml") == pytest.approx(
         {
             "gangs_placed": 2,
@@ -66,7 +66,7 @@ def test_without_groups_nothing_is_reported(tmp_path: Path) -> None:
 # ---- preemptions ----------------------------------------------------------------------------
 
 
-#: What it does not look at.
+#: The metric does not read the result.
 RESULT: Any = None
 
 
@@ -137,15 +137,18 @@ def test_a_seed_shuffles_the_pods_and_loses_none() -> None:
 
 
 def test_nodes_are_renumbered_only_on_request() -> None:
-    asked, left = (
+    renumbered, unchanged = (
         arranged(WORKLOAD, Arrivals(shuffled=True, nodes_renumbered=flag), 1)
         for flag in (True, False)
     )
-    assert [asked.initial[0]["metadata"]["name"], left.initial[0]["metadata"]["name"]] == [
+    assert [
+        renumbered.initial[0]["metadata"]["name"],
+        unchanged.initial[0]["metadata"]["name"],
+    ] == [
         "0-n",
         "n",
     ]
-    assert names(asked) == names(left)
+    assert names(renumbered) == names(unchanged)
 
 
 def test_the_same_seed_gives_the_same_workload() -> None:
@@ -153,10 +156,10 @@ def test_the_same_seed_gives_the_same_workload() -> None:
 
 
 def test_pods_are_drawn_until_the_demand_is_reached() -> None:
-    found = arranged(WORKLOAD, until(130), 1)
-    assert len(names(found)) == 13  # 10 cores, one each
-    assert len(set(names(found))) == 13
-    drawn = [name.partition(".")[0] for name in names(found)[8:]]
+    workload = arranged(WORKLOAD, until(130), 1)
+    assert len(names(workload)) == 13  # 130 % of 10 cores, one core per pod
+    assert len(set(names(workload))) == 13
+    drawn = [name.partition(".")[0] for name in names(workload)[8:]]
     assert set(drawn) <= set(names(WORKLOAD))
 
 
@@ -178,12 +181,14 @@ def test_a_pod_drawn_again_is_another_pod() -> None:
 
 
 @pytest.mark.parametrize(
-    ("annotations", "asked"),
+    ("annotations", "expected"),
     [({}, 2.0), ({"bayplan.dev/gpu-milli": "460"}, 0.92), ({"bayplan.dev/gpu-milli": "x"}, 2.0)],
 )
-def test_a_share_of_a_gpu_counts_as_a_share(annotations: dict[str, str], asked: float) -> None:
+def test_a_share_of_a_gpu_counts_as_a_fraction(
+    annotations: dict[str, str], expected: float
+) -> None:
     content: dict[str, Any] = pod_with_cpu("a")
     content["metadata"]["annotations"] = annotations
     limits = {"nvidia.com/gpu": "2"}
     content["spec"]["containers"][0]["resources"] = {"limits": limits, "requests": limits}
-    assert requested_by(content, "nvidia.com/gpu") == pytest.approx(asked)
+    assert requested_by(content, "nvidia.com/gpu") == pytest.approx(expected)

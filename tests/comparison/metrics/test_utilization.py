@@ -19,12 +19,12 @@ from tests.examples.policies import EXAMPLES
 # ---- utilization ----------------------------------------------------------------------------
 
 
-#: What it does not look at.
+#: The metric does not read the result.
 RESULT: Any = None
 
 
 def results(folder: Path) -> list[RunResult]:
-    """Packed and spread over three nodes of 4 cores and four pods of one."""
+    """A packed and a spread run: three nodes of 4 cores, four pods of 1 core."""
     jobs = plan(spec(folder, metrics=("utilization",)), "test").jobs
     return [perform(job).result for job in jobs]
 
@@ -82,9 +82,9 @@ def test_a_used_node_that_grows_has_more_capacity() -> None:
     assert metric.values(RESULT) == {"utilized_cpu_percent": pytest.approx(25)}
 
 
-def owned(found: PodInfo, kind: str) -> PodInfo:
+def owned(pod: PodInfo, kind: str) -> PodInfo:
     owner = {"apiVersion": "apps/v1", "kind": kind, "name": "o", "uid": "o", "controller": True}
-    content = msgspec.to_builtins(found.pod)
+    content = msgspec.to_builtins(pod.pod)
     content["metadata"]["ownerReferences"] = [owner]
     decoded_pod = decode(POD, content)
     assert isinstance(decoded_pod, Pod)
@@ -110,12 +110,12 @@ GANGS = EXAMPLES / "gangs"
 
 
 def metrics(folder: Path, config: str) -> dict[str, float]:
-    wanted = msgspec.structs.replace(
+    experiment = msgspec.structs.replace(
         spec(folder, metrics=("held",)),
         inputs=(InputSpec(paths=(str(GANGS / "cluster.yaml"), str(GANGS / "jobs.yaml"))),),
         configurations=(ConfigurationSpec(name="one", file=str(GANGS / config)),),
     )
-    [job] = plan(wanted, "test").jobs
+    [job] = plan(experiment, "test").jobs
     return perform(job).result.metrics
 
 
@@ -127,7 +127,7 @@ def test_a_group_placed_in_one_pass_holds_nothing_while_waiting(tmp_path: Path) 
 
 
 def test_members_placed_one_by_one_hold_their_resources(tmp_path: Path) -> None:
-    """Four GPUs and four cpus each, a minute long at least."""
+    """Each member holds four GPUs and four CPUs for at least one minute."""
     result = metrics(tmp_path, "pod_by_pod.yaml")
     gpu_hours = result["held_nvidia.com/gpu_hours"]
     assert gpu_hours >= 4 / 60

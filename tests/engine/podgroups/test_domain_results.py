@@ -110,21 +110,21 @@ def test_a_draw_among_unequal_nodes_is_not_shared(passes: list[frozenset[str] | 
     assert len(passes) == 7
 
 
-def _tells_of_zones(story: Story) -> None:
+def _place_in_zones(groups: GroupScheduler) -> None:
     """Four racks in two zones; groups require a rack or a zone in turn."""
     for index in range(8):
         content = node(index, 4)
         content["metadata"]["labels"]["zone"] = f"z{index % 2}"
-        story.add(NODE, content)
+        groups.add(NODE, content)
     for number in range(6):
         topology = ("rack", "zone")[number % 2]
-        story.add_group(f"g{number}", 4, 900, topology=topology)
-        story.schedule()
+        groups.add_group(f"g{number}", 4, 900, topology=topology)
+        groups.schedule()
 
 
 def test_a_pod_in_a_zone_changes_the_results_of_the_rack_too() -> None:
-    cached, evaluated = Story(is_cached=True), Story(is_cached=False)
-    for story in (cached, evaluated):
-        _tells_of_zones(story)
+    cached, evaluated = GroupScheduler(is_cached=True), GroupScheduler(is_cached=False)
+    for groups in (cached, evaluated):
+        _place_in_zones(groups)
     assert cached.nodes_of == evaluated.nodes_of
     assert cached.sink.digest == evaluated.sink.digest

@@ -41,13 +41,13 @@ def claim(**spec: Any) -> dict[str, Any]:
     return {"metadata": {"name": "data", "namespace": "default"}, "spec": {**requests, **spec}}
 
 
-def test_a_local_volume_is_created_where_nothing_provisions_one() -> None:
+def test_a_local_volume_is_created_if_no_provisioner_exists() -> None:
     objects = {
         STORAGE_CLASS: [LOCAL],
         PERSISTENT_VOLUME_CLAIM: [claim(storageClassName="local")],
     }
-    found = fixes(pod("p", volumes=VOLUMES), objects)
-    fix = found["create the missing PersistentVolume data-n1"]
+    solutions = fixes(pod("p", volumes=VOLUMES), objects)
+    fix = solutions["create the missing PersistentVolume data-n1"]
     assert fix.node == "n1"
     assert "path: /mnt/disks/data-n1" in fix.manifest
 
@@ -55,8 +55,8 @@ def test_a_local_volume_is_created_where_nothing_provisions_one() -> None:
 def test_the_volume_that_a_claim_is_bound_to_is_created() -> None:
     bound = claim(volumeName="disk", storageClassName="")
     bound["metadata"]["annotations"] = {"pv.kubernetes.io/bind-completed": "yes"}
-    found = fixes(pod("p", volumes=VOLUMES), {PERSISTENT_VOLUME_CLAIM: [bound]})
-    assert "create the missing PersistentVolume disk" in found
+    solutions = fixes(pod("p", volumes=VOLUMES), {PERSISTENT_VOLUME_CLAIM: [bound]})
+    assert "create the missing PersistentVolume disk" in solutions
 
 
 def device_claim(count: int) -> dict[str, Any]:
@@ -71,20 +71,20 @@ def waiting_for_devices() -> Any:
     return pod("p", resourceClaims=[{"name": "gpus", "resourceClaimName": "gpus"}])
 
 
-def test_a_claim_requests_as_many_devices_as_there_are() -> None:
+def test_the_count_of_a_claim_is_lowered_to_the_existing_devices() -> None:
     objects = {
         DEVICE_CLASS: [CLASS],
         RESOURCE_SLICE: [SLICE],
         RESOURCE_CLAIM: [device_claim(4)],
     }
-    found = fixes(waiting_for_devices(), objects)
+    solutions = fixes(waiting_for_devices(), objects)
     step = "lower the request gpu of ResourceClaim default/gpus from 4 to 2 devices"
-    assert found[step].commands == ("kubectl replace --force -f -",)
-    assert "count: 2" in found[step].manifest
+    assert solutions[step].commands == ("kubectl replace --force -f -",)
+    assert "count: 2" in solutions[step].manifest
 
 
-def test_a_device_class_of_a_driver_that_exists_is_created() -> None:
+def test_a_device_class_is_created_for_an_existing_driver() -> None:
     objects = {RESOURCE_SLICE: [SLICE], RESOURCE_CLAIM: [device_claim(1)]}
-    found = fixes(waiting_for_devices(), objects)
-    fix = found["create the missing DeviceClass gpu"]
+    solutions = fixes(waiting_for_devices(), objects)
+    fix = solutions["create the missing DeviceClass gpu"]
     assert "device.driver == 'gpu.example.com'" in fix.manifest

@@ -1,4 +1,4 @@
-"""Rules of a pod that are relaxed."""
+"""Edits that relax the rules of a pod."""
 
 from typing import Any
 

@@ -46,7 +46,7 @@ def test_every_rule_of_a_pod_has_an_edit() -> None:
     assert "label node n1 with disk=ssd" in texts(object_edits(model, diagnosis))
 
 
-def test_room_is_made_by_as_few_pods_as_suffice() -> None:
+def test_the_fewest_pods_that_make_room_are_removed() -> None:
     placed = [pod(f"a{i}", on="n1", cpu=cpu) for i, cpu in enumerate(("100m", "500m", "400m"))]
     model = model_of([node("n1", cpu="1")], [*placed, pod("p", cpu="500m")])
     edits = room_edits(model, diagnose(model, "default/p"), "default/p")
@@ -78,7 +78,7 @@ def test_a_new_node_has_what_the_pod_needs() -> None:
     assert edits == ["add one node like n1", "add one node like n1 with 3 cpu, label disk=ssd"]
 
 
-def test_drawn_pods_get_solutions_that_hold_when_they_are_tried_again() -> None:
+def test_solutions_of_drawn_pods_work_in_a_second_trial() -> None:
     solved = 0
     for seed in range(8):
         draws = Draws(stream(seed, "fixes"))

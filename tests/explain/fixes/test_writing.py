@@ -1,4 +1,4 @@
-"""Fixes are written as patches of the template that makes the pod."""
+"""Fixes are written as patches of the pod template of the controller."""
 
 from pathlib import Path
 from typing import Any
@@ -66,7 +66,7 @@ def test_a_job_is_created_again_because_its_template_cannot_change(tmp_path: Pat
     assert "selector" not in change.content["spec"]
 
 
-def test_a_manifest_has_nothing_that_servers_and_schedulers_write() -> None:
+def test_a_manifest_has_no_field_that_servers_and_schedulers_write() -> None:
     token = {"name": "kube-api-access-x", "mountPath": "/var"}
     spec = {
         "nodeName": "n1",
@@ -96,7 +96,7 @@ def test_a_daemon_pod_stays_on_its_node(tmp_path: Path) -> None:
     assert fixes[0].changes[0].kind == "apps/v1 DaemonSet"
 
 
-def test_a_controller_of_an_unknown_kind_is_to_be_edited(tmp_path: Path) -> None:
+def test_the_command_for_a_controller_of_an_unknown_kind_is_edit(tmp_path: Path) -> None:
     owner = {"apiVersion": "x/v1", "kind": "Rollout", "name": "web", "uid": "u", "controller": True}
     metadata = {"name": "p", "labels": {"app": "web"}, "ownerReferences": [owner]}
     pod = {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": TEMPLATE["spec"]}

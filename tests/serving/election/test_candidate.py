@@ -12,16 +12,16 @@ from bayplan.rng import stream
 from bayplan.serving.election.candidate import Candidate
 from bayplan.serving.election.election import Election, ElectionSettings
 from bayplan.sim.loop import run
-from tests.serving.leases import BUSY, HeardElection, MemoryLock
+from tests.serving.leases import BUSY, MemoryLock, RecordedElection
 
 
 class Replica:
-    """A candidate with everything around it."""
+    """A candidate with its election, lease lock and log."""
 
     def __init__(self, name: str, store: dict[str, Any], clock: ManualClock) -> None:
         self.election = Election(name, ElectionSettings())
         self.lock = MemoryLock(store)
-        self.log = HeardElection()
+        self.log = RecordedElection()
         self.clock = clock
         self.candidate = Candidate(
             self.election, self.lock, clock, stream(1, f"election/{name}"), log=self.log
@@ -36,7 +36,7 @@ Play = Callable[[Replica, Replica, ManualClock], Coroutine[Any, Any, None]]
 
 
 def run_election(script: Play) -> None:
-    """Two replicas and one lease."""
+    """Run a script with two replicas and one lease."""
     clock, store = ManualClock(), dict[str, Any]()
     run(script(Replica("a", store, clock), Replica("b", store, clock), clock), clock)
 
@@ -125,7 +125,7 @@ def test_a_leader_that_was_suspended_does_not_lead_when_it_resumes():
     run_election(script)
 
 
-def test_failures_that_end_in_time_change_nothing():
+def test_failures_that_end_before_the_deadline_have_no_effect():
     async def script(a: Replica, b: Replica, clock: ManualClock) -> None:
         await a.candidate.win()
         holding = begin(a.candidate.hold())
@@ -188,7 +188,7 @@ def test_a_cancelled_renewal_does_not_prevent_the_release():
         await a.candidate.win()
         holding = begin(a.candidate.hold())
         await asyncio.sleep(1)
-        # Carried out, and nobody heard of it.
+        # The update was carried out, and its answer was lost.
         store["metadata"] = {**store["metadata"], "resourceVersion": "77"}
         holding.cancel()
         await a.candidate.release(3.0)
@@ -224,7 +224,7 @@ def test_a_deleted_lease_is_created_again():
     run(script(Replica("a", store, clock), clock), clock)
 
 
-def test_fields_of_others_in_the_lease_stay():
+def test_fields_of_other_writers_in_the_lease_stay():
     store: dict[str, Any] = {
         "metadata": {"resourceVersion": "7", "name": "bayplan", "labels": {"team": "x"}},
         "spec": {"strategy": "OldestEmulationVersion"},
@@ -240,7 +240,7 @@ def test_fields_of_others_in_the_lease_stay():
 
 
 @pytest.mark.parametrize("seed", range(10))
-def test_under_any_failures_there_are_never_two_leaders_and_finally_one(seed: int):
+def test_with_failures_there_are_never_two_leaders_and_afterwards_there_is_one(seed: int):
     clock, store, chance = ManualClock(), dict[str, Any](), stream(seed, "lease faults")
     replicas = [Replica(name, store, clock) for name in "abc"]
 

@@ -1,4 +1,4 @@
-"""What a replica without the lease may do."""
+"""The operations that a replica without the lease may perform."""
 
 import asyncio
 from typing import Any
@@ -39,8 +39,8 @@ WRITES: dict[str, Any] = {
 }
 
 
-class Written:
-    """Notes what reaches the cluster."""
+class CallLog:
+    """A cluster that records its calls."""
 
     def __init__(self) -> None:
         self.calls: list[str] = []
@@ -54,17 +54,17 @@ class Written:
 
 @pytest.mark.parametrize("name", WRITES)
 def test_every_write_checks_leadership_at_the_last_moment(name: str) -> None:
-    written, leads = Written(), [True, False]
-    fenced = FencedCluster(written, lambda: leads[0])  # pyright: ignore[reportArgumentType]
+    log, leads = CallLog(), [True, False]
+    fenced = FencedCluster(log, lambda: leads[0])  # pyright: ignore[reportArgumentType]
 
-    async def story() -> None:
+    async def main() -> None:
         await WRITES[name](fenced)
         leads.pop(0)
         with pytest.raises(NotLeaderError, match="does not hold the lease"):
             await WRITES[name](fenced)
 
-    run(story(), ManualClock())
-    assert written.calls == [name]
+    run(main(), ManualClock())
+    assert log.calls == [name]
 
 
 def test_every_method_of_the_port_is_a_read_or_a_guarded_write() -> None:
@@ -78,7 +78,7 @@ def test_a_standby_can_read() -> None:
     clock = ManualClock()
     fenced = FencedCluster(EmbeddedCluster(clock), lambda: False)
 
-    async def story() -> None:
+    async def main() -> None:
         listing = await fenced.list(NODE)
         assert list(listing.objects) == []
         watch = fenced.watch(NODE, listing.resource_version)
@@ -86,13 +86,13 @@ def test_a_standby_can_read() -> None:
         await fenced.sleep(1)
         waiting.cancel()
 
-    run(story(), clock)
+    run(main(), clock)
 
 
 def test_a_pod_whose_binding_is_refused_is_bound_by_the_leader() -> None:
     leads = [False]
 
-    async def story(world: World) -> None:
+    async def scene(world: World) -> None:
         world.add_node("n1")
         world.add_pod("p")
         await world.until(0.5)
@@ -101,7 +101,7 @@ def test_a_pod_whose_binding_is_refused_is_bound_by_the_leader() -> None:
         await world.until(30)
         assert world.bound("p") is not None
 
-    play(story, reach=lambda cluster: FencedCluster(cluster, lambda: leads[0]))
+    play(scene, reach=lambda cluster: FencedCluster(cluster, lambda: leads[0]))
 
 
 def test_a_standby_calls_no_extender() -> None:
@@ -114,11 +114,11 @@ def test_a_standby_calls_no_extender() -> None:
     question, leads = AskExtender(1, "far", ExtenderVerb.BIND, pod("p"), ("n1",)), [True]
     fenced = fenced_ask(ask, lambda: leads[0])
 
-    async def story() -> None:
+    async def main() -> None:
         assert await fenced(question) == ExtenderAnswer()
         leads[0] = False
         with pytest.raises(NotLeaderError):
             await fenced(question)
 
-    run(story(), ManualClock())
+    run(main(), ManualClock())
     assert calls == [question]

@@ -79,13 +79,13 @@ def test_each_process_has_its_own_identity(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 class Client:
-    """Notes requests; answers with what was sent."""
+    """Records requests; answers with the content of the request."""
 
     def __init__(self) -> None:
-        self.sent: list[tuple[str, str, Lane]] = []
+        self.requests: list[tuple[str, str, Lane]] = []
 
     async def request(self, method: str, path: str, content: Any = None, *, lane: Lane) -> bytes:
-        self.sent.append((method, path, lane))
+        self.requests.append((method, path, lane))
         return json.dumps(content or {"kind": "Lease"}).encode()
 
 
@@ -101,7 +101,7 @@ def test_each_request_has_its_path_and_rate_limit() -> None:
 
     run(script(), ManualClock())
     leases = "/apis/coordination.k8s.io/v1/namespaces/schedulers/leases"
-    assert client.sent == [
+    assert client.requests == [
         ("GET", f"{leases}/bayplan", Lane.LEASES),
         ("POST", leases, Lane.LEASES),
         ("PUT", f"{leases}/bayplan", Lane.LEASES),

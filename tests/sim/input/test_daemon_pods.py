@@ -23,39 +23,42 @@ def requiring(**expression: Any) -> Content:
 
 
 @pytest.mark.parametrize(
-    ("made_from", "there", "expected"),
+    ("pod_template", "there", "expected"),
     [
         pytest.param(template(), node("n1"), True, id="any node"),
         pytest.param(
-            template(nodeSelector={"disk": "ssd"}), node("n1"), False, id="a selector it fails"
+            template(nodeSelector={"disk": "ssd"}),
+            node("n1"),
+            False,
+            id="a selector that the node does not match",
         ),
         pytest.param(
             template(nodeSelector={"disk": "ssd"}),
             node("n1", labels={"disk": "ssd"}),
             True,
-            id="a selector it meets",
+            id="a selector that the node matches",
         ),
         pytest.param(
             requiring(key="disk", operator="In", values=["ssd"]),
             node("n1", labels={"disk": "hdd"}),
             False,
-            id="an affinity it fails",
+            id="an affinity that the node does not match",
         ),
         pytest.param(
             requiring(key="disk", operator="Exists"),
             node("n1", labels={"disk": "hdd"}),
             True,
-            id="an affinity it meets",
+            id="an affinity that the node matches",
         ),
         pytest.param(template(nodeName="n2"), node("n1"), False, id="another node's name"),
-        pytest.param(template(), tainted("NoSchedule"), False, id="a taint"),
-        pytest.param(template(), tainted("NoExecute"), False, id="a stronger taint"),
-        pytest.param(template(), tainted("PreferNoSchedule"), True, id="a soft taint"),
+        pytest.param(template(), tainted("NoSchedule"), False, id="a NoSchedule taint"),
+        pytest.param(template(), tainted("NoExecute"), False, id="a NoExecute taint"),
+        pytest.param(template(), tainted("PreferNoSchedule"), True, id="a PreferNoSchedule taint"),
         pytest.param(
             template(tolerations=[{"operator": "Exists"}]),
             tainted("NoExecute"),
             True,
-            id="a taint it tolerates",
+            id="a tolerated taint",
         ),
         pytest.param(
             template(),
@@ -79,23 +82,25 @@ def requiring(**expression: Any) -> Content:
             template(hostNetwork=True),
             tainted("NoSchedule", "node.kubernetes.io/network-unavailable"),
             True,
-            id="no network, but it uses the host's",
+            id="no network, on the host network",
         ),
     ],
 )
-def test_a_daemon_set_selects_its_nodes(made_from: Content, there: Content, expected: bool) -> None:
-    wanted = DaemonTemplate(controller("DaemonSet", template=made_from))
-    assert wanted.is_meant_for(there) is expected
+def test_a_daemon_set_selects_its_nodes(
+    pod_template: Content, there: Content, expected: bool
+) -> None:
+    daemon_template = DaemonTemplate(controller("DaemonSet", template=pod_template))
+    assert daemon_template.is_meant_for(there) is expected
 
 
 def test_a_daemon_pod_requires_its_node() -> None:
     preferences = [{"weight": 1, "preference": {"matchFields": []}}]
     nodes = {REQUIRED: {"nodeSelectorTerms": [{}]}, PREFERRED: preferences}
-    made = daemon_pod(pod(affinity={"nodeAffinity": nodes, "podAffinity": {}}), "n7")
-    affinity = made["spec"]["affinity"]
+    daemon = daemon_pod(pod(affinity={"nodeAffinity": nodes, "podAffinity": {}}), "n7")
+    affinity = daemon["spec"]["affinity"]
     assert affinity["podAffinity"] == {}
     assert affinity["nodeAffinity"][PREFERRED] == preferences
-    assert target_node(made) == "n7"
+    assert target_node(daemon) == "n7"
     assert problems(daemon_pod(pod(), "n7")) == []
 
 

@@ -23,21 +23,21 @@ from tests.sim.manifests import controller, owned, template
 # ---- expansion ------------------------------------------------------------------------------
 
 
-def put(index: ObjectIndex, content: Content) -> None:
+def add(index: ObjectIndex, content: Content) -> None:
     index.put(key_of(content), content)
 
 
 def index_of(*contents: Content) -> ObjectIndex:
     index = ObjectIndex()
     for content in contents:
-        put(index, content)
+        add(index, content)
     return index
 
 
-def made(subject: Content, *others: Content) -> list[Content]:
-    """What a controller lacks among other objects; all of it valid, names all different."""
+def expanded(subject: Content, *existing: Content) -> list[Content]:
+    """The objects that a controller lacks; all must be valid and have different names."""
     subject = with_uid(subject)
-    objects = expand(subject, index_of(subject, *others)).objects
+    objects = expand(subject, index_of(subject, *existing)).objects
     for one in objects:
         assert problems(one) == []
     assert len({str(one["metadata"]["name"]) for one in objects}) == len(objects)
@@ -57,9 +57,9 @@ def running(name: str, owner: Content, **spec: Any) -> Content:
 
 def test_a_replica_set_gets_its_missing_pods() -> None:
     subject = with_uid(controller("ReplicaSet", replicas=4))
-    gone = running("gone", subject, status={"phase": "Failed"})
-    leaving = running("leaving", subject, deletionTimestamp="2026-01-01T00:00:00Z")
-    objects = made(subject, running("here", subject), gone, leaving, pod("stranger"))
+    failed = running("gone", subject, status={"phase": "Failed"})
+    terminating = running("leaving", subject, deletionTimestamp="2026-01-01T00:00:00Z")
+    objects = expanded(subject, running("here", subject), failed, terminating, pod("stranger"))
     assert len(objects) == 3
     assert all(name.startswith("web-") and len(name) == 9 for name in names(objects))
     (reference,) = objects[0]["metadata"]["ownerReferences"]
@@ -68,16 +68,16 @@ def test_a_replica_set_gets_its_missing_pods() -> None:
 
 def test_one_replica_is_the_default_and_no_surplus_is_created() -> None:
     subject = with_uid(controller("ReplicaSet"))
-    assert len(made(subject)) == 1
-    assert made(subject, running("a", subject), running("b", subject)) == []
-    assert len(made(controller("ReplicationController", replicas=2))) == 2
+    assert len(expanded(subject)) == 1
+    assert expanded(subject, running("a", subject), running("b", subject)) == []
+    assert len(expanded(controller("ReplicationController", replicas=2))) == 2
 
 
 def test_names_derive_from_the_controller_and_avoid_existing_names() -> None:
     subject = with_uid(controller("ReplicaSet", replicas=2))
-    first, second = names(made(subject))
-    assert names(made(subject)) == [first, second]
-    assert names(made(subject, pod(first)))[0] == second
+    first, second = names(expanded(subject))
+    assert names(expanded(subject)) == [first, second]
+    assert names(expanded(subject, pod(first)))[0] == second
 
 
 # ---- deployments ----------------------------------------------------------------------------
@@ -85,7 +85,7 @@ def test_names_derive_from_the_controller_and_avoid_existing_names() -> None:
 
 def test_a_deployment_gets_a_replica_set_with_its_pods() -> None:
     subject = controller("Deployment", replicas=2, selector={"matchLabels": {"app": "web"}})
-    replica_set, *pods = made(subject)
+    replica_set, *pods = expanded(subject)
     ending = replica_set["metadata"]["labels"]["pod-template-hash"]
     assert replica_set["metadata"]["name"] == f"web-{ending}"
     assert replica_set["spec"]["replicas"] == 2
@@ -101,8 +101,8 @@ def test_a_deployment_gets_a_replica_set_with_its_pods() -> None:
 def test_a_deployment_with_a_replica_set_is_not_expanded_twice() -> None:
     subject = with_uid(controller("Deployment", replicas=2))
     replica_set = owned(controller("ReplicaSet", "web-abc", replicas=2), subject)
-    assert made(subject, replica_set) == []
-    assert len(made(replica_set, subject)) == 2
+    assert expanded(subject, replica_set) == []
+    assert len(expanded(replica_set, subject)) == 2
 
 
 def test_pods_of_a_missing_replica_set_count_for_the_deployment() -> None:
@@ -114,7 +114,7 @@ def test_pods_of_a_missing_replica_set_count_for_the_deployment() -> None:
     old = controller("ReplicaSet", "web-old", uid="u0")
     rolling = running("web-old-1", old, labels={"pod-template-hash": "old"})
     stranger = running("s", controller("ReplicaSet", "web-other-abc", uid="u2"), labels=labels)
-    replica_set, *new = made(subject, *pods, rolling, stranger)
+    replica_set, *new = expanded(subject, *pods, rolling, stranger)
     assert replica_set["metadata"]["name"] == "web-abc"
     assert replica_set["metadata"]["uid"] == "u1"
     assert [one["metadata"]["labels"] for one in new] == [labels]
@@ -123,7 +123,7 @@ def test_pods_of_a_missing_replica_set_count_for_the_deployment() -> None:
 def test_a_controller_being_deleted_creates_no_pods() -> None:
     subject = controller("ReplicaSet", replicas=4)
     subject["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
-    assert made(subject) == []
+    assert expanded(subject) == []
 
 
 # ---- stateful sets --------------------------------------------------------------------------
@@ -132,7 +132,7 @@ def test_a_controller_being_deleted_creates_no_pods() -> None:
 def test_a_stateful_set_gets_its_missing_ordinals() -> None:
     subject = with_uid(controller("StatefulSet", replicas=3, ordinals={"start": 5}))
     ended = running("web-7", subject, status={"phase": "Succeeded"})
-    objects = made(subject, running("web-6", subject), ended)
+    objects = expanded(subject, running("web-6", subject), ended)
     assert names(objects) == ["web-5", "web-7"]
     labels = objects[0]["metadata"]["labels"]
     assert labels["statefulset.kubernetes.io/pod-name"] == "web-5"
@@ -153,7 +153,7 @@ def test_a_stateful_set_creates_volume_claims_for_its_pods() -> None:
         "kind": "PersistentVolumeClaim",
         "metadata": {"name": "data-web-1", "namespace": "default"},
     }
-    objects = made(subject, there)
+    objects = expanded(subject, there)
     assert [(one["kind"], one["metadata"]["name"]) for one in objects] == [
         ("PersistentVolumeClaim", "data-web-0"),
         ("Pod", "web-0"),
@@ -180,7 +180,7 @@ def targets(objects: list[Content]) -> list[str]:
 def test_a_daemon_set_gets_a_pod_on_each_selected_node_without_one() -> None:
     subject = with_uid(controller("DaemonSet", template=template(nodeSelector={"disk": "ssd"})))
     there = [node(name, labels={"disk": "ssd"}) for name in ("n1", "n2", "n3")]
-    objects = made(subject, *there, node("n4"), running("web-x", subject))
+    objects = expanded(subject, *there, node("n4"), running("web-x", subject))
     assert targets(objects) == ["n2", "n3"]
 
 
@@ -199,8 +199,8 @@ def test_daemon_pods_created_later_have_other_names() -> None:
     subject = with_uid(controller("DaemonSet"))
     index = index_of(subject, node("n1"))
     (first,) = expand(subject, index).objects
-    put(index, first)
-    put(index, node("n2"))
+    add(index, first)
+    add(index, node("n2"))
     (second,) = daemon_pods_for(node("n2"), index)
     assert first["metadata"]["name"] != second["metadata"]["name"]
 
@@ -208,10 +208,10 @@ def test_daemon_pods_created_later_have_other_names() -> None:
 # ---- jobs and uids --------------------------------------------------------------------------
 
 
-def test_a_job_holds_some_pods_back() -> None:
+def test_a_job_creates_some_of_its_pods_later() -> None:
     subject = with_uid(controller("Job", "j", completions=5, parallelism=2))
-    found = expand(subject, index_of(subject))
-    assert (len(found.objects), len(found.followers)) == (2, 3)
+    expansion = expand(subject, index_of(subject))
+    assert (len(expansion.objects), len(expansion.followers)) == (2, 3)
 
 
 def test_a_controller_gets_a_uid_unless_it_has_one() -> None:
@@ -226,8 +226,8 @@ def test_a_controller_gets_a_uid_unless_it_has_one() -> None:
 
 def test_a_pod_has_the_labels_and_spec_of_its_template_and_its_owner() -> None:
     owner = controller("ReplicaSet", uid="u1", template=template(annotations={"a": "1"}))
-    made = pod_from(owner, "web-x", labels={"more": "yes"}, annotations={"b": "2"})
-    assert made["metadata"] == {
+    created = pod_from(owner, "web-x", labels={"more": "yes"}, annotations={"b": "2"})
+    assert created["metadata"] == {
         "name": "web-x",
         "namespace": "default",
         "labels": {"app": "web", "more": "yes"},
@@ -243,22 +243,24 @@ def test_a_pod_has_the_labels_and_spec_of_its_template_and_its_owner() -> None:
             }
         ],
     }
-    assert made["spec"] is owner["spec"]["template"]["spec"]
-    assert reference(owner) == made["metadata"]["ownerReferences"][0]
+    assert created["spec"] is owner["spec"]["template"]["spec"]
+    assert reference(owner) == created["metadata"]["ownerReferences"][0]
 
 
 def test_finalizers_of_a_template_are_copied() -> None:
     whole = template()
     whole["metadata"]["finalizers"] = ["example.com/keep"]
-    made = pod_from(controller("ReplicaSet", uid="u1", template=whole), "web-x")
-    assert made["metadata"]["finalizers"] == ["example.com/keep"]
+    created = pod_from(controller("ReplicaSet", uid="u1", template=whole), "web-x")
+    assert created["metadata"]["finalizers"] == ["example.com/keep"]
 
 
 def test_finished_and_terminating_pods_do_not_count() -> None:
-    leaving = pod(deletionTimestamp="2026-01-01T00:00:00Z")
+    terminating = pod(deletionTimestamp="2026-01-01T00:00:00Z")
     ended = pod(status={"phase": "Failed"})
     running = pod(nodeName="n", status={"phase": "Running"})
-    results = [is_active(one) for one in (pod(), running, ended, leaving, controller("ReplicaSet"))]
+    results = [
+        is_active(one) for one in (pod(), running, ended, terminating, controller("ReplicaSet"))
+    ]
     assert results == [True, True, False, False, False]
 
 
@@ -293,7 +295,7 @@ def counts(owned: list[Content], **spec: Any) -> tuple[int, int]:
 
 
 RUNNING = in_phase("r", "Running")
-DONE = in_phase("d", "Succeeded")
+SUCCEEDED = in_phase("d", "Succeeded")
 FAILED = in_phase("f", "Failed")
 
 
@@ -303,12 +305,12 @@ FAILED = in_phase("f", "Failed")
         ({}, [], (1, 0)),
         ({"parallelism": 3}, [], (3, 0)),
         ({"parallelism": 3}, [RUNNING], (2, 0)),
-        ({"parallelism": 3}, [RUNNING, DONE], (0, 0)),
+        ({"parallelism": 3}, [RUNNING, SUCCEEDED], (0, 0)),
         ({"completions": 5}, [], (1, 4)),
         ({"completions": 5, "parallelism": 2}, [], (2, 3)),
-        ({"completions": 5, "parallelism": 2}, [RUNNING, DONE, FAILED], (1, 2)),
+        ({"completions": 5, "parallelism": 2}, [RUNNING, SUCCEEDED, FAILED], (1, 2)),
         ({"completions": 5, "parallelism": 9}, [], (5, 0)),
-        ({"completions": 1, "parallelism": 2}, [DONE], (0, 0)),
+        ({"completions": 1, "parallelism": 2}, [SUCCEEDED], (0, 0)),
         ({"completions": 5, "parallelism": 2, "status": {"succeeded": 4}}, [], (1, 0)),
         ({"completions": 5, "parallelism": 0}, [], (0, 5)),
         ({"completions": 5, "suspend": True}, [], (0, 0)),
@@ -329,7 +331,7 @@ def test_a_finished_job_creates_no_pods(kind: str, status: str, expected: int) -
     assert counts([], completions=1, status=over) == (expected, 0)
 
 
-def test_generated_names_are_free_distinct_and_repeatable() -> None:
+def test_generated_names_are_unused_distinct_and_repeatable() -> None:
     (first, second), later = job_pods(job(completions=9, parallelism=2), [])
     names = [one["metadata"]["name"] for one in (first, second, *later)]
     assert len(set(names)) == 9
@@ -340,8 +342,8 @@ def test_generated_names_are_free_distinct_and_repeatable() -> None:
 
 
 def test_pods_have_the_labels_of_their_job() -> None:
-    (made,), _ = job_pods(job(), [])
-    labels = made["metadata"]["labels"]
+    (job_pod,), _ = job_pods(job(), [])
+    labels = job_pod["metadata"]["labels"]
     assert labels["batch.kubernetes.io/job-name"] == labels["job-name"] == "j"
     assert labels["batch.kubernetes.io/controller-uid"] == labels["controller-uid"] == "u1"
 
@@ -357,8 +359,8 @@ def test_indexed_jobs_give_each_pod_an_open_index() -> None:
     assert now[0]["metadata"]["labels"][INDEX_ANNOTATION] == "0"
 
 
-@pytest.mark.parametrize("said", ["", "x", "3-", "-", "1-x", "9-2"])
-def test_unreadable_completed_indexes_count_as_open(said: str) -> None:
+@pytest.mark.parametrize("indexes", ["", "x", "3-", "-", "1-x", "9-2"])
+def test_unreadable_completed_indexes_count_as_open(indexes: str) -> None:
     spec = {"completions": 2, "completionMode": "Indexed"}
-    now, later = job_pods(job(**spec, status={"completedIndexes": said}), [])
+    now, later = job_pods(job(**spec, status={"completedIndexes": indexes}), [])
     assert len(now + later) == 2

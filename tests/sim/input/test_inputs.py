@@ -45,7 +45,7 @@ def refusal(tmp_path: Path, *values: Any) -> list[str]:
 
 
 def names(contents: Any) -> list[str]:
-    """Kinds and names, without the namespaces that are made up."""
+    """Kinds and names, without the namespaces that are added."""
     return [
         f"{one['kind']} {one['metadata']['name']}" for one in contents if one["kind"] != "Namespace"
     ]
@@ -230,7 +230,7 @@ def test_a_patch_may_remove_a_field(tmp_path: Path) -> None:
     assert workload.steps[0].content == {"spec": {"schedulingGates": None}}
 
 
-def test_a_class_created_by_a_scenario_is_known_everywhere(tmp_path: Path) -> None:
+def test_a_class_created_by_a_scenario_exists_for_all_objects(tmp_path: Path) -> None:
     event = {"at": 0, "create": [priority_class("high", 10), pod("a", priorityClassName="high")]}
     assert len(load(tmp_path, scenario(event)).steps) == 2
 
@@ -354,7 +354,7 @@ def test_nothing_depends_on_the_order_of_hashes(tmp_path: Path) -> None:
     nodes = [node(f"n{number}") for number in range(5)]
     spaces = [pod("a", namespace=f"space-{number}") for number in range(5)]
     path = written(tmp_path, *controllers, *nodes, *spaces)
-    found = {
+    outputs = {
         subprocess.run(
             [sys.executable, "-c", READ + PRINT, str(path)],
             env={**os.environ, "PYTHONHASHSEED": seed},
@@ -363,8 +363,8 @@ def test_nothing_depends_on_the_order_of_hashes(tmp_path: Path) -> None:
         ).stdout
         for seed in ("1", "2")
     }
-    assert len(found) == 1
-    assert len(found.pop()) > 5000
+    assert len(outputs) == 1
+    assert len(outputs.pop()) > 5000
 
 
 VALUES = st.recursive(
@@ -376,8 +376,14 @@ VALUES = st.recursive(
     max_leaves=12,
 )
 CONTROLLERS = ("apps/v1 Deployment", "apps/v1 DaemonSet", "apps/v1 StatefulSet", "batch/v1 Job")
-OTHERS = ("v1 Pod", "v1 Node", "v1 List", "v1 Namespace", "scheduling.k8s.io/v1 PriorityClass")
-KINDS = st.sampled_from((*CONTROLLERS, *OTHERS, "bayplan.dev/v1alpha1 Scenario"))
+FURTHER_KINDS = (
+    "v1 Pod",
+    "v1 Node",
+    "v1 List",
+    "v1 Namespace",
+    "scheduling.k8s.io/v1 PriorityClass",
+)
+KINDS = st.sampled_from((*CONTROLLERS, *FURTHER_KINDS, "bayplan.dev/v1alpha1 Scenario"))
 
 
 @st.composite
@@ -419,7 +425,7 @@ def times(*contents: Content) -> list[tuple[Any, Any]]:
     ]
 
 
-def test_the_newest_object_is_moved_to_the_start_and_the_others_keep_their_distance() -> None:
+def test_the_newest_object_is_moved_to_the_start_and_older_objects_keep_their_distance() -> None:
     old = stamped("2026-11-01T10:00:00Z", "2026-11-01T10:00:05Z")
     new = stamped("2026-11-03T10:00:00+00:00", "2026-11-03T10:01:00Z")
     assert times(old, new) == [
@@ -434,7 +440,7 @@ def test_objects_of_the_past_stay_unchanged() -> None:
 
 
 @pytest.mark.parametrize("stamp", ["yesterday", 5, None, "", "2027-01-01"])
-def test_an_invalid_time_stamp_is_left_alone(stamp: Any) -> None:
+def test_an_invalid_time_stamp_stays_unchanged(stamp: Any) -> None:
     (created, started) = times(stamped(stamp, "2020-01-01T00:00:00Z"))[0]
     assert created == ("2026-01-01T00:00:00Z" if stamp == "2027-01-01" else stamp)
     assert started is not None

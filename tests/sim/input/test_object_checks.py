@@ -17,7 +17,7 @@ NAMED = {"name": "c", "namespace": "default"}
 
 
 def lines(value: Any, *classes: str) -> list[str]:
-    """What is wrong with a value, at place "here"."""
+    """The problems of a value, at place "here"."""
     errors = InputErrors()
     accepted = ObjectChecks(errors, classes).accepts(value, "here")
     try:
@@ -96,9 +96,9 @@ def test_a_class_named_in_a_template_must_exist() -> None:
 
 def test_names_of_classes_are_collected() -> None:
     assert priority_class_name(priority_class("high", 1)) == "high"
-    others: list[Any] = [pod(), None, [], {"kind": "PriorityClass"}]
-    others.append({**priority_class("high", 1), "metadata": []})
-    assert [priority_class_name(one) for one in others] == [None] * 5
+    unnamed: list[Any] = [pod(), None, [], {"kind": "PriorityClass"}]
+    unnamed.append({**priority_class("high", 1), "metadata": []})
+    assert [priority_class_name(one) for one in unnamed] == [None] * 5
 
 
 # ---- annotations of Bayplan -----------------------------------------------------------------
@@ -141,14 +141,14 @@ def test_a_deeply_nested_object_raises_no_exception() -> None:
 GROUP_OF_ANOTHER_GROUP = {**pod_group("g"), "apiVersion": "scheduling.ming.io/v1"}
 
 
-def put(index: ObjectIndex, content: Content) -> None:
+def add(index: ObjectIndex, content: Content) -> None:
     index.put(key_of(content), content)
 
 
 def test_objects_are_added_replaced_and_removed() -> None:
     index = ObjectIndex()
-    put(index, pod("a"))
-    put(index, pod("a", priority=1))
+    add(index, pod("a"))
+    add(index, pod("a", priority=1))
     assert index[key_of(pod("a"))]["spec"]["priority"] == 1
     assert [one["metadata"]["name"] for one in index.of_kind("v1 Pod")] == ["a"]
     index.remove(key_of(pod("a")))
@@ -160,7 +160,7 @@ def test_objects_are_added_replaced_and_removed() -> None:
 def test_an_object_is_found_by_its_kind_without_its_group() -> None:
     index = ObjectIndex()
     for content in (pod("a"), node("a"), pod_group("g"), GROUP_OF_ANOTHER_GROUP):
-        put(index, content)
+        add(index, content)
     assert index.named("Pod", "default", "a") == [object_key("v1 Pod", "default", "a")]
     assert index.named("Node", "default", "a") == [object_key("v1 Node", "", "a")]
     assert len(index.named("PodGroup", "default", "g")) == 2
@@ -170,30 +170,30 @@ def test_an_object_is_found_by_its_kind_without_its_group() -> None:
 def test_the_names_of_a_kind_are_those_of_present_objects() -> None:
     index = ObjectIndex()
     for content in (pod("a"), pod("b"), pod("c", namespace="other")):
-        put(index, content)
+        add(index, content)
     index.remove(key_of(pod("b")))
     assert index.names("Pod", "default") == ["a"]
     assert index.namespaces() == {"default", "other"}
 
 
 @pytest.mark.parametrize(
-    ("owner_uid", "said_uid", "is_owned"),
+    ("owner_uid", "reference_uid", "is_owned"),
     [("u1", "u1", True), ("u1", "u2", False), (None, "u1", True), ("u1", None, True)],
 )
 def test_owners_are_matched_by_uid_if_both_sides_have_one(
-    owner_uid: str | None, said_uid: str | None, is_owned: bool
+    owner_uid: str | None, reference_uid: str | None, is_owned: bool
 ) -> None:
     owner = controller("ReplicaSet", **({"uid": owner_uid} if owner_uid else {}))
     index = ObjectIndex()
-    put(index, owned(pod("a"), owner, uid=said_uid))
-    put(index, pod("stranger"))
+    add(index, owned(pod("a"), owner, uid=reference_uid))
+    add(index, pod("stranger"))
     names = [one["metadata"]["name"] for one in index.owned_by(owner)]
     assert names == (["a"] if is_owned else [])
 
 
 def test_owner_names_are_read_from_owned_objects() -> None:
     index = ObjectIndex()
-    put(index, owned(pod("a"), controller("ReplicaSet", "rs")))
+    add(index, owned(pod("a"), controller("ReplicaSet", "rs")))
     assert index.owner_names("ReplicaSet", "default") == ["rs"]
     index.remove(key_of(pod("a")))
     assert index.owner_names("ReplicaSet", "default") == []
@@ -201,8 +201,8 @@ def test_owner_names_are_read_from_owned_objects() -> None:
 
 def test_an_owner_of_another_kind_or_namespace_is_another_owner() -> None:
     index = ObjectIndex()
-    put(index, owned(pod("a"), controller("ReplicaSet")))
-    put(index, owned(pod("b", namespace="other"), controller("ReplicaSet")))
+    add(index, owned(pod("a"), controller("ReplicaSet")))
+    add(index, owned(pod("b", namespace="other"), controller("ReplicaSet")))
     assert index.owned_by(controller("StatefulSet")) == []
     names = [one["metadata"]["name"] for one in index.owned_by(controller("ReplicaSet"))]
     assert names == ["a"]

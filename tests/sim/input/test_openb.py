@@ -57,7 +57,7 @@ def test_a_pod_row_becomes_a_pod_that_requests_whole_gpus() -> None:
     }
     assert second["metadata"]["annotations"]["bayplan.dev/gpu-spec"] == "V100M16|V100M32"
     assert "nvidia.com/gpu" not in third["spec"]["containers"][0]["resources"]["requests"]
-    assert "status" not in second  # how it fared in the trace is not read
+    assert "status" not in second  # the pod's phase in the trace is not read
 
 
 def test_objects_of_a_trace_are_valid() -> None:
@@ -89,7 +89,7 @@ def test_a_list_without_times_cannot_be_replayed() -> None:
 
 
 def pods_with(**changes: str) -> str:
-    """One pod row, with some fields otherwise."""
+    """One pod row with some changed fields."""
     row = {"name": "p-0", "cpu_milli": "1", "memory_mib": "1", "num_gpu": "1", "gpu_milli": "1"}
     row |= {"creation_time": "5", "deletion_time": "9", "scheduled_time": "6", **changes}
     return ",".join(row) + "\n" + ",".join(row.values()) + "\n"

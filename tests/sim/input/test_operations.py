@@ -1,4 +1,4 @@
-"""What the verbs drain, cordon, uncordon, scale and evict of a scenario accept."""
+"""The entries of the verbs drain, cordon, uncordon, scale and evict of a scenario."""
 
 from typing import Any
 
@@ -68,7 +68,7 @@ def test_a_scale_sets_the_replicas(kind: str) -> None:
         ),
     ],
 )
-def test_a_wrong_entry_is_reported(verb: Verb, value: Any, problem: str) -> None:
-    found = read(verb, value)
-    assert isinstance(found, Problem)
-    assert problem in str(found)
+def test_an_invalid_entry_is_reported(verb: Verb, value: Any, problem: str) -> None:
+    result = read(verb, value)
+    assert isinstance(result, Problem)
+    assert problem in str(result)

@@ -15,14 +15,14 @@ from tests.sim.manifests import scenario
 
 
 def read(value: Any) -> tuple[Scenario, list[str]]:
-    """The scenario, and what is wrong with it."""
+    """The scenario and its problems."""
     errors = InputErrors()
-    found = read_scenario(Part(value, "s.yaml, document 1"), errors)
+    document = read_scenario(Part(value, "s.yaml, document 1"), errors)
     try:
         errors.raise_if_any()
     except InputError as problem:
-        return found, list(problem.lines)
-    return found, []
+        return document, list(problem.lines)
+    return document, []
 
 
 def lines(*events: Any, **spec: Any) -> list[str]:

@@ -14,7 +14,7 @@ from tests.sim.manifests import scenario
 
 
 def read(*paths: Path | str) -> tuple[list[Part | CsvText], list[str]]:
-    """The parts, and what is wrong."""
+    """The parts and the problems."""
     errors = InputErrors()
     parts = read_sources(map(str, paths), errors)
     try:
@@ -34,7 +34,7 @@ def values(parts: list[Part | CsvText]) -> list[Any]:
     return [part.value for part in parts if isinstance(part, Part)]
 
 
-def test_documents_come_in_order_with_their_places(tmp_path: Path) -> None:
+def test_documents_are_read_in_order_with_their_places(tmp_path: Path) -> None:
     one, two = (
         written(tmp_path / "b.yaml", pod("a"), pod("b")),
         written(tmp_path / "a.json", node()),
@@ -104,7 +104,7 @@ def test_an_empty_list_is_not_an_error(tmp_path: Path) -> None:
     assert read(written(tmp_path / "b.json", {"kind": "PodList", "items": None})) == ([], [])
 
 
-def test_an_object_whose_kind_ends_like_a_list_is_an_object(tmp_path: Path) -> None:
+def test_an_object_whose_kind_ends_with_list_is_an_object(tmp_path: Path) -> None:
     playlist = {"apiVersion": "x/v1", "kind": "PlayList", "metadata": {"name": "p"}}
     assert values(read(written(tmp_path / "a.json", playlist))[0]) == [playlist]
 
@@ -114,7 +114,7 @@ def test_a_list_whose_items_are_no_list_is_an_error(tmp_path: Path) -> None:
     assert line.endswith("document 1: items: found a mapping, wanted a list of objects")
 
 
-def test_only_a_patch_of_a_scenario_keeps_its_nulls(tmp_path: Path) -> None:
+def test_nulls_are_preserved_only_in_patches_of_a_scenario(tmp_path: Path) -> None:
     path = tmp_path / "a.yaml"
     path.write_text("apiVersion: bayplan.dev/v1alpha1\nkind: Scenario\nspec: {a: null}\n")
     assert values(read(path)[0]) == [
@@ -125,7 +125,7 @@ def test_only_a_patch_of_a_scenario_keeps_its_nulls(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("content", "said"),
+    ("content", "message"),
     [
         (b"", "found nothing in it, wanted Kubernetes objects or a Scenario"),
         (b"# only words\n", "found nothing in it, wanted Kubernetes objects or a Scenario"),
@@ -136,14 +136,14 @@ def test_only_a_patch_of_a_scenario_keeps_its_nulls(tmp_path: Path) -> None:
     ],
 )
 def test_an_unreadable_file_is_reported_with_its_place(
-    tmp_path: Path, content: bytes, said: str
+    tmp_path: Path, content: bytes, message: str
 ) -> None:
     path = tmp_path / "bad.yaml"
     path.write_bytes(content)
     parts, (line,) = read(path)
     assert parts == []
     assert line.startswith(str(path))
-    assert said in line
+    assert message in line
 
 
 def test_a_missing_file_is_reported(tmp_path: Path) -> None:
@@ -161,5 +161,5 @@ def test_a_missing_file_is_reported(tmp_path: Path) -> None:
 def test_scenarios_are_distinguished_from_objects() -> None:
     assert own_kind(scenario()) == SCENARIO
     assert own_kind({**scenario(), "apiVersion": "bayplan.dev/v9"}) == SCENARIO
-    others: list[Any] = [pod(), [], {"kind": "Scenario"}, {**scenario(), "apiVersion": "x/v1"}]
-    assert not any(map(own_kind, others))
+    contents: list[Any] = [pod(), [], {"kind": "Scenario"}, {**scenario(), "apiVersion": "x/v1"}]
+    assert not any(map(own_kind, contents))

@@ -29,7 +29,7 @@ def delete(value: Any, at: float = 2.0) -> list[Did]:
 
 
 class Played:
-    """Actions and what became of them."""
+    """Actions, with their steps and problems."""
 
     def __init__(self, *did: Did, classes: tuple[str, ...] = ()) -> None:
         errors = InputErrors()
@@ -84,12 +84,12 @@ def test_nulls_are_dropped_from_created_objects() -> None:
 
 def test_deletions_may_be_written_as_objects_or_flat_and_without_a_group() -> None:
     group = pod_group("g")
-    for said in (
+    for deletion in (
         {"kind": "PodGroup", "name": "g"},
         {"kind": "PodGroup", "metadata": {"name": "g", "namespace": "default"}},
         {"apiVersion": group["apiVersion"], "kind": "PodGroup", "name": "g"},
     ):
-        assert len(Played(*create(group), *delete(said)).step_lines()) == 2
+        assert len(Played(*create(group), *delete(deletion)).step_lines()) == 2
     assert (
         len(Played(*create(node("n1")), *delete({"kind": "Node", "name": "n1"})).step_lines()) == 2
     )
@@ -109,17 +109,17 @@ def test_an_object_may_be_created_again_after_its_deletion() -> None:
         pytest.param(
             create(pod(), pod()),
             "action 1: Pod default/web is there already, from action 0",
-            id="a second one of the name",
+            id="a duplicate name",
         ),
         pytest.param(
             create(pod()) + patch({**NAMED, "metadata": {"name": "wep"}}),
             "action 1: Pod default/wep is not there at that time; did you mean web?",
-            id="a patch of nothing",
+            id="a patch of a missing object",
         ),
         pytest.param(
             create(pod()) + delete(FLAT) + delete(FLAT),
             "action 2: Pod default/web is not there at that time",
-            id="a second deletion",
+            id="a repeated deletion",
         ),
         pytest.param(
             create(pod(namespace="other")) + delete(FLAT),
@@ -139,7 +139,7 @@ def test_an_object_may_be_created_again_after_its_deletion() -> None:
         pytest.param(
             patch(["web"]),
             "action 0: found a list, wanted a mapping with kind and name",
-            id="not even a mapping",
+            id="not a mapping",
         ),
         pytest.param(
             create({"kind": "Pod"}),
@@ -150,7 +150,7 @@ def test_an_object_may_be_created_again_after_its_deletion() -> None:
             create(pod()) + patch({**NAMED, "spec": {"nodeName": "n1"}}),
             'action 1 (Pod default/web): spec.nodeName: found "n1", '
             "wanted nothing: only a binding says where a pod goes",
-            id="a patch that moves",
+            id="a patch of the node name",
         ),
     ],
 )
@@ -205,7 +205,7 @@ def test_a_node_is_created_with_its_daemon_pods() -> None:
     assert played.timeline.made["DaemonSet"] == 2
 
 
-def test_the_later_pods_of_a_job_are_held_back() -> None:
+def test_the_later_pods_of_a_job_are_created_later() -> None:
     played = Played(*create(controller("Job", completions=3, uid="u1")))
     assert len(played.step_lines()) == 2
     assert len(played.timeline.followers["u1"]) == 2
@@ -235,7 +235,7 @@ def test_owners_in_a_circle_are_deleted_once() -> None:
     assert len(played.step_lines()) == 4
 
 
-def test_patched_controllers_are_remembered() -> None:
+def test_patched_controllers_are_recorded() -> None:
     change = {"kind": "Deployment", "metadata": {"name": "web"}, "spec": {"replicas": 9}}
     played = Played(*create(controller("Deployment")), *patch(change))
     assert [key.name for key in played.timeline.patched_controllers] == ["web"]

@@ -1,4 +1,4 @@
-"""Fields and kinds of an input that the simulation does not read, and how they are reported."""
+"""Reports about fields and kinds of an input that the simulation does not read."""
 
 from pathlib import Path
 from typing import Any
@@ -37,7 +37,7 @@ def of_kind(api_version: str, kind: str, name: str = "x") -> Content:
 
 
 CRON_JOB = of_kind("batch/v1", "CronJob")
-SAID = 'spec.nodeSelectr is no field of a Pod; did you mean "nodeSelector"?'
+MESSAGE = 'spec.nodeSelectr is no field of a Pod; did you mean "nodeSelector"?'
 TYPO = pod("a", nodeSelectr={"disk": "ssd"})
 
 
@@ -45,8 +45,10 @@ TYPO = pod("a", nodeSelectr={"disk": "ssd"})
 
 
 def test_every_ignored_kind_is_named_with_its_count(tmp_path: Path) -> None:
-    others = [of_kind("autoscaling/v2", "HorizontalPodAutoscaler", name) for name in ("a", "b")]
-    feed = loaded(tmp_path, node("n1"), CRON_JOB, *others, pod("a"))
+    autoscalers = [
+        of_kind("autoscaling/v2", "HorizontalPodAutoscaler", name) for name in ("a", "b")
+    ]
+    feed = loaded(tmp_path, node("n1"), CRON_JOB, *autoscalers, pod("a"))
     assert feed.passed_over == {"batch/v1 CronJob": 1, "autoscaling/v2 HorizontalPodAutoscaler": 2}
     note, cron_jobs = feed.notes
     assert cron_jobs.startswith("1 CronJob is not expanded: ")
@@ -70,23 +72,25 @@ def test_an_older_version_of_a_supported_kind_is_read(tmp_path: Path) -> None:
 
 
 def test_strict_mode_refuses_an_ignored_kind(tmp_path: Path) -> None:
-    wanted = "wanted a kind that a simulation or a plugin reads"
+    expectation = "wanted a kind that a simulation or a plugin reads"
     assert refused(tmp_path, node("n1"), CRON_JOB) == [
-        f"document 2 (CronJob default/x): found kind batch/v1 CronJob, {wanted}"
+        f"document 2 (CronJob default/x): found kind batch/v1 CronJob, {expectation}"
     ]
 
 
 # ---- fields ---------------------------------------------------------------------------------
 
 
-def test_the_fields_of_every_supported_kind_are_known() -> None:
+def test_every_supported_kind_has_a_table_of_fields() -> None:
     not_served = {f"scheduling.k8s.io/{version} PodGroup" for version in ("v1alpha2", "v1")}
     assert READ_KINDS - kinds_with_fields() == not_served
 
 
 def test_a_typo_is_a_note_with_object_path_and_nearest_name(tmp_path: Path) -> None:
     [note] = loaded(tmp_path, node("n1"), TYPO).notes
-    assert note.removeprefix(f"{tmp_path}/input.yaml, ") == (f"document 2 (Pod default/a): {SAID}")
+    assert note.removeprefix(f"{tmp_path}/input.yaml, ") == (
+        f"document 2 (Pod default/a): {MESSAGE}"
+    )
 
 
 def test_a_typo_in_the_template_of_a_controller_is_one_note(tmp_path: Path) -> None:
@@ -102,8 +106,8 @@ def test_a_mistake_shared_by_objects_is_one_note(tmp_path: Path) -> None:
 
 
 def test_an_unknown_field_in_a_patch_counts_its_object_once(tmp_path: Path) -> None:
-    known = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a"}}
-    change = scenario({"at": "5s", "patch": [{**known, "spec": {"hostNam": "a"}}]})
+    pod_header = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a"}}
+    change = scenario({"at": "5s", "patch": [{**pod_header, "spec": {"hostNam": "a"}}]})
     first, second = loaded(tmp_path, TYPO, change).notes
     assert "(Pod default/a): spec.nodeSelectr" in first
     assert "(Pod default/a): spec.hostNam" in second
@@ -116,8 +120,8 @@ def test_many_mistakes_are_counted_beyond_a_limit(tmp_path: Path) -> None:
 
 
 def test_strict_mode_refuses_a_typo(tmp_path: Path) -> None:
-    assert refused(tmp_path, TYPO) == [f"document 1 (Pod default/a): {SAID}"]
+    assert refused(tmp_path, TYPO) == [f"document 1 (Pod default/a): {MESSAGE}"]
 
 
-def test_strict_mode_accepts_known_fields(tmp_path: Path) -> None:
+def test_strict_mode_accepts_existing_fields(tmp_path: Path) -> None:
     assert loaded(tmp_path, node("n1"), pod("a"), is_strict=True).pod_count == 1

@@ -142,7 +142,7 @@ def test_a_document_among_the_inputs_of_a_simulation_is_played() -> None:
         ({"apply": [{"kind": "Pod"}]}, "object 2"),
     ],
 )
-def test_wrong_changes_of_a_simulation_are_refused(spec: dict[str, Any], problem: str) -> None:
+def test_invalid_changes_of_a_simulation_are_refused(spec: dict[str, Any], problem: str) -> None:
     with pytest.raises(BadInputError) as refusal:
         bayplan.simulate(node("n1"), document(**spec))
     assert problem in str(refusal.value)

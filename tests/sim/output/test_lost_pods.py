@@ -24,10 +24,12 @@ WEB = controller("Deployment", replicas=4, selector={"matchLabels": {"app": "web
 
 
 def lost(result: SimulationResult) -> dict[str, dict[str, int]]:
-    found = {one.workload: one.causes for one in result.lost}
-    counted = sum(sum(causes.values()) for workload, causes in found.items() if workload)
+    causes_by_workload = {one.workload: one.causes for one in result.lost}
+    counted = sum(
+        sum(causes.values()) for workload, causes in causes_by_workload.items() if workload
+    )
     assert result.counts.not_recreated == counted
-    return found
+    return causes_by_workload
 
 
 def lines(result: SimulationResult) -> list[str]:
@@ -63,8 +65,8 @@ def test_preempted_pods_of_a_deployment_are_named_in_the_summary(tmp_path: Path)
 def test_pods_lost_with_a_node_are_counted_by_workload(tmp_path: Path) -> None:
     web = controller("Deployment", replicas=2, selector={"matchLabels": {"app": "web"}})
     sts = controller("StatefulSet", name="db", replicas=1)
-    gone = scenario(at(5, delete=[N1]))
-    result = run_by_default(load_objects(tmp_path, node("n1"), web, sts, pod("bare"), gone))
+    deletion = scenario(at(5, delete=[N1]))
+    result = run_by_default(load_objects(tmp_path, node("n1"), web, sts, pod("bare"), deletion))
     with_node = "lost with a node"
     assert (
         lost(result)
@@ -88,8 +90,8 @@ def test_a_pod_of_a_controller_outside_of_the_input_counts(tmp_path: Path) -> No
 
 
 def test_pods_deleted_with_their_controller_do_not_count(tmp_path: Path) -> None:
-    gone = scenario(at(5, delete=[{"kind": "Deployment", "name": "web"}]))
-    assert lost(run_by_default(load_objects(tmp_path, node("n1"), WEB, gone))) == {}
+    deletion = scenario(at(5, delete=[{"kind": "Deployment", "name": "web"}]))
+    assert lost(run_by_default(load_objects(tmp_path, node("n1"), WEB, deletion))) == {}
 
 
 def test_surplus_pods_of_a_scaled_down_deployment_do_not_count(tmp_path: Path) -> None:
@@ -110,8 +112,8 @@ def test_the_next_pod_of_a_job_is_neither_a_loss_nor_a_replacement(tmp_path: Pat
     assert (result.counts.pods, lost(result)) == (4, {})
 
     first = sorted(name for name, one in result.pods.items() if one.created_at == 0.0)[0]
-    gone = scenario(at(5, delete=[delete_pod(first.partition("/")[2])]))
-    result = run_by_default(load_objects(tmp_path, node("n1"), job, gone))
+    deletion = scenario(at(5, delete=[delete_pod(first.partition("/")[2])]))
+    result = run_by_default(load_objects(tmp_path, node("n1"), job, deletion))
     assert lost(result) == {"Job default/j": {"deleted": 1}}
 
 

@@ -17,7 +17,7 @@ WEB = "default/web"
 
 
 class Logged:
-    """A cluster whose pods are logged; a second passes before whatever happens."""
+    """A cluster whose pods are logged; one second passes before each change."""
 
     def __init__(self, *contents: Content) -> None:
         self.clock = ManualClock()

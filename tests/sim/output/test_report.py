@@ -18,9 +18,9 @@ from tests.sim.printing import printed
 
 
 def result(unschedulable: dict[str, str] | None = None, **fields: Any) -> SimulationResult:
-    """A run that came to nothing, but for what is said."""
+    """A result with zeros and empty values except for the arguments."""
     waiting = unschedulable or {}
-    given: dict[str, Any] = {
+    defaults: dict[str, Any] = {
         "nodes": 3,
         "counts": Counts(unschedulable=len(waiting)),
         "placements": {},
@@ -33,7 +33,7 @@ def result(unschedulable: dict[str, str] | None = None, **fields: Any) -> Simula
         "attempts": 0,
         **fields,
     }
-    return SimulationResult(**given)
+    return SimulationResult(**defaults)
 
 
 def read(of: SimulationResult, width: int = 120) -> list[str]:
@@ -74,7 +74,7 @@ def test_counts_of_one_use_the_singular() -> None:
     assert ": 1 decision, " in read(of)[2]
 
 
-def test_a_run_without_pods_to_place_says_so() -> None:
+def test_a_run_without_pods_to_place_is_reported() -> None:
     assert read(result(nodes=0))[0] == "no pod to be placed on 0 nodes"
 
 
@@ -108,10 +108,10 @@ def test_the_largest_group_comes_first_and_small_groups_are_summed() -> None:
     letters = "abcdefghijklmnopqrstuvwxyz"
     waiting = {f"default/p-{c}": f"reason {c}" for c in letters[: GROUPS_MAX + 2]}
     waiting |= {"default/z1": "most", "default/z2": "most"}
-    found = rows(result(waiting))
-    assert found[0].startswith("   2   most ")
-    assert len(found) == GROUPS_MAX + 1
-    assert found[-1].startswith("   3   3 further reasons ")
+    lines = rows(result(waiting))
+    assert lines[0].startswith("   2   most ")
+    assert len(lines) == GROUPS_MAX + 1
+    assert lines[-1].startswith("   3   3 further reasons ")
 
 
 def test_one_further_reason_uses_the_singular() -> None:
@@ -136,7 +136,9 @@ def test_brackets_in_a_message_are_printed_literally() -> None:
         pytest.param("1 Too many pods", "3 Too many pods", id="counts of nodes"),
         pytest.param("0/5 nodes: 1 a, 2 b.", "0/3 nodes: 1 b, 2 a.", id="order of reasons"),
         pytest.param("default/p failed", "default/q failed", id="the pod's own name"),
-        pytest.param('plugin "X": p: boom', 'plugin "X": q: boom', id="without its namespace"),
+        pytest.param(
+            'plugin "X": p: boom', 'plugin "X": q: boom', id="the pod's name without its namespace"
+        ),
     ],
 )
 def test_these_messages_are_one_reason(one: str, other: str) -> None:
@@ -148,7 +150,7 @@ def test_these_messages_are_one_reason(one: str, other: str) -> None:
     [
         pytest.param("1 Insufficient cpu", "1 Insufficient memory", id="reasons"),
         pytest.param("node n1 is gone", "node n2 is gone", id="digits in a name"),
-        pytest.param("default/pp failed", "default/qq failed", id="names of others"),
+        pytest.param("default/pp failed", "default/qq failed", id="names of other pods"),
     ],
 )
 def test_these_messages_are_two_reasons(one: str, other: str) -> None:
@@ -193,8 +195,8 @@ def node_usage(pods: int, cpu: int) -> NodeUsage:
 
 def test_nodes_are_sorted_by_placed_pods_and_usage() -> None:
     nodes = {"a": node_usage(1, 1000), "b": node_usage(2, 3000), "c": node_usage(0, 0)}
-    found = read(result(node_usage=nodes, placements={"d/x": "b", "d/y": "b"}))
-    assert found[2:7] == [
+    lines = read(result(node_usage=nodes, placements={"d/x": "b", "d/y": "b"}))
+    assert lines[2:7] == [
         "node   placed   pods   cpu   memory",
         "───────────────────────────────────",
         "b           2      2   75%     100%",
@@ -205,13 +207,13 @@ def test_nodes_are_sorted_by_placed_pods_and_usage() -> None:
 
 def test_many_nodes_are_counted() -> None:
     nodes = {f"n{i:02}": node_usage(i % 2, 0) for i in range(NODES_MAX + 6)}
-    found = read(result(node_usage=nodes, placements={"d/x": "n15", "d/y": "n00"}))
-    assert sum(line.startswith("n") and line[1].isdigit() for line in found) == NODES_MAX
-    assert "and 6 more nodes with 0 placed pods; 6 of them empty" in found
+    lines = read(result(node_usage=nodes, placements={"d/x": "n15", "d/y": "n00"}))
+    assert sum(line.startswith("n") and line[1].isdigit() for line in lines) == NODES_MAX
+    assert "and 6 more nodes with 0 placed pods; 6 of them empty" in lines
 
 
 @pytest.mark.parametrize(
-    ("resource", "count", "said"),
+    ("resource", "count", "text"),
     [
         ("cpu", 1500, "1.5"),
         ("cpu", 4_000_000, "4,000.0"),
@@ -225,15 +227,15 @@ def test_many_nodes_are_counted() -> None:
         ("example.com/gpu", 12345, "12,345"),
     ],
 )
-def test_amounts_have_readable_units(resource: str, count: int, said: str) -> None:
-    assert amount(resource, count) == said
+def test_amounts_have_readable_units(resource: str, count: int, text: str) -> None:
+    assert amount(resource, count) == text
 
 
 # ---- rates ----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
-    ("seconds", "said"),
+    ("seconds", "text"),
     [
         (0.0, "0.0 s"),
         (119.94, "119.9 s"),
@@ -244,13 +246,13 @@ def test_amounts_have_readable_units(resource: str, count: int, said: str) -> No
         (12_902_960.0, "149 d 8 h"),
     ],
 )
-def test_durations_have_a_readable_precision(seconds: float, said: str) -> None:
-    assert span(seconds) == said
+def test_durations_have_a_readable_precision(seconds: float, text: str) -> None:
+    assert span(seconds) == text
 
 
 def test_a_narrow_terminal_wraps_without_loss() -> None:
-    said = "0/3 nodes are available: 3 Insufficient example.com/very-long-resource-name."
-    lines = read(result({"default/a-pod-with-a-long-name": said}), width=40)
+    text = "0/3 nodes are available: 3 Insufficient example.com/very-long-resource-name."
+    lines = read(result({"default/a-pod-with-a-long-name": text}), width=40)
     assert all(len(line) <= 40 for line in lines if "simulated" not in line)
     squeezed = "".join("".join(lines).split())
     assert "very-long-resource-name" in squeezed or "resource-name." in squeezed

@@ -14,18 +14,18 @@ def printed(*parts: object, width: int = 40) -> list[str]:
 
 
 def test_a_table_has_one_rule_below_its_header() -> None:
-    made = table("name", "said")
-    made.add_row("a", "yes")
-    assert printed(made) == ["name   said", "───────────", "a      yes"]
+    rows = table("name", "said")
+    rows.add_row("a", "yes")
+    assert printed(rows) == ["name   said", "───────────", "a      yes"]
 
 
 def test_numbers_are_right_aligned_except_in_the_first_column() -> None:
-    made = table("name", "count", numbers=True)
-    made.add_row("a", "7")
-    assert printed(made)[-1] == "a          7"
+    rows = table("name", "count", numbers=True)
+    rows.add_row("a", "7")
+    assert printed(rows)[-1] == "a          7"
 
 
 def test_long_text_is_wrapped_and_not_cut() -> None:
-    made = table("name")
-    made.add_row("abcdefghij")
-    assert "".join(printed(made, width=6)[2:]) == "abcdefghij"
+    rows = table("name")
+    rows.add_row("abcdefghij")
+    assert "".join(printed(rows, width=6)[2:]) == "abcdefghij"

@@ -27,9 +27,9 @@ from tests.sim.runs import simulate
 
 
 def plain(result: object) -> dict[str, object]:
-    found = msgspec.json.decode(msgspec.json.encode(result))
-    assert isinstance(found, dict)
-    return found
+    decoded = msgspec.json.decode(msgspec.json.encode(result))
+    assert isinstance(decoded, dict)
+    return decoded
 
 
 def test_a_pod_has_null_for_missing_values() -> None:
@@ -89,7 +89,7 @@ def test_amounts_are_integers() -> None:
 
 
 def test_a_group_result_has_phase_and_message() -> None:
-    async def story(world: World) -> None:
+    async def scene(world: World) -> None:
         world.add_node("n1")
         put_group(world, "g", 2)
         add_member(world, "a", "g")
@@ -103,21 +103,21 @@ def test_a_group_result_has_phase_and_message() -> None:
         assert (result.phase, result.scheduled, result.running) == ("Running", 2, 2)
         assert result.message is None
 
-    play(story, plugins=FIT)
+    play(scene, plugins=FIT)
 
 
 def test_groups_of_two_kinds_with_one_name_are_both_reported() -> None:
-    async def story(world: World) -> None:
+    async def scene(world: World) -> None:
         put_group(world, "g", 2, MING)
         put_group(world, "g", 3, X_K8S)
         await world.until(1)
-        found = group_results(world.scheduler)
-        assert {name: each.min_member for name, each in found.items()} == {
+        groups = group_results(world.scheduler)
+        assert {name: each.min_member for name, each in groups.items()} == {
             "default/g": 2,
             "default/g (scheduling.x-k8s.io)": 3,
         }
 
-    play(story, plugins=FIT)
+    play(scene, plugins=FIT)
 
 
 # ---- results by signature -------------------------------------------------------------------
@@ -191,12 +191,12 @@ def test_equal_failures_are_counted_with_the_first_pod_as_example() -> None:
 
 
 def test_failures_are_grouped_by_plugin_and_message() -> None:
-    found = results(
+    failures = results(
         attempt("ns/a", "error", "One"),
         attempt("ns/b", "error", "Two"),
         attempt("ns/c", "error", "One", "also broken"),
     )
-    assert [(one.plugin, one.message) for one in found] == [
+    assert [(one.plugin, one.message) for one in failures] == [
         ("One", "broken"),
         ("Two", "broken"),
         ("One", "also broken"),
@@ -204,9 +204,9 @@ def test_failures_are_grouped_by_plugin_and_message() -> None:
 
 
 def test_the_number_of_distinct_messages_of_a_plugin_is_bounded() -> None:
-    found = results(*(attempt("ns/a", "error", message=f"broken {i}!") for i in range(100)))
-    assert len(found) == 20
-    assert sum(one.count for one in found) == 100
+    failures = results(*(attempt("ns/a", "error", message=f"broken {i}!") for i in range(100)))
+    assert len(failures) == 20
+    assert sum(one.count for one in failures) == 100
 
 
 def test_a_binding_fails_with_an_error_or_a_rejection() -> None:
@@ -227,11 +227,11 @@ def test_a_binding_fails_with_an_error_or_a_rejection() -> None:
 
 
 def test_only_a_note_that_names_a_plugin_is_a_failure() -> None:
-    found = results(
+    failures = results(
         NoteRecord(at_seconds=0.0, subject="ns/a", text="went on without an extender"),
         NoteRecord(at_seconds=0.0, subject="ns/a", text="PostBind raised", plugin="Mine"),
     )
-    assert [one.message for one in found] == ["PostBind raised"]
+    assert [one.message for one in failures] == ["PostBind raised"]
 
 
 def test_a_closed_gate_is_a_failure_only_if_its_plugin_failed() -> None:

@@ -19,7 +19,7 @@ DEFAULT = Manifest(seed=7, config=None, feature_gates="")
 
 
 def write_run(path: Path, *plugin_files: Path, manifest: Manifest = DEFAULT) -> SimulationResult:
-    """A run of FEED, kept in a folder."""
+    """Run FEED and store the run in a folder."""
     folder = RunFolder(path)
     with folder.start(manifest, FEED, plugin_files) as sink:
         result = simulation(FEED, seed=manifest.seed, sinks=[sink]).run()
@@ -38,9 +38,9 @@ def refusal(call: Callable[[], object]) -> str:
 
 def test_the_stored_summary_equals_the_printed_one(tmp_path: Path) -> None:
     result = write_run(tmp_path / "run")
-    found = json.loads((tmp_path / "run/summary.json").read_text())
-    assert found["placements"] == {"default/a": "n1"}
-    assert found["digest"] == result.digest
+    summary = json.loads((tmp_path / "run/summary.json").read_text())
+    assert summary["placements"] == {"default/a": "n1"}
+    assert summary["digest"] == result.digest
     assert RunFolder(tmp_path / "run").result() == result
 
 
@@ -123,7 +123,7 @@ def test_a_folder_without_a_run_is_not_overwritten(tmp_path: Path) -> None:
     assert (tmp_path / "summary.json").read_text() == "mine"
 
 
-def test_other_files_in_the_folder_are_left_alone(tmp_path: Path) -> None:
+def test_other_files_in_the_folder_stay_unchanged(tmp_path: Path) -> None:
     (tmp_path / "notes.txt").write_text("mine")
     write_run(tmp_path)
     assert (tmp_path / "notes.txt").read_text() == "mine"
@@ -171,8 +171,8 @@ def test_files_of_a_run_are_distinguished_from_other_files(tmp_path: Path) -> No
     write_run(tmp_path, plugin)
     (tmp_path / "cluster.yaml").touch()
     files = {path for path in tmp_path.rglob("*") if path.is_file()}
-    others = {path.name for path in files if not belongs_to_run(path)}
-    assert others == {"policy.py", "cluster.yaml"}
+    foreign = {path.name for path in files if not belongs_to_run(path)}
+    assert foreign == {"policy.py", "cluster.yaml"}
 
 
 def test_files_with_names_of_a_run_do_not_make_a_run(tmp_path: Path) -> None:
@@ -186,30 +186,32 @@ def test_files_with_names_of_a_run_do_not_make_a_run(tmp_path: Path) -> None:
 
 
 def test_a_folder_without_a_run_is_refused_with_a_hint(tmp_path: Path) -> None:
-    said = refusal(lambda: list(RunFolder(tmp_path / "ghost").journal()))
-    assert said.startswith(
+    message = refusal(lambda: list(RunFolder(tmp_path / "ghost").journal()))
+    assert message.startswith(
         f"{tmp_path}/ghost: this folder contains no run (No such file or directory: "
     )
-    assert said.endswith("wanted a folder that `bayplan simulate --out` wrote")
+    assert message.endswith("wanted a folder that `bayplan simulate --out` wrote")
 
 
 @pytest.mark.parametrize(
-    ("line", "said"),
+    ("line", "message"),
     [
-        pytest.param(b"garbage\n", "JSON is malformed", id="no JSON"),
-        pytest.param(b'{"type":"attempt"}\n', "missing required field", id="no record"),
-        pytest.param(b'{"type":"never"}\n', "Invalid value", id="a record of no known type"),
-        pytest.param(b'{"type":"note","subject":"\xff"}\n', "not UTF-8", id="no text"),
-        pytest.param(b'{"type":"att', "truncated", id="cut short"),
+        pytest.param(b"garbage\n", "JSON is malformed", id="not JSON"),
+        pytest.param(b'{"type":"attempt"}\n', "missing required field", id="not a record"),
+        pytest.param(b'{"type":"never"}\n', "Invalid value", id="unknown record type"),
+        pytest.param(b'{"type":"note","subject":"\xff"}\n', "not UTF-8", id="not text"),
+        pytest.param(b'{"type":"att', "truncated", id="truncated"),
     ],
 )
-def test_a_corrupt_journal_is_refused_with_the_line(tmp_path: Path, line: bytes, said: str) -> None:
+def test_a_corrupt_journal_is_refused_with_the_line(
+    tmp_path: Path, line: bytes, message: str
+) -> None:
     write_run(tmp_path)
     journal = tmp_path / "journal.jsonl"
     journal.write_bytes(journal.read_bytes() + line)
     refused = refusal(lambda: list(RunFolder(tmp_path).journal()))
     assert refused.startswith(f"{journal}: line 4: ")
-    assert said in refused
+    assert message in refused
 
 
 def test_missing_inputs_are_named(tmp_path: Path) -> None:

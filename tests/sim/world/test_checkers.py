@@ -42,7 +42,7 @@ NAMESPACE = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "defa
 
 
 class Watched:
-    """A cluster whose bindings are checked, and nobody to schedule."""
+    """A cluster whose bindings are checked, without a scheduler."""
 
     def __init__(self, *contents: Content) -> None:
         self.cluster = EmbeddedCluster(ManualClock())
@@ -192,8 +192,8 @@ def cluster_with(*contents: Content) -> tuple[EmbeddedCluster, Occupancy]:
 
 
 def cpu_of(occupancy: Occupancy) -> Usage:
-    [found] = [usage for usage in occupancy.usage() if usage.resource == "cpu"]
-    return found
+    [usage_of_cpu] = [usage for usage in occupancy.usage() if usage.resource == "cpu"]
+    return usage_of_cpu
 
 
 def placed(name: str = "web", cpu: str = "1", **fields: Any) -> Content:
@@ -269,10 +269,10 @@ def test_sums_may_exceed_64_bits() -> None:
 @pytest.mark.parametrize(
     ("content", "is_placed"),
     [
-        pytest.param(pod("a"), False, id="it has no node"),
-        pytest.param(pod("a", nodeName="n1"), True, id="it is on a node"),
-        pytest.param(pod("a", nodeName="n1", status={"phase": "Failed"}), False, id="it failed"),
-        pytest.param(node("a"), False, id="it is no pod"),
+        pytest.param(pod("a"), False, id="no node"),
+        pytest.param(pod("a", nodeName="n1"), True, id="on a node"),
+        pytest.param(pod("a", nodeName="n1", status={"phase": "Failed"}), False, id="failed"),
+        pytest.param(node("a"), False, id="not a pod"),
     ],
 )
 def test_a_placed_pod_has_a_node_and_has_not_ended(content: Content, is_placed: bool) -> None:
@@ -307,13 +307,13 @@ def always(_: Any) -> bool:
 def test_members_placed_one_by_one_end_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(GroupState, "is_met", property(always))
 
-    async def story(world: World) -> None:
+    async def scene(world: World) -> None:
         two_of_three_fit(world)
         await world.until(1)
 
-    wanted = "default/a was placed on n1: group default/g holds 1 nodes of 3"
-    with pytest.raises(InvariantBroken, match=wanted):
-        play(story, plugins=FIT)
+    expected = "default/a was placed on n1: group default/g holds 1 nodes of 3"
+    with pytest.raises(InvariantBroken, match=expected):
+        play(scene, plugins=FIT)
 
 
 def test_a_member_placed_without_a_group_object_ends_the_run(
@@ -321,19 +321,19 @@ def test_a_member_placed_without_a_group_object_ends_the_run(
 ) -> None:
     monkeypatch.setattr(GroupState, "is_met", property(always))
 
-    async def story(world: World) -> None:
+    async def scene(world: World) -> None:
         world.add_node("n1")
         add_member(world, "a", "g")
         await world.until(1)
 
     with pytest.raises(InvariantBroken, match="holds 1 nodes and has no object"):
-        play(story, plugins=FIT)
+        play(scene, plugins=FIT)
 
 
 def test_a_group_that_releases_only_some_nodes_ends_the_run(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Of two that wait at Permit, the first to be rejected leaves the other one there."""
+    """Two pods wait at Permit; the rejection of the first does not reject the second."""
 
     def give_back(self: GroupPlacements, group: Any, pod: Any, status: Any) -> None:
         placements: Placements = self._placements
@@ -343,16 +343,16 @@ def test_a_group_that_releases_only_some_nodes_ends_the_run(
     seconds = {"a": 10.0, "b": 20.0}
     slow = answering("Slow", permit=lambda _, pod, __: (Status(Code.WAIT), seconds[pod.name]))
 
-    async def story(world: World) -> None:
+    async def scene(world: World) -> None:
         world.add_node("n1")
         put_group(world, "g", 2)
         for name in seconds:
             add_member(world, name, "g")
         await world.until(11)
 
-    wanted = "group default/g gave nodes back and holds 1 of 2: default/b waits on n1"
-    with pytest.raises(InvariantBroken, match=wanted):
-        play(story, plugins=[*FIT, "Slow"], classes=[slow])
+    expected = "group default/g gave nodes back and holds 1 of 2: default/b waits on n1"
+    with pytest.raises(InvariantBroken, match=expected):
+        play(scene, plugins=[*FIT, "Slow"], classes=[slow])
 
 
 def test_a_member_placed_alone_that_does_not_wait_ends_the_run(
@@ -360,42 +360,42 @@ def test_a_member_placed_alone_that_does_not_wait_ends_the_run(
 ) -> None:
     monkeypatch.setattr(Coscheduling, "permit", lambda *_: (None, 0.0))
 
-    async def story(world: World) -> None:
+    async def scene(world: World) -> None:
         two_of_three_fit(world)
         await world.until(1)
 
     with pytest.raises(InvariantBroken, match="group default/g holds 1 nodes of 3"):
-        play(story, **POD_BY_POD)
+        play(scene, **POD_BY_POD)
 
 
 # ---- allowed behaviour ----------------------------------------------------------------------
 
 
 def test_groups_placed_in_one_pass_are_checked() -> None:
-    async def story(world: World) -> None:
+    async def scene(world: World) -> None:
         two_of_three_fit(world)
         await world.until(1)
         assert world.gangs.taken_count == 0
         world.add_node("n2", cpu=2)
         await world.until(20)
 
-    assert play(story, plugins=FIT).gangs.taken_count == 3
+    assert play(scene, plugins=FIT).gangs.taken_count == 3
 
 
 def test_members_placed_one_by_one_may_wait_on_their_nodes() -> None:
-    async def story(world: World) -> None:
+    async def scene(world: World) -> None:
         two_of_three_fit(world)
         await world.until(1)
         assert world.gangs.taken_count
         assert not any(bound(world, *"abc"))
 
-    play(story, **POD_BY_POD)
+    play(scene, **POD_BY_POD)
 
 
-def test_changes_made_by_others_to_a_group_are_not_reported() -> None:
-    """A member is deleted, and the minimum raised: no member joins before there are enough."""
+def test_changes_by_users_to_a_group_are_not_reported() -> None:
+    """After a member is deleted and the minimum raised, no member is placed below the quorum."""
 
-    async def story(world: World) -> None:
+    async def scene(world: World) -> None:
         world.add_node("n1", cpu=4)
         put_group(world, "g", 2)
         for name in "ab":
@@ -412,14 +412,14 @@ def test_changes_made_by_others_to_a_group_are_not_reported() -> None:
         await world.until(4)
         assert world.gangs.taken_count == 4
 
-    play(story, plugins=FIT)
+    play(scene, plugins=FIT)
 
 
 def test_without_groups_nothing_is_checked(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def story(world: World) -> None:
+    async def scene(world: World) -> None:
         world.add_node("n1")
         monkeypatch.setattr(world.scheduler.cache.table.log, "rows_since", None)
         world.add_pod("p")
 
-    world = play(story, plugins=FIT)
+    world = play(scene, plugins=FIT)
     assert world.gangs.taken_count == 0

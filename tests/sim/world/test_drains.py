@@ -42,7 +42,7 @@ def run(folder: Path, *contents: Content) -> SimulationResult:
     return run_by_default(load_objects(folder, *contents))
 
 
-# ---- which pods -----------------------------------------------------------------------------
+# ---- evicted pods ---------------------------------------------------------------------------
 
 
 def stored(content: Content) -> Stored:
@@ -79,7 +79,7 @@ def test_with_all_flags_only_daemon_and_mirror_pods_stay() -> None:
     assert planned(*pods, **flags) == (["bare", "local", "managed"], ())
 
 
-def test_a_pod_of_a_missing_daemon_set_goes_with_force() -> None:
+def test_a_pod_of_a_missing_daemon_set_is_evicted_with_force() -> None:
     assert planned(DAEMON, has_daemon_set=False, force=True) == (["daemon"], ())
     _, problems = planned(DAEMON, has_daemon_set=False)
     assert problems == ('cannot delete daemonsets.apps "logs" not found: default/daemon',)
@@ -122,18 +122,18 @@ def test_a_drain_without_its_flags_evicts_nothing_and_leaves_the_node_cordoned(
     )
 
 
-def test_a_budget_lets_a_drain_go_on_every_five_seconds(tmp_path: Path) -> None:
-    """Each replacement must run before the next pod may go."""
+def test_a_drain_retries_evictions_that_a_budget_blocks_every_five_seconds(tmp_path: Path) -> None:
+    """Each replacement must run before the next pod may be evicted."""
     objects = (node("n1"), WEB, budget(maxUnavailable=1))
     event = at(10, create=[node("n2")]), at(11, **drain("n1"))
     result = run(tmp_path, *objects, scenario(*event))
-    gone = sorted(one.deleted_at for one in result.pods.values() if one.deleted_at)
-    assert gone == [11.0, 16.0, 21.0]
+    deletion_times = sorted(one.deleted_at for one in result.pods.values() if one.deleted_at)
+    assert deletion_times == [11.0, 16.0, 21.0]
     assert {one.node for one in living(result).values()} == {"n2"}
     assert "at 21 s: disruption budgets delayed the drain of n1 by 10 s" in result.notes
 
 
-def test_a_drain_that_a_budget_blocks_for_good_does_not_keep_a_run_going(tmp_path: Path) -> None:
+def test_a_drain_that_a_budget_blocks_permanently_does_not_prolong_a_run(tmp_path: Path) -> None:
     web = controller("Deployment", replicas=2, selector=SELECTOR)
     result = run(tmp_path, node("n1"), web, budget(minAvailable=2), scenario(at(10, **drain("n1"))))
     assert len(living(result)) == 2

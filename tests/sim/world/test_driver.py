@@ -1,4 +1,4 @@
-"""How a workload is played: order, times, and the end of the run."""
+"""The playing of a workload: order, times, and the end of the run."""
 
 import asyncio
 from collections.abc import Callable
@@ -28,7 +28,7 @@ POD = "v1 Pod"
 
 
 class ToyScheduler:
-    """Binds pods in the order in which it learns of them, as long as n1 has a slot free."""
+    """Binds pods in the order of their events, as long as n1 has a free slot."""
 
     def __init__(self, cluster: EmbeddedCluster, clock: ManualClock, slots: int) -> None:
         self._cluster = cluster
@@ -38,28 +38,28 @@ class ToyScheduler:
 
     async def run(self) -> None:
         listing = await self._cluster.list(POD)
-        known = {found.metadata.name: found for found in listing.objects}
-        await self._place(known)
+        pods = {one.metadata.name: one for one in listing.objects}
+        await self._place(pods)
         async for event in self._cluster.watch(POD, listing.resource_version):
             self.log.append(f"{self._clock.now():g} {event.type} {event.object.metadata.name}")
-            known[event.object.metadata.name] = event.object
+            pods[event.object.metadata.name] = event.object
             if event.type == "DELETED":
-                del known[event.object.metadata.name]
-            await self._place(known)
+                del pods[event.object.metadata.name]
+            await self._place(pods)
 
-    async def _place(self, known: dict[str, Any]) -> None:
+    async def _place(self, pods: dict[str, Any]) -> None:
         for _ in range(5):
-            await asyncio.sleep(0)  # it takes a few turns to think, but no time
-        taken = sum(bool(found.spec.node_name) for found in known.values())
-        for name, found in known.items():
-            if taken < self._slots and not found.spec.node_name:
-                await self._cluster.bind(pod_info(found), "n1")
-                known[name] = await self._cluster.get_pod("default", name)
-                taken += 1
+            await asyncio.sleep(0)  # takes a few turns of the loop, but no virtual time
+        bound_count = sum(bool(one.spec.node_name) for one in pods.values())
+        for name, one in pods.items():
+            if bound_count < self._slots and not one.spec.node_name:
+                await self._cluster.bind(pod_info(one), "n1")
+                pods[name] = await self._cluster.get_pod("default", name)
+                bound_count += 1
 
 
 class Played:
-    """A run and what there is to see of it."""
+    """A run and its observable results."""
 
     def __init__(
         self,
@@ -121,7 +121,7 @@ def delete(at: float, name: str, kind: str = POD) -> Step:
 # ---- order and time -------------------------------------------------------------------------
 
 
-def test_nodes_and_running_pods_come_first_and_then_pods_one_by_one() -> None:
+def test_nodes_and_running_pods_are_created_first_and_then_pods_one_by_one() -> None:
     workload = Workload(initial=(node("n1"), pod("r", nodeName="n1"), pod("a"), pod("b")))
     played = Played(workload)
     expected = ["0 ADDED a", "0 MODIFIED a", "0 ADDED b", "0 MODIFIED b"]
@@ -147,7 +147,7 @@ def test_steps_happen_at_their_time_and_in_order() -> None:
 
 
 def test_timers_of_one_moment_run_before_its_steps() -> None:
-    """With all that follows from it: the pod that waits gets the place of the one that ends."""
+    """The consequences of a timer come first, too: a pending pod gets the slot of the ended one."""
     workload = Workload(
         initial=(running_for("a", "10s"), pod("waits")), steps=(create_step(10, pod("b")),)
     )
@@ -173,9 +173,9 @@ def test_a_pod_that_runs_at_the_start_ends() -> None:
 
 
 def test_a_pod_may_request_its_deletion_at_its_end() -> None:
-    done = {DURATION_ANNOTATION: "5s", WHEN_DONE_ANNOTATION: "delete"}
-    slow = pod("slow", annotations=done, terminationGracePeriodSeconds=3)
-    played = Played(Workload(initial=(pod("a", annotations=done), slow)))
+    ends = {DURATION_ANNOTATION: "5s", WHEN_DONE_ANNOTATION: "delete"}
+    slow = pod("slow", annotations=ends, terminationGracePeriodSeconds=3)
+    played = Played(Workload(initial=(pod("a", annotations=ends), slow)))
     assert played.all("gone") == {"a": 5.0, "slow": 8.0}
     assert played.all("ended") == {}
 
@@ -241,7 +241,7 @@ def test_a_deleted_job_creates_no_more_pods() -> None:
 # ---- the end --------------------------------------------------------------------------------
 
 
-def test_a_run_without_until_ends_when_nothing_remains_to_happen() -> None:
+def test_a_run_without_until_ends_after_the_last_event() -> None:
     played = Played(Workload(initial=(pod("a"),), steps=(create_step(12, pod("b")),)))
     assert played.clock.now() == 12.0
 
@@ -253,14 +253,14 @@ def test_a_run_with_until_ends_exactly_then() -> None:
     assert played.all("bound") == {"a": 5.0, "b": 20.0}
 
 
-def test_a_grace_period_is_waited_for() -> None:
+def test_the_run_waits_for_a_grace_period() -> None:
     initial = (pod("a", terminationGracePeriodSeconds=25),)
     played = Played(Workload(initial=initial, steps=(delete(5, "a"),)))
     assert played.all("gone") == {"a": 30.0}
     assert played.clock.now() == 30.0
 
 
-def test_a_busy_scheduler_is_waited_for_while_it_has_timers() -> None:
+def test_the_run_waits_for_a_busy_scheduler_while_it_has_timers() -> None:
     busy = [True]
 
     def only_retries_wait() -> bool:
@@ -272,7 +272,7 @@ def test_a_busy_scheduler_is_waited_for_while_it_has_timers() -> None:
     assert played.clock.now() == 50.0
 
 
-def test_a_scheduler_without_timers_is_not_waited_for() -> None:
+def test_the_run_does_not_wait_for_a_scheduler_without_timers() -> None:
     played = Played(Workload(initial=(pod("a"),)), only_retries_wait=lambda: False)
     assert played.clock.now() == 0.0
 
@@ -290,7 +290,7 @@ def test_a_scheduler_that_retries_forever_without_effect_is_stopped() -> None:
 
 
 @pytest.mark.parametrize(
-    ("step", "said"),
+    ("step", "message"),
     [
         (
             create_step(3, pod("a")),
@@ -304,11 +304,11 @@ def test_a_scheduler_that_retries_forever_without_effect_is_stopped() -> None:
     ],
 )
 def test_a_step_refused_by_the_server_is_reported_and_the_run_continues(
-    step: Step, said: str
+    step: Step, message: str
 ) -> None:
     workload = Workload(initial=(pod("a"),), steps=(step, create_step(4, pod("z"))))
     played = Played(workload)
-    assert [line[: len(said)] for line in played.refused] == [said]
+    assert [line[: len(message)] for line in played.refused] == [message]
     assert played.all("bound")["z"] == 4.0
 
 

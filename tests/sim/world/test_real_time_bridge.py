@@ -13,24 +13,24 @@ from bayplan.sim.loop import run
 from bayplan.sim.world.real_time_bridge import RealTimeBridge
 
 
-def played(story: Callable[[RealTimeBridge, ManualClock], Coroutine[Any, Any, Any]]) -> Any:
+def played(scene: Callable[[RealTimeBridge, ManualClock], Coroutine[Any, Any, Any]]) -> Any:
     clock = ManualClock()
     with RealTimeBridge() as bridge:
-        return run(story(bridge, clock), clock)
+        return run(scene(bridge, clock), clock)
 
 
 def test_virtual_time_stands_still_until_the_answer_arrives() -> None:
-    async def story(bridge: RealTimeBridge, clock: ManualClock) -> tuple[str, float]:
+    async def scene(bridge: RealTimeBridge, clock: ManualClock) -> tuple[str, float]:
         later = asyncio.get_running_loop().call_later(1.0, lambda: None)
         answer = await bridge.call(asyncio.sleep(0.02, "fine"))
         later.cancel()
         return answer, clock.now()
 
-    assert played(story) == ("fine", 0.0)
+    assert played(scene) == ("fine", 0.0)
 
 
 def test_answers_are_returned_in_the_order_of_the_calls() -> None:
-    """The second comes first: the first waits for it."""
+    """The first call waits until the second has an answer."""
     has_second_come = threading.Event()
 
     async def first() -> str:
@@ -41,46 +41,46 @@ def test_answers_are_returned_in_the_order_of_the_calls() -> None:
         has_second_come.set()
         return "second"
 
-    async def story(bridge: RealTimeBridge, clock: ManualClock) -> list[str]:
-        seen: list[str] = []
+    async def scene(bridge: RealTimeBridge, clock: ManualClock) -> list[str]:
+        answers: list[str] = []
 
         async def ask(work: Coroutine[Any, Any, str]) -> None:
-            seen.append(await bridge.call(work))
+            answers.append(await bridge.call(work))
 
         await asyncio.gather(ask(first()), ask(second()))
-        return seen
+        return answers
 
-    assert played(story) == ["first", "second"]
+    assert played(scene) == ["first", "second"]
 
 
 def test_a_failure_is_raised_in_the_caller() -> None:
     async def fails() -> None:
         raise OSError("gone")
 
-    async def story(bridge: RealTimeBridge, clock: ManualClock) -> None:
+    async def scene(bridge: RealTimeBridge, clock: ManualClock) -> None:
         with pytest.raises(OSError, match="gone"):
             await bridge.call(fails())
 
-    played(story)
+    played(scene)
 
 
 def test_a_cancelled_call_is_cancelled_in_real_time() -> None:
-    was_given_up = threading.Event()
+    was_cancelled = threading.Event()
 
-    async def for_ever() -> None:
+    async def never() -> None:
         try:
             await asyncio.Event().wait()
         finally:
-            was_given_up.set()
+            was_cancelled.set()
 
-    async def story(bridge: RealTimeBridge, clock: ManualClock) -> None:
-        asking = asyncio.get_running_loop().create_task(bridge.call(for_ever()))
+    async def scene(bridge: RealTimeBridge, clock: ManualClock) -> None:
+        asking = asyncio.get_running_loop().create_task(bridge.call(never()))
         await asyncio.sleep(0)
         asking.cancel()
         await asyncio.wait([asking])
 
-    played(story)
-    assert was_given_up.wait(10)
+    played(scene)
+    assert was_cancelled.wait(10)
 
 
 def test_a_sender_lives_in_real_time_and_is_closed() -> None:
@@ -97,7 +97,7 @@ def test_a_sender_lives_in_real_time_and_is_closed() -> None:
         async def close(self) -> None:
             closed.append(True)
 
-    async def story(bridge: RealTimeBridge, clock: ManualClock) -> list[tuple[int, bytes]]:
+    async def scene(bridge: RealTimeBridge, clock: ManualClock) -> list[tuple[int, bytes]]:
         sender, unused = bridge.sender(Sender), bridge.sender(Sender)
         answers = [await sender.send(Request("http://a/", body, 1.0)) for body in (b"a", b"b")]
         await sender.close()
@@ -105,6 +105,6 @@ def test_a_sender_lives_in_real_time_and_is_closed() -> None:
         assert not closed
         return answers
 
-    assert played(story) == [(200, b"a"), (200, b"b")]
+    assert played(scene) == [(200, b"a"), (200, b"b")]
     assert [thread.name for thread in threads] == ["outside"]
     assert closed == [True]

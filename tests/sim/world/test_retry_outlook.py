@@ -1,4 +1,4 @@
-"""Which changes make a retry worth waiting for."""
+"""The changes after which a run waits for a retry."""
 
 from collections.abc import Callable
 from typing import Any
@@ -20,8 +20,8 @@ WAITS = object_key(POD, "default", "waits")
 
 
 def without_nodes(*more: Content) -> Simulation:
-    """A run that is over, its pod waiting out a backoff; and no node."""
-    # A pod whose node is missing stays as long as the node is quarantined.
+    """A run without nodes that has ended while its pod is in backoff."""
+    # A pod of a missing node exists as long as the quarantine lasts.
     feed = workload(pod("waits"), *more, until_seconds=0.0, pod_gc=PodGcTimes(3600.0))
     run = simulation(feed)
     run.run()
@@ -38,44 +38,47 @@ def relabel(cluster: EmbeddedCluster) -> None:
 
 
 HELP: list[tuple[str, Callable[[EmbeddedCluster], object]]] = [
-    ("a node comes", lambda cluster: cluster.create(node("n1"))),
-    ("an object of some kind comes", lambda cluster: cluster.create(pod_group())),
-    ("a pod goes", lambda cluster: cluster.delete(object_key(POD, "default", "runs"))),
+    ("a node is created", lambda cluster: cluster.create(node("n1"))),
+    ("an object of another kind is created", lambda cluster: cluster.create(pod_group())),
+    ("a pod is deleted", lambda cluster: cluster.delete(object_key(POD, "default", "runs"))),
     ("a pod ends", lambda cluster: cluster.end_pod(object_key(POD, "default", "runs"))),
     ("the pod is changed", relabel),
 ]
 
 
 @pytest.mark.parametrize("change", [pytest.param(call, id=name) for name, call in HELP])
-def test_this_change_may_help(change: Callable[[EmbeddedCluster], object]) -> None:
+def test_a_run_waits_for_a_retry_after(change: Callable[[EmbeddedCluster], object]) -> None:
     run = without_nodes(pod("runs", nodeName="n0"))
     change(run.cluster)
     assert outlook_of(run).retry_may_succeed(run.scheduler)
 
 
 DO_NOT: list[tuple[str, Callable[[EmbeddedCluster], object]]] = [
-    ("another pod comes", lambda cluster: cluster.create(pod("new"))),
-    ("a pod comes with its node", lambda cluster: cluster.create(pod("new", nodeName="n0"))),
-    ("a pending pod goes", lambda cluster: cluster.delete(object_key(POD, "default", "other"))),
+    ("another pod is created", lambda cluster: cluster.create(pod("new"))),
+    ("a pod with a node is created", lambda cluster: cluster.create(pod("new", nodeName="n0"))),
+    (
+        "a pending pod is deleted",
+        lambda cluster: cluster.delete(object_key(POD, "default", "other")),
+    ),
 ]
 
 
 @pytest.mark.parametrize("change", [pytest.param(call, id=name) for name, call in DO_NOT])
-def test_this_change_does_not_help(change: Callable[[EmbeddedCluster], object]) -> None:
+def test_a_run_does_not_wait_for_a_retry_after(change: Callable[[EmbeddedCluster], object]) -> None:
     run = without_nodes(pod("other"))
     change(run.cluster)
     assert not outlook_of(run).retry_may_succeed(run.scheduler)
 
 
 def refusing_until(seconds: float) -> type[Any]:
-    """A Filter plugin that rejects pods until this time, and then has the pod tried again."""
+    """A Filter plugin that rejects pods until this time, at which it activates the pod."""
     plugins: list[Any] = []
 
-    def refuse(state: Any, asked: Any, info: Any) -> Any:
+    def refuse(state: Any, pod_info: Any, info: Any) -> Any:
         handle = plugins[0].handle
         if handle.now_seconds >= seconds:
             return None
-        handle.activate([asked], at_seconds=seconds)
+        handle.activate([pod_info], at_seconds=seconds)
         return unschedulable("not yet")
 
     def setup(self: Any) -> None:

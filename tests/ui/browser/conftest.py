@@ -49,7 +49,7 @@ def run_folder(tmp_path_factory: pytest.TempPathFactory) -> RunFolder:
 
 @pytest.fixture(scope="session")
 def url(run_folder: RunFolder) -> Iterator[str]:
-    """The page of the example run, by the command in a process of its own."""
+    """The page of the example run, served by the command in a separate process."""
     with served(run_folder) as address:
         yield address
 
@@ -85,8 +85,8 @@ def served_paths(*paths: Path) -> Iterator[str]:
 
 @pytest.fixture(scope="session")
 def markup_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """A page whose names and reasons are markup. The API server accepts no such name, so the names
-    are changed in the timeline."""
+    """A page whose names and reasons are markup. The API server refuses such names, so that the
+    test changes the names in the timeline."""
     folder = in_thread(write_run, tmp_path_factory.mktemp("markup") / "run", example_workload(5))
     run = ShownRun(Path(folder.path))
     in_thread(run.load)

@@ -58,7 +58,7 @@ def test_each_view_is_accessible_and_as_wide_as_the_window(
                 screenshot(page, kind)
 
 
-#: What docs/ui.md shows.
+#: The views in the pictures of docs/ui.md.
 PICTURES = (
     "overview",
     "nodes-dark",
@@ -84,12 +84,12 @@ def test_the_slider_shows_the_state_in_which_a_simulation_ends(page: Page, posit
     settle(page)
     seconds = end * position / 1000
     stopped = in_thread(simulated(replace(example_workload(), until_seconds=seconds)).run)
-    shown = page.locator(".figures").first.locator("b")
+    figures = page.locator(".figures").first.locator("b")
     placed = sum(usage.pods for usage in stopped.node_usage.values())
-    expect(shown.nth(0)).to_have_text(f"{placed}")
-    expect(shown.nth(1)).to_have_text(f"{stopped.counts.unschedulable}")
-    expect(shown.nth(2)).to_have_text(f"{stopped.nodes}")
-    expect(shown.nth(3)).to_have_text(f"{stopped.attempts}")
+    expect(figures.nth(0)).to_have_text(f"{placed}")
+    expect(figures.nth(1)).to_have_text(f"{stopped.counts.unschedulable}")
+    expect(figures.nth(2)).to_have_text(f"{stopped.nodes}")
+    expect(figures.nth(3)).to_have_text(f"{stopped.attempts}")
 
 
 def test_play_moves_the_page_and_pause_stops_it(page: Page) -> None:
@@ -125,7 +125,7 @@ def test_a_pod_is_found_by_name_within_half_a_second(page: Page) -> None:
     search = page.get_by_role("searchbox", name="Pod name")
     start = wall_seconds()
     search.fill("job-042")
-    # Looks at each frame; `expect` looks after 100, 350 and 850 ms.
+    # This checks at each frame; `expect` checks after 100, 350 and 850 ms.
     page.wait_for_function("() => document.querySelectorAll('table.pods tbody tr').length === 1")
     assert wall_seconds() - start < 0.5
     expect(page.locator("table.pods tbody th")).to_have_text("default/job-042")
@@ -141,7 +141,7 @@ def test_a_link_to_a_decision_survives_a_reload(page: Page) -> None:
     assert page.locator("main").inner_text() == before
 
 
-def test_the_back_button_returns_to_the_view_before(page: Page) -> None:
+def test_the_back_button_returns_to_the_previous_view(page: Page) -> None:
     go(page, "waiting?at=280&cause=2")
     page.locator(".cause-text a").first.click()
     page.wait_for_function("() => location.hash.startsWith('#/pods')")
@@ -149,7 +149,7 @@ def test_the_back_button_returns_to_the_view_before(page: Page) -> None:
     expect(page.locator("h1")).to_have_text("Waiting")
 
 
-def test_the_heat_map_answers_to_the_keyboard(page: Page) -> None:
+def test_the_heat_map_can_be_used_with_the_keyboard(page: Page) -> None:
     go(page, "nodes?at=100")
     heat = page.get_by_role("img", name=re.compile("one cell per node"))
     heat.focus()
@@ -218,7 +218,7 @@ def test_names_with_markup_are_text(browser: Browser, markup_url: str) -> None:
         assert not violations(page)
 
 
-def test_two_runs_are_shown_by_what_differs(browser: Browser, pair_url: str) -> None:
+def test_the_page_of_two_runs_shows_the_differences(browser: Browser, pair_url: str) -> None:
     with visit(browser, pair_url) as page:
         page.wait_for_selector("table.moved")
         settle(page)
@@ -243,7 +243,7 @@ def test_two_equal_runs_have_no_differences(browser: Browser, run_folder: RunFol
         expect(equal).to_be_visible(timeout=50_000)
 
 
-def test_a_view_that_does_not_exist_says_so(page: Page) -> None:
+def test_an_unknown_view_is_reported(page: Page) -> None:
     page.evaluate("() => { location.hash = '#/nonsense'; }")
     expect(page.get_by_text("There is no view nonsense.")).to_be_visible()
 
@@ -257,7 +257,7 @@ def test_the_package_under_test_is_the_installed_one() -> None:
 # ---- zoom -----------------------------------------------------------------------------------
 
 
-def shown_span(page: Page) -> list[float]:
+def chart_span(page: Page) -> list[float]:
     """The span of the charts in the address."""
     return [float(number) for number in re.findall(r"(?:from|to)=([\d.]+)", page.url)]
 
@@ -279,7 +279,7 @@ def test_a_drag_zooms_all_charts_and_a_double_click_shows_all(page: Page) -> Non
     drag_over_a_chart(page)
     span = page.get_by_role("group", name="Span of the charts")
     expect(span.get_by_role("button", name="Show all")).to_be_enabled()
-    start, stop = shown_span(page)
+    start, stop = chart_span(page)
     assert abs(start - end * 0.25) < end * 0.03
     assert abs(stop - end * 0.5) < end * 0.03
     assert "at=300" in page.url
@@ -289,11 +289,11 @@ def test_a_drag_zooms_all_charts_and_a_double_click_shows_all(page: Page) -> Non
     screenshot(page, "zoom")
     page.reload()
     settle(page)
-    assert shown_span(page) == [start, stop]
+    assert chart_span(page) == [start, stop]
     expect(span.get_by_role("status")).to_be_visible()
     page.locator(".chart .u-over").nth(1).dblclick()
     expect(span.get_by_role("button", name="Show all")).to_be_disabled()
-    assert not shown_span(page)
+    assert not chart_span(page)
     assert "at=300" in page.url
 
 
@@ -304,18 +304,18 @@ def test_the_keyboard_zooms(page: Page) -> None:
     for name in ("Zoom in", "Zoom in", "Later", "Zoom out"):
         span.get_by_role("button", name=name).focus()
         page.keyboard.press("Enter")
-        start, stop = shown_span(page)
+        start, stop = chart_span(page)
         lengths.append(stop - start)
     assert lengths[0] > lengths[1] == pytest.approx(lengths[2], abs=0.01)
     assert lengths[3] == pytest.approx(2 * lengths[2], abs=0.01)
     span.get_by_role("button", name="Show all").focus()
     page.keyboard.press("Enter")
-    assert not shown_span(page)
+    assert not chart_span(page)
 
 
 def test_the_charts_zoom_over_changes(page: Page) -> None:
     go(page, "overview?axis=changes")
     page.get_by_role("button", name="Zoom in").click()
-    start, stop = shown_span(page)
+    start, stop = chart_span(page)
     assert start == int(start) > 0
     assert stop > start

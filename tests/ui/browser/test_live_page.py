@@ -1,4 +1,4 @@
-"""The page of a running scheduler in a browser: it follows, goes back, and says who leads."""
+"""The page of a running scheduler in a browser: updates, earlier moments, and the leader."""
 
 import re
 import threading
@@ -20,7 +20,7 @@ from tests.ui.example_run import GROUP_LABEL, ZONE
 from tests.ui.live_scheduler import LiveScheduler, live_scheduler
 
 _ALLOCATABLE = {"cpu": "16", "memory": "64Gi", "pods": "40"}
-#: Nobody sets it.
+#: No test sets this event.
 _PAUSE = threading.Event()
 _SIZES = ("500m", "1", "2", "4")
 VIEWS = {
@@ -31,12 +31,12 @@ VIEWS = {
     "decision": "pods?name=default/huge",
     "group": "groups?name=default/train",
 }
-#: What docs/ui.md shows.
+#: The views in the pictures of docs/ui.md.
 PICTURES = ("live-overview", "live-waiting")
 
 
 def settle(page: Page) -> None:
-    """Wait until the view is there. The stream of ticks is open, so the network is never idle."""
+    """Wait until the view is loaded. The stream of ticks is open, so the network is never idle."""
     page.wait_for_selector("main h1")
     page.wait_for_function("() => !document.querySelector('main .loading')")
     page.wait_for_timeout(500)
@@ -114,11 +114,11 @@ def test_what_if_answers_about_the_present(page: Page, live: LiveScheduler) -> N
     expect(answer).to_contain_text("drain n3", timeout=60_000)
     expect(page.get_by_label("Change").get_by_role("option")).to_have_count(5)
     assert not violations(page)
-    # When the scheduler was asked stands before the answer.
-    taken, shown = page.get_by_text("The state at").bounding_box(), answer.bounding_box()
-    assert taken is not None
-    assert shown is not None
-    assert taken["y"] < shown["y"]
+    # The moment of the state is above the answer.
+    moment_box, answer_box = page.get_by_text("The state at").bounding_box(), answer.bounding_box()
+    assert moment_box is not None
+    assert answer_box is not None
+    assert moment_box["y"] < answer_box["y"]
     screenshot(page, "live-whatif")
     first = page.get_by_text("The state at").inner_text()
     page.wait_for_timeout(1100)
@@ -126,7 +126,7 @@ def test_what_if_answers_about_the_present(page: Page, live: LiveScheduler) -> N
     expect(page.get_by_text("The state at")).not_to_have_text(first)
     expect(page.get_by_role("button", name="Ask again")).to_be_enabled(timeout=60_000)
     expect(answer).to_contain_text("drain n3")
-    # The scheduler has not drained it.
+    # The scheduler has not drained the node.
     assert live.scheduler.cache.table.row_of["n3"] >= 0
     go(page, "whatif?drain=n3&at=1")
     page.get_by_role("link", name="Go to the present").click()
@@ -173,7 +173,7 @@ def test_the_slider_goes_back_to_the_first_moment(page: Page) -> None:
     )
     expect(page.locator(".moment")).to_contain_text("remembered since")
     expect(page.locator(".figures").first.locator("b").first).to_have_text("0")
-    # A link to a moment shows this moment.
+    # The link to the moment still shows it after a reload.
     page.reload()
     settle(page)
     expect(page.locator(".figures").first.locator("b").first).to_have_text("0")
@@ -190,7 +190,7 @@ def test_rows_keep_their_places_over_ten_refreshes(page: Page, live: LiveSchedul
     assert len(orders.pop()) >= 3
 
 
-def test_the_page_says_who_leads(page: Page, live: LiveScheduler) -> None:
+def test_the_page_names_the_leader(page: Page, live: LiveScheduler) -> None:
     live.replica = ReplicaPhase(STANDBY, MARKUP)
     state = page.locator(".replica")
     expect(state).to_contain_text("Standby", timeout=15_000)
@@ -200,7 +200,7 @@ def test_the_page_says_who_leads(page: Page, live: LiveScheduler) -> None:
 
 
 def test_names_and_labels_that_are_markup_are_text(browser: Browser, live: LiveScheduler) -> None:
-    """No API server accepts such names, so the page gets them without one."""
+    """API servers refuse such names, so that the test sends the events to the page directly."""
     assert live.page is not None
     strange = sample_node(MARKUP, labels={"note": MARKUP})
     for kind, one in ((NODE, strange), (POD, api_pod(MARKUP, cpu=1))):
@@ -220,7 +220,7 @@ def test_names_and_labels_that_are_markup_are_text(browser: Browser, live: LiveS
     live.call(live.page.observe, WatchEvent(EventType.DELETED, NODE, strange))
 
 
-def test_a_scheduler_that_ends_and_comes_back_is_said_in_words(browser: Browser) -> None:
+def test_the_page_reports_the_end_and_the_restart_of_a_scheduler(browser: Browser) -> None:
     with live_scheduler(node("n1")) as scheduler, browser.new_context() as context:
         page = context.new_page()
         page.goto(scheduler.url)

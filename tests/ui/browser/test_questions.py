@@ -74,7 +74,7 @@ def test_a_drain_is_chosen_with_the_keyboard_and_survives_a_reload(page: Page) -
     assert page.locator("main").inner_text() == before
 
 
-def test_nodes_that_are_added_take_pods_that_wait(page: Page) -> None:
+def test_added_nodes_take_pending_pods(page: Page) -> None:
     go(page, "whatif?at=300")
     page.get_by_role("combobox", name="Change").select_option("add")
     page.get_by_role("combobox", name="Node").fill("n3")
@@ -163,7 +163,7 @@ def test_earlier_attempts_are_links(page: Page) -> None:
     expect(page.get_by_text(f"Decision of attempt {int(newest) - 2}")).to_be_visible()
 
 
-def test_a_node_says_what_it_rejected(page: Page) -> None:
+def test_a_node_has_its_rejections(page: Page) -> None:
     go(page, "nodes?at=300&node=n3&group=topology.kubernetes.io/zone")
     page.get_by_role("button", name="Show what it rejected").click()
     rejected = page.get_by_role("region", name="What it rejected")
@@ -178,7 +178,7 @@ def test_a_node_says_what_it_rejected(page: Page) -> None:
 
 
 def test_cells_are_sized_by_capacity(cluster_page: Page) -> None:
-    """The first node offers 8 of 10 cpus, so most of the map is its cell."""
+    """The first node offers 8 of 10 cpus, so that its cell covers most of the map."""
     page = cluster_page
     go(page, "nodes?size=cpu")
     heat = page.locator(".heat canvas")

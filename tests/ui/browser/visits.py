@@ -1,4 +1,4 @@
-"""Visits of the page: what each checks, whatever the test is about."""
+"""Visits of the page, with the checks that apply to every test."""
 
 import os
 from collections.abc import Callable, Iterator
@@ -19,15 +19,15 @@ PHONE: ViewportSize = {"width": 390, "height": 800}
 
 
 def in_thread(call: Callable[..., T], *arguments: Any) -> T:
-    """The result of a call. Playwright runs an event loop in the main thread, and virtual time
-    needs a thread without one."""
+    """The result of a call in another thread. Playwright runs an event loop in the main thread, and
+    virtual time needs a thread without one."""
     with ThreadPoolExecutor(1) as pool:
         return pool.submit(call, *arguments).result()
 
 
 @contextmanager
 def visit(browser: Browser, url: str, *, dark: bool = False, phone: bool = False) -> Iterator[Page]:
-    """A page without requests to another host, without errors and without dialogs."""
+    """Open a page; fails after requests to another host, errors or dialogs."""
     context = browser.new_context(
         viewport=PHONE if phone else WIDE,
         color_scheme="dark" if dark else "light",
@@ -59,20 +59,20 @@ def visit(browser: Browser, url: str, *, dark: bool = False, phone: bool = False
 
 
 def go(page: Page, view: str) -> None:
-    """Open a view, and wait until the page has it."""
+    """Open a view, and wait until it is loaded."""
     page.evaluate("hash => { location.hash = hash; }", f"#/{view}")
     settle(page)
 
 
 def settle(page: Page) -> None:
-    """Wait until the view is there and no question is open."""
+    """Wait until the view is loaded and no request is pending."""
     page.wait_for_selector("main h1")
     page.wait_for_load_state("networkidle")
     page.wait_for_function("() => !document.querySelector('main .loading')")
 
 
 def violations(page: Page) -> list[str]:
-    """What axe-core finds on the page."""
+    """The violations that axe-core reports for the page."""
     page.evaluate(_AXE.read_text(encoding="utf-8"))
     result = page.evaluate("async () => await axe.run(document, {resultTypes: ['violations']})")
     return [
@@ -83,7 +83,7 @@ def violations(page: Page) -> list[str]:
 
 
 def screenshot(page: Page, name: str) -> None:
-    """Write a picture into the folder that SCREENSHOTS names; nothing without it."""
+    """Write a picture into the folder that SCREENSHOTS names, if it is set."""
     folder = os.environ.get("SCREENSHOTS")
     if folder:
         page.screenshot(path=Path(folder) / f"ui-{name}.png")

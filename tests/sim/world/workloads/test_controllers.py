@@ -1,4 +1,4 @@
-"""Pods that go come back in a simulation, as their controllers want it."""
+"""Controllers in a simulation replace their pods."""
 
 from pathlib import Path
 from typing import Any
@@ -39,7 +39,7 @@ def first_pod(folder: Path, *contents: Content) -> str:
     return min(names).partition("/")[2]
 
 
-# ---- who comes back -------------------------------------------------------------------------
+# ---- replaced pods --------------------------------------------------------------------------
 
 KINDS = [
     controller("Deployment", replicas=2, selector=SELECTOR),
@@ -52,7 +52,7 @@ KINDS = [
 
 
 @pytest.mark.parametrize("subject", KINDS, ids=lambda one: one["kind"])
-def test_a_deleted_pod_comes_back_at_once(tmp_path: Path, subject: Content) -> None:
+def test_a_deleted_pod_is_replaced_at_once(tmp_path: Path, subject: Content) -> None:
     name = first_pod(tmp_path, node("n1"), subject)
     before = len(run(tmp_path, node("n1"), subject).pods)
     result = run(tmp_path, node("n1"), subject, scenario(at(5, delete=delete(name))))
@@ -88,15 +88,15 @@ def test_a_job_loses_its_pods_at_its_deadline(tmp_path: Path) -> None:
     assert (result.simulated_seconds, result.notes[1:]) == (10.0, ())
 
 
-def test_a_job_that_is_deleted_before_its_deadline_does_not_keep_a_run_going(
+def test_a_job_that_is_deleted_before_its_deadline_does_not_prolong_a_run(
     tmp_path: Path,
 ) -> None:
     batch = controller("Job", name="j", completions=1, activeDeadlineSeconds=3600)
-    gone = at(5, delete=[{"kind": "Job", "name": "j"}])
-    assert run(tmp_path, node("n1"), batch, scenario(gone)).simulated_seconds == 5.0
+    deletion = at(5, delete=[{"kind": "Job", "name": "j"}])
+    assert run(tmp_path, node("n1"), batch, scenario(deletion)).simulated_seconds == 5.0
 
 
-def test_a_job_whose_success_policy_is_met_stops_its_other_pods(tmp_path: Path) -> None:
+def test_a_job_whose_success_policy_is_fulfilled_stops_its_other_pods(tmp_path: Path) -> None:
     batch = controller(
         "Job",
         name="j",
@@ -112,18 +112,18 @@ def test_a_job_whose_success_policy_is_met_stops_its_other_pods(tmp_path: Path) 
     assert living(result).keys() <= {f"default/{first}"}
 
 
-def test_a_bare_pod_never_comes_back(tmp_path: Path) -> None:
+def test_a_bare_pod_is_never_replaced(tmp_path: Path) -> None:
     result = run(tmp_path, node("n1"), pod("a"), scenario(at(5, delete=delete("a"))))
     assert living(result) == {}
     assert result.lost[0].workload == ""
 
 
-def test_with_expansion_once_nothing_comes_back(tmp_path: Path) -> None:
+def test_with_expansion_once_no_pod_is_replaced(tmp_path: Path) -> None:
     web = KINDS[0]
-    gone = at(5, delete=delete(first_pod(tmp_path, node("n1"), web)))
+    deletion = at(5, delete=delete(first_pod(tmp_path, node("n1"), web)))
     for spec in ({"expansion": "once"}, {}):
         mode = None if spec else ExpansionMode.ONCE
-        result = run(tmp_path, node("n1"), web, scenario(gone, **spec), expansion=mode)
+        result = run(tmp_path, node("n1"), web, scenario(deletion, **spec), expansion=mode)
         assert (len(living(result)), result.counts.not_recreated) == (1, 1)
 
 
@@ -137,15 +137,15 @@ def test_preempted_pods_wait_as_pending_pods(tmp_path: Path) -> None:
     assert result.lost == ()
 
 
-def test_pods_of_a_removed_node_come_back_on_another_one(tmp_path: Path) -> None:
+def test_pods_of_a_removed_node_are_replaced_on_another_node(tmp_path: Path) -> None:
     web = controller("Deployment", replicas=3, selector=SELECTOR)
-    gone = scenario(at(5, create=[node("n2")]), at(6, delete=[N1]))
-    result = run(tmp_path, node("n1"), web, gone)
+    deletion = scenario(at(5, create=[node("n2")]), at(6, delete=[N1]))
+    result = run(tmp_path, node("n1"), web, deletion)
     assert {one.node for one in living(result).values()} == {"n2"}
     assert (len(living(result)), len(result.pods)) == (3, 6)
 
 
-def test_a_pod_comes_back_while_the_old_one_is_still_terminating(tmp_path: Path) -> None:
+def test_a_pod_may_be_replaced_while_the_old_pod_is_terminating(tmp_path: Path) -> None:
     slow = template(terminationGracePeriodSeconds=30)
     name = first_pod(tmp_path, node("n1"), KINDS[0])
     for kind, seconds in (("Deployment", 5.0), ("StatefulSet", 35.0), ("DaemonSet", 35.0)):
@@ -159,13 +159,13 @@ def test_a_pod_comes_back_while_the_old_one_is_still_terminating(tmp_path: Path)
 def test_recreate_after_delays_the_new_pod(tmp_path: Path) -> None:
     for subject in KINDS:
         name = first_pod(tmp_path, node("n1"), subject)
-        gone = scenario(at(5, delete=delete(name)), recreateAfter="7s")
-        result = run(tmp_path, node("n1"), subject, gone)
+        deletion = scenario(at(5, delete=delete(name)), recreateAfter="7s")
+        result = run(tmp_path, node("n1"), subject, deletion)
         created = [one.created_at for one in living(result).values() if one.created_at]
         assert created == [12.0], subject["kind"]
 
 
-def test_a_controller_that_has_not_noticed_a_loss_creates_only_what_a_new_scale_adds(
+def test_before_a_controller_sees_a_loss_it_creates_only_the_pods_of_a_new_scale(
     tmp_path: Path,
 ) -> None:
     web = KINDS[1]
@@ -202,15 +202,15 @@ def test_a_pod_of_a_stateful_set_can_be_deleted_again_and_again(tmp_path: Path) 
 def test_a_job_counts_deleted_pods_as_failures(tmp_path: Path) -> None:
     for limit, left in ((1, 1), (0, 0)):
         batch = controller("Job", name="j", completions=1, backoffLimit=limit)
-        gone = at(5, delete=delete(first_pod(tmp_path, node("n1"), batch)))
-        result = run(tmp_path, node("n1"), batch, scenario(gone))
+        deletion = at(5, delete=delete(first_pod(tmp_path, node("n1"), batch)))
+        result = run(tmp_path, node("n1"), batch, scenario(deletion))
         assert len(living(result)) == left
         has_failed = "at 5 s: Job default/j failed: BackoffLimitExceeded" in result.notes
         assert has_failed is not bool(left)
 
 
-def test_a_jobs_finalizer_does_not_keep_a_pod(tmp_path: Path) -> None:
-    """A pod that was read from a cluster has it."""
+def test_the_finalizer_of_a_job_does_not_prevent_the_deletion_of_a_pod(tmp_path: Path) -> None:
+    """A pod that was read from a cluster has this finalizer."""
     batch = controller("Job", name="j", uid="j", completions=1)
     there = owned(pod("j-a", nodeName="n1"), batch, controller=True)
     there["metadata"]["finalizers"] = ["batch.kubernetes.io/job-tracking"]
@@ -242,9 +242,9 @@ def test_pods_that_are_deleted_after_their_duration_count_as_completions(tmp_pat
 
 def test_pods_of_the_input_that_have_ended_count_for_their_job(tmp_path: Path) -> None:
     batch = controller("Job", name="j", uid="j", completions=3, parallelism=1)
-    done = {**owned(pod("d", nodeName="n1"), batch), "status": {"phase": "Succeeded"}}
+    succeeded = {**owned(pod("d", nodeName="n1"), batch), "status": {"phase": "Succeeded"}}
     batch["spec"]["template"] = template(annotations={"bayplan.dev/duration": "10s"})
-    assert run(tmp_path, node("n1"), batch, done).counts.pods == 2
+    assert run(tmp_path, node("n1"), batch, succeeded).counts.pods == 2
 
 
 # ---- nodes and owners -----------------------------------------------------------------------
@@ -264,11 +264,11 @@ def test_a_new_node_and_a_node_with_another_label_get_daemon_pods(tmp_path: Path
     assert sorted(history, key=str) == [("n1", 6.0, 7.0), ("n2", 5.0, None)]
 
 
-def test_a_deleted_controller_takes_all_its_pods_with_it(tmp_path: Path) -> None:
+def test_with_a_controller_all_its_pods_are_deleted(tmp_path: Path) -> None:
     for subject in KINDS:
         name = first_pod(tmp_path, node("n1"), subject)
-        gone = at(6, delete=[{"kind": subject["kind"], "name": "web"}])
-        events = (at(5, delete=delete(name)), gone)
+        deletion = at(6, delete=[{"kind": subject["kind"], "name": "web"}])
+        events = (at(5, delete=delete(name)), deletion)
         result = run(tmp_path, node("n1"), subject, scenario(*events))
         assert living(result) == {}, subject["kind"]
         assert not [note for note in result.notes if note.startswith("at ")]
@@ -284,8 +284,8 @@ def test_a_scaled_deployment_gets_and_loses_pods(tmp_path: Path) -> None:
     assert len(living(result)) == 1
 
 
-def test_a_pod_that_cannot_stay_does_not_keep_a_run_going(tmp_path: Path) -> None:
-    """Pod garbage collection removes each pod at once: its template names a missing node."""
+def test_a_pod_that_is_always_deleted_does_not_prolong_a_run(tmp_path: Path) -> None:
+    """The template names a missing node, so that garbage collection deletes each pod at once."""
     lost = controller("ReplicaSet", replicas=1, template=template(nodeName="nowhere"))
     result = run(tmp_path, node("n1"), lost)
     assert living(result) == {}
@@ -295,9 +295,11 @@ def test_a_pod_that_cannot_stay_does_not_keep_a_run_going(tmp_path: Path) -> Non
 # ---- determinism ----------------------------------------------------------------------------
 
 
-def test_two_runs_are_equal_and_nothing_changes_where_no_pod_goes(tmp_path: Path) -> None:
-    gone = scenario(at(5, delete=[N1]), at(9, create=[node("n1")]))
-    runs = [run(tmp_path, node("n1"), node("n2"), *KINDS[1:2], gone) for _ in range(2)]
+def test_two_runs_are_equal_and_expansion_has_no_effect_if_no_pod_is_deleted(
+    tmp_path: Path,
+) -> None:
+    deletion = scenario(at(5, delete=[N1]), at(9, create=[node("n1")]))
+    runs = [run(tmp_path, node("n1"), node("n2"), *KINDS[1:2], deletion) for _ in range(2)]
     assert runs[0].digest == runs[1].digest
     assert runs[0].pods == runs[1].pods
     calm = scenario(at(5, create=[node("n3")]))

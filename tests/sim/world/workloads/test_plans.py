@@ -1,4 +1,4 @@
-"""What workload controllers do next, of the controller, its pods and the nodes."""
+"""The next actions of workload controllers, computed from controller, pods and nodes."""
 
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
@@ -26,27 +26,27 @@ LEAVES = {"deletionTimestamp": "2026-01-01T00:00:00Z"}
 
 
 def around(*nodes: Content, names: Iterable[str] = (), objects: Iterable[Any] = ()) -> Surroundings:
-    taken, there = set(names), {*objects, *map(key_of, nodes)}
+    used_names, there = set(names), {*objects, *map(key_of, nodes)}
 
     def new_names(subject: Content) -> Iterator[str]:
-        return pod_names(subject, taken.__contains__)
+        return pod_names(subject, used_names.__contains__)
 
     return Surroundings(
         now_seconds=NOW,
         exists=there.__contains__,
-        was_named=lambda _, name: name in taken,
+        was_named=lambda _, name: name in used_names,
         names=new_names,
         nodes=nodes,
     )
 
 
 def of(subject: Content, name: str, phase: str = "Running", **meta: Any) -> Content:
-    """A pod of a controller; on node n1 if it runs."""
+    """A pod of a controller; a running pod is on node n1."""
     spec = {} if phase == "Pending" else {"nodeName": "n1"}
-    made = owned(pod(name, **spec), subject, controller=True)
-    annotations = {**made["metadata"].get("annotations", {}), **meta.pop("annotations", {})}
+    content = owned(pod(name, **spec), subject, controller=True)
+    annotations = {**content["metadata"].get("annotations", {}), **meta.pop("annotations", {})}
     more = {"uid": name, "annotations": annotations, **meta}
-    return {**made, "metadata": {**made["metadata"], **more}, "status": {"phase": phase}}
+    return {**content, "metadata": {**content["metadata"], **more}, "status": {"phase": phase}}
 
 
 def planned(subject: Content, *pods: Content, where: Surroundings | None = None) -> Plan:
@@ -67,7 +67,7 @@ RS = with_uid(controller("ReplicaSet", name="r", replicas=2))
 
 
 @pytest.mark.parametrize("kind", ["ReplicaSet", "ReplicationController"])
-def test_a_pod_that_is_gone_is_replaced_under_a_new_name(kind: str) -> None:
+def test_a_missing_pod_is_replaced_under_a_new_name(kind: str) -> None:
     subject = with_uid(controller(kind, name="r", replicas=2))
     plan = planned(subject, of(subject, "r-a"))
     (replacement,) = plan.create
@@ -79,18 +79,18 @@ def test_a_pod_that_is_gone_is_replaced_under_a_new_name(kind: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "gone",
+    "replaced",
     [of(RS, "r-b", **LEAVES), of(RS, "r-b", "Failed"), of(RS, "r-b", "Succeeded")],
     ids=["terminating", "failed", "succeeded"],
 )
-def test_a_pod_that_goes_or_has_ended_is_replaced_at_once(gone: Content) -> None:
-    plan = planned(RS, of(RS, "r-a"), gone)
+def test_a_terminating_or_ended_pod_is_replaced_at_once(replaced: Content) -> None:
+    plan = planned(RS, of(RS, "r-a"), replaced)
     assert (len(plan.create), plan.delete) == (1, [])
 
 
 def test_a_pod_that_ran_for_its_whole_duration_is_not_replaced() -> None:
-    done = of(RS, "r-b", "Succeeded", annotations={"bayplan.dev/duration": "5s"})
-    assert planned(RS, of(RS, "r-a"), done) == Plan()
+    finished = of(RS, "r-b", "Succeeded", annotations={"bayplan.dev/duration": "5s"})
+    assert planned(RS, of(RS, "r-a"), finished) == Plan()
 
 
 def test_a_smaller_replica_set_deletes_in_upstreams_order() -> None:
@@ -116,7 +116,7 @@ def test_a_smaller_replica_set_deletes_in_upstreams_order() -> None:
     assert deleted(planned(subject, *pods)) == order
 
 
-def test_pods_of_about_one_age_are_deleted_by_their_uids() -> None:
+def test_pods_of_similar_age_are_deleted_in_order_of_their_uids() -> None:
     subject = with_uid(controller("ReplicaSet", name="r", replicas=1))
     pods = [of(subject, "a"), of(subject, "b")]
     pods[0]["status"]["startTime"] = "2025-12-31T00:00:00Z"
@@ -128,12 +128,12 @@ def test_pods_of_about_one_age_are_deleted_by_their_uids() -> None:
 
 
 def replica_set(name: str, replicas: int, created_at: str) -> Content:
-    made = with_uid(controller("ReplicaSet", name=name, replicas=replicas))
-    return {**made, "metadata": {**made["metadata"], "creationTimestamp": created_at}}
+    content = with_uid(controller("ReplicaSet", name=name, replicas=replicas))
+    return {**content, "metadata": {**content["metadata"], "creationTimestamp": created_at}}
 
 
 @pytest.mark.parametrize(
-    ("sizes", "wanted", "patched"),
+    ("sizes", "replicas", "patched"),
     [
         ((3,), 3, None),
         ((3,), 5, ("r0", 5)),
@@ -145,13 +145,13 @@ def replica_set(name: str, replicas: int, created_at: str) -> Content:
     ],
 )
 def test_a_deployment_scales_the_replica_set_with_pods_or_the_newest(
-    sizes: tuple[int, ...], wanted: int, patched: tuple[str, int] | None
+    sizes: tuple[int, ...], replicas: int, patched: tuple[str, int] | None
 ) -> None:
     sets = [
         replica_set(f"r{number}", size, f"2025-12-0{number + 1}T00:00:00Z")
         for number, size in enumerate(sizes)
     ]
-    plan = deployment_plan(with_uid(controller("Deployment", replicas=wanted)), sets)
+    plan = deployment_plan(with_uid(controller("Deployment", replicas=replicas)), sets)
     changes = [(key.name, patch["spec"]["replicas"]) for key, patch in plan.patches]
     assert changes == ([patched] if patched else [])
 
@@ -175,44 +175,44 @@ def test_a_parallel_stateful_set_creates_all_missing_pods() -> None:
 
 
 @pytest.mark.parametrize("subject", [DB, BURST], ids=["ordered", "parallel"])
-def test_a_pod_comes_back_under_its_ordinal_when_it_is_gone(subject: Content) -> None:
-    others = [of(subject, "db-0"), of(subject, "db-2")]
-    assert planned(subject, *others, of(subject, "db-1", **LEAVES)).create == []
-    assert created(planned(subject, *others)) == ["db-1"]
+def test_a_pod_is_replaced_under_its_ordinal_after_its_end(subject: Content) -> None:
+    siblings = [of(subject, "db-0"), of(subject, "db-2")]
+    assert planned(subject, *siblings, of(subject, "db-1", **LEAVES)).create == []
+    assert created(planned(subject, *siblings)) == ["db-1"]
 
 
-def test_an_earlier_pod_comes_back_first() -> None:
+def test_the_pod_with_the_lowest_ordinal_is_replaced_first() -> None:
     assert created(planned(DB, of(DB, "db-2"))) == ["db-0"]
     assert planned(DB, of(DB, "db-0", "Pending"), of(DB, "db-2")).create == []
 
 
-def test_a_failed_pod_of_a_stateful_set_is_deleted_before_it_comes_back() -> None:
+def test_a_failed_pod_of_a_stateful_set_is_deleted_before_its_replacement() -> None:
     plan = planned(DB, of(DB, "db-0"), of(DB, "db-1", "Failed"), of(DB, "db-2"))
     assert (created(plan), deleted(plan)) == ([], ["db-1"])
 
 
-def test_surplus_pods_go_from_the_highest_ordinal() -> None:
+def test_surplus_pods_are_deleted_from_the_highest_ordinal() -> None:
     small = with_uid(controller("StatefulSet", name="db", replicas=1))
     pods = [of(small, f"db-{number}") for number in range(4)]
     assert deleted(planned(small, *pods)) == ["db-3"]
-    leaving = [*pods[:3], of(small, "db-3", **LEAVES)]
-    assert planned(small, *leaving).delete == []
+    terminating = [*pods[:3], of(small, "db-3", **LEAVES)]
+    assert planned(small, *terminating).delete == []
     burst = {**small, "spec": {**small["spec"], "podManagementPolicy": "Parallel"}}
     assert deleted(planned(burst, *pods)) == ["db-3", "db-2", "db-1"]
 
 
-def test_surplus_pods_wait_until_all_wanted_pods_run() -> None:
+def test_surplus_pods_are_deleted_after_all_desired_pods_run() -> None:
     small = with_uid(controller("StatefulSet", name="db", replicas=1))
     plan = planned(small, of(small, "db-0", "Pending"), of(small, "db-1"))
     assert plan == Plan(waits_for_pod=True)
 
 
-def test_ordinals_begin_where_the_stateful_set_says() -> None:
+def test_ordinals_begin_at_the_start_of_the_stateful_set() -> None:
     subject = with_uid(controller("StatefulSet", name="db", replicas=2, ordinals={"start": 5}))
     assert created(planned(subject, of(subject, "db-5"))) == ["db-6"]
 
 
-def test_claims_come_before_the_pod_unless_they_exist() -> None:
+def test_missing_claims_are_created_before_the_pod() -> None:
     claim = {"metadata": {"name": "data"}, "spec": {}}
     subject = with_uid(
         controller("StatefulSet", name="db", replicas=1, volumeClaimTemplates=[claim])
@@ -229,8 +229,8 @@ LOGS = with_uid(controller("DaemonSet", name="logs"))
 
 
 def on(name: str, node_name: str, phase: str = "Running", **meta: Any) -> Content:
-    made = of(LOGS, name, phase, **meta)
-    return {**made, "spec": {**made["spec"], "nodeName": node_name}}
+    content = of(LOGS, name, phase, **meta)
+    return {**content, "spec": {**content["spec"], "nodeName": node_name}}
 
 
 def tainted(name: str, effect: str) -> Content:
@@ -239,12 +239,12 @@ def tainted(name: str, effect: str) -> Content:
 
 def test_each_node_without_a_daemon_pod_gets_one_with_the_default_tolerations() -> None:
     where = around(node("n1"), node("n2"))
-    (made,) = planned(LOGS, on("a", "n1"), where=where).create
-    terms = made["spec"]["affinity"]["nodeAffinity"][
+    (daemon,) = planned(LOGS, on("a", "n1"), where=where).create
+    terms = daemon["spec"]["affinity"]["nodeAffinity"][
         "requiredDuringSchedulingIgnoredDuringExecution"
     ]["nodeSelectorTerms"]
     assert terms[0]["matchFields"][0]["values"] == ["n2"]
-    keys = [one["key"].rpartition("/")[2] for one in made["spec"]["tolerations"]]
+    keys = [one["key"].rpartition("/")[2] for one in daemon["spec"]["tolerations"]]
     assert keys == [
         "not-ready",
         "unreachable",
@@ -255,7 +255,7 @@ def test_each_node_without_a_daemon_pod_gets_one_with_the_default_tolerations() 
     ]
 
 
-def test_a_daemon_pod_that_goes_is_replaced_when_it_is_gone() -> None:
+def test_a_terminating_daemon_pod_is_replaced_after_its_end() -> None:
     where = around(node("n1"))
     assert planned(LOGS, on("a", "n1", **LEAVES), where=where) == Plan()
     assert len(planned(LOGS, where=where).create) == 1
@@ -267,7 +267,7 @@ def test_a_daemon_pod_that_has_ended_is_deleted_before_it_is_replaced(phase: str
     assert (created(plan), deleted(plan)) == ([], ["a"])
 
 
-def test_a_taint_no_schedule_keeps_new_daemon_pods_away_and_no_execute_removes_old_ones() -> None:
+def test_no_schedule_prevents_new_daemon_pods_and_no_execute_removes_existing_ones() -> None:
     stays = around(tainted("n1", "NoSchedule"))
     assert planned(LOGS, where=stays) == Plan()
     assert planned(LOGS, on("a", "n1"), where=stays) == Plan()
@@ -299,12 +299,12 @@ def at_job(subject: Content, *pods: Content, names: Iterable[str] = ()) -> Plan:
     return job_plan(subject, OwnedPods(pods), tally, around(names=names))
 
 
-def test_a_job_keeps_its_parallelism_until_its_completions_are_in_sight() -> None:
+def test_a_job_creates_no_more_pods_than_its_remaining_completions() -> None:
     subject = job(completions=5, parallelism=3)
     assert len(at_job(subject).create) == 3
-    done = [of(subject, f"d{number}", "Succeeded") for number in range(4)]
-    assert len(at_job(subject, *done).create) == 1
-    assert at_job(subject, *done, of(subject, "a")) == Plan()
+    succeeded = [of(subject, f"d{number}", "Succeeded") for number in range(4)]
+    assert len(at_job(subject, *succeeded).create) == 1
+    assert at_job(subject, *succeeded, of(subject, "a")) == Plan()
 
 
 def test_a_job_with_all_completions_is_complete() -> None:
@@ -332,7 +332,7 @@ def test_a_job_with_more_failures_than_its_limit_fails_and_loses_its_pods() -> N
 
 
 def at_time(subject: Content, tally: JobTally, seconds: float, *pods: Content) -> Plan:
-    """The plan of a Job so many seconds after NOW."""
+    """The plan of a Job this many seconds after NOW."""
     where = replace(around(), now_seconds=NOW + seconds)
     return job_plan(subject, OwnedPods(pods), tally, where)
 
@@ -368,7 +368,7 @@ def test_a_success_ends_the_delay_unless_a_later_pod_failed() -> None:
     assert at_time(subject, tally, 4).next_seconds == NOW + 14
 
 
-def test_with_a_limit_per_index_only_the_index_that_failed_is_delayed() -> None:
+def test_with_a_limit_per_index_only_the_failed_index_is_delayed() -> None:
     subject = job(completions=3, parallelism=3, completionMode="Indexed", backoffLimitPerIndex=5)
     tally = JobTally(subject)
     failure = of(subject, "f", "Failed")
@@ -380,7 +380,7 @@ def test_with_a_limit_per_index_only_the_index_that_failed_is_delayed() -> None:
     assert len(at_time(subject, tally, 10).create) == 3
 
 
-def test_pods_that_failed_before_the_controller_began_delay_nothing() -> None:
+def test_pods_that_failed_before_the_controller_started_cause_no_delay() -> None:
     subject = job(completions=1)
     tally = JobTally.of(subject, [of(subject, "f", "Failed")])
     assert len(at_time(subject, tally, 0).create) == 1
@@ -399,7 +399,7 @@ def test_a_job_fails_at_its_deadline_and_loses_its_pods() -> None:
     assert (condition["type"], condition["reason"]) == ("Failed", "DeadlineExceeded")
 
 
-def test_the_deadline_of_a_job_counts_from_the_moment_when_it_was_resumed() -> None:
+def test_the_deadline_of_a_job_counts_from_its_resumption() -> None:
     subject = job(completions=1, activeDeadlineSeconds=60)
     subject["status"] = {"startTime": datetime.fromtimestamp(NOW, UTC).isoformat()}
     tally, pod = JobTally(subject), of(subject, "a")
@@ -421,7 +421,7 @@ def test_the_deadline_of_a_job_counts_from_the_moment_when_it_was_resumed() -> N
         ({"succeededIndexes": "7-9"}, False),
     ],
 )
-def test_a_job_whose_success_policy_is_met_is_complete_and_loses_its_pods(
+def test_a_job_whose_success_policy_is_fulfilled_is_complete_and_loses_its_pods(
     rule: Content, *, is_met: bool
 ) -> None:
     subject = job(
@@ -448,7 +448,9 @@ def test_upstreams_backoff_limit_is_six() -> None:
 
 
 @pytest.mark.parametrize(("action", "count"), [("Ignore", 0), ("Count", 1), ("FailJob", 1)])
-def test_the_pod_failure_policy_says_what_a_disruption_counts(action: str, count: int) -> None:
+def test_the_pod_failure_policy_determines_whether_a_disruption_counts(
+    action: str, count: int
+) -> None:
     rule = {"action": action, "onPodConditions": [{"type": "DisruptionTarget"}]}
     subject = job(completions=1, podFailurePolicy={"rules": [rule]})
     failure = of(subject, "f", "Failed")
@@ -474,7 +476,7 @@ def test_an_index_is_tried_again_under_another_name() -> None:
     assert again["metadata"]["name"] not in names
 
 
-def test_an_index_that_has_failed_for_good_is_not_tried_again() -> None:
+def test_a_permanently_failed_index_is_not_tried_again() -> None:
     subject = job(completions=2, parallelism=2, completionMode="Indexed", backoffLimitPerIndex=0)
     first, second = at_job(subject).create
     failure = {**first, "status": {"phase": "Failed"}}
@@ -506,8 +508,8 @@ def test_a_job_with_a_smaller_parallelism_deletes_pending_pods_first() -> None:
 
 
 def test_a_terminating_pod_is_replaced_after_its_end_if_the_policy_says_so() -> None:
-    leaving = {"parallelism": 1, "completions": 1}
-    early = job(**leaving)
+    one_pod = {"parallelism": 1, "completions": 1}
+    early = job(**one_pod)
     assert len(at_job(early, of(early, "a", **LEAVES)).create) == 1
-    late = job(**leaving, podReplacementPolicy="Failed")
+    late = job(**one_pod, podReplacementPolicy="Failed")
     assert at_job(late, of(late, "a", **LEAVES)) == Plan()
