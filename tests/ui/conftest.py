@@ -8,7 +8,7 @@ from bayplan.config import config_from
 from bayplan.config.loading import DEFAULT_CONFIG
 from bayplan.plugins.registry import default_registry
 from bayplan.sim.output.run_folder import RunFolder
-from bayplan.ui.shown import ShownCluster, ShownRun
+from bayplan.ui.subjects import ClusterSubject, RunSubject
 from tests.ui.example_cluster import CLUSTER
 from tests.ui.example_run import example_workload, write_run
 
@@ -19,18 +19,18 @@ def run_folder(tmp_path_factory: pytest.TempPathFactory) -> RunFolder:
 
 
 @pytest.fixture(scope="session")
-def shown(run_folder: RunFolder) -> ShownRun:
-    run = ShownRun(Path(run_folder.path))
+def subject(run_folder: RunFolder) -> RunSubject:
+    run = RunSubject(Path(run_folder.path))
     run.load()
     assert run.answer().phase == "ready", run.answer().problem
     return run
 
 
 @pytest.fixture(scope="session")
-def cluster(tmp_path_factory: pytest.TempPathFactory) -> ShownCluster:
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> ClusterSubject:
     path = tmp_path_factory.mktemp("cluster") / "cluster.yaml"
     path.write_text(CLUSTER)
-    shown = ShownCluster([str(path)], config_from(DEFAULT_CONFIG), default_registry())
-    shown.load()
-    assert shown.answer().phase == "ready", shown.answer().problem
-    return shown
+    subject = ClusterSubject([str(path)], config_from(DEFAULT_CONFIG), default_registry())
+    subject.load()
+    assert subject.answer().phase == "ready", subject.answer().problem
+    return subject

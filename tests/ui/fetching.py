@@ -8,16 +8,16 @@ from aiohttp import ClientResponse, ClientSession, CookieJar
 from aiohttp.test_utils import TestServer
 
 from bayplan.ui.server import application
-from bayplan.ui.shown import Shown
+from bayplan.ui.subjects import Subject
 
 Visit = Callable[[ClientSession, str], Awaitable[Any]]
 
 
-def visited(shown: Sequence[Shown], visit: Visit, token: str = "") -> Any:
+def visited(subject: Sequence[Subject], visit: Visit, token: str = "") -> Any:
     """The result of a visit to a new server."""
 
     async def main() -> Any:
-        server = TestServer(application(shown, token))
+        server = TestServer(application(subject, token))
         await server.start_server()
         jar = CookieJar(unsafe=True)
         try:
@@ -29,9 +29,9 @@ def visited(shown: Sequence[Shown], visit: Visit, token: str = "") -> Any:
     return asyncio.run(main())
 
 
-def fetched(shown: Sequence[Shown], path: str, **options: Any) -> tuple[ClientResponse, bytes]:
+def fetched(subject: Sequence[Subject], path: str, **options: Any) -> tuple[ClientResponse, bytes]:
     async def visit(session: ClientSession, url: str) -> tuple[ClientResponse, bytes]:
         async with session.get(url + path, **options) as response:
             return response, await response.read()
 
-    return visited(shown, visit)
+    return visited(subject, visit)

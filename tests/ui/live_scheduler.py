@@ -77,7 +77,7 @@ class LiveScheduler:
         """Serve the endpoints of a new process on the same port."""
         assert self.page is not None
         # A new process has its own clock: the page detects a new process by its start.
-        self.page = LivePage(replace(self.page.shown.sources, clock=RealClock()))
+        self.page = LivePage(replace(self.page.subject.sources, clock=RealClock()))
         self.endpoints = Endpoints(replace(sources(), page=self.page))
         starting = self.endpoints.start("127.0.0.1", self.port)
         asyncio.run_coroutine_threadsafe(starting, self.loop).result(30)

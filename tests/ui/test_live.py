@@ -24,8 +24,8 @@ from bayplan.serving.page import LEADING, STANDBY, PageSources, ReplicaPhase
 from bayplan.testing import api_pod
 from bayplan.testing import node as sample_node
 from bayplan.ui import answers, pages
-from bayplan.ui.live import TICK_SECONDS, ShownScheduler
-from bayplan.ui.shown import NotReady
+from bayplan.ui.live import TICK_SECONDS, SchedulerSubject
+from bayplan.ui.subjects import NotReady
 from bayplan.ui.timeline import Happening
 from tests.adapters.manifests import container, node, pod
 from tests.ui.live_client import get
@@ -181,6 +181,7 @@ def test_a_tick_waits_until_a_burst_of_pods_is_bound(live: LiveScheduler) -> Non
     assert later.change > before.change
     for name in ("first-of-the-burst", "before-the-burst"):
         live.delete_pod(name)
+    until(lambda: overview(live).placed == 6)
 
 
 def test_browsers_receive_the_reason_for_the_end_of_the_scheduler() -> None:
@@ -289,12 +290,12 @@ class Unattended:
             name="test",
             phase=lambda: ReplicaPhase(LEADING),
         )
-        self.shown = ShownScheduler(sources, changes_max)
+        self.subject = SchedulerSubject(sources, changes_max)
 
     def handle(self, change: EventType, kind: str, event_object: ApiObject) -> None:
         event = WatchEvent(change, kind, event_object)
         self.clock.advance_to(self.clock.now() + 1)
-        self.shown.observe(event)
+        self.subject.observe(event)
         self.scheduler.handle(event)
         while self.scheduler.schedule_one():
             pass
@@ -308,7 +309,7 @@ def test_the_page_of_a_scheduler_that_runs_for_long_has_the_last_changes() -> No
         one = api_pod(f"short-{number}", cpu=1, node="n1")
         world.handle(EventType.ADDED, POD, one)
         world.handle(EventType.DELETED, POD, one)
-    line = world.shown.timeline
+    line = world.subject.timeline
     assert 100 <= line.last_change - line.first_change <= 125
     assert len(line.pods) <= 70
     assert len(line.seconds) <= 140
@@ -318,7 +319,7 @@ def test_the_page_of_a_scheduler_that_runs_for_long_has_the_last_changes() -> No
     assert answer.pod.since_seconds == 2
     assert answer.cause is not None
     assert answer.attempts[-1].attempt == answer.pod.attempts > 300
-    assert world.shown.tick().change > 2 * 400
+    assert world.subject.tick().change > 2 * 400
     with pytest.raises(pages.NoSuchObject):
         pages.pod_answer(line.state(line.last_change), "default/short-0")
 
@@ -329,7 +330,7 @@ def test_the_end_of_a_pod_is_a_change() -> None:
     world.handle(EventType.ADDED, POD, running)
     ended = replace(running, status=replace(running.status, phase="Succeeded"))
     world.handle(EventType.DELETED, POD, ended)
-    line = world.shown.timeline
+    line = world.subject.timeline
     happenings = [Happening(what) for what in line.what[1:]]
     assert happenings == [Happening.POD_CREATED, Happening.POD_ENDED]
 
@@ -337,12 +338,12 @@ def test_the_end_of_a_pod_is_a_change() -> None:
 def test_a_bug_of_the_page_ends_the_page_and_not_the_scheduler() -> None:
     world = Unattended(changes_max=100)
     broken = replace(api_pod("broken"), spec=None)
-    world.shown.observe(WatchEvent(EventType.ADDED, POD, broken))
-    source = world.shown.answer()
+    world.subject.observe(WatchEvent(EventType.ADDED, POD, broken))
+    source = world.subject.answer()
     assert source.phase == "failed"
     assert "The page has a bug" in source.problem
     with pytest.raises(NotReady):
-        _ = world.shown.timeline
+        _ = world.subject.timeline
     world.handle(EventType.ADDED, NODE, sample_node("n1", cpu=4))
     world.handle(EventType.ADDED, POD, api_pod("p", cpu=1))
     assert world.scheduler.metrics.bugs is not None

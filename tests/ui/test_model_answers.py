@@ -16,7 +16,7 @@ from bayplan.ui import model_answers, pages
 from bayplan.ui.computations import Computations, Computed
 from bayplan.ui.model_answers import ExplanationAnswer, NodeRejections, WhatIfPage, WorkloadPage
 from bayplan.ui.moments import objects_at
-from bayplan.ui.shown import Shown, ShownCluster, ShownRun
+from bayplan.ui.subjects import ClusterSubject, RunSubject, Subject
 from tests.ui.fetching import fetched
 
 WAIT_SECONDS = 60.0
@@ -31,11 +31,11 @@ def ready(ask: Callable[[], Any]) -> Any:
     return answer
 
 
-def answer_of(shown: Shown, path: str, kind: Any) -> Any:
+def answer_of(subject: Subject, path: str, kind: Any) -> Any:
     """An answer of the server."""
 
     def ask() -> Any:
-        response, body = fetched([shown], f"api/{path}")
+        response, body = fetched([subject], f"api/{path}")
         assert response.status == 200, body
         return msgspec.json.decode(body, type=kind, strict=True)
 
@@ -48,9 +48,14 @@ def answer_of(shown: Shown, path: str, kind: Any) -> Any:
 
 
 @pytest.mark.parametrize("change", [0, 1, 50, 123, 300, 450])
-def test_the_objects_of_a_change_are_those_of_the_timeline(shown: ShownRun, change: int) -> None:
-    objects, state = objects_at(shown.folder, change, lambda: None), shown.timeline.state(change)
-    line = shown.timeline
+def test_the_objects_of_a_change_are_those_of_the_timeline(
+    subject: RunSubject, change: int
+) -> None:
+    objects, state = (
+        objects_at(subject.folder, change, lambda: None),
+        subject.timeline.state(change),
+    )
+    line = subject.timeline
     nodes = {node.metadata.name for node in objects.of(NODE)}
     assert nodes == {line.node_names[row] for row in state.there.tolist()}
     placed = {}
@@ -68,27 +73,27 @@ def test_the_objects_of_a_change_are_those_of_the_timeline(shown: ShownRun, chan
 # ---- what-if --------------------------------------------------------------------------------
 
 
-def test_a_what_if_is_about_the_state_at_its_change(shown: ShownRun) -> None:
-    page = answer_of(shown, "whatif?at=300&drain=n0&force=1&add=1&template=n3", WhatIfPage)
-    state = shown.timeline.state(300)
+def test_a_what_if_is_about_the_state_at_its_change(subject: RunSubject) -> None:
+    page = answer_of(subject, "whatif?at=300&drain=n0&force=1&add=1&template=n3", WhatIfPage)
+    state = subject.timeline.state(300)
     assert page.text == "add 1 node like n3, drain n0"
     assert (page.before.nodes, page.before.waiting) == (len(state.there), len(state.waiting))
     assert (page.after.nodes, page.after.cordoned) == (len(state.there) + 1, 1)
     assert page.before.usage[0].used == state.used[state.there].sum(0)[0]
     (evicted,) = page.gone
     assert evicted.reason == "evicted"
-    assert evicted.pods == len(state.pods_on(shown.timeline.node_rows["n0"]))
+    assert evicted.pods == len(state.pods_on(subject.timeline.node_rows["n0"]))
     assert page.before.waiting - page.after.waiting == page.total
 
 
-def test_a_budget_that_blocks_is_named(cluster: ShownCluster) -> None:
+def test_a_budget_that_blocks_is_named(cluster: ClusterSubject) -> None:
     page = answer_of(cluster, "whatif?drain=a", WhatIfPage)
     (blocked,) = page.blocked
     assert blocked.budgets == ("default/one-at-a-time",)
     assert blocked.examples == ("default/db-0",)
 
 
-def test_pods_that_do_not_fit_are_grouped_by_message(cluster: ShownCluster) -> None:
+def test_pods_that_do_not_fit_are_grouped_by_message(cluster: ClusterSubject) -> None:
     page = answer_of(cluster, "whatif?scale=default/Deployment/web=9", WhatIfPage)
     by_reason = {one.reason: one for one in page.left_over}
     assert sum(one.pods for one in page.left_over) == page.after.waiting
@@ -96,7 +101,7 @@ def test_pods_that_do_not_fit_are_grouped_by_message(cluster: ShownCluster) -> N
     assert all("Insufficient cpu" in reason for reason in by_reason)
 
 
-def test_moves_are_paged_and_the_table_has_all(cluster: ShownCluster) -> None:
+def test_moves_are_paged_and_the_table_has_all(cluster: ClusterSubject) -> None:
     question = "scale=default/Deployment/web=5"
     first = answer_of(cluster, f"whatif?{question}&limit=1", WhatIfPage)
     assert (first.offset, len(first.moves)) == (0, 1)
@@ -110,7 +115,7 @@ def test_moves_are_paged_and_the_table_has_all(cluster: ShownCluster) -> None:
     assert sum(",gets a node," in line for line in lines) == first.total
 
 
-def test_a_workload_that_does_not_exist_is_named(cluster: ShownCluster) -> None:
+def test_a_workload_that_does_not_exist_is_named(cluster: ClusterSubject) -> None:
     def ask() -> Computed:
         scaling = Scaling(kind="Deployment", name="wbe", replicas=3)
         changes = WhatIf(scale=(scaling,))
@@ -121,7 +126,7 @@ def test_a_workload_that_does_not_exist_is_named(cluster: ShownCluster) -> None:
     assert computed.problem.startswith("there is no Deployment default/wbe")
 
 
-def test_workloads_are_listed_with_their_pods(cluster: ShownCluster) -> None:
+def test_workloads_are_listed_with_their_pods(cluster: ClusterSubject) -> None:
     page = answer_of(cluster, "workloads", WorkloadPage)
     assert [(row.kind, row.name, row.pods) for row in page.rows] == [
         ("Deployment", "default/web", 2),
@@ -129,7 +134,7 @@ def test_workloads_are_listed_with_their_pods(cluster: ShownCluster) -> None:
     ]
 
 
-def test_a_computation_ends_when_the_page_is_closed(shown: ShownRun) -> None:
+def test_a_computation_ends_when_the_page_is_closed(subject: RunSubject) -> None:
     with ThreadPoolExecutor(1) as worker:
         computations = Computations(worker, lambda: True)
         answer = ready(lambda: computations.ask("key", lambda deadline: deadline.check()))
@@ -150,22 +155,22 @@ def test_the_queue_of_computations_is_short_and_prefers_the_newest() -> None:
 # ---- a pod, a node --------------------------------------------------------------------------
 
 
-def test_fixes_of_a_pod_at_a_change_have_been_tried(shown: ShownRun) -> None:
-    answer = answer_of(shown, "explanation?pod=default/huge&at=300", ExplanationAnswer)
+def test_fixes_of_a_pod_at_a_change_have_been_tried(subject: RunSubject) -> None:
+    answer = answer_of(subject, "explanation?pod=default/huge&at=300", ExplanationAnswer)
     assert answer.explanation.result == "unschedulable"
     assert answer.explanation.fixes[0].steps == ("lower the request for cpu from 900 to 1",)
     assert answer.explanation.trials > 0
 
 
-def test_a_cluster_without_a_run_explains_its_waiting_pods(cluster: ShownCluster) -> None:
+def test_a_cluster_without_a_run_explains_its_waiting_pods(cluster: ClusterSubject) -> None:
     answer = answer_of(cluster, "explanation?pod=default/large", ExplanationAnswer)
     assert answer.explanation.result == "unschedulable"
     assert {cause.reason for cause in answer.explanation.causes} == {"Insufficient cpu"}
 
 
-def test_a_node_has_its_rejections_up_to_a_moment(shown: ShownRun) -> None:
-    early = answer_of(shown, "rejections?node=n3&at=100", NodeRejections)
-    late = answer_of(shown, "rejections?node=n3&at=450", NodeRejections)
+def test_a_node_has_its_rejections_up_to_a_moment(subject: RunSubject) -> None:
+    early = answer_of(subject, "rejections?node=n3&at=100", NodeRejections)
+    late = answer_of(subject, "rejections?node=n3&at=450", NodeRejections)
     assert 0 <= early.rejecting < late.rejecting <= late.attempts
     assert {row.reason for row in late.rows} >= {"Insufficient cpu"}
     assert [row.change for row in late.rows] == sorted(
@@ -174,35 +179,35 @@ def test_a_node_has_its_rejections_up_to_a_moment(shown: ShownRun) -> None:
     assert all(row.change <= 450 for row in late.rows)
 
 
-def test_rejections_of_a_node_agree_with_the_journal(shown: ShownRun) -> None:
+def test_rejections_of_a_node_agree_with_the_journal(subject: RunSubject) -> None:
     """If an attempt has no feasible node, each node has rejected the pod."""
-    late = shown.timeline.last_change
-    row = answer_of(shown, "rejections?node=n0", NodeRejections).rows[0]
-    record = shown.decision(row.pod, row.attempt).record
+    late = subject.timeline.last_change
+    row = answer_of(subject, "rejections?node=n0", NodeRejections).rows[0]
+    record = subject.decision(row.pod, row.attempt).record
     assert row.change <= late
     assert (row.plugin, row.reason) in {(one.plugin, one.reason) for one in record.rejections}
 
 
 def test_a_cluster_without_a_run_has_the_rejections_that_a_node_would_cause(
-    cluster: ShownCluster,
+    cluster: ClusterSubject,
 ) -> None:
     answer = answer_of(cluster, "rejections?node=b", NodeRejections)
     assert answer.is_now
     assert [(row.pod, row.reason) for row in answer.rows] == [("default/large", "Insufficient cpu")]
 
 
-def test_new_nodes_are_counted(shown: ShownRun) -> None:
-    end = shown.timeline.last_change
+def test_new_nodes_are_counted(subject: RunSubject) -> None:
+    end = subject.timeline.last_change
     changes = WhatIf(add=(NewNodes(template="n3", count=2),))
-    computed = ready(lambda: model_answers.computed_what_if(shown, end, changes, force=False))
+    computed = ready(lambda: model_answers.computed_what_if(subject, end, changes, force=False))
     page = model_answers.what_if_page(computed, 0, 10)
     assert page.before is not None
     assert page.after is not None
     assert page.after.nodes == page.before.nodes + 2
-    assert Path(shown.folder.path).name == shown.name
+    assert Path(subject.folder.path).name == subject.name
 
 
-def test_a_cluster_without_a_run_groups_its_waiting_pods_by_cause(cluster: ShownCluster) -> None:
+def test_a_cluster_without_a_run_groups_its_waiting_pods_by_cause(cluster: ClusterSubject) -> None:
     waiting = pages.waiting(cluster.timeline.state(cluster.timeline.last_change))
     causes = {group.example: group.cause for group in waiting.groups}
     assert causes.pop("default/large").parts[0].reason == "Insufficient cpu"

@@ -4,7 +4,7 @@ import msgspec
 import pytest
 
 from bayplan.ui.model_views import MODEL_QUESTIONS, MODEL_TABLES
-from bayplan.ui.shown import ShownCluster, ShownRun
+from bayplan.ui.subjects import ClusterSubject, RunSubject
 from tests.ui.fetching import fetched
 
 
@@ -27,7 +27,7 @@ def test_each_table_is_a_question() -> None:
     ],
 )
 def test_an_invalid_what_if_is_refused_in_one_line(
-    cluster: ShownCluster, question: str, status: int, error: str
+    cluster: ClusterSubject, question: str, status: int, error: str
 ) -> None:
     response, body = fetched([cluster], f"api/whatif?{question}")
     assert response.status == status
@@ -37,7 +37,7 @@ def test_an_invalid_what_if_is_refused_in_one_line(
 
 
 @pytest.mark.parametrize("path", ["explanation?pod=x/y", "rejections?node=zz"])
-def test_an_unknown_name_is_refused(shown: ShownRun, path: str) -> None:
-    response, body = fetched([shown], f"api/{path}")
+def test_an_unknown_name_is_refused(subject: RunSubject, path: str) -> None:
+    response, body = fetched([subject], f"api/{path}")
     assert response.status == 404
     assert msgspec.json.decode(body)["error"].startswith("no ")

@@ -13,14 +13,14 @@ from bayplan.sim.output.run_folder import RunFolder
 from bayplan.ui import pages
 from bayplan.ui.answers import PAGE_MAX
 from bayplan.ui.pages import NoSuchObject, Part
-from bayplan.ui.shown import ShownRun
+from bayplan.ui.subjects import RunSubject
 from bayplan.ui.timeline import Series, State, Timeline
 from tests.ui.example_run import ZONE, write_run
 
 
 @pytest.fixture(scope="module")
-def line(shown: ShownRun) -> Timeline:
-    return shown.timeline
+def line(subject: RunSubject) -> Timeline:
+    return subject.timeline
 
 
 def at(line: Timeline, seconds: float) -> State:
@@ -166,19 +166,21 @@ def test_a_pod_is_absent_waiting_placed_and_ended(line: Timeline) -> None:
     assert states == ["absent", "waiting", "placed", "ended"]
 
 
-def test_a_decision_names_the_victims_of_its_preemption(shown: ShownRun) -> None:
-    decision = shown.decision("default/urgent", 1)
+def test_a_decision_names_the_victims_of_its_preemption(subject: RunSubject) -> None:
+    decision = subject.decision("default/urgent", 1)
     assert decision.record.nominated_node
     assert decision.victims
     for name in decision.victims:
-        view = pages.pod_answer(shown.timeline.state(shown.timeline.last_change), name)
+        view = pages.pod_answer(subject.timeline.state(subject.timeline.last_change), name)
         assert "pod_preempted" in [change.what for change in view.changes]
 
 
-def test_a_decision_is_the_record_of_the_journal(shown: ShownRun, run_folder: RunFolder) -> None:
+def test_a_decision_is_the_record_of_the_journal(
+    subject: RunSubject, run_folder: RunFolder
+) -> None:
     for record in run_folder.journal():
         if isinstance(record, AttemptRecord):
-            assert shown.decision(record.pod, record.attempt).record == record
+            assert subject.decision(record.pod, record.attempt).record == record
 
 
 def test_a_group_has_its_members_and_attempts(line: Timeline) -> None:
@@ -224,7 +226,7 @@ def starving(tmp_path_factory: pytest.TempPathFactory) -> Timeline:
     """A gang that gets a reservation after a minute of waiting."""
     feed = load_inputs([str(_STARVING / "cluster.yaml")])
     config = (_STARVING / "reserving.yaml").read_text()
-    run = ShownRun(Path(write_run(tmp_path_factory.mktemp("gang") / "run", feed, config).path))
+    run = RunSubject(Path(write_run(tmp_path_factory.mktemp("gang") / "run", feed, config).path))
     run.load()
     return run.timeline
 

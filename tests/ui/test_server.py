@@ -16,7 +16,7 @@ from bayplan.plugins.registry import default_registry
 from bayplan.sim.output.run_folder import RunFolder
 from bayplan.ui import answers
 from bayplan.ui.server import STATIC, UiOptions, serve_ui
-from bayplan.ui.shown import ShownCluster, ShownRun
+from bayplan.ui.subjects import ClusterSubject, RunSubject
 from tests.ui.example_run import example_workload, write_run
 from tests.ui.fetching import fetched, visited
 
@@ -46,16 +46,16 @@ from tests.ui.fetching import fetched, visited
     ],
 )
 def test_an_answer_has_the_type_that_the_schema_names(
-    shown: ShownRun, path: str, kind: Any
+    subject: RunSubject, path: str, kind: Any
 ) -> None:
-    response, body = fetched([shown], f"api/{path}")
+    response, body = fetched([subject], f"api/{path}")
     assert response.status == 200, body
     assert msgspec.json.decode(body, type=kind, strict=True)
 
 
-def test_causes_come_in_pages_and_a_link_to_a_cause_gets_its_page(shown: ShownRun) -> None:
+def test_causes_come_in_pages_and_a_link_to_a_cause_gets_its_page(subject: RunSubject) -> None:
     def page(parameters: str) -> answers.Waiting:
-        _, body = fetched([shown], f"api/waiting?at=280&{parameters}")
+        _, body = fetched([subject], f"api/waiting?at=280&{parameters}")
         return msgspec.json.decode(body, type=answers.Waiting)
 
     whole = page("")
@@ -68,8 +68,8 @@ def test_causes_come_in_pages_and_a_link_to_a_cause_gets_its_page(shown: ShownRu
     assert (linked.offset, [one.number for one in linked.groups]) == (2, numbers[2:])
 
 
-def test_the_schema_names_each_type_of_an_answer(shown: ShownRun) -> None:
-    _, body = fetched([shown], "api/schema.json")
+def test_the_schema_names_each_type_of_an_answer(subject: RunSubject) -> None:
+    _, body = fetched([subject], "api/schema.json")
     names = set(msgspec.json.decode(body)["$defs"])
     assert {"Overview", "Heat", "Waiting", "Decision", "GroupAnswer", "PodPage"} <= names
 
@@ -86,16 +86,16 @@ def test_the_schema_names_each_type_of_an_answer(shown: ShownRun) -> None:
     ],
 )
 def test_a_question_without_an_answer_gets_a_reason(
-    shown: ShownRun, path: str, status: int, error: str
+    subject: RunSubject, path: str, status: int, error: str
 ) -> None:
-    response, body = fetched([shown], f"api/{path}")
+    response, body = fetched([subject], f"api/{path}")
     assert response.status == status
     assert error in msgspec.json.decode(body, type=answers.Problem).error
 
 
 @pytest.mark.parametrize("path", ["", "static/app.js", "api/overview", "api/nonsense", "nowhere"])
-def test_every_answer_forbids_content_of_other_hosts(shown: ShownRun, path: str) -> None:
-    response, _ = fetched([shown], path)
+def test_every_answer_forbids_content_of_other_hosts(subject: RunSubject, path: str) -> None:
+    response, _ = fetched([subject], path)
     policy = response.headers["Content-Security-Policy"]
     assert "default-src 'none'" in policy
     assert "script-src 'self';" in policy
@@ -103,9 +103,9 @@ def test_every_answer_forbids_content_of_other_hosts(shown: ShownRun, path: str)
     assert response.headers["X-Content-Type-Options"] == "nosniff"
 
 
-def test_only_files_of_the_page_are_served(shown: ShownRun) -> None:
+def test_only_files_of_the_page_are_served(subject: RunSubject) -> None:
     for path in ("static/../server.py", "static/%2e%2e/server.py", "static/vendor/htm.LICENSE"):
-        response, _ = fetched([shown], path)
+        response, _ = fetched([subject], path)
         assert response.status == 404
 
 
@@ -129,7 +129,7 @@ def test_each_vendored_library_has_its_licence() -> None:
 # ---- access ---------------------------------------------------------------------------------
 
 
-def test_with_a_token_each_request_must_bring_it(shown: ShownRun) -> None:
+def test_with_a_token_each_request_must_bring_it(subject: RunSubject) -> None:
     async def visit(session: ClientSession, url: str) -> list[int]:
         statuses: list[int] = []
         bearer = {"Authorization": "Bearer right"}
@@ -145,7 +145,7 @@ def test_with_a_token_each_request_must_bring_it(shown: ShownRun) -> None:
                 statuses.append(response.status)
         return statuses
 
-    assert visited([shown], visit, token="right") == [401, 401, 401, 200, 200, 200]
+    assert visited([subject], visit, token="right") == [401, 401, 401, 200, 200, 200]
 
 
 @pytest.mark.parametrize(
@@ -159,7 +159,7 @@ def test_with_a_token_each_request_must_bring_it(shown: ShownRun) -> None:
     ],
 )
 def test_a_server_on_loopback_refuses_other_names(
-    shown: ShownRun, headers: dict[str, str], status: int
+    subject: RunSubject, headers: dict[str, str], status: int
 ) -> None:
     async def main() -> int:
         url: asyncio.Future[str] = asyncio.get_running_loop().create_future()
@@ -177,13 +177,13 @@ def test_a_server_on_loopback_refuses_other_names(
 # ---- tables ---------------------------------------------------------------------------------
 
 
-def test_tables_are_csv_with_all_rows(shown: ShownRun) -> None:
-    response, body = fetched([shown], "api/pods.csv?search=job")
+def test_tables_are_csv_with_all_rows(subject: RunSubject) -> None:
+    response, body = fetched([subject], "api/pods.csv?search=job")
     rows = list(csv.reader(io.StringIO(body.decode())))
     assert response.headers["Content-Disposition"] == 'attachment; filename="pods.csv"'
     assert rows[0] == ["pod", "state", "node", "since_seconds", "attempts", "cause"]
     assert len(rows) == 1 + 60
-    _, body = fetched([shown], "api/nodes.csv?at=40")
+    _, body = fetched([subject], "api/nodes.csv?at=40")
     assert len(list(csv.reader(io.StringIO(body.decode())))) == 1 + 6
 
 
@@ -197,14 +197,14 @@ def test_a_cell_is_not_a_formula(tmp_path: Path) -> None:
 # ---- sources --------------------------------------------------------------------------------
 
 
-def loaded(folder: RunFolder) -> ShownRun:
-    run = ShownRun(folder.path)
+def loaded(folder: RunFolder) -> RunSubject:
+    run = RunSubject(folder.path)
     run.load()
     return run
 
 
 def test_a_run_that_is_loading_has_its_totals_and_no_views(run_folder: RunFolder) -> None:
-    run = ShownRun(run_folder.path)
+    run = RunSubject(run_folder.path)
     _, body = fetched([run], "api/sources")
     assert msgspec.json.decode(body)[0]["phase"] == "loading"
     response, body = fetched([run], "api/overview")
@@ -222,7 +222,7 @@ def test_a_run_whose_replay_has_other_decisions_is_not_shown(tmp_path: Path) -> 
 
 def test_a_cluster_has_the_state_at_the_beginning(tmp_path: Path) -> None:
     path = Path(__file__).parents[2] / "examples/quickstart"
-    cluster = ShownCluster([str(path)], config_from(DEFAULT_CONFIG), default_registry())
+    cluster = ClusterSubject([str(path)], config_from(DEFAULT_CONFIG), default_registry())
     cluster.load()
     assert cluster.answer().phase == "ready", cluster.answer().problem
     _, body = fetched([cluster], "api/overview")
@@ -231,7 +231,7 @@ def test_a_cluster_has_the_state_at_the_beginning(tmp_path: Path) -> None:
     assert view.waiting_kinds == {"fits": 28, "gated": 1, "unschedulable": 3}
 
 
-def test_any_node_of_a_decision_is_explained_by_a_replay(shown: ShownRun) -> None:
+def test_any_node_of_a_decision_is_explained_by_a_replay(subject: RunSubject) -> None:
     async def visit(session: ClientSession, url: str) -> answers.NodeVerdictAnswer:
         for _ in range(600):
             path = "api/verdict?pod=default/huge&attempt=1&node=n0"
@@ -242,7 +242,7 @@ def test_any_node_of_a_decision_is_explained_by_a_replay(shown: ShownRun) -> Non
             await asyncio.sleep(0.05)
         raise AssertionError("no verdict")
 
-    verdict = visited([shown], visit)
+    verdict = visited([subject], visit)
     assert verdict.ruling.startswith("rejected by NodeResourcesFit: Insufficient cpu")
     rejecting = [one.plugin for one in verdict.filters if one.message]
     assert rejecting == ["NodeResourcesFit"]

@@ -13,23 +13,23 @@ from msgspec import structs
 
 from bayplan.shadow.folder import REPORT, write_report, write_report_so_far
 from bayplan.shadow.report import Decision, ShadowReport
-from bayplan.ui.shadow_pages import DisagreementPage, ShadowAnswer, ShownShadow, series_of
-from bayplan.ui.shown import ShownRun
+from bayplan.ui.shadow_pages import DisagreementPage, ShadowAnswer, ShadowSubject, series_of
+from bayplan.ui.subjects import RunSubject
 from tests.ui.example_shadow import DECISIONS, write_shadow
 from tests.ui.fetching import fetched, visited
 
 
 @pytest.fixture(scope="module")
-def shadow(tmp_path_factory: pytest.TempPathFactory) -> ShownShadow:
+def shadow(tmp_path_factory: pytest.TempPathFactory) -> ShadowSubject:
     folder = tmp_path_factory.mktemp("shadow") / "night"
     write_shadow(folder)
-    shown = ShownShadow(folder)
-    shown.load()
-    assert shown.answer().phase == "ready"
-    return shown
+    subject = ShadowSubject(folder)
+    subject.load()
+    assert subject.answer().phase == "ready"
+    return subject
 
 
-def test_the_curve_has_each_decision_once(shadow: ShownShadow) -> None:
+def test_the_curve_has_each_decision_once(shadow: ShadowSubject) -> None:
     response, body = fetched([shadow], "api/shadow?points=10")
     assert response.status == 200, body
     answer = msgspec.json.decode(body, type=ShadowAnswer)
@@ -49,7 +49,7 @@ def test_a_decision_at_the_end_of_a_span_counts_there() -> None:
     assert series_of([], 10.0, 2).compared == [0, 0]
 
 
-def test_disagreements_have_pages_and_can_be_filtered_by_plugin(shadow: ShownShadow) -> None:
+def test_disagreements_have_pages_and_can_be_filtered_by_plugin(shadow: ShadowSubject) -> None:
     counts = shadow.report.decisions
     response, body = fetched([shadow], "api/disagreements?limit=2&offset=1")
     page = msgspec.json.decode(body, type=DisagreementPage)
@@ -62,7 +62,7 @@ def test_disagreements_have_pages_and_can_be_filtered_by_plugin(shadow: ShownSha
     assert msgspec.json.decode(body, type=DisagreementPage).rows == (row,)
 
 
-def test_the_table_has_all_disagreements(shadow: ShownShadow) -> None:
+def test_the_table_has_all_disagreements(shadow: ShadowSubject) -> None:
     response, body = fetched([shadow], "api/disagreements.csv")
     rows = list(csv.reader(io.StringIO(body.decode())))
     counts = shadow.report.decisions
@@ -74,7 +74,7 @@ def test_the_page_of_a_running_shadow_has_the_newest_report(tmp_path: Path) -> N
     final = write_shadow(tmp_path)
     (tmp_path / REPORT).unlink()
     write_report_so_far(tmp_path, structs.replace(final, seconds=1.0))
-    shown = ShownShadow(tmp_path)
+    subject = ShadowSubject(tmp_path)
 
     async def ask(session: ClientSession, url: str) -> tuple[float, bool]:
         async with session.get(url + "api/shadow") as response:
@@ -83,26 +83,26 @@ def test_the_page_of_a_running_shadow_has_the_newest_report(tmp_path: Path) -> N
             return report.seconds, answer.is_running
 
     async def visit(session: ClientSession, url: str) -> list[tuple[float, bool]]:
-        while shown.answer().phase != "ready":
+        while subject.answer().phase != "ready":
             await asyncio.sleep(0.01)
         answers = [await ask(session, url)]
         write_report(tmp_path, final)
         return [*answers, await ask(session, url)]
 
     with ThreadPoolExecutor(1) as worker:
-        shown.start(worker)
-        assert visited([shown], visit) == [(1.0, True), (final.seconds, False)]
+        subject.start(worker)
+        assert visited([subject], visit) == [(1.0, True), (final.seconds, False)]
 
 
-def test_other_questions_are_refused(shadow: ShownShadow, shown: ShownRun) -> None:
+def test_other_questions_are_refused(shadow: ShadowSubject, subject: RunSubject) -> None:
     assert fetched([shadow], "api/overview")[0].status == 503
-    assert fetched([shown], "api/shadow")[0].status == 400
+    assert fetched([subject], "api/shadow")[0].status == 400
 
 
 def test_a_report_that_cannot_be_read_is_a_text_on_the_page(tmp_path: Path) -> None:
     (tmp_path / "report.json").write_text("{")
-    shown = ShownShadow(tmp_path)
-    shown.load()
-    answer = shown.answer()
+    subject = ShadowSubject(tmp_path)
+    subject.load()
+    answer = subject.answer()
     assert answer.phase == "failed"
     assert "report.json" in answer.problem

@@ -7,7 +7,7 @@ from msgspec.structs import replace
 from bayplan import rng
 from bayplan.sim.output.run_folder import RunFolder
 from bayplan.ui.recording import Recorder
-from bayplan.ui.shown import ShownRun
+from bayplan.ui.subjects import RunSubject
 from bayplan.ui.timeline import NEVER, Happening, Series, State, Timeline
 from tests.sim.runs import workload
 from tests.ui.example_run import example_workload, simulated
@@ -18,8 +18,8 @@ MOMENTS = [0.0, *(round(_DRAWS.uniform(0, 1), 3) for _ in range(5))]
 
 
 @pytest.fixture(scope="module")
-def line(shown: ShownRun) -> Timeline:
-    return shown.timeline
+def line(subject: RunSubject) -> Timeline:
+    return subject.timeline
 
 
 @pytest.mark.parametrize("moment", MOMENTS)

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from bayplan.sim.input.workload import Workload
-from bayplan.ui.shown import ShownRun
+from bayplan.ui.subjects import RunSubject
 from bayplan.ui.two_runs import TwoRuns
 from tests.adapters.manifests import container, node, pod
 from tests.sim.runs import workload
@@ -21,8 +21,8 @@ def feed() -> Workload:
 BIG = [container("100")]
 
 
-def loaded(path: Path, config: str | None = None) -> ShownRun:
-    run = ShownRun(write_run(path, feed(), config).path)
+def loaded(path: Path, config: str | None = None) -> RunSubject:
+    run = RunSubject(write_run(path, feed(), config).path)
     run.load()
     assert run.answer().phase == "ready", run.answer().problem
     return run
@@ -69,13 +69,13 @@ def test_a_run_compared_with_itself_has_no_differences(tmp_path: Path) -> None:
 def test_a_pod_that_only_one_run_placed_is_a_difference(tmp_path: Path) -> None:
     pods = pod("new"), pod("more", containers=[container("3500m")])
     small, large = workload(node("n1"), *pods), workload(node("n1"), node("n2"), *pods)
-    shown = [
-        ShownRun(write_run(tmp_path / "small", small).path),
-        ShownRun(write_run(tmp_path / "large", large).path),
+    subject = [
+        RunSubject(write_run(tmp_path / "small", small).path),
+        RunSubject(write_run(tmp_path / "large", large).path),
     ]
-    for run in shown:
+    for run in subject:
         run.load()
-    runs = TwoRuns(*shown)
+    runs = TwoRuns(*subject)
     [moved] = [runs.moved_pod(place) for place in runs.moved if place.pod == "default/more"]
     assert (moved.one, moved.other) == ("", "n2")
     assert moved.in_one.note.startswith("unschedulable: 0/1 nodes are available")

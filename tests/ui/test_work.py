@@ -4,8 +4,8 @@ import msgspec
 import pytest
 
 from bayplan.ui import answers
-from bayplan.ui.shown import NotReady
-from bayplan.ui.work import ShownWork, work_page
+from bayplan.ui.subjects import NotReady
+from bayplan.ui.work import WorkSubject, work_page
 from tests.ui.live_client import get
 
 
@@ -23,4 +23,4 @@ def test_the_progress_of_a_command_is_on_the_page() -> None:
 
 def test_unfinished_work_has_no_timeline() -> None:
     with pytest.raises(NotReady):
-        _ = ShownWork("quickstart", "The simulation is running.", "pod").timeline
+        _ = WorkSubject("quickstart", "The simulation is running.", "pod").timeline

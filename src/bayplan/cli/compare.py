@@ -216,7 +216,7 @@ def _shown(planned: Plan, options: _Options, title: str) -> Comparison:
     """Show the progress, then the comparison, until an interrupt."""
     with load("bayplan.cli.ui:page_of")(title, "The runs are under way.", "run") as (page, work):
         comparison = _reported(planned, options, title, work.update)
-        page.show(load("bayplan.ui.work:ShownComparison")(comparison, title))
+        page.show(load("bayplan.ui.work:ComparisonSubject")(comparison, title))
     return comparison
 
 
@@ -224,7 +224,7 @@ def _show_runs(folders: list[Path]) -> None:
     """Two runs of `bayplan simulate`, side by side, until an interrupt."""
     if len(folders) != 2 or not all(is_run(folder) for folder in folders):
         fail("--ui: the page needs two runs that `bayplan simulate --out` wrote")
-    shown = [load("bayplan.ui.shown:ShownRun")(folder) for folder in folders]
+    shown = [load("bayplan.ui.subjects:RunSubject")(folder) for folder in folders]
     load("bayplan.cli.ui:serve")(shown, load("bayplan.ui.server:UiOptions")())
 
 

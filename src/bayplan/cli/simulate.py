@@ -154,7 +154,7 @@ def _shown(options: _Options) -> SimulationResult:
     name = Path(options.paths[0]).name
     with load("bayplan.cli.ui:page_of")(name, "The simulation is running.", "pod") as (page, work):
         result = _reported(options, work.update)
-        page.show(load("bayplan.ui.shown:ShownRun")(Path(options.out)))
+        page.show(load("bayplan.ui.subjects:RunSubject")(Path(options.out)))
     return result
 
 

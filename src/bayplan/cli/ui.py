@@ -19,9 +19,9 @@ from bayplan.serving.http_server import is_loopback
 from bayplan.shadow.folder import is_shadow
 from bayplan.sim.output.run_folder import is_run
 from bayplan.ui.server import UiOptions, serve_ui
-from bayplan.ui.shadow_pages import ShownShadow
-from bayplan.ui.shown import Shown, ShownCluster, ShownRun
-from bayplan.ui.work import ShownWork, WorkPage, work_page
+from bayplan.ui.shadow_pages import ShadowSubject
+from bayplan.ui.subjects import ClusterSubject, RunSubject, Subject
+from bayplan.ui.work import WorkPage, WorkSubject, work_page
 
 #: Two runs are shown side by side.
 _RUNS_MAX = 2
@@ -69,12 +69,12 @@ def ui_command(paths: tuple[str, ...], **flags: Any) -> None:
         if not is_loopback(address) and not token:
             token = rng.unique_token()
         options = UiOptions(address=address, port=flags["port"], token=token)
-        shown = _shown(paths, flags)
-    serve(shown, options)
+        subject = _subject(paths, flags)
+    serve(subject, options)
 
 
 @contextmanager
-def page_of(name: str, doing: str, unit: str) -> Generator[tuple[WorkPage, ShownWork]]:
+def page_of(name: str, doing: str, unit: str) -> Generator[tuple[WorkPage, WorkSubject]]:
     """The page of a command while it works; see `bayplan.ui.work`."""
     try:
         with work_page(name, doing, unit) as (page, work):
@@ -85,10 +85,10 @@ def page_of(name: str, doing: str, unit: str) -> Generator[tuple[WorkPage, Shown
         sys.exit(EXIT_FAILED)
 
 
-def serve(shown: list[Shown], options: UiOptions) -> None:
+def serve(subject: list[Subject], options: UiOptions) -> None:
     """Serve until an interrupt."""
     try:
-        asyncio.run(serve_ui(shown, options, _on_ready))
+        asyncio.run(serve_ui(subject, options, _on_ready))
     except OSError as problem:
         remark(f"--bind-address {options.address} --port {options.port}: {problem.strerror}")
         sys.exit(EXIT_FAILED)
@@ -108,21 +108,21 @@ def _token(path: str | None) -> str:
     return token
 
 
-def _shown(paths: tuple[str, ...], flags: dict[str, Any]) -> list[Shown]:
+def _subject(paths: tuple[str, ...], flags: dict[str, Any]) -> list[Subject]:
     runs = [path for path in paths if is_run(Path(path))]
     if runs:
         if len(runs) < len(paths) or len(runs) > _RUNS_MAX:
             found = f"{len(runs)} runs and {len(paths) - len(runs)} other paths"
             fail(f"found {found}, wanted one run, two runs, or files of one cluster")
-        return [ShownRun(Path(run)) for run in runs]
+        return [RunSubject(Path(run)) for run in runs]
     shadows = [path for path in paths if is_shadow(Path(path))]
     if shadows:
         if len(paths) > 1:
             fail(f"found {len(paths)} paths, wanted one report of a shadow")
-        return [ShownShadow(Path(shadows[0]))]
+        return [ShadowSubject(Path(shadows[0]))]
     missing = next((p for p in paths if p != STANDARD_INPUT and not Path(p).exists()), None)
     if missing is not None:
         fail(f"{missing}: there is no such file or folder; wanted a run, or files of a cluster")
     registry = read_plugins(flags["plugins"])
     config = read_config(flags["config_path"], flags["feature_gates"])
-    return [ShownCluster(paths, config, registry)]
+    return [ClusterSubject(paths, config, registry)]

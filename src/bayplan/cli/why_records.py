@@ -314,7 +314,8 @@ def _no_such_workload(subject: Subject, result: SimulationResult) -> str:
 
 
 def _without_record(folder: RunFolder, pod: str, other_subjects: set[str]) -> str:
-    """Why there is no story. Raises RunFolderError for a pod that was not there."""
+    """Why there are no records of a pod. Raises RunFolderError for a pod that the run does not
+    have."""
     reason = without_record(pod, folder.result())
     if reason is None:
         text = (

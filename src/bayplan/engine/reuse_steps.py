@@ -227,6 +227,8 @@ class ReuseSteps:
         if (
             table is None
             or cycle.choice is None
+            or ranking.plan.is_complete
+            or ranking.is_behind
             or cycle.within is not None
             or cycle.node_names is not None
             or pod.group_key

@@ -30,7 +30,7 @@ from bayplan.ui.backlog import Backlog
 from bayplan.ui.computations import Computations
 from bayplan.ui.copies import IS_AVAILABLE, Copies, is_orphan
 from bayplan.ui.moments import Moment
-from bayplan.ui.shown import FAILED, READY, NotReady, Shown
+from bayplan.ui.subjects import FAILED, READY, NotReady, Subject
 from bayplan.ui.timeline import Timeline
 
 #: The page goes back over at least so many changes, and a quarter more.
@@ -55,7 +55,7 @@ _ANSWERS_MAX = 128
 
 
 @final
-class ShownScheduler(Shown):
+class SchedulerSubject(Subject):
     """A running scheduler."""
 
     kind = "live"
@@ -113,7 +113,7 @@ class ShownScheduler(Shown):
         self._work_seconds += cpu_seconds() - start
 
     async def prepare(self) -> None:
-        """See `Shown.prepare`."""
+        """See `Subject.prepare`."""
         if not self._is_current:
             await self._catch_up_in_slices()
 

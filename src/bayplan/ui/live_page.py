@@ -8,7 +8,7 @@ from aiohttp import web
 from bayplan.ports import WatchEvent
 from bayplan.serving.http_server import Handler
 from bayplan.serving.page import PageSources
-from bayplan.ui.live import ShownScheduler
+from bayplan.ui.live import SchedulerSubject
 from bayplan.ui.server import application, refuse_foreign_origin
 
 
@@ -17,21 +17,21 @@ class LivePage:
     """Implements serving.page.Page."""
 
     def __init__(self, sources: PageSources) -> None:
-        self.shown = ShownScheduler(sources)
+        self.subject = SchedulerSubject(sources)
         #: Called at every event, so it is no function of its own.
-        self.observe: Callable[[WatchEvent], None] = self.shown.observe
+        self.observe: Callable[[WatchEvent], None] = self.subject.observe
 
     def application(self) -> web.Application:
         """The endpoints decide who may read the page, so the page needs no token of its own."""
-        app = application([self.shown])
+        app = application([self.subject])
         app.middlewares.insert(0, _own_pages_only)
         return app
 
     def start(self) -> None:
-        self.shown.begin()
+        self.subject.begin()
 
     async def stop(self, reason: str) -> None:
-        await self.shown.end(reason)
+        await self.subject.end(reason)
 
 
 @web.middleware

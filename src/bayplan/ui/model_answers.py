@@ -19,7 +19,7 @@ from bayplan.ui.answers import Answer, Usage
 from bayplan.ui.computations import Computed, Deadline
 from bayplan.ui.moments import Rejection
 from bayplan.ui.pages import Part
-from bayplan.ui.shown import Shown
+from bayplan.ui.subjects import Subject
 from bayplan.ui.timeline import State, Timeline
 from bayplan.whatif.comparison import (
     HEADROOM_LIMIT,
@@ -163,14 +163,14 @@ class WhatIfResult(NamedTuple):
     waited_before: frozenset[str]
 
 
-def computed_what_if(shown: Shown, change: int, changes: WhatIf, *, force: bool) -> Computed:
+def computed_what_if(subject: Subject, change: int, changes: WhatIf, *, force: bool) -> Computed:
     def compute(deadline: Deadline) -> WhatIfResult:
-        model, read, kinds = shown.model(change, deadline.check)
+        model, read, kinds = subject.model(change, deadline.check)
         waiting = frozenset(info.key for info in model.pending())
         answer = what_if(model, changes, read, kinds, force=force, on_step=deadline.check)
         return WhatIfResult(answer, waiting)
 
-    return shown.computations.ask(("what-if", change, repr(changes), force), compute)
+    return subject.computations.ask(("what-if", change, repr(changes), force), compute)
 
 
 def what_if_page(computed: Computed, offset: int, limit: int) -> WhatIfPage:
@@ -267,11 +267,11 @@ def what_if_rows(computed: Computed) -> Iterator[tuple[str, str, str, str, str]]
 # ---- workloads ------------------------------------------------------------------------------
 
 
-def workload_page(shown: Shown, change: int, search: str, limit: int) -> WorkloadPage:
+def workload_page(subject: Subject, change: int, search: str, limit: int) -> WorkloadPage:
     """Workloads that can be scaled, those with the most pods first."""
 
     def compute(deadline: Deadline) -> Sequence[tuple[str, int]]:
-        model = shown.model(change, deadline.check).model
+        model = subject.model(change, deadline.check).model
         counts = Counter(workload_of(cast(Pod, each)) for each in model.objects(POD))
         for key, each in model.all():
             kind = key.kind.rpartition(" ")[2]
@@ -280,7 +280,7 @@ def workload_page(shown: Shown, change: int, search: str, limit: int) -> Workloa
         scaled = [(n, c) for n, c in counts.items() if n.partition(" ")[0] in SCALED_KINDS]
         return sorted(scaled, key=lambda one: (-one[1], one[0]))
 
-    computed = shown.computations.ask(("workloads", change), compute)
+    computed = subject.computations.ask(("workloads", change), compute)
     if computed.value is None:
         return WorkloadPage(phase=computed.phase, problem=computed.problem)
     text = search.lower()
@@ -299,15 +299,15 @@ def workload_page(shown: Shown, change: int, search: str, limit: int) -> Workloa
 # ---- a pod ----------------------------------------------------------------------------------
 
 
-def explanation_answer(shown: Shown, change: int, pod: str) -> ExplanationAnswer:
+def explanation_answer(subject: Subject, change: int, pod: str) -> ExplanationAnswer:
     def compute(deadline: Deadline) -> Explanation:
-        model = shown.model(change, deadline.check).model
+        model = subject.model(change, deadline.check).model
         try:
             return explain_pod(model, pod)
         except NoSuchPodError:
             raise BadInputError(f"{pod} does not exist at this moment") from None
 
-    computed = shown.computations.ask(("why", change, pod), compute)
+    computed = subject.computations.ask(("why", change, pod), compute)
     return ExplanationAnswer(
         phase=computed.phase, problem=computed.problem, explanation=computed.value
     )
@@ -316,15 +316,15 @@ def explanation_answer(shown: Shown, change: int, pod: str) -> ExplanationAnswer
 # ---- what a node rejected -------------------------------------------------------------------
 
 
-def node_rejections(shown: Shown, state: State, change: int, node: str) -> NodeRejections:
-    """``change``: see `Shown.model`."""
-    if shown.kind != "run":
-        return _rejections_now(shown, change, node)
+def node_rejections(subject: Subject, state: State, change: int, node: str) -> NodeRejections:
+    """``change``: see `Subject.model`."""
+    if subject.kind != "run":
+        return _rejections_now(subject, change, node)
 
     def compute(deadline: Deadline) -> Sequence[tuple[int, Rejection]]:
-        return _with_changes(state.timeline, shown.rejections(node, deadline.check))
+        return _with_changes(state.timeline, subject.rejections(node, deadline.check))
 
-    computed = shown.computations.ask(("rejections", node), compute)
+    computed = subject.computations.ask(("rejections", node), compute)
     if computed.value is None:
         return NodeRejections(phase=computed.phase, problem=computed.problem)
     so_far = [(at, one) for at, one in computed.value if at <= state.change]
@@ -369,11 +369,11 @@ def _rejection_rows(
         )
 
 
-def _rejections_now(shown: Shown, change: int, node: str) -> NodeRejections:
+def _rejections_now(subject: Subject, change: int, node: str) -> NodeRejections:
     """What the node would reject of the pods that wait, one of each workload."""
 
     def compute(deadline: Deadline) -> Mapping[str, Any]:
-        model = shown.model(change, deadline.check).model
+        model = subject.model(change, deadline.check).model
         by_workload: dict[str, list[str]] = {}
         for info in model.pending():
             by_workload.setdefault(workload_of(info.pod), []).append(info.key)
@@ -394,7 +394,7 @@ def _rejections_now(shown: Shown, change: int, node: str) -> NodeRejections:
                 )
         return {"attempts": min(len(by_workload), _TRIED_MAX), "rows": tuple(rows)}
 
-    computed = shown.computations.ask(("rejections", change, node), compute)
+    computed = subject.computations.ask(("rejections", change, node), compute)
     if computed.value is None:
         return NodeRejections(phase=computed.phase, problem=computed.problem, is_now=True)
     return NodeRejections(

@@ -10,7 +10,7 @@ from bayplan.ui import model_answers
 from bayplan.ui.answers import PAGE
 from bayplan.ui.computations import Computed
 from bayplan.ui.pages import NoSuchObject
-from bayplan.ui.shown import NotReady, Query
+from bayplan.ui.subjects import NotReady, Query
 from bayplan.ui.timeline import State
 
 #: The most nodes that a question names, new nodes, workloads that it scales, and their replicas.
@@ -84,26 +84,28 @@ def _what_if(query: Query) -> Computed:
     state = _modelled(query)
     force = query.number("force", 0) == 1
     changes = _changes(query, state)
-    return model_answers.computed_what_if(query.shown, _moment(query, state), changes, force=force)
+    return model_answers.computed_what_if(
+        query.subject, _moment(query, state), changes, force=force
+    )
 
 
 def _modelled(query: Query) -> State:
     """The state that a question is about. Raises NotReady, BadInputError."""
-    state, shown = query.state, query.shown
-    if not shown.has_model:
-        raise BadInputError(f"{shown.name} has no objects that the engine could use")
-    if shown.kind == "live" and query.text("at"):
+    state, subject = query.state, query.subject
+    if not subject.has_model:
+        raise BadInputError(f"{subject.name} has no objects that the engine could use")
+    if subject.kind == "live" and query.text("at"):
         raise BadInputError("found at, wanted none: the engine answers about the present")
     return state
 
 
 def _moment(query: Query, state: State) -> int:
-    """What `Shown.model` gets, and by what answers are cached.
+    """What `Subject.model` gets, and by what answers are cached.
 
     The state of a running scheduler changes all the time. So a question about it has the number of
     a snapshot: questions with equal numbers are about one state, and a new number takes a new one.
     """
-    return query.number("snapshot", 0) if query.shown.kind == "live" else state.change
+    return query.number("snapshot", 0) if query.subject.kind == "live" else state.change
 
 
 def _what_if_page(query: Query) -> Any:
@@ -122,7 +124,7 @@ def _what_if_rows(query: Query) -> tuple[Sequence[str], Iterable[Sequence[Any]]]
 def _workloads(query: Query) -> Any:
     state, search = _modelled(query), query.text("search")
     limit = query.number("limit", PAGE)
-    return model_answers.workload_page(query.shown, _moment(query, state), search, limit)
+    return model_answers.workload_page(query.subject, _moment(query, state), search, limit)
 
 
 # ---- pods and nodes -------------------------------------------------------------------------
@@ -132,14 +134,14 @@ def _explanation(query: Query) -> Any:
     state, pod = _modelled(query), query.text("pod")
     if pod not in state.timeline.rows_by_name:
         raise NoSuchObject("pod", pod[:100])
-    return model_answers.explanation_answer(query.shown, _moment(query, state), pod)
+    return model_answers.explanation_answer(query.subject, _moment(query, state), pod)
 
 
 def _rejections(query: Query) -> Any:
     state, node = _modelled(query), query.text("node")
     if node not in state.timeline.node_rows:
         raise NoSuchObject("node", node[:100])
-    return model_answers.node_rejections(query.shown, state, _moment(query, state), node)
+    return model_answers.node_rejections(query.subject, state, _moment(query, state), node)
 
 
 MODEL_QUESTIONS: dict[str, Callable[[Any], Any]] = {

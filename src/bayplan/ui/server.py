@@ -37,12 +37,12 @@ from bayplan.serving.http_server import (
 )
 from bayplan.ui import answers, pages
 from bayplan.ui.answers import PAGE
-from bayplan.ui.live import ShownScheduler
+from bayplan.ui.live import SchedulerSubject
 from bayplan.ui.model_answers import MODEL_TYPES
 from bayplan.ui.model_views import MODEL_QUESTIONS, MODEL_TABLES
 from bayplan.ui.pages import NoSuchObject, NotRemembered, Part
 from bayplan.ui.shadow_pages import SHADOW_QUESTIONS, SHADOW_TABLES, SHADOW_TYPES
-from bayplan.ui.shown import NotReady, Shown, ShownRun
+from bayplan.ui.subjects import NotReady, RunSubject, Subject
 from bayplan.ui.timeline import State
 from bayplan.ui.two_runs import TwoRuns
 
@@ -102,9 +102,9 @@ class BadQuestion(ValueError):
 class Question:
     """The parameters of one request."""
 
-    def __init__(self, request: web.Request, shown: Sequence[Shown]) -> None:
+    def __init__(self, request: web.Request, subject: Sequence[Subject]) -> None:
         self._query = request.query
-        self.all_shown = shown
+        self.all_shown = subject
 
     def text(self, name: str) -> str:
         return self._query.get(name, "")
@@ -130,7 +130,7 @@ class Question:
             raise BadQuestion(f"{name}: found {text[:100]!r}, wanted a number") from None
 
     @property
-    def shown(self) -> Shown:
+    def subject(self) -> Subject:
         """The run that the question is about. Raises BadQuestion."""
         index = self.number("run", 0)
         if not 0 <= index < len(self.all_shown):
@@ -141,7 +141,7 @@ class Question:
     def two_runs(self) -> TwoRuns:
         """Raises BadQuestion, NotReady."""
         match self.all_shown:
-            case (ShownRun() as one, ShownRun() as other):
+            case (RunSubject() as one, RunSubject() as other):
                 return _two_runs(one, other)
             case _:
                 raise BadQuestion("found one run, wanted two to compare")
@@ -153,8 +153,8 @@ class Question:
         The changes of a running scheduler get other numbers when it forgets, so ``at`` is a time
         there. Raises BadQuestion, NotReady, NotRemembered.
         """
-        line = self.shown.timeline
-        is_live = isinstance(self.shown, ShownScheduler)
+        line = self.subject.timeline
+        is_live = isinstance(self.subject, SchedulerSubject)
         name = "at" if is_live and "at" in self._query else "seconds"
         if name not in self._query:
             return line.state(self.number("at", line.last_change))
@@ -173,7 +173,7 @@ def _sources(question: Question) -> Any:
 
 
 @lru_cache(maxsize=1)
-def _two_runs(one: ShownRun, other: ShownRun) -> TwoRuns:
+def _two_runs(one: RunSubject, other: RunSubject) -> TwoRuns:
     """Raises NotReady, which is not cached."""
     return TwoRuns(one, other)
 
@@ -192,11 +192,11 @@ def _overview(question: Question) -> Any:
 
 
 def _series(question: Question) -> Any:
-    shown = question.shown
+    subject = question.subject
     by_time, points = question.text("axis") != "changes", question.number("points", 400)
     return pages.series(
-        shown.timeline,
-        shown.series,
+        subject.timeline,
+        subject.series,
         by_time=by_time,
         points=points,
         start=question.decimal("from", -inf),
@@ -257,12 +257,12 @@ def _pod(question: Question) -> Any:
 
 
 def _decision(question: Question) -> Any:
-    return question.shown.decision(question.text("pod"), question.number("attempt", 1))
+    return question.subject.decision(question.text("pod"), question.number("attempt", 1))
 
 
 def _verdict(question: Question) -> Any:
     pod, node = question.text("pod"), question.text("node")
-    return question.shown.verdict(pod, question.number("attempt", 1), node)
+    return question.subject.verdict(pod, question.number("attempt", 1), node)
 
 
 def _waiting(question: Question) -> Any:
@@ -278,10 +278,10 @@ def _waiting(question: Question) -> Any:
 
 
 def _experiment(question: Question) -> Any:
-    shown = question.shown
-    if not isinstance(shown, ExperimentSource):
+    subject = question.subject
+    if not isinstance(subject, ExperimentSource):
         raise BadQuestion("found no comparison of configurations")
-    return shown.experiment(question.text("input"))
+    return subject.experiment(question.text("input"))
 
 
 def _groups(question: Question) -> Any:
@@ -441,7 +441,7 @@ def _cell(value: Any) -> Any:
 # ---- application ----------------------------------------------------------------------------
 
 
-def application(shown: Sequence[Shown], token: str = "") -> web.Application:
+def application(subject: Sequence[Subject], token: str = "") -> web.Application:
     """The page and its answers. ``token``: what each request must bring; "": nothing."""
     app = web.Application(middlewares=[web.middleware(partial(_with_headers, token))])
     app.router.add_get("/", partial(_file, "index.html"))
@@ -451,24 +451,24 @@ def application(shown: Sequence[Shown], token: str = "") -> web.Application:
             app.router.add_get(f"/static/{name}", partial(_file, name))
     app.router.add_get("/api/schema.json", _schema)
     for name, view in _QUESTIONS.items():
-        app.router.add_get(f"/api/{name}", partial(_answered, view, shown))
-    app.router.add_get("/api/events", partial(_events, shown))
+        app.router.add_get(f"/api/{name}", partial(_answered, view, subject))
+    app.router.add_get("/api/events", partial(_events, subject))
     for name, table in _TABLES.items():
-        app.router.add_get(f"/api/{name}.csv", partial(_table, name, table, shown))
+        app.router.add_get(f"/api/{name}.csv", partial(_table, name, table, subject))
     return app
 
 
 async def _answered(
-    view: Callable[[Question], Any], shown: Sequence[Shown], request: web.Request
+    view: Callable[[Question], Any], subject: Sequence[Subject], request: web.Request
 ) -> web.Response:
     """An answer that is being computed is another one a moment later, so nothing remembers it."""
     try:
-        question = Question(request, shown)
-        await question.shown.prepare()
+        question = Question(request, subject)
+        await question.subject.prepare()
         if view in MODEL_QUESTIONS.values():
             body = pages.as_json(view(question))
         else:
-            body = question.shown.answered(request.path_qs, lambda: pages.as_json(view(question)))
+            body = question.subject.answered(request.path_qs, lambda: pages.as_json(view(question)))
     except NoSuchObject as problem:
         return _problem(404, problem.text)
     except BadQuestion as problem:
@@ -481,9 +481,9 @@ async def _answered(
 
 
 async def _table(
-    name: str, table: Callable[[Question], str], shown: Sequence[Shown], request: web.Request
+    name: str, table: Callable[[Question], str], subject: Sequence[Subject], request: web.Request
 ) -> web.Response:
-    answer = await _answered(table, shown, request)
+    answer = await _answered(table, subject, request)
     if answer.status != web.HTTPOk.status_code:
         return answer
     assert isinstance(answer.body, bytes)
@@ -494,10 +494,10 @@ async def _table(
     )
 
 
-async def _events(shown: Sequence[Shown], request: web.Request) -> web.StreamResponse:
+async def _events(subject: Sequence[Subject], request: web.Request) -> web.StreamResponse:
     """Ticks as Server-Sent Events."""
-    scheduler = shown[0] if shown else None
-    if not isinstance(scheduler, ShownScheduler):
+    scheduler = subject[0] if subject else None
+    if not isinstance(scheduler, SchedulerSubject):
         return _problem(404, "only a running scheduler sends events")
     if scheduler.is_full:
         return _problem(503, "too many pages follow this scheduler")
@@ -564,19 +564,19 @@ def refuse_foreign_origin(headers: Mapping[str, str]) -> str:
 
 
 async def serve_ui(
-    shown: Sequence[Shown], options: UiOptions, on_ready: Callable[[str], None]
+    subject: Sequence[Subject], options: UiOptions, on_ready: Callable[[str], None]
 ) -> None:
     """Serve until SIGINT or SIGTERM. ``on_ready`` gets the URL. Raises OSError."""
     ended, loop = asyncio.Event(), asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, ended.set)
     worker = ThreadPoolExecutor(1, "runs")
-    await serve_until(ended, shown, options, on_ready=on_ready, worker=worker)
+    await serve_until(ended, subject, options, on_ready=on_ready, worker=worker)
 
 
 async def serve_until(
     ended: asyncio.Event,
-    shown: Sequence[Shown],
+    subject: Sequence[Subject],
     options: UiOptions,
     *,
     on_ready: Callable[[str], None],
@@ -586,10 +586,10 @@ async def serve_until(
     is_local = is_loopback(options.address)
     assert is_local or options.token, "an address that is not loopback needs a token"
     guard: Guard = refuse_foreign_names if is_local else refuse_foreign_origin
-    server = HttpServer(application(shown, options.token), limits=_LIMITS, guard=guard)
+    server = HttpServer(application(subject, options.token), limits=_LIMITS, guard=guard)
     try:
         port = await server.start(options.address, options.port)
-        for one in shown:
+        for one in subject:
             one.start(worker)
         query = f"?token={options.token}" if options.token else ""
         host = f"[{options.address}]" if ":" in options.address else options.address
@@ -597,6 +597,6 @@ async def serve_until(
         await ended.wait()
     finally:
         await server.stop()
-        for one in shown:
+        for one in subject:
             one.stop()
         worker.shutdown(wait=False, cancel_futures=True)

@@ -18,7 +18,7 @@ from bayplan.shadow.folder import read_shadow, written_so_far
 from bayplan.shadow.report import Decision, Disagreement, ShadowReport
 from bayplan.ui.answers import PAGE, Answer
 from bayplan.ui.pages import Part
-from bayplan.ui.shown import NotReady, Query, ShownFiles
+from bayplan.ui.subjects import FileSubject, NotReady, Query
 
 _POINTS_MAX = 200
 #: Decisions of a span, on average, at least.
@@ -64,7 +64,7 @@ SHADOW_TYPES = (ShadowAnswer, DisagreementPage)
 
 
 @final
-class ShownShadow(ShownFiles):
+class ShadowSubject(FileSubject):
     """A folder that `bayplan shadow --out` wrote, or a report as JSON."""
 
     kind = "shadow"
@@ -82,7 +82,7 @@ class ShownShadow(ShownFiles):
         self._report, self._decisions = read_shadow(self._path)
 
     async def prepare(self) -> None:
-        """See `Shown.prepare`: while the shadow runs, its report is read again when it is new."""
+        """See `Subject.prepare`: while the shadow runs, its report is read again when it is new."""
         if self.is_running and self._worker and written_so_far(self._path) != self._written_at:
             await asyncio.wrap_future(self._worker.submit(self.load))
 
@@ -110,11 +110,11 @@ class ShownShadow(ShownFiles):
 # ---- the views ------------------------------------------------------------------------------
 
 
-def _shadow(query: Query) -> ShownShadow:
-    shown = query.shown
-    if not isinstance(shown, ShownShadow):
-        raise BadInputError(f"{shown.name} is no report of a shadow")
-    return shown
+def _shadow(query: Query) -> ShadowSubject:
+    subject = query.subject
+    if not isinstance(subject, ShadowSubject):
+        raise BadInputError(f"{subject.name} is no report of a shadow")
+    return subject
 
 
 def series_of(decisions: Sequence[Decision], seconds: float, points: int) -> AgreementSeries:
@@ -147,28 +147,28 @@ def plugins_of(one: Disagreement) -> list[str]:
 
 
 def _answer(query: Query) -> Any:
-    shown = _shadow(query)
-    report = shown.report
-    has_all = any(one.result == "best" for one in shown.decisions) or not report.decisions.best
+    subject = _shadow(query)
+    report = subject.report
+    has_all = any(one.result == "best" for one in subject.decisions) or not report.decisions.best
     counts: dict[str, int] = {}
-    for one in shown.disagreements:
+    for one in subject.disagreements:
         for plugin in plugins_of(one):
             counts[plugin] = counts.get(plugin, 0) + 1
     points = max(2, query.number("points", 60))
     return ShadowAnswer(
         report=Raw(msgspec.json.encode(replace(report, disagreements=()))),
-        series=series_of(shown.decisions, report.seconds, points) if has_all else None,
+        series=series_of(subject.decisions, report.seconds, points) if has_all else None,
         plugins=tuple(sorted(counts, key=lambda name: (-counts[name], name))),
-        is_running=shown.is_running,
+        is_running=subject.is_running,
     )
 
 
 def _rows(query: Query) -> list[Disagreement]:
-    shown, search, plugin = _shadow(query), query.text("search").lower(), query.text("plugin")
-    _ = shown.report
+    subject, search, plugin = _shadow(query), query.text("search").lower(), query.text("plugin")
+    _ = subject.report
     return [
         one
-        for one in shown.disagreements
+        for one in subject.disagreements
         if search in one.pod.lower() and (not plugin or plugin in plugins_of(one))
     ]
 

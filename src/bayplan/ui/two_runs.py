@@ -23,7 +23,7 @@ from bayplan.ui.answers import (
     ScoreDifference,
     Step,
 )
-from bayplan.ui.shown import ShownRun
+from bayplan.ui.subjects import RunSubject
 from bayplan.ui.timeline import NEVER, Happening, Series, Timeline, numbers
 
 #: Happenings after which a pod has a node.
@@ -42,7 +42,7 @@ class _Place(NamedTuple):
 class TwoRuns:
     """What differs between two runs that are ready."""
 
-    def __init__(self, one: ShownRun, other: ShownRun) -> None:
+    def __init__(self, one: RunSubject, other: RunSubject) -> None:
         self._runs = (one, other)
         self._lines = (one.timeline, other.timeline)
 

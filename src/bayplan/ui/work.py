@@ -25,13 +25,13 @@ from bayplan.ui.answers import (
 )
 from bayplan.ui.pages import NoSuchObject
 from bayplan.ui.server import UiOptions, serve_until
-from bayplan.ui.shown import LOADING, READY, Shown
+from bayplan.ui.subjects import LOADING, READY, Subject
 
 _START_SECONDS_MAX = 30.0
 
 
 @final
-class ShownWork(Shown):
+class WorkSubject(Subject):
     """The progress of a command."""
 
     kind = "work"
@@ -60,7 +60,7 @@ class ShownWork(Shown):
 
 
 @final
-class ShownComparison(Shown):
+class ComparisonSubject(Subject):
     """The metrics of several configurations over the same pods and seeds."""
 
     kind = "comparison"
@@ -129,8 +129,8 @@ class ShownComparison(Shown):
 class WorkPage:
     """The page of a command, on loopback."""
 
-    def __init__(self, work: ShownWork) -> None:
-        self._shown: list[Shown] = [work]
+    def __init__(self, work: WorkSubject) -> None:
+        self._subject: list[Subject] = [work]
         self._loop = asyncio.new_event_loop()
         self._ended = asyncio.Event()
         self._started = threading.Event()
@@ -143,7 +143,7 @@ class WorkPage:
         asyncio.set_event_loop(self._loop)
         try:
             served = serve_until(
-                self._ended, self._shown, UiOptions(), on_ready=self._ready, worker=self._worker
+                self._ended, self._subject, UiOptions(), on_ready=self._ready, worker=self._worker
             )
             self._loop.run_until_complete(served)
         except OSError as problem:
@@ -163,12 +163,12 @@ class WorkPage:
         if self._failure is not None:
             raise self._failure
 
-    def show(self, *shown: Shown) -> None:
+    def show(self, *subject: Subject) -> None:
         """Show what came of the work, until SIGINT or SIGTERM."""
 
         def change() -> None:
-            self._shown[:] = shown
-            for one in shown:
+            self._subject[:] = subject
+            for one in subject:
                 one.start(self._worker)
 
         stopped = threading.Event()
@@ -187,9 +187,9 @@ class WorkPage:
 
 
 @contextmanager
-def work_page(name: str, doing: str, unit: str) -> Generator[tuple[WorkPage, ShownWork]]:
+def work_page(name: str, doing: str, unit: str) -> Generator[tuple[WorkPage, WorkSubject]]:
     """The page of a command while the block runs. Raises OSError."""
-    work = ShownWork(name, doing, unit)
+    work = WorkSubject(name, doing, unit)
     page = WorkPage(work)
     page.start()
     try:

@@ -17,7 +17,7 @@ from playwright.sync_api import Browser, sync_playwright
 
 from bayplan.sim.output.run_folder import RunFolder
 from bayplan.ui.server import application
-from bayplan.ui.shown import ShownRun
+from bayplan.ui.subjects import RunSubject
 from tests.ui.browser.visits import MARKUP, in_thread
 from tests.ui.example_run import PACK, example_workload, write_run
 
@@ -88,7 +88,7 @@ def markup_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """A page whose names and reasons are markup. The API server refuses such names, so that the
     test changes the names in the timeline."""
     folder = in_thread(write_run, tmp_path_factory.mktemp("markup") / "run", example_workload(5))
-    run = ShownRun(Path(folder.path))
+    run = RunSubject(Path(folder.path))
     in_thread(run.load)
     run.name = MARKUP
     line = run.timeline

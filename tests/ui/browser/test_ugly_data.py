@@ -80,10 +80,10 @@ def test_a_long_name_in_a_table_has_its_beginning_and_its_end(
         page.wait_for_selector(".tabs")
         go(page, "pods?search=wwww")
         link = page.locator("table.pods tbody th a")
-        shown = link.inner_text()
-        assert shown.startswith("default/www")
-        assert shown.endswith("zz.e")
-        assert len(shown) < 70
+        subject = link.inner_text()
+        assert subject.startswith("default/www")
+        assert subject.endswith("zz.e")
+        assert len(subject) < 70
         expect(link.locator("span")).to_have_attribute("title", f"default/{LONG}")
         link.click()
         expect(page.locator("h1")).to_have_text(f"default/{LONG}")

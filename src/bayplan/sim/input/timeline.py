@@ -6,7 +6,7 @@ nodes get their daemon pods, and a deletion also deletes the objects that the ob
 
 If controllers act in the whole run, the pods of later moments are unknown here. During the run,
 controllers create the daemon pods of new nodes and the later pods of StatefulSets, and the objects
-that a controller owns are deleted with it. The index holds the objects that are known in advance.
+that a controller owns are deleted with it. The index holds the objects that the input names.
 """
 
 from collections import Counter

@@ -81,7 +81,7 @@ class Journal:
         return record
 
 
-class Shown:
+class Subject:
     """What the page is about."""
 
     kind = ""
@@ -190,7 +190,7 @@ class Shown:
         raise pages.NoSuchObject("decision about pod", pod)
 
 
-class ShownFiles(Shown, ABC):
+class FileSubject(Subject, ABC):
     """What is read from files, in the background."""
 
     def start(self, worker: ThreadPoolExecutor) -> None:
@@ -213,7 +213,7 @@ class ShownFiles(Shown, ABC):
 
 
 @final
-class ShownRun(ShownFiles):
+class RunSubject(FileSubject):
     """A folder that `bayplan simulate --out` wrote."""
 
     kind = "run"
@@ -305,7 +305,7 @@ def _verdict_answer(verdict: NodeVerdict) -> NodeVerdictAnswer:
 
 
 @final
-class ShownCluster(ShownFiles):
+class ClusterSubject(FileSubject):
     """Files of Kubernetes objects: their state at 0 s, before any pod is placed."""
 
     kind = "cluster"
@@ -348,6 +348,6 @@ class Query(Protocol):
     def text(self, name: str) -> str: ...
     def number(self, name: str, default: int) -> int: ...
     @property
-    def shown(self) -> Shown: ...
+    def subject(self) -> Subject: ...
     @property
     def state(self) -> State: ...
