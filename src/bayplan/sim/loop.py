@@ -331,10 +331,11 @@ class VirtualLoop(asyncio.AbstractEventLoop):
         return self._timers.next_seconds()
 
     def _run_until(self, main: Task[Any]) -> None:
+        timers, ready = self._timers, self._ready
         while not main.done():
-            if self._timers.heap:
-                self._timers.take_due(self._clock.now_seconds, self._ready)
-            if self._ready and self._broken is None:
+            if timers.heap and timers.heap[0][0] <= self._clock.now_seconds:
+                timers.take_due(self._clock.now_seconds, ready)
+            if ready and self._broken is None:
                 self._run_ready()
                 continue
             if self._broken is not None or self._tasks.failed:
@@ -352,8 +353,9 @@ class VirtualLoop(asyncio.AbstractEventLoop):
 
     def _run_ready(self) -> None:
         """Run what is ready now. Callbacks that become ready meanwhile run in the next round."""
-        for _ in range(len(self._ready)):
-            handle = self._ready.popleft()
+        ready = self._ready
+        for _ in range(len(ready)):
+            handle = ready.popleft()
             if type(handle) is not _Callback:
                 if not handle.cancelled():
                     handle._run()

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from bayplan.adapters.embedded.cluster import EVENT, EmbeddedCluster
 from bayplan.adapters.embedded.field_validation import key_of
-from bayplan.adapters.embedded.object_store import Stored
+from bayplan.adapters.embedded.object_store import PodChange, Stored
 from bayplan.api.objects import NODE, POD, Pod
 from bayplan.clock import ManualClock, wall_seconds
 from bayplan.config import SchedulerConfig
@@ -87,11 +87,15 @@ class Simulation:
         once = workload.expansion is ExpansionMode.ONCE
         self._losses = LossLog(_follower_names(workload) if once else ())
         self.cluster.observe(self._pods.observe, ignored_kinds=(EVENT,))
-        self.cluster.observe(self._losses.observe, ignored_kinds=(EVENT,))
-        self.cluster.observe(self._occupancy.observe, (NODE, POD))
+        self.cluster.observe(
+            self._losses.observe, ignored_kinds=(EVENT,), ignored_changes=(PodChange.IS_BOUND,)
+        )
+        self.cluster.observe(
+            self._occupancy.observe, (NODE, POD), ignored_changes=(PodChange.ARRIVES,)
+        )
         if _respects_resources(self.scheduler, config):
             checker = CapacityChecker(self.cluster, self._occupancy)
-            self.cluster.observe(checker.observe, (POD,))
+            self.cluster.observe(checker.observe, (POD,), ignored_changes=(PodChange.ARRIVES,))
         self.cluster.observe(self._retry_outlook.observe, ignored_kinds=(EVENT,))
         self._driver = Driver(
             workload,
@@ -120,7 +124,8 @@ class Simulation:
 
     def on_progress(self, tell: OnProgress) -> None:
         """Call ``tell``, too, each time a pod is created."""
-        self.cluster.observe(_Progress(self._workload.pod_count, tell).observe, (POD,))
+        progress = _Progress(self._workload.pod_count, tell)
+        self.cluster.observe(progress.observe, (POD,), ignored_changes=(PodChange.IS_BOUND,))
 
     def run(self) -> SimulationResult:
         """Play the workload to its end. An invariant that breaks, or a bug of ours, raises."""

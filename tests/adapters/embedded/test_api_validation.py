@@ -34,6 +34,18 @@ def test_a_validated_spec_is_not_validated_again() -> None:
     ]
 
 
+def test_a_node_after_an_equal_valid_node_is_validated_if_one_part_differs() -> None:
+    amounts = {"cpu": "4"}
+    assert paths(node(status={"capacity": amounts, "allocatable": amounts})) == []
+    assert paths(node(status={"capacity": amounts, "allocatable": {"cpu": "-4"}})) == [
+        "status.allocatable.cpu"
+    ]
+    # The invalid node is not remembered as valid.
+    assert paths(node(status={"capacity": amounts, "allocatable": {"cpu": "-4"}})) == [
+        "status.allocatable.cpu"
+    ]
+
+
 def named(content: Content, name: str) -> Content:
     return {**content, "metadata": {**content["metadata"], "name": name}}
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from bayplan.adapters.embedded.field_validation import key_of
-from bayplan.adapters.embedded.object_store import ObjectStore, Stored, Watch, trimmed
+from bayplan.adapters.embedded.object_store import ObjectStore, PodChange, Stored, Watch, trimmed
 from bayplan.api.objects import DecodeError, Pod
 from bayplan.clock import ManualClock
 from bayplan.ports import EventType, GoneError, WatchEvent
@@ -178,6 +178,34 @@ def test_observers_see_every_change_before_and_after() -> None:
     put(store, pod("a"))
     store.remove(key_of(pod("a")))
     assert changes == [(None, "a"), ("a", "a"), ("a", None)]
+
+
+def test_an_observer_may_ignore_arrivals_and_bindings_of_pods() -> None:
+    store = ObjectStore()
+    seen: dict[PodChange, list[int]] = {change: [] for change in PodChange}
+
+    def observe(ignored: PodChange) -> None:
+        store.observe(
+            lambda before, after: seen[ignored].append(store.version), ignored_changes=(ignored,)
+        )
+
+    for change in PodChange:
+        observe(change)
+    terminating = {"deletionTimestamp": "2026-01-01T00:00:00Z"}
+    metadata = pod("a")["metadata"]
+    put(store, pod("a"))  # 1 arrives
+    put(store, pod("a", priority=1))
+    put(store, pod("a", nodeName="n"))  # 3 is bound
+    put(store, pod("a", nodeName="m"))
+    put(store, pod("b", nodeName="n"))
+    put(store, pod("c", status={"phase": "Failed"}))
+    put(store, {**pod("a"), "metadata": {**metadata, "name": "d", **terminating}})
+    put(store, node("n"))
+    store.remove(key_of(pod("a")))
+    assert seen == {
+        PodChange.ARRIVES: [2, 3, 4, 5, 6, 7, 8, 9],
+        PodChange.IS_BOUND: [1, 2, 4, 5, 6, 7, 8, 9],
+    }
 
 
 def test_an_event_names_its_kind() -> None:

@@ -259,12 +259,23 @@ class ApiServer:
         self._made[key] = made_count + 1
         uid = own.get("uid") or stable_uid(key, made_count)
         created_at = own.get("creationTimestamp") or self.stamp()
-        names = {"name": key.name, "uid": uid, "creationTimestamp": created_at}
-        content = {**template.content, "metadata": {**template.content["metadata"], **names}}
+        version = self._store.next_version
+        identity = {
+            "name": key.name,
+            "uid": uid,
+            "creationTimestamp": created_at,
+            "resourceVersion": version,
+        }
+        content = {**template.content, "metadata": {**template.content["metadata"], **identity}}
         meta = structs.replace(
-            template.pod.metadata, name=key.name, uid=uid, creation_timestamp=created_at
+            template.pod.metadata,
+            name=key.name,
+            uid=uid,
+            creation_timestamp=created_at,
+            resource_version=version,
         )
-        return self._store.put(key, content, structs.replace(template.pod, metadata=meta))
+        pod = structs.replace(template.pod, metadata=meta)
+        return self._store.put_versioned(key, content, pod)
 
     def _create(self, content: Content) -> Stored:
         content = in_stored_version(content)
@@ -399,16 +410,21 @@ class ApiServer:
             raise not_bindable(key, why_not)
         pod, content, status = old.object, old.content, self._bound_status(old.content["status"])
         assert isinstance(pod, Pod)
-        pod = structs.replace(
-            pod, spec=structs.replace(pod.spec, node_name=node_name), status=status.decoded
-        )
+        version = self._store.next_version
+        meta = structs.replace(pod.metadata, resource_version=version)
         node = self._store.get(ObjectKey(NODE, "", node_name))
         content = with_topology_labels(content, None if node is None else node.content)
         if content is not old.content:
-            labels = content["metadata"]["labels"]
-            pod = structs.replace(pod, metadata=structs.replace(pod.metadata, labels=labels))
-        spec = {**content["spec"], "nodeName": node_name}
-        return self._store.put(key, {**content, "spec": spec, "status": status.content}, pod)
+            meta = structs.replace(meta, labels=content["metadata"]["labels"])
+        content = {
+            **content,
+            "metadata": {**content["metadata"], "resourceVersion": version},
+            "spec": {**content["spec"], "nodeName": node_name},
+            "status": status.content,
+        }
+        spec = structs.replace(pod.spec, node_name=node_name)
+        pod = structs.replace(pod, metadata=meta, spec=spec, status=status.decoded)
+        return self._store.put_versioned(key, content, pod)
 
     def _bound_status(self, before: Content) -> "_BoundStatus":
         """The status of a pod on its node. The pod runs at once, for there is no kubelet.

@@ -23,6 +23,7 @@ from bayplan.adapters.embedded.object_store import (
     HISTORY_LENGTH,
     ObjectStore,
     Observer,
+    PodChange,
     Stored,
     Watch,
 )
@@ -203,10 +204,17 @@ class EmbeddedCluster(ObjectPort, ImmediateCluster):
         return self._store.all(kind)
 
     def observe(
-        self, observer: Observer, kinds: Iterable[str] = (), *, ignored_kinds: Iterable[str] = ()
+        self,
+        observer: Observer,
+        kinds: Iterable[str] = (),
+        *,
+        ignored_kinds: Iterable[str] = (),
+        ignored_changes: Iterable[PodChange] = (),
     ) -> None:
         """As `ObjectStore.observe`."""
-        self._store.observe(observer, kinds, ignored_kinds=ignored_kinds)
+        self._store.observe(
+            observer, kinds, ignored_kinds=ignored_kinds, ignored_changes=ignored_changes
+        )
 
     def forget_history(self) -> None:
         """Watches that resume from before this moment get GoneError."""

@@ -13,14 +13,14 @@ import asyncio
 from bisect import bisect_right
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from enum import Enum, auto
 from operator import itemgetter
 from typing import Any, NamedTuple, Protocol, cast, final
 
 import msgspec
-from msgspec import structs
 
 from bayplan.adapters.embedded.field_validation import Content, ObjectKey, object_key
-from bayplan.api.objects import TERMINAL_PHASES, ApiObject, Pod, decode
+from bayplan.api.objects import POD, TERMINAL_PHASES, ApiObject, Pod, decode
 from bayplan.ports import EventType, GoneError, Listing, PushingWatch, WatchEvent
 
 # ---- object store ---------------------------------------------------------------------------
@@ -49,31 +49,47 @@ MakeObject = Callable[[], tuple[ObjectKey, Content]]
 Observer = Callable[[Stored | None, Stored | None], None]
 
 
+class PodChange(Enum):
+    """The two changes that nearly every pod goes through. An observer may ignore them."""
+
+    #: A new pod without a node. It has not ended and is not being deleted.
+    ARRIVES = auto()
+    #: A pod without a node, which has not ended, gets its node. It is not being deleted.
+    IS_BOUND = auto()
+
+
 class _Observation(NamedTuple):
     observer: Observer
     #: The kinds that the observer follows; empty: all.
     kinds: frozenset[str]
     #: Kinds that the observer does not follow.
     ignored_kinds: frozenset[str]
+    #: Changes of pods that the observer does not follow.
+    ignored_changes: frozenset[PodChange]
     #: Whether the observer is called at all.
     is_active: Callable[[], bool]
 
-    def covers(self, kind: str) -> bool:
-        is_followed = kind not in self.ignored_kinds and (not self.kinds or kind in self.kinds)
+    def covers(self, change: str | PodChange) -> bool:
+        if isinstance(change, PodChange):
+            return change not in self.ignored_changes and self.covers(POD)
+        is_followed = change not in self.ignored_kinds and (not self.kinds or change in self.kinds)
         return is_followed and self.is_active()
 
 
 @final
-class _ObserversByKind(dict[str, list[Observer]]):
-    """The active observers of each kind. After `clear` they are selected again."""
+class _ObserversByKind(dict[str | PodChange, list[Observer]]):
+    """The active observers of each kind, and of the changes of pods that an observer may ignore.
+
+    After `clear` they are selected again.
+    """
 
     def __init__(self, observations: Sequence[_Observation]) -> None:
         super().__init__()
         self._observations = observations
 
-    def __missing__(self, kind: str) -> list[Observer]:
-        observers = [one.observer for one in self._observations if one.covers(kind)]
-        self[kind] = observers
+    def __missing__(self, change: str | PodChange) -> list[Observer]:
+        observers = [one.observer for one in self._observations if one.covers(change)]
+        self[change] = observers
         return observers
 
 
@@ -118,21 +134,26 @@ class ObjectStore:
             self._make_unread(kind)
         return next(iter(self._objects[kind].values()))
 
-    def put(self, key: ObjectKey, content: Content, pod: Pod | None = None) -> Stored:
-        """Create or replace an object. Raises DecodeError; then nothing has changed.
+    @property
+    def next_version(self) -> str:
+        """The resourceVersion of the next change."""
+        return str(self.version + 1)
 
-        ``pod``: what the content is when decoded, but for the version.
+    def put(self, key: ObjectKey, content: Content) -> Stored:
+        """Create or replace an object. Raises DecodeError; then nothing has changed."""
+        return self.put_versioned(key, _versioned(content, self.version + 1))
+
+    def put_versioned(self, key: ObjectKey, content: Content, pod: Pod | None = None) -> Stored:
+        """`put` of a content that has the version `next_version`.
+
+        ``pod``: what the content is when decoded.
         """
         kind, version = key.kind, self.version + 1
         if kind in self._unread:
             self._make_unread(kind)
-        text = str(version)
-        content = {**content, "metadata": {**content["metadata"], "resourceVersion": text}}
-        if pod is None or kind in self._declared:
+        decoded: ApiObject | None = None if kind in self._declared else pod
+        if decoded is None:
             decoded = self._decoded(key, content)
-        else:
-            meta = structs.replace(pod.metadata, resource_version=text)
-            decoded = structs.replace(pod, metadata=meta)
         new = _stored(key, content, decoded, version)
         self.version = version
         objects = self._objects.get(kind)
@@ -191,16 +212,24 @@ class ObjectStore:
         kinds: Iterable[str] = (),
         *,
         ignored_kinds: Iterable[str] = (),
+        ignored_changes: Iterable[PodChange] = (),
         is_active: Callable[[], bool] = lambda: True,
     ) -> None:
         """Call ``observer(before, after)`` during each change; the observer must not write.
 
         ``kinds``: the kinds to observe; none: all kinds but ``ignored_kinds``. Observers are called
-        in the order in which they were added. ``is_active``: whether the observer is called now;
-        whoever changes the answer calls `renew_observers`.
+        in the order in which they were added. ``ignored_changes``: changes of pods that mean
+        nothing to the observer. ``is_active``: whether the observer is called now; whoever changes
+        the answer calls `renew_observers`.
         """
         self._observations.append(
-            _Observation(observer, frozenset(kinds), frozenset(ignored_kinds), is_active)
+            _Observation(
+                observer,
+                frozenset(kinds),
+                frozenset(ignored_kinds),
+                frozenset(ignored_changes),
+                is_active,
+            )
         )
         self.renew_observers()
 
@@ -236,14 +265,23 @@ class ObjectStore:
         self, key: ObjectKey, old: Stored | None, new: Stored | None, last: ApiObject
     ) -> None:
         """Call the observers, and write the change into the log as an informer sees it."""
+        kind = key.kind
         was_seen = old is not None and old.is_visible
         is_seen = new is not None and new.is_visible
         if was_seen or is_seen:
             appears = _MODIFIED if was_seen else _ADDED
-            event = WatchEvent(appears if is_seen else _DELETED, key.kind, last, str(self.version))
-            log = self._logs.get(key.kind) or self._log(key.kind)
+            version = last.metadata.resource_version or ""
+            event = WatchEvent(appears if is_seen else _DELETED, kind, last, version)
+            log = self._logs.get(kind) or self._log(kind)
             log.append(self.version, event)
-        for observer in self._observers[key.kind]:
+        change: str | PodChange = kind
+        if is_seen and kind == POD and last.metadata.deletion_timestamp is None:
+            assert new is not None
+            if new.placed_pod is None:
+                change = kind if old is not None else _ARRIVES
+            elif was_seen and old is not None and old.placed_pod is None:
+                change = _IS_BOUND
+        for observer in self._observers[change]:
             observer(old, new)
 
 
@@ -370,6 +408,7 @@ class Watch(AsyncIterator[WatchEvent], PushingWatch):
 
 #: Access to a member of an enumeration costs more than a name of the module.
 _ADDED, _MODIFIED, _DELETED = EventType.ADDED, EventType.MODIFIED, EventType.DELETED
+_ARRIVES, _IS_BOUND = PodChange.ARRIVES, PodChange.IS_BOUND
 
 
 def _stored(key: ObjectKey, content: Content, decoded: ApiObject, version: int) -> Stored:

@@ -17,7 +17,7 @@ from typing import NamedTuple, cast, final
 
 from bayplan.adapters.embedded.api_server import ApiServer, Later, failed
 from bayplan.adapters.embedded.field_validation import Content, ObjectKey
-from bayplan.adapters.embedded.object_store import ObjectStore, Stored
+from bayplan.adapters.embedded.object_store import ObjectStore, PodChange, Stored
 from bayplan.api.objects import NODE, POD, Node, Pod, is_terminal
 from bayplan.clock import Clock, rfc3339
 from bayplan.ports import ApiError
@@ -69,7 +69,7 @@ class PodGcController:
         self.due_seconds: float | None = None
         self._earliest_seconds = 0.0
         self._node_names: set[str] = set()
-        store.observe(self._observe, (NODE, POD))
+        store.observe(self._observe, (NODE, POD), ignored_changes=(PodChange.ARRIVES,))
 
     def _observe(self, before: Stored | None, after: Stored | None) -> None:
         changed = after or before

@@ -255,7 +255,8 @@ class AttemptCounter:
 
     def write(self, record: Record) -> None:
         if isinstance(record, AttemptRecord):
-            self.by_uid[record.uid] += 1
+            # A missing count of a Counter costs a call.
+            self.by_uid[record.uid] = self.by_uid.get(record.uid, 0) + 1
 
 
 #: The most kinds of failures. A further kind counts as an earlier kind of its plugin.

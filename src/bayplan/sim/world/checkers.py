@@ -110,10 +110,11 @@ class Occupancy:
             taken = self._taken[new.metadata.uid or ""] = self._requests(new)
             used, total, peak = self.used[new.spec.node_name or ""], self._total, self._peak
             for resource, amount in taken.items():
-                used[resource] += amount
-                total[resource] += amount
-                if total[resource] > peak[resource]:
-                    peak[resource] = total[resource]
+                # A missing count of a Counter costs a call.
+                used[resource] = used.get(resource, 0) + amount
+                sum_now = total[resource] = total.get(resource, 0) + amount
+                if sum_now > peak.get(resource, 0):
+                    peak[resource] = sum_now
 
     def _requests(self, pod: Pod) -> dict[str, int]:
         """The resources that a pod uses. They follow from these parts, which pods often share."""
@@ -168,7 +169,7 @@ class CapacityChecker:
         self.bindings_checked += 1
         has, used = self._occupancy.allocatable[node_name], self._occupancy.used[node_name]
         for resource, amount in self._occupancy.taken_by(pod).items():
-            if amount and used[resource] > has.get(resource, 0):
+            if amount and used.get(resource, 0) > has.get(resource, 0):
                 raise InvariantBroken(
                     f"{_key(pod)} was bound to {node_name}, which has {has.get(resource, 0)} "
                     f"{resource} and now {used[resource]} taken"

@@ -64,7 +64,8 @@ class RetryOutlook:
     def write(self, record: Record) -> None:
         if isinstance(record, AttemptRecord):
             self._tried[record.uid] = next(self._moments)
-            self._tries[record.uid] += 1
+            # A missing count of a Counter costs a call.
+            self._tries[record.uid] = self._tries.get(record.uid, 0) + 1
 
     def retry_may_succeed(self, scheduler: Scheduler) -> bool:
         """Whether something changed since the last attempt at a pod that will be retried."""

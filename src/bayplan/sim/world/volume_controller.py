@@ -20,7 +20,7 @@ from typing import Any, final
 from bayplan.adapters.embedded.cluster import EmbeddedCluster
 from bayplan.adapters.embedded.field_validation import ObjectKey, key_of, object_key
 from bayplan.adapters.embedded.json_merge import merge_patch
-from bayplan.adapters.embedded.object_store import Stored
+from bayplan.adapters.embedded.object_store import PodChange, Stored
 from bayplan.api.objects import (
     PERSISTENT_VOLUME,
     PERSISTENT_VOLUME_CLAIM,
@@ -79,7 +79,7 @@ class VolumeController:
             PERSISTENT_VOLUME: self._look_at_volume,
             PERSISTENT_VOLUME_CLAIM: self._look_at_claim,
         }
-        cluster.observe(self._observe, _KINDS)
+        cluster.observe(self._observe, _KINDS, ignored_changes=(PodChange.IS_BOUND,))
 
     # ---- what changes ----------------------------------------------------------------------
 
@@ -108,10 +108,6 @@ class VolumeController:
     def _called(self) -> None:
         self._is_called = False
         self.act()
-
-    @property
-    def _has_work(self) -> bool:
-        return bool(self._due or self._all_claims_due or self._abandoned or self._orphans)
 
     def _see_pod(self, changed: Stored, *, is_there: bool) -> None:
         """Note that a pod with volumes was created, changed or deleted."""
@@ -155,7 +151,7 @@ class VolumeController:
 
     def act(self) -> None:
         """Do all work of this moment."""
-        while self._has_work:
+        while self._due or self._all_claims_due or self._abandoned or self._orphans:
             self._clean_up()
             while self._due:
                 key = next(iter(self._due))
