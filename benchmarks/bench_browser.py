@@ -27,14 +27,14 @@ from rich.console import Console
 from rich.table import Table
 
 from bayplan.ui.server import UiOptions, serve_ui
-from bayplan.ui.shown import READY, Shown
+from bayplan.ui.subjects import READY, Subject
 from benchmarks.bench_ui import timeline
 
 _PROGRAMS = ("chromium", "chromium-browser", "google-chrome")
 _WIDE: ViewportSize = {"width": 1280, "height": 800}
 
 
-class _MadeUp(Shown):
+class _MadeUp(Subject):
     """A timeline without a run folder."""
 
     kind = "run"
