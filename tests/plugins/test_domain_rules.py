@@ -119,6 +119,10 @@ def test_spreading_has_no_rules_where_a_node_lacks_the_label() -> None:
     assert rules_in(lent(nodes), constraint()) is None
 
 
+def test_spreading_that_honors_taints_has_no_rules() -> None:
+    assert rules_in(zoned(a=1, b=2), constraint(nodeTaintsPolicy="Honor")) is None
+
+
 def test_soft_spreading_over_hosts_has_no_rules_where_two_nodes_share_a_hostname() -> None:
     key = "kubernetes.io/hostname"
     nodes = [labelled_node("n1"), labelled_node("n2", labels={key: "n1"})]

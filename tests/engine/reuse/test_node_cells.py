@@ -48,6 +48,8 @@ def spread(draw: st.DrawFn) -> Mapping[str, Any]:
     }
     if constraint["whenUnsatisfiable"] == "DoNotSchedule" and draw(st.booleans()):
         constraint["minDomains"] = draw(st.integers(1, 4))
+    if draw(st.integers(0, 3)) == 0:
+        constraint["nodeTaintsPolicy"] = "Honor"
     return constraint
 
 
@@ -97,6 +99,7 @@ steps = st.one_of(
     st.tuples(st.just("a pod begins to terminate"), numbers, numbers),
     st.tuples(st.just("a node changes its labels"), numbers, numbers),
     st.tuples(st.just("a node is cordoned"), numbers, numbers),
+    st.tuples(st.just("a node gets a taint"), numbers, numbers),
     st.tuples(st.just("a node comes or goes"), numbers, numbers),
     st.tuples(st.just("a service comes or goes"), numbers, numbers),
 )
@@ -146,6 +149,10 @@ class World:
             self._change_pod(placed[number % len(placed)], terminating=True)
         elif what == "a node changes its labels":
             self._set_node(name, EventType.MODIFIED, number, is_cordoned=False)
+        elif what == "a node gets a taint":
+            options = {**self._nodes[name], "taints": ["old=a:NoSchedule"] if number % 2 else []}
+            self._nodes[name] = options
+            self.pair.node(EventType.MODIFIED, node(name, **options))
         elif what == "a node is cordoned":
             old = int(self._nodes[name]["labels"][ZONE_LABEL][1:])
             self._set_node(name, EventType.MODIFIED, old, is_cordoned=number % 2 == 0)
@@ -190,6 +197,7 @@ def tally(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
         return result
 
     monkeypatch.setattr(NodeCells, "answer", counted)
+    monkeypatch.setattr(reuse_entry, "_CELLS_PATIENCE_MIN", 0)
     monkeypatch.setattr(reuse_entry, "_CELLS_PATIENCE_MAX", 0)
     return counts
 

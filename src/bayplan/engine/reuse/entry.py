@@ -20,10 +20,10 @@ from bayplan.state.cluster_objects import ClusterObjects
 from bayplan.state.node_table import NodeTable
 from bayplan.state.pods import PodInfo, PodShape
 
-#: Cells that served so few pods took longer to make than they saved; and how many pods of one
-#: template at most must come before cells are made again.
+#: Cells are made after so many pods of one template in a row: making them takes as long as they
+#: save for about 15 pods. Cells that served fewer than `_CELLS_PAY_FROM` are made less often.
+_CELLS_PATIENCE_MIN, _CELLS_PATIENCE_MAX = 8, 256
 _CELLS_PAY_FROM = 32
-_CELLS_PATIENCE_MAX = 256
 
 #: Rankings that one entry has at most, each for another set of skipping plugins.
 RANKINGS_MAX = 4
@@ -176,7 +176,7 @@ class SignatureEntry:
         #: there must be before cells are made.
         self._shape: PodShape | None = None
         self._shape_count = 0
-        self._cells_patience = 1
+        self._cells_patience = _CELLS_PATIENCE_MIN
         self.bytes_counted = 0
 
     def row_counts(self) -> Mapping[str, RowCounts]:
@@ -250,7 +250,7 @@ class SignatureEntry:
             if cells.answered_count < _CELLS_PAY_FROM:
                 self._cells_patience = min(2 * self._cells_patience, _CELLS_PATIENCE_MAX)
             else:
-                self._cells_patience = 1
+                self._cells_patience = _CELLS_PATIENCE_MIN
 
     def validate(self) -> None:
         """Recompute all rankings from the row caches. Raises AssertionError where they differ."""

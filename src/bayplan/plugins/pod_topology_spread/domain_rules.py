@@ -93,7 +93,8 @@ def spread_domain_rules(
     if topology.complete(constraints) is not None:
         return None
     for constraint in constraints:
-        if topology.included(constraint) is not None:
+        # Whether taints leave out a node changes with the taints, and cells follow counts alone.
+        if constraint.honors_taints or topology.included(constraint) is not None:
             return None
     for constraint in soft:
         if constraint.pods is None:
