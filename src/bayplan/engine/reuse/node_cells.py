@@ -220,7 +220,8 @@ class NodeCells:
 
         ``named_rules``: in the order of Filter. ``score_order``: names of all Score instances.
         ``state``: after PreScore, without the notes that the rules replace; ``object_generation``:
-        see `ObjectGeneration.now_but_counts`. Raises RankingInvalid where there are too many cells,
+        see
+        `ObjectGeneration.now_of_distinct_terms`. Raises RankingInvalid where there are too many cells,
         or a node lacks a label.
         """
         self.ranking = ranking
@@ -234,25 +235,13 @@ class NodeCells:
         self.answered_count = 0
         rows = table.draw_order()
         topologies = _topologies(table, named_rules, rows)
-        few = [topology for topology in topologies.values() if topology.has_few]
-        self._columns_of_keys = {topology.key: at for at, topology in enumerate(few)}
-        columns = [topology.domains[rows] for topology in few]
-        self._rules: list[_CountedRules] = []
-        for named in named_rules:
-            counts: list[_Count] = []
-            for each in named.rules.counts:
-                count = _count(table, each, topologies[each.topology_key], rows)
-                if count.topology.has_few:
-                    count.column = self._columns_of_keys[each.topology_key]
-                else:
-                    count.column = len(columns)
-                    columns.append(count.by_row[rows].astype(np.intp))
-                counts.append(count)
-            self._rules.append(_CountedRules(named, counts))
+        self._few = [topology for topology in topologies.values() if topology.has_few]
+        self._columns_of_keys = {topology.key: at for at, topology in enumerate(self._few)}
+        columns = [topology.domains[rows] for topology in self._few]
+        self._rules = [self._counted(named, topologies, columns) for named in named_rules]
         self._filters = [each for each in self._rules if each.named.filters]
         self._scores = [each for each in self._rules if each.named.scores]
         self._counts = [count for each in self._rules for count in each.counts]
-        self._few = few
         self._host_counts = [count for count in self._counts if not count.topology.has_few]
         self._open_cells(columns, rows)
         self._filled: _SomeCells | None = None
@@ -265,6 +254,22 @@ class NodeCells:
             itemgetter(*places) if len(places) > 1 else tuple[PluginScore, ...]
         )
         self._score_order = score_order
+
+    def _counted(
+        self, named: NamedRules, topologies: Mapping[str, _Topology], columns: list[Rows]
+    ) -> _CountedRules:
+        """The counts of one instance. A count of hosts adds its column to ``columns``, [nodes in
+        draw order] each."""
+        rows, counts = self._table.draw_order(), list[_Count]()
+        for each in named.rules.counts:
+            count = _count(self._table, each, topologies[each.topology_key], rows)
+            if count.topology.has_few:
+                count.column = self._columns_of_keys[each.topology_key]
+            else:
+                count.column = len(columns)
+                columns.append(count.by_row[rows].astype(np.intp))
+            counts.append(count)
+        return _CountedRules(named, counts)
 
     def _open_cells(self, columns: Sequence[Rows], rows: Rows) -> None:
         """``columns``: [nodes in draw order] each."""
