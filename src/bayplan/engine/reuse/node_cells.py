@@ -219,10 +219,9 @@ class NodeCells:
         """Right after a cycle that this ranking and these rules could have answered.
 
         ``named_rules``: in the order of Filter. ``score_order``: names of all Score instances.
-        ``state``: after PreScore, without the notes that the rules replace; ``object_generation``:
-        see
-        `ObjectGeneration.now_of_distinct_terms`. Raises RankingInvalid where there are too many cells,
-        or a node lacks a label.
+        ``state``: after PreScore, without the notes that the rules replace. ``object_generation``:
+        `ObjectGeneration.now_of_distinct_terms`. Raises RankingInvalid where there are too many
+        cells, or a node lacks a label.
         """
         self.ranking = ranking
         self._table = table = ranking.table
