@@ -25,6 +25,7 @@ from bayplan.engine.reuse.evaluation_plan import (
 )
 from bayplan.engine.reuse.node_cells import CellAnswer, NodeCells, rules_for, state_for_cells
 from bayplan.engine.reuse.ranked_nodes import NodeFeasibility, RankedNodes, table_of
+from bayplan.framework.arithmetic import highest
 from bayplan.framework.cycle_state import CallFilter, CycleState
 from bayplan.framework.filtering import FilterOutcome
 from bayplan.framework.handle import PodNominator
@@ -176,6 +177,7 @@ class ReuseSteps:
             return
         if cycle.state.cached_results is None:
             cache.compare(entry, cycle.state, cycle.pod, outcome.nodes)
+            self._compare_cells(cycle, entry, cache)
         else:
             cache.rank(entry, partial(_evaluator, cycle), cycle.table)
 
@@ -203,6 +205,19 @@ class ReuseSteps:
         ):
             return
         cycle.start_with(cells.state(), entry)
+        answer = self._answer_of(cycle, entry, cells)
+        if answer is not None:
+            cycle.ranking = answer
+            cycle.choice = answer.choose(self._seed, pod.uid, cycle.queued.attempts)
+            return
+        cycle.candidates = None
+        cycle.start_with(CycleState(), None)
+
+    def _answer_of(
+        self, cycle: Cycle, entry: SignatureEntry, cells: NodeCells
+    ) -> CellAnswer | None:
+        """Bring the cells up to date. None: they are dropped, or fewer than two nodes are
+        feasible."""
         ranking = cells.ranking
         try:
             if not ranking.follow():
@@ -212,14 +227,24 @@ class ReuseSteps:
                     ranking.score(_evaluator(cycle))
         except RankingInvalid as problem:
             self._drop(cycle, ranking, problem.reason)
-        else:
-            answer = _answer_of(cells, cache, entry)
-            if answer is not None:
-                cycle.ranking = answer
-                cycle.choice = answer.choose(self._seed, pod.uid, cycle.queued.attempts)
-                return
-        cycle.candidates = None
-        cycle.start_with(CycleState(), None)
+            return None
+        try:
+            cells.update()
+            return cells.answer()
+        except RankingInvalid as problem:
+            self._caches[cycle.framework.profile_name].drop_cells(entry, problem.reason)
+            return None
+
+    def _compare_cells(self, cycle: Cycle, entry: SignatureEntry, cache: ResultCache) -> None:
+        """After an attempt without the cache: drop and report cells that answer otherwise."""
+        cells, table = entry.cells, cycle.table
+        generation = cache.object_generation.now_of_distinct_terms()
+        if cells is None or table is None or not cells.fits(cycle.pod, generation):
+            return
+        answer = self._answer_of(cycle, entry, cells)
+        expected = cycle.feasible_count, highest(table.totals)
+        if answer is not None and (answer.feasible_count, answer.best_total()) != expected:
+            cache.report_cells(entry, cells, cycle.pod)
 
     def _make_cells(self, cycle: Cycle, entry: SignatureEntry, ranking: RankedNodes) -> None:
         """The ranking and array calls answered. Make cells for the next pod of this template."""
@@ -418,16 +443,6 @@ def score_table_of(cycle: Cycle) -> ScoreTable | None:
 def _feasible_nodes(cycle: Cycle, ranking: RankedNodes | RankedDomain | CellAnswer) -> NodeView:
     nodes = cycle.snapshot.nodes if cycle.candidates is None else cycle.candidates
     return nodes.take_rows(ranking.feasible_rows)
-
-
-def _answer_of(cells: NodeCells, cache: ResultCache, entry: SignatureEntry) -> CellAnswer | None:
-    """None: the cells are dropped, or fewer than two nodes are feasible."""
-    try:
-        cells.update()
-        return cells.answer()
-    except RankingInvalid as problem:
-        cache.drop_cells(entry, problem.reason)
-        return None
 
 
 def _ranking_of(cycle: Cycle, entry: SignatureEntry, cache: ResultCache) -> RankedNodes | None:

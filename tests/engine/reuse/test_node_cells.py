@@ -14,12 +14,19 @@ import hypothesis.strategies as st
 import pytest
 from hypothesis import Phase, given, settings
 
-from bayplan.api.objects import HOSTNAME_LABEL, SERVICE, ZONE_LABEL, decode
+from bayplan.api.objects import HOSTNAME_LABEL, NODE, POD, SERVICE, ZONE_LABEL, decode
+from bayplan.clock import ManualClock
+from bayplan.config import config_from
+from bayplan.config.schema import API_VERSION, KIND
 from bayplan.engine.reuse import entry as reuse_entry
 from bayplan.engine.reuse import node_cells
 from bayplan.engine.reuse.node_cells import CellAnswer, NodeCells, nth_of
 from bayplan.engine.reuse.score_index import PlaceBlocks
-from bayplan.ports import BindPod, EventType
+from bayplan.engine.scheduler import Scheduler
+from bayplan.journal import Journal, MemorySink, NoteRecord
+from bayplan.plugins.pod_topology_spread.domain_rules import SpreadDomainRules
+from bayplan.plugins.registry import default_registry
+from bayplan.ports import BindPod, EventType, WatchEvent
 from bayplan.testing import PodOptions, api_pod, node
 from tests.engine.reuse_pair import Pair
 
@@ -334,3 +341,36 @@ def test_the_drawn_place_is_that_of_all_parts_together(
     if in_blocks:
         parts[0] = PlaceBlocks(parts[0])
     assert [nth_of(parts, index) for index in range(len(places))] == sorted(places)
+
+
+def test_a_check_reports_rules_that_answer_otherwise_than_their_plugin(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(reuse_entry, "_CELLS_PATIENCE_MIN", 0)
+    monkeypatch.setattr("bayplan.engine.reuse.cache.CHECK_PERIOD", 8)
+    monkeypatch.setattr(SpreadDomainRules, "rejections", lambda rules, cells: ())
+    sink = MemorySink()
+    scheduler = Scheduler(
+        config_from({"apiVersion": API_VERSION, "kind": KIND}),
+        default_registry(),
+        ManualClock(),
+        journal=Journal([sink]),
+        raise_bugs=True,
+    )
+    for index in range(6):
+        labels = {ZONE_LABEL: f"z{index % 3}"}
+        scheduler.handle(WatchEvent(EventType.ADDED, NODE, node(f"n{index}", labels=labels)))
+    constraint = {
+        **_selector("a"),
+        "topologyKey": ZONE_LABEL,
+        "maxSkew": 1,
+        "whenUnsatisfiable": "DoNotSchedule",
+    }
+    for number in range(9):
+        one = api_pod(f"p{number}", cpu="100m", labels={"app": "a"}, spread=[constraint])
+        scheduler.handle(WatchEvent(EventType.ADDED, POD, one))
+        scheduler.schedule_one()
+    cache = scheduler.reuse("default-scheduler")
+    assert cache.mismatch_counts["PodTopologySpread"] == 1
+    [text] = [r.text for r in sink.records if isinstance(r, NoteRecord) and "rules" in r.text]
+    assert "PodTopologySpread" in text

@@ -378,6 +378,17 @@ class ResultCache:
                 f"equal signature: its sign_pod leaves out something that its answers depend on"
             )
 
+    def report_cells(self, entry: SignatureEntry, cells: NodeCells, pod: PodInfo) -> None:
+        """The cells answered otherwise than the plugins: drop them."""
+        names = cells.rule_names()
+        for name in names:
+            self.mismatch_counts[name] += 1
+        self.drop_cells(entry, WRONG)
+        self._warn(
+            f"the domain rules of {', '.join(names)} answered differently for pod {pod.key} than "
+            f"the plugins: the results of the rules are dropped"
+        )
+
     def validate(self, state: CycleState, pod: PodInfo, nodes: NodeView) -> None:
         """Recompute the pod's entry from scratch: rankings from the row caches, and these from the
         plugins. ``state``: after PreFilter and PreScore without the cache. Raises AssertionError

@@ -306,6 +306,10 @@ class NodeCells:
         """A copy that the cycle may write to."""
         return self._state.clone()
 
+    def rule_names(self) -> list[str]:
+        """The instances whose rules are evaluated."""
+        return [each.named.name for each in self._rules]
+
     # ---- up to date -----------------------------------------------------------------------
 
     def update(self) -> None:
