@@ -92,10 +92,10 @@ class Sandbox:
             assert one().values(result).keys() == {one.name}
 
     def registry(self) -> Registry:
-        found = Registry()
+        registry = Registry()
         for plugin in self._plugins:
-            found.add(plugin)
-        return found
+            registry.add(plugin)
+        return registry
 
     def _yaml(self, excerpt: Excerpt) -> None:
         """A configuration, or a part of one, is accepted; other documents do what they say."""
@@ -177,9 +177,9 @@ class Sandbox:
         with replicas(process):
             if url == PRINTED:
                 process.wait_until_printed("http://")
-                found = re.search(r"http://\S+", process.output)
-                assert found is not None, process.output
-                url = found[0]
+                match = re.search(r"http://\S+", process.output)
+                assert match is not None, process.output
+                url = match[0]
             self.until_answered(process, url)
             exit_code = process.end()
         assert "Traceback" not in process.output, process.output
@@ -205,15 +205,15 @@ class Sandbox:
                 assert importlib.util.find_spec(word), f"line {excerpt.line}: {word}"
 
     def _console(self, excerpt: Excerpt) -> None:
-        """Each command prints what stands below it, but for how long that took."""
+        """Each command prints the lines below it, except for durations."""
         for part in re.split(r"^\$ ", excerpt.text, flags=re.MULTILINE)[1:]:
-            command, _, wanted = part.partition("\n")
+            command, _, expected = part.partition("\n")
             self._mention(Excerpt("command", command, excerpt.line))
             done = bayplan(*shlex.split(command)[1:])
             # `fit` and `why` end with 1 where the answer is no.
             assert done.exit_code in (0, _NO.get(command.split()[1], 0)), done.output
             printed = done.stdout
-            assert steady(printed) == steady(wanted), f"line {excerpt.line}: prints\n{printed}"
+            assert steady(printed) == steady(expected), f"line {excerpt.line}: prints\n{printed}"
             self.ran.append(command)
 
     def _mention(self, excerpt: Excerpt) -> None:
@@ -225,20 +225,21 @@ class Sandbox:
             inner = command.get_command(context, words[0])
             assert inner is not None, f"line {excerpt.line}: {excerpt.text}: no such command"
             command, words = inner, words[1:]
-        known = {name for one in command.get_params(context) for name in one.opts}
+        options = {name for one in command.get_params(context) for name in one.opts}
         for word in words:
             option = word.partition("=")[0]
-            assert not option.startswith("-") or option in known, f"line {excerpt.line}: {option}"
+            assert not option.startswith("-") or option in options, f"line {excerpt.line}: {option}"
 
 
 def _check_alerts(groups: list[dict[str, Any]]) -> None:
     """Their metrics exist."""
-    known = {sample.name for one in HeadroomMetrics().registry.collect() for sample in one.samples}
-    known |= {one.name for one in HeadroomMetrics().registry.collect()}
+    collected = list(HeadroomMetrics().registry.collect())
+    metrics = {sample.name for one in collected for sample in one.samples}
+    metrics |= {one.name for one in collected}
     for rule in groups[0]["rules"]:
         names = set(re.findall(r"bayplan_\w+", rule["expr"]))
         assert names, rule
-        assert names <= known, names - known
+        assert names <= metrics, names - metrics
 
 
 def page(url: str) -> str | None:

@@ -72,8 +72,8 @@ def test_a_command_of_an_unknown_program_and_a_placeholder_are_tried_in_no_way()
 @pytest.mark.parametrize("path", DOCUMENTS)
 def test_make_targets_in_documents_exist(path: str) -> None:
     makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
-    known = set(re.findall(r"^([a-z0-9-]+):", makefile, re.MULTILINE))
-    assert set(make_targets((ROOT / path).read_text(encoding="utf-8"))) <= known
+    targets = set(re.findall(r"^([a-z0-9-]+):", makefile, re.MULTILINE))
+    assert set(make_targets((ROOT / path).read_text(encoding="utf-8"))) <= targets
 
 
 def test_the_start_page_links_every_document() -> None:

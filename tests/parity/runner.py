@@ -114,7 +114,7 @@ def _compare_registrations(file: Path, tally: Tally) -> None:
     tally.cases[SUITE] += 1
     try:
         compare_registrations(json.loads(file.read_bytes()), sheet)
-    except Exception as problem:  # noqa: BLE001 - told as a difference
+    except Exception as problem:  # noqa: BLE001 - reported as a difference
         sheet.compare("file", "answers", f"{type(problem).__name__}: {problem}")
 
 

@@ -31,7 +31,7 @@ class Want(Struct, frozen=True):
 
     term: AffinityTerm
     weight: int
-    #: Whom it means, None where that takes the labels of namespaces.
+    #: The pods that the term selects; None if this depends on the labels of namespaces.
     settled: PodSet | None
 
     @property
@@ -39,7 +39,7 @@ class Want(Struct, frozen=True):
         return self.term.topology_key
 
     def pods(self, namespaces: Objects) -> PodSet:
-        """Whom it means, among the namespaces there are."""
+        """The pods that the term selects in the present namespaces."""
         if self.settled is not None:
             return self.settled
         selector = self.term.namespace_selector
@@ -56,7 +56,7 @@ class OwnTerms(Struct, frozen=True):
     #: One pod must match all of these at once.
     together: tuple[Want, ...]
     apart: tuple[Want, ...]
-    #: Affinity and anti-affinity alike.
+    #: Of affinity and of anti-affinity.
     preferred: tuple[Want, ...]
     #: The distinct topology keys of ``together``.
     keys: tuple[str, ...]
