@@ -183,6 +183,8 @@ BYTES_MAX = 40_000
 
 #: Upstream's default profile with the counting plugin.
 DEFAULT_PROFILE = {"plugins": {"multiPoint": {"enabled": [{"name": COUNTING}]}}}
+#: Pods of one template that a ranking and arrays answer before cells are made.
+CELLS_AFTER = 9
 TWENTY = 20
 
 Scenario = Callable[[Engine], Any]
@@ -297,7 +299,9 @@ def test_services_and_default_constraints_do_not_prevent_reuse() -> None:
     assert evaluated_rows(engine) == 50 + 19
     # Once as a Filter and once as a Score.
     assert evaluated_rows(engine, FIT) == 2 * (50 + 19)
-    assert evaluated_rows(engine, "PodTopologySpread") == TWENTY * 50
+    # Until its constraints are evaluated by cell: the first pod, the next one, for which the nodes
+    # are ranked, and those that come before cells are made.
+    assert evaluated_rows(engine, "PodTopologySpread") == (2 + CELLS_AFTER) * 50
 
 
 class Unsigned(ScalarFilterPlugin):
