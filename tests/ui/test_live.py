@@ -16,6 +16,7 @@ from bayplan.clock import ManualClock
 from bayplan.config import config_from
 from bayplan.config.loading import DEFAULT_CONFIG
 from bayplan.engine.scheduler import Scheduler
+from bayplan.engine.state_log import StateRing
 from bayplan.journal import Journal, MemorySink
 from bayplan.plugins.registry import default_registry
 from bayplan.ports import EventType, WatchEvent
@@ -388,6 +389,27 @@ def test_questions_of_one_snapshot_are_about_one_state(live: LiveScheduler) -> N
     assert computed(live, f"{question}3")["before"]["pods"] == first + 1
     assert computed(live, f"{question}2")["before"]["pods"] == first
     live.delete_pod("newer")
+
+
+def test_a_past_attempt_is_repeated_for_any_node(live: LiveScheduler) -> None:
+    """The attempt that placed the pod, with the nodes as they were then."""
+    page = json.loads(get(f"{live.url}api/pod?name=default/web-0")[2])
+    node_name = page["pod"]["node"]
+    for name in {f"n{index}" for index in range(4)}:
+        verdict = computed(live, f"verdict?pod=default/web-0&attempt=1&node={name}")
+        assert verdict["phase"] == "ready", verdict["problem"]
+        assert verdict["isExact"]
+        assert verdict["scores"][0]["node"] == name
+        assert verdict["scores"][-1]["node"] == node_name
+
+
+def test_an_attempt_that_is_too_old_is_not_repeated(
+    live: LiveScheduler, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(StateRing, "before", lambda ring, uid, attempt: None)
+    verdict = computed(live, "verdict?pod=default/web-1&attempt=1&node=n0")
+    assert verdict["phase"] == "failed"
+    assert "no longer remembers" in verdict["problem"]
 
 
 def test_a_pod_that_waits_gets_fixes(live: LiveScheduler) -> None:

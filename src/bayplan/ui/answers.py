@@ -285,7 +285,7 @@ class FilterResult(Answer):
 
 
 class NodeVerdictAnswer(Answer):
-    """One node in one attempt, from a replay of the run."""
+    """One node in one attempt, which was repeated."""
 
     #: computing, ready, failed
     phase: str
@@ -297,6 +297,8 @@ class NodeVerdictAnswer(Answer):
     scores: tuple[NodeScore, ...] = ()
     better_count: int = 0
     equal_count: int = 0
+    #: Whether the repeated attempt has the same record as the attempt.
+    is_exact: bool = True
 
 
 # ---- groups ---------------------------------------------------------------------------------

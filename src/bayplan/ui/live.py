@@ -19,18 +19,22 @@ from functools import cached_property, partial
 from math import inf
 from typing import final
 
+from msgspec import structs
+
 from bayplan.clock import cpu_seconds, rfc3339_micro
 from bayplan.journal import AttemptRecord
 from bayplan.model.objects import ClusterObjects
+from bayplan.model.past import repeat
 from bayplan.ports import WatchEvent
+from bayplan.problems import BadInputError
 from bayplan.serving.page import PageSources
 from bayplan.ui import pages
-from bayplan.ui.answers import Decision, Source, Tick
+from bayplan.ui.answers import Decision, NodeVerdictAnswer, Source, Tick
 from bayplan.ui.backlog import Backlog
-from bayplan.ui.computations import Computations
+from bayplan.ui.computations import Computations, Deadline
 from bayplan.ui.copies import IS_AVAILABLE, Copies, is_orphan
 from bayplan.ui.moments import Moment
-from bayplan.ui.subjects import FAILED, READY, NotReady, Subject
+from bayplan.ui.subjects import FAILED, READY, NotReady, Subject, verdict_answer
 from bayplan.ui.timeline import Timeline
 
 #: The page goes back over at least so many changes, and a quarter more.
@@ -202,13 +206,20 @@ class SchedulerSubject(Subject):
     def decision(self, pod: str, attempt: int) -> Decision:
         line = self.timeline
         change, _ = pages.attempt_line(line, pod, attempt)
+        record = self._record(pod, attempt)
+        victims = pages.victims_of(line, change, record.nominated_node)
+        return Decision(record=record, change=change, victims=victims)
+
+    def _record(self, pod: str, attempt: int) -> AttemptRecord:
+        """Raises NotReady, NoSuchObject, NotRemembered."""
+        line = self.timeline
+        pages.attempt_line(line, pod, attempt)
         uid = line.pods[line.rows_by_name[pod]].uid
         for record in reversed(self.sources.memory.records):
             if not isinstance(record, AttemptRecord) or record.uid != uid:
                 continue
             if record.attempt == attempt:
-                victims = pages.victims_of(line, change, record.nominated_node)
-                return Decision(record=record, change=change, victims=victims)
+                return record
         raise pages.NotRemembered(f"attempt {attempt} at {pod} is no longer remembered")
 
     # ---- questions for the engine -----------------------------------------------------------
@@ -231,6 +242,34 @@ class SchedulerSubject(Subject):
             epoch_seconds=self.sources.clock.epoch_seconds(),
         )
         return Moment(source, model.config, model.registry, seed=model.seed)
+
+    def verdict(self, pod: str, attempt: int, node: str) -> NodeVerdictAnswer:
+        """Repeats the attempt in a copy of this process, from the state before it."""
+        record, model = self._record(pod, attempt), self.sources.model
+        if model is None or not self.has_model:
+            return super().verdict(pod, attempt, node)
+
+        def compute(deadline: Deadline) -> NodeVerdictAnswer:
+            past = model.states.before(record.uid, record.attempt)
+            if past is None:
+                raise BadInputError("the scheduler no longer remembers the state before it")
+            repeated = repeat(
+                *past,
+                record,
+                node,
+                config=model.config,
+                registry=model.registry,
+                seed=model.seed,
+                absent=model.absent_kinds,
+            )
+            if repeated.verdict is None:
+                raise BadInputError("the repeated attempt did not reach the pod")
+            return structs.replace(verdict_answer(repeated.verdict), is_exact=repeated.is_exact)
+
+        computed = self.computations.ask(("verdict", record.uid, attempt, node), compute)
+        if computed.value is None:
+            return NodeVerdictAnswer(phase=computed.phase, problem=computed.problem)
+        return computed.value
 
     # ---- following --------------------------------------------------------------------------
 

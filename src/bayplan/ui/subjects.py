@@ -283,10 +283,11 @@ class RunSubject(FileSubject):
         )
         if computed.value is None:
             return NodeVerdictAnswer(phase=computed.phase, problem=computed.problem)
-        return _verdict_answer(computed.value)
+        return verdict_answer(computed.value)
 
 
-def _verdict_answer(verdict: NodeVerdict) -> NodeVerdictAnswer:
+def verdict_answer(verdict: NodeVerdict) -> NodeVerdictAnswer:
+    """A verdict as the page has it."""
     scores = verdict.scores
     lines: tuple[NodeScore, ...] = () if scores is None else scores.lines
     return NodeVerdictAnswer(

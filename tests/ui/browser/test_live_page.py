@@ -142,6 +142,16 @@ def test_a_pod_that_waits_has_fixes_now(page: Page) -> None:
     )
 
 
+def test_a_past_attempt_is_repeated_for_the_node_that_the_user_names(page: Page) -> None:
+    go(page, "pods?name=default/job-0001&attempt=1")
+    page.get_by_label("Node", exact=True).fill("n3")
+    page.get_by_role("button", name="Explain").click()
+    other = page.locator("section.other")
+    expect(other).to_contain_text("Filter plugins have no objection", timeout=60_000)
+    expect(other.get_by_role("region", name="Scores")).to_contain_text("Total")
+    assert not violations(page)
+
+
 def test_the_page_follows_the_scheduler(page: Page, live: LiveScheduler) -> None:
     figure = page.locator(".figures").first.locator("b").first
     before = int(figure.inner_text().replace(",", ""))

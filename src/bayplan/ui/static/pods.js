@@ -1,5 +1,5 @@
 // Pods: search by name, and one pod with the decision of each attempt.
-import { Computing, useComputed } from "./computed.js";
+import { useComputed } from "./computed.js";
 import { Explanation } from "./explanation.js";
 import {
   Button, Empty, Loading, Name, Problem, address, count, go, html, plural, time, useAnswer, useEffect, useFew, useState,
@@ -100,7 +100,7 @@ function DecisionSteps({ params, attempt }) {
     html`<h3>Outcome: ${outcome(record)}</h3><${Outcome} data=${data} params=${params} />`,
   ].filter(Boolean);
   return html`<ol class="steps">${steps.map((step, index) => html`<li key=${index}>${step}</li>`)}</ol>
-    ${live.source === null && html`<${OtherNode} params=${params} attempt=${attempt} />`}`;
+    ${(live.source === null || live.source.hasModel) && html`<${OtherNode} params=${params} attempt=${attempt} />`}`;
 }
 
 // Why no rejected node is listed.
@@ -176,9 +176,10 @@ function OtherNode({ params, attempt }) {
 function Verdict({ pod, attempt, node }) {
   const state = useComputed("verdict", { pod, attempt, node });
   const { data, error } = state;
-  if (error || !data) return html`<${Computing} state=${state} text="The run is repeated up to this attempt…" />`;
+  if (error || !data) return html`<div class="computing"><${Problem} text=${error} />${!error && html`<p class="loading" role="status">The attempt is repeated…</p>`}</div>`;
   const rejecting = data.filters.filter((one) => one.message);
   return html`<p><b>${node}</b>: ${data.ruling}</p>
+    ${!data.isExact && html`<p class="note">The repeated attempt differs from the attempt: a plugin that remembers earlier attempts, or an extender, decided, too.</p>`}
     ${rejecting.length > 0 && html`<ul class="reasons">${rejecting.map((one) => html`<li key=${one.plugin}>${one.message} <span class="plugin">${one.plugin}, ${one.code}</span></li>`)}</ul>`}
     ${data.filters.length > 0 && html`<p class="note">${count(data.filters.length - rejecting.length)} of ${count(data.filters.length)} Filter plugins have no objection to this node alone.</p>`}
     ${data.scores.length > 0 && html`<${Scores} scores=${data.scores} chosen=${data.scores.at(-1).node === node ? "" : data.scores.at(-1).node} />
