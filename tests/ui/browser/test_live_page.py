@@ -148,7 +148,7 @@ def test_a_past_attempt_is_repeated_for_the_node_that_the_user_names(page: Page)
     page.get_by_role("button", name="Explain").click()
     other = page.locator("section.other")
     expect(other).to_contain_text("Filter plugins have no objection", timeout=60_000)
-    expect(other.get_by_role("region", name="Scores")).to_contain_text("Total")
+    expect(other.get_by_role("region", name="Scores of n3")).to_contain_text("Total")
     assert not violations(page)
 
 

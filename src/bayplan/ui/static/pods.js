@@ -125,11 +125,11 @@ function weightOf(score) {
   return score.normalized ? score.weighted / score.normalized : null;
 }
 
-function Scores({ scores, chosen }) {
+function Scores({ scores, chosen, label = "Scores" }) {
   const plugins = scores[0].plugins.map((one, index) => ({ name: one.plugin, index }))
     .filter(({ index }) => scores.some((node) => node.plugins[index].raw || node.plugins[index].weighted));
   const zeros = scores[0].plugins.filter((one) => !plugins.some((other) => other.name === one.plugin));
-  return html`<div class="scroll" tabindex="0" role="region" aria-label="Scores"><table class="scores"><thead><tr><th>Plugin</th>
+  return html`<div class="scroll" tabindex="0" role="region" aria-label=${label}><table class="scores"><thead><tr><th>Plugin</th>
       ${scores.map((node) => html`<th key=${node.node} class=${`number ${node.node === chosen ? "chosen" : ""}`}><${Name} text=${node.node} length=${32} />${node.node === chosen && html`<span class="tag">chosen</span>`}</th>`)}</tr></thead>
     <tbody>${plugins.map(({ name, index }) => html`<tr key=${name}><th scope="row">${name}</th>
       ${scores.map((node) => html`<td key=${node.node} class=${`number ${node.node === chosen ? "chosen" : ""}`}><${Score} score=${node.plugins[index]} /></td>`)}</tr>`)}
@@ -182,6 +182,6 @@ function Verdict({ pod, attempt, node }) {
     ${!data.isExact && html`<p class="note">The repeated attempt differs from the attempt: a plugin that remembers earlier attempts, or an extender, decided, too.</p>`}
     ${rejecting.length > 0 && html`<ul class="reasons">${rejecting.map((one) => html`<li key=${one.plugin}>${one.message} <span class="plugin">${one.plugin}, ${one.code}</span></li>`)}</ul>`}
     ${data.filters.length > 0 && html`<p class="note">${count(data.filters.length - rejecting.length)} of ${count(data.filters.length)} Filter plugins have no objection to this node alone.</p>`}
-    ${data.scores.length > 0 && html`<${Scores} scores=${data.scores} chosen=${data.scores.at(-1).node === node ? "" : data.scores.at(-1).node} />
+    ${data.scores.length > 0 && html`<${Scores} label=${`Scores of ${node}`} scores=${data.scores} chosen=${data.scores.at(-1).node === node ? "" : data.scores.at(-1).node} />
       <p class="note">${plural(data.betterCount, "other node")} scored higher, ${count(data.equalCount)} as high.</p>`}`;
 }
