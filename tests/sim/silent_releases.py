@@ -38,7 +38,8 @@ class SilentReleases:
       event (schedule_one.go, assume).
     - A node leaves its zone, so the anti-affinity of its pods leaves the zone. The hint for a node
       reads the terms of the waiting pod only (interpodaffinity/plugin.go,
-      isSchedulableAfterNodeChange).
+      isSchedulableAfterNodeChange). The same holds if the node is deleted, which is no event for
+      this plugin.
     - A node is added or gets other labels, and no anti-affinity of a placed pod excludes the
       waiting pod from it. The same hint returns QueueSkip unless a topology key of the waiting
       pod's own terms is concerned. No other hint is called unless a plugin that rejected the pod
@@ -85,9 +86,7 @@ class SilentReleases:
             elif labels_of(before) != labels_of(after):
                 self.node_relabelled(picture(), before, after)
         elif kind == NODE and before is not None:
-            now = picture()
-            for pod in now.occupants(key_of(before)[1]):
-                self.pod_removed(now, pod)
+            self.node_deleted(picture(), before)
         elif kind == POD and before is not None:
             if after is None or has_ended(after):
                 self.pod_removed(picture(), before)
@@ -98,6 +97,12 @@ class SilentReleases:
         """A pod is deleted or has ended, or its node is deleted."""
         if uid_of(pod) in before.placed:
             self._excuse(pods_drawn_to(before, pod, pending(before)))
+
+    def node_deleted(self, before: Picture, node: Content) -> None:
+        """A node is deleted. ``before``: the picture before this."""
+        for pod in before.occupants(key_of(node)[1]):
+            self.pod_removed(before, pod)
+        self._excuse(pods_excluded_by(before, key_of(node)[1], pending(before)))
 
     def pod_terminates(self, before: Picture, pod: Content) -> None:
         """The deletion of a pod begins."""

@@ -153,3 +153,22 @@ def test_a_pod_that_stops_counting_is_no_event_for_pods_that_may_now_fit(
     assert releases.excused_uids == expected
     releases.write(attempt("InterPodAffinity"))
     assert releases.excused_uids == set(), "the attempt saw the change"
+
+
+@pytest.mark.parametrize(
+    ("app", "expected"),
+    [
+        pytest.param("db", {"u"}, id="its anti-affinity excluded the pod"),
+        pytest.param("web", set(), id="its anti-affinity is about another app"),
+    ],
+)
+def test_a_deleted_node_is_no_event_for_pods_that_the_pods_on_it_excluded(
+    app: str, expected: set[str]
+) -> None:
+    term = {"topologyKey": "zone", "labelSelector": {"matchLabels": {"app": app}}}
+    terms = {"requiredDuringSchedulingIgnoredDuringExecution": [term]}
+    excluding = {**PLACED, "spec": {"nodeName": "n2", "affinity": {"podAntiAffinity": terms}}}
+    releases = SilentReleases()
+    objects = {("default", "p"): waiting(), ("default", "a"): excluding}
+    releases.delivered("v1 Node", NODE, None, lambda: Picture.of({POD: objects}, {}))
+    assert releases.excused_uids == expected
