@@ -1,5 +1,7 @@
 """`bayplan headroom --serve`: metrics that follow the cluster."""
 
+import os
+import signal
 import socket
 import threading
 import urllib.request
@@ -72,6 +74,17 @@ def test_a_failed_count_leaves_the_metrics_unchanged() -> None:
         server.join(30)
     assert 'bayplan_headroom_pods{shape="small"} 5.0' in text
     assert "bayplan_headroom_failures_total" in text
+
+
+def test_sigterm_ends_the_server() -> None:
+    handler = signal.getsignal(signal.SIGTERM)
+
+    def count() -> Headroom:
+        os.kill(os.getpid(), signal.SIGTERM)
+        return counted(small=5)
+
+    serve_headroom(counted(small=7), count, ("127.0.0.1", free_port()), 0.01)
+    assert signal.getsignal(signal.SIGTERM) is handler
 
 
 @pytest.mark.parametrize(

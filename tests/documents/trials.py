@@ -13,7 +13,6 @@ that a reader fills in, those that are shortened, and those that need more than 
 """
 
 import re
-import signal
 from dataclasses import dataclass
 from typing import Literal
 
@@ -128,7 +127,6 @@ TRIALS: dict[str, Trial] = {
         command="bayplan headroom -f shapes.yaml --serve :{port} --interval 60s",
         cluster=True,
         url=f"{_HERE}/metrics",
-        exit_code=-signal.SIGTERM,
     ),
     "bayplan run --kubeconfig ~/.kube/config --config scheduler.yaml --plugin my_policy.py": Trial(
         command="bayplan run --kubeconfig ~/.kube/config --config scheduler.yaml"

@@ -1,7 +1,9 @@
 """`bayplan headroom --serve`: the counts as metrics, counted again from time to time."""
 
+import signal
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
 from typing import final
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, start_http_server
@@ -60,7 +62,7 @@ def serve_headroom(
     *,
     ended: threading.Event | None = None,
 ) -> None:
-    """Serve metrics until the process, or the event, ends.
+    """Serve metrics until SIGTERM, SIGINT, or ``ended``.
 
     ``first``: the counts at the beginning. ``count`` gives new ones; it raises BadInputError or
     UnreadableClusterError if that is impossible now.
@@ -74,12 +76,27 @@ def serve_headroom(
         fail(f"--serve {host}:{port}: {problem.strerror}")
     remark(f"metrics: http://{host}:{port}/metrics")
     try:
-        while not ended.wait(interval_seconds):
-            try:
-                metrics.show(count())
-            except (BadInputError, UnreadableClusterError) as problem:
-                metrics.count_failure()
-                remark(str(problem))
+        with _set_by_sigterm(ended):
+            while not ended.wait(interval_seconds):
+                try:
+                    metrics.show(count())
+                except (BadInputError, UnreadableClusterError) as problem:
+                    metrics.count_failure()
+                    remark(str(problem))
     finally:
         server.shutdown()
         server.server_close()
+
+
+@contextmanager
+def _set_by_sigterm(ended: threading.Event) -> Generator[None]:
+    """SIGTERM sets the event: as the first process of a container, the command would ignore it."""
+    if threading.current_thread() is not threading.main_thread():
+        # Only the main thread may handle signals.
+        yield
+        return
+    previous = signal.signal(signal.SIGTERM, lambda _number, _frame: ended.set())
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, previous)
