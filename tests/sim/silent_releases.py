@@ -21,6 +21,7 @@ from tests.sim.brute_force import (
     topology_keys,
     uid_of,
 )
+from tests.sim.brute_force_storage import claim_keys
 
 _POD_AFFINITY = "InterPodAffinity"
 _VOLUME_LIMITS = "NodeVolumeLimits"
@@ -46,6 +47,9 @@ class SilentReleases:
       registers the event.
     - A node is added after its CSINode. NodeVolumeLimits registers an event for the CSINode alone
       (nodevolumelimits/csi.go, EventsToRegister).
+    - A pod gets a node and shares a claim with the waiting pod. The volume no longer counts against
+      the limit of the node. NodeVolumeLimits registers the deletion of pods, and no other event for
+      them (nodevolumelimits/csi.go, EventsToRegister).
     - The last pod that the affinity of a waiting pod selects is deleted, and this affinity selects
       the waiting pod itself. The hint for a deleted pod reads anti-affinity only
       (isSchedulableAfterAssignedPodChange); a deleted node is no event for this plugin.
@@ -92,6 +96,8 @@ class SilentReleases:
                 self.pod_removed(picture(), before)
             elif is_terminating(after) and not is_terminating(before):
                 self.pod_terminates(picture(), before)
+        if kind == POD and after is not None and _is_bound(after) and not _is_bound(before):
+            self.pod_bound(picture(), after)
 
     def pod_removed(self, before: Picture, pod: Content) -> None:
         """A pod is deleted or has ended, or its node is deleted."""
@@ -103,6 +109,14 @@ class SilentReleases:
         for pod in before.occupants(key_of(node)[1]):
             self.pod_removed(before, pod)
         self._excuse(pods_excluded_by(before, key_of(node)[1], pending(before)))
+
+    def pod_bound(self, before: Picture, pod: Content) -> None:
+        """A pod gets a node. ``before``: the picture before this."""
+        claims, node_name = set(claim_keys(pod)), pod["spec"]["nodeName"]
+        for other in pending(before):
+            plugins = self._rejecting.get(uid_of(other), ())
+            if _VOLUME_LIMITS in plugins and not claims.isdisjoint(claim_keys(other)):
+                self._silent_nodes[uid_of(other)].add(node_name)
 
     def pod_terminates(self, before: Picture, pod: Content) -> None:
         """The deletion of a pod begins."""
@@ -146,6 +160,10 @@ class SilentReleases:
             if nominated_node != record.node:
                 self._tried_before |= self._tried_since
                 self._tried_since = set()
+
+
+def _is_bound(pod: Content | None) -> bool:
+    return pod is not None and bool(pod["spec"].get("nodeName"))
 
 
 def _is_woken_by_terms(pod: Content, old: Content | None, node: Content) -> bool:

@@ -172,3 +172,29 @@ def test_a_deleted_node_is_no_event_for_pods_that_the_pods_on_it_excluded(
     objects = {("default", "p"): waiting(), ("default", "a"): excluding}
     releases.delivered("v1 Node", NODE, None, lambda: Picture.of({POD: objects}, {}))
     assert releases.excused_uids == expected
+
+
+def with_claim(name: str, *, node: str = "") -> Content:
+    spec: Content = {"volumes": [{"persistentVolumeClaim": {"claimName": name}}]}
+    metadata = {"namespace": "default", "name": "a", "uid": "a"}
+    return {"metadata": metadata, "spec": {**spec, "nodeName": node}}
+
+
+@pytest.mark.parametrize(
+    ("claim", "plugin", "expected"),
+    [
+        pytest.param("c", "NodeVolumeLimits", {"u": {"n2"}}, id="its volume is on the node"),
+        pytest.param("d", "NodeVolumeLimits", {}, id="another claim"),
+        pytest.param("c", "NodeResourcesFit", {}, id="another reason"),
+    ],
+)
+def test_a_pod_with_the_same_claim_is_no_event_for_the_limit_of_volumes(
+    claim: str, plugin: str, expected: dict[str, set[str]]
+) -> None:
+    releases = SilentReleases()
+    releases.write(attempt(plugin))
+    other = waiting(volumes=[{"persistentVolumeClaim": {"claimName": "c"}}])
+    before, after = with_claim(claim), with_claim(claim, node="n2")
+    objects = {("default", "p"): other, ("default", "a"): before}
+    releases.delivered(POD, before, after, lambda: Picture.of({POD: objects}, {}))
+    assert releases.excused_nodes == expected
