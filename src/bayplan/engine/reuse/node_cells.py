@@ -428,17 +428,13 @@ class NodeCells:
         """See `CellIndex`."""
         return self._index.best(cell)
 
-    def first(self, cell: int, count_max: int) -> "array[int]":
+    def first(self, cell: int, count_max: int) -> list[tuple[int, int]]:
         """See `CellIndex`."""
         return self._index.first(cell, count_max)
 
     def name_of(self, place: int) -> str:
         """The name of the node at a place of the draw order."""
         return self._table.names[self._order.item(place)]
-
-    def total_at(self, place: int) -> int:
-        """The total of a feasible node in the ranking."""
-        return self.ranking.total_of(self._order.item(place))
 
     def rows_at(self, places: Sequence[int]) -> Rows:
         """intp[places]"""
@@ -625,8 +621,8 @@ class CellAnswer:
         for at in order:
             if len(best) == count_max and self._totals.item(at) < -best[-1][0]:
                 break
-            added, places = self._added.item(at), node_cells.first(self._cells.item(at), count_max)
-            best += [(-added - node_cells.total_at(place), place, at) for place in places]
+            added, first = self._added.item(at), node_cells.first(self._cells.item(at), count_max)
+            best += [(-added - total, place, at) for total, place in first]
             best.sort()
             del best[count_max:]
         lines = self.whole.lines(node_cells.rows_at([place for _, place, _ in best]))

@@ -157,6 +157,16 @@ class ScoreIndex:
             first += places[:count] if isinstance(places, array) else places.first(count)
         return first
 
+    def first_with_totals(self, count_max: int) -> list[tuple[int, int]]:
+        """(score, place) of the best rows, best first, at most so many."""
+        first: list[tuple[int, int]] = []
+        for score in reversed(self._scores):
+            count = count_max - len(first)
+            first += [(score, place) for place in islice(self._of_score[score], count)]
+            if len(first) == count_max:
+                break
+        return first
+
     def validate(self, totals: Mapping[int, int]) -> None:
         """``totals``: by place. Raises AssertionError where the index holds anything else."""
         assert self._scores == sorted(self._of_score), "the scores are not those of the rows"
@@ -227,9 +237,9 @@ class CellIndex:
         """Places of the nodes with the highest total of a cell that is not empty, ascending."""
         return self._indexes[cell].best()
 
-    def first(self, cell: int, count_max: int) -> "array[int]":
-        """Places of the best nodes of a cell that is not empty, best first."""
-        return self._indexes[cell].first(count_max)
+    def first(self, cell: int, count_max: int) -> list[tuple[int, int]]:
+        """(total, place) of the best nodes of a cell that is not empty, best first."""
+        return self._indexes[cell].first_with_totals(count_max)
 
     def validate(self, totals: Mapping[int, int]) -> None:
         """``totals``: by place. Raises AssertionError where the indexes hold anything else."""
