@@ -18,16 +18,18 @@ from tests.sim.brute_force import (
     pods_drawn_to,
     pods_excluded_by,
     pods_spread_over,
+    takes_node,
     topology_keys,
     uid_of,
 )
 from tests.sim.brute_force_storage import claim_keys
 
 _POD_AFFINITY = "InterPodAffinity"
+_NODE_AFFINITY = "NodeAffinity"
 _VOLUME_LIMITS = "NodeVolumeLimits"
 #: Other plugins that the labels of a node concern; they register UpdateNodeLabel.
 _WOKEN_BY_LABELS = frozenset(
-    {"DynamicResources", "NodeAffinity", "PodTopologySpread", "VolumeBinding", "VolumeZone"}
+    {"DynamicResources", "PodTopologySpread", "VolumeBinding", "VolumeZone"}
 )
 
 
@@ -44,7 +46,8 @@ class SilentReleases:
     - A node is added or gets other labels, and no anti-affinity of a placed pod excludes the
       waiting pod from it. The same hint returns QueueSkip unless a topology key of the waiting
       pod's own terms is concerned. No other hint is called unless a plugin that rejected the pod
-      registers the event.
+      registers the event. The hint of NodeAffinity returns QueueSkip unless the node begins to
+      match (nodeaffinity/node_affinity.go, isSchedulableAfterNodeChange).
     - A node is added after its CSINode. NodeVolumeLimits registers an event for the CSINode alone
       (nodevolumelimits/csi.go, EventsToRegister).
     - A pod gets a node and shares a claim with the waiting pod. The volume no longer counts against
@@ -135,7 +138,12 @@ class SilentReleases:
         """A node with other labels is delivered. ``before``: the picture before this."""
         for pod in pending(before):
             plugins = self._rejecting.get(uid_of(pod), frozenset())
-            is_woken = _is_woken_by_terms(pod, old, node) or plugins & _WOKEN_BY_LABELS
+            begins_to_match = takes_node(pod, node) and not takes_node(pod, old)
+            is_woken = (
+                _is_woken_by_terms(pod, old, node)
+                or plugins & _WOKEN_BY_LABELS
+                or (_NODE_AFFINITY in plugins and begins_to_match)
+            )
             if _POD_AFFINITY in plugins and not is_woken:
                 self._silent_nodes[uid_of(pod)].add(key_of(node)[1])
         self._excuse(pods_excluded_by(before, key_of(node)[1], pending(before)))

@@ -63,9 +63,7 @@ def test_a_new_node_is_no_event_where_no_rejecting_plugin_registers_it(
     ("plugins", "expected"),
     [
         pytest.param(["InterPodAffinity", "NodeResourcesFit"], {"u": {"n2"}}, id="no label hint"),
-        pytest.param(
-            ["InterPodAffinity", "NodeAffinity"], {}, id="another plugin has a label hint"
-        ),
+        pytest.param(["InterPodAffinity", "VolumeZone"], {}, id="another plugin has a label hint"),
         pytest.param(["NodeResourcesFit"], {}, id="not excluded by placed pods"),
     ],
 )
@@ -92,6 +90,24 @@ def test_other_labels_are_an_event_for_pods_with_terms_over_them(
     releases = SilentReleases()
     releases.write(attempt("InterPodAffinity"))
     releases.node_relabelled(picture(**affinity), OTHER_ZONE, NODE)
+    assert releases.excused_nodes == expected
+
+
+@pytest.mark.parametrize(
+    ("zone", "expected"),
+    [
+        pytest.param("a", {}, id="the node begins to match"),
+        pytest.param(None, {"u": {"n2"}}, id="the node matched before"),
+        pytest.param("c", {"u": {"n2"}}, id="the node does not match"),
+    ],
+)
+def test_other_labels_are_an_event_for_node_affinity_where_the_node_begins_to_match(
+    zone: str | None, expected: dict[str, set[str]]
+) -> None:
+    pod = waiting(nodeSelector={} if zone is None else {"zone": zone})
+    releases = SilentReleases()
+    releases.write(attempt("InterPodAffinity", "NodeAffinity"))
+    releases.node_relabelled(Picture.of({POD: {("default", "p"): pod}}, {}), OTHER_ZONE, NODE)
     assert releases.excused_nodes == expected
 
 
