@@ -29,7 +29,7 @@ from bayplan.ports import WatchEvent
 from bayplan.problems import BadInputError
 from bayplan.serving.page import PageSources
 from bayplan.ui import pages
-from bayplan.ui.answers import Decision, NodeVerdictAnswer, Source, Tick
+from bayplan.ui.answers import NodeVerdictAnswer, Source, Tick
 from bayplan.ui.backlog import Backlog
 from bayplan.ui.computations import Computations, Deadline
 from bayplan.ui.copies import IS_AVAILABLE, Copies, is_orphan
@@ -203,23 +203,16 @@ class SchedulerSubject(Subject):
             leader=tick.leader,
         )
 
-    def decision(self, pod: str, attempt: int) -> Decision:
+    def record(self, pod: str, attempt: int) -> tuple[int, AttemptRecord]:
+        """Raises NotRemembered, too."""
         line = self.timeline
         change, _ = pages.attempt_line(line, pod, attempt)
-        record = self._record(pod, attempt)
-        victims = pages.victims_of(line, change, record.nominated_node)
-        return Decision(record=record, change=change, victims=victims)
-
-    def _record(self, pod: str, attempt: int) -> AttemptRecord:
-        """Raises NotReady, NoSuchObject, NotRemembered."""
-        line = self.timeline
-        pages.attempt_line(line, pod, attempt)
         uid = line.pods[line.rows_by_name[pod]].uid
         for record in reversed(self.sources.memory.records):
             if not isinstance(record, AttemptRecord) or record.uid != uid:
                 continue
             if record.attempt == attempt:
-                return record
+                return change, record
         raise pages.NotRemembered(f"attempt {attempt} at {pod} is no longer remembered")
 
     # ---- questions for the engine -----------------------------------------------------------
@@ -245,7 +238,8 @@ class SchedulerSubject(Subject):
 
     def verdict(self, pod: str, attempt: int, node: str) -> NodeVerdictAnswer:
         """Repeats the attempt in a copy of this process, from the state before it."""
-        record, model = self._record(pod, attempt), self.sources.model
+        model = self.sources.model
+        _, record = self.record(pod, attempt)
         if model is None or not self.has_model:
             return super().verdict(pod, attempt, node)
 

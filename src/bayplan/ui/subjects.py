@@ -181,9 +181,15 @@ class Subject:
         """
         raise NotReady(f"{self.name} has no decisions")
 
-    def decision(self, pod: str, attempt: int) -> Decision:
-        """Raises NotReady, NoSuchObject."""
+    def record(self, pod: str, attempt: int) -> tuple[int, AttemptRecord]:
+        """The change of an attempt, and its record. Raises NotReady, NoSuchObject."""
         raise pages.NoSuchObject("decision about pod", pod)
+
+    def decision(self, pod: str, attempt: int) -> Decision:
+        """Raises as `record`."""
+        change, record = self.record(pod, attempt)
+        victims = pages.victims_of(self.timeline, change, record.nominated_node)
+        return Decision(record=record, change=change, victims=victims)
 
     def verdict(self, pod: str, attempt: int, node: str) -> NodeVerdictAnswer:
         """Raises NotReady, NoSuchObject."""
@@ -266,14 +272,8 @@ class RunSubject(FileSubject):
         return Journal(self.folder.path / JOURNAL)
 
     def record(self, pod: str, attempt: int) -> tuple[int, AttemptRecord]:
-        """The change of an attempt, and its record. Raises NotReady, NoSuchObject."""
         change, line = pages.attempt_line(self.timeline, pod, attempt)
         return change, self._journal.attempt(line)
-
-    def decision(self, pod: str, attempt: int) -> Decision:
-        change, record = self.record(pod, attempt)
-        victims = pages.victims_of(self.timeline, change, record.nominated_node)
-        return Decision(record=record, change=change, victims=victims)
 
     def verdict(self, pod: str, attempt: int, node: str) -> NodeVerdictAnswer:
         """Repeats the attempt in the background; ask again until the phase is another one."""

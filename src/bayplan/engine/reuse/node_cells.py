@@ -628,16 +628,14 @@ class CellAnswer:
         lines = self.whole.lines(node_cells.rows_at([place for _, place, _ in best]))
         if not self._columns:
             return tuple(lines)
-        of_cells = {at: self._lines_of(at) for at in {at for _, _, at in best}}
-        pairs = zip(lines, best, strict=True)
-        return tuple([node_cells.line(a, -total, of_cells[at]) for a, (total, _, at) in pairs])
-
-    def _lines_of(self, at: int) -> list[PluginScore]:
-        lines: list[PluginScore] = []
-        for column in self._columns:
-            raw, final = column.raw.item(at), column.normalized.item(at)
-            lines.append(PluginScore(column.name, raw, final, final * column.weight))
-        return lines
+        positions = np.array([at for _, _, at in best], np.intp)
+        of_rules = zip(*(column.lines(positions) for column in self._columns), strict=True)
+        return tuple(
+            [
+                node_cells.line(line, -negative, of_cell)
+                for line, (negative, _, _), of_cell in zip(lines, best, of_rules, strict=True)
+            ]
+        )
 
     def score_table(self, nodes: NodeView) -> ScoreTable:
         """The same as arrays. ``nodes``: the feasible ones."""
