@@ -36,6 +36,17 @@ def control_plane() -> Iterator[ControlPlane]:
     yield from _started()
 
 
+@pytest.fixture(autouse=True)
+def leaves_no_objects(request: pytest.FixtureRequest) -> Iterator[None]:
+    """A test that shares the control plane deletes its nodes and pods, which the next test would
+    otherwise have to explain."""
+    yield
+    if "control_plane" in request.fixturenames:
+        plane: ControlPlane = request.getfixturevalue("control_plane")
+        left = {plural: names for plural in ("nodes", "pods") if (names := plane.names(plural))}
+        assert not left, f"the test left objects in the control plane: {left}"
+
+
 @pytest.fixture(scope="module")
 def group_plane() -> Iterator[ControlPlane]:
     """A second control plane, with Kubernetes' pod groups."""
