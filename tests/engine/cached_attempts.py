@@ -16,10 +16,10 @@ from msgspec import structs
 
 from bayplan.api.objects import SERVICE, Node
 from bayplan.engine.cycle import Cycle
+from bayplan.engine.ranking.evaluation_plan import SingleNodeEvaluator
+from bayplan.engine.ranking.ranked_nodes import RankedNodes
 from bayplan.engine.reuse.cache import ResultCache
 from bayplan.engine.reuse.entry import ObjectGeneration, SignatureEntry
-from bayplan.engine.reuse.evaluation_plan import SingleNodeEvaluator
-from bayplan.engine.reuse.ranked_nodes import RankedNodes
 from bayplan.engine.schedule_one import CycleRunner
 from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.plugin import (

@@ -10,15 +10,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from bayplan.engine.reuse.entry import ObjectGeneration
-from bayplan.engine.reuse.evaluation_plan import WeightedScore
-from bayplan.engine.reuse.ranked_nodes import (
+from bayplan.engine.ranking.evaluation_plan import WeightedScore
+from bayplan.engine.ranking.ranked_nodes import (
     FEASIBLE,
     NodeFeasibility,
     RankedNodes,
     ScoreIndex,
 )
-from bayplan.engine.reuse.row_cache import RowCache
+from bayplan.engine.ranking.row_cache import RowCache
+from bayplan.engine.reuse.entry import ObjectGeneration
 from bayplan.engine.reuse_steps import ReuseSteps
 from bayplan.engine.schedule_one import CycleRunner
 from bayplan.engine.scheduler import Scheduler

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
+from bayplan.engine.ranking.ranked_nodes import CHANGES_MAX
 from bayplan.engine.reuse import cache as module
-from bayplan.engine.reuse.ranked_nodes import CHANGES_MAX
 from tests.engine.cached_attempts import FIT, OFF, CountingFilter, nodes
 from tests.engine.kit import Engine, waiting_pod
 from tests.scenarios.world import PROFILE

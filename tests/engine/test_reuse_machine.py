@@ -9,13 +9,13 @@ from collections.abc import Mapping, Sequence
 import pytest
 from hypothesis.errors import FlakyFailure
 
-from bayplan.engine.reuse.cache import OBJECT_CHANGED
-from bayplan.engine.reuse.evaluation_plan import (
+from bayplan.engine.ranking.evaluation_plan import (
     EXTREME_MOVED,
     NODES_CAME_OR_WENT,
     PLUGIN_FAILED,
     TOO_MUCH_CHANGED,
 )
+from bayplan.engine.reuse.cache import OBJECT_CHANGED
 from bayplan.state.cache import Cache
 from tests.engine.reuse_faults import (
     FAULTS,

@@ -23,8 +23,8 @@ from bayplan.api.objects import (
     STORAGE_CLASS,
     Pod,
 )
+from bayplan.engine.ranking.ranked_nodes import RankedNodes
 from bayplan.engine.reuse.cache import ResultCache
-from bayplan.engine.reuse.ranked_nodes import RankedNodes
 from bayplan.engine.reuse_steps import filter_uncached, merged_table, score_uncached
 from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.filtering import FilterOutcome

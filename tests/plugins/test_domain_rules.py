@@ -1,7 +1,7 @@
 """Domain rules give each node the verdict and the score that the plugin gives it.
 
 Here each node is a cell, and the counts come from the node table. How nodes with equal counts are
-one cell is tested in tests/engine/reuse/test_node_cells.py.
+one cell is tested in tests/engine/ranking/test_node_cells.py.
 """
 
 from typing import Any

@@ -11,9 +11,9 @@ from typing import NamedTuple, final
 from bayplan.engine.extenders.results import Question
 from bayplan.engine.extenders.round import ExtenderRound
 from bayplan.engine.ranked_domain import RankedDomain
+from bayplan.engine.ranking.node_cells import CellAnswer
+from bayplan.engine.ranking.ranked_nodes import RankedNodes
 from bayplan.engine.reuse.entry import SignatureEntry
-from bayplan.engine.reuse.node_cells import CellAnswer
-from bayplan.engine.reuse.ranked_nodes import RankedNodes
 from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.filtering import Feasibility, FilterOutcome, RejectionSummary
 from bayplan.framework.runtime import Framework

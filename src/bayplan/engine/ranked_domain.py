@@ -12,7 +12,7 @@ from typing import final
 import numpy as np
 import numpy.typing as npt
 
-from bayplan.engine.reuse.ranked_nodes import FEASIBLE, NodeFeasibility, RankedNodes, table_of
+from bayplan.engine.ranking.ranked_nodes import FEASIBLE, NodeFeasibility, RankedNodes, table_of
 from bayplan.framework.filtering import Feasibility, FilterOutcome, Rejected
 from bayplan.framework.scoring import Choice, ScoreTable
 from bayplan.framework.status import Code, Codes, Status

@@ -16,15 +16,15 @@ from typing import final, overload
 from bayplan.engine.cycle import Cycle
 from bayplan.engine.extenders.results import Extenders
 from bayplan.engine.ranked_domain import DomainRows, RankedDomain, answers_for_domains
-from bayplan.engine.reuse.cache import ResultCache
-from bayplan.engine.reuse.entry import CachedPreState, SignatureEntry
-from bayplan.engine.reuse.evaluation_plan import (
+from bayplan.engine.ranking.evaluation_plan import (
     OTHER_PLUGINS,
     RankingInvalid,
     SingleNodeEvaluator,
 )
-from bayplan.engine.reuse.node_cells import CellAnswer, NodeCells, rules_for, state_for_cells
-from bayplan.engine.reuse.ranked_nodes import NodeFeasibility, RankedNodes, table_of
+from bayplan.engine.ranking.node_cells import CellAnswer, NodeCells, rules_for, state_for_cells
+from bayplan.engine.ranking.ranked_nodes import NodeFeasibility, RankedNodes, table_of
+from bayplan.engine.reuse.cache import ResultCache
+from bayplan.engine.reuse.entry import CachedPreState, SignatureEntry
 from bayplan.framework.arithmetic import highest
 from bayplan.framework.cycle_state import CallFilter, CycleState
 from bayplan.framework.filtering import FilterOutcome

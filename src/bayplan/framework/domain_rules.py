@@ -4,7 +4,7 @@ PodTopologySpread and InterPodAffinity look across nodes: one more pod in a zone
 of every node there. But what they read of a node is little: for each topology key and set of pods,
 how many of these pods the node's domain has. Nodes with equal counts get equal results. So the
 rules are evaluated once per *cell*, a set of nodes that agree in all counts, and the counts follow
-each placed pod. `engine/reuse/node_cells.py` stores the cells.
+each placed pod. `engine/ranking/node_cells.py` stores the cells.
 """
 
 from abc import ABC, abstractmethod

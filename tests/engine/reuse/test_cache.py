@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from bayplan.api.objects import PERSISTENT_VOLUME, Node, Pod
+from bayplan.engine.ranking.evaluation_plan import TOO_MUCH_CHANGED
 from bayplan.engine.reuse.cache import (
     HINT_USED,
     OBJECT_CHANGED,
@@ -13,7 +14,6 @@ from bayplan.engine.reuse.cache import (
     ResultCache,
     mismatches,
 )
-from bayplan.engine.reuse.evaluation_plan import TOO_MUCH_CHANGED
 from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.plugin import (
     PreScorePlugin,
@@ -270,7 +270,7 @@ def test_without_reuse_the_number_of_remembered_signatures_is_bounded(
 def test_results_with_too_many_distinct_rejections_are_cached_and_not_ranked(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("bayplan.engine.reuse.ranked_nodes._NUMBER_MAX", 2)
+    monkeypatch.setattr("bayplan.engine.ranking.ranked_nodes._NUMBER_MAX", 2)
     engine = engine_of(0)
     engine.add(small("n0"), *(node(f"x{n}", cpu=n, memory=f"{n}Mi") for n in range(3)))
     for number in range(3):

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from bayplan.engine.reuse.evaluation_plan import OTHER_PLUGINS, SkipSet
+from bayplan.engine.ranking.evaluation_plan import OTHER_PLUGINS, SkipSet
 from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.filtering import FilterOutcome
 from bayplan.framework.plugin import (

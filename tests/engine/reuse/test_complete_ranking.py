@@ -5,14 +5,14 @@ from typing import Any
 import pytest
 
 from bayplan.engine.cycle import Cycle
-from bayplan.engine.reuse.evaluation_plan import (
+from bayplan.engine.ranking.evaluation_plan import (
     EXTREME_MOVED,
     NODES_CAME_OR_WENT,
     PLUGIN_FAILED,
     TOO_MUCH_CHANGED,
     RankingInvalid,
 )
-from bayplan.engine.reuse.ranked_nodes import CHANGES_MAX, RankedNodes
+from bayplan.engine.ranking.ranked_nodes import CHANGES_MAX, RankedNodes
 from bayplan.engine.reuse_steps import score_table_of
 from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.plugin import Caching

@@ -23,8 +23,8 @@ from bayplan.engine.podgroups.trial import (
     TrialSetup,
 )
 from bayplan.engine.ranked_domain import answers_for_domains
+from bayplan.engine.ranking.ranked_nodes import RankedNodes
 from bayplan.engine.reuse.entry import ObjectGeneration
-from bayplan.engine.reuse.ranked_nodes import RankedNodes
 from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.types import QueuedPodInfo
 from bayplan.journal import AttemptRecord

@@ -15,7 +15,7 @@ from msgspec import Struct
 
 from bayplan.api.objects import Pod
 from bayplan.engine.ranked_domain import Content, CountedContent, DomainRows
-from bayplan.engine.reuse.ranked_nodes import RankedNodes
+from bayplan.engine.ranking.ranked_nodes import RankedNodes
 from bayplan.state.cache import Snapshot
 from bayplan.state.change_log import ALL_FACETS, Facet
 from bayplan.state.columns import Rows

@@ -23,8 +23,8 @@ from bayplan.engine.cycle import Cycle
 from bayplan.engine.extenders.results import Answered, Question
 from bayplan.engine.podgroups.topology import DomainResults, Domains
 from bayplan.engine.ranked_domain import RankedDomain
+from bayplan.engine.ranking.ranked_nodes import RankedNodes
 from bayplan.engine.reservations import restrict_to_unreserved
-from bayplan.engine.reuse.ranked_nodes import RankedNodes
 from bayplan.engine.schedule_one import CycleRunner
 from bayplan.framework.status import Diagnosis, Status, is_rejected, is_success
 from bayplan.framework.types import QueuedPodInfo

@@ -10,16 +10,15 @@ from typing import final
 
 import numpy as np
 
-from bayplan.engine.reuse.entry import ObjectGeneration, Sharing, SignatureEntry
-from bayplan.engine.reuse.evaluation_plan import (
+from bayplan.engine.ranking.evaluation_plan import (
     OTHER_PLUGINS,
     Planner,
     RankingInvalid,
     SingleNodeEvaluator,
 )
-from bayplan.engine.reuse.node_cells import NodeCells
-from bayplan.engine.reuse.ranked_nodes import CHANGES_MAX, RankedNodes
-from bayplan.engine.reuse.row_cache import (
+from bayplan.engine.ranking.node_cells import NodeCells
+from bayplan.engine.ranking.ranked_nodes import CHANGES_MAX, RankedNodes
+from bayplan.engine.ranking.row_cache import (
     PASSES,
     CachedFilterResults,
     CachedScores,
@@ -27,6 +26,7 @@ from bayplan.engine.reuse.row_cache import (
     RowCounts,
     SharedCaches,
 )
+from bayplan.engine.reuse.entry import ObjectGeneration, Sharing, SignatureEntry
 from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.filtering import FilterOutcome, verdicts_of
 from bayplan.framework.plugin import Plugin, ScalarFilterPlugin, ScalarScorePlugin, ScorePlugin

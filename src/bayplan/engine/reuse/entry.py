@@ -9,10 +9,10 @@ from collections.abc import Mapping, Sequence, Set
 from typing import final
 from weakref import ref
 
-from bayplan.engine.reuse.evaluation_plan import SkipSet
-from bayplan.engine.reuse.node_cells import NodeCells
-from bayplan.engine.reuse.ranked_nodes import RankedNodes
-from bayplan.engine.reuse.row_cache import RowCaches, RowCounts
+from bayplan.engine.ranking.evaluation_plan import SkipSet
+from bayplan.engine.ranking.node_cells import NodeCells
+from bayplan.engine.ranking.ranked_nodes import RankedNodes
+from bayplan.engine.ranking.row_cache import RowCaches, RowCounts
 from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.signing import PodSignature
 from bayplan.state.change_log import ChangeLog

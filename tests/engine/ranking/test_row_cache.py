@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from bayplan.engine.reuse.row_cache import (
+from bayplan.engine.ranking.row_cache import (
     CACHED,
     EQUIVALENT_MAX,
     PASSES,

@@ -26,20 +26,20 @@ import numpy as np
 import numpy.typing as npt
 from msgspec import Struct
 
-from bayplan.engine.reuse.evaluation_plan import (
+from bayplan.engine.ranking.evaluation_plan import (
     NODES_CAME_OR_WENT,
     OTHER_PLUGINS,
     TOO_MUCH_CHANGED,
     EvaluationPlan,
     RankingInvalid,
 )
-from bayplan.engine.reuse.ranked_nodes import (
+from bayplan.engine.ranking.ranked_nodes import (
     CHANGES_MAX,
     FEASIBLE,
     NodeFeasibility,
     RankedNodes,
 )
-from bayplan.engine.reuse.score_index import CellIndex, PlaceBlocks, as_array
+from bayplan.engine.ranking.score_index import CellIndex, PlaceBlocks, as_array
 from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.domain_rules import CellCounts, DomainCount, DomainPlugin, DomainRules
 from bayplan.framework.filtering import Entry, Feasibility, FilterOutcome, Rejected

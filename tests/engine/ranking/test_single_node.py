@@ -3,7 +3,11 @@
 import numpy as np
 import pytest
 
-from bayplan.engine.reuse.evaluation_plan import PLUGIN_FAILED, RankingInvalid, SingleNodeEvaluator
+from bayplan.engine.ranking.evaluation_plan import (
+    PLUGIN_FAILED,
+    RankingInvalid,
+    SingleNodeEvaluator,
+)
 from bayplan.framework.status import Code
 from tests.engine.cached_attempts import Attempts, Bad, Rank
 

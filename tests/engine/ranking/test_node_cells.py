@@ -18,10 +18,10 @@ from bayplan.api.objects import HOSTNAME_LABEL, NODE, POD, SERVICE, ZONE_LABEL, 
 from bayplan.clock import ManualClock
 from bayplan.config import config_from
 from bayplan.config.schema import API_VERSION, KIND
+from bayplan.engine.ranking import node_cells
+from bayplan.engine.ranking.node_cells import CellAnswer, NodeCells, nth_of
+from bayplan.engine.ranking.score_index import PlaceBlocks
 from bayplan.engine.reuse import entry as reuse_entry
-from bayplan.engine.reuse import node_cells
-from bayplan.engine.reuse.node_cells import CellAnswer, NodeCells, nth_of
-from bayplan.engine.reuse.score_index import PlaceBlocks
 from bayplan.engine.scheduler import Scheduler
 from bayplan.journal import Journal, MemorySink, NoteRecord
 from bayplan.plugins.pod_topology_spread.domain_rules import SpreadDomainRules

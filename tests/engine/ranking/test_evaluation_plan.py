@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from bayplan.engine.reuse.evaluation_plan import EvaluationPlan, SkipSet
-from bayplan.engine.reuse.ranked_nodes import FEASIBLE, NodeEquivalence
-from bayplan.engine.reuse.row_cache import EQUIVALENT_MAX, PASSES, CachedFilterResults
+from bayplan.engine.ranking.evaluation_plan import EvaluationPlan, SkipSet
+from bayplan.engine.ranking.ranked_nodes import FEASIBLE, NodeEquivalence
+from bayplan.engine.ranking.row_cache import EQUIVALENT_MAX, PASSES, CachedFilterResults
 from bayplan.framework.status import Code
 from bayplan.state.change_log import Facet
 from bayplan.testing import SampleCluster, node, pod

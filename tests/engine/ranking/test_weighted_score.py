@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bayplan.engine.reuse.evaluation_plan import (
+from bayplan.engine.ranking.evaluation_plan import (
     EXTREME_MOVED,
     NODES_CAME_OR_WENT,
     OTHER_PLUGINS,
@@ -16,7 +16,7 @@ from bayplan.engine.reuse.evaluation_plan import (
     RankingInvalid,
     WeightedScore,
 )
-from bayplan.engine.reuse.row_cache import CachedScores
+from bayplan.engine.ranking.row_cache import CachedScores
 from bayplan.framework.arithmetic import normalized
 from bayplan.framework.types import Normalizer
 from bayplan.state.change_log import Facet

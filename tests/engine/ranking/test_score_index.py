@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bayplan.engine.reuse import score_index
-from bayplan.engine.reuse.score_index import PlaceBlocks, ScoreIndex
+from bayplan.engine.ranking import score_index
+from bayplan.engine.ranking.score_index import PlaceBlocks, ScoreIndex
 
 TOTALS = st.integers(-3, 3)
 

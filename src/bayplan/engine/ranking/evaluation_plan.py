@@ -12,7 +12,7 @@ from typing import NamedTuple, final
 import numpy as np
 from msgspec import Struct
 
-from bayplan.engine.reuse.row_cache import CachedFilterResults, CachedScores, RowCache, RowCounts
+from bayplan.engine.ranking.row_cache import CachedFilterResults, CachedScores, RowCache, RowCounts
 from bayplan.framework.arithmetic import normalized
 from bayplan.framework.calls import Calls
 from bayplan.framework.cycle_state import CycleState

@@ -8,15 +8,15 @@ import pytest
 
 from bayplan.engine.attempt_record import best_scores
 from bayplan.engine.cycle import Cycle
-from bayplan.engine.reuse.evaluation_plan import EXTREME_MOVED, TOO_MUCH_CHANGED, RankingInvalid
-from bayplan.engine.reuse.ranked_nodes import (
+from bayplan.engine.ranking.evaluation_plan import EXTREME_MOVED, TOO_MUCH_CHANGED, RankingInvalid
+from bayplan.engine.ranking.ranked_nodes import (
     CHANGES_MAX,
     FEASIBLE,
     NO_NODE,
     NodeFeasibility,
     RankedNodes,
 )
-from bayplan.engine.reuse.row_cache import CachedFilterResults
+from bayplan.engine.ranking.row_cache import CachedFilterResults
 from bayplan.engine.reuse_steps import outcome_of, score_table_of
 from bayplan.framework.filtering import FilterOutcome
 from bayplan.framework.plugin import Caching, ScalarScorePlugin, SignPlugin

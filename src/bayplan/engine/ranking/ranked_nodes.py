@@ -16,7 +16,7 @@ from typing import NamedTuple, final
 import numpy as np
 import numpy.typing as npt
 
-from bayplan.engine.reuse.evaluation_plan import (
+from bayplan.engine.ranking.evaluation_plan import (
     NODES_CAME_OR_WENT,
     TOO_MUCH_CHANGED,
     EvaluationPlan,
@@ -24,7 +24,7 @@ from bayplan.engine.reuse.evaluation_plan import (
     SingleNodeEvaluator,
     WeightedScore,
 )
-from bayplan.engine.reuse.row_cache import (
+from bayplan.engine.ranking.row_cache import (
     EQUIVALENT_MAX,
     PASSES,
     UNKNOWN,
@@ -32,7 +32,7 @@ from bayplan.engine.reuse.row_cache import (
     RowCache,
     RowCounts,
 )
-from bayplan.engine.reuse.score_index import PlaceBlocks, ScoreIndex, TotalIndex, as_array
+from bayplan.engine.ranking.score_index import PlaceBlocks, ScoreIndex, TotalIndex, as_array
 from bayplan.framework.arithmetic import normalized
 from bayplan.framework.filtering import (
     Entry,
