@@ -13,12 +13,12 @@ from pathlib import Path
 
 import pytest
 from aiohttp import web
-from playwright.sync_api import Browser, sync_playwright
+from playwright.sync_api import Browser, expect, sync_playwright
 
 from bayplan.sim.output.run_folder import RunFolder
 from bayplan.ui.server import application
 from bayplan.ui.subjects import RunSubject
-from tests.ui.browser.visits import MARKUP, in_thread
+from tests.ui.browser.visits import MARKUP, WAIT_MS, in_thread
 from tests.ui.example_run import PACK, example_workload, write_run
 
 _SCRIPT = "from bayplan.cli import main; main()"
@@ -35,6 +35,8 @@ def _chromium() -> str:
 @pytest.fixture(scope="session")
 def browser() -> Iterator[Browser]:
     path = _chromium()
+    # Only a page that hangs exceeds this, also on a machine with other work.
+    expect.set_options(timeout=WAIT_MS)
     with sync_playwright() as playwright:
         chromium = playwright.chromium.launch(executable_path=path)
         yield chromium

@@ -240,7 +240,7 @@ def test_the_page_of_two_runs_shows_the_differences(browser: Browser, pair_url: 
 def test_two_equal_runs_have_no_differences(browser: Browser, run_folder: RunFolder) -> None:
     with served(run_folder, run_folder) as url, visit(browser, url) as page:
         equal = page.get_by_text("Both runs have the same decisions.")
-        expect(equal).to_be_visible(timeout=50_000)
+        expect(equal).to_be_visible()
 
 
 def test_an_unknown_view_is_reported(page: Page) -> None:

@@ -13,8 +13,6 @@ from tests.ui.browser.visits import MARKUP, go, in_thread, screenshot, settle, v
 from tests.ui.example_cluster import CLUSTER
 from tests.ui.example_shadow import write_shadow
 
-_WAIT_MS = 60_000
-
 
 @pytest.fixture(scope="module")
 def cluster_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
@@ -48,8 +46,8 @@ def cluster_page(browser: Browser, cluster_url: str) -> Iterator[Page]:
 
 def answered(page: Page) -> None:
     """Wait for the engine's answer."""
-    expect(page.get_by_role("region", name="Answer")).to_be_visible(timeout=_WAIT_MS)
-    expect(page.get_by_text("The engine places the pods…")).to_have_count(0, timeout=_WAIT_MS)
+    expect(page.get_by_role("region", name="Answer")).to_be_visible()
+    expect(page.get_by_text("The engine places the pods…")).to_have_count(0)
 
 
 # ---- what-if --------------------------------------------------------------------------------
@@ -64,7 +62,7 @@ def test_a_drain_is_chosen_with_the_keyboard_and_survives_a_reload(page: Page) -
     answered(page)
     expect(page.locator(".verdict")).to_contain_text("6 pods cannot be evicted")
     page.get_by_role("checkbox").check()
-    expect(page.locator(".verdict")).to_contain_text("would not be created again", timeout=_WAIT_MS)
+    expect(page.locator(".verdict")).to_contain_text("would not be created again")
     answered(page)
     assert not violations(page)
     before = page.locator("main").inner_text()
@@ -96,7 +94,7 @@ def test_a_workload_is_scaled_and_a_budget_blocks(cluster_page: Page, tmp_path: 
     go(page, "whatif?drain=a")
     page.get_by_role("combobox", name="Change").select_option("scale")
     workloads = page.get_by_role("combobox", name="Workload")
-    expect(workloads).to_be_visible(timeout=_WAIT_MS)
+    expect(workloads).to_be_visible()
     workloads.select_option(label="Deployment default/web (2 pods)")
     page.get_by_role("spinbutton", name="Replicas").fill("12")
     page.get_by_role("button", name="Add the change").click()
@@ -131,7 +129,7 @@ def test_the_phone_in_the_dark_shows_what_if_and_fixes(browser: Browser, url: st
         settle(page)
         for view in ("whatif?at=300&add=2&template=n3", "pods?name=default/huge"):
             go(page, view)
-            page.wait_for_selector(".cards", timeout=_WAIT_MS)
+            page.wait_for_selector(".cards")
             settle(page)
             assert not violations(page), view
             width = "() => document.documentElement.scrollWidth - window.innerWidth"
@@ -146,12 +144,12 @@ def test_fixes_are_tried_at_the_moment_of_the_page(page: Page) -> None:
     page.get_by_role("button", name="Find fixes at this moment").click()
     fixes = page.get_by_role("region", name="Fixes")
     expect(fixes.locator(".fixes li").first).to_contain_text(
-        "lower the request for cpu from 900 to 1", timeout=_WAIT_MS
+        "lower the request for cpu from 900 to 1"
     )
     assert not violations(page)
     page.reload()
     settle(page)
-    expect(fixes.locator(".fixes li").first).to_be_visible(timeout=_WAIT_MS)
+    expect(fixes.locator(".fixes li").first).to_be_visible()
     screenshot(page, "fixes")
 
 
@@ -167,14 +165,10 @@ def test_a_node_has_its_rejections(page: Page) -> None:
     go(page, "nodes?at=300&node=n3&group=topology.kubernetes.io/zone")
     page.get_by_role("button", name="Show what it rejected").click()
     rejected = page.get_by_role("region", name="What it rejected")
-    expect(rejected.locator(".cards li").first).to_contain_text(
-        "Insufficient cpu", timeout=_WAIT_MS
-    )
+    expect(rejected.locator(".cards li").first).to_contain_text("Insufficient cpu")
     assert not violations(page)
     rejected.locator("a").first.click()
-    expect(page.get_by_text(re.compile("n3: rejected by NodeResourcesFit"))).to_be_visible(
-        timeout=_WAIT_MS
-    )
+    expect(page.get_by_text(re.compile("n3: rejected by NodeResourcesFit"))).to_be_visible()
 
 
 def test_cells_are_sized_by_capacity(cluster_page: Page) -> None:
@@ -202,7 +196,7 @@ def test_a_cluster_shows_its_waiting_pods_by_cause(cluster_page: Page) -> None:
     assert not violations(page)
     go(page, "nodes?node=b")
     rejected = page.get_by_role("region", name="What it would reject")
-    expect(rejected).to_contain_text("Insufficient cpu", timeout=_WAIT_MS)
+    expect(rejected).to_contain_text("Insufficient cpu")
 
 
 # ---- a shadow -------------------------------------------------------------------------------
@@ -234,7 +228,7 @@ def test_names_with_markup_are_text_in_questions_and_answers(
         settle(page)
         go(page, f"whatif?drain={MARKUP}0")
         problem = page.get_by_role("alert")
-        expect(problem).to_contain_text("there is no node", timeout=_WAIT_MS)
+        expect(problem).to_contain_text("there is no node")
         expect(problem).to_contain_text(MARKUP)
         assert page.locator("img[src='x']").count() == 0
         assert not violations(page)

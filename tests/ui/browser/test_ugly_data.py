@@ -12,7 +12,6 @@ from tests.ui.browser.conftest import served
 from tests.ui.browser.visits import go, in_thread, settle, violations, visit
 from tests.ui.example_run import write_run
 
-_WAIT_MS = 60_000
 #: The longest name that an API server accepts: 253 characters.
 LONG = ".".join((*(letter * 62 for letter in "wxyz"), "e"))
 LONG_NODE = f"a{LONG[1:]}"
@@ -67,7 +66,7 @@ def test_ugly_data_fits_into_the_window(browser: Browser, ugly_url: str, phone: 
         for view in views:
             go(page, view)
             if "drain" in view:
-                expect(page.get_by_role("region", name="Answer")).to_be_visible(timeout=_WAIT_MS)
+                expect(page.get_by_role("region", name="Answer")).to_be_visible()
             assert page.evaluate(_WIDTH) <= 0, view
             assert not page.evaluate(_CUT_OFF), view
             assert not violations(page), view
@@ -102,7 +101,7 @@ def test_a_what_if_shows_few_of_many_reasons_at_first(browser: Browser, ugly_url
     with visit(browser, ugly_url) as page:
         page.wait_for_selector(".tabs")
         go(page, "whatif?cordon=n1")
-        expect(page.locator(".cards li")).to_have_count(10, timeout=_WAIT_MS)
+        expect(page.locator(".cards li")).to_have_count(10)
         page.get_by_role("button", name="Show all 300 reasons").click()
         expect(page.locator(".cards li")).to_have_count(300)
         page.get_by_role("button", name="Show 10 reasons").click()

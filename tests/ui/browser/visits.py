@@ -13,6 +13,7 @@ from playwright.sync_api import Browser, ConsoleMessage, Page, Request, Viewport
 T = TypeVar("T")
 
 MARKUP = "<img src=x onerror=alert(1)>"
+WAIT_MS = 60_000
 _AXE = Path(__file__).parent / "axe.min.js"
 WIDE: ViewportSize = {"width": 1280, "height": 800}
 PHONE: ViewportSize = {"width": 390, "height": 800}
@@ -51,7 +52,7 @@ def visit(browser: Browser, url: str, *, dark: bool = False, phone: bool = False
     page.on("console", on_console)
     page.on("pageerror", lambda problem: problems.append(str(problem)))
     page.on("dialog", lambda dialog: problems.append(f"dialog {dialog.message}"))
-    page.set_default_timeout(20_000)
+    page.set_default_timeout(WAIT_MS)
     page.goto(url)
     yield page
     context.close()

@@ -69,10 +69,13 @@ function RunBar({ source, route }) {
   };
 
   useEffect(() => {
+    // While a newer time is asked about, and once it was, the slider stays there: an older answer
+    // would move it back under the next key press.
+    const number = latest.current;
+    if (settled.current !== number) return undefined;
     let isOver = false;
-    // While a newer time is asked about, the slider stays there.
     ask("moment", { at }).then((answer) => {
-      if (!isOver && settled.current === latest.current) setSeconds(answer.seconds);
+      if (!isOver && number === latest.current) setSeconds(answer.seconds);
     }).catch(() => {});
     return () => { isOver = true; };
   }, [at]);
