@@ -78,11 +78,12 @@ async def cluster(control_plane: ControlPlane, namespace: str) -> AsyncGenerator
         try:
             yield Cluster(client, mirror, namespace)
         finally:
-            for each in nodes:
-                await client.request("DELETE", f"/api/v1/nodes/{each['metadata']['name']}")
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
+            pods = f"/api/v1/namespaces/{namespace}/pods"
+            await client.request("DELETE", pods, {"gracePeriodSeconds": 0})
+            await client.request("DELETE", "/api/v1/nodes")
 
 
 def run_replicas(
