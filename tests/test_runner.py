@@ -610,7 +610,7 @@ def check_report(*, is_delivered: bool) -> list[str]:
 
 
 def test_a_check_finds_objects_that_the_scheduler_does_not_know() -> None:
-    assert check_report(is_delivered=False) == ["node n1 is there and not known"]
+    assert check_report(is_delivered=False) == ["node n1 is in the API and not in the cache"]
 
 
 def test_a_check_does_not_report_changes_in_transit() -> None:

@@ -53,7 +53,8 @@ def test_settings_without_effect_are_reported_on_standard_error(tmp_path: Path) 
     file = write_objects(tmp_path / "c.yaml", {**profile(), "parallelism": 4})
     result = bayplan("config", "check", file)
     assert result.exit_code == 0
-    expected = f"bayplan: {file}: parallelism: 4 has no effect: all nodes are looked at together"
+    reason = "all nodes are evaluated in one array operation"
+    expected = f"bayplan: {file}: parallelism: 4 has no effect: {reason}"
     assert expected in result.stderr.splitlines()
 
 

@@ -312,7 +312,7 @@ def test_settings_without_effect_are_reported(tmp_path: Path, objects: Path) -> 
     file = write_objects(tmp_path / "c.yaml", config)
     result = bayplan("simulate", objects, "--config", file)
     assert (
-        f"bayplan: {file}: extenders[0]: http://example.com/ is never asked: it has no verb"
+        f"bayplan: {file}: extenders[0]: http://example.com/ has no verb, so it is not called"
         in result.stderr
     )
     # That concerns a process in a cluster, not where pods go.

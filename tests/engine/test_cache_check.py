@@ -41,7 +41,7 @@ class Over:
 def test_a_pod_missing_from_the_queue_is_lost() -> None:
     over = Over()
     over.engine.scheduler.queue.delete(over.waiting())
-    assert over.differences() == ["pod default/waits is pending and lost"]
+    assert over.differences() == ["pod default/waits is pending in the API and not in the queue"]
 
 
 def test_a_pod_that_stays_in_flight_forever_is_lost() -> None:
@@ -49,13 +49,13 @@ def test_a_pod_that_stays_in_flight_forever_is_lost() -> None:
     queue = over.engine.scheduler.queue
     queue.activate([over.waiting()])
     assert queue.pop() is not None
-    assert over.differences() == ["pod default/waits is pending and lost"]
+    assert over.differences() == ["pod default/waits is pending in the API and not in the queue"]
 
 
 def test_a_pod_that_the_scheduler_never_received_is_lost() -> None:
     over = Over()
     over.pods.append(waiting_pod("untold"))
-    assert over.differences() == ["pod default/untold is pending and lost"]
+    assert over.differences() == ["pod default/untold is pending in the API and not in the queue"]
 
 
 def test_a_running_pod_belongs_in_the_queue_if_it_waits_for_a_resize() -> None:
@@ -69,10 +69,10 @@ def test_a_running_pod_belongs_in_the_queue_if_it_waits_for_a_resize() -> None:
         assert differences(engine.scheduler, [node("n1")], [grows]) == []
         if is_on:
             queue.delete(pod_info(grows))
-            message = "pod default/grows is pending and lost"
+            message = "pod default/grows is pending in the API and not in the queue"
         else:
             queue.add(pod_info(grows))
-            message = "pod default/grows is queued and not pending"
+            message = "pod default/grows is in the queue and not pending in the API"
         assert differences(engine.scheduler, [node("n1")], [grows]) == [message]
 
 
@@ -91,19 +91,21 @@ def test_a_finished_pod_counts_as_deleted() -> None:
 def test_a_deleted_pod_that_is_still_queued_is_reported() -> None:
     over = Over()
     del over.pods[1]
-    assert over.differences() == ["pod default/waits is queued and not pending"]
+    assert over.differences() == ["pod default/waits is in the queue and not pending in the API"]
 
 
 def test_a_placed_pod_that_is_not_counted_is_reported() -> None:
     over = Over()
     over.engine.scheduler.cache.remove_pod(over.placed().uid)
-    assert over.differences() == ["pod default/placed is on n1 and not counted"]
+    assert over.differences() == ["pod default/placed is on n1 in the API and not in the cache"]
 
 
 def test_a_deleted_pod_that_is_still_counted_is_reported() -> None:
     over = Over()
     del over.pods[0]
-    assert over.differences() == ["pod default/placed is on no node and counted on n1"]
+    assert over.differences() == [
+        "pod default/placed is on no node in the API and on n1 in the cache"
+    ]
 
 
 def test_a_pod_counted_on_another_node_is_reported() -> None:
@@ -113,7 +115,7 @@ def test_a_pod_counted_on_another_node_is_reported() -> None:
     cache, there = over.engine.scheduler.cache, over.placed()
     cache.remove_pod(there.uid)
     cache.assume(there.on_node("n2"))
-    assert over.differences() == ["pod default/placed is on n1 and counted on n2"]
+    assert over.differences() == ["pod default/placed is on n1 in the API and on n2 in the cache"]
 
 
 def test_a_pod_counted_twice_is_reported() -> None:
@@ -122,15 +124,15 @@ def test_a_pod_counted_twice_is_reported() -> None:
     again = PodInfo(replace(there.metadata, uid="another"), there.status, there.shape, "n1")
     over.engine.scheduler.cache.table.assign(again)
     assert over.differences() == [
-        "node n1 counts 6000 cpu, its pods 3000",
-        "node n1 counts 2 pods, its pods 1",
+        "node n1: 6000 cpu in the cache, its pods request 3000",
+        "node n1: 2 pods in the cache, its pods request 1",
     ]
 
 
 def test_a_pod_that_stays_assumed_forever_is_reported() -> None:
     over = Over()
     over.engine.scheduler.cache.assume(over.waiting().on_node("n1"))
-    assert "pod default/waits is on no node and counted on n1" in over.differences()
+    assert "pod default/waits is on no node in the API and on n1 in the cache" in over.differences()
 
 
 def test_a_pod_with_a_running_binding_is_not_reported() -> None:
@@ -146,10 +148,10 @@ def test_a_pod_with_a_running_binding_is_not_reported() -> None:
 def test_a_node_that_the_scheduler_never_received_is_reported() -> None:
     over = Over()
     over.nodes.append(node("n2"))
-    assert over.differences() == ["node n2 is there and not known"]
+    assert over.differences() == ["node n2 is in the API and not in the cache"]
 
 
 def test_a_deleted_node_in_the_cache_is_reported() -> None:
     over = Over()
     over.nodes.clear()
-    assert over.differences() == ["node n1 is known and not there"]
+    assert over.differences() == ["node n1 is in the cache and not in the API"]

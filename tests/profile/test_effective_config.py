@@ -125,7 +125,7 @@ def test_a_refused_configuration_has_no_effective_configuration() -> None:
     [
         (
             {"parallelism": 32},
-            "parallelism: 32 has no effect: all nodes are looked at together",
+            "parallelism: 32 has no effect: all nodes are evaluated in one array operation",
         ),
         (
             {"enableProfiling": False},
@@ -140,7 +140,7 @@ def test_a_refused_configuration_has_no_effective_configuration() -> None:
         ),
         (
             {"extenders": [{"urlPrefix": "http://a/"}]},
-            "extenders[0]: http://a/ is never asked: it has no verb",
+            "extenders[0]: http://a/ has no verb, so it is not called",
         ),
         (
             {"featureGates": {"SchedulerAsyncAPICalls": True}},
@@ -191,7 +191,7 @@ def test_the_read_gates_are_those_that_plugins_declare() -> None:
 def test_an_explicit_percentage_of_0_is_reported_as_all_nodes() -> None:
     def is_reported(*profiles: dict[str, Any], **fields: Any) -> bool:
         lines = remarks(config(*profiles, **fields), REGISTRY)
-        return any("percentageOfNodesToScore: 0: all nodes are looked at" in li for li in lines)
+        return any("percentageOfNodesToScore: 0: all nodes are evaluated" in li for li in lines)
 
     assert not is_reported(profile())
     assert is_reported(profile(), percentageOfNodesToScore=0)

@@ -142,7 +142,7 @@ def test_a_failed_task_without_a_waiter_ends_the_run() -> None:
     clock = ManualClock()
     with pytest.raises(KeyError, match="lost") as error:
         run(main(), clock)
-    assert error.value.__notes__ == ["in task binder, which nobody waited for"]
+    assert error.value.__notes__ == ["in task binder, which no task awaits"]
     assert clock.now() == 0.0
 
 

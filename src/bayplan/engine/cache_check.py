@@ -24,7 +24,7 @@ def differences(scheduler: Scheduler, nodes: Iterable[Node], pods: Iterable[Pod]
 
 @final
 class _Comparison:
-    """One scheduler held against one listing. Pods that have ended count as gone."""
+    """One scheduler compared with one listing. Pods that have ended count as deleted."""
 
     def __init__(self, scheduler: Scheduler, nodes: Iterable[Node], pods: Iterable[Pod]) -> None:
         self._scheduler = scheduler
@@ -42,21 +42,26 @@ class _Comparison:
         ]
 
     def _nodes_differ(self) -> Iterator[str]:
-        table, there = self._scheduler.cache.table, self._node_names
+        table, in_api = self._scheduler.cache.table, self._node_names
         cached = {name for name, row in table.row_of.items() if table.nodes[row] is not None}
-        yield from (f"node {name} is known and not there" for name in sorted(cached - there))
-        yield from (f"node {name} is there and not known" for name in sorted(there - cached))
+        yield from (
+            f"node {name} is in the cache and not in the API" for name in sorted(cached - in_api)
+        )
+        yield from (
+            f"node {name} is in the API and not in the cache" for name in sorted(in_api - cached)
+        )
 
     def _placed_differ(self) -> Iterator[str]:
-        there = {uid: pod for uid, pod in self._pods.items() if pod.spec.node_name}
-        counted = {pod.uid: pod for pod in self._scheduler.cache.pods()}
-        for uid in sorted(there.keys() | counted.keys()):
-            node = there[uid].spec.node_name if uid in there else ""
-            ours = counted.get(uid)
-            if ours is None:
-                yield f"pod {_key(there[uid])} is on {node} and not counted"
-            elif ours.node_name != node and (node or not self._is_on_its_way(uid)):
-                yield f"pod {ours.key} is on {node or 'no node'} and counted on {ours.node_name}"
+        in_api = {uid: pod for uid, pod in self._pods.items() if pod.spec.node_name}
+        in_cache = {pod.uid: pod for pod in self._scheduler.cache.pods()}
+        for uid in sorted(in_api.keys() | in_cache.keys()):
+            node = in_api[uid].spec.node_name if uid in in_api else ""
+            cached = in_cache.get(uid)
+            if cached is None:
+                yield f"pod {_key(in_api[uid])} is on {node} in the API and not in the cache"
+            elif cached.node_name != node and (node or not self._is_on_its_way(uid)):
+                where = f"is on {node or 'no node'} in the API"
+                yield f"pod {cached.key} {where} and on {cached.node_name} in the cache"
 
     def _is_on_its_way(self, uid: str) -> bool:
         """At Permit or in a binding a pod counts before the API knows, and is in no queue."""
@@ -65,7 +70,7 @@ class _Comparison:
         return is_begun and not scheduler.only_retries_wait
 
     def _counts_differ(self) -> Iterator[str]:
-        """What the columns say is taken, held against the pods they were counted from."""
+        """The amounts in the columns, compared with the requests of the pods on each node."""
         taken: dict[str, Counter[str]] = defaultdict(Counter)
         #: By shape: a status, and what pods of the shape with this status request.
         requests: dict[PodShape, tuple[PodStatus, dict[str, int]]] = {}
@@ -84,28 +89,28 @@ class _Comparison:
             column = nodes.pods.counts() if resource == PODS else nodes.requested(resource)
             for name, count in zip(names, column.tolist(), strict=True):
                 if count != taken[name][resource]:
-                    of_pods = taken[name][resource]
-                    yield f"node {name} counts {count} {resource}, its pods {of_pods}"
+                    in_cache, of_pods = f"{count} {resource} in the cache", taken[name][resource]
+                    yield f"node {name}: {in_cache}, its pods request {of_pods}"
         snapshot.end()
 
     def _pending_differ(self) -> Iterator[str]:
         pending = self._scheduler.queue.pending_pods().values()
         waiting = {pod.uid: pod for pods in pending for pod in pods}
-        # A pod that runs is to be placed, too, where it is tried for a resize.
+        # A running pod is in the queue, too, while its resize is deferred.
         tries_resizes, is_ours = self._scheduler.tries_resizes, self._scheduler.is_responsible_for
-        there = {
+        in_api = {
             uid: pod
             for uid, pod in self._pods.items()
             if (not pod.spec.node_name or (tries_resizes and _has_deferred_resize(pod)))
             and is_ours(pod.spec.scheduler_name)
         }
-        for uid in sorted(waiting.keys() - there.keys()):
-            yield f"pod {waiting[uid].key} is queued and not pending"
-        for uid in sorted(there.keys() - waiting.keys()):
-            # One that is being deleted is not tried any more, however long a finalizer keeps it.
-            is_leaving = there[uid].metadata.deletion_timestamp is not None
+        for uid in sorted(waiting.keys() - in_api.keys()):
+            yield f"pod {waiting[uid].key} is in the queue and not pending in the API"
+        for uid in sorted(in_api.keys() - waiting.keys()):
+            # A pod that is being deleted is not tried any more, even while a finalizer delays it.
+            is_leaving = in_api[uid].metadata.deletion_timestamp is not None
             if not is_leaving and not self._is_on_its_way(uid):
-                yield f"pod {_key(there[uid])} is pending and lost"
+                yield f"pod {_key(in_api[uid])} is pending in the API and not in the queue"
 
 
 def _has_deferred_resize(pod: Pod) -> bool:

@@ -49,7 +49,7 @@ READ_GATES = frozenset(
 
 #: Key that only kube-scheduler uses → why it has no effect here.
 _WITHOUT_EFFECT = {
-    "parallelism": "all nodes are looked at together",
+    "parallelism": "all nodes are evaluated in one array operation",
     "enableProfiling": "there is no Go profiler to serve",
     "enableContentionProfiling": "there is no Go profiler to serve",
 }
@@ -145,12 +145,12 @@ def _general(config: SchedulerConfig) -> Iterator[str]:
     percentages = [profile.percentage_of_nodes_to_score for profile in config.spec.profiles]
     if is_written and not plain["percentageOfNodesToScore"] and not all(percentages):
         yield (
-            "percentageOfNodesToScore: 0: all nodes are looked at, "
+            "percentageOfNodesToScore: 0: all nodes are evaluated, "
             "where kube-scheduler takes a share that depends on their number"
         )
     for index, extender in enumerate(config.spec.extenders):
         if not verb_paths(extender):
-            yield f"extenders[{index}]: {extender.url_prefix} is never asked: it has no verb"
+            yield f"extenders[{index}]: {extender.url_prefix} has no verb, so it is not called"
 
 
 def _lease(election: LeaderElection, profiles: tuple[Profile, ...]) -> Iterator[str]:

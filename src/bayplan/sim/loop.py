@@ -154,7 +154,7 @@ class _Tasks:
             if task is not main and task._log_traceback:
                 failure = task.exception()
                 assert failure is not None
-                failure.add_note(f"in task {task.get_name()}, which nobody waited for")
+                failure.add_note(f"in task {task.get_name()}, which no task awaits")
                 return failure
         return None
 

@@ -157,14 +157,18 @@ def test_a_finished_run_has_no_differences() -> None:
     run.run()
     assert differences(run.scheduler, run.cluster) == []
     run.cluster.create(pod_requesting("untold"))
-    assert differences(run.scheduler, run.cluster) == ["pod default/untold is pending and lost"]
+    assert differences(run.scheduler, run.cluster) == [
+        "pod default/untold is pending in the API and not in the queue"
+    ]
 
 
 def test_a_run_that_loses_a_pod_ends_with_the_name_of_the_pod(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(SchedulingQueue, "add_unschedulable", lambda *_, **__: None)
-    with pytest.raises(AssertionError, match="pod default/b is pending and lost"):
+    with pytest.raises(
+        AssertionError, match="pod default/b is pending in the API and not in the queue"
+    ):
         two_pods().run()
 
 
@@ -172,7 +176,9 @@ def test_a_run_that_never_binds_ends_with_the_name_of_the_pod(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(EmbeddedCluster, "bind_now", lambda *_: None)
-    with pytest.raises(AssertionError, match="pod default/a is on no node and counted on n1"):
+    with pytest.raises(
+        AssertionError, match="pod default/a is on no node in the API and on n1 in the cache"
+    ):
         two_pods().run()
 
 
@@ -237,7 +243,7 @@ def test_the_usage_of_a_pod_is_computed_from_its_requests() -> None:
     stored = cluster.get(key_of("a"))
     assert stored is not None
     assert isinstance(stored.object, Pod)
-    assert occupancy.taken_by(stored.object) == {"cpu": 250, "pods": 1}
+    assert occupancy.usage_of(stored.object) == {"cpu": 250, "pods": 1}
 
 
 def test_the_peak_stays_after_pods_are_deleted() -> None:
@@ -375,18 +381,18 @@ def test_groups_placed_in_one_pass_are_checked() -> None:
     async def scene(world: World) -> None:
         two_of_three_fit(world)
         await world.until(1)
-        assert world.gangs.taken_count == 0
+        assert world.gangs.placement_check_count == 0
         world.add_node("n2", cpu=2)
         await world.until(20)
 
-    assert play(scene, plugins=FIT).gangs.taken_count == 3
+    assert play(scene, plugins=FIT).gangs.placement_check_count == 3
 
 
 def test_members_placed_one_by_one_may_wait_on_their_nodes() -> None:
     async def scene(world: World) -> None:
         two_of_three_fit(world)
         await world.until(1)
-        assert world.gangs.taken_count
+        assert world.gangs.placement_check_count
         assert not any(bound(world, *"abc"))
 
     play(scene, **POD_BY_POD)
@@ -404,13 +410,13 @@ def test_changes_by_users_to_a_group_are_not_reported() -> None:
         world.delete_pod("a")
         put_group(world, "g", 3)
         await world.until(2)
-        assert world.gangs.left_count == 1
+        assert world.gangs.loss_check_count == 1
         add_member(world, "c", "g", cpu=1)
         await world.until(3)
-        assert world.gangs.taken_count == 2
+        assert world.gangs.placement_check_count == 2
         add_member(world, "d", "g", cpu=1)
         await world.until(4)
-        assert world.gangs.taken_count == 4
+        assert world.gangs.placement_check_count == 4
 
     play(scene, plugins=FIT)
 
@@ -422,4 +428,4 @@ def test_without_groups_nothing_is_checked(monkeypatch: pytest.MonkeyPatch) -> N
         world.add_pod("p")
 
     world = play(scene, plugins=FIT)
-    assert world.gangs.taken_count == 0
+    assert world.gangs.placement_check_count == 0

@@ -64,7 +64,7 @@ class Occupancy:
         if old is not None or new is not None:
             self._pod(old, new)
 
-    def taken_by(self, pod: Pod) -> dict[str, int]:
+    def usage_of(self, pod: Pod) -> dict[str, int]:
         """The resources that a placed pod uses, including itself as one of ``pods``."""
         return self._taken[_uid(pod)]
 
@@ -168,7 +168,7 @@ class CapacityChecker:
     def _check(self, pod: Pod, node_name: str) -> None:
         self.bindings_checked += 1
         has, used = self._occupancy.allocatable[node_name], self._occupancy.used[node_name]
-        for resource, amount in self._occupancy.taken_by(pod).items():
+        for resource, amount in self._occupancy.usage_of(pod).items():
             if amount and used.get(resource, 0) > has.get(resource, 0):
                 raise InvariantBroken(
                     f"{_key(pod)} was bound to {node_name}, which has {has.get(resource, 0)} "
@@ -207,7 +207,7 @@ class GangChecker:
         self._rows: dict[int, dict[str, _Key]] = {}
         self._node_counts: Counter[GroupKey] = Counter()
         #: The number of checks of placed members, and of groups that lost members.
-        self.taken_count = self.left_count = 0
+        self.placement_check_count = self.loss_check_count = 0
         scheduler.pod_groups.on_first_group(lambda: scheduler.executor.observe(self.look))
 
     def look(self) -> None:
@@ -221,8 +221,8 @@ class GangChecker:
         self._generation = log.generation
         if not is_first:
             here = {pod.uid for pod in came}
-            self._check_taken(pod for pod in came if pod.uid not in went)
-            self._check_left({key for uid, key in went.items() if key and uid not in here})
+            self._check_placements(pod for pod in came if pod.uid not in went)
+            self._check_losses({key for uid, key in went.items() if key and uid not in here})
 
     def _compare(self, row: int, came: list[PodInfo], went: dict[str, _Key]) -> None:
         """Note the changes on one node since the last check."""
@@ -235,13 +235,13 @@ class GangChecker:
         self._node_counts.update(key for key in now.values() if key is not None)
         self._rows[row] = now
 
-    def _check_taken(self, placed: Iterable[PodInfo]) -> None:
+    def _check_placements(self, placed: Iterable[PodInfo]) -> None:
         """Check pods that are on a node since this turn."""
         for pod in placed:
             key = pod.group_key
             if key is None or not self._scheduler.cache.is_assumed(pod.uid):
                 continue
-            self.taken_count += 1
+            self.placement_check_count += 1
             count, minimum = self._node_counts[key], self._minimum(key)
             if (minimum is None or count < minimum) and not self._waits_alone(pod):
                 minimum = "and has no object" if minimum is None else f"of {minimum}"
@@ -250,10 +250,10 @@ class GangChecker:
                     f"group {key} holds {count} nodes {minimum}"
                 )
 
-    def _check_left(self, left: set[GroupKey]) -> None:
+    def _check_losses(self, left: set[GroupKey]) -> None:
         """Check groups that lost a member since this turn."""
         for key in left:
-            self.left_count += 1
+            self.loss_check_count += 1
             minimum = self._minimum(key)
             if minimum is None or not 0 < self._node_counts[key] < minimum:
                 continue
