@@ -11,7 +11,7 @@ import gc
 import logging
 import os
 from collections.abc import Generator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from time import perf_counter
 from typing import Any, cast
@@ -168,23 +168,31 @@ def loaded(shape: Shape, *, reuse: bool = True, journal: Journal | None = None) 
     return scheduler
 
 
-def run(shape: Shape, limit_seconds: float, *, reuse: bool = True) -> Run:
-    """Schedule until the pods or the time are used up."""
+def run(
+    shape: Shape,
+    limit_seconds: float,
+    *,
+    reuse: bool = True,
+    around: AbstractContextManager[None] | None = None,
+) -> Run:
+    """Schedule until the pods or the time are used up. ``around`` is entered after the set-up."""
     scheduler = with_cluster(shape, reuse=reuse)
     events = [added(POD, each) for each in shapes.pods(shape)]
     with discarded_log(), settled_memory():
         if shape.preempts:
-            return _preempting(shape, scheduler, events, limit_seconds)
-        return _measured(shape, scheduler, events, limit_seconds)
+            with around or nullcontext():
+                return _preempting(shape, scheduler, events, limit_seconds)
+        start = perf_counter()
+        for event in events:
+            scheduler.handle(event)
+        event_seconds = (perf_counter() - start) / len(events)
+        with around or nullcontext():
+            return _measured(shape, scheduler, event_seconds, limit_seconds)
 
 
 def _measured(
-    shape: Shape, scheduler: Scheduler, events: Sequence[WatchEvent], limit_seconds: float
+    shape: Shape, scheduler: Scheduler, event_seconds: float, limit_seconds: float
 ) -> Run:
-    start = perf_counter()
-    for event in events:
-        scheduler.handle(event)
-    event_seconds = (perf_counter() - start) / len(events)
     ends: list[float] = []
     node_names: list[str] = []
     start, end = perf_counter(), 0.0
