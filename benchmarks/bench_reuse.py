@@ -17,6 +17,7 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from statistics import median
 from time import process_time
 from typing import Any, final
 
@@ -34,7 +35,7 @@ from bayplan.ports import BindPod, EventType, WatchEvent
 from bayplan.sim.input.openb import TracePod, read_table
 from bayplan.sim.input.workload import DURATION_ANNOTATION
 from benchmarks import shapes
-from benchmarks.engine_run import config_of, discarded_log, production_journal
+from benchmarks.engine_run import config_of, discarded_log, production_journal, settled_memory
 from benchmarks.machine import machine, markdown_table, put_between, today
 from benchmarks.ranges import ranges
 from benchmarks.shapes import SHAPES, Object, Shape
@@ -246,23 +247,31 @@ class Measured:
 
     load: str
     decisions: int
-    rate_on: float
-    rate_off: float
+    #: With and without, in pairs of neighbours.
+    rates: Sequence[tuple[float, float]]
     #: The share of attempts with a ranking, and the share of results of nodes from the cache.
     ranked: float
     kept: float
     is_identical: bool
 
     @property
+    def rate_on(self) -> float:
+        return median(rate for rate, _ in self.rates)
+
+    @property
+    def rate_off(self) -> float:
+        return median(rate for _, rate in self.rates)
+
+    @property
     def ratio(self) -> float:
-        return self.rate_on / self.rate_off
+        return median(rate_on / rate_off for rate_on, rate_off in self.rates)
 
     def problems(self, ratio_min: Mapping[str, float]) -> list[str]:
         problems = [] if self.is_identical else [f"{self.load}: decisions differ with reuse"]
         least = ratio_min.get(self.load)
         if least is not None and self.ratio < least:
             problems.append(
-                f"{self.load}: {self.ratio:.1f} times as fast, wanted at least {least:g}"
+                f"{self.load}: {self.ratio:.2f} times as fast, wanted at least {least:g}"
             )
         return problems
 
@@ -271,20 +280,15 @@ def played(load: Load, pods: int, *, reuse: bool, journal: Journal | None = None
     """Run a load. ``journal``: None means the journal of `bayplan run`."""
     journal = production_journal() if journal is None else journal
     stage = Stage(reuse=reuse, no_spread=load.no_spread, journal=journal)
-    with discarded_log():
+    with discarded_log(), settled_memory():
         load.play(stage, pods)
     stage.scheduler.close()
     return stage
 
 
 def measure(load: Load, pods: int, repeat: int) -> Measured:
-    """Both sides in turn, because the speed of a machine varies."""
-    rates: dict[bool, float] = {True: 0.0, False: 0.0}
-    for _ in range(repeat):
-        for reuse in (True, False):
-            stage = played(load, pods, reuse=reuse)
-            assert stage.attempt_count, f"{load.name}: nothing was scheduled"
-            rates[reuse] = max(rates[reuse], stage.attempt_count / max(stage.cpu_seconds, 1e-9))
+    """Both sides in turn, because the speed of a machine varies; neither is always the second."""
+    rates = [_pair(load, pods, is_swapped=bool(number % 2)) for number in range(repeat)]
     digests = DigestSink(), DigestSink()
     stage = played(load, pods, reuse=True, journal=Journal(digests[:1]))
     played(load, pods, reuse=False, journal=Journal(digests[1:]))
@@ -294,12 +298,21 @@ def measure(load: Load, pods: int, repeat: int) -> Measured:
     return Measured(
         load=load.name,
         decisions=stage.attempt_count,
-        rate_on=rates[True],
-        rate_off=rates[False],
+        rates=rates,
         ranked=reuse_of.attempt_counts["hint_used"] / max(reuse_of.attempt_counts.total(), 1),
         kept=kept / max(kept + sum(each.evaluated for each in counts), 1),
         is_identical=digests[0].digest == digests[1].digest,
     )
+
+
+def _pair(load: Load, pods: int, *, is_swapped: bool) -> tuple[float, float]:
+    """The rates with reuse and without."""
+    rates: dict[bool, float] = {}
+    for reuse in (False, True) if is_swapped else (True, False):
+        stage = played(load, pods, reuse=reuse)
+        assert stage.attempt_count, f"{load.name}: nothing was scheduled"
+        rates[reuse] = stage.attempt_count / max(stage.cpu_seconds, 1e-9)
+    return rates[True], rates[False]
 
 
 HEADINGS = ("load", "decisions", "/s with", "/s without", "ratio", "ranked", "kept", "same")
@@ -311,7 +324,7 @@ def line(measured: Measured) -> tuple[str, ...]:
         f"{measured.decisions:,}",
         f"{measured.rate_on:,.0f}",
         f"{measured.rate_off:,.0f}",
-        f"{measured.ratio:.1f}",
+        f"{measured.ratio:.2f}",
         f"{measured.ranked:.0%}",
         f"{measured.kept:.1%}",
         "yes" if measured.is_identical else "NO",
@@ -320,7 +333,9 @@ def line(measured: Measured) -> tuple[str, ...]:
 
 @click.command(help=__doc__)
 @click.option("--pods", default=2000, help="of each load but the trace")
-@click.option("--repeat", default=3, help="rounds of each side")
+@click.option(
+    "--repeat", default=3, help="rounds of each side; the ratio is the median of the rounds"
+)
 @click.option("--only", default="", help="loads whose name contains one of these")
 @click.option("--trace", "folder", type=click.Path(path_type=Path, exists=True, file_okay=False))
 @click.option("--out", type=click.Path(path_type=Path), help="write the rows as JSON, too")
@@ -346,11 +361,14 @@ def main(
     Console(width=110).print(table)
     if markdown is not None:
         text = [f"Measured {today()}: {machine()}.", ""]
-        text += ["    python -m benchmarks.bench_reuse --trace FOLDER", ""]
+        text += [f"    python -m benchmarks.bench_reuse --repeat {repeat} --trace FOLDER", ""]
         text += markdown_table(HEADINGS, map(line, rows))
         put_between(markdown, "reuse", text)
     if out is not None:
-        out.write_text(json.dumps({"rows": [asdict(row) for row in rows]}, indent=2) + "\n")
+        out.write_text(
+            json.dumps({"rows": [{**asdict(row), "ratio": row.ratio} for row in rows]}, indent=2)
+            + "\n"
+        )
     problems = [text for row in rows for text in row.problems(ranges().reuse_at_least)]
     for problem in problems:
         click.echo(problem, err=True)

@@ -78,8 +78,8 @@ def test_measurements_are_a_table_and_a_file(folder: Path, tmp_path: Path) -> No
 
 
 def test_differing_decisions_and_missed_ratios_are_reported() -> None:
-    result = Measured("a", 10, 30.0, 20.0, 0.0, 0.0, is_identical=False)
+    result = Measured("a", 10, [(30.0, 20.0)], 0.0, 0.0, is_identical=False)
     assert result.problems({"a": 1.5}) == ["a: decisions differ with reuse"]
     result.is_identical = True
-    assert result.problems({"a": 2}) == ["a: 1.5 times as fast, wanted at least 2"]
+    assert result.problems({"a": 2}) == ["a: 1.50 times as fast, wanted at least 2"]
     assert result.problems({}) == []
