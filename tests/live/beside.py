@@ -11,7 +11,7 @@ from typing import Any, final
 import msgspec
 import pytest
 
-from bayplan.adapters.live.client import MERGE_PATCH, ApiClient
+from bayplan.adapters.live.client import MERGE_PATCH, ApiClient, ClientOptions, open_client
 from bayplan.adapters.live.discovery import Discovery
 from bayplan.api.storage_objects import BIND_COMPLETED, SELECTED_NODE
 from bayplan.explain.explanation import Change
@@ -235,6 +235,12 @@ class Cluster:
             await self.provision("default")
             await asyncio.sleep(POLL_SECONDS)
         return pod
+
+
+async def empty(plane: ControlPlane) -> None:
+    """Delete everything that a test creates."""
+    async with open_client(plane.kubeconfig("admin"), ClientOptions(qps=-1)) as client:
+        await Cluster(client).empty()
 
 
 def condition_of(pod: Object) -> Object:

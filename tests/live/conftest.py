@@ -3,6 +3,7 @@
 kube-controller-manager is taken from $E2E_ASSETS or from where `make test-e2e` builds it.
 """
 
+import asyncio
 import os
 import subprocess
 from collections.abc import Iterator
@@ -12,6 +13,7 @@ import pytest
 
 from tests.e2e.binaries import PROGRAMS as E2E_PROGRAMS
 from tests.go_programs import NoBinaries
+from tests.live.beside import empty
 from tests.live.binaries import PROGRAMS
 from tests.live.control_plane import LOOPBACK, ControlPlane
 from tests.live.processes import free_port
@@ -37,14 +39,12 @@ def control_plane() -> Iterator[ControlPlane]:
 
 
 @pytest.fixture(autouse=True)
-def leaves_no_objects(request: pytest.FixtureRequest) -> Iterator[None]:
-    """A test that shares the control plane deletes its nodes and pods, which the next test would
-    otherwise have to explain."""
+def emptied(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Delete the objects that a test leaves in the shared control plane: the next test starts with
+    an empty cluster."""
     yield
     if "control_plane" in request.fixturenames:
-        plane: ControlPlane = request.getfixturevalue("control_plane")
-        left = {plural: names for plural in ("nodes", "pods") if (names := plane.names(plural))}
-        assert not left, f"the test left objects in the control plane: {left}"
+        asyncio.run(empty(request.getfixturevalue("control_plane")))
 
 
 @pytest.fixture(scope="module")

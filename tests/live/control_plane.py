@@ -249,14 +249,6 @@ class ControlPlane:
         lines = (self._folder / "audit.log").read_text().splitlines()
         return [json.loads(line) for line in lines]
 
-    def names(self, plural: str) -> list[str]:
-        """The names of all core objects of a resource, such as `pods`, in all namespaces."""
-        url = f"https://{LOOPBACK}:{self.port}/api/v1/{plural}"
-        request = urllib.request.Request(url, headers=_AS_ADMIN)
-        context = self.client_ssl_context()
-        with urllib.request.urlopen(request, timeout=30, context=context) as answer:
-            return [each["metadata"]["name"] for each in json.load(answer)["items"]]
-
     @property
     def folder(self) -> Path:
         """The folder with keys, certificates and a log for each program."""
@@ -278,9 +270,6 @@ def token(user: str) -> str:
     return f"{user}-token"
 
 
-_AS_ADMIN = {"Authorization": f"Bearer {token('admin')}"}
-
-
 def _token_line(user: str) -> str:
     return f'{token(user)},{user},{user},"{USERS[user]}"\n'
 
@@ -296,7 +285,7 @@ def _free_port() -> int:
 
 
 def _answers(url: str) -> bool:
-    request = urllib.request.Request(url, headers=_AS_ADMIN)
+    request = urllib.request.Request(url, headers={"Authorization": f"Bearer {token('admin')}"})
     unchecked = ssl.create_default_context()
     unchecked.check_hostname, unchecked.verify_mode = False, ssl.CERT_NONE
     with (

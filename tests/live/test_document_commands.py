@@ -45,20 +45,13 @@ _NO_FIT = '"Unable to schedule pod; no fit; waiting"'
 _PODS = "/api/v1/namespaces/default/pods"
 
 
-@pytest.fixture
-def filled_plane(control_plane: ControlPlane) -> Iterator[ControlPlane]:
-    """The control plane with the objects that the documents name. They are deleted afterwards."""
-    asyncio.run(_fill(control_plane))
-    yield control_plane
-    asyncio.run(_empty(control_plane))
-
-
 @pytest.mark.parametrize("path", WITH_A_CLUSTER)
 def test_a_document_works_as_written_beside_a_cluster(
-    path: str, filled_plane: ControlPlane, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    path: str, control_plane: ControlPlane, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    asyncio.run(_fill(control_plane))
     # Helm is looked for in the home of whoever runs the tests.
-    sandbox = ClusterSandbox(tmp_path, filled_plane, helm())
+    sandbox = ClusterSandbox(tmp_path, control_plane, helm())
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("os.cpu_count", lambda: 1)
     monkeypatch.delenv("KUBECONFIG", raising=False)
@@ -186,11 +179,6 @@ async def _fill(control_plane: ControlPlane) -> None:
         await cluster.create(_pod("waiting", None, cpu="100"))
         for namespace in ("default", "shop"):
             await _deploy(cluster, namespace)
-
-
-async def _empty(control_plane: ControlPlane) -> None:
-    async with _open(control_plane.kubeconfig("admin")) as cluster:
-        await cluster.empty()
 
 
 async def _deploy(cluster: Cluster, namespace: str) -> None:
