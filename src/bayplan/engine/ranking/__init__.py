@@ -2,7 +2,7 @@
 
 A ranking orders the feasible nodes by total score, and the nodes of one total in the order of the
 tie-break. The next equal pod takes the first node. A change of a node moves that node only. The
-modules, each of which uses those before it:
+modules, in the order of their imports:
 
 row_cache        the results of one row-wise plugin for one signature part, by row
 evaluation_plan  the plugins whose results a ranking has, and those that each cycle calls; the
