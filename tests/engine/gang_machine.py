@@ -103,7 +103,7 @@ class GangMachine(RuleBasedStateMachine):
     def teardown(self) -> None:
         if self.engine is not None:
             self.engine.scheduler.close()
-            self.tally["decisions looked at by the checker"] += self.checker.taken_count
+            self.tally["decisions looked at by the checker"] += self.checker.placement_check_count
 
     # ---- nodes ----------------------------------------------------------------------------
 

@@ -213,7 +213,11 @@ def _play(tally: Counter[str], sequence_count: int) -> None:
     """Raises AssertionError where the two schedulers differ."""
 
     # Sequences are long, so they are not shrunk.
-    @settings(max_examples=sequence_count, phases=(Phase.explicit, Phase.generate))
+    @settings(
+        max_examples=sequence_count,
+        phases=(Phase.explicit, Phase.generate),
+        report_multiple_bugs=False,
+    )
     @given(
         pods=st.lists(templates(), min_size=1, max_size=3),
         node_count=st.integers(5, 12),
@@ -277,7 +281,8 @@ def test_a_planted_fault_is_found(
 ) -> None:
     monkeypatch.setattr(node_cells, "FEW_DOMAINS", few_domains)
     plant(monkeypatch)
-    with pytest.raises(AssertionError):
+    # Cells that outlive a term may also look up the term, which is gone.
+    with pytest.raises((AssertionError, KeyError)):
         _play(tally, 500)
 
 
