@@ -9,7 +9,7 @@ import sys
 from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping, Sequence
 from enum import StrEnum
-from typing import Any, NamedTuple, Protocol, final
+from typing import Any, Protocol, final
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -235,7 +235,7 @@ class Work(Protocol):
 StartWork = Callable[[Coroutine[Any, Any, None]], Work]
 
 
-class BindPod(NamedTuple):
+class BindPod(Struct, frozen=True):
     """Run a pod's binding cycle.
 
     ``run(port, start, ask)`` returns the outcome, which the runner passes to

@@ -225,7 +225,7 @@ def a_rejection_counts_twice(patch: pytest.MonkeyPatch) -> Fault:
 
     def doubled(feasibility: NodeFeasibility, row: int, number: int) -> None:
         set_number(feasibility, row, number)
-        feasibility._counts[number] += number > FEASIBLE
+        feasibility.counts[number] += number > FEASIBLE
 
     patch.setattr(NodeFeasibility, "set", doubled)
     return no_fault

@@ -66,10 +66,10 @@ def test_pods_counted_together_are_counted_like_pods_one_by_one(
         one_by_one.count(row, shape, 1)
     at_once.count_many(np.array([row for row, _ in placed], np.intp), [s for _, s in placed])
     assert at_once.pod_counts.values.tolist() == one_by_one.pod_counts.values.tolist()
-    numbers = [each.equivalence.of_row for each in (at_once, one_by_one)]
+    numbers = [each.equivalence.numbers for each in (at_once, one_by_one)]
     for first, second in combinations(range(3), 2):
-        expected = numbers[1](first) == numbers[1](second)
-        assert (numbers[0](first) == numbers[0](second)) <= expected
+        expected = numbers[1][first] == numbers[1][second]
+        assert (numbers[0][first] == numbers[0][second]) <= expected
     for name in ("cpu", "memory", "pods", GPU):
         for row in range(4):
             assert at_once.of_row(name, row) == one_by_one.of_row(name, row)

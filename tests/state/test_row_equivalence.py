@@ -13,37 +13,37 @@ def test_rows_with_equal_pods_have_the_same_number() -> None:
     rows = RowEquivalence(3)
     for row, cores in enumerate((4, 4, 8)):
         rows.set_empty(row, cores)
-    assert rows.of_row(0) == rows.of_row(1) != rows.of_row(2)
+    assert rows.numbers[0] == rows.numbers[1] != rows.numbers[2]
     rows.change(0, SMALL, comes=True)
-    assert rows.of_row(0) != rows.of_row(1)
+    assert rows.numbers[0] != rows.numbers[1]
     rows.change(1, SMALL, comes=True)
-    assert rows.of_row(0) == rows.of_row(1)
+    assert rows.numbers[0] == rows.numbers[1]
 
 
 def test_removing_a_pod_restores_the_number_of_its_row() -> None:
     rows = RowEquivalence(1)
-    before = rows.of_row(0)
+    before = rows.numbers[0]
     rows.change(0, SMALL, comes=True)
     rows.change(0, LARGE, comes=True)
     rows.change(0, LARGE, comes=False)
     rows.change(0, SMALL, comes=False)
-    assert rows.of_row(0) == before
+    assert rows.numbers[0] == before
 
 
 def test_a_row_can_be_unequal_to_every_other_row() -> None:
     rows = RowEquivalence(2)
-    assert rows.of_row(0) == rows.of_row(1)
+    assert rows.numbers[0] == rows.numbers[1]
     rows.set_unique(0)
-    assert rows.of_row(0) != rows.of_row(1)
+    assert rows.numbers[0] != rows.numbers[1]
 
 
 def test_forgotten_numbers_are_not_reused() -> None:
     rows = RowEquivalence(1)
-    seen = {rows.of_row(0)}
+    seen = {rows.numbers[0]}
     for shape in range(1 << 14):
         rows.change(0, shape, comes=True)
-        assert rows.of_row(0) not in seen
-        seen.add(rows.of_row(0))
+        assert rows.numbers[0] not in seen
+        seen.add(rows.numbers[0])
 
 
 @given(
@@ -69,4 +69,4 @@ def test_rows_of_the_same_number_have_the_same_amounts(steps: list[tuple[str, st
         row, resources = table.row_of[name], table.resources
         amounts = [resources.of_row(each, row) for each in ("cpu", "memory", "pods")]
         values = [*amounts, table.pod_counts.values.item(row)]
-        assert by_number.setdefault(resources.equivalence.of_row(row), values) == values
+        assert by_number.setdefault(resources.equivalence.numbers[row], values) == values

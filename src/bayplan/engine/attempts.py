@@ -111,7 +111,7 @@ class Attempts:
             queued, engine.frameworks[pod.scheduler_name], engine.cluster.lend(), started_seconds
         )
         if not pod.node_name:
-            if pod.group_key is not None:
+            if pod.shape.group_key is not None:
                 state = engine.cluster.pod_groups.of(pod)
                 cycle.within = domain_of_members(self._domains, cycle.snapshot, state)
             if engine.reservations.current is not None:

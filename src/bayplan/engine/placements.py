@@ -179,7 +179,8 @@ class Placements:
         engine.nominator.delete_nominated_pod_if_exists(pod)
         if goes_straight_to_bind(framework, framework.calls(cycle.state, pod)):
             self._end(cycle, "scheduled")
-            self._activate(placed)
+            if cycle.state.pods_to_activate:
+                self._activate(placed)
             self._bind(placed)
             return
         status = framework.run_reserve(cycle.state, pod, node_name)
@@ -232,7 +233,7 @@ class Placements:
 
     def _bind(self, placed: Placed) -> None:
         """Emit the binding cycle as an effect. Failures from here on are errors, not rejections."""
-        pod, node_name = placed.pod, placed.node_name
+        pod = placed.pod
         self._engine.queue.done(pod.uid)
         extenders = self._extenders
         binding = None if extenders is None else extenders.binding(pod)
@@ -245,11 +246,11 @@ class Placements:
             placed.framework,
             placed.state,
             pod,
-            node_name,
+            pod.node_name,
             extender_binding=binding,
             in_pre_bind=in_pre_bind,
         )
-        self._engine.outbox.effects.append(BindPod(pod, node_name, run))
+        self._engine.outbox.effects.append(BindPod(pod, pod.node_name, run))
 
     # ---- Permit ---------------------------------------------------------------------------
 

@@ -211,7 +211,7 @@ class CountedContent:
                 counts[before] -= 1
                 if not counts[before]:
                     del counts[before]
-            if whole.feasibility.of_row(row) == FEASIBLE:
+            if whole.feasibility.numbers[row] == FEASIBLE:
                 (kind,) = whole.places_left(np.array([row], np.intp))
                 kind_of_row[row] = kind
                 counts[kind] += 1

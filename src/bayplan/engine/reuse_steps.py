@@ -28,7 +28,6 @@ from bayplan.engine.reuse.entry import CachedPreState, SignatureEntry
 from bayplan.framework.arithmetic import highest
 from bayplan.framework.cycle_state import CallFilter, CycleState
 from bayplan.framework.filtering import FilterOutcome
-from bayplan.framework.handle import PodNominator
 from bayplan.framework.runtime import Framework
 from bayplan.framework.scoring import PluginScores, ScoreCall, ScoreTable, total_scores
 from bayplan.framework.status import Status, is_rejected, is_success, unschedulable
@@ -36,6 +35,7 @@ from bayplan.framework.timing import Watched, timed_point
 from bayplan.framework.validation import failure_of
 from bayplan.journal import NodeScore
 from bayplan.ports import ExtenderVerb
+from bayplan.queue.nominator import Nominator
 from bayplan.state.columns import Int64s, Rows, all_true
 from bayplan.state.nodes import NodeView
 from bayplan.state.pods import PodInfo
@@ -53,7 +53,7 @@ class ReuseSteps:
 
     def __init__(
         self,
-        nominator: PodNominator,
+        nominator: Nominator,
         seed: int,
         extenders: Extenders,
         caches: Mapping[str, ResultCache],
@@ -184,7 +184,7 @@ class ReuseSteps:
     def may_rank(self, cycle: Cycle) -> bool:
         """Whether the cycle looks at all nodes, and only this profile's plugins decide."""
         return not (
-            self._nominator.nominated_nodes()
+            self._nominator.node_of
             or (self._has_extenders and self._extenders.interested(cycle.pod, *_ABOUT_NODES))
             or not cycle.framework.is_plain_sum
             or 0 < cycle.framework.plugins.percentage_of_nodes_to_score < 100
@@ -287,7 +287,7 @@ class ReuseSteps:
     ) -> None:
         """Answer with the cached notes of PreFilter and PreScore. If the ranking does not answer,
         the cycle is as it was."""
-        cycle.start_with(pre_state.state(), entry)
+        cycle.start_with(pre_state.state.clone(), entry)
         queued, is_scored = cycle.queued, pre_state.is_scored
         is_current = ranking.follow()
         if cycle.within is None and is_current and is_scored and ranking.feasible_count > 1:

@@ -20,12 +20,12 @@ from bayplan.engine.ranked_domain import DomainRows
 from bayplan.engine.reuse.cache import ResultCache
 from bayplan.engine.reuse_steps import ReuseSteps
 from bayplan.framework.filtering import Entry, FilterOutcome
-from bayplan.framework.handle import PodNominator
 from bayplan.framework.scoring import Choice, choose
 from bayplan.framework.status import NO_NODES_AVAILABLE, Code, Status, is_success, unschedulable
 from bayplan.framework.tie_break import break_ties
 from bayplan.framework.types import PreFilterResult
 from bayplan.profile.handle import filter_overlay, only_amounts_matter
+from bayplan.queue.nominator import Nominator
 from bayplan.state.amounts_overlay import with_added
 from bayplan.state.cache import Snapshot
 from bayplan.state.columns import Mask, all_true, is_any
@@ -44,7 +44,7 @@ class CycleRunner:
 
     def __init__(
         self,
-        nominator: PodNominator,
+        nominator: Nominator,
         seed: int,
         extenders: Iterable[Extender],
         reuse: Mapping[str, ResultCache] | None = None,

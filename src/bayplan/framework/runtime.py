@@ -76,7 +76,7 @@ def goes_straight_to_bind(watched: Watched, calls: Calls) -> bool:
     if calls.reserve or calls.permit or calls.pre_bind_pre_flight:
         return False
     for point, code in _STRAIGHT:
-        watched.stopwatches[point].idle(code)
+        watched.stopwatches[point].took[code](0.0)
     return True
 
 

@@ -8,7 +8,7 @@ same time for any number of nodes, except the check of the range of scores.
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
 import numpy as np
 from msgspec import Struct, field
@@ -144,7 +144,7 @@ def total_scores(columns: Sequence[PluginScores], count: int) -> Int64s:
 # ---- choice -------------------------------------------------------------------------------
 
 
-class Choice(NamedTuple):
+class Choice(Struct, frozen=True):
     """The chosen node and the nodes that tied with it."""
 
     node_name: str

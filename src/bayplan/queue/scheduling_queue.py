@@ -93,7 +93,7 @@ class InFlight:
 
     def finish(self, uid: str) -> None:
         """The attempt ended. No effect for a pod that is not in flight."""
-        if self.marks.pop(uid, None) is not None:
+        if self.marks.pop(uid, None) is not None and self._changes:
             self._drop()
 
     def finish_all(self, uids: Iterable[str]) -> None:

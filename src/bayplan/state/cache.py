@@ -367,11 +367,11 @@ class ClusterView:
     def assume(self, placed: PodInfo) -> None:
         """Count a pod on its node before the API reports it there."""
         self.cache.assume(placed)
-        if placed.group_key is not None:
+        if placed.shape.group_key is not None:
             self.pod_groups.assume(placed)
 
     def forget(self, placed: PodInfo) -> None:
         """Undo `assume`."""
         self.cache.forget(placed)
-        if placed.group_key is not None:
+        if placed.shape.group_key is not None:
             self.pod_groups.forget(placed)

@@ -55,6 +55,8 @@ class ChangeLog:
 
     def __init__(self, row_generations: Column, length_max: int = LOG_LENGTH_MAX) -> None:
         self.generation = 0
+        #: (row, facets) of the last change; before the first one, `ALL_ROWS` and none.
+        self.newest: tuple[int, int] = ALL_ROWS, 0
         #: Combination of facets → the last generation with this combination.
         self._last: dict[int, int] = {}
         self._row_generations = row_generations
@@ -69,6 +71,7 @@ class ChangeLog:
         """One more change; ``row`` may be ALL_ROWS."""
         place = self.generation % self._length_max
         self.generation += 1
+        self.newest = row, facets
         self._rows[place] = row
         self._facets[place] = facets
         self._last[facets] = self.generation
@@ -88,6 +91,7 @@ class ChangeLog:
         self._facets[places] = facets
         self._row_generations.values[rows] = generations
         self.generation += len(rows)
+        self.newest = rows.item(-1), facets
         self._last[facets] = self.generation
 
     def rows_since(self, generation: int, facets: int) -> Rows:
@@ -128,8 +132,7 @@ class ChangeLog:
         count = self.generation - generation
         if count == 1:
             # The usual case: one pod was placed since.
-            place = (self.generation - 1) % self._length_max
-            row, changed = self._rows.item(place), self._facets.item(place)
+            row, changed = self.newest
             if not changed & facets:
                 return []
             return None if row == ALL_ROWS else [(row, changed)]
@@ -144,11 +147,6 @@ class ChangeLog:
         pairs = zip(rows.tolist(), all_changed.tolist(), strict=True)
         relevant = [(row, changed) for row, changed in pairs if changed & facets]
         return None if any(row == ALL_ROWS for row, _ in relevant) else relevant
-
-    def newest(self) -> tuple[int, int]:
-        """(row, facets) of the last change; there was one."""
-        place = (self.generation - 1) % self._length_max
-        return self._rows.item(place), self._facets.item(place)
 
     def is_changed_since(self, generation: int, facets: int) -> bool:
         """Whether any row changed after ``generation`` in one of ``facets``."""

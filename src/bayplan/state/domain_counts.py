@@ -133,7 +133,12 @@ class SelectorCounts:
     # ---- following placements -------------------------------------------------------------
 
     def add(self, row: int, pod: PodInfo) -> None:
-        pod_class = self._class_of(pod)
+        shape, pod_class = self._last
+        if pod.shape is not shape or pod.metadata.deletion_timestamp is not None:
+            pod_class = self._interned(pod)
+            if not pod.is_terminating:
+                self._last = pod.shape, pod_class
+        assert pod_class is not None
         pod_class.rows[row] = pod_class.rows.get(row, 0) + 1
         for counter in pod_class.counters:
             counter.column.values[row] += 1
@@ -162,16 +167,6 @@ class SelectorCounts:
             counter.column.grow(capacity)
 
     # ---- inside ---------------------------------------------------------------------------
-
-    def _class_of(self, pod: PodInfo) -> PodClass:
-        if pod.is_terminating:
-            return self._interned(pod)
-        shape, pod_class = self._last
-        if pod.shape is not shape:
-            pod_class = self._interned(pod)
-            self._last = pod.shape, pod_class
-        assert pod_class is not None
-        return pod_class
 
     def _interned(self, pod: PodInfo) -> PodClass:
         classes = self._namespaces.get(pod.namespace)

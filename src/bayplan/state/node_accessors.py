@@ -30,14 +30,11 @@ class LoanEnded(RuntimeError):
     """A view was used after the cycle it was lent for."""
 
 
-class Loan:
+class Loan(Struct, eq=False):
     """The loan of the node table for one cycle: views may be read until it ends."""
 
-    __slots__ = ("ended", "number")
-
-    def __init__(self, number: int) -> None:
-        self.number = number
-        self.ended = False
+    number: int
+    ended: bool = False
 
 
 class RowSelection(Struct, eq=False):

@@ -213,7 +213,8 @@ def named_claims(pod: PodInfo) -> list[str]:
 Taints = tuple[Taint, ...]
 
 #: The facets that every placement changes; ports and volumes of a pod change further ones.
-_PLACED = Facet.REQUESTED | Facet.PODS
+# A plain integer: arithmetic with flags is slow.
+_PLACED = int(Facet.REQUESTED | Facet.PODS)
 
 #: If more rows than this hold an image, a change of the image is logged as one change of all rows.
 _ROWS_NOTED_MAX = 256
@@ -269,7 +270,9 @@ class NodeTable:
 
     def add_node(self, node: Node) -> int:
         """Give a node a new row, or the row of pods that were placed on its name."""
-        row = self._row_for(node.metadata.name)
+        row = self.row_of.get(node.metadata.name)
+        if row is None:
+            row = self._new_row_for(node.metadata.name)
         assert self.nodes[row] is None, f"node {node.metadata.name} is already there"
         self.nodes[row] = node
         self.alive.values[row] = True
@@ -315,12 +318,10 @@ class NodeTable:
             # The score of a node with an image depends on the share of nodes that have the image.
             self.log.note(ALL_ROWS, Facet.IMAGES)
 
-    def _row_for(self, name: str) -> int:
-        row = self.row_of.get(name)
-        if row is None:
-            row = self._free_rows.pop() if self._free_rows else self._new_row()
-            self.row_of[name] = row
-            self.names[row] = name
+    def _new_row_for(self, name: str) -> int:
+        row = self._free_rows.pop() if self._free_rows else self._new_row()
+        self.row_of[name] = row
+        self.names[row] = name
         return row
 
     def _new_row(self) -> int:
@@ -355,12 +356,17 @@ class NodeTable:
 
     def assign(self, pod: PodInfo) -> int:
         """Count a pod on its node, which need not exist. Returns the row."""
-        row = self._row_for(pod.node_name)
+        row = self.row_of.get(pod.node_name)
+        if row is None:
+            row = self._new_row_for(pod.node_name)
         pods = self.pods[row]
         assert pod.uid not in pods, f"{pod!r} is already counted on {pod.node_name}"
         pods[pod.uid] = pod
         self.resources.count(row, pod.shape, 1)
         self.selector_counts.add(row, pod)
+        if pod.shape.takes_amounts_alone:
+            self.log.note(row, _PLACED)
+            return row
         if pod.shape.has_affinity:
             self.placed_terms.add(row, pod)
         facets = _PLACED
@@ -380,10 +386,12 @@ class NodeTable:
         shapes: list[PodShape] = []
         for pod in pods:
             shape = pod.shape
-            if shape.host_ports or shape.volumes.has_any or shape.has_affinity:
+            if not shape.takes_amounts_alone:
                 self.assign(pod)
                 continue
-            row = self._row_for(pod.node_name)
+            row = self.row_of.get(pod.node_name)
+            if row is None:
+                row = self._new_row_for(pod.node_name)
             on_row = self.pods[row]
             assert pod.uid not in on_row, f"{pod!r} is already counted on {pod.node_name}"
             on_row[pod.uid] = pod

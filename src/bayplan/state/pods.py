@@ -134,9 +134,16 @@ class PodShape:
     group_key: GroupKey | None = None
     #: Whether the pods run and wait for a deferred resize.
     has_deferred_resize: bool = False
+    #: Whether a pod of this shape changes nothing of its node but amounts and numbers of pods: it
+    #: has no affinity term, no host port, and no volume that restricts the choice of a node.
+    takes_amounts_alone: bool = field(init=False)
     _memo: dict[Hashable, Any] = field(default_factory=dict[Hashable, Any])
     #: The same of all shapes that differ from this one only in labels.
     _spec_memo: dict[Hashable, Any] = field(default_factory=dict[Hashable, Any])
+
+    def __post_init__(self) -> None:
+        has_more = self.has_affinity or self.host_ports or self.volumes.has_any
+        self.takes_amounts_alone = not has_more
 
     @property
     def tolerations(self) -> tuple[Toleration, ...]:

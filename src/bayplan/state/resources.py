@@ -43,22 +43,19 @@ class RowEquivalence:
     different numbers. A number is never used again after all its rows have left it.
     """
 
-    __slots__ = ("_empty", "_next", "_of_row", "_ways")
+    __slots__ = ("_empty", "_next", "_ways", "numbers")
 
     def __init__(self, capacity: int) -> None:
-        #: Row → number. Initially no row offers any amount.
-        self._of_row = [_NOTHING] * capacity
+        #: Row → number; only this class writes. Initially no row offers any amount.
+        self.numbers = [_NOTHING] * capacity
         self._next = count(1)
         #: The amounts that a node without pods offers → number.
         self._empty: dict[Hashable, int] = {}
         #: (number, the amounts and host ports of a pod, whether the pod is added) → next number.
         self._ways: dict[tuple[int, Hashable, bool], int] = {}
 
-    def of_row(self, row: int) -> int:
-        return self._of_row[row]
-
     def grow(self, capacity: int) -> None:
-        self._of_row += [_NOTHING] * (capacity - len(self._of_row))
+        self.numbers += [_NOTHING] * (capacity - len(self.numbers))
 
     def set_empty(self, row: int, offered: Hashable) -> None:
         """The row offers these amounts and holds no pod."""
@@ -66,21 +63,21 @@ class RowEquivalence:
         if number is None:
             self._forget_if_many()
             number = self._empty[offered] = next(self._next)
-        self._of_row[row] = number
+        self.numbers[row] = number
 
     def set_unique(self, row: int) -> None:
         """Give the row a number that no other row has."""
-        self._of_row[row] = next(self._next)
+        self.numbers[row] = next(self._next)
 
     def change(self, row: int, used: Hashable, *, comes: bool) -> None:
         """A pod with these amounts and ports was added to the row (``comes``) or removed."""
-        before = self._of_row[row]
+        before = self.numbers[row]
         after = self._ways.get((before, used, comes))
         if after is None:
             self._forget_if_many()
             after = self._ways[before, used, comes] = next(self._next)
             self._ways[after, used, not comes] = before
-        self._of_row[row] = after
+        self.numbers[row] = after
 
     def _forget_if_many(self) -> None:
         if len(self._ways) + len(self._empty) > _WAYS_MAX:

@@ -97,7 +97,7 @@ def test_a_node_that_becomes_equivalent_gets_the_results_of_the_first_node() -> 
     nodes.learn(first, FEASIBLE, 70)
     second = fill(cluster, "n1")
     assert nodes.find(second) == (FEASIBLE, 70)
-    assert nodes.renew(second, is_needed=True) and equivalence.marks[second] == PASSES
+    assert nodes.renew(second) == (FEASIBLE, 70) and equivalence.marks[second] == PASSES
     assert nodes.find(cluster.cache.table.row_of["n2"]) is None
 
 
@@ -110,7 +110,8 @@ def test_a_missing_result_of_an_equivalent_node_is_computed_if_it_is_needed(
     row = cluster.cache.table.row_of["n1"]
     equivalence.learn_one(row, NO)
     fill(cluster, "n1")
-    assert nodes.renew(row, is_needed=is_needed) is not is_needed
+    nodes.learn(row, FEASIBLE if is_needed else FEASIBLE + 1, 0)
+    assert (nodes.renew(row) is None) is is_needed
     assert is_needed or not equivalence.marks[row], "the results were dropped"
 
 

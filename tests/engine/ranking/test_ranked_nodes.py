@@ -111,13 +111,13 @@ def test_the_code_of_a_row_follows_its_changes() -> None:
 def test_without_rejections_nothing_is_reported() -> None:
     stood = Feasibility()
     assert stood.rejections() == {}
-    assert [stood.feasibility.of_row(row) for row in range(5)] == [FEASIBLE] * 5
+    assert [stood.feasibility.numbers[row] for row in range(5)] == [FEASIBLE] * 5
 
 
 def test_a_row_without_a_node_is_neither_feasible_nor_rejected() -> None:
     stood = Feasibility()
     assert len(stood.feasibility) > len(NAMES)
-    assert stood.feasibility.of_row(len(NAMES)) == NO_NODE
+    assert stood.feasibility.numbers[len(NAMES)] == NO_NODE
     stood.feasibility.set(2, NO_NODE)
     assert stood.feasibility.feasible_rows().tolist() == [0, 1, 3, 4]
     assert stood.rejections() == {}
@@ -125,7 +125,7 @@ def test_a_row_without_a_node_is_neither_feasible_nor_rejected() -> None:
 
 def test_equal_rejections_of_one_plugin_share_a_number() -> None:
     stood = Feasibility(A={1: FULL})
-    by_a = stood.feasibility.of_row(1)
+    by_a = stood.feasibility.numbers[1]
     assert stood.turn_down(2, "A", *FULL) == by_a
     assert stood.turn_down(3, "A", *TAINTED) != by_a
     assert stood.turn_down(4, "B", *FULL) not in (by_a, FEASIBLE, NO_NODE)

@@ -141,7 +141,7 @@ def of_amounts(cluster: SampleCluster) -> CachedScores:
 
 
 def number_of(cluster: SampleCluster, row: int) -> int:
-    return cluster.cache.table.resources.equivalence.of_row(row)
+    return cluster.cache.table.resources.equivalence.numbers[row]
 
 
 def test_the_result_of_a_row_is_recalled_for_an_equivalent_row() -> None:

@@ -356,7 +356,7 @@ class NodeCells:
             self._keys[cell] = key
             self._index.open(np.zeros(0, np.int64), np.zeros(0, np.intp))
         place, index = self._places.item(row), self._index
-        is_feasible = self.ranking.feasibility.of_row(row) == FEASIBLE
+        is_feasible = self.ranking.feasibility.numbers[row] == FEASIBLE
         total = self.ranking.total_of(row)
         if is_feasible:
             index.remove(place, total)

@@ -32,7 +32,7 @@ from bayplan.engine.ranking.row_cache import (
     RowCache,
     RowCounts,
 )
-from bayplan.engine.ranking.score_index import PlaceBlocks, ScoreIndex, TotalIndex, as_array
+from bayplan.engine.ranking.score_index import ScoreIndex, TotalIndex, as_array
 from bayplan.framework.arithmetic import normalized
 from bayplan.framework.filtering import (
     Entry,
@@ -86,8 +86,10 @@ class NodeFeasibility(Feasibility):
         self._filters = filters
         #: (place among the filters, number of the verdict) → number.
         self._numbers_by_origin: dict[tuple[int, int], int] = {}
-        self._numbers = array("H", bytes(2 * capacity))
-        self._counts = [0] * (FEASIBLE + 1)
+        #: Only this class writes.
+        self.numbers = array("H", bytes(2 * capacity))
+        #: Number → nodes; only this class writes.
+        self.counts = [0] * (FEASIBLE + 1)
         #: By row, with the code of rows that are not rejected; until a row gets another number.
         self._codes: tuple[Code, Codes] | None = None
         #: See `rejection_counts` and `summary`; until a row gets another number.
@@ -101,7 +103,7 @@ class NodeFeasibility(Feasibility):
         """
         numbers = self._as_array()
         numbers[rows] = FEASIBLE
-        self._counts[FEASIBLE] = len(rows)
+        self.counts[FEASIBLE] = len(rows)
         left = rows
         for index, (name, cache) in enumerate(self._filters):
             marks = cache.marks[left]
@@ -116,44 +118,41 @@ class NodeFeasibility(Feasibility):
                 number = self.number(index, verdict_number)
                 same = left[marks == verdict_number]
                 numbers[same] = number
-                self._counts[number] += len(same)
-                self._counts[FEASIBLE] -= len(same)
+                self.counts[number] += len(same)
+                self.counts[FEASIBLE] -= len(same)
             left = left[~is_rejected]
 
     def number(self, index: int, verdict_number: int) -> int:
         """Of a rejection by the filter at ``index``. Raises RankingInvalid: there are too many."""
         number = self._numbers_by_origin.get((index, verdict_number))
         if number is None:
-            number = self._numbers_by_origin[(index, verdict_number)] = len(self._counts)
-            self._counts.append(0)
+            number = self._numbers_by_origin[(index, verdict_number)] = len(self.counts)
+            self.counts.append(0)
             if number > _NUMBER_MAX:
                 raise RankingInvalid(TOO_MUCH_CHANGED)
         return number
-
-    def of_row(self, row: int) -> int:
-        return self._numbers[row]
 
     def of_rows(self, rows: Rows) -> "npt.NDArray[np.uint16]":
         """uint16[rows], a copy."""
         return self._as_array()[rows]
 
     def set(self, row: int, number: int) -> None:
-        if number == self._numbers[row]:
+        if number == self.numbers[row]:
             return
         self._codes = self._rejection_counts = self._summary = None
-        self._counts[self._numbers[row]] -= 1
-        self._counts[number] += 1
-        self._numbers[row] = number
+        self.counts[self.numbers[row]] -= 1
+        self.counts[number] += 1
+        self.numbers[row] = number
 
     @property
     def feasible_count(self) -> int:
-        return self._counts[FEASIBLE]
+        return self.counts[FEASIBLE]
 
     def feasible_rows(self) -> Rows:
         return np.flatnonzero(self._as_array() == FEASIBLE)
 
     def rejected(self) -> Iterator[Rejected]:
-        return self.rejections(dict(enumerate(self._counts)))
+        return self.rejections(dict(enumerate(self.counts)))
 
     def rejection_counts(self) -> tuple[RejectionCount, ...]:
         if self._rejection_counts is None:
@@ -176,7 +175,7 @@ class NodeFeasibility(Feasibility):
 
     def codes(self, nodes: NodeView, absent: Code) -> Codes:
         if self._codes is None or self._codes[0] is not absent:
-            by_number = np.zeros(len(self._counts), np.uint8)
+            by_number = np.zeros(len(self.counts), np.uint8)
             for (index, verdict_number), number in self._numbers_by_origin.items():
                 verdict = self._filters[index][1].verdicts[verdict_number]
                 by_number[number] = max(code for code, _ in verdict)
@@ -200,7 +199,7 @@ class NodeFeasibility(Feasibility):
             return
         numbers = self._as_array()[outcome.nodes.table.index]
         for (index, verdict_number), number in sorted(self._numbers_by_origin.items()):
-            if start <= index < end and self._counts[number]:
+            if start <= index < end and self.counts[number]:
                 name, cache = self._filters[index]
                 positions = np.flatnonzero((numbers == number) & outcome.feasible)
                 for code, reasons in cache.verdicts[verdict_number] if len(positions) else ():
@@ -211,8 +210,8 @@ class NodeFeasibility(Feasibility):
         """``rows``: of all nodes as of the ranking's generation; ``unchanged``: those that have not
         changed since. Raises AssertionError where a number is not what the caches say."""
         numbers = self._as_array()
-        counts = np.bincount(numbers, minlength=len(self._counts)).tolist()
-        assert counts[FEASIBLE:] == self._counts[FEASIBLE:], "nodes are counted wrongly"
+        counts = np.bincount(numbers, minlength=len(self.counts)).tolist()
+        assert counts[FEASIBLE:] == self.counts[FEASIBLE:], "nodes are counted wrongly"
         assert (np.flatnonzero(numbers != NO_NODE) == rows).all(), "not every node has a number"
         for row in unchanged.tolist():
             expected: int | None = FEASIBLE
@@ -227,11 +226,11 @@ class NodeFeasibility(Feasibility):
             assert expected in (None, numbers[row]), f"row {row} is {numbers[row]}, not {expected}"
 
     def __len__(self) -> int:
-        return len(self._numbers)
+        return len(self.numbers)
 
     def _as_array(self) -> "npt.NDArray[np.uint16]":
         """The same memory."""
-        return np.frombuffer(self._numbers, np.uint16)
+        return np.frombuffer(self.numbers, np.uint16)
 
 
 # ---- equivalent nodes -----------------------------------------------------------------------
@@ -260,20 +259,26 @@ class NodeEquivalence:
         if self.is_used:
             if len(self._of_class) >= EQUIVALENT_MAX:
                 self._of_class.clear()
-            self._of_class[self._classes.of_row(row)] = number, placed_total
+            self._of_class[self._classes.numbers[row]] = number, placed_total
 
     def find(self, row: int) -> tuple[int, int] | None:
         """What `learn` was called with for an equivalent node; None: no such node."""
-        return self._of_class.get(self._classes.of_row(row))
+        return self._of_class.get(self._classes.numbers[row])
 
-    def renew(self, row: int, *, is_needed: bool) -> bool:
+    def renew(self, row: int, *, may_be_rejected: bool = True) -> tuple[int, int] | None:
         """Renew the cached results of a row of which the newest change changed amounts alone.
-        False: a plugin has to be called. ``is_needed``: the row is feasible."""
-        equivalent, since = self._classes.of_row(row), self._log.generation - 1
+        Returns what `find` does; None: a plugin has to be called."""
+        equivalent = self._classes.numbers[row]
+        result = self._of_class.get(equivalent)
+        if result is None:
+            return None
+        is_feasible, since = result[0] == FEASIBLE, self._log.generation - 1
+        if not (is_feasible or may_be_rejected):
+            return None
         for cache in self._caches:
-            if not cache.renew(since, row, equivalent, is_needed=is_needed):
-                return False
-        return True
+            if not cache.renew(since, row, equivalent, is_needed=is_feasible):
+                return None
+        return result
 
 
 # ---- ranking --------------------------------------------------------------------------------
@@ -397,17 +402,13 @@ class RankedNodes:
                 return False
             self._filtered_count += self.table.node_count
             return True
-        row, bits = log.newest()
-        if bits & ~_TAKEN or row >= self._capacity or self.feasibility.of_row(row) != FEASIBLE:
+        row, bits = log.newest
+        if bits & ~_TAKEN or row >= self._capacity or self.feasibility.numbers[row] != FEASIBLE:
             return False
-        equivalent = self._equivalence.find(row)
+        equivalent = self._equivalence.renew(row, may_be_rejected=not self.with_extremes)
         if equivalent is None:
             return False
         now, placed = equivalent
-        if (now != FEASIBLE and self.with_extremes) or not self._equivalence.renew(
-            row, is_needed=now == FEASIBLE
-        ):
-            return False
         if now == FEASIBLE:
             total = self._other_totals[row] + placed
             place = self._places.item(row)
@@ -466,7 +467,7 @@ class RankedNodes:
             cache.forget_changed(self.generation, changes)
         is_only_placed = not bits & self._other_facets
         for row in rows:
-            before, now = self.feasibility.of_row(row), NO_NODE
+            before, now = self.feasibility.numbers[row], NO_NODE
             if self.table.nodes[row] is not None:
                 filters = affected.filters if before == FEASIBLE else self._filters
                 now = self._first_rejection(row, filters, evaluator)
@@ -557,7 +558,7 @@ class RankedNodes:
 
     @property
     def feasible_count(self) -> int:
-        return self.feasibility.feasible_count
+        return self.feasibility.counts[FEASIBLE]
 
     def feasible_rows(self) -> Rows | None:
         """None: every row of the table."""
@@ -569,21 +570,19 @@ class RankedNodes:
         """The one feasible node."""
         row = next(iter(self._unscored or self._moved), None)
         if row is None:
-            row = self._order.item(self._best_places()[0])
+            assert self._index is not None, "the ranking is only a part of the answer"
+            row = self._order.item(self._index.best()[0])
         return Choice(self.table.names[row])
 
     def choose(self, seed: int, pod_uid: str, attempt: int) -> Choice:
         """The node with the highest total; among equals the one that is drawn."""
-        self._scored_count += self.feasible_count
-        places = self._best_places()
+        assert self._index is not None, "the ranking is only a part of the answer"
+        self._scored_count += self.feasibility.counts[FEASIBLE]
+        places = self._index.best()
         count = len(places)
         index = tie_index(seed, pod_uid, attempt, count) if count > 1 else 0
         name = self.table.names[self._order.item(places[index])]
         return Choice(name, count, index)
-
-    def _best_places(self) -> "array[int] | PlaceBlocks":
-        assert self._index is not None, "the ranking is only a part of the answer"
-        return self._index.best()
 
     def best_total(self) -> int:
         """The highest total. All rows have totals."""
@@ -593,8 +592,7 @@ class RankedNodes:
     def best_scores(self, count_max: int) -> tuple[NodeScore, ...]:
         """The scores of the best nodes, best first; equals in draw order. All rows have totals."""
         assert self._index is not None, "the ranking is only a part of the answer"
-        places = self._index.first(count_max)
-        return tuple(self._lines_at(places))
+        return tuple(self._lines_at(self._index.first(count_max)))
 
     def lines(self, rows: Rows) -> list[NodeScore]:
         """The cached scores and their sums, of some rows with totals."""
@@ -653,7 +651,7 @@ class RankedNodes:
         """By feasible row: (class of equivalent nodes, scores that no placed pod changes). Further
         pods get equal answers from two rows with equal values, if `depends_on_amounts`."""
         others = as_array(self._other_totals)[rows].tolist()
-        classes = self.table.resources.equivalence.of_row
+        classes = self.table.resources.equivalence.numbers.__getitem__
         return zip(map(classes, rows.tolist()), others, strict=True)
 
     def add_counts(self, counts: dict[str, RowCounts]) -> None:

@@ -88,7 +88,7 @@ class RowCache(ABC):
         """Learn the result of an equivalent node. None: none is cached."""
         if self._of_equivalent is None:
             return None
-        result = self._of_equivalent.get(self._table.resources.equivalence.of_row(row))
+        result = self._of_equivalent.get(self._table.resources.equivalence.numbers[row])
         if result is not None:
             self._put(row, result)
         return result
@@ -114,7 +114,7 @@ class RowCache(ABC):
         if of_equivalent is not None:
             if len(of_equivalent) >= EQUIVALENT_MAX:
                 of_equivalent.clear()
-            of_equivalent[self._table.resources.equivalence.of_row(row)] = result
+            of_equivalent[self._table.resources.equivalence.numbers[row]] = result
 
     def forget_changed(self, since: int, changes: Iterable[tuple[int, int]]) -> None:
         """Forget rows that changed. ``changes``: (row, facets) of all changes after ``since``."""

@@ -106,6 +106,8 @@ class ResultCache:
         self._observe = observe
         plugins = framework.plugins
         self._bytes_max = plugins.reuse_bytes_max
+        #: Whether results are cached.
+        self.is_on = self._bytes_max > 0
         self._entries: OrderedDict[PodSignature, SignatureEntry] = OrderedDict()
         filters: dict[str, Plugin] = {p.instance_name: p for p in plugins.filter}
         #: All plugins that can score, those that are only sources of others included.
@@ -146,10 +148,6 @@ class ResultCache:
         #: Rankings that were dropped, and entries or results that were, by reason.
         self.flushed_counts: Counter[str] = Counter()
         self.dropped_counts: Counter[str] = Counter()
-
-    @property
-    def is_on(self) -> bool:
-        return self._bytes_max > 0
 
     def __len__(self) -> int:
         return len(self._entries)
@@ -401,7 +399,7 @@ class ResultCache:
         assert not wrong, f"cached results for {pod.key} differ: {wrong}"
         pre_state = entry.pre_state
         if pre_state is not None and pre_state.fits(pod, self.object_generation.now()):
-            skipped = pre_state.state().skip_filter_plugins
+            skipped = pre_state.state.skip_filter_plugins
             assert skipped == state.skip_filter_plugins, f"{pod.key}: other plugins skip"
 
     # ---- dropping -------------------------------------------------------------------------
@@ -453,7 +451,7 @@ class ResultCache:
                 f"{self._table.node_count} nodes takes {self.bytes_used}: answers are not reused"
             )
             self._drop_oldest()
-            self._bytes_max = 0
+            self._bytes_max, self.is_on = 0, False
 
     def _drop_oldest(self) -> None:
         """The entry that was not used for the longest leaves."""

@@ -55,7 +55,7 @@ class CachedPreState:
     depend on changed: see `Caching.pre_state_per_template`.
     """
 
-    __slots__ = ("_object_generation", "_owners", "_shape", "_state", "is_scored", "ranking_ref")
+    __slots__ = ("_object_generation", "_owners", "_shape", "is_scored", "ranking_ref", "state")
 
     def __init__(
         self,
@@ -70,7 +70,8 @@ class CachedPreState:
         self._shape = pod.shape
         self._owners = pod.metadata.owner_references
         self._object_generation = object_generation
-        self._state = state.clone()
+        #: A cycle takes a clone.
+        self.state = state.clone()
         # A ranking that is shared ends with the entry that it belongs to.
         self.ranking_ref = ref(ranking)
         self.is_scored = is_scored
@@ -88,10 +89,6 @@ class CachedPreState:
         """None: it was dropped."""
         ranking = self.ranking_ref()
         return None if ranking is None or ranking.is_dropped else ranking
-
-    def state(self) -> CycleState:
-        """A copy that the cycle may write to."""
-        return self._state.clone()
 
 
 @final
