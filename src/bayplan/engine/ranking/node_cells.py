@@ -39,18 +39,18 @@ from bayplan.engine.ranking.ranked_nodes import (
     NodeFeasibility,
     RankedNodes,
 )
-from bayplan.engine.ranking.score_index import CellIndex, PlaceBlocks, as_array
+from bayplan.engine.ranking.score_index import CellIndex, PlaceBlocks, ScoreIndex, as_array
 from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.domain_rules import CellCounts, DomainCount, DomainPlugin, DomainRules
 from bayplan.framework.filtering import Entry, Feasibility, FilterOutcome, Rejected
 from bayplan.framework.plugin import Plugin
 from bayplan.framework.runtime import Framework
 from bayplan.framework.scoring import Choice, PluginScores, ScoreTable, total_scores
-from bayplan.framework.status import Code, Codes, Status
+from bayplan.framework.status import Code, Codes, Rejection, Status
 from bayplan.journal import NodeScore, PluginScore, RejectionCount
 from bayplan.rng import tie_index
 from bayplan.state.change_log import Facet
-from bayplan.state.columns import Floats, Int64s, Mask, NodeScores, Rows, places_of
+from bayplan.state.columns import Floats, Int64s, Mask, NodeScores, Rows, is_any, places_of
 from bayplan.state.node_table import NodeTable
 from bayplan.state.nodes import NodeView
 from bayplan.state.pods import PodInfo
@@ -59,6 +59,8 @@ from bayplan.state.pods import PodInfo
 FEW_DOMAINS = 64
 #: More cells than this take longer than arrays over all nodes.
 CELLS_MAX = 512
+#: Remembered sets of feasible cells.
+_SUBSETS_MAX = 64
 
 #: What the counts and the domains of a row depend on.
 _FACETS = int(Facet.PODS | Facet.LABELS | Facet.NODE)
@@ -140,15 +142,29 @@ class _CountedRules(Struct, frozen=True):
 
 @final
 class _SomeCells:
-    """Cells whose nodes are looked at, with their keys. ``keys``: int64[cells, columns]."""
+    """Cells whose nodes are looked at, with their keys. ``keys``: int64[columns, cells]."""
 
-    __slots__ = ("_distinct", "cells", "columns")
+    __slots__ = ("_distinct", "_keys", "_subsets", "cells", "columns", "rejections")
 
     def __init__(self, cells: Rows, keys: npt.NDArray[np.int64]) -> None:
         self.cells = cells
+        self._keys = keys
+        self._subsets: dict[bytes, _SomeCells] = {}
+        #: By instance, the rejections that follow from the keys alone.
+        self.rejections: dict[str, Sequence[Rejection]] = {}
         #: By column, contiguous: int64[cells].
-        self.columns: list[Int64s] = list(np.ascontiguousarray(keys[cells].T))
+        self.columns: list[Int64s] = list(keys.take(cells, axis=1))
         self._distinct: dict[int, int] = {}
+
+    def subset(self, mask: Mask) -> "_SomeCells":
+        """``mask``: bool[cells]. The results for later cycles stay with the subset."""
+        key = mask.tobytes()
+        subset = self._subsets.get(key)
+        if subset is None:
+            if len(self._subsets) == _SUBSETS_MAX:
+                self._subsets.clear()
+            subset = self._subsets[key] = _SomeCells(self.cells[mask], self._keys)
+        return subset
 
     def domain_count(self, column: int) -> int:
         count = self._distinct.get(column)
@@ -161,7 +177,7 @@ class _SomeCells:
 class _Counts(CellCounts):
     """What one instance's rules read of some cells."""
 
-    __slots__ = ("_columns_of_keys", "_counts", "_node_count", "_some")
+    __slots__ = ("_columns_of_keys", "_counts", "_node_count", "_some", "are_keys_enough")
 
     def __init__(
         self,
@@ -175,15 +191,19 @@ class _Counts(CellCounts):
         self._some = some
         self._node_count = node_count
         self._columns_of_keys = columns_of_keys
+        #: Whether the rules read nothing but the keys of the cells so far.
+        self.are_keys_enough = True
 
     def of_cells(self, index: int) -> Floats:
         count = self._counts[index]
         column = self._some.columns[count.column]
         if count.topology.has_few:
+            self.are_keys_enough = False
             return count.by_domain.take(column)
         return column.astype(np.float64)
 
     def of_domains(self, index: int) -> Floats:
+        self.are_keys_enough = False
         count = self._counts[index]
         if count.topology.has_few:
             return count.by_domain
@@ -192,9 +212,11 @@ class _Counts(CellCounts):
 
     @property
     def node_count(self) -> int:
+        self.are_keys_enough = False
         return self._node_count
 
     def domain_count(self, topology_key: str) -> int:
+        self.are_keys_enough = False
         column = self._columns_of_keys.get(topology_key)
         return self._node_count if column is None else self._some.domain_count(column)
 
@@ -280,9 +302,9 @@ class NodeCells:
             keys, cell_of_place = np.zeros((1, 0), np.int64), np.zeros(len(rows), np.int64)
         if len(keys) > CELLS_MAX // 2:
             raise RankingInvalid(TOO_MUCH_CHANGED)
-        #: int64[room for cells, columns]
-        self._keys = np.zeros((CELLS_MAX, len(columns)), np.int64)
-        self._keys[: len(keys)] = keys
+        #: int64[columns, room for cells]
+        self._keys = np.zeros((len(columns), CELLS_MAX), np.int64)
+        self._keys[:, : len(keys)] = keys.T
         self._cell_of_key = {tuple(key): cell for cell, key in enumerate(keys.tolist())}
         self._index = CellIndex(array("i", cell_of_place.astype(np.int32).tobytes()))
         feasible = self.ranking.feasibility.of_rows(rows) == FEASIBLE
@@ -353,7 +375,7 @@ class NodeCells:
             if cell == CELLS_MAX:
                 raise RankingInvalid(TOO_MUCH_CHANGED)
             self._cell_of_key[key] = cell
-            self._keys[cell] = key
+            self._keys[:, cell] = key
             self._index.open(np.zeros(0, np.int64), np.zeros(0, np.intp))
         place, index = self._places.item(row), self._index
         is_feasible = self.ranking.feasibility.numbers[row] == FEASIBLE
@@ -381,8 +403,8 @@ class NodeCells:
         sizes: Int64s = as_array(index.sizes)[filled.cells]
         feasible, rejected = self._filter(filled, sizes)
         if feasible is not None:
-            filled, sizes = _SomeCells(filled.cells[feasible], self._keys), sizes[feasible]
-        node_count = int(sizes.sum())
+            filled, sizes = filled.subset(feasible), sizes[feasible]
+        node_count = int(np.add.reduce(sizes))
         if node_count < 2:
             return None
         columns: list[PluginScores] = []
@@ -391,7 +413,7 @@ class NodeCells:
             raw = named.rules.raw_scores(counts)
             final = named.rules.normalized(raw)
             columns.append(PluginScores(named.name, named.weight, raw, final))
-        added = total_scores(columns, len(sizes))
+        added = total_scores(columns, len(sizes)) if columns else None
         self.answered_count += 1
         return CellAnswer(
             self, filled.cells, added, columns, rejected=rejected, node_count=node_count
@@ -405,17 +427,25 @@ class NodeCells:
         feasible: Mask | None = None
         for each in self._filters:
             before = feasible
-            counts = self._counts_of(each, some, 0)
-            for rejection in each.named.rules.rejections(counts):
+            for rejection in self._rejections(each, some):
                 mask = np.asarray(rejection.positions, np.bool_)
                 mask = mask if before is None else mask & before
-                if mask.any():
+                if is_any(mask):
                     feasible = ~mask if feasible is None else feasible & ~mask
-                    node_count = int(sizes[mask].sum())
+                    node_count = int(np.add.reduce(sizes[mask]))
                     code, reasons = rejection.code, rejection.reasons
                     cells = some.cells[mask]
                     rejected.append((Rejected(each.named.name, code, reasons, node_count), cells))
         return feasible, rejected
+
+    def _rejections(self, each: _CountedRules, some: _SomeCells) -> Sequence[Rejection]:
+        rejections = some.rejections.get(each.named.name)
+        if rejections is None:
+            counts = self._counts_of(each, some, 0)
+            rejections = tuple(each.named.rules.rejections(counts))
+            if counts.are_keys_enough:
+                some.rejections[each.named.name] = rejections
+        return rejections
 
     def _counts_of(self, each: _CountedRules, some: _SomeCells, node_count: int) -> _Counts:
         return _Counts(each.counts, some, node_count, self._columns_of_keys)
@@ -424,13 +454,10 @@ class NodeCells:
         """int64[cells]: the highest total of the ranking in each."""
         return as_array(self._index.bests)[cells]
 
-    def best(self, cell: int) -> "array[int] | PlaceBlocks":
-        """See `CellIndex`."""
-        return self._index.best(cell)
-
-    def first(self, cell: int, count_max: int) -> list[tuple[int, int]]:
-        """See `CellIndex`."""
-        return self._index.first(cell, count_max)
+    @property
+    def indexes(self) -> Sequence[ScoreIndex]:
+        """By cell."""
+        return self._index.of_cell
 
     def name_of(self, place: int) -> str:
         """The name of the node at a place of the draw order."""
@@ -565,27 +592,28 @@ def state_for_cells(state: CycleState, plugins: Iterable[Plugin]) -> CycleState:
 class CellAnswer:
     """What Filter and Score came to in one cycle, by cell."""
 
-    __slots__ = ("_added", "_cells", "_columns", "_tied", "_totals", "feasibility", "node_cells")
+    __slots__ = ("_added", "_cells", "_columns", "_totals", "feasibility", "node_cells")
 
     def __init__(
         self,
         node_cells: NodeCells,
         cells: Rows,
-        added: Int64s,
+        added: Int64s | None,
         columns: Sequence[PluginScores],
         *,
         rejected: Sequence[tuple[Rejected, Rows]],
         node_count: int,
     ) -> None:
         """``cells``: those with feasible nodes, ``node_count``; ``added``: what the scores of the
-        rules, ``columns``, add to each total, int64[cells]; ``rejected``: the other cells."""
+        rules, ``columns``, add to each total, int64[cells], None: nothing; ``rejected``: the
+        other cells."""
         self.node_cells = node_cells
         self._cells = cells
         self._added = added
         self._columns = columns
-        #: int64[cells]: of the best node of each.
-        self._totals = node_cells.best_totals(cells) + added
-        self._tied = places_of(self._totals == self._totals.max()).tolist()
+        totals = node_cells.best_totals(cells)
+        #: By cell: the total of its best node. There are few cells, so lists are faster.
+        self._totals: list[int] = (totals if added is None else totals + added).tolist()
         whole = node_cells.ranking.feasibility
         self.feasibility = CellFeasibility(whole, node_cells, rejected, node_count)
 
@@ -604,24 +632,31 @@ class CellAnswer:
 
     def choose(self, seed: int, pod_uid: str, attempt: int) -> Choice:
         """The node with the highest total; among equals the one that is drawn."""
-        best = [self.node_cells.best(self._cells.item(at)) for at in self._tied]
+        indexes, best_total = self.node_cells.indexes, max(self._totals)
+        cells: list[int] = self._cells.tolist()
+        best = [
+            indexes[cell].best()
+            for cell, total in zip(cells, self._totals, strict=True)
+            if total == best_total
+        ]
         count = sum(map(len, best))
         index = tie_index(seed, pod_uid, attempt, count) if count > 1 else 0
         return Choice(self.node_cells.name_of(nth_of(best, index)), count, index)
 
     def best_total(self) -> int:
         """The highest total."""
-        return int(self._totals.max())
+        return max(self._totals)
 
     def best_scores(self, count_max: int) -> tuple[NodeScore, ...]:
         """The scores of the best nodes, best first; equals in draw order."""
         best: list[tuple[int, int, int]] = []
-        node_cells = self.node_cells
-        order = np.argsort(-self._totals, kind="stable").tolist() if len(self._totals) > 1 else [0]
-        for at in order:
-            if len(best) == count_max and self._totals.item(at) < -best[-1][0]:
+        node_cells, totals = self.node_cells, self._totals
+        cells: list[int] = self._cells.tolist()
+        for at in sorted(range(len(totals)), key=totals.__getitem__, reverse=True):
+            if len(best) == count_max and totals[at] < -best[-1][0]:
                 break
-            added, first = self._added.item(at), node_cells.first(self._cells.item(at), count_max)
+            added = 0 if self._added is None else self._added.item(at)
+            first = node_cells.indexes[cells[at]].first_with_totals(count_max)
             best += [(-added - total, place, at) for total, place in first]
             best.sort()
             del best[count_max:]
@@ -657,19 +692,27 @@ def nth_of(parts: "Sequence[array[int] | PlaceBlocks]", index: int) -> int:
     in two parts."""
     if len(parts) == 1:
         return parts[0][index]
-    if any(isinstance(part, PlaceBlocks) for part in parts):
-        places = np.concatenate([np.fromiter(part, np.int64, len(part)) for part in parts])
+    arrays = [part for part in parts if isinstance(part, array)]
+    if len(arrays) < len(parts):
+        places = np.concatenate([np.fromiter(each, np.int64, len(each)) for each in parts])
         return np.partition(places, index).item(index)
-    low, high = min(part[0] for part in parts), max(part[-1] for part in parts)
-    while low < high:
-        middle, count = (low + high) // 2, 0
-        for part in parts:
-            count += bisect_right(part, middle)
-        if count > index:
-            high = middle
-        else:
-            low = middle + 1
-    return low
+    low, count = min([part[0] for part in arrays]), sum(map(len, arrays))
+    gap = (max([part[-1] for part in arrays]) + 1 - low) / count
+    # The draw order is that of a hash, so the places are spread evenly: guess a place, correct the
+    # guess once, and sort the few places between the guess and the result.
+    guess = low + int(index * gap)
+    guess += int((index - sum([bisect_right(part, guess) for part in arrays])) * gap)
+    ends = [bisect_right(part, guess) for part in arrays]
+    missing_count = index - sum(ends)
+    between: list[int] = []
+    if missing_count >= 0:
+        for part, end in zip(arrays, ends, strict=True):
+            between += part[end : end + missing_count + 1]
+    else:
+        for part, end in zip(arrays, ends, strict=True):
+            between += part[max(end + missing_count, 0) : end]
+    between.sort()
+    return between[missing_count]
 
 
 @final

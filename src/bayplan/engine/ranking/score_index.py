@@ -9,7 +9,7 @@ there are many. A change moves one block of memory.
 from array import array
 from bisect import bisect_left, insort
 from collections.abc import Iterator, Mapping
-from itertools import chain, islice
+from itertools import chain, islice, repeat
 from typing import Protocol, final
 
 import numpy as np
@@ -161,8 +161,8 @@ class ScoreIndex:
         """(score, place) of the best rows, best first, at most so many."""
         first: list[tuple[int, int]] = []
         for score in reversed(self._scores):
-            count = count_max - len(first)
-            first += [(score, place) for place in islice(self._of_score[score], count)]
+            places = islice(self._of_score[score], count_max - len(first))
+            first += zip(repeat(score), places, strict=False)
             if len(first) == count_max:
                 break
         return first
@@ -189,11 +189,12 @@ def _stored(places: "array[int]") -> "array[int] | PlaceBlocks":
 class CellIndex:
     """A `ScoreIndex` per cell, for nodes by their places in the draw order."""
 
-    __slots__ = ("_indexes", "bests", "cell_of_place", "is_reshaped", "sizes")
+    __slots__ = ("bests", "cell_of_place", "is_reshaped", "of_cell", "sizes")
 
     def __init__(self, cell_of_place: "array[int]") -> None:
         self.cell_of_place = cell_of_place
-        self._indexes: list[ScoreIndex] = []
+        #: Read by others, written by this class alone.
+        self.of_cell: list[ScoreIndex] = []
         #: By cell: its number of nodes, and the highest total of one; 0 for an empty cell.
         self.sizes = array("q")
         self.bests = array("q")
@@ -203,13 +204,13 @@ class CellIndex:
     def open(self, totals: Int64s, places: Rows) -> None:
         """One more cell. ``places``: ascending."""
         index = ScoreIndex(totals, places)
-        self._indexes.append(index)
+        self.of_cell.append(index)
         self.sizes.append(len(places))
         self.bests.append(index.best_score if len(places) else 0)
 
     def add(self, place: int, total: int) -> None:
         cell = self.cell_of_place[place]
-        index = self._indexes[cell]
+        index = self.of_cell[cell]
         index.add(place, total)
         self.sizes[cell] += 1
         self.is_reshaped |= self.sizes[cell] == 1
@@ -217,7 +218,7 @@ class CellIndex:
 
     def remove(self, place: int, total: int) -> None:
         cell = self.cell_of_place[place]
-        index = self._indexes[cell]
+        index = self.of_cell[cell]
         index.remove(place, total)
         self.sizes[cell] -= 1
         if self.sizes[cell]:
@@ -229,31 +230,23 @@ class CellIndex:
     def move(self, place: int, before: int, now: int) -> None:
         """The total of a node changed."""
         cell = self.cell_of_place[place]
-        index = self._indexes[cell]
+        index = self.of_cell[cell]
         index.move(place, before, now)
         self.bests[cell] = index.best_score
 
-    def best(self, cell: int) -> "array[int] | PlaceBlocks":
-        """Places of the nodes with the highest total of a cell that is not empty, ascending."""
-        return self._indexes[cell].best()
-
-    def first(self, cell: int, count_max: int) -> list[tuple[int, int]]:
-        """(total, place) of the best nodes of a cell that is not empty, best first."""
-        return self._indexes[cell].first_with_totals(count_max)
-
     def validate(self, totals: Mapping[int, int]) -> None:
         """``totals``: by place. Raises AssertionError where the indexes hold anything else."""
-        by_cell: list[dict[int, int]] = [{} for _ in self._indexes]
+        by_cell: list[dict[int, int]] = [{} for _ in self.of_cell]
         for place, total in totals.items():
             by_cell[self.cell_of_place[place]][place] = total
-        for cell, (index, expected) in enumerate(zip(self._indexes, by_cell, strict=True)):
+        for cell, (index, expected) in enumerate(zip(self.of_cell, by_cell, strict=True)):
             index.validate(expected)
             assert self.sizes[cell] == len(expected), f"size of cell {cell}"
             assert self.bests[cell] == max(expected.values(), default=0), f"best of cell {cell}"
 
     @property
     def bytes_used(self) -> int:
-        return 4 * len(self.cell_of_place) + sum(index.bytes_used for index in self._indexes)
+        return 4 * len(self.cell_of_place) + sum(index.bytes_used for index in self.of_cell)
 
 
 def as_array(totals: "array[int]") -> Int64s:

@@ -15,7 +15,7 @@ from bayplan.framework.arithmetic import uniform
 from bayplan.framework.domain_rules import CellCounts, DomainCount, DomainRules
 from bayplan.framework.status import Code, Rejection
 from bayplan.framework.types import MAX_NODE_SCORE
-from bayplan.state.columns import Mask, NodeScores
+from bayplan.state.columns import Mask, NodeScores, is_any
 
 NO_AFFINITY = "node(s) didn't match pod affinity rules"
 NO_ANTI_AFFINITY = "node(s) didn't match pod anti-affinity rules"
@@ -27,7 +27,7 @@ def rejections_of(
 ) -> Iterable[Rejection]:
     """A node's first reason is its only one, in this order. ``lacking``: where required affinity is
     not satisfied; None: nowhere. ``occupied``: (where a pod is to be kept away from, reason)."""
-    if lacking is not None and lacking.any():
+    if lacking is not None and is_any(lacking):
         yield Rejection(lacking, Code.UNSCHEDULABLE_AND_UNRESOLVABLE, (NO_AFFINITY,))
     rejected = lacking
     for mask, reason in occupied:
@@ -36,7 +36,7 @@ def rejections_of(
         else:
             new = mask & ~rejected
             rejected = rejected | new
-        if new.any():
+        if is_any(new):
             yield Rejection(new, Code.UNSCHEDULABLE, (reason,))
 
 
@@ -44,7 +44,7 @@ def normalized(scores: NodeScores) -> NodeScores:
     """int64[nodes] in 0..100. Upstream divides first, in float64, and only then multiplies."""
     if not len(scores):
         return scores
-    lowest, highest = scores.min(), scores.max()
+    lowest, highest = np.minimum.reduce(scores), np.maximum.reduce(scores)
     if lowest == highest:
         return uniform(0, len(scores))
     return (MAX_NODE_SCORE * ((scores - lowest) / (highest - lowest))).astype(np.int64)
@@ -104,7 +104,7 @@ class AffinityDomainRules(DomainRules):
 
     def _lacking(self, cells: CellCounts) -> Mask | None:
         """bool[cells]: where required affinity is not satisfied; None: nowhere."""
-        if self._wants_itself and not any(cells.of_domains(at).any() for at in self._near):
+        if self._wants_itself and not any(is_any(cells.of_domains(at) > 0) for at in self._near):
             return None
         lacking: Mask | None = None
         for at in self._near:

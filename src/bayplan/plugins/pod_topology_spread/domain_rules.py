@@ -17,7 +17,7 @@ from bayplan.plugins.pod_topology_spread.constraints import Constraint
 from bayplan.plugins.pod_topology_spread.eligibility import Topology
 from bayplan.plugins.pod_topology_spread.filtering import NO_DOMAIN_COUNT, TOO_SKEWED
 from bayplan.plugins.pod_topology_spread.scoring import domain_weight, normalized, scored
-from bayplan.state.columns import Floats, Mask, NodeScores
+from bayplan.state.columns import Floats, Mask, NodeScores, is_any
 from bayplan.state.nodes import NodeView
 from bayplan.state.pods import PodInfo
 
@@ -51,10 +51,10 @@ class SpreadDomainRules(DomainRules):
                 counts = cells.of_cells(index)
                 of_domains = cells.of_domains(index)
                 if len(of_domains) >= constraint.min_domains:
-                    lowest = of_domains.min(initial=NO_DOMAIN_COUNT).item()
+                    lowest = float(np.minimum.reduce(of_domains, initial=NO_DOMAIN_COUNT))
             too_full = np.asarray(counts > limit + lowest)
             skewed = too_full if skewed is None else skewed | too_full
-        if skewed is not None and skewed.any():
+        if skewed is not None and is_any(skewed):
             yield Rejection(skewed, Code.UNSCHEDULABLE, (TOO_SKEWED,))
 
     def raw_scores(self, cells: CellCounts) -> NodeScores:

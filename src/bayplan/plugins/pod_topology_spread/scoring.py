@@ -13,7 +13,7 @@ import numpy as np
 from msgspec import Struct
 
 from bayplan.api.objects import HOSTNAME_LABEL
-from bayplan.framework.arithmetic import divide, round_half_away
+from bayplan.framework.arithmetic import divide, highest, lowest, round_half_away
 from bayplan.framework.types import MAX_NODE_SCORE
 from bayplan.plugins.pod_topology_spread.constraints import Constraint
 from bayplan.plugins.pod_topology_spread.eligibility import (
@@ -78,14 +78,14 @@ def normalized(scores: NodeScores, ignored: Mask | None = None) -> NodeScores:
     counted = scores if ignored is None else scores[~ignored]
     if not len(counted):
         return np.zeros(len(scores), np.int64)
-    lowest, highest = int(counted.min()), max(int(counted.max()), 0)
-    if not highest:
+    least, most = lowest(counted), max(highest(counted), 0)
+    if not most:
         final = np.full(len(scores), MAX_NODE_SCORE, np.int64)
-    elif ignored is None and lowest >= 0 and highest - lowest < min(_FEW_SCORES, len(scores)):
-        every = np.arange(lowest, highest + 1)
-        final = divide(MAX_NODE_SCORE * (highest + lowest - every), highest).take(scores - lowest)
+    elif ignored is None and least >= 0 and most - least < _FEW_SCORES < len(scores):
+        every = np.arange(least, most + 1)
+        final = divide(MAX_NODE_SCORE * (most + least - every), most).take(scores - least)
     else:
-        final = divide(MAX_NODE_SCORE * (highest + lowest - scores), highest)
+        final = divide(MAX_NODE_SCORE * (most + least - scores), most)
     return final if ignored is None else final * ~ignored
 
 
