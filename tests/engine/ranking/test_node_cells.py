@@ -260,6 +260,12 @@ def a_node_stays_in_its_cell(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(NodeCells, "_move", lambda cells, row: None)
 
 
+def verdicts_stay_with_the_cells(patch: pytest.MonkeyPatch) -> None:
+    """Verdicts that follow from the counts of domains are evaluated once."""
+    always = property(lambda counts: True, lambda counts, are_enough: None)
+    patch.setattr(node_cells._Counts, "are_keys_enough", always)
+
+
 def cells_outlive_a_distinct_term(patch: pytest.MonkeyPatch) -> None:
     """A pod with terms that no placed pod had is placed, and nothing follows."""
     patch.setattr(reuse_entry.ObjectGeneration, "now_of_distinct_terms", lambda generation: 0)
@@ -270,6 +276,7 @@ def cells_outlive_a_distinct_term(patch: pytest.MonkeyPatch) -> None:
     [
         pytest.param(a_count_stays, 64, id="a count stays"),
         pytest.param(a_node_stays_in_its_cell, 4, id="a node stays in its cell"),
+        pytest.param(verdicts_stay_with_the_cells, 64, id="verdicts stay with the cells"),
     ],
 )
 def test_a_planted_fault_is_found(
