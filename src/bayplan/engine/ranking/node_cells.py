@@ -692,10 +692,9 @@ def nth_of(parts: "Sequence[array[int] | PlaceBlocks]", index: int) -> int:
     in two parts."""
     if len(parts) == 1:
         return parts[0][index]
-    arrays = [part for part in parts if isinstance(part, array)]
-    if len(arrays) < len(parts):
-        places = np.concatenate([np.fromiter(each, np.int64, len(each)) for each in parts])
-        return np.partition(places, index).item(index)
+    arrays: list[array[int]] = []
+    for part in parts:
+        arrays += part.blocks if isinstance(part, PlaceBlocks) else (part,)
     low, count = min([part[0] for part in arrays]), sum(map(len, arrays))
     gap = (max([part[-1] for part in arrays]) + 1 - low) / count
     # The draw order is that of a hash, so the places are spread evenly: guess a place, correct the

@@ -27,22 +27,23 @@ _BLOCK = 2**13
 class PlaceBlocks:
     """Many places, ascending, in blocks: a change moves the places of one block."""
 
-    __slots__ = ("_blocks", "_count", "_lasts")
+    __slots__ = ("_count", "_lasts", "blocks")
 
     def __init__(self, places: "array[int]") -> None:
-        self._blocks = [places[at : at + _BLOCK] for at in range(0, len(places), _BLOCK)]
+        #: Ascending; only this class writes.
+        self.blocks = [places[at : at + _BLOCK] for at in range(0, len(places), _BLOCK)]
         #: The last place of each block.
-        self._lasts = [block[-1] for block in self._blocks]
+        self._lasts = [block[-1] for block in self.blocks]
         self._count = len(places)
 
     def __len__(self) -> int:
         return self._count
 
     def __iter__(self) -> Iterator[int]:
-        return chain.from_iterable(self._blocks)
+        return chain.from_iterable(self.blocks)
 
     def __getitem__(self, index: int) -> int:
-        for block in self._blocks:
+        for block in self.blocks:
             if index < len(block):
                 return block[index]
             index -= len(block)
@@ -54,23 +55,23 @@ class PlaceBlocks:
 
     def add(self, place: int) -> None:
         at = min(bisect_left(self._lasts, place), len(self._lasts) - 1)
-        block = self._blocks[at]
+        block = self.blocks[at]
         block.insert(bisect_left(block, place), place)
         self._lasts[at] = block[-1]
         self._count += 1
         if len(block) > 2 * _BLOCK:
-            self._blocks[at : at + 1] = block[:_BLOCK], block[_BLOCK:]
+            self.blocks[at : at + 1] = block[:_BLOCK], block[_BLOCK:]
             self._lasts.insert(at, block[_BLOCK - 1])
 
     def remove(self, place: int) -> None:
         at = bisect_left(self._lasts, place)
-        block = self._blocks[at]
+        block = self.blocks[at]
         _remove(block, place)
         self._count -= 1
         if len(block):
             self._lasts[at] = block[-1]
         else:
-            del self._blocks[at], self._lasts[at]
+            del self.blocks[at], self._lasts[at]
 
 
 def _remove(places: "array[int]", place: int) -> None:
