@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from bayplan.engine.ranking.evaluation_plan import TOO_MUCH_CHANGED
 from bayplan.engine.ranking.ranked_nodes import CHANGES_MAX
 from bayplan.engine.reuse import cache as module
 from tests.engine.cached_attempts import FIT, OFF, CountingFilter, nodes
@@ -55,6 +56,21 @@ def test_a_signature_that_returns_soon_is_brought_up_to_date() -> None:
     # The first attempt evaluates all rows, the second one all rows that changed since, and each
     # further one a single row.
     assert evaluated_rows(on) - before < 2 * 4 * NODES - 2 * NODES
+
+
+def test_a_ranking_that_is_too_far_behind_leaves() -> None:
+    engine = engine_of()
+    place(engine, 3, kinds=1)
+    reuse = engine.scheduler.reuse(PROFILE)
+    [entry] = reuse.entries()
+    assert entry.rankings
+    for number in range(CHANGES_MAX + 1):
+        engine.add(waiting_pod(f"other{number}", cpu=f"{100 + number}m"))
+        engine.bound()
+    place(engine, 1, kinds=1, first=100)
+    # Otherwise the next pod of this signature would try to bring the ranking forward, and make
+    # another one, whether or not caching pays.
+    assert not entry.rankings and reuse.flushed_counts[TOO_MUCH_CHANGED] == 1
 
 
 def test_with_a_scalar_plugin_only_changed_nodes_are_evaluated() -> None:

@@ -12,6 +12,7 @@ import numpy as np
 
 from bayplan.engine.ranking.evaluation_plan import (
     OTHER_PLUGINS,
+    TOO_MUCH_CHANGED,
     Planner,
     RankingInvalid,
     SingleNodeEvaluator,
@@ -245,6 +246,10 @@ class ResultCache:
                 return False
         if not entry.is_vectorized or node_count > STEP_ASIDE_NODES_MAX:
             return False
+        if is_rare and entry.rankings:
+            # They are too far behind. The next cycle, soon after this one, must not count on them.
+            self.flushed_counts[TOO_MUCH_CHANGED] += len(entry.rankings)
+            entry.drop_rankings()
         entry.generation = generation
         entry.evaluated_count += node_count
         return True
