@@ -24,7 +24,8 @@ A cycle takes the first way that applies:
 3. More rows changed: the ranking is dropped, the plugins evaluate the unknown rows as arrays
    through the row caches (`SignatureEntry.filter` and `score`), and the nodes are ranked again.
 4. More rows changed, and calling the plugins for all nodes is faster than catching up: the cycle
-   runs without the cache (`ResultCache.steps_aside`).
+   runs without the cache, and rankings that are too far behind are dropped
+   (`ResultCache.steps_aside`).
 
 Every change of a row is the next generation of the change log (`state/change_log.py`). What may
 lag behind the log:
