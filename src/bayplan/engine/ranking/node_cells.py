@@ -505,7 +505,7 @@ class NodeCells:
                 assert (count.by_domain == by_domain).all(), f"{count.count}: pods by domain"
         for row in rows.tolist():
             cell = self._index.cell_of_place[self._places.item(row)]
-            assert self._cell_of_key[self._key_of(row)] == cell, f"row {row} is in cell {cell}"
+            assert self._cell_of_key.get(self._key_of(row)) == cell, f"row {row} is in cell {cell}"
         feasible = rows[self.ranking.feasibility.of_rows(rows) == FEASIBLE].tolist()
         self._index.validate(
             {self._places.item(row): self.ranking.total_of(row) for row in feasible}
@@ -608,7 +608,7 @@ class CellAnswer:
         rules, ``columns``, add to each total, int64[cells], None: nothing; ``rejected``: the
         other cells."""
         self.node_cells = node_cells
-        self._cells = cells
+        self._cells: list[int] = cells.tolist()
         self._added = added
         self._columns = columns
         totals = node_cells.best_totals(cells)
@@ -632,11 +632,10 @@ class CellAnswer:
 
     def choose(self, seed: int, pod_uid: str, attempt: int) -> Choice:
         """The node with the highest total; among equals the one that is drawn."""
-        indexes, best_total = self.node_cells.indexes, max(self._totals)
-        cells: list[int] = self._cells.tolist()
+        indexes, best_total = self.node_cells.indexes, self.best_total()
         best = [
             indexes[cell].best()
-            for cell, total in zip(cells, self._totals, strict=True)
+            for cell, total in zip(self._cells, self._totals, strict=True)
             if total == best_total
         ]
         count = sum(map(len, best))
@@ -651,12 +650,11 @@ class CellAnswer:
         """The scores of the best nodes, best first; equals in draw order."""
         best: list[tuple[int, int, int]] = []
         node_cells, totals = self.node_cells, self._totals
-        cells: list[int] = self._cells.tolist()
         for at in sorted(range(len(totals)), key=totals.__getitem__, reverse=True):
             if len(best) == count_max and totals[at] < -best[-1][0]:
                 break
             added = 0 if self._added is None else self._added.item(at)
-            first = node_cells.indexes[cells[at]].first_with_totals(count_max)
+            first = node_cells.indexes[self._cells[at]].first_with_totals(count_max)
             best += [(-added - total, place, at) for total, place in first]
             best.sort()
             del best[count_max:]
@@ -703,13 +701,10 @@ def nth_of(parts: "Sequence[array[int] | PlaceBlocks]", index: int) -> int:
     guess += int((index - sum([bisect_right(part, guess) for part in arrays])) * gap)
     ends = [bisect_right(part, guess) for part in arrays]
     missing_count = index - sum(ends)
+    before_count, after_count = max(-missing_count, 0), max(missing_count + 1, 0)
     between: list[int] = []
-    if missing_count >= 0:
-        for part, end in zip(arrays, ends, strict=True):
-            between += part[end : end + missing_count + 1]
-    else:
-        for part, end in zip(arrays, ends, strict=True):
-            between += part[max(end + missing_count, 0) : end]
+    for part, end in zip(arrays, ends, strict=True):
+        between += part[max(end - before_count, 0) : end + after_count]
     between.sort()
     return between[missing_count]
 
