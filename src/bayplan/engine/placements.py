@@ -179,8 +179,7 @@ class Placements:
         engine.nominator.delete_nominated_pod_if_exists(pod)
         if goes_straight_to_bind(framework, framework.calls(cycle.state, pod)):
             self._end(cycle, "scheduled")
-            if cycle.state.pods_to_activate:
-                self._activate(placed)
+            self._activate(placed)
             self._bind(placed)
             return
         status = framework.run_reserve(cycle.state, pod, node_name)

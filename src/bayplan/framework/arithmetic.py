@@ -139,7 +139,7 @@ def _min_max(scores: NodeScores) -> NodeScores:
     """
     least, most = lowest(scores), highest(scores)
     if most == least:
-        return np.zeros(len(scores), np.int64)
+        return uniform(0, len(scores))
     return ((scores - least) / (most - least) * MAX_NODE_SCORE).astype(np.int64)
 
 

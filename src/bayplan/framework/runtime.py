@@ -76,6 +76,7 @@ def goes_straight_to_bind(watched: Watched, calls: Calls) -> bool:
     if calls.reserve or calls.permit or calls.pre_bind_pre_flight:
         return False
     for point, code in _STRAIGHT:
+        # As `idle`, without a further call: this is the way of most attempts.
         watched.stopwatches[point].took[code](0.0)
     return True
 

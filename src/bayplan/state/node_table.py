@@ -270,9 +270,7 @@ class NodeTable:
 
     def add_node(self, node: Node) -> int:
         """Give a node a new row, or the row of pods that were placed on its name."""
-        row = self.row_of.get(node.metadata.name)
-        if row is None:
-            row = self._new_row_for(node.metadata.name)
+        row = self._row_for(node.metadata.name)
         assert self.nodes[row] is None, f"node {node.metadata.name} is already there"
         self.nodes[row] = node
         self.alive.values[row] = True
@@ -318,10 +316,12 @@ class NodeTable:
             # The score of a node with an image depends on the share of nodes that have the image.
             self.log.note(ALL_ROWS, Facet.IMAGES)
 
-    def _new_row_for(self, name: str) -> int:
-        row = self._free_rows.pop() if self._free_rows else self._new_row()
-        self.row_of[name] = row
-        self.names[row] = name
+    def _row_for(self, name: str) -> int:
+        row = self.row_of.get(name)
+        if row is None:
+            row = self._free_rows.pop() if self._free_rows else self._new_row()
+            self.row_of[name] = row
+            self.names[row] = name
         return row
 
     def _new_row(self) -> int:
@@ -356,9 +356,7 @@ class NodeTable:
 
     def assign(self, pod: PodInfo) -> int:
         """Count a pod on its node, which need not exist. Returns the row."""
-        row = self.row_of.get(pod.node_name)
-        if row is None:
-            row = self._new_row_for(pod.node_name)
+        row = self._row_for(pod.node_name)
         pods = self.pods[row]
         assert pod.uid not in pods, f"{pod!r} is already counted on {pod.node_name}"
         pods[pod.uid] = pod
@@ -389,9 +387,7 @@ class NodeTable:
             if not shape.takes_amounts_alone:
                 self.assign(pod)
                 continue
-            row = self.row_of.get(pod.node_name)
-            if row is None:
-                row = self._new_row_for(pod.node_name)
+            row = self._row_for(pod.node_name)
             on_row = self.pods[row]
             assert pod.uid not in on_row, f"{pod!r} is already counted on {pod.node_name}"
             on_row[pod.uid] = pod

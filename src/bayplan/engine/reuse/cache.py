@@ -107,8 +107,6 @@ class ResultCache:
         self._observe = observe
         plugins = framework.plugins
         self._bytes_max = plugins.reuse_bytes_max
-        #: Whether results are cached.
-        self.is_on = self._bytes_max > 0
         self._entries: OrderedDict[PodSignature, SignatureEntry] = OrderedDict()
         filters: dict[str, Plugin] = {p.instance_name: p for p in plugins.filter}
         #: All plugins that can score, those that are only sources of others included.
@@ -149,6 +147,10 @@ class ResultCache:
         #: Rankings that were dropped, and entries or results that were, by reason.
         self.flushed_counts: Counter[str] = Counter()
         self.dropped_counts: Counter[str] = Counter()
+
+    @property
+    def is_on(self) -> bool:
+        return self._bytes_max > 0
 
     def __len__(self) -> int:
         return len(self._entries)
@@ -246,10 +248,10 @@ class ResultCache:
                 return False
         if not entry.is_vectorized or node_count > STEP_ASIDE_NODES_MAX:
             return False
-        if is_rare and entry.rankings:
+        if is_rare:
             # They are too far behind. The next cycle, soon after this one, must not count on them.
-            self.flushed_counts[TOO_MUCH_CHANGED] += len(entry.rankings)
-            entry.drop_rankings()
+            for ranking in list(entry.rankings.values()):
+                self.drop_ranking(entry, ranking, TOO_MUCH_CHANGED)
         entry.generation = generation
         entry.evaluated_count += node_count
         return True
@@ -456,7 +458,7 @@ class ResultCache:
                 f"{self._table.node_count} nodes takes {self.bytes_used}: answers are not reused"
             )
             self._drop_oldest()
-            self._bytes_max, self.is_on = 0, False
+            self._bytes_max = 0
 
     def _drop_oldest(self) -> None:
         """The entry that was not used for the longest leaves."""

@@ -11,10 +11,10 @@ from typing import final
 import numpy as np
 from msgspec import Struct
 
-from bayplan.framework.arithmetic import uniform
+from bayplan.framework.arithmetic import normalized
 from bayplan.framework.domain_rules import CellCounts, DomainCount, DomainRules
 from bayplan.framework.status import Code, Rejection
-from bayplan.framework.types import MAX_NODE_SCORE
+from bayplan.framework.types import Normalizer
 from bayplan.state.columns import Mask, NodeScores, is_any
 
 NO_AFFINITY = "node(s) didn't match pod affinity rules"
@@ -38,16 +38,6 @@ def rejections_of(
             rejected = rejected | new
         if is_any(new):
             yield Rejection(new, Code.UNSCHEDULABLE, (reason,))
-
-
-def normalized(scores: NodeScores) -> NodeScores:
-    """int64[nodes] in 0..100. Upstream divides first, in float64, and only then multiplies."""
-    if not len(scores):
-        return scores
-    lowest, highest = np.minimum.reduce(scores), np.maximum.reduce(scores)
-    if lowest == highest:
-        return uniform(0, len(scores))
-    return (MAX_NODE_SCORE * ((scores - lowest) / (highest - lowest))).astype(np.int64)
 
 
 class TermCounts(Struct, frozen=True):
@@ -117,7 +107,7 @@ class AffinityDomainRules(DomainRules):
         return np.asarray(total).astype(np.int64)
 
     def normalized(self, raw: NodeScores) -> NodeScores:
-        return normalized(raw)
+        return normalized(Normalizer.MIN_MAX, raw)
 
 
 def _added(counts: list[DomainCount], more: Sequence[DomainCount]) -> Sequence[int]:

@@ -17,6 +17,7 @@ import numpy as np
 
 from bayplan.api.affinity import AffinityTerm
 from bayplan.api.objects import NAMESPACE, Node
+from bayplan.framework.arithmetic import normalized
 from bayplan.framework.cycle_state import Cloneable, CycleState
 from bayplan.framework.domain_rules import DomainCount, DomainPlugin, DomainRules
 from bayplan.framework.events import (
@@ -39,13 +40,12 @@ from bayplan.framework.plugin import (
     SignPlugin,
 )
 from bayplan.framework.status import SKIP, Code, Rejection, Status, unresolvable
-from bayplan.framework.types import PreFilterResult
+from bayplan.framework.types import Normalizer, PreFilterResult
 from bayplan.plugins.inter_pod_affinity.domain_rules import (
     NO_ANTI_AFFINITY,
     REFUSED_BY_PLACED,
     AffinityDomainRules,
     TermCounts,
-    normalized,
     rejections_of,
 )
 from bayplan.plugins.inter_pod_affinity.terms import OwnTerms, own_terms
@@ -399,7 +399,7 @@ class InterPodAffinity(
         return np.asarray(total).astype(np.int64)
 
     def normalize(self, state: CycleState, pod: PodInfo, scores: NodeScores) -> NodeScores:
-        return normalized(scores)
+        return normalized(Normalizer.MIN_MAX, scores)
 
     # ---- domains --------------------------------------------------------------------------
 
