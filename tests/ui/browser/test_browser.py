@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from msgspec.structs import replace
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Browser, Page, Route, expect
 
 import bayplan
 from bayplan import rng
@@ -158,6 +158,33 @@ def test_the_heat_map_can_be_used_with_the_keyboard(page: Page) -> None:
     expect(page.locator(".tip b")).to_have_text("n2")
     page.keyboard.press("Enter")
     expect(page.get_by_role("complementary", name="Node n2")).to_be_visible()
+
+
+def test_the_heat_map_takes_keys_as_soon_as_it_no_longer_loads(page: Page) -> None:
+    requests: list[Route] = []
+
+    def hold(route: Route) -> None:
+        requests.append(route)
+
+    page.route("**/api/heat*", hold)
+    page.evaluate("() => { location.hash = '#/nodes?at=100'; }")
+    loading = page.locator(".heat .loading")
+    expect(loading).to_be_visible()
+    page.locator(".heat canvas").focus()
+    # The keys are pressed in the same task in which the note goes away.
+    page.evaluate(
+        """() => {
+          const heat = document.querySelector('.heat');
+          new MutationObserver((_, observer) => {
+            if (heat.querySelector('.loading')) return;
+            observer.disconnect();
+            const press = { key: 'ArrowRight', bubbles: true };
+            heat.querySelector('canvas').dispatchEvent(new KeyboardEvent('keydown', press));
+          }).observe(heat, { childList: true });
+        }"""
+    )
+    requests[0].continue_()
+    expect(page.locator(".tip b")).to_have_text("n0")
 
 
 def test_a_click_on_a_cell_opens_the_node(page: Page) -> None:

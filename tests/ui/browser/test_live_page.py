@@ -15,7 +15,7 @@ from bayplan.serving.page import LEADING, STANDBY, ReplicaPhase
 from bayplan.testing import api_pod
 from bayplan.testing import node as sample_node
 from tests.adapters.manifests import Content, container, node, pod, pod_group
-from tests.ui.browser.visits import MARKUP, screenshot, violations, visit
+from tests.ui.browser.visits import MARKUP, go, screenshot, settle, violations, visit
 from tests.ui.example_run import GROUP_LABEL, ZONE
 from tests.ui.live_scheduler import LiveScheduler, live_scheduler
 
@@ -33,18 +33,6 @@ VIEWS = {
 }
 #: The views in the pictures of docs/ui.md.
 PICTURES = ("live-overview", "live-waiting")
-
-
-def settle(page: Page) -> None:
-    """Wait until the view is loaded. The stream of ticks is open, so the network is never idle."""
-    page.wait_for_selector("main h1")
-    page.wait_for_function("() => !document.querySelector('main .loading')")
-    page.wait_for_timeout(500)
-
-
-def go(page: Page, view: str) -> None:
-    page.evaluate("hash => { location.hash = hash; }", f"#/{view}")
-    settle(page)
 
 
 def _node(number: int) -> Content:
@@ -232,7 +220,7 @@ def test_the_page_reports_the_end_and_the_restart_of_a_scheduler(browser: Browse
     with live_scheduler(node("n1")) as scheduler, browser.new_context() as context:
         page = context.new_page()
         page.goto(scheduler.url)
-        settle(page)
+        expect(page.locator("main h1")).to_be_visible()
         scheduler.end("This replica lost the lease: b holds the lease.")
         state = page.locator(".replica")
         expect(state).to_contain_text("This replica lost the lease: b holds the lease.")

@@ -15,6 +15,30 @@ T = TypeVar("T")
 MARKUP = "<img src=x onerror=alert(1)>"
 WAIT_MS = 60_000
 _AXE = Path(__file__).parent / "axe.min.js"
+#: Counts the questions of the page that are open: from the request to the end of the body.
+_COUNT_QUESTIONS = """
+window.openQuestions = 0;
+window.quietFrames = 0;
+const ask = window.fetch;
+window.fetch = async (...parameters) => {
+  window.openQuestions += 1;
+  const close = () => { window.openQuestions -= 1; };
+  try {
+    const response = await ask(...parameters);
+    response.clone().arrayBuffer().then(close, close);
+    return response;
+  } catch (problem) {
+    close();
+    throw problem;
+  }
+};
+"""
+#: An answer may lead to a new view, and this to new questions: each takes a frame or two.
+_IS_QUIET = """() => {
+  const isLoaded = document.querySelector('main h1') && !document.querySelector('main .loading');
+  window.quietFrames = isLoaded && window.openQuestions === 0 ? window.quietFrames + 1 : 0;
+  return window.quietFrames >= 6;
+}"""
 WIDE: ViewportSize = {"width": 1280, "height": 800}
 PHONE: ViewportSize = {"width": 390, "height": 800}
 
@@ -53,6 +77,7 @@ def visit(browser: Browser, url: str, *, dark: bool = False, phone: bool = False
     page.on("pageerror", lambda problem: problems.append(str(problem)))
     page.on("dialog", lambda dialog: problems.append(f"dialog {dialog.message}"))
     page.set_default_timeout(WAIT_MS)
+    page.add_init_script(_COUNT_QUESTIONS)
     page.goto(url)
     yield page
     context.close()
@@ -66,10 +91,9 @@ def go(page: Page, view: str) -> None:
 
 
 def settle(page: Page) -> None:
-    """Wait until the view is loaded and no request is pending."""
-    page.wait_for_selector("main h1")
-    page.wait_for_load_state("networkidle")
-    page.wait_for_function("() => !document.querySelector('main .loading')")
+    """Wait until the view is loaded and no question is open. The stream of ticks may stay open."""
+    page.evaluate("() => { window.quietFrames = 0; }")
+    page.wait_for_function(_IS_QUIET)
 
 
 def violations(page: Page) -> list[str]:

@@ -1,6 +1,8 @@
 // The heat map: one cell of a canvas per node, group by group. The server sends two packed columns,
 // the number and the value of each node; names are asked for one at a time.
-import { Name, Problem, ask, count, html, percent, plural, useAnswer, useEffect, useMemo, useRef, useState } from "./lib.js";
+import {
+  Loading, Name, Problem, ask, count, html, percent, plural, useAnswer, useEffect, useLayoutEffect, useMemo, useRef, useState,
+} from "./lib.js";
 
 // Of the element around the canvas.
 const PADDING = 12;
@@ -206,8 +208,9 @@ export function HeatMap({ at, color, groupBy, sizeBy, isCount, label, onSelect }
     paint(context, drawing.current, { data, groupBy, text });
   };
 
+  // At once: the keys and the pointer need the cells as soon as the map no longer loads.
+  useLayoutEffect(draw, [data]);
   useEffect(() => {
-    // The watcher calls at once, and at each change of the size.
     const watcher = new ResizeObserver(draw);
     watcher.observe(canvas.current.parentElement);
     const scheme = matchMedia("(prefers-color-scheme: dark)");
@@ -265,6 +268,7 @@ export function HeatMap({ at, color, groupBy, sizeBy, isCount, label, onSelect }
   const ring = hasFocus && focused >= 0 && state && focused < state.numbers.length ? boxOf(state.plan, focused) : null;
   return html`<${Problem} text=${error} />
     <div class="heat">
+      ${!data && !error && html`<${Loading} />`}
       <canvas ref=${canvas} tabindex="0" role="img"
         aria-label=${`${label}, one cell per node. Arrow keys move, Enter opens a node. The table below has the same nodes.`}
         onMouseMove=${move} onMouseLeave=${() => setHover(null)} onClick=${(event) => choose(under(event))}
