@@ -194,6 +194,8 @@ need-%:
 .venv/.runtime: .venv/.created pyproject.toml $(LOCK)
 	@echo "Installing Bayplan into .venv"
 	@$(INSTALL) --editable . --constraint $(LOCK)
+	@# As for other packages: what is installed as editable gets no bytecode from pip.
+	@$(BIN)/python -m compileall -q src
 	@touch $@
 
 .venv/.dev: .venv/.runtime examples/gpu_sharing/pyproject.toml

@@ -28,7 +28,8 @@ _NUMBER: Final = r"(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)"
 _UNIT: Final = f"(?:{'|'.join(sorted(_UNITS, key=len, reverse=True))})"
 _GO: Final = f"[-+]?(?:0|(?:{_NUMBER}{_UNIT})+)"
 _PART: Final = re.compile(f"({_NUMBER})({_UNIT})")
-_BARE: Final = re.compile(_NUMBER)
+#: Seconds, with or without their unit: most durations, and each pod of a trace has one of its own.
+_SECONDS: Final = re.compile(f"({_NUMBER})s?")
 
 #: The type of a configuration field that holds a duration.
 Duration = Annotated[str, Meta(pattern=f"^{_GO}$", description="a duration such as 15s or 1m30s")]
@@ -69,6 +70,6 @@ def _seconds(value: Any) -> float:
         return value if math.isfinite(value) else math.inf
     if not isinstance(value, str) or len(value) > _LENGTH_MAX:
         return math.inf
-    if _BARE.fullmatch(value):
-        return float(value)
+    if seconds := _SECONDS.fullmatch(value):
+        return float(seconds[1])
     return duration_seconds(value) if is_duration(value) else math.inf

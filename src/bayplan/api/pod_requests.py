@@ -10,7 +10,7 @@ step, which rounds up once: cpu to millicores, everything else to whole units.
 from collections.abc import Callable, Iterable, Mapping
 
 from bayplan.api.device_objects import DEVICE_CLASS_RESOURCE_PREFIX
-from bayplan.api.objects import Container, ContainerStatus, Pod, PodSpec, Quantities
+from bayplan.api.objects import Container, ContainerStatus, Pod, PodSpec, PodStatus, Quantities
 from bayplan.api.quantity import (
     NANOS,
     NANOS_PER_MILLI,
@@ -102,6 +102,35 @@ def requested(
     }
 
 
+def resize_report(status: PodStatus) -> object:
+    """The part of a status that `requested` depends on: the kubelet's report of resources for an
+    in-place resize. None: the status has no such report."""
+    if not (
+        status.container_statuses
+        or status.init_container_statuses
+        or status.resources
+        or status.allocated_resources is not None
+    ):
+        return None
+    statuses = (*(status.container_statuses or ()), *(status.init_container_statuses or ()))
+    of_pod = (status.resources, status.allocated_resources)
+    if of_pod == (None, None):
+        for each in statuses:
+            if each.resources is not None or each.allocated_resources is not None:
+                break
+        else:
+            return None
+    return of_pod, statuses, pending_resize(status)
+
+
+def pending_resize(status: PodStatus) -> tuple[str | None, ...]:
+    """The reason of the first condition PodResizePending; empty: there is no such condition."""
+    for condition in status.conditions or ():
+        if condition.type == "PodResizePending":
+            return (condition.reason,)
+    return ()
+
+
 def all_containers(spec: PodSpec) -> Iterable[Container]:
     """Init containers first."""
     yield from spec.init_containers or ()
@@ -174,11 +203,7 @@ def _container_statuses(pod: Pod, defaults: Mapping[str, int]) -> tuple[Amounts,
 
 
 def _is_resize_infeasible(pod: Pod) -> bool:
-    """By the reason of the first condition of that type."""
-    for condition in pod.status.conditions or ():
-        if condition.type == "PodResizePending":
-            return condition.reason == "Infeasible"
-    return False
+    return pending_resize(pod.status) == ("Infeasible",)
 
 
 def _requests(container: Container) -> Amounts:

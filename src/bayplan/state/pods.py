@@ -7,6 +7,7 @@ what follows from the spec. `PodVolumes` is the part about volumes: only volumes
 choice of a node count, not configuration, secrets or scratch space.
 """
 
+from collections import deque
 from collections.abc import Callable, Hashable, Iterator, Mapping
 from dataclasses import dataclass, field
 from dataclasses import replace as replace_field
@@ -22,7 +23,15 @@ from bayplan.api.csi_migration import plugin_of
 from bayplan.api.declared_fields import DeclaredFields
 from bayplan.api.objects import ObjectMeta, Pod, PodSpec, PodStatus, Toleration, namespaced_name
 from bayplan.api.pod_groups import BUILT_IN_KINDS, GroupKey, PodGroupKinds
-from bayplan.api.pod_requests import CPU, MEMORY, NON_ZERO_DEFAULTS, is_counted, requested
+from bayplan.api.pod_requests import (
+    CPU,
+    MEMORY,
+    NON_ZERO_DEFAULTS,
+    is_counted,
+    pending_resize,
+    requested,
+    resize_report,
+)
 from bayplan.api.read_only import EMPTY, ReadOnlyDict
 from bayplan.api.storage_objects import Volume
 from bayplan.state.host_ports import HostPort, host_ports
@@ -298,7 +307,12 @@ class PodInfo:
         return f"PodInfo({self.key}{where})"
 
 
+#: How many of the newest shapes stay although no pod has them. The next pods of a Job that runs
+#: again and again, or of a trace, then share the shape of those that have ended.
+NEWEST_SHAPES_MAX = 512
+
 _encoder = msgspec.msgpack.Encoder(order=None)
+_newest_shapes: deque[PodShape] = deque(maxlen=NEWEST_SHAPES_MAX)
 _shapes: WeakValueDictionary[bytes, PodShape] = WeakValueDictionary()
 #: Without the labels in the key: one of the shapes that differ only in labels.
 _shapes_by_spec: WeakValueDictionary[bytes, PodShape] = WeakValueDictionary()
@@ -321,7 +335,7 @@ def pod_info(pod: Pod, group_kinds: PodGroupKinds = BUILT_IN_KINDS) -> PodInfo:
     if pod.declared:
         declared = DeclaredFields("Pod", pod.metadata.name, pod.declared)
     has_conditions = bool(node_name and pod.status.conditions)
-    is_deferred = has_conditions and _pending_resize(pod.status) == _DEFERRED
+    is_deferred = has_conditions and pending_resize(pod.status) == _DEFERRED
     shape = _shape_of(pod, group_kinds, is_deferred=is_deferred)
     return PodInfo(pod.metadata, pod.status, shape, node_name, declared=declared)
 
@@ -354,59 +368,31 @@ def _read_only(spec: PodSpec) -> PodSpec:
 
 
 def _shape_of(pod: Pod, group_kinds: PodGroupKinds, *, is_deferred: bool) -> PodShape:
-    meta, status_part = pod.metadata, _status_part(pod.status)
+    meta, report = pod.metadata, resize_report(pod.status)
     labels = None if group_kinds is BUILT_IN_KINDS else group_kinds.labels
-    key = _encoder.encode((meta.namespace, meta.labels, pod.spec, status_part, is_deferred, labels))
+    key = _encoder.encode((meta.namespace, meta.labels, pod.spec, report, is_deferred, labels))
     shape = _shapes.get(key)
     if shape is None:
-        spec_key = _encoder.encode((meta.namespace, pod.spec, status_part, is_deferred))
+        spec_key = _encoder.encode((meta.namespace, pod.spec, report, is_deferred))
         shape = _shapes_by_spec.get(spec_key)
         if shape is None:
             shape = _compiled(pod, group_kinds, is_deferred=is_deferred)
             _shapes_by_spec[spec_key] = shape
         else:
             shape = shape.with_labels(*_labels_and_group(pod, group_kinds))
-        if status_part is not None and not is_deferred:
+        if report is not None and not is_deferred:
             # The reported resources of a running pod are mostly equal to those of its template.
             # Then the pod shares the template's shape.
             plain = msgspec.structs.replace(pod, status=PodStatus())
             template = _shape_of(plain, group_kinds, is_deferred=False)
             shape = template if _requests_equally(shape, template) else shape
         _shapes[key] = shape
+        _newest_shapes.append(shape)
     return shape
 
 
-def _status_part(status: PodStatus) -> object:
-    """The part of the status that requests depend on: the kubelet's report of resources for
-    in-place resize. None: the status has no such report."""
-    if not (
-        status.container_statuses
-        or status.init_container_statuses
-        or status.resources
-        or status.allocated_resources is not None
-    ):
-        return None
-    statuses = (*(status.container_statuses or ()), *(status.init_container_statuses or ()))
-    of_pod = (status.resources, status.allocated_resources)
-    if of_pod == (None, None):
-        for each in statuses:
-            if each.resources is not None or each.allocated_resources is not None:
-                break
-        else:
-            return None
-    return of_pod, statuses, _pending_resize(status)
-
-
+#: The pending resize of a pod whose kubelet deferred it. Upstream: IsPodResizeDeferred.
 _DEFERRED = ("Deferred",)
-
-
-def _pending_resize(status: PodStatus) -> tuple[str | None, ...]:
-    """The reason of the first condition PodResizePending; empty: there is no such condition. A
-    resize whose reason is Deferred is deferred. Upstream: IsPodResizeDeferred."""
-    for condition in status.conditions or ():
-        if condition.type == "PodResizePending":
-            return (condition.reason,)
-    return ()
 
 
 def _requests_equally(one: PodShape, other: PodShape) -> bool:

@@ -8,6 +8,7 @@ from bayplan.adapters.embedded.api_server import ApiServer
 from bayplan.adapters.embedded.object_store import ObjectStore
 from bayplan.adapters.embedded.pod_templates import TEMPLATES_MAX, PodTemplates, template_key
 from bayplan.clock import ManualClock
+from bayplan.ports import ApiError
 
 
 def pod(name: Any = "a", cpu: str = "1", **meta: Any) -> dict[str, Any]:
@@ -36,8 +37,22 @@ def test_pods_of_one_template_may_differ_in_name_uid_creation_and_version(
     assert template_key(pod()) == template_key(other) is not None
 
 
+def test_pods_of_one_template_may_differ_in_the_values_of_annotations() -> None:
+    one, other = pod(annotations={"runs": "5s"}), pod("b", annotations={"lasts": "7s"})
+    assert template_key(one) == template_key(other) is not None
+
+
 @pytest.mark.parametrize(
-    "other", [pod(cpu="2"), pod(namespace="x"), pod(labels={"app": "a"}), pod(finalizers=["f"])]
+    "other",
+    [
+        pod(cpu="2"),
+        pod(namespace="x"),
+        pod(labels={"app": "a"}),
+        pod(finalizers=["f"]),
+        pod(annotations={"runs": "5s"}),
+        pod(annotations={}),
+        pod(annotations=None),
+    ],
 )
 def test_every_other_difference_makes_another_template(other: dict[str, Any]) -> None:
     assert template_key(other) not in (None, template_key(pod()))
@@ -53,11 +68,30 @@ def test_every_other_difference_makes_another_template(other: dict[str, Any]) ->
         pod(7),
         pod(uid=7),
         pod(uid=""),
+        pod(annotations=True),
+        pod(annotations={"runs": 5}),
+        pod(annotations={5: "runs"}),
         {**pod(), "spec": {"big": 2**70}},
     ],
 )
 def test_an_invalid_pod_has_no_template(content: Any) -> None:
     assert template_key(content) is None
+
+
+def test_each_pod_of_a_template_has_its_own_annotations() -> None:
+    server = ApiServer(ManualClock(), ObjectStore(), lambda seconds, call: None)
+    for name, annotations in (("a", {"runs": "5s"}), ("b", {"runs": "7s"}), ("c", {"x": "y"})):
+        stored = server.create(pod(name, annotations=annotations))
+        assert stored.content["metadata"]["annotations"] == annotations
+        assert stored.object.metadata.annotations == annotations
+        assert stored.object.metadata.name == name
+
+
+def test_wrong_annotations_of_a_further_pod_are_refused() -> None:
+    server = ApiServer(ManualClock(), ObjectStore(), lambda seconds, call: None)
+    server.create(pod("a", annotations={"runs": "5s"}))
+    with pytest.raises(ApiError, match="annotations"):
+        server.create(pod("b", annotations={"runs": 5}))
 
 
 def test_the_number_of_templates_is_bounded() -> None:

@@ -127,6 +127,19 @@ def test_durations_of_pods_are_checked(annotations: dict[str, str], words: str |
         assert (result == []) if words is None else (words in result[0])
 
 
+def test_the_durations_of_further_pods_of_a_template_are_checked() -> None:
+    errors = InputErrors()
+    checks = ObjectChecks(errors, ())
+    durations = ("30s", "1h", "soon", "2h")
+    accepted = [
+        checks.accepts(pod(f"p{number}", annotations={"bayplan.dev/duration": text}), "here")
+        for number, text in enumerate(durations)
+    ]
+    assert accepted == [True, True, False, True]
+    with pytest.raises(InputError, match=r"here \(Pod default/p2\): .*soon"):
+        errors.raise_if_any()
+
+
 def test_a_deeply_nested_object_raises_no_exception() -> None:
     deep: Any = {}
     for _ in range(5000):

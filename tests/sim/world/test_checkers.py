@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -244,6 +244,16 @@ def test_the_usage_of_a_pod_is_computed_from_its_requests() -> None:
     assert stored is not None
     assert isinstance(stored.object, Pod)
     assert occupancy.usage_of(stored.object) == {"cpu": 250, "pods": 1}
+
+
+def test_pods_of_one_template_may_differ_in_what_their_kubelets_report() -> None:
+    cluster, occupancy = cluster_with(node("n1"), pod("a"), pod("b"))
+    for stored in cluster.objects(POD):
+        asyncio.run(cluster.bind(pod_info(cast(Pod, stored.object)), "n1"))
+    assert occupancy.used["n1"] == {"cpu": 2000, "pods": 2}
+    resized = {"name": "c", "allocatedResources": {"cpu": "3"}, "resources": {}}
+    cluster.server.patch(key_of("b"), {"status": {"containerStatuses": [resized]}})
+    assert occupancy.used["n1"] == {"cpu": 4000, "pods": 2}
 
 
 def test_the_peak_stays_after_pods_are_deleted() -> None:

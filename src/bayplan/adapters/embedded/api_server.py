@@ -266,6 +266,9 @@ class ApiServer:
             "creationTimestamp": created_at,
             "resourceVersion": version,
         }
+        annotations = own.get("annotations")
+        if annotations:
+            identity["annotations"] = annotations
         content = {**template.content, "metadata": {**template.content["metadata"], **identity}}
         meta = structs.replace(
             template.pod.metadata,
@@ -273,6 +276,7 @@ class ApiServer:
             uid=uid,
             creation_timestamp=created_at,
             resource_version=version,
+            annotations=annotations,
         )
         pod = structs.replace(template.pod, metadata=meta)
         return self._store.put_versioned(key, content, pod)

@@ -201,7 +201,15 @@ class ObjectStore:
             self._make_unread(key.kind)
         old = self._objects[key.kind].pop(key)
         self.version += 1
-        self._notify(key, old, None, self._decoded(key, _versioned(old.content, self.version)))
+        self._notify(key, old, None, self._with_present_version(old))
+
+    def _with_present_version(self, old: Stored) -> ApiObject:
+        """The decoded object of a content with the present version."""
+        if isinstance(old.object, Pod) and old.key.kind not in self._declared:
+            version = str(self.version)
+            meta = msgspec.structs.replace(old.object.metadata, resource_version=version)
+            return msgspec.structs.replace(old.object, metadata=meta)
+        return self._decoded(old.key, _versioned(old.content, self.version))
 
     def _decoded(self, key: ObjectKey, content: Content) -> ApiObject:
         return decode(key.kind, content, self._declared.get(key.kind, ()))

@@ -1,9 +1,10 @@
 """Pods of one template: what their creation has in common is computed once.
 
-Pods of one template differ in their name, uid and version only. Whether the rest is valid, and what
-defaults and admission add to it, follows from the rest and from the priority classes. So the server
-keeps the first pod as it was stored, and each further pod shares its spec and its status, as plain
-values and decoded.
+Pods of one template differ in their name, uid, version and annotations only. Whether the rest is
+valid, and what defaults and admission add to it, follows from the rest and from the priority
+classes. So the server keeps the first pod as it was stored, and each further pod shares its spec
+and its status, as plain values and decoded. Annotations do not count, because the pods of a trace
+have annotations of their own, such as how long the pod runs. No default depends on them.
 
 Pods that come with a node or with a deletion time are not shared: they depend on other objects and
 on the time.
@@ -45,10 +46,20 @@ def template_key(content: Any) -> bytes | None:
             own = meta.pop(member, None)
             if own is not None and not (isinstance(own, str) and own):
                 return None
-        key = _encode((meta, {**pod, "metadata": None}))
+        annotations: Any = meta.get("annotations")
+        if annotations:
+            if not _are_texts(annotations):
+                return None
+            del meta["annotations"]
+        key = _encode((bool(annotations), meta, {**pod, "metadata": None}))
     except Exception:  # noqa: BLE001 - this is no pod; validation reports the problem
         return None
     return key if isinstance(name, str) and is_dns_subdomain(name) else None
+
+
+def _are_texts(annotations: dict[Any, Any]) -> bool:
+    """Whether these are valid annotations."""
+    return all(type(text) is str for text in (*annotations, *annotations.values()))
 
 
 class PodTemplate(NamedTuple):
@@ -61,7 +72,7 @@ class PodTemplate(NamedTuple):
 
 @final
 class PodTemplates:
-    """Templates of the pods that one server has created, by everything but name and uid."""
+    """Templates of the pods that one server has created, by everything but what is a pod's own."""
 
     def __init__(self) -> None:
         self._templates: dict[bytes, PodTemplate] = {}

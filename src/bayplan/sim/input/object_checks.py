@@ -236,13 +236,14 @@ class ObjectChecks:
         self._errors = errors
         self._not_understood = not_understood or NotUnderstood()
         self._priority_classes = (*sorted(priority_classes), *SYSTEM_PRIORITY_CLASSES)
-        #: Templates of pods without problems. Each further pod of such a template has none.
+        #: Templates of pods without problems. A further pod of such a template can only have
+        #: problems in its annotations.
         self._accepted: set[bytes | None] = set()
 
     def accepts(self, value: Any, place: str) -> bool:
         """Whether a value is an object that can be created. If not, its problems are collected."""
         template = template_key(value)
-        if template in self._accepted:
+        if template in self._accepted and not _has_wrong_annotations(value):
             return True
         if isinstance(value, dict) and value.get("kind") == CONFIGURATION:
             expected = "objects of a cluster; a scheduler's configuration is given with --config"
@@ -289,6 +290,11 @@ class ObjectChecks:
         annotations = meta.get("annotations")
         if annotations:
             yield from _annotations(annotations, joined(path, "metadata.annotations"))
+
+
+def _has_wrong_annotations(pod: Content) -> bool:
+    annotations = pod["metadata"].get("annotations")
+    return bool(annotations) and any(_annotations(annotations, ""))
 
 
 def _annotations(annotations: dict[str, str], path: str) -> Iterator[Problem]:

@@ -25,7 +25,7 @@ from bayplan.adapters.embedded.cluster import EmbeddedCluster
 from bayplan.adapters.embedded.object_store import Stored
 from bayplan.api.objects import NODE, POD, Node, Pod
 from bayplan.api.pod_groups import GroupKey
-from bayplan.api.pod_requests import PODS, amounts, requested
+from bayplan.api.pod_requests import PODS, amounts, requested, resize_report
 from bayplan.engine import cache_check
 from bayplan.engine.scheduler import Scheduler
 from bayplan.framework.plugin import GroupPlacement
@@ -35,6 +35,10 @@ from bayplan.state.change_log import Facet
 from bayplan.state.pods import PodInfo
 
 # ---- occupancy ------------------------------------------------------------------------------
+
+
+#: Containers whose requests are stored; when there are more, all are dropped.
+_REQUESTS_MAX = 1000
 
 
 @final
@@ -50,8 +54,9 @@ class Occupancy:
         self._taken: dict[str, dict[str, int]] = {}
         self._total: Counter[str] = Counter()
         self._peak: Counter[str] = Counter()
-        self._last_parts: tuple[object, ...] = ()
-        self._last_requests: dict[str, int] = {}
+        #: By the identity of the containers, which the pods of a template share: what the requests
+        #: follow from, and the requests.
+        self._requests: dict[int, tuple[tuple[object, ...], dict[str, int]]] = {}
 
     def observe(self, before: Stored | None, after: Stored | None) -> None:
         changed = after or before
@@ -107,7 +112,7 @@ class Occupancy:
             self.used[old.spec.node_name or ""].subtract(taken)
             self._total.subtract(taken)
         if new is not None:
-            taken = self._taken[new.metadata.uid or ""] = self._requests(new)
+            taken = self._taken[new.metadata.uid or ""] = self._requests_of(new)
             used, total, peak = self.used[new.spec.node_name or ""], self._total, self._peak
             for resource, amount in taken.items():
                 # A missing count of a Counter costs a call.
@@ -116,13 +121,18 @@ class Occupancy:
                 if sum_now > peak.get(resource, 0):
                     peak[resource] = sum_now
 
-    def _requests(self, pod: Pod) -> dict[str, int]:
-        """The resources that a pod uses. They follow from these parts, which pods often share."""
-        spec = pod.spec
-        parts = (spec.containers, spec.init_containers, spec.overhead, spec.resources, pod.status)
-        if parts != self._last_parts:
-            self._last_parts, self._last_requests = parts, {**requested(pod), PODS: 1}
-        return self._last_requests
+    def _requests_of(self, pod: Pod) -> dict[str, int]:
+        """The resources that a pod uses."""
+        spec, report = pod.spec, resize_report(pod.status)
+        parts = (spec.containers, spec.init_containers, spec.overhead, spec.resources, report)
+        computed = self._requests.get(id(spec.containers))
+        if computed is None or computed[0] != parts:
+            if len(self._requests) >= _REQUESTS_MAX:
+                self._requests.clear()
+            # The parts hold the containers, so that no other containers get their identity.
+            computed = parts, {**requested(pod), PODS: 1}
+            self._requests[id(spec.containers)] = computed
+        return computed[1]
 
 
 def _uid(pod: Pod) -> str:
