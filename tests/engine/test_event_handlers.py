@@ -1,11 +1,17 @@
 """Watch events change the cache and the queue."""
 
+import gc
+from collections.abc import Iterator
+from functools import partial
+from itertools import count
 from typing import Any
+from weakref import ref
 
 import pytest
 from msgspec.structs import replace
 
 from bayplan.api.objects import POD, Node, Pod, Unstructured
+from bayplan.engine.event_handlers import NEWEST_SHAPES_MAX
 from bayplan.framework.events import (
     UPDATE,
     ActionType,
@@ -449,3 +455,37 @@ def test_a_pending_pod_is_an_event_if_pod_groups_are_scheduled(is_on: bool) -> N
     engine.add(waiting_pod("q"))
     engine.add(api_pod("other", scheduler_name="another"))
     assert reports == (["p: q"] if is_on else [])
+
+
+# ---- shapes of pods --------------------------------------------------------------------------
+
+
+def _shape_number(engine: Engine, name: str, numbers: Iterator[int], **pod: Any) -> int:
+    """The number of the shape of a new pod, which is deleted again; a new shape gets a number."""
+    new = waiting_pod(name, **pod)
+    engine.add(new)
+    [compiled] = engine.scheduler._engine.cluster.pods.values()
+    number = compiled.shape.once("number", lambda _: next(numbers))
+    engine.delete(new)
+    return number
+
+
+def test_a_shape_stays_when_its_last_pod_is_gone_until_many_pods_have_come() -> None:
+    engine, numbers = Engine(), count()
+    first = partial(_shape_number, engine, numbers=numbers, cpu="999m")
+    assert [first("a"), first("b")] == [0, 0]
+    for number in range(NEWEST_SHAPES_MAX):
+        other = waiting_pod(f"other-{number}", cpu="998m")
+        engine.add(other)
+        engine.delete(other)
+    assert first("c") == 1
+
+
+def test_a_scheduler_that_is_gone_leaves_no_shape() -> None:
+    engine = Engine()
+    engine.add(node("n1"), waiting_pod())
+    engine.run()
+    gone = ref(engine.scheduler)
+    del engine
+    gc.collect()
+    assert gone() is None

@@ -3,7 +3,6 @@
 The volumes of a pod that count.
 """
 
-from itertools import count
 from typing import Any
 
 import msgspec
@@ -13,7 +12,6 @@ from bayplan.api.objects import POD, Pod, decode
 from bayplan.api.pod_groups import COSCHEDULING_LABEL
 from bayplan.api.quantity import QuantityError
 from bayplan.state.pods import (
-    NEWEST_SHAPES_MAX,
     NO_VOLUMES,
     PodInfo,
     PodShape,
@@ -125,18 +123,6 @@ def test_pods_of_one_template_share_their_shape() -> None:
     one = compiled("a", containers=containers(cpu="1"), nodeName="n1")
     other = compiled("b", containers=containers(cpu="1"))
     assert one.shape is other.shape
-
-
-def test_a_shape_stays_when_its_last_pod_is_gone_until_many_other_shapes_are_made() -> None:
-    numbers = count()
-
-    def number_of_the_shape() -> int:
-        return compiled(priority=9_999).shape.once("number", lambda _: next(numbers))
-
-    assert [number_of_the_shape(), number_of_the_shape()] == [0, 0]
-    for number in range(NEWEST_SHAPES_MAX):
-        compiled(priority=10_000 + number)
-    assert number_of_the_shape() == 1
 
 
 @pytest.mark.parametrize(

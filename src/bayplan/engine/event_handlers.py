@@ -4,6 +4,7 @@ The cache changes before the queue, so a pod that an event wakes is tried with t
 Terminal pods count as deleted: upstream's informer leaves them out. Upstream: eventhandlers.go.
 """
 
+from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import Any, final
@@ -43,7 +44,7 @@ from bayplan.framework.events import (
 from bayplan.framework.object_changes import node_events, pod_events
 from bayplan.ports import EventType, WatchEvent
 from bayplan.state.pod_groups import GroupState, PodGroups
-from bayplan.state.pods import DEFAULT_SCHEDULER, PodInfo, pod_info
+from bayplan.state.pods import DEFAULT_SCHEDULER, PodInfo, PodShape, pod_info
 
 #: The reasons of a kubelet that rejects a pod. Upstream: pkg/kubelet/lifecycle/predicate.go,
 #: cm/topologymanager.
@@ -71,6 +72,9 @@ _NODE_DELETE = ClusterEvent(EventResource.NODE, ActionType.DELETE)
 
 _DELETED = EventType.DELETED
 
+#: How many shapes stay although no pod has them.
+NEWEST_SHAPES_MAX = 512
+
 #: The labels of an event in scheduler_event_handling_duration_seconds.
 Labels = Iterable[str]
 _NODE_ADDED, _NODE_DELETED = (_NODE_ADD.label,), (_NODE_DELETE.label,)
@@ -94,6 +98,10 @@ class EventHandlers:
         self._reports_pending_pods = engine.gates.enabled("GenericWorkload")
         #: By label: the observer of the duration of an event.
         self._took: dict[str, Callable[[float], None]] = {}
+        #: The shapes of the newest pods. They stay when their last pod is gone: the next pods of a
+        #: Job that runs again and again, or of a trace, share what follows from their spec. A shape
+        #: refers to the plugins that computed something for it, so they end with the scheduler.
+        self._newest_shapes: deque[PodShape] = deque(maxlen=NEWEST_SHAPES_MAX)
 
     def apply(self, event: WatchEvent) -> None:
         now = self._engine.clock.now
@@ -214,9 +222,12 @@ class EventHandlers:
         problem: object = "it has no uid"
         if pod.metadata.uid:
             try:
-                return pod_info(pod, self._engine.group_kinds)
+                compiled = pod_info(pod, self._engine.group_kinds)
             except QuantityError as error:
                 problem = error
+            else:
+                self._newest_shapes.append(compiled.shape)
+                return compiled
         name = f"{pod.metadata.namespace}/{pod.metadata.name}"
         self._engine.telemetry.note(name, f"ignored: {problem}")
         return None

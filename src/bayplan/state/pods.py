@@ -7,7 +7,6 @@ what follows from the spec. `PodVolumes` is the part about volumes: only volumes
 choice of a node count, not configuration, secrets or scratch space.
 """
 
-from collections import deque
 from collections.abc import Callable, Hashable, Iterator, Mapping
 from dataclasses import dataclass, field
 from dataclasses import replace as replace_field
@@ -307,12 +306,7 @@ class PodInfo:
         return f"PodInfo({self.key}{where})"
 
 
-#: How many of the newest shapes stay although no pod has them. The next pods of a Job that runs
-#: again and again, or of a trace, then share the shape of those that have ended.
-NEWEST_SHAPES_MAX = 512
-
 _encoder = msgspec.msgpack.Encoder(order=None)
-_newest_shapes: deque[PodShape] = deque(maxlen=NEWEST_SHAPES_MAX)
 _shapes: WeakValueDictionary[bytes, PodShape] = WeakValueDictionary()
 #: Without the labels in the key: one of the shapes that differ only in labels.
 _shapes_by_spec: WeakValueDictionary[bytes, PodShape] = WeakValueDictionary()
@@ -387,7 +381,6 @@ def _shape_of(pod: Pod, group_kinds: PodGroupKinds, *, is_deferred: bool) -> Pod
             template = _shape_of(plain, group_kinds, is_deferred=False)
             shape = template if _requests_equally(shape, template) else shape
         _shapes[key] = shape
-        _newest_shapes.append(shape)
     return shape
 
 
