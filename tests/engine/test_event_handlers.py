@@ -481,11 +481,11 @@ def test_a_shape_stays_when_its_last_pod_is_gone_until_many_pods_have_come() -> 
     assert first("c") == 1
 
 
-def test_a_scheduler_that_is_gone_leaves_no_shape() -> None:
-    engine = Engine()
+def test_no_shape_holds_the_engine_of_a_scheduler_that_is_gone() -> None:
+    engine = Engine(plugins=["NodeAffinity"])
     engine.add(node("n1"), waiting_pod())
     engine.run()
-    gone = ref(engine.scheduler)
+    gone = ref(engine.scheduler._engine)
     del engine
     gc.collect()
     assert gone() is None

@@ -11,13 +11,7 @@ import pytest
 from bayplan.api.objects import POD, Pod, decode
 from bayplan.api.pod_groups import COSCHEDULING_LABEL
 from bayplan.api.quantity import QuantityError
-from bayplan.state.pods import (
-    NO_VOLUMES,
-    PodInfo,
-    PodShape,
-    PodVolumes,
-    pod_info,
-)
+from bayplan.state.pods import NO_VOLUMES, PodInfo, PodShape, PodVolumes, pod_info
 from bayplan.testing import pod
 
 # ---- pods -----------------------------------------------------------------------------------

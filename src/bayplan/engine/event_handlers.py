@@ -72,7 +72,7 @@ _NODE_DELETE = ClusterEvent(EventResource.NODE, ActionType.DELETE)
 
 _DELETED = EventType.DELETED
 
-#: How many shapes stay although no pod has them.
+#: Of how many of the newest pods the shapes stay.
 NEWEST_SHAPES_MAX = 512
 
 #: The labels of an event in scheduler_event_handling_duration_seconds.

@@ -16,7 +16,6 @@ trace      each at its creation_time, counted from the earliest of all pods. Onc
 import csv
 import math
 from collections.abc import Iterator, Mapping
-from functools import lru_cache
 from typing import Any, NamedTuple
 
 from bayplan.adapters.embedded.field_validation import (
@@ -141,8 +140,6 @@ def _number(text: Any) -> float | None:
     return number if 0 <= number < math.inf else None
 
 
-# A trace has few different amounts.
-@lru_cache(maxsize=1024)
 def _plain(text: str) -> str:
     """A number as a quantity is written: 8, not 8.0."""
     number = float(text)
@@ -191,6 +188,5 @@ def _timed_pod(row: Row) -> TracePod:
     if deleted is None:
         return TracePod(_pod(row), created)
     seconds = max(deleted - (created if began is None else began), 0.0)
-    duration = str(int(seconds)) if seconds.is_integer() else str(seconds)
-    ends = {DURATION_ANNOTATION: f"{duration}s", WHEN_DONE_ANNOTATION: "delete"}
+    ends = {DURATION_ANNOTATION: f"{_plain(str(seconds))}s", WHEN_DONE_ANNOTATION: "delete"}
     return TracePod(_pod(row, **ends), created)
