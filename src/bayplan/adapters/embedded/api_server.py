@@ -260,7 +260,7 @@ class ApiServer:
         uid = own.get("uid") or stable_uid(key, made_count)
         created_at = own.get("creationTimestamp") or self.stamp()
         version = self._store.next_version
-        identity = {
+        members = {
             "name": key.name,
             "uid": uid,
             "creationTimestamp": created_at,
@@ -268,8 +268,8 @@ class ApiServer:
         }
         annotations = own.get("annotations")
         if annotations:
-            identity["annotations"] = annotations
-        content = {**template.content, "metadata": {**template.content["metadata"], **identity}}
+            members["annotations"] = annotations
+        content = {**template.content, "metadata": {**template.content["metadata"], **members}}
         meta = structs.replace(
             template.pod.metadata,
             name=key.name,

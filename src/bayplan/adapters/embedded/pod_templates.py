@@ -22,7 +22,7 @@ from bayplan.api.objects import POD, Pod
 TEMPLATES_MAX = 1000
 
 _VERSION, _KIND = POD.split()
-#: Metadata that pods of one template may differ in, besides their name.
+#: Metadata that pods of one template may differ in, besides their name and their annotations.
 _OWN = ("uid", "creationTimestamp", "resourceVersion")
 
 

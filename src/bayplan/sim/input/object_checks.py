@@ -243,7 +243,7 @@ class ObjectChecks:
     def accepts(self, value: Any, place: str) -> bool:
         """Whether a value is an object that can be created. If not, its problems are collected."""
         template = template_key(value)
-        if template in self._accepted and not _has_wrong_annotations(value):
+        if template in self._accepted and not any(_annotations(value, "")):
             return True
         if isinstance(value, dict) and value.get("kind") == CONFIGURATION:
             expected = "objects of a cluster; a scheduler's configuration is given with --config"
@@ -282,22 +282,18 @@ class ObjectChecks:
             yield from self._pod(content["spec"]["template"], "spec.template")
 
     def _pod(self, content: Content, path: str) -> Iterator[Problem]:
-        spec, meta = content.get("spec") or {}, content.get("metadata") or {}
+        spec = content.get("spec") or {}
         name = spec.get("priorityClassName")
         if name and spec.get("priority") is None and name not in self._priority_classes:
             place = joined(path, "spec.priorityClassName")
             yield wrong(place, name, "a PriorityClass of the input", self._priority_classes)
-        annotations = meta.get("annotations")
-        if annotations:
-            yield from _annotations(annotations, joined(path, "metadata.annotations"))
+        yield from _annotations(content, path)
 
 
-def _has_wrong_annotations(pod: Content) -> bool:
-    annotations = pod["metadata"].get("annotations")
-    return bool(annotations) and any(_annotations(annotations, ""))
-
-
-def _annotations(annotations: dict[str, str], path: str) -> Iterator[Problem]:
+def _annotations(pod: Content, path: str) -> Iterator[Problem]:
+    """Problems of the annotations of a pod, or of a pod template at ``path``."""
+    annotations: dict[str, str] = (pod.get("metadata") or {}).get("annotations") or {}
+    path = joined(path, "metadata.annotations")
     duration = annotations.get(DURATION_ANNOTATION)
     if duration is not None:
         try:
