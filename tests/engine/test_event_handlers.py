@@ -483,7 +483,8 @@ def test_a_shape_stays_when_its_last_pod_is_gone_until_many_pods_have_come() -> 
 
 def test_no_shape_holds_the_engine_of_a_scheduler_that_is_gone() -> None:
     engine = Engine(plugins=["NodeAffinity"])
-    engine.add(node("n1"), waiting_pod())
+    # No other test has a pod of this shape: a shape ends with the last scheduler that uses it.
+    engine.add(node("n1"), waiting_pod(cpu="997m"))
     engine.run()
     gone = ref(engine.scheduler._engine)
     del engine
