@@ -114,15 +114,15 @@ def _subject(paths: tuple[str, ...], flags: dict[str, Any]) -> list[Subject]:
         if len(runs) < len(paths) or len(runs) > _RUNS_MAX:
             found = f"{len(runs)} runs and {len(paths) - len(runs)} other paths"
             fail(f"found {found}, wanted one run, two runs, or files of one cluster")
-        return [RunSubject(Path(run)) for run in runs]
+        return [RunSubject(Path(run), remark) for run in runs]
     shadows = [path for path in paths if is_shadow(Path(path))]
     if shadows:
         if len(paths) > 1:
             fail(f"found {len(paths)} paths, wanted one report of a shadow")
-        return [ShadowSubject(Path(shadows[0]))]
+        return [ShadowSubject(Path(shadows[0]), remark)]
     missing = next((p for p in paths if p != STANDARD_INPUT and not Path(p).exists()), None)
     if missing is not None:
         fail(f"{missing}: there is no such file or folder; wanted a run, or files of a cluster")
     registry = read_plugins(flags["plugins"])
     config = read_config(flags["config_path"], flags["feature_gates"])
-    return [ClusterSubject(paths, config, registry)]
+    return [ClusterSubject(paths, config, registry, remark)]

@@ -10,6 +10,7 @@ from typing import Any
 
 from bayplan.adapters.embedded.cluster import EmbeddedCluster
 from bayplan.adapters.embedded.field_validation import ObjectKey
+from bayplan.adapters.embedded.object_store import Observer
 from bayplan.api.objects import ApiObject, decoded_kinds
 from bayplan.clock import ManualClock
 from bayplan.model.objects import ClusterObjects
@@ -38,14 +39,23 @@ def objects_of_run(folder: RunFolder) -> ClusterObjects:
     return objects_of_workload(folder.inputs().workload, str(folder.path))
 
 
-def objects_of_workload(workload: Workload, source: str) -> ClusterObjects:
-    """The objects at the beginning of a workload, as an API server has them."""
+def objects_of_workload(
+    workload: Workload, source: str, observer: Observer | None = None
+) -> ClusterObjects:
+    """The objects at the beginning of a workload, as an API server has them.
+
+    ``observer``: sees each object as it is created and changed, also pods that have ended.
+    """
     clock = ManualClock()
-    return run(_created(workload, clock, source), clock)
+    return run(_created(workload, clock, source, observer), clock)
 
 
-async def _created(workload: Workload, clock: ManualClock, source: str) -> ClusterObjects:
+async def _created(
+    workload: Workload, clock: ManualClock, source: str, observer: Observer | None
+) -> ClusterObjects:
     cluster = EmbeddedCluster(clock)
+    if observer is not None:
+        cluster.observe(observer)
     notes = list(workload.notes)
 
     def refuse(what: str, problem: ApiError) -> None:

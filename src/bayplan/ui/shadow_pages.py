@@ -18,7 +18,7 @@ from bayplan.shadow.folder import read_shadow, written_so_far
 from bayplan.shadow.report import Decision, Disagreement, ShadowReport
 from bayplan.ui.answers import PAGE, Answer
 from bayplan.ui.pages import Part
-from bayplan.ui.subjects import FileSubject, NotReady, Query
+from bayplan.ui.subjects import FileSubject, NotReady, Query, Remark, no_remark
 
 _POINTS_MAX = 200
 #: Decisions of a span, on average, at least.
@@ -69,8 +69,8 @@ class ShadowSubject(FileSubject):
 
     kind = "shadow"
 
-    def __init__(self, path: Path) -> None:
-        super().__init__(path.name or str(path))
+    def __init__(self, path: Path, remark: Remark = no_remark) -> None:
+        super().__init__(path.name or str(path), remark)
         self._path = path
         self._report: ShadowReport | None = None
         self._decisions: Sequence[Decision] = ()

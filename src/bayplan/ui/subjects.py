@@ -15,20 +15,20 @@ from typing import Protocol, final
 import msgspec
 import numpy as np
 
+from bayplan.adapters.embedded.object_store import Stored
 from bayplan.config import SchedulerConfig
 from bayplan.journal import AttemptRecord, NodeScore, Record
 from bayplan.model.objects import ClusterObjects
 from bayplan.model.past import past_verdict
 from bayplan.model.reading import objects_of_workload
 from bayplan.plugins.registry import Registry
-from bayplan.ports import ApiError, RunAborted
+from bayplan.ports import RunAborted
 from bayplan.problems import BadInputError
 from bayplan.sim.input.inputs import load_inputs
 from bayplan.sim.input.sources import JOURNAL
-from bayplan.sim.input.workload import ExpansionMode, Workload
+from bayplan.sim.input.workload import ExpansionMode
 from bayplan.sim.output.run_folder import RunFolder
 from bayplan.sim.replay import NodeVerdict, repetition
-from bayplan.sim.simulation import Simulation
 from bayplan.sim.why import ruling
 from bayplan.state.pods import DEFAULT_SCHEDULER
 from bayplan.ui import pages
@@ -56,6 +56,14 @@ _END_PODS_MAX = 20_000
 _TRIED_MAX = 1_000
 #: Simulations of two threads at the same moment may influence each other, so one thread loads.
 _loading = threading.Lock()
+
+
+#: Prints one line for the user of the command.
+Remark = Callable[[str], None]
+
+
+def no_remark(text: str) -> None:
+    """For a page that no command serves."""
 
 
 class NotReady(Exception):
@@ -199,20 +207,31 @@ class Subject:
 class FileSubject(Subject, ABC):
     """What is read from files, in the background."""
 
+    def __init__(self, name: str, remark: Remark) -> None:
+        """``remark``: prints a line for the user; the worker's thread calls it."""
+        super().__init__(name)
+        self._remark = remark
+
     def start(self, worker: ThreadPoolExecutor) -> None:
         super().start(worker)
         worker.submit(self.load)
 
     def load(self) -> None:
-        """Load now. A failure becomes the page's text."""
+        """Load now. A failure becomes the page's text, and a remark."""
         try:
             with _loading:
                 self._load()
             self._phase = READY
+        except RunAborted:
+            self._phase = FAILED
         except BadInputError as problem:
-            self._problem, self._phase = str(problem), FAILED
+            self._fail(str(problem))
         except Exception as problem:  # noqa: BLE001 - the page shows it
-            self._problem, self._phase = f"{type(problem).__name__}: {problem}", FAILED
+            self._fail(f"{type(problem).__name__}: {problem}")
+
+    def _fail(self, problem: str) -> None:
+        self._problem, self._phase = problem, FAILED
+        self._remark(f"{self.name} cannot be shown: {problem}")
 
     @abstractmethod
     def _load(self) -> None: ...
@@ -225,8 +244,8 @@ class RunSubject(FileSubject):
     kind = "run"
     has_model = True
 
-    def __init__(self, path: Path) -> None:
-        super().__init__(path.name or str(path))
+    def __init__(self, path: Path, remark: Remark = no_remark) -> None:
+        super().__init__(path.name or str(path), remark)
         self.folder = RunFolder(path)
         self._end_objects: ClusterObjects | None = None
 
@@ -312,35 +331,48 @@ class ClusterSubject(FileSubject):
     kind = "cluster"
     has_model = True
 
-    def __init__(self, paths: Sequence[str], config: SchedulerConfig, registry: Registry) -> None:
-        super().__init__(", ".join(Path(path).name or path for path in paths))
+    def __init__(
+        self,
+        paths: Sequence[str],
+        config: SchedulerConfig,
+        registry: Registry,
+        remark: Remark = no_remark,
+    ) -> None:
+        super().__init__(", ".join(Path(path).name or path for path in paths), remark)
         self._paths = tuple(paths)
         self._config = config
         self._registry = registry
+        #: Each object as it was created, and each change of it.
+        self._changes: list[tuple[Stored | None, Stored | None]] = []
 
     def _load(self) -> None:
-        simulation = Simulation(self._workload, self._config, self._registry)
-        recorder = Recorder(simulation.scheduler)
-        recorder.attach(simulation)
-        for content in self._workload.initial:
-            try:
-                simulation.cluster.create(content)
-            except ApiError as problem:
-                raise BadInputError(f"{self.name}: {problem}") from None
-        simulation.scheduler.close()
+        for note in self._objects.notes:
+            self._remark(note)
+        model = self.model(0, lambda: None).model
+        recorder = Recorder(model.scheduler)
+        for before, after in self._changes:
+            recorder.observe(before, after)
+        self._changes.clear()
         line = recorder.timeline()
-        model = self.model(line.last_change, lambda: None).model
         self._timeline = with_causes(line, causes_now(model, _TRIED_MAX))
 
     @cached_property
-    def _workload(self) -> Workload:
+    def _objects(self) -> ClusterObjects:
         """Raises InputError."""
         workload = load_inputs(self._paths, expansion=ExpansionMode.ONCE)
-        return workload.for_scheduler(DEFAULT_SCHEDULER)
+        return objects_of_workload(
+            workload.for_scheduler(DEFAULT_SCHEDULER), self.name, self._see_change
+        )
+
+    def _see_change(self, before: Stored | None, after: Stored | None) -> None:
+        self._changes.append((before, after))
+
+    def model(self, change: int, check: Callable[[], None]) -> OpenModel:
+        return super().model(0, check)
 
     def moment(self, change: int, check: Callable[[], None]) -> Moment:
-        objects = objects_of_workload(self._workload, self.name)
-        return Moment(objects, self._config, self._registry, scheduler_name=DEFAULT_SCHEDULER)
+        """All changes of a cluster are at 0 s: each moment has the same objects."""
+        return Moment(self._objects, self._config, self._registry, scheduler_name=DEFAULT_SCHEDULER)
 
 
 class Query(Protocol):

@@ -1,0 +1,145 @@
+"""The page of the files of a cluster: it shows every file that a simulation reads.
+
+CASES=FOLDER adds the files of a folder.
+"""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from bayplan.config import config_from
+from bayplan.config.loading import DEFAULT_CONFIG
+from bayplan.plugins.registry import default_registry
+from bayplan.sim.input.inputs import InputError, load_inputs
+from bayplan.sim.input.workload import ExpansionMode
+from bayplan.ui.subjects import ClusterSubject
+
+_EXAMPLES = Path(__file__).parents[2] / "examples"
+_SUFFIXES = (".json", ".yaml", ".yml")
+_NODE = """
+apiVersion: v1
+kind: Node
+metadata: {name: a}
+status: {allocatable: {cpu: "4", memory: 8Gi, pods: "20"}}
+---
+"""
+_CLAIM = """
+apiVersion: v1
+kind: PersistentVolumeClaim
+metadata: {name: data, namespace: default}
+spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}
+---
+"""
+_POD = """
+apiVersion: v1
+kind: Pod
+metadata: {name: p, namespace: default}
+spec:
+  containers: [{name: c, image: app}]
+"""
+#: Nodes and pods, named after what the page has to cope with.
+CLUSTERS = {
+    "a claim": _NODE + _CLAIM + _POD + "  volumes:\n"
+    "  - {name: data, persistentVolumeClaim: {claimName: data}}\n",
+    "a claim that is missing": _NODE + _POD + "  volumes:\n"
+    "  - {name: data, persistentVolumeClaim: {claimName: data}}\n",
+    "a claim for one pod": _NODE + _POD + "  volumes:\n"
+    "  - name: data\n    ephemeral: {volumeClaimTemplate: {spec: "
+    "{accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}}}\n",
+    "a projected volume": _NODE + _POD + "  volumes:\n"
+    "  - {name: kube-api-access, projected: {sources: [{serviceAccountToken: {path: token}}]}}\n",
+    "a claim and its volume": _NODE
+    + _CLAIM
+    + """
+apiVersion: v1
+kind: PersistentVolume
+metadata: {name: v}
+spec:
+  accessModes: [ReadWriteOnce]
+  capacity: {storage: 1Gi}
+  hostPath: {path: /data}
+---
+"""
+    + _POD,
+    "a claim of a stateful set": _NODE
+    + """
+apiVersion: apps/v1
+kind: StatefulSet
+metadata: {name: db, namespace: default}
+spec:
+  replicas: 2
+  serviceName: db
+  selector: {matchLabels: {app: db}}
+  template:
+    metadata: {labels: {app: db}}
+    spec: {containers: [{name: c, image: app}]}
+  volumeClaimTemplates:
+  - metadata: {name: data}
+    spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}
+""",
+    "no node": _POD,
+    "nothing but a claim": _CLAIM,
+}
+
+
+def _files() -> list[Path]:
+    paths = [path for path in _EXAMPLES.rglob("*") if path.suffix in _SUFFIXES]
+    paths += [path for path in _EXAMPLES.iterdir() if path.is_dir()]
+    if folder := os.environ.get("CASES"):
+        paths += [path for path in Path(folder).iterdir() if path.suffix in _SUFFIXES]
+    return sorted(paths)
+
+
+def _loaded(path: Path) -> tuple[ClusterSubject, list[str]]:
+    remarks: list[str] = []
+    config, registry = config_from(DEFAULT_CONFIG), default_registry()
+    subject = ClusterSubject([str(path)], config, registry, remarks.append)
+    subject.load()
+    return subject, remarks
+
+
+@pytest.mark.parametrize("path", _files(), ids=str)
+def test_the_page_shows_every_file_that_a_simulation_reads(path: Path) -> None:
+    subject, remarks = _loaded(path)
+    answer = subject.answer()
+    assert answer.problem == _problem(path)
+    assert answer.phase == ("failed" if answer.problem else "ready")
+    expected = [f"{path.name} cannot be shown: {answer.problem}"] if answer.problem else []
+    assert [line for line in remarks if "cannot be shown" in line] == expected
+
+
+def _problem(path: Path) -> str:
+    """Why a simulation does not read the file; "": it does."""
+    try:
+        load_inputs([str(path)], expansion=ExpansionMode.ONCE)
+    except InputError as problem:
+        return str(problem)
+    return ""
+
+
+@pytest.mark.parametrize("name", CLUSTERS)
+def test_the_page_shows_a_cluster_with(tmp_path: Path, name: str) -> None:
+    path = tmp_path / "cluster.yaml"
+    path.write_text(CLUSTERS[name])
+    subject, _ = _loaded(path)
+    assert (subject.answer().phase, subject.answer().problem) == ("ready", "")
+    has_pod = "kind: Pod\n" in CLUSTERS[name]
+    assert ("default/p" in subject.timeline.rows_by_name) == has_pod
+
+
+def test_a_pod_with_a_claim_waits_for_the_reason_that_the_scheduler_gives(tmp_path: Path) -> None:
+    path = tmp_path / "cluster.yaml"
+    path.write_text(CLUSTERS["a claim that is missing"])
+    subject, _ = _loaded(path)
+    (cause,) = [cause for cause in subject.timeline.causes if cause.parts]
+    assert [part.reason for part in cause.parts] == [
+        '0/1 nodes are available: persistentvolumeclaim "data" not found. not found'
+    ]
+
+
+def test_what_was_made_up_for_the_cluster_is_a_remark(tmp_path: Path) -> None:
+    path = tmp_path / "cluster.yaml"
+    path.write_text(CLUSTERS["a claim of a stateful set"])
+    _, remarks = _loaded(path)
+    assert remarks[0] == "2 pods were created for controllers: 2 for 1 StatefulSet"
