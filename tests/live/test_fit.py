@@ -24,11 +24,11 @@ import pytest
 from bayplan.adapters.live.client import ClientOptions, open_client
 from bayplan.config import SchedulerConfig
 from bayplan.config.pod_group_kinds import group_kinds
+from bayplan.model.additions import AdditionsReader
 from bayplan.model.cluster_model import ClusterModel
 from bayplan.model.live_reading import objects_of_cluster
 from bayplan.model.objects import ClusterObjects
 from bayplan.plugins.registry import default_registry
-from bayplan.whatif.additions import AdditionsReader
 from bayplan.whatif.copies import single_unit
 from bayplan.whatif.fit import max_fit
 from tests.cli.command_line import bayplan, write_objects

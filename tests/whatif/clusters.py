@@ -4,12 +4,12 @@ from typing import Any
 
 from bayplan.api.pod_groups import BUILT_IN_KINDS
 from bayplan.config import SchedulerConfig
+from bayplan.model.additions import Additions, read_additions
 from bayplan.model.cluster_model import ClusterModel
 from bayplan.model.objects import ClusterObjects
 from bayplan.model.reading import objects_of_workload
 from bayplan.plugins.registry import default_registry
 from bayplan.sim.input.inputs import load_inputs
-from bayplan.whatif.additions import Additions, read_additions
 from bayplan.whatif.copies import Unit, single_unit
 from tests.adapters.manifests import Content, container, pod
 

@@ -6,10 +6,10 @@ import pytest
 
 from bayplan.api.objects import POD
 from bayplan.api.pod_groups import BUILT_IN_KINDS
+from bayplan.model.additions import AdditionsReader
 from bayplan.model.cluster_model import ClusterModel
 from bayplan.problems import BadInputError
 from bayplan.sim.input.what_if import NewNodes, Scaling, WhatIf
-from bayplan.whatif.additions import AdditionsReader
 from bayplan.whatif.comparison import WhatIfAnswer, what_if
 from tests.adapters.manifests import Content, node, pod, priority_class
 from tests.whatif.clusters import (
@@ -57,7 +57,8 @@ def test_new_nodes_take_the_pods_of_a_removed_node() -> None:
         pod("bare", nodeName="n1"),
         change=WhatIf(add=(NewNodes(template="n1", count=2),), remove=("n1",)),
     )
-    [(name, source, target)] = moves(answer)
+    *daemons, (name, source, target) = moves(answer)
+    assert [each[1:] for each in daemons] == [("", "n1-new-1"), ("", "n1-new-2")]
     assert (name, source) == ("default/web-a", "n1")
     assert target in ("n1-new-1", "n1-new-2")
     assert answer.after.nodes == answer.after.schedulable_nodes == 2

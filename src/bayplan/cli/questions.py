@@ -19,11 +19,11 @@ from bayplan.cli.problems import STANDARD_INPUT
 from bayplan.cli.streams import remark
 from bayplan.config import SchedulerConfig
 from bayplan.config.pod_group_kinds import group_kinds
+from bayplan.model.additions import AdditionsReader
 from bayplan.model.cluster_model import ClusterModel
 from bayplan.plugins.registry import Registry
 from bayplan.problems import BadInputError
 from bayplan.state.pods import DEFAULT_SCHEDULER
-from bayplan.whatif.additions import AdditionsReader
 from bayplan.whatif.fit import LIMIT
 
 F = TypeVar("F", bound=Callable[..., Any])

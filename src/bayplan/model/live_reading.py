@@ -41,7 +41,7 @@ from bayplan.serving.discovery import offered_kinds
 from bayplan.sim.input.controller_kinds import DAEMON_SET, DEPLOYMENT, JOB
 
 #: Read whatever the plugins are.
-_ALWAYS = (NODE, NAMESPACE, PRIORITY_CLASS)
+_ALWAYS = (NODE, NAMESPACE, PRIORITY_CLASS, DAEMON_SET)
 #: Without these there is no answer.
 _NEEDED = (NODE, POD)
 #: Controllers whose content is read: a fix is a patch of their template.

@@ -23,6 +23,7 @@ from bayplan.config import SchedulerConfig
 from bayplan.config.pod_group_kinds import group_kinds
 from bayplan.engine.cycle import Cycle
 from bayplan.journal import Record
+from bayplan.model.additions import AdditionsReader
 from bayplan.model.cluster_model import ClusterModel
 from bayplan.model.objects import ClusterObjects
 from bayplan.plugins.registry import Registry, default_registry
@@ -33,7 +34,6 @@ from bayplan.sim.simulation import Simulation
 from bayplan.state.pods import DEFAULT_SCHEDULER
 from bayplan.ui.recording import Recorder, cause_of
 from bayplan.ui.timeline import FITS, NEVER, Cause, CausePart, Timeline, VerdictColumn
-from bayplan.whatif.additions import AdditionsReader
 
 
 @final

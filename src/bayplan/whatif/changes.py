@@ -6,7 +6,7 @@ are new. Pods of drained nodes are evicted and replaced one by one, as disruptio
 """
 
 from collections import Counter, defaultdict, deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, cast, final
 
@@ -16,14 +16,15 @@ from msgspec.structs import replace
 from bayplan.adapters.embedded.field_validation import ObjectKey, key_of, object_key
 from bayplan.adapters.embedded.json_merge import merge_patch
 from bayplan.api.objects import NODE, POD, ApiObject, Node, Pod, Unstructured, decode
+from bayplan.model.additions import AdditionsReader
 from bayplan.model.cluster_model import ClusterModel
+from bayplan.model.daemon_pods import place_daemon_pods
 from bayplan.model.objects import ClusterObjects
 from bayplan.problems import BadInputError, suggestion
 from bayplan.sim.input.controller_kinds import CONTROLLERS
 from bayplan.sim.input.what_if import LIFECYCLE_TAINTS, NewNodes, Scaling, WhatIf
 from bayplan.sim.input.workload import Content
 from bayplan.state.pods import PodInfo
-from bayplan.whatif.additions import AdditionsReader
 from bayplan.whatif.copies import workload_of
 from bayplan.whatif.evictions import (
     DAEMON_SET,
@@ -131,12 +132,11 @@ class _Changes:
         return cast(Node, node)
 
     def add_nodes(self, new: NewNodes) -> None:
-        """Copies of a node, with copies of its DaemonSet pods."""
+        """Copies of a node. The pods of their DaemonSets are the first that are placed there."""
         template = self._node(new.template)
         names = {each.metadata.name for each in self._model.objects(NODE)}
-        daemons = [pod for pod in self._pods_on(new.template) if controller_kind(pod) == DAEMON_SET]
         csi_node = self._model.get(_CSI_NODE, "", new.template)
-        number = 0
+        number, added = 0, list[str]()
         for _ in range(new.count):
             number += 1
             while (name := f"{new.template}-new-{number}") in names:
@@ -144,8 +144,14 @@ class _Changes:
             self._model.add(NODE, _node_copy(template, name))
             if csi_node is not None:
                 self._model.add(_CSI_NODE, _renamed(csi_node, name))
-            for pod in daemons:
-                self._model.add(POD, _daemon_copy(pod, name))
+            added.append(name)
+        self._place_daemon_pods(added, new.template)
+
+    def _place_daemon_pods(self, nodes: Sequence[str], template: str = "") -> None:
+        for pod in place_daemon_pods(self._model, nodes, self._read, template):
+            if pod.node:  # otherwise it is tried again with all pods that wait
+                self.outcome.moves.append(Move(pod=pod.name, target=pod.node))
+            self._replace_victims(pod.victims)
 
     def cordon(self, name: str, *, unschedulable: bool) -> None:
         node = self._node(name)
@@ -283,6 +289,8 @@ class _Changes:
             additions = self._read(contents)
             self.outcome.notes += additions.notes
             add(self._model, additions)
+            nodes = [each.metadata.name for kind, each in additions.objects if kind == NODE]
+            self._place_daemon_pods(nodes)
 
     # ---- pods -------------------------------------------------------------------------------
 
@@ -318,13 +326,16 @@ class _Changes:
                 self._moved(member, node)
         else:
             self.outcome.left_over.append(LeftOver(pod=pod, message=attempt.message))
-        for victim in attempt.victims:
+        self._replace_victims(attempt.victims)
+        return bool(attempt.node)
+
+    def _replace_victims(self, victims: Iterable[PodInfo]) -> None:
+        for victim in victims:
             if recreated([victim]):
                 self._replace_pod(victim)
                 self._place(victim.key)
             else:
                 self._gone("preempted", victim.key)
-        return bool(attempt.node)
 
     def _moved(self, pod: str, node: str) -> None:
         source = self._sources.pop(pod, "")
@@ -368,11 +379,6 @@ def _node_copy(template: Node, name: str) -> Node:
     )
     spec = replace(template.spec, unschedulable=None, taints=taints or None)
     return replace(template, metadata=metadata, spec=spec)
-
-
-def _daemon_copy(pod: PodInfo, node: str) -> Pod:
-    copy = replacement(pod, suffix=f"-{node}")
-    return replace(copy, spec=replace(copy.spec, node_name=node, affinity=None))
 
 
 def _pod_copy(pod: Pod, name: str) -> Pod:

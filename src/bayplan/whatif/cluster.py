@@ -29,6 +29,7 @@ from bayplan.explain.explanation import Explanation
 from bayplan.explain.text import explained
 from bayplan.frames import DataFrame, frame
 from bayplan.lazy_loader import load
+from bayplan.model.additions import AdditionsReader
 from bayplan.model.cluster_model import ClusterModel
 from bayplan.model.objects import ClusterObjects
 from bayplan.model.reading import objects_of_run, objects_of_workload
@@ -43,7 +44,6 @@ from bayplan.sim.output.run_folder import RunFolder
 from bayplan.sim.simulate import ConfigurationSource, PluginSource, configuration_of, registry_of
 from bayplan.sim.why import similar_pods
 from bayplan.state.pods import DEFAULT_NAMESPACE, DEFAULT_SCHEDULER
-from bayplan.whatif.additions import AdditionsReader
 from bayplan.whatif.comparison import WhatIfAnswer, what_if
 from bayplan.whatif.copies import single_unit, workload_of
 from bayplan.whatif.drain_each import DepartureReport, drain_each, remove_each

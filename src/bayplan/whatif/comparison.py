@@ -12,10 +12,10 @@ from rich.text import Text
 from bayplan.api.objects import NODE, POD, Node, Pod
 from bayplan.api.pod_groups import PodGroupKinds
 from bayplan.api.pod_requests import CPU, MEMORY, PODS
+from bayplan.model.additions import Additions, AdditionsReader
 from bayplan.model.cluster_model import ClusterModel
 from bayplan.sim.input.what_if import WhatIf
 from bayplan.sim.output.report import BLANK, amount, new_table
-from bayplan.whatif.additions import Additions, AdditionsReader
 from bayplan.whatif.changes import Move, Outcome, make_changes
 from bayplan.whatif.copies import units_of, workload_of
 from bayplan.whatif.evictions import Blocked, LeftOver

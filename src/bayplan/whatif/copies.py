@@ -22,9 +22,9 @@ from bayplan.api.objects import (
 )
 from bayplan.api.pod_groups import GroupKey, PodGroupKinds, key_of
 from bayplan.api.pod_requests import requested
+from bayplan.model.additions import Additions
 from bayplan.problems import BadInputError
 from bayplan.sim.input.controller_pods import TEMPLATE_HASH_LABEL
-from bayplan.whatif.additions import Additions
 
 #: (kind, object)
 Added = tuple[str, ApiObject]

@@ -18,10 +18,10 @@ from bayplan.api.pod_groups import GroupKey
 from bayplan.explain.explainer import explain_pod
 from bayplan.explain.explanation import Explanation
 from bayplan.explain.text import explained
+from bayplan.model.additions import Additions
 from bayplan.model.cluster_model import ClusterModel
 from bayplan.problems import BadInputError
 from bayplan.sim.output.report import BLANK, by_message
-from bayplan.whatif.additions import Additions
 from bayplan.whatif.copies import Unit
 from bayplan.whatif.text import (
     API_VERSION,

@@ -13,9 +13,9 @@ from rich.console import RenderableType
 from rich.text import Text
 
 from bayplan.api.pod_groups import PodGroupKinds
+from bayplan.model.additions import Additions
 from bayplan.model.cluster_model import ClusterModel
 from bayplan.sim.output.report import BLANK, amount, new_table
-from bayplan.whatif.additions import Additions
 from bayplan.whatif.copies import Unit, units_of
 from bayplan.whatif.fit import LIMIT, MaxFit, check_schedulers, max_fit
 from bayplan.whatif.text import API_VERSION, Answer, note_lines

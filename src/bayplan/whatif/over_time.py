@@ -10,6 +10,7 @@ from types import MappingProxyType
 from bayplan.api.objects import POD, ApiObject, Pod, decoded_kinds
 from bayplan.config import SchedulerConfig
 from bayplan.config.pod_group_kinds import group_kinds
+from bayplan.model.additions import Additions
 from bayplan.model.cluster_model import ClusterModel
 from bayplan.model.objects import ClusterObjects
 from bayplan.plugins.registry import Registry
@@ -20,7 +21,6 @@ from bayplan.sim.input.what_if import WhatIf
 from bayplan.sim.input.workload import Workload
 from bayplan.sim.output.result import SimulationResult
 from bayplan.sim.simulation import Simulation
-from bayplan.whatif.additions import Additions
 from bayplan.whatif.changes import Move
 from bayplan.whatif.comparison import WhatIfAnswer, largest_shapes, state_of
 from bayplan.whatif.evictions import LeftOver

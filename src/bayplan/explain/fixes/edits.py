@@ -12,9 +12,12 @@ from typing import Any, Literal, final
 import msgspec
 
 from bayplan.adapters.embedded.field_validation import ObjectKey
-from bayplan.api.objects import POD, DecodeError, Pod, decode
+from bayplan.api.objects import NODE, POD, DecodeError, Pod, decode
 from bayplan.explain.explanation import Change
+from bayplan.model.additions import AdditionsReader
 from bayplan.model.cluster_model import ClusterModel
+from bayplan.model.daemon_pods import place_daemon_pods
+from bayplan.problems import BadInputError
 
 Spec = dict[str, Any]
 Content = dict[str, Any]
@@ -47,6 +50,8 @@ class ObjectEdit:
     changes: tuple[Change, ...]
     commands: tuple[str, ...] = ()
     changes_what: Literal["pod", "object", "workload", "node"] = "object"
+    #: The node of which the nodes that the edit creates are copies; "": of none.
+    template: str = ""
 
 
 Edit = PodEdit | ObjectEdit
@@ -84,14 +89,23 @@ def apply_edits(model: ClusterModel, pods: Sequence[str], edits: Iterable[Edit])
             if isinstance(edit, ObjectEdit):
                 for change in edit.changes:
                     _apply_change(model, change)
+                _place_daemon_pods(model, edit)
         for name in pods if pod_edits else ():
             pod = model.pod(name)
             if pod is not None:
                 content = plain(pod)
                 changed = {**content, "spec": edited_spec(content["spec"], pod_edits)}
                 model.replace(POD, decode(POD, changed))
-    except (DecodeError, KeyError) as problem:
+    except (BadInputError, DecodeError, KeyError) as problem:
         raise EditNotPossibleError(str(problem)) from None
+
+
+def _place_daemon_pods(model: ClusterModel, edit: ObjectEdit) -> None:
+    """The pods of DaemonSets take their room on new nodes before the pod that is tried."""
+    created = (change for change in edit.changes if change.verb == "create")
+    nodes = [change.name for change in created if change.kind == NODE]
+    if nodes:
+        place_daemon_pods(model, nodes, AdditionsReader(model, scheduler_name=None), edit.template)
 
 
 def _apply_change(model: ClusterModel, change: Change) -> None:

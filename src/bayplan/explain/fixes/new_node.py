@@ -104,7 +104,7 @@ def _copies(
         if csi_node is not None:
             changes.append(change_of(CSI_NODE, _renamed(CSI_NODE, csi_node, name)))
         changes += _slices(model, node.metadata.name, name)
-    return ObjectEdit(text, tuple(changes), (), "node")
+    return ObjectEdit(text, tuple(changes), (), "node", template=node.metadata.name)
 
 
 def _slices(model: ClusterModel, node: str, name: str) -> Iterator[Change]:

@@ -34,6 +34,8 @@ from bayplan.sim.input.workload import Content, has_ended
 
 
 _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
+#: The metadata that the pods of one template share.
+_COPIED = ("namespace", "labels", "annotations", "ownerReferences")
 _NO_EXECUTE_TAINTS = ("not-ready", "unreachable")
 _NO_SCHEDULE_TAINTS = ("disk-pressure", "memory-pressure", "pid-pressure", "unschedulable")
 
@@ -80,6 +82,17 @@ def daemon_pod(pod: Content, node_name: str) -> Content:
     added = [one for one in _tolerations(bool(spec.get("hostNetwork"))) if one not in own]
     changed = {"affinity": {**affinity, "nodeAffinity": nodes}, "tolerations": own + added}
     return {**pod, "spec": {**spec, **changed}}
+
+
+def daemon_copy(pod: Content, node_name: str) -> Content:
+    """A pod for a new node, of a DaemonSet of which only pods are there: as one on another node."""
+    meta = pod["metadata"]
+    names = {key: meta[key] for key in _COPIED if key in meta}
+    spec = {key: one for key, one in pod["spec"].items() if key != "nodeName"}
+    named = {**names, "name": f"{meta['name']}-{node_name}"}
+    return daemon_pod(
+        {"apiVersion": "v1", "kind": "Pod", "metadata": named, "spec": spec}, node_name
+    )
 
 
 def is_daemon_pod(pod: Content) -> bool:

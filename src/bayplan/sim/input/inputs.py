@@ -342,7 +342,8 @@ def _notes(timeline: Timeline, mode: ExpansionMode) -> list[str]:
     if kinds:
         parts = [f"{timeline.made[kind]} for {_counted(kind, timeline)}" for kind in kinds]
         total = sum(timeline.made.values())
-        notes.append(f"{total} pods were created for controllers: {', '.join(parts)}")
+        pods = "1 pod was" if total == 1 else f"{total} pods were"
+        notes.append(f"{pods} created for controllers: {', '.join(parts)}")
     what = "is patched, but the pods created for it stay unchanged"
     if mode is ExpansionMode.CONTROLLERS:
         what = "has another template now, but rollouts are not simulated: its pods stay unchanged"
@@ -351,5 +352,5 @@ def _notes(timeline: Timeline, mode: ExpansionMode) -> list[str]:
 
 
 def _counted(kind: str, timeline: Timeline) -> str:
-    count = timeline.made_for[kind]
+    count = len(timeline.made_for[kind])
     return f"{count} {kind}" + ("s" if count != 1 else "")

@@ -9,7 +9,7 @@ controllers create the daemon pods of new nodes and the later pods of StatefulSe
 that a controller owns are deleted with it. The index holds the objects that the input names.
 """
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
 from typing import final
 
@@ -62,9 +62,9 @@ class Timeline:
         self._places: dict[ObjectKey, str] = {}
         #: Pods that controllers are expected to create later, by the controller's uid.
         self.followers: dict[str, tuple[Content, ...]] = {}
-        #: Pods made for controllers, and controllers they were made for, by kind.
+        #: Pods made for controllers by kind, and the uids of these controllers.
         self.made: Counter[str] = Counter()
-        self.made_for: Counter[str] = Counter()
+        self.made_for: defaultdict[str, set[str]] = defaultdict(set)
         #: Controllers whose existing pods do not change although a patch changes their template.
         self.patched_controllers: list[ObjectKey] = []
 
@@ -99,7 +99,8 @@ class Timeline:
         kind = controller["kind"]
         pods = sum(map(is_pod, (*expansion.objects, *expansion.followers)))
         self.made[kind] += pods
-        self.made_for[kind] += bool(pods)
+        if pods:
+            self.made_for[kind].add(controller["metadata"]["uid"])
         return self._made(expansion.objects, place)
 
     def with_ended_pods(self, controller: Content) -> Content:
@@ -117,6 +118,8 @@ class Timeline:
         """The pods that the DaemonSets create for a new node."""
         pods = daemon_pods_for(node, self.index)
         self.made["DaemonSet"] += len(pods)
+        owners = {pod["metadata"]["ownerReferences"][0]["uid"] for pod in pods}
+        self.made_for["DaemonSet"] |= owners
         made = self._made(pods, place)
         if self._is_once:
             return made

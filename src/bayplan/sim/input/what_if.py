@@ -26,11 +26,12 @@ from msgspec import Meta, Struct, field
 
 from bayplan import durations
 from bayplan.adapters.embedded.field_validation import key_of, object_key
-from bayplan.api.objects import NODE
+from bayplan.api.objects import NODE, POD
 from bayplan.config.decoding import decode
 from bayplan.durations import DurationError, parse_duration
 from bayplan.problems import BadInputError, Problem, wrong
-from bayplan.sim.input.controller_kinds import SCALED_KINDS
+from bayplan.sim.input.controller_kinds import DAEMON_SET, SCALED_KINDS
+from bayplan.sim.input.controller_pods import daemon_copy, is_daemon_pod
 from bayplan.sim.input.errors import InputErrors
 from bayplan.sim.input.object_checks import ObjectIndex
 from bayplan.sim.input.scenario import Action
@@ -198,8 +199,7 @@ def actions_of(
     for number, new in enumerate(change.add):
         template = object_key(NODE, "", new.template)
         if template in index:
-            for content in _new_nodes(new, index):
-                yield Action(0.0, Verb.CREATE, content, place)
+            yield from _additions(new, index, place)
         else:
             names = index.names("Node", "")
             errors.add(place, wrong(f"spec.add[{number}].like", new.template, "a node", names))
@@ -227,31 +227,58 @@ def _is_object(content: Content) -> bool:
     return isinstance(content.get("metadata"), dict) and bool(content.get("kind"))
 
 
-def _new_nodes(new: NewNodes, index: ObjectIndex) -> Iterator[Content]:
-    """Ready nodes that offer the same as the template, with their CSINode objects."""
+def _additions(new: NewNodes, index: ObjectIndex, place: str) -> Iterator[Action]:
+    """New nodes, with their CSINode objects.
+
+    The driver creates the pods of the DaemonSets. Those of DaemonSets that are not there are copied
+    from the template; until they were tried, too, the new node is cordoned.
+    """
     template = index[object_key(NODE, "", new.template)]
     csi_node = index.objects.get(object_key(_CSI_NODE, "", new.template))
+    daemons = [pod for pod in index.of_kind(POD) if _is_of_absent(pod, new.template, index)]
     taken, number = set(index.names("Node", "")), 0
     for _ in range(new.count):
         number += 1
         while (name := f"{new.template}-new-{number}") in taken:
             number += 1
-        labels = dict(template["metadata"].get("labels") or {})
-        if _HOSTNAME in labels:
-            labels[_HOSTNAME] = name
-        spec = dict(template.get("spec") or {})
-        spec.pop("unschedulable", None)
-        taints = [
-            taint
-            for taint in spec.pop("taints", None) or ()
-            if not str(taint.get("key")).startswith(LIFECYCLE_TAINTS)
-        ]
-        status = template.get("status") or {}
-        yield {
-            **template,
-            "metadata": {"name": name, "labels": labels},
-            "spec": {**spec, "taints": taints} if taints else spec,
-            "status": {key: one for key, one in status.items() if key != "conditions"},
-        }
+        node = _copy(template, name)
+        if daemons:
+            node["spec"] |= {"unschedulable": True}
+        created = [node, *(daemon_copy(pod, name) for pod in daemons)]
         if csi_node is not None:
-            yield {**csi_node, "metadata": {"name": name}}
+            created.insert(0, {**csi_node, "metadata": {"name": name}})
+        for content in created:
+            yield Action(0.0, Verb.CREATE, content, place)
+        if daemons:
+            yield from _of_nodes(Verb.UNCORDON, (name,), place)
+
+
+def _copy(template: Content, name: str) -> Content:
+    """A ready node that offers the same as the template."""
+    labels = dict(template["metadata"].get("labels") or {})
+    if _HOSTNAME in labels:
+        labels[_HOSTNAME] = name
+    spec = dict(template.get("spec") or {})
+    spec.pop("unschedulable", None)
+    taints = [
+        taint
+        for taint in spec.pop("taints", None) or ()
+        if not str(taint.get("key")).startswith(LIFECYCLE_TAINTS)
+    ]
+    status = template.get("status") or {}
+    return {
+        **template,
+        "metadata": {"name": name, "labels": labels},
+        "spec": {**spec, "taints": taints} if taints else spec,
+        "status": {key: one for key, one in status.items() if key != "conditions"},
+    }
+
+
+def _is_of_absent(pod: Content, node: str, index: ObjectIndex) -> bool:
+    """Whether a pod is on a node and belongs to a DaemonSet that is not there."""
+    if (pod.get("spec") or {}).get("nodeName") != node or not is_daemon_pod(pod):
+        return False
+    namespace = key_of(pod).namespace
+    owners = pod["metadata"]["ownerReferences"]
+    [name] = [one["name"] for one in owners if one.get("controller")]
+    return object_key(DAEMON_SET, namespace, name) not in index

@@ -47,6 +47,8 @@ from bayplan.sim.world.workloads.controllers import WorkloadControllers
 
 #: A run without an end stops when a busy scheduler has changed nothing for this long.
 QUIET_SECONDS_MAX = 3600.0
+_CORDON: Content = {"spec": {"unschedulable": True}}
+_UNCORDON: Content = {"spec": {"unschedulable": False}}
 
 
 @final
@@ -173,20 +175,38 @@ class Driver:
         if self._controllers is not None:
             self._controllers.step_follows()
         stored = self._cluster.get(step.key)
-        try:
-            self._perform(step)
-        except ApiError as problem:
-            self._refuse(f"{step.verb} {step.key}", problem)
-        self._volumes.act()
+        if self._controllers is not None and step.verb is Verb.CREATE and step.key.kind == NODE:
+            await self._create_node(step, self._controllers)
+            return
+        self._try_to_perform(step)
         await self._settle()
         if self._controllers is None:
             return
         if step.verb is Verb.DELETE and stored is not None and step.key.kind in CONTROLLERS:
             await self._delete_dependents(stored, self._controllers)
-        elif step.verb is Verb.CREATE and step.key.kind == NODE:
-            for pod in self._controllers.pods_for_node(step.key.name):
-                self._come(pod)
-                await self._settle()
+
+    async def _create_node(self, step: Step, controllers: WorkloadControllers) -> None:
+        """A new node gets the pods of its DaemonSets first: it is cordoned, which they tolerate,
+        until each of them was tried."""
+        self._try_to_perform(step)
+        pods = list(controllers.pods_for_node(step.key.name))
+        is_held_back = bool(pods) and not (step.content.get("spec") or {}).get("unschedulable")
+        if is_held_back:
+            self._cluster.server.patch(step.key, _CORDON)
+        await self._settle()
+        for pod in pods:
+            self._come(pod)
+            await self._settle()
+        if is_held_back and self._cluster.get(step.key) is not None:
+            self._cluster.server.patch(step.key, _UNCORDON)
+            await self._settle()
+
+    def _try_to_perform(self, step: Step) -> None:
+        try:
+            self._perform(step)
+        except ApiError as problem:
+            self._refuse(f"{step.verb} {step.key}", problem)
+        self._volumes.act()
 
     def _perform(self, step: Step) -> None:
         """Raises ApiError."""

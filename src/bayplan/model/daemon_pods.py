@@ -1,0 +1,130 @@
+"""The pods that DaemonSets create for new nodes of a model.
+
+A new node gets the pods of its DaemonSets first, before any pod that waits: what they request is
+not free for other pods. Every question that adds a node calls `place_daemon_pods` after it: a
+what-if, a fix that adds a node, a workload that brings nodes. In a simulation, the timeline has the
+same rule.
+
+A DaemonSet that was not read cannot say where it belongs. If the new node is a copy of another, it
+gets copies of the pods that such DaemonSets have there.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import cast, final
+
+import msgspec
+from msgspec.structs import replace
+
+from bayplan.adapters.embedded.field_validation import Content
+from bayplan.api.objects import NODE, POD, Pod, Unstructured, decode
+from bayplan.model.additions import AdditionsReader
+from bayplan.model.cluster_model import Attempt, ClusterModel
+from bayplan.sim.input.controller_kinds import DAEMON_SET
+from bayplan.sim.input.controller_pods import (
+    DaemonTemplate,
+    daemon_copy,
+    pod_for_node,
+    pod_names,
+    target_node,
+)
+from bayplan.state.pods import PodInfo
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class DaemonPod:
+    """A pod that a DaemonSet created for a new node."""
+
+    #: "namespace/name".
+    name: str
+    #: "": it does not fit.
+    node: str
+    #: kube-scheduler's sentence; "" with a node.
+    message: str = ""
+    #: What preemption evicts for it.
+    victims: tuple[PodInfo, ...] = ()
+
+
+def place_daemon_pods(
+    model: ClusterModel, nodes: Sequence[str], read: AdditionsReader, template: str = ""
+) -> list[DaemonPod]:
+    """Create the pods of DaemonSets for new nodes of the model, and place them.
+
+    ``nodes``: names of nodes that the model has. ``template``: the node of which they are copies;
+    "": of none. Pods of higher priority are placed first. A pod of a scheduler that the model does
+    not have is bound to its node at once. Raises BadInputError for a DaemonSet whose pods the API
+    server would refuse.
+    """
+    contents = [msgspec.to_builtins(model.get(NODE, "", name)) for name in nodes]
+    created = _created(model, contents)
+    pods = [*(read(created).pods if created else ()), *_copies(model, nodes, template)]
+    pods.sort(key=lambda pod: -(pod.spec.priority or 0))
+    for pod in pods:
+        model.add(POD, pod)
+    return [_placed(model, pod) for pod in pods]
+
+
+def _placed(model: ClusterModel, pod: Pod) -> DaemonPod:
+    name = f"{pod.metadata.namespace}/{pod.metadata.name}"
+    if not model.scheduler.is_responsible_for(pod.spec.scheduler_name):
+        node = target_node(msgspec.to_builtins(pod)) or ""
+        present = cast(Pod, model.pod(name))
+        model.replace(POD, replace(present, spec=replace(present.spec, node_name=node)))
+        return DaemonPod(name, node)
+    attempt: Attempt = model.place(name)
+    return DaemonPod(name, attempt.node, attempt.reason, attempt.victims)
+
+
+def _created(model: ClusterModel, nodes: Sequence[Content]) -> list[Content]:
+    """The pods of the DaemonSets that the model has, as their controller creates them."""
+    made: list[Content] = []
+    for controller in _daemon_sets(model):
+        template = DaemonTemplate(controller)
+        names = _free_names(model, controller)
+        made += [
+            pod_for_node(controller, next(names), node["metadata"]["name"])
+            for node in nodes
+            if template.is_meant_for(node)
+        ]
+    return made
+
+
+def _daemon_sets(model: ClusterModel) -> Iterator[Content]:
+    version, _, kind = DAEMON_SET.rpartition(" ")
+    for each in model.objects(DAEMON_SET):
+        if isinstance(each, Unstructured) and each.metadata.deletion_timestamp is None:
+            metadata = {**each.content["metadata"], "uid": each.metadata.uid}
+            yield {**each.content, "apiVersion": version, "kind": kind, "metadata": metadata}
+
+
+def _free_names(model: ClusterModel, controller: Content) -> Iterator[str]:
+    namespace = controller["metadata"].get("namespace") or ""
+    return pod_names(controller, lambda name: model.get(POD, namespace, name) is not None)
+
+
+def _copies(model: ClusterModel, nodes: Iterable[str], template: str) -> Iterator[Pod]:
+    """Copies of the pods that DaemonSets which were not read have on the template."""
+    pods = [pod for pod in _pods_on(model, template) if _is_of_unread(model, pod)]
+    for node in nodes:
+        for pod in pods:
+            copy = cast(Pod, decode(POD, daemon_copy(msgspec.to_builtins(pod), node)))
+            yield replace(copy, declared=dict(pod.declared))
+
+
+def _pods_on(model: ClusterModel, node: str) -> Iterator[Pod]:
+    table = model.scheduler.cache.table
+    row = table.row_of.get(node)
+    for info in () if row is None else table.pods[row].values():
+        if info.metadata.deletion_timestamp is None:
+            yield info.pod
+
+
+def _is_of_unread(model: ClusterModel, pod: Pod) -> bool:
+    namespace = pod.metadata.namespace or ""
+    return any(
+        owner.controller
+        and owner.kind == "DaemonSet"
+        and model.get(DAEMON_SET, namespace, owner.name) is None
+        for owner in pod.metadata.owner_references or ()
+    )
