@@ -14,6 +14,7 @@ from msgspec.structs import replace
 from bayplan.adapters.embedded.cluster import EVENT, EmbeddedCluster
 from bayplan.adapters.embedded.field_validation import key_of
 from bayplan.adapters.embedded.object_store import PodChange, Stored
+from bayplan.api.device_objects import RESOURCE_CLAIM
 from bayplan.api.objects import NODE, POD, Pod
 from bayplan.clock import ManualClock, wall_seconds
 from bayplan.config import SchedulerConfig
@@ -38,8 +39,9 @@ from bayplan.sim.output.result import (
     pod_kinds,
     reasons_to_wait,
 )
-from bayplan.sim.world.checkers import CapacityChecker, GangChecker, Occupancy, differences
+from bayplan.sim.world.checkers import CapacityChecker, DeviceChecker, GangChecker, differences
 from bayplan.sim.world.driver import Driver
+from bayplan.sim.world.occupancy import OCCUPANCY_KINDS, Occupancy
 from bayplan.sim.world.retry_outlook import RetryOutlook
 
 #: Called with (done, total) each time one more is done: a pod is created, or a run has ended.
@@ -91,8 +93,9 @@ class Simulation:
             self._losses.observe, ignored_kinds=(EVENT,), ignored_changes=(PodChange.IS_BOUND,)
         )
         self.cluster.observe(
-            self._occupancy.observe, (NODE, POD), ignored_changes=(PodChange.ARRIVES,)
+            self._occupancy.observe, OCCUPANCY_KINDS, ignored_changes=(PodChange.ARRIVES,)
         )
+        self.cluster.observe(DeviceChecker().observe, (RESOURCE_CLAIM,))
         if _respects_resources(self.scheduler, config):
             checker = CapacityChecker(self.cluster, self._occupancy)
             self.cluster.observe(checker.observe, (POD,), ignored_changes=(PodChange.ARRIVES,))

@@ -248,6 +248,21 @@ class ClassDevices:
                     sum(taken for _, taken in for_node),
                 )
 
+    def count_of(self, nodes: Iterable[Node]) -> int:
+        """The number of devices that at least one of these nodes can use."""
+        usable: set[DeviceId] = set()
+        anywhere = [offer for offers in self._offers.get(ANY_NODE, {}).values() for offer in offers]
+        for node in nodes:
+            here = (
+                offer
+                for offers in self._offers.get(node.metadata.name, {}).values()
+                for offer in offers
+            )
+            usable.update(*(offer.ids for offer in here))
+            reaching = (offer for offer in anywhere if offer.reach.includes(node))
+            usable.update(*(offer.ids for offer in reaching))
+        return len(usable)
+
     # ---- one slice ------------------------------------------------------------------------
 
     def _offers_of(self, resource_slice: ResourceSlice) -> Iterator[_Offer]:

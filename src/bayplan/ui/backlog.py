@@ -13,6 +13,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import Final, cast, final
 
+from bayplan.api.device_objects import DEVICE_CLASS, RESOURCE_SLICE
 from bayplan.api.objects import NODE, POD, Node, Pod, is_terminal
 from bayplan.clock import Clock
 from bayplan.engine.scheduler import Scheduler
@@ -22,7 +23,7 @@ from bayplan.ui.recording import Recorder
 
 #: Items that wait for the recorder; an event is two of them.
 LENGTH_MAX: Final = 30_000
-_KINDS: Final = frozenset((NODE, POD))
+_KINDS: Final = frozenset((NODE, POD, DEVICE_CLASS, RESOURCE_SLICE))
 #: Items that the recorder gets between two looks at the clock, and with an event beyond the bound.
 _PART, _FEW = 100, 4
 
@@ -110,6 +111,9 @@ class Backlog:
         is_there = event.type is not EventType.DELETED
         if event.kind == NODE:
             self.recorder.node(cast(Node, event.object), is_there=is_there)
+            return
+        if event.kind != POD:
+            self.recorder.devices(event.object, is_there=is_there)
             return
         pod = cast(Pod, event.object)
         is_visible = is_there and not is_terminal(pod)

@@ -4,26 +4,29 @@ A run is a function of its inputs. So a run folder needs no further file: the ru
 and the recorder writes down each change of a pod's or node's state and each decision. Changes are
 numbered from 1 in the order in which they happen. Change 0 is the empty cluster.
 
-Requested amounts follow the rules of `sim.world.checkers.Occupancy`: a pod that has ended requests
-nothing, and each placed pod counts as one of `pods`.
+Amounts follow the rules of `sim.world.occupancy`: a pod that has ended requests nothing, each
+placed pod counts as one of `pods`, and devices count as amounts of the resources that they stand
+for. A change of these devices is a change of the nodes that can use them.
 """
 
 import re
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import NamedTuple, TypeVar, final
 
 import numpy as np
 
 from bayplan.adapters.embedded.cluster import EVENT
 from bayplan.adapters.embedded.object_store import Stored
-from bayplan.api.objects import Node, Pod, is_terminal
-from bayplan.api.pod_requests import PODS, amounts, requested
+from bayplan.api.objects import ApiObject, Node, Pod, is_terminal
+from bayplan.api.pod_requests import PODS, requested
 from bayplan.engine.scheduler import Scheduler
 from bayplan.framework.events import UPDATE, ActionType, ClusterEvent
 from bayplan.framework.plugin import EnqueueExtensions
 from bayplan.journal import AttemptRecord, BindingRecord, GateRecord, GroupRecord, Record
 from bayplan.sim.simulation import Simulation
+from bayplan.state.device_supply import DeviceSupply
+from bayplan.state.device_table import ANY_NODE
 from bayplan.state.pod_groups import group_key_of
 from bayplan.ui.tables import Table, Tables, forget_before
 from bayplan.ui.timeline import (
@@ -102,6 +105,7 @@ class Recorder:
         self._node_rows: dict[str, int] = {}
         #: Node → the row of its version that lasts.
         self._current: dict[str, int] = {}
+        self._devices = DeviceSupply()
         self._causes: dict[Cause, int] = {NEW: 0}
         #: By number; causes that are forgotten are `NEW`.
         self._numbered_causes: list[Cause] = [NEW]
@@ -155,6 +159,8 @@ class Recorder:
             self.pod(changed.object, placed, is_there=after is not None, is_visible=is_visible)
         elif isinstance(changed.object, Node):
             self.node(changed.object, is_there=after is not None)
+        else:
+            self.devices(changed.object, is_there=after is not None)
 
     def pod(self, pod: Pod, placed: Pod | None, *, is_there: bool, is_visible: bool) -> None:
         """A pod changed. ``placed``: the pod, if it is on a node and has not ended; ``is_visible``:
@@ -162,6 +168,8 @@ class Recorder:
         uid = pod.metadata.uid or ""
         is_new = uid not in self._pod_rows
         if is_new:
+            requests = self._tables.amounts[self._amounts_of(pod)]
+            self._reread_nodes(self._devices.request(requests))
             self._come(uid, pod)
         row = self._pod_rows[uid]
         is_placed = uid in self._places
@@ -292,17 +300,30 @@ class Recorder:
         """A node changed."""
         name, tables = node.metadata.name, self._tables
         row, current = self._node_row(name), self._current.get(name)
-        if current is not None and is_there and not _differs(tables.nodes[current], node):
-            return
+        amounts_row = self._interned(self._devices.offered(node)) if is_there else 0
+        if current is not None and is_there:
+            has_amounts = tables.versions.get(current, VersionColumn.AMOUNTS) == amounts_row
+            if has_amounts and not _differs(tables.nodes[current], node):
+                return
         what = Happening.NODE_CHANGED if current is not None else Happening.NODE_ADDED
         change = self._add(what if is_there else Happening.NODE_REMOVED, node=row)
         if current is not None:
             tables.versions.set(current, VersionColumn.END, change)
             del self._current[name]
         if is_there:
-            amounts_row = self._interned(amounts(node.status.allocatable))
             self._current[name] = tables.versions.append([row, amounts_row, change, NEVER])
             tables.nodes.append(node)
+
+    def devices(self, device_object: ApiObject, *, is_there: bool) -> None:
+        """A DeviceClass or a ResourceSlice changed. Objects of other kinds are ignored."""
+        self._reread_nodes(self._devices.change(device_object, is_there=is_there))
+
+    def _reread_nodes(self, names: Collection[str]) -> None:
+        """Note the nodes among these, or among all (ANY_NODE), that offer other amounts now."""
+        for name in list(self._current) if ANY_NODE in names else sorted(names):
+            current = self._current.get(name)
+            if current is not None:
+                self.node(self._tables.nodes[current], is_there=True)
 
     # ---- decisions --------------------------------------------------------------------------
 
@@ -499,8 +520,7 @@ def _is_preempted(pod: Pod) -> bool:
 def _differs(one: Node, other: Node) -> bool:
     """Whether a node changed in what the page shows."""
     return (
-        one.status.allocatable != other.status.allocatable
-        or one.metadata.labels != other.metadata.labels
+        one.metadata.labels != other.metadata.labels
         or one.spec.taints != other.spec.taints
         or one.spec.unschedulable != other.spec.unschedulable
     )

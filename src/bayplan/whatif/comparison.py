@@ -1,7 +1,7 @@
 """What would happen if something changed: the cluster before and after, side by side."""
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import cast, final
 
 from msgspec import Struct, field
@@ -9,6 +9,7 @@ from msgspec.structs import replace
 from rich.console import RenderableType
 from rich.text import Text
 
+from bayplan.api.device_objects import DEVICE_CLASS, RESOURCE_SLICE
 from bayplan.api.objects import NODE, POD, Node, Pod
 from bayplan.api.pod_groups import PodGroupKinds
 from bayplan.api.pod_requests import CPU, MEMORY, PODS
@@ -16,6 +17,7 @@ from bayplan.model.additions import Additions, AdditionsReader
 from bayplan.model.cluster_model import ClusterModel
 from bayplan.sim.input.what_if import WhatIf
 from bayplan.sim.output.report import BLANK, amount, new_table
+from bayplan.state.device_supply import DeviceSupply
 from bayplan.whatif.changes import Move, Outcome, make_changes
 from bayplan.whatif.copies import units_of, workload_of
 from bayplan.whatif.evictions import Blocked, LeftOver
@@ -141,14 +143,15 @@ def state_of(model: ClusterModel, shapes: Additions, kinds: PodGroupKinds) -> Cl
     nodes = [cast(Node, each) for each in model.objects(NODE)]
     table = model.scheduler.cache.table
     rows = [table.row_of[node.metadata.name] for node in nodes]
-    utilization: dict[str, Utilization] = {}
-    for resource in table.resources.offered_names():
-        if resource != PODS:
-            amounts = [table.resources.of_row(resource, row) for row in rows]
-            utilization[resource] = Utilization(
-                requested=sum(one.requested for one in amounts),
-                allocatable=sum(one.allocatable for one in amounts),
-            )
+    requested: Counter[str] = Counter()
+    for row in rows:
+        requested.update(table.resources.requested_on(row))
+    offered = _device_supply(model, requested).total(nodes)
+    utilization = {
+        resource: Utilization(requested=requested[resource], allocatable=offered[resource])
+        for resource in sorted(offered)
+        if resource != PODS and offered[resource]
+    }
     return ClusterState(
         nodes=len(nodes),
         schedulable_nodes=sum(not node.spec.unschedulable for node in nodes),
@@ -157,6 +160,16 @@ def state_of(model: ClusterModel, shapes: Additions, kinds: PodGroupKinds) -> Cl
         utilization=utilization,
         headroom=_headroom(model, shapes, kinds),
     )
+
+
+def _device_supply(model: ClusterModel, requested: Iterable[str]) -> DeviceSupply:
+    """``requested``: the resources that pods request."""
+    supply = DeviceSupply()
+    for kind in (DEVICE_CLASS, RESOURCE_SLICE):
+        for each in model.objects(kind):
+            supply.change(each, is_there=True)
+    supply.request(requested)
+    return supply
 
 
 def _headroom(model: ClusterModel, shapes: Additions, kinds: PodGroupKinds) -> dict[str, int]:

@@ -1,8 +1,9 @@
-"""Invariants that are checked while a simulation runs, and the resources that placed pods use.
+"""Invariants that are checked while a simulation runs.
 
 Capacity and usage are computed from the API server's objects alone, by other means than the
 scheduler's columns, so that a bug in the columns is detected. A violation is a bug of Bayplan and
-ends the run.
+ends the run. If devices serve a request for an extended resource, the claim that the pod's status
+names must have them.
 
 After each turn of the scheduler, the checker of gangs counts the members of groups on nodes. It
 uses the pods of the node table, not the counts of the groups. Two states are violations:
@@ -17,127 +18,25 @@ raises the minimum, or does not answer a binding. That is no violation until a f
 placed.
 """
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterable
 from typing import cast, final
 
 from bayplan.adapters.embedded.cluster import EmbeddedCluster
+from bayplan.adapters.embedded.field_validation import object_key
 from bayplan.adapters.embedded.object_store import Stored
-from bayplan.api.objects import NODE, POD, Node, Pod
+from bayplan.api.device_objects import RESOURCE_CLAIM, ResourceClaim
+from bayplan.api.objects import NODE, POD, ContainerExtendedResourceRequest, Node, Pod
 from bayplan.api.pod_groups import GroupKey
-from bayplan.api.pod_requests import PODS, amounts, requested, resize_report
+from bayplan.api.pod_requests import all_containers, amounts
 from bayplan.engine import cache_check
 from bayplan.engine.scheduler import Scheduler
 from bayplan.framework.plugin import GroupPlacement
 from bayplan.ports import RunAborted
-from bayplan.sim.output.result import NodeUsage, Usage
+from bayplan.sim.world.occupancy import OCCUPANCY_KINDS, Occupancy
 from bayplan.state.change_log import Facet
+from bayplan.state.device_table import DeviceId
 from bayplan.state.pods import PodInfo
-
-# ---- occupancy ------------------------------------------------------------------------------
-
-
-#: Containers whose requests are stored; when there are more, all are dropped.
-_REQUESTS_MAX = 1000
-
-
-@final
-class Occupancy:
-    """An observer of the embedded API server: used resources. Pods that have ended use none."""
-
-    def __init__(self) -> None:
-        #: Existing node → its allocatable resources.
-        self.allocatable: dict[str, dict[str, int]] = {}
-        #: Node, existing or not → the resources that its pods use.
-        self.used: dict[str, Counter[str]] = defaultdict(Counter)
-        #: Resources that each placed pod uses, by uid.
-        self._taken: dict[str, dict[str, int]] = {}
-        self._total: Counter[str] = Counter()
-        self._peak: Counter[str] = Counter()
-        #: By the identity of the containers, which the pods of a template share: what the requests
-        #: follow from, and the requests.
-        self._requests: dict[int, tuple[tuple[object, ...], dict[str, int]]] = {}
-
-    def observe(self, before: Stored | None, after: Stored | None) -> None:
-        changed = after or before
-        assert changed is not None
-        if isinstance(changed.object, Node):
-            self._node(changed.object, after is not None)
-            return
-        old = None if before is None else before.placed_pod
-        new = None if after is None else after.placed_pod
-        if old is not None or new is not None:
-            self._pod(old, new)
-
-    def usage_of(self, pod: Pod) -> dict[str, int]:
-        """The resources that a placed pod uses, including itself as one of ``pods``."""
-        return self._taken[_uid(pod)]
-
-    def usage(self) -> tuple[Usage, ...]:
-        """The usage of each resource of the nodes, over all nodes; sorted by name."""
-        has: Counter[str] = Counter()
-        for allocatable in self.allocatable.values():
-            has.update(allocatable)
-        return tuple(
-            Usage(
-                resource=resource,
-                requested=self._total[resource],
-                peak=self._peak[resource],
-                allocatable=has[resource],
-            )
-            for resource in sorted(has)
-            if has[resource]
-        )
-
-    def node_usage(self) -> dict[str, NodeUsage]:
-        """The usage of each existing node, in the order of their names."""
-        return {
-            name: NodeUsage(
-                pods=self.used[name][PODS],
-                requested={k: self.used[name][k] for k in sorted(allocatable) if k != PODS},
-                allocatable={k: allocatable[k] for k in sorted(allocatable)},
-            )
-            for name, allocatable in sorted(self.allocatable.items())
-        }
-
-    def _node(self, node: Node, is_there: bool) -> None:
-        name = node.metadata.name
-        self.allocatable.pop(name, None)
-        if is_there:
-            self.allocatable[name] = amounts(node.status.allocatable)
-
-    def _pod(self, old: Pod | None, new: Pod | None) -> None:
-        if old is not None:
-            taken = self._taken.pop(_uid(old))
-            self.used[old.spec.node_name or ""].subtract(taken)
-            self._total.subtract(taken)
-        if new is not None:
-            taken = self._taken[new.metadata.uid or ""] = self._requests_of(new)
-            used, total, peak = self.used[new.spec.node_name or ""], self._total, self._peak
-            for resource, amount in taken.items():
-                # A missing count of a Counter costs a call.
-                used[resource] = used.get(resource, 0) + amount
-                sum_now = total[resource] = total.get(resource, 0) + amount
-                if sum_now > peak.get(resource, 0):
-                    peak[resource] = sum_now
-
-    def _requests_of(self, pod: Pod) -> dict[str, int]:
-        """The resources that a pod uses."""
-        spec, report = pod.spec, resize_report(pod.status)
-        parts = (spec.containers, spec.init_containers, spec.overhead, spec.resources, report)
-        computed = self._requests.get(id(spec.containers))
-        if computed is None or computed[0] != parts:
-            if len(self._requests) >= _REQUESTS_MAX:
-                self._requests.clear()
-            # The parts hold the containers, so that no other containers get their identity.
-            computed = parts, {**requested(pod), PODS: 1}
-            self._requests[id(spec.containers)] = computed
-        return computed[1]
-
-
-def _uid(pod: Pod) -> str:
-    return pod.metadata.uid or ""
-
 
 # ---- checkers -------------------------------------------------------------------------------
 
@@ -162,7 +61,8 @@ class CapacityChecker:
         """``occupancy``: an observer that is registered with the cluster already."""
         if occupancy is None:
             occupancy = Occupancy()
-            cluster.observe(occupancy.observe, (NODE, POD))
+            cluster.observe(occupancy.observe, OCCUPANCY_KINDS)
+        self._cluster = cluster
         self._occupancy = occupancy
         self.bindings_checked = 0
 
@@ -179,11 +79,85 @@ class CapacityChecker:
         self.bindings_checked += 1
         has, used = self._occupancy.allocatable[node_name], self._occupancy.used[node_name]
         for resource, amount in self._occupancy.usage_of(pod).items():
-            if amount and used.get(resource, 0) > has.get(resource, 0):
+            if not amount or used.get(resource, 0) <= has.get(resource, 0):
+                continue
+            if not has.get(resource, 0) and (mappings := _mappings(pod, resource)):
+                self._check_devices(pod, resource, mappings)
+                continue
+            raise InvariantBroken(
+                f"{_key(pod)} was bound to {node_name}, which has {has.get(resource, 0)} "
+                f"{resource} and now {used[resource]} taken"
+            )
+
+    def _check_devices(
+        self, pod: Pod, resource: str, mappings: Iterable[ContainerExtendedResourceRequest]
+    ) -> None:
+        """``mappings``: which container gets the devices of which request, for this resource."""
+        status = pod.status.extended_resource_claim_status
+        assert status is not None
+        namespace, name = pod.metadata.namespace or "", status.resource_claim_name
+        stored = self._cluster.get(object_key(RESOURCE_CLAIM, namespace, name))
+        claim = None if stored is None else cast(ResourceClaim, stored.object)
+        bound = f"{_key(pod)} was bound to {pod.spec.node_name}"
+        if claim is None or claim.allocation is None:
+            raise InvariantBroken(f"{bound}, and its claim {name} has no devices")
+        if not claim.is_reserved_for(pod.metadata.uid or ""):
+            raise InvariantBroken(f"{bound}, and its claim {name} is not reserved for it")
+        device_counts = Counter(result.request for result in claim.allocation.results)
+        for container in all_containers(pod.spec):
+            requests = container.resources.requests if container.resources is not None else None
+            amount = amounts(requests).get(resource, 0)
+            names = {
+                each.request_name for each in mappings if each.container_name == container.name
+            }
+            device_count = sum(device_counts[each] for each in names)
+            if device_count < amount:
                 raise InvariantBroken(
-                    f"{_key(pod)} was bound to {node_name}, which has {has.get(resource, 0)} "
-                    f"{resource} and now {used[resource]} taken"
+                    f"{bound}: its container {container.name} requests {amount} {resource}, and "
+                    f"its claim {name} has {device_count} devices for it"
                 )
+
+
+@final
+class DeviceChecker:
+    """Checks at each allocation that no other claim has the same device.
+
+    An observer of the embedded API server. Devices that several claims may use are passed over,
+    and so are claims that had an allocation when they were created.
+    """
+
+    def __init__(self) -> None:
+        #: Device → the claim that has it, "namespace/name".
+        self._claims: dict[DeviceId, str] = {}
+
+    def observe(self, before: Stored | None, after: Stored | None) -> None:
+        old, new = _exclusive_devices(before), _exclusive_devices(after)
+        for device in old - new:
+            self._claims.pop(device, None)
+        for device in new - old:
+            assert after is not None
+            claim = cast(ResourceClaim, after.object).key
+            owner = self._claims.setdefault(device, claim)
+            if owner != claim and before is not None:
+                raise InvariantBroken(
+                    f"device {device} was allocated to claim {claim}, and claim {owner} has it"
+                )
+
+
+def _exclusive_devices(stored: Stored | None) -> set[DeviceId]:
+    """The devices that a claim has for itself."""
+    allocation = None if stored is None else cast(ResourceClaim, stored.object).allocation
+    return {
+        DeviceId(result.driver, result.pool, result.device)
+        for result in (() if allocation is None else allocation.results)
+        if result.share_id is None and not result.admin_access
+    }
+
+
+def _mappings(pod: Pod, resource: str) -> list[ContainerExtendedResourceRequest]:
+    status = pod.status.extended_resource_claim_status
+    mappings = () if status is None else status.request_mappings or ()
+    return [each for each in mappings if each.resource_name == resource]
 
 
 def differences(scheduler: Scheduler, cluster: EmbeddedCluster) -> list[str]:

@@ -1,0 +1,124 @@
+"""The resources that placed pods use, computed from the API server's objects alone.
+
+The scheduler's columns are not read, so that a bug in them is detected. Devices that stand for an
+extended resource count as amounts of that resource (`DeviceSupply`). A pod requests a resource
+under one name, whether its node or a device serves the request.
+"""
+
+from collections import Counter, defaultdict
+from typing import final
+
+from bayplan.adapters.embedded.object_store import Stored
+from bayplan.api.device_objects import DEVICE_CLASS, RESOURCE_SLICE
+from bayplan.api.objects import NODE, POD, Node, Pod
+from bayplan.api.pod_requests import PODS, amounts, requested, resize_report
+from bayplan.sim.output.result import NodeUsage, Usage
+from bayplan.state.device_supply import DeviceSupply
+
+#: The kinds of objects that an Occupancy follows.
+OCCUPANCY_KINDS = (NODE, POD, DEVICE_CLASS, RESOURCE_SLICE)
+
+#: Containers whose requests are stored; when there are more, all are dropped.
+_REQUESTS_MAX = 1000
+
+
+@final
+class Occupancy:
+    """An observer of the embedded API server: used resources. Pods that have ended use none."""
+
+    def __init__(self) -> None:
+        #: Existing node → its allocatable resources, without devices.
+        self.allocatable: dict[str, dict[str, int]] = {}
+        self._nodes: dict[str, Node] = {}
+        self._devices = DeviceSupply()
+        #: Node, existing or not → the resources that its pods use.
+        self.used: dict[str, Counter[str]] = defaultdict(Counter)
+        #: Resources that each placed pod uses, by uid.
+        self._taken: dict[str, dict[str, int]] = {}
+        self._total: Counter[str] = Counter()
+        self._peak: Counter[str] = Counter()
+        #: By the identity of the containers, which the pods of a template share: what the requests
+        #: follow from, and the requests.
+        self._requests: dict[int, tuple[tuple[object, ...], dict[str, int]]] = {}
+
+    def observe(self, before: Stored | None, after: Stored | None) -> None:
+        changed = after or before
+        assert changed is not None
+        if isinstance(changed.object, Node):
+            self._node(changed.object, after is not None)
+            return
+        if not isinstance(changed.object, Pod):
+            self._devices.change(changed.object, is_there=after is not None)
+            return
+        old = None if before is None else before.placed_pod
+        new = None if after is None else after.placed_pod
+        if old is not None or new is not None:
+            self._pod(old, new)
+
+    def usage_of(self, pod: Pod) -> dict[str, int]:
+        """The resources that a placed pod uses, including itself as one of ``pods``."""
+        return self._taken[pod.metadata.uid or ""]
+
+    def usage(self) -> tuple[Usage, ...]:
+        """The usage of each resource of the nodes, over all nodes; sorted by name."""
+        self._devices.request(self._peak)
+        has = self._devices.total(self._nodes.values())
+        return tuple(
+            Usage(
+                resource=resource,
+                requested=self._total[resource],
+                peak=self._peak[resource],
+                allocatable=has[resource],
+            )
+            for resource in sorted(has)
+            if has[resource]
+        )
+
+    def node_usage(self) -> dict[str, NodeUsage]:
+        """The usage of each existing node, in the order of their names."""
+        self._devices.request(self._peak)
+        return {name: self._usage_of(self._nodes[name]) for name in sorted(self._nodes)}
+
+    def _usage_of(self, node: Node) -> NodeUsage:
+        allocatable, used = self._devices.offered(node), self.used[node.metadata.name]
+        return NodeUsage(
+            pods=used[PODS],
+            requested={name: used[name] for name in sorted(allocatable) if name != PODS},
+            allocatable={name: allocatable[name] for name in sorted(allocatable)},
+        )
+
+    def _node(self, node: Node, is_there: bool) -> None:
+        name = node.metadata.name
+        self.allocatable.pop(name, None)
+        self._nodes.pop(name, None)
+        if is_there:
+            self.allocatable[name] = amounts(node.status.allocatable)
+            self._nodes[name] = node
+
+    def _pod(self, old: Pod | None, new: Pod | None) -> None:
+        if old is not None:
+            taken = self._taken.pop(old.metadata.uid or "")
+            self.used[old.spec.node_name or ""].subtract(taken)
+            self._total.subtract(taken)
+        if new is not None:
+            taken = self._taken[new.metadata.uid or ""] = self._requests_of(new)
+            used, total, peak = self.used[new.spec.node_name or ""], self._total, self._peak
+            for resource, amount in taken.items():
+                # A missing count of a Counter costs a call.
+                used[resource] = used.get(resource, 0) + amount
+                sum_now = total[resource] = total.get(resource, 0) + amount
+                if sum_now > peak.get(resource, 0):
+                    peak[resource] = sum_now
+
+    def _requests_of(self, pod: Pod) -> dict[str, int]:
+        """The resources that a pod uses."""
+        spec, report = pod.spec, resize_report(pod.status)
+        parts = (spec.containers, spec.init_containers, spec.overhead, spec.resources, report)
+        computed = self._requests.get(id(spec.containers))
+        if computed is None or computed[0] != parts:
+            if len(self._requests) >= _REQUESTS_MAX:
+                self._requests.clear()
+            # The parts hold the containers, so that no other containers get their identity.
+            computed = parts, {**requested(pod), PODS: 1}
+            self._requests[id(spec.containers)] = computed
+        return computed[1]
