@@ -73,3 +73,20 @@ def test_invalid_objects_are_refused_with_their_place() -> None:
     broken = controller("Deployment", "web", template=template(nodeName=3))
     with pytest.raises(InputError, match="object 1"):
         additions_to(cluster_of(node("n1")), owned(broken, pod("a")))
+
+
+def test_a_pod_with_the_uid_of_a_pod_of_the_cluster_gets_a_new_one() -> None:
+    placed = pod("a", nodeName="n1")
+    copy = pod("b")
+    for content in (placed, copy):
+        content["metadata"]["uid"] = "u"
+    additions = additions_to(cluster_of(node("n1"), placed), copy)
+    assert additions.pods[0].metadata.uid != "u"
+    assert additions.notes == ("Pod default/b has the uid of Pod default/a, so it got a new one",)
+
+
+def test_a_workload_without_a_name_gets_one_that_the_cluster_does_not_have() -> None:
+    job = controller("Job", completions=2, parallelism=2)
+    job["metadata"] = {"generateName": "sample-"}
+    cluster = cluster_of(node("n1"), job)
+    assert len(additions_to(cluster, job).pods) == 2

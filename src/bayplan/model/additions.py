@@ -77,7 +77,12 @@ def read_additions(
     taken = _taken(parts, cluster)
     own = [_with_uid(part, taken) for part in parts]
     context = [*_context(own, cluster), *_owned(taken, cluster)]
-    workload = load_inputs([*context, *own], read_kinds=read_kinds, expansion=ExpansionMode.ONCE)
+    workload = load_inputs(
+        [*context, *own],
+        read_kinds=read_kinds,
+        expansion=ExpansionMode.ONCE,
+        present={key: uid for key, each in cluster if (uid := each.metadata.uid)},
+    )
     if scheduler_name is not None:
         workload = workload.for_scheduler(scheduler_name)
     created = objects_of_workload(workload, "the workload")

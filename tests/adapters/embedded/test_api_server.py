@@ -666,3 +666,25 @@ def test_a_policy_in_the_manifest_stays() -> None:
 def test_a_missing_class_is_refused() -> None:
     with pytest.raises(NoPriorityClass, match="no PriorityClass with name hihg was found"):
         with_priority(pod(priorityClassName="hihg"), [HIGH])
+
+
+def test_a_generated_name_that_is_taken_is_tried_again_up_to_eight_times() -> None:
+    content = {**pod(), "metadata": {"generateName": "web-"}}
+    names = [TimedServer().server.create(content).key.name]
+    other = TimedServer()
+    names += [other.server.create(content).key.name for _ in range(12)][1:]
+    world = TimedServer()
+    for name in names[:7]:
+        world.server.create(pod(name))
+    assert world.server.create(content).key.name == names[7]
+    world = TimedServer()
+    for name in names[:8]:
+        world.server.create(pod(name))
+    with pytest.raises(AlreadyExistsError, match=f'"{names[7]}" already exists'):
+        world.server.create(content)
+
+
+def test_an_empty_uid_is_no_uid() -> None:
+    content = pod()
+    content["metadata"]["uid"] = ""
+    assert TimedServer().server.create(content).content["metadata"]["uid"]

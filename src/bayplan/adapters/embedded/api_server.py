@@ -44,9 +44,9 @@ from bayplan.adapters.embedded.api_validation import (
 from bayplan.adapters.embedded.field_validation import (
     Content,
     ObjectKey,
+    generated_name,
     key_of,
     object_key,
-    stable_suffix,
     stable_uid,
 )
 from bayplan.adapters.embedded.json_merge import merge_patch
@@ -202,6 +202,9 @@ def _global_default(classes: Iterable[PriorityClass]) -> PriorityClass | None:
 #: ``later(seconds, call)``: calls ``call`` after ``seconds``.
 Later = Callable[[float, Callable[[], None]], object]
 
+#: How often the server tries to generate a name that no object has.
+_NAME_TRIES_MAX = 8
+
 #: Metadata that only the server writes.
 _FIXED = frozenset(
     (
@@ -292,10 +295,11 @@ class ApiServer:
         _refuse(key, problems_of_kind(key.kind, content))
         content = created(key.kind, content)
         made_count = self._made.get(key, 0)
+        own = content["metadata"]
         meta = {
-            "uid": stable_uid(key, made_count),
             "creationTimestamp": self.stamp(),
-            **content["metadata"],
+            **own,
+            "uid": own.get("uid") or stable_uid(key, made_count),
             "generation": 1,
         }
         content = {**content, "metadata": meta}
@@ -331,12 +335,22 @@ class ApiServer:
         key = key_of(content)
         prefix = meta.get("generateName")
         if not key.name and isinstance(prefix, str):
-            made = self._made[key] = self._made.get(key, 0) + 1
-            meta["name"] = prefix + stable_suffix(f"{key.kind}/{key.namespace}/{prefix}/{made}")
+            meta["name"] = self._generated_name(key, prefix)
             key = key._replace(name=meta["name"])
         if key.namespace:
             meta["namespace"] = key.namespace
         return key, {**content, "metadata": meta}
+
+    def _generated_name(self, key: ObjectKey, prefix: str) -> str:
+        """A name for an object without one. If each try gives a name that is taken, the last name
+        is returned. Upstream: createWithGenerateNameRetry."""
+        name = ""
+        for _ in range(_NAME_TRIES_MAX):
+            made = self._made[key] = self._made.get(key, 0) + 1
+            name = generated_name(key, prefix, made)
+            if self._store.get(key._replace(name=name)) is None:
+                break
+        return name
 
     def _admitted(self, key: ObjectKey, pod: Content) -> Content:
         """A new pod with its priority and, if it is on a node, with what the node adds."""

@@ -39,6 +39,8 @@ DEFAULT_NAMESPACE = "default"
 #: The letters of generated suffixes: no vowels, so that they spell no words. Upstream: util/rand.
 _LETTERS = "bcdfghjklmnpqrstvwxz2456789"
 SUFFIX_LENGTH = 5
+#: The characters of a generateName that a generated name begins with.
+GENERATE_NAME_MAX = 63 - SUFFIX_LENGTH
 
 #: Kinds without a namespace; every kind that is not listed here has one.
 CLUSTER_SCOPED = frozenset(
@@ -114,6 +116,15 @@ def stable_uid(key: ObjectKey, ordinal: int) -> str:
     """The uid of the ``ordinal``-th object that has had this key; looks like a UUID."""
     digits = stable_digits(f"{key[0]}/{key[1]}/{key[2]}/{ordinal}")
     return f"{digits[:8]}-{digits[8:12]}-{digits[12:16]}-{digits[16:20]}-{digits[20:]}"
+
+
+def generated_name(key: ObjectKey, prefix: str, number: int) -> str:
+    """The name that a server makes of ``prefix``, the generateName of an object of this kind.
+
+    ``number``: another number gives another name. Upstream: apiserver pkg/storage/names.
+    """
+    suffix = stable_suffix(f"{key.kind}/{key.namespace}/{prefix}/{number}")
+    return prefix[:GENERATE_NAME_MAX] + suffix
 
 
 def stable_suffix(text: str, length: int = SUFFIX_LENGTH) -> str:

@@ -16,7 +16,12 @@ from typing import Any, final
 
 import msgspec
 
-from bayplan.adapters.embedded.field_validation import key_of, stable_suffix, stable_uid
+from bayplan.adapters.embedded.field_validation import (
+    GENERATE_NAME_MAX,
+    key_of,
+    stable_suffix,
+    stable_uid,
+)
 from bayplan.api.objects import (
     NO_EXECUTE,
     NO_SCHEDULE,
@@ -220,14 +225,17 @@ def with_uid(content: Content) -> Content:
 
 
 def pod_names(controller: Content, is_taken: Callable[[str], bool]) -> Iterator[str]:
-    """Names for pods of a controller, without end, each ending in five letters.
+    """Names for pods of a controller, without end, each another one, ending in five letters.
 
     ``is_taken``: whether a pod has, or once had, the name.
     """
     key = key_of(controller)
+    prefix = f"{key.name}-"[:GENERATE_NAME_MAX]
+    names: set[str] = set()
     for number in count():
-        name = f"{key.name}-{stable_suffix(f'{key}/{number}')}"
-        if not is_taken(name):
+        name = f"{prefix}{stable_suffix(f'{key}/{number}')}"
+        if name not in names and not is_taken(name):
+            names.add(name)
             yield name
 
 

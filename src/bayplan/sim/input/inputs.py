@@ -11,9 +11,10 @@ preemption prefers pods that started last, and groups queue by age.
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
+from types import MappingProxyType
 from typing import Any, NamedTuple, final
 
-from bayplan.adapters.embedded.field_validation import key_of
+from bayplan.adapters.embedded.field_validation import ObjectKey, key_of
 from bayplan.adapters.embedded.pod_gc_controller import PodGcTimes
 from bayplan.api.objects import NAMESPACE
 from bayplan.clock import ManualClock, rfc3339
@@ -125,19 +126,21 @@ def load_inputs(
     is_strict: bool = False,
     read_kinds: Collection[str] = (),
     expansion: ExpansionMode | None = None,
+    present: Mapping[ObjectKey, str] = MappingProxyType({}),
 ) -> Workload:
     """The workload of files, folders, standard input ("-") and objects. Raises InputError.
 
     ``is_strict``: refuse kinds that nothing reads, and fields that a kind does not have; otherwise
     the notes of the workload name them. ``read_kinds``: kinds that plugins read. ``expansion``: how
-    long controllers act, whatever the scenarios say.
+    long controllers act, whatever the scenarios say. ``present``: objects that exist besides those
+    of the input, each with its uid: new names and uids differ from theirs.
     """
     assert time_mode in (ARRIVALS, TRACE), time_mode
     errors = InputErrors()
     parts = read_sources(sources, errors)
     if time_mode == TRACE and not any(isinstance(part, CsvText) for part in parts):
         errors.add("--time trace", "wanted a trace's pod list, a CSV with times; found none")
-    loader = _Loader(errors, parts, NotUnderstood(read_kinds), expansion)
+    loader = _Loader(errors, parts, NotUnderstood(read_kinds), expansion, present=present)
     workload = loader.load(time_mode)
     if is_strict:
         loader.not_understood.refuse(errors)
@@ -155,8 +158,11 @@ class _Loader:
         parts: Sequence[Part | CsvText],
         not_understood: NotUnderstood,
         expansion: ExpansionMode | None,
+        *,
+        present: Mapping[ObjectKey, str],
     ) -> None:
         self._errors = errors
+        self._present = present
         self.not_understood = not_understood
         self._parts = parts
         self._actions: list[Action] = []
@@ -181,7 +187,7 @@ class _Loader:
                 self._read_csv(part, time_mode)
             elif not own_kind(part.value):
                 self._read_object(part, checks)
-        timeline = Timeline(checks, self._errors, self._expansion)
+        timeline = Timeline(checks, self._errors, self._expansion, self._present)
         initial = self._initial(timeline)
         for change, place in self._changes:
             self._actions += actions_of(change, timeline.index, place, self._errors)
@@ -204,6 +210,7 @@ class _Loader:
             notes=(
                 *self.not_understood.notes(),
                 *self._notes,
+                *timeline.identities.notes(),
                 *_notes(timeline, self._expansion),
                 *_cron_job_notes(self.not_understood.passed_over),
                 *storage.notes,
@@ -280,12 +287,14 @@ class _Loader:
             content = timeline.add(one.content, one.place)
             if content is not None:
                 added.append(_InputObject(content, one.place))
+        timeline.identities.mend_all()
         whole: list[Content] = []
         for one in added:
-            if not is_controller(one.content):
-                whole.append(one.content)
+            content = timeline.index[key_of(one.content)]
+            if not is_controller(content):
+                whole.append(content)
                 continue
-            controller = timeline.with_ended_pods(one.content)
+            controller = timeline.with_ended_pods(content)
             whole += [controller, *timeline.pods_of(controller, one.place)]
         # Pods that have ended were in the index only so that their controllers could count them.
         there: list[Content] = []
@@ -300,9 +309,9 @@ class _Loader:
         """A trace's pods, counted from its first."""
         first = min((at for at, _ in self._arrivals), default=0.0)
         return [
-            create_step(at - first, one.content)
+            create_step(at - first, content)
             for at, one in self._arrivals
-            if timeline.add(one.content, one.place) is not None
+            if (content := timeline.add(one.content, one.place)) is not None
         ]
 
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator
 from itertools import count, islice
 from typing import Any, final
 
-from bayplan.adapters.embedded.field_validation import key_of, stable_suffix
+from bayplan.adapters.embedded.field_validation import GENERATE_NAME_MAX, key_of, stable_suffix
 from bayplan.sim.input.controller_pods import is_active, pod_from, pod_names
 from bayplan.sim.input.workload import Content, has_ended
 
@@ -273,12 +273,13 @@ def new_pods(
 
 def _indexed_name(job: Content, index: int, is_taken: Callable[[str], bool]) -> str:
     """The name of a pod of one index. A pod that replaces another one has another name."""
-    key = key_of(job)
-    name = f"{key.name}-{index}-{stable_suffix(f'{key}/{index}')}"
+    key, ending = key_of(job), f"-{index}-"
+    prefix = key.name[: GENERATE_NAME_MAX - len(ending)] + ending
+    name = f"{prefix}{stable_suffix(f'{key}/{index}')}"
     for number in count(1):
         if not is_taken(name):
             break
-        name = f"{key.name}-{index}-{stable_suffix(f'{key}/{index}/{number}')}"
+        name = f"{prefix}{stable_suffix(f'{key}/{index}/{number}')}"
     return name
 
 

@@ -67,6 +67,11 @@ class ObjectIndex:
             for owner in _owners(key, content):
                 self._by_owner[owner][key] = None
 
+    def replace(self, key: ObjectKey, content: Content) -> None:
+        """Replace an object by one with the same owners. It stays in its place."""
+        assert key in self.objects, key
+        self.objects[key] = content
+
     def remove(self, key: ObjectKey) -> None:
         content = self.objects.pop(key, None)
         if content is None:

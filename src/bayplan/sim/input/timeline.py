@@ -10,7 +10,8 @@ that a controller owns are deleted with it. The index holds the objects that the
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from types import MappingProxyType
 from typing import final
 
 from bayplan.adapters.embedded.api_validation import update_problems
@@ -28,6 +29,7 @@ from bayplan.sim.input.controller_kinds import CONTROLLERS, JOB, STATEFUL_SET, i
 from bayplan.sim.input.controller_pods import with_uid
 from bayplan.sim.input.errors import InputErrors
 from bayplan.sim.input.expansion import daemon_pods_for, daemon_pods_on, expand
+from bayplan.sim.input.identities import Identities
 from bayplan.sim.input.jobs import JobTally
 from bayplan.sim.input.object_checks import ObjectChecks, ObjectIndex
 from bayplan.sim.input.scenario import Action, ObjectName, name_of, read_operation
@@ -54,11 +56,14 @@ class Timeline:
         checks: ObjectChecks,
         errors: InputErrors,
         mode: ExpansionMode = ExpansionMode.ONCE,
+        present: Mapping[ObjectKey, str] = MappingProxyType({}),
     ) -> None:
+        """``present``: objects that exist besides those of the input, each with its uid."""
         self._checks = checks
         self._errors = errors
         self._is_once = mode is ExpansionMode.ONCE
         self.index = ObjectIndex()
+        self.identities = Identities(self.index, present)
         self._places: dict[ObjectKey, str] = {}
         #: Pods that controllers are expected to create later, by the controller's uid.
         self.followers: dict[str, tuple[Content, ...]] = {}
@@ -71,20 +76,22 @@ class Timeline:
     # ---- objects ----------------------------------------------------------------------------
 
     def add(self, content: Content, place: str) -> Content | None:
-        """Add a checked object to the index; None if its name is taken.
+        """Add a checked object to the index, under its name and with a uid of its own; None if its
+        name is taken.
 
         A taken name is an error, unless both are the same object, which was read from a cluster
         twice.
         """
-        uid = content["metadata"].get("uid")
+        content = self.identities.with_name(content)
         key = key_of(content)
+        if key in self.index.objects:
+            uid = content["metadata"].get("uid")
+            if not uid or self.identities.uid_in_input(key) != uid:
+                self._errors.add(place, f"{key} is there already, from {self._places[key]}")
+            return None
+        content = self.identities.with_own_uid(content)
         if key.kind in CONTROLLERS:
             content = with_uid(content)
-        if key.name and key in self.index.objects:
-            if uid and self.index[key]["metadata"].get("uid") == uid:
-                return None
-            self._errors.add(place, f"{key} is there already, from {self._places[key]}")
-            return None
         self.index.put(key, content)
         self._places[key] = place
         return content
@@ -159,6 +166,9 @@ class Timeline:
         content = self.add(value, action.place)
         if content is None:
             return
+        key = key_of(content)
+        content = self.identities.with_references(key, content)
+        self.index.replace(key, content)
         yield create_step(action.at_seconds, content)
         made: list[Content] = []
         if is_controller(content):
