@@ -20,6 +20,7 @@ import yaml
 from msgspec import Struct
 from yaml.events import (
     AliasEvent,
+    CollectionEndEvent,
     CollectionStartEvent,
     DocumentStartEvent,
     Event,
@@ -70,6 +71,19 @@ def load_documents(text: str | bytes, source: str, *, keeps_nulls: bool = False)
         except (ValueError, RecursionError):
             pass  # YAML in flow style, or an error; the YAML reader names its line
     return list(_read_yaml(decoded, source, keeps_nulls))
+
+
+def is_nested_too_deep(text: bytes) -> bool:
+    """Whether a loader of PyYAML, which recurses, would fail at the text or end the process.
+
+    Raises yaml.YAMLError.
+    """
+    depth = 0
+    for event in cast("Iterator[Event]", yaml.parse(text, Loader=yaml.CSafeLoader)):
+        depth += isinstance(event, CollectionStartEvent) - isinstance(event, CollectionEndEvent)
+        if depth > DEPTH_MAX:
+            return True
+    return False
 
 
 def _decoded(text: str | bytes, source: str) -> str:

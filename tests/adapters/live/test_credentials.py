@@ -1,6 +1,7 @@
 """Credentials for the API server."""
 
 import asyncio
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -136,6 +137,11 @@ def ca_certificate() -> str:
         ("", "TypeError"),
         ("{}", "Expected key current-context"),
         ("just text", "TypeError"),
+        ("[" * 100_000, "nested more than 200 deep"),
+        ('{"a":' * 100_000, "nested more than 200 deep"),
+        ("- " * 100_000, "nested more than 200 deep"),
+        ("\t\ta: b", "ScannerError"),
+        ("\0", "ReaderError"),
     ],
 )
 def test_an_invalid_kubeconfig_is_reported_in_one_sentence(
@@ -147,6 +153,7 @@ def test_an_invalid_kubeconfig_is_reported_in_one_sentence(
     with pytest.raises(CredentialsError, match=message) as error:
         asyncio.run(load_credentials(str(path), ManualClock()))
     assert f"kubeconfig {path}: cannot be used" in str(error.value)
+    assert "\n" not in str(error.value)
 
 
 def test_a_pod_without_a_token_gets_a_hint(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -195,3 +202,12 @@ def test_a_plain_kubeconfig_needs_no_library(tmp_path: Path) -> None:
         [sys.executable, "-c", code], capture_output=True, text=True, check=True
     )
     assert completed.stdout.strip() == "False"
+
+
+@pytest.mark.parametrize("field", ["tokenFile", "client-certificate"])
+def test_a_credential_that_is_no_regular_file_is_refused(tmp_path: Path, field: str) -> None:
+    os.mkfifo(tmp_path / "fifo")
+    for name, kind in (("fifo", "a FIFO"), ("/dev/zero", "a device"), (".", "a folder")):
+        path = kubeconfig(tmp_path, SERVER, {field: name})
+        with pytest.raises(CredentialsError, match=f"found {kind}, wanted a regular file"):
+            asyncio.run(load_credentials(path, ManualClock()))

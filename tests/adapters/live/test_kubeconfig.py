@@ -84,7 +84,6 @@ def test_a_missing_file_is_reported(tmp_path: Path) -> None:
         {"exec": {"command": "aws"}},
         {"auth-provider": {"name": "oidc"}},
         {"username": "u", "password": "p"},
-        {"token": "abc", "as": "admin"},
         {"token": 7},
         {"client-certificate-data": "!"},
         None,

@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from bayplan.adapters.live.kubeconfig import Login, LoginError
+from bayplan.adapters.live.errors import LoginError
+from bayplan.adapters.live.kubeconfig import Login
 from bayplan.adapters.live.library_login import LibraryKubeconfig
 from tests.adapters.live.serving import kubeconfig
 

@@ -30,6 +30,7 @@ from bayplan.adapters.live.errors import (
     read_answer,
     refusal,
 )
+from bayplan.adapters.live.impersonation import Headers
 from bayplan.adapters.live.rate_limit import Lane, LateTurnError, RequestMetrics, Sleep, TokenBucket
 from bayplan.adapters.live.transport import (
     GZIP,
@@ -205,7 +206,8 @@ class ApiClient:
         """The body of the first attempt that succeeds. Raises the error of the last attempt."""
         attempts = _Attempts()
         while True:
-            head, begun = self._authorization_line() + request.head, self._now()
+            identity = "".join(f"{name}: {value}\r\n" for name, value in self._identity())
+            head, begun = identity + request.head, self._now()
             try:
                 answer = await self._calls.send(request.method, request.path, head, request.body)
             except (NotSentError, NoAnswerError) as problem:
@@ -270,16 +272,18 @@ class ApiClient:
                 self._credentials,
                 self._user_agent,
                 take_turn=self._buckets[Lane.OTHER].take,
-                authorization=self._authorization,
+                identity=self._identity,
                 began=self.metrics.began,
             )
         return cast("Streams", self._opened_streams)
 
     # ---- authorization ----------------------------------------------------------------------
 
-    def _authorization_line(self) -> str:
+    def _identity(self) -> Headers:
+        """The headers that say who asks, and for whom. Raises AccessDeniedError."""
         authorization = self._authorization()
-        return f"Authorization: {authorization}\r\n" if authorization else ""
+        own = (("Authorization", authorization),) if authorization else ()
+        return own + self._credentials.impersonation
 
     def _authorization(self) -> str:
         """The value of the header. Raises AccessDeniedError if the value is not one ASCII line."""

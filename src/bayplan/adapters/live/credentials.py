@@ -18,9 +18,10 @@ from typing import Any, Protocol, final
 
 import yaml
 
+from bayplan.adapters.live.errors import LoginError
+from bayplan.adapters.live.impersonation import Headers
 from bayplan.adapters.live.kubeconfig import (
     Login,
-    LoginError,
     load_certificate,
     plain_login,
     ssl_context,
@@ -156,6 +157,11 @@ class Credentials:
             self._begin_renewal(self._source.renew())
         return self._login.authorization
 
+    @property
+    def impersonation(self) -> Headers:
+        """Headers that name the user whom requests are made for."""
+        return self._login.impersonation
+
     async def after_refusal(self) -> None:
         """Read the credentials again, because the server answered 401. Concurrent callers share one
         reading."""
@@ -210,11 +216,14 @@ async def load_credentials(
         source = _Redirected(source if kubeconfig else None, master)
     try:
         return Credentials(source, await source.load(), clock)
+    except LoginError as problem:
+        raise CredentialsError(f"{source}: cannot be used: {problem}") from None
     except (
-        *(LoginError, yaml.YAMLError, OSError, ValueError),
+        *(yaml.YAMLError, OSError, ValueError),
         *(AssertionError, AttributeError, KeyError, TypeError),  # what a malformed file leads to
     ) as problem:
-        what = f"{type(problem).__name__}: {problem}" if str(problem) else type(problem).__name__
+        text = " ".join(str(problem).split())
+        what = f"{type(problem).__name__}: {text}" if text else type(problem).__name__
         raise CredentialsError(
             f"{source}: cannot be used: {what}; wanted a file with clusters, users, contexts and "
             f"a current-context, as `kubectl config view` shows one"

@@ -23,6 +23,10 @@ _SHOWN_BYTES = 80
 T = TypeVar("T")
 
 
+class LoginError(Exception):
+    """There is no login, or it is invalid. One line."""
+
+
 class UnreachableError(ApiError):
     """No server answered, and the request had no effect."""
 

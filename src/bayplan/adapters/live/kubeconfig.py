@@ -3,7 +3,7 @@
 A plain kubeconfig is one file with a token, a token file or a client certificate. There are two
 readers, because neither suffices: kubernetes_asyncio reads every kubeconfig but costs a third of a
 second and 39 MB at start (docs/decisions/0006), and this module reads only the plain ones. All
-others (exec plugins, auth providers such as OIDC, passwords, impersonation, joined files, and
+others (exec plugins, auth providers such as OIDC, passwords, joined files, and
 malformed files, for their error messages) go to `library_login`.
 
 `as_file` gives OpenSSL certificates and keys as files without writing them to a disk.
@@ -18,19 +18,21 @@ import tempfile
 from collections.abc import Generator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import yaml
 from msgspec import Struct
 
+from bayplan.adapters.live.errors import LoginError
+from bayplan.adapters.live.impersonation import Headers, Impersonation
+from bayplan.regular_files import read_regular_file
+from bayplan.yaml_documents import DEPTH_MAX, is_nested_too_deep
+
 # ---- login ----------------------------------------------------------------------------------
 
 
 _HTTPS = "https"
-
-
-class LoginError(Exception):
-    """There is no login, or it is invalid."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,6 +42,8 @@ class Login:
     server: str
     #: The Authorization header, "" without one.
     authorization: str = ""
+    #: The user that the requests are made for, if it is not the one of the credentials.
+    impersonation: Headers = ()
     #: Trusted certificate authorities, as PEM; None: those of the system.
     ca: bytes | None = None
     #: The client certificate and its key, as PEM.
@@ -98,6 +102,20 @@ def as_file(content: bytes) -> Generator[str]:
 
 # libyaml's where it was built in; the loaders differ in speed only.
 _Loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+#: A kubeconfig with hundreds of clusters is a few MiB; a certificate and a token are a few KiB.
+_FILE_BYTES_MAX = 64 << 20
+_PART_BYTES_MAX = 4 << 20
+
+
+def read_kubeconfig(path: Path) -> Any:
+    """The content of a kubeconfig as plain values. Raises OSError, yaml.YAMLError, LoginError.
+
+    The loaders recurse, so a file that is nested deeply would end the process.
+    """
+    content = read_regular_file(path, _FILE_BYTES_MAX)
+    if is_nested_too_deep(content):
+        raise LoginError(f"{path} is nested more than {DEPTH_MAX} deep")
+    return yaml.load(content, _Loader)
 
 
 class _Cluster(Struct, rename="kebab", forbid_unknown_fields=True):
@@ -111,7 +129,7 @@ class _Cluster(Struct, rename="kebab", forbid_unknown_fields=True):
     extensions: object = None
 
 
-class _User(Struct, rename="kebab", forbid_unknown_fields=True):
+class _User(Impersonation, rename="kebab", forbid_unknown_fields=True, kw_only=True):
     token: str = ""
     token_file: str = msgspec.field(default="", name="tokenFile")
     client_certificate: str = ""
@@ -149,12 +167,13 @@ class _File(Struct, rename="kebab"):
 
 
 def plain_login(path: Path, context_name: str = "") -> Login | None:
-    """The login of a plain kubeconfig; None for others. Raises OSError for a missing file.
+    """The login of a plain kubeconfig; None for others. Raises OSError for a missing file,
+    LoginError.
 
     ``context_name``: "" for the current context.
     """
     try:
-        file = msgspec.convert(yaml.load(path.read_bytes(), _Loader), _File)
+        file = msgspec.convert(read_kubeconfig(path), _File)
         named = {each.name: each.context for each in reversed(file.contexts)}
         context = named[context_name or file.current_context]
         clusters = {each.name: each.cluster for each in reversed(file.clusters)}
@@ -172,15 +191,21 @@ def plain_login(path: Path, context_name: str = "") -> Login | None:
 def namespace_of(path: Path, context_name: str = "") -> str:
     """The namespace of a context; "" if the file does not name one or is no plain kubeconfig."""
     try:
-        file = msgspec.convert(yaml.load(path.read_bytes(), _Loader), _File)
+        file = msgspec.convert(read_kubeconfig(path), _File)
         named = {each.name: each.context for each in reversed(file.contexts)}
         return named[context_name or file.current_context].namespace
-    except (OSError, msgspec.ValidationError, yaml.YAMLError, UnicodeDecodeError, KeyError):
+    except (
+        *(OSError, msgspec.ValidationError, yaml.YAMLError),
+        *(UnicodeDecodeError, KeyError, LoginError),
+    ):
         return ""
 
 
 def _login(cluster: _Cluster, user: _User, folder: Path) -> Login:
-    """Paths are relative to the kubeconfig. Data fields win over paths."""
+    """Paths are relative to the kubeconfig. Data fields win over paths.
+
+    Raises OSError, LoginError, binascii.Error.
+    """
     ca = _content(cluster.certificate_authority_data, cluster.certificate_authority, folder)
     token = user.token or (_content("", user.token_file, folder) or b"").decode().strip()
     certificate = _content(user.client_certificate_data, user.client_certificate, folder)
@@ -188,6 +213,7 @@ def _login(cluster: _Cluster, user: _User, folder: Path) -> Login:
     return Login(
         server=cluster.server.rstrip("/"),
         authorization=f"Bearer {token}" if token else "",
+        impersonation=user.headers(),
         ca=ca,
         certificate=(certificate, key) if certificate and key else None,
         is_verified=not cluster.insecure_skip_tls_verify,
@@ -199,4 +225,4 @@ def _login(cluster: _Cluster, user: _User, folder: Path) -> Login:
 def _content(data: str, path: str, folder: Path) -> bytes | None:
     if data:
         return base64.b64decode(data, validate=True)
-    return (folder / path).read_bytes() if path else None
+    return read_regular_file(folder / path, _PART_BYTES_MAX) if path else None

@@ -22,6 +22,7 @@ from bayplan.adapters.live.errors import (
     WatchStalledError,
     refusal,
 )
+from bayplan.adapters.live.impersonation import Headers
 from bayplan.adapters.live.transport import (
     CLOSE_SECONDS,
     CONNECT_SECONDS,
@@ -51,15 +52,15 @@ class Streams:
         user_agent: str,
         *,
         take_turn: Callable[[], Awaitable[None]],
-        authorization: Callable[[], str],
+        identity: Callable[[], Headers],
         began: Callable[[int], None],
     ) -> None:
-        """``take_turn``: waits for the rate limit. ``authorization``: the value of the header, ""
-        for none. ``began``: called with the status of each stream."""
+        """``take_turn``: waits for the rate limit. ``identity``: headers that say who asks.
+        ``began``: called with the status of each stream."""
         self._credentials = credentials
         self._session = _session(credentials, user_agent)
         self._take_turn = take_turn
-        self._authorization = authorization
+        self._identity = identity
         self._began = began
 
     async def close(self) -> None:
@@ -98,11 +99,10 @@ class Streams:
     def _opened(
         self, path: str, limits: aiohttp.ClientTimeout
     ) -> AbstractAsyncContextManager[aiohttp.ClientResponse]:
-        authorization = self._authorization()
         return _answered(
             self._session.get(
                 URL(self._credentials.server + path, encoded=True),
-                headers={"Authorization": authorization} if authorization else {},
+                headers=self._identity(),
                 timeout=limits,
                 server_hostname=self._credentials.server_name,
                 proxy=self._credentials.proxy,
@@ -191,8 +191,9 @@ class ProxiedSession:
 
     async def send(self, method: str, path: str, head: str, body: bytes | None) -> Answer:
         """Raises NotSentError, NoAnswerError."""
-        headers = dict(line.split(": ", 1) for line in head.splitlines())
-        headers["Accept-Encoding"] = self._encoding
+        lines = [line.split(": ", 1) for line in head.split("\r\n") if line]
+        headers = [(name, value) for name, value in lines]
+        headers.append(("Accept-Encoding", self._encoding))
         try:
             request = self._session.request(
                 method,

@@ -231,7 +231,7 @@ class ConnectionPool:
         self._busy.add(connection)
         is_whole = False
         try:
-            answer = await connection.exchange(text.encode("latin-1") + (body or b""))
+            answer = await connection.exchange(text.encode() + (body or b""))
             is_whole = True
             return answer
         finally:

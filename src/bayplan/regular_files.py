@@ -1,0 +1,55 @@
+"""Files that somebody else may have made: read only if they are regular, and up to a size.
+
+Opening a FIFO waits for a writer, and a device such as /dev/zero has no end. A path that names one
+is refused with an OSError, whose `strerror` says why.
+"""
+
+import errno
+import os
+import stat
+from contextlib import suppress
+from pathlib import Path
+
+#: Does not wait for the writer of a FIFO. Windows has neither.
+_FLAGS = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0)
+_FLAGS |= getattr(os, "O_BINARY", 0)
+_PART_BYTES = 1 << 20
+
+
+def read_regular_file(path: Path, bytes_max: int) -> bytes:
+    """The content of a regular file. Raises OSError for others, and for more than ``bytes_max``."""
+    descriptor = open_regular_file(path)
+    try:
+        parts: list[bytes] = []
+        room = bytes_max + 1
+        while room > 0 and (part := os.read(descriptor, min(room, _PART_BYTES))):
+            parts.append(part)
+            room -= len(part)
+    finally:
+        os.close(descriptor)
+    if room <= 0:
+        raise OSError(errno.EFBIG, f"larger than {bytes_max >> 20} MiB", str(path))
+    return b"".join(parts)
+
+
+def open_regular_file(path: Path) -> int:
+    """A descriptor for reading, which the caller closes. Raises OSError."""
+    descriptor = os.open(path, _FLAGS)
+    mode = os.fstat(descriptor).st_mode
+    if stat.S_ISREG(mode):
+        return descriptor
+    with suppress(OSError):
+        os.close(descriptor)
+    number = errno.EISDIR if stat.S_ISDIR(mode) else errno.EINVAL
+    raise OSError(number, f"found {_kind_of(mode)}, wanted a regular file", str(path))
+
+
+def _kind_of(mode: int) -> str:
+    kinds = (
+        (stat.S_ISDIR, "a folder"),
+        (stat.S_ISFIFO, "a FIFO"),
+        (stat.S_ISSOCK, "a socket"),
+        (stat.S_ISCHR, "a device"),
+        (stat.S_ISBLK, "a device"),
+    )
+    return next((name for is_kind, name in kinds if is_kind(mode)), "no file")
