@@ -114,6 +114,51 @@ def test_documents_are_numbered_as_written_and_empty_ones_are_left_out() -> None
     ]
 
 
+BACK_TO_BACK = '{"a": 1}\n{"b": 2}'
+
+
+@pytest.mark.parametrize(
+    ("text", "documents"),
+    [
+        pytest.param(BACK_TO_BACK, [(1, 1), (2, 2)], id="one per line"),
+        pytest.param('{"a": 1}{"b": 2} [3]', [(1, 1), (2, 1), (3, 1)], id="without white space"),
+        pytest.param('\r\n{"a":\r\n 1}\r\n\r\n{"b": 2}', [(1, 2), (2, 5)], id="CRLF"),
+        pytest.param(f"a: 1\n---\n{BACK_TO_BACK}\n", [(1, 1), (2, 3), (3, 4)], id="after YAML"),
+        pytest.param(f"{BACK_TO_BACK}\n---\nc: 3", [(1, 1), (2, 2), (3, 4)], id="before YAML"),
+        pytest.param(
+            f"# x\n---\n---\n{{a: 1}}\n--- {BACK_TO_BACK}\n---\n---\nz: 1",
+            [(2, 4), (3, 5), (4, 6), (6, 9)],
+            id="between YAML in flow style and empty documents",
+        ),
+        pytest.param('{"a": 1}\n\ufeff{"b": 2}', [(1, 1), (2, 2)], id="a mark in the middle"),
+    ],
+)
+def test_documents_in_json_may_follow_one_another(
+    text: str, documents: list[tuple[int, int]]
+) -> None:
+    assert [(d.index, d.line) for d in load_documents(text, "some.json")] == documents
+
+
+@given(st.lists(st.tuples(st.booleans(), st.integers()), max_size=6), st.sampled_from(["", "\n"]))
+def test_any_sequence_of_json_and_yaml_is_read_in_order(
+    values: list[tuple[bool, int]], blank: str
+) -> None:
+    text, was_json = "", False
+    for is_json, value in values:
+        text += "" if is_json and was_json else "\n---\n"
+        text += f'{{"a": {value}}}{blank}' if is_json else f"a: {value}\n"
+        was_json = is_json
+    documents = load_documents(text, "some.yaml")
+    assert [d.value for d in documents] == [{"a": value} for _, value in values]
+    assert [d.index for d in documents] == list(range(1, len(values) + 1))
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-16-be"])
+def test_utf_16_with_a_byte_order_mark_is_read_as_by_kubectl(encoding: str) -> None:
+    mark = "" if encoding == "utf-16" else "\ufeff"
+    assert value_of(f"{mark}a: ä\r\n".encode(encoding)) == {"a": "ä"}
+
+
 @pytest.mark.parametrize("text", ["", "# nothing\n", "---\n", "\ufeff", "null"])
 def test_an_empty_text_has_no_documents(text: str) -> None:
     assert load_documents(text, "some.yaml") == []
@@ -133,6 +178,15 @@ def test_a_byte_order_mark_is_ignored(text: str | bytes) -> None:
         pytest.param("a: [\n", 2, "flow node", id="a bracket left open"),
         pytest.param("a: 1\n---\nb: ]", 3, "document 2", id="in the second document"),
         pytest.param('{"a":\n"b" 1}', 2, "flow mapping", id="broken JSON"),
+        pytest.param('{"a": 1}\n{"b": [', 2, "is it complete?", id="the second JSON is cut off"),
+        pytest.param('{"a": 1}\n\n{"b" 1}', 3, "expecting ':'", id="the second JSON is broken"),
+        pytest.param('{"a": 1}\n{"b": 1, "b": 2}', None, "twice", id="a key twice in the second"),
+        pytest.param('{"a": 1}\nb: 2', 2, "<document start>", id="YAML right after JSON"),
+        pytest.param('a: "b', 1, "is it complete?", id="the text is cut off"),
+        pytest.param("a:\n\tb: 1", 2, "not with tabs", id="a tab"),
+        pytest.param("a: 1".encode("utf-16-le"), None, "UTF-16", id="UTF-16 without a mark"),
+        pytest.param(b"\xff\xfea", 1, "not UTF-16", id="half a character of UTF-16"),
+        pytest.param(b"\x1f\x8b\x08", None, "compressed with gzip", id="a compressed file"),
         pytest.param("a: 1\n\x01", 2, "control characters", id="a control character"),
         pytest.param(b"a: 1\nb: \xff", 2, "UTF-8", id="bytes that are no text"),
         pytest.param('a: "\ud800"', 1, "UTF-8", id="half a character"),

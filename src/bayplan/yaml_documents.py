@@ -7,14 +7,19 @@ Sources: go.yaml.in/yaml/v2 resolve.go, sigs.k8s.io/yaml.
 
 There is one difference: a bare ``y`` or ``n`` is a string here, as in most readers of YAML, and a
 boolean in Kubernetes. A pod may be called y; a field that needs a boolean refuses the string.
+
+A line that begins with ``---`` separates documents of YAML, wherever it stands. It divides a text
+into *sections*. A section in JSON may have several documents back to back, as kubectl reads them.
+Other sections are YAML; those that follow one another are read in one go.
 """
 
 import base64
+import codecs
 import json
 import math
 import re
 from collections.abc import Iterator
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 import yaml
 from msgspec import Struct
@@ -62,15 +67,45 @@ def load_documents(text: str | bytes, source: str, *, keeps_nulls: bool = False)
     removes a field.
     """
     decoded = _decoded(text, source)
-    # JSON is YAML, too, but the JSON reader takes a tenth of the time.
-    if decoded.lstrip()[:1] in ("{", "["):
-        try:
-            return [Document(_read_json(decoded, keeps_nulls), source, 1, 1)]
-        except _DuplicateKey as problem:
-            raise DocumentError(str(problem), source, 1, None) from None
-        except (ValueError, RecursionError):
-            pass  # YAML in flow style, or an error; the YAML reader names its line
-    return list(_read_yaml(decoded, source, keeps_nulls))
+    documents: list[Document] = []
+    count, line, counted_to = 0, 1, 0
+    try:
+        for run in _runs(decoded, keeps_nulls):
+            if run.values is None:
+                line += decoded.count("\n", counted_to, run.start)
+                counted_to = run.start
+                part = decoded[run.start : run.end]
+                values, run_count = _read_yaml(part, _Place(source, count, line), keeps_nulls)
+                documents += values
+                count += run_count
+                continue
+            for value, start in run.values:
+                count += 1
+                line += decoded.count("\n", counted_to, start)
+                counted_to = start
+                documents.append(Document(value, source, count, line))
+    except _WrongJson as problem:
+        line = None if problem.start is None else decoded.count("\n", 0, problem.start) + 1
+        raise DocumentError(str(problem), source, count + problem.index, line) from None
+    return documents
+
+
+# ---- encodings -----------------------------------------------------------------------------
+
+
+#: kubectl reads UTF-16 with a byte order mark, which PowerShell writes (its FileVisitor).
+_BYTE_ORDER_MARKS = (
+    (codecs.BOM_UTF8, "utf-8-sig", "UTF-8"),
+    (codecs.BOM_UTF16_LE, "utf-16", "UTF-16"),
+    (codecs.BOM_UTF16_BE, "utf-16", "UTF-16"),
+)
+_COMPRESSED = (
+    (b"\x1f\x8b", "gzip"),
+    (b"PK\x03\x04", "zip"),
+    (b"BZh", "bzip2"),
+    (b"\xfd7zXZ", "xz"),
+    (b"\x28\xb5\x2f\xfd", "zstd"),
+)
 
 
 def is_nested_too_deep(text: bytes) -> bool:
@@ -88,11 +123,85 @@ def is_nested_too_deep(text: bytes) -> bool:
 
 def _decoded(text: str | bytes, source: str) -> str:
     encoded = text.encode(errors="surrogatepass") if isinstance(text, str) else text
+    for mark, name in _COMPRESSED:
+        if encoded.startswith(mark):
+            raise DocumentError(f"compressed with {name}; unpack it first", source, 1, None)
+    encoding, name = "utf-8", "UTF-8"
+    for mark, *named in _BYTE_ORDER_MARKS:
+        if encoded.startswith(mark):
+            encoding, name = named
+    if name == "UTF-8" and b"\0" in encoded[:4]:
+        message = "UTF-16 or UTF-32 without a byte order mark, or no text; wanted UTF-8"
+        raise DocumentError(message, source, 1, None)
     try:
-        return encoded.decode("utf-8-sig")
+        decoded = encoded.decode(encoding)
     except UnicodeDecodeError as problem:
         line = encoded.count(b"\n", 0, problem.start) + 1
-        raise DocumentError("not UTF-8", source, 1, line) from None
+        raise DocumentError(f"not {name}", source, 1, line) from None
+    # Files with a mark each, put together.
+    return decoded.replace("\n\ufeff", "\n") if "\ufeff" in decoded else decoded
+
+
+# ---- sections ------------------------------------------------------------------------------
+
+
+class _Run(NamedTuple):
+    """A part of a text: one section in JSON, or sections in YAML that follow one another."""
+
+    start: int
+    end: int
+    #: The documents of JSON, each with its place in the text; None: the part is YAML.
+    values: list[tuple[Any, int]] | None
+
+
+_SEPARATOR = re.compile(r"^---(?=\s|$)", re.MULTILINE)
+_JSON_START = re.compile(r"(?:---)?\s*(?=[{\[])")
+_SPACE = re.compile(r"\s*")
+
+
+def _runs(text: str, keeps_nulls: bool) -> Iterator[_Run]:
+    """The parts of a text, in order. A section includes the separator before it.
+
+    Raises _WrongJson, after the parts before the error.
+    """
+    starts = [match.start() for match in _SEPARATOR.finditer(text)]
+    if not starts or text[: starts[0]].strip():
+        starts.insert(0, 0)
+    has_directives = text.startswith("%")
+    yaml_start: int | None = None
+    for start, end in zip(starts, (*starts[1:], len(text)), strict=True):
+        match = None if has_directives else _JSON_START.match(text, start, end)
+        values = None
+        if match is not None:
+            try:
+                values = _read_json(text[match.end() : end], match.end(), keeps_nulls)
+            except _WrongJson:
+                if yaml_start is not None:
+                    yield _Run(yaml_start, start, None)
+                raise
+        if values is None:
+            yaml_start = start if yaml_start is None else yaml_start
+            continue
+        if yaml_start is not None:
+            yield _Run(yaml_start, start, None)
+            yaml_start = None
+        yield _Run(start, end, values)
+    if yaml_start is not None:
+        yield _Run(yaml_start, len(text), None)
+
+
+class _Place(NamedTuple):
+    """Where a part of a source begins."""
+
+    source: str
+    #: The documents before it.
+    documents_before: int
+    #: The number of its first line.
+    first_line: int
+
+
+#: Follows a message about a text that ends inside a document.
+_CUT_OFF = "the text ends inside the document: is it complete?"
 
 
 # ---- JSON ----------------------------------------------------------------------------------
@@ -102,9 +211,52 @@ class _DuplicateKey(Exception):
     """Not a ValueError: the text must not be read again as YAML."""
 
 
-def _read_json(text: str, keeps_nulls: bool) -> Any:
+class _WrongJson(Exception):
+    """An error after the first document of a section: the section is no YAML either."""
+
+    def __init__(self, message: str, index: int, start: int | None) -> None:
+        """``index``: of the document, from 1; ``start``: the place of the error."""
+        super().__init__(message)
+        self.index = index
+        self.start = start
+
+
+def _read_json(section: str, offset: int, keeps_nulls: bool) -> list[tuple[Any, int]] | None:
+    """The documents of a section that begins with a bracket, each with its place in the text.
+
+    ``offset``: the place of the section. None: the section is not JSON, but may be YAML in flow
+    style. Raises _WrongJson.
+    """
     members = _json_object if keeps_nulls else _json_object_without_nulls
-    return json.loads(text, object_pairs_hook=members, parse_constant=_no_number)
+    decoder = json.JSONDecoder(object_pairs_hook=members, parse_constant=_no_number)
+    values: list[tuple[Any, int]] = []
+    start = 0
+    while start < len(section):
+        if section[start] not in "{[":
+            return None
+        try:
+            value, end = decoder.raw_decode(section, start)
+        except _DuplicateKey as problem:
+            raise _WrongJson(str(problem), len(values) + 1, None) from None
+        except (ValueError, RecursionError) as problem:
+            if not values:
+                return None  # the YAML reader names the line of an error
+            place = getattr(problem, "pos", start)
+            message = _json_message(problem, section)
+            raise _WrongJson(message, len(values) + 1, offset + place) from None
+        values.append((value, offset + start))
+        blank = _SPACE.match(section, end)
+        assert blank is not None
+        start = blank.end()
+    return values
+
+
+def _json_message(problem: ValueError | RecursionError, text: str) -> str:
+    if not isinstance(problem, json.JSONDecodeError):
+        return "nested too deeply" if isinstance(problem, RecursionError) else str(problem)
+    message = f"not JSON: {problem.msg[0].lower()}{problem.msg[1:]}"
+    is_cut_off = problem.pos >= len(text.rstrip()) or problem.msg.startswith("Unterminated")
+    return f"{message}; {_CUT_OFF}" if is_cut_off else message
 
 
 def _json_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -137,11 +289,20 @@ class _Wrong(Exception):
 
     def __init__(self, message: str, event: Event) -> None:
         super().__init__(message)
-        self.line: int = event.start_mark.line + 1
+        #: Counts from 0.
+        self.line: int = event.start_mark.line
 
 
-def _read_yaml(text: str, source: str, keeps_nulls: bool) -> Iterator[Document]:
+def _read_yaml(text: str, place: _Place, keeps_nulls: bool) -> tuple[list[Document], int]:
+    """The documents that are not empty, and the number of all."""
+    documents: list[Document] = []
     index = 0
+
+    def error(message: str, line: int | None) -> DocumentError:
+        number = place.documents_before + max(index, 1)
+        line = None if line is None else place.first_line + line
+        return DocumentError(message, place.source, number, line)
+
     try:
         events = cast("Iterator[Event]", yaml.parse(text, Loader=yaml.CSafeLoader))
         for event in events:
@@ -151,17 +312,26 @@ def _read_yaml(text: str, source: str, keeps_nulls: bool) -> Iterator[Document]:
             first = next(events)
             value = _Values(events, keeps_nulls).of(first)
             if value is not None:
-                yield Document(value, source, index, first.start_mark.line + 1)
+                number, line = place.documents_before + index, first.start_mark.line
+                documents.append(Document(value, place.source, number, place.first_line + line))
     except _Wrong as problem:
-        raise DocumentError(str(problem), source, max(index, 1), problem.line) from None
+        raise error(str(problem), problem.line) from None
     except yaml.MarkedYAMLError as problem:
         mark = problem.problem_mark or problem.context_mark
-        message = ", ".join(part for part in (problem.context, problem.problem) if part)
-        line = mark.line + 1 if mark is not None else None
-        raise DocumentError(message, source, max(index, 1), line) from None
+        raise error(_yaml_message(problem, text), None if mark is None else mark.line) from None
     except yaml.reader.ReaderError as problem:
-        line = text.count("\n", 0, problem.position) + 1
-        raise DocumentError(problem.reason, source, max(index, 1), line) from None
+        raise error(problem.reason, text.count("\n", 0, problem.position)) from None
+    return documents, index
+
+
+def _yaml_message(problem: yaml.MarkedYAMLError, text: str) -> str:
+    message = ", ".join(part for part in (problem.context, problem.problem) if part)
+    mark = problem.problem_mark
+    if mark is None:
+        return message
+    if text[mark.index : mark.index + 1] == "\t":
+        return f"{message}; YAML is indented with spaces, not with tabs"
+    return f"{message}; {_CUT_OFF}" if mark.index >= len(text.rstrip()) else message
 
 
 class _Anchored(Struct, frozen=True):

@@ -132,7 +132,8 @@ def test_nulls_are_preserved_only_in_patches_of_a_scenario(tmp_path: Path) -> No
         (b"a: [", "document 1, line "),
         (b"a: 1\n---\nb: {\n", "document 2, line "),
         (b"a: 1\na: 2\n", 'document 1, line 2: key "a" is given twice'),
-        (b"\xff\xfe\x00", "not UTF-8"),
+        (b"\xff\xfe\x00", "not UTF-16"),
+        (b"a: \xff", "not UTF-8"),
     ],
 )
 def test_an_unreadable_file_is_reported_with_its_place(
