@@ -9,6 +9,7 @@ from bayplan.cli.cluster_source import put_document, question_refusals
 from bayplan.cli.console import show, sign_of_life
 from bayplan.cli.options import examples
 from bayplan.cli.questions import OpenModel, open_model, question_options
+from bayplan.cli.streams import remark
 from bayplan.problems import BadInputError, optional_duration
 from bayplan.sim.input.errors import InputErrors
 from bayplan.sim.input.sources import WHAT_IF, Part, own_kind, read_sources
@@ -139,6 +140,8 @@ def _parts(files: Sequence[str]) -> list[Part]:
     errors = InputErrors()
     parts = [part for part in read_sources(files, errors) if isinstance(part, Part)]
     errors.raise_if_any()
+    for line in errors.remarks:
+        remark(line)
     return parts
 
 

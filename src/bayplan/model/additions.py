@@ -96,7 +96,7 @@ def read_additions(
             *((POD, pod) for pod in pods if pod.spec.node_name),
         ),
         pods=tuple(pending),
-        notes=(*workload.notes, *(f"{key} {_TAKEN_NOTE}" for key in taken)),
+        notes=(*errors.remarks, *workload.notes, *(f"{key} {_TAKEN_NOTE}" for key in taken)),
     )
 
 

@@ -53,11 +53,11 @@ def test_a_folder_is_read_recursively_in_the_order_of_names(tmp_path: Path) -> N
     written(tmp_path / "b.yml", pod("second"))
     written(tmp_path / "a" / "z.JSON", pod("first"))
     written(tmp_path / "c.txt", pod("not read"))
-    (tmp_path / "d.csv").write_text("x,y\n")
+    (tmp_path / "d.csv").write_text("sn,cpu_milli,memory_mib,gpu,model\n")
     parts, wrong = read(tmp_path)
     assert wrong == []
     assert [one["metadata"]["name"] for one in values(parts)] == ["first", "second"]
-    assert parts[-1] == CsvText("x,y\n", f"{tmp_path}/d.csv")
+    assert parts[-1] == CsvText("sn,cpu_milli,memory_mib,gpu,model\n", f"{tmp_path}/d.csv")
     assert all(part.is_from_folder for part in parts if isinstance(part, Part))
 
 

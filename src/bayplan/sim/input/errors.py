@@ -13,11 +13,13 @@ LINES_MAX = 20
 class InputError(BadInputError, ValueError):
     """An input that cannot be simulated; one line per problem, each with file and place."""
 
-    def __init__(self, lines: Iterable[str]) -> None:
+    def __init__(self, lines: Iterable[str], remarks: Iterable[str] = ()) -> None:
+        """``remarks``: what may explain the problems."""
         self.lines = tuple(map(printable, lines))
         printed = self.lines[:LINES_MAX]
         more = len(self.lines) - len(printed)
-        super().__init__("\n".join((*printed, *([f"and {more} more"] if more else []))))
+        rest = [f"and {more} more"] if more else []
+        super().__init__("\n".join((*printed, *rest, *map(printable, remarks))))
 
 
 @final
@@ -26,6 +28,8 @@ class InputErrors:
 
     def __init__(self) -> None:
         self._lines: list[str] = []
+        #: What the reader should know, whether there are problems or not.
+        self.remarks: list[str] = []
 
     def add(self, place: str, problem: Problem | str) -> None:
         """``place``: file and where in it."""
@@ -38,4 +42,4 @@ class InputErrors:
     def raise_if_any(self) -> None:
         """Raises InputError."""
         if self._lines:
-            raise InputError(self._lines)
+            raise InputError(self._lines, self.remarks)

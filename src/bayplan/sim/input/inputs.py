@@ -208,6 +208,7 @@ class _Loader:
             recreate_after_seconds=self._recreate_after_seconds,
             passed_over=dict(self.not_understood.passed_over),
             notes=(
+                *self._errors.remarks,
                 *self.not_understood.notes(),
                 *self._notes,
                 *timeline.identities.notes(),

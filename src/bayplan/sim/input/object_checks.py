@@ -36,6 +36,7 @@ from bayplan.durations import DurationError, parse_duration
 from bayplan.problems import Problem, joined, wrong
 from bayplan.sim.input.controller_kinds import CONTROLLERS, controller_problems
 from bayplan.sim.input.errors import LINES_MAX, InputErrors
+from bayplan.sim.input.foreign_files import has_action, template_message
 from bayplan.sim.input.workload import DURATION_ANNOTATION, WHEN_DONE, WHEN_DONE_ANNOTATION, Content
 
 # ---- object index ---------------------------------------------------------------------------
@@ -256,19 +257,24 @@ class ObjectChecks:
             return False
         problems = identity_problems(value)
         if problems:
-            self._errors.add_all(place, problems)
+            self._refuse(place, problems)
             return False
         content = cast(Content, value)
         key = key_of(content)
         problems = self._problems(key.kind, content)
         if problems:
-            self._errors.add_all(f"{place} ({key})", problems)
+            self._refuse(f"{place} ({key})", problems)
             return False
         if self._not_understood.see(key, content, place) and template is not None:
             if len(self._accepted) >= TEMPLATES_MAX:
                 self._accepted.clear()
             self._accepted.add(template)
         return True
+
+    def _refuse(self, place: str, problems: list[Problem]) -> None:
+        if any(has_action(problem.actual) for problem in problems):
+            problems = [Problem("", f"found {template_message(None)}")]
+        self._errors.add_all(place, problems)
 
     def _problems(self, kind: str, content: Content) -> list[Problem]:
         try:

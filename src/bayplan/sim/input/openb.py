@@ -73,6 +73,12 @@ def read_table(text: str, *, with_times: bool) -> Table:
     return Table((), (), (wrong("line 1", ",".join(map(str, header)), expected),))
 
 
+def is_table(text: str) -> bool:
+    """Whether the header is that of a trace's nodes or pods."""
+    header = tuple(next(iter(text.splitlines()), "").split(","))
+    return _has(header, NODE_COLUMNS) or _has(header, POD_COLUMNS)
+
+
 def _has(header: tuple[str, ...], columns: tuple[str, ...]) -> bool:
     return set(columns) <= set(header)
 

@@ -4,17 +4,20 @@ that a program has.
 In a folder, the suffix decides what a file is (.yaml, .yml, .json, .csv; other files are not read).
 A file that is named itself is CSV if its suffix is .csv, and YAML or JSON otherwise. Lists of
 objects, as kubectl prints them, are split here, so that later steps see single objects with their
-place.
+place. Files of other tools in a folder are passed over, and a remark names them
+(`foreign_files.py`).
 """
 
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias, final
 
 from bayplan.problems import wrong
+from bayplan.sim.input import foreign_files
 from bayplan.sim.input.errors import InputErrors
-from bayplan.yaml_documents import DocumentError, load_documents
+from bayplan.sim.input.openb import is_table
+from bayplan.yaml_documents import Document, DocumentError, load_documents
 
 STANDARD_INPUT = "-"
 SCENARIO = "Scenario"
@@ -63,34 +66,104 @@ def read_sources(sources: Iterable[InputSource], errors: InputErrors) -> list[Pa
             _take_apart(part, errors, own_parts)
             parts += own_parts
         elif path == STANDARD_INPUT:
-            parts += _parsed(sys.stdin.buffer.read(), "standard input", False, errors)
+            parts += _parsed(sys.stdin.buffer.read(), "standard input", errors)
         elif Path(path).is_dir():
-            parts += _folder(Path(path), errors)
+            parts += _Folder(Path(path), errors).parts()
         else:
-            parts += _file(Path(path), False, errors)
+            parts += _file(Path(path), errors)
     return parts
 
 
-def _folder(folder: Path, errors: InputErrors) -> Iterator[Part | CsvText]:
-    paths = sorted(path for path in folder.rglob("*") if path.suffix.lower() in _SUFFIXES)
-    # Folders of runs may be below the folder of the input; they are no input.
-    files = [path for path in paths if not path.is_dir() and not belongs_to_run(path)]
-    if not files:
-        errors.add(str(folder), f"found no file ending in one of {', '.join(_SUFFIXES)}")
-    for path in files:
-        yield from _file(path, True, errors)
+def _file(path: Path, errors: InputErrors) -> list[Part | CsvText]:
+    content = _content(path, errors)
+    if content is None:
+        return []
+    if path.suffix.lower() == ".csv":
+        return [*_csv(content, str(path), errors)]
+    return [*_parsed(content, str(path), errors)]
 
 
-def _file(path: Path, is_from_folder: bool, errors: InputErrors) -> Sequence[Part | CsvText]:
+def _content(path: Path, errors: InputErrors) -> bytes | None:
     try:
-        content = path.read_bytes()
+        return path.read_bytes()
     except (OSError, ValueError) as problem:
         reason = getattr(problem, "strerror", None) or str(problem)
         errors.add(str(path), f"cannot be read: {reason}")
-        return ()
-    if path.suffix.lower() == ".csv":
-        return tuple(_csv(content, str(path), errors))
-    return _parsed(content, str(path), is_from_folder, errors)
+        return None
+
+
+#: The most files of other tools that a remark names.
+_NAMES_MAX = 8
+
+
+@final
+class _Folder:
+    """Reads a folder, without the files of other tools."""
+
+    def __init__(self, folder: Path, errors: InputErrors) -> None:
+        self._folder = folder
+        self._errors = errors
+        paths = sorted(path for path in folder.rglob("*") if path.suffix.lower() in _SUFFIXES)
+        # Folders of runs may be below the folder of the input; they are no input.
+        self._files = [path for path in paths if not path.is_dir() and not belongs_to_run(path)]
+        self._charts = {path.parent for path in self._files if path.name == foreign_files.CHART}
+        #: Charts with templates that are not rendered.
+        self._unrendered: dict[Path, None] = {}
+        self._passed_over: list[Path] = []
+
+    def parts(self) -> list[Part | CsvText]:
+        if not self._files:
+            suffixes = ", ".join(_SUFFIXES)
+            self._errors.add(str(self._folder), f"found no file ending in one of {suffixes}")
+        parts = [part for path in self._files for part in self._file(path)]
+        for chart in self._unrendered:
+            message = foreign_files.template_message(str(chart))
+            self._errors.add(f"{chart}/templates", f"found {message}")
+        if self._files and len(self._passed_over) == len(self._files):
+            self._errors.add(str(self._folder), "found no objects of Kubernetes in its files")
+        self._errors.remarks += self._remarks()
+        return parts
+
+    def _file(self, path: Path) -> Iterable[Part | CsvText]:
+        content = _content(path, self._errors)
+        if content is None:
+            return ()
+        if path.suffix.lower() == ".csv":
+            texts = [*_csv(content, str(path), self._errors)]
+            if not texts or is_table(texts[0].text):
+                return texts
+            self._passed_over.append(path)
+            return ()
+        return self._parsed(path, content)
+
+    def _parsed(self, path: Path, content: bytes) -> Iterable[Part]:
+        try:
+            documents = _documents(content, str(path))
+        except DocumentError as problem:
+            chart = next((each for each in path.parents if each in self._charts), None)
+            if chart is not None and foreign_files.is_template(content, problem.line):
+                self._unrendered[chart] = None
+            elif foreign_files.can_hold_objects(content):
+                _add_problem(problem, content, self._errors)
+            else:
+                self._passed_over.append(path)
+            return ()
+        if all(foreign_files.is_foreign(document.value, str(path)) for document in documents):
+            self._passed_over.append(path)
+            return ()
+        return _parts(documents, self._errors, is_from_folder=True)
+
+    def _remarks(self) -> Iterator[str]:
+        names = [str(path.relative_to(self._folder)) for path in self._passed_over]
+        if names:
+            files = "1 file" if len(names) == 1 else f"{len(names):,} files"
+            more = f" and {len(names) - _NAMES_MAX:,} more" if len(names) > _NAMES_MAX else ""
+            named = ", ".join(names[:_NAMES_MAX])
+            yield f"{self._folder}: passed over {files} without objects: {named}{more}"
+        for path in self._passed_over:
+            if foreign_files.is_kustomization(str(path)):
+                command = foreign_files.kustomize_command(str(path.parent))
+                yield f"{path} is not applied, its files are read as they are; or: {command}"
 
 
 def _csv(content: bytes, place: str, errors: InputErrors) -> Iterator[CsvText]:
@@ -100,22 +173,49 @@ def _csv(content: bytes, place: str, errors: InputErrors) -> Iterator[CsvText]:
         errors.add(place, "is not UTF-8")
 
 
-def _parsed(content: bytes, source: str, is_from_folder: bool, errors: InputErrors) -> list[Part]:
-    parts: list[Part] = []
+def _parsed(content: bytes, source: str, errors: InputErrors) -> list[Part]:
+    """The objects of a file that was named, or of standard input."""
     try:
-        documents = load_documents(content, source)
-        if any(own_kind(document.value) == SCENARIO for document in documents):
-            # A patch removes with null, which means nothing anywhere else.
-            documents = load_documents(content, source, keeps_nulls=True)
+        documents = _documents(content, source)
     except DocumentError as problem:
-        errors.add(*_split_place(problem))
-        return parts
+        _add_problem(problem, content, errors)
+        return []
     if not documents:
         errors.add(source, "found nothing in it, wanted Kubernetes objects or a Scenario")
+    objects: list[Document] = []
     for document in documents:
-        place = f"{source}, document {document.index}"
+        described = foreign_files.description(document.value, source)
+        if described is None:
+            objects.append(document)
+        else:
+            errors.add(f"{source}, document {document.index}", f"found {described}")
+    return _parts(objects, errors)
+
+
+def _documents(content: bytes, source: str) -> list[Document]:
+    """Raises DocumentError."""
+    documents = load_documents(content, source)
+    if any(own_kind(document.value) == SCENARIO for document in documents):
+        # A patch removes with null, which means nothing anywhere else.
+        documents = load_documents(content, source, keeps_nulls=True)
+    return documents
+
+
+def _parts(
+    documents: Iterable[Document], errors: InputErrors, *, is_from_folder: bool = False
+) -> list[Part]:
+    parts: list[Part] = []
+    for document in documents:
+        place = f"{document.source}, document {document.index}"
         _take_apart(Part(document.value, place, is_from_folder), errors, parts)
     return parts
+
+
+def _add_problem(problem: DocumentError, content: bytes, errors: InputErrors) -> None:
+    place, message = _split_place(problem)
+    if foreign_files.is_template(content, problem.line):
+        message = f"found {foreign_files.template_message(None)}"
+    errors.add(place, message)
 
 
 def _split_place(problem: DocumentError) -> tuple[str, str]:
