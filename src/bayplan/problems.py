@@ -69,6 +69,14 @@ def wrong(path: str, value: Any, expected: str, names: Collection[str] = ()) -> 
     return Problem(path, f"found {actual}, wanted {expected}", _did_you_mean(meant))
 
 
+def not_a_text(path: str, value: Any, expected: str = "a string") -> Problem:
+    """A problem of a value that had to be a string. Without quotes, YAML reads yes, 8080 and 1.10
+    as a boolean and as numbers."""
+    problem = wrong(path, value, expected)
+    is_unquoted = isinstance(value, bool | int | float)
+    return Problem(path, problem.actual, "quote it") if is_unquoted else problem
+
+
 def duration_of(path: str, value: Any) -> float:
     """Seconds, 0 or more, of a duration that a user wrote. Raises BadInputError."""
     try:

@@ -130,14 +130,14 @@ def _decoded(text: str | bytes, source: str) -> str:
     for mark, *named in _BYTE_ORDER_MARKS:
         if encoded.startswith(mark):
             encoding, name = named
-    if name == "UTF-8" and b"\0" in encoded[:4]:
-        message = "UTF-16 or UTF-32 without a byte order mark, or no text; wanted UTF-8"
-        raise DocumentError(message, source, 1, None)
     try:
         decoded = encoded.decode(encoding)
     except UnicodeDecodeError as problem:
         line = encoded.count(b"\n", 0, problem.start) + 1
         raise DocumentError(f"not {name}", source, 1, line) from None
+    if "\0" in decoded[:4]:
+        message = "UTF-16 or UTF-32 without a byte order mark, or no text; wanted UTF-8"
+        raise DocumentError(message, source, 1, None)
     # Files with a mark each, put together.
     return decoded.replace("\n\ufeff", "\n") if "\ufeff" in decoded else decoded
 

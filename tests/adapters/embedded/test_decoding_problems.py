@@ -22,11 +22,11 @@ from tests.adapters.manifests import pod
         ),
         (
             pod(tolerations=[{"operator": 7}]),
-            "spec.tolerations[0].operator: found 7, wanted a string",
+            "spec.tolerations[0].operator: found 7, wanted a string; quote it",
         ),
         (
             pod(labels={"app": "a", "team": 1}),
-            "metadata.labels.team: found 1, wanted a string",
+            "metadata.labels.team: found 1, wanted a string; quote it",
         ),
     ],
 )

@@ -68,7 +68,46 @@ def test_a_kind_that_a_plugin_reads_is_not_ignored(tmp_path: Path) -> None:
 
 def test_an_older_version_of_a_supported_kind_is_read(tmp_path: Path) -> None:
     older = of_kind("resource.k8s.io/v1beta2", "DeviceClass")
-    assert not loaded(tmp_path, older).passed_over
+    feed = loaded(tmp_path, older)
+    assert not feed.passed_over
+    name = "DeviceClass"
+    assert feed.notes == (f"1 resource.k8s.io/v1beta2 {name}: read as resource.k8s.io/v1 {name}",)
+
+
+@pytest.mark.parametrize(
+    ("version", "kind", "read"),
+    [
+        ("extensions/v1beta1", "Deployment", "apps/v1"),
+        ("apps/v1beta2", "StatefulSet", "apps/v1"),
+        ("v1", "Deployment", "apps/v1"),
+        ("apps/v1", "Pod", "v1"),
+        ("policy/v1beta1", "PodDisruptionBudget", "policy/v1"),
+        ("resource.k8s.io/v1alpha3", "ResourceClaim", "resource.k8s.io/v1"),
+        ("scheduling.k8s.io/v1beta1", "PriorityClass", "scheduling.k8s.io/v1"),
+    ],
+)
+def test_a_version_that_is_not_read_is_ignored_with_the_version_that_is(
+    tmp_path: Path, version: str, kind: str, read: str
+) -> None:
+    feed = loaded(tmp_path, of_kind(version, kind), of_kind(version, kind, "y"))
+    assert feed.passed_over == {f"{version} {kind}": 2}
+    assert feed.notes == (
+        f"2 {version} {kind}: ignored, {read} {kind} is read; change the apiVersion",
+    )
+
+
+def test_a_custom_resource_with_the_name_of_a_kind_is_no_older_version(tmp_path: Path) -> None:
+    [note] = loaded(tmp_path, of_kind("batch.volcano.sh/v1alpha1", "Job")).notes
+    assert note.startswith("ignored, because nothing reads these kinds: ")
+
+
+def test_a_version_that_is_not_read_may_explain_a_refusal(tmp_path: Path) -> None:
+    older = of_kind("scheduling.k8s.io/v1beta1", "PriorityClass", "high")
+    with pytest.raises(InputError) as problem:
+        loaded(tmp_path, older, pod("a", priorityClassName="high"))
+    refusal, note = str(problem.value).splitlines()
+    assert 'found "high", wanted a PriorityClass of the input' in refusal
+    assert note.endswith("scheduling.k8s.io/v1 PriorityClass is read; change the apiVersion")
 
 
 def test_strict_mode_refuses_an_ignored_kind(tmp_path: Path) -> None:

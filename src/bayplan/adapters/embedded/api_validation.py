@@ -69,7 +69,7 @@ from bayplan.api.storage_objects import (
     PersistentVolumeClaim,
     StorageClass,
 )
-from bayplan.problems import Problem, joined, shown, wrong
+from bayplan.problems import Problem, joined, not_a_text, shown, wrong
 
 # ---- values of the wrong type ---------------------------------------------------------------
 
@@ -105,6 +105,8 @@ def of_decoding(failure: DecodeError, content: Any) -> Problem:
         return Problem(path, parts["said"])
     types = [word for word in expected["wanted"].split(" | ") if word != "null"]
     path, value = _culprit(content, path, types)
+    if types == ["str"] and value is not None:
+        return not_a_text(path, value)
     text = shown(value) if value is not None else _TYPE_WORDS.get(expected["found"], "nothing")
     expected_types = " or ".join(_TYPE_WORDS.get(word, word) for word in types)
     return Problem(path, f"found {text}, wanted {expected_types}")
@@ -322,10 +324,10 @@ def identity_problems(content: Any) -> list[Problem]:
     meta = cast(Content, meta)
     name = meta.get("name") or meta.get("generateName")
     if not isinstance(name, str):
-        problems.append(wrong("metadata.name", name, "a name"))
+        problems.append(not_a_text("metadata.name", name, "a name"))
     namespace = meta.get("namespace")
     if namespace is not None and not isinstance(namespace, str):
-        problems.append(wrong("metadata.namespace", namespace, DNS_LABEL))
+        problems.append(not_a_text("metadata.namespace", namespace, DNS_LABEL))
     return problems
 
 

@@ -144,6 +144,7 @@ def load_inputs(
     workload = loader.load(time_mode)
     if is_strict:
         loader.not_understood.refuse(errors)
+    errors.remarks += loader.not_understood.versions()
     errors.raise_if_any()
     return workload
 
@@ -209,7 +210,9 @@ class _Loader:
             passed_over=dict(self.not_understood.passed_over),
             notes=(
                 *self._errors.remarks,
+                *self.not_understood.versions(),
                 *self.not_understood.notes(),
+                *checks.mistakes.notes(),
                 *self._notes,
                 *timeline.identities.notes(),
                 *_notes(timeline, self._expansion),

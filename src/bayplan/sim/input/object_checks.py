@@ -33,10 +33,11 @@ from bayplan.api.device_objects import RESOURCE_CLAIM_TEMPLATE
 from bayplan.api.field_tables import unknown_fields
 from bayplan.api.objects import POD, PRIORITY_CLASS, decoded_kinds
 from bayplan.durations import DurationError, parse_duration
-from bayplan.problems import Problem, joined, wrong
+from bayplan.problems import Problem, joined, not_a_text, wrong
 from bayplan.sim.input.controller_kinds import CONTROLLERS, controller_problems
 from bayplan.sim.input.errors import LINES_MAX, InputErrors
 from bayplan.sim.input.foreign_files import has_action, template_message
+from bayplan.sim.input.likely_mistakes import LikelyMistakes
 from bayplan.sim.input.workload import DURATION_ANNOTATION, WHEN_DONE, WHEN_DONE_ANNOTATION, Content
 
 # ---- object index ---------------------------------------------------------------------------
@@ -150,6 +151,21 @@ def _names(content: Content, owner: ObjectKey, uid: str | None) -> bool:
 READ_KINDS = frozenset((*decoded_kinds(), *CONTROLLERS, RESOURCE_CLAIM_TEMPLATE))
 
 
+def read_version(kind: str) -> str | None:
+    """The kind that is read in place of a kind of Kubernetes with another version or group.
+
+    `extensions/v1beta1 Deployment` gives `apps/v1 Deployment`. None: no such kind is read, or the
+    group is that of a custom resource.
+    """
+    version, _, bare = kind.rpartition(" ")
+    group = version.rpartition("/")[0]
+    if "." in group and not group.endswith(".k8s.io"):
+        return None
+    kinds = sorted(each for each in READ_KINDS if each.rpartition(" ")[2] == bare)
+    of_group = [each for each in kinds if each.partition("/")[0] == group]
+    return next(iter((*of_group, *kinds)), None)
+
+
 class _Mistake:
     """A field that a kind does not have."""
 
@@ -168,6 +184,8 @@ class NotUnderstood:
         self._read_kinds = READ_KINDS.union(read_kinds)
         #: Kind as "batch/v1 CronJob" → its objects.
         self.passed_over: Counter[str] = Counter()
+        #: (kind, the kind as which it is read) → its objects.
+        self._converted: Counter[tuple[str, str]] = Counter()
         self._first: dict[str, str] = {}
         #: By kind and path.
         self._mistakes: dict[tuple[str, str], _Mistake] = {}
@@ -178,10 +196,13 @@ class NotUnderstood:
         ``place``: the file and the document of the object.
         """
         kind = key.kind
-        if kind not in self._read_kinds and kind_of(in_stored_version(content)) not in READ_KINDS:
-            self.passed_over[kind] += 1
-            self._first.setdefault(kind, f"{place} ({key})")
-            return False
+        if kind not in self._read_kinds:
+            stored = kind_of(in_stored_version(content))
+            if stored not in READ_KINDS:
+                self.passed_over[kind] += 1
+                self._first.setdefault(kind, f"{place} ({key})")
+                return False
+            self._converted[kind, stored] += 1
         unknown = unknown_fields(kind, content)
         for path, hint in unknown:
             mistake = self._mistakes.setdefault((kind, path), _Mistake(f"{place} ({key})", hint))
@@ -197,11 +218,24 @@ class NotUnderstood:
         for place, problem in self._fields():
             errors.add(place, problem)
 
+    def versions(self) -> list[str]:
+        """Notes about kinds that are read in another version than that of the input."""
+        notes = [
+            f"{count:,} {kind}: read as {stored}"
+            for (kind, stored), count in sorted(self._converted.items())
+        ]
+        for kind, count in self._kinds():
+            read = read_version(kind)
+            if read is not None:
+                notes.append(f"{count:,} {kind}: ignored, {read} is read; change the apiVersion")
+        return notes
+
     def notes(self) -> list[str]:
-        """Notes for the reader."""
+        """Notes for the reader, besides `versions`."""
         notes: list[str] = []
-        if self.passed_over:
-            named = ", ".join(f"{count:,} {kind}" for kind, count in self._kinds())
+        unread = [one for one in self._kinds() if read_version(one[0]) is None]
+        if unread:
+            named = ", ".join(f"{count:,} {kind}" for kind, count in unread)
             notes.append(f"ignored, because nothing reads these kinds: {named}")
         lines = [f"{place}: {problem}" for place, problem in self._fields()]
         notes += lines[:LINES_MAX]
@@ -242,9 +276,10 @@ class ObjectChecks:
         self._errors = errors
         self._not_understood = not_understood or NotUnderstood()
         self._priority_classes = (*sorted(priority_classes), *SYSTEM_PRIORITY_CLASSES)
-        #: Templates of pods without problems. A further pod of such a template can only have
-        #: problems in its annotations.
+        #: Templates of pods without problems and likely mistakes. A further pod of such a template
+        #: can only have problems in its annotations.
         self._accepted: set[bytes | None] = set()
+        self.mistakes = LikelyMistakes()
 
     def accepts(self, value: Any, place: str) -> bool:
         """Whether a value is an object that can be created. If not, its problems are collected."""
@@ -265,7 +300,9 @@ class ObjectChecks:
         if problems:
             self._refuse(f"{place} ({key})", problems)
             return False
-        if self._not_understood.see(key, content, place) and template is not None:
+        is_understood = self._not_understood.see(key, content, place)
+        is_likely = not self.mistakes.see(key, content, place)
+        if is_understood and is_likely and template is not None:
             if len(self._accepted) >= TEMPLATES_MAX:
                 self._accepted.clear()
             self._accepted.add(template)
@@ -298,7 +335,28 @@ class ObjectChecks:
         if name and spec.get("priority") is None and name not in self._priority_classes:
             place = joined(path, "spec.priorityClassName")
             yield wrong(place, name, "a PriorityClass of the input", self._priority_classes)
+        yield from _texts_of_containers(spec, joined(path, "spec"))
         yield from _annotations(content, path)
+
+
+def _texts_of_containers(spec: Content, path: str) -> Iterator[Problem]:
+    """Values that must be strings, in fields that a scheduler does not read."""
+    for member in ("initContainers", "containers", "ephemeralContainers"):
+        for number, container in enumerate(spec.get(member) or ()):
+            place = f"{joined(path, member)}[{number}]"
+            for field in ("command", "args"):
+                yield from _texts(container.get(field), joined(place, field), "")
+            yield from _texts(container.get("env"), joined(place, "env"), "value")
+
+
+def _texts(values: Any, path: str, member: str) -> Iterator[Problem]:
+    """``member``: of each value that is checked; "": the value itself."""
+    if not isinstance(values, list):
+        return
+    for number, each in enumerate(values):
+        value = each.get(member) if member and isinstance(each, dict) else each
+        if isinstance(value, bool | int | float):
+            yield not_a_text(joined(f"{path}[{number}]", member), value)
 
 
 def _annotations(pod: Content, path: str) -> Iterator[Problem]:
