@@ -1,7 +1,9 @@
 """Devices that a pod's claims get, and claims that are deallocated for the pod.
 
 What is recorded of an allocation is everything: devices, configuration, where it can be used. The
-claim that the scheduler makes itself for extended resources is not recorded.
+claim that the scheduler makes itself for extended resources is not recorded. After each pod the
+allocations of all pods so far are recorded, if they are not written yet. kube-scheduler draws the
+id of a share at random, so the ids are not compared. Amounts are compared by value.
 """
 
 import asyncio
@@ -11,9 +13,9 @@ from typing import Any
 import msgspec
 
 from bayplan.api.device_objects import RESOURCE_CLAIM, ResourceClaim
-from bayplan.framework.cycle_state import CycleState
+from bayplan.api.quantity import nanos
 from bayplan.plugins.dynamic_resources import DynamicResources
-from bayplan.plugins.dynamic_resources.filtering import Attempt
+from bayplan.plugins.dynamic_resources.extended import IN_MEMORY_NAME
 from bayplan.profile.handle import Write
 from bayplan.testing.clusters import SampleCluster
 from bayplan.testing.state_checks import SamplePort
@@ -22,23 +24,37 @@ from tests.parity.question import PodQuestion
 Json = dict[str, Any]
 
 
-def compare_allocations(question: PodQuestion, state: CycleState) -> None:
+def compare_allocations(question: PodQuestion, cluster: SampleCluster) -> None:
     """Compare the allocation of each claim after Reserve."""
     if DynamicResources.name in question.missing.plugins:
         return
     expected: Json = question.expected.get("allocations") or {}
-    question.sheet.compare_entries("allocations", expected, _allocations(state), ())
-
-
-def _allocations(state: CycleState) -> Json:
-    attempt = state.get(DynamicResources.name)
-    if not isinstance(attempt, Attempt):
-        return {}
-    return {
-        attempt.claims[index].key: msgspec.json.decode(msgspec.json.encode(allocation))
-        for index, allocation in attempt.reserved.items()
-        if not attempt.is_special(index)
+    actual = {
+        claim.key: msgspec.json.decode(msgspec.json.encode(claim.allocation))
+        for claim in cluster.cluster.devices.resource_claims.in_flight.values()
+        if claim.metadata.name != IN_MEMORY_NAME
     }
+    question.sheet.compare_entries("allocations", _comparable(expected), _comparable(actual), ())
+
+
+def _comparable(allocations: Json) -> Json:
+    return {
+        claim: {**allocation, "devices": _comparable_devices(allocation["devices"])}
+        for claim, allocation in allocations.items()
+    }
+
+
+def _comparable_devices(devices: Json) -> Json:
+    """The devices of an allocation without the ids of shares, and with plain amounts."""
+    results = [
+        {name: value for name, value in result.items() if name != "shareID"}
+        for result in devices.get("results") or ()
+    ]
+    for result in results:
+        if "consumedCapacity" in result:
+            consumed = result["consumedCapacity"].items()
+            result["consumedCapacity"] = {name: nanos(amount) for name, amount in consumed}
+    return {**devices, "results": results}
 
 
 def claim_updates(cluster: SampleCluster) -> list[str]:

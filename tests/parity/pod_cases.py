@@ -74,7 +74,7 @@ def _compare_pending(world: World, index: int, pod: PodInfo, expected: Json, she
         world.cluster.cache.assume(assumed)
         world.cluster.nominator.delete_nominated_pod_if_exists(assumed)
         stays = compare_reserve(question, cycle.state, assumed)
-        compare_allocations(question, cycle.state)
+        compare_allocations(question, world.cluster)
         if not stays:
             world.cluster.cache.forget(assumed)
     world.cluster.take_back()

@@ -12,20 +12,23 @@ import gzip
 import json
 import multiprocessing
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from typing import Any
 
-from tests.parity import hint_cases, pod_cases
-from tests.parity.registrations import SUITE, compare_registrations
+from tests.parity import gates, hint_cases, pod_cases, registrations
 from tests.parity.tally import Sheet, Tally, report
 
 Json = dict[str, Any]
 
 #: Cases per task of a process.
 _BATCH = 40
-_REGISTRATIONS = "hints-registered.json"
+#: Files with one answer: name → the suite and its comparison.
+_WHOLE_FILES: Mapping[str, tuple[str, Callable[[Json, Sheet], None]]] = {
+    "hints-registered.json": (registrations.SUITE, registrations.compare_registrations),
+    "feature-gates.json": (gates.SUITE, gates.compare_gates),
+}
 
 
 def compare_file_line(line: bytes, place: str, tally: Tally) -> None:
@@ -96,12 +99,12 @@ def _compare_batch(batch: Sequence[tuple[str, bytes]]) -> Tally:
 
 
 def compare_files(files: Sequence[Path], processes: int = 1) -> Tally:
-    """Compare all cases of these files, and the table of registered events."""
+    """Compare all cases of these files, the table of registered events and that of gates."""
     tally = Tally()
     cases = [file for file in files if _is_cases(file)]
     for file in files:
-        if file.name == _REGISTRATIONS:
-            _compare_registrations(file, tally)
+        if file.name in _WHOLE_FILES:
+            _compare_whole(file, tally)
         elif file not in cases and file.suffix != ".md":
             Sheet(tally, "unknown", file.name).not_understood(file.name, is_answer=False)
     for part in _compared(_batches(cases), processes):
@@ -109,11 +112,12 @@ def compare_files(files: Sequence[Path], processes: int = 1) -> Tally:
     return tally
 
 
-def _compare_registrations(file: Path, tally: Tally) -> None:
-    sheet = Sheet(tally, SUITE, file.name)
-    tally.cases[SUITE] += 1
+def _compare_whole(file: Path, tally: Tally) -> None:
+    suite, compare = _WHOLE_FILES[file.name]
+    sheet = Sheet(tally, suite, file.name)
+    tally.cases[suite] += 1
     try:
-        compare_registrations(json.loads(file.read_bytes()), sheet)
+        compare(json.loads(file.read_bytes()), sheet)
     except Exception as problem:  # noqa: BLE001 - reported as a difference
         sheet.compare("file", "answers", f"{type(problem).__name__}: {problem}")
 

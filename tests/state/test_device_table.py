@@ -431,6 +431,19 @@ def test_rules_taint_the_devices_that_they_select() -> None:
     assert tainted(store, devices)["n2/y"] == []
 
 
+def test_a_rule_without_a_selector_matches_no_device_and_one_with_an_empty_selector_all() -> None:
+    store, devices = world()
+    store.of(RESOURCE_SLICE).put(as_slice(slice_of("n1", "x")))
+    without = rule("without")
+    without = msgspec.structs.replace(
+        without, spec=msgspec.structs.replace(without.spec, device_selector=None)
+    )
+    store.of(DEVICE_TAINT_RULE).put(without)
+    assert tainted(store, devices) == {"n1/x": []}
+    store.of(DEVICE_TAINT_RULE).put(rule("empty"))
+    assert tainted(store, devices) == {"n1/x": ["empty"]}
+
+
 def test_a_slice_without_a_matching_rule_is_the_same_object() -> None:
     store, devices = world()
     resource_slice = as_slice(slice_of("n1", "x"))

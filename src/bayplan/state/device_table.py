@@ -624,20 +624,22 @@ def with_taints(resource_slice: ResourceSlice, rules: Sequence[DeviceTaintRule])
 
 
 def _is_about(rule: DeviceTaintRule, resource_slice: ResourceSlice) -> bool:
-    """Whether a rule may match devices of the slice. Without a selector it matches all."""
+    """Whether a rule may match devices of the slice. As upstream since v1.37.2, a rule without a
+    selector matches no device, and one with an empty selector matches all."""
     selector = rule.spec.device_selector
-    return selector is None or (
+    return selector is not None and (
         selector.driver in (None, resource_slice.spec.driver)
         and selector.pool in (None, resource_slice.spec.pool.name)
     )
 
 
 def _tainted(device: Device, rules: Sequence[DeviceTaintRule]) -> Device:
+    """``rules``: those that may match devices of the slice."""
     added = tuple(
         rule.spec.taint
         for rule in rules
-        if rule.spec.device_selector is None
-        or rule.spec.device_selector.device in (None, device.name)
+        if rule.spec.device_selector is not None
+        and rule.spec.device_selector.device in (None, device.name)
     )
     if not added:
         return device

@@ -61,7 +61,8 @@ class SampleCluster:
         """
         self.seed = seed
         self.gates = FeatureGates({**default_gates().values, **(gates or {})})
-        self.cluster = ClusterView(lambda _: True)
+        has_taint_rules = self.gates.enabled("DRADeviceTaintRules")
+        self.cluster = ClusterView(lambda _: True, has_taint_rules=has_taint_rules)
         self.cache = self.cluster.cache
         self.clock = ManualClock()
         self.nominator = Nominator()

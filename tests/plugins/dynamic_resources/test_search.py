@@ -79,8 +79,9 @@ def test_a_pod_without_unallocated_claims_gets_an_empty_result() -> None:
 
 def test_a_claim_cannot_list_more_devices_than_32() -> None:
     content = (slice_of("n1", *[f"d{i:02}" for i in range(40)]),)
-    with pytest.raises(AllocationError, match="number of requested devices 33 exceeds"):
+    with pytest.raises(AllocationError) as refused:
         allocate_on("n1", content, claim("c", exactly(count=33)))
+    assert str(refused.value) == _too_many("r", 33, before=0)
     large = first_of("r", many={"count": 33}, few={"count": 2})
     result = allocate_on("n1", content, claim("c", large))
     assert result is not None
@@ -90,8 +91,40 @@ def test_a_claim_cannot_list_more_devices_than_32() -> None:
     assert result is not None
     assert len(result[0]) == 32
     twice = first_of("q", a={"count": 20}), first_of("r", a={"count": 20})
-    with pytest.raises(AllocationError, match="number of requested devices 40"):
+    with pytest.raises(AllocationError) as refused:
         allocate_on("n1", content, claim("c", *twice))
+    assert str(refused.value) == _too_many("r", 20, before=20)
+
+
+def _too_many(request: str, count: int, before: int) -> str:
+    return (
+        f"claim default/c, request {request}: adding {count} devices exceeds the claim limit "
+        f"of 32, with {before} already accounted for"
+    )
+
+
+@pytest.mark.parametrize("request_count", [2, 4])
+def test_counts_whose_sum_exceeds_64_bits_are_too_many(request_count: int) -> None:
+    requests = [exactly(f"r{i}", count=2**62) for i in range(request_count)]
+    with pytest.raises(AllocationError) as refused:
+        allocate_on("n1", (slice_of("n1", "a"),), claim("c", *requests))
+    assert str(refused.value) == _too_many("r0", 2**62, before=0)
+
+
+def test_a_request_that_is_too_large_is_reported_before_the_requests_after_it() -> None:
+    requests = exactly("r0", count=33), exactly("r1", "no-such-class")
+    with pytest.raises(AllocationError) as refused:
+        allocate_on("n1", (slice_of("n1", "a"),), claim("c", *requests))
+    assert str(refused.value) == _too_many("r0", 33, before=0)
+
+
+@pytest.mark.parametrize("count", [2**63 - 1, 2**63 - 2, 2**62])
+def test_an_alternative_that_is_too_large_gives_way_to_the_next(count: int) -> None:
+    content = (slice_of("n1", "a", "b", "c"),)
+    alternatives = first_of("r", huge={"count": count}, one={"count": 1})
+    result = allocate_on("n1", content, claim("c", exactly("q", count=2), alternatives))
+    assert result is not None
+    assert result == [["q n1/a", "q n1/b", "r/one n1/c"]]
 
 
 def test_many_claims_do_not_deepen_the_recursion() -> None:

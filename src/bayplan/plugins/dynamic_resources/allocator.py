@@ -2,7 +2,8 @@
 
 What does not depend on the node is prepared once per attempt. What does not depend on the attempt
 (pools of a node, results of selectors) is cached until slices change. Upstream:
-structured.Allocator in the variant for the features that are on in v1.37.
+structured.Allocator in the variant for the features that are on in v1.37; the limit of devices per
+claim is that of v1.37.2.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -45,6 +46,11 @@ from bayplan.state.device_table import AllocatedDevices
 
 NO_CAPACITY = (
     "claim {}, {} {}: has capacity requests, but the DRAConsumableCapacity feature is disabled"
+)
+#: The claim, the request, its devices, the limit, the devices of the requests before it.
+TOO_MANY_DEVICES = (
+    "claim {}, request {}: adding {} devices exceeds the claim limit of {}, with {} already "
+    "accounted for"
 )
 _INVALID_POOLS = "invalid resource pools were encountered"
 
@@ -134,19 +140,22 @@ class Allocator:
         self, claim: ResourceClaim, pools: Sequence[Pool], selection: Selection
     ) -> ClaimSearch:
         claim_requests = claim.spec.devices.requests or ()
-        requests = [
-            [
+        requests: list[list[Alternative]] = []
+        fewest_in_claim = 0
+        for request in claim_requests:
+            alternatives = [
                 self._alternative(claim, each, pools, selection)
                 for each in self._alternatives(claim, request)
             ]
-            for request in claim_requests
-        ]
-        fewest = sum(min(each.device_count for each in request) for request in requests)
-        if fewest > ALLOCATION_RESULTS_MAX:
-            limit = f"exceeds the claim limit of {ALLOCATION_RESULTS_MAX}"
-            raise AllocationError(
-                f"claim {claim.key}: number of requested devices {fewest} {limit}"
-            )
+            requests.append(alternatives)
+            fewest = min(each.device_count for each in alternatives)
+            if fewest > ALLOCATION_RESULTS_MAX - fewest_in_claim:
+                raise AllocationError(
+                    TOO_MANY_DEVICES.format(
+                        claim.key, request.name, fewest, ALLOCATION_RESULTS_MAX, fewest_in_claim
+                    )
+                )
+            fewest_in_claim += fewest
         constraints = [
             constraint(each, claim.key, index)
             for index, each in enumerate(claim.spec.devices.constraints or ())
