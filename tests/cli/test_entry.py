@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from bayplan.internal_errors import REPORT
 from tests.adapters.manifests import node, pod
 from tests.cli.command_line import answer, bayplan, process, profile, write_objects
 
@@ -99,10 +100,76 @@ def test_a_broken_invariant_ends_the_run_with_one_line(tmp_path: Path) -> None:
     file = write_objects(tmp_path / "config.yaml", config)
     completed = process("simulate", objects, "--plugin", plugin, "--config", file)
     assert completed.returncode == 1
-    assert completed.stderr.splitlines()[-1] == (
+    assert completed.stderr.splitlines()[-1].startswith(
         b"bayplan: a broken invariant ended the run: "
-        b"default/b was bound to small, which has 1500 cpu and now 2000 taken"
+        b"default/b was bound to small, which has 1500 cpu and now 2000 taken; "
     )
+
+
+#: Commands that read files, and the first object that they read.
+DEFECTS = [
+    (("simulate", "FILE"), "Pod default/a"),
+    (("fit", "-f", "FILE", "CLUSTER"), "Node n1"),
+    (("whatif", "FILE", "--drain", "n1"), "Pod default/a"),
+    (("headroom", "-f", "FILE", "CLUSTER"), "Node n1"),
+    (("why", "a", "CLUSTER", "FILE"), "Node n1"),
+    (("compare", "FILE", "--config", "CONFIG"), "Pod default/a"),
+]
+DEFECT = """
+import bayplan.sim.input.object_checks as checks
+from bayplan.cli import main
+
+def fail(self, kind, content):
+    raise {problem}
+
+checks.ObjectChecks._problems = fail
+main()
+"""
+
+
+@pytest.mark.parametrize(("arguments", "name"), DEFECTS)
+def test_a_defect_is_one_line_that_names_the_object_and_asks_for_a_report(
+    tmp_path: Path, arguments: tuple[str, ...], name: str
+) -> None:
+    names = {
+        "CONFIG": write_objects(tmp_path / "config.yaml", profile()),
+        "FILE": write_objects(tmp_path / "in.yaml", pod("a")),
+        "CLUSTER": write_objects(tmp_path / "cluster.yaml", node("n1")),
+    }
+    problem = "KeyError('name')"
+    script = DEFECT.format(problem=problem)
+    completed = process(*(names.get(each, each) for each in arguments), script=script)
+    assert completed.returncode == 1
+    [line] = completed.stderr.decode().splitlines()
+    assert line.startswith(f"bayplan: internal error at {name} (sim/input/object_checks.py, line ")
+    assert f": KeyError: 'name'; {REPORT}; BAYPLAN_DEBUG=1 shows the traceback" in line
+    assert completed.stdout == b""
+
+
+@pytest.mark.parametrize(
+    ("problem", "line"),
+    [
+        ("AssertionError", "AssertionError; this is a bug"),
+        ("AssertionError('two\\nlines')", "AssertionError: two lines; this is a bug"),
+        ("RecursionError('too deep')", "RecursionError: too deep; this is a bug"),
+        ("MemoryError", "bayplan: out of memory: "),
+    ],
+)
+def test_every_exception_is_one_line(tmp_path: Path, problem: str, line: str) -> None:
+    objects = write_objects(tmp_path / "in.yaml", pod("a"))
+    completed = process("simulate", objects, script=DEFECT.format(problem=problem))
+    assert completed.returncode == 1
+    [only] = completed.stderr.decode().splitlines()
+    assert line in only
+
+
+def test_the_traceback_of_a_defect_is_shown_if_it_is_asked_for(tmp_path: Path) -> None:
+    objects = write_objects(tmp_path / "in.yaml", pod("a"))
+    script = DEFECT.format(problem="KeyError('name')")
+    completed = process("simulate", objects, script=script, env={"BAYPLAN_DEBUG": "1"})
+    assert completed.returncode == 1
+    assert b"Traceback" in completed.stderr
+    assert completed.stderr.splitlines()[-1].endswith(REPORT.encode())
 
 
 @pytest.mark.parametrize("arguments", [(), ("config",)])

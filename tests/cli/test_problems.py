@@ -9,6 +9,7 @@ from bayplan.cli.configuration import read_config, read_plugins
 from bayplan.cli.problems import refusals
 from bayplan.cli.streams import remark
 from bayplan.config import ConfigError, Problem
+from bayplan.internal_errors import REPORT
 from bayplan.ports import RunAborted
 from bayplan.problems import BadInputError
 from bayplan.sim.input.inputs import InputError
@@ -33,7 +34,7 @@ def test_every_problem_is_one_line_and_ends_the_command(
     assert lines == [f"bayplan: {line}" for line in str(problem).splitlines()]
 
 
-def test_a_bug_is_not_reported_as_a_refusal() -> None:
+def test_a_defect_is_not_reported_as_a_refusal() -> None:
     with pytest.raises(ZeroDivisionError), refusals():
         raise ZeroDivisionError
 
@@ -98,5 +99,6 @@ def test_a_broken_invariant_is_one_line_and_a_failure(capsys: pytest.CaptureFixt
     with pytest.raises(SystemExit) as end, refusals():
         raise RunAborted("two pods on one port")
     assert end.value.code == 1
-    line = "bayplan: a broken invariant ended the run: two pods on one port\n"
-    assert capsys.readouterr().err == line
+    [line] = capsys.readouterr().err.splitlines()
+    assert line.startswith("bayplan: a broken invariant ended the run: two pods on one port; ")
+    assert line.endswith(f"if no plugin of yours did it, {REPORT}")

@@ -3,6 +3,7 @@
 CASES=FOLDER adds the files of a folder.
 """
 
+import json
 import os
 from pathlib import Path
 
@@ -10,10 +11,13 @@ import pytest
 
 from bayplan.config import config_from
 from bayplan.config.loading import DEFAULT_CONFIG
+from bayplan.internal_errors import REPORT
 from bayplan.plugins.registry import default_registry
 from bayplan.sim.input.inputs import InputError, load_inputs
+from bayplan.sim.input.object_checks import ObjectChecks
 from bayplan.sim.input.workload import ExpansionMode
 from bayplan.ui.subjects import ClusterSubject
+from tests.ui.fetching import fetched
 
 _EXAMPLES = Path(__file__).parents[2] / "examples"
 _SUFFIXES = (".json", ".yaml", ".yml")
@@ -143,3 +147,34 @@ def test_what_was_made_up_for_the_cluster_is_a_remark(tmp_path: Path) -> None:
     path.write_text(CLUSTERS["a claim of a stateful set"])
     _, remarks = _loaded(path)
     assert remarks[0] == "2 pods were created for controllers: 2 for 1 StatefulSet"
+
+
+def _raise(*_: object, **__: object) -> None:
+    raise KeyError("name")
+
+
+def test_a_defect_while_the_files_load_is_one_line_on_the_page_and_in_the_terminal(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "cluster.yaml"
+    path.write_text(_NODE + _POD)
+    monkeypatch.setattr(ObjectChecks, "_problems", _raise)
+    subject, remarks = _loaded(path)
+    problem = subject.answer().problem
+    assert problem.startswith("internal error at Node a (sim/input/object_checks.py, line ")
+    assert f": KeyError: 'name'; {REPORT}" in problem
+    assert remarks == [f"cluster.yaml cannot be shown: {problem}"]
+
+
+def test_a_defect_in_an_answer_is_one_line_on_the_page_and_in_the_terminal(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "cluster.yaml"
+    path.write_text(_NODE + _POD)
+    subject, remarks = _loaded(path)
+    monkeypatch.setattr(subject, "answer", _raise)
+    response, body = fetched([subject], "api/sources")
+    assert response.status == 500
+    [line] = remarks
+    assert line.startswith("internal error")
+    assert json.loads(body) == {"error": line}

@@ -73,7 +73,7 @@ class _Special(BadInputError):
     [
         (_Special(), BadInputError, "wanted another node"),
         (RunAborted("too late"), RunAborted, "too late"),
-        (KeyError("n7"), RuntimeError, "KeyError: 'n7'"),
+        (KeyError("n7"), RunAborted, "KeyError: 'n7'; this is a bug"),
     ],
 )
 def test_a_failure_arrives_as_an_exception_that_the_page_can_show(
@@ -90,7 +90,7 @@ def test_a_failure_arrives_as_an_exception_that_the_page_can_show(
 
     failure = with_copies(work)
     assert type(failure) is kind
-    assert str(failure) == text
+    assert text in str(failure)
 
 
 def test_a_copy_that_is_killed_fails_its_call_and_the_next_one_runs() -> None:

@@ -3,13 +3,15 @@
 import atexit
 import gc
 import sys
+import traceback
 
 import click
 
 from bayplan import __version__
 from bayplan.cli.lazy_group import CommandEntry, LazyGroup
 from bayplan.cli.options import examples
-from bayplan.cli.streams import EXIT_INTERRUPTED, prepare_streams, remark
+from bayplan.cli.streams import EXIT_FAILED, EXIT_INTERRUPTED, prepare_streams, remark
+from bayplan.lazy_loader import load
 
 _COMMANDS = {
     "demo": CommandEntry(
@@ -105,6 +107,9 @@ def cli() -> None:
     """
 
 
+#: Their standard error is a log, and what made them fail may not happen again.
+_SERVICES = frozenset(("run", "serve-extender"))
+
 #: Imports make many objects and no garbage. With Python's thresholds, a short command spends a
 #: quarter of its time on the search for garbage.
 _GC_THRESHOLDS = (50_000, 20, 20)
@@ -126,12 +131,30 @@ def main(program: str = "bayplan") -> None:
     # Python collects garbage when it ends. What is frozen is not searched.
     atexit.register(gc.freeze)
     prepare_streams()
+    sys.exit(_exit_code(program))
+
+
+def _exit_code(program: str) -> int | None:
+    """Run a command. However it fails, it ends with lines on standard error."""
     try:
-        code = cli.main(prog_name=program, standalone_mode=False)
-    except click.Abort:
+        return cli.main(prog_name=program, standalone_mode=False)
+    except (click.Abort, KeyboardInterrupt):
         remark("interrupted")
-        code = EXIT_INTERRUPTED
+        return EXIT_INTERRUPTED
     except click.ClickException as problem:
         problem.show()
-        code = problem.exit_code
-    sys.exit(code)
+        return problem.exit_code
+    except MemoryError:
+        remark("out of memory: the input is too large for this machine, or for its limit")
+    except SystemExit:
+        raise
+    except BaseException as problem:  # noqa: BLE001 - a defect is one line, too
+        _remark_on_defect(problem)
+    return EXIT_FAILED
+
+
+def _remark_on_defect(problem: BaseException) -> None:
+    shows_tracebacks = load("bayplan.internal_errors:shows_tracebacks")
+    if shows_tracebacks() or _SERVICES.intersection(sys.argv[1:2]):
+        traceback.print_exception(problem)
+    remark(load("bayplan.internal_errors:internal_error")(problem))

@@ -6,6 +6,7 @@ from contextlib import contextmanager, redirect_stdout
 from pathlib import Path
 
 from bayplan.cli.streams import EXIT_FAILED, fail, remark
+from bayplan.lazy_loader import load
 from bayplan.ports import RunAborted
 from bayplan.problems import BadInputError
 
@@ -16,8 +17,8 @@ STANDARD_INPUT = "-"
 def refusals() -> Iterator[None]:
     """Turn errors in the input into lines on standard error and the exit code 2.
 
-    A broken invariant ends the command with a line, too, and the exit code 1. Output of plugins
-    goes to standard error: standard output is for the answer.
+    A broken invariant ends the command with a line, too, and the exit code 1; `entry` does so for
+    every other defect. Output of plugins goes to standard error: standard output is for the answer.
     """
     try:
         with redirect_stdout(sys.stderr):
@@ -25,7 +26,9 @@ def refusals() -> Iterator[None]:
     except BadInputError as problem:
         fail(str(problem))
     except RunAborted as problem:
-        remark(f"a broken invariant ended the run: {problem}")
+        report = load("bayplan.internal_errors:REPORT")
+        line = f"a broken invariant ended the run: {problem}"
+        remark(f"{line}; if no plugin of yours did it, {report}")
         sys.exit(EXIT_FAILED)
 
 

@@ -12,6 +12,7 @@ from concurrent.futures import CancelledError, Executor, Future
 from typing import Any, NamedTuple, final
 
 from bayplan.clock import wall_seconds
+from bayplan.internal_errors import internal_error
 from bayplan.ports import RunAborted
 from bayplan.problems import BadInputError
 
@@ -54,12 +55,19 @@ class Deadline:
 class Computations:
     """The computations about one run or cluster. The server's thread calls it."""
 
-    def __init__(self, worker: Executor, is_stopped: Callable[[], bool]) -> None:
-        """``worker``: runs one call at a time."""
+    def __init__(
+        self,
+        worker: Executor,
+        is_stopped: Callable[[], bool],
+        on_defect: Callable[[BaseException], str] = internal_error,
+    ) -> None:
+        """``worker``: runs one call at a time; ``on_defect``: gives the line about a defect."""
         self._worker = worker
+        self._on_defect = on_defect
         self._is_stopped = is_stopped
         #: The newest last.
         self._futures: OrderedDict[Hashable, Future[Any]] = OrderedDict()
+        self._defects: dict[Hashable, str] = {}
 
     def ask(self, key: Hashable, compute: Callable[[Deadline], Any]) -> Computed:
         """The answer of a key, or that it is being computed."""
@@ -79,10 +87,16 @@ class Computations:
         except (BadInputError, RunAborted) as problem:
             return Computed(FAILED, problem=str(problem))
         except Exception as problem:  # noqa: BLE001 - the page shows it
-            return Computed(FAILED, problem=f"{type(problem).__name__}: {problem}")
+            return Computed(FAILED, problem=self._defect(key, problem))
 
     def _run(self, compute: Callable[[Deadline], Any]) -> Any:
         return compute(Deadline(self._is_stopped))
+
+    def _defect(self, key: Hashable, problem: BaseException) -> str:
+        """The line about a defect, which is reported once however often the page asks."""
+        if key not in self._defects:
+            self._defects[key] = self._on_defect(problem)
+        return self._defects[key]
 
     def _make_room(self) -> None:
         """Drop the oldest answers, and the oldest computations that have not started."""

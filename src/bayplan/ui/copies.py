@@ -19,6 +19,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final, NoReturn, ParamSpec, TypeVar, final
 
+from bayplan.internal_errors import internal_error
 from bayplan.ports import RunAborted
 from bayplan.problems import BadInputError
 
@@ -173,7 +174,7 @@ def _answer(call: Callable[[], Any]) -> bytes:
     except RunAborted as problem:
         return pickle.dumps((False, RunAborted(str(problem))))
     except BaseException as problem:  # noqa: BLE001 - the page shows it
-        return pickle.dumps((False, RuntimeError(f"{type(problem).__name__}: {problem}")))
+        return pickle.dumps((False, RunAborted(internal_error(problem))))
 
 
 def is_orphan(parent: int) -> bool:

@@ -477,6 +477,8 @@ async def _answered(
         return _problem(400, str(problem).partition("\n")[0])
     except NotReady as problem:
         return _problem(503, str(problem))
+    except Exception as problem:  # noqa: BLE001 - the page and the terminal show it
+        return _problem(500, subject[0].defect(problem))
     return web.Response(body=body, content_type="application/json")
 
 

@@ -5,6 +5,7 @@ run's summary until the timeline is ready. A cluster without a run is one state,
 """
 
 import threading
+import traceback
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -17,6 +18,7 @@ import numpy as np
 
 from bayplan.adapters.embedded.object_store import Stored
 from bayplan.config import SchedulerConfig
+from bayplan.internal_errors import internal_error, shows_tracebacks
 from bayplan.journal import AttemptRecord, NodeScore, Record
 from bayplan.model.objects import ClusterObjects
 from bayplan.model.past import past_verdict
@@ -105,6 +107,7 @@ class Subject:
         self._timeline: Timeline | None = None
         self._totals: Totals | None = None
         self._worker: ThreadPoolExecutor | None = None
+        self._remark: Remark = no_remark
 
     def start(self, worker: ThreadPoolExecutor) -> None:
         """The page is served. ``worker``: has one thread, so that one simulation runs at a time:
@@ -165,7 +168,15 @@ class Subject:
     def computations(self) -> Computations:
         """What takes longer than a request."""
         self._worker = self._worker or ThreadPoolExecutor(1, "runs")
-        return Computations(self._worker, lambda: self._is_stopped)
+        return Computations(self._worker, lambda: self._is_stopped, self.defect)
+
+    def defect(self, problem: BaseException) -> str:
+        """The line about a defect, for the page and for the user of the command."""
+        line = internal_error(problem)
+        if shows_tracebacks():
+            traceback.print_exception(problem)
+        self._remark(line)
+        return line
 
     def moment(self, change: int, check: Callable[[], None]) -> Moment:
         """All objects at a change, for the worker's thread. ``check`` may raise.
@@ -227,7 +238,7 @@ class FileSubject(Subject, ABC):
         except BadInputError as problem:
             self._fail(str(problem))
         except Exception as problem:  # noqa: BLE001 - the page shows it
-            self._fail(f"{type(problem).__name__}: {problem}")
+            self._fail(internal_error(problem))
 
     def _fail(self, problem: str) -> None:
         self._problem, self._phase = problem, FAILED
