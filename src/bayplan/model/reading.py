@@ -19,6 +19,7 @@ from bayplan.sim.input.inputs import load_inputs
 from bayplan.sim.input.workload import ExpansionMode, Step, Verb, Workload
 from bayplan.sim.loop import run, settled
 from bayplan.sim.output.run_folder import RunFolder
+from bayplan.sim.world.pending_deletions import PendingDeletions
 from bayplan.sim.world.volume_controller import VolumeController
 
 
@@ -61,7 +62,7 @@ async def _created(
     def refuse(what: str, problem: ApiError) -> None:
         notes.append(f"{what}: {problem}")
 
-    volumes = VolumeController(cluster, refuse)
+    volumes, deletions = VolumeController(cluster, refuse), PendingDeletions(cluster)
     present = [*workload.initial]
     present += [step.content for step in workload.steps if _is_present(step)]
     later_count = len(workload.initial) + len(workload.steps) - len(present)
@@ -72,6 +73,7 @@ async def _created(
             refuse("create", problem)
         volumes.act()
     await settled()
+    notes += deletions.notes()
     if later_count:
         notes.append(f"{later_count} later steps of the scenario are left out")
     by_kind: dict[str, tuple[ApiObject, ...]] = {}

@@ -232,8 +232,8 @@ class ApiServer:
         self._last_bound: _BoundStatus | None = None
         self._templates = PodTemplates()
         store.observe(self._templates.forget, (PRIORITY_CLASS,))
-        #: Pods whose grace has not passed yet, by uid.
-        self.terminating: dict[str, ObjectKey] = {}
+        #: Pods whose grace has not passed yet: by uid, when it will have passed.
+        self.terminating: dict[str, float] = {}
         #: The last time stamp, and the time of the clock that it is for.
         self._stamp, self._stamp_seconds = "", nan
 
@@ -507,7 +507,7 @@ class ApiServer:
             self._remove_if_free(stored)
             return
         uid = stored.content["metadata"]["uid"]
-        self.terminating[uid] = stored.key
+        self.terminating[uid] = self._clock.now() + grace
         self._later(grace, lambda: self._grace_has_passed(stored.key, uid))
 
     def _grace_has_passed(self, key: ObjectKey, uid: str) -> None:
@@ -530,10 +530,16 @@ def _refuse(key: ObjectKey, problems: Sequence[Problem]) -> None:
 
 
 def _grace_seconds(stored: Stored) -> int:
-    """The grace period of an object. Only a pod that runs on a node has one."""
+    """The grace period of an object. Only a pod that runs on a node has one.
+
+    A pod that was terminating when it was read from a cluster has its own.
+    """
     pod = stored.object
     if not isinstance(pod, Pod) or not pod.spec.node_name or is_terminal(pod):
         return 0
+    own: Any = stored.content["metadata"].get("deletionGracePeriodSeconds")
+    if isinstance(own, int):
+        return max(own, 0)
     return pod.spec.termination_grace_period_seconds or 0
 
 

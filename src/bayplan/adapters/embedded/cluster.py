@@ -231,6 +231,11 @@ class EmbeddedCluster(ObjectPort, ImmediateCluster):
         return len(self._server.terminating)
 
     @property
+    def next_grace_end_seconds(self) -> float | None:
+        """When the grace period of a pod has passed next; None: no pod has one."""
+        return min(self._server.terminating.values(), default=None)
+
+    @property
     def next_collection_seconds(self) -> float | None:
         """When the pods of missing nodes are collected next; None: there are no such pods."""
         return None if self._pod_gc is None else self._pod_gc.due_seconds

@@ -307,6 +307,7 @@ class _Loader:
                 timeline.index.remove(key_of(content))
             else:
                 there.append(content)
+        self._notes += _notes_of_gone([one for one in there if _is_gone(one)])
         return sorted(in_the_past(there), key=_turn)
 
     def _arrival_steps(self, timeline: Timeline) -> list[Step]:
@@ -322,6 +323,27 @@ class _Loader:
 def _turn(content: Content) -> int:
     """0 for other kinds, 1 for running pods, 2 for pods to place."""
     return 2 if is_pending_pod(content) else int(is_pod(content))
+
+
+def _is_gone(content: Content) -> bool:
+    """Whether an object is being deleted and nothing keeps it: no finalizer and no grace."""
+    meta = content["metadata"]
+    if not meta.get("deletionTimestamp") or meta.get("finalizers"):
+        return False
+    has_grace = is_pod(content) and (content.get("spec") or {}).get("nodeName")
+    return not has_grace or meta.get("deletionGracePeriodSeconds") == 0
+
+
+def _notes_of_gone(gone: Sequence[Content]) -> list[str]:
+    """A note for each kind."""
+    keys = [key_of(content) for content in gone]
+    notes: list[str] = []
+    for kind in dict.fromkeys(key.kind for key in keys):
+        first, *more = [key for key in keys if key.kind == kind]
+        names = f"{first} and {len(more):,} more were" if more else f"{first} was"
+        end = "nothing keeps them: they are gone" if more else "nothing keeps it: it is gone"
+        notes.append(f"{names} being deleted in the input, and {end}")
+    return notes
 
 
 def _is_configuration(value: Any) -> bool:

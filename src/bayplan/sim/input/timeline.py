@@ -192,6 +192,8 @@ class Timeline:
         if is_controller(new) and (self._is_once or _template(old) != _template(new)):
             self.patched_controllers.append(key)
         yield Step(at_seconds=action.at_seconds, verb=Verb.PATCH, key=key, content=patch)
+        if _is_being_deleted(new) and not _finalizers(new):
+            yield from self._removal(key, action, is_gone=True)
 
     def _operation(self, action: Action) -> Iterator[Step]:
         """The steps of a kubectl verb on a node, a pod or the replicas of a controller."""
@@ -207,7 +209,7 @@ class Timeline:
             self.index.put(key, merge_patch(self.index[key], patch))
             if self._is_once and action.verb is Verb.SCALE:
                 self.patched_controllers.append(key)
-        if action.verb is Verb.EVICT:
+        if action.verb is Verb.EVICT and not self._stays(key):
             self._remove(key)
         content = operation.options if action.verb is Verb.DRAIN else patch
         yield Step(at_seconds=action.at_seconds, verb=action.verb, key=key, content=content)
@@ -216,15 +218,35 @@ class Timeline:
         key = self._named(action)
         if key is None:
             return
+        if self._stays(key):
+            yield Step(at_seconds=action.at_seconds, verb=Verb.DELETE, key=key)
+        else:
+            yield from self._removal(key, action)
+
+    def _stays(self, key: ObjectKey) -> bool:
+        """Whether an object that is deleted now stays until its finalizers are patched away."""
+        content = self.index[key]
+        if _finalizers(content):
+            stamp = {"deletionTimestamp": "1970-01-01T00:00:00Z"}
+            self.index.put(key, merge_patch(content, {"metadata": stamp}))
+            return True
+        return False
+
+    def _removal(self, key: ObjectKey, action: Action, *, is_gone: bool = False) -> Iterator[Step]:
+        """The steps that delete an object and the objects that it owns.
+
+        ``is_gone``: the object goes by itself.
+        """
         for one in self._with_owned(key):
             if one.kind == NODE:
                 # The daemon pods are deleted with the node. A new node of this name gets new ones.
                 for pod in daemon_pods_on(self.index[one], self.index):
                     self.index.remove(pod)
             is_dependent = one != key and self._has_controller(one)
-            self._remove(one, is_final=one != key)
-            if is_dependent and not self._is_once:
-                continue  # deleted with the controller
+            if one == key or not self._stays(one):
+                self._remove(one, is_final=one != key)
+            if (is_dependent and not self._is_once) or (is_gone and one == key):
+                continue  # deleted with the controller, or gone by itself
             yield Step(at_seconds=action.at_seconds, verb=Verb.DELETE, key=one)
 
     def _remove(self, key: ObjectKey, *, is_final: bool = False) -> None:
@@ -277,6 +299,14 @@ class Timeline:
             hint = f"; did you mean {close}?" if close is not None and close != name else ""
             self._errors.add(place, f"{shown_key} is not there at that time{hint}")
         return None
+
+
+def _is_being_deleted(content: Content) -> bool:
+    return bool(content["metadata"].get("deletionTimestamp"))
+
+
+def _finalizers(content: Content) -> object:
+    return content["metadata"].get("finalizers")
 
 
 def _template(controller: Content) -> object:

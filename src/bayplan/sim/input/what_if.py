@@ -211,8 +211,19 @@ def actions_of(
         yield Action(0.0, Verb.SCALE, msgspec.to_builtins(one), place)
     yield from _of_nodes(Verb.CORDON, change.cordon, place)
     for name in change.remove:
-        yield Action(0.0, Verb.DELETE, {"kind": "Node", "name": name}, place)
+        yield from _removal(name, index, place)
     yield from _of_nodes(Verb.DRAIN, change.drain, place)
+
+
+def _removal(name: str, index: ObjectIndex, place: str) -> Iterator[Action]:
+    """The node goes at once: no finalizer keeps it."""
+    node = index.objects.get(object_key(NODE, "", name), {"metadata": {}})
+    if node["metadata"].get("finalizers"):
+        meta = {"name": name, "finalizers": None}
+        yield Action(0.0, Verb.PATCH, {"apiVersion": "v1", "kind": "Node", "metadata": meta}, place)
+        if node["metadata"].get("deletionTimestamp"):
+            return  # gone without its finalizers
+    yield Action(0.0, Verb.DELETE, {"kind": "Node", "name": name}, place)
 
 
 def _of_nodes(verb: Verb, names: Sequence[str], place: str) -> Iterator[Action]:

@@ -42,11 +42,14 @@ from bayplan.sim.input.workload import (
 )
 from bayplan.sim.loop import running_loop
 from bayplan.sim.world.drains import Drains
+from bayplan.sim.world.pending_deletions import PendingDeletions
 from bayplan.sim.world.volume_controller import VolumeController
 from bayplan.sim.world.workloads.controllers import WorkloadControllers
 
 #: A run without an end stops when a busy scheduler has changed nothing for this long.
 QUIET_SECONDS_MAX = 3600.0
+#: The finalizers of a deletion with ``propagationPolicy``. Upstream: garbagecollector.
+_FOREGROUND, _ORPHAN = "foregroundDeletion", "orphan"
 _CORDON: Content = {"spec": {"unschedulable": True}}
 _UNCORDON: Content = {"spec": {"unschedulable": False}}
 
@@ -86,6 +89,7 @@ class Driver:
         self._volumes = VolumeController(cluster, self._refuse)
         #: None: the input is expanded once.
         self._controllers = self._workload_controllers()
+        self._deletions = PendingDeletions(cluster)
         self._drains = Drains(cluster, clock, self.refused.append)
         #: Pods whose running time has passed, by uid.
         self._finished: set[str] = set()
@@ -115,6 +119,7 @@ class Driver:
         else:
             await self._play_out()
         self._drains.report()
+        self.refused += self._deletions.notes()
 
     async def _begin(self) -> None:
         """Create the initial objects at once, and then the pods to place one by one."""
@@ -132,6 +137,18 @@ class Driver:
             self._create(content)
             self._volumes.act()
             await self._settle()
+        await self._end_begun_deletions()
+
+    async def _end_begun_deletions(self) -> None:
+        """Controllers act on what was being deleted when the input was read."""
+        if self._controllers is None:
+            return
+        for stored in self._deletions.objects():
+            if stored.key.kind == POD:
+                self._controllers.pod_was_terminating(stored)
+            elif stored.key.kind in CONTROLLERS:
+                await self._collect_garbage(stored, self._controllers)
+            await self._settle()
 
     async def _reach(self, seconds: float) -> None:
         """Let time run up to a moment, with all events that are due by then."""
@@ -146,7 +163,7 @@ class Driver:
         """Run until no event is due any more."""
         version, quiet_since = self._cluster.version, self._clock.now()
         while True:
-            if self._ends or self._cluster.terminating_count:
+            if self._ends:
                 self._change = running_loop().create_future()
                 await self._change
                 await self._settle()
@@ -164,10 +181,15 @@ class Driver:
                 version, quiet_since = self._cluster.version, self._clock.now()
 
     def _next_due(self) -> float | None:
-        """The next time when pods are collected or controllers replace pods; None: never."""
+        """The next time when a grace period ends, pods are collected, or controllers replace pods;
+        None: never."""
         learns = None if self._controllers is None else self._controllers.due_seconds
-        times = [one for one in (self._cluster.next_collection_seconds, learns) if one is not None]
-        return min(times, default=None)
+        times = (
+            self._cluster.next_grace_end_seconds,
+            self._cluster.next_collection_seconds,
+            learns,
+        )
+        return min([one for one in times if one is not None], default=None)
 
     # ---- steps of the workload --------------------------------------------------------------
 
@@ -180,10 +202,8 @@ class Driver:
             return
         self._try_to_perform(step)
         await self._settle()
-        if self._controllers is None:
-            return
-        if step.verb is Verb.DELETE and stored is not None and step.key.kind in CONTROLLERS:
-            await self._delete_dependents(stored, self._controllers)
+        if self._controllers is not None and stored is not None and step.key.kind in CONTROLLERS:
+            await self._collect_garbage(stored, self._controllers)
 
     async def _create_node(self, step: Step, controllers: WorkloadControllers) -> None:
         """A new node gets the pods of its DaemonSets first: it is cordoned, which they tolerate,
@@ -223,6 +243,23 @@ class Driver:
                 self._remove_daemons_meant_for(step.key.name)
         else:
             self._cluster.server.patch(step.key, step.content)
+
+    async def _collect_garbage(self, owner: Stored, controllers: WorkloadControllers) -> None:
+        """What the garbage collector does after a change of ``owner``: the dependents of a
+        controller that is gone go, too, and a deletion in the foreground waits for them."""
+        current = self._cluster.get(owner.key)
+        if current is None:
+            if _ORPHAN not in (owner.content["metadata"].get("finalizers") or ()):
+                await self._delete_dependents(owner, controllers)
+            return
+        finalizers = current.content["metadata"].get("finalizers") or ()
+        own = [one for one in finalizers if one in (_FOREGROUND, _ORPHAN)]
+        if not current.content["metadata"].get("deletionTimestamp") or not own:
+            return
+        if _FOREGROUND in own:
+            await self._delete_dependents(current, controllers)
+        rest = [one for one in finalizers if one not in own]
+        self._cluster.server.patch(owner.key, {"metadata": {"finalizers": rest}})
 
     async def _delete_dependents(self, owner: Stored, controllers: WorkloadControllers) -> None:
         """Delete the objects that a deleted controller owned, as the garbage collector does."""
@@ -277,10 +314,13 @@ class Driver:
 
     # ---- changes of pods --------------------------------------------------------------------
 
-    def _observe(self, before: Stored | None, after: Stored | None) -> None:
-        """Called during a change. The consequences of the change follow right after it."""
+    def _wake(self) -> None:
         if self._change is not None and not self._change.done():
             self._change.set_result(None)
+
+    def _observe(self, before: Stored | None, after: Stored | None) -> None:
+        """Called during a change. The consequences of the change follow right after it."""
+        self._wake()
         changed = after or before
         if changed is None or changed.key.kind != POD:
             if self._controllers is not None and before is not None:
@@ -332,8 +372,10 @@ class Driver:
         self._cluster.delete(key)
 
     def _finish(self, uid: str) -> None:
-        """Note that the running time of a pod has passed."""
+        """Note that the running time of a pod has passed. A pod that is terminating already may
+        not change by that."""
         del self._ends[uid]
+        self._wake()
         self._on_end(uid)
         if self._controllers is not None:
             self._finished.add(uid)

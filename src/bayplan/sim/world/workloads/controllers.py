@@ -149,6 +149,13 @@ class WorkloadControllers:
         self._losses.append((self._clock.now() + self._delay_seconds, loss))
         running_loop().call_later(self._delay_seconds, self._learn_next)
 
+    def pod_was_terminating(self, stored: Stored) -> None:
+        """A pod was terminating when the run began. The controller of a Job counts it and removes
+        its own finalizer. Upstream: job_controller.go (addPod calls deletePod)."""
+        owner = self._owner_of(stored.content)
+        if owner is not None and owner.key.kind == JOB and self._cluster.get(owner.key) is not None:
+            self.pod_lost(stored, stored, is_finished=False)
+
     def object_changed(self, before: Stored, after: Stored | None) -> None:
         """A controller or a node was changed or deleted."""
         kind, key = before.key.kind, before.key
