@@ -83,7 +83,7 @@ def test_a_workload_is_explained_by_a_pod_that_waits(tmp_path: Path) -> None:
     }
     file = write_objects(tmp_path / "in.yaml", node("n1"), deployment)
     result = bayplan("why", "deployment/web", file)
-    assert "kubectl patch deployment web -n default" in result.stdout
+    assert "kubectl patch deployment.apps/web -n default" in result.stdout
     assert "no pod belongs to Deployment default/db" in bayplan("why", "deploy/db", file).stderr
 
 

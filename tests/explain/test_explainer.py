@@ -44,15 +44,15 @@ def test_the_nearest_node_is_named_with_what_it_lacks() -> None:
     assert "Insufficient cpu: 2 nodes, the nearest lacks 100m: n1" in text
 
 
-def test_fixes_are_ordered_by_the_kind_of_object_that_they_change() -> None:
+def test_fixes_are_ordered_by_their_harm() -> None:
     placed = [pod("a", on="n1", cpu="600m")]
     explanation = answer(model_of([node("n1", cpu="1")], [*placed, pod("p", cpu="500m")]))
     assert steps(explanation) == [
+        ("add one node like n1",),
         ("lower the request for cpu from 500m to 400m",),
         ("remove default/a from n1",),
-        ("add one node like n1",),
     ]
-    assert [fix.changes_what for fix in explanation.fixes] == ["pod", "workload", "node"]
+    assert [fix.changes_what for fix in explanation.fixes] == ["node", "pod", "workload"]
     assert explanation.trials > 0
 
 
@@ -64,21 +64,23 @@ def test_a_fix_of_a_bare_pod_is_a_manifest_that_replaces_the_pod() -> None:
     assert change.content["spec"]["containers"][0]["resources"]["requests"]["cpu"] == "1"
     assert "status" not in change.content
     assert "uid" not in change.content["metadata"]
-    assert explanation.fixes[0].commands == ("kubectl replace --force -f -",)
+    (command,) = explanation.fixes[0].commands
+    assert command.startswith("kubectl get pod/p -n default -o json | kubectl patch --local -f - ")
+    assert command.endswith(" -o json | kubectl replace --force -f -")
 
 
 def test_a_toleration_is_a_patch_because_the_server_accepts_it() -> None:
-    tainted = node("n1", taints=[{"key": "gpu", "value": "yes", "effect": "NoSchedule"}])
+    tainted = node("n1", taints=[{"key": "team", "value": "a", "effect": "NoSchedule"}])
     explanation = answer(model_of([tainted], [pod("p")]))
     cause = cause_of(explanation, "TaintToleration")
-    assert cause.details == ("gpu=yes:NoSchedule on 1 node, for example n1",)
+    assert cause.details == ("team=a:NoSchedule on 1 node, for example n1",)
     assert steps(explanation)[:2] == [
-        ("tolerate gpu=yes:NoSchedule",),
-        ("remove the taint gpu=yes:NoSchedule from node n1",),
+        ("tolerate team=a:NoSchedule",),
+        ("remove the taint team=a:NoSchedule from node n1",),
     ]
     assert explanation.fixes[0].changes[0].verb == "patch"
-    assert explanation.fixes[0].commands[0].startswith("kubectl patch pod p -n default --type=json")
-    assert explanation.fixes[1].commands == ("kubectl taint nodes n1 gpu:NoSchedule-",)
+    assert explanation.fixes[0].commands[0].startswith("kubectl patch pod/p -n default --type=json")
+    assert explanation.fixes[1].commands == ("kubectl taint node/n1 team:NoSchedule-",)
 
 
 def test_a_taint_of_a_broken_node_is_not_tolerated() -> None:
@@ -133,11 +135,12 @@ def test_a_missing_claim_is_a_cause_and_its_creation_is_a_fix() -> None:
     assert explanation.causes[0].details == ("PersistentVolumeClaim default/data does not exist",)
 
 
-def test_a_gate_is_removed_by_a_patch() -> None:
+def test_a_gate_is_left_to_its_owner() -> None:
     explanation = answer(model_of([node("n1")], [pod("p", gates=["example.com/quota"])]))
     assert explanation.result == "gated"
-    assert steps(explanation) == [("remove the scheduling gate example.com/quota",)]
-    assert explanation.fixes[0].changes[0].verb == "patch"
+    assert steps(explanation) == []
+    remark = "the scheduling gate example.com/quota is removed by the controller that set it"
+    assert explanation.remarks == (remark,)
 
 
 def test_preemption_names_victims_and_budgets() -> None:
@@ -160,7 +163,11 @@ def test_a_priority_class_that_lets_the_pod_preempt_is_a_fix() -> None:
     waiting = pod("p", requests={"example.com/gpu": "1"})
     nodes = [node("n1", allocatable={"example.com/gpu": "1"})]
     explanation = answer(model_of(nodes, [placed, waiting], objects))
-    assert steps(explanation)[0] == ("give it the priority class high, so that it preempts",)
+    assert steps(explanation) == [
+        ("add one node like n1",),
+        ("give it the priority class high, so that it preempts",),
+        ("remove default/a from n1",),
+    ]
 
 
 def test_a_bound_pod_is_compared_with_all_nodes() -> None:

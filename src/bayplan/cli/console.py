@@ -35,8 +35,10 @@ def show(parts: Iterable[RenderableType]) -> None:
         highlight=False,
     )
     for part in parts:
-        # In a file, a line is not wrapped unless COLUMNS is set. Tables always have a width.
-        console.print(part, soft_wrap=is_piped and not piped_width and isinstance(part, Text))
+        # In a file, a line is not wrapped unless COLUMNS is set. Tables always have a width. A
+        # command for a shell is one line everywhere: a line break in it would be copied, too.
+        is_line = isinstance(part, Text) and (part.no_wrap or (is_piped and not piped_width))
+        console.print(part, soft_wrap=bool(is_line))
     lines = page.getvalue().splitlines()
     put(b"".join((line.rstrip() if is_piped else line) + b"\n" for line in lines))
 

@@ -1,7 +1,6 @@
 """explain_pod: why a pod has a node or none, and what would give it one."""
 
-from collections.abc import Iterable, Iterator
-from contextlib import suppress
+from collections.abc import Iterator
 from typing import cast
 
 import numpy as np
@@ -20,18 +19,17 @@ from bayplan.explain.explanation import (
     Budget,
     Comparison,
     Explanation,
-    Fix,
     Group,
     NodeComparison,
     Preemption,
     Result,
 )
-from bayplan.explain.fixes.edits import EditNotPossibleError
-from bayplan.explain.fixes.search import Search, Solution
-from bayplan.explain.fixes.writing import fix_of
+from bayplan.explain.fixes.owners import Owners
+from bayplan.explain.fixes.search import Search
 from bayplan.framework.status import Code
 from bayplan.journal import NodeScore
 from bayplan.model.cluster_model import Attempt, ClusterModel
+from bayplan.printable import printable
 from bayplan.state.pods import DEFAULT_SCHEDULER, PodInfo
 
 _RESULTS: dict[str, Result] = {
@@ -39,6 +37,15 @@ _RESULTS: dict[str, Result] = {
     "waiting": "waiting",
     "gated": "gated",
     "error": "error",
+}
+#: Prefix of a scheduling gate → who removes it, and when.
+_GATE_HOLDERS = {
+    "kueue.x-k8s.io/": "Kueue, when it admits the pod's Workload (kubectl get workloads)",
+    "volcano.sh/": "Volcano, when it admits the pod's queue",
+    "scheduling.volcano.sh/": "Volcano, when it admits the pod's queue",
+    "jobset.sigs.k8s.io/": "JobSet, when the leader of the job has a node",
+    "leaderworkerset.sigs.k8s.io/": "LeaderWorkerSet, when the leader of the group runs",
+    "grove.io/": "Grove, when the pod's gang is complete",
 }
 _BUDGETS_MAX = 10
 #: Nodes that a bound pod's node is compared with.
@@ -89,23 +96,27 @@ def _pending(model: ClusterModel, head: Explanation, pod: Pod, *, with_fixes: bo
     )
     if attempt.node:
         return structs.replace(explanation, group=_group(model, diagnosis))
-    search = Search(model, head.pod, _peers(model, attempt.pod))
-    solutions = search.run(diagnosis) if with_fixes and not attempt.nominated_node else []
+    owners = Owners(model)
+    search = Search(model, owners, attempt.pod, _peers(model, owners, attempt.pod))
+    is_sought = with_fixes and not attempt.nominated_node and attempt.result != "gated"
+    solutions = search.run(diagnosis) if is_sought else []
     return structs.replace(
         explanation,
         causes=causes_of(model, diagnosis),
         preemption=_preemption(model, diagnosis),
         group=_group(model, diagnosis),
-        fixes=tuple(_fixes(model, attempt.pod, solutions)),
+        fixes=tuple(each.fix for each in solutions),
         trials=search.trials,
+        remarks=(*head.remarks, *_gate_remarks(attempt)),
     )
 
 
-def _fixes(model: ClusterModel, pod: PodInfo, solutions: Iterable[Solution]) -> Iterator[Fix]:
-    """The solutions that can be written: some change what a controller adds to each pod."""
-    for each in solutions:
-        with suppress(EditNotPossibleError):
-            yield fix_of(model, pod, each)
+def _gate_remarks(attempt: Attempt) -> Iterator[str]:
+    """Who holds a gated pod. Nobody else removes a gate: what it waits for has not happened."""
+    for gate in attempt.pod.spec.scheduling_gates or () if attempt.result == "gated" else ():
+        holders = (who for prefix, who in _GATE_HOLDERS.items() if gate.name.startswith(prefix))
+        who = next(holders, "the controller that set it")
+        yield printable(f"the scheduling gate {gate.name} is removed by {who}")
 
 
 def _result(attempt: Attempt) -> Result:
@@ -133,19 +144,16 @@ def _remarks(model: ClusterModel) -> tuple[str, ...]:
     return (*unreadable, *model.source.notes)
 
 
-def _peers(model: ClusterModel, pod: PodInfo) -> list[str]:
-    """The pods that a change of the template changes: of a group, the pending members of the same
-    controller."""
-    if pod.group_key is None:
+def _peers(model: ClusterModel, owners: Owners, pod: PodInfo) -> list[str]:
+    """The pods that a change of the template changes: those of the same controller that wait; of a
+    group, its members among them. The pod itself is the first."""
+    owner = owners.of(pod)
+    if owner is None:
         return [pod.key]
-    owners = {each.uid for each in pod.metadata.owner_references or () if each.controller}
-    peers = [
-        each.key
-        for each in model.pending()
-        if each.group_key == pod.group_key
-        and owners & {o.uid for o in each.metadata.owner_references or ()}
-    ]
-    return peers or [pod.key]
+    waiting = {each.key: each.group_key for each in model.pending()}
+    own = (f"{p.metadata.namespace}/{p.metadata.name}" for p in owners.pods(owner))
+    peers = [n for n in own if n in waiting and n != pod.key and waiting[n] == pod.group_key]
+    return [pod.key, *peers]
 
 
 # ---- preemption ---------------------------------------------------------------------------------

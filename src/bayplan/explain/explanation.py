@@ -103,7 +103,10 @@ class Change(Value, frozen=True, kw_only=True):
 
 
 class Fix(Value, frozen=True, kw_only=True):
-    """The smallest change of its kind with which the pod fits, tried in the engine."""
+    """The smallest change of its kind with which the pod fits.
+
+    The commands were tried in a model of the cluster, with its admission and controllers.
+    """
 
     #: What changes: pod, object, workload or node.
     changes_what: Literal["pod", "object", "workload", "node"]
@@ -112,9 +115,19 @@ class Fix(Value, frozen=True, kw_only=True):
     #: Where the pod would go.
     node: str
     changes: tuple[Change, ...]
-    #: Commands for a shell; a manifest that a command reads is in ``manifest``.
+    #: Commands for a shell, one line each. None: only a person or another tool can do it.
     commands: tuple[str, ...] = ()
+    #: What the commands create, for a reader.
     manifest: str = ""
+    #: The object whose pod template changes, as in "Deployment default/web"; "": none.
+    target: str = ""
+    #: The tool that writes the target again and again, as in "Helm release shop"; "": none.
+    managed_by: str = ""
+    #: Pods of the workload that wait, and how many of them get a node.
+    waiting: int = 1
+    helped: int = 1
+    #: What the reader should know before the change.
+    notes: tuple[str, ...] = ()
 
     @property
     def is_combined(self) -> bool:

@@ -11,7 +11,7 @@ from bayplan.sim.output.report import BLANK, new_table
 
 #: Scores of a comparison are shown for so many plugins.
 _SUBJECTS = {
-    "pod": "change the pod",
+    "pod": "change the workload",
     "object": "change another object",
     "workload": "make room",
     "node": "add a node",
@@ -114,15 +114,31 @@ def _preemption(preemption: Preemption) -> Iterator[RenderableType]:
 
 def _fix(number: int, fix: Fix, *, is_wide: bool) -> Iterator[RenderableType]:
     together = " (only together)" if fix.is_combined else ""
-    yield Text(f"  {number}. {_SUBJECTS[fix.changes_what]}{together}, then it goes to {fix.node}:")
+    subject = f"change {fix.target}" if fix.target else _SUBJECTS[fix.changes_what]
+    yield Text(f"  {number}. {subject}{together}, {_effect(fix)}:")
     for step in fix.steps:
         yield Text(f"     {step}")
+    if fix.managed_by:
+        yield Text(
+            f"     {fix.managed_by} writes {fix.target}: change it there, "
+            "or its next update undoes this"
+        )
+    for note in fix.notes:
+        yield Text(f"     note: {note}")
     for command in fix.commands:
-        note = "   # the manifest: -o wide" if command.endswith("-f -") and not is_wide else ""
-        yield Text(f"       {command}{note}", style="cyan")
+        # A terminal breaks a long line where it ends; a line break here would be part of the copy.
+        yield Text(f"       {command}", style="cyan", no_wrap=True, overflow="ignore")
     if is_wide and fix.manifest:
         for line in fix.manifest.splitlines():
             yield Text(f"       | {line}")
+
+
+def _effect(fix: Fix) -> str:
+    if fix.waiting <= 1:
+        return f"then it goes to {fix.node}"
+    if fix.helped >= fix.waiting:
+        return f"then all {fix.waiting:,} pods that wait get a node, for example {fix.node}"
+    return f"then {fix.helped:,} of {fix.waiting:,} pods that wait get a node, the first {fix.node}"
 
 
 def _comparison(comparison: Comparison) -> Iterator[RenderableType]:

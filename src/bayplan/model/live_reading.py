@@ -44,7 +44,7 @@ from bayplan.sim.input.controller_kinds import DAEMON_SET, DEPLOYMENT, JOB
 _ALWAYS = (NODE, NAMESPACE, PRIORITY_CLASS, DAEMON_SET)
 #: Without these there is no answer.
 _NEEDED = (NODE, POD)
-#: Controllers whose content is read: a fix is a patch of their template.
+#: Controllers: a fix changes their template or their size, and a new node gets daemon pods.
 _CONTROLLERS = (
     DEPLOYMENT,
     REPLICA_SET,
@@ -53,6 +53,8 @@ _CONTROLLERS = (
     DAEMON_SET,
     JOB,
 )
+#: Controllers of which a scheduler reads a part only.
+_WITH_PARTS = (STATEFUL_SET, REPLICATION_CONTROLLER)
 #: Lists that are read side by side: a connection costs a handshake.
 CONNECTIONS_MAX = 4
 #: A Deployment owns a ReplicaSet owns a pod; a longer chain has a controller of another kind.
@@ -70,9 +72,8 @@ async def objects_of_cluster(
     """Everything that a scheduler with this configuration reads.
 
     ``subject``: "namespace/name" of the pod whose content is kept, with the content of its
-    controllers. ``is_whole``: keep the content of all objects, and read all controllers and
-    budgets, as a simulation needs them. Raises ApiError if nodes or pods cannot be read,
-    ConfigError.
+    controllers. ``is_whole``: keep the content of all objects, as a simulation needs it. Raises
+    ApiError if nodes or pods cannot be read, ConfigError.
     """
     reading = _ClusterReading(client, config, registry, subject, is_whole=is_whole)
     lists = await reading.lists(await reading.resources())
@@ -122,12 +123,13 @@ class _ClusterReading:
         self._client = client
         self._subject = subject
         self._group_kinds = tuple(group_kinds(config.spec.pod_groups.kinds))
-        controllers = (*_CONTROLLERS, POD_DISRUPTION_BUDGET) if is_whole else ()
+        controllers = (*_CONTROLLERS, POD_DISRUPTION_BUDGET)
         in_use = kinds_in_use(config, registry)
         kinds = dict.fromkeys((*_ALWAYS, *in_use, *controllers, POD))
         self._kinds = tuple(kind for kind in kinds if kind not in self._group_kinds)
         self._discovery = Discovery(client)
-        self._originals = Originals((*self._kinds, *self._group_kinds)) if is_whole else None
+        kept = (*self._kinds, *self._group_kinds) if is_whole else _WITH_PARTS
+        self._originals = Originals(kept)
         self._unreadable: dict[str, str] = {}
         self._lanes = asyncio.Semaphore(CONNECTIONS_MAX)
 
@@ -160,8 +162,7 @@ class _ClusterReading:
         contents: dict[ObjectKey, dict[str, Any] | bytes] = {}
         if self._subject:
             contents |= await _chain(self._client, self._discovery, self._subject, self._unreadable)
-        if self._originals is not None:
-            contents |= _contents(lists, self._originals)
+        contents |= _contents(lists, self._originals)
         return replace(self.without_contents(lists), contents=MappingProxyType(contents))
 
     def without_contents(self, lists: Mapping[str, tuple[ApiObject, ...]]) -> ClusterObjects:

@@ -6,20 +6,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bayplan.api.objects import NODE
-from bayplan.explain.explanation import Change
 from bayplan.explain.fixes.edits import (
     EditNotPossibleError,
-    ObjectEdit,
     PodEdit,
-    apply_edits,
     edited_spec,
     json_patch,
     patched,
 )
 from bayplan.explain.fixes.resource_edits import lower_to
-from tests.kit.objects import node, pod
-from tests.model.clusters import model_of
 
 VALUES = st.recursive(
     st.integers(0, 3) | st.sampled_from(["a", "b/c", "d~e"]),
@@ -49,16 +43,6 @@ def test_an_edit_that_does_not_apply_is_refused() -> None:
 
     with pytest.raises(EditNotPossibleError):
         edited_spec({"containers": []}, [PodEdit("drop disk", drop)])
-
-
-def test_edits_of_a_model_are_undone_with_its_trial() -> None:
-    model = model_of([node("n1", cpu="1", unschedulable=True)], [pod("p")])
-    patch = ({"op": "remove", "path": "/spec/unschedulable"},)
-    edit = ObjectEdit("uncordon", (Change(verb="patch", kind=NODE, name="n1", patch=patch),))
-    with model.trial():
-        apply_edits(model, ["default/p"], [edit])
-        assert model.attempt("default/p").node == "n1"
-    assert not model.attempt("default/p").fits
 
 
 def requests(**amounts: str) -> dict[str, Any]:

@@ -79,7 +79,8 @@ def test_the_count_of_a_claim_is_lowered_to_the_existing_devices() -> None:
     }
     solutions = fixes(waiting_for_devices(), objects)
     step = "lower the request gpu of ResourceClaim default/gpus from 4 to 2 devices"
-    assert solutions[step].commands == ("kubectl replace --force -f -",)
+    (command,) = solutions[step].commands
+    assert command.startswith("kubectl get resourceclaim.resource.k8s.io/gpus -n default -o json")
     assert "count: 2" in solutions[step].manifest
 
 

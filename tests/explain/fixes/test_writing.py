@@ -50,7 +50,9 @@ def test_the_template_of_a_controller_is_patched(tmp_path: Path, kind: str, vers
     assert (change.verb, change.kind, change.name) == ("patch", f"{version} {kind}", "web")
     path = "/spec/template/spec/containers/0/resources/requests/cpu"
     assert change.patch == ({"op": "replace", "path": path, "value": "1"},)
-    assert fix.commands[0].startswith(f"kubectl patch {kind.lower()} web -n default --type=json")
+    assert fix.commands[0].startswith(
+        f"kubectl patch {kind.lower()}.apps/web -n default --type=json"
+    )
 
 
 def test_a_job_is_created_again_because_its_template_cannot_change(tmp_path: Path) -> None:
@@ -96,8 +98,10 @@ def test_a_daemon_pod_stays_on_its_node(tmp_path: Path) -> None:
     assert fixes[0].changes[0].kind == "apps/v1 DaemonSet"
 
 
-def test_the_command_for_a_controller_of_an_unknown_kind_is_edit(tmp_path: Path) -> None:
+def test_a_controller_of_an_unknown_kind_gets_a_sentence_and_no_command(tmp_path: Path) -> None:
     owner = {"apiVersion": "x/v1", "kind": "Rollout", "name": "web", "uid": "u", "controller": True}
     metadata = {"name": "p", "labels": {"app": "web"}, "ownerReferences": [owner]}
     pod = {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": TEMPLATE["spec"]}
-    assert answer(tmp_path, pod).fixes[0].commands == ("kubectl edit rollout web -n default",)
+    fix = answer(tmp_path, pod).fixes[0]
+    assert (fix.target, fix.commands) == ("Rollout default/web", ())
+    assert fix.steps == ("lower the request for cpu from 2 to 1",)

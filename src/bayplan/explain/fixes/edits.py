@@ -4,28 +4,44 @@ An edit of a pod is a function on a pod's spec, so that it applies to the pod th
 the template of its controller, whose lists may be in another order.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from copy import deepcopy
 from dataclasses import dataclass
+from enum import IntEnum, auto
 from typing import Any, Literal, final
 
 import msgspec
 
 from bayplan.adapters.embedded.field_validation import ObjectKey
-from bayplan.api.objects import NODE, POD, DecodeError, Pod, decode
 from bayplan.explain.explanation import Change
-from bayplan.model.additions import AdditionsReader
-from bayplan.model.cluster_model import ClusterModel
-from bayplan.model.daemon_pods import place_daemon_pods
-from bayplan.problems import BadInputError
 
+Subject = Literal["pod", "object", "workload", "node"]
 Spec = dict[str, Any]
 Content = dict[str, Any]
 Patch = tuple[dict[str, Any], ...]
 
 
 class EditNotPossibleError(Exception):
-    """The spec does not have what the edit changes."""
+    """The spec does not have what the edit changes, or the API server refuses the change."""
+
+
+class Harm(IntEnum):
+    """What a change costs, in the order in which an operator tries changes."""
+
+    #: The owner of the workload corrects what can be right nowhere, or creates what is missing.
+    NONE = auto()
+    #: A further node of a kind that exists.
+    NODE = auto()
+    #: A rule or a request of the workload is relaxed: it loses what the rule was for.
+    RULE = auto()
+    #: Other objects change, which others may use.
+    OBJECT = auto()
+    #: A node of a kind that does not exist yet.
+    NEW_KIND = auto()
+    #: Other workloads lose pods.
+    WORKLOAD = auto()
+    #: It works, and there is a reason not to do it, which the text names.
+    RISKY = auto()
 
 
 @final
@@ -36,9 +52,14 @@ class PodEdit:
     text: str
     #: Changes the spec in place. Raises EditNotPossibleError.
     apply: Callable[[Spec], None]
+    harm: Harm = Harm.RULE
     #: Whether the API server accepts it for a pod that exists.
     is_accepted_for_pods: bool = False
-    changes_what: Literal["pod", "object", "workload", "node"] = "pod"
+    #: Edits of one family differ in how far they go; "": the edit has none.
+    family: str = ""
+    #: What the reader should know before the change; "": nothing.
+    note: str = ""
+    changes_what: Subject = "pod"
 
 
 @final
@@ -49,9 +70,15 @@ class ObjectEdit:
     text: str
     changes: tuple[Change, ...]
     commands: tuple[str, ...] = ()
-    changes_what: Literal["pod", "object", "workload", "node"] = "object"
+    changes_what: Subject = "object"
+    harm: Harm = Harm.OBJECT
+    family: str = ""
+    #: What the reader should know before the change; "": nothing.
+    note: str = ""
+    #: Whether what it does depends on controllers, so that a quick trial says nothing.
+    needs_controllers: bool = False
     #: The node of which the nodes that the edit creates are copies; "": of none.
-    template: str = ""
+    copied_node: str = ""
 
 
 Edit = PodEdit | ObjectEdit
@@ -76,52 +103,6 @@ def edited_spec(spec: Spec, edits: Iterable[PodEdit]) -> Spec:
         except (KeyError, IndexError, TypeError, AttributeError) as problem:
             raise EditNotPossibleError(f"{edit.text}: {problem!r}") from None
     return changed
-
-
-def apply_edits(model: ClusterModel, pods: Sequence[str], edits: Iterable[Edit]) -> None:
-    """Apply edits to a model. ``pods``: "namespace/name" of the pods that pod edits change.
-
-    Raises EditNotPossibleError.
-    """
-    pod_edits = [edit for edit in edits if isinstance(edit, PodEdit)]
-    try:
-        for edit in edits:
-            if isinstance(edit, ObjectEdit):
-                for change in edit.changes:
-                    _apply_change(model, change)
-                _place_daemon_pods(model, edit)
-        for name in pods if pod_edits else ():
-            pod = model.pod(name)
-            if pod is not None:
-                content = plain(pod)
-                changed = {**content, "spec": edited_spec(content["spec"], pod_edits)}
-                model.replace(POD, decode(POD, changed))
-    except (BadInputError, DecodeError, KeyError) as problem:
-        raise EditNotPossibleError(str(problem)) from None
-
-
-def _place_daemon_pods(model: ClusterModel, edit: ObjectEdit) -> None:
-    """The pods of DaemonSets take their room on new nodes before the pod that is tried."""
-    created = (change for change in edit.changes if change.verb == "create")
-    nodes = [change.name for change in created if change.kind == NODE]
-    if nodes:
-        place_daemon_pods(model, nodes, AdditionsReader(model, scheduler_name=None), edit.template)
-
-
-def _apply_change(model: ClusterModel, change: Change) -> None:
-    if change.verb == "create" and change.content is not None:
-        model.add(change.kind, decode(change.kind, change.content))
-    elif change.verb == "replace" and change.content is not None:
-        model.remove(change.kind, change.namespace, change.name)
-        model.add(change.kind, decode(change.kind, change.content))
-    elif change.verb == "delete":
-        model.remove(change.kind, change.namespace, change.name)
-    elif change.verb == "patch":
-        present = model.get(change.kind, change.namespace, change.name)
-        # A controller that no model holds: its pods are deleted by changes of their own.
-        if present is not None and not isinstance(present, Pod):
-            content = patched(plain(present), change.patch)
-            model.replace(change.kind, decode(change.kind, content))
 
 
 # ---- JSON patches -------------------------------------------------------------------------------

@@ -1,10 +1,11 @@
-"""Create what a pod refers to and the cluster lacks; request fewer devices."""
+"""Volumes, claims and devices: create what a pod refers to and the cluster lacks, make a volume
+available again, let a class bind late, request another class of devices or fewer devices."""
 
 from collections.abc import Iterator
-from copy import deepcopy
+from difflib import get_close_matches
 from typing import Any
 
-from bayplan.adapters.embedded.field_validation import kind_of
+from bayplan.adapters.embedded.field_validation import ObjectKey, kind_of
 from bayplan.api.device_objects import DEVICE_CLASS, RESOURCE_CLAIM, RESOURCE_SLICE
 from bayplan.api.objects import (
     HOSTNAME_LABEL,
@@ -13,10 +14,16 @@ from bayplan.api.objects import (
     STORAGE_CLASS,
     ApiObject,
 )
-from bayplan.api.storage_objects import PersistentVolumeClaim, StorageClass
+from bayplan.api.storage_objects import PersistentVolume, PersistentVolumeClaim, StorageClass
 from bayplan.explain.diagnosis import Diagnosis
 from bayplan.explain.explanation import Change
-from bayplan.explain.fixes.edits import ObjectEdit, change_of, plain
+from bayplan.explain.fixes.commands import (
+    creation_command,
+    optional,
+    patch_command,
+    replacement_command,
+)
+from bayplan.explain.fixes.edits import Harm, ObjectEdit, Patch, change_of, patched, plain
 from bayplan.explain.fixes.rule_edits import nodes_of
 from bayplan.model.cluster_model import ClusterModel
 from bayplan.plugins.volume_binding.plugin import VolumeBinding
@@ -38,6 +45,8 @@ def missing_objects(model: ClusterModel, diagnosis: Diagnosis) -> Iterator[Objec
         if claim is None:
             yield from _missing_claim(model, namespace, name)
         elif isinstance(claim, PersistentVolumeClaim):
+            yield from _released_volumes(model, claim)
+            yield from _late_binding(model, claim)
             yield from _missing_class(model, claim)
             yield from _missing_volume(model, diagnosis, claim)
     for claim in pod.spec.resource_claims or ():
@@ -49,18 +58,19 @@ def missing_objects(model: ClusterModel, diagnosis: Diagnosis) -> Iterator[Objec
             yield from _device_claim(model, pod.namespace, name)
         else:
             yield from _missing_device_classes(model, present)
+            yield from _other_device_classes(model, present)
             yield from _fewer_devices(present)
     yield from _missing_group(model, diagnosis)
 
 
-def _creation(*contents: dict[str, Any]) -> ObjectEdit:
+def _creation(*contents: dict[str, Any], harm: Harm = Harm.NONE, note: str = "") -> ObjectEdit:
     changes = [change_of(kind_of(content), content) for content in contents]
     names = [
         f"{each.kind.rpartition(' ')[2]} {each.namespace}{'/' if each.namespace else ''}{each.name}"
         for each in changes
     ]
     text = printable(f"create the missing {' and the missing '.join(names)}")
-    return ObjectEdit(text, tuple(changes), ("kubectl apply -f -",))
+    return ObjectEdit(text, tuple(changes), (creation_command(contents),), harm=harm, note=note)
 
 
 def _missing_claim(model: ClusterModel, namespace: str, name: str) -> Iterator[ObjectEdit]:
@@ -105,6 +115,69 @@ def _provisioner(model: ClusterModel) -> str:
     return min(usable, default="example.com/provisioner")
 
 
+def _released_volumes(model: ClusterModel, claim: PersistentVolumeClaim) -> Iterator[ObjectEdit]:
+    """Volumes of the claim's class that belong to a claim that is gone."""
+    if claim.spec.volume_name:
+        return
+    for volume in model.objects(PERSISTENT_VOLUME):
+        if not isinstance(volume, PersistentVolume) or volume.spec.claim_ref is None:
+            continue
+        reference = volume.spec.claim_ref
+        owner = model.get(PERSISTENT_VOLUME_CLAIM, reference.namespace or "", reference.name)
+        is_gone = owner is None or (reference.uid and owner.metadata.uid != reference.uid)
+        if not is_gone or volume.spec.storage_class_name != (claim.spec.storage_class_name or ""):
+            continue
+        key = ObjectKey(PERSISTENT_VOLUME, "", volume.metadata.name)
+        patch = ({"op": "remove", "path": "/spec/claimRef"},)
+        former = printable(f"{reference.namespace}/{reference.name}")
+        yield ObjectEdit(
+            f"make PersistentVolume {printable(key.name)} available again: remove its claimRef to "
+            f"{former}, a claim that is gone",
+            (Change(verb="patch", kind=key.kind, name=key.name, patch=patch),),
+            optional(lambda key=key, patch=patch: patch_command(key, patch)),
+            note=f"the volume still holds the data of {former}",
+        )
+
+
+def _late_binding(model: ClusterModel, claim: PersistentVolumeClaim) -> Iterator[ObjectEdit]:
+    """A class that makes the volume where the pod goes, and not before."""
+    name = claim.spec.storage_class_name or ""
+    present = model.get(STORAGE_CLASS, "", name)
+    if claim.spec.volume_name or not isinstance(present, StorageClass):
+        return
+    if present.volume_binding_mode == _LATE:
+        return
+    key = ObjectKey(STORAGE_CLASS, "", name)
+    content = model.source.content(key) or plain(present)
+    op = "replace" if "volumeBindingMode" in content else "add"
+    patch = ({"op": op, "path": "/volumeBindingMode", "value": _LATE},)
+    version, _, kind = STORAGE_CLASS.partition(" ")
+    manifest = {
+        field: value
+        for field, value in patched(content, patch).items()
+        if field not in ("metadata", "status")
+    }
+    meta = {
+        field: content["metadata"][field]
+        for field in ("name", "labels", "annotations")
+        if content["metadata"].get(field)
+    }
+    yield ObjectEdit(
+        f"let StorageClass {printable(name)} bind late: volumeBindingMode {_LATE} in place of "
+        f"{present.volume_binding_mode or 'Immediate'}",
+        (
+            Change(
+                verb="replace",
+                kind=STORAGE_CLASS,
+                name=name,
+                content={"apiVersion": version, "kind": kind, "metadata": meta, **manifest},
+            ),
+        ),
+        optional(lambda: replacement_command(key, patch)),
+        note="the class is created again; claims of it that are bound stay bound",
+    )
+
+
 def _missing_class(model: ClusterModel, claim: PersistentVolumeClaim) -> Iterator[ObjectEdit]:
     name = claim.spec.storage_class_name
     if name and not claim.spec.volume_name and model.get(STORAGE_CLASS, "", name) is None:
@@ -119,7 +192,7 @@ def _missing_volume(
     name = claim.spec.volume_name
     if name:
         if model.get(PERSISTENT_VOLUME, "", name) is None:
-            yield _creation(_volume(claim, name))
+            yield _creation(_volume(claim, name), harm=Harm.OBJECT)
         return
     storage_class = model.get(STORAGE_CLASS, "", claim.spec.storage_class_name or "")
     if not isinstance(storage_class, StorageClass) or storage_class.volume_binding_mode != _LATE:
@@ -130,7 +203,10 @@ def _missing_volume(
     for node in nodes[:_NODES_MAX]:
         hostname = (node.metadata.labels or {}).get(HOSTNAME_LABEL)
         if hostname:
-            yield _creation(_volume(claim, f"{claim.metadata.name}-{hostname}", hostname))
+            volume = _volume(claim, f"{claim.metadata.name}-{hostname}", hostname)
+            where = f"a disk at {volume['spec']['local']['path']} of node {node.metadata.name}"
+            note = printable(f"the volume needs {where}")
+            yield _creation(volume, harm=Harm.OBJECT, note=note)
 
 
 def _volume(claim: PersistentVolumeClaim, name: str, hostname: str = "") -> dict[str, Any]:
@@ -183,41 +259,81 @@ def _device_class(name: str, driver: str) -> dict[str, Any]:
     }
 
 
+def _other_device_classes(model: ClusterModel, claim: ApiObject) -> Iterator[ObjectEdit]:
+    """Another class that exists: the one with the nearest name first."""
+    content = plain(claim)
+    if (content.get("status") or {}).get("allocation"):
+        return
+    classes = sorted(each.metadata.name for each in model.objects(DEVICE_CLASS))
+    for index, request in enumerate(content["spec"].get("devices", {}).get("requests") or ()):
+        wanted = (request.get("exactly") or {}).get("deviceClassName", "")
+        if not wanted:
+            continue
+        nearest = get_close_matches(wanted, classes, n=len(classes) or 1, cutoff=0.0)
+        for name in [each for each in nearest if each != wanted][:_NODES_MAX]:
+            path = f"/spec/devices/requests/{index}/exactly/deviceClassName"
+            patch = ({"op": "replace", "path": path, "value": name},)
+            is_missing = model.get(DEVICE_CLASS, "", wanted) is None
+            yield _changed_claim(
+                claim,
+                patch,
+                f"let the request {printable(request['name'])} of ResourceClaim "
+                f"{_name(claim)} name the class {printable(name)} in place of {printable(wanted)}",
+                harm=Harm.NONE if is_missing else Harm.RULE,
+                family=f"device class {index}",
+            )
+
+
 def _fewer_devices(claim: ApiObject) -> Iterator[ObjectEdit]:
-    """Lower the count of a request. The API server refuses changes of a claim: it is replaced."""
+    """Lower the count of a request."""
     content = plain(claim)
     if (content.get("status") or {}).get("allocation"):
         return
     for index, request in enumerate(content["spec"].get("devices", {}).get("requests") or ()):
-        count = (request.get("exactly") or {}).get("count", 1)
-        for fewer in range(count - 1, max(count - 1 - _COUNTS_MAX, 0), -1):
-            manifest = {
-                "apiVersion": RESOURCE_CLAIM.partition(" ")[0],
-                "kind": "ResourceClaim",
-                "metadata": {
-                    name: part
-                    for name, part in content["metadata"].items()
-                    if name in ("name", "namespace", "labels", "annotations")
-                },
-                "spec": deepcopy(content["spec"]),
-            }
-            manifest["spec"]["devices"]["requests"][index]["exactly"]["count"] = fewer
-            meta = claim.metadata
-            name = printable(f"{meta.namespace}/{meta.name}")
-            yield ObjectEdit(
-                f"lower the request {printable(request['name'])} of ResourceClaim {name}"
-                f" from {count} to {fewer} devices",
-                (
-                    Change(
-                        verb="replace",
-                        kind=RESOURCE_CLAIM,
-                        name=meta.name,
-                        namespace=meta.namespace or "",
-                        content=manifest,
-                    ),
-                ),
-                ("kubectl replace --force -f -",),
+        present = (request.get("exactly") or {}).get("count", 1)
+        for fewer in range(present - 1, max(present - 1 - _COUNTS_MAX, 0), -1):
+            path = f"/spec/devices/requests/{index}/exactly/count"
+            yield _changed_claim(
+                claim,
+                ({"op": "replace", "path": path, "value": fewer},),
+                f"lower the request {printable(request['name'])} of ResourceClaim {_name(claim)}"
+                f" from {present} to {fewer} devices",
+                harm=Harm.RULE,
+                family=f"device count {index}",
             )
+
+
+def _name(claim: ApiObject) -> str:
+    return printable(f"{claim.metadata.namespace}/{claim.metadata.name}")
+
+
+def _changed_claim(
+    claim: ApiObject, patch: Patch, text: str, *, harm: Harm, family: str
+) -> ObjectEdit:
+    """The API server refuses changes of a claim: it is replaced."""
+    meta = claim.metadata
+    key = ObjectKey(RESOURCE_CLAIM, meta.namespace or "", meta.name)
+    whole = patched(plain(claim), patch)
+    manifest = {
+        "apiVersion": RESOURCE_CLAIM.partition(" ")[0],
+        "kind": "ResourceClaim",
+        "metadata": {
+            name: part
+            for name, part in whole["metadata"].items()
+            if name in ("name", "namespace", "labels", "annotations")
+        },
+        "spec": whole["spec"],
+    }
+    change = Change(
+        verb="replace", kind=key.kind, name=key.name, namespace=key.namespace, content=manifest
+    )
+    return ObjectEdit(
+        text,
+        (change,),
+        optional(lambda: replacement_command(key, patch)),
+        harm=harm,
+        family=family,
+    )
 
 
 def _device_claim(model: ClusterModel, namespace: str, name: str) -> Iterator[ObjectEdit]:

@@ -1,87 +1,176 @@
-"""Add a node: one like an existing node, with more of what the pod needs if that is not enough."""
+"""Add a node: one of a kind that exists, or, where no kind suffices, one with what the pod needs.
 
-from collections.abc import Iterator
+A kind is what a node pool makes: the labels without those of a single node, the allocatable
+resources, the taints. A kind that cannot hold the pod by itself is not tried. Of the others, the
+smallest comes first. A kind that does not exist yet is the last resort.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
 from copy import deepcopy
 from itertools import count, islice
 from typing import Any
 
 from bayplan.api.device_objects import RESOURCE_SLICE
 from bayplan.api.objects import CSI_NODE, HOSTNAME_LABEL, NODE, Node
-from bayplan.api.pod_requests import PODS, amounts
+from bayplan.api.pod_requests import PODS, amounts, is_extended
 from bayplan.explain.amounts import amount_text
-from bayplan.explain.diagnosis import Diagnosis
+from bayplan.explain.diagnosis import Diagnosis, pods_on
 from bayplan.explain.explanation import Change
-from bayplan.explain.fixes.edits import ObjectEdit, change_of, plain
+from bayplan.explain.fixes.edits import Harm, ObjectEdit, change_of, plain
+from bayplan.explain.fixes.taints import harm_of_tolerating, is_broken, untolerated
 from bayplan.model.cluster_model import ClusterModel
 from bayplan.printable import printable
+from bayplan.sim.input.controller_pods import target_node
+from bayplan.state.pods import PodInfo
 
-_SHAPES_MAX = 8
-#: Nodes that are added for one group.
+_KINDS_MAX = 12
+#: Nodes that are added for one group or workload.
 _COUNT_MAX = 8
-_CONDITION_TAINTS = "node.kubernetes.io/"
 _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
+#: Labels that name the pool of a node, and its type: what an operator can ask for.
+_POOLS = (
+    "karpenter.sh/nodepool",
+    "eks.amazonaws.com/nodegroup",
+    "cloud.google.com/gke-nodepool",
+    "kubernetes.azure.com/agentpool",
+    "agentpool",
+)
+_TYPES = ("node.kubernetes.io/instance-type", "beta.kubernetes.io/instance-type")
+_FAMILY = "new node"
+_CONDITIONS = "node.kubernetes.io/"
 
 
-def new_node_edits(model: ClusterModel, diagnosis: Diagnosis) -> Iterator[ObjectEdit]:
-    """A copy of each kind of node, the smallest first, and then larger ones."""
-    shapes: dict[str, Node] = {}
+def new_node_edits(
+    model: ClusterModel, diagnosis: Diagnosis, waiting_count: int = 1
+) -> Iterator[ObjectEdit]:
+    """Copies of each kind of node, and then larger ones. ``waiting_count``: pods that wait."""
+    kinds: dict[str, Node] = {}
     for node in model.objects(NODE):
         if isinstance(node, Node):
-            shapes.setdefault(_shape(node), node)
-    ordered = sorted(
-        shapes.values(), key=lambda n: (bool(n.spec.taints), _size(n), n.metadata.name)
-    )[:_SHAPES_MAX]
-    for number in range(1, _count_max(model, diagnosis) + 1):
-        for node in ordered:
+            kinds.setdefault(_kind(node), node)
+    ordered = sorted(kinds.values(), key=lambda n: (*_size(n), n.metadata.name))
+    usable = [node for node in ordered if _may_hold(node, diagnosis)][:_KINDS_MAX]
+    counts = _counts(model, diagnosis, waiting_count)
+    for number in counts:
+        for node in usable:
             what = "one node" if number == 1 else f"{number} nodes"
-            text = f"add {what} like {printable(node.metadata.name)}"
+            text = f"add {what} like {printable(node.metadata.name)}{_description(node)}"
             yield _copies(model, node, text, node_count=number)
-    labels = _needed_labels(diagnosis)
-    for node in ordered:
-        offered = amounts(node.status.allocatable)
-        more = {
-            name: amount_text(name, amount)
-            for name, amount in diagnosis.pod.requests.items()
-            if amount > offered.get(name, 0)
-        }
-        needed = {k: v for k, v in labels.items() if (node.metadata.labels or {}).get(k) != v}
-        parts = [f"{value} {name}" for name, value in sorted(more.items())]
-        parts += [f"label {key}={value}" for key, value in sorted(needed.items())]
-        parts += ["no taints"] if node.spec.taints else []
-        if parts:
+    bases = [node for node in ordered if _may_be_enlarged(node, ordered, diagnosis)]
+    bases.sort(key=lambda node: bool(untolerated(diagnosis.pod, node)))
+    for node in bases[:_KINDS_MAX]:
+        made = _larger(model, node, diagnosis)
+        if made is not None:
+            more, labels, parts = made
             text = f"add one node like {node.metadata.name} with {', '.join(parts)}"
-            manifest = _manifest(node, more, needed, with_taints=False)
-            yield _copies(model, node, printable(text), manifest=manifest)
+            manifest = _manifest(node, more, labels, with_taints=False)
+            yield _copies(model, node, printable(text), manifest=manifest, harm=Harm.NEW_KIND)
 
 
-def _count_max(model: ClusterModel, diagnosis: Diagnosis) -> int:
-    """One node for a pod; for a group up to one for each member that is needed."""
+def _larger(
+    model: ClusterModel, node: Node, diagnosis: Diagnosis
+) -> tuple[dict[str, str], dict[str, str], list[str]] | None:
+    """(resources, labels, what to say) that a node lacks for the pod; None: it lacks nothing."""
+    offered = amounts(node.status.allocatable)
+    daemons = _daemons(model, node.metadata.name)
+    needed_amounts = {
+        name: amount + sum(pod.requests.get(name, 0) for pod in daemons)
+        for name, amount in diagnosis.pod.requests.items()
+    }
+    more = {
+        name: amount_text(name, amount)
+        for name, amount in needed_amounts.items()
+        if amount > offered.get(name, 0)
+    }
+    present = node.metadata.labels or {}
+    needed = _needed_labels(diagnosis, present)
+    parts = [f"{value} {name}" for name, value in sorted(more.items())]
+    parts += [f"label {key}={value}" for key, value in sorted(needed.items())]
+    parts += ["no taints"] if untolerated(diagnosis.pod, node) else []
+    return (more, needed, parts) if parts else None
+
+
+def _daemons(model: ClusterModel, node: str) -> list[PodInfo]:
+    """The pods of DaemonSets that are on a node, or wait for it."""
+    waiting = [pod for pod in model.pending() if _is_daemon(pod)]
+    meant = [pod for pod in waiting if target_node(plain(pod.pod)) == node]
+    return [*(pod for pod in pods_on(model, node) if _is_daemon(pod)), *meant]
+
+
+def _is_daemon(pod: PodInfo) -> bool:
+    return any(each.kind == "DaemonSet" for each in pod.metadata.owner_references or ())
+
+
+def _may_be_enlarged(node: Node, kinds: Sequence[Node], diagnosis: Diagnosis) -> bool:
+    """Whether a larger node of this kind is worth a thought: it has the devices that the pod
+    requests, if any node has them, and is not set apart for what the pod is not."""
+    offered = amounts(node.status.allocatable)
+    for name in filter(is_extended, diagnosis.pod.requests):
+        if not offered.get(name) and any(amounts(k.status.allocatable).get(name) for k in kinds):
+            return False
+    harms = [harm_of_tolerating(diagnosis.pod, node, t) for t in untolerated(diagnosis.pod, node)]
+    return None not in harms and Harm.RISKY not in harms
+
+
+def _may_hold(node: Node, diagnosis: Diagnosis) -> bool:
+    """Whether an empty node of this kind has what the pod requests."""
+    offered = amounts(node.status.allocatable)
+    requests = diagnosis.pod.requests
+    if any(amount > offered.get(name, 0) for name, amount in requests.items()):
+        return False
+    return all(is_broken(taint) for taint in untolerated(diagnosis.pod, node))
+
+
+def _description(node: Node) -> str:
+    """Its pool and its type, as in " (node pool gpu, g5.12xlarge)"."""
+    labels = node.metadata.labels or {}
+    pool = next((labels[name] for name in _POOLS if name in labels), "")
+    instance_type = next((labels[name] for name in _TYPES if name in labels), "")
+    parts = [f"node pool {pool}"] if pool else []
+    parts += [instance_type] if instance_type else []
+    return printable(f" ({', '.join(parts)})") if parts else ""
+
+
+def _counts(model: ClusterModel, diagnosis: Diagnosis, waiting_count: int) -> range:
+    """How many nodes are added: up to one for each pod that waits, or member that is needed."""
     state = model.scheduler.pod_groups.of(diagnosis.attempt.pod)
-    return 1 if state is None else max(1, min(state.min_member, _COUNT_MAX))
+    needed = waiting_count if state is None else max(state.min_member, waiting_count)
+    return range(1, max(1, min(needed, _COUNT_MAX)) + 1)
 
 
-def _shape(node: Node) -> str:
+def _kind(node: Node) -> str:
     labels = {k: v for k, v in (node.metadata.labels or {}).items() if k != HOSTNAME_LABEL}
-    taints = [t for t in node.spec.taints or () if not t.key.startswith(_CONDITION_TAINTS)]
+    taints = [t for t in node.spec.taints or () if not is_broken(t)]
     return repr((sorted((node.status.allocatable or {}).items()), sorted(labels.items()), taints))
 
 
-def _size(node: Node) -> tuple[int, int]:
+def _size(node: Node) -> tuple[int, int, int]:
+    """The fewest kinds of resources first: a plain pod needs no node with devices."""
     offered = amounts(node.status.allocatable)
-    return offered.get("cpu", 0), offered.get("memory", 0)
+    return len(offered), offered.get("cpu", 0), offered.get("memory", 0)
 
 
-def _needed_labels(diagnosis: Diagnosis) -> dict[str, str]:
-    """Labels that the pod's selector and the first term of its affinity ask for."""
+def _needed_labels(diagnosis: Diagnosis, present: Mapping[str, str]) -> dict[str, str]:
+    """Labels that a node lacks for the pod's selector and, of its affinity, for the term that
+    needs the fewest."""
     spec = plain(diagnosis.pod.spec)
-    labels = dict(spec.get("nodeSelector") or {})
+    selector = dict(spec.get("nodeSelector") or {})
     affinity = (spec.get("affinity") or {}).get("nodeAffinity") or {}
     terms = (affinity.get(_REQUIRED) or {}).get("nodeSelectorTerms") or ()
-    for expression in terms[0].get("matchExpressions") or () if terms else ():
-        if expression.get("operator") == "In" and expression.get("values"):
-            labels[expression["key"]] = expression["values"][0]
-        elif expression.get("operator") == "Exists":
-            labels[expression["key"]] = "true"
+    lacking = [_lacking_of(term, present) for term in terms]
+    needed = {k: v for k, v in selector.items() if present.get(k) != v}
+    return {**needed, **min(lacking, key=len, default={})}
+
+
+def _lacking_of(term: Mapping[str, Any], present: Mapping[str, str]) -> dict[str, str]:
+    labels: dict[str, str] = {}
+    for expression in term.get("matchExpressions") or ():
+        key, values = expression["key"], expression.get("values") or ()
+        operator = expression.get("operator")
+        if operator == "In" and values and present.get(key) not in values:
+            labels[key] = values[0]
+        elif operator == "Exists" and key not in present:
+            labels[key] = "true"
     return labels
 
 
@@ -92,6 +181,7 @@ def _copies(
     *,
     node_count: int = 1,
     manifest: dict[str, Any] | None = None,
+    harm: Harm = Harm.NODE,
 ) -> ObjectEdit:
     """``manifest``: of the new nodes; None: as the node is."""
     changes: list[Change] = []
@@ -104,7 +194,15 @@ def _copies(
         if csi_node is not None:
             changes.append(change_of(CSI_NODE, _renamed(CSI_NODE, csi_node, name)))
         changes += _slices(model, node.metadata.name, name)
-    return ObjectEdit(text, tuple(changes), (), "node", template=node.metadata.name)
+    return ObjectEdit(
+        text,
+        tuple(changes),
+        (),
+        "node",
+        harm,
+        family=_FAMILY,
+        copied_node=node.metadata.name,
+    )
 
 
 def _slices(model: ClusterModel, node: str, name: str) -> Iterator[Change]:
@@ -126,7 +224,7 @@ def _manifest(
     taints = [
         taint
         for taint in content["spec"].get("taints") or ()
-        if with_taints and not taint["key"].startswith(_CONDITION_TAINTS)
+        if with_taints and not taint["key"].startswith(_CONDITIONS)
     ]
     manifest: dict[str, Any] = {
         "apiVersion": "v1",

@@ -1,51 +1,95 @@
-"""Changes of other objects: uncordon, untaint or label a node, create what a pod refers to."""
+"""Changes of other objects: uncordon, untaint or label a node, create what a pod refers to, let a
+rollout replace old pods first."""
 
-import shlex
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
-from bayplan.api.objects import (
-    NODE,
-    Node,
-    Taint,
-)
+from bayplan.adapters.embedded.field_validation import ObjectKey
+from bayplan.api.objects import NODE, Node, Taint
 from bayplan.explain.diagnosis import Diagnosis
 from bayplan.explain.explanation import Change
-from bayplan.explain.fixes.edits import ObjectEdit, json_patch, plain
+from bayplan.explain.fixes.commands import (
+    label_command,
+    optional,
+    patch_command,
+    taint_removal_command,
+    uncordon_command,
+)
+from bayplan.explain.fixes.consequences import rollout_limits
+from bayplan.explain.fixes.edits import Harm, ObjectEdit, json_patch, plain
 from bayplan.explain.fixes.missing_objects import missing_objects
-from bayplan.explain.fixes.rule_edits import nodes_of, taint_text, untolerated
+from bayplan.explain.fixes.owners import Owners, manager_of, owner_text
+from bayplan.explain.fixes.rule_edits import nodes_of
+from bayplan.explain.fixes.taints import (
+    is_broken,
+    is_of_control_plane,
+    is_of_hardware,
+    taint_text,
+    untolerated,
+)
 from bayplan.model.cluster_model import ClusterModel
 from bayplan.plugins.node_affinity import NodeAffinity
 from bayplan.plugins.node_unschedulable import NodeUnschedulable
 from bayplan.plugins.taint_toleration import TaintToleration
 from bayplan.printable import printable
+from bayplan.sim.input.controller_kinds import DEPLOYMENT
 
 #: So many nodes are tried for one kind of change.
 _NODES_MAX = 4
 _UNSCHEDULABLE = "node.kubernetes.io/unschedulable"
-_LATE = "WaitForFirstConsumer"
-_NEW_CLASS = "on-demand"
-_NODE_CONDITIONS = "node.kubernetes.io/"
+_CONTROL_PLANE_NOTE = "the control plane needs its nodes for itself"
 
 
-def object_edits(model: ClusterModel, diagnosis: Diagnosis) -> Iterator[ObjectEdit]:
+def object_edits(model: ClusterModel, owners: Owners, diagnosis: Diagnosis) -> Iterator[ObjectEdit]:
+    yield from _replace_first(owners, diagnosis)
     yield from missing_objects(model, diagnosis)
     yield from _uncordon(model, diagnosis)
     yield from _untaint(model, diagnosis)
     yield from _label(model, diagnosis)
 
 
-def _node_edit(
-    node: Node, changed: dict[str, Any], texts: tuple[str, str], commands: tuple[str, str]
-) -> ObjectEdit:
-    """``texts``, ``commands``: what stands before and after the name of the node."""
-    name = node.metadata.name
-    patch = json_patch(plain(node), changed)
-    return ObjectEdit(
-        f"{texts[0]} {printable(name)}{texts[1]}",
-        (Change(verb="patch", kind=NODE, name=name, patch=patch),),
-        (f"{commands[0]} {shlex.quote(name)}{commands[1]}",),
+def _replace_first(owners: Owners, diagnosis: Diagnosis) -> Iterator[ObjectEdit]:
+    """A rollout that adds new pods before it removes old ones needs room for both: maxSurge 0."""
+    owner = owners.of(diagnosis.pod)
+    content = None if owner is None else owners.content(owner)
+    if owner is None or content is None or owner.kind != DEPLOYMENT:
+        return
+    parents = {owners.parent(pod.metadata, owner.namespace) for pod in owners.pods(owner)}
+    strategy = content["spec"].get("strategy") or {}
+    if len(parents) < 2 or strategy.get("type") == "Recreate" or not rollout_limits(content)[0]:
+        return
+    rolling = {"maxSurge": 0, "maxUnavailable": max(rollout_limits(content)[1], 1)}
+    changed = {"type": "RollingUpdate", "rollingUpdate": rolling}
+    patch = json_patch(content["spec"], {**content["spec"], "strategy": changed}, "/spec")
+    name, manager = owner_text(owner), manager_of(content)
+    limits = f"maxSurge: 0 and maxUnavailable: {rolling['maxUnavailable']}"
+    yield ObjectEdit(
+        f"set {limits} of {name}: its rollout removes an old pod before it adds a new one",
+        (_patch_of(owner, patch),),
+        optional(lambda: patch_command(owner, patch)),
+        changes_what="pod",
+        harm=Harm.NONE,
+        note=f"{manager} writes {name}: change it there, too" if manager else "",
+        needs_controllers=True,
     )
+
+
+def _patch_of(key: ObjectKey, patch: tuple[dict[str, Any], ...]) -> Change:
+    return Change(verb="patch", kind=key.kind, name=key.name, namespace=key.namespace, patch=patch)
+
+
+def _node_edit(
+    node: Node,
+    changed: dict[str, Any],
+    text: str,
+    command: Callable[[], str],
+    *,
+    harm: Harm = Harm.OBJECT,
+    note: str = "",
+) -> ObjectEdit:
+    patch = json_patch(plain(node), changed)
+    change = _patch_of(ObjectKey(NODE, "", node.metadata.name), patch)
+    return ObjectEdit(text, (change,), optional(command), harm=harm, note=note)
 
 
 def _uncordon(model: ClusterModel, diagnosis: Diagnosis) -> Iterator[ObjectEdit]:
@@ -57,30 +101,44 @@ def _uncordon(model: ClusterModel, diagnosis: Diagnosis) -> Iterator[ObjectEdit]
         changed["spec"].pop("unschedulable")
         taints = [t for t in changed["spec"].get("taints") or () if t["key"] != _UNSCHEDULABLE]
         changed["spec"]["taints"] = taints
-        yield _node_edit(node, changed, ("uncordon node", ""), ("kubectl uncordon", ""))
+        name = node.metadata.name
+        text = f"uncordon node {printable(name)}"
+        yield _node_edit(node, changed, text, lambda name=name: uncordon_command(name))
 
 
 def _untaint(model: ClusterModel, diagnosis: Diagnosis) -> Iterator[ObjectEdit]:
     tried: set[tuple[Taint, ...]] = set()
     for node in nodes_of(model, diagnosis.nodes_rejected_by(TaintToleration.name)):
         taints = untolerated(diagnosis.pod, node)
-        is_broken = any(taint.key.startswith(_NODE_CONDITIONS) for taint in taints)
-        if not taints or is_broken or taints in tried or len(tried) >= _NODES_MAX:
+        keeps = any(is_broken(taint) or is_of_hardware(taint, node) for taint in taints)
+        if not taints or keeps or taints in tried or len(tried) >= _NODES_MAX:
             continue
         tried.add(taints)
         changed = plain(node)
         keys = {(taint.key, taint.effect) for taint in taints}
         listed = changed["spec"]["taints"]
         changed["spec"]["taints"] = [t for t in listed if (t["key"], t["effect"]) not in keys]
-        text = ", ".join(map(taint_text, taints))
-        removed = " ".join(shlex.quote(f"{taint.key}:{taint.effect}-") for taint in taints)
-        texts = f"remove the taint {text} from node", ""
-        yield _node_edit(node, changed, texts, ("kubectl taint nodes", f" {removed}"))
+        name, is_risky = node.metadata.name, any(map(is_of_control_plane, taints))
+        removed = ", ".join(map(taint_text, taints))
+        yield _node_edit(
+            node,
+            changed,
+            f"remove the taint {removed} from node {printable(name)}",
+            lambda name=name, keys=keys: taint_removal_command(name, sorted(keys)),
+            harm=Harm.RISKY if is_risky else Harm.OBJECT,
+            note=_CONTROL_PLANE_NOTE if is_risky else "",
+        )
+
+
+def _says_what_the_node_is(label: str) -> bool:
+    """Whether a label states a fact: a name, a place, a type. A person cannot choose its value."""
+    domain = label.partition("/")[0]
+    return domain == "kubernetes.io" or domain.endswith((".kubernetes.io", "karpenter.sh"))
 
 
 def _label(model: ClusterModel, diagnosis: Diagnosis) -> Iterator[ObjectEdit]:
     wanted = diagnosis.pod.spec.node_selector or {}
-    if not wanted:
+    if not wanted or any(map(_says_what_the_node_is, wanted)):
         return
     nodes = nodes_of(model, diagnosis.nodes_rejected_by(NodeAffinity.name))
     nodes = [n for n in nodes if not n.spec.unschedulable and not untolerated(diagnosis.pod, n)]
@@ -96,7 +154,11 @@ def _label(model: ClusterModel, diagnosis: Diagnosis) -> Iterator[ObjectEdit]:
         if not missing:
             continue
         changed["metadata"]["labels"] = {**labels, **missing}
-        pairs = [f"{key}={value}" for key, value in sorted(missing.items())]
-        quoted = " ".join(map(shlex.quote, pairs))
-        texts = "label node", f" with {printable(', '.join(pairs))}"
-        yield _node_edit(node, changed, texts, ("kubectl label nodes", f" {quoted} --overwrite"))
+        name = node.metadata.name
+        pairs = printable(", ".join(f"{key}={value}" for key, value in sorted(missing.items())))
+        yield _node_edit(
+            node,
+            changed,
+            f"label node {printable(name)} with {pairs}",
+            lambda name=name, missing=missing: label_command(name, missing),
+        )

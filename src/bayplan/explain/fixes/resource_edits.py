@@ -3,38 +3,41 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from bayplan.api.pod_requests import CPU, EPHEMERAL_STORAGE, MEMORY, PODS, amounts, is_extended
+from bayplan.api.pod_requests import CPU, EPHEMERAL_STORAGE, MEMORY, PODS, amounts
 from bayplan.explain.amounts import amount_text, rounded_down, short_text
 from bayplan.explain.diagnosis import Diagnosis
-from bayplan.explain.fixes.edits import EditNotPossibleError, PodEdit, Spec
+from bayplan.explain.fixes.edits import EditNotPossibleError, Harm, PodEdit, Spec
 from bayplan.plugins.node_resources_fit import NodeResourcesFit
 
 #: So many different targets are tried, the nearest first.
 _TARGETS_MAX = 6
 
 
-def lower_requests(diagnosis: Diagnosis, *, to_nothing: bool) -> Iterator[PodEdit]:
-    """Requests that would fit on the nodes that are nearest to fitting.
+def lower_requests(diagnosis: Diagnosis) -> Iterator[PodEdit]:
+    """Requests that would fit on the nodes that are nearest to fitting; none is lowered to 0.
 
-    ``to_nothing``: only edits that leave a request of 0, which hardly helps the pod; else the
-    others.
+    It does no harm to lower a request that no node could ever hold.
     """
     targets: dict[tuple[tuple[str, int], ...], float] = {}
+    requests = diagnosis.pod.requests
     for node in diagnosis.nodes_rejected_by(NodeResourcesFit.name):
         lacking = lacking_on(diagnosis, node)
         if not lacking or PODS in lacking:
             continue
-        requests = diagnosis.pod.requests
         target = {name: rounded_down(name, requests[name] - lack) for name, lack in lacking.items()}
-        if any(is_extended(name) and not amount for name, amount in target.items()):
-            continue  # without the device the pod has nothing to do
+        if not all(target.values()):
+            continue
         lost = max((requests[name] - amount) / requests[name] for name, amount in target.items())
         key = tuple(sorted(target.items()))
         targets[key] = min(lost, targets.get(key, lost))
-    order = sorted(targets, key=lambda key: (targets[key], key))
-    chosen = [key for key in order if any(not amount for _, amount in key) is to_nothing]
-    for key in chosen[:_TARGETS_MAX]:
-        yield _lowered(dict(key), diagnosis.pod.requests)
+    for key in sorted(targets, key=lambda key: (targets[key], key))[:_TARGETS_MAX]:
+        is_impossible = all(_exceeds_every_node(diagnosis, name) for name, _ in key)
+        yield _lowered(dict(key), requests, Harm.NONE if is_impossible else Harm.RULE)
+
+
+def _exceeds_every_node(diagnosis: Diagnosis, resource: str) -> bool:
+    offered = (amounts_there[resource].allocatable for amounts_there in diagnosis.amounts.values())
+    return diagnosis.pod.requests[resource] > max(offered, default=0)
 
 
 def lacking_on(diagnosis: Diagnosis, node: str) -> dict[str, int]:
@@ -47,7 +50,7 @@ def lacking_on(diagnosis: Diagnosis, node: str) -> dict[str, int]:
     return lacking
 
 
-def _lowered(target: Mapping[str, int], requests: Mapping[str, int]) -> PodEdit:
+def _lowered(target: Mapping[str, int], requests: Mapping[str, int], harm: Harm) -> PodEdit:
     steps = [
         f"{name} from {short_text(name, requests[name])} to {amount_text(name, amount)}"
         for name, amount in sorted(target.items())
@@ -57,7 +60,8 @@ def _lowered(target: Mapping[str, int], requests: Mapping[str, int]) -> PodEdit:
         for resource, amount in target.items():
             lower_to(spec, resource, amount, requests[resource])
 
-    return PodEdit(f"lower the request for {', and for '.join(steps)}", apply)
+    text = f"lower the request for {', and for '.join(steps)}"
+    return PodEdit(text, apply, harm, family=f"lower {', '.join(sorted(target))}")
 
 
 def lower_to(spec: Spec, resource: str, amount: int, before: int) -> None:

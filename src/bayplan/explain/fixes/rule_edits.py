@@ -1,28 +1,29 @@
-"""Relax the rules of a pod: tolerations, node selector, affinity, spreading, ports, gates."""
+"""Change the rules of a pod: tolerations, node selector, affinity, spreading, ports.
+
+A rule that no node and no pod can satisfy is probably a typing error: the nearest value that exists
+comes first. Gates are not removed: whoever set one removes it.
+"""
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from difflib import get_close_matches
 from typing import Any, cast
 
-from bayplan.api.objects import (
-    NO_EXECUTE,
-    NO_SCHEDULE,
-    NODE,
-    PRIORITY_CLASS,
-    Node,
-    PriorityClass,
-    Taint,
-)
-from bayplan.api.selectors import tolerates
+from bayplan.api.objects import NODE, POD, PRIORITY_CLASS, Node, PriorityClass, Taint
 from bayplan.explain.diagnosis import Diagnosis
-from bayplan.explain.fixes.edits import EditNotPossibleError, PodEdit, Spec, plain
+from bayplan.explain.fixes.edits import EditNotPossibleError, Harm, PodEdit, Spec, plain
+from bayplan.explain.fixes.owners import Owners
+from bayplan.explain.fixes.taints import harm_of_tolerating, taint_text, untolerated
 from bayplan.model.cluster_model import ClusterModel
 from bayplan.plugins.node_affinity import NodeAffinity
 from bayplan.printable import printable
+from bayplan.sim.input.controller_kinds import DEPLOYMENT
+from bayplan.sim.input.controller_pods import TEMPLATE_HASH_LABEL
 from bayplan.state.pods import PodInfo
 
-#: Taints that say that a node does not work: nobody should tolerate them to get a place.
-_NODE_IS_BROKEN = "node.kubernetes.io/"
+#: How much of two words must agree so that one may be a typing error of the other.
+_TYPO_CUTOFF = 0.7
+_CONTROL_PLANE_NOTE = "the control plane needs its nodes for itself"
 _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 _SKEW_STEPS_MAX = 12
 _TAINT_LISTS_MAX = 5
@@ -31,62 +32,42 @@ _PRIORITY_CLASSES_MAX = 3
 _VALUES_MAX = 3
 
 
-def rule_edits(model: ClusterModel, diagnosis: Diagnosis) -> Iterator[PodEdit]:
+def rule_edits(model: ClusterModel, owners: Owners, diagnosis: Diagnosis) -> Iterator[PodEdit]:
     """One edit per rule, the mildest first."""
     spec = plain(diagnosis.pod.spec)
-    yield from _gates(spec)
     yield from _tolerations(model, diagnosis)
+    yield from _corrected_selectors(model, spec)
     yield from _wider_selectors(model, diagnosis, spec)
     yield from _selector(spec)
     yield from _node_affinity(spec)
+    yield from _spread_policies(model, owners, diagnosis.pod, spec)
     yield from _spreading(spec)
+    yield from _corrected_affinity(model, diagnosis.pod, spec)
+    yield from _hash_in_anti_affinity(owners, diagnosis.pod, spec)
     yield from _pod_affinity(spec)
     yield from _ports(spec)
 
 
-# ---- gates and taints ---------------------------------------------------------------------------
-
-
-def _gates(spec: Spec) -> Iterator[PodEdit]:
-    names = [gate["name"] for gate in spec.get("schedulingGates") or ()]
-    if not names:
-        return
-
-    def apply(changed: Spec) -> None:
-        changed["schedulingGates"] = []
-
-    listed = ", ".join(map(printable, names))
-    plural = "s" if len(names) > 1 else ""
-    yield PodEdit(f"remove the scheduling gate{plural} {listed}", apply, is_accepted_for_pods=True)
-
-
-def untolerated(pod: PodInfo, node: Node) -> tuple[Taint, ...]:
-    """The taints of a node that keep the pod out."""
-    return tuple(
-        taint
-        for taint in node.spec.taints or ()
-        if taint.effect in (NO_SCHEDULE, NO_EXECUTE)
-        and not any(tolerates(each, taint) for each in pod.shape.tolerations)
-    )
-
-
-def taint_text(taint: Taint) -> str:
-    value = f"={taint.value}" if taint.value else ""
-    return printable(f"{taint.key}{value}:{taint.effect}")
+# ---- taints -------------------------------------------------------------------------------------
 
 
 def _tolerations(model: ClusterModel, diagnosis: Diagnosis) -> Iterator[PodEdit]:
     lists: Counter[tuple[Taint, ...]] = Counter()
+    harms: dict[tuple[Taint, ...], Harm] = {}
     for node in nodes_of(model, diagnosis.rejected):
         taints = untolerated(diagnosis.pod, node)
-        if taints and not any(taint.key.startswith(_NODE_IS_BROKEN) for taint in taints):
+        costs = [harm_of_tolerating(diagnosis.pod, node, taint) for taint in taints]
+        if costs and None not in costs:
             lists[taints] += 1
+            harms[taints] = max(harm for harm in costs if harm is not None)
     order = sorted(lists, key=lambda taints: (len(taints), -lists[taints], str(taints)))
     for taints in order[:_TAINT_LISTS_MAX]:
         yield PodEdit(
             f"tolerate {' and '.join(map(taint_text, taints))}",
             _adding_tolerations(taints),
+            harms[taints],
             is_accepted_for_pods=True,
+            note=_CONTROL_PLANE_NOTE if harms[taints] is Harm.RISKY else "",
         )
 
 
@@ -115,6 +96,37 @@ def nodes_of(model: ClusterModel, names: Any) -> list[Node]:
 
 
 # ---- node selector and affinity -----------------------------------------------------------------
+
+
+def _corrected_selectors(model: ClusterModel, spec: Spec) -> Iterator[PodEdit]:
+    """The nearest label that nodes have, for a label that no node has."""
+    counts: Counter[tuple[str, str]] = Counter()
+    for node in model.objects(NODE):
+        counts.update((node.metadata.labels or {}).items())
+    for key, value in sorted((spec.get("nodeSelector") or {}).items()):
+        if (key, value) in counts:
+            continue
+        for other_key, other in _nearest_labels(counts, key, value):
+
+            def change(
+                changed: Spec, key: str = key, other_key: str = other_key, other: str = other
+            ) -> None:
+                del changed["nodeSelector"][key]
+                changed["nodeSelector"][other_key] = other
+
+            text = f"change {key}={value} to {other_key}={other} in the node selector"
+            yield PodEdit(printable(text), change, Harm.NONE)
+
+
+def _nearest_labels(
+    counts: Mapping[tuple[str, str], int], key: str, value: str
+) -> list[tuple[str, str]]:
+    """Labels that differ from a label by a typing error, the nearest first."""
+    same_key = {other: (name, other) for name, other in counts if name == key}
+    same_value = {name: (name, other) for name, other in counts if other == value}
+    nearest = get_close_matches(value, sorted(same_key), n=1, cutoff=_TYPO_CUTOFF)
+    keys = get_close_matches(key, sorted(same_value), n=1, cutoff=_TYPO_CUTOFF)
+    return [*(same_key[each] for each in nearest), *(same_value[each] for each in keys)]
 
 
 def _wider_selectors(model: ClusterModel, diagnosis: Diagnosis, spec: Spec) -> Iterator[PodEdit]:
@@ -154,7 +166,9 @@ def _wider_terms(spec: Spec, labels: Sequence[Mapping[str, str]]) -> Iterator[Po
                     listed[position] = {**expression, "values": [*expression["values"], other]}
 
                 text = f"add {other} to {expression_text(expression)} in the node affinity"
-                yield PodEdit(printable(text), widen)
+                is_typo = bool(get_close_matches(other, expression["values"], 1, _TYPO_CUTOFF))
+                harm = Harm.NONE if is_typo else Harm.RULE
+                yield PodEdit(printable(text), widen, harm)
 
 
 def _other_values(
@@ -220,6 +234,57 @@ def expression_text(expression: dict[str, Any]) -> str:
 # ---- spreading and affinity of pods -------------------------------------------------------------
 
 
+def _spread_policies(
+    model: ClusterModel, owners: Owners, pod: PodInfo, spec: Spec
+) -> Iterator[PodEdit]:
+    """What a constraint counts: only nodes that the pod may use, only pods of its revision, only
+    as many domains as there are."""
+    constraints = spec.get("topologySpreadConstraints") or ()
+    for index, constraint in enumerate(constraints):
+        if constraint.get("whenUnsatisfiable") != "DoNotSchedule":
+            continue
+        where = f"of the spreading over {printable(constraint['topologyKey'])}"
+        if constraint.get("nodeTaintsPolicy") != "Honor":
+            text = f"set nodeTaintsPolicy: Honor {where}: nodes that it cannot use do not count"
+            yield PodEdit(text, _setting(index, "nodeTaintsPolicy", "Honor"), Harm.NONE)
+        if constraint.get("nodeAffinityPolicy") == "Ignore":
+            text = f"set nodeAffinityPolicy: Honor {where}: nodes that it cannot use do not count"
+            yield PodEdit(text, _setting(index, "nodeAffinityPolicy", "Honor"), Harm.NONE)
+        keys: list[str] = list(constraint.get("matchLabelKeys") or ())
+        if _is_of_deployment(owners, pod) and TEMPLATE_HASH_LABEL not in keys:
+            text = f"set matchLabelKeys: [{TEMPLATE_HASH_LABEL}] {where}: old pods do not count"
+            yield PodEdit(
+                text, _setting(index, "matchLabelKeys", [*keys, TEMPLATE_HASH_LABEL]), Harm.NONE
+            )
+        yield from _fewer_domains(model, index, constraint)
+
+
+def _fewer_domains(
+    model: ClusterModel, index: int, constraint: Mapping[str, Any]
+) -> Iterator[PodEdit]:
+    key, wanted = constraint["topologyKey"], constraint.get("minDomains") or 1
+    labels = (node.metadata.labels or {} for node in model.objects(NODE))
+    count = len({each[key] for each in labels if key in each})
+    for fewer in range(min(count, wanted - 1), 0, -1):
+        text = f"lower minDomains of the spreading over {printable(key)} from {wanted} to {fewer}"
+        harm = Harm.NONE if wanted > count else Harm.RULE
+        yield PodEdit(
+            text, _setting(index, "minDomains", fewer), harm, family=f"minDomains {index}"
+        )
+
+
+def _setting(index: int, field: str, value: Any) -> Callable[[Spec], None]:
+    def apply(changed: Spec) -> None:
+        changed["topologySpreadConstraints"][index][field] = value
+
+    return apply
+
+
+def _is_of_deployment(owners: Owners, pod: PodInfo) -> bool:
+    owner = owners.of(pod)
+    return owner is not None and owner.kind == DEPLOYMENT and TEMPLATE_HASH_LABEL in pod.labels
+
+
 def _spreading(spec: Spec) -> Iterator[PodEdit]:
     constraints = spec.get("topologySpreadConstraints") or ()
     for index, constraint in enumerate(constraints):
@@ -231,7 +296,8 @@ def _spreading(spec: Spec) -> Iterator[PodEdit]:
             def raise_skew(changed: Spec, i: int = index, larger: int = larger) -> None:
                 changed["topologySpreadConstraints"][i]["maxSkew"] = larger
 
-            yield PodEdit(f"raise maxSkew over {key} from {skew} to {larger}", raise_skew)
+            text = f"raise maxSkew over {key} from {skew} to {larger}"
+            yield PodEdit(text, raise_skew, family=f"maxSkew {index}")
 
         def prefer(changed: Spec, i: int = index) -> None:
             relaxed = changed["topologySpreadConstraints"][i]
@@ -239,6 +305,53 @@ def _spreading(spec: Spec) -> Iterator[PodEdit]:
             relaxed.pop("minDomains", None)
 
         yield PodEdit(f"prefer the spreading over {key} (ScheduleAnyway)", prefer)
+
+
+def _corrected_affinity(model: ClusterModel, pod: PodInfo, spec: Spec) -> Iterator[PodEdit]:
+    """The nearest label that pods have, for an affinity to pods that do not exist."""
+    rules: dict[str, Any] = (spec.get("affinity") or {}).get("podAffinity") or {}
+    terms: list[dict[str, Any]] = rules.get(_REQUIRED) or []
+    counts: Counter[tuple[str, str]] = Counter()
+    for each in model.objects(POD) if terms else ():
+        counts.update((each.metadata.labels or {}).items())
+    for index, term in enumerate(terms):
+        labels = (term.get("labelSelector") or {}).get("matchLabels") or {}
+        for key, value in sorted(labels.items()):
+            if (key, value) in counts:
+                continue
+            for other_key, other in _nearest_labels(counts, key, value):
+
+                def change(
+                    changed: Spec,
+                    index: int = index,
+                    old: str = key,
+                    new: tuple[str, str] = (other_key, other),
+                ) -> None:
+                    term = changed["affinity"]["podAffinity"][_REQUIRED][index]
+                    del term["labelSelector"]["matchLabels"][old]
+                    term["labelSelector"]["matchLabels"][new[0]] = new[1]
+
+                text = f"change {key}={value} to {other_key}={other} in the required affinity"
+                yield PodEdit(printable(text), change, Harm.NONE)
+
+
+def _hash_in_anti_affinity(owners: Owners, pod: PodInfo, spec: Spec) -> Iterator[PodEdit]:
+    """During a rollout, old pods do not keep new ones away."""
+    if not _is_of_deployment(owners, pod):
+        return
+    rules: dict[str, Any] = (spec.get("affinity") or {}).get("podAntiAffinity") or {}
+    for index, term in enumerate(rules.get(_REQUIRED) or ()):
+        keys: list[str] = list(term.get("matchLabelKeys") or ())
+        if TEMPLATE_HASH_LABEL in keys:
+            continue
+
+        def add(changed: Spec, index: int = index, keys: list[str] = keys) -> None:
+            term = changed["affinity"]["podAntiAffinity"][_REQUIRED][index]
+            term["matchLabelKeys"] = [*keys, TEMPLATE_HASH_LABEL]
+
+        where = printable(term.get("topologyKey", ""))
+        text = f"set matchLabelKeys: [{TEMPLATE_HASH_LABEL}] of the anti-affinity over {where}"
+        yield PodEdit(f"{text}: pods of other revisions do not count", add, Harm.NONE)
 
 
 def _pod_affinity(spec: Spec) -> Iterator[PodEdit]:
@@ -309,7 +422,8 @@ def priority_edits(model: ClusterModel, diagnosis: Diagnosis) -> Iterator[PodEdi
             changed["priorityClassName"], changed["priority"] = name, value
             changed.pop("preemptionPolicy", None)
 
-        yield PodEdit(f"give it the priority class {printable(name)}, so that it preempts", apply)
+        text = f"give it the priority class {printable(name)}, so that it preempts"
+        yield PodEdit(text, apply, Harm.WORKLOAD)
 
 
 def device_edits(diagnosis: Diagnosis) -> Iterator[PodEdit]:
@@ -325,4 +439,4 @@ def device_edits(diagnosis: Diagnosis) -> Iterator[PodEdit]:
                     used = [each for each in resources["claims"] if each["name"] != name]
                     resources["claims"] = used
 
-        yield PodEdit(f"drop the device claim {printable(claim.name)}", apply)
+        yield PodEdit(f"drop the device claim {printable(claim.name)}", apply, Harm.NEW_KIND)

@@ -1,51 +1,74 @@
-"""The search for fixes: candidates are made from the causes, and each is tried in the engine.
+"""The search for fixes: candidates are made from the causes, and each is tried.
 
-A pod's own changes are tried first, then other objects, other workloads, and a new node last. If no
-single change suffices, changes that help are combined: each step of a combined fix removes a cause
-that hides the next one. Of a combination, steps that are not needed are dropped.
+A candidate is first tried quickly, with one attempt at the pod. If the pod fits, the candidate is
+written as commands, and what the commands come to is tried with admission and controllers
+(`consequences`): only that decides. If no single change suffices, changes that help are combined:
+each step of a combined fix removes a cause that hides the next one. Of a combination, steps that
+are not needed are dropped. Fixes are in the order of their harm (`Harm`).
 """
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import final
 
+from msgspec import structs
+
+from bayplan.api.objects import POD, decode
 from bayplan.explain.diagnosis import Diagnosis, diagnose
-from bayplan.explain.fixes.edits import Edit, EditNotPossibleError, apply_edits
+from bayplan.explain.explanation import Fix
+from bayplan.explain.fixes.consequences import Consequences, Outcome
+from bayplan.explain.fixes.edits import (
+    Edit,
+    EditNotPossibleError,
+    Harm,
+    ObjectEdit,
+    PodEdit,
+    edited_spec,
+    plain,
+)
 from bayplan.explain.fixes.new_node import new_node_edits
 from bayplan.explain.fixes.object_edits import object_edits
+from bayplan.explain.fixes.owners import Owners
 from bayplan.explain.fixes.resource_edits import lower_requests
 from bayplan.explain.fixes.rule_edits import device_edits, priority_edits, rule_edits
 from bayplan.explain.fixes.workload_edits import room_edits
+from bayplan.explain.fixes.writing import fix_of
 from bayplan.model.cluster_model import Attempt, ClusterModel
+from bayplan.state.pods import PodInfo
 
 #: Attempts that a search makes at most, so that its time is bounded.
 TRIALS_MAX = 400
+#: Candidates whose commands are tried at most.
+_WRITTEN_MAX = 60
 #: Steps of one fix, and combinations that are extended.
 _STEPS_MAX = 4
 _EXTENDED_MAX = 8
-#: Fixes that are returned, and of one subject.
+#: Fixes that are returned, and of one harm.
 _FIXES_MAX = 8
-_OF_ONE_SUBJECT_MAX = 3
-
-_ORDER = ("pod", "object", "workload", "node")
+_OF_ONE_HARM_MAX = 3
 
 
 @final
 @dataclass(slots=True)
 class Solution:
-    """Edits with which the pod gets a node."""
+    """Edits whose commands give the pod, or others of its workload, a node."""
 
     edits: tuple[Edit, ...]
-    attempt: Attempt
+    fix: Fix
 
     @property
     def texts(self) -> frozenset[str]:
         return frozenset(edit.text for edit in self.edits)
 
     @property
-    def changes_what(self) -> str:
-        """The subject that weighs most."""
-        return max((edit.changes_what for edit in self.edits), key=_ORDER.index)
+    def harm(self) -> Harm:
+        return max(edit.harm for edit in self.edits)
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether all pods of the workload that wait get a node."""
+        return self.fix.helped >= self.fix.waiting
 
 
 @final
@@ -54,11 +77,13 @@ class Search:
     """One search for one pod."""
 
     model: ClusterModel
-    #: "namespace/name"
-    pod: str
-    #: The pods that a change of the pod's template changes.
+    owners: Owners
+    pod: PodInfo
+    #: "namespace/name" of the pods that wait and that a change of the pod's template changes, the
+    #: pod among them.
     peers: Sequence[str]
     trials: int = 0
+    written: int = 0
     solutions: list[Solution] = field(default_factory=list[Solution])
 
     def run(self, diagnosis: Diagnosis) -> list[Solution]:
@@ -72,17 +97,18 @@ class Search:
             if self.solutions or not diagnosis.attempt.pod.spec.resource_claims:
                 break
         if diagnosis.node_count:
-            self._try_all((), new_node_edits(self.model, diagnosis), enough=1)
-        self.solutions.sort(key=lambda each: _ORDER.index(each.changes_what))
+            self._try_all((), new_node_edits(self.model, diagnosis, len(self.peers)))
+        self.solutions.sort(key=lambda each: (each.harm, not each.is_whole, -each.fix.helped))
         return self._selected()
 
     def _selected(self) -> list[Solution]:
-        """The first of each subject, without those that contain another."""
+        """The first of each harm, without those that contain another."""
         selected: list[Solution] = []
+        counts: Counter[Harm] = Counter()
         for each in self.solutions:
-            same = [s for s in selected if s.changes_what == each.changes_what]
-            contained = any(s.texts < each.texts for s in selected)
-            if len(same) < _OF_ONE_SUBJECT_MAX and not contained:
+            contained = any(s.texts <= each.texts for s in selected)
+            if counts[each.harm] < _OF_ONE_HARM_MAX and not contained:
+                counts[each.harm] += 1
                 selected.append(each)
         return selected[:_FIXES_MAX]
 
@@ -96,10 +122,10 @@ class Search:
                 break
             with self.model.trial():
                 try:
-                    apply_edits(self.model, self.peers, edits)
+                    self._apply(edits)
                 except EditNotPossibleError:
                     continue
-                diagnosis = diagnose(self.model, self.pod) if edits else first
+                diagnosis = diagnose(self.model, self.pod.key) if edits else first
                 candidates = list(self._candidates(diagnosis))
                 if drops_devices:
                     candidates = [*device_edits(diagnosis), *candidates]
@@ -107,63 +133,106 @@ class Search:
         return helpful[:_EXTENDED_MAX]
 
     def _candidates(self, diagnosis: Diagnosis) -> Iterator[Edit]:
-        yield from lower_requests(diagnosis, to_nothing=False)
-        yield from rule_edits(self.model, diagnosis)
+        yield from lower_requests(diagnosis)
+        yield from rule_edits(self.model, self.owners, diagnosis)
         yield from priority_edits(self.model, diagnosis)
-        yield from lower_requests(diagnosis, to_nothing=True)
-        yield from object_edits(self.model, diagnosis)
-        yield from room_edits(self.model, diagnosis, self.pod)
+        yield from object_edits(self.model, self.owners, diagnosis)
+        yield from room_edits(self.model, self.owners, diagnosis)
 
     def _try_all(
-        self,
-        edits: tuple[Edit, ...],
-        candidates: Iterable[Edit],
-        *,
-        message: str = "",
-        enough: int = _FIXES_MAX,
+        self, edits: tuple[Edit, ...], candidates: Iterable[Edit], *, message: str = ""
     ) -> list[tuple[Edit, ...]]:
-        """Returns the combinations that change the sentence and do not suffice."""
+        """Returns the combinations that change the sentence and do not suffice.
+
+        Of a family, the first edit that helps the whole workload is enough; until then, an edit
+        that helps more pods takes the place of one that helps fewer.
+        """
         helpful: list[tuple[Edit, ...]] = []
-        families: set[str] = set()
+        families: dict[str, Solution] = {}
         for candidate in candidates:
-            family = _family(candidate)
-            if self.trials >= TRIALS_MAX or enough <= 0:
+            best = families.get(candidate.family) if candidate.family else None
+            if self.trials >= TRIALS_MAX or self.written >= _WRITTEN_MAX:
                 break
-            if family in families:
+            if best is not None and best.is_whole:
                 continue
             combined = (*edits, candidate)
-            attempt = self.attempt_with(combined)
-            if attempt is None:
-                continue
-            if attempt.fits or attempt.nominated_node:
-                families.add(family)
-                enough -= 1
-                self.solutions.append(self._without_needless_steps(Solution(combined, attempt)))
-            elif attempt.reason != message:
+            solution, reason = self._solution(combined)
+            if solution is not None and (best is None or solution.fix.helped > best.fix.helped):
+                solution = self._without_needless_steps(solution)
+                if best is not None:
+                    self.solutions.remove(best)
+                families[candidate.family] = solution
+                self.solutions.append(solution)
+            elif solution is None and reason not in ("", message):
                 helpful.append(combined)
         return helpful
 
+    # ---- one candidate ----------------------------------------------------------------------
+
+    def _solution(self, edits: tuple[Edit, ...]) -> tuple[Solution | None, str]:
+        """(the solution, or None; why the pod still does not fit, where that is known)."""
+        if not any(isinstance(edit, ObjectEdit) and edit.needs_controllers for edit in edits):
+            attempt = self.attempt_with(edits)
+            if attempt is None:
+                return None, ""
+            if not attempt.fits and not attempt.nominated_node:
+                return None, attempt.reason
+        try:
+            fix = fix_of(self.model, self.owners, self.pod, self.peers, edits)
+            outcome = self.outcome_of(fix, edits)
+        except EditNotPossibleError:
+            return None, ""
+        if not outcome.helped:
+            return None, ""
+        tried = structs.replace(
+            fix, node=outcome.node, waiting=outcome.waiting, helped=outcome.helped
+        )
+        return Solution(edits, tried), ""
+
+    def outcome_of(self, fix: Fix, edits: Sequence[Edit]) -> Outcome:
+        """What the commands of a fix come to. Raises EditNotPossibleError."""
+        self.written += 1
+        copied = (edit.copied_node for edit in edits if isinstance(edit, ObjectEdit))
+        workload = self.owners.of(self.pod)
+        with self.model.trial():
+            consequences = Consequences(
+                self.model,
+                self.owners,
+                workload=workload,
+                copied_node=next(filter(None, copied), ""),
+            )
+            return consequences.of(fix.changes, self.pod.key, self.peers)
+
     def attempt_with(self, edits: tuple[Edit, ...]) -> Attempt | None:
-        """An attempt with these edits; None: they cannot be applied."""
+        """A quick attempt at the pod with these edits; None: they cannot be applied."""
         self.trials += 1
         with self.model.trial():
             try:
-                apply_edits(self.model, self.peers, edits)
-                return self.model.attempt(self.pod)
-            except (EditNotPossibleError, KeyError):
+                self._apply(edits)
+            except EditNotPossibleError:
                 return None
+            return self.model.attempt(self.pod.key)
+
+    def _apply(self, edits: tuple[Edit, ...]) -> None:
+        """Apply edits to the objects and to the pods that wait. Raises EditNotPossibleError."""
+        for edit in edits:
+            if isinstance(edit, ObjectEdit):
+                consequences = Consequences(
+                    self.model, self.owners, workload=None, copied_node=edit.copied_node
+                )
+                consequences.make(edit.changes)
+        pod_edits = [edit for edit in edits if isinstance(edit, PodEdit)]
+        for name in self.peers if pod_edits else ():
+            pod = self.model.pod(name)
+            if pod is not None:
+                content = plain(pod)
+                changed = {**content, "spec": edited_spec(content["spec"], pod_edits)}
+                self.model.replace(POD, decode(POD, changed))
 
     def _without_needless_steps(self, solution: Solution) -> Solution:
         for edit in solution.edits[:-1]:
             fewer = tuple(each for each in solution.edits if each is not edit)
-            attempt = self.attempt_with(fewer)
-            if attempt is not None and (attempt.fits or attempt.nominated_node):
-                solution = Solution(fewer, attempt)
+            shorter, _ = self._solution(fewer)
+            if shorter is not None and shorter.fix.helped >= solution.fix.helped:
+                solution = shorter
         return solution
-
-
-def _family(edit: Edit) -> str:
-    """Edits of one family differ in how far they go: the first that suffices is enough."""
-    text = edit.text
-    is_amount = text.startswith(("raise maxSkew", "lower the request"))
-    return text.partition(" from ")[0] if is_amount else text

@@ -1,170 +1,370 @@
-"""Make room: which pods of other workloads to remove from which node."""
+"""Make room: which pods of other workloads to remove from which node.
 
-import shlex
+A pod without a controller is deleted. A pod of a controller goes when the controller gets smaller,
+and then the controller chooses: a StatefulSet removes its highest ordinals, a ReplicaSet those that
+its ranking puts first. Where the ranking would choose other pods, an annotation puts these pods
+first. Whether the right pods go is tried with the controller itself (`consequences`).
+
+These pods stay: critical pods, pods of DaemonSets and static pods, pods of the workload that waits,
+pods whose budget allows no disruption, the last pod of a controller, and pods that a controller of
+an unknown kind, or an autoscaler, would bring back.
+"""
+
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import final
 
 from bayplan.adapters.embedded.field_validation import ObjectKey
-from bayplan.api.objects import POD, REPLICA_SET, OwnerReference
+from bayplan.api.disruption_objects import POD_DISRUPTION_BUDGET, PodDisruptionBudget
+from bayplan.api.objects import (
+    POD,
+    REPLICA_SET,
+    REPLICATION_CONTROLLER,
+    STATEFUL_SET,
+    OwnerReference,
+    Unstructured,
+)
 from bayplan.api.pod_requests import PODS
+from bayplan.api.selectors import SelectorError, label_selector
 from bayplan.explain.diagnosis import Diagnosis, pods_on
 from bayplan.explain.explanation import Change
-from bayplan.explain.fixes.edits import ObjectEdit, deletion_of
+from bayplan.explain.fixes.commands import (
+    NoCommandError,
+    annotation_command,
+    deletion_command,
+    patch_command,
+    scale_command,
+)
+from bayplan.explain.fixes.edits import Harm, ObjectEdit, deletion_of
+from bayplan.explain.fixes.owners import Owners, manager_of, owner_text
 from bayplan.explain.fixes.resource_edits import lacking_on
 from bayplan.framework.status import Code
 from bayplan.model.cluster_model import ClusterModel
 from bayplan.printable import printable
+from bayplan.sim.input.controller_kinds import DEPLOYMENT, JOB
 from bayplan.state.pods import PodInfo
 
 #: Nodes that are tried, the nearest first; and pods that are removed from one of them at most.
 _NODES_MAX = 5
 _REMOVED_MAX = 12
 #: Controllers whose size is a number that can be lowered.
-_SCALABLE = {
-    "Deployment": "deployment",
-    "ReplicaSet": "replicaset",
-    "StatefulSet": "statefulset",
-    "ReplicationController": "replicationcontroller",
-    "Job": "job",
-}
-_JOB = "Job"
+_SCALABLE = frozenset((DEPLOYMENT, REPLICA_SET, STATEFUL_SET, REPLICATION_CONTROLLER, JOB))
+#: Controllers for which the annotation counts.
+_RANKING = frozenset((DEPLOYMENT, REPLICA_SET, REPLICATION_CONTROLLER))
 _DELETION_COST = "controller.kubernetes.io/pod-deletion-cost"
+_COST = -1000
+#: Upstream: pkg/apis/scheduling (HighestUserDefinablePriority).
+_CRITICAL_FROM = 1_000_000_001
+_AUTOSCALERS = (
+    "autoscaling/v2 HorizontalPodAutoscaler",
+    "autoscaling/v1 HorizontalPodAutoscaler",
+)
+_MIRROR = "kubernetes.io/config.mirror"
 
 
-def room_edits(model: ClusterModel, diagnosis: Diagnosis, pod: str) -> Iterator[ObjectEdit]:
+def room_edits(model: ClusterModel, owners: Owners, diagnosis: Diagnosis) -> Iterator[ObjectEdit]:
     """Pods to remove from one node, as few as suffice there."""
-    sizes = _Sizes(model)
-    for node in _nearest_nodes(diagnosis):
-        removable = [each for each in pods_on(model, node) if not _is_daemon(each)]
+    room = _Room(model, owners, diagnosis)
+    for node in room.nearest_nodes():
         lacking = lacking_on(diagnosis, node)
-        chosen = _enough(model, pod, _in_order(removable, lacking), lacking)
-        if chosen:
-            yield _edit(model, chosen, sizes)
+        yield from room.edits(room.removable([node]), lacking)
     if diagnosis.attempt.pod.group_key is not None:
-        # Members of a group take room on several nodes.
-        nodes = {n for n, s in diagnosis.rejected.items() if s.code is Code.UNSCHEDULABLE}
-        listed = [each for node in sorted(nodes) for each in pods_on(model, node)]
-        removable = [each for each in listed if not _is_daemon(each)]
-        requests = dict(diagnosis.pod.requests)
-        # The first removal may help: what the whole group lacks is not known.
-        chosen = _enough(model, pod, _in_order(removable, requests), {})
-        if chosen:
-            yield _edit(model, chosen, sizes)
+        # Members of a group take room on several nodes. The first removal may help: what the whole
+        # group lacks is not known.
+        nodes = sorted(n for n, s in diagnosis.rejected.items() if s.code is Code.UNSCHEDULABLE)
+        yield from room.edits(room.removable(nodes), {}, dict(diagnosis.pod.requests))
 
 
-def _nearest_nodes(diagnosis: Diagnosis) -> list[str]:
-    """Nodes where the removal of pods may help, those that lack the least first."""
+@final
+class _Room:
+    """The search for pods that may go."""
 
-    def shortage(node: str) -> float:
-        requests = diagnosis.pod.requests
-        lacking = lacking_on(diagnosis, node)
-        return max(
-            (lack / max(requests.get(name, 1), 1) for name, lack in lacking.items()), default=0.0
+    def __init__(self, model: ClusterModel, owners: Owners, diagnosis: Diagnosis) -> None:
+        self._model = model
+        self._owners = owners
+        self._diagnosis = diagnosis
+        self._pod = diagnosis.attempt.pod
+        self._workload = owners.of(self._pod)
+
+    def nearest_nodes(self) -> list[str]:
+        """Nodes where the removal of pods may help, those that lack the least first."""
+        requests = self._diagnosis.pod.requests
+
+        def shortage(node: str) -> float:
+            lacking = lacking_on(self._diagnosis, node)
+            parts = (lack / max(requests.get(name, 1), 1) for name, lack in lacking.items())
+            return max(parts, default=0.0)
+
+        rejected = self._diagnosis.rejected
+        helped = [name for name, status in rejected.items() if status.code is Code.UNSCHEDULABLE]
+        return sorted(helped, key=lambda node: (shortage(node), node))[:_NODES_MAX]
+
+    # ---- which pods may go ------------------------------------------------------------------
+
+    def removable(self, nodes: Iterable[str]) -> list[PodInfo]:
+        """The pods of these nodes that may go."""
+        listed = [pod for node in nodes for pod in pods_on(self._model, node)]
+        names = {pod.key for pod in listed}
+        return [pod for pod in listed if self._may_go(pod, names)]
+
+    def _may_go(self, pod: PodInfo, names: set[str]) -> bool:
+        if pod.priority >= _CRITICAL_FROM or _MIRROR in pod.annotations:
+            return False
+        if pod.metadata.deletion_timestamp or self._allowed(pod) == 0:
+            return False
+        owner = self._owners.of(pod)
+        if owner is None:
+            return True
+        if owner == self._workload or owner.kind not in _SCALABLE or owner in self._autoscaled:
+            return False
+        if owner.kind == STATEFUL_SET and not self._is_above_all(pod, owner, names):
+            return False
+        return self._owners.size(owner) > 1 and not self._rolls_out(owner)
+
+    def _is_above_all(self, pod: PodInfo, owner: ObjectKey, names: set[str]) -> bool:
+        """Whether all pods of a StatefulSet with higher ordinals may go with a pod."""
+        higher = (
+            each
+            for each in self._owners.pods(owner)
+            if _ordinal(each.metadata.name) > _ordinal(pod.name)
+        )
+        return all(f"{each.metadata.namespace}/{each.metadata.name}" in names for each in higher)
+
+    def _rolls_out(self, owner: ObjectKey) -> bool:
+        """Whether a Deployment has pods of several revisions: it shares a new size among them."""
+        pods = self._owners.pods(owner) if owner.kind == DEPLOYMENT else ()
+        return len({self._owners.parent(pod.metadata, owner.namespace) for pod in pods}) > 1
+
+    @cached_property
+    def _autoscaled(self) -> set[ObjectKey]:
+        targets: set[ObjectKey] = set()
+        for kind in _AUTOSCALERS:
+            for each in self._model.objects(kind):
+                if isinstance(each, Unstructured):
+                    target = (each.content.get("spec") or {}).get("scaleTargetRef") or {}
+                    version, name = target.get("apiVersion", ""), target.get("name", "")
+                    namespace = each.metadata.namespace or ""
+                    targets.add(ObjectKey(f"{version} {target.get('kind', '')}", namespace, name))
+        return targets
+
+    # ---- budgets ----------------------------------------------------------------------------
+
+    def _allowed(self, pod: PodInfo) -> int | None:
+        """How many disruptions the budgets of a pod allow; None: no budget covers it."""
+        allowed = [budget.status.disruptions_allowed for budget in self._budgets_of(pod)]
+        return min(allowed, default=None)
+
+    def _budgets_of(self, pod: PodInfo) -> list[PodDisruptionBudget]:
+        return [
+            budget
+            for budget, covers in self._budgets
+            if budget.metadata.namespace == pod.namespace and covers(pod.labels)
+        ]
+
+    @cached_property
+    def _budgets(self) -> list[tuple[PodDisruptionBudget, Callable[[Mapping[str, str]], bool]]]:
+        budgets: list[tuple[PodDisruptionBudget, Callable[[Mapping[str, str]], bool]]] = []
+        for each in self._model.objects(POD_DISRUPTION_BUDGET):
+            if isinstance(each, PodDisruptionBudget):
+                try:
+                    budgets.append((each, label_selector(each.spec.selector).matches))
+                except SelectorError:
+                    continue  # the API server refuses such a budget: it covers nothing
+        return budgets
+
+    def _respects_budgets(self, pods: Sequence[PodInfo]) -> bool:
+        return all(count <= allowed for _, count, allowed in self._disruptions(pods))
+
+    def _disruptions(self, pods: Sequence[PodInfo]) -> list[tuple[str, int, int]]:
+        """(name, pods that go, pods that may go) of each budget."""
+        counts: Counter[str] = Counter()
+        allowed: dict[str, int] = {}
+        for pod in pods:
+            for budget in self._budgets_of(pod):
+                name = f"{budget.metadata.namespace}/{budget.metadata.name}"
+                counts[name] += 1
+                allowed[name] = budget.status.disruptions_allowed
+        return [(name, count, allowed[name]) for name, count in sorted(counts.items())]
+
+    # ---- edits ------------------------------------------------------------------------------
+
+    def edits(
+        self,
+        pods: Sequence[PodInfo],
+        lacking: Mapping[str, int],
+        freed: Mapping[str, int] | None = None,
+    ) -> Iterator[ObjectEdit]:
+        """``lacking``: what the node lacks; ``freed``: what a removal is to free, if more."""
+        chosen = self._enough(_in_order(pods, freed or lacking), lacking)
+        if not chosen or not self._respects_budgets(chosen) or not self._leaves_one(chosen):
+            return
+        ranked = [pod for pod in chosen if self._is_ranked(pod)]
+        is_marked = not all(map(self._is_one_of_equals, ranked))
+        if not is_marked or not any(self._owners.is_made_up(pod.pod) for pod in ranked):
+            yield self._edit(chosen, is_marked=is_marked)
+
+    def _is_ranked(self, pod: PodInfo) -> bool:
+        owner = self._owners.of(pod)
+        return owner is not None and owner.kind in _RANKING
+
+    def _is_one_of_equals(self, pod: PodInfo) -> bool:
+        """Whether it does not matter which pod of its controller goes: all are on one node."""
+        owner = self._owners.of(pod)
+        pods = [] if owner is None else self._owners.pods(owner)
+        return all(each.spec.node_name == pod.node_name for each in pods)
+
+    def _leaves_one(self, pods: Sequence[PodInfo]) -> bool:
+        """Whether each controller keeps a pod."""
+        return all(count < self._owners.size(owner) for owner, count in self._by_owner(pods))
+
+    def _by_owner(self, pods: Iterable[PodInfo]) -> list[tuple[ObjectKey, int]]:
+        owners = (self._owners.of(pod) for pod in pods)
+        return list(Counter(owner for owner in owners if owner is not None).items())
+
+    def _enough(self, pods: Sequence[PodInfo], lacking: Mapping[str, int]) -> list[PodInfo]:
+        """The first pods whose removal gives the pod a node, without those that may stay."""
+        removed: list[PodInfo] = []
+        with self._model.trial():
+            for each in pods[:_REMOVED_MAX]:
+                self._model.remove(POD, each.namespace, each.name)
+                removed.append(each)
+                if _may_suffice(removed, lacking) and self._model.attempt(self._pod.key).fits:
+                    break
+            else:
+                return []
+        for each in removed[:-1]:
+            fewer = [other for other in removed if other is not each]
+            if _may_suffice(fewer, lacking) and self._suffices(fewer):
+                removed = fewer
+        return removed
+
+    def _suffices(self, pods: Iterable[PodInfo]) -> bool:
+        with self._model.trial():
+            for each in pods:
+                self._model.remove(POD, each.namespace, each.name)
+            return self._model.attempt(self._pod.key).fits
+
+    def _edit(self, pods: Sequence[PodInfo], *, is_marked: bool) -> ObjectEdit:
+        """``is_marked``: annotations make the controllers remove these pods first."""
+        drafts: list[_Part] = []
+        bare = [pod for pod in pods if self._owners.of(pod) is None]
+        if bare:
+            names = ", ".join(
+                f"{printable(pod.key)} from {printable(pod.node_name)}" for pod in bare
+            )
+            drafts.append(_Part(f"remove {names}"))
+        for pod in bare:
+            key = ObjectKey(POD, pod.namespace, pod.name)
+            drafts.append(_Part("", deletion_of(key), lambda key=key: deletion_command(key)))
+        for owner, count in self._by_owner(pods):
+            own = [pod for pod in pods if self._owners.of(pod) == owner]
+            if is_marked and owner.kind in _RANKING:
+                names = ", ".join(printable(pod.key) for pod in own)
+                drafts.append(_Part(f"mark {names} as the first to go"))
+                drafts += (_mark(pod) for pod in own)
+            drafts.append(_smaller(owner, self._owners.size(owner), count))
+        commands = [part.written() for part in drafts if part.change is not None]
+        return ObjectEdit(
+            "; ".join(part.text for part in drafts if part.text),
+            tuple(part.change for part in drafts if part.change is not None),
+            tuple(each for each in commands if each) if all(commands) else (),
+            "workload",
+            Harm.WORKLOAD,
+            family=f"room on {', '.join(sorted({pod.node_name for pod in pods}))}",
+            note="; ".join(self._notes(pods)),
+            needs_controllers=True,
         )
 
-    helped = [n for n, s in diagnosis.rejected.items() if s.code is Code.UNSCHEDULABLE]
-    return sorted(helped, key=lambda node: (shortage(node), node))[:_NODES_MAX]
+    def _notes(self, pods: Sequence[PodInfo]) -> Iterator[str]:
+        for name, count, allowed in self._disruptions(pods):
+            yield printable(
+                f"PodDisruptionBudget {name} allows {allowed} disruptions, this takes {count}"
+            )
+        for owner, _ in self._by_owner(pods):
+            manager = manager_of(self._owners.content(owner))
+            if manager:
+                yield f"{manager} writes {owner_text(owner)}: change it there, too"
 
 
-def _is_daemon(pod: PodInfo) -> bool:
-    return any(owner.kind in ("DaemonSet", "Node") for owner in pod.metadata.owner_references or ())
+@final
+class _Part:
+    """One step of an edit."""
+
+    def __init__(
+        self, text: str, change: Change | None = None, command: Callable[[], str] | None = None
+    ) -> None:
+        self.text = text
+        self.change = change
+        self._command = command
+
+    def written(self) -> str:
+        """The command; "": no command can name the object."""
+        try:
+            return "" if self._command is None else self._command()
+        except NoCommandError:
+            return ""
 
 
-def _in_order(pods: Sequence[PodInfo], lacking: dict[str, int]) -> list[PodInfo]:
+def _mark(pod: PodInfo) -> _Part:
+    key = ObjectKey(POD, pod.namespace, pod.name)
+    annotations = {**pod.annotations, _DELETION_COST: str(_COST)}
+    path = "/metadata/annotations"
+    change = Change(
+        verb="patch",
+        kind=POD,
+        name=pod.name,
+        namespace=pod.namespace,
+        patch=({"op": "add", "path": path, "value": annotations},),
+    )
+    return _Part("", change, lambda: annotation_command(key, _DELETION_COST, _COST))
+
+
+def _smaller(owner: ObjectKey, size: int, count: int) -> _Part:
+    """A controller with ``count`` pods fewer."""
+    target = size - count
+    text = f"{owner_text(owner)} from {size} to {target}"
+    field = "parallelism" if owner.kind == JOB else "replicas"
+    patch = ({"op": "replace", "path": f"/spec/{field}", "value": target},)
+    change = Change(
+        verb="patch", kind=owner.kind, name=owner.name, namespace=owner.namespace, patch=patch
+    )
+    if owner.kind == JOB:
+        text = f"lower the parallelism of {text}"
+        return _Part(text, change, lambda: patch_command(owner, patch))
+    return _Part(f"scale {text}", change, lambda: scale_command(owner, target))
+
+
+def _in_order(pods: Sequence[PodInfo], lacking: Mapping[str, int]) -> list[PodInfo]:
     """The least important first; among equals those that free the most of what is lacking."""
 
     def freed(pod: PodInfo) -> float:
         return sum(min(_request(pod, name) / lack, 1.0) for name, lack in lacking.items())
 
-    return sorted(pods, key=lambda pod: (pod.priority, -freed(pod), pod.key))
+    return sorted(pods, key=lambda pod: (pod.priority, -freed(pod), _last_first(pod), pod.key))
+
+
+def _last_first(pod: PodInfo) -> int:
+    """Of a StatefulSet, the highest ordinal first; of other controllers, 0."""
+    owner = next((each for each in pod.metadata.owner_references or () if each.controller), None)
+    return -_ordinal(pod.name) if owner is not None and owner.kind == "StatefulSet" else 0
+
+
+def _ordinal(name: str) -> int:
+    number = name.rpartition("-")[2]
+    return int(number) if number.isdecimal() else -1
 
 
 def _request(pod: PodInfo, resource: str) -> int:
     return 1 if resource == PODS else pod.requests.get(resource, 0)
 
 
-def _enough(
-    model: ClusterModel, pod: str, pods: Sequence[PodInfo], lacking: Mapping[str, int]
-) -> list[PodInfo]:
-    """The first pods whose removal gives the pod a node, without those that may stay.
-
-    ``lacking``: what their node lacks. A removal that frees less is not tried.
-    """
-
-    def may_suffice(removed: Sequence[PodInfo]) -> bool:
-        return all(
-            sum(_request(each, resource) for each in removed) >= amount
-            for resource, amount in lacking.items()
-        )
-
-    removed: list[PodInfo] = []
-    with model.trial():
-        for each in pods[:_REMOVED_MAX]:
-            model.remove(POD, each.namespace, each.name)
-            removed.append(each)
-            if may_suffice(removed) and model.attempt(pod).fits:
-                break
-        else:
-            return []
-    for each in removed[:-1]:
-        fewer = [other for other in removed if other is not each]
-        if not may_suffice(fewer):
-            continue
-        with model.trial():
-            for other in fewer:
-                model.remove(POD, other.namespace, other.name)
-            if model.attempt(pod).fits:
-                removed = fewer
-    return removed
-
-
-def _edit(model: ClusterModel, pods: Sequence[PodInfo], sizes: "_Sizes") -> ObjectEdit:
-    changes = [deletion_of(ObjectKey(POD, each.namespace, each.name)) for each in pods]
-    names = ", ".join(printable(each.key) for each in pods)
-    commands: list[str] = []
-    scaled: Counter[tuple[str, str, str, str]] = Counter()
-    for each in pods:
-        quoted = f"{shlex.quote(each.name)} -n {shlex.quote(each.namespace)}"
-        controller = controller_of(model, each)
-        if controller is None or controller.kind not in _SCALABLE:
-            commands.append(f"kubectl delete pod {quoted}")
-            continue
-        if controller.kind != _JOB:
-            commands.append(f"kubectl annotate pod {quoted} {_DELETION_COST}=-1000 --overwrite")
-        scaled[controller.api_version, controller.kind, each.namespace, controller.name] += 1
-    nodes = ", ".join(printable(node) for node in sorted({each.node_name for each in pods}))
-    steps = [f"remove {names} from {nodes}"]
-    for owner, count in scaled.items():
-        change, command, step = _scaling(owner, count, sizes)
-        changes.append(change)
-        commands.append(command)
-        steps.append(step)
-    return ObjectEdit("; ".join(steps), tuple(changes), tuple(commands), "workload")
-
-
-def _scaling(
-    owner: tuple[str, str, str, str], count: int, sizes: "_Sizes"
-) -> tuple[Change, str, str]:
-    """(change, command, step) that take ``count`` pods from a controller. ``owner``: apiVersion,
-    kind, namespace, name."""
-    version, kind, namespace, name = owner
-    replicas = sizes.of(kind, namespace, name)
-    target = max(replicas - count, 0)
-    quoted = f"{_SCALABLE[kind]} {shlex.quote(name)} -n {shlex.quote(namespace)}"
-    text = f"{kind} {printable(f'{namespace}/{name}')} from {replicas} to {target}"
-    if kind == _JOB:
-        field, step = "parallelism", f"lower the parallelism of {text}"
-        command = f'kubectl patch {quoted} -p \'{{"spec":{{"parallelism":{target}}}}}\''
-    else:
-        field, step = "replicas", f"scale {text}"
-        command = f"kubectl scale {quoted} --replicas={target}"
-    patch = ({"op": "replace", "path": f"/spec/{field}", "value": target},)
-    change = Change(
-        verb="patch", kind=f"{version} {kind}", name=name, namespace=namespace, patch=patch
+def _may_suffice(removed: Sequence[PodInfo], lacking: Mapping[str, int]) -> bool:
+    """Whether pods free what their node lacks. A removal that frees less is not tried."""
+    return all(
+        sum(_request(each, resource) for each in removed) >= amount
+        for resource, amount in lacking.items()
     )
-    return change, command, step
 
 
 def controller_of(model: ClusterModel, pod: PodInfo) -> OwnerReference | None:
@@ -175,34 +375,3 @@ def controller_of(model: ClusterModel, pod: PodInfo) -> OwnerReference | None:
     replica_set = model.get(REPLICA_SET, pod.namespace, owner.name)
     owners = replica_set.metadata.owner_references if replica_set is not None else None
     return next((each for each in owners or () if each.controller), owner)
-
-
-@final
-class _Sizes:
-    """How many pods each controller has now. The pods are counted at the first question."""
-
-    def __init__(self, model: ClusterModel) -> None:
-        self._model = model
-
-    def of(self, kind: str, namespace: str, name: str) -> int:
-        return self._counts[kind, namespace, name]
-
-    @cached_property
-    def _counts(self) -> Counter[tuple[str, str, str]]:
-        """(kind, namespace, name) → pods."""
-        model = self._model
-        first: dict[tuple[str, str, str], PodInfo] = {}
-        owned: Counter[tuple[str, str, str]] = Counter()
-        for pod in (*model.scheduler.cache.pods(), *model.pending()):
-            for owner in pod.metadata.owner_references or ():
-                if owner.controller:
-                    key = (pod.shape.namespace, owner.kind, owner.name)
-                    owned[key] += 1
-                    first.setdefault(key, pod)
-                    break
-        counts: Counter[tuple[str, str, str]] = Counter()
-        for key, count in owned.items():
-            controller = controller_of(model, first[key])
-            if controller is not None:
-                counts[controller.kind, key[0], controller.name] += count
-        return counts

@@ -1,39 +1,46 @@
-"""A solution as a fix: patches of the owning controller, manifests, and commands."""
+"""Edits as a fix: changes of the objects that the user owns, and the commands that make them.
 
-import shlex
+A change of a pod is a change of the template of its controller; the pods that the controller does
+not replace by itself are deleted. A template that cannot change (of a Job), and a pod without a
+controller, are deleted and created again. An object that no safe command can name, and a controller
+that is not one of Kubernetes' own, get a sentence in place of a command.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
 from copy import deepcopy
-from typing import Any
+from dataclasses import dataclass, field
+from typing import final
 
-import msgspec
 import yaml
 
 from bayplan.adapters.embedded.field_validation import ObjectKey
-from bayplan.api.objects import POD
+from bayplan.api.objects import POD, REPLICA_SET, REPLICATION_CONTROLLER, STATEFUL_SET
 from bayplan.explain.explanation import Change, Fix
+from bayplan.explain.fixes.commands import (
+    deletion_command,
+    optional,
+    patch_command,
+    replacement_command,
+)
 from bayplan.explain.fixes.edits import (
     Content,
-    EditNotPossibleError,
+    Edit,
+    ObjectEdit,
+    Patch,
     PodEdit,
+    deletion_of,
     edited_spec,
     json_patch,
+    patched,
     plain,
 )
-from bayplan.explain.fixes.search import Solution
+from bayplan.explain.fixes.owners import KNOWN_KINDS, Owners, manager_of, owner_text
 from bayplan.model.cluster_model import ClusterModel
-from bayplan.model.objects import ClusterObjects
-from bayplan.sim.input.controller_kinds import DAEMON_SET, DEPLOYMENT, JOB
+from bayplan.sim.input.controller_kinds import DAEMON_SET, JOB
 from bayplan.state.pods import PodInfo
 
-#: Controllers whose template may be patched; the others must be deleted and created again.
-_PATCHABLE = frozenset(
-    (
-        DEPLOYMENT,
-        DAEMON_SET,
-        "apps/v1 StatefulSet",
-        "apps/v1 ReplicaSet",
-        "v1 ReplicationController",
-    )
-)
+#: Controllers that leave the pods that wait as they are when their template changes.
+_LEAVE_WAITING = frozenset((REPLICA_SET, REPLICATION_CONTROLLER, STATEFUL_SET))
 #: What a server writes into the metadata of an object.
 _SERVER_FIELDS = (
     "creationTimestamp",
@@ -55,132 +62,170 @@ _JOB_LABELS = (
 )
 
 
-def fix_of(model: ClusterModel, pod: PodInfo, solution: Solution) -> Fix:
-    """A fix with commands. ``pod``: the pod in question. Raises EditNotPossibleError."""
-    pod_edits = [edit for edit in solution.edits if isinstance(edit, PodEdit)]
-    changes: list[Change] = []
-    commands: list[str] = []
-    manifests: list[Content] = []
-    for edit in solution.edits:
+@final
+@dataclass(slots=True)
+class _Draft:
+    """The parts of a fix while it is written."""
+
+    changes: list[Change] = field(default_factory=list[Change])
+    commands: list[str] = field(default_factory=list[str])
+    #: Whether every change has a command.
+    is_complete: bool = True
+
+
+def fix_of(
+    model: ClusterModel, owners: Owners, pod: PodInfo, peers: Sequence[str], edits: Sequence[Edit]
+) -> Fix:
+    """A fix of which nobody knows yet what it comes to: without a node.
+
+    ``pod``: the pod in question; ``peers``: the pods of its workload that wait. Raises
+    EditNotPossibleError.
+    """
+    pod_edits = [edit for edit in edits if isinstance(edit, PodEdit)]
+    draft = _Draft()
+    for edit in edits:
         if not isinstance(edit, PodEdit):
-            changes += edit.changes
-            commands += edit.commands
-            created = [c.content for c in edit.changes if c.verb != "delete" and c.content]
-            manifests += created if edit.changes_what == "object" else []
+            draft.changes += edit.changes
+            draft.commands += edit.commands
+            draft.is_complete = draft.is_complete and (bool(edit.commands) or _is_a_node(edit))
+    owner = owners.of(pod)
     if pod_edits:
-        change, command = _change_of_pod(model.source, pod, pod_edits)
-        changes.append(change)
-        commands.append(command)
-        if change.content is not None:
-            manifests.append(change.content)
-    attempt = solution.attempt
-    what: Any = solution.changes_what
+        _change_pods(_Workload(model, owners, owner, pod, peers), pod_edits, draft)
+    is_node = any(isinstance(edit, ObjectEdit) and _is_a_node(edit) for edit in edits)
+    created = [c.content for c in draft.changes if c.content and not is_node]
+    target = owner if pod_edits and owner is not None else None
+    is_own = target is not None and owners.is_of_the_workload(target)
+    name = owner_text(target) if target is not None else f"Pod {pod.key}" if pod_edits else ""
+    content = None if owner is None or not pod_edits else owners.content(owner)
     return Fix(
-        changes_what=what,
-        steps=tuple(edit.text for edit in solution.edits),
-        node=attempt.node or attempt.nominated_node,
-        changes=tuple(changes),
-        commands=tuple(dict.fromkeys(commands)),
-        manifest=_yaml(manifests),
+        changes_what=max(edits, key=lambda edit: edit.harm).changes_what,
+        steps=tuple(edit.text for edit in edits),
+        node="",
+        changes=tuple(draft.changes),
+        commands=tuple(dict.fromkeys(draft.commands)) if draft.is_complete else (),
+        manifest=_yaml(created),
+        target=f"your {name}" if is_own else name,
+        managed_by=manager_of(content),
+        notes=tuple(dict.fromkeys(edit.note for edit in edits if edit.note)),
     )
 
 
-def _change_of_pod(
-    objects: ClusterObjects, pod: PodInfo, edits: list[PodEdit]
-) -> tuple[Change, str]:
-    """By the template of the controller; else by a patch of the pod, where the API server accepts
-    it; else by a new pod. Raises EditNotPossibleError."""
-    owner = owner_of(objects, pod)
-    is_patch = all(edit.is_accepted_for_pods for edit in edits)
-    if owner is not None:
-        content = objects.content(owner)
-        template = None if content is None else (content.get("spec") or {}).get("template")
-        if content is not None and template is not None:
-            try:
-                return _change_of_template(owner, content, edits)
-            except EditNotPossibleError:
-                # Admission, or the controller itself, added what the template does not have.
-                if not is_patch:
-                    raise
-    key = ObjectKey(POD, pod.namespace, pod.name)
-    content = objects.content(key) or plain(pod.pod)
-    changed = edited_spec(content["spec"], edits)
-    if is_patch:
-        return _patch(key, json_patch(content["spec"], changed, "/spec"))
-    manifest = clean({**content, "apiVersion": "v1", "kind": "Pod", "spec": changed})
-    change, command = _replacement(key, manifest)
-    controller = next((o for o in pod.metadata.owner_references or () if o.controller), None)
-    if controller is not None:
-        # Its template is not known here, and a new pod would not be its own.
-        name = f"{shlex.quote(controller.kind.lower())} {shlex.quote(controller.name)}"
-        command = f"kubectl edit {name} -n {shlex.quote(pod.namespace)}"
-    return change, command
+def _is_a_node(edit: ObjectEdit) -> bool:
+    """Whether an edit adds nodes: no command of kubectl makes one."""
+    return edit.changes_what == "node"
 
 
-def owner_of(objects: ClusterObjects, pod: PodInfo) -> ObjectKey | None:
-    """The topmost controller of a pod whose content is there."""
-    references = pod.metadata.owner_references or ()
-    owner: ObjectKey | None = None
-    controller = next((each for each in references if each.controller), None)
-    key = None
-    if controller is not None:
-        kind = f"{controller.api_version} {controller.kind}"
-        key = ObjectKey(kind, pod.namespace, controller.name)
-    while key is not None:
-        content = objects.content(key)
-        if content is None:
-            break
-        owner = key
-        above = [
-            each
-            for each in content.get("metadata", {}).get("ownerReferences") or ()
-            if each.get("controller")
-        ]
-        key = None
-        if above:
-            kind = f"{above[0]['apiVersion']} {above[0]['kind']}"
-            key = ObjectKey(kind, pod.namespace, above[0]["name"])
-    return owner
+@final
+@dataclass(frozen=True, slots=True)
+class _Workload:
+    """The pod in question and its controller."""
+
+    model: ClusterModel
+    owners: Owners
+    owner: ObjectKey | None
+    pod: PodInfo
+    peers: Sequence[str]
 
 
-def _change_of_template(
-    owner: ObjectKey, content: Content, edits: list[PodEdit]
-) -> tuple[Change, str]:
+def _change_pods(workload: _Workload, edits: list[PodEdit], draft: _Draft) -> None:
+    """Raises EditNotPossibleError."""
+    owner = workload.owner
+    if owner is None:
+        _change_bare_pods(workload, edits, draft)
+        return
+    content = workload.owners.template_content(owner) if owner.kind in KNOWN_KINDS else None
+    if content is None:
+        # Its template is not known here: the pods themselves stand for what it would make.
+        _change_waiting_pods(workload, edits, draft)
+        return
     spec = content["spec"]["template"]["spec"]
-    changed = edited_spec(spec, edits)
-    if owner.kind in _PATCHABLE:
-        return _patch(owner, json_patch(spec, changed, "/spec/template/spec"))
-    whole = deepcopy(content)
-    whole["spec"]["template"]["spec"] = changed
-    version, _, kind = owner.kind.partition(" ")
-    manifest = clean({**whole, "apiVersion": version, "kind": kind})
-    if owner.kind == JOB and not manifest["spec"].get("manualSelector"):
-        manifest["spec"].pop("selector", None)
-        labels = manifest["spec"]["template"].get("metadata", {}).get("labels") or {}
-        for name in _JOB_LABELS:
-            labels.pop(name, None)
-            (manifest["metadata"].get("labels") or {}).pop(name, None)
-    return _replacement(owner, manifest)
+    patch = json_patch(spec, edited_spec(spec, edits), "/spec/template/spec")
+    if owner.kind == JOB:
+        _replace_job(owner, content, patch, draft)
+        return
+    _add(draft, _patch_of(owner, patch), lambda: patch_command(owner, patch))
+    strategy = (content["spec"].get("updateStrategy") or {}).get("type")
+    if owner.kind in _LEAVE_WAITING or (owner.kind == DAEMON_SET and strategy == "OnDelete"):
+        for name in workload.peers:
+            namespace, _, own = name.partition("/")
+            key = ObjectKey(POD, namespace, own)
+            _add(draft, deletion_of(key), lambda key=key: deletion_command(key))
 
 
-def _patch(key: ObjectKey, patch: tuple[dict[str, Any], ...]) -> tuple[Change, str]:
-    change = Change(
-        verb="patch", kind=key.kind, name=key.name, namespace=key.namespace, patch=patch
+def _add(draft: _Draft, change: Change, command: Callable[[], str]) -> None:
+    """``command``: called for the text of the command."""
+    draft.changes.append(change)
+    written = optional(command)
+    draft.commands += written
+    draft.is_complete = draft.is_complete and bool(written)
+
+
+def _change_bare_pods(workload: _Workload, edits: list[PodEdit], draft: _Draft) -> None:
+    """By a patch of the pod, where the API server accepts it; else by a new pod."""
+    key = ObjectKey(POD, workload.pod.namespace, workload.pod.name)
+    content = workload.model.source.content(key) or plain(workload.pod.pod)
+    patch = json_patch(content["spec"], edited_spec(content["spec"], edits), "/spec")
+    if all(edit.is_accepted_for_pods for edit in edits):
+        _add(draft, _patch_of(key, patch), lambda: patch_command(key, patch))
+        return
+    whole = {**content, "apiVersion": "v1", "kind": "Pod"}
+    priority = _implied_priority(content["spec"], patch)
+    manifest = clean(patched(whole, patch))
+    _add(
+        draft, _replacement_of(key, manifest), lambda: replacement_command(key, (*patch, *priority))
     )
-    kind = key.kind.rpartition(" ")[2].lower()
-    text = msgspec.json.encode(patch).decode()
-    command = (
-        f"kubectl patch {kind} {shlex.quote(key.name)} -n {shlex.quote(key.namespace)} "
-        f"--type=json -p {shlex.quote(text)}"
-    )
-    return change, command
 
 
-def _replacement(key: ObjectKey, manifest: Content) -> tuple[Change, str]:
-    change = Change(
+def _change_waiting_pods(workload: _Workload, edits: list[PodEdit], draft: _Draft) -> None:
+    draft.is_complete = False
+    for name in workload.peers:
+        pod = workload.model.pod(name)
+        if pod is not None:
+            spec = plain(pod)["spec"]
+            namespace, _, own = name.partition("/")
+            patch = json_patch(spec, edited_spec(spec, edits), "/spec")
+            draft.changes.append(_patch_of(ObjectKey(POD, namespace, own), patch))
+
+
+def _implied_priority(spec: Content, patch: Patch) -> Patch:
+    """Admission computes both from the priority class, and refuses others."""
+    changes_class = any(each["path"] == "/spec/priorityClassName" for each in patch)
+    changed = {each["path"] for each in patch if each["op"] == "remove"}
+    names = ("priority", "preemptionPolicy") if changes_class else ()
+    paths = (f"/spec/{name}" for name in names if name in spec)
+    return tuple({"op": "remove", "path": path} for path in paths if path not in changed)
+
+
+def _replace_job(key: ObjectKey, content: Content, patch: Patch, draft: _Draft) -> None:
+    """A Job's template cannot change. The controller makes its selector and labels again."""
+    server: list[dict[str, str]] = []
+    if not content["spec"].get("manualSelector"):
+        if "selector" in content["spec"]:
+            server.append({"op": "remove", "path": "/spec/selector"})
+        template_labels = content["spec"]["template"].get("metadata", {}).get("labels") or {}
+        places = (
+            ("/metadata/labels", content["metadata"].get("labels") or {}),
+            ("/spec/template/metadata/labels", template_labels),
+        )
+        for path, labels in places:
+            server += [
+                {"op": "remove", "path": f"{path}/{name.replace('/', '~1')}"}
+                for name in _JOB_LABELS
+                if name in labels
+            ]
+    whole: Patch = (*patch, *server)
+    manifest = clean(patched(content, whole))
+    _add(draft, _replacement_of(key, manifest), lambda: replacement_command(key, whole))
+
+
+def _patch_of(key: ObjectKey, patch: Patch) -> Change:
+    return Change(verb="patch", kind=key.kind, name=key.name, namespace=key.namespace, patch=patch)
+
+
+def _replacement_of(key: ObjectKey, manifest: Content) -> Change:
+    return Change(
         verb="replace", kind=key.kind, name=key.name, namespace=key.namespace, content=manifest
     )
-    return change, "kubectl replace --force -f -"
 
 
 def clean(content: Content) -> Content:
@@ -197,7 +242,8 @@ def clean(content: Content) -> Content:
     if cleaned["kind"] == "Pod":
         spec.pop("nodeName", None)
         _remove_token(spec)
-        _remove_implied_priority(spec)
+        spec.pop("priority", None)
+        spec.pop("preemptionPolicy", None)
     return {name: cleaned[name] for name in ("apiVersion", "kind", "metadata", "spec")}
 
 
@@ -218,11 +264,6 @@ def _remove_token(spec: Content) -> None:
             del container["volumeMounts"]
 
 
-def _remove_implied_priority(spec: Content) -> None:
-    """Admission computes both from the priority class, and refuses others."""
-    spec.pop("priority", None)
-    spec.pop("preemptionPolicy", None)
-
-
-def _yaml(manifests: list[Content]) -> str:
-    return yaml.safe_dump_all(manifests, sort_keys=False) if manifests else ""
+def _yaml(manifests: Iterable[Content]) -> str:
+    listed = list(manifests)
+    return yaml.safe_dump_all(listed, sort_keys=False) if listed else ""

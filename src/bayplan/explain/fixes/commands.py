@@ -1,0 +1,142 @@
+"""Commands for a shell: what a person pastes to carry out a fix.
+
+A command is one line of printable ASCII. Every object is named as ``resource/name``, and only after
+its kind is known here and its name and namespace are ones that the API server accepts for such an
+object: they begin with a letter or a digit and have no slash, so that kubectl takes none of them
+for an option, a file or a URL. The names in owner references are not checked by an API server: an
+object with another name gets no command (`NoCommandError`), and the fix is a sentence.
+"""
+
+import json
+import shlex
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+from bayplan.adapters.embedded.field_validation import (
+    ObjectKey,
+    is_dns_label,
+    is_dns_subdomain,
+    is_namespaced,
+)
+from bayplan.api.device_objects import DEVICE_CLASS, RESOURCE_CLAIM
+from bayplan.api.objects import (
+    NODE,
+    PERSISTENT_VOLUME,
+    PERSISTENT_VOLUME_CLAIM,
+    POD,
+    REPLICA_SET,
+    REPLICATION_CONTROLLER,
+    STATEFUL_SET,
+    STORAGE_CLASS,
+)
+from bayplan.api.selectors import is_label_key, is_label_value
+from bayplan.sim.input.controller_kinds import DAEMON_SET, DEPLOYMENT, JOB
+
+#: Kind → its name for kubectl.
+_RESOURCES = {
+    POD: "pod",
+    NODE: "node",
+    PERSISTENT_VOLUME: "persistentvolume",
+    PERSISTENT_VOLUME_CLAIM: "persistentvolumeclaim",
+    STORAGE_CLASS: "storageclass.storage.k8s.io",
+    REPLICATION_CONTROLLER: "replicationcontroller",
+    REPLICA_SET: "replicaset.apps",
+    DEPLOYMENT: "deployment.apps",
+    STATEFUL_SET: "statefulset.apps",
+    DAEMON_SET: "daemonset.apps",
+    JOB: "job.batch",
+    RESOURCE_CLAIM: "resourceclaim.resource.k8s.io",
+    DEVICE_CLASS: "deviceclass.resource.k8s.io",
+}
+_EFFECTS = frozenset(("NoSchedule", "PreferNoSchedule", "NoExecute"))
+
+Patch = Sequence[Mapping[str, Any]]
+
+
+class NoCommandError(Exception):
+    """No safe command names this object."""
+
+
+def has_command(key: ObjectKey) -> bool:
+    """Whether a command may name the object."""
+    if key.kind not in _RESOURCES or not is_dns_subdomain(key.name):
+        return False
+    return is_dns_label(key.namespace) if is_namespaced(key.kind) else not key.namespace
+
+
+def optional(command: Callable[[], str]) -> tuple[str, ...]:
+    """A command; none, if no command can name the object."""
+    try:
+        return (command(),)
+    except NoCommandError:
+        return ()
+
+
+def patch_command(key: ObjectKey, patch: Patch) -> str:
+    """Raises NoCommandError."""
+    return f"kubectl patch {_object(key)} --type=json -p {shlex.quote(_json(patch))}"
+
+
+def replacement_command(key: ObjectKey, patch: Patch) -> str:
+    """Delete an object and create it again with a patch, for fields that cannot change.
+
+    Raises NoCommandError.
+    """
+    local = f"kubectl patch --local -f - --type=json -p {shlex.quote(_json(patch))} -o json"
+    return f"kubectl get {_object(key)} -o json | {local} | kubectl replace --force -f -"
+
+
+def creation_command(contents: Iterable[Mapping[str, Any]]) -> str:
+    """Create objects from manifests in the command itself."""
+    items = list(contents)
+    whole = items[0] if len(items) == 1 else {"apiVersion": "v1", "kind": "List", "items": items}
+    return f"printf %s {shlex.quote(_json(whole))} | kubectl create -f -"
+
+
+def deletion_command(key: ObjectKey) -> str:
+    """Raises NoCommandError."""
+    return f"kubectl delete {_object(key)}"
+
+
+def scale_command(key: ObjectKey, replicas: int) -> str:
+    """Raises NoCommandError."""
+    return f"kubectl scale {_object(key)} --replicas={replicas}"
+
+
+def annotation_command(key: ObjectKey, name: str, value: int) -> str:
+    """Raises NoCommandError."""
+    return f"kubectl annotate {_object(key)} {name}={value} --overwrite"
+
+
+def uncordon_command(node: str) -> str:
+    """Raises NoCommandError."""
+    return f"kubectl uncordon {_object(ObjectKey(NODE, '', node))}"
+
+
+def taint_removal_command(node: str, taints: Iterable[tuple[str, str]]) -> str:
+    """``taints``: (key, effect) of each. Raises NoCommandError."""
+    listed = list(taints)
+    if not all(is_label_key(key) and effect in _EFFECTS for key, effect in listed):
+        raise NoCommandError(f"taints of node {node}")
+    removed = " ".join(shlex.quote(f"{key}:{effect}-") for key, effect in listed)
+    return f"kubectl taint {_object(ObjectKey(NODE, '', node))} {removed}"
+
+
+def label_command(node: str, labels: Mapping[str, str]) -> str:
+    """Raises NoCommandError."""
+    if not all(is_label_key(key) and is_label_value(value) for key, value in labels.items()):
+        raise NoCommandError(f"labels of node {node}")
+    pairs = " ".join(shlex.quote(f"{key}={value}") for key, value in sorted(labels.items()))
+    return f"kubectl label {_object(ObjectKey(NODE, '', node))} {pairs} --overwrite"
+
+
+def _object(key: ObjectKey) -> str:
+    if not has_command(key):
+        raise NoCommandError(str(key))
+    namespace = f" -n {shlex.quote(key.namespace)}" if key.namespace else ""
+    return f"{_RESOURCES[key.kind]}/{shlex.quote(key.name)}{namespace}"
+
+
+def _json(value: Any) -> str:
+    """JSON of ASCII characters on one line: a terminal shows every character as it is."""
+    return json.dumps(value, separators=(",", ":"))

@@ -1,0 +1,544 @@
+"""What the commands of a fix come to: changes in a trial, and what controllers do then.
+
+A fix is tried by making the changes that its commands make, in a model, and by letting the
+controllers act on them: new pods pass through admission, a smaller controller removes the pods that
+the real one would remove, a changed template rolls out under the limits of its strategy, and a new
+node first gets the pods of its DaemonSets. The scheduler tries every new pod; a pod that gets a
+node counts as running. A fix is offered only if pods that waited have a node at the end.
+
+Other pods that wait are not tried. Of a workload with more pods than `_ROLLED_MAX`, only the pods
+that wait are replaced, and at most `_PLACED_MAX` pods are tried for one fix.
+
+Upstream: pkg/controller/{deployment/rolling.go,statefulset/stateful_set_control.go,
+daemon/update.go,job}.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import cast, final
+
+from bayplan.adapters.embedded.field_validation import Content, ObjectKey, key_of
+from bayplan.api.objects import (
+    NODE,
+    PERSISTENT_VOLUME,
+    PERSISTENT_VOLUME_CLAIM,
+    POD,
+    REPLICA_SET,
+    STATEFUL_SET,
+    Pod,
+    decode,
+)
+from bayplan.explain.explanation import Change
+from bayplan.explain.fixes.edits import EditNotPossibleError, patched, plain
+from bayplan.explain.fixes.owners import KNOWN_KINDS, Owners
+from bayplan.model.additions import AdditionsReader
+from bayplan.model.cluster_model import ClusterModel
+from bayplan.model.daemon_pods import place_daemon_pods
+from bayplan.model.objects import object_key_of
+from bayplan.problems import BadInputError
+from bayplan.sim.input.controller_kinds import DAEMON_SET, DEPLOYMENT, JOB
+from bayplan.sim.input.controller_pods import (
+    TEMPLATE_HASH_LABEL,
+    is_active,
+    is_running,
+    labelled,
+    pod_for_node,
+    pod_names,
+    replica_count,
+    target_node,
+    template_hash,
+)
+from bayplan.sim.input.jobs import job_pods
+from bayplan.sim.world.workloads.plans import (
+    OwnedPods,
+    Surroundings,
+    plan_of,
+    ranked_for_removal,
+)
+
+#: A workload of more pods is not rolled out pod by pod.
+_ROLLED_MAX = 60
+#: Pods that are tried for one fix.
+_PLACED_MAX = 100
+#: Passes of one controller. Each does something, so that there are never as many.
+_PASSES_MAX = 1000
+_REVISION = "deployment.kubernetes.io/revision"
+_TEMPLATE = "/spec/template"
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What a fix comes to."""
+
+    #: Where the pod, or one that replaces it, goes; "": nowhere.
+    node: str
+    #: Pods of the workload that wait now, and how many of them get a node.
+    waiting: int
+    helped: int
+
+
+@final
+class Consequences:
+    """The changes of one fix in a trial of a model. Used once, within `ClusterModel.trial`."""
+
+    def __init__(
+        self, model: ClusterModel, owners: Owners, *, workload: ObjectKey | None, copied_node: str
+    ) -> None:
+        """``workload``: the controller of the pod that waits. ``copied_node``: the node of which
+        new nodes are copies; "": of none."""
+        self._model = model
+        self._owners = owners
+        self._workload = workload
+        self._copied_node = copied_node
+        self._admission = AdditionsReader(model, scheduler_name=None)
+        #: Controllers as the fix leaves them.
+        self._contents: dict[ObjectKey, Content] = {}
+        #: Controllers that have something to do, in the order of the changes.
+        self._busy: dict[ObjectKey, None] = {}
+        #: Controllers whose template has changed.
+        self._rolled: set[ObjectKey] = set()
+        #: Controller → the names of its pods.
+        self._names: dict[ObjectKey, list[str]] = {}
+        #: New pods of the workload, and all new pods.
+        self._replacements: list[str] = []
+        self._created: set[str] = set()
+        #: The nodes of daemon pods that the fix deletes.
+        self._daemon_nodes: list[str] = []
+        self._placed_count = 0
+
+    def of(self, changes: Iterable[Change], pod: str, peers: Sequence[str]) -> Outcome:
+        """What the changes come to. ``peers``: the pods of the workload that wait.
+
+        Raises EditNotPossibleError for changes that the API server refuses.
+        """
+        before = self._placed(peers)
+        self.make(changes)
+        for name in peers:
+            self._place(name)
+        replaced = [*peers, *self._replacements]
+        waiting = sum(
+            self._model.pod(name) is not None and not self._node(name) for name in replaced
+        )
+        gained = self._placed(peers) - before
+        helped = min(len(peers), max(len(peers) - waiting, gained, 0))
+        node = self._node(pod) or next(filter(None, map(self._node, replaced)), "")
+        return Outcome(node, len(peers), helped if node else 0)
+
+    def make(self, changes: Iterable[Change]) -> None:
+        """Make changes, and let the controllers act. Raises EditNotPossibleError."""
+        nodes: list[str] = []
+        try:
+            for change in changes:
+                self._make(change)
+                if change.verb == "create" and change.kind == NODE:
+                    nodes.append(change.name)
+            if nodes:
+                place_daemon_pods(self._model, nodes, self._admission, self._copied_node)
+            for key in list(self._busy):
+                self._control(key)
+        except BadInputError as refusal:
+            raise EditNotPossibleError(str(refusal)) from None
+
+    def _placed(self, peers: Sequence[str]) -> int:
+        """How many pods of the workload have a node."""
+        own = [] if self._workload is None else self._owners.pods(self._workload)
+        names = {f"{each.metadata.namespace}/{each.metadata.name}" for each in own}
+        return sum(bool(self._node(name)) for name in {*names, *peers, *self._replacements})
+
+    def _node(self, name: str) -> str:
+        pod = self._model.pod(name)
+        return "" if pod is None else pod.spec.node_name or ""
+
+    # ---- changes ----------------------------------------------------------------------------
+
+    def _make(self, change: Change) -> None:
+        key = ObjectKey(change.kind, change.namespace, change.name)
+        if change.verb == "patch":
+            self._patch(key, change)
+        elif change.verb == "delete":
+            self._delete(key)
+        elif change.content is not None:
+            if change.verb == "replace":
+                self._delete(key, is_for_good=True)
+            self._create(key, change.content)
+
+    def _create(self, key: ObjectKey, content: Content) -> None:
+        if key.kind in (POD, PERSISTENT_VOLUME_CLAIM):
+            self._admit([content], None)
+        elif key.kind == JOB:
+            made = {**content, "metadata": {**content["metadata"], "uid": f"new-{key.name}"}}
+            self._admit(job_pods(made, [])[0], key)
+        elif key.kind not in KNOWN_KINDS:
+            self._model.add(key.kind, decode(key.kind, content))
+
+    def _delete(self, key: ObjectKey, *, is_for_good: bool = False) -> None:
+        if key.kind == JOB:
+            for name in self._pods(key):
+                self._remove(name)
+        elif key.kind != POD:
+            self._model.remove(*key)
+        else:
+            name = f"{key.namespace}/{key.name}"
+            pod = self._model.pod(name)
+            parent = None if pod is None else self._owners.parent(pod.metadata, key.namespace)
+            if parent is not None and not is_for_good:
+                if parent.kind not in KNOWN_KINDS:
+                    raise EditNotPossibleError(f"{parent} makes the pod again")
+                self._keep_target(parent, name)
+                self._busy[parent] = None
+            self._remove(name)
+
+    def _patch(self, key: ObjectKey, change: Change) -> None:
+        if key.kind in KNOWN_KINDS:
+            self._contents[key] = patched(self._content(key), change.patch)
+            self._busy[key] = None
+            if any(operation["path"].startswith(_TEMPLATE) for operation in change.patch):
+                self._rolled.add(key)
+            return
+        present = self._model.get(*key)
+        if present is None:
+            raise EditNotPossibleError(f"there is no {key}")
+        content = patched(plain(present), change.patch)
+        if key.kind == PERSISTENT_VOLUME and not content["spec"].get("claimRef"):
+            content["status"] = {"phase": "Available"}
+        self._model.replace(key.kind, decode(key.kind, content))
+
+    # ---- pods -------------------------------------------------------------------------------
+
+    def _admit(self, contents: Sequence[Content], controller: ObjectKey | None) -> None:
+        """Create pods and what they need, as the API server admits them."""
+        additions = self._admission(list(contents))
+        for kind, each in additions.objects:
+            if self._model.get(*object_key_of(kind, each)) is None:  # else admission only read it
+                self._model.add(kind, each)
+        for pod in additions.pods:
+            self._model.add(POD, pod)
+            name = f"{pod.metadata.namespace}/{pod.metadata.name}"
+            self._created.add(name)
+            if controller is not None:
+                self._pods(controller).append(name)
+            if controller is None or self._owners.top(controller) == self._workload:
+                self._replacements.append(name)
+        for pod in additions.pods:
+            self._place(f"{pod.metadata.namespace}/{pod.metadata.name}")
+
+    def _place(self, name: str) -> None:
+        """One attempt at a pod that waits."""
+        pod = self._model.pod(name)
+        if pod is None or pod.spec.node_name or self._placed_count >= _PLACED_MAX:
+            return
+        if self._model.scheduler.is_responsible_for(pod.spec.scheduler_name):
+            self._placed_count += 1
+            self._model.place(name)
+
+    def _remove(self, name: str) -> None:
+        namespace, _, own = name.partition("/")
+        self._model.remove(POD, namespace, own)
+
+    def _pods(self, controller: ObjectKey) -> list[str]:
+        """The names of a controller's pods: those of the beginning and the new ones."""
+        if controller not in self._names:
+            top = self._owners.top(controller)
+            self._names[controller] = [
+                f"{pod.metadata.namespace}/{pod.metadata.name}"
+                for pod in self._owners.pods(top)
+                if self._owners.parent(pod.metadata, controller.namespace) == controller
+            ]
+        return self._names[controller]
+
+    def _pod_contents(self, controller: ObjectKey) -> list[Content]:
+        pods = ((name, self._model.pod(name)) for name in self._pods(controller))
+        return [self._pod_content(name, pod) for name, pod in pods if pod is not None]
+
+    def _pod_content(self, name: str, pod: Pod) -> Content:
+        """A pod as its controller sees it. A pod that got its node in the trial runs."""
+        key = ObjectKey(POD, pod.metadata.namespace or "", pod.metadata.name)
+        read = None if name in self._created else self._model.source.content(key)
+        content = read or plain(pod)
+        meta = {**content["metadata"], "uid": pod.metadata.uid}
+        if pod.metadata.annotations:
+            meta["annotations"] = dict(pod.metadata.annotations)
+        content = {**content, "apiVersion": "v1", "kind": "Pod", "metadata": meta}
+        node = pod.spec.node_name
+        if node and not self._owners.had_node(pod):
+            content["spec"] = {**content["spec"], "nodeName": node}
+            content["status"] = {"phase": "Running"}
+        return content
+
+    # ---- controllers ------------------------------------------------------------------------
+
+    def _content(self, key: ObjectKey) -> Content:
+        """A controller as it is now. One that was not read has its size and no template."""
+        content = self._contents.get(key) or self._owners.template_content(key)
+        content = content or self._owners.content(key)
+        if content is None:
+            version, _, kind = key.kind.rpartition(" ")
+            meta = {"name": key.name, "namespace": key.namespace}
+            content = {"apiVersion": version, "kind": kind, "metadata": meta, "spec": {}}
+        size = "parallelism" if key.kind == JOB else "replicas"
+        if key.kind != DAEMON_SET and content["spec"].get(size) is None:
+            content["spec"][size] = self._owners.size(key)
+        meta = content["metadata"]
+        if not meta.get("uid"):
+            meta["uid"] = self._owners.uid(key) or f"uid-of-{key.name}"
+        meta.setdefault("namespace", key.namespace)
+        return content
+
+    def _control(self, key: ObjectKey) -> None:
+        if key.kind == DEPLOYMENT:
+            self._control_deployment(key)
+        elif key.kind == DAEMON_SET:
+            self._control_daemons(key)
+        elif key.kind == JOB:
+            self._control_job(key)
+        else:
+            self._sync(key)
+            if key.kind == STATEFUL_SET and key in self._rolled:
+                self._roll_stateful(key)
+
+    def _sync(self, key: ObjectKey) -> None:
+        """Passes of a controller until it has nothing more to do."""
+        content = self._content(key)
+        self._contents[key] = content
+        for _ in range(_PASSES_MAX):
+            pods = self._pod_contents(key)
+            plan = plan_of(content, OwnedPods(pods), self._surroundings(pods))
+            if not plan.delete and not plan.create:
+                return
+            for pod in plan.delete:
+                self._remove(f"{pod.namespace}/{pod.name}")
+            if plan.create:
+                self._require_template(key, content)
+                self._admit(plan.create, key)
+        raise AssertionError(f"{key} does not settle")
+
+    def _require_template(self, key: ObjectKey, content: Content) -> None:
+        if not content["spec"].get("template"):
+            raise EditNotPossibleError(f"the template of {key} was not read")
+
+    def _surroundings(self, pods: Iterable[Content]) -> Surroundings:
+        stamps = (pod["metadata"].get("creationTimestamp") for pod in pods)
+        newest = max((_epoch_seconds(stamp) for stamp in stamps if stamp), default=0.0)
+        return Surroundings(
+            now_seconds=max(self._model.source.epoch_seconds, newest),
+            exists=lambda key: self._model.get(*key) is not None,
+            was_named=self._was_named,
+            names=self._new_names,
+        )
+
+    def _was_named(self, namespace: str, name: str) -> bool:
+        return self._model.get(POD, namespace, name) is not None
+
+    def _new_names(self, controller: Content) -> Iterator[str]:
+        namespace = key_of(controller).namespace
+        return pod_names(controller, lambda name: self._was_named(namespace, name))
+
+    # ---- Deployments ------------------------------------------------------------------------
+
+    def _control_deployment(self, key: ObjectKey) -> None:
+        deployment = self._content(key)
+        sets = self._owners.replica_sets(key)
+        for each in sets:
+            self._contents[each] = self._content(each)
+        active = [each for each in sets if replica_count(self._contents[each])]
+        desired = replica_count(deployment)
+        if key in self._rolled:
+            self._require_template(key, deployment)
+            new = self._new_replica_set(key, deployment)
+        elif not sets:
+            return
+        else:
+            new = max(active or sets, key=self._revision)
+        old = [each for each in active if each != new]
+        if sum(replica_count(self._contents[each]) for each in old) > _ROLLED_MAX:
+            self._replace_waiting(old, new)
+        elif (deployment["spec"].get("strategy") or {}).get("type") == "Recreate":
+            for each in old:
+                self._resize(each, 0)
+            self._resize(new, desired)
+        elif old:
+            self._roll(deployment, old, new)
+        else:
+            self._resize(new, desired)
+
+    def _new_replica_set(self, key: ObjectKey, deployment: Content) -> ObjectKey:
+        template = deployment["spec"]["template"]
+        ending = template_hash(template)
+        new = ObjectKey(REPLICA_SET, key.namespace, f"{key.name}-{ending}")
+        owner = {**_reference(deployment), "controller": True}
+        meta = {"name": new.name, "namespace": new.namespace, "uid": f"uid-of-{new.name}"}
+        self._contents[new] = {
+            "apiVersion": "apps/v1",
+            "kind": "ReplicaSet",
+            "metadata": {**meta, "ownerReferences": [owner]},
+            "spec": {
+                "replicas": 0,
+                "template": labelled(template, {TEMPLATE_HASH_LABEL: ending}),
+            },
+        }
+        self._names[new] = []
+        self._owners.adopt(new, key)
+        return new
+
+    def _revision(self, replica_set: ObjectKey) -> tuple[int, str, str]:
+        meta = self._contents[replica_set]["metadata"]
+        number = str((meta.get("annotations") or {}).get(_REVISION, ""))
+        revision = int(number) if number.isdecimal() else 0
+        waiting = any(not self._node(name) for name in self._pods(replica_set))
+        stamp = meta.get("creationTimestamp") or ""
+        return revision, stamp, f"{waiting:d}{replica_set.name}"
+
+    def _resize(self, replica_set: ObjectKey, replicas: int) -> None:
+        self._contents[replica_set]["spec"]["replicas"] = replicas
+        self._sync(replica_set)
+
+    def _available(self, replica_set: ObjectKey) -> int:
+        return sum(map(is_running, self._pod_contents(replica_set)))
+
+    def _roll(self, deployment: Content, old: Sequence[ObjectKey], new: ObjectKey) -> None:
+        """A rolling update, until it is complete or stuck."""
+        desired = replica_count(deployment)
+        surge, unavailable = rollout_limits(deployment)
+        while True:
+            before = [replica_count(self._contents[each]) for each in (*old, new)]
+            present = before[-1]
+            more = min(max(desired + surge - sum(before), 0), max(desired - present, 0))
+            self._resize(new, min(present + more, desired))
+            self._shrink(old, new, desired - unavailable)
+            after = [replica_count(self._contents[each]) for each in (*old, new)]
+            if after == before:
+                return
+
+    def _shrink(self, old: Sequence[ObjectKey], new: ObjectKey, available_min: int) -> None:
+        """First the old pods that are not available, then as many as may be unavailable."""
+        counts = {each: replica_count(self._contents[each]) for each in (*old, new)}
+        missing = counts[new] - self._available(new)
+        removable = sum(counts.values()) - available_min - missing
+        for each in old:
+            count = min(max(removable, 0), counts[each] - self._available(each))
+            if count > 0:
+                removable -= count
+                self._resize(each, counts[each] - count)
+        if removable <= 0:
+            return
+        surplus = sum(map(self._available, (*old, new))) - available_min
+        for each in old:
+            present = replica_count(self._contents[each])
+            count = min(max(surplus, 0), present)
+            if count > 0:
+                surplus -= count
+                self._resize(each, present - count)
+
+    def _replace_waiting(self, old: Sequence[ObjectKey], new: ObjectKey) -> None:
+        """The first part of the rollout of a large workload."""
+        waiting = [n for each in old for n in self._pods(each) if not self._node(n)]
+        for name in waiting:
+            self._remove(name)
+        self._resize(new, len(waiting))
+
+    # ---- StatefulSets, DaemonSets, Jobs -----------------------------------------------------
+
+    def _roll_stateful(self, key: ObjectKey) -> None:
+        """Replace the pods from the highest ordinal on, each after the one before it runs."""
+        spec = self._contents[key]["spec"]
+        strategy = spec.get("updateStrategy") or {}
+        names = sorted(self._pods(key), key=_ordinal, reverse=True)
+        is_parallel = spec.get("podManagementPolicy") == "Parallel"
+        if strategy.get("type") == "OnDelete" or len(names) > _ROLLED_MAX:
+            return
+        if not is_parallel and any(self._is_waiting(name) for name in names):
+            return
+        partition = (strategy.get("rollingUpdate") or {}).get("partition") or 0
+        for name in dict.fromkeys(names):
+            if _ordinal(name) < partition or self._model.pod(name) is None:
+                continue
+            if name not in self._created:
+                self._remove(name)
+                self._sync(key)
+            if self._is_waiting(name):
+                return
+
+    def _is_waiting(self, name: str) -> bool:
+        return self._model.pod(name) is not None and not self._node(name)
+
+    def _keep_target(self, controller: ObjectKey, name: str) -> None:
+        """Note the node of a daemon pod that is deleted."""
+        if controller.kind == DAEMON_SET:
+            pod = cast(Pod, self._model.pod(name))
+            self._daemon_nodes.append(target_node(self._pod_content(name, pod)) or "")
+
+    def _control_daemons(self, key: ObjectKey) -> None:
+        """Replace the pods that wait, then the others one by one."""
+        content = self._content(key)
+        self._contents[key] = content
+        for node in self._daemon_nodes:
+            self._replace_daemon(key, content, node)
+        strategy = (content["spec"].get("updateStrategy") or {}).get("type")
+        if key not in self._rolled or strategy == "OnDelete":
+            return
+        names = sorted(self._pods(key), key=self._node)
+        for name in names[:_ROLLED_MAX]:
+            pod = self._model.pod(name)
+            if pod is None or name in self._created:
+                continue
+            if pod.spec.node_name and any(map(self._is_waiting, self._pods(key))):
+                return
+            node = target_node(self._pod_content(name, pod)) or ""
+            self._remove(name)
+            self._replace_daemon(key, content, node)
+
+    def _replace_daemon(self, key: ObjectKey, content: Content, node: str) -> None:
+        self._require_template(key, content)
+        name = next(self._new_names(content))
+        self._admit([pod_for_node(content, name, node)], key)
+
+    def _control_job(self, key: ObjectKey) -> None:
+        spec = self._content(key)["spec"]
+        active = [pod for pod in self._pod_contents(key) if is_active(pod)]
+        wanted = 0 if spec.get("suspend") else spec.get("parallelism", 1)
+        for pod in ranked_for_removal(active)[: max(len(active) - wanted, 0)]:
+            self._remove(f"{pod['metadata']['namespace']}/{pod['metadata']['name']}")
+
+
+def rollout_limits(deployment: Content) -> tuple[int, int]:
+    """maxSurge and maxUnavailable as numbers. Upstream: ResolveFenceposts."""
+    rolling = (deployment["spec"].get("strategy") or {}).get("rollingUpdate") or {}
+    desired = replica_count(deployment)
+    surge = _scaled(rolling.get("maxSurge", "25%"), desired, rounds_up=True)
+    unavailable = _scaled(rolling.get("maxUnavailable", "25%"), desired, rounds_up=False)
+    return (surge, unavailable) if surge or unavailable else (0, 1)
+
+
+def _scaled(value: int | str, total: int, *, rounds_up: bool) -> int:
+    """A number, or a percentage of ``total``."""
+    if isinstance(value, int):
+        return value
+    number = value.removesuffix("%")
+    if not number.isdecimal():
+        raise EditNotPossibleError(f"{value} is no number and no percentage")
+    share = total * int(number)
+    return -(-share // 100) if rounds_up else share // 100
+
+
+def _reference(content: Content) -> Content:
+    meta = content["metadata"]
+    return {
+        "apiVersion": content["apiVersion"],
+        "kind": content["kind"],
+        "name": meta["name"],
+        "uid": meta["uid"],
+    }
+
+
+def _ordinal(name: str) -> int:
+    number = name.rpartition("-")[2]
+    return int(number) if number.isdecimal() else -1
+
+
+def _epoch_seconds(stamp: str) -> float:
+    try:
+        return datetime.fromisoformat(stamp).timestamp()
+    except ValueError:
+        return 0.0

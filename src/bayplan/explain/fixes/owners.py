@@ -1,0 +1,239 @@
+"""Who decides about a pod: the controller whose template or size a person changes.
+
+The owner of a pod is the topmost controller of a kind that is known here: of a pod of a ReplicaSet,
+the Deployment. A controller that was not read is inferred from the names in the owner references
+and from its pods: their number is its size. Tools that write a controller again and again (Helm,
+Argo CD, Flux) are recognized by the labels and annotations that they leave.
+"""
+
+from functools import cached_property
+from itertools import islice
+from typing import Any, cast, final
+
+import msgspec
+
+from bayplan.adapters.embedded.field_validation import Content, ObjectKey
+from bayplan.api.objects import (
+    POD,
+    REPLICA_SET,
+    REPLICATION_CONTROLLER,
+    STATEFUL_SET,
+    ApiObject,
+    ObjectMeta,
+    OwnerReference,
+    Pod,
+    Unstructured,
+    Workload,
+)
+from bayplan.model.cluster_model import ClusterModel
+from bayplan.printable import printable
+from bayplan.sim.input.controller_kinds import DAEMON_SET, DEPLOYMENT, JOB
+from bayplan.sim.input.controller_pods import TEMPLATE_HASH_LABEL, pod_names
+from bayplan.state.pods import PodInfo
+
+#: The controllers of kube-controller-manager that make pods.
+KNOWN_KINDS = frozenset(
+    (DEPLOYMENT, REPLICA_SET, REPLICATION_CONTROLLER, STATEFUL_SET, DAEMON_SET, JOB)
+)
+#: Their pods have names that end in random letters.
+_WITH_RANDOM_NAMES = frozenset((REPLICA_SET, REPLICATION_CONTROLLER, DAEMON_SET, JOB))
+_HELM_RELEASE = "meta.helm.sh/release-name"
+_MANAGED_BY = "app.kubernetes.io/managed-by"
+#: Label or annotation → what its value names.
+_MANAGERS = {
+    "argocd.argoproj.io/tracking-id": "Argo CD application",
+    "argocd.argoproj.io/instance": "Argo CD application",
+    "kustomize.toolkit.fluxcd.io/name": "Flux Kustomization",
+    "helm.toolkit.fluxcd.io/name": "Flux HelmRelease",
+    _HELM_RELEASE: "Helm release",
+}
+
+
+@final
+class Owners:
+    """The controllers of a model's pods, as they were when they were first looked up."""
+
+    def __init__(self, model: ClusterModel) -> None:
+        self._model = model
+        #: ReplicaSets that a trial makes, and their Deployments.
+        self._adopted: dict[ObjectKey, ObjectKey] = {}
+
+    def parent(self, meta: ObjectMeta, namespace: str) -> ObjectKey | None:
+        """The controller that an object names."""
+        owner = _controller(meta)
+        if owner is None:
+            return None
+        return ObjectKey(f"{owner.api_version} {owner.kind}", namespace, owner.name)
+
+    def of(self, pod: PodInfo | Pod) -> ObjectKey | None:
+        """The topmost controller of a pod; None: it has none."""
+        pod = pod.pod if isinstance(pod, PodInfo) else pod
+        namespace = pod.metadata.namespace or ""
+        parent = self.parent(pod.metadata, namespace)
+        if parent is None or parent.kind != REPLICA_SET:
+            return parent
+        replica_set = self._model.get(REPLICA_SET, namespace, parent.name)
+        if replica_set is not None:
+            return self.parent(replica_set.metadata, namespace) or parent
+        # The ReplicaSet was not read: its Deployment gave it a name that ends in the hash.
+        ending = (pod.metadata.labels or {}).get(TEMPLATE_HASH_LABEL)
+        if ending and parent.name.endswith(f"-{ending}"):
+            name = parent.name.removesuffix(f"-{ending}")
+            return ObjectKey(DEPLOYMENT, namespace, name)
+        return parent
+
+    def top(self, controller: ObjectKey) -> ObjectKey:
+        """The topmost controller above a controller, itself if there is none."""
+        if controller.kind != REPLICA_SET:
+            return controller
+        if controller in self._adopted:
+            return self._adopted[controller]
+        present = self._model.get(*controller)
+        if present is not None:
+            return self.parent(present.metadata, controller.namespace) or controller
+        return next((key for key in self._names if controller in self._parents(key)), controller)
+
+    def _parents(self, owner: ObjectKey) -> set[ObjectKey | None]:
+        return {self.parent(pod.metadata, owner.namespace) for pod in self.pods(owner)}
+
+    def adopt(self, replica_set: ObjectKey, deployment: ObjectKey) -> None:
+        """Note whose a new ReplicaSet is."""
+        self._adopted[replica_set] = deployment
+
+    def uid(self, controller: ObjectKey) -> str:
+        """The uid of a controller; "": nothing names it."""
+        present = self._model.get(*controller)
+        if present is not None and present.metadata.uid:
+            return present.metadata.uid
+        for pod in self.pods(self.top(controller)):
+            owner = _controller(pod.metadata)
+            if owner is not None and owner.name == controller.name:
+                return owner.uid
+        return ""
+
+    def is_made_up(self, pod: Pod) -> bool:
+        """Whether the name of a pod comes from the expansion of a controller in a file, so that no
+        cluster has a pod of this name."""
+        parent = self.parent(pod.metadata, pod.metadata.namespace or "")
+        content = None if parent is None else self.content(parent)
+        if parent is None or content is None or parent.kind not in _WITH_RANDOM_NAMES:
+            return False
+        names = islice(pod_names(content, lambda _: False), 2 * len(self.pods(self.top(parent))))
+        return pod.metadata.name in names
+
+    def pods(self, owner: ObjectKey) -> list[Pod]:
+        """The pods that the controller decides about, as they are now, those that wait included."""
+        names = self._names.get(owner, ())
+        return [pod for name in names if (pod := self._model.pod(name)) is not None]
+
+    @cached_property
+    def _names(self) -> dict[ObjectKey, list[str]]:
+        names: dict[ObjectKey, list[str]] = {}
+        for each in self._model.objects(POD):
+            owner = self.of(each) if isinstance(each, Pod) else None
+            if owner is not None:
+                names.setdefault(owner, []).append(
+                    f"{each.metadata.namespace}/{each.metadata.name}"
+                )
+        return names
+
+    def content(self, key: ObjectKey) -> Content | None:
+        """A controller as plain values; None: it was not read, or only the parts that a scheduler
+        reads."""
+        version, _, kind = key.kind.rpartition(" ")
+        content = self._model.source.content(key)
+        if content is None:
+            present = self._model.get(*key)
+            content = present.content if isinstance(present, Unstructured) else None
+        if content is None or "spec" not in content:
+            return None
+        copied: Content = msgspec.json.decode(msgspec.json.encode(content))
+        return {**copied, "apiVersion": version, "kind": kind}
+
+    def had_node(self, pod: Pod) -> bool:
+        """Whether a pod had its node when the cluster was read: later ones run at once here."""
+        return pod.metadata.uid in self._bound_uids
+
+    @cached_property
+    def _bound_uids(self) -> set[str | None]:
+        pods = (cast(Pod, each) for each in self._model.source.of(POD))
+        return {pod.metadata.uid for pod in pods if pod.spec.node_name}
+
+    def is_of_the_workload(self, key: ObjectKey) -> bool:
+        """Whether the object is of a workload to be added, not of the cluster that was read."""
+        if self._model.get(*key) is None:
+            return False
+        source = self._model.source
+        return source.content(key) is None and not any(
+            (each.metadata.namespace or "", each.metadata.name) == (key.namespace, key.name)
+            for each in source.of(key.kind)
+        )
+
+    def size(self, owner: ObjectKey) -> int:
+        """How many pods a controller is to have: as its spec says, else as many as there are."""
+        content = self.content(owner)
+        field = "parallelism" if owner.kind == JOB else "replicas"
+        if content is not None:
+            count = content["spec"].get(field)
+            return 1 if count is None else count
+        present = self._model.get(*owner)
+        if isinstance(present, Workload) and present.spec.replicas is not None:
+            return present.spec.replicas
+        return len(self.pods(owner))
+
+    def template_content(self, owner: ObjectKey) -> Content | None:
+        """The controller with its pod template; of a Deployment that was not read, with that of
+        its ReplicaSet. None: neither was read."""
+        content = self.content(owner)
+        if content is not None and content["spec"].get("template"):
+            return content
+        if owner.kind != DEPLOYMENT:
+            return None
+        for replica_set in self.replica_sets(owner):
+            inner = self.content(replica_set)
+            if inner is not None and inner["spec"].get("template"):
+                version, _, kind = owner.kind.rpartition(" ")
+                meta = {"name": owner.name, "namespace": owner.namespace}
+                spec = {"replicas": self.size(owner), "template": inner["spec"]["template"]}
+                return {"apiVersion": version, "kind": kind, "metadata": meta, "spec": spec}
+        return None
+
+    def replica_sets(self, deployment: ObjectKey) -> list[ObjectKey]:
+        """The ReplicaSets of a Deployment, from those that were read and from the pods."""
+        keys: dict[ObjectKey, None] = {}
+        for each in self._model.objects(REPLICA_SET):
+            namespace = each.metadata.namespace or ""
+            if self.parent(each.metadata, namespace) == deployment:
+                keys[ObjectKey(REPLICA_SET, namespace, each.metadata.name)] = None
+        for pod in self.pods(deployment):
+            parent = self.parent(pod.metadata, deployment.namespace)
+            if parent is not None:
+                keys[parent] = None
+        return list(keys)
+
+
+def owner_text(key: ObjectKey) -> str:
+    """`Deployment default/web`, safe to print."""
+    return printable(str(key))
+
+
+def manager_of(content: Content | ApiObject | None) -> str:
+    """The tool that writes an object, as in "Helm release shop"; "": none is known."""
+    if content is None:
+        return ""
+    if isinstance(content, dict):
+        meta: Any = content.get("metadata") or {}
+        labels, annotations = meta.get("labels") or {}, meta.get("annotations") or {}
+    else:
+        labels = content.metadata.labels or {}
+        annotations = content.metadata.annotations or {}
+    for name, what in _MANAGERS.items():
+        value = annotations.get(name) or labels.get(name)
+        if value:
+            # A tracking id is application:group/kind:namespace/name.
+            return printable(f"{what} {str(value).partition(':')[0]}")
+    return "Helm" if labels.get(_MANAGED_BY) == "Helm" else ""
+
+
+def _controller(meta: ObjectMeta) -> OwnerReference | None:
+    return next((each for each in meta.owner_references or () if each.controller), None)

@@ -1,0 +1,272 @@
+"""A fix is what its commands do: through admission and the controllers, on the object that the user
+owns, for the whole workload."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from bayplan.config import SchedulerConfig
+from bayplan.explain.explainer import explain_pod
+from bayplan.explain.explanation import Fix
+from bayplan.model.additions import AdditionsReader
+from bayplan.model.cluster_model import ClusterModel
+from bayplan.model.reading import objects_of_files
+from bayplan.plugins.registry import default_registry
+from bayplan.whatif.fit import fit
+
+CASES = Path(__file__).parents[2] / "cases"
+TAINT = "node-role.kubernetes.io/control-plane:NoSchedule"
+HOST = "kubernetes.io/hostname"
+
+
+def model_of_file(path: Path) -> ClusterModel:
+    return ClusterModel(objects_of_files([str(path)]), SchedulerConfig(), default_registry(()))
+
+
+def fixes_of(path: Path, name: str = "default/p") -> list[Fix]:
+    return list(explain_pod(model_of_file(path), name).fixes)
+
+
+def fixes_of_case(name: str) -> list[Fix]:
+    return fixes_of(CASES / f"{name}.yaml")
+
+
+def fixes_for(tmp_path: Path, objects: list[dict[str, Any]], name: str = "") -> list[Fix]:
+    """Fixes of a pod; "": of the first that waits."""
+    path = tmp_path / "in.yaml"
+    path.write_text(yaml.safe_dump_all(objects))
+    model = model_of_file(path)
+    return list(explain_pod(model, name or model.pending()[0].key).fixes)
+
+
+def steps(fixes: list[Fix]) -> list[tuple[str, ...]]:
+    return [fix.steps for fix in fixes]
+
+
+def node(name: str, cpu: str = "2", **spec: Any) -> dict[str, Any]:
+    allocatable = {"cpu": cpu, "memory": "8Gi", "pods": "110"}
+    return {
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": {"name": name, "labels": {HOST: name}},
+        "spec": spec,
+        "status": {"allocatable": allocatable},
+    }
+
+
+def pod(name: str, cpu: str = "1", **options: Any) -> dict[str, Any]:
+    container = {"name": "c", "image": "x", "resources": {"requests": {"cpu": cpu}}}
+    meta = {"name": name, **options.pop("metadata", {})}
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": meta,
+        "spec": {"containers": [container], **options},
+    }
+
+
+def controller(kind: str, name: str, cpu: str = "1", **spec: Any) -> dict[str, Any]:
+    labels = {"app": name}
+    template = {"metadata": {"labels": labels}, "spec": pod(name, cpu)["spec"]}
+    return {
+        "apiVersion": "batch/v1" if kind == "Job" else "apps/v1",
+        "kind": kind,
+        "metadata": {"name": name, **spec.pop("metadata", {})},
+        "spec": {
+            **({} if kind == "Job" else {"selector": {"matchLabels": labels}}),
+            "template": template,
+            **spec,
+        },
+    }
+
+
+# ---- room -----------------------------------------------------------------------------------
+
+
+def test_a_deployment_is_scaled_down_whether_or_not_it_was_read() -> None:
+    for name in ("122b", "122g"):
+        fix = next(fix for fix in fixes_of_case(name) if fix.changes_what == "workload")
+        assert fix.steps == ("scale Deployment default/web from 2 to 1",)
+        assert fix.commands == ("kubectl scale deployment.apps/web -n default --replicas=1",)
+        assert fix.node == "n1"
+
+
+def test_a_smaller_stateful_set_keeps_its_lowest_ordinals() -> None:
+    assert not any(
+        "scale StatefulSet default/db from 2 to 1" in fix.steps and fix.node == "n1"
+        for fix in fixes_of_case("124-stsroom")
+    )
+
+
+def test_critical_pods_and_pods_of_a_budget_that_allows_nothing_stay() -> None:
+    assert steps(fixes_of_case("121-room")) == [("add one node like n1",)]
+
+
+def owned(name: str, node_name: str, **options: Any) -> dict[str, Any]:
+    owner = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "web-1", "uid": "r"}
+    metadata = {
+        "labels": {"app": "web", "pod-template-hash": "1"},
+        "ownerReferences": [{**owner, "controller": True}],
+        **options,
+    }
+    placed = pod(name, nodeName=node_name, metadata=metadata)
+    ready = [{"type": "Ready", "status": "True", "lastTransitionTime": "2026-01-01T00:00:00Z"}]
+    return {**placed, "status": {"phase": "Running", "conditions": ready}}
+
+
+def test_an_annotation_makes_the_controller_remove_the_pod_that_is_in_the_way(
+    tmp_path: Path,
+) -> None:
+    # Of two pods that are equal otherwise, the one on n2 would go: two of them are there.
+    small = node("n2", cpu="2", taints=[{"key": "db", "effect": "NoSchedule"}])
+    pods = [owned("a", "n1"), owned("b", "n2"), owned("c", "n2")]
+    room = [
+        fix
+        for fix in fixes_for(tmp_path, [node("n1", cpu="1"), small, *pods, pod("p")], "default/p")
+        if fix.changes_what == "workload" and fix.node == "n1"
+    ]
+    assert [fix.steps for fix in room] == [
+        ("mark default/a as the first to go; scale Deployment default/web from 3 to 2",)
+    ]
+    cost = "controller.kubernetes.io/pod-deletion-cost"
+    assert room[0].commands == (
+        f"kubectl annotate pod/a -n default {cost}=-1000 --overwrite",
+        "kubectl scale deployment.apps/web -n default --replicas=2",
+    )
+
+
+def test_the_last_pod_of_a_controller_stays(tmp_path: Path) -> None:
+    fixes = fixes_for(tmp_path, [node("n1", cpu="1"), owned("a", "n1"), pod("p")], "default/p")
+    assert steps(fixes) == [("add one node like n1",)]
+
+
+def test_a_budget_is_named_and_respected(tmp_path: Path) -> None:
+    budget = {
+        "apiVersion": "policy/v1",
+        "kind": "PodDisruptionBudget",
+        "metadata": {"name": "web"},
+        "spec": {"maxUnavailable": 1, "selector": {"matchLabels": {"app": "web"}}},
+    }
+    objects = [
+        node("n1", cpu="3"),
+        controller("Deployment", "web", replicas=3),
+        budget,
+        *(owned(name, "n1") for name in "abc"),
+    ]
+    one = fixes_for(tmp_path, [*objects, pod("p", "1")], "default/p")
+    room = next(fix for fix in one if fix.changes_what == "workload")
+    assert room.notes == ("PodDisruptionBudget default/web allows 1 disruptions, this takes 1",)
+    two = fixes_for(tmp_path, [*objects, pod("p", "2")], "default/p")
+    assert not [fix for fix in two if fix.changes_what == "workload"]
+
+
+# ---- the workload ---------------------------------------------------------------------------
+
+
+def test_a_fix_of_a_workload_is_a_change_of_the_users_own_object_for_all_its_pods() -> None:
+    model = model_of_file(CASES / "02-nodes.yaml")
+    additions = AdditionsReader(model)([str(CASES / "02-wl.yaml")])
+    (explanation,) = fit(model, additions).explanations
+    by_step = {fix.steps[0].partition(" of the spreading")[0]: fix for fix in explanation.fixes}
+    order = list(by_step)
+    honor = by_step["set nodeTaintsPolicy: Honor"]
+    assert order[0] == "set nodeTaintsPolicy: Honor"
+    assert order.index(f"remove the taint {TAINT} from node cp") == len(order) - 1
+    assert (honor.target, honor.helped, honor.waiting) == ("your Deployment default/web", 4, 4)
+    (command,) = honor.commands
+    head, _, patch = command.partition(" -p ")
+    assert head == "kubectl patch deployment.apps/web -n default --type=json"
+    path = "/spec/template/spec/topologySpreadConstraints/0/nodeTaintsPolicy"
+    assert json.loads(patch.strip("'")) == [{"op": "add", "path": path, "value": "Honor"}]
+
+
+def test_a_rollout_that_needs_room_for_old_and_new_pods_removes_old_ones_first() -> None:
+    fixes = fixes_of(CASES / "160-rollout.yaml", "default/d-new-c")
+    limits = "set maxSurge: 0 and maxUnavailable: 1 of Deployment default/d"
+    assert fixes[0].steps == (f"{limits}: its rollout removes an old pod before it adds a new one",)
+
+
+def test_a_fix_that_helps_some_pods_says_how_many(tmp_path: Path) -> None:
+    tainted = node("n2", "4", taints=[{"key": "team", "effect": "NoSchedule"}])
+    busy = pod("busy", "2", nodeName="n1")
+    objects = [node("n1"), tainted, busy, controller("Deployment", "web", replicas=6)]
+    fixes = {fix.steps: fix for fix in fixes_for(tmp_path, objects)}
+    tolerated = fixes["tolerate team:NoSchedule",]
+    assert (tolerated.waiting, tolerated.helped) == (6, 4)
+    added = fixes["add 3 nodes like n1",]
+    assert (added.waiting, added.helped) == (6, 6)
+
+
+def test_a_tool_that_writes_the_workload_is_named(tmp_path: Path) -> None:
+    metadata = {
+        "labels": {"app.kubernetes.io/managed-by": "Helm"},
+        "annotations": {"meta.helm.sh/release-name": "shop"},
+    }
+    objects = [node("n1"), controller("Deployment", "web", "4", metadata=metadata)]
+    fix = fixes_for(tmp_path, objects)[0]
+    assert (fix.target, fix.managed_by) == ("Deployment default/web", "Helm release shop")
+
+
+def test_the_pods_of_a_stateful_set_that_wait_are_deleted_after_the_patch(tmp_path: Path) -> None:
+    objects = [node("n1"), controller("StatefulSet", "db", "4", serviceName="db")]
+    fix = fixes_for(tmp_path, objects)[0]
+    assert fix.commands[1:] == ("kubectl delete pod/db-0 -n default",)
+    assert (fix.node, fix.helped) == ("n1", 1)
+
+
+# ---- order and sense ------------------------------------------------------------------------
+
+
+def test_a_new_node_needs_the_labels_of_one_term_only() -> None:
+    assert steps(fixes_of_case("125-minlabel")) == [
+        ("lower the request for cpu from 2 to 1",),
+        ("add one node like c with 2 cpu",),
+    ]
+
+
+def test_a_new_node_gets_the_pods_of_its_daemon_sets_first() -> None:
+    fixes = fixes_of(CASES / "40-dsadd.yaml", "default/big")
+    assert ("add one node like n1",) not in steps(fixes)
+
+
+def test_a_volume_that_was_released_is_made_available_before_a_new_one_is_made() -> None:
+    fix = fixes_of_case("38-released")[0]
+    patch = """'[{"op":"remove","path":"/spec/claimRef"}]'"""
+    assert fix.commands == (f"kubectl patch persistentvolume/lpv --type=json -p {patch}",)
+    assert fix.notes == ("the volume still holds the data of default/data",)
+
+
+def test_a_node_of_a_kind_that_has_the_device_is_added_and_no_other(tmp_path: Path) -> None:
+    plain, gpu = node("m6i"), node("g5")
+    gpu["status"]["allocatable"]["nvidia.com/gpu"] = "1"
+    gpu["metadata"]["labels"]["node.kubernetes.io/instance-type"] = "g5.xlarge"
+    gpu["metadata"]["labels"]["karpenter.sh/nodepool"] = "gpu"
+    gpu["spec"]["taints"] = [{"key": "nvidia.com/gpu", "effect": "NoSchedule"}]
+    tolerations = [{"key": "nvidia.com/gpu", "operator": "Exists"}]
+    user = pod("user", nodeName="g5", tolerations=tolerations)
+    waiting = pod("p", tolerations=tolerations)
+    for each in (user, waiting):
+        each["spec"]["containers"][0]["resources"]["limits"] = {"nvidia.com/gpu": "1"}
+        each["spec"]["containers"][0]["resources"]["requests"]["nvidia.com/gpu"] = "1"
+    fixes = fixes_for(tmp_path, [plain, gpu, user, waiting], "default/p")
+    assert steps(fixes) == [
+        ("add one node like g5 (node pool gpu, g5.xlarge)",),
+        ("remove default/user from g5",),
+    ]
+
+
+def test_a_plain_pod_does_not_go_to_special_hardware(tmp_path: Path) -> None:
+    gpu = node("g5", taints=[{"key": "nvidia.com/gpu", "effect": "NoSchedule"}])
+    gpu["status"]["allocatable"]["nvidia.com/gpu"] = "1"
+    busy = pod("busy", cpu="2", nodeName="n1")
+    fixes = fixes_for(tmp_path, [node("n1"), gpu, busy, pod("p", cpu="2")], "default/p")
+    assert steps(fixes) == [("add one node like n1",), ("remove default/busy from n1",)]
+
+
+def test_a_typing_error_in_a_selector_is_the_first_fix(tmp_path: Path) -> None:
+    n1 = node("n1")
+    n1["metadata"]["labels"] |= {"disktype": "nvme", "zone": "a"}
+    fixes = fixes_for(tmp_path, [n1, pod("p", nodeSelector={"disktype": "nvmee"})], "default/p")
+    assert fixes[0].steps == ("change disktype=nvmee to disktype=nvme in the node selector",)
