@@ -35,6 +35,9 @@ _TEST_RESOURCES = (
     "/api/v1/persistentvolumes",
     "/apis/storage.k8s.io/v1/csinodes",
     "/apis/storage.k8s.io/v1/storageclasses",
+    "/apis/resource.k8s.io/v1/resourceclaims",
+    "/apis/resource.k8s.io/v1/resourceslices",
+    "/apis/resource.k8s.io/v1/deviceclasses",
     "/api/v1/nodes",
 )
 CONFIG = {

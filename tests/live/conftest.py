@@ -6,7 +6,7 @@ kube-controller-manager is taken from $E2E_ASSETS or from where `make test-e2e` 
 import asyncio
 import os
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -71,6 +71,18 @@ def _started(*flags: str) -> Iterator[ControlPlane]:
 
 @pytest.fixture
 def controller_manager(control_plane: ControlPlane) -> Iterator[None]:
+    yield from _running_controllers(control_plane, CONTROLLERS)
+
+
+@pytest.fixture
+def controller_manager_with_volumes(control_plane: ControlPlane) -> Iterator[None]:
+    """The controllers, and the one that binds volumes to claims."""
+    yield from _running_controllers(
+        control_plane, (*CONTROLLERS, "persistentvolume-binder-controller")
+    )
+
+
+def _running_controllers(control_plane: ControlPlane, controllers: Sequence[str]) -> Iterator[None]:
     program = Path(os.environ.get("E2E_ASSETS") or E2E_PROGRAMS.cache()) / "kube-controller-manager"
     if not os.access(program, os.X_OK):
         pytest.skip(
@@ -83,7 +95,7 @@ def controller_manager(control_plane: ControlPlane) -> Iterator[None]:
         f"--bind-address={LOOPBACK}",
         f"--secure-port={free_port()}",
         f"--cert-dir={folder / 'controller-certs'}",
-        f"--controllers={','.join(CONTROLLERS)}",
+        f"--controllers={','.join(controllers)}",
         "--kube-api-qps=200",
         "--kube-api-burst=400",
     )

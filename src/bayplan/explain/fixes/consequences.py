@@ -31,13 +31,13 @@ from bayplan.api.objects import (
 )
 from bayplan.explain.explanation import Change
 from bayplan.explain.fixes.edits import EditNotPossibleError, patched, plain
-from bayplan.explain.fixes.owners import KNOWN_KINDS, Owners
+from bayplan.explain.fixes.owners import Owners
 from bayplan.model.additions import AdditionsReader
 from bayplan.model.cluster_model import ClusterModel
 from bayplan.model.daemon_pods import place_daemon_pods
 from bayplan.model.objects import object_key_of
 from bayplan.problems import BadInputError
-from bayplan.sim.input.controller_kinds import DAEMON_SET, DEPLOYMENT, JOB
+from bayplan.sim.input.controller_kinds import CONTROLLERS, DAEMON_SET, DEPLOYMENT, JOB
 from bayplan.sim.input.controller_pods import (
     TEMPLATE_HASH_LABEL,
     is_active,
@@ -170,7 +170,7 @@ class Consequences:
         elif key.kind == JOB:
             made = {**content, "metadata": {**content["metadata"], "uid": f"new-{key.name}"}}
             self._admit(job_pods(made, [])[0], key)
-        elif key.kind not in KNOWN_KINDS:
+        elif key.kind not in CONTROLLERS:
             self._model.add(key.kind, decode(key.kind, content))
 
     def _delete(self, key: ObjectKey, *, is_for_good: bool = False) -> None:
@@ -184,14 +184,14 @@ class Consequences:
             pod = self._model.pod(name)
             parent = None if pod is None else self._owners.parent(pod.metadata, key.namespace)
             if parent is not None and not is_for_good:
-                if parent.kind not in KNOWN_KINDS:
+                if parent.kind not in CONTROLLERS:
                     raise EditNotPossibleError(f"{parent} makes the pod again")
                 self._keep_target(parent, name)
                 self._busy[parent] = None
             self._remove(name)
 
     def _patch(self, key: ObjectKey, change: Change) -> None:
-        if key.kind in KNOWN_KINDS:
+        if key.kind in CONTROLLERS:
             self._contents[key] = patched(self._content(key), change.patch)
             self._busy[key] = None
             if any(operation["path"].startswith(_TEMPLATE) for operation in change.patch):

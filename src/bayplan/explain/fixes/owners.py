@@ -17,7 +17,6 @@ from bayplan.api.objects import (
     POD,
     REPLICA_SET,
     REPLICATION_CONTROLLER,
-    STATEFUL_SET,
     ApiObject,
     ObjectMeta,
     OwnerReference,
@@ -31,10 +30,6 @@ from bayplan.sim.input.controller_kinds import DAEMON_SET, DEPLOYMENT, JOB
 from bayplan.sim.input.controller_pods import TEMPLATE_HASH_LABEL, pod_names
 from bayplan.state.pods import PodInfo
 
-#: The controllers of kube-controller-manager that make pods.
-KNOWN_KINDS = frozenset(
-    (DEPLOYMENT, REPLICA_SET, REPLICATION_CONTROLLER, STATEFUL_SET, DAEMON_SET, JOB)
-)
 #: Their pods have names that end in random letters.
 _WITH_RANDOM_NAMES = frozenset((REPLICA_SET, REPLICATION_CONTROLLER, DAEMON_SET, JOB))
 _HELM_RELEASE = "meta.helm.sh/release-name"

@@ -178,7 +178,7 @@ class Search:
             if not attempt.fits and not attempt.nominated_node:
                 return None, attempt.reason
         try:
-            fix = fix_of(self.model, self.owners, self.pod, self.peers, edits)
+            fix = fix_of(self.model, self.owners, self.pod, self.peers, edits=edits)
             outcome = self.outcome_of(fix, edits)
         except EditNotPossibleError:
             return None, ""

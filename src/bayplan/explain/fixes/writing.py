@@ -34,9 +34,9 @@ from bayplan.explain.fixes.edits import (
     patched,
     plain,
 )
-from bayplan.explain.fixes.owners import KNOWN_KINDS, Owners, manager_of, owner_text
+from bayplan.explain.fixes.owners import Owners, manager_of, owner_text
 from bayplan.model.cluster_model import ClusterModel
-from bayplan.sim.input.controller_kinds import DAEMON_SET, JOB
+from bayplan.sim.input.controller_kinds import CONTROLLERS, DAEMON_SET, JOB
 from bayplan.state.pods import PodInfo
 
 #: Controllers that leave the pods that wait as they are when their template changes.
@@ -74,7 +74,12 @@ class _Draft:
 
 
 def fix_of(
-    model: ClusterModel, owners: Owners, pod: PodInfo, peers: Sequence[str], edits: Sequence[Edit]
+    model: ClusterModel,
+    owners: Owners,
+    pod: PodInfo,
+    peers: Sequence[str],
+    *,
+    edits: Sequence[Edit],
 ) -> Fix:
     """A fix of which nobody knows yet what it comes to: without a node.
 
@@ -133,7 +138,7 @@ def _change_pods(workload: _Workload, edits: list[PodEdit], draft: _Draft) -> No
     if owner is None:
         _change_bare_pods(workload, edits, draft)
         return
-    content = workload.owners.template_content(owner) if owner.kind in KNOWN_KINDS else None
+    content = workload.owners.template_content(owner) if owner.kind in CONTROLLERS else None
     if content is None:
         # Its template is not known here: the pods themselves stand for what it would make.
         _change_waiting_pods(workload, edits, draft)
