@@ -245,5 +245,5 @@ def read(lines: Iterable[bytes]) -> Iterable[Record]:
     for number, line in enumerate(lines, 1):
         try:
             yield _decoder.decode(line)
-        except msgspec.MsgspecError as problem:
+        except (msgspec.MsgspecError, RecursionError) as problem:
             raise JournalError(f"line {number}: {problem}") from None

@@ -7,6 +7,7 @@ is refused with an OSError, whose `strerror` says why.
 import errno
 import os
 import stat
+from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from pathlib import Path
 _FLAGS = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0)
 _FLAGS |= getattr(os, "O_BINARY", 0)
 _PART_BYTES = 1 << 20
+_LINE_BYTES_MAX = 64 << 20
 
 
 def read_regular_file(path: Path, bytes_max: int) -> bytes:
@@ -21,7 +23,8 @@ def read_regular_file(path: Path, bytes_max: int) -> bytes:
     descriptor = open_regular_file(path)
     try:
         parts: list[bytes] = []
-        room = bytes_max + 1
+        # A file that grows meanwhile is bounded, too.
+        room = 0 if os.fstat(descriptor).st_size > bytes_max else bytes_max + 1
         while room > 0 and (part := os.read(descriptor, min(room, _PART_BYTES))):
             parts.append(part)
             room -= len(part)
@@ -30,6 +33,16 @@ def read_regular_file(path: Path, bytes_max: int) -> bytes:
     if room <= 0:
         raise OSError(errno.EFBIG, f"larger than {bytes_max >> 20} MiB", str(path))
     return b"".join(parts)
+
+
+def lines_of_regular_file(path: Path) -> Iterator[bytes]:
+    """The lines of a regular file, each with its end. Raises OSError, also for a long line."""
+    with os.fdopen(open_regular_file(path), "rb") as file:
+        while line := file.readline(_LINE_BYTES_MAX):
+            if len(line) == _LINE_BYTES_MAX:
+                text = f"a line is longer than {_LINE_BYTES_MAX >> 20} MiB"
+                raise OSError(errno.EFBIG, text, str(path))
+            yield line
 
 
 def open_regular_file(path: Path) -> int:

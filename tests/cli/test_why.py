@@ -209,7 +209,14 @@ def test_plugins_of_the_run_are_loaded(tmp_path: Path) -> None:
     answer("simulate", file, "--plugin", plugin, "--config", config, "--out", tmp_path / "run")
     for path in (plugin, config, file):
         path.unlink()
-    text = answer("why", "a", "--run", tmp_path / "run", "--node", "n1")
+    question = ("why", "a", "--run", tmp_path / "run", "--node", "n1")
+    (line,) = refusal(*question)
+    assert line == (
+        f'{tmp_path}/run: the run has the plugins "picky.py", which are code; --allow-plugins '
+        f"executes the copies in the folder, --plugin FILE.py a file of yours"
+    )
+    assert "Picky" in answer("why", "a", "--run", tmp_path / "run")
+    text = answer(*question, "--allow-plugins")
     assert "n1: rejected by Picky: not today (Unschedulable)" in text
 
 

@@ -37,7 +37,7 @@ percentageOfNodesToScore: 10
 
 def run_of(path: Path, feed: Workload, seed: int = 3, config: str | None = None) -> RunFolder:
     """Store a run in a folder, with the plugin files beside it."""
-    folder, files = RunFolder(path / "run"), sorted(path.glob("*.py"))
+    folder, files = RunFolder(path / "run", allows_plugins=True), sorted(path.glob("*.py"))
     chosen = load_config(config, "test") if config else config_from(DEFAULT_CONFIG)
     manifest = Manifest(seed=seed, config=config, feature_gates="")
     with folder.start(manifest, feed, files) as run:

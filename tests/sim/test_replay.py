@@ -24,7 +24,7 @@ TAINTED = {"taints": [{"key": "gpu", "effect": "NoSchedule"}]}
 
 def stored_run(path: Path, feed: Workload, seed: int = 5, config: str | None = None) -> RunFolder:
     """A run of the feed, stored in a folder, with the plugin files of ``path``."""
-    folder, files = RunFolder(path / "run"), sorted(path.glob("*.py"))
+    folder, files = RunFolder(path / "run", allows_plugins=True), sorted(path.glob("*.py"))
     manifest = Manifest(seed=seed, config=config, feature_gates="")
     chosen = load_config(config, "test") if config else config_from(DEFAULT_CONFIG)
     with folder.start(manifest, feed, files) as sink:

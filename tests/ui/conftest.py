@@ -1,7 +1,5 @@
 """One run and one cluster for all tests of the page."""
 
-from pathlib import Path
-
 import pytest
 
 from bayplan.config import config_from
@@ -20,7 +18,7 @@ def run_folder(tmp_path_factory: pytest.TempPathFactory) -> RunFolder:
 
 @pytest.fixture(scope="session")
 def subject(run_folder: RunFolder) -> RunSubject:
-    run = RunSubject(Path(run_folder.path))
+    run = RunSubject(run_folder)
     run.load()
     assert run.answer().phase == "ready", run.answer().problem
     return run

@@ -226,7 +226,7 @@ def starving(tmp_path_factory: pytest.TempPathFactory) -> Timeline:
     """A gang that gets a reservation after a minute of waiting."""
     feed = load_inputs([str(_STARVING / "cluster.yaml")])
     config = (_STARVING / "reserving.yaml").read_text()
-    run = RunSubject(Path(write_run(tmp_path_factory.mktemp("gang") / "run", feed, config).path))
+    run = RunSubject(write_run(tmp_path_factory.mktemp("gang") / "run", feed, config))
     run.load()
     return run.timeline
 

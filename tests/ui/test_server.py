@@ -198,13 +198,13 @@ def test_a_cell_is_not_a_formula(tmp_path: Path) -> None:
 
 
 def loaded(folder: RunFolder) -> RunSubject:
-    run = RunSubject(folder.path)
+    run = RunSubject(folder)
     run.load()
     return run
 
 
 def test_a_run_that_is_loading_has_its_totals_and_no_views(run_folder: RunFolder) -> None:
-    run = RunSubject(run_folder.path)
+    run = RunSubject(run_folder)
     _, body = fetched([run], "api/sources")
     assert msgspec.json.decode(body)[0]["phase"] == "loading"
     response, body = fetched([run], "api/overview")

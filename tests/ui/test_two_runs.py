@@ -22,7 +22,7 @@ BIG = [container("100")]
 
 
 def loaded(path: Path, config: str | None = None) -> RunSubject:
-    run = RunSubject(write_run(path, feed(), config).path)
+    run = RunSubject(write_run(path, feed(), config))
     run.load()
     assert run.answer().phase == "ready", run.answer().problem
     return run
@@ -70,8 +70,8 @@ def test_a_pod_that_only_one_run_placed_is_a_difference(tmp_path: Path) -> None:
     pods = pod("new"), pod("more", containers=[container("3500m")])
     small, large = workload(node("n1"), *pods), workload(node("n1"), node("n2"), *pods)
     subject = [
-        RunSubject(write_run(tmp_path / "small", small).path),
-        RunSubject(write_run(tmp_path / "large", large).path),
+        RunSubject(write_run(tmp_path / "small", small)),
+        RunSubject(write_run(tmp_path / "large", large)),
     ]
     for run in subject:
         run.load()

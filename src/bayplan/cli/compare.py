@@ -136,7 +136,7 @@ def compare_command(**values: Any) -> None:
     folders = [Path(path) for path in options.paths]
     if all(is_run(path) or is_compared_run(path) for path in folders):
         if options.is_shown:
-            _show_runs(folders)
+            _show_runs(folders, options.plugins)
         _compare_runs(folders)
         return
     with refusals():
@@ -220,11 +220,12 @@ def _shown(planned: Plan, options: _Options, title: str) -> Comparison:
     return comparison
 
 
-def _show_runs(folders: list[Path]) -> None:
+def _show_runs(folders: list[Path], plugins: tuple[str, ...]) -> None:
     """Two runs of `bayplan simulate`, side by side, until an interrupt."""
     if len(folders) != 2 or not all(is_run(folder) for folder in folders):
         fail("--ui: the page needs two runs that `bayplan simulate --out` wrote")
-    shown = [load("bayplan.ui.subjects:RunSubject")(folder) for folder in folders]
+    subject, files = load("bayplan.ui.subjects:RunSubject"), [Path(plugin) for plugin in plugins]
+    shown = [subject(RunFolder(folder, plugins=files), remark) for folder in folders]
     load("bayplan.cli.ui:serve")(shown, load("bayplan.ui.server:UiOptions")())
 
 

@@ -21,6 +21,11 @@ def plugin_option() -> Callable[[F], F]:
     return click.option("--plugin", "plugins", multiple=True, metavar="FILE.py", help=text)
 
 
+def allow_plugins_option() -> Callable[[F], F]:
+    text = "Execute the plugins in the folder of a run, and call its extenders: trust who made it"
+    return click.option("--allow-plugins", is_flag=True, help=text)
+
+
 def seed_option(
     text: str = "Number that breaks ties between equal nodes: equal seeds give equal results",
 ) -> Callable[[F], F]:

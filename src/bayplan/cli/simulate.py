@@ -154,7 +154,9 @@ def _shown(options: _Options) -> SimulationResult:
     name = Path(options.paths[0]).name
     with load("bayplan.cli.ui:page_of")(name, "The simulation is running.", "pod") as (page, work):
         result = _reported(options, work.update)
-        page.show(load("bayplan.ui.subjects:RunSubject")(Path(options.out)))
+        # The plugins in the folder are those that this command has just executed.
+        folder = RunFolder(Path(options.out), allows_plugins=True)
+        page.show(load("bayplan.ui.subjects:RunSubject")(folder, remark))
     return result
 
 

@@ -1,7 +1,9 @@
 """`bayplan ui`: show a run or a cluster in a browser."""
 
 import asyncio
+import os
 import sys
+import threading
 from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
@@ -11,18 +13,21 @@ import click
 
 from bayplan import rng
 from bayplan.cli.configuration import read_config, read_plugins
-from bayplan.cli.options import config_option, examples, plugin_option
+from bayplan.cli.options import allow_plugins_option, config_option, examples, plugin_option
 from bayplan.cli.pflag import feature_gates_option
 from bayplan.cli.problems import STANDARD_INPUT, read_text, refusals
 from bayplan.cli.streams import EXIT_FAILED, fail, remark
+from bayplan.clock import wall_seconds
 from bayplan.serving.http_server import is_loopback
 from bayplan.shadow.folder import is_shadow
-from bayplan.sim.output.run_folder import is_run
+from bayplan.sim.output.run_folder import RunFolder, is_run
 from bayplan.ui.server import UiOptions, serve_ui
 from bayplan.ui.shadow_pages import ShadowSubject
 from bayplan.ui.subjects import ClusterSubject, RunSubject, Subject
 from bayplan.ui.work import WorkPage, WorkSubject, work_page
 
+#: What is being loaded or computed has this long to end, after an interrupt.
+_END_SECONDS = 1.0
 #: Two runs are shown side by side.
 _RUNS_MAX = 2
 
@@ -40,6 +45,7 @@ _RUNS_MAX = 2
 @click.argument("paths", nargs=-1, required=True, metavar="PATH…")
 @config_option("For a cluster: KubeSchedulerConfiguration. A run has its own")
 @plugin_option()
+@allow_plugins_option()
 @feature_gates_option()
 @click.option("--bind-address", default="127.0.0.1", show_default=True, help="Address of the page")
 @click.option(
@@ -60,6 +66,9 @@ def ui_command(paths: tuple[str, ...], **flags: Any) -> None:
     PATH is a folder that `bayplan simulate --out` wrote, two of them to see what differs, files of
     Kubernetes objects, or what `bayplan shadow --out` wrote. The command prints the address of the
     page and serves the page until it is interrupted.
+
+    A run may have plugins, which are code. They are executed only with --allow-plugins, or with
+    --plugin FILE.py in place of the copy in the folder; without, what needs them is left out.
 
     On loopback, everybody on this machine may read the page. On other addresses, the URL that the
     command prints has a token; the page is served as plain HTTP.
@@ -92,6 +101,19 @@ def serve(subject: list[Subject], options: UiOptions) -> None:
     except OSError as problem:
         remark(f"--bind-address {options.address} --port {options.port}: {problem.strerror}")
         sys.exit(EXIT_FAILED)
+    _leave_threads()
+
+
+def _leave_threads() -> None:
+    """End the process if a thread does not end by itself: Python would wait for it."""
+    deadline = wall_seconds() + _END_SECONDS
+    for thread in threading.enumerate():
+        if thread is not threading.current_thread() and not thread.daemon:
+            thread.join(max(0.0, deadline - wall_seconds()))
+            if thread.is_alive():
+                sys.stdout.flush()
+                sys.stderr.flush()
+                os._exit(0)
 
 
 def _on_ready(url: str) -> None:
@@ -108,13 +130,18 @@ def _token(path: str | None) -> str:
     return token
 
 
+def _run_folder(path: str, flags: dict[str, Any]) -> RunFolder:
+    plugins = [Path(plugin) for plugin in flags["plugins"]]
+    return RunFolder(Path(path), plugins=plugins, allows_plugins=flags["allow_plugins"])
+
+
 def _subject(paths: tuple[str, ...], flags: dict[str, Any]) -> list[Subject]:
     runs = [path for path in paths if is_run(Path(path))]
     if runs:
         if len(runs) < len(paths) or len(runs) > _RUNS_MAX:
             found = f"{len(runs)} runs and {len(paths) - len(runs)} other paths"
             fail(f"found {found}, wanted one run, two runs, or files of one cluster")
-        return [RunSubject(Path(run), remark) for run in runs]
+        return [RunSubject(_run_folder(run, flags), remark) for run in runs]
     shadows = [path for path in paths if is_shadow(Path(path))]
     if shadows:
         if len(paths) > 1:

@@ -9,7 +9,13 @@ from typing import Any
 import click
 
 from bayplan.cli.cluster_source import ClusterSource, kubectl_options, output_option
-from bayplan.cli.options import config_option, examples, plugin_option, seed_option
+from bayplan.cli.options import (
+    allow_plugins_option,
+    config_option,
+    examples,
+    plugin_option,
+    seed_option,
+)
 from bayplan.cli.pflag import feature_gates_option
 from bayplan.cli.streams import fail
 from bayplan.cli.why_subject import is_kind, is_kind_and_name, subject_of_words
@@ -34,6 +40,7 @@ from bayplan.lazy_loader import load
 @kubectl_options()
 @config_option("Configuration of the scheduler in question. Default: one default profile")
 @plugin_option()
+@allow_plugins_option()
 @feature_gates_option()
 @seed_option()
 @output_option("text", "wide", "json", "yaml")
@@ -58,8 +65,10 @@ def why_command(words: tuple[str, ...], **options: Any) -> None:
     With --run or --address, the answer is the record of past decisions: each attempt, the plugins
     that rejected nodes and their reasons, the scores of the best nodes, and what broke a tie; for a
     workload such as deployment/web: its pods, grouped by outcome. With --node, the attempt is made
-    again in memory, from the state before it. With --address and --dry-run, the running scheduler
-    makes the next attempt at the pod, with its cached results; nothing is decided or written.
+    again in memory, from the state before it; the plugins of a run are executed with
+    --allow-plugins only, or with --plugin FILE.py. With --address and --dry-run, the running
+    scheduler makes the next attempt at the pod, with its cached results; nothing is decided or
+    written.
     """
     run_path, address = options["run_path"], options["address"]
     if options["dry_run"] and address is None:
@@ -75,6 +84,8 @@ def _answer_now(words: tuple[str, ...], options: dict[str, Any]) -> None:
     for option in ("node", "attempt", "token_file", "ca_file"):
         if options[option] is not None:
             fail(f"--{option.replace('_', '-')}: wanted --run DIR or --address HOST:PORT with it")
+    if options["allow_plugins"]:
+        fail("--allow-plugins: wanted --run DIR with it")
     count = 2 if is_kind(words[0]) and len(words) > 1 else 1
     files = words[count:]
     if files and (options["kubeconfig"] or options["context_name"]):

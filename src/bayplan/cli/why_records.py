@@ -85,16 +85,24 @@ def answer_from_records(words: tuple[str, ...], options: dict[str, Any]) -> None
         fail(f"{subject.controller}: wanted --run; with --address, name one of its pods")
     if options["dry_run"] and (subject.kind or node is not None or options["attempt"] is not None):
         fail("--dry-run: wanted one pod, without --node and --attempt")
+    if address is not None and options["allow_plugins"]:
+        fail("--allow-plugins: wanted --run DIR with it")
     with refusals():
         if address is not None:
             answer = _remote_answer(name, options)
         elif subject.is_workload:
-            answer = _workload_answer(RunFolder(Path(run_path)), subject)
+            answer = _workload_answer(_run_folder(options), subject)
         else:
-            answer = _answer(RunFolder(Path(run_path)), name, node, options["attempt"])
+            answer = _answer(_run_folder(options), name, node, options["attempt"])
     _show(answer, options["output"])
     if options["exit_code"] and not answer.has_node:
         sys.exit(EXIT_FAILED)
+
+
+def _run_folder(options: dict[str, Any]) -> RunFolder:
+    plugins = [Path(plugin) for plugin in options["plugins"]]
+    path, allows_plugins = Path(options["run_path"]), options["allow_plugins"]
+    return RunFolder(path, plugins=plugins, allows_plugins=allows_plugins)
 
 
 def _show(answer: _Answer, output: str) -> None:

@@ -260,7 +260,7 @@ def decoded_head(line: bytes) -> Head:
     """Raises StatesError."""
     try:
         head = _decoder.decode(line)
-    except (msgspec.MsgspecError, UnicodeDecodeError) as problem:
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as problem:
         raise StatesError(str(problem)) from None
     if not isinstance(head, Head):
         raise StatesError("wanted the first line of a file of states")
@@ -277,7 +277,7 @@ def entries_in(lines: Iterable[bytes]) -> Iterator[Entry]:
                 yield WatchEvent(EventType(parsed.type), parsed.kind, content)
             elif not isinstance(parsed, Head):
                 yield parsed
-    except (msgspec.MsgspecError, DecodeError, UnicodeDecodeError) as problem:
+    except (msgspec.MsgspecError, DecodeError, UnicodeDecodeError, RecursionError) as problem:
         raise StatesError(str(problem)) from None
 
 

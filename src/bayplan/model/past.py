@@ -18,9 +18,9 @@ from bayplan.engine.state_log import Begun, PastState
 from bayplan.journal import AttemptRecord
 from bayplan.model.cluster_model import ClusterModel
 from bayplan.model.objects import ClusterObjects
-from bayplan.plugins.registry import Registry, default_registry
+from bayplan.plugins.registry import Registry
 from bayplan.sim.output.run_folder import RunFolder
-from bayplan.sim.replay import NodeVerdict, configuration_of_run, node_verdict, verdict_of
+from bayplan.sim.replay import NodeVerdict, node_verdict, settings_of_run, verdict_of
 
 
 class Repetition(NamedTuple):
@@ -39,9 +39,7 @@ def past_verdict(folder: RunFolder, record: AttemptRecord, node: str) -> NodeVer
     """
     past = folder.state_before(record)
     if past is not None:
-        inputs = folder.inputs()
-        config = configuration_of_run(inputs.manifest, f"{folder.path}/inputs")
-        registry = default_registry(inputs.plugin_files)
+        inputs, config, registry = settings_of_run(folder)
         repeated = repeat(
             *past, record, node, config=config, registry=registry, seed=inputs.manifest.seed
         )

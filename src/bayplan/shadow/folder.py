@@ -16,6 +16,7 @@ from typing import BinaryIO, Final, final
 import msgspec
 
 from bayplan.problems import BadInputError
+from bayplan.regular_files import lines_of_regular_file, read_regular_file
 from bayplan.shadow.report import KIND, Decision, ShadowReport
 
 REPORT: Final = "report.json"
@@ -23,6 +24,7 @@ RUNNING: Final = "running.json"
 DECISIONS: Final = "decisions.jsonl"
 #: The beginning of a file in which the kind of a report is looked for.
 _HEAD_BYTES = 400
+_REPORT_BYTES_MAX = 1 << 30
 
 
 @final
@@ -94,7 +96,7 @@ def read_shadow(path: Path) -> tuple[ShadowReport, Sequence[Decision]]:
     try:
         report = msgspec.json.decode(_content(file), type=ShadowReport)
         decisions = _decisions(file.parent / DECISIONS) if path.is_dir() else None
-    except (OSError, msgspec.MsgspecError) as problem:
+    except (OSError, msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as problem:
         raise BadInputError(f"{file}: {problem}") from None
     if decisions is None:
         decisions = [
@@ -116,8 +118,8 @@ def _content(report: Path) -> bytes:
     if report.name == REPORT and not report.exists() and running.exists():
         # The end may come here; it writes the report first.
         with suppress(FileNotFoundError):
-            return running.read_bytes()
-    return report.read_bytes()
+            return read_regular_file(running, _REPORT_BYTES_MAX)
+    return read_regular_file(report, _REPORT_BYTES_MAX)
 
 
 def _decisions(path: Path) -> list[Decision] | None:
@@ -125,6 +127,6 @@ def _decisions(path: Path) -> list[Decision] | None:
     if not path.exists():
         return None
     decoder = msgspec.json.Decoder(Decision)
-    with path.open("rb") as file:
-        # While the shadow runs, the last line may be written in part.
-        return [decoder.decode(line) for line in file if line.endswith(b"\n")]
+    # While the shadow runs, the last line may be written in part.
+    lines = lines_of_regular_file(path)
+    return [decoder.decode(line) for line in lines if line.endswith(b"\n")]

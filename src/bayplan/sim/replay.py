@@ -8,7 +8,8 @@ each record with the journal: a replay with other decisions would explain anothe
 from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
-from typing import final
+from pathlib import Path
+from typing import NamedTuple, final
 
 import numpy as np
 
@@ -20,8 +21,15 @@ from bayplan.engine.reuse_steps import outcome_of, score_table_of
 from bayplan.framework.scoring import ScoreTable
 from bayplan.framework.status import Status
 from bayplan.journal import AttemptRecord, NodeScore, Record
-from bayplan.plugins.registry import default_registry
-from bayplan.sim.output.run_folder import Manifest, RunFolder, RunFolderError
+from bayplan.plugins.registry import Registry, default_registry
+from bayplan.problems import shown
+from bayplan.sim.output.run_folder import (
+    Inputs,
+    Manifest,
+    PluginsNotAllowedError,
+    RunFolder,
+    RunFolderError,
+)
 from bayplan.sim.simulation import Simulation
 
 
@@ -52,16 +60,45 @@ class NodeVerdict:
     scores: Scores | None = None
 
 
+class RunSettings(NamedTuple):
+    """With what a run is repeated."""
+
+    inputs: Inputs
+    config: SchedulerConfig
+    registry: Registry
+
+
+def settings_of_run(folder: RunFolder) -> RunSettings:
+    """With what a run is repeated. Loads its plugins, if the user allows it.
+
+    Raises RunFolderError (PluginsNotAllowedError), ConfigError.
+    """
+    inputs = folder.inputs()
+    manifest = inputs.manifest
+    config = configuration_of_run(manifest, f"{folder.path}/inputs")
+    extenders = [shown(each.url_prefix) for each in config.spec.extenders]
+    if extenders and not folder.allows_plugins:
+        raise PluginsNotAllowedError(
+            f"{folder.path}: the run calls the extenders {', '.join(extenders)}; --allow-plugins "
+            f"calls them again"
+        )
+    if not manifest.plugins or folder.plugins:
+        return RunSettings(inputs, config, default_registry(folder.plugins))
+    if not folder.allows_plugins:
+        names = ", ".join(shown(Path(name).name) for name in manifest.plugins)
+        raise PluginsNotAllowedError(
+            f"{folder.path}: the run has the plugins {names}, which are code; --allow-plugins "
+            f"executes the copies in the folder, --plugin FILE.py a file of yours"
+        )
+    return RunSettings(inputs, config, default_registry(inputs.plugin_files))
+
+
 def repetition(folder: RunFolder, on_attempt: OnAttempt | None = None) -> Simulation:
     """A simulation that repeats a run. A decision that differs from the run's journal raises
     RunFolderError while the simulation runs. Raises RunFolderError, ConfigError."""
-    inputs = folder.inputs()
+    inputs, config, registry = settings_of_run(folder)
     simulation = Simulation(
-        inputs.workload,
-        configuration_of_run(inputs.manifest, f"{folder.path}/inputs"),
-        default_registry(inputs.plugin_files),
-        seed=inputs.manifest.seed,
-        on_attempt=on_attempt,
+        inputs.workload, config, registry, seed=inputs.manifest.seed, on_attempt=on_attempt
     )
     simulation.keep_journal(_SameAs(folder))
     return simulation

@@ -45,6 +45,8 @@ class Source(Answer):
     phase: str
     #: Why it failed.
     problem: str = ""
+    #: What the reader should know: what is missing, what was made up.
+    notes: tuple[str, ...] = ()
     #: What is being done, as a sentence, and what is counted; "": the run is repeated.
     doing: str = ""
     unit: str = "pod"

@@ -11,14 +11,14 @@ The objects and records in the list are those that `serving.past_attempts` remem
 
 from collections import deque
 from collections.abc import Callable
-from typing import Final, cast, final
+from typing import Final, final
 
 from bayplan.api.device_objects import DEVICE_CLASS, RESOURCE_SLICE
-from bayplan.api.objects import NODE, POD, Node, Pod, is_terminal
+from bayplan.api.objects import NODE, POD
 from bayplan.clock import Clock
 from bayplan.engine.scheduler import Scheduler
 from bayplan.journal import Record
-from bayplan.ports import EventType, WatchEvent
+from bayplan.ports import WatchEvent
 from bayplan.ui.recording import Recorder
 
 #: Items that wait for the recorder; an event is two of them.
@@ -98,7 +98,7 @@ class Backlog:
             if isinstance(item, float | int):
                 self.seconds = item
             elif isinstance(item, WatchEvent):
-                self._record(item)
+                recorder.observe_event(item)
             elif isinstance(item, tuple):
                 recorder.note_queues(item)
             else:
@@ -106,19 +106,6 @@ class Backlog:
                 recorder.write(item)
         if recorder.change > self._forget_at:
             self._forget()
-
-    def _record(self, event: WatchEvent) -> None:
-        is_there = event.type is not EventType.DELETED
-        if event.kind == NODE:
-            self.recorder.node(cast(Node, event.object), is_there=is_there)
-            return
-        if event.kind != POD:
-            self.recorder.devices(event.object, is_there=is_there)
-            return
-        pod = cast(Pod, event.object)
-        is_visible = is_there and not is_terminal(pod)
-        placed = pod if is_visible and pod.spec.node_name else None
-        self.recorder.pod(pod, placed, is_there=is_there, is_visible=is_visible)
 
     def _forget(self) -> None:
         before = self.recorder.change

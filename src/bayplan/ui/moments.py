@@ -26,10 +26,10 @@ from bayplan.journal import Record
 from bayplan.model.additions import AdditionsReader
 from bayplan.model.cluster_model import ClusterModel
 from bayplan.model.objects import ClusterObjects
-from bayplan.plugins.registry import Registry, default_registry
+from bayplan.plugins.registry import Registry
 from bayplan.sim.input.controller_kinds import CONTROLLERS
 from bayplan.sim.output.run_folder import RunFolder
-from bayplan.sim.replay import configuration_of_run, rejection_of, repetition
+from bayplan.sim.replay import rejection_of, repetition, settings_of_run
 from bayplan.sim.simulation import Simulation
 from bayplan.state.pods import DEFAULT_SCHEDULER
 from bayplan.ui.recording import Recorder, cause_of
@@ -118,11 +118,11 @@ def objects_of(simulation: Simulation, source: str) -> ClusterObjects:
 
 def moment_of_run(folder: RunFolder, objects: ClusterObjects) -> Moment:
     """Raises RunFolderError, ConfigError."""
-    inputs = folder.inputs()
+    inputs, config, registry = settings_of_run(folder)
     return Moment(
         objects,
-        configuration_of_run(inputs.manifest, f"{folder.path}/inputs"),
-        default_registry(inputs.plugin_files),
+        config,
+        registry,
         seed=inputs.manifest.seed,
         scheduler_name=DEFAULT_SCHEDULER if inputs.manifest.config is None else None,
     )

@@ -24,6 +24,7 @@ from bayplan.engine.scheduler import Scheduler
 from bayplan.framework.events import UPDATE, ActionType, ClusterEvent
 from bayplan.framework.plugin import EnqueueExtensions
 from bayplan.journal import AttemptRecord, BindingRecord, GateRecord, GroupRecord, Record
+from bayplan.ports import EventType, WatchEvent
 from bayplan.sim.simulation import Simulation
 from bayplan.state.device_supply import DeviceSupply
 from bayplan.state.device_table import ANY_NODE
@@ -161,6 +162,17 @@ class Recorder:
             self.node(changed.object, is_there=after is not None)
         else:
             self.devices(changed.object, is_there=after is not None)
+
+    def observe_event(self, event: WatchEvent) -> None:
+        """A watch event of any kind."""
+        is_there = event.type is not EventType.DELETED
+        if isinstance(event.object, Node):
+            self.node(event.object, is_there=is_there)
+        elif isinstance(event.object, Pod):
+            pod = event.object
+            is_visible = is_there and not is_terminal(pod)
+            placed = pod if is_visible and pod.spec.node_name else None
+            self.pod(pod, placed, is_there=is_there, is_visible=is_visible)
 
     def pod(self, pod: Pod, placed: Pod | None, *, is_there: bool, is_visible: bool) -> None:
         """A pod changed. ``placed``: the pod, if it is on a node and has not ended; ``is_visible``:

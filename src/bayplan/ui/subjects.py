@@ -4,6 +4,7 @@ The run is repeated in a thread of its own, and the page shows the progress and 
 run's summary until the timeline is ready. A cluster without a run is one state, at 0 s.
 """
 
+import os
 import threading
 import traceback
 from abc import ABC, abstractmethod
@@ -26,10 +27,11 @@ from bayplan.model.reading import objects_of_workload
 from bayplan.plugins.registry import Registry
 from bayplan.ports import RunAborted
 from bayplan.problems import BadInputError
+from bayplan.regular_files import open_regular_file
 from bayplan.sim.input.inputs import load_inputs
 from bayplan.sim.input.sources import JOURNAL
 from bayplan.sim.input.workload import ExpansionMode
-from bayplan.sim.output.run_folder import RunFolder
+from bayplan.sim.output.run_folder import PluginsNotAllowedError, RunFolder
 from bayplan.sim.replay import NodeVerdict, repetition
 from bayplan.sim.why import ruling
 from bayplan.state.pods import DEFAULT_SCHEDULER
@@ -48,6 +50,7 @@ from bayplan.ui.moments import (
     rejections_of,
     with_causes,
 )
+from bayplan.ui.recorded_run import recorded_timeline
 from bayplan.ui.recording import Recorder
 from bayplan.ui.timeline import Series, State, Timeline
 
@@ -56,6 +59,8 @@ LOADING, READY, FAILED = "loading", "ready", "failed"
 _END_PODS_MAX = 20_000
 #: Of a cluster without a run: waiting pods that are tried once to learn why they wait.
 _TRIED_MAX = 1_000
+#: The places of all lines are in memory.
+_JOURNAL_BYTES_MAX = 16 << 30
 #: Simulations of two threads at the same moment may influence each other, so one thread loads.
 _loading = threading.Lock()
 
@@ -78,7 +83,11 @@ class Journal:
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        content = np.memmap(path, np.uint8, "r") if path.stat().st_size else np.zeros(0, np.uint8)
+        os.close(open_regular_file(path))
+        length = path.stat().st_size
+        if length > _JOURNAL_BYTES_MAX:
+            raise BadInputError(f"{path}: larger than {_JOURNAL_BYTES_MAX >> 30} GiB")
+        content = np.memmap(path, np.uint8, "r") if length else np.zeros(0, np.uint8)
         #: Where each line ends.
         self._ends = np.flatnonzero(content == ord("\n"))
 
@@ -103,6 +112,8 @@ class Subject:
         self._phase = LOADING
         self._is_stopped = False
         self._problem = ""
+        #: What the reader should know: what is missing, what was made up.
+        self._notes: list[str] = []
         self._progress = (0, 0)
         self._timeline: Timeline | None = None
         self._totals: Totals | None = None
@@ -144,6 +155,7 @@ class Subject:
             kind=self.kind,
             phase=self._phase,
             problem=self._problem,
+            notes=tuple(self._notes),
             done_count=done_count,
             total_count=total_count,
             totals=self._totals,
@@ -237,8 +249,14 @@ class FileSubject(Subject, ABC):
             self._phase = FAILED
         except BadInputError as problem:
             self._fail(str(problem))
+        except MemoryError:
+            self._fail("out of memory: it is too large for this machine, or for its limit")
         except Exception as problem:  # noqa: BLE001 - the page shows it
             self._fail(internal_error(problem))
+
+    def _note(self, text: str) -> None:
+        self._notes.append(text)
+        self._remark(text)
 
     def _fail(self, problem: str) -> None:
         self._problem, self._phase = problem, FAILED
@@ -255,14 +273,20 @@ class RunSubject(FileSubject):
     kind = "run"
     has_model = True
 
-    def __init__(self, path: Path, remark: Remark = no_remark) -> None:
-        super().__init__(path.name or str(path), remark)
-        self.folder = RunFolder(path)
+    def __init__(self, folder: RunFolder, remark: Remark = no_remark) -> None:
+        super().__init__(folder.path.name or str(folder.path), remark)
+        self.folder = folder
         self._end_objects: ClusterObjects | None = None
 
     def _load(self) -> None:
         self._totals = self._summary()
-        simulation = repetition(self.folder)
+        try:
+            simulation = repetition(self.folder)
+        except PluginsNotAllowedError as problem:
+            self._note(f"{problem}; until then, what-ifs and explanations of nodes are missing")
+            self.has_model = False
+            self._timeline = recorded_timeline(self.folder, self._check)
+            return
         recorder = Recorder(simulation.scheduler)
         recorder.attach(simulation)
         simulation.on_progress(self._advance)
@@ -272,9 +296,13 @@ class RunSubject(FileSubject):
             self._end_objects = objects_of(simulation, self.name)
         self._timeline = line
 
-    def _advance(self, done_count: int, total_count: int) -> None:
+    def _check(self) -> None:
+        """Raises RunAborted when the page is closed."""
         if self._is_stopped:
             raise RunAborted("the page was closed")
+
+    def _advance(self, done_count: int, total_count: int) -> None:
+        self._check()
         self._progress = (done_count, total_count)
 
     def moment(self, change: int, check: Callable[[], None]) -> Moment:
@@ -358,7 +386,7 @@ class ClusterSubject(FileSubject):
 
     def _load(self) -> None:
         for note in self._objects.notes:
-            self._remark(note)
+            self._note(note)
         model = self.model(0, lambda: None).model
         recorder = Recorder(model.scheduler)
         for before, after in self._changes:

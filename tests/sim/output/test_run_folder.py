@@ -1,8 +1,11 @@
 """A run on disk: written completely, read back, refused if it is invalid."""
 
 import json
+import os
+import re
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -10,7 +13,7 @@ from bayplan.journal import AttemptRecord, NoteRecord, Record
 from bayplan.sim.input.sources import belongs_to_run
 from bayplan.sim.input.workload import Workload
 from bayplan.sim.output.result import SimulationResult
-from bayplan.sim.output.run_folder import Manifest, RunFolder, RunFolderError
+from bayplan.sim.output.run_folder import Manifest, RunFolder, RunFolderError, is_run
 from tests.adapters.manifests import container, node, pod
 from tests.sim.runs import simulation, workload
 
@@ -246,3 +249,82 @@ def test_values_that_json_cannot_represent_are_stored(tmp_path: Path) -> None:
     with folder.start(DEFAULT, feed, ()):
         pass
     assert folder.inputs().workload == feed
+
+
+# ---- folders of others ---------------------------------------------------------------------
+
+
+_FILES = ("inputs/manifest.json", "inputs/workload.json", "summary.json", "journal.jsonl")
+
+
+def read_all(folder: RunFolder) -> None:
+    folder.inputs()
+    folder.result()
+    list(folder.journal())
+    list(folder.entries())
+
+
+@pytest.mark.parametrize("name", [*_FILES, "states/000000.jsonl"])
+@pytest.mark.parametrize(
+    ("make", "problem"),
+    [
+        pytest.param(os.mkfifo, "found a FIFO, wanted a regular file", id="FIFO"),
+        pytest.param(Path.mkdir, "found a folder, wanted a regular file", id="folder"),
+        pytest.param(lambda path: path.symlink_to("/dev/zero"), "leads out of the", id="device"),
+        pytest.param(lambda path: path.symlink_to("/etc/passwd"), "leads out of the", id="file"),
+        pytest.param(lambda path: path.symlink_to("../../x"), "leads out of the", id="relative"),
+        pytest.param(lambda path: path.symlink_to(path.name), "leads out of the", id="loop"),
+    ],
+)
+def test_only_regular_files_of_the_folder_are_read(
+    tmp_path: Path, name: str, make: Callable[[Path], Any], problem: str
+) -> None:
+    write_run(tmp_path / "run")
+    path = tmp_path / "run" / name
+    path.unlink(missing_ok=True)
+    make(path)
+    assert is_run(tmp_path / "run")
+    assert problem in refusal(lambda: read_all(RunFolder(tmp_path / "run")))
+
+
+@pytest.mark.parametrize("folder", ["inputs", "states"])
+def test_a_folder_of_a_run_is_no_link(tmp_path: Path, folder: str) -> None:
+    write_run(tmp_path / "run")
+    (tmp_path / "run" / folder).rename(tmp_path / folder)
+    (tmp_path / "run" / folder).symlink_to(tmp_path / folder)
+    message = refusal(lambda: read_all(RunFolder(tmp_path / "run")))
+    assert "leads out of the folder of the run" in message
+
+
+def test_a_link_to_a_whole_run_is_read(tmp_path: Path) -> None:
+    write_run(tmp_path / "run")
+    (tmp_path / "link").symlink_to(tmp_path / "run")
+    read_all(RunFolder(tmp_path / "link"))
+
+
+@pytest.mark.parametrize("field", ["plugins", "digests"])
+@pytest.mark.parametrize("name", ["{outside}", "../evil.py", "inputs/../../evil.py", "a\0b"])
+def test_a_manifest_names_files_of_the_folder_only(tmp_path: Path, field: str, name: str) -> None:
+    (tmp_path / "evil.py").write_text("raise SystemExit")
+    write_run(tmp_path / "run")
+    name = name.format(outside=tmp_path / "evil.py")
+    path = tmp_path / "run/inputs/manifest.json"
+    manifest = json.loads(path.read_text())
+    manifest[field] = [name] if field == "plugins" else {name: "0"}
+    path.write_text(json.dumps(manifest))
+    message = refusal(RunFolder(tmp_path / "run").inputs)
+    assert message == f"{tmp_path}/run: {name} leads out of the folder of the run"
+
+
+@pytest.mark.parametrize("name", _FILES)
+def test_a_huge_file_is_refused_before_it_is_read(tmp_path: Path, name: str) -> None:
+    write_run(tmp_path)
+    os.truncate(tmp_path / name, 1 << 42)
+    assert re.search(r"larger than|longer than", refusal(lambda: read_all(RunFolder(tmp_path))))
+
+
+@pytest.mark.parametrize("name", _FILES)
+def test_a_file_that_is_nested_deep_is_refused(tmp_path: Path, name: str) -> None:
+    write_run(tmp_path)
+    (tmp_path / name).write_text('{"a":' * 100_000)
+    assert refusal(lambda: read_all(RunFolder(tmp_path)))

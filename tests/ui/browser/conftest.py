@@ -90,7 +90,7 @@ def markup_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """A page whose names and reasons are markup. The API server refuses such names, so that the
     test changes the names in the timeline."""
     folder = in_thread(write_run, tmp_path_factory.mktemp("markup") / "run", example_workload(5))
-    run = RunSubject(Path(folder.path))
+    run = RunSubject(folder)
     in_thread(run.load)
     run.name = MARKUP
     line = run.timeline

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias, final
 
 from bayplan.problems import wrong
+from bayplan.regular_files import read_regular_file
 from bayplan.sim.input import foreign_files
 from bayplan.sim.input.errors import InputErrors
 from bayplan.sim.input.openb import is_table
@@ -33,6 +34,8 @@ PLACEMENTS = "placements.csv"
 STATES = "states"
 RUN_FILES = (SUMMARY, PLACEMENTS, JOURNAL, INPUTS, STATES)
 
+#: Of a file of a folder.
+_BYTES_MAX = 4 << 30
 _SUFFIXES = (".csv", ".json", ".yaml", ".yml")
 
 
@@ -83,9 +86,10 @@ def _file(path: Path, errors: InputErrors) -> list[Part | CsvText]:
     return [*_parsed(content, str(path), errors)]
 
 
-def _content(path: Path, errors: InputErrors) -> bytes | None:
+def _content(path: Path, errors: InputErrors, *, is_named: bool = True) -> bytes | None:
+    """A file that is named may be a FIFO of the shell: <(kubectl get …)."""
     try:
-        return path.read_bytes()
+        return path.read_bytes() if is_named else read_regular_file(path, _BYTES_MAX)
     except (OSError, ValueError) as problem:
         reason = getattr(problem, "strerror", None) or str(problem)
         errors.add(str(path), f"cannot be read: {reason}")
@@ -125,7 +129,7 @@ class _Folder:
         return parts
 
     def _file(self, path: Path) -> Iterable[Part | CsvText]:
-        content = _content(path, self._errors)
+        content = _content(path, self._errors, is_named=False)
         if content is None:
             return ()
         if path.suffix.lower() == ".csv":

@@ -14,10 +14,15 @@ A file of states ends when its entries take as many bytes as its checkpoint, and
 `FILE_BYTES_MIN`. So all files together take at most twice the bytes of the entries, and the state
 before any attempt is in one file. When the files take more than `TOTAL_BYTES_MAX`, the oldest files
 are deleted.
+
+A folder may come from somebody else. So only regular files inside it are read, and up to a size;
+and the plugins of a run, which are code, are executed only if the user allows it (`RunFolder`).
 """
 
 import csv
+import errno
 import hashlib
+import os
 import shutil
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -43,6 +48,7 @@ from bayplan.engine.state_log import (
 from bayplan.journal import AttemptRecord, FileSink, JournalError, Record, read
 from bayplan.lazy_loader import built
 from bayplan.problems import BadInputError
+from bayplan.regular_files import lines_of_regular_file, read_regular_file
 from bayplan.sim.input.sources import (
     INPUTS,
     JOURNAL,
@@ -139,27 +145,37 @@ def stored_state_before(
     ``record_number``: the place of the attempt's record in the journal, from 0. Raises OSError,
     StatesError.
     """
-    files = sorted(folder.glob("*.jsonl")) if folder.is_dir() else []
-    starts = [path for path in files if _record_count(path) <= record_number]
+    starts = [path for path in state_paths(folder) if _record_count(path) <= record_number]
     # The record of an attempt may be the first one after the next file began.
     for path in reversed(starts[-2:]):
-        with path.open("rb") as file:
-            state = state_before(PastState(), entries_in(file), uid, attempt)
+        state = state_before(PastState(), entries_in(lines_of_regular_file(path)), uid, attempt)
         if state is not None:
             return state
     return None
 
 
+def state_paths(folder: Path) -> list[Path]:
+    """The files of states, in order."""
+    return sorted(folder.glob("*.jsonl")) if folder.is_dir() else []
+
+
 def _record_count(path: Path) -> int:
-    with path.open("rb") as file:
-        try:
-            return decoded_head(file.readline()).record_count
-        except StatesError as problem:
-            raise StatesError(f"{path}: {problem}") from None
+    try:
+        return decoded_head(next(lines_of_regular_file(path), b"")).record_count
+    except StatesError as problem:
+        raise StatesError(f"{path}: {problem}") from None
 
 
 def _file_name(number: int) -> str:
     return f"{number:06}.jsonl"
+
+
+# ---- files of unknown origin ----------------------------------------------------------------
+
+
+#: Of a manifest; of a summary or a workload.
+_MANIFEST_BYTES_MAX = 64 << 20
+_DOCUMENT_BYTES_MAX = 2 << 30
 
 
 # ---- the folder -----------------------------------------------------------------------------
@@ -173,6 +189,10 @@ _WORKLOAD = f"{INPUTS}/workload.json"
 class RunFolderError(BadInputError):
     """A folder cannot be written, or contains no run; the message names the folder and the
     reason."""
+
+
+class PluginsNotAllowedError(RunFolderError):
+    """The run needs code, or a program, of its own, and the user has not allowed it."""
 
 
 class Manifest(Struct, frozen=True, kw_only=True):
@@ -200,8 +220,15 @@ class Inputs(Struct, frozen=True, kw_only=True):
 class RunFolder:
     """Writes or reads one run."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(
+        self, path: Path, *, plugins: Sequence[Path] = (), allows_plugins: bool = False
+    ) -> None:
+        """``plugins``: files that the user named, for a repetition of the run in place of the
+        copies in the folder. ``allows_plugins``: whether the copies may be executed, and the run's
+        extenders be called."""
         self.path = path
+        self.plugins = tuple(plugins)
+        self.allows_plugins = allows_plugins
 
     # ---- writing --------------------------------------------------------------------------
 
@@ -255,7 +282,7 @@ class RunFolder:
             (self.path / SUMMARY).write_bytes(encoded + b"\n")
 
     def _has(self, name: str) -> bool:
-        return (self.path / name).exists()
+        return os.path.lexists(self.path / name)
 
     # ---- reading --------------------------------------------------------------------------
 
@@ -263,10 +290,9 @@ class RunFolder:
         """Every record. Raises RunFolderError."""
         count = 0
         try:
-            with (self.path / JOURNAL).open("rb") as file:
-                for record in read(file):
-                    yield record
-                    count += 1
+            for record in read(lines_of_regular_file(self._inside(JOURNAL))):
+                yield record
+                count += 1
         except OSError as problem:
             raise self._not_a_run(problem) from None
         except UnicodeDecodeError:
@@ -281,9 +307,22 @@ class RunFolder:
         if number is None:
             return None
         try:
+            for path in state_paths(self._inside(STATES)):
+                self._inside(f"{STATES}/{path.name}")
             return stored_state_before(self.path / STATES, record.uid, record.attempt, number)
         except (OSError, StatesError) as problem:
             raise RunFolderError(f"{self.path / STATES}: {problem}") from None
+
+    def entries(self) -> Iterator[Entry]:
+        """All entries of the states, in order; each file begins with its checkpoint.
+
+        Raises RunFolderError.
+        """
+        for path in state_paths(self._inside(STATES)):
+            try:
+                yield from entries_in(lines_of_regular_file(self._inside(f"{STATES}/{path.name}")))
+            except (OSError, StatesError) as problem:
+                raise RunFolderError(f"{path}: {problem}") from None
 
     def result(self) -> SimulationResult | None:
         """The result; None: the run was interrupted. Raises RunFolderError."""
@@ -292,6 +331,8 @@ class RunFolder:
     def inputs(self) -> Inputs:
         """The inputs of the run. Raises RunFolderError."""
         manifest = self._decoded(MANIFEST, Manifest)
+        for name in manifest.plugins:
+            self._inside(name)
         for name, digest in manifest.digests.items():
             if _digest(self._read(name)) != digest:
                 raise RunFolderError(f"{self.path / name}: was changed since the run")
@@ -302,16 +343,32 @@ class RunFolder:
     def _decoded(self, name: str, kind: type[T]) -> T:
         try:
             return msgspec.json.decode(self._read(name), type=built(kind))
+        except RecursionError:
+            raise RunFolderError(f"{self.path / name}: nested too deep") from None
         except (msgspec.MsgspecError, UnicodeDecodeError) as problem:
             raise RunFolderError(f"{self.path / name}: {problem}") from None
 
     def _read(self, name: str) -> bytes:
+        bytes_max = _MANIFEST_BYTES_MAX if name == MANIFEST else _DOCUMENT_BYTES_MAX
         try:
-            return (self.path / name).read_bytes()
+            return read_regular_file(self._inside(name), bytes_max)
         except OSError as problem:
             raise self._not_a_run(problem) from None
 
+    def _inside(self, name: str) -> Path:
+        """The path of a file of the run. Raises RunFolderError for one that leads elsewhere."""
+        path = self.path / name
+        try:
+            is_inside = path.resolve().is_relative_to(self.path.resolve())
+        except (OSError, RuntimeError, ValueError):  # a loop of links, a NUL in the name
+            is_inside = False
+        if not is_inside:
+            raise RunFolderError(f"{self.path}: {name} leads out of the folder of the run")
+        return path
+
     def _not_a_run(self, problem: OSError) -> RunFolderError:
+        if problem.errno in (errno.EINVAL, errno.EISDIR, errno.EFBIG):
+            return RunFolderError(f"{problem.filename}: cannot be read: {problem.strerror}")
         return RunFolderError(
             f"{self.path}: this folder contains no run ({problem.strerror}: {problem.filename}); "
             f"wanted a folder that `bayplan simulate --out` wrote"
@@ -319,8 +376,8 @@ class RunFolder:
 
 
 def is_run(path: Path) -> bool:
-    """Whether a folder holds a run."""
-    return (path / MANIFEST).is_file()
+    """Whether a folder holds a run, also one that cannot be read."""
+    return os.path.lexists(path / MANIFEST)
 
 
 @final

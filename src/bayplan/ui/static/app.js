@@ -89,6 +89,7 @@ function App() {
     ${hasTime && html`<${TimeBar} source=${source} route=${route} />`}
     <main id="main" tabindex="-1">
       <${Problem} text=${error} />
+      ${isReady && source.notes.map((note) => html`<p key=${note} class="note" role="note">${note}</p>`)}
       ${!isReady ? html`<${Opening} source=${notReady} />`
         : source.kind === "comparison" ? html`<${Experiment} params=${route.params} />`
         : isComparing ? html`<${Comparison} sources=${sources} params=${route.params} />`
