@@ -2,13 +2,17 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
 
-from tests.adapters.manifests import node
+from tests.adapters.manifests import Content, node, priority_class
 from tests.cli.command_line import answer, bayplan, refusal, write_objects
+from tests.sim.manifests import controller, template
 from tests.whatif.clusters import deployment, pod_with_cpu
+
+QUEUE_LABEL = "kueue.x-k8s.io/queue-name"
 
 
 @pytest.fixture
@@ -102,3 +106,121 @@ def test_names_of_the_cluster_cannot_move_the_cursor(cluster: Path, tmp_path: Pa
     evil = deployment("web", 1, "64", nodeSelector={"disk": "\x1b[2J"})
     result = bayplan("fit", "-f", write_objects(tmp_path / "evil.yaml", evil), cluster)
     assert "\x1b" not in result.output
+
+
+# ---- what cannot be judged -----------------------------------------------------------------
+
+TEMPLATE = deployment("web", 1)["spec"]["template"]
+
+
+def unknown(api_version: str, kind: str, **spec: Any) -> Content:
+    meta = {"name": "x", "namespace": "default"}
+    return {"apiVersion": api_version, "kind": kind, "metadata": meta, "spec": spec}
+
+
+SUSPENDED = controller("Job", "night", suspend=True)
+QUEUED = {**SUSPENDED, "metadata": {**SUSPENDED["metadata"], "labels": {QUEUE_LABEL: "team-a"}}}
+NO_NODE = controller("DaemonSet", "logs")
+NO_NODE["spec"]["template"] = template(nodeSelector={"disk": "ssd"})
+
+
+@pytest.mark.parametrize(
+    ("workload", "why"),
+    [
+        (SUSPENDED, "Job default/night is suspended (spec.suspend): it has no pods until it is"),
+        (QUEUED, "it has no pods until Kueue admits it from queue team-a"),
+        (deployment("web", 0), "Deployment default/web has spec.replicas 0, so it has no pods"),
+        (controller("StatefulSet", "db", replicas=0), "has spec.replicas 0, so it has no pods"),
+        (controller("ReplicaSet", "rs", replicas=0), "has spec.replicas 0, so it has no pods"),
+        (controller("Job", "j", parallelism=0), "has spec.parallelism 0, so it has no pods"),
+        (controller("Job", "j", completions=0), "has spec.completions 0, so it has no pods"),
+        (NO_NODE, "DaemonSet default/logs is meant for no node of the cluster"),
+        (pod_with_cpu("a", "1", nodeName="n1"), "Pod default/a names its node (spec.nodeName): n1"),
+        (
+            unknown("batch/v1", "CronJob", schedule="0 0 * * *", jobTemplate={"spec": TEMPLATE}),
+            "CronJob default/x creates Jobs by the clock",
+        ),
+        (
+            unknown(
+                "leaderworkerset.x-k8s.io/v1", "LeaderWorkerSet", leaderWorkerTemplate=TEMPLATE
+            ),
+            "is of a kind that Bayplan does not know (leaderworkerset.x-k8s.io/v1 LeaderWorkerSet)",
+        ),
+        (
+            unknown("batch.volcano.sh/v1alpha1", "Job", tasks=[{"template": TEMPLATE}]),
+            "does not know (batch.volcano.sh/v1alpha1 Job): give the pods that its controller",
+        ),
+        (
+            unknown("jobset.x-k8s.io/v1alpha2", "JobSet", replicatedJobs=[{"template": TEMPLATE}]),
+            "does not know (jobset.x-k8s.io/v1alpha2 JobSet)",
+        ),
+        (
+            unknown("argoproj.io/v1alpha1", "Rollout", replicas=3, template=TEMPLATE),
+            "does not know (argoproj.io/v1alpha1 Rollout)",
+        ),
+        (
+            unknown("acme.io/v1", "Widget"),
+            "Widget default/x is of a kind that Bayplan does not read",
+        ),
+    ],
+)
+def test_a_workload_without_pods_is_not_judged(
+    cluster: Path, tmp_path: Path, workload: Content, why: str
+) -> None:
+    path = write_objects(tmp_path / "workload.yaml", workload)
+    result = bayplan("fit", "-f", path, cluster)
+    assert result.exit_code == 4
+    lines = [" ".join(line.split()) for line in result.stdout.splitlines()]
+    assert lines[0] == f"nothing was judged: the workload has no pod to place into {cluster}"
+    assert why in " ".join(lines)
+    document = json.loads(bayplan("fit", "-f", path, cluster, "-o", "json").stdout)
+    assert (document["fits"], len(document["unjudged"])) == (False, 1)
+
+
+def test_a_workload_without_controllers_is_not_judged(cluster: Path, tmp_path: Path) -> None:
+    path = write_objects(tmp_path / "workload.yaml", priority_class("high", 9))
+    result = bayplan("fit", "-f", path, cluster)
+    assert result.exit_code == 4
+    assert "it has no object that creates pods" in result.stdout
+
+
+def test_an_object_that_hides_pods_beside_pods_that_fit_is_not_passed_over(
+    cluster: Path, tmp_path: Path
+) -> None:
+    rollout = unknown("argoproj.io/v1alpha1", "Rollout", template=TEMPLATE)
+    path = write_objects(tmp_path / "both.yaml", pod_with_cpu("a", "1"), rollout)
+    result = bayplan("fit", "-f", path, cluster)
+    assert result.exit_code == 4
+    assert result.stdout.startswith(f"1 pod fits into {cluster}\n\nnot judged")
+    # A suspended Job beside them needs no room now.
+    path = write_objects(tmp_path / "both.yaml", pod_with_cpu("a", "1"), SUSPENDED)
+    result = bayplan("fit", "-f", path, cluster)
+    assert (result.exit_code, "Job default/night" in result.stdout) == (0, True)
+
+
+def test_a_count_needs_no_replicas(cluster: Path, tmp_path: Path) -> None:
+    for workload in (deployment("web", 0, "2"), controller("Job", "night", suspend=True)):
+        path = write_objects(tmp_path / "workload.yaml", workload)
+        result = bayplan("fit", "-f", path, cluster, "--max", "--limit", "1")
+        assert (result.exit_code, "1 pod of" in result.stdout) == (0, True), result.stdout
+        assert bayplan("headroom", "-f", path, cluster, "--limit", "1").exit_code == 0
+
+
+def test_objects_that_the_cluster_has_already_stay_as_they_are(tmp_path: Path) -> None:
+    cluster = write_objects(tmp_path / "cluster.yaml", node("n1"), priority_class("high", 9))
+    workload = [node("n1"), priority_class("high", 9), pod_with_cpu("a", "1")]
+    path = write_objects(tmp_path / "workload.yaml", *workload)
+    assert "Node n1 is in the cluster already, and stays as it is there" in answer(
+        "fit", "-f", path, cluster
+    )
+
+
+def test_pods_that_wait_may_be_left_out(tmp_path: Path) -> None:
+    cluster = write_objects(tmp_path / "cluster.yaml", node("n1"), pod_with_cpu("waits", "3"))
+    path = write_objects(tmp_path / "workload.yaml", pod_with_cpu("a", "2"))
+    result = bayplan("fit", "-f", path, cluster)
+    assert result.exit_code == 1
+    assert "1 pod of the cluster without a node: placed first, as its scheduler would" in (
+        result.stdout
+    )
+    assert bayplan("fit", "-f", path, cluster, "--ignore-pending").exit_code == 0

@@ -123,8 +123,9 @@ def test_a_simulation_runs_on_the_complete_objects_of_a_server(
     change = WhatIf(drain=("n1",), until="30s")
     answer = what_if_over_time(model, change, config, registry)
     [move] = answer.moves
-    assert move.pod.startswith("default/web-")
-    assert (move.pod != "default/web-1", move.target) == (True, "b")
+    assert (move.pod, move.source, move.target) == ("default/web-1", "n1", "b")
+    assert move.replacement.startswith("default/web-")
+    assert move.replacement != move.pod
 
 
 def test_a_kind_that_may_not_be_listed_is_named() -> None:

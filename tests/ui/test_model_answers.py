@@ -105,7 +105,7 @@ def test_moves_are_paged_and_the_table_has_all(cluster: ClusterSubject) -> None:
     question = "scale=default/Deployment/web=5"
     first = answer_of(cluster, f"whatif?{question}&limit=1", WhatIfPage)
     assert (first.offset, len(first.moves)) == (0, 1)
-    assert first.total >= 5
+    assert first.total >= 2
     second = answer_of(cluster, f"whatif?{question}&limit=1&offset=1", WhatIfPage)
     assert second.moves != first.moves
     response, body = fetched([cluster], f"api/whatif.csv?{question}")

@@ -51,4 +51,5 @@ def test_a_pod_of_higher_priority_is_placed_first() -> None:
     objects = [node("n1"), node("n2", spec={"unschedulable": True}), full, waiting]
     _, outcome = changed(WhatIf(uncordon=("n2",), remove=("n1",)), *objects)
     assert [(move.pod, move.target) for move in outcome.moves] == [("default/web-a", "n2")]
-    assert [left.pod for left in outcome.left_over] == ["default/waiting"]
+    assert [left.pod for left in outcome.waited_before] == ["default/waiting"]
+    assert not outcome.left_over

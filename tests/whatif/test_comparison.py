@@ -133,11 +133,11 @@ def test_objects_are_applied() -> None:
 
 def test_cordoned_nodes_take_no_pods_and_uncordoned_nodes_do() -> None:
     closed = node("n2", spec={"unschedulable": True})
-    waiting = pod_with_cpu("waiting", "1")
+    full, waiting = owned_pod("web-a", "n1", "3"), pod_with_cpu("waiting", "2")
     change = WhatIf(cordon=("n1",), uncordon=("n2",))
-    assert moves(compared(node("n1"), closed, waiting, change=change)) == [
-        ("default/waiting", "", "n2")
-    ]
+    answer = compared(node("n1"), closed, full, waiting, change=change)
+    assert moves(answer) == [("default/waiting", "", "n2")]
+    assert answer.moves[0].waited
 
 
 def test_pods_that_are_preempted_are_placed_again() -> None:

@@ -6,6 +6,7 @@ from msgspec.structs import replace
 import bayplan
 from bayplan.problems import BadInputError
 from bayplan.whatif.fit import fit, max_fit
+from bayplan.whatif.text import Waiting
 from tests.adapters.manifests import Content, node, pod, pod_group, priority_class
 from tests.sim.manifests import controller, template
 from tests.whatif.clusters import (
@@ -59,11 +60,17 @@ def test_victims_of_preemption_are_named() -> None:
     assert answer.victims == ["default/low"]
 
 
-def test_pending_pods_of_the_cluster_are_counted_and_not_tried() -> None:
-    cluster = cluster_of(node("n1"), pod_with_cpu("waiting", "4"))
-    answer = fit(model_of(cluster), additions_to(cluster, pod_with_cpu("a", "3")))
+def test_pods_of_the_cluster_that_wait_are_placed_first() -> None:
+    cluster = cluster_of(node("n1"), pod_with_cpu("waiting", "2"), pod_with_cpu("huge", "5"))
+    workload = additions_to(cluster, pod_with_cpu("a", "3"))
+    model = model_of(cluster)
+    with model.trial():
+        answer = fit(model, workload)
+    assert not answer.fits
+    assert answer.waiting == Waiting(placed=1, waiting=1)
+    answer = fit(model, workload, ignores_waiting=True)
     assert answer.fits
-    assert answer.pending_count == 1
+    assert answer.waiting == Waiting(waiting=2, is_ignored=True)
 
 
 def test_a_pod_of_another_scheduler_is_refused() -> None:

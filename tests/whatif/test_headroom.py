@@ -5,6 +5,7 @@ import pytest
 from bayplan.api.objects import POD
 from bayplan.api.pod_groups import BUILT_IN_KINDS
 from bayplan.whatif.headroom import headroom
+from bayplan.whatif.text import Waiting
 from tests.adapters.manifests import node, pod, pod_group
 from tests.sim.manifests import controller
 from tests.whatif.clusters import additions_to, cluster_of, deployment, model_of, pod_with_cpu
@@ -14,10 +15,11 @@ def test_each_shape_is_counted_alone() -> None:
     cluster = cluster_of(node("n1"), node("n2"), pod_with_cpu("waiting", "8"))
     model = model_of(cluster)
     shapes = [pod_with_cpu("small", "1"), pod_with_cpu("large", "3"), deployment("web", 3, "2")]
-    answer = headroom(model, additions_to(cluster, *shapes), BUILT_IN_KINDS)
+    additions = additions_to(cluster, *shapes)
+    answer = headroom(model, additions, BUILT_IN_KINDS)
     assert {one.shape: one.max.count for one in answer.shapes} == {"small": 8, "large": 2, "web": 4}
     assert [one.requests for one in answer.shapes] == [{"cpu": 1000}, {"cpu": 3000}, {"cpu": 2000}]
-    assert answer.pending_count == 1
+    assert answer.waiting == Waiting(waiting=1)
     assert [each.metadata.name for each in model.objects(POD)] == ["waiting"]
 
 

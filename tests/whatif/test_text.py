@@ -3,7 +3,15 @@
 import pytest
 
 from bayplan.pages import as_text
-from bayplan.whatif.text import Answer, left_over_rows, named_pods, node_rows, note_lines, pod_count
+from bayplan.whatif.text import (
+    Answer,
+    Waiting,
+    left_over_rows,
+    named_pods,
+    node_rows,
+    note_lines,
+    pod_count,
+)
 
 
 @pytest.mark.parametrize(("count", "text"), [(0, "0 pods"), (1, "1 pod"), (1234, "1,234 pods")])
@@ -30,13 +38,16 @@ def test_pods_with_one_message_are_one_row() -> None:
     assert "1   tainted" in text
 
 
-def test_untried_pods_are_noted() -> None:
-    assert as_text(note_lines(1, ())) == "\n1 pod waits in the cluster already and was not tried"
-    assert as_text(note_lines(2, ("a note",))).splitlines()[1:] == [
-        "a note",
-        "2 pods wait in the cluster already and were not tried",
+def test_pods_that_wait_are_noted() -> None:
+    assert list(Waiting(placed=1, waiting=2).lines()) == [
+        "1 pod of the cluster without a node: placed first, as its scheduler would",
+        "2 pods of the cluster without a node: no room, still waiting",
     ]
-    assert note_lines(0, ()) == []
+    assert list(Waiting(waiting=2, is_ignored=True).lines()) == [
+        "2 pods of the cluster without a node: not tried"
+    ]
+    assert note_lines(Waiting().lines()) == []
+    assert as_text(note_lines(["a note"])) == "\na note"
 
 
 def test_the_base_class_of_answers_has_no_text() -> None:

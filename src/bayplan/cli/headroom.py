@@ -1,5 +1,6 @@
 """`bayplan headroom`: how many more pods of some shapes fit into a cluster today?"""
 
+import sys
 from typing import Any
 
 import click
@@ -8,7 +9,14 @@ from bayplan import durations
 from bayplan.cli.cluster_source import put_document, question_refusals
 from bayplan.cli.console import show
 from bayplan.cli.options import examples
-from bayplan.cli.questions import limit_option, objects_option, open_model, question_options
+from bayplan.cli.questions import (
+    ignore_pending_option,
+    limit_option,
+    objects_option,
+    open_model,
+    question_options,
+)
+from bayplan.cli.streams import EXIT_NOT_JUDGED
 from bayplan.lazy_loader import load
 from bayplan.problems import BadInputError, duration_of, wrong
 from bayplan.whatif.headroom import Headroom, headroom
@@ -39,19 +47,21 @@ from bayplan.whatif.headroom import Headroom, headroom
     metavar="DURATION",
     help="With --serve: time between two counts",
 )
+@ignore_pending_option()
 @question_options()
 def headroom_command(shapes: tuple[str, ...], **options: Any) -> None:
     """Count how many more pods of each shape fit into a cluster as it is now.
 
     Each shape is counted alone, until the first pod does not fit. CLUSTER is a file or a folder of
     objects, or the folder of a run; without it, the live cluster that kubectl would use is read.
-    Nothing in the cluster changes.
+    Nothing in the cluster changes. The pods that wait in the cluster are placed first, as its
+    scheduler would: by priority, then by age.
 
     With --serve, /metrics has bayplan_headroom_pods for each shape. A count that fails leaves the
     metrics as they are; bayplan_headroom_last_success_timestamp_seconds says how old they are.
 
     The exit code is 0, also if nothing fits; 2 if the input is wrong; 3 if the cluster cannot be
-    read.
+    read; 4 if the shapes have no pod that could be counted.
     """
     with question_refusals():
         address = options["address"]
@@ -67,13 +77,21 @@ def headroom_command(shapes: tuple[str, ...], **options: Any) -> None:
         show(answer.parts())
     else:
         put_document(answer, options["output"])
+    if not answer.shapes:
+        sys.exit(EXIT_NOT_JUDGED)
 
 
 def _counted(shapes: tuple[str, ...], options: dict[str, Any]) -> Headroom:
     """Raises BadInputError, UnreadableClusterError."""
     with open_model(options, *shapes) as opened:
-        additions = opened.read(shapes)
-        return headroom(opened.model, additions, opened.group_kinds, options["limit"])
+        additions = opened.read(shapes, are_shapes=True)
+        return headroom(
+            opened.model,
+            additions,
+            opened.group_kinds,
+            options["limit"],
+            ignores_waiting=options["ignores_waiting"],
+        )
 
 
 def _host_and_port(address: str) -> tuple[str, int]:

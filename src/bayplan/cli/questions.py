@@ -79,6 +79,12 @@ def limit_option(text: str) -> Callable[[F], F]:
     )
 
 
+def ignore_pending_option() -> Callable[[F], F]:
+    """--ignore-pending of a count."""
+    text = "Leave out the cluster's own pods that wait, instead of placing them first"
+    return click.option("--ignore-pending", "ignores_waiting", is_flag=True, help=text)
+
+
 @contextmanager
 def open_model(options: dict[str, Any], *files: str, is_whole: bool = False) -> Iterator[OpenModel]:
     """The model of the cluster that the options name; its plugins are closed at the end.

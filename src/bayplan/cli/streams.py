@@ -61,6 +61,8 @@ def _leave_output(exit_code: int) -> NoReturn:
 #: The run ended and an attempt failed with an error, or the compared runs differ.
 EXIT_FAILED = 1
 EXIT_BAD_INPUT = 2
+#: A question about a workload of which no pod, or not every pod, could be judged.
+EXIT_NOT_JUDGED = 4
 #: The exit code that a shell gives a program ended by SIGINT.
 EXIT_INTERRUPTED = 130
 

@@ -147,7 +147,7 @@ def _parts(files: Sequence[str]) -> list[Part]:
 
 def _compared(opened: OpenModel, change: WhatIf, options: dict[str, Any]) -> WhatIfAnswer:
     """Raises BadInputError."""
-    shapes = opened.read(options["shapes"]) if options["shapes"] else None
+    shapes = opened.read(options["shapes"], are_shapes=True) if options["shapes"] else None
     if change.until is None:
         return what_if(
             opened.model,

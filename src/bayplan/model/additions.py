@@ -26,6 +26,7 @@ from bayplan.api.objects import (
 from bayplan.model.cluster_model import ClusterModel
 from bayplan.model.objects import ClusterObjects, object_key_of
 from bayplan.model.reading import objects_of_workload
+from bayplan.model.unjudged import Unjudged, unjudged
 from bayplan.problems import BadInputError
 from bayplan.sim.input.controller_kinds import CONTROLLERS, DAEMON_SET, REPLICA_SET
 from bayplan.sim.input.errors import InputErrors
@@ -36,6 +37,7 @@ from bayplan.state.pods import DEFAULT_SCHEDULER
 
 #: The kinds of the cluster that admission reads.
 _ADMISSION_KINDS = (PRIORITY_CLASS, STORAGE_CLASS, NAMESPACE)
+_UNCHANGED_NOTE = "is in the cluster already, and stays as it is there"
 _TAKEN_NOTE = "is in the cluster already: only the pods that it lacks are added"
 
 
@@ -50,6 +52,10 @@ class Additions:
     pods: tuple[Pod, ...]
     #: What the reader should know.
     notes: tuple[str, ...] = ()
+    #: Objects from which no pod came.
+    unjudged: tuple[Unjudged, ...] = ()
+    #: The scheduler that gets all pods; None: the scheduler that each pod names.
+    scheduler_name: str | None = None
 
     @property
     def names(self) -> list[str]:
@@ -62,11 +68,14 @@ def read_additions(
     cluster: ClusterObjects,
     read_kinds: Collection[str] = (),
     scheduler_name: str | None = DEFAULT_SCHEDULER,
+    *,
+    are_shapes: bool = False,
 ) -> Additions:
-    """The workload of files, folders, standard input ("-") and objects. Raises InputError.
+    """The workload of files, folders, standard input ("-") and objects. Raises BadInputError.
 
     ``read_kinds``: kinds that plugins read. ``scheduler_name``: the scheduler that gets all pods;
-    None: the scheduler that each pod names.
+    None: the scheduler that each pod names. ``are_shapes``: the number of pods does not matter, so
+    that a controller without replicas, and a suspended Job, have one.
     """
     errors = InputErrors()
     parts = [part for part in read_sources(sources, errors) if isinstance(part, Part)]
@@ -74,8 +83,10 @@ def read_additions(
     if any(own_kind(part.value) for part in parts):
         actual = "found a Scenario or a WhatIf document"
         raise BadInputError(f"{actual}, wanted a workload: pods, controllers, pod groups")
-    taken = _taken(parts, cluster)
-    own = [_with_uid(part, taken) for part in parts]
+    taken, unchanged = _taken(parts, cluster)
+    own = [_with_uid(part, taken) for part in parts if _key(part.value) not in unchanged]
+    if are_shapes:
+        own = [part._replace(value=_with_pods(part.value)) for part in own]
     context = [*_context(own, cluster), *_owned(taken, cluster)]
     workload = load_inputs(
         [*context, *own],
@@ -96,21 +107,74 @@ def read_additions(
             *((POD, pod) for pod in pods if pod.spec.node_name),
         ),
         pods=tuple(pending),
-        notes=(*errors.remarks, *workload.notes, *(f"{key} {_TAKEN_NOTE}" for key in taken)),
+        notes=(
+            *errors.remarks,
+            *workload.notes,
+            *(f"{key} {_TAKEN_NOTE}" for key in taken),
+            *(f"{key} {_UNCHANGED_NOTE}" for key in unchanged),
+        ),
+        unjudged=tuple(_unjudged(own, added, present, workload.passed_over)),
+        scheduler_name=scheduler_name,
     )
 
 
-def _taken(parts: Iterable[Part], cluster: ClusterObjects) -> dict[ObjectKey, ApiObject]:
-    """The controllers of the workload that are in the cluster, as they are there.
+def _unjudged(
+    own: Iterable[Part],
+    added: Iterable[tuple[ObjectKey, ApiObject]],
+    present: Collection[ObjectKey],
+    passed_over: Collection[str],
+) -> Iterator[Unjudged]:
+    """The objects of the workload from which no pod came. ``added``: all that is new."""
+    objects = dict(added)
+    owners = {key: _owner_uids(each) for key, each in objects.items()}
+    with_pods = {uid for key, uids in owners.items() if key.kind == POD for uid in uids}
+    for key, each in objects.items():
+        if each.metadata.uid in with_pods:  # a ReplicaSet
+            with_pods |= owners[key]
+    for part in own:
+        key = _key(part.value)
+        if key is None:
+            continue
+        created = objects.get(key)
+        uid = part.value["metadata"].get("uid") if created is None else created.metadata.uid
+        if uid not in with_pods:
+            is_read = key.kind not in passed_over
+            one = unjudged(key, part.value, is_present=key in present, is_read=is_read)
+            if one is not None:
+                yield one
 
-    Raises BadInputError for any other object that is in the cluster.
+
+def _owner_uids(each: ApiObject) -> set[str]:
+    return {owner.uid for owner in each.metadata.owner_references or ()}
+
+
+def _with_pods(content: Content) -> Content:
+    """A controller with a pod, whatever its number of replicas is."""
+    spec = content.get("spec")
+    if _key(content) is None or key_of(content).kind not in CONTROLLERS or not spec:
+        return content
+    counts = ("replicas", "parallelism", "completions")
+    changed = {name: 1 for name in counts if spec.get(name) == 0}
+    if spec.get("suspend"):
+        changed["suspend"] = False
+    return {**content, "spec": {**spec, **changed}} if changed else content
+
+
+def _taken(
+    parts: Iterable[Part], cluster: ClusterObjects
+) -> tuple[dict[ObjectKey, ApiObject], list[ObjectKey]]:
+    """The controllers of the workload that are in the cluster, as they are there, and the keys of
+    other objects that are there.
+
+    Raises BadInputError for a pod that is in the cluster.
     """
     present = dict(cluster)
     keys = [key for part in parts if (key := _key(part.value)) is not None and key in present]
-    wrong = [key for key in keys if key.kind not in CONTROLLERS and key.kind != NAMESPACE]
+    wrong = [key for key in keys if key.kind == POD]
     if wrong:
         raise BadInputError("\n".join(f"{key} is in the cluster already" for key in wrong))
-    return {key: present[key] for key in keys if key.kind in CONTROLLERS}
+    taken = {key: present[key] for key in keys if key.kind in CONTROLLERS}
+    return taken, [key for key in keys if key.kind not in (*CONTROLLERS, NAMESPACE)]
 
 
 def _key(value: Any) -> ObjectKey | None:
@@ -186,12 +250,14 @@ class AdditionsReader:
         #: Kinds that were added, in the order of their first addition.
         self._kinds = dict.fromkeys((*model.source.by_kind, POD))
 
-    def __call__(self, sources: Iterable[InputSource]) -> Additions:
-        """Raises BadInputError."""
+    def __call__(self, sources: Iterable[InputSource], *, are_shapes: bool = False) -> Additions:
+        """See `read_additions`. Raises BadInputError."""
         present = self._model.source
         if self._model.version:
             by_kind = {kind: tuple(self._model.objects(kind)) for kind in self._kinds}
             present = replace(present, by_kind=by_kind)
-        additions = read_additions(sources, present, self._read_kinds, self._scheduler_name)
+        additions = read_additions(
+            sources, present, self._read_kinds, self._scheduler_name, are_shapes=are_shapes
+        )
         self._kinds |= dict.fromkeys(kind for kind, _ in additions.objects)
         return additions

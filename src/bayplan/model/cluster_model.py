@@ -17,6 +17,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Coroutine, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from math import inf
 from typing import Any, TypeVar, cast, final
 
 import msgspec
@@ -24,7 +25,7 @@ import msgspec
 from bayplan.adapters.embedded.field_validation import ObjectKey
 from bayplan.adapters.embedded.json_merge import merge_patch
 from bayplan.api.objects import NODE, POD, ApiObject, Pod, decode
-from bayplan.clock import ManualClock
+from bayplan.clock import ManualClock, epoch_of
 from bayplan.config import SchedulerConfig
 from bayplan.engine.attempt_record import OnAttempt
 from bayplan.engine.binding import BindingOutcome
@@ -221,6 +222,27 @@ class ClusterModel:
         names."""
         pods = self._scheduler.queue.pending_pods().values()
         return sorted((pod for group in pods for pod in group), key=lambda pod: pod.key)
+
+    def in_queue_order(self) -> list[PodInfo]:
+        """The pods that wait for this scheduler, in the order in which it would try them.
+
+        The order is that of the QueueSort plugin, by default the priority and then the age. A
+        scheduler that waits for room has tried each pod, so the age counts from the creation of the
+        pod, as after a restart; pods of one second come in the order in which they were read.
+        """
+        queue = self._scheduler.queue
+        queued = (queue.find(info.uid) for info in self.pending())
+        ordered = sorted((each for each in queued if each is not None), key=self._queue_key)
+        return [each.pod for each in ordered]
+
+    def _queue_key(self, queued: QueuedPodInfo) -> Any:
+        created_seconds = epoch_of(queued.pod.metadata.creation_timestamp or "")
+        age = replace(
+            queued,
+            timestamp_seconds=inf if created_seconds is None else created_seconds,
+            sequence=self._arrivals[queued.pod.uid],
+        )
+        return self._scheduler.queue.sort_key(age)
 
     # ---- questions --------------------------------------------------------------------------
 

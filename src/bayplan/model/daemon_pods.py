@@ -9,7 +9,8 @@ A DaemonSet that was not read cannot say where it belongs. If the new node is a 
 gets copies of the pods that such DaemonSets have there.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import cast, final
 
@@ -18,6 +19,7 @@ from msgspec.structs import replace
 
 from bayplan.adapters.embedded.field_validation import Content
 from bayplan.api.objects import NODE, POD, Pod, Unstructured, decode
+from bayplan.api.pod_requests import requested
 from bayplan.model.additions import AdditionsReader
 from bayplan.model.cluster_model import Attempt, ClusterModel
 from bayplan.sim.input.controller_kinds import DAEMON_SET
@@ -63,6 +65,21 @@ def place_daemon_pods(
     for pod in pods:
         model.add(POD, pod)
     return [_placed(model, pod) for pod in pods]
+
+
+def requests_with_daemons(
+    model: ClusterModel, node: Content, requests: Mapping[str, int], template: str = ""
+) -> dict[str, int]:
+    """What a new node must offer so that a pod fits beside the pods of its DaemonSets.
+
+    ``requests``: those of the pod: cpu in millicores, others in whole units. ``node``: the content
+    of the new node, whose labels and taints count; ``template``: the node of which it is a copy.
+    """
+    total = Counter(requests)
+    copies = _copies(model, [node["metadata"]["name"]], template)
+    for pod in (*(cast(Pod, decode(POD, each)) for each in _created(model, [node])), *copies):
+        total.update({name: amount for name, amount in requested(pod).items() if name in requests})
+    return dict(total)
 
 
 def _placed(model: ClusterModel, pod: Pod) -> DaemonPod:

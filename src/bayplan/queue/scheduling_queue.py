@@ -174,6 +174,8 @@ class SchedulingQueue:
         self.timed = self._sub_queues.timed
         self.ready = self._sub_queues.ready
         self._sequence = count(1)
+        #: The key of QueueSort: pods with a smaller key are popped first.
+        self.sort_key = settings.sort_key
         self._queue_group = settings.queue_group
         #: The groups of pods that wait together.
         self.groups = GroupEntries(

@@ -4,8 +4,8 @@ The page asks again while ``phase`` is computing. A page of a list has at most `
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple, cast
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, cast
 
 from bayplan.api.objects import POD, Pod
 from bayplan.api.pod_requests import CPU, MEMORY
@@ -158,17 +158,10 @@ MODEL_TYPES = (WhatIfPage, WorkloadPage, ExplanationAnswer, NodeRejections)
 # ---- what-if --------------------------------------------------------------------------------
 
 
-class WhatIfResult(NamedTuple):
-    answer: WhatIfAnswer
-    waited_before: frozenset[str]
-
-
 def computed_what_if(subject: Subject, change: int, changes: WhatIf, *, force: bool) -> Computed:
-    def compute(deadline: Deadline) -> WhatIfResult:
+    def compute(deadline: Deadline) -> WhatIfAnswer:
         model, read, kinds = subject.model(change, deadline.check)
-        waiting = frozenset(info.key for info in model.pending())
-        answer = what_if(model, changes, read, kinds, force=force, on_step=deadline.check)
-        return WhatIfResult(answer, waiting)
+        return what_if(model, changes, read, kinds, force=force, on_step=deadline.check)
 
     return subject.computations.ask(("what-if", change, repr(changes), force), compute)
 
@@ -176,9 +169,8 @@ def computed_what_if(subject: Subject, change: int, changes: WhatIf, *, force: b
 def what_if_page(computed: Computed, offset: int, limit: int) -> WhatIfPage:
     if computed.value is None:
         return WhatIfPage(phase=computed.phase, problem=computed.problem)
-    answer, waited_before = cast(WhatIfResult, computed.value)
+    answer = cast(WhatIfAnswer, computed.value)
     part = Part(answer.moves, offset, limit)
-    left_over = _by_reason(((one.pod, one.message) for one in answer.left_over), waited_before)
     return WhatIfPage(
         phase=computed.phase,
         text=described(answer.change),
@@ -188,10 +180,9 @@ def what_if_page(computed: Computed, offset: int, limit: int) -> WhatIfPage:
         total=part.total,
         offset=part.offset,
         moves=tuple(
-            Move(pod=m.pod, source=m.source, target=m.target, waited=m.pod in waited_before)
-            for m in part.items
+            Move(pod=m.pod, source=m.source, target=m.target, waited=m.waited) for m in part.items
         ),
-        left_over=left_over,
+        left_over=_left_over(answer),
         blocked=_blocked(answer),
         gone=tuple(
             PodsOfReason(reason=reason, pods=len(pods), examples=tuple(pods[:_EXAMPLES_MAX]))
@@ -201,19 +192,18 @@ def what_if_page(computed: Computed, offset: int, limit: int) -> WhatIfPage:
     )
 
 
-def _by_reason(
-    pods: Iterable[tuple[str, str]], waited_before: frozenset[str] = frozenset()
-) -> tuple[PodsOfReason, ...]:
-    """Pods by reason, in the order of the first pod of each."""
+def _left_over(answer: WhatIfAnswer) -> tuple[PodsOfReason, ...]:
+    """Pods by reason: first those that are newly without a node, then those that waited before."""
     by_reason: dict[str, list[str]] = {}
-    for pod, reason in pods:
-        by_reason.setdefault(reason, []).append(pod)
+    for one in (*answer.left_over, *answer.waited_before):
+        by_reason.setdefault(one.message, []).append(one.pod)
+    waited = Counter(one.message for one in answer.waited_before)
     return tuple(
         PodsOfReason(
             reason=reason,
             pods=len(names),
             examples=tuple(names[:_EXAMPLES_MAX]),
-            waited_before=sum(name in waited_before for name in names),
+            waited_before=waited[reason],
         )
         for reason, names in by_reason.items()
     )
@@ -252,11 +242,13 @@ def _numbers(state: ClusterState) -> ClusterNumbers:
 
 def what_if_rows(computed: Computed) -> Iterator[tuple[str, str, str, str, str]]:
     """pod, outcome, from, to, why: for a table."""
-    answer, _ = cast(WhatIfResult, computed.value)
+    answer = cast(WhatIfAnswer, computed.value)
     for move in answer.moves:
         yield move.pod, "gets a node", move.source, move.target, ""
     for left in answer.left_over:
-        yield left.pod, "left over", "", "", left.message
+        yield left.pod, "left over", left.source, "", left.message
+    for left in answer.waited_before:
+        yield left.pod, "waited before, too", "", "", left.message
     for blocked in answer.blocked:
         yield blocked.pod, "not evicted", "", "", blocked.message
     for reason, pods in answer.gone.items():

@@ -1,16 +1,16 @@
 """Changes of a cluster, made in a model: nodes come and go, workloads are applied and scaled.
 
-All changes happen at one moment, in the order of `sim.input.what_if`. Then each pod without a node
-is tried once: pods of higher priority first, among equals those that wait already before those that
-are new. Pods of drained nodes are evicted and replaced one by one, as disruption budgets allow.
+All changes happen at one moment, in the order of `sim.input.what_if`. Then the pods without a node
+are tried in the order of the scheduler's queue, as `placing` has it: among pods of one priority,
+those that wait already come before those that are new. Pods of drained nodes are evicted and
+replaced one by one, as disruption budgets allow.
 """
 
 from collections import Counter, defaultdict, deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, cast, final
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from bayplan.adapters.embedded.field_validation import ObjectKey, key_of, object_key
@@ -36,31 +36,24 @@ from bayplan.whatif.evictions import (
     controller_kind,
     is_mirror,
     recreated,
-    replacement,
 )
 from bayplan.whatif.fit import add, pod_name
+from bayplan.whatif.placing import Move, Placer
 
 _HOSTNAME = "kubernetes.io/hostname"
 _CSI_NODE = "storage.k8s.io/v1 CSINode"
-
-
-@final
-class Move(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
-    """A pod that gets a node."""
-
-    #: "namespace/name"; of a replacement, the name of the pod that goes.
-    pod: str
-    #: The node that it leaves; "": it had none.
-    source: str = ""
-    target: str
 
 
 @dataclass(slots=True)
 class Outcome:
     """What came of the changes."""
 
+    #: Pods that got a node.
     moves: list[Move] = field(default_factory=list[Move])
+    #: Pods that have no node and did not wait before the changes.
     left_over: list[LeftOver] = field(default_factory=list[LeftOver])
+    #: Pods that wait, and waited before the changes, too.
+    waited_before: list[LeftOver] = field(default_factory=list[LeftOver])
     blocked: list[Blocked] = field(default_factory=list[Blocked])
     #: Pods that go and are not created again, by the reason.
     gone: dict[str, list[str]] = field(default_factory=dict[str, list[str]])
@@ -75,7 +68,7 @@ def make_changes(
     force: bool = False,
     on_step: Callable[[], None] = lambda: None,
 ) -> Outcome:
-    """Change the model, and place what has to be placed. Raises BadInputError.
+    """Change a model at rest, and place what has to be placed. Raises BadInputError.
 
     ``force``: pods without a controller may be evicted, as with `kubectl drain --force`.
     ``on_step`` is called before each pod is tried, and may raise. Undo the changes with
@@ -96,10 +89,10 @@ def make_changes(
     # A drain cordons its node before it evicts; with several nodes, all are cordoned first.
     for name in change.drain:
         changes.cordon(name, unschedulable=True)
-    changes.place_pending()
+    changes.place_waiting()
     for name in change.drain:
         changes.drain(name)
-    return changes.outcome
+    return changes.finished()
 
 
 @final
@@ -115,11 +108,23 @@ class _Changes:
         self._model = model
         self._read = read
         self._force = force
-        self._on_step = on_step
-        self.outcome = Outcome()
-        #: "namespace/name" of a pod without a node → the node that it left.
-        self._sources: dict[str, str] = {}
-        self._waiting_before = {info.key for info in model.pending()}
+        self._placer = Placer(model, on_step)
+        self._outcome = Outcome()
+        self._waited_before = frozenset(info.key for info in model.pending())
+
+    def place_waiting(self) -> None:
+        self._placer.place_waiting()
+
+    def finished(self) -> Outcome:
+        """What came of the changes, after the pods that wait were tried a last time."""
+        self._placer.place_waiting()
+        outcome = self._outcome
+        outcome.gone = self._placer.gone
+        outcome.moves = self._placer.moves(self._waited_before)
+        for one in self._placer.left_over():
+            waited = one.pod in self._waited_before
+            (outcome.waited_before if waited else outcome.left_over).append(one)
+        return outcome
 
     # ---- nodes ------------------------------------------------------------------------------
 
@@ -145,13 +150,8 @@ class _Changes:
             if csi_node is not None:
                 self._model.add(_CSI_NODE, _renamed(csi_node, name))
             added.append(name)
-        self._place_daemon_pods(added, new.template)
-
-    def _place_daemon_pods(self, nodes: Sequence[str], template: str = "") -> None:
-        for pod in place_daemon_pods(self._model, nodes, self._read, template):
-            if pod.node:  # otherwise it is tried again with all pods that wait
-                self.outcome.moves.append(Move(pod=pod.name, target=pod.node))
-            self._replace_victims(pod.victims)
+        daemons = place_daemon_pods(self._model, added, self._read, new.template)
+        self._placer.take(daemons)
 
     def cordon(self, name: str, *, unschedulable: bool) -> None:
         node = self._node(name)
@@ -169,9 +169,9 @@ class _Changes:
             if controller_kind(pod) == DAEMON_SET or is_mirror(pod):
                 continue
             if recreated([pod]) and pod.status.phase not in ENDED and not pod.is_terminating:
-                self._replace_pod(pod)
+                self._placer.replace(pod)
             elif pod.status.phase not in ENDED:
-                self._gone("lost with its node", pod.key)
+                self._placer.is_gone(pod.key, "lost with its node")
 
     def drain(self, name: str) -> None:
         """Evict the pods of a cordoned node, one by one, and place their replacements."""
@@ -185,7 +185,7 @@ class _Changes:
                 continue
             if not controller and not self._force:
                 message = "it has no controller; with --force it is evicted for good"
-                self.outcome.blocked.append(Blocked(pod=pod.key, budgets=(), message=message))
+                self._outcome.blocked.append(Blocked(pod=pod.key, budgets=(), message=message))
                 continue
             leaving.append(pod)
         budgets, used = Budgets(self._model), defaultdict[str, int](int)
@@ -193,14 +193,14 @@ class _Changes:
             pod = leaving.popleft()
             blocked = blocked_by(pod, budgets.of(pod), used)
             if blocked is not None:
-                self.outcome.blocked.append(blocked)
+                self._outcome.blocked.append(blocked)
                 continue
             self._model.remove(POD, pod.namespace, pod.name)
             if not controller_kind(pod):
-                self._gone("evicted", pod.key)
+                self._placer.is_gone(pod.key, "evicted")
                 continue
-            self._replace_pod(pod)
-            if not self._place(pod.key):
+            self._placer.replace(pod)
+            if not self._placer.place(pod.key):
                 for budget in budgets.of(pod):
                     used[f"{pod.namespace}/{budget.name}"] += 1
 
@@ -271,7 +271,7 @@ class _Changes:
 
         for pod in sorted(pods, key=rank)[: max(len(pods) - replicas, 0)]:
             self._model.remove(POD, pod.metadata.namespace or "", pod.metadata.name)
-            self._gone("scaled down", pod_name(pod))
+            self._placer.is_gone(pod_name(pod), "scaled down")
 
     def _pods_of(self, key: ObjectKey) -> list[Pod]:
         name = f"{key.kind.rpartition(' ')[2]} {key.namespace}/{key.name}"
@@ -287,10 +287,8 @@ class _Changes:
     def _add(self, contents: Sequence[Content]) -> None:
         if contents:
             additions = self._read(contents)
-            self.outcome.notes += additions.notes
-            add(self._model, additions)
-            nodes = [each.metadata.name for kind, each in additions.objects if kind == NODE]
-            self._place_daemon_pods(nodes)
+            self._outcome.notes += additions.notes
+            self._placer.take(add(self._model, additions))
 
     # ---- pods -------------------------------------------------------------------------------
 
@@ -298,51 +296,6 @@ class _Changes:
         cache = self._model.scheduler.cache
         row = cache.table.row_of.get(name)
         return [] if row is None else list(cache.table.pods[row].values())
-
-    def _replace_pod(self, pod: PodInfo) -> None:
-        self._sources[pod.key] = pod.node_name
-        self._model.add(POD, replacement(pod))
-
-    def place_pending(self) -> None:
-        """Try every pod without a node once, and the replacements of victims."""
-        waiting = self._model.pending()
-        before = self._waiting_before
-        waiting.sort(key=lambda info: (-info.priority, info.key not in before, info.key))
-        for info in waiting:
-            if self._is_pending(info.key):
-                self._place(info.key)
-
-    def _is_pending(self, pod: str) -> bool:
-        present = self._model.pod(pod)
-        return present is not None and not present.spec.node_name
-
-    def _place(self, pod: str) -> bool:
-        """Place a pod, and then the replacements of its victims. Returns whether it fits."""
-        self._on_step()
-        attempt = self._model.place(pod)
-        if attempt.node:
-            self._moved(pod, attempt.node)
-            for member, node in attempt.placed_members.items():
-                self._moved(member, node)
-        else:
-            self.outcome.left_over.append(LeftOver(pod=pod, message=attempt.message))
-        self._replace_victims(attempt.victims)
-        return bool(attempt.node)
-
-    def _replace_victims(self, victims: Iterable[PodInfo]) -> None:
-        for victim in victims:
-            if recreated([victim]):
-                self._replace_pod(victim)
-                self._place(victim.key)
-            else:
-                self._gone("preempted", victim.key)
-
-    def _moved(self, pod: str, node: str) -> None:
-        source = self._sources.pop(pod, "")
-        self.outcome.moves.append(Move(pod=pod, source=source, target=node))
-
-    def _gone(self, reason: str, pod: str) -> None:
-        self.outcome.gone.setdefault(reason, []).append(pod)
 
 
 class _Descending(str):

@@ -10,14 +10,14 @@ Questions change nothing. `schedule` places pods, and they stay until the end of
 """
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, TypedDict, Unpack, cast, final
 
-from msgspec import structs
+from msgspec import Struct
 
 from bayplan.api.objects import NODE, POD, ApiObject, Node, Pod
 from bayplan.api.pod_groups import PodGroupKinds
@@ -45,9 +45,9 @@ from bayplan.sim.simulate import ConfigurationSource, PluginSource, configuratio
 from bayplan.sim.why import similar_pods
 from bayplan.state.pods import DEFAULT_NAMESPACE, DEFAULT_SCHEDULER
 from bayplan.whatif.comparison import WhatIfAnswer, what_if
-from bayplan.whatif.copies import single_unit, workload_of
+from bayplan.whatif.copies import workload_of
 from bayplan.whatif.drain_each import DepartureReport, drain_each, remove_each
-from bayplan.whatif.fit import LIMIT, Fit, fit, max_fit, placed, pod_name
+from bayplan.whatif.fit import LIMIT, Fit, fit, fit_answer, placed, pod_name
 from bayplan.whatif.headroom import Headroom, headroom
 from bayplan.whatif.over_time import what_if_over_time
 
@@ -81,13 +81,13 @@ class Changes(TypedDict, total=False):
 
     #: A duration such as "10m", or seconds.
     until: str | float
-    add: Sequence[NewNodes]
-    uncordon: Sequence[str]
-    apply: Sequence[dict[str, Any]]
-    scale: Sequence[Scaling]
-    cordon: Sequence[str]
-    remove: Sequence[str]
-    drain: Sequence[str]
+    add: NewNodes | Sequence[NewNodes]
+    uncordon: str | Sequence[str]
+    apply: dict[str, Any] | Sequence[dict[str, Any]]
+    scale: Scaling | Sequence[Scaling]
+    cordon: str | Sequence[str]
+    remove: str | Sequence[str]
+    drain: str | Sequence[str]
 
 
 @final
@@ -202,24 +202,34 @@ class Cluster:
 
     # ---- questions --------------------------------------------------------------------------
 
-    def fit(self, *workload: InputSource, max: bool = False, limit: int = LIMIT) -> Fit:  # noqa: A002 - as the command's option
+    def fit(
+        self,
+        *workload: InputSource,
+        max: bool = False,  # noqa: A002 - as the command's option
+        limit: int = LIMIT,
+        ignore_pending: bool = False,
+    ) -> Fit:
         """Does a workload fit? With ``max``: how many of it do, up to ``limit``?
 
-        ``workload``: files, folders and objects: pods, controllers, pod groups. Raises
-        BadInputError.
+        ``workload``: files, folders and objects: pods, controllers, pod groups. The pods of the
+        cluster that wait are placed first, unless ``ignore_pending``. Raises BadInputError.
         """
-        additions = self._read(workload)
-        unit = single_unit(additions, self._kinds) if max else None
-        with self._model.trial():
-            answer = fit(self._model, additions)
-        if unit is None:
-            return answer
-        with self._model.trial():
-            return structs.replace(answer, max=max_fit(self._model, unit, limit))
+        return fit_answer(
+            self._model,
+            self._read,
+            workload,
+            self._kinds,
+            limit=limit if max else None,
+            ignores_waiting=ignore_pending,
+        )
 
-    def headroom(self, *shapes: InputSource, limit: int = LIMIT) -> Headroom:
-        """How many more pods of each shape fit? Raises BadInputError."""
-        return headroom(self._model, self._read(shapes), self._kinds, limit)
+    def headroom(
+        self, *shapes: InputSource, limit: int = LIMIT, ignore_pending: bool = False
+    ) -> Headroom:
+        """How many more pods of each shape fit? The pods of the cluster that wait are placed
+        first, unless ``ignore_pending``. Raises BadInputError."""
+        additions = self._read(shapes, are_shapes=True)
+        return headroom(self._model, additions, self._kinds, limit, ignores_waiting=ignore_pending)
 
     def drain_each(self, topology_key: str = "", *, force: bool = False) -> DepartureReport:
         """Can each node, or each domain of a topology key, be drained?"""
@@ -239,19 +249,19 @@ class Cluster:
     ) -> WhatIfAnswer:
         """What would happen if something changed?
 
-            cluster.whatif(drain=["n7"], add=[bayplan.NewNodes(template="n9", count=3)])
+            cluster.whatif(drain="n7", add=bayplan.NewNodes(template="n9", count=3))
 
-        ``change``: a `WhatIf` document, besides ``changes``. ``shapes``: whose headroom is counted;
-        without any, that of the largest workloads. ``force``: pods without a controller may be
-        evicted. With ``until``, the changes are simulated up to that time; a live cluster must
-        have been read with ``whole``. Raises BadInputError.
+        ``change``: a `WhatIf` document, besides ``changes``, each of which is a value or several.
+        ``shapes``: whose headroom is counted; without any, that of the largest workloads.
+        ``force``: pods without a controller may be evicted. With ``until``, the changes are
+        simulated up to that time; a live cluster must have been read with ``whole``. Raises
+        BadInputError.
         """
         parts: dict[str, Any] = {
-            name: each if name == "until" else tuple(cast(Any, each))
-            for name, each in changes.items()
+            name: each if name == "until" else _several(each) for name, each in changes.items()
         }
         whole = WhatIf(**parts) if change is None else change.joined_with(WhatIf(**parts))
-        additions = self._read(shapes) if shapes else None
+        additions = self._read(shapes, are_shapes=True) if shapes else None
         if whole.until is not None:
             return what_if_over_time(
                 self._model,
@@ -287,8 +297,8 @@ class Cluster:
         """Place a workload; without one, the pods that wait. The placements stay; in a `trial`,
         until its end. Raises BadInputError."""
         if workload:
-            return fit(self._model, self._read(workload))
-        pods = [info.pod for info in self._model.pending()]
+            return fit(self._model, self._read(workload), ignores_waiting=True)
+        pods = [info.pod for info in self._model.in_queue_order()]
         outcomes = tuple(placed(self._model, pods))
         return Fit(
             fits=all(outcome.node for outcome in outcomes),
@@ -340,6 +350,11 @@ def _settings(options: ClusterOptions) -> tuple[SchedulerConfig, Registry]:
     """Raises BadInputError."""
     registry = registry_of(options.get("plugins", ()))
     return configuration_of(options.get("config"), options.get("feature_gates", "")), registry
+
+
+def _several(value: Any) -> tuple[Any, ...]:
+    """A name, an object or a part of a change stands for itself, and is no sequence."""
+    return (value,) if isinstance(value, str | Mapping | Struct) else tuple(value)
 
 
 def _pod_row(pod: Pod) -> dict[str, Any]:

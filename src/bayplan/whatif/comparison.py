@@ -1,4 +1,8 @@
-"""What would happen if something changed: the cluster before and after, side by side."""
+"""What would happen if something changed: the cluster before and after, side by side.
+
+Like is compared with like. Before the change, the cluster is at rest: the pods that wait were tried
+and have a node as far as they fit (`placing`). After the change, it is at rest again.
+"""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
@@ -18,11 +22,12 @@ from bayplan.model.cluster_model import ClusterModel
 from bayplan.sim.input.what_if import WhatIf
 from bayplan.sim.output.report import BLANK, amount, new_table
 from bayplan.state.device_supply import DeviceSupply
-from bayplan.whatif.changes import Move, Outcome, make_changes
+from bayplan.whatif.changes import Outcome, make_changes
 from bayplan.whatif.copies import units_of, workload_of
 from bayplan.whatif.evictions import Blocked, LeftOver
 from bayplan.whatif.fit import max_fit
 from bayplan.whatif.headroom import shape_names
+from bayplan.whatif.placing import Move, Placer
 from bayplan.whatif.text import API_VERSION, Answer, left_over_rows, named_pods, pod_count
 
 #: Without shapes of the user, the largest workloads are counted, each up to a limit.
@@ -66,41 +71,90 @@ class WhatIfAnswer(Answer, frozen=True, kw_only=True):
     change: WhatIf
     before: ClusterState
     after: ClusterState
-    #: Pods that get a node, in the order of their placement.
+    #: Pods that get a node by the changes, in the order of their placement.
     moves: tuple[Move, ...]
-    #: Pods that do not fit after the changes, also if they waited before.
+    #: Pods that have no node after the changes and did not wait before them.
     left_over: tuple[LeftOver, ...]
+    #: Pods that wait after the changes and waited before, too.
+    waited_before: tuple[LeftOver, ...] = ()
+    #: Pods of the cluster that wait and get a node without any change; they count as placed.
+    placed_before: tuple[Move, ...] = ()
     #: Pods that a drain cannot evict.
     blocked: tuple[Blocked, ...]
     #: Reason → pods that go and are not created again.
     gone: dict[str, list[str]]
     notes: tuple[str, ...] = field(default=())
 
+    @property
+    def displaced(self) -> list[Move | LeftOver]:
+        """The pods that leave a node: those that get another one, then those that get none."""
+        pods = (*self.moves, *self.left_over)
+        return [pod for pod in pods if pod.source]
+
+    @property
+    def verdict(self) -> str:
+        """The answer in a line."""
+        placed = [move for move in self.moves if not move.source]
+        counts = (
+            (len(self.left_over), "newly without a node"),
+            (len(self.moves) - len(placed), "displaced to another node"),
+            (len(placed), "with a node that had none"),
+            (len(self.blocked), "not evicted"),
+            (sum(map(len, self.gone.values())), "gone"),
+        )
+        listed = [f"{pod_count(count)} {what}" for count, what in counts if count]
+        return ", ".join(listed) or "no pod is displaced, and none gets a node"
+
     def parts(self) -> list[RenderableType]:
         parts: list[RenderableType] = [
             Text(f"{self.cluster}: {described(self.change)}", style="bold"),
-            BLANK,
-            _states(self.before, self.after),
+            Text(self.verdict),
         ]
-        if self.moves:
-            table = new_table("pod", "from", "to")
-            for move in self.moves[:_MOVES_MAX]:
-                table.add_row(move.pod, move.source, move.target)
-            parts += [BLANK, table]
-            further = len(self.moves) - _MOVES_MAX
-            if further > 0:
-                parts.append(Text(f"and {pod_count(further)} more that get a node"))
+        if self.displaced:
+            parts += [BLANK, _displaced_table(self.displaced)]
         if self.left_over:
             messages = {one.pod: one.message for one in self.left_over}
-            parts += [BLANK, *left_over_rows(messages)]
+            parts += [BLANK, *left_over_rows(messages, "newly without a node")]
+        if self.waited_before:
+            parts += [BLANK, Text(f"{pod_count(len(self.waited_before))} waited before, too")]
+        parts += self._new_placements()
         if self.blocked:
             table = new_table("not evicted", "why")
             for one in self.blocked:
                 table.add_row(one.pod, one.message)
             parts += [BLANK, table]
+        parts += [BLANK, _states(self.before, self.after)]
         lines = [f"{reason}: {named_pods(pods)}" for reason, pods in self.gone.items()]
-        lines += self.notes
+        lines += [*self._placed_before_lines(), *self.notes]
         return [*parts, *([BLANK, *map(Text, lines)] if lines else [])]
+
+    def _new_placements(self) -> list[RenderableType]:
+        """Pods that had no node and get one."""
+        placed = [move for move in self.moves if not move.source]
+        if not placed:
+            return []
+        table = new_table("pod that gets a node", "node")
+        for move in placed[:_MOVES_MAX]:
+            table.add_row(move.pod, move.target)
+        further = len(placed) - _MOVES_MAX
+        more = [Text(f"and {pod_count(further)} more that get a node")] if further > 0 else []
+        return [BLANK, table, *more]
+
+    def _placed_before_lines(self) -> list[str]:
+        count = len(self.placed_before)
+        if not count:
+            return []
+        verb = "waits in the cluster and gets" if count == 1 else "wait in the cluster and get"
+        return [f"{pod_count(count)} {verb} a node without the change, too"]
+
+
+def _displaced_table(displaced: Sequence[Move | LeftOver]) -> RenderableType:
+    table = new_table("displaced pod", "from", "to")
+    for pod in displaced:
+        target = pod.target if isinstance(pod, Move) else "no node"
+        name = pod.replacement.rpartition("/")[2]
+        table.add_row(pod.pod, pod.source, f"{target} (as {name})" if name else target)
+    return table
 
 
 def what_if(
@@ -119,8 +173,11 @@ def what_if(
     largest workloads. ``force``, ``on_step``: see `make_changes`.
     """
     shapes = largest_shapes(model) if shapes is None else shapes
-    before = state_of(model, shapes, kinds)
     with model.trial():
+        placer = Placer(model, on_step)
+        placer.place_waiting()
+        placed_before = placer.moves()
+        before = state_of(model, shapes, kinds)
         outcome: Outcome = make_changes(model, change, read, force=force, on_step=on_step)
         after = state_of(model, shapes, kinds)
     return WhatIfAnswer(
@@ -130,6 +187,8 @@ def what_if(
         after=after,
         moves=tuple(outcome.moves),
         left_over=tuple(outcome.left_over),
+        waited_before=tuple(outcome.waited_before),
+        placed_before=tuple(placed_before),
         blocked=tuple(outcome.blocked),
         gone=outcome.gone,
         notes=(*model.source.notes, *outcome.notes),

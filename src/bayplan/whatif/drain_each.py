@@ -32,6 +32,7 @@ from bayplan.api.selectors import Selector, label_selector
 from bayplan.engine.cycle import Cycle
 from bayplan.model.cluster_model import Attempt, ClusterModel
 from bayplan.plugins.pod_topology_spread.plugin import PodTopologySpread
+from bayplan.problems import BadInputError, nearest, suggestion
 from bayplan.sim.output.report import BLANK, new_table
 from bayplan.state.pods import NO_VOLUMES, PodInfo, PodShape
 from bayplan.whatif.evictions import (
@@ -47,7 +48,8 @@ from bayplan.whatif.evictions import (
     replacement,
 )
 from bayplan.whatif.fit import pod_name
-from bayplan.whatif.text import API_VERSION, Answer, pod_count
+from bayplan.whatif.placing import placed_first
+from bayplan.whatif.text import API_VERSION, Answer, Waiting, note_lines, pod_count
 
 _HARD = "DoNotSchedule"
 #: Resources that no device stands for.
@@ -110,6 +112,8 @@ class DepartureReport(Answer, frozen=True, kw_only=True):
     departures: tuple[Departure, ...]
     #: Nodes without the topology key: they belong to no domain.
     nodes_without_domain: int = 0
+    #: The pods that wait in the cluster, whatever goes.
+    waiting: Waiting = Waiting()
     notes: tuple[str, ...] = ()
 
     def parts(self) -> list[RenderableType]:
@@ -137,7 +141,7 @@ class DepartureReport(Answer, frozen=True, kw_only=True):
         others = sum(row.other_schedulers for row in rows)
         if others:
             lines.append(f"{pod_count(others)} of other schedulers were not tried")
-        return [*parts, *([BLANK, *map(Text, lines)] if lines else [])]
+        return [*parts, *note_lines([*self.waiting.lines(), *lines])]
 
 
 def _count_or_none(values: Sequence[object]) -> str:
@@ -150,7 +154,8 @@ def drain_each(
     """Can each node, or each domain of a topology key, be drained?
 
     ``force``: pods without a controller may go, as with `kubectl drain --force`. Local storage is
-    not looked at. The model stays as it is.
+    not looked at. The pods that wait are placed first (`placing`). The model stays as it is. Raises
+    BadInputError if no node has the topology key.
     """
     return _report(model, Action.DRAIN, topology_key, force=force)
 
@@ -158,7 +163,8 @@ def drain_each(
 def remove_each(model: ClusterModel, topology_key: str = "") -> DepartureReport:
     """Can the cluster do without each node, or each domain of a topology key?
 
-    Budgets do not count: the nodes are gone. Pods without a controller are lost.
+    Budgets do not count: the nodes are gone. Pods without a controller are lost. Others: see
+    `drain_each`.
     """
     return _report(model, Action.REMOVE, topology_key, force=True)
 
@@ -176,15 +182,30 @@ def _report(
             domains[(node.metadata.labels or {})[topology_key]].append(node)
         else:
             outside_count += 1
-    question = _Question(model, action, force=force)
+    if topology_key and not domains:
+        raise BadInputError(_no_domain(model, topology_key))
+    with model.trial():
+        waiting = placed_first(model)
+        question = _Question(model, action, force=force)
+        departures = [question.departure(name, domains[name]) for name in sorted(domains)]
     return DepartureReport(
         cluster=model.source.source,
         action=action,
         topology_key=topology_key,
-        departures=tuple(question.departure(name, domains[name]) for name in sorted(domains)),
+        departures=tuple(departures),
         nodes_without_domain=outside_count,
+        waiting=waiting,
         notes=model.source.notes,
     )
+
+
+def _no_domain(model: ClusterModel, topology_key: str) -> str:
+    keys = {key for each in model.objects(NODE) for key in each.metadata.labels or {}}
+    # The part behind the prefix is what people remember.
+    names = {key.rpartition("/")[2]: key for key in sorted(keys)}
+    close = nearest(topology_key.rpartition("/")[2], names)
+    hint = suggestion(topology_key if close is None else names[close], keys)
+    return f"no node has the label {topology_key}" + (f"; {hint}" if hint else "")
 
 
 # ---- the proof -----------------------------------------------------------------------------

@@ -27,13 +27,18 @@ ENDED = ("Succeeded", "Failed")
 
 
 @final
-class LeftOver(Struct, frozen=True, kw_only=True, rename="camel"):
-    """A pod whose replacement does not fit."""
+class LeftOver(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
+    """A pod that waits and does not fit."""
 
-    #: "namespace/name" of the pod that goes.
+    #: "namespace/name"; of a replacement, the name of the pod that goes.
     pod: str
-    #: The sentence that kube-scheduler writes into the replacement's condition PodScheduled.
+    #: The node that it left; "": it had none.
+    source: str = ""
+    #: The sentence that kube-scheduler writes into the condition PodScheduled of the pod that
+    #: waits, or what the plugin says that holds the pod back.
     message: str
+    #: The name of the pod that waits in its place, where that is another one.
+    replacement: str = ""
 
 
 @final

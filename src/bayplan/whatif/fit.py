@@ -1,8 +1,9 @@
 """Does a workload fit into a cluster today, and how many more of its pods do?
 
-Each pod is tried once, in the order in which its controller would create it, as if it were next.
-Pods that wait in the cluster already are not tried; their nominations count. If preemption makes
-room for a pod, its victims leave at once and the pod takes their place; the answer names them.
+The pods of the cluster that wait are placed first, as `placing` has it, or left out. Then each pod
+of the workload is tried once, in the order in which its controller would create it, as if it were
+next. If preemption makes room for a pod, its victims leave at once and the pod takes their place;
+the answer names them.
 """
 
 from collections import Counter, defaultdict
@@ -10,27 +11,34 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import final
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 from rich.console import RenderableType
 from rich.text import Text
 
-from bayplan.api.objects import POD, Pod
-from bayplan.api.pod_groups import GroupKey
+from bayplan.api.objects import NODE, POD, Pod
+from bayplan.api.pod_groups import GroupKey, PodGroupKinds
 from bayplan.explain.explainer import explain_pod
 from bayplan.explain.explanation import Explanation
 from bayplan.explain.text import explained
-from bayplan.model.additions import Additions
+from bayplan.model.additions import Additions, AdditionsReader
 from bayplan.model.cluster_model import ClusterModel
+from bayplan.model.daemon_pods import DaemonPod, place_daemon_pods
+from bayplan.model.unjudged import Unjudged
 from bayplan.problems import BadInputError
+from bayplan.sim.input.sources import InputSource
 from bayplan.sim.output.report import BLANK, by_message
-from bayplan.whatif.copies import Unit
+from bayplan.whatif.copies import Unit, single_unit
+from bayplan.whatif.placing import placed_first
 from bayplan.whatif.text import (
     API_VERSION,
     Answer,
+    Waiting,
     left_over_rows,
     named_pods,
     node_rows,
     note_lines,
     pod_count,
+    unjudged_table,
 )
 
 #: `--max` stops at this count by default.
@@ -92,6 +100,7 @@ class Fit(Answer, frozen=True, kw_only=True):
 
     api_version: str = API_VERSION
     kind: str = "Fit"
+    #: Whether all pods fit. False if there is no pod, or if an object hides some.
     fits: bool
     #: The name of the cluster, for messages.
     cluster: str
@@ -100,9 +109,16 @@ class Fit(Answer, frozen=True, kw_only=True):
     explanations: tuple[Explanation, ...] = ()
     #: With --max.
     max: MaxFit | None = None
-    #: Pods that wait in the cluster already, and were not tried.
-    pending_count: int = field(default=0, name="pendingPods")
+    #: Objects of the workload without a pod that could be judged.
+    unjudged: tuple[Unjudged, ...] = ()
+    #: The pods of the cluster that wait.
+    waiting: Waiting = Waiting()
     notes: tuple[str, ...] = ()
+
+    @property
+    def is_judged(self) -> bool:
+        """Whether there is a pod, and no object that hides pods."""
+        return bool(self.pods) and not any(one.hides_pods for one in self.unjudged)
 
     @property
     def left_over(self) -> list[PodFit]:
@@ -117,12 +133,18 @@ class Fit(Answer, frozen=True, kw_only=True):
     def parts(self, *, is_wide: bool = False) -> list[RenderableType]:
         """``is_wide``: with all nodes of a cause, and the manifests of fixes."""
         total, left_over = len(self.pods), self.left_over
-        if left_over:
+        if not total:
+            head = f"nothing was judged: the workload has no pod to place into {self.cluster}"
+        elif left_over:
             some = f"{total - len(left_over):,} of {pod_count(total)}"
             head = f"{some} fit{'s' * (total == 1)} into {self.cluster}"
         else:
             head = f"{pod_count(total)} fit{'s' * (total == 1)} into {self.cluster}"
         parts: list[RenderableType] = [Text(head, style="bold")]
+        if self.unjudged:
+            parts += [BLANK, unjudged_table(self.unjudged, "not judged")]
+        elif not total:
+            parts.append(Text("it has no object that creates pods"))
         by_node: dict[str, list[str]] = defaultdict(list)
         for pod in self.pods:
             if pod.node:
@@ -139,38 +161,79 @@ class Fit(Answer, frozen=True, kw_only=True):
             parts += [BLANK, Text(f"preemption evicts {named_pods(self.victims)}")]
         if self.max is not None:
             parts += [BLANK, *(Text(line) for line in self.max.lines())]
-        parts += note_lines(self.pending_count, self.notes)
-        return parts
+        return [*parts, *note_lines([*self.waiting.lines(), *self.notes])]
 
 
-def fit(model: ClusterModel, additions: Additions, *, explains: bool = True) -> Fit:
+def fit(
+    model: ClusterModel,
+    additions: Additions,
+    *,
+    explains: bool = True,
+    ignores_waiting: bool = False,
+) -> Fit:
     """Place a workload. The placements stay in the model; see `ClusterModel.trial`.
 
-    ``explains``: give causes and fixes for pods that do not fit. Raises BadInputError for a pod of
-    a scheduler that the configuration does not have.
+    ``explains``: give causes and fixes for pods that do not fit. ``ignores_waiting``: do not place
+    the pods of the cluster that wait. Raises BadInputError for a pod of a scheduler that the
+    configuration does not have.
     """
     check_schedulers(model, additions.pods)
-    pending_count = len(model.pending())
+    waiting = placed_first(model, is_ignored=ignores_waiting)
     add(model, additions)
     pods = tuple(placed(model, additions.pods))
     messages = {pod.pod: pod.message for pod in pods if not pod.node} if explains else {}
     examples = [names[0] for names in by_message(messages)][:EXPLAINED_MAX]
+    is_judged = bool(pods) and not any(one.hides_pods for one in additions.unjudged)
     return Fit(
-        fits=all(pod.node for pod in pods),
+        fits=is_judged and all(pod.node for pod in pods),
         cluster=model.source.source,
         pods=pods,
         explanations=tuple(explain_pod(model, name) for name in examples),
-        pending_count=pending_count,
+        unjudged=additions.unjudged,
+        waiting=waiting,
         notes=(*model.source.notes, *additions.notes),
     )
 
 
-def add(model: ClusterModel, additions: Additions) -> None:
-    """Add the objects of a workload, and its pods as pending ones."""
+def fit_answer(
+    model: ClusterModel,
+    read: AdditionsReader,
+    workload: Iterable[InputSource],
+    kinds: PodGroupKinds,
+    *,
+    limit: int | None = None,
+    ignores_waiting: bool = False,
+) -> Fit:
+    """Does a workload fit, and, with ``limit``, how many of it do? The model stays as it is.
+
+    ``kinds``: the kinds of pod groups. Others: see `fit`. Raises BadInputError.
+    """
+    sources = list(workload)
+    additions = read(sources)
+    if limit is not None and not additions.pods:
+        # How many fit does not depend on the number of replicas.
+        additions = read(sources, are_shapes=True)
+    unit = single_unit(additions, kinds) if limit is not None and additions.pods else None
+    with model.trial():
+        answer = fit(model, additions, ignores_waiting=ignores_waiting)
+    if unit is None or limit is None:
+        return answer
+    with model.trial():
+        placed_first(model, is_ignored=ignores_waiting)
+        return replace(answer, max=max_fit(model, unit, limit))
+
+
+def add(model: ClusterModel, additions: Additions) -> list[DaemonPod]:
+    """Add the objects of a workload, and its pods as pending ones. Returns the pods that
+    DaemonSets created for new nodes."""
     for kind, each in additions.objects:
         model.add(kind, each)
+    nodes = [each.metadata.name for kind, each in additions.objects if kind == NODE]
+    read = AdditionsReader(model, scheduler_name=additions.scheduler_name)
+    daemons = place_daemon_pods(model, nodes, read) if nodes else []
     for pod in additions.pods:
         model.add(POD, pod)
+    return daemons
 
 
 def placed(model: ClusterModel, pods: Sequence[Pod]) -> Iterator[PodFit]:

@@ -8,17 +8,19 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import final
 
-from msgspec import Struct, field
+from msgspec import Struct
 from rich.console import RenderableType
 from rich.text import Text
 
 from bayplan.api.pod_groups import PodGroupKinds
 from bayplan.model.additions import Additions
 from bayplan.model.cluster_model import ClusterModel
+from bayplan.model.unjudged import Unjudged
 from bayplan.sim.output.report import BLANK, amount, new_table
 from bayplan.whatif.copies import Unit, units_of
 from bayplan.whatif.fit import LIMIT, MaxFit, check_schedulers, max_fit
-from bayplan.whatif.text import API_VERSION, Answer, note_lines
+from bayplan.whatif.placing import placed_first
+from bayplan.whatif.text import API_VERSION, Answer, Waiting, note_lines, unjudged_table
 
 
 @final
@@ -46,8 +48,10 @@ class Headroom(Answer, frozen=True, kw_only=True):
     #: The name of the cluster, for messages.
     cluster: str
     shapes: tuple[ShapeHeadroom, ...]
-    #: Pods that wait in the cluster already, and were not tried.
-    pending_count: int = field(default=0, name="pendingPods")
+    #: Objects among the shapes without a pod that could be counted.
+    unjudged: tuple[Unjudged, ...] = ()
+    #: The pods of the cluster that wait.
+    waiting: Waiting = Waiting()
     notes: tuple[str, ...] = ()
 
     def parts(self) -> list[RenderableType]:
@@ -61,27 +65,41 @@ class Headroom(Answer, frozen=True, kw_only=True):
                 for name in resources
             )
             table.add_row(one.shape, one.count_text, *requests, one.max.message)
-        heading = Text(f"how many more pods fit into {self.cluster}", style="bold")
-        return [heading, BLANK, table, *note_lines(self.pending_count, self.notes)]
+        head = f"how many more pods fit into {self.cluster}"
+        if not self.shapes:
+            head = f"nothing was counted: the shapes have no pod to place into {self.cluster}"
+        parts: list[RenderableType] = [Text(head, style="bold")]
+        parts += [BLANK, table] if self.shapes else []
+        if self.unjudged:
+            parts += [BLANK, unjudged_table(self.unjudged, "not counted")]
+        return [*parts, *note_lines([*self.waiting.lines(), *self.notes])]
 
 
 def headroom(
-    model: ClusterModel, additions: Additions, kinds: PodGroupKinds, limit: int = LIMIT
+    model: ClusterModel,
+    additions: Additions,
+    kinds: PodGroupKinds,
+    limit: int = LIMIT,
+    *,
+    ignores_waiting: bool = False,
 ) -> Headroom:
     """How many more pods of each shape fit. The model stays as it is.
 
-    ``kinds``: the kinds of pod groups. Raises BadInputError for a pod of a scheduler that the
-    configuration does not have.
+    ``kinds``: the kinds of pod groups. ``ignores_waiting``: do not place the pods of the cluster
+    that wait. Raises BadInputError for a pod of a scheduler that the configuration does not have.
     """
     check_schedulers(model, additions.pods)
     units = units_of(additions, kinds)
     names = shape_names(units)
+    with model.trial():
+        waiting = placed_first(model, is_ignored=ignores_waiting)
+        pairs = zip(units, names, strict=True)
+        shapes = tuple(_shape(model, unit, name, limit) for unit, name in pairs)
     return Headroom(
         cluster=model.source.source,
-        shapes=tuple(
-            _shape(model, unit, name, limit) for unit, name in zip(units, names, strict=True)
-        ),
-        pending_count=len(model.pending()),
+        shapes=shapes,
+        unjudged=additions.unjudged,
+        waiting=waiting,
         notes=(*model.source.notes, *additions.notes),
     )
 

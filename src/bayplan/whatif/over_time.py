@@ -1,13 +1,24 @@
 """What would happen over time: a simulation of the changes, with controllers and drains.
 
-The simulation begins with the objects of the cluster, plays the changes at 0 s, and ends at a time
-or when nothing is left to happen. Workload controllers create pods again, and a drain tries an
-eviction that a budget refuses again every 5 s, so the answer says how long budgets delay a drain.
+The simulation begins with the cluster at rest, as every what-if does (`comparison`), plays the
+changes at 0 s, and ends at a time or when nothing is left to happen. Workload controllers create
+pods again, and a drain tries an eviction that a budget refuses again every 5 s, so the answer says
+how long budgets delay a drain.
+
+A controller gives a new pod a new name. So that the answer says where pods go, each pod that left
+its node is paired with a new pod of the same controller: one of the same name, or the next one.
 """
 
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
+from typing import cast
 
-from bayplan.api.objects import POD, ApiObject, Pod, decoded_kinds
+import msgspec
+from msgspec.structs import replace
+
+from bayplan.adapters.embedded.json_merge import merge_patch
+from bayplan.api.objects import POD, ApiObject, Pod, Unstructured, decoded_kinds
 from bayplan.config import SchedulerConfig
 from bayplan.config.pod_group_kinds import group_kinds
 from bayplan.model.additions import Additions
@@ -18,12 +29,13 @@ from bayplan.problems import BadInputError
 from bayplan.sim.input.inputs import load_inputs
 from bayplan.sim.input.sources import Part
 from bayplan.sim.input.what_if import WhatIf
-from bayplan.sim.input.workload import Workload
-from bayplan.sim.output.result import SimulationResult
+from bayplan.sim.input.workload import Content, Workload
 from bayplan.sim.simulation import Simulation
-from bayplan.whatif.changes import Move
+from bayplan.whatif.changes import Outcome
 from bayplan.whatif.comparison import WhatIfAnswer, largest_shapes, state_of
-from bayplan.whatif.evictions import LeftOver
+from bayplan.whatif.evictions import DAEMON_SET, LeftOver
+from bayplan.whatif.fit import pod_name
+from bayplan.whatif.placing import Move, Placer
 
 
 def what_if_over_time(
@@ -43,8 +55,13 @@ def what_if_over_time(
     """
     kinds = group_kinds(config.spec.pod_groups.kinds)
     shapes = largest_shapes(model) if shapes is None else shapes
-    before = state_of(model, shapes, kinds)
-    workload = _workload(model.source, change, {*registry.kinds, *kinds})
+    with model.trial():
+        placer = Placer(model)
+        placer.place_waiting()
+        placed_before = placer.moves()
+        before = state_of(model, shapes, kinds)
+        pods_before = [cast(Pod, each) for each in model.objects(POD)]
+        workload = _workload(model, change, {*registry.kinds, *kinds})
     if scheduler_name is not None:
         workload = workload.for_scheduler(scheduler_name)
     simulation = Simulation(workload, config, registry, seed=seed)
@@ -53,34 +70,146 @@ def what_if_over_time(
     after_model = ClusterModel(objects, config, registry, seed=seed)
     try:
         after = state_of(after_model, shapes, kinds)
+        waiting = {
+            info.uid: result.unschedulable.get(info.key, "") for info in after_model.pending()
+        }
     finally:
         after_model.close()
+    outcome = _outcome(pods_before, [cast(Pod, each) for each in objects.of(POD)], waiting)
     return WhatIfAnswer(
         cluster=model.source.source,
         change=change,
         before=before,
         after=after,
-        moves=tuple(_moves(model, result)),
-        left_over=tuple(
-            LeftOver(pod=pod, message=message) for pod, message in result.unschedulable.items()
-        ),
+        moves=tuple(outcome.moves),
+        left_over=tuple(outcome.left_over),
+        waited_before=tuple(outcome.waited_before),
+        placed_before=tuple(placed_before),
         blocked=(),
-        gone=_gone(result),
+        gone=outcome.gone,
         notes=(*model.source.notes, *result.notes),
     )
 
 
-def _workload(source: ClusterObjects, change: WhatIf, read_kinds: set[str]) -> Workload:
+def _outcome(before: Sequence[Pod], after: Sequence[Pod], waiting: Mapping[str, str]) -> Outcome:
+    """What came of the pods. ``waiting``: uid → message of those that wait at the end."""
+    outcome = Outcome()
+    there = {pod.metadata.uid: pod for pod in after}
+    known_uids = {pod.metadata.uid for pod in before}
+    for old in before:
+        now = there.get(old.metadata.uid)
+        if now is not None and not old.spec.node_name:
+            _note(outcome, now, waiting, waited=True)
+    new_pods = [pod for pod in after if pod.metadata.uid not in known_uids]
+    gone = [
+        pod
+        for pod in before
+        if pod.spec.node_name and pod.metadata.uid not in there and not _is_of_its_node(pod)
+    ]
+    for old, new in _pairs(gone, new_pods):
+        if new is None:
+            outcome.gone.setdefault("deleted", []).append(pod_name(old))
+        else:
+            _note(outcome, new, waiting, old)
+            new_pods.remove(new)
+    for new in new_pods:
+        _note(outcome, new, waiting)
+    return outcome
+
+
+def _is_of_its_node(pod: Pod) -> bool:
+    """Whether a pod goes with its node: that of a DaemonSet, or of a file there."""
+    owners = pod.metadata.owner_references or ()
+    return any(owner.controller and owner.kind in (DAEMON_SET, "Node") for owner in owners)
+
+
+def _pairs(gone: Sequence[Pod], new: Sequence[Pod]) -> Iterator[tuple[Pod, Pod | None]]:
+    """Each pod that is gone, with the new pod of its controller in its place."""
+    by_owner: defaultdict[str, dict[str, Pod]] = defaultdict(dict)
+    for pod in new:
+        by_owner[_controller_uid(pod)][pod_name(pod)] = pod
+    for pod in gone:
+        candidates = by_owner[_controller_uid(pod)] if _controller_uid(pod) else {}
+        name = pod_name(pod)
+        if name not in candidates:
+            name = next(iter(candidates), "")
+        yield pod, candidates.pop(name, None)
+
+
+def _controller_uid(pod: Pod) -> str:
+    """The uid of the pod's controller; "": it has none."""
+    owners = pod.metadata.owner_references or ()
+    return next((owner.uid for owner in owners if owner.controller), "")
+
+
+def _note(
+    outcome: Outcome,
+    pod: Pod,
+    waiting: Mapping[str, str],
+    old: Pod | None = None,
+    *,
+    waited: bool = False,
+) -> None:
+    """Note a pod that has a node or waits. ``old``: the pod in whose place it is."""
+    name = pod_name(pod)
+    first_name = name if old is None else pod_name(old)
+    source = "" if old is None else old.spec.node_name or ""
+    replacement = "" if first_name == name else name
+    node = pod.spec.node_name
+    if node:
+        move = Move(
+            pod=first_name, source=source, target=node, replacement=replacement, waited=waited
+        )
+        outcome.moves.append(move)
+    elif (uid := pod.metadata.uid or "") in waiting:
+        left = LeftOver(
+            pod=first_name, source=source, message=waiting[uid], replacement=replacement
+        )
+        (outcome.waited_before if waited else outcome.left_over).append(left)
+
+
+# ---- the simulation ------------------------------------------------------------------------
+
+
+def _workload(model: ClusterModel, change: WhatIf, read_kinds: set[str]) -> Workload:
+    """The changes of a model at rest, as a workload."""
+    source = model.source
+    originals = dict(source)
     parts: list[Part] = []
-    for key, _ in source:
+    for key, present in model.all():
         content = source.content(key)
-        if content is None:
+        original = originals.get(key)
+        if content is None and original is not None:
             text = "a simulation over time needs the content of all objects"
             advice = "read the cluster with from_kubeconfig(whole=True)"
             raise BadInputError(f"{source.source}: {text}; {key} is without; {advice}")
         version, _, kind = key.kind.rpartition(" ")
-        parts.append(Part({**content, "apiVersion": version, "kind": kind}, str(key)))
+        value = _value(content or {}, original, present)
+        parts.append(Part({**value, "apiVersion": version, "kind": kind}, str(key)))
     return load_inputs([*parts, Part(change.document(), "the change")], read_kinds=read_kinds)
+
+
+def _value(content: Content, original: ApiObject | None, present: ApiObject) -> Content:
+    """The content of an object as it is now: placements change pods, claims and volumes."""
+    if isinstance(present, Pod):
+        node, old = present.spec.node_name, content.get("spec", {}).get("nodeName")
+        if content and (node or None) == (old or None):
+            return content
+        value: Content = content or msgspec.to_builtins(present)
+        spec = {name: each for name, each in value["spec"].items() if name != "nodeName"}
+        placed = {"nodeName": node} if node else {}
+        status = {"phase": "Running" if node else "Pending"}
+        return {**value, "spec": {**spec, **placed}, "status": status}
+    if isinstance(present, Unstructured) or (original is not None and _is_equal(original, present)):
+        return content
+    return merge_patch(content, msgspec.to_builtins(present))
+
+
+def _is_equal(original: ApiObject, present: ApiObject) -> bool:
+    """Whether two versions of an object differ in nothing but their version."""
+    version = original.metadata.resource_version
+    metadata = replace(present.metadata, resource_version=version, uid=original.metadata.uid)
+    return original == replace(present, metadata=metadata)
 
 
 def _objects_of(simulation: Simulation, source: str) -> ClusterObjects:
@@ -91,19 +220,3 @@ def _objects_of(simulation: Simulation, source: str) -> ClusterObjects:
         if stored:
             by_kind[kind] = tuple(stored)
     return ClusterObjects(by_kind, MappingProxyType({}), source=source)
-
-
-def _moves(model: ClusterModel, result: SimulationResult) -> list[Move]:
-    """Pods that were bound. Only a pod that keeps its name has a node that it left."""
-    sources: dict[str, str] = {}
-    for each in model.objects(POD):
-        assert isinstance(each, Pod)
-        name = f"{each.metadata.namespace}/{each.metadata.name}"
-        sources[name] = each.spec.node_name or ""
-    bound = sorted(result.placements.items(), key=lambda one: result.pods[one[0]].bound_at or 0.0)
-    return [Move(pod=pod, source=sources.get(pod, ""), target=node) for pod, node in bound]
-
-
-def _gone(result: SimulationResult) -> dict[str, list[str]]:
-    gone = [name for name, pod in result.pods.items() if pod.deleted_at is not None]
-    return {"deleted": gone} if gone else {}

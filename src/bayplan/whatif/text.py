@@ -1,11 +1,13 @@
 """Answers to questions about a cluster: documents that a reader sees as texts and tables."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from typing import final
 
-from msgspec import Struct
+from msgspec import Struct, field
 from rich.console import RenderableType
 from rich.text import Text
 
+from bayplan.model.unjudged import Unjudged
 from bayplan.pages import as_html, as_text
 from bayplan.sim.output.report import BLANK, by_message, examples, new_table, pods_by_node
 
@@ -13,7 +15,31 @@ API_VERSION = "bayplan.dev/v1alpha1"
 
 #: The most pods named in a line.
 _NAMED_PODS_MAX = 5
-_WAIT_AND_WERE = "wait in the cluster already and were"
+
+
+@final
+class Waiting(Struct, frozen=True, kw_only=True, rename="camel"):
+    """The pods of the cluster that wait, when a question is asked."""
+
+    #: Pods that were placed first, as the cluster's scheduler would.
+    placed: int = 0
+    #: Pods that do not fit and wait on; or, where they were left out, all that wait.
+    waiting: int = 0
+    #: Whether none of them was tried.
+    is_ignored: bool = field(default=False, name="ignored")
+
+    def lines(self) -> Iterator[str]:
+        """What an answer says about them."""
+        if self.is_ignored and self.waiting:
+            yield f"{pod_count(self.waiting)} of the cluster without a node: not tried"
+            return
+        if self.placed:
+            yield (
+                f"{pod_count(self.placed)} of the cluster without a node: placed first, as its "
+                "scheduler would"
+            )
+        if self.waiting:
+            yield f"{pod_count(self.waiting)} of the cluster without a node: no room, still waiting"
 
 
 class Answer(Struct, frozen=True, kw_only=True, rename="camel"):
@@ -36,21 +62,26 @@ def node_rows(by_node: Mapping[str, list[str]]) -> Iterator[RenderableType]:
     return pods_by_node(table, by_node)
 
 
-def left_over_rows(messages: Mapping[str, str]) -> Iterator[RenderableType]:
+def left_over_rows(messages: Mapping[str, str], heading: str = "pods") -> Iterator[RenderableType]:
     """Pods that do not fit, grouped by the scheduler's message. ``messages``: by pod."""
-    table = new_table("pods", "why they do not fit", "for example")
+    table = new_table(heading, "why they do not fit", "for example")
     table.columns[0].justify = "right"
     for names in by_message(messages):
         table.add_row(f"{len(names):,}", messages[names[0]], examples(names))
     yield table
 
 
-def note_lines(pending_count: int, notes: tuple[str, ...]) -> list[RenderableType]:
-    lines = [*notes]
-    if pending_count:
-        words = "waits in the cluster already and was" if pending_count == 1 else _WAIT_AND_WERE
-        lines.append(f"{pod_count(pending_count)} {words} not tried")
-    return [BLANK, *map(Text, lines)] if lines else []
+def unjudged_table(objects: Iterable[Unjudged], heading: str) -> RenderableType:
+    table = new_table(heading, "why")
+    for one in objects:
+        table.add_row(one.object, one.message)
+    return table
+
+
+def note_lines(lines: Iterable[str]) -> list[RenderableType]:
+    """Lines at the end of an answer."""
+    shown = [Text(line) for line in lines]
+    return [BLANK, *shown] if shown else []
 
 
 def pod_count(count: int) -> str:

@@ -14,14 +14,13 @@ from bayplan.api.device_objects import RESOURCE_SLICE
 from bayplan.api.objects import CSI_NODE, HOSTNAME_LABEL, NODE, Node
 from bayplan.api.pod_requests import PODS, amounts, is_extended
 from bayplan.explain.amounts import amount_text
-from bayplan.explain.diagnosis import Diagnosis, pods_on
+from bayplan.explain.diagnosis import Diagnosis
 from bayplan.explain.explanation import Change
 from bayplan.explain.fixes.edits import Harm, ObjectEdit, change_of, plain
 from bayplan.explain.fixes.taints import harm_of_tolerating, is_broken, untolerated
 from bayplan.model.cluster_model import ClusterModel
+from bayplan.model.daemon_pods import requests_with_daemons
 from bayplan.printable import printable
-from bayplan.sim.input.controller_pods import target_node
-from bayplan.state.pods import PodInfo
 
 _KINDS_MAX = 12
 #: Nodes that are added for one group or workload.
@@ -72,11 +71,9 @@ def _larger(
 ) -> tuple[dict[str, str], dict[str, str], list[str]] | None:
     """(resources, labels, what to say) that a node lacks for the pod; None: it lacks nothing."""
     offered = amounts(node.status.allocatable)
-    daemons = _daemons(model, node.metadata.name)
-    needed_amounts = {
-        name: amount + sum(pod.requests.get(name, 0) for pod in daemons)
-        for name, amount in diagnosis.pod.requests.items()
-    }
+    bare = _manifest(node, {}, {}, with_taints=False)
+    requests = diagnosis.pod.requests
+    needed_amounts = requests_with_daemons(model, bare, requests, node.metadata.name)
     more = {
         name: amount_text(name, amount)
         for name, amount in needed_amounts.items()
@@ -88,17 +85,6 @@ def _larger(
     parts += [f"label {key}={value}" for key, value in sorted(needed.items())]
     parts += ["no taints"] if untolerated(diagnosis.pod, node) else []
     return (more, needed, parts) if parts else None
-
-
-def _daemons(model: ClusterModel, node: str) -> list[PodInfo]:
-    """The pods of DaemonSets that are on a node, or wait for it."""
-    waiting = [pod for pod in model.pending() if _is_daemon(pod)]
-    meant = [pod for pod in waiting if target_node(plain(pod.pod)) == node]
-    return [*(pod for pod in pods_on(model, node) if _is_daemon(pod)), *meant]
-
-
-def _is_daemon(pod: PodInfo) -> bool:
-    return any(each.kind == "DaemonSet" for each in pod.metadata.owner_references or ())
 
 
 def _may_be_enlarged(node: Node, kinds: Sequence[Node], diagnosis: Diagnosis) -> bool:

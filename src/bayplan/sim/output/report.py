@@ -52,6 +52,8 @@ NONE = "–"
 #: A count of nodes, not a digit inside a name.
 _NUMBER = re.compile(r"(0/)?(?<![\w.-])\d+(?![\w.-])")
 _BYTES = frozenset(("memory", "ephemeral-storage"))
+#: From here on, one digit after the point is enough.
+_EXACT_BELOW = 10
 _UNITS = ("", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei")
 #: A shorter span of time is shown in seconds.
 _SECONDS_MAX = 120
@@ -267,14 +269,22 @@ def _percentage(count: int, allocatable: int) -> str:
 
 
 def amount(resource: str, count: int) -> str:
-    """An amount for a reader: cores, Gi, or a plain number."""
+    """An amount for a reader: cores, Gi, or a plain number; a small one is not rounded away."""
     if resource == "cpu":
-        return f"{count / 1000:,.1f}"
+        return _number(count / 1000, 3)
     if resource not in _BYTES and not resource.startswith("hugepages-"):
         return f"{count:,}"
     power = max(min((count.bit_length() - 1) // 10, len(_UNITS) - 1), 0)
-    digits = 1 if power else 0
-    return f"{count / 1024**power:,.{digits}f}{_UNITS[power]}"
+    number = _number(count / 1024**power, 2) if power else f"{count:,}"
+    return f"{number}{_UNITS[power]}"
+
+
+def _number(value: float, digits: int) -> str:
+    """One digit after the point; below ten up to ``digits``, as far as they are needed."""
+    if value >= _EXACT_BELOW:
+        return f"{value:,.1f}"
+    text = f"{value:.{digits}f}".rstrip("0")
+    return f"{text}0" if text.endswith(".") else text
 
 
 # ---- how fast ------------------------------------------------------------------------------

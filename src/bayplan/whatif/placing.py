@@ -1,0 +1,153 @@
+"""Placing the pods of a model that wait, as its scheduler would.
+
+Each question begins with the cluster at rest: the pods that wait were tried, in the order of the
+scheduler's queue, and have a node as far as they fit. What preemption evicts for them is created
+again, if a controller wants it, and waits in turn. A pod that did not fit is tried again after
+others got a node, since it may need one of them in its zone. In the end no pod that waits fits.
+"""
+
+from collections.abc import Callable, Iterable
+from typing import final
+
+from msgspec import Struct
+
+from bayplan.api.objects import POD
+from bayplan.model.cluster_model import ClusterModel
+from bayplan.model.daemon_pods import DaemonPod
+from bayplan.state.pods import PodInfo
+from bayplan.whatif.evictions import LeftOver, recreated, replacement
+from bayplan.whatif.text import Waiting
+
+#: Rounds over the pods that wait. Each round after the first places a pod, so that more of them
+#: are needed only by chains of pods, each of which requires the one before.
+_ROUNDS_MAX = 20
+
+
+@final
+class Move(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
+    """A pod that gets a node."""
+
+    #: "namespace/name"; of a replacement, the name of the pod that goes.
+    pod: str
+    #: The node that it leaves; "": it had none.
+    source: str = ""
+    target: str
+    #: The name of the pod in its place, where that is another one.
+    replacement: str = ""
+    #: Whether it waited before the changes.
+    waited: bool = False
+
+
+@final
+class Placer:
+    """Places pods of a model, and notes which pods got a node, which left one, and which wait."""
+
+    def __init__(self, model: ClusterModel, on_step: Callable[[], None] = lambda: None) -> None:
+        """``on_step`` is called before each attempt, and may raise."""
+        self._model = model
+        self._on_step = on_step
+        #: Pods that got a node, in the order of the last time when each did.
+        self._placed: dict[str, None] = {}
+        #: Pod → the node that it left first.
+        self._sources: dict[str, str] = {}
+        #: Pod → why it did not get a node at the last attempt.
+        self._messages: dict[str, str] = {}
+        #: The version of the model at which no pod that waits fits; -1: it is not known.
+        self._version_at_rest = -1
+        #: Reason → pods that are gone for good.
+        self.gone: dict[str, list[str]] = {}
+
+    # ---- what happens -----------------------------------------------------------------------
+
+    def place_waiting(self) -> None:
+        """Try the pods that wait until none of them fits."""
+        for _ in range(_ROUNDS_MAX):
+            if self._version_at_rest == self._model.version:
+                return
+            placed_count = 0
+            for info in self._model.in_queue_order():
+                if self._is_pending(info.key):
+                    placed_count += self.place(info.key)
+            if not placed_count:
+                self._version_at_rest = self._model.version
+
+    def place(self, pod: str) -> bool:
+        """Try a pod that waits, and then what it evicts. Returns whether the pod fits."""
+        self._on_step()
+        attempt = self._model.place(pod)
+        self._note(pod, attempt.node, attempt.reason)
+        for member, node in attempt.placed_members.items():
+            self._note(member, node)
+        self._replace_victims(attempt.victims)
+        return bool(attempt.node)
+
+    def replace(self, pod: PodInfo) -> None:
+        """Create a pod again that was removed from its node; it waits."""
+        self._sources.setdefault(pod.key, pod.node_name)
+        self._model.add(POD, replacement(pod))
+
+    def take(self, pods: Iterable[DaemonPod]) -> None:
+        """Note the pods that DaemonSets created for a new node."""
+        for pod in pods:
+            self._note(pod.name, pod.node, pod.message)
+            self._replace_victims(pod.victims)
+
+    def is_gone(self, pod: str, reason: str) -> None:
+        """Note that a pod was removed and is not created again."""
+        self.gone.setdefault(reason, []).append(pod)
+
+    def _note(self, pod: str, node: str, message: str = "") -> None:
+        if node:
+            self._placed.pop(pod, None)
+            self._placed[pod] = None
+        else:
+            self._messages[pod] = message
+
+    def _replace_victims(self, victims: Iterable[PodInfo]) -> None:
+        for victim in victims:
+            if recreated([victim]):
+                self.replace(victim)
+                self.place(victim.key)
+            else:
+                self.is_gone(victim.key, "preempted")
+
+    def _is_pending(self, pod: str) -> bool:
+        present = self._model.pod(pod)
+        return present is not None and not present.spec.node_name
+
+    # ---- what came of it --------------------------------------------------------------------
+
+    def moves(self, waited: frozenset[str] = frozenset()) -> list[Move]:
+        """The pods that got a node and are there. ``waited``: pods that waited before."""
+        moves: list[Move] = []
+        for name in self._placed:
+            pod = self._model.pod(name)
+            if pod is not None and pod.spec.node_name:
+                source = self._sources.get(name, "")
+                is_waiting = name in waited
+                moves.append(
+                    Move(pod=name, source=source, target=pod.spec.node_name, waited=is_waiting)
+                )
+        return moves
+
+    def left_over(self) -> list[LeftOver]:
+        """The pods that wait, in the order of the queue, each with the last reason."""
+        return [
+            LeftOver(
+                pod=info.key,
+                source=self._sources.get(info.key, ""),
+                message=self._messages.get(info.key, ""),
+            )
+            for info in self._model.in_queue_order()
+        ]
+
+
+def placed_first(
+    model: ClusterModel, on_step: Callable[[], None] = lambda: None, *, is_ignored: bool = False
+) -> Waiting:
+    """Bring a model to rest, before a question. ``is_ignored``: leave the pods that wait alone."""
+    if is_ignored:
+        return Waiting(waiting=len(model.pending()), is_ignored=True)
+    placer = Placer(model, on_step)
+    placer.place_waiting()
+    return Waiting(placed=len(placer.moves()), waiting=len(model.pending()))
