@@ -11,13 +11,10 @@ import numpy as np
 import pytest
 
 from bayplan.engine.ranking.evaluation_plan import WeightedScore
-from bayplan.engine.ranking.ranked_nodes import (
-    FEASIBLE,
-    NodeFeasibility,
-    RankedNodes,
-    ScoreIndex,
-)
+from bayplan.engine.ranking.node_feasibility import FEASIBLE, NodeFeasibility
+from bayplan.engine.ranking.ranked_nodes import RankedNodes
 from bayplan.engine.ranking.row_cache import RowCache
+from bayplan.engine.ranking.score_index import ScoreIndex
 from bayplan.engine.reuse.entry import ObjectGeneration
 from bayplan.engine.reuse_steps import ReuseSteps
 from bayplan.engine.schedule_one import CycleRunner

@@ -16,7 +16,6 @@ from bayplan.clock import ManualClock
 from bayplan.config import SchedulerConfig, config_from
 from bayplan.engine.binding import BindingOutcome
 from bayplan.engine.cycle import Cycle
-from bayplan.engine.reuse_steps import score_table_of
 from bayplan.engine.scheduler import Scheduler
 from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.status import Status, is_success
@@ -125,7 +124,7 @@ def seen(cycle: Cycle) -> Mapping[str, Any]:
         },
         "message": cycle.fit_error().message if cycle.choice is None else "",
     }
-    table = score_table_of(cycle)
+    table = cycle.score_table()
     if table is not None:
         columns = [(c.name, c.weight, c.raw.tolist(), c.normalized.tolist()) for c in table.columns]
         details["scores"] = (table.nodes.names(), table.totals.tolist(), columns)
@@ -164,9 +163,10 @@ class Side:
     def _note(self, cycle: Cycle) -> None:
         if self.is_on:
             self._tally["attempts"] += 1
-            self._tally["rankings used"] += cycle.ranking is not None
-            self._tally["preparations reused"] += cycle.ranking is not None and cycle.step == 1
-            self._tally["totals used"] += cycle.partial_ranking is not None
+            is_answered, is_ranked = cycle.ranked_answer is not None, cycle.ranking is not None
+            self._tally["rankings used"] += is_answered
+            self._tally["preparations reused"] += is_answered and cycle.step == 1
+            self._tally["totals used"] += is_ranked and not is_answered
         self.tried[cycle.pod.key] = cycle
         self.attempts.append(seen(cycle))
 

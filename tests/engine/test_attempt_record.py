@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from bayplan.clock import ManualClock
 from bayplan.config import SchedulerConfig
-from bayplan.engine.attempt_record import BEST_NODES_MAX, best_scores, node_score
+from bayplan.engine.attempt_record import BEST_NODES_MAX
 from bayplan.engine.cycle import Cycle
 from bayplan.engine.scheduler import Scheduler
 from bayplan.framework.scoring import PluginScores, ScoreTable
@@ -32,19 +32,19 @@ def table(*totals: int, weight: int = 1) -> ScoreTable:
 
 
 def test_a_score_line_has_raw_normalized_and_weighted_scores() -> None:
-    result = node_score(table(3, 7, weight=5), 1)
+    result = table(3, 7, weight=5).line_at(1)
     assert (result.node, result.total) == ("n1", 70)
     assert result.plugins == (PluginScore("A", 7, 14, 70),)
 
 
 def test_the_best_nodes_are_recorded_from_the_best_one_on() -> None:
-    lines = best_scores(table(5, 1, 9, 7, 3, 8, 2))
+    lines = table(5, 1, 9, 7, 3, 8, 2).best_lines(BEST_NODES_MAX)
     assert [line.total for line in lines] == [18, 16, 14, 10, 6]
     assert len(lines) == BEST_NODES_MAX
 
 
 def test_equal_nodes_are_recorded_in_tie_break_order() -> None:
-    results = [line.node for line in best_scores(table(*[4] * 9, 8))]
+    results = [line.node for line in table(*[4] * 9, 8).best_lines(BEST_NODES_MAX)]
     equals = sorted((f"n{number}" for number in range(9)), key=stable_hash)
     assert results == ["n9", *equals[:4]]
 
@@ -52,7 +52,7 @@ def test_equal_nodes_are_recorded_in_tie_break_order() -> None:
 def test_nodes_selected_by_tie_break_keys_come_before_their_equals() -> None:
     score_table = table(*[4] * 9, 3)
     score_table.tied = np.arange(10) == 6
-    lines = [line.node for line in best_scores(score_table)]
+    lines = [line.node for line in score_table.best_lines(BEST_NODES_MAX)]
     other_nodes = sorted((f"n{number}" for number in range(9) if number != 6), key=stable_hash)
     assert lines == ["n6", *other_nodes[:4]]
 
@@ -65,12 +65,12 @@ def test_the_best_nodes_are_the_first_of_all_nodes_by_total_and_draw_order(
     names = [f"n{number}" for number in range(len(totals))]
     total_of = dict(zip(names, totals, strict=True))
     in_order = sorted(names, key=lambda name: (-total_of[name], stable_hash(name)))
-    lines = [line.node for line in best_scores(score_table)]
+    lines = [line.node for line in score_table.best_lines(BEST_NODES_MAX)]
     assert lines == in_order[:BEST_NODES_MAX]
 
 
 def test_a_table_of_few_nodes_is_recorded_completely() -> None:
-    assert [line.node for line in best_scores(table(1, 2))] == ["n1", "n0"]
+    assert [line.node for line in table(1, 2).best_lines(BEST_NODES_MAX)] == ["n1", "n0"]
 
 
 # ---- records --------------------------------------------------------------------------------

@@ -9,7 +9,6 @@ from dataclasses import replace
 from typing import Final
 
 from bayplan.engine.cycle import Cycle
-from bayplan.engine.reuse_steps import score_table_of
 from bayplan.framework.status import is_rejected
 from bayplan.state.pods import PodInfo
 from tests.parity.filter_answers import compare_filter
@@ -58,7 +57,7 @@ def _compare(question: PodQuestion, cycle: Cycle) -> None:
     compare_filter(question, cycle)
     message = cycle.fit_error().message if is_rejected(cycle.status) else None
     sheet.compare("fitError", expected.get("fitError"), message)
-    table = score_table_of(cycle)
+    table = cycle.score_table()
     if table is not None:
         compare_table(question, table)
     best = expected.get("best") or (None,)

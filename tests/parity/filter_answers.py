@@ -4,7 +4,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from bayplan.engine.cycle import Cycle
-from bayplan.engine.reuse_steps import outcome_of
 from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.profile import ProfilePlugins
 from bayplan.framework.status import is_rejected, is_success
@@ -121,7 +120,7 @@ def compare_filter(question: PodQuestion, cycle: Cycle) -> None:
     if "error" in expected and not missing.in_error():
         return  # an error ends the evaluation here, so the other answers are incomplete
     recorded: Mapping[str, Json] = expected.get("filter") or {}
-    outcome = outcome_of(cycle)
+    outcome = cycle.filter_outcome()
     actual = rejections(outcome, plugin=True) if outcome is not None else {}
     comparable = _comparable_nodes(question)
     for name in sorted({*question.names, *recorded}):
@@ -161,5 +160,5 @@ def _comparable_nodes(question: PodQuestion) -> set[str]:
 
 
 def _feasible(cycle: Cycle) -> list[str]:
-    outcome = outcome_of(cycle)
+    outcome = cycle.filter_outcome()
     return sorted(outcome.nodes.take(outcome.feasible).names()) if outcome is not None else []

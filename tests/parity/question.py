@@ -88,8 +88,8 @@ class PodQuestion:
             (now[n].evaluated - old.evaluated, now[n].cached - old.cached)
             for n, old in before.items()
         ]
-        counts = Counter({"cycles": 1, "by a ranking": int(cycle.ranking is not None)})
-        counts["with totals"] = int(cycle.partial_ranking is not None)
+        counts = Counter({"cycles": 1, "by a ranking": int(cycle.ranked_answer is not None)})
+        counts["with totals"] = int(cycle.ranking is not None and cycle.ranked_answer is None)
         counts["in part evaluated"] = int(any(a > 0 and k > 0 for a, k in new))
         return cycle, counts
 

@@ -10,7 +10,6 @@ import pytest
 
 from bayplan.config import config_from
 from bayplan.engine.cycle import Cycle
-from bayplan.engine.reuse_steps import score_table_of
 from bayplan.framework.plugin import BindPlugin, Plugin
 from bayplan.framework.status import EXTENDER_NAME
 from bayplan.journal import AttemptRecord, MemorySink
@@ -62,7 +61,7 @@ class Run:
         (self.uid,) = {r.uid for r in self.attempts}
 
     def _look(self, cycle: Cycle) -> None:
-        table = score_table_of(cycle)
+        table = cycle.score_table()
         if table is not None:
             self.rows = {name: table.row(name) for name in table.nodes.names()}
 

@@ -4,20 +4,14 @@ from collections import Counter
 from collections.abc import Callable
 from typing import final
 
-import numpy as np
-
 from bayplan.engine.cycle import Cycle
-from bayplan.engine.ranked_domain import RankedDomain
-from bayplan.engine.reuse_steps import MergedColumns
+from bayplan.engine.cycle_answer import CycleAnswer
 from bayplan.engine.telemetry import Telemetry
-from bayplan.framework.arithmetic import highest
-from bayplan.framework.filtering import FilterOutcome
-from bayplan.framework.scoring import PluginScores, ScoreTable
+from bayplan.framework.scoring import ScoreTable
 from bayplan.framework.status import Status
 from bayplan.framework.types import Nomination
 from bayplan.journal import AttemptRecord, NodeScore, RejectionCount, TieBreakStep
 from bayplan.state.cache import ClusterView
-from bayplan.state.columns import Rows
 
 BEST_NODES_MAX = 5
 
@@ -71,22 +65,17 @@ class CycleEnd:
         telemetry = self._telemetry
         if not telemetry.journal.is_recording:
             return None
-        pod, choice, ranking = cycle.pod, cycle.choice, cycle.ranking
-        table: ScoreTable | None = None
-        if cycle.within is not None and isinstance(ranking, RankedDomain):
-            feasible_count, rejections = ranking.feasible_count, _rejections(cycle)
-            is_scored = choice is not None and feasible_count > 1
-            scores = ranking.best_scores(BEST_NODES_MAX) if is_scored else ()
-        elif choice is None or ranking is None:
-            feasible_count = cycle.feasible_count
-            rejections, scores = _rejections(cycle), tuple[NodeScore, ...]()
-            table = cycle.table
-            if table is not None:
-                scores = best_scores(table)
-        else:
-            feasible_count = ranking.feasibility.feasible_count
-            rejections = ranking.feasibility.rejection_counts()
-            scores = ranking.best_scores(BEST_NODES_MAX) if feasible_count > 1 else ()
+        pod, choice, table, answer = cycle.pod, cycle.choice, cycle.table, cycle.answer
+        feasible_count, rejections, scores = (
+            0,
+            tuple[RejectionCount, ...](),
+            tuple[NodeScore, ...](),
+        )
+        if answer is not None:
+            feasible_count = answer.feasible_count
+            rejections = _rejections(cycle, answer)
+            if cycle.is_scored:
+                scores = answer.best_scores(BEST_NODES_MAX)
         return AttemptRecord(
             at_seconds=telemetry.clock.now(),
             pod=pod.key,
@@ -109,20 +98,14 @@ class CycleEnd:
         )
 
 
-def _rejections(cycle: Cycle) -> tuple[RejectionCount, ...]:
+def _rejections(cycle: Cycle, answer: CycleAnswer) -> tuple[RejectionCount, ...]:
     """How many nodes each Filter plugin, extender and PreFilter plugin rejected."""
-    feasibility = cycle.feasibility
-    if feasibility is None:
-        return ()
-    statuses, absent_count = cycle.extender_round.statuses, cycle.absent_count
-    if not statuses and (cycle.node_names is None or not absent_count):
+    statuses, feasibility = cycle.extender_round.statuses, answer.feasibility
+    absent_count = 0 if cycle.node_names is None else cycle.absent_count
+    if not statuses and not absent_count:
         return feasibility.rejection_counts()
-    ranking, absent = cycle.ranking, cycle.absent_status
-    names = ", ".join(sorted(cycle.narrowing))
-    if isinstance(ranking, RankedDomain):
-        are_all_feasible = ranking.feasible_count == ranking.row_count
-    else:
-        are_all_feasible = isinstance(feasibility, FilterOutcome) and not feasibility.entries
+    absent, names = cycle.absent_status, ", ".join(sorted(cycle.narrowing))
+    are_all_feasible = answer.feasible_count == answer.evaluated_count
     if are_all_feasible and not statuses and len(absent.reasons) == 1:
         # The usual case for a member of a group, whose domain leaves the other nodes out, and for a
         # pod of a DaemonSet, for which PreFilter does.
@@ -131,7 +114,7 @@ def _rejections(cycle: Cycle) -> tuple[RejectionCount, ...]:
     for status in statuses.values():
         for reason in status.reasons or ("",):
             counts[(status.plugin, str(status.code), reason)] += 1
-    if cycle.node_names is not None and absent_count:
+    if absent_count:
         for reason in absent.reasons:
             counts[(names, str(absent.code), reason)] += absent_count
     return tuple(RejectionCount(*key, nodes=count) for key, count in sorted(counts.items()))
@@ -139,56 +122,3 @@ def _rejections(cycle: Cycle) -> tuple[RejectionCount, ...]:
 
 def _tie_break(table: ScoreTable) -> tuple[TieBreakStep, ...]:
     return tuple(TieBreakStep(s.key, s.equal_count, s.left_count) for s in table.tie_steps)
-
-
-def best_scores(table: ScoreTable, count_max: int = BEST_NODES_MAX) -> tuple[NodeScore, ...]:
-    """The best nodes, best first: equals in the order of the draw, those that tie-break keys left
-    before all others."""
-    if table.tied is None:
-        return _lines(table, _best_positions(table, count_max))
-    left = table.nodes.table.first_drawn(table.tied, count_max)
-    positions = _best_positions(table, count_max)
-    eliminated = positions[~table.tied[positions]]
-    return _lines(table, np.concatenate((left, eliminated))[:count_max])
-
-
-def _best_positions(table: ScoreTable, count_max: int) -> Rows:
-    """Positions of the best nodes by total, equals in the order of the draw."""
-    totals, nodes = table.totals, table.nodes
-    count = min(count_max, len(totals))
-    best = nodes.table.first_drawn(table.best(), count)
-    total = highest(totals)
-    # One round for each distinct total. A partition takes many times as long where most are equal.
-    while len(best) < count:
-        total = highest(totals[totals < total])
-        equals = nodes.table.first_drawn(totals == total, count - len(best))
-        best = np.concatenate((best, equals))
-    return best
-
-
-def node_score(table: ScoreTable, position: int) -> NodeScore:
-    """One node's line of the table."""
-    (line,) = _lines(table, np.array([position]))
-    return line
-
-
-def _lines(table: ScoreTable, positions: Rows) -> tuple[NodeScore, ...]:
-    columns = table.columns
-    if isinstance(columns, MergedColumns):
-        # Extenders and score graphs prevent that.
-        assert not table.extender_scores and table.reading is None
-        return columns.best_scores(positions, table.totals)
-    lines = [column.lines(positions) for column in columns]
-    for name, scores in table.extender_scores.items():
-        lines.append(PluginScores(name, 1, scores, scores).lines(positions))
-    read = [column.lines(positions) for column in table.read]
-    none = [()] * len(positions)
-    return tuple(
-        map(
-            NodeScore,
-            table.nodes.take(positions).names(),
-            table.totals[positions].tolist(),
-            zip(*lines, strict=True) if lines else none,
-            zip(*read, strict=True) if read else none,
-        )
-    )

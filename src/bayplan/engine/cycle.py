@@ -8,10 +8,9 @@ from collections.abc import Set
 from functools import lru_cache
 from typing import NamedTuple, final
 
+from bayplan.engine.cycle_answer import ArrayAnswer, CycleAnswer
 from bayplan.engine.extenders.results import Question
 from bayplan.engine.extenders.round import ExtenderRound
-from bayplan.engine.ranked_domain import RankedDomain
-from bayplan.engine.ranking.node_cells import CellAnswer
 from bayplan.engine.ranking.ranked_nodes import RankedNodes
 from bayplan.engine.reuse.entry import SignatureEntry
 from bayplan.framework.cycle_state import CycleState
@@ -67,10 +66,10 @@ class Cycle:
         "narrowing",
         "node_names",
         "outcome",
-        "partial_ranking",
         "pod",
         "question",
         "queued",
+        "ranked_answer",
         "ranking",
         "restriction",
         "snapshot",
@@ -103,12 +102,13 @@ class Cycle:
         self.candidates: NodeView | None = None
         self.node_names: frozenset[str] | None = None
         self.narrowing: Set[str] = frozenset()
-        #: The cache entry of the pod's signature; the ranking that answers in place of the steps
-        #: filter and score; or a ranking that covers only some plugins.
+        #: The cache entry of the pod's signature, and the ranking of all nodes that the cycle uses.
         self.entry: SignatureEntry | None = None
-        self.ranking: RankedNodes | RankedDomain | CellAnswer | None = None
-        self.partial_ranking: RankedNodes | None = None
-        #: The results of the steps filter and score. None: the step did not run; see `ranking`.
+        self.ranking: RankedNodes | None = None
+        #: What the ranking answers in place of the steps filter and score. None: the ranking covers
+        #: only some plugins, or there is none.
+        self.ranked_answer: CycleAnswer | None = None
+        #: The results of the steps filter and score. None: the step did not run; see `answer`.
         self.outcome: FilterOutcome | None = None
         self.table: ScoreTable | None = None
         self.choice: Choice | None = None
@@ -119,14 +119,41 @@ class Cycle:
         self.extender_round = ExtenderRound()
 
     @property
+    def answer(self) -> CycleAnswer | None:
+        """What filter and score came to; None: no node was filtered."""
+        if self.ranked_answer is not None or self.outcome is None:
+            return self.ranked_answer
+        return ArrayAnswer(self.outcome, self.table)
+
+    @property
     def feasibility(self) -> Feasibility | None:
         """Which nodes are feasible, and why the others are not; None: no node was filtered."""
-        return self.outcome if self.ranking is None else self.ranking.feasibility
+        return self.outcome if self.ranked_answer is None else self.ranked_answer.feasibility
 
     @property
     def feasible_count(self) -> int:
         feasibility = self.feasibility
         return 0 if feasibility is None else feasibility.feasible_count
+
+    @property
+    def is_scored(self) -> bool:
+        """Whether the feasible nodes have scores: one feasible node is chosen without."""
+        if self.ranked_answer is None:
+            return self.table is not None
+        return self.choice is not None and self.ranked_answer.feasible_count > 1
+
+    def filter_outcome(self) -> FilterOutcome | None:
+        """The outcome of Filter as arrays; None: no node was filtered."""
+        feasibility = self.feasibility
+        return None if feasibility is None else feasibility.outcome(self.snapshot.nodes)
+
+    def score_table(self) -> ScoreTable | None:
+        """The scores as arrays; None: no plugin scored."""
+        answer = self.answer
+        if answer is None or not self.is_scored:
+            return None
+        nodes = self.snapshot.nodes if self.candidates is None else self.candidates
+        return answer.score_table(answer.feasible_nodes(nodes))
 
     @property
     def is_done(self) -> bool:
@@ -140,7 +167,7 @@ class Cycle:
         self.state.record_plugin_metrics = record_plugin_metrics
         self.step = 0
         self.outcome = self.table = self.node_names = self.status = None
-        self.entry = self.ranking = self.partial_ranking = None
+        self.entry = self.ranking = self.ranked_answer = None
         self.extender_round.begin_anew()
 
     def start_with(self, state: CycleState, entry: SignatureEntry | None) -> None:
@@ -150,15 +177,13 @@ class Cycle:
         state.pods_to_activate = {}
         state.cached_results = None if entry is None else entry.caches
         self.state = state
-        self.ranking = self.partial_ranking = None
+        self.ranking = self.ranked_answer = None
 
     @property
     def absent_count(self) -> int:
         """Nodes that were not filtered, though others were."""
-        outcome, ranking = self.outcome, self.ranking
-        if isinstance(ranking, RankedDomain):
-            return self.snapshot.node_count - ranking.row_count
-        return self.snapshot.node_count - len(outcome.nodes) if outcome is not None else 0
+        answer = self.answer
+        return 0 if answer is None else self.snapshot.node_count - answer.evaluated_count
 
     @property
     def absent_status(self) -> Status:
@@ -174,7 +199,7 @@ class Cycle:
     def fit_error(self) -> FitError:
         """Why no node was found."""
         diagnosis = Diagnosis(unschedulable_plugins=set(self.narrowing))
-        feasibility = self.outcome if self.ranking is None else self.ranking.feasibility
+        feasibility = self.feasibility
         if feasibility is None:
             assert self.status is not None
             diagnosis.pre_filter_msg = self.status.message

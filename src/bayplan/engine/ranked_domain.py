@@ -12,7 +12,8 @@ from typing import final
 import numpy as np
 import numpy.typing as npt
 
-from bayplan.engine.ranking.ranked_nodes import FEASIBLE, NodeFeasibility, RankedNodes, table_of
+from bayplan.engine.ranking.node_feasibility import FEASIBLE, NodeFeasibility
+from bayplan.engine.ranking.ranked_nodes import RankedNodes
 from bayplan.framework.filtering import Feasibility, FilterOutcome, Rejected
 from bayplan.framework.scoring import Choice, ScoreTable
 from bayplan.framework.status import Code, Codes, Status
@@ -102,9 +103,9 @@ class RankedDomain:
         "_rows",
         "_tied",
         "_totals",
+        "evaluated_count",
         "feasibility",
         "feasible_count",
-        "row_count",
         "whole",
     )
 
@@ -119,11 +120,11 @@ class RankedDomain:
         self._tied: Rows | None = None
         self.feasibility = DomainFeasibility(whole.feasibility, rows)
         self.feasible_count = self.feasibility.feasible_count
-        self.row_count = len(rows)
+        self.evaluated_count = len(rows)
 
-    def feasible_rows(self) -> Rows:
-        """Ascending."""
-        return np.sort(self._drawn_rows())
+    def feasible_nodes(self, nodes: NodeView) -> NodeView:
+        """The feasible ones among ``nodes``, which has them all."""
+        return nodes.take_rows(lambda: np.sort(self._drawn_rows()))
 
     def only(self) -> Choice:
         """The one feasible node."""
@@ -151,11 +152,13 @@ class RankedDomain:
 
     def score_table(self, nodes: NodeView) -> ScoreTable:
         """``nodes``: the feasible ones."""
-        return table_of(self.whole, nodes)
+        return self.whole.score_table(nodes)
 
-    def draws_among_equals(self) -> bool:
+    def is_repeatable(self) -> bool:
         """Whether the nodes that are drawn from are equivalent for such pods: whichever is drawn,
         the same remains."""
+        if not self.feasible_count:
+            return True
         return len(set(self.whole.places_left(self._tied_rows()))) == 1
 
     def _name(self, row: int) -> str:
@@ -164,7 +167,7 @@ class RankedDomain:
     def _drawn_rows(self) -> Rows:
         """The feasible rows in draw order."""
         if self._drawn is None:
-            is_all = self.feasible_count == self.row_count
+            is_all = self.feasible_count == self.evaluated_count
             self._drawn = self._rows if is_all else self._rows[self.feasibility.is_feasible]
         return self._drawn
 

@@ -22,7 +22,8 @@ from bayplan.engine.ranking.evaluation_plan import (
     SingleNodeEvaluator,
 )
 from bayplan.engine.ranking.node_cells import CellAnswer, NodeCells, rules_for, state_for_cells
-from bayplan.engine.ranking.ranked_nodes import NodeFeasibility, RankedNodes, table_of
+from bayplan.engine.ranking.node_feasibility import NodeFeasibility
+from bayplan.engine.ranking.ranked_nodes import RankedNodes
 from bayplan.engine.reuse.cache import ResultCache
 from bayplan.engine.reuse.entry import CachedPreState, SignatureEntry
 from bayplan.framework.arithmetic import highest
@@ -124,14 +125,15 @@ class ReuseSteps:
         ranking = _ranking_of(cycle, entry, cache)
         if ranking is not None and self.may_rank(cycle):
             self._use(cycle, ranking, is_current=ranking.follow(), is_scored=False)
-        if cycle.ranking is not None and cycle.is_done:
+        is_answered = cycle.ranked_answer is not None
+        if is_answered and cycle.is_done:
             self._keep_pre_state(cycle, entry, cache.object_generation.now())
-        cache.count(entry, cycle.ranking is not None, clock() - start)
+        cache.count(entry, is_answered, clock() - start)
 
     def filter(self, cycle: Cycle, nodes: NodeView) -> FilterOutcome | None:
         """Call the plugins that the ranking does not cover for the nodes that it leaves. None:
         there is no ranking, and all plugins are to be called."""
-        ranking = cycle.partial_ranking
+        ranking = cycle.ranking
         if ranking is None:
             return None
         framework, state, pod = cycle.framework, cycle.state, cycle.pod
@@ -144,10 +146,9 @@ class ReuseSteps:
 
     def score(self, cycle: Cycle, nodes: NodeView) -> ScoreTable | Status | None:
         """The same for the scores of the feasible nodes, at least two."""
-        ranking = cycle.partial_ranking
-        if ranking is None:
+        if cycle.ranking is None:
             return None
-        cycle.partial_ranking = ranking = self._scored(cycle, ranking)
+        cycle.ranking = ranking = self._scored(cycle, cycle.ranking)
         if ranking is None:
             return None
         framework, state, pod = cycle.framework, cycle.state, cycle.pod
@@ -163,13 +164,10 @@ class ReuseSteps:
         entry = cycle.entry
         if entry is None:
             return
-        ranking = cycle.partial_ranking if cycle.ranking is None else cycle.ranking
-        cache = self._caches[cycle.framework.profile_name]
-        if isinstance(ranking, RankedDomain | CellAnswer):
-            ranking = ranking.whole
+        ranking, cache = cycle.ranking, self._caches[cycle.framework.profile_name]
         if ranking is not None:
             cache.used(entry, ranking)
-            if ranking is cycle.partial_ranking:
+            if cycle.ranked_answer is None:
                 self._make_cells(cycle, entry, ranking)
             return
         outcome, is_complete = cycle.outcome, cycle.status is None or is_rejected(cycle.status)
@@ -207,7 +205,7 @@ class ReuseSteps:
         cycle.start_with(cells.state(), entry)
         answer = self._answer_of(cycle, entry, cells)
         if answer is not None:
-            cycle.ranking = answer
+            cycle.ranking, cycle.ranked_answer = cells.ranking, answer
             cycle.choice = answer.choose(self._seed, pod.uid, cycle.queued.attempts)
             return
         cycle.candidates = None
@@ -291,7 +289,7 @@ class ReuseSteps:
         queued, is_scored = cycle.queued, pre_state.is_scored
         is_current = ranking.follow()
         if cycle.within is None and is_current and is_scored and ranking.feasible_count > 1:
-            cycle.ranking = ranking
+            cycle.ranking = cycle.ranked_answer = ranking
             cycle.choice = ranking.choose(self._seed, queued.pod.uid, queued.attempts)
             return
         cycle.candidates = cycle.snapshot.nodes
@@ -316,10 +314,10 @@ class ReuseSteps:
         if cycle.within is not None:
             self._use_in_domain(cycle, ranking, cycle.within, is_scored=is_scored)
             return
+        cycle.ranking = ranking
         if not ranking.plan.is_complete:
-            cycle.partial_ranking = ranking
             return
-        cycle.ranking, feasible_count = ranking, ranking.feasible_count
+        cycle.ranked_answer, feasible_count = ranking, ranking.feasible_count
         if feasible_count > 1:
             self._choose_best(cycle, ranking, is_scored=is_scored)
         elif feasible_count:
@@ -352,7 +350,8 @@ class ReuseSteps:
             choice = domain.only()
         else:
             cycle.status = _NO_NODE_FITS
-        cycle.choice, cycle.ranking, cycle.node_names = choice, domain, names
+        cycle.choice, cycle.node_names = choice, names
+        cycle.ranking, cycle.ranked_answer = domain.whole, domain
 
     def _answer_in_domain(self, cycle: Cycle, entry: SignatureEntry, cache: ResultCache) -> None:
         """End the cycle with the part of a ranking that lies in a domain. Where there is no such
@@ -365,7 +364,7 @@ class ReuseSteps:
             narrow, cycle.candidates = cycle.candidates, cycle.snapshot.nodes
             cycle.state.cached_results = entry.caches
             self._use(cycle, ranking, is_current=ranking.follow(), is_scored=False)
-            if isinstance(cycle.ranking, RankedDomain):
+            if cycle.ranked_answer is not None:
                 self._keep_pre_state(cycle, entry, cache.object_generation.now())
                 return
             cycle.candidates, cycle.state.cached_results = narrow, None
@@ -380,10 +379,10 @@ class ReuseSteps:
                 return
         scored = self._scored(cycle, ranking)
         if scored is not None and scored.plan.is_complete:
-            cycle.ranking = scored
+            cycle.ranking = cycle.ranked_answer = scored
             cycle.choice = scored.choose(self._seed, pod.uid, cycle.queued.attempts)
         else:
-            cycle.ranking, cycle.partial_ranking = None, scored
+            cycle.ranking, cycle.ranked_answer = scored, None
 
     def _scored(self, cycle: Cycle, ranking: RankedNodes) -> RankedNodes | None:
         """After PreScore: this ranking, or the one for the Score plugins that do not skip, with all
@@ -406,43 +405,23 @@ class ReuseSteps:
 
     def _drop(self, cycle: Cycle, ranking: RankedNodes, reason: str) -> None:
         assert cycle.entry is not None
-        cycle.ranking = cycle.partial_ranking = None
+        cycle.ranking = cycle.ranked_answer = None
         cache = self._caches[cycle.framework.profile_name]
         cache.drop_ranking(cycle.entry, ranking, reason)
 
     def _keep_pre_state(self, cycle: Cycle, entry: SignatureEntry, object_generation: int) -> None:
-        state, pod, ranking = cycle.state, cycle.pod, cycle.ranking
-        assert isinstance(ranking, RankedNodes | RankedDomain), "no complete ranking answered"
+        state, pod, ranking, answer = cycle.state, cycle.pod, cycle.ranking, cycle.ranked_answer
+        assert ranking is not None and answer is not None, "no complete ranking answered"
         if cycle.framework.calls(state, pod).pre_state_per_template:
-            is_scored = ranking.feasible_count > 1
-            whole = ranking.whole if isinstance(ranking, RankedDomain) else ranking
+            is_scored = answer.feasible_count > 1
             entry.pre_state = CachedPreState(
-                pod, object_generation, whole, state, is_scored=is_scored
+                pod, object_generation, ranking, state, is_scored=is_scored
             )
 
 
-def outcome_of(cycle: Cycle) -> FilterOutcome | None:
-    """The outcome of Filter as arrays, also if a ranking answered; None: no node was filtered."""
-    if cycle.ranking is None:
-        return cycle.outcome
-    return cycle.ranking.feasibility.outcome(cycle.snapshot.nodes)
-
-
-def score_table_of(cycle: Cycle) -> ScoreTable | None:
-    """The scores as arrays, also if a ranking answered; None: no plugin scored."""
-    ranking = cycle.ranking
-    if ranking is None:
-        return cycle.table
-    is_scored = cycle.choice is not None and ranking.feasible_count > 1
-    if not is_scored:
-        return None
-    nodes = _feasible_nodes(cycle, ranking)
-    return table_of(ranking, nodes) if type(ranking) is RankedNodes else ranking.score_table(nodes)
-
-
-def _feasible_nodes(cycle: Cycle, ranking: RankedNodes | RankedDomain | CellAnswer) -> NodeView:
-    nodes = cycle.snapshot.nodes if cycle.candidates is None else cycle.candidates
-    return nodes.take_rows(ranking.feasible_rows)
+def _feasible_nodes(cycle: Cycle, ranking: RankedNodes) -> NodeView:
+    assert cycle.candidates is not None
+    return ranking.feasible_nodes(cycle.candidates)
 
 
 def _ranking_of(cycle: Cycle, entry: SignatureEntry, cache: ResultCache) -> RankedNodes | None:
@@ -515,7 +494,20 @@ def merged_table(
     """``nodes``: the feasible ones; ``columns``: of the plugins that the ranking does not cover."""
     totals = ranking.totals(nodes) + total_scores(columns, len(nodes))
     order = [plugin.instance_name for plugin, _ in framework.plugins.score]
-    return ScoreTable(nodes, MergedColumns(ranking, columns, order, nodes), totals)
+    merged = MergedColumns(ranking, columns, order, nodes)
+    return MergedTable(nodes, merged, totals, merged=merged)
+
+
+class MergedTable(ScoreTable, kw_only=True):
+    """Scores of a ranking and of plugins that it does not cover. A profile with extenders or a
+    score graph has no such table."""
+
+    #: The columns.
+    merged: "MergedColumns"
+
+    def lines(self, positions: Rows) -> tuple[NodeScore, ...]:
+        """No cached column is computed."""
+        return self.merged.lines(positions, self.totals)
 
 
 @final
@@ -534,9 +526,8 @@ class MergedColumns(Sequence[PluginScores]):
         self._order = order
         self._nodes = nodes
 
-    def best_scores(self, positions: Rows, totals: Int64s) -> tuple[NodeScore, ...]:
-        """The scores of some nodes, for the journal, as the columns have them. No cached column is
-        computed. ``totals``: of all nodes."""
+    def lines(self, positions: Rows, totals: Int64s) -> tuple[NodeScore, ...]:
+        """The scores of some nodes, for the journal. ``totals``: of all nodes."""
         index = self._nodes.table.index
         cached = self._ranking.lines(positions if isinstance(index, slice) else index[positions])
         sums = totals[positions].tolist()

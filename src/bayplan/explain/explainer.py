@@ -9,10 +9,8 @@ from msgspec import structs
 from bayplan.api.disruption_objects import POD_DISRUPTION_BUDGET, PodDisruptionBudget
 from bayplan.api.objects import POD, Pod, is_terminal
 from bayplan.api.selectors import SelectorError, label_selector
-from bayplan.engine.attempt_record import best_scores, node_score
 from bayplan.engine.cycle import Cycle
 from bayplan.engine.outbox import POD_SCHEDULED
-from bayplan.engine.reuse_steps import score_table_of
 from bayplan.explain.causes import causes_of, saturated_and_excluded
 from bayplan.explain.diagnosis import Diagnosis, diagnose, pods_by_node
 from bayplan.explain.explanation import (
@@ -265,7 +263,7 @@ def comparison_of(model: ClusterModel, pod: Pod) -> Comparison:
 def _compared(cycle: Cycle, node: str) -> Comparison:
     feasible_count = cycle.feasible_count
     statuses = cycle.node_to_status() if cycle.feasibility is not None else None
-    table = score_table_of(cycle)
+    table = cycle.score_table()
     position = None if table is None else table.nodes.position(node)
     if table is None or position is None:
         is_only = cycle.choice is not None and cycle.choice.node_name == node
@@ -273,7 +271,7 @@ def _compared(cycle: Cycle, node: str) -> Comparison:
         if not is_only:
             message = "" if statuses is None else statuses.get(node).message
             rejection = message or (cycle.status.message if cycle.status is not None else "")
-        best = () if table is None else tuple(map(_line, best_scores(table, _BEST_MAX)))
+        best = () if table is None else tuple(map(_line, table.best_lines(_BEST_MAX)))
         own = NodeComparison(node=node, reason=rejection)
         return Comparison(
             node=node,
@@ -284,8 +282,8 @@ def _compared(cycle: Cycle, node: str) -> Comparison:
             rejection=rejection,
         )
     total = table.totals[position]
-    own_line = _line(node_score(table, position))
-    best = (_line(each) for each in best_scores(table, _BEST_MAX) if each.node != node)
+    own_line = _line(table.line_at(position))
+    best = (_line(each) for each in table.best_lines(_BEST_MAX) if each.node != node)
     return Comparison(
         node=node,
         feasible=feasible_count,

@@ -100,6 +100,10 @@ class Feasibility(ABC):
         """The status of each rejected node, by name. ``nodes``: the evaluated nodes or a
         superset."""
 
+    @abstractmethod
+    def outcome(self, nodes: NodeView) -> "FilterOutcome":
+        """The same as arrays. ``nodes``: the evaluated nodes or a superset."""
+
     def node_to_status(self, nodes: NodeView, absent: Status | None = None) -> NodeToStatus:
         """The statuses of all ``nodes``; ``absent``: the status of nodes without one."""
         code = Code.UNSCHEDULABLE_AND_UNRESOLVABLE if absent is None else absent.code
@@ -272,6 +276,9 @@ class FilterOutcome(Feasibility):
 
     def statuses_among(self, nodes: NodeView) -> dict[str, Status]:
         return self.statuses()
+
+    def outcome(self, nodes: NodeView) -> "FilterOutcome":
+        return self
 
     def statuses(self) -> dict[str, Status]:
         """Every rejected node by name, in the order of the view."""

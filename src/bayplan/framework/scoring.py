@@ -21,7 +21,7 @@ from bayplan.framework.plugin import NormalizeScorePlugin, ScalarScorePlugin, Sc
 from bayplan.framework.status import Status
 from bayplan.framework.types import MAX_NODE_SCORE, MIN_NODE_SCORE, Normalizer
 from bayplan.framework.validation import RefusedAnswer, check_scores
-from bayplan.journal import PluginScore
+from bayplan.journal import NodeScore, PluginScore
 from bayplan.state.columns import Int64s, Mask, NodeScores, Rows, places_of
 from bayplan.state.nodes import NodeView
 from bayplan.state.pods import PodInfo
@@ -121,6 +121,52 @@ class ScoreTable(Struct):
     def best_positions(self) -> Rows:
         """Positions of the highest total, ascending."""
         return places_of(self.best())
+
+    def line_at(self, position: int) -> NodeScore:
+        """The scores of one node, for the journal."""
+        (line,) = self.lines(np.array([position]))
+        return line
+
+    def lines(self, positions: Rows) -> tuple[NodeScore, ...]:
+        """The scores of some nodes, for the journal."""
+        lines = [column.lines(positions) for column in self.columns]
+        for name, scores in self.extender_scores.items():
+            lines.append(PluginScores(name, 1, scores, scores).lines(positions))
+        read = [column.lines(positions) for column in self.read]
+        none = [()] * len(positions)
+        return tuple(
+            map(
+                NodeScore,
+                self.nodes.take(positions).names(),
+                self.totals[positions].tolist(),
+                zip(*lines, strict=True) if lines else none,
+                zip(*read, strict=True) if read else none,
+            )
+        )
+
+    def best_lines(self, count_max: int) -> tuple[NodeScore, ...]:
+        """The scores of the best nodes, best first: equals in the order of the draw, those that
+        tie-break keys left before all others."""
+        if self.tied is None:
+            return self.lines(self._first_positions(count_max))
+        left = self.nodes.table.first_drawn(self.tied, count_max)
+        positions = self._first_positions(count_max)
+        eliminated = positions[~self.tied[positions]]
+        return self.lines(np.concatenate((left, eliminated))[:count_max])
+
+    def _first_positions(self, count_max: int) -> Rows:
+        """Positions of the best nodes by total, equals in the order of the draw."""
+        totals, nodes = self.totals, self.nodes
+        count = min(count_max, len(totals))
+        best = nodes.table.first_drawn(self.best(), count)
+        total = highest(totals)
+        # One round for each distinct total. A partition takes many times as long where most are
+        # equal.
+        while len(best) < count:
+            total = highest(totals[totals < total])
+            equals = nodes.table.first_drawn(totals == total, count - len(best))
+            best = np.concatenate((best, equals))
+        return best
 
 
 def total_scores(columns: Sequence[PluginScores], count: int) -> Int64s:

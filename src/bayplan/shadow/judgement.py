@@ -16,9 +16,7 @@ from typing import Final, Literal, final
 import numpy as np
 
 from bayplan.api.objects import NODE, POD, Pod
-from bayplan.engine.attempt_record import node_score
 from bayplan.engine.cycle import Cycle
-from bayplan.engine.reuse_steps import score_table_of
 from bayplan.framework.scoring import ScoreTable
 from bayplan.model.cluster_model import Attempt, ClusterModel
 
@@ -86,7 +84,7 @@ def _verdict(cycle: Cycle, node: str, *, has_node: bool) -> Verdict:
     own_node = "" if choice is None else choice.node_name
     if choice is not None and own_node == node:
         return Verdict("best", node, node, choice.tied_count, feasible_count)
-    table = score_table_of(cycle)
+    table = cycle.score_table()
     position = None if table is None else table.nodes.position(node)
     if table is None or position is None:
         plugin, message = _rejection(cycle, node) if has_node else ("", _NO_NODE)
@@ -128,8 +126,8 @@ def _rejection(cycle: Cycle, node: str) -> tuple[str, str]:
 
 
 def _differences(table: ScoreTable, own: int, chosen: int) -> dict[str, int]:
-    scores = {each.plugin: each.weighted for each in node_score(table, own).plugins}
-    for each in node_score(table, chosen).plugins:
+    scores = {each.plugin: each.weighted for each in table.line_at(own).plugins}
+    for each in table.line_at(chosen).plugins:
         scores[each.plugin] = scores.get(each.plugin, 0) - each.weighted
     return {plugin: points for plugin, points in scores.items() if points}
 

@@ -15,9 +15,8 @@ import numpy as np
 
 from bayplan.config import SchedulerConfig, config_from, load_config
 from bayplan.config.loading import DEFAULT_CONFIG
-from bayplan.engine.attempt_record import OnAttempt, node_score
+from bayplan.engine.attempt_record import OnAttempt
 from bayplan.engine.cycle import Cycle
-from bayplan.engine.reuse_steps import outcome_of, score_table_of
 from bayplan.framework.scoring import ScoreTable
 from bayplan.framework.status import Status
 from bayplan.journal import AttemptRecord, NodeScore, Record
@@ -164,7 +163,7 @@ def configuration_of_run(manifest: Manifest, source: str) -> SchedulerConfig:
 def verdict_of(cycle: Cycle, record: AttemptRecord, node: str) -> NodeVerdict:
     """The result for one node. Called at the end of the cycle, while its snapshot is lent."""
     position = cycle.snapshot.nodes.position(node)
-    table = score_table_of(cycle)
+    table = cycle.score_table()
     skip_reason = (
         _skip_reason(cycle, node) if position is not None else "the node did not exist then"
     )
@@ -181,7 +180,7 @@ def verdict_of(cycle: Cycle, record: AttemptRecord, node: str) -> NodeVerdict:
 
 def _skip_reason(cycle: Cycle, node: str) -> str:
     """Why a node that existed was not evaluated; "": it was evaluated."""
-    outcome = outcome_of(cycle)
+    outcome = cycle.filter_outcome()
     if outcome is None:
         message = cycle.status.message if cycle.status is not None else ""
         return f"the attempt ended before any node was evaluated: {message}"
@@ -199,7 +198,7 @@ def _skip_reason(cycle: Cycle, node: str) -> str:
 
 def rejection_of(cycle: Cycle, node: str) -> Status | None:
     """Why a node was rejected; None: it was not, or the attempt ended before any node was."""
-    outcome = outcome_of(cycle)
+    outcome = cycle.filter_outcome()
     if outcome is None:
         return None
     position = outcome.nodes.position(node)
@@ -232,7 +231,7 @@ def _scores(table: ScoreTable, node: str, chosen: str) -> Scores | None:
     positions = [position, table.nodes.position(chosen)] if chosen not in ("", node) else [position]
     own = table.totals[position]
     return Scores(
-        lines=tuple(node_score(table, line) for line in positions if line is not None),
+        lines=tuple(table.line_at(line) for line in positions if line is not None),
         better_count=int(np.count_nonzero(table.totals > own)),
         equal_count=int(np.count_nonzero(table.totals == own)) - 1,
     )

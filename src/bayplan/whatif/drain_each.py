@@ -245,9 +245,9 @@ class _FeasibleNodes:
         names: list[str] = []
 
         def look(cycle: Cycle) -> None:
-            outcome = cycle.outcome
-            if outcome is not None and outcome.error is None and cycle.status is None:
-                names.extend(outcome.nodes.take(outcome.feasible).names())
+            answer = cycle.answer
+            if answer is not None and cycle.status is None:
+                names.extend(answer.feasible_nodes(cycle.snapshot.nodes).names())
 
         with self._model.trial():
             copy = replacement(pod, suffix="-bayplan-whatif")

@@ -5,7 +5,8 @@ from typing import Any
 import pytest
 
 from bayplan.engine.ranking.evaluation_plan import EvaluationPlan, SkipSet
-from bayplan.engine.ranking.ranked_nodes import FEASIBLE, NodeEquivalence
+from bayplan.engine.ranking.node_equivalence import NodeEquivalence
+from bayplan.engine.ranking.node_feasibility import FEASIBLE
 from bayplan.engine.ranking.row_cache import EQUIVALENT_MAX, PASSES, CachedFilterResults
 from bayplan.framework.status import Code
 from bayplan.state.change_log import Facet

@@ -6,18 +6,11 @@ from typing import Any, final
 import numpy as np
 import pytest
 
-from bayplan.engine.attempt_record import best_scores
 from bayplan.engine.cycle import Cycle
 from bayplan.engine.ranking.evaluation_plan import EXTREME_MOVED, TOO_MUCH_CHANGED, RankingInvalid
-from bayplan.engine.ranking.ranked_nodes import (
-    CHANGES_MAX,
-    FEASIBLE,
-    NO_NODE,
-    NodeFeasibility,
-    RankedNodes,
-)
+from bayplan.engine.ranking.node_feasibility import FEASIBLE, NO_NODE, NodeFeasibility
+from bayplan.engine.ranking.ranked_nodes import CHANGES_MAX, RankedNodes
 from bayplan.engine.ranking.row_cache import CachedFilterResults
-from bayplan.engine.reuse_steps import outcome_of, score_table_of
 from bayplan.framework.filtering import FilterOutcome
 from bayplan.framework.plugin import Caching, ScalarScorePlugin, SignPlugin
 from bayplan.framework.status import Code, Rejection
@@ -179,7 +172,7 @@ class CountsPods(ScalarScorePlugin, SignPlugin):
 
 
 def decision(cycle: Cycle) -> dict[str, Any]:
-    table, outcome = score_table_of(cycle), outcome_of(cycle)
+    table, outcome = cycle.score_table(), cycle.filter_outcome()
     assert outcome is not None
     return {
         "choice": cycle.choice,
@@ -206,8 +199,8 @@ def settled(*plugins: Any, count: int = 12) -> Attempts:
 def uses_totals(attempts: Attempts) -> Cycle:
     """One more attempt, which must use cached results and equal a full evaluation."""
     cycle = attempts.attempt()
-    assert cycle.partial_ranking is not None
-    assert cycle.ranking is None
+    assert cycle.ranking is not None
+    assert cycle.ranked_answer is None
     assert decision(cycle) == decision(attempts.fresh())
     return cycle
 
@@ -218,7 +211,7 @@ def uses_totals(attempts: Attempts) -> Cycle:
 def test_only_plugins_of_scope_cluster_are_evaluated() -> None:
     attempts = settled(Bad, NotTheFirst, Rank, Company)
     cycle = attempts.attempt()
-    assert cycle.partial_ranking is not None
+    assert cycle.ranking is not None
     assert attempts.evaluated_nodes("Bad") == attempts.evaluated_nodes("Rank") == []
     assert decision(cycle) == decision(attempts.fresh())
 
@@ -251,7 +244,7 @@ def test_after_many_changes_all_nodes_are_ranked_again() -> None:
             labels["bad" if number % 8 else "worse"] = f"broken {number % 3}"
         attempts.label(f"n{number:03}", **labels)
     cycle = attempts.attempt()
-    assert cycle.partial_ranking is None
+    assert cycle.ranking is None
     assert attempts.reuse.flushed_counts[TOO_MUCH_CHANGED] == 1
     assert len(attempts.evaluated_nodes("Bad")) == MANY
     assert decision(cycle) == decision(attempts.fresh())
@@ -272,7 +265,7 @@ def test_the_message_without_feasible_nodes_equals_that_of_a_full_cycle() -> Non
     for name in ("n001", "n002"):
         attempts.label(name, bad="broken", first="no")
     cycle = attempts.attempt()
-    assert cycle.partial_ranking is not None
+    assert cycle.ranking is not None
     text = message(cycle)
     assert text == "0/3 nodes are available: 1 comes first, 2 broken."
     assert message(attempts.fresh()) == text
@@ -310,8 +303,8 @@ def test_an_evaluated_plugin_between_cached_ones_is_named_in_its_order() -> None
 def test_scores_normalized_by_extremes_of_feasible_nodes_are_normalized_again() -> None:
     attempts = settled(Bad, NotTheFirst, Rank, MaxRank, Company)
     cycle = uses_totals(attempts)
-    assert cycle.partial_ranking is not None
-    assert set(cycle.partial_ranking.plan.called_scores) == {"MaxRank", "Company"}
+    assert cycle.ranking is not None
+    assert set(cycle.ranking.plan.called_scores) == {"MaxRank", "Company"}
 
 
 def test_a_score_shared_by_all_nodes_is_cached_until_scores_differ() -> None:
@@ -319,11 +312,11 @@ def test_a_score_shared_by_all_nodes_is_cached_until_scores_differ() -> None:
     for _ in range(3):
         attempts.attempt()
     cycle = uses_totals(attempts)
-    assert cycle.partial_ranking is not None
-    assert cycle.partial_ranking.plan.called_scores == []
+    assert cycle.ranking is not None
+    assert cycle.ranking.plan.called_scores == []
     attempts.label("n4", rank="1")
     cycle = attempts.attempt()
-    assert cycle.partial_ranking is None
+    assert cycle.ranking is None
     assert attempts.reuse.flushed_counts[EXTREME_MOVED] == 1
     assert decision(cycle) == decision(attempts.fresh())
     uses_totals(attempts)
@@ -341,9 +334,10 @@ def test_the_best_nodes_have_the_same_lines_as_in_the_table() -> None:
     for _ in range(3):
         attempts.attempt()
     for name, labels in (("n3", {"rank": "1"}), ("n6", {"bad": "broken"}), ("n4", {"rank": "3"})):
-        ranking, table = attempts.attempt().ranking, attempts.fresh().table
-        assert isinstance(ranking, RankedNodes) and table is not None
-        assert ranking.best_scores(5) == best_scores(table)
+        cycle, table = attempts.attempt(), attempts.fresh().table
+        ranking = cycle.ranking
+        assert ranking is not None and ranking is cycle.ranked_answer and table is not None
+        assert ranking.best_scores(5) == table.best_lines(5)
         ranking.validate()
         attempts.label(name, **labels)
 
@@ -353,11 +347,11 @@ def test_the_best_nodes_have_the_same_lines_as_without_a_partial_ranking(plugins
     attempts = settled(*plugins)
     for name in ("n003", "n005"):
         cycle = attempts.attempt()
-        assert cycle.partial_ranking is not None and cycle.table is not None
-        scores = best_scores(cycle.table)
-        cycle.partial_ranking.validate()
+        assert cycle.ranking is not None and cycle.table is not None
+        scores = cycle.table.best_lines(5)
+        cycle.ranking.validate()
         fresh = attempts.fresh()
-        assert fresh.table is not None and scores == best_scores(fresh.table)
+        assert fresh.table is not None and scores == fresh.table.best_lines(5)
         attempts.label(name, rank="9")
 
 

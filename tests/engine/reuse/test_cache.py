@@ -270,7 +270,7 @@ def test_without_reuse_the_number_of_remembered_signatures_is_bounded(
 def test_results_with_too_many_distinct_rejections_are_cached_and_not_ranked(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("bayplan.engine.ranking.ranked_nodes._NUMBER_MAX", 2)
+    monkeypatch.setattr("bayplan.engine.ranking.node_feasibility._NUMBER_MAX", 2)
     engine = engine_of(0)
     engine.add(small("n0"), *(node(f"x{n}", cpu=n, memory=f"{n}Mi") for n in range(3)))
     for number in range(3):

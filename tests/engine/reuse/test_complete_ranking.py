@@ -13,7 +13,6 @@ from bayplan.engine.ranking.evaluation_plan import (
     RankingInvalid,
 )
 from bayplan.engine.ranking.ranked_nodes import CHANGES_MAX, RankedNodes
-from bayplan.engine.reuse_steps import score_table_of
 from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.plugin import Caching
 from bayplan.framework.scoring import Choice
@@ -75,7 +74,6 @@ def test_a_rejected_node_leaves_the_ranking_and_may_come_back() -> None:
     attempts.label("n2", rank="7")
     assert best(attempts, ranking) == "n2"
     assert ranking.feasible_count == 3
-    assert ranking.feasible_rows() is None
 
 
 def test_a_change_that_no_plugin_reads_evaluates_nothing() -> None:
@@ -180,7 +178,7 @@ def test_a_cycle_with_a_ranking_has_the_same_message() -> None:
 
 def columns(cycle: Cycle) -> list[tuple[str, list[int], list[int]]]:
     """(instance, raw, normalised) of each score plugin, and the totals."""
-    table = score_table_of(cycle)
+    table = cycle.score_table()
     assert table is not None
     columns_of_table = [(c.name, c.raw.tolist(), c.normalized.tolist()) for c in table.columns]
     return [*columns_of_table, ("", table.totals.tolist(), [])]
@@ -190,7 +188,7 @@ def test_the_score_table_of_a_ranking_equals_that_of_the_plugins() -> None:
     attempts, ranking = ranked(Bad, Rank, MaxRank)
     attempts.label("n3", rank="6")
     cycle = attempts.attempt()
-    assert cycle.ranking is ranking
+    assert cycle.ranked_answer is ranking
     result = columns(cycle)
     assert result == [
         ("Rank", [3, 7, 6], [3, 7, 6]),
@@ -207,7 +205,7 @@ def test_equal_nodes_are_drawn_as_in_a_full_cycle() -> None:
     for number in range(30):
         attempts.label(f"n{number}", rank=str(4 + number % 2))
         cycle = attempts.attempt()
-        assert cycle.ranking is not None
+        assert cycle.ranked_answer is not None
         assert cycle.choice == attempts.fresh().choice
         drawn.add(chosen(cycle))
     assert len(drawn) > 10
@@ -229,7 +227,7 @@ def test_a_ranking_of_more_nodes_takes_more_bytes() -> None:
 
 def answered_by(attempts: Attempts, ranking: RankedNodes) -> Choice | None:
     cycle = attempts.attempt()
-    assert cycle.ranking is ranking
+    assert cycle.ranked_answer is ranking
     return cycle.choice
 
 

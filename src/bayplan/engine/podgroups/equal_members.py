@@ -72,7 +72,7 @@ def ranking_for(setup: TrialSetup, members: Sequence[QueuedPodInfo]) -> RankedNo
             return None
         setup.runner.run(cycle)
         ranking = cycle.ranking
-        if isinstance(ranking, RankedNodes):
+        if ranking is not None and cycle.ranked_answer is ranking:
             return ranking if decides(ranking) else None
         state, entry = cycle.state, cycle.entry
         skipped = state.skip_filter_plugins | state.skip_score_plugins

@@ -22,7 +22,6 @@ from bayplan.engine.core import EngineCore
 from bayplan.engine.cycle import Cycle
 from bayplan.engine.extenders.results import Answered, Question
 from bayplan.engine.podgroups.topology import DomainResults, Domains
-from bayplan.engine.ranked_domain import RankedDomain
 from bayplan.engine.ranking.ranked_nodes import RankedNodes
 from bayplan.engine.reservations import restrict_to_unreserved
 from bayplan.engine.schedule_one import CycleRunner
@@ -280,7 +279,7 @@ class PodGroupTrial:
     def _note_ranking(self, cycle: Cycle) -> None:
         ranking, choice = cycle.ranking, cycle.choice
         is_drawn = choice is not None and choice.tied_count > 1
-        if is_drawn or not isinstance(ranking, RankedNodes):
+        if is_drawn or ranking is None or cycle.ranked_answer is not ranking:
             self.ranking, self._is_certain = None, False
         elif self._is_certain and self.ranking is None:
             self.ranking = ranking
@@ -313,9 +312,7 @@ class PodGroupTrial:
 
     def _compare(self, cycle: Cycle) -> None:
         self.total_score += _score_of(cycle)
-        if self.is_repeatable:
-            ranking = cycle.ranking
-            self.is_repeatable = isinstance(ranking, RankedDomain) and ranking.draws_among_equals()
+        self.is_repeatable = self.is_repeatable and _is_repeatable(cycle)
 
     def _note_rejecting(self, cycle: Cycle) -> None:
         """Note the rejecting plugins, once for all members of one shape."""
@@ -324,8 +321,7 @@ class PodGroupTrial:
             self.rejecting |= cycle.feasibility.plugins()
 
     def _no_node(self, cycle: Cycle, status: Status) -> UnplacedMember:
-        if not isinstance(cycle.ranking, RankedDomain):
-            self.is_repeatable = False
+        self.is_repeatable = self.is_repeatable and _is_repeatable(cycle)
         if not is_rejected(status) or not cycle.snapshot.node_count:
             result = "unschedulable" if is_rejected(status) else "error"
             record = self._end.observe(cycle, result, status, status.message)
@@ -342,14 +338,19 @@ class PodGroupTrial:
 def _score_of(cycle: Cycle) -> int:
     """The total score of the chosen node. A cycle does not score the only feasible node; here its
     score decides between domains."""
-    ranking = cycle.ranking
-    if ranking is not None and ranking.feasible_count > 1:
-        return ranking.best_total()
-    if cycle.table is None and cycle.choice is not None:
+    answer = cycle.answer
+    if answer is not None and cycle.is_scored:
+        return answer.best_total()
+    if cycle.choice is not None:
         framework, state, pod = cycle.framework, cycle.state, cycle.pod
         assert cycle.candidates is not None
         node = cycle.candidates.take(cycle.candidates.positions([cycle.choice.node_name]))
         if is_success(framework.run_pre_score(state, pod, node)):
             scored = framework.run_score(state, pod, node)
             return 0 if isinstance(scored, Status) else int(scored.totals.max())
-    return 0 if cycle.table is None else int(cycle.table.totals.max())
+    return 0
+
+
+def _is_repeatable(cycle: Cycle) -> bool:
+    answer = cycle.answer
+    return answer is not None and answer.is_repeatable()

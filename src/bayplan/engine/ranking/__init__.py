@@ -8,6 +8,8 @@ row_cache        the results of one row-wise plugin for one signature part, by r
 evaluation_plan  the plugins whose results a ranking has, and those that each cycle calls; the
                  evaluation of a single row
 score_index      rows by total score: the index of a ranking, and one for each cell
+node_feasibility by row, the verdict of the cached filters
+node_equivalence what became of equivalent nodes, in place of calling plugins
 ranked_nodes     `RankedNodes`, the ranking: feasibility, totals, and what follows after a change
 node_cells       `NodeCells`: what plugins that count pods by topology domain add to a ranking,
                  evaluated once per cell of nodes with equal counts

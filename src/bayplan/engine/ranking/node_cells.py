@@ -33,12 +33,8 @@ from bayplan.engine.ranking.evaluation_plan import (
     EvaluationPlan,
     RankingInvalid,
 )
-from bayplan.engine.ranking.ranked_nodes import (
-    CHANGES_MAX,
-    FEASIBLE,
-    NodeFeasibility,
-    RankedNodes,
-)
+from bayplan.engine.ranking.node_feasibility import FEASIBLE, NodeFeasibility
+from bayplan.engine.ranking.ranked_nodes import CHANGES_MAX, RankedNodes
 from bayplan.engine.ranking.score_index import CellIndex, PlaceBlocks, ScoreIndex, as_array
 from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.domain_rules import CellCounts, DomainCount, DomainPlugin, DomainRules
@@ -625,7 +621,18 @@ class CellAnswer:
     def feasible_count(self) -> int:
         return self.feasibility.feasible_count
 
-    def feasible_rows(self) -> Rows:
+    @property
+    def evaluated_count(self) -> int:
+        return self.whole.evaluated_count
+
+    def feasible_nodes(self, nodes: NodeView) -> NodeView:
+        """All feasible nodes, whichever ``nodes`` are."""
+        return nodes.take_rows(self._feasible_rows)
+
+    def is_repeatable(self) -> bool:
+        return False
+
+    def _feasible_rows(self) -> Rows:
         """Ascending."""
         rows, nodes = self.whole.feasibility.feasible_rows(), self.node_cells
         return rows[np.isin(nodes.cells_of(rows), self._cells)]

@@ -10,11 +10,10 @@ the other part is evaluated in every cycle.
 """
 
 from array import array
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple, final
 
 import numpy as np
-import numpy.typing as npt
 
 from bayplan.engine.ranking.evaluation_plan import (
     NODES_CAME_OR_WENT,
@@ -24,8 +23,13 @@ from bayplan.engine.ranking.evaluation_plan import (
     SingleNodeEvaluator,
     WeightedScore,
 )
+from bayplan.engine.ranking.node_equivalence import (
+    PLACED_FACETS,
+    TAKEN_FACETS,
+    NodeEquivalence,
+)
+from bayplan.engine.ranking.node_feasibility import FEASIBLE, NO_NODE, NodeFeasibility
 from bayplan.engine.ranking.row_cache import (
-    EQUIVALENT_MAX,
     PASSES,
     UNKNOWN,
     CachedFilterResults,
@@ -34,31 +38,14 @@ from bayplan.engine.ranking.row_cache import (
 )
 from bayplan.engine.ranking.score_index import PlaceBlocks, ScoreIndex, TotalIndex, as_array
 from bayplan.framework.arithmetic import normalized
-from bayplan.framework.filtering import (
-    Entry,
-    Feasibility,
-    FilterOutcome,
-    Rejected,
-    RejectionSummary,
-)
 from bayplan.framework.scoring import Choice, PluginScores, ScoreTable, total_scores
 from bayplan.framework.signing import PodSignature
-from bayplan.framework.status import Code, Codes, Status
-from bayplan.journal import NodeScore, RejectionCount
+from bayplan.journal import NodeScore
 from bayplan.rng import tie_index
 from bayplan.state.change_log import Facet
-from bayplan.state.columns import Int64s, Rows, distinct, places_of
+from bayplan.state.columns import Int64s, Rows, places_of
 from bayplan.state.node_table import NodeTable
 from bayplan.state.nodes import NodeView
-
-NO_NODE = 0
-FEASIBLE = 1
-_NUMBER_MAX = 2**16 - 1
-
-#: What a placed pod changes of its node.
-_PLACED = int(Facet.REQUESTED | Facet.PODS)
-#: The same of a pod with host ports: equivalent nodes agree in these facets.
-_TAKEN = _PLACED | int(Facet.PORTS)
 
 #: Up to so many changed rows are evaluated one by one. With more, evaluating the unknown rows as
 #: arrays and ranking all nodes again is faster: measured with 5,000 and with 30,000 nodes.
@@ -69,219 +56,6 @@ _LINES_MAX = 64
 
 #: (place among the filters, instance, its cache)
 _Filters = Sequence[tuple[int, str, CachedFilterResults]]
-
-
-# ---- feasibility ----------------------------------------------------------------------------
-
-
-@final
-class NodeFeasibility(Feasibility):
-    """By row: FEASIBLE, NO_NODE, or the number of its first rejection.
-
-    Equal rejections by the same plugin have one number, and nodes are counted by number: a pod's
-    message needs no more.
-    """
-
-    def __init__(self, filters: Sequence[tuple[str, CachedFilterResults]], capacity: int) -> None:
-        self._filters = filters
-        #: (place among the filters, number of the verdict) → number.
-        self._numbers_by_origin: dict[tuple[int, int], int] = {}
-        #: Only this class writes.
-        self.numbers = array("H", bytes(2 * capacity))
-        #: Number → nodes; only this class writes.
-        self.counts = [0] * (FEASIBLE + 1)
-        #: By row, with the code of rows that are not rejected; until a row gets another number.
-        self._codes: tuple[Code, Codes] | None = None
-        #: See `rejection_counts` and `summary`; until a row gets another number.
-        self._rejection_counts: tuple[RejectionCount, ...] | None = None
-        self._summary: RejectionSummary | None = None
-
-    def read(self, rows: Rows, evaluator: SingleNodeEvaluator) -> None:
-        """Take the cached results of all nodes; results that are missing are evaluated as arrays.
-
-        Raises RankingInvalid: a plugin failed, or there are too many rejections.
-        """
-        numbers = self._as_array()
-        numbers[rows] = FEASIBLE
-        self.counts[FEASIBLE] = len(rows)
-        left = rows
-        for index, (name, cache) in enumerate(self._filters):
-            marks = cache.marks[left]
-            unknown = places_of(marks == UNKNOWN)
-            if len(unknown):
-                evaluator.filter_rows(name, left[unknown])
-                marks = cache.marks[left]
-            is_rejected = marks != PASSES
-            if not is_rejected.any():
-                continue
-            for verdict_number in distinct(marks[is_rejected]).tolist():
-                number = self.number(index, verdict_number)
-                same = left[marks == verdict_number]
-                numbers[same] = number
-                self.counts[number] += len(same)
-                self.counts[FEASIBLE] -= len(same)
-            left = left[~is_rejected]
-
-    def number(self, index: int, verdict_number: int) -> int:
-        """Of a rejection by the filter at ``index``. Raises RankingInvalid: there are too many."""
-        number = self._numbers_by_origin.get((index, verdict_number))
-        if number is None:
-            number = self._numbers_by_origin[(index, verdict_number)] = len(self.counts)
-            self.counts.append(0)
-            if number > _NUMBER_MAX:
-                raise RankingInvalid(TOO_MUCH_CHANGED)
-        return number
-
-    def of_rows(self, rows: Rows) -> "npt.NDArray[np.uint16]":
-        """uint16[rows], a copy."""
-        return self._as_array()[rows]
-
-    def set(self, row: int, number: int) -> None:
-        if number == self.numbers[row]:
-            return
-        self._codes = self._rejection_counts = self._summary = None
-        self.counts[self.numbers[row]] -= 1
-        self.counts[number] += 1
-        self.numbers[row] = number
-
-    @property
-    def feasible_count(self) -> int:
-        return self.counts[FEASIBLE]
-
-    def feasible_rows(self) -> Rows:
-        return np.flatnonzero(self._as_array() == FEASIBLE)
-
-    def rejected(self) -> Iterator[Rejected]:
-        return self.rejections(dict(enumerate(self.counts)))
-
-    def rejection_counts(self) -> tuple[RejectionCount, ...]:
-        if self._rejection_counts is None:
-            self._rejection_counts = super().rejection_counts()
-        return self._rejection_counts
-
-    def summary(self) -> RejectionSummary:
-        if self._summary is None:
-            self._summary = super().summary()
-        return self._summary
-
-    def rejections(self, counts: Mapping[int, int]) -> Iterator[Rejected]:
-        """``counts``: number → nodes."""
-        for (index, verdict_number), number in sorted(self._numbers_by_origin.items()):
-            count = counts.get(number, 0)
-            if count:
-                name, cache = self._filters[index]
-                for code, reasons in cache.verdicts[verdict_number]:
-                    yield Rejected(name, code, reasons, count)
-
-    def codes(self, nodes: NodeView, absent: Code) -> Codes:
-        if self._codes is None or self._codes[0] is not absent:
-            by_number = np.zeros(len(self.counts), np.uint8)
-            for (index, verdict_number), number in self._numbers_by_origin.items():
-                verdict = self._filters[index][1].verdicts[verdict_number]
-                by_number[number] = max(code for code, _ in verdict)
-            by_number[by_number == Code.SUCCESS] = absent
-            self._codes = absent, by_number[self._as_array()]
-        return self._codes[1][nodes.table.index]
-
-    def statuses_among(self, nodes: NodeView) -> dict[str, Status]:
-        return self.outcome(nodes).statuses()
-
-    def outcome(self, nodes: NodeView) -> FilterOutcome:
-        """The same as arrays, over all nodes."""
-        outcome = FilterOutcome(nodes, self._as_array()[nodes.table.index] != NO_NODE)
-        self.reject(outcome, 0, len(self._filters))
-        return outcome
-
-    def reject(self, outcome: FilterOutcome, start: int, end: int) -> None:
-        """Add the rejections by the filters from ``start`` to before ``end`` to an outcome over all
-        nodes, of the nodes that are still feasible there."""
-        if not self._numbers_by_origin or start == end:
-            return
-        numbers = self._as_array()[outcome.nodes.table.index]
-        for (index, verdict_number), number in sorted(self._numbers_by_origin.items()):
-            if start <= index < end and self.counts[number]:
-                name, cache = self._filters[index]
-                positions = np.flatnonzero((numbers == number) & outcome.feasible)
-                for code, reasons in cache.verdicts[verdict_number] if len(positions) else ():
-                    outcome.entries.append(Entry(name, code, reasons, positions))
-                outcome.feasible[positions] = False
-
-    def validate(self, rows: Rows, unchanged: Rows) -> None:
-        """``rows``: of all nodes as of the ranking's generation; ``unchanged``: those that have not
-        changed since. Raises AssertionError where a number is not what the caches say."""
-        numbers = self._as_array()
-        counts = np.bincount(numbers, minlength=len(self.counts)).tolist()
-        assert counts[FEASIBLE:] == self.counts[FEASIBLE:], "nodes are counted wrongly"
-        assert (np.flatnonzero(numbers != NO_NODE) == rows).all(), "not every node has a number"
-        for row in unchanged.tolist():
-            expected: int | None = FEASIBLE
-            for index, (_, cache) in enumerate(self._filters):
-                verdict_number = cache.marks.item(row)
-                if verdict_number == UNKNOWN:
-                    expected = None
-                    break
-                if verdict_number != PASSES:
-                    expected = self._numbers_by_origin.get((index, verdict_number), -1)
-                    break
-            assert expected in (None, numbers[row]), f"row {row} is {numbers[row]}, not {expected}"
-
-    def __len__(self) -> int:
-        return len(self.numbers)
-
-    def _as_array(self) -> "npt.NDArray[np.uint16]":
-        """The same memory."""
-        return np.frombuffer(self.numbers, np.uint16)
-
-
-# ---- equivalent nodes -----------------------------------------------------------------------
-
-
-@final
-class NodeEquivalence:
-    """What became of feasible nodes that took a pod, by their class of equivalent nodes.
-
-    Where results depend on amounts alone, a node that is now equivalent to one that took a pod
-    before has the same verdict and the same scores: no plugin is called. See `RowEquivalence`.
-    """
-
-    __slots__ = ("_caches", "_classes", "_log", "_of_class", "is_used")
-
-    def __init__(self, table: NodeTable, plan: EvaluationPlan) -> None:
-        self._classes = table.resources.equivalence
-        self._log = table.log
-        self._caches = [cache for cache in plan.row_caches() if cache.facets & _TAKEN]
-        self.is_used = plan.follows_amounts(_TAKEN)
-        #: (feasibility number, sum of the scores that a placed pod changes)
-        self._of_class: dict[int, tuple[int, int]] = {}
-
-    def learn(self, row: int, number: int, placed_total: int) -> None:
-        """``placed_total``: of the scores that a placed pod changes; 0 for a rejected row."""
-        if self.is_used:
-            if len(self._of_class) >= EQUIVALENT_MAX:
-                self._of_class.clear()
-            self._of_class[self._classes.numbers[row]] = number, placed_total
-
-    def find(self, row: int) -> tuple[int, int] | None:
-        """What `learn` was called with for an equivalent node; None: no such node."""
-        return self._of_class.get(self._classes.numbers[row])
-
-    def renew(self, row: int, *, may_be_rejected: bool = True) -> tuple[int, int] | None:
-        """Renew the cached results of a row of which the newest change changed amounts alone.
-        Returns what `find` does; None: a plugin has to be called."""
-        equivalent = self._classes.numbers[row]
-        result = self._of_class.get(equivalent)
-        if result is None:
-            return None
-        is_feasible, since = result[0] == FEASIBLE, self._log.generation - 1
-        if not (is_feasible or may_be_rejected):
-            return None
-        for cache in self._caches:
-            if not cache.renew(since, row, equivalent, is_needed=is_feasible):
-                return None
-        return result
-
-
-# ---- ranking --------------------------------------------------------------------------------
 
 
 class _Affected(NamedTuple):
@@ -325,8 +99,8 @@ class RankedNodes:
         #: By place, the journal's lines of the best nodes, until the row gets another total.
         self._lines: dict[int, NodeScore] = {}
         #: A placed pod changes some scores. The others hardly ever change: their sum is kept.
-        self._placed_scores = [s for s in plan.scores if s.cache.facets & _PLACED]
-        self._other_scores = [s for s in plan.scores if not s.cache.facets & _PLACED]
+        self._placed_scores = [s for s in plan.scores if s.cache.facets & PLACED_FACETS]
+        self._other_scores = [s for s in plan.scores if not s.cache.facets & PLACED_FACETS]
         self._other_totals = array("q", bytes(8 * table.capacity))
         self._other_facets = int(Facet.NODE)
         for score in self._other_scores:
@@ -403,7 +177,11 @@ class RankedNodes:
             self._filtered_count += self.table.node_count
             return True
         row, bits = log.newest
-        if bits & ~_TAKEN or row >= self._capacity or self.feasibility.numbers[row] != FEASIBLE:
+        if (
+            bits & ~TAKEN_FACETS
+            or row >= self._capacity
+            or self.feasibility.numbers[row] != FEASIBLE
+        ):
             return False
         equivalent = self._equivalence.renew(row, may_be_rejected=not self.with_extremes)
         if equivalent is None:
@@ -471,7 +249,7 @@ class RankedNodes:
             if self.table.nodes[row] is not None:
                 filters = affected.filters if before == FEASIBLE else self._filters
                 now = self._first_rejection(row, filters, evaluator)
-            if not bits & ~_TAKEN and before == FEASIBLE != now:
+            if not bits & ~TAKEN_FACETS and before == FEASIBLE != now:
                 self._equivalence.learn(row, now, 0)
             self._set_number(row, before, now, is_only_placed=is_only_placed)
 
@@ -560,7 +338,15 @@ class RankedNodes:
     def feasible_count(self) -> int:
         return self.feasibility.counts[FEASIBLE]
 
-    def feasible_rows(self) -> Rows | None:
+    @property
+    def evaluated_count(self) -> int:
+        return self.table.node_count
+
+    def feasible_nodes(self, nodes: NodeView) -> NodeView:
+        """All feasible nodes, whichever ``nodes`` are."""
+        return nodes.take_rows(self._feasible_rows)
+
+    def _feasible_rows(self) -> Rows | None:
         """None: every row of the table."""
         if self.feasible_count == self.table.row_count:
             return None
@@ -616,6 +402,15 @@ class RankedNodes:
         plugins = tuple([score.line(row) for score in self.plan.scores])
         return NodeScore(self.table.names[row], self._totals[row], plugins)
 
+    def score_table(self, nodes: NodeView) -> ScoreTable:
+        """The scores of a complete ranking as arrays. ``nodes``: the feasible ones."""
+        columns = self.columns(nodes)
+        return ScoreTable(nodes, columns, total_scores(columns, len(nodes)))
+
+    def is_repeatable(self) -> bool:
+        """Results of all nodes are repeated by `FailedPasses`, not by domain."""
+        return False
+
     def totals(self, nodes: NodeView) -> Int64s:
         """int64[nodes], not to be written: the sums of the cached scores of these feasible
         nodes."""
@@ -662,7 +457,7 @@ class RankedNodes:
         needed = [(name, cache, self._filtered_count) for name, cache in self.plan.filters]
         needed += [(s.name, s.cache, self._scored_count) for s in self.plan.scores]
         for name, cache, count in needed:
-            renewed = self._renewed_count if cache.facets & _TAKEN else 0
+            renewed = self._renewed_count if cache.facets & TAKEN_FACETS else 0
             counts[name].add(RowCounts(count, renewed))
 
     def validate(self) -> None:
@@ -709,9 +504,3 @@ class RankedNodes:
         of_scores = sum(score.bytes_used for score in self.plan.scores)
         of_index = 0 if self._index is None else self._index.bytes_used
         return 18 * self._capacity + of_scores + of_index
-
-
-def table_of(ranking: RankedNodes, nodes: NodeView) -> ScoreTable:
-    """The scores of a complete ranking as arrays. ``nodes``: the feasible ones."""
-    columns = ranking.columns(nodes)
-    return ScoreTable(nodes, columns, total_scores(columns, len(nodes)))

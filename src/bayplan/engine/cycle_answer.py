@@ -1,0 +1,104 @@
+"""CycleAnswer: what the steps filter and score of one cycle came to, in whichever form.
+
+Four forms answer a cycle, and its readers do not ask which one it is:
+
+    ArrayAnswer   the plugins were evaluated for all candidates, as arrays (below)
+    RankedNodes   the cached ranking of all nodes (`engine/ranking/ranked_nodes.py`)
+    RankedDomain  the part of such a ranking that lies in one domain (`engine/ranked_domain.py`)
+    CellAnswer    a ranking of cells of equal nodes (`engine/ranking/node_cells.py`)
+
+The forms agree: the same cycle has the same feasible nodes, the same choice, the same scores and
+the same reasons in each of them. The state machine of reuse compares them after each step.
+"""
+
+from typing import Protocol, final
+
+from bayplan.framework.filtering import Feasibility, FilterOutcome
+from bayplan.framework.scoring import Choice, ScoreTable, choose
+from bayplan.journal import NodeScore
+from bayplan.state.nodes import NodeView
+
+
+class CycleAnswer(Protocol):
+    """The feasible nodes of one cycle, their scores and the reasons of the other nodes."""
+
+    @property
+    def feasibility(self) -> Feasibility:
+        """Which nodes are feasible, and why the others are not."""
+        ...
+
+    @property
+    def feasible_count(self) -> int: ...
+
+    @property
+    def evaluated_count(self) -> int:
+        """The number of nodes that Filter decided about; the others are absent."""
+        ...
+
+    def choose(self, seed: int, pod_uid: str, attempt: int) -> Choice:
+        """The node with the highest total; among equals the one that is drawn. Two nodes or more
+        are feasible."""
+        ...
+
+    def best_total(self) -> int:
+        """The highest total. Two nodes or more are feasible."""
+        ...
+
+    def best_scores(self, count_max: int) -> tuple[NodeScore, ...]:
+        """The scores of the best nodes, best first; equals in draw order. The nodes have scores."""
+        ...
+
+    def feasible_nodes(self, nodes: NodeView) -> NodeView:
+        """The feasible ones among ``nodes``, which has them all."""
+        ...
+
+    def score_table(self, nodes: NodeView) -> ScoreTable:
+        """All scores as arrays. ``nodes``: the feasible ones, which have scores."""
+        ...
+
+    def is_repeatable(self) -> bool:
+        """Whether each set of nodes that is equivalent to the evaluated ones gives an equal pod an
+        equivalent node, whichever node is drawn."""
+        ...
+
+
+@final
+class ArrayAnswer:
+    """The outcome of Filter and the table of scores, as the plugins returned them."""
+
+    __slots__ = ("feasibility", "table")
+
+    def __init__(self, outcome: FilterOutcome, table: ScoreTable | None) -> None:
+        """``table``: None where no plugin scored."""
+        self.feasibility = outcome
+        self.table = table
+
+    @property
+    def feasible_count(self) -> int:
+        return self.feasibility.feasible_count
+
+    @property
+    def evaluated_count(self) -> int:
+        return len(self.feasibility.nodes)
+
+    def choose(self, seed: int, pod_uid: str, attempt: int) -> Choice:
+        return choose(self._scored(), seed, pod_uid, attempt)
+
+    def best_total(self) -> int:
+        return int(self._scored().totals.max())
+
+    def best_scores(self, count_max: int) -> tuple[NodeScore, ...]:
+        return self._scored().best_lines(count_max)
+
+    def feasible_nodes(self, nodes: NodeView) -> NodeView:
+        return self.feasibility.nodes.take(self.feasibility.feasible)
+
+    def score_table(self, nodes: NodeView) -> ScoreTable:
+        return self._scored()
+
+    def is_repeatable(self) -> bool:
+        return False
+
+    def _scored(self) -> ScoreTable:
+        assert self.table is not None, "no plugin scored"
+        return self.table

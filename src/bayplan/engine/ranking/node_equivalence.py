@@ -1,0 +1,60 @@
+"""NodeEquivalence: what became of equivalent nodes, so that no plugin is called for the next one.
+
+A placed pod changes the amounts of its node, and on a cluster of few machine types the node then
+equals another node that took such a pod before. Where results depend on amounts alone, the earlier
+results hold for it. `RowEquivalence` of the node table numbers the classes of equivalent nodes.
+"""
+
+from typing import Final, final
+
+from bayplan.engine.ranking.evaluation_plan import EvaluationPlan
+from bayplan.engine.ranking.node_feasibility import FEASIBLE
+from bayplan.engine.ranking.row_cache import EQUIVALENT_MAX
+from bayplan.state.change_log import Facet
+from bayplan.state.node_table import NodeTable
+
+#: What a placed pod changes of its node.
+PLACED_FACETS: Final = int(Facet.REQUESTED | Facet.PODS)
+#: The same of a pod with host ports: equivalent nodes agree in these facets.
+TAKEN_FACETS: Final = PLACED_FACETS | int(Facet.PORTS)
+
+
+@final
+class NodeEquivalence:
+    """What became of feasible nodes that took a pod, by their class of equivalent nodes."""
+
+    __slots__ = ("_caches", "_classes", "_log", "_of_class", "is_used")
+
+    def __init__(self, table: NodeTable, plan: EvaluationPlan) -> None:
+        self._classes = table.resources.equivalence
+        self._log = table.log
+        self._caches = [cache for cache in plan.row_caches() if cache.facets & TAKEN_FACETS]
+        self.is_used = plan.follows_amounts(TAKEN_FACETS)
+        #: (feasibility number, sum of the scores that a placed pod changes)
+        self._of_class: dict[int, tuple[int, int]] = {}
+
+    def learn(self, row: int, number: int, placed_total: int) -> None:
+        """``placed_total``: of the scores that a placed pod changes; 0 for a rejected row."""
+        if self.is_used:
+            if len(self._of_class) >= EQUIVALENT_MAX:
+                self._of_class.clear()
+            self._of_class[self._classes.numbers[row]] = number, placed_total
+
+    def find(self, row: int) -> tuple[int, int] | None:
+        """What `learn` was called with for an equivalent node; None: no such node."""
+        return self._of_class.get(self._classes.numbers[row])
+
+    def renew(self, row: int, *, may_be_rejected: bool = True) -> tuple[int, int] | None:
+        """Renew the cached results of a row of which the newest change changed amounts alone.
+        Returns what `find` does; None: a plugin has to be called."""
+        equivalent = self._classes.numbers[row]
+        result = self._of_class.get(equivalent)
+        if result is None:
+            return None
+        is_feasible, since = result[0] == FEASIBLE, self._log.generation - 1
+        if not (is_feasible or may_be_rejected):
+            return None
+        for cache in self._caches:
+            if not cache.renew(since, row, equivalent, is_needed=is_feasible):
+                return None
+        return result
