@@ -182,7 +182,7 @@ PORT: Any = None
 def outer_plugin(part: type[Any], **answers: Any) -> Any:
     """A plugin instance with a nested plugin."""
     outer_handle = handle(name="Outer")
-    inside = outer_handle.inside(part, part.name)
+    inside = outer_handle.inside(part.name, part.kinds)
     outer_handle.made.append(part(None, inside, inside.instance_name))
     return answering("Outer", **answers)(None, outer_handle, "Outer")
 
@@ -271,7 +271,7 @@ def test_parts_of_parts_are_included() -> None:
     innermost = answering("Innermost", pre_score=Status(Code.SKIP), score=scores(1, 2))
     outer = outer_plugin(answering("Inner", score=scores(1, 2)), score=scores(3, 4))
     inner: Any = parts_of(outer)[0]
-    inside = inner.handle.inside(innermost, "Innermost")
+    inside = inner.handle.inside("Innermost", innermost.kinds)
     inner.handle.made.append(innermost(None, inside, inside.instance_name))
     state, _ = run(outer)
     assert "Outer" in state.skip_score_plugins

@@ -14,9 +14,9 @@ import msgspec
 
 from bayplan.api.device_objects import RESOURCE_CLAIM, ResourceClaim
 from bayplan.api.quantity import nanos
+from bayplan.framework.handle import Write
 from bayplan.plugins.dynamic_resources import DynamicResources
 from bayplan.plugins.dynamic_resources.extended import IN_MEMORY_NAME
-from bayplan.profile.handle import Write
 from bayplan.testing.clusters import SampleCluster
 from bayplan.testing.state_checks import SamplePort
 from tests.parity.question import PodQuestion

@@ -6,10 +6,10 @@ from typing import Any
 
 from bayplan.config import ConfigError, SchedulerConfig, config_from
 from bayplan.config.upstream import UPSTREAM_PLUGINS, default_plugins
+from bayplan.framework.handle import Handle
 from bayplan.framework.plugin import Plugin
 from bayplan.framework.status import Code, Status
 from bayplan.plugins.registry import Registry
-from bayplan.profile.handle import PluginHandle
 from bayplan.profile.plugin_sets import plugin_name
 from bayplan.profile.profiles import BuiltProfile, build_profiles
 from bayplan.queue.scheduling_queue import SchedulingQueue
@@ -70,8 +70,8 @@ def make_world(config: Json | None) -> World:
     """An empty cluster under a configuration. Raises ConfigError."""
     cluster = SampleCluster(registry=REGISTRY)
 
-    def handle_for(profile: str, instance: str, plugin: type[Plugin]) -> PluginHandle:
-        return PluginHandle(cluster, profile, instance, plugin.kinds)
+    def handle_for(profile: str, instance: str, plugin: type[Plugin]) -> Handle:
+        return Handle(cluster.services, profile, instance, plugin.kinds)
 
     parsed = SchedulerConfig() if config is None else config_from(_without_missing(config))
     built = {b.plugins.profile_name: b for b in build_profiles(parsed, REGISTRY, handle_for)}

@@ -3,8 +3,8 @@
 from bayplan.api.objects import Pod, decode
 from bayplan.api.pod_groups import KINDS
 from bayplan.framework.events import EventResource, QueueingHint
+from bayplan.framework.handle import Handle
 from bayplan.plugins.gang_scheduling import GangScheduling
-from bayplan.profile.handle import PluginHandle
 from bayplan.state.pods import pod_info
 from bayplan.testing import api_pod
 from bayplan.testing.clusters import PROFILE, SampleCluster
@@ -23,7 +23,7 @@ def with_group(cluster: SampleCluster, minimum: int) -> None:
 
 
 def message_of(cluster: SampleCluster, pod: Pod) -> str:
-    plugin = GangScheduling(None, PluginHandle(cluster, PROFILE, "GangScheduling", ()))
+    plugin = GangScheduling(None, Handle(cluster.services, PROFILE, "GangScheduling", ()))
     status = plugin.pre_enqueue(pod_info(pod))
     return "" if status is None else status.message
 
@@ -52,7 +52,7 @@ def test_other_pods_and_other_kinds_of_groups_are_skipped() -> None:
 
 
 def test_members_and_the_group_object_queue_a_pod() -> None:
-    plugin = GangScheduling(None, PluginHandle(SampleCluster(), PROFILE, "GangScheduling", ()))
+    plugin = GangScheduling(None, Handle(SampleCluster().services, PROFILE, "GangScheduling", ()))
     hints = {each.event.resource: each.hint for each in plugin.events_to_register()}
     pod = pod_info(member("a"))
     for resource in (EventResource.UNSCHEDULED_POD, EventResource.ASSIGNED_POD):

@@ -5,7 +5,7 @@ import numpy as np
 from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.handle import FilterRunner
 from bayplan.framework.status import Code
-from bayplan.profile.handle import filter_key, filter_overlay, only_amounts_matter
+from bayplan.profile.filter_runner import filter_key, filter_overlay, only_amounts_matter
 from bayplan.state.amounts_overlay import VictimAmounts, without_victims
 from bayplan.state.change_log import Facet
 from bayplan.testing import node, pod

@@ -8,11 +8,10 @@ from bayplan.api.objects import NAMESPACE, NODE, POD
 from bayplan.config import ConfigError
 from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.events import ActionType, ClusterEvent, ClusterEventWithHint, EventResource
-from bayplan.framework.handle import FilterRunner
+from bayplan.framework.handle import FilterRunner, Handle, SnapshotNotLent
 from bayplan.framework.plugin import ReservePlugin
 from bayplan.framework.status import Code, code_of, unschedulable
 from bayplan.ports import EmitEvent
-from bayplan.profile.handle import PluginHandle, SnapshotNotLent
 from bayplan.state.cluster_objects import UndeclaredKind
 from bayplan.testing import api_pod, node, pod
 from tests.engine.kit import Engine, uid, waiting_pod
@@ -78,7 +77,7 @@ def test_a_plugin_may_use_its_handle_while_it_starts() -> None:
 
 def test_a_plugin_sees_the_extenders_in_the_order_of_their_calls() -> None:
     entries = [{"urlPrefix": "http://easy", "ignorable": True}, {"urlPrefix": "http://strict"}]
-    seen: list[PluginHandle] = []
+    seen: list[Handle] = []
     verb = {"filterVerb": "filter"}
     config = {"extenders": [{**entry, **verb} for entry in entries]}
     Engine(plugins=["HandleReader"], classes=[handle_reader(seen, filter=[])], config=config)
@@ -196,7 +195,7 @@ def test_an_event_during_a_cycle_changes_the_snapshot_of_the_next_cycle() -> Non
 
 
 def test_only_declared_kinds_can_be_looked_up() -> None:
-    seen: list[PluginHandle] = []
+    seen: list[Handle] = []
     Engine(
         plugins=["HandleReader"], classes=[handle_reader(seen, filter=[], kinds=("v1 Service",))]
     )
@@ -208,7 +207,7 @@ def test_only_declared_kinds_can_be_looked_up() -> None:
 
 
 def test_pods_and_nodes_can_be_looked_up_where_there_is_no_snapshot() -> None:
-    seen: list[PluginHandle] = []
+    seen: list[Handle] = []
     results: list[tuple[list[str], list[str]]] = []
 
     def looks(pod: Any) -> None:
@@ -232,7 +231,7 @@ def test_pods_and_nodes_can_be_looked_up_where_there_is_no_snapshot() -> None:
 
 
 def test_a_wrong_plugin_for_composition_is_refused_with_its_path() -> None:
-    seen: list[PluginHandle] = []
+    seen: list[Handle] = []
     Engine(plugins=["HandleReader"], classes=[handle_reader(seen, filter=[])])
     with pytest.raises(ConfigError, match=r"HandleReader\.make\(PrioritySrt\).*PrioritySort"):
         seen[0].make("PrioritySrt")
@@ -249,7 +248,7 @@ def test_the_runner_tries_one_node_in_the_cycles_own_snapshot() -> None:
         verdicts.append(runner.remove_pod(self_state, pod_info, pod("other"), info))
         return None, unschedulable()
 
-    seen: list[PluginHandle] = []
+    seen: list[Handle] = []
     notes = answering("Notes", pre_filter=None, add_pod=None, filter_node=unschedulable("no"))
     plugin = handle_reader(seen, post_filter=tries)
     engine = Engine(plugins=["Notes", "HandleReader"], classes=[notes, plugin])

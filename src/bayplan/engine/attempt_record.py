@@ -66,15 +66,16 @@ class CycleEnd:
         if not telemetry.journal.is_recording:
             return None
         pod, choice, table, answer = cycle.pod, cycle.choice, cycle.table, cycle.answer
-        feasible_count, rejections, scores = (
-            0,
-            tuple[RejectionCount, ...](),
-            tuple[NodeScore, ...](),
-        )
+        feasible_count, rejections = 0, tuple[RejectionCount, ...]()
+        scores = tuple[NodeScore, ...]()
         if answer is not None:
             feasible_count = answer.feasible_count
-            rejections = _rejections(cycle, answer)
-            if cycle.is_scored:
+            if cycle.node_names is None and not cycle.extender_round.statuses:
+                rejections = answer.feasibility.rejection_counts()
+            else:
+                rejections = _rejections(cycle, answer)
+            # One feasible node is chosen without scores; without a choice only arrays have scores.
+            if feasible_count > 1 and (choice is not None or table is not None):
                 scores = answer.best_scores(BEST_NODES_MAX)
         return AttemptRecord(
             at_seconds=telemetry.clock.now(),

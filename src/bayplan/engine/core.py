@@ -6,6 +6,7 @@ that part: the `ClusterView`, the `Outbox` of effects, or the `Telemetry`.
 
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any, Protocol, final
 
 from bayplan.api.pod_groups import BUILT_IN_KINDS, GroupKey, PodGroupKinds
@@ -17,13 +18,18 @@ from bayplan.engine.reservations import Reservations
 from bayplan.engine.reuse.cache import ResultCache
 from bayplan.engine.telemetry import Telemetry
 from bayplan.engine.waiting import Activations, Deadlines, WaitingPods
-from bayplan.framework.handle import PodInPreBind, SharedDRAManager
+from bayplan.framework.handle import (
+    Handle,
+    HandleServices,
+    PodInPreBind,
+    SharedDRAManager,
+)
 from bayplan.framework.plugin import Plugin
 from bayplan.framework.runtime import Framework
 from bayplan.journal import Journal
 from bayplan.plugins.registry import Registry
 from bayplan.ports import EmitEvent
-from bayplan.profile.handle import PluginHandle, Write
+from bayplan.profile.filter_runner import ProfileFilters
 from bayplan.profile.profiles import make_plugin
 from bayplan.queue.entry import QueueGroup
 from bayplan.queue.nominator import Nominator
@@ -105,7 +111,7 @@ class GroupController(Protocol):
 
 @final
 class EngineCore:
-    """The parts of one scheduler. Implements profile.handle.HandleServices for the plugins."""
+    """The parts of one scheduler."""
 
     #: Made after the plugins have started.
     queue: SchedulingQueue
@@ -123,7 +129,9 @@ class EngineCore:
         group_kinds: PodGroupKinds = BUILT_IN_KINDS,
         registry: Registry | None = None,
         extenders: Extenders | None = None,
+        devices: SharedDRAManager | None = None,
     ) -> None:
+        """``devices``: the manager that plugins read in place of the cluster's own."""
         self.clock = clock
         self.seed = seed
         self.gates = default_gates() if gates is None else gates
@@ -140,8 +148,7 @@ class EngineCore:
             group_kinds,
             has_taint_rules=self.gates.enabled("DRADeviceTaintRules"),
         )
-        #: The manager that plugins read; another one may take its place before they start.
-        self.devices: SharedDRAManager = self.cluster.devices
+        self.devices = self.cluster.devices if devices is None else devices
         self.nominator = Nominator(self.cluster.pods.get)
         self.executor = SerialExecutor(self.telemetry.bug)
         self.waiting = WaitingPods()
@@ -153,6 +160,24 @@ class EngineCore:
         #: Whether pods with a deferred resize are tried: see engine.resizes.
         self.tries_resizes = self.gates.enabled("InPlacePodVerticalScalingSchedulerPreemption")
         self._registry = registry
+        #: What the handles of plugins use.
+        self.services = HandleServices(
+            seed=seed,
+            gates=self.gates,
+            clock=clock,
+            metrics=self.metrics,
+            cluster=self.cluster,
+            devices=self.devices,
+            nominator=self.nominator,
+            extenders=tuple(self.extenders),
+            waiting=self.waiting,
+            pods_in_pre_bind=self.pods_in_pre_bind,
+            filter_runner=partial(ProfileFilters, self.cluster, self.frameworks),
+            make_plugin=self._make_plugin,
+            activate=self.activate,
+            emit=self.emit,
+            perform=self.outbox.perform,
+        )
 
     def forget_kind(self, kind: str) -> None:
         """Drop the cached results that follow from objects of a kind, because one changed."""
@@ -166,9 +191,7 @@ class EngineCore:
         pods = self.cluster.pods
         self.queue.activate(pods[uid] for uid in self.activations.take_due() if uid in pods)
 
-    # ---- services for the handles of plugins ------------------------------------------------
-
-    def make_plugin(self, name: str, args: Any, handle: PluginHandle) -> Plugin:
+    def _make_plugin(self, name: str, args: Any, handle: Handle) -> Plugin:
         """See `Handle.make`."""
         assert self._registry is not None, "plugins are made by a scheduler with a registry"
         path = f"{handle.instance_name}.make({name})"
@@ -188,7 +211,3 @@ class EngineCore:
         self.outbox.emit_event(event)
         self.telemetry.note(pod.key, f"event {event.reason}: {event.note}")
         self.outbox.wake()
-
-    def perform(self, subject: str, write: Write, plugin: str) -> None:
-        """See `Outbox.perform`."""
-        self.outbox.perform(subject, write, plugin)

@@ -295,12 +295,16 @@ class Placements:
         self._leave(pod.uid)
         now = engine.clock.now()
         since = queued.initial_attempt_seconds
-        engine.metrics.attempt("scheduled", pod.scheduler_name, now - placed.started_seconds)
+        engine.metrics.attempt(
+            "scheduled", placed.framework.profile_name, now - placed.started_seconds
+        )
         engine.metrics.scheduled(queued.attempts, now - (now if since is None else since))
         if queued.was_flushed:
             engine.metrics.pod_scheduled_after_flush.add()
         note = f"Successfully assigned {pod.key} to {placed.node_name}"
-        engine.outbox.emit(pod.scheduler_name, pod, "Normal", "Scheduled", "Binding", note)
+        engine.outbox.emit(
+            placed.framework.profile_name, pod, "Normal", "Scheduled", "Binding", note
+        )
         self._record(placed, "bound")
         self._activate(placed)
 

@@ -24,7 +24,7 @@ from bayplan.framework.scoring import Choice, choose
 from bayplan.framework.status import NO_NODES_AVAILABLE, Code, Status, is_success, unschedulable
 from bayplan.framework.tie_break import break_ties
 from bayplan.framework.types import PreFilterResult
-from bayplan.profile.handle import filter_overlay, only_amounts_matter
+from bayplan.profile.filter_runner import filter_overlay, only_amounts_matter
 from bayplan.queue.nominator import Nominator
 from bayplan.state.amounts_overlay import with_added
 from bayplan.state.cache import Snapshot

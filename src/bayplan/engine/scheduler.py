@@ -51,7 +51,7 @@ from bayplan.engine.state_log import StateLog
 from bayplan.engine.waiting import PodWaitingOnPermit
 from bayplan.framework.calls import with_parts
 from bayplan.framework.events import default_events
-from bayplan.framework.handle import SharedDRAManager
+from bayplan.framework.handle import Handle, SharedDRAManager
 from bayplan.framework.plugin import Plugin, QueueSortPlugin
 from bayplan.framework.runtime import Framework
 from bayplan.framework.status import EXTENDER_NAME
@@ -61,7 +61,6 @@ from bayplan.framework.validation import WrongAnswer, failure_of
 from bayplan.journal import Journal
 from bayplan.plugins.registry import Registry
 from bayplan.ports import Ask, BindPort, Effect, ExtenderAnswer, WatchEvent
-from bayplan.profile.handle import PluginHandle
 from bayplan.profile.profiles import BuiltProfile, build_profiles, event_kinds
 from bayplan.queue.scheduling_queue import SchedulingQueue
 from bayplan.queue.settings import QueueProfile, QueueSettings
@@ -188,8 +187,8 @@ class Scheduler:
             group_kinds=kinds,
             registry=registry,
             extenders=Extenders(extenders),
+            devices=options.get("devices"),
         )
-        engine.devices = options.get("devices") or engine.devices
         self._engine = engine
         self._absent_kinds = frozenset(options.get("absent_kinds", ()))
         self.journal = engine.telemetry.journal
@@ -276,8 +275,8 @@ class Scheduler:
         )
         return engine.queue
 
-    def _handle_for(self, profile: str, instance: str, plugin: type[Plugin]) -> PluginHandle:
-        return PluginHandle(self._engine, profile, instance, plugin.kinds)
+    def _handle_for(self, profile: str, instance: str, plugin: type[Plugin]) -> Handle:
+        return Handle(self._engine.services, profile, instance, plugin.kinds)
 
     # ---- events in ------------------------------------------------------------------------
 

@@ -6,23 +6,24 @@ A plugin reads `self.handle`. Upstream: framework.Handle (k8s.io/kube-scheduler/
 from collections import Counter
 from collections.abc import Awaitable, Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, Protocol, final
 
 from bayplan.api.device_objects import AllocationResult, DeviceClass, ResourceClaim, ResourceSlice
+from bayplan.clock import Clock
 from bayplan.config.feature_gates import FeatureGates
 from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.status import Status
 from bayplan.framework.types import Nomination
 from bayplan.metrics import SchedulerMetrics
-from bayplan.ports import BindPort, ExtenderVerb, ObjectReference
-from bayplan.state.cache import Snapshot
+from bayplan.ports import BindPort, EmitEvent, ExtenderVerb, ObjectReference, pod_reference
+from bayplan.state.cache import ClusterView, Snapshot
 from bayplan.state.change_log import ALL_FACETS, Facet
+from bayplan.state.cluster_objects import UndeclaredKind
 from bayplan.state.columns import NodeMask
 from bayplan.state.device_table import AllocatedDevices, CountsByRow
 from bayplan.state.nodes import NodeInfo, NodeView
-from bayplan.state.pod_groups import PodGroups
 from bayplan.state.pods import PodInfo
-from bayplan.state.volumes import Volumes
+from bayplan.state.volumes import STORAGE_KINDS, Volumes
 
 # ---- filters ------------------------------------------------------------------------------------
 
@@ -277,62 +278,125 @@ class Objects(Protocol):
     def get(self, name: str, namespace: str | None = None) -> Any | None: ...
 
 
-class Handle(Protocol):
-    """What a plugin may use besides its arguments."""
+class WaitingPodIndex(Protocol):
+    """The pods at Permit."""
 
-    extenders: Sequence[Extender]  #: In the order in which they are called.
-    #: By uid: pods that are being bound and that some PreBind plugin works for.
+    def all(self) -> Sequence[WaitingPod]:
+        """In the order of their uids."""
+        ...
+
+    def get(self, uid: str) -> WaitingPod | None: ...
+
+
+#: Writes something through the port; see `Handle.perform`.
+Write = Callable[[BindPort], Awaitable[None]]
+
+
+class SnapshotNotLent(RuntimeError):
+    """A plugin read the snapshot outside a scheduling cycle."""
+
+    def __init__(self, plugin: str) -> None:
+        super().__init__(
+            f"plugin {plugin} read handle.snapshot outside a scheduling cycle: it is lent from "
+            f"PreFilter to Permit only; hints and PreEnqueue read handle.objects(kind)"
+        )
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class HandleServices:
+    """The parts and actions of one scheduler that all handles use."""
+
+    seed: int
+    gates: FeatureGates
+    clock: Clock
+    metrics: SchedulerMetrics
+    cluster: ClusterView
+    devices: SharedDRAManager
+    nominator: PodNominator
+    extenders: Sequence[Extender]
+    waiting: WaitingPodIndex
     pods_in_pre_bind: Mapping[str, PodInPreBind]
+    #: Called with a handle: runs the Filters of its profile.
+    filter_runner: "Callable[[Handle], FilterRunner]"
+    #: Called with the name and the args of a plugin, and the handle of the plugin that makes it.
+    make_plugin: "Callable[[str, Any, Handle], Any]"
+    #: Called with pods, and the time of the scheduler's clock; None: at once.
+    activate: Callable[[Iterable[PodInfo], float | None], None]
+    emit: Callable[[PodInfo, EmitEvent], None]
+    #: Called with the subject, the write, and the name of the plugin.
+    perform: Callable[[str, Write, str], None]
 
-    @property
-    def profile_name(self) -> str: ...
-    @property
-    def seed(self) -> int: ...
-    @property
-    def gates(self) -> FeatureGates: ...
+
+@final
+class Handle:
+    """What the instance of a plugin may use besides its arguments."""
+
+    def __init__(
+        self,
+        services: HandleServices,
+        profile_name: str,
+        instance_name: str,
+        kinds: Sequence[str],
+    ) -> None:
+        """``kinds``: those that the plugin declares."""
+        self._services = services
+        self._kinds = kinds
+        self.profile_name = profile_name
+        self.instance_name = instance_name
+        self.seed = services.seed
+        self.gates = services.gates
+        #: The scheduler's metrics, shared by all plugins.
+        self.metrics = services.metrics
+        #: In the order in which they are called.
+        self.extenders = services.extenders
+        self.nominator = services.nominator
+        self.devices = services.devices
+        #: By uid: pods that are being bound and that some PreBind plugin works for.
+        self.pods_in_pre_bind = services.pods_in_pre_bind
+        #: Pod groups of all kinds with their members; read-only.
+        self.pod_groups = services.cluster.pod_groups
+        self.runner = services.filter_runner(self)
+        #: The plugins that `make` returned, in order: see framework/calls.py.
+        self.made: list[Any] = []
+
     @property
     def now_seconds(self) -> float:
         """The scheduler's clock: virtual in a simulation."""
-        ...
+        return self._services.clock.now()
 
     @property
     def epoch_seconds(self) -> float:
         """The time of the calendar in seconds since 1970, for time stamps in API objects."""
-        ...
+        return self._services.clock.epoch_seconds()
 
     @property
     def snapshot(self) -> Snapshot:
-        """The snapshot of the cluster. Valid in a scheduling cycle only; raises at other times."""
-        ...
-
-    @property
-    def nominator(self) -> PodNominator: ...
-    @property
-    def runner(self) -> FilterRunner: ...
-    @property
-    def devices(self) -> SharedDRAManager: ...
-    @property
-    def metrics(self) -> SchedulerMetrics:
-        """The scheduler's metrics, shared by all plugins."""
-        ...
+        """The snapshot of the cluster. Valid in a scheduling cycle only; raises SnapshotNotLent at
+        other times."""
+        snapshot = self._services.cluster.loan
+        if snapshot is None:
+            raise SnapshotNotLent(self.instance_name)
+        return snapshot
 
     def objects(self, kind: str) -> Objects:
-        """Lister of a kind the plugin declares in `kinds`, e.g. "v1 Service".
+        """Lister of a kind that the plugin declares in `kinds`, e.g. "v1 Service".
 
-        Pods and nodes are available, too, in the API's version; pods as PodInfo.
+        Pods and nodes are available, too, in the API's version; pods as PodInfo. Raises
+        UndeclaredKind.
         """
-        ...
-
-    @property
-    def pod_groups(self) -> PodGroups:
-        """Pod groups of all kinds with their members; read-only."""
-        ...
+        if kind not in self._kinds:
+            raise UndeclaredKind(kind, self.instance_name)
+        return self._services.cluster.objects.of(kind)
 
     @property
     def volumes(self) -> Volumes:
         """Claims, volumes and classes, with assumed versions; for plugins whose `kinds` contain
-        `STORAGE_KINDS`. Also valid outside of a scheduling cycle."""
-        ...
+        `STORAGE_KINDS`. Also valid outside of a scheduling cycle. Raises UndeclaredKind."""
+        for kind in STORAGE_KINDS:
+            if kind not in self._kinds:
+                raise UndeclaredKind(kind, self.instance_name)
+        return self._services.cluster.volumes
 
     def activate(self, pods: Iterable[PodInfo], at_seconds: float | None = None) -> None:
         """Move these pods to activeQ. A pod in an attempt moves after the attempt; an unknown pod
@@ -340,21 +404,36 @@ class Handle(Protocol):
 
         ``at_seconds``: move the pods at this time of the scheduler's clock.
         """
-        ...
+        self._services.activate(pods, at_seconds)
 
     def waiting_pods(self) -> Sequence[WaitingPod]:
         """Pods held at Permit, ordered by uid."""
-        ...
+        return self._services.waiting.all()
 
-    def waiting_pod(self, uid: str) -> WaitingPod | None: ...
-    def reject_waiting_pod(self, uid: str) -> bool: ...
+    def waiting_pod(self, uid: str) -> WaitingPod | None:
+        return self._services.waiting.get(uid)
+
+    def reject_waiting_pod(self, uid: str) -> bool:
+        """False: the pod does not wait."""
+        waiting = self._services.waiting.get(uid)
+        if waiting is not None:
+            waiting.reject(self.instance_name, "removed")
+        return waiting is not None
 
     def make(self, name: str, args: Any = None) -> Any:
         """An instance of another plugin, for composition. Its args are checked like all args.
 
         The caller must close it.
         """
-        ...
+        part = self._services.make_plugin(name, args, self)
+        self.made.append(part)
+        return part
+
+    def inside(self, name: str, kinds: Sequence[str]) -> "Handle":
+        """The handle of a part, with a name and kinds of its own."""
+        number = f"#{len(self.made) + 1}" if self.made else ""
+        full_name = f"{self.instance_name}.{name}{number}"
+        return Handle(self._services, self.profile_name, full_name, kinds)
 
     def emit(
         self,
@@ -367,9 +446,11 @@ class Handle(Protocol):
         related: ObjectReference | None = None,
     ) -> None:
         """Write an event about a pod. ``kind``: Normal or Warning. ``related``: a second object."""
-        ...
+        reference, reporter = pod_reference(regarding), self.profile_name
+        event = EmitEvent(reference, kind, reason, action, note, reporter, related)
+        self._services.emit(regarding, event)
 
-    def perform(self, subject: str, write: Callable[[BindPort], Awaitable[None]]) -> None:
+    def perform(self, subject: str, write: Write) -> None:
         """Write to the API from code that cannot await. A refusal becomes a note in the journal;
         ``subject``: the subject of the note."""
-        ...
+        self._services.perform(subject, write, self.instance_name)

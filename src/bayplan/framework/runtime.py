@@ -204,7 +204,8 @@ class Framework:
         self._nominator = nominator
         self._signer = signer or Signer(plugins)
         self.stopwatches = stopwatches(watch, self.profile_name)
-        #: Filters that are skipped → the cached result of profile.handle.only_amounts_matter.
+        #: Filters that are skipped → the cached result of `only_amounts_matter` in
+        #: profile/filter_runner.py.
         self.only_amounts_matter: dict[frozenset[str], bool] = {}
         #: Counts the evaluations of each plugin.
         self.evaluations = Evaluations()

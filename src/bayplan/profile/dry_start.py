@@ -4,21 +4,21 @@ A plugin that fails here also fails in a real start: in both cases no snapshot i
 exists yet.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, final
+from collections.abc import Iterable, Sequence
+from functools import partial
+from typing import Any
 
 from bayplan.clock import ManualClock
 from bayplan.config.feature_gates import FeatureGates, default_gates
 from bayplan.config.loading import SchedulerConfig
 from bayplan.config.pod_group_kinds import group_kinds
 from bayplan.framework.calls import with_parts
-from bayplan.framework.handle import Extender, PodInPreBind, WaitingPod
+from bayplan.framework.handle import Handle, HandleServices, WaitingPod, Write
 from bayplan.framework.plugin import Plugin
-from bayplan.framework.runtime import Framework
 from bayplan.metrics import SchedulerMetrics
 from bayplan.plugins.registry import Registry
 from bayplan.ports import EmitEvent
-from bayplan.profile.handle import PluginHandle, Write
+from bayplan.profile.filter_runner import ProfileFilters
 from bayplan.profile.profiles import build_profiles, event_kinds, make_plugin
 from bayplan.queue.nominator import Nominator
 from bayplan.state.cache import ClusterView
@@ -36,10 +36,10 @@ def kinds_to_follow(config: SchedulerConfig, registry: Registry) -> list[str]:
     Kinds of pod groups are included only if a plugin looks them up. Starts and closes every plugin.
     Raises ConfigError as a real start does.
     """
-    scheduler = _IdleScheduler(registry, config.gates)
+    services = _idle_services(registry, config.gates)
 
-    def handle_for(profile_name: str, instance_name: str, plugin: type[Plugin]) -> PluginHandle:
-        return PluginHandle(scheduler, profile_name, instance_name, plugin.kinds)
+    def handle_for(profile_name: str, instance_name: str, plugin: type[Plugin]) -> Handle:
+        return Handle(services, profile_name, instance_name, plugin.kinds)
 
     profiles = build_profiles(config, registry, handle_for)
     plugins = [plugin for profile in profiles for plugin in profile.plugins.instances()]
@@ -59,42 +59,49 @@ def idle_handle(
     plugin: type[Plugin],
     *,
     gates: FeatureGates | None = None,
-) -> PluginHandle:
+) -> Handle:
     """A handle of a scheduler that does nothing. ``gates``: None for the default gates."""
-    scheduler = _IdleScheduler(registry, gates or default_gates())
-    return PluginHandle(scheduler, profile_name, instance_name, plugin.kinds)
+    services = _idle_services(registry, gates or default_gates())
+    return Handle(services, profile_name, instance_name, plugin.kinds)
 
 
-@final
-class _IdleScheduler:
-    """profile.handle.HandleServices of a scheduler that never schedules a pod."""
+def _idle_services(registry: Registry, gates: FeatureGates) -> HandleServices:
+    """The services of a scheduler that never schedules a pod."""
+    cluster = ClusterView(lambda _: False)
 
-    def __init__(self, registry: Registry, gates: FeatureGates) -> None:
-        self._registry = registry
-        self.seed = 0
-        self.gates = gates
-        self.clock = ManualClock()
-        self.metrics = SchedulerMetrics()
-        self.cluster = ClusterView(lambda _: False)
-        self.devices = self.cluster.devices
-        self.nominator = Nominator()
-        self.extenders: Sequence[Extender] = ()
-        self.frameworks: Mapping[str, Framework] = {}
-        self.waiting = _NoWaitingPods()
-        self.pods_in_pre_bind: Mapping[str, PodInPreBind] = {}
+    def make(name: str, args: Any, handle: Handle) -> Plugin:
+        return make_plugin(registry, name, args, handle, path="args")
 
-    def make_plugin(self, name: str, args: Any, handle: PluginHandle) -> Plugin:
-        return make_plugin(self._registry, name, args, handle, path="args")
+    return HandleServices(
+        seed=0,
+        gates=gates,
+        clock=ManualClock(),
+        metrics=SchedulerMetrics(),
+        cluster=cluster,
+        devices=cluster.devices,
+        nominator=Nominator(),
+        extenders=(),
+        waiting=_NoWaitingPods(),
+        pods_in_pre_bind={},
+        filter_runner=partial(ProfileFilters, cluster, {}),
+        make_plugin=make,
+        activate=_activate_none,
+        emit=_emit_nothing,
+        perform=_perform_nothing,
+    )
 
-    def activate(self, pods: Iterable[PodInfo], at_seconds: float | None) -> None: ...
 
-    def emit(self, pod: PodInfo, event: EmitEvent) -> None: ...
+def _activate_none(pods: Iterable[PodInfo], at_seconds: float | None) -> None: ...
 
-    def perform(self, subject: str, write: Write, plugin: str) -> None: ...
+
+def _emit_nothing(pod: PodInfo, event: EmitEvent) -> None: ...
+
+
+def _perform_nothing(subject: str, write: Write, plugin: str) -> None: ...
 
 
 class _NoWaitingPods:
-    """profile.handle.WaitingPodIndex without pods."""
+    """framework.handle.WaitingPodIndex without pods."""
 
     def all(self) -> Sequence[WaitingPod]:
         return []

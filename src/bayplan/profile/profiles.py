@@ -39,7 +39,6 @@ from bayplan.framework.signing import Signer, enforce_signature
 from bayplan.plugins.registry import Registry
 from bayplan.ports import raise_interruption
 from bayplan.problems import ConfigError, Problem, joined
-from bayplan.profile.handle import PluginHandle
 from bayplan.profile.plugin_sets import absence, plugin_name
 from bayplan.profile.resolved_config import Instance, ResolvedProfile, checked_args, resolve
 from bayplan.state.cluster_objects import undeclared
@@ -138,9 +137,7 @@ def event_kinds(profiles: Iterable[BuiltProfile], has_extenders: bool) -> frozen
     return frozenset(kind for kind in kinds if kind)
 
 
-def make_plugin(
-    registry: Registry, name: str, args: Any, handle: PluginHandle, *, path: str
-) -> Plugin:
+def make_plugin(registry: Registry, name: str, args: Any, handle: Handle, *, path: str) -> Plugin:
     """Make a plugin for another plugin: the implementation of `handle.make`.
 
     ``args``: plain values as in pluginConfig, the plugin's own struct, or None for its defaults.
@@ -161,7 +158,7 @@ def make_plugin(
             for p in problems
         ]
         raise NestedArgsError(texts, args, path)
-    inside = handle.inside(plugin, name)
+    inside = handle.inside(name, plugin.kinds)
     try:
         return plugin(checked, inside, inside.instance_name)
     except ConfigError:

@@ -1,14 +1,14 @@
 """A small cluster for tests: the state of a scheduler, without a scheduler.
 
 A `SampleCluster` holds nodes, placed pods and other objects, and lends them as a scheduling cycle
-does. It stands in for the engine behind the `Handle` of plugins (profile.handle.HandleServices):
-they see its clock, its nominations and its objects, and it records the actions that they request
-(activate, emit).
+does. It stands in for the engine behind the `Handle` of plugins: they see its clock, its
+nominations and its objects, and it records the actions that they request (activate, emit).
 
 `plugin` makes one plugin over such a cluster, with its args checked as in a configuration.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any, TypeVar, cast, final
 
 from bayplan.api.objects import (
@@ -22,14 +22,21 @@ from bayplan.api.objects import (
 from bayplan.clock import ManualClock
 from bayplan.config.feature_gates import FeatureGates, default_gates
 from bayplan.engine.waiting import WaitingPods
-from bayplan.framework.handle import Extender, Handle, PodInPreBind, SharedDRAManager
+from bayplan.framework.handle import (
+    Extender,
+    Handle,
+    HandleServices,
+    PodInPreBind,
+    SharedDRAManager,
+    Write,
+)
 from bayplan.framework.plugin import Plugin
 from bayplan.framework.runtime import Framework
 from bayplan.metrics import SchedulerMetrics
 from bayplan.plugins.registry import Registry
 from bayplan.ports import EmitEvent
 from bayplan.problems import ConfigError
-from bayplan.profile.handle import PluginHandle, Write
+from bayplan.profile.filter_runner import ProfileFilters
 from bayplan.profile.profiles import make_plugin
 from bayplan.profile.resolved_config import checked_args
 from bayplan.queue.nominator import Nominator
@@ -119,7 +126,28 @@ class SampleCluster:
         """The present loan."""
         return self.cluster.loan
 
-    # ---- profile.handle.HandleServices ----------------------------------------------------------
+    # ---- what handles use -----------------------------------------------------------------------
+
+    @property
+    def services(self) -> HandleServices:
+        """As they are now; a handle keeps them."""
+        return HandleServices(
+            seed=self.seed,
+            gates=self.gates,
+            clock=self.clock,
+            metrics=self.metrics,
+            cluster=self.cluster,
+            devices=self.devices,
+            nominator=self.nominator,
+            extenders=tuple(self.extenders),
+            waiting=self.waiting,
+            pods_in_pre_bind=self.pods_in_pre_bind,
+            filter_runner=partial(ProfileFilters, self.cluster, self.frameworks),
+            make_plugin=self.make_plugin,
+            activate=self.activate,
+            emit=self.emit,
+            perform=self.perform,
+        )
 
     def framework(self, profile_name: str) -> Framework:
         return self.frameworks[profile_name]
@@ -136,7 +164,7 @@ class SampleCluster:
         else:
             self.activated_later += ((at_seconds, pod) for pod in pods)
 
-    def make_plugin(self, name: str, args: Any, handle: PluginHandle) -> Plugin:
+    def make_plugin(self, name: str, args: Any, handle: Handle) -> Plugin:
         path = f"{handle.instance_name}.make({name})"
         return make_plugin(self._registry, name, args, handle, path=path)
 
@@ -181,19 +209,19 @@ def _put_owners(sample: SampleCluster) -> None:
         sample.put(kind, {"metadata": metadata, "spec": {"selector": selector}})
 
 
-def handle_for(cluster: SampleCluster, plugin: type[Plugin], name: str) -> PluginHandle:
+def handle_for(cluster: SampleCluster, plugin: type[Plugin], name: str) -> Handle:
     """The handle that the engine would give to an instance of a class."""
-    return PluginHandle(cluster, PROFILE, name, plugin.kinds)
+    return Handle(cluster.services, PROFILE, name, plugin.kinds)
 
 
 def handle(
     cluster: SampleCluster | None = None, *, kinds: Sequence[str] = (), name: str = "test"
-) -> PluginHandle:
+) -> Handle:
     """A plugin's handle over a cluster, or over an empty one.
 
     ``kinds``: the kinds that ``handle.objects`` accepts, as the plugin class declares them.
     """
-    return PluginHandle(cluster or SampleCluster(), PROFILE, name, tuple(kinds))
+    return Handle((cluster or SampleCluster()).services, PROFILE, name, tuple(kinds))
 
 
 P = TypeVar("P", bound=Plugin)

@@ -65,7 +65,7 @@ def test_nodes_together_have_the_same_results_as_nodes_one_by_one(
     if over.cycle(preemptor).choice is not None:
         return
     together = dry_run(over, preemptor)
-    with patch("bayplan.profile.handle.only_amounts_matter", return_value=False):
+    with patch("bayplan.profile.filter_runner.only_amounts_matter", return_value=False):
         assert dry_run(over, preemptor) == together
 
 

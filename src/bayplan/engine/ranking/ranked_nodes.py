@@ -361,7 +361,7 @@ class RankedNodes:
 
     def choose(self, seed: int, pod_uid: str, attempt: int) -> Choice:
         """The node with the highest total; among equals the one that is drawn."""
-        self._scored_count += self.feasible_count
+        self._scored_count += self.feasibility.counts[FEASIBLE]
         places = self._best_places()
         count = len(places)
         index = tie_index(seed, pod_uid, attempt, count) if count > 1 else 0
