@@ -1,8 +1,14 @@
 """EvaluationPlan: the plugins that a ranking covers, and those that are called in every cycle.
 
-A normalized score depends on the lowest and highest raw score of all feasible nodes. While these
-extremes stay, one row can be scored by itself (`WeightedScore`). A row beyond the extremes, or the
-departure of the last row that has one of them, invalidates the ranking.
+A ranking covers the row-wise plugins that sign the pod. It evaluates them row by row, and keeps
+what they answered. All other plugins that have something to say about the pod are called in every
+cycle, for the nodes that the ranking leaves.
+
+A normalized score depends on the lowest and the highest raw score of all feasible nodes. While
+these two extremes stay, the score of one row can be computed without the other rows: that is a
+`WeightedScore`. Two events move an extreme: a row gets a raw score beyond it, or the last row that
+has the extreme is no longer feasible. Then the totals of all rows are wrong, and the ranking is
+dropped (`RankingInvalid`).
 """
 
 from array import array
@@ -48,7 +54,7 @@ class RankingInvalid(Exception):
 
 @final
 class WeightedScore:
-    """One instance's part of the totals."""
+    """The part of the totals that one plugin instance contributes."""
 
     __slots__ = (
         "_counts",
@@ -95,7 +101,7 @@ class WeightedScore:
             self._raw = array("q", by_row.tobytes())
 
     def add_row(self, row: int) -> int:
-        """A row became feasible: what it adds to its total. Raises RankingInvalid."""
+        """Returns what a row that became feasible adds to its total. Raises RankingInvalid."""
         if self._same is not None:
             if self.cache.same is None:
                 raise RankingInvalid(EXTREME_MOVED)
@@ -119,7 +125,7 @@ class WeightedScore:
             self._counts[1] -= score == self._high
 
     def check(self) -> None:
-        """Raises RankingInvalid where no row has one of the extremes any more."""
+        """Raises RankingInvalid if no row has one of the extremes any more."""
         if self.normalizer is Normalizer.NONE:
             return
         if self._raw is not None:
@@ -185,7 +191,7 @@ def _checked(score: int) -> int:
 
 
 def _normalized_one(normalizer: Normalizer, score: int, low: int, high: int) -> int:
-    """What `normalized` gives one of the scores between these extremes."""
+    """Returns what `normalized` makes of one score between these extremes."""
     return normalized(normalizer, np.array([score, low, high])).item(0)
 
 
@@ -226,7 +232,7 @@ class EvaluationPlan(Struct, frozen=True):
 
     @property
     def is_complete(self) -> bool:
-        """Whether no plugin has to be called besides."""
+        """Whether the ranking covers every plugin that has something to say about the pod."""
         return not self.called_filters and not self.called_scores
 
 
@@ -252,7 +258,7 @@ class Planner:
         state: CycleState,
         scored: ScoreTable | None,
     ) -> EvaluationPlan | None:
-        """After a complete cycle. None: no plugin's results are cached."""
+        """The plan for the pod of a complete cycle; None if no plugin's results are cached."""
         filters = [n for n in self._filters if n not in state.skip_filter_plugins]
         cached_filters = [name for name in filters if name in filter_caches]
         # Fewer than two nodes are feasible: no plugin scored, and none has to.
@@ -294,7 +300,7 @@ def _called(filters: Sequence[str], cached: Sequence[str]) -> Sequence[tuple[int
 
 @final
 class SingleNodeEvaluator:
-    """In one cycle, calls plugins for single rows. Plugins share what is known of the row."""
+    """Calls plugins for single rows in one cycle. The plugins share one object of the node."""
 
     __slots__ = ("_counts", "_node", "_nodes", "_row", "calls", "pod", "state")
 
@@ -341,7 +347,7 @@ class SingleNodeEvaluator:
         return score
 
     def count(self, name: str) -> None:
-        """An instance's result for one row is evaluated, or recalled from an equivalent node."""
+        """Count one result that an instance was evaluated for, or that an equivalent node gave."""
         self._counts[name].evaluated += 1
 
     def filter_rows(self, name: str, rows: Rows) -> None:

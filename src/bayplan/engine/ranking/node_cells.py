@@ -72,7 +72,7 @@ _InOrder = Callable[[tuple[PluginScore, ...]], tuple[PluginScore, ...]]
 
 @final
 class _Topology(Struct):
-    """One label, which all nodes have."""
+    """A topology label that all nodes have."""
 
     key: str
     #: intp[rows]: the number of the row's domain; undefined for rows without a node.
@@ -88,7 +88,8 @@ class _Count(Struct):
 
     count: DomainCount
     topology: _Topology
-    #: Its column in the keys of cells: the domain, or this count itself.
+    #: The column of the keys of cells that this count belongs to: the column of the domain, or a
+    #: column of its own.
     column: int
     #: int32[rows]: pods of the set.
     by_row: npt.NDArray[np.int32]
@@ -122,13 +123,13 @@ class NamedRules(Struct, frozen=True):
 
 @final
 class _CountedRules(Struct, frozen=True):
-    """The same with what the rules count."""
+    """The rules of one instance with the counts that they read."""
 
     named: NamedRules
     counts: Sequence[_Count]
 
     def check(self) -> None:
-        """Raises RankingInvalid where the plugin begins or ceases to skip."""
+        """Raises RankingInvalid if the plugin would now skip and did not before, or the reverse."""
         totals = [count.total for count in self.counts]
         named = self.named
         is_same = named.rules.filters(totals) == named.filters
@@ -234,7 +235,7 @@ class NodeCells:
         score_order: Sequence[str],
         object_generation: int,
     ) -> None:
-        """Right after a cycle that this ranking and these rules could have answered.
+        """The cells are made right after a cycle that this ranking and these rules could answer.
 
         ``named_rules``: in the order of Filter. ``score_order``: names of all Score instances.
         ``state``: after PreScore, without the notes that the rules replace. ``object_generation``:
@@ -363,7 +364,7 @@ class NodeCells:
                 each.check()
 
     def _move(self, row: int) -> None:
-        """The row belongs to another cell."""
+        """Move a row to the cell of its present key."""
         key = self._key_of(row)
         cell = self._cell_of_key.get(key)
         if cell is None:
@@ -389,8 +390,9 @@ class NodeCells:
     # ---- the answer -----------------------------------------------------------------------
 
     def answer(self) -> "CellAnswer | None":
-        """Filter and Score, once per cell; None: fewer than two nodes are feasible. Up to date.
-        Raises RankingInvalid: drop the cells."""
+        """Evaluate Filter and Score once per cell; None if fewer than two nodes are feasible.
+
+        The cells are up to date. If this raises RankingInvalid, drop the cells."""
         index = self._index
         if self._filled is None or index.is_reshaped:
             index.is_reshaped = False
@@ -418,7 +420,8 @@ class NodeCells:
     def _filter(
         self, some: _SomeCells, sizes: Int64s
     ) -> tuple[Mask | None, list[tuple[Rejected, Rows]]]:
-        """bool[cells], None: all; and the rejections, each with its cells."""
+        """Which cells are feasible, bool[cells] or None for all of them, and the rejections with
+        their cells."""
         rejected: list[tuple[Rejected, Rows]] = []
         feasible: Mask | None = None
         for each in self._filters:
@@ -447,12 +450,12 @@ class NodeCells:
         return _Counts(each.counts, some, node_count, self._columns_of_keys)
 
     def best_totals(self, cells: Rows) -> Int64s:
-        """int64[cells]: the highest total of the ranking in each."""
+        """int64[cells]: the highest total that the ranking has in each cell."""
         return as_array(self._index.bests)[cells]
 
     @property
     def indexes(self) -> Sequence[ScoreIndex]:
-        """By cell."""
+        """The index of each cell, by cell."""
         return self._index.of_cell
 
     def name_of(self, place: int) -> str:
@@ -460,11 +463,11 @@ class NodeCells:
         return self._table.names[self._order.item(place)]
 
     def rows_at(self, places: Sequence[int]) -> Rows:
-        """intp[places]"""
+        """intp[places]: the rows at places of the draw order."""
         return self._order[places]
 
     def cells_of(self, rows: Rows) -> Rows:
-        """intp[rows]"""
+        """intp[rows]: the cell of each row."""
         places = self._places[rows]
         return np.frombuffer(self._index.cell_of_place, np.int32)[places].astype(np.intp)
 
@@ -477,7 +480,7 @@ class NodeCells:
         return sorted(columns, key=lambda column: self._score_order.index(column.name))
 
     def close(self) -> None:
-        """The ranking goes on without the cells."""
+        """Detach the cells: the ranking no longer keeps their index current."""
         self.ranking.attach(None)
 
     @property
@@ -511,8 +514,8 @@ class NodeCells:
 def _topologies(
     table: NodeTable, named_rules: Sequence[NamedRules], rows: Rows
 ) -> dict[str, _Topology]:
-    """By key. Raises RankingInvalid where a node lacks a label, or where the domains are neither
-    few nor single nodes."""
+    """The topologies that the rules name, by key. Raises RankingInvalid if a node lacks a label, or
+    if the domains of a label are neither few nor single nodes."""
     keys: dict[str, None] = {}
     for named in named_rules:
         keys |= dict.fromkeys(count.topology_key for count in named.rules.counts)
@@ -545,8 +548,8 @@ def _count(table: NodeTable, count: DomainCount, topology: _Topology, rows: Rows
 def rules_for(
     framework: Framework, plan: EvaluationPlan, state: CycleState, pod: PodInfo, *, nodes: NodeView
 ) -> list[NamedRules] | None:
-    """The rules that complete a plan, after PreScore; None: a plugin that looks across nodes, or
-    does not sign, has none. ``nodes``: all nodes."""
+    """The rules that complete a plan, after PreScore. None: some plugin of the plan that looks
+    across nodes, or does not sign the pod, has no rules. ``nodes``: all nodes."""
     plugins, unconcerned = framework.plugins, framework.unconcerned(pod)
     filters = {plugin.instance_name for plugin in plugins.filter} - state.skip_filter_plugins
     weights = {plugin.instance_name: weight for plugin, weight in plugins.score}
@@ -586,7 +589,7 @@ def state_for_cells(state: CycleState, plugins: Iterable[Plugin]) -> CycleState:
 
 @final
 class CellAnswer:
-    """What Filter and Score came to in one cycle, by cell."""
+    """A `CycleAnswer` that has verdicts and scores by cell."""
 
     __slots__ = ("_added", "_cells", "_columns", "_totals", "feasibility", "node_cells")
 
@@ -600,9 +603,9 @@ class CellAnswer:
         rejected: Sequence[tuple[Rejected, Rows]],
         node_count: int,
     ) -> None:
-        """``cells``: those with feasible nodes, ``node_count``; ``added``: what the scores of the
-        rules, ``columns``, add to each total, int64[cells], None: nothing; ``rejected``: the
-        other cells."""
+        """``cells``: the cells with feasible nodes, of which there are ``node_count``.
+        ``columns``: the scores of the rules. ``added``: what these add to the total of each cell,
+        int64[cells]; None if no rule scores. ``rejected``: the rejections with their cells."""
         self.node_cells = node_cells
         self._cells: list[int] = cells.tolist()
         self._added = added
@@ -678,7 +681,7 @@ class CellAnswer:
         )
 
     def score_table(self, nodes: NodeView) -> ScoreTable:
-        """The same as arrays. ``nodes``: the feasible ones."""
+        """The scores of all plugins as arrays. ``nodes``: the feasible ones."""
         at = np.searchsorted(self._cells, self.node_cells.cells_of(nodes.table.rows))
         columns = [
             PluginScores(each.name, each.weight, _taken(each.raw, at), _taken(each.normalized, at))
@@ -718,7 +721,7 @@ def nth_of(parts: "Sequence[array[int] | PlaceBlocks]", index: int) -> int:
 
 @final
 class CellFeasibility(Feasibility):
-    """The feasibility of all nodes: what the ranking rejects, and what the rules reject."""
+    """The feasibility of all nodes: the rejections of the ranking and those of the rules."""
 
     __slots__ = ("_feasible_count", "_node_cells", "_rejected", "_whole")
 

@@ -21,7 +21,7 @@ TAKEN_FACETS: Final = PLACED_FACETS | int(Facet.PORTS)
 
 @final
 class NodeEquivalence:
-    """What became of feasible nodes that took a pod, by their class of equivalent nodes."""
+    """The verdicts and scores of nodes that took a pod, by class of equivalent nodes."""
 
     __slots__ = ("_caches", "_classes", "_log", "_of_class", "is_used")
 
@@ -45,8 +45,9 @@ class NodeEquivalence:
         return self._of_class.get(self._classes.numbers[row])
 
     def renew(self, row: int, *, may_be_rejected: bool = True) -> tuple[int, int] | None:
-        """Renew the cached results of a row of which the newest change changed amounts alone.
-        Returns what `find` does; None: a plugin has to be called."""
+        """Renew the cached results of a row whose newest change is one of amounts alone.
+
+        Returns what `find` returns; None if a plugin has to be called."""
         equivalent = self._classes.numbers[row]
         result = self._of_class.get(equivalent)
         if result is None:

@@ -56,7 +56,7 @@ class NodeFeasibility(Feasibility):
     def read(self, rows: Rows, evaluator: SingleNodeEvaluator) -> None:
         """Take the cached results of all nodes; results that are missing are evaluated as arrays.
 
-        Raises RankingInvalid: a plugin failed, or there are too many rejections.
+        Raises RankingInvalid if a plugin fails, or if there are too many different rejections.
         """
         numbers = self._as_array()
         numbers[rows] = FEASIBLE
@@ -80,7 +80,8 @@ class NodeFeasibility(Feasibility):
             left = left[~is_rejected]
 
     def number(self, index: int, verdict_number: int) -> int:
-        """Of a rejection by the filter at ``index``. Raises RankingInvalid: there are too many."""
+        """The number of a rejection by the filter at ``index``. Raises RankingInvalid if there are
+        too many different rejections."""
         number = self._numbers_by_origin.get((index, verdict_number))
         if number is None:
             number = self._numbers_by_origin[(index, verdict_number)] = len(self.counts)
@@ -90,7 +91,7 @@ class NodeFeasibility(Feasibility):
         return number
 
     def of_rows(self, rows: Rows) -> "npt.NDArray[np.uint16]":
-        """uint16[rows], a copy."""
+        """uint16[rows]: a copy of the numbers of some rows."""
         return self._as_array()[rows]
 
     def set(self, row: int, number: int) -> None:
@@ -144,7 +145,7 @@ class NodeFeasibility(Feasibility):
         return self.outcome(nodes).statuses()
 
     def outcome(self, nodes: NodeView) -> FilterOutcome:
-        """The same as arrays, over all nodes."""
+        """The rejections as arrays over all nodes."""
         outcome = FilterOutcome(nodes, self._as_array()[nodes.table.index] != NO_NODE)
         self.reject(outcome, 0, len(self._filters))
         return outcome
@@ -186,5 +187,5 @@ class NodeFeasibility(Feasibility):
         return len(self.numbers)
 
     def _as_array(self) -> "npt.NDArray[np.uint16]":
-        """The same memory."""
+        """The numbers as an array over the same memory."""
         return np.frombuffer(self.numbers, np.uint16)

@@ -1,12 +1,32 @@
-"""RankedNodes: for one signature and skip set, all nodes by feasibility and total score.
+"""RankedNodes: all nodes by feasibility and total score, for one signature and one skip set.
 
-`follow` and `update` bring a ranking forward row by row: the rows that changed are evaluated by the
-plugins' single-row forms and get another total. Normalized scores are corrected, not recomputed,
-until an extreme moves.
+The theory. A row-wise plugin answers for a node from two things alone: the part of the pod that the
+plugin signs, and the row of the node. All pods of one signature agree in the first. So what the
+plugins answered for the last such pod is still right for every row that has not changed since, and
+the change log (`state/change_log.py`) names the rows that have. The *skip set* is part of the key
+because PreFilter and PreScore may tell plugins to skip a pod.
 
-A ranking is complete if no other plugin has to be called. A complete ranking answers the cycle: the
-best node is the first of its `ScoreIndex`. An incomplete ranking is the cached part of an answer;
-the other part is evaluated in every cycle.
+What is kept, by row: the number of the verdict (`NodeFeasibility`), the total score, and the sum of
+those scores that no placed pod changes. By total: the places of the rows in the draw order
+(`ScoreIndex`), so that the best node, and the k-th of the nodes that tie, are a look-up away.
+
+How it stays true. `update` evaluates the Filter plugins of the rows that changed, with the
+single-row forms of the plugins, and notes which feasible rows need another total. `score` gives
+them one. `follow` is the short way for the usual change: the last pod of this signature was placed
+on the best node, and that node now equals one that was evaluated before (`NodeEquivalence`), so no
+plugin is called at all. A normalized score is corrected, not recomputed, as long as the extremes of
+the raw scores stay (`WeightedScore`).
+
+What would break it: a plugin that reads what it does not sign, or a facet of the row that it does
+not name. One attempt in a thousand therefore calls all plugins and compares
+(`ResultCache.compare`), and `validate` recomputes everything. What cannot be corrected row by row
+(nodes came or went, too many rows changed, an extreme moved) raises RankingInvalid, and the ranking
+is dropped.
+
+A ranking is *complete* if it covers every plugin that has something to say about the pod. A
+complete ranking is the answer of the cycle (`CycleAnswer`). An incomplete one is the cached part of
+an answer: the plugins that it does not cover are called in every cycle, for the nodes that it
+leaves.
 """
 
 from array import array
@@ -67,7 +87,7 @@ class _Affected(NamedTuple):
 
 @final
 class RankedNodes:
-    """All nodes of one signature and skip set: feasibility, total score, order."""
+    """All nodes for one signature and one skip set: verdict, total score and order."""
 
     def __init__(
         self,
@@ -78,10 +98,10 @@ class RankedNodes:
         *,
         owner: PodSignature,
     ) -> None:
-        """From the row caches, after a cycle in which the plugins were evaluated. ``scored``: None
-        where fewer than two nodes were feasible.
+        """The ranking is made from the row caches, after a cycle that evaluated the plugins.
 
-        Raises RankingInvalid where the nodes cannot be ranked.
+        ``scored``: the scores of that cycle; None if fewer than two nodes were feasible. Raises
+        RankingInvalid if the nodes cannot be ranked.
         """
         self.table = table
         self.plan = plan
@@ -120,11 +140,11 @@ class RankedNodes:
         self._index = self._indexed(scored) if plan.is_complete else None
         #: What follows each change of a total; see `attach`.
         self._follower: TotalIndex | None = self._index
-        #: Whether the entry that it belongs to dropped it: others no longer use it, either.
+        #: Whether the cache entry that owns this ranking dropped it. No entry uses it from then on.
         self.is_dropped = False
-        #: The signature of that entry.
+        #: The signature of the entry that owns this ranking.
         self.owner = owner
-        #: Those whose extremes may move.
+        #: The scores whose extremes may move.
         self.with_extremes = [score for score in plan.scores if score.has_extremes]
         self.generation = table.log.generation
 
@@ -164,8 +184,10 @@ class RankedNodes:
     # ---- up to date -----------------------------------------------------------------------
 
     def follow(self) -> bool:
-        """The usual cases: nothing changed since `generation`; or a pod was placed on a feasible
-        node, which is now equivalent to a node that was evaluated before. False: call `update`."""
+        """Bring the ranking up to date in the two usual cases, without calling a plugin.
+
+        Either nothing changed since `generation`, or one pod was placed on a feasible node, which
+        is now equivalent to a node that was evaluated before. False: call `update`."""
         log = self.table.log
         if self._moved or self._unscored:
             return False
@@ -213,8 +235,9 @@ class RankedNodes:
         return bool(self._moved or self._unscored)
 
     def update(self, evaluator: SingleNodeEvaluator) -> None:
-        """Evaluate the filters for the rows that changed since `generation`. Raises RankingInvalid:
-        drop this ranking."""
+        """Evaluate the filters for the rows that changed since `generation`.
+
+        If this raises RankingInvalid, drop the ranking."""
         if not self._is_same_table:
             raise RankingInvalid(NODES_CAME_OR_WENT)
         log = self.table.log
@@ -230,7 +253,7 @@ class RankedNodes:
     def _filter_changed(
         self, changes: Sequence[tuple[int, int]], evaluator: SingleNodeEvaluator
     ) -> None:
-        """``changes``: (row, facets)."""
+        """Evaluate the filters of changed rows. ``changes``: (row, facets)."""
         bits, rows = 0, set[int]()
         for row, changed in changes:
             bits |= changed
@@ -267,7 +290,8 @@ class RankedNodes:
         return FEASIBLE
 
     def _set_number(self, row: int, before: int, now: int, *, is_only_placed: bool) -> None:
-        """``is_only_placed``: nothing changed but what a placed pod changes."""
+        """Give a row its new verdict. ``is_only_placed``: of the node only that changed which a
+        placed pod changes."""
         if before == now == FEASIBLE and is_only_placed:
             self._move(row)
             return
@@ -311,7 +335,7 @@ class RankedNodes:
         return total
 
     def _move(self, row: int) -> None:
-        """A row with a total stays feasible, but may have another total."""
+        """Take the total of a row that stays feasible, because it may get another one."""
         if row in self._unscored or row in self._moved:
             return
         self._moved.add(row)
@@ -323,7 +347,7 @@ class RankedNodes:
             score.remove_row(row)
 
     def _drop(self, row: int) -> None:
-        """A feasible row has no total any more."""
+        """Take the total of a row that is no longer feasible, or that all scores change for."""
         if row in self._unscored:
             self._unscored.discard(row)
             return
@@ -347,7 +371,7 @@ class RankedNodes:
         return nodes.take_rows(self._feasible_rows)
 
     def _feasible_rows(self) -> Rows | None:
-        """None: every row of the table."""
+        """The rows, ascending; None for every row of the table."""
         if self.feasible_count == self.table.row_count:
             return None
         return self.feasibility.feasible_rows()
@@ -430,14 +454,14 @@ class RankedNodes:
     # ---- parts ----------------------------------------------------------------------------
 
     def attach(self, index: TotalIndex | None) -> None:
-        """Let ``index``, which has the totals of all feasible rows, follow their changes; None:
-        what was attached follows no longer. The ranking is incomplete."""
+        """Let an index follow the changes of totals. ``index``: it has the totals of all feasible
+        rows; None detaches the present one. The ranking is incomplete."""
         assert self._index is None and (index is None or not self.is_behind), "cannot follow"
         assert index is None or self._follower is None, "another index follows"
         self._follower = index
 
     def total_of(self, row: int) -> int:
-        """Of a feasible row with a total."""
+        """The total of a feasible row that has one."""
         return self._totals[row]
 
     def totals_of(self, rows: Rows) -> Int64s:
@@ -445,8 +469,11 @@ class RankedNodes:
         return as_array(self._totals)[rows]
 
     def places_left(self, rows: Rows) -> Iterable[tuple[int, int]]:
-        """By feasible row: (class of equivalent nodes, scores that no placed pod changes). Further
-        pods get equal answers from two rows with equal values, if `depends_on_amounts`."""
+        """What the further life of each feasible row depends on: its class of equivalent nodes, and
+        the sum of the scores that no placed pod changes.
+
+        If `depends_on_amounts`, two rows with equal pairs give equal answers to all further pods of
+        this signature, until one of them changes otherwise."""
         others = as_array(self._other_totals)[rows].tolist()
         classes = self.table.resources.equivalence.numbers.__getitem__
         return zip(map(classes, rows.tolist()), others, strict=True)

@@ -39,7 +39,7 @@ EQUIVALENT_MAX = 1024
 
 
 class RowCounts(Struct):
-    """Rows that an instance had to answer for, and rows that it was evaluated on."""
+    """How many rows an instance had to answer for, and for how many of them it was called."""
 
     needed: int = 0
     evaluated: int = 0
@@ -94,9 +94,11 @@ class RowCache(ABC):
         return result
 
     def renew(self, since: int, row: int, equivalent: int, *, is_needed: bool = True) -> bool:
-        """The amounts of one row, and nothing else, changed after ``since``: learn the result of
-        its new class of ``equivalent`` nodes. Where none is cached: False, or, if the result is not
-        needed, forget the row."""
+        """Give a row the result of its new class of ``equivalent`` nodes. Only the amounts of the
+        row changed after ``since``.
+
+        If no result of that class is cached: returns False, or, if the result is not needed,
+        forgets the row."""
         if self.generation != since or self._of_equivalent is None:
             return False
         result = self._of_equivalent.get(equivalent)
@@ -139,7 +141,7 @@ class RowCache(ABC):
         self.generation = log.generation
 
     def forget_all(self) -> None:
-        """Something changed that the change log does not record."""
+        """Forget all rows, because something changed that the change log does not record."""
         self._forget_equivalent()
         self.marks[:] = UNKNOWN
 
@@ -195,11 +197,11 @@ class CachedFilterResults(RowCache):
             self.learn_one(int(rows[position]), verdict)
 
     def number_of(self, verdict: Verdict) -> int:
-        """The verdict's number; -1: no row has had it."""
+        """The number of a verdict; -1 if no row has had it."""
         return self._numbers.get(verdict, -1)
 
     def learn_one(self, row: int, verdict: Verdict) -> int:
-        """Returns the verdict's number."""
+        """Cache what the plugin answered for one row. Returns the number of the verdict."""
         number = self._number(verdict)
         self.marks[row] = number
         self._learn_equivalent(row, number)
@@ -335,7 +337,8 @@ class SharedCaches(Generic[_C]):
         return len(self._caches)
 
     def open(self, signature: PodSignature) -> dict[str, _C]:
-        """By instance, for a new entry: the row cache of each part that may be cached."""
+        """The row caches of a new entry, by instance: one for each part of the signature that may
+        be cached."""
         caches: dict[str, _C] = {}
         for name, facets in self._facets.items():
             part = signature.parts.get(name)
@@ -351,7 +354,7 @@ class SharedCaches(Generic[_C]):
         return caches
 
     def close(self, signature: PodSignature, caches: Mapping[str, _C]) -> int:
-        """An entry left: drop the row caches that no other entry uses. Returns their bytes."""
+        """Drop the row caches of a dropped entry that no other entry uses. Returns their bytes."""
         dropped_bytes = 0
         for name, cache in caches.items():
             cache.entry_count -= 1

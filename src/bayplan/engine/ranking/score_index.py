@@ -1,5 +1,6 @@
-"""ScoreIndex: rows by total score, and the rows of one score in draw order; CellIndex: one for each
-cell of `NodeCells`.
+"""ScoreIndex: rows by total score, and the rows of one score in draw order.
+
+A `CellIndex` has one such index for each cell of `NodeCells`.
 
 To remove a row, add a row, count the best rows or read the k-th of them takes microseconds at any
 number of nodes: the rows of one score are a sorted array of places in the draw order, in blocks if
@@ -81,18 +82,18 @@ def _remove(places: "array[int]", place: int) -> None:
 
 
 class TotalIndex(Protocol):
-    """Follows the totals of rows, which are identified by their places in the draw order."""
+    """An index that follows the totals of rows. A row is named by its place in the draw order."""
 
     def add(self, place: int, total: int) -> None: ...
     def remove(self, place: int, total: int) -> None: ...
     def move(self, place: int, before: int, now: int) -> None:
-        """The total of a row of this index changed."""
+        """Move a row of this index to its new total."""
         ...
 
 
 @final
 class ScoreIndex:
-    """Rows are identified by their places in the draw order."""
+    """The rows of a ranking by total score. A row is named by its place in the draw order."""
 
     __slots__ = ("_of_score", "_scores")
 
@@ -131,7 +132,7 @@ class ScoreIndex:
             del self._scores[bisect_left(self._scores, total)]
 
     def move(self, place: int, before: int, now: int) -> None:
-        """The total of a row of this index changed."""
+        """Move a row of this index to its new total."""
         self.remove(place, before)
         self.add(place, now)
 
@@ -203,7 +204,7 @@ class CellIndex:
         self.is_reshaped = True
 
     def open(self, totals: Int64s, places: Rows) -> None:
-        """One more cell. ``places``: ascending."""
+        """Open one more cell. ``places``: of its nodes, ascending."""
         index = ScoreIndex(totals, places)
         self.of_cell.append(index)
         self.sizes.append(len(places))
@@ -229,7 +230,7 @@ class CellIndex:
             self.is_reshaped = True
 
     def move(self, place: int, before: int, now: int) -> None:
-        """The total of a node changed."""
+        """Move a node to its new total."""
         cell = self.cell_of_place[place]
         index = self.of_cell[cell]
         index.move(place, before, now)

@@ -1,4 +1,4 @@
-"""Cached results per pod signature (KEP-5598): exact, and dropped as soon as they may be wrong.
+"""Cached results per pod signature (KEP-5598). They are exact: what may be wrong is dropped first.
 
 A row-wise plugin gives the same result for equal signature parts and unchanged rows. A
 `ResultCache` per profile maps a signature to a `SignatureEntry`. An entry holds one row cache per

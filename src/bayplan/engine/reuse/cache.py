@@ -1,4 +1,6 @@
-"""ResultCache: a profile's entries by signature, bounded in bytes; least recently used leave first.
+"""ResultCache: the entries of one profile by signature, bounded in bytes.
+
+Above the bound, the entry that was used longest ago is dropped first.
 
 The cache is exact if each plugin signs all that it reads of a pod. One attempt in a thousand runs
 without the cache, and every instance whose cached results differ is named (`mismatches`).
@@ -85,7 +87,7 @@ _SEEN_MAX = 4096
 
 @final
 class ResultCache:
-    """One profile's entries."""
+    """The cache entries of one profile."""
 
     def __init__(
         self,
@@ -159,7 +161,8 @@ class ResultCache:
         return self._entries.values()
 
     def row_counts(self) -> Mapping[str, RowCounts]:
-        """By instance, up to now."""
+        """The rows that each instance was evaluated for, and those that cached results answered, by
+        instance, up to now."""
         total = {name: RowCounts() for name in self._past_counts}
         for counts in (self._past_counts, *(entry.row_counts() for entry in self.entries())):
             for name, count in counts.items():
@@ -212,7 +215,7 @@ class ResultCache:
     def _uncached(
         self, signature: PodSignature, unconcerned: Set[str]
     ) -> Iterator[tuple[str, str]]:
-        """(instance, reason) of those that are evaluated on all nodes for such pods."""
+        """The instances that are evaluated on all nodes for such pods, each with the reason."""
         for name, plugin in self._plugins.items():
             if name in unconcerned:
                 continue
@@ -224,11 +227,11 @@ class ResultCache:
     # ---- cycles ---------------------------------------------------------------------------
 
     def steps_aside(self, entry: SignatureEntry) -> bool:
-        """Whether calling the plugins for all nodes is faster. The entry stays as it is; a cycle
-        soon after this one catches up.
+        """Whether calling the plugins for all nodes is faster than using the entry.
 
-        That is so where much changed since the entry's last cycle; and where caching has not paid
-        lately, until pods of this signature came often enough soon after one another.
+        This is so if much changed since the entry was last used. It is also so if caching has not
+        paid lately, until pods of this signature come often enough soon after one another. The
+        entry stays as it is, and a cycle soon after this one catches up.
         """
         since, generation = entry.generation, self._table.log.generation
         node_count = self._table.node_count
@@ -257,7 +260,7 @@ class ResultCache:
         return True
 
     def _invest(self, costs: int) -> None:
-        """An attempt took longer than without the cache, for the sake of later ones."""
+        """Record that an attempt took longer than without the cache, for the sake of later ones."""
         self._balance = max(self._balance - costs, -_BALANCE_MAX)
         if self._balance < 0 and costs > 1:
             self._patience = min(2 * self._patience, _PATIENCE_MAX)
@@ -268,8 +271,8 @@ class ResultCache:
         make_evaluator: Callable[[], SingleNodeEvaluator],
         scored: ScoreTable | None,
     ) -> None:
-        """A cycle called the plugins: rank the nodes, if pods of this signature follow soon after
-        one another."""
+        """Rank the nodes after a cycle that called the plugins, if pods of this signature come soon
+        after one another."""
         since, generation = entry.generation, self._table.log.generation
         self._invest(1)
         entry.generation = generation
@@ -313,8 +316,8 @@ class ResultCache:
         return ranking
 
     def _sharing_of(self, entry: SignatureEntry, skipped: Set[str]) -> Sharing:
-        """One for all entries whose signatures agree in the parts of the plugins that do not
-        skip."""
+        """The value that all entries share whose signatures agree in the parts of the plugins that
+        do not skip."""
         sharing = entry.sharing
         if sharing is None or sharing.skipped != skipped:
             parts = entry.signature.parts.items()
@@ -328,7 +331,7 @@ class ResultCache:
         return sharing
 
     def used(self, entry: SignatureEntry, ranking: RankedNodes) -> None:
-        """A ranking answered for a pod of this entry."""
+        """Record that a ranking answered for a pod of this entry."""
         entry.generation = ranking.generation
         if self._balance < _BALANCE_MAX:
             self._balance += 1
@@ -346,7 +349,7 @@ class ResultCache:
             entry.pre_state = None
 
     def drop_cells(self, entry: SignatureEntry, reason: str) -> None:
-        """The ranking stays; it is incomplete."""
+        """Drop the cells of an entry. Their ranking stays, as a part of the answer."""
         self.flushed_counts[reason] += 1
         entry.drop_cells()
 
@@ -357,7 +360,7 @@ class ResultCache:
         self._count_bytes(entry)
 
     def count(self, entry: SignatureEntry, is_hinted: bool, seconds: float) -> None:
-        """An attempt used the cache, and a ranking answered it or not."""
+        """Count an attempt that used the cache, and whether a ranking answered it."""
         if is_hinted:
             self.attempt_counts[HINT_USED] += 1
         else:
@@ -374,7 +377,8 @@ class ResultCache:
     def compare(
         self, entry: SignatureEntry, state: CycleState, pod: PodInfo, nodes: NodeView
     ) -> None:
-        """After an attempt without the cache: drop and report results that differ."""
+        """Compare the cached results with an attempt that ran without the cache. Drop and report
+        results that differ."""
         for name in mismatches(entry, self.framework, state, pod, nodes=nodes):
             self.mismatch_counts[name] += 1
             self._forget({name}, WRONG, lambda plugin, part: True)
@@ -384,7 +388,7 @@ class ResultCache:
             )
 
     def report_cells(self, entry: SignatureEntry, cells: NodeCells, pod: PodInfo) -> None:
-        """The cells answered otherwise than the plugins: drop them."""
+        """Drop and report cells that answered otherwise than the plugins."""
         names = cells.rule_names()
         for name in names:
             self.mismatch_counts[name] += 1
@@ -412,8 +416,7 @@ class ResultCache:
     # ---- dropping -------------------------------------------------------------------------
 
     def forget_kind(self, kind: str) -> None:
-        """An object of this kind changed: forget the results of the plugins that read such
-        objects."""
+        """Forget the results of the plugins that read objects of this kind, because one changed."""
         readers = self._readers.get(kind)
         if readers is None:
             readers = self._readers[kind] = frozenset(
@@ -428,8 +431,8 @@ class ResultCache:
     def _forget(
         self, names: Set[str], reason: str, is_affected: Callable[[Plugin, Hashable], bool]
     ) -> None:
-        """These instances' results for the parts that are affected, and the rankings that came
-        from them."""
+        """Forget the results of these instances for the affected parts of signatures, and the
+        rankings that were made from them."""
         forgotten = [
             *self._filters.forget(names, is_affected),
             *self._scores.forget(names, is_affected),
@@ -461,7 +464,7 @@ class ResultCache:
             self._bytes_max = 0
 
     def _drop_oldest(self) -> None:
-        """The entry that was not used for the longest leaves."""
+        """Drop the entry that was used longest ago."""
         signature, entry = self._entries.popitem(last=False)
         entry.drop_rankings()
         for name, count in entry.row_counts().items():

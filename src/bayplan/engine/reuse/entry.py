@@ -31,19 +31,19 @@ RANKINGS_MAX = 4
 
 @final
 class ObjectGeneration:
-    """Counts the changes, other than those of rows, that PreFilter and PreScore depend on."""
+    """A counter of the changes outside of rows that PreFilter and PreScore depend on."""
 
     def __init__(self, table: NodeTable, objects: ClusterObjects) -> None:
         self._terms = table.placed_terms
         self._objects = objects
 
     def now(self) -> int:
-        """Another number after an object changed, or a pod with affinity terms came or went."""
+        """The counter. It grows when an object changes, and when a pod with affinity terms is added
+        or deleted."""
         return self._objects.change_count + self._terms.change_count
 
     def now_of_distinct_terms(self) -> int:
-        """The same, but one more or less pod with terms that other placed pods have is no
-        change."""
+        """The counter without the pods whose terms another placed pod has, too."""
         return self._objects.change_count + self._terms.distinct_change_count
 
 
@@ -86,15 +86,15 @@ class CachedPreState:
 
     @property
     def ranking(self) -> RankedNodes | None:
-        """None: it was dropped."""
+        """The ranking; None if it was dropped."""
         ranking = self.ranking_ref()
         return None if ranking is None or ranking.is_dropped else ranking
 
 
 @final
 class Sharing:
-    """One complete ranking for entries whose signatures differ only in the parts of plugins that
-    skip."""
+    """One complete ranking for all entries whose signatures differ only in the parts of plugins
+    that skip."""
 
     __slots__ = ("_ranking_ref", "skipped")
 
@@ -161,7 +161,7 @@ class SignatureEntry:
         self.repeat_count = 0
         #: Rows that instances evaluated in cycles without the cache.
         self.evaluated_count = 0
-        #: The one used last stands last.
+        #: By skip set, the least recently used first.
         self.rankings: dict[SkipSet, RankedNodes] = {}
         #: With which entries it shares a ranking, as of the last cycle.
         self.sharing: Sharing | None = None
@@ -177,7 +177,7 @@ class SignatureEntry:
         self.bytes_counted = 0
 
     def row_counts(self) -> Mapping[str, RowCounts]:
-        """By instance, up to now."""
+        """The rows that each instance was evaluated for, by instance, up to now."""
         counts: dict[str, RowCounts] = defaultdict(RowCounts)
         for name in (*self.caches.filters, *self.caches.scores):
             counts[name].add(RowCounts(self.evaluated_count, self.evaluated_count))
@@ -199,7 +199,7 @@ class SignatureEntry:
         return None
 
     def add_ranking(self, ranking: RankedNodes) -> bool:
-        """Whether another ranking had to leave for it."""
+        """Add a ranking. Returns whether another one was dropped for it."""
         previous = self.rankings.get(ranking.plan.skip_set)
         if previous is not None:
             self.drop_ranking(previous)
@@ -210,7 +210,7 @@ class SignatureEntry:
         return True
 
     def drop_ranking(self, ranking: RankedNodes) -> None:
-        """The row caches that it came from stay."""
+        """Drop one ranking. The row caches that it was made from stay."""
         ranking.add_counts(self.caches.counts)
         del self.rankings[ranking.plan.skip_set]
         ranking.is_dropped = True
@@ -234,12 +234,12 @@ class SignatureEntry:
         return self._shape_count > self._cells_patience
 
     def refuse_cells(self) -> None:
-        """Cells cannot be made for these pods as the cluster is now: that is tried less often."""
+        """Try less often to make cells: as the cluster is now, these pods cannot have any."""
         self._shape_count = 0
         self._cells_patience = min(4 * self._cells_patience, _CELLS_PATIENCE_MAX)
 
     def drop_cells(self) -> None:
-        """The ranking stays."""
+        """Drop the cells. Their ranking stays."""
         cells = self.cells
         if cells is not None:
             cells.close()
