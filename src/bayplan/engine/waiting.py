@@ -39,7 +39,8 @@ class Deadlines(dict[K, float]):
 
 @final
 class Activations:
-    """When plugins want which pods tried. A later request for a pod replaces the earlier time."""
+    """The times at which plugins asked for an attempt at a pod. A later request for a pod replaces
+    its earlier time."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock

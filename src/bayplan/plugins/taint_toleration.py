@@ -124,7 +124,7 @@ def _after_node(pod: PodInfo, old: Node | None, new: Node) -> QueueingHint:
 
 
 def _after_tolerations(pod: PodInfo, old: Any, new: Any) -> QueueingHint:
-    """Tolerations can only be added, and any may be the one."""
+    """An update can only add tolerations, and any of them may be the one that is missing."""
     return QueueingHint.QUEUE
 
 

@@ -79,7 +79,7 @@ class _Asking(Struct, eq=False):
 
 
 class _Refused(Struct, frozen=True):
-    """An attempt that places no member, before it is recorded."""
+    """An attempt that places no member. It is not recorded yet."""
 
     lead: QueuedPodGroupInfo
     members: Sequence[QueuedPodInfo]
@@ -89,7 +89,7 @@ class _Refused(Struct, frozen=True):
 
 
 class _Tried(Struct, frozen=True):
-    """What a pass came to while the cluster was lent."""
+    """The result of a pass that ran while the cluster was lent."""
 
     result: PassResult
     #: The pass whose placements are committed; None: the group does not fit.
@@ -457,7 +457,8 @@ class GroupAttempts:
 
     @staticmethod
     def _sentence(state: GroupState, result: PassResult, first: UnplacedMember) -> str:
-        """How many members fit before the first that does not, and why this one does not."""
+        """A sentence that says how many members fit before the first one that does not, and why
+        that one does not."""
         before = state.assigned_count
         fit_count = before + len(result.placed)
         return too_few_fit(

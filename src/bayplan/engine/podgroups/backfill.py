@@ -24,7 +24,7 @@ Place = Callable[[], PodGroupTrial | None]
 def find_reservation(
     key: GroupKey, priority: int, place: Place, departures: "DepartureOrder"
 ) -> Reservation | None:
-    """The reservation; None: the group fits nowhere, even if all these pods leave."""
+    """The nodes to reserve. None: the group fits nowhere, even without all these pods."""
     low, high = 0, 1
     while (node_names := _tried(place, departures, high)) is None:
         if high >= len(departures.pods):
@@ -42,8 +42,8 @@ def find_reservation(
 
 
 def _tried(place: Place, departures: "DepartureOrder", count: int) -> set[str] | None:
-    """The nodes of the members if the first ``count`` pods had left; None: the group does not
-    fit."""
+    """The nodes that the members would get without the first ``count`` pods; None: the group does
+    not fit."""
     departures.depart(count)
     group_trial = place()
     if group_trial is None:

@@ -95,7 +95,8 @@ class PodGroupController:
         return not by_pod
 
     def _created_seconds(self, state: GroupState) -> float:
-        """On the scheduler's clock. A group without an object sorts after all other groups."""
+        """When a group was created, on the scheduler's clock. A group without an object sorts after
+        all other groups."""
         group = state.group
         if group is None:
             return inf
@@ -110,7 +111,7 @@ class PodGroupController:
     # ---- changes --------------------------------------------------------------------------
 
     def changed(self, states: Iterable[GroupState], *, wakes: bool = False) -> None:
-        """These groups changed. ``wakes``: the change may help a group that did not fit."""
+        """Follow a change of groups. ``wakes``: the change may help a group that did not fit."""
         for state in states:
             self.changes[state.key] = state
             self._regroup(state)
@@ -145,7 +146,7 @@ class PodGroupController:
             self._engine.queue.move_all(RESERVATION_OVER, None, None)
 
     def changed_by(self, pods: Iterable[PodInfo]) -> None:
-        """A decision of this scheduler about these pods changed their groups."""
+        """Follow a decision of this scheduler about these pods, which changes their groups."""
         states = (self._engine.cluster.pod_groups.of(pod) for pod in pods)
         self.changed({id(state): state for state in states if state is not None}.values())
 
@@ -236,7 +237,7 @@ class PodGroupController:
             engine.outbox.emit(name, pod, "Warning", "FailedScheduling", "Scheduling", message)
 
     def forget(self, uid: str) -> None:
-        """The pod was deleted, or has a node."""
+        """Forget the message of a pod that was deleted, or that has a node."""
         self._messages.pop(uid, None)
 
 

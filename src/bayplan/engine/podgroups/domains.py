@@ -49,18 +49,18 @@ class Watch:
         self._since_seconds = 0.0
 
     def generated(self, count: int) -> None:
-        """The trials of ``count`` domains begin."""
+        """Note that the trials of ``count`` domains begin."""
         if count:
             self._metrics.generated_placements.add(self._profile_name, count=count)
         self._since_seconds = self._now()
 
     def evaluated(self, *, suffices: bool) -> None:
-        """The trial of one domain has ended."""
+        """Note that the trial of one domain has ended."""
         began, self._since_seconds = self._since_seconds, self._now()
         self._count(1, self._since_seconds - began, suffices=suffices)
 
     def remembered(self, count: int, sufficing_count: int) -> None:
-        """The results of ``count`` domains were remembered, which took no time."""
+        """Note ``count`` domains whose results were remembered, which took no time."""
         self._count(sufficing_count, 0.0, suffices=True)
         self._count(count - sufficing_count, 0.0, suffices=False)
 
@@ -222,7 +222,8 @@ def _remembered(
     needed_count: int,
     domains: Sequence[Domain],
 ) -> _Remembered | None:
-    """None: results may depend on more than the members and the content of the domains."""
+    """The remembered results for these members. None: results may depend on more than the members
+    and the content of the domains."""
     ranking = ranking_for(setup, members) if len(domains) > 1 else None
     if ranking is None or ranking.is_behind:
         return None

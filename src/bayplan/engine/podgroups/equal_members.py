@@ -1,13 +1,21 @@
 """Equal members: pods of one template that a ranking of all nodes answers for.
 
-What becomes of equal members in a trial follows from the nodes alone, and from the draws. So a
-result holds for the members of another group, too, if both groups are of one kind.
+The theory. A pass places the members of a group one after another. If all members are of one
+template, and one ranking of all nodes decides about each of them, the result of the pass is a
+function of three things: the nodes as they are, the number of members, and the draws among nodes
+that tie. Nothing in it depends on the names of the members. So if no draw decided the pass, a group
+of equal members in equal number gets the same result from the same nodes.
 
-`FailedPasses` remembers such results. On a full cluster many groups of one kind fail one after
-another, and each failed pass leaves the cluster as it was. While nothing changes, the next pass
-over members of that kind has the same result, if no draw decided it. So only the first member is
-evaluated, for its ranking, and the result of the earlier pass is repeated with the names of the new
-members.
+What is kept. `FailedPasses` has the results of failed passes by kind of members. It is made for the
+usual load of a full cluster: many groups of one kind fail one after another, and each failed pass
+leaves the nodes as they were. The next group of that kind then costs one look-up of its ranking in
+place of a pass, and the earlier result is repeated with the names of its members.
+
+Why it stays true. All results are dropped as soon as a node or another object changes; two
+generations say so. `kind_of` names everything about the members that a ranking or a plugin reads. A
+reservation, a nomination, an extender, a plugin with Reserve, a draw among ties, or a domain that
+the group must stay in each make a pass depend on more than the nodes. In these cases no result is
+remembered, and none is repeated.
 """
 
 from collections.abc import Hashable, Sequence
@@ -59,8 +67,8 @@ def decides(ranking: RankedNodes) -> bool:
 
 
 def ranking_for(setup: TrialSetup, members: Sequence[QueuedPodInfo]) -> RankedNodes | None:
-    """All nodes as equal members rank them, up to date but for totals; None: the members are not
-    equal, or something besides the nodes may decide."""
+    """The ranking of all nodes for equal members. Some of its totals may be missing. None: the
+    members are not equal, or something besides the nodes may decide."""
     if not are_equal(setup, members):
         return None
     engine, first = setup.engine, members[0]
@@ -82,7 +90,8 @@ def ranking_for(setup: TrialSetup, members: Sequence[QueuedPodInfo]) -> RankedNo
 
 
 def kind_of(ranking: RankedNodes, members: Sequence[QueuedPodInfo], needed_count: int) -> Hashable:
-    """Equal for members that get equal results from equal nodes. ``ranking``: see `ranking_for`."""
+    """A key: members with equal keys get equal results from equal nodes. ``ranking``: see
+    `ranking_for`."""
     plan, parts, pod = ranking.plan, ranking.owner.parts, members[0].pod
     names = [*(name for name, _ in plan.filters), *(score.name for score in plan.scores)]
     signed = tuple([(name, parts[name]) for name in names])
@@ -99,7 +108,7 @@ _KINDS_MAX: Final = 256
 
 @final
 class FailedPasses:
-    """Results of failed passes by kind of members, as of one state of the cluster."""
+    """The results of failed passes by kind of members, for one state of the cluster."""
 
     def __init__(self, setup: TrialSetup) -> None:
         cluster = setup.engine.cluster
@@ -113,7 +122,8 @@ class FailedPasses:
     def find(
         self, members: Sequence[QueuedPodInfo], state: GroupState, needed_count: int
     ) -> PassResult | None:
-        """The result of a pass over these members; None: only a pass tells. The cluster is lent."""
+        """The result that a pass over these members would have; None if only a pass can tell. The
+        cluster is lent."""
         if self._generations != self._current_generations():
             self._results.clear()
         if not self._results or not self._may_repeat(state):
@@ -145,7 +155,7 @@ class FailedPasses:
             self._results[kind] = structs.replace(result, placed=placed)
 
     def stay(self) -> None:
-        """The attempt left the cluster as it was: the results hold for the next attempt."""
+        """Keep the results for the next attempt, because this one left the cluster as it was."""
         self._generations = self._current_generations()
 
     def _current_generations(self) -> tuple[int, int]:
@@ -160,7 +170,8 @@ class FailedPasses:
         return not (is_in_domain or has_reservation or group.min_resources)
 
     def _repeated(self, result: PassResult, members: Sequence[QueuedPodInfo]) -> PassResult:
-        """The result with other members, in the order in which they are tried."""
+        """The result of an earlier pass with the names of these members, in the order in which they
+        are tried."""
         at_seconds = self._setup.engine.clock.now()
 
         def own(record: AttemptRecord | None, queued: QueuedPodInfo) -> AttemptRecord | None:

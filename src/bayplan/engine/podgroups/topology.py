@@ -49,8 +49,8 @@ class Domains:
         self._by_key: dict[str, list[Domain]] = {}
 
     def of(self, snapshot: Snapshot, key: str, state: GroupState) -> list[Domain]:
-        """In the order of the values. If members already have nodes: only the domain that contains
-        all these nodes."""
+        """The domains of a key in the order of the values of the label. If members already have
+        nodes, only the domain that contains all these nodes."""
         log = self._table.log
         if log.is_changed_since(self._generation, _FACETS):
             self._by_key.clear()
@@ -86,7 +86,7 @@ _RESULTS_MAX: Final = 1 << 14
 
 
 class Worth(NamedTuple):
-    """What domains are compared by."""
+    """The values that domains are compared by."""
 
     #: Members that fit; -1: one of them failed with an error.
     placed_count: int
@@ -99,7 +99,7 @@ Worths = dict[object, Worth]
 
 @final
 class DomainResults:
-    """Results by content of the domain and kind of members."""
+    """The results of trials, by content of the domain and kind of members."""
 
     def __init__(self) -> None:
         self._by_content: dict[Content, Worths] = {}
@@ -134,8 +134,8 @@ class DomainResults:
         return kind
 
     def of(self, ranking: RankedNodes, domains: Sequence[Domain], rows: DomainRows) -> list[Worths]:
-        """By domain: the results of its content. ``ranking``: up to date; feasible rows have
-        totals."""
+        """The results of the content of each domain. ``ranking``: it is up to date, and feasible
+        rows have totals."""
         self._forget_changed(ranking)
         if domains is self._domains:
             places, latest = self._places, self._latest
