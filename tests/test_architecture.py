@@ -9,6 +9,7 @@ import ast
 import functools
 import re
 import subprocess
+import tomllib
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -323,6 +324,35 @@ def test_no_import_is_inside_a_function() -> None:
         if isinstance(inner, ast.Import | ast.ImportFrom)
     ]
     assert not hidden
+
+
+def test_one_module_imports_at_run_time() -> None:
+    importers = [path for path in MODULES if "import_module" in (SOURCE / path).read_text("utf-8")]
+    assert importers == ["lazy_loader.py"]
+
+
+def lazy_places(path: str) -> Iterator[str]:
+    """The modules of Bayplan that a module loads lazily, by a name that is written out."""
+    for node in ast.walk(parsed(path)):
+        if isinstance(node, ast.Call) and last_name(node.func) == "load" and node.args:
+            [first, *_] = node.args
+            if isinstance(first, ast.Constant) and str(first.value).startswith("bayplan."):
+                yield str(first.value).partition(":")[0]
+
+
+def test_what_is_loaded_lazily_lies_in_the_same_layer_or_below() -> None:
+    contracts = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["tool"]["importlinter"]
+    [layers] = [one["layers"] for one in contracts["contracts"] if one["type"] == "layers"]
+    level_of = {
+        name: level for level, names in enumerate(layers) for name in re.findall(r"\w+", names)
+    }
+    upward = [
+        f"{path} loads {module}"
+        for path in MODULES
+        for module in lazy_places(path)
+        if level_of[module.split(".")[1]] < level_of.get(Path(path).parts[0].removesuffix(".py"), 0)
+    ]
+    assert not upward
 
 
 def test_no_internal_module_imports_the_package_root() -> None:

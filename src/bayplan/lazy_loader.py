@@ -17,9 +17,11 @@ _built: set[Any] = set()
 
 
 def load(place: str) -> Any:
-    """The value at "module:attribute". Imports the module at the first call."""
-    module, _, attribute = place.partition(":")
-    return getattr(importlib.import_module(module), attribute)
+    """The value at "module:attribute", or the module at "module". Imports the module at the first
+    call. Raises ImportError for a library that is not installed."""
+    module_name, _, attribute = place.partition(":")
+    module = importlib.import_module(module_name)
+    return getattr(module, attribute) if attribute else module
 
 
 def built(kind: type[T]) -> type[T]:

@@ -65,7 +65,7 @@ def test_a_missing_dask_is_reported_with_a_hint(monkeypatch: pytest.MonkeyPatch)
     def missing(name: str) -> Any:
         raise ImportError(name)
 
-    monkeypatch.setattr(executors.importlib, "import_module", missing)
+    monkeypatch.setattr(executors, "load", missing)
     refusal = pytest.raises(ExecutorError, match=r"pip install 'bayplan\[dask\]'")
     with refusal, executor_for("dask://localhost:1", 1):
         pass

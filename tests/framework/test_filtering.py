@@ -259,6 +259,9 @@ class Rejections(Feasibility):
         self.read_count += 1
         return {nodes.name(0): unschedulable("no")}
 
+    def outcome(self, nodes: NodeView) -> FilterOutcome:
+        return FilterOutcome(nodes, np.zeros(len(nodes), np.bool_))
+
 
 REJECTIONS = Rejections(
     Rejected("A", Code.UNSCHEDULABLE, ("cpu", "memory"), 2),

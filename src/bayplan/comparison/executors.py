@@ -3,7 +3,6 @@
 All of them are `concurrent.futures` executors, so that callers do not depend on the kind.
 """
 
-import importlib
 import multiprocessing
 import os
 import signal
@@ -13,6 +12,8 @@ from concurrent.futures import Executor, Future, ProcessPoolExecutor
 from contextlib import contextmanager, suppress
 from multiprocessing.connection import wait
 from typing import Any, final
+
+from bayplan.lazy_loader import load
 
 DASK = "dask://"
 #: The longest time for a Dask scheduler to answer.
@@ -85,7 +86,7 @@ def _dask(where: str) -> Iterator[Executor]:
     if not where.startswith(DASK) or not where.removeprefix(DASK):
         raise ExecutorError(f"--executor: found {where!r}, wanted {DASK}HOST:PORT")
     try:
-        distributed = importlib.import_module("distributed")
+        distributed = load("distributed")
     except ImportError:
         raise ExecutorError(
             f"--executor {where}: wants the Dask extra: pip install 'bayplan[dask]'"

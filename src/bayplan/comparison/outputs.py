@@ -8,7 +8,6 @@ report.html       all results on one page without external resources
 """
 
 import csv
-import importlib
 import io
 from collections.abc import Callable
 from pathlib import Path
@@ -16,6 +15,7 @@ from typing import Any
 
 from bayplan.comparison.html import page
 from bayplan.comparison.table import Comparison, speed
+from bayplan.lazy_loader import load
 from bayplan.sim.output.run_folder import RunFolderError
 
 RESULTS = "results.csv"
@@ -66,7 +66,7 @@ def left_out() -> str:
 def is_installed(module: str) -> bool:
     """Whether a package of an extra is installed."""
     try:
-        importlib.import_module(module)
+        load(module)
     except ImportError:
         return False
     return True
@@ -102,9 +102,8 @@ def _csv(header: list[str], rows: list[list[Any]]) -> bytes:
 
 
 def _write_parquet(comparison: Comparison, path: Path) -> None:
-    arrow = importlib.import_module("pyarrow")
-    parquet = importlib.import_module("pyarrow.parquet")
-    parquet.write_table(arrow.Table.from_pylist(list(comparison)), path)
+    table = load("pyarrow:Table").from_pylist(list(comparison))
+    load("pyarrow.parquet:write_table")(table, path)
 
 
 def _pictures(comparison: Comparison) -> dict[str, tuple[bytes, bytes]]:
@@ -112,5 +111,5 @@ def _pictures(comparison: Comparison) -> dict[str, tuple[bytes, bytes]]:
     if not is_installed(PLOTS_MODULE):
         return {}
     draw: Callable[[Comparison], dict[str, tuple[bytes, bytes]]]
-    draw = importlib.import_module("bayplan.comparison.plots").pictures
+    draw = load("bayplan.comparison.plots:pictures")
     return draw(comparison)

@@ -8,12 +8,13 @@ and deviations, and no intervals.
 Numbers for readers have a sensible number of digits.
 """
 
-import importlib
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from msgspec import Struct
+
+from bayplan.lazy_loader import load
 
 # ---- spans ----------------------------------------------------------------------------------
 
@@ -117,7 +118,7 @@ def has_intervals() -> bool:
 
 def _scipy_stats() -> Any:
     try:
-        return importlib.import_module("scipy.stats")
+        return load("scipy.stats")
     except ImportError:
         return None
 

@@ -5,7 +5,6 @@ the clock differ.
 """
 
 import asyncio
-import importlib
 from collections.abc import Callable, Coroutine, Mapping
 from typing import Any, Protocol, final
 
@@ -22,6 +21,7 @@ from bayplan.engine.attempt_record import OnAttempt
 from bayplan.engine.scheduler import Scheduler
 from bayplan.engine.state_log import StateLog
 from bayplan.journal import DigestSink, Journal, Sink
+from bayplan.lazy_loader import load
 from bayplan.plugins.node_resources_fit import NodeResourcesFit
 from bayplan.plugins.registry import Registry
 from bayplan.ports import Ask
@@ -248,7 +248,7 @@ def _extenders(config: SchedulerConfig) -> _Extenders | None:
     if not entries:
         return None
     # Loading an HTTP client takes time; only simulations with extenders need one.
-    return importlib.import_module("bayplan.sim.world.real_time_bridge").RealTimeExtenders(entries)
+    return load("bayplan.sim.world.real_time_bridge:RealTimeExtenders")(entries)
 
 
 @final

@@ -5,7 +5,6 @@ As in kubectl, an exec plugin runs again when its credentials are about to expir
 """
 
 import asyncio
-import importlib
 import logging
 import os
 import ssl
@@ -27,6 +26,7 @@ from bayplan.adapters.live.kubeconfig import (
     ssl_context,
 )
 from bayplan.clock import Clock
+from bayplan.lazy_loader import load
 
 RENEWAL_SECONDS = 60.0
 DEFAULT_KUBECONFIG = "~/.kube/config"
@@ -73,10 +73,8 @@ class _Kubeconfig:
         if plain is not None:
             self._library = None
             return plain
-        library = importlib.import_module("bayplan.adapters.live.library_login")
-        source: Source = library.LibraryKubeconfig(
-            [str(path) for path in paths], self._context_name
-        )
+        kubeconfig = load("bayplan.adapters.live.library_login:LibraryKubeconfig")
+        source: Source = kubeconfig([str(path) for path in paths], self._context_name)
         self._library = source
         return await source.load()
 
