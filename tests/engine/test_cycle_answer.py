@@ -61,15 +61,14 @@ def test_the_answer_of_a_cycle_is_the_ranking_once_it_is_complete() -> None:
     attempts = Attempts(Bad, Rank, nodes=LABELS)
     first = attempts.attempt()
     assert isinstance(first.answer, ArrayAnswer)
-    for _ in range(2):
-        last = attempts.attempt()
+    attempts.attempt()
+    last = attempts.attempt()
     assert last.answer is last.ranking is not None
 
 
 def test_a_ranking_that_covers_some_plugins_is_a_part_of_the_arrays() -> None:
     attempts = Attempts(Bad, Rank, Company, nodes=LABELS)
-    for _ in range(3):
-        cycle = attempts.attempt()
+    _, _, cycle = (attempts.attempt() for _ in range(3))
     assert cycle.ranking is not None and cycle.ranked_answer is None
     assert isinstance(cycle.answer, ArrayAnswer)
 

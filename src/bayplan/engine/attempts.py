@@ -120,11 +120,8 @@ class Attempts:
         self._go_on(cycle, self._runner.run(cycle))
 
     def _resume(self, cycle: Cycle, answered: Answered) -> None:
-        for extender, error in answered.failures():
-            if extender.ignorable or answered.question.verb is ExtenderVerb.PRIORITIZE:
-                self._engine.telemetry.note(
-                    cycle.pod.key, f"went on without {extender.name}: {error}"
-                )
+        for remark in answered.remarks():
+            self._engine.telemetry.note(cycle.pod.key, remark)
         self._go_on(cycle, self._runner.resume(cycle, self._engine.cluster.lend(), answered))
 
     def _go_on(self, cycle: Cycle, question: Question | None) -> None:

@@ -22,7 +22,6 @@ from bayplan.api.objects import (
     is_terminal,
 )
 from bayplan.api.pod_groups import PodGroup, key_of
-from bayplan.api.pod_requests import amounts
 from bayplan.api.quantity import QuantityError
 from bayplan.engine.core import EngineCore
 from bayplan.engine.placements import Placements
@@ -133,29 +132,22 @@ class EventHandlers:
             self._list(NODE, old, None)
             queue.move_all(_NODE_DELETE, old, None)
             return _NODE_DELETED
-        if not self._is_valid(old, node):
+        try:
+            if old is None:
+                cache.add_node(node)
+            else:
+                cache.update_node(node)
+        except QuantityError as problem:
+            self._engine.telemetry.note(f"node {node.metadata.name}", f"ignored: {problem}")
             return ()
         self._list(NODE, old, node)
         if old is None:
-            cache.add_node(node)
             queue.move_all(_NODE_ADD, None, node)
             return _NODE_ADDED
-        cache.update_node(node)
         events = node_events(old, node)
         for event in events:
             queue.move_all(event, old, node)
         return [event.label for event in events]
-
-    def _is_valid(self, old: Node | None, node: Node) -> bool:
-        """Checked before the cache changes, so that no node is applied in part."""
-        allocatable = node.status.allocatable
-        if old is None or old.status.allocatable != allocatable:
-            try:
-                amounts(allocatable)
-            except QuantityError as problem:
-                self._engine.telemetry.note(f"node {node.metadata.name}", f"ignored: {problem}")
-                return False
-        return True
 
     # ---- pods -----------------------------------------------------------------------------
 

@@ -20,7 +20,7 @@ import numpy.typing as npt
 from msgspec import Struct
 
 from bayplan.api.objects import Node, Taint, namespaced_name
-from bayplan.api.pod_requests import amounts
+from bayplan.api.pod_requests import Amounts, amounts
 from bayplan.rng import stable_hash
 from bayplan.state.change_log import ALL_FACETS, ALL_ROWS, ChangeLog, Facet
 from bayplan.state.columns import (
@@ -269,7 +269,9 @@ class NodeTable:
     # ---- nodes ----------------------------------------------------------------------------
 
     def add_node(self, node: Node) -> int:
-        """Give a node a new row, or the row of pods that were placed on its name."""
+        """Give a node a new row, or the row of pods that were placed on its name. Raises
+        QuantityError before anything changes."""
+        offered = amounts(node.status.allocatable)
         row = self._row_for(node.metadata.name)
         assert self.nodes[row] is None, f"node {node.metadata.name} is already there"
         self.nodes[row] = node
@@ -277,20 +279,22 @@ class NodeTable:
         self.node_count += 1
         self._alive_rows = None
         self._draw_order.add(node.metadata.name, row)
-        self._write(row, node)
+        self._write(row, node, offered)
         self.images.set_names(row, node)
         self._note_node(row)
         return row
 
     def update_node(self, node: Node) -> Facet:
-        """Replace a node by a newer version. Returns the facets that changed."""
+        """Replace a node by a newer version. Returns the facets that changed. Raises QuantityError
+        before anything changes."""
         row = self.row_of[node.metadata.name]
         old = self.nodes[row]
         assert old is not None, f"node {node.metadata.name} is not there"
-        self.nodes[row] = node
         facets = changed_facets(old, node)
+        offered = amounts(node.status.allocatable) if facets else {}
+        self.nodes[row] = node
         if facets:
-            self._write(row, node)
+            self._write(row, node, offered)
             self.log.note(row, facets)
         if facets & Facet.IMAGES:
             _note_holders(self.log, self.images.set_row(row, node) - {row})
@@ -305,7 +309,7 @@ class NodeTable:
         self.node_count -= 1
         self._alive_rows = None
         self._draw_order.remove(name)
-        self._write(row, None)
+        self._write(row, None, {})
         self.images.set_names(row, None)
         self._note_node(row)
         self._free_if_empty(row)
@@ -341,11 +345,11 @@ class NodeTable:
             self.names[row] = ""
             self._free_rows.append(row)
 
-    def _write(self, row: int, node: Node | None) -> None:
-        """Write the node's columns; empty values for None."""
+    def _write(self, row: int, node: Node | None, offered: Amounts) -> None:
+        """Write the node's columns; empty values for None. ``offered``: its allocatable amounts."""
         self.labels[row] = labels = (node.metadata.labels or {}) if node is not None else None
         self.label_columns.set_row(row, labels)
-        self.resources.set_allocatable(row, amounts(node.status.allocatable) if node else {})
+        self.resources.set_allocatable(row, offered)
         unschedulable = node is not None and bool(node.spec.unschedulable)
         self.unschedulable_count += int(unschedulable) - int(self.unschedulable.values[row])
         self.unschedulable.values[row] = unschedulable

@@ -65,6 +65,15 @@ class Answered(Struct, frozen=True):
         pairs = zip(self.question.extenders, self.answers, strict=True)
         return [(extender, answer.error) for extender, answer in pairs if answer.error]
 
+    def remarks(self) -> list[str]:
+        """What to note about extenders that did not answer and that the attempt does without."""
+        is_optional = self.question.verb is ExtenderVerb.PRIORITIZE
+        return [
+            f"went on without {extender.name}: {error}"
+            for extender, error in self.failures()
+            if extender.ignorable or is_optional
+        ]
+
 
 # ---- filter --------------------------------------------------------------------------------
 

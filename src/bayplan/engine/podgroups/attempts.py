@@ -64,7 +64,6 @@ from bayplan.framework.status import (
     unschedulable,
 )
 from bayplan.framework.types import QueuedPodInfo
-from bayplan.ports import ExtenderVerb
 from bayplan.queue.entry import QueuedPodGroupInfo
 from bayplan.state.cache import Trial
 from bayplan.state.pod_groups import GroupState
@@ -200,11 +199,8 @@ class GroupAttempts:
         asking = self._asking.pop(cycle, None)
         if asking is None:
             return False
-        for extender, error in answered.failures():
-            if extender.ignorable or answered.question.verb is ExtenderVerb.PRIORITIZE:
-                self._engine.telemetry.note(
-                    cycle.pod.key, f"went on without {extender.name}: {error}"
-                )
+        for remark in answered.remarks():
+            self._engine.telemetry.note(cycle.pod.key, remark)
         asking.questions.take(cycle, answered)
         asking.missing_count -= 1
         if not asking.missing_count:
