@@ -19,7 +19,7 @@ from pathlib import Path
 import click
 
 from bayplan.clock import RealClock
-from bayplan.perf.planning import Plan, Refused, Selection, Setting, plan_all
+from bayplan.perf.planning import Plan, RefusedWorkload, Selection, Setting, plan_all
 from bayplan.perf.reading import ReadCase, read_files
 from bayplan.perf.running import WorkloadRun
 from bayplan.plugins.registry import Registry, default_registry
@@ -125,10 +125,10 @@ def failure_of(plan: Plan, registry: Registry) -> str:
     return "; ".join(filter(None, [outcome.failure, *errors, *failures]))
 
 
-def result_of(plan: Plan | Refused, registry: Registry, *, runs: bool) -> Result:
+def result_of(plan: Plan | RefusedWorkload, registry: Registry, *, runs: bool) -> Result:
     """Run a workload, or only check whether it can run."""
     exception = exception_of(plan.name)
-    if isinstance(plan, Refused):
+    if isinstance(plan, RefusedWorkload):
         reasons = "; ".join(plan.reasons)
         return Result(plan.name, exception or reasons, "" if exception else reasons)
     if exception:

@@ -176,7 +176,7 @@ Read = Callable[[], Iterable[tuple[tuple[str, ...], float]]]
 
 
 @final
-class Reading(Collector):
+class ScrapedFamily(Collector):
     """A family whose samples are counted elsewhere, and read at each scrape.
 
     ``family``: COUNTER or GAUGE.
@@ -230,7 +230,7 @@ class Gauge(Collector):
 
 
 @final
-class Declared(Generic[C]):
+class Declaration(Generic[C]):
     """The declaration of a metric; every `SchedulerMetrics` makes its own."""
 
     def __init__(self, make: Callable[[], C]) -> None:
@@ -247,25 +247,25 @@ class Declared(Generic[C]):
         return made
 
 
-def _counter(name: str, labels: str, text: str) -> Declared[Tally]:
-    return Declared(lambda: Tally(COUNTER, name, text, tuple(labels.split())))
+def _counter(name: str, labels: str, text: str) -> Declaration[Tally]:
+    return Declaration(lambda: Tally(COUNTER, name, text, tuple(labels.split())))
 
 
-def _level(name: str, labels: str, text: str) -> Declared[Tally]:
+def _level(name: str, labels: str, text: str) -> Declaration[Tally]:
     """A gauge that increases and decreases."""
-    return Declared(lambda: Tally(GAUGE, name, text, tuple(labels.split())))
+    return Declaration(lambda: Tally(GAUGE, name, text, tuple(labels.split())))
 
 
-def _gauge(name: str, label: str, text: str) -> Declared[Gauge]:
-    return Declared(lambda: Gauge(name, text, label))
+def _gauge(name: str, label: str, text: str) -> Declaration[Gauge]:
+    return Declaration(lambda: Gauge(name, text, label))
 
 
 def _histogram(
     name: str, labels: str, exponential: tuple[float, float, int], text: str
-) -> Declared[Histogram]:
+) -> Declaration[Histogram]:
     """``exponential``: the first bound, the factor between bounds, the number of bounds."""
     bounds = _exponential(*exponential)
-    return Declared(lambda: Histogram(name, text, bounds, tuple(labels.split())))
+    return Declaration(lambda: Histogram(name, text, bounds, tuple(labels.split())))
 
 
 #: Buckets that several of upstream's metrics share.
@@ -283,14 +283,14 @@ class SchedulerMetrics:
     """
 
     def __init__(self) -> None:
-        self._readings: list[Reading] = []
+        self._readings: list[ScrapedFamily] = []
 
     @cached_property
     def registry(self) -> "CollectorRegistry":
         """All metrics, for a scrape."""
         registry = load("prometheus_client:CollectorRegistry")()
         declared = vars(SchedulerMetrics).items()
-        names = [name for name, each in declared if isinstance(each, Declared)]
+        names = [name for name, each in declared if isinstance(each, Declaration)]
         for each in (*(getattr(self, name) for name in names), *self._readings):
             registry.register(each)
         return registry
@@ -521,12 +521,12 @@ class SchedulerMetrics:
     # ---- counted elsewhere ----------------------------------------------------------------
 
     def show_counter(self, name: str, text: str, labels: tuple[str, ...], read: Read) -> None:
-        self._show(Reading(COUNTER, name, text, labels, read=read))
+        self._show(ScrapedFamily(COUNTER, name, text, labels, read=read))
 
     def show_gauge(self, name: str, text: str, labels: tuple[str, ...], read: Read) -> None:
-        self._show(Reading(GAUGE, name, text, labels, read=read))
+        self._show(ScrapedFamily(GAUGE, name, text, labels, read=read))
 
-    def _show(self, reading: Reading) -> None:
+    def _show(self, reading: ScrapedFamily) -> None:
         self._readings.append(reading)
         if "registry" in self.__dict__:
             self.registry.register(reading)

@@ -107,7 +107,7 @@ class Runner:
         self._scheduler = scheduler
         self._handle = scheduler.handle if observe is None else _both(observe, scheduler.handle)
         self._cluster = cluster
-        self._asking = _Asking(scheduler, {**scheduler.asks(cluster), **(extenders or {})})
+        self._asking = _ExtenderCaller(scheduler, {**scheduler.asks(cluster), **(extenders or {})})
         self._on_synced = on_synced
         self._patches = PodPatches(cluster)
         self._group_patches = GroupPatches(cluster)
@@ -399,7 +399,7 @@ class _TaskWork:
 
 
 @final
-class _Asking:
+class _ExtenderCaller:
     """Calls extenders and measures the duration of each call."""
 
     def __init__(self, scheduler: Scheduler, asks: Mapping[str, Ask]) -> None:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from bayplan.comparison.statistics import Paired, difference, figure, spread, summary
+from bayplan.comparison.statistics import PairedDifference, difference, figure, spread, summary
 
 
 @pytest.mark.parametrize(
@@ -25,6 +25,9 @@ def test_a_spread_is_mean_and_deviation() -> None:
 
 
 def test_a_difference_has_its_sign_and_its_interval() -> None:
-    assert difference(Paired(mean=1.5, low=-0.25, high=3.25, pairs=3)) == "+1.50 [-0.25, +3.25]"
-    assert difference(Paired(mean=-1.5, low=None, high=None, pairs=1)) == "-1.50"
+    assert (
+        difference(PairedDifference(mean=1.5, low=-0.25, high=3.25, pairs=3))
+        == "+1.50 [-0.25, +3.25]"
+    )
+    assert difference(PairedDifference(mean=-1.5, low=None, high=None, pairs=1)) == "-1.50"
     assert difference(None) == "–"

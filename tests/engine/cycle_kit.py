@@ -3,7 +3,7 @@
 from typing import Any
 
 from bayplan.engine.cycle import Cycle
-from bayplan.engine.extenders.results import Answered, Extender
+from bayplan.engine.extenders.results import AnsweredQuestion, Extender
 from bayplan.engine.schedule_one import CycleRunner
 from bayplan.framework.runtime import Framework
 from bayplan.framework.status import Code, Rejection
@@ -45,7 +45,7 @@ class Walk:
         assert cycle.question is not None
         one = {"node_names": frozenset(left), **answer}
         answers = answer.get("answers") or (ExtenderAnswer(**one),)
-        answered = Answered(cycle.question, answers)
+        answered = AnsweredQuestion(cycle.question, answers)
         self.runner.resume(cycle, self.cluster.lend(), answered)
         return cycle
 

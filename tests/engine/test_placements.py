@@ -386,7 +386,7 @@ def raising(*_: Any, **__: Any) -> Any:
     ("where", "what"),
     [
         ("bayplan.engine.placements.BindingCycle", "a step after the cycle"),
-        ("bayplan.engine.placements.Placed", "a step while the cluster is lent"),
+        ("bayplan.engine.placements.PlacedPod", "a step while the cluster is lent"),
     ],
 )
 def test_a_bug_during_placement_fails_the_attempt_and_undoes_everything(

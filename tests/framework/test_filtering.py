@@ -21,7 +21,7 @@ from bayplan.framework.filtering import (
     FILTER_CODES,
     Feasibility,
     FilterOutcome,
-    Rejected,
+    RejectedNodes,
     filter_nodes,
     row_filter_of,
     row_score_of,
@@ -240,7 +240,7 @@ def node_by_node(plugins: list[tuple[str, list[Rejection]]], position: int) -> S
 class Rejections(Feasibility):
     """Rejections of nodes that do not exist."""
 
-    def __init__(self, *rejections: Rejected) -> None:
+    def __init__(self, *rejections: RejectedNodes) -> None:
         self._rejections = rejections
         #: How often the statuses of the nodes were read.
         self.read_count = 0
@@ -249,7 +249,7 @@ class Rejections(Feasibility):
     def feasible_count(self) -> int:
         return 0
 
-    def rejected(self) -> Iterable[Rejected]:
+    def rejected(self) -> Iterable[RejectedNodes]:
         return self._rejections
 
     def codes(self, nodes: NodeView, absent: Code) -> Codes:
@@ -264,9 +264,9 @@ class Rejections(Feasibility):
 
 
 REJECTIONS = Rejections(
-    Rejected("A", Code.UNSCHEDULABLE, ("cpu", "memory"), 2),
-    Rejected("A", Code.PENDING, ("cpu",), 3),
-    Rejected("B", Code.UNSCHEDULABLE_AND_UNRESOLVABLE, ("port",), 1),
+    RejectedNodes("A", Code.UNSCHEDULABLE, ("cpu", "memory"), 2),
+    RejectedNodes("A", Code.PENDING, ("cpu",), 3),
+    RejectedNodes("B", Code.UNSCHEDULABLE_AND_UNRESOLVABLE, ("port",), 1),
 )
 
 

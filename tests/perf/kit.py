@@ -6,7 +6,7 @@ from typing import Any
 import yaml
 
 from bayplan.clock import ManualClock
-from bayplan.perf.planning import Plan, Refused, Selection, Setting, plan_all
+from bayplan.perf.planning import Plan, RefusedWorkload, Selection, Setting, plan_all
 from bayplan.perf.reading import ReadCase, read_files
 from bayplan.perf.running import Outcome, WorkloadRun
 from bayplan.plugins.registry import Registry
@@ -66,7 +66,7 @@ def complaints_about(path: Path) -> str:
     raise AssertionError("nothing was wrong")
 
 
-def planned(path: Path, **setting: Any) -> list[Plan | Refused]:
+def planned(path: Path, **setting: Any) -> list[Plan | RefusedWorkload]:
     return plan_all(read(path), Selection(), Setting(Registry(), **setting))
 
 
@@ -78,7 +78,7 @@ def plan(path: Path, **setting: Any) -> Plan:
 
 def refusal(path: Path, **setting: Any) -> str:
     (refused,) = planned(path, **setting)
-    assert isinstance(refused, Refused)
+    assert isinstance(refused, RefusedWorkload)
     return "\n".join(refused.reasons)
 
 

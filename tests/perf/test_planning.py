@@ -13,7 +13,7 @@ from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.plugin import ScalarScorePlugin
 from bayplan.perf.planning import (
     Plan,
-    Refused,
+    RefusedWorkload,
     Selection,
     Setting,
     features_missing,
@@ -88,7 +88,7 @@ def test_a_workload_that_needs_a_missing_plugin_is_refused(tmp_path: Path) -> No
     path = write_cases(tmp_path, case(op("createPods", podTemplatePath="x.yaml")), x=claiming)
     plugins = Registry(each for each in in_tree_plugins() if each.name != "DynamicResources")
     (refused,) = plan_all(read(path), Selection(), Setting(plugins))
-    assert isinstance(refused, Refused)
+    assert isinstance(refused, RefusedWorkload)
     message = "pods with resource claims need DynamicResources, which is not here yet"
     assert message in "\n".join(refused.reasons)
     assert isinstance(plan(path), Plan)
@@ -99,7 +99,7 @@ def test_a_workload_that_lacks_a_parameter_is_refused_and_further_ones_can_run(
 ) -> None:
     workloads = [{"name": "a", "params": {"x": 1}}, {"name": "b"}]
     path = write_cases(tmp_path, {**case(op("barrier")), "workloads": workloads})
-    assert [type(one) for one in planned(path)] == [Refused, Plan]
+    assert [type(one) for one in planned(path)] == [RefusedWorkload, Plan]
 
 
 def test_feature_gates_come_from_the_case_the_workload_and_the_command_line(tmp_path: Path) -> None:

@@ -3,7 +3,7 @@
 import re
 
 from bayplan.perf.data_items import Measurement
-from bayplan.perf.planning import Refused
+from bayplan.perf.planning import RefusedWorkload
 from bayplan.perf.report import below_threshold, listing, summary
 from bayplan.perf.running import Outcome
 from tests.sim.printing import printed
@@ -43,7 +43,7 @@ def test_a_workload_without_a_measurement_has_a_row() -> None:
 
 
 def test_the_list_gives_the_reason_why_a_workload_cannot_run() -> None:
-    table = listing([Refused("Case/w", ("no b", "no a"))], {"Case/w": ("short", "slow")})
+    table = listing([RefusedWorkload("Case/w", ("no b", "no a"))], {"Case/w": ("short", "slow")})
     (line,) = [one for one in printed([table]).splitlines() if one.startswith("Case")]
     assert re.split(" {3,}", line) == ["Case/w", "short, slow", "no b; no a"]
 

@@ -27,7 +27,7 @@ from bayplan.clock import RealClock
 from bayplan.config import SchedulerConfig
 from bayplan.config.upstream import default_plugins
 from bayplan.perf.data_items import DataItems, data_items
-from bayplan.perf.planning import Plan, Refused, Selection, Setting, plan_all
+from bayplan.perf.planning import Plan, RefusedWorkload, Selection, Setting, plan_all
 from bayplan.perf.reading import ReadCase, read_files
 from bayplan.perf.report import below_threshold, errors, listing, summary
 from bayplan.perf.running import TIMEOUT_SECONDS, Outcome, WorkloadRun
@@ -120,7 +120,9 @@ def bench_command(**values: Any) -> None:
         sys.exit(EXIT_BAD_INPUT)
 
 
-def _planned(options: _Options, registry: Registry) -> tuple[list[ReadCase], list[Plan | Refused]]:
+def _planned(
+    options: _Options, registry: Registry
+) -> tuple[list[ReadCase], list[Plan | RefusedWorkload]]:
     """Raises InputError and ConfigError."""
     errors = InputErrors()
     config = None
@@ -160,9 +162,9 @@ def _labels(cases: Sequence[ReadCase]) -> dict[str, tuple[str, ...]]:
     }
 
 
-def _remark_on_refused(plans: Sequence[Plan | Refused]) -> None:
+def _remark_on_refused(plans: Sequence[Plan | RefusedWorkload]) -> None:
     for plan in plans:
-        if isinstance(plan, Refused):
+        if isinstance(plan, RefusedWorkload):
             for reason in plan.reasons:
                 remark(f"{plan.name} cannot be run: {reason}")
 

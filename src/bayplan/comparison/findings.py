@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import final
 
 from bayplan.comparison.metrics.catalogue import HIGHER, metric_note
-from bayplan.comparison.statistics import Paired, signed
+from bayplan.comparison.statistics import PairedDifference, signed
 from bayplan.comparison.table import Comparison
 
 BETTER = "better"
@@ -26,7 +26,7 @@ class Finding:
 
     metric: str
     configuration: str
-    paired: Paired | None
+    paired: PairedDifference | None
     #: The baseline's mean; None: it has no such number.
     baseline_mean: float | None
 

@@ -123,7 +123,7 @@ class Configuration(Struct, frozen=True, kw_only=True):
     feature_gates: str = ""
 
 
-class Watched(Struct, frozen=True, kw_only=True):
+class WatchedMetrics(Struct, frozen=True, kw_only=True):
     """The metrics to measure by name, and the labels whose domains are counted."""
 
     metrics: tuple[str, ...]
@@ -140,7 +140,7 @@ class Job(Struct, frozen=True, kw_only=True):
     configuration: Configuration
     plugin_files: tuple[PluginFile, ...]
     seed: int
-    watched: Watched
+    watched: WatchedMetrics
 
     @property
     def key(self) -> str:
@@ -212,7 +212,7 @@ def config_of(configuration: Configuration) -> SchedulerConfig:
     return load_config(configuration.text, configuration.source, configuration.feature_gates)
 
 
-def made_metrics(watched: Watched) -> list[RunMetric]:
+def made_metrics(watched: WatchedMetrics) -> list[RunMetric]:
     """An instance of each metric to measure."""
     all_metrics = {**{one.name: one for one in BUILT_IN}, **installed_metrics()}
     chosen = [all_metrics[name] for name in watched.metrics]

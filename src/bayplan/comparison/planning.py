@@ -16,7 +16,7 @@ from bayplan.adapters.embedded.field_validation import key_of as object_key_of
 from bayplan.api.objects import POD, Pod, decode
 from bayplan.comparison.experiment import ConfigurationSpec, ExperimentSpec, InputSpec
 from bayplan.comparison.extensions import installed_metrics, installed_preparations
-from bayplan.comparison.job import Configuration, Job, PluginFile, Watched, config_of
+from bayplan.comparison.job import Configuration, Job, PluginFile, WatchedMetrics, config_of
 from bayplan.comparison.metrics.catalogue import BUILT_IN
 from bayplan.comparison.renumbering import name_users
 from bayplan.comparison.table import About, ComparedConfiguration
@@ -145,14 +145,16 @@ def _names(spec: ExperimentSpec) -> Iterable[Problem]:
         yield wrong("spec.baseline", spec.baseline, listed(configurations), configurations)
 
 
-def _watched(spec: ExperimentSpec, source: str, errors: InputErrors) -> Watched:
+def _watched(spec: ExperimentSpec, source: str, errors: InputErrors) -> WatchedMetrics:
     metric_names = [*(one.name for one in BUILT_IN), *installed_metrics()]
     for index, name in enumerate(spec.metrics):
         if name not in metric_names:
             errors.add(
                 source, wrong(f"spec.metrics[{index}]", name, listed(metric_names), metric_names)
             )
-    return Watched(metrics=spec.metrics or tuple(metric_names), topology_keys=spec.topology_keys)
+    return WatchedMetrics(
+        metrics=spec.metrics or tuple(metric_names), topology_keys=spec.topology_keys
+    )
 
 
 def _plugin_files(paths: Sequence[str], errors: InputErrors) -> tuple[PluginFile, ...]:

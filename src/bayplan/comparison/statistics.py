@@ -51,7 +51,7 @@ class Summary(Struct, frozen=True, kw_only=True):
     values: tuple[float, ...]
 
 
-class Paired(Struct, frozen=True, kw_only=True):
+class PairedDifference(Struct, frozen=True, kw_only=True):
     """The difference of a configuration from the baseline, pair by pair."""
 
     mean: float
@@ -71,7 +71,7 @@ def summary(values: Sequence[float]) -> Summary:
     return Summary(mean=float(np.mean(values)), sd=deviation, values=tuple(values))
 
 
-def paired(ones: Mapping[int, float], baseline: Mapping[int, float]) -> Paired | None:
+def paired(ones: Mapping[int, float], baseline: Mapping[int, float]) -> PairedDifference | None:
     """Both map seed → value. None: no seed has both values."""
     seeds = [seed for seed in ones if seed in baseline]
     if not seeds:
@@ -80,7 +80,7 @@ def paired(ones: Mapping[int, float], baseline: Mapping[int, float]) -> Paired |
         [_difference(ones[seed], baseline[seed]) for seed in seeds], dtype=np.float64
     )
     low, high = _interval(differences)
-    return Paired(
+    return PairedDifference(
         mean=float(differences.mean()),
         low=low,
         high=high,
@@ -150,7 +150,7 @@ def spread(value: Summary | None) -> str:
     return figure(value.mean) if value.sd is None else f"{figure(value.mean)} ± {figure(value.sd)}"
 
 
-def difference(value: Paired | None) -> str:
+def difference(value: PairedDifference | None) -> str:
     """`-1.20 [-1.40, -1.00]`; without an interval if there is none."""
     if value is None:
         return _NONE

@@ -13,7 +13,7 @@ from importlib.metadata import version
 from platform import python_version
 from typing import Any, final, overload
 
-from bayplan.comparison.statistics import Paired, Summary, paired, summary
+from bayplan.comparison.statistics import PairedDifference, Summary, paired, summary
 from bayplan.comparison.store import Run
 from bayplan.sim.output.result import FailureResult
 
@@ -150,7 +150,7 @@ class Comparison(Sequence[Row]):
         values = list(self.by_seed(input_name, configuration, metric).values())
         return summary(values) if values else None
 
-    def paired(self, input_name: str, configuration: str, metric: str) -> Paired | None:
+    def paired(self, input_name: str, configuration: str, metric: str) -> PairedDifference | None:
         """The differences of a configuration from the baseline."""
         ones = self.by_seed(input_name, configuration, metric)
         return paired(ones, self.by_seed(input_name, self.baseline, metric))

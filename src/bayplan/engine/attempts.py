@@ -16,7 +16,7 @@ from msgspec import structs
 from bayplan.engine.attempt_record import CycleEnd, OnAttempt
 from bayplan.engine.core import EngineCore
 from bayplan.engine.cycle import Cycle
-from bayplan.engine.extenders.results import Answered, Question
+from bayplan.engine.extenders.results import AnsweredQuestion, Question
 from bayplan.engine.extenders.round import ExtendersReview
 from bayplan.engine.failures import CLEAR_NOMINATION, Failure, FailureHandler, failure_by_error
 from bayplan.engine.pending_extender_calls import PendingExtenderCalls
@@ -29,7 +29,7 @@ from bayplan.engine.reservations import restrict_to_unreserved
 from bayplan.engine.resizes import needs_scheduling, waiting_for_kubelet
 from bayplan.engine.schedule_one import CycleRunner
 from bayplan.engine.sync_preemption import SyncPreemptions
-from bayplan.framework.preemption import EVICTING, REVIEW, Evicting
+from bayplan.framework.preemption import EVICTING, REVIEW, PendingEvictions
 from bayplan.framework.status import FitError, Status, is_rejected
 from bayplan.framework.types import Nomination, QueuedPodInfo
 from bayplan.journal import AttemptRecord
@@ -119,7 +119,7 @@ class Attempts:
         cycle.state.record_plugin_metrics = self._metrics_sample.random() < _METRICS_SAMPLE
         self._go_on(cycle, self._runner.run(cycle))
 
-    def _resume(self, cycle: Cycle, answered: Answered) -> None:
+    def _resume(self, cycle: Cycle, answered: AnsweredQuestion) -> None:
         for remark in answered.remarks():
             self._engine.telemetry.note(cycle.pod.key, remark)
         self._go_on(cycle, self._runner.resume(cycle, self._engine.cluster.lend(), answered))
@@ -179,7 +179,7 @@ class Attempts:
         if cycle.pod.node_name:
             # The pod counts on its node already: it takes no nomination.
             failure = structs.replace(failure, nomination=None)
-        evicting: Evicting | None = cycle.state.get(EVICTING)
+        evicting: PendingEvictions | None = cycle.state.get(EVICTING)
         if evicting is not None:
             self._evicting.hold(cycle, status, failure, evicting)
             return

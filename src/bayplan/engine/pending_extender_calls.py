@@ -5,11 +5,11 @@ from typing import final
 from msgspec import Struct, field
 
 from bayplan.engine.cycle import Cycle
-from bayplan.engine.extenders.results import Answered, Question
+from bayplan.engine.extenders.results import AnsweredQuestion, Question
 from bayplan.ports import AskExtender, ExtenderAnswer
 
 
-class _Parked(Struct):
+class _PendingCall(Struct):
     cycle: Cycle
     question: Question
     #: One for each extender of the question, in its order.
@@ -22,7 +22,7 @@ class PendingExtenderCalls:
     """The waiting cycles by token. A cycle waits until its last answer has come."""
 
     def __init__(self) -> None:
-        self._parked: dict[int, _Parked] = {}
+        self._parked: dict[int, _PendingCall] = {}
         self._cycle_count = 0
         self._next_token = 1
 
@@ -32,7 +32,7 @@ class PendingExtenderCalls:
     def park(self, cycle: Cycle, question: Question) -> list[AskExtender]:
         """Store the cycle; returns the calls to make."""
         first, count = self._next_token, len(question.extenders)
-        parked = _Parked(cycle, question, list(range(first, first + count)))
+        parked = _PendingCall(cycle, question, list(range(first, first + count)))
         self._next_token += count
         self._cycle_count += 1
         self._parked |= dict.fromkeys(parked.tokens, parked)
@@ -42,7 +42,7 @@ class PendingExtenderCalls:
             for token, extender in zip(parked.tokens, question.extenders, strict=True)
         ]
 
-    def answered(self, token: int, answer: ExtenderAnswer) -> tuple[Cycle, Answered] | None:
+    def answered(self, token: int, answer: ExtenderAnswer) -> tuple[Cycle, AnsweredQuestion] | None:
         """The cycle that has all its answers now; None: an answer is missing, or the token is
         unknown."""
         parked = self._parked.pop(token, None)
@@ -53,4 +53,4 @@ class PendingExtenderCalls:
             return None
         self._cycle_count -= 1
         answers = tuple(parked.answers[each] for each in parked.tokens)
-        return parked.cycle, Answered(parked.question, answers)
+        return parked.cycle, AnsweredQuestion(parked.question, answers)

@@ -49,7 +49,7 @@ from bayplan.state.pods import PodInfo
 _CLAIM_UPDATE = ClusterEvent(EventResource.RESOURCE_CLAIM, UPDATE)
 
 
-class Placed(Struct):
+class PlacedPod(Struct):
     """A pod between its cycle and the end of its binding."""
 
     queued: QueuedPodInfo
@@ -122,7 +122,7 @@ class PermitWaits:
 
     def hold(
         self,
-        placed: Placed,
+        placed: PlacedPod,
         waits: Mapping[str, float],
         *,
         boundary: Callable[[Callable[[], None]], None],
@@ -156,7 +156,7 @@ class Placements:
         self._engine = engine
         self._failures = failures
         self._end = end
-        self._placed: dict[str, Placed] = {}
+        self._placed: dict[str, PlacedPod] = {}
         #: None: there is none.
         self._extenders = engine.extenders or None
         self.boundary = AttemptBoundary(engine.cluster, engine.telemetry, failures, self.drop)
@@ -171,7 +171,7 @@ class Placements:
         """A node was chosen."""
         engine, framework = self._engine, cycle.framework
         pod = cycle.pod.on_node(node_name)
-        placed = Placed(cycle.queued, framework, pod, cycle.state, cycle.started_seconds)
+        placed = PlacedPod(cycle.queued, framework, pod, cycle.state, cycle.started_seconds)
         self._placed[pod.uid] = placed
         # A pod may wait for a long time: its cache entry may leave in the meantime.
         cycle.state.cached_results = None
@@ -196,19 +196,19 @@ class Placements:
             self.give_back(placed)
             self._fail(placed, _failure_at_permit(placed, status))
 
-    def adopt(self, cycle: Cycle, pod: PodInfo) -> Placed:
+    def adopt(self, cycle: Cycle, pod: PodInfo) -> PlacedPod:
         """A member of a group, which is assumed and reserved already."""
-        placed = Placed(cycle.queued, cycle.framework, pod, cycle.state, cycle.started_seconds)
+        placed = PlacedPod(cycle.queued, cycle.framework, pod, cycle.state, cycle.started_seconds)
         self._placed[pod.uid] = placed
         self._engine.nominator.delete_nominated_pod_if_exists(pod)
         return placed
 
-    def go_on(self, placed: Placed) -> None:
+    def go_on(self, placed: PlacedPod) -> None:
         """Every Permit plugin allows this pod and all other members of its group."""
         self._activate(placed)
         self._begin_binding(placed, {})
 
-    def _begin_binding(self, placed: Placed, waits: dict[str, float]) -> None:
+    def _begin_binding(self, placed: PlacedPod, waits: dict[str, float]) -> None:
         """KEP-5278: before a wait at Permit or in PreBind, status.nominatedNodeName is set."""
         engine, node_name = self._engine, placed.node_name
         status = placed.framework.run_pre_bind_pre_flights(placed.state, placed.pod, node_name)
@@ -230,7 +230,7 @@ class Placements:
         else:
             self._bind(placed)
 
-    def _bind(self, placed: Placed) -> None:
+    def _bind(self, placed: PlacedPod) -> None:
         """Emit the binding cycle as an effect. Failures from here on are errors, not rejections."""
         pod = placed.pod
         self._engine.queue.done(pod.uid)
@@ -253,7 +253,7 @@ class Placements:
 
     # ---- Permit ---------------------------------------------------------------------------
 
-    def _after_wait(self, placed: Placed, status: Status | None) -> None:
+    def _after_wait(self, placed: PlacedPod, status: Status | None) -> None:
         if self._placed.get(placed.pod.uid) is not placed:
             # A bug in another step gave the pod back before this one ran.
             return
@@ -282,7 +282,7 @@ class Placements:
         finish = partial(self._finish, placed, outcome)
         self.boundary.run_for_pod(placed.queued, placed.started_seconds, finish)
 
-    def _finish(self, placed: Placed, outcome: BindingOutcome) -> None:
+    def _finish(self, placed: PlacedPod, outcome: BindingOutcome) -> None:
         for remark in outcome.remarks:
             self._engine.telemetry.plugin_failed(placed.pod.key, remark.plugin, remark.message)
         if outcome.status is None:
@@ -290,7 +290,7 @@ class Placements:
         else:
             self._binding_failed(placed, _failure(outcome.status))
 
-    def _bound(self, placed: Placed) -> None:
+    def _bound(self, placed: PlacedPod) -> None:
         engine, pod, queued = self._engine, placed.pod, placed.queued
         self._leave(pod.uid)
         now = engine.clock.now()
@@ -308,7 +308,7 @@ class Placements:
         self._record(placed, "bound")
         self._activate(placed)
 
-    def _binding_failed(self, placed: Placed, failure: Failure) -> None:
+    def _binding_failed(self, placed: PlacedPod, failure: Failure) -> None:
         """Upstream: handleBindingCycleError."""
         pod, claims = placed.pod, self._engine.cluster.devices.resource_claims
         self._record(placed, "failed", failure)
@@ -326,7 +326,7 @@ class Placements:
 
     # ---- giving back ----------------------------------------------------------------------
 
-    def give_back(self, placed: Placed) -> None:
+    def give_back(self, placed: PlacedPod) -> None:
         """Unreserve and forget: the node's columns are as before."""
         engine, pod = self._engine, placed.pod
         self._leave(pod.uid)
@@ -334,7 +334,7 @@ class Placements:
             engine.telemetry.plugin_failed(pod.key, failure.plugin, failure.message)
         engine.cluster.forget(pod)
 
-    def _fail(self, placed: Placed, failure: Failure) -> None:
+    def _fail(self, placed: PlacedPod, failure: Failure) -> None:
         """Reserve, Permit or a step of the binding failed."""
         # The members of a group wait for this pod: it is tried again at once.
         at_once = placed.pod.group_key is not None and not placed.queued.consecutive_errors_count
@@ -363,7 +363,7 @@ class Placements:
         del self._placed[uid]
         self._engine.pods_in_pre_bind.pop(uid, None)
 
-    def _activate(self, placed: Placed) -> None:
+    def _activate(self, placed: PlacedPod) -> None:
         """Try the pods that plugins of this cycle want activated."""
         stash = placed.state.pods_to_activate
         if stash:
@@ -371,7 +371,7 @@ class Placements:
             stash.clear()
             self._engine.queue.activate(pods)
 
-    def _record(self, placed: Placed, result: str, failure: Failure | None = None) -> None:
+    def _record(self, placed: PlacedPod, result: str, failure: Failure | None = None) -> None:
         engine, pod = self._engine, placed.pod
         if not engine.telemetry.journal.is_recording:
             return
@@ -389,7 +389,7 @@ class Placements:
         engine.telemetry.journal.write(record)
 
 
-def _failure_at_permit(placed: Placed, status: Status) -> Failure:
+def _failure_at_permit(placed: PlacedPod, status: Status) -> Failure:
     """A result of Reserve or Permit. A rejection means that the chosen node does not fit."""
     if not is_rejected(status):
         return _failure(status)

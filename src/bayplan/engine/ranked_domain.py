@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from bayplan.engine.ranking.node_feasibility import FEASIBLE, NodeFeasibility
 from bayplan.engine.ranking.ranked_nodes import RankedNodes
-from bayplan.framework.filtering import Feasibility, FilterOutcome, Rejected
+from bayplan.framework.filtering import Feasibility, FilterOutcome, RejectedNodes
 from bayplan.framework.scoring import Choice, ScoreTable
 from bayplan.framework.status import Code, Codes, Status
 from bayplan.journal import NodeScore
@@ -75,7 +75,7 @@ class DomainFeasibility(Feasibility):
     def feasible_count(self) -> int:
         return self._feasible_count
 
-    def rejected(self) -> Sequence[Rejected]:
+    def rejected(self) -> Sequence[RejectedNodes]:
         if self._feasible_count == len(self._rows):
             return ()
         return list(self._whole.rejections(Counter(self._numbers.tolist())))

@@ -32,7 +32,7 @@ from bayplan.framework.filtering import FilterOutcome
 from bayplan.framework.runtime import Framework
 from bayplan.framework.scoring import PluginScores, ScoreCall, ScoreTable, total_scores
 from bayplan.framework.status import Status, is_rejected, is_success, unschedulable
-from bayplan.framework.timing import Watched, timed_point
+from bayplan.framework.timing import TimedObject, timed_point
 from bayplan.framework.validation import failure_of
 from bayplan.journal import NodeScore
 from bayplan.ports import ExtenderVerb
@@ -442,7 +442,7 @@ def _evaluator(cycle: Cycle) -> SingleNodeEvaluator:
 
 @timed_point("Filter")
 def filter_uncached(
-    watched: Watched,
+    watched: TimedObject,
     feasibility: NodeFeasibility,
     cached_count: int,
     calls: Iterable[tuple[int, str, CallFilter]],
@@ -471,7 +471,7 @@ def filter_uncached(
 
 @timed_point("Score")
 def score_uncached(
-    watched: Watched,
+    watched: TimedObject,
     calls: Sequence[ScoreCall],
     state: CycleState,
     pod: PodInfo,

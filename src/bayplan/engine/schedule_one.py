@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 from bayplan.engine.cycle import Cycle
-from bayplan.engine.extenders.results import Answered, Extender, Extenders, Question
+from bayplan.engine.extenders.results import AnsweredQuestion, Extender, Extenders, Question
 from bayplan.engine.ranked_domain import DomainRows
 from bayplan.engine.reuse.cache import ResultCache
 from bayplan.engine.reuse_steps import ReuseSteps
@@ -80,7 +80,9 @@ class CycleRunner:
         self._reuse.learn(cycle)
         return None
 
-    def resume(self, cycle: Cycle, snapshot: Snapshot, answered: Answered) -> Question | None:
+    def resume(
+        self, cycle: Cycle, snapshot: Snapshot, answered: AnsweredQuestion
+    ) -> Question | None:
         """Start a cycle again with the answer that it stopped for; returns as `run`."""
         assert answered.question is cycle.question, f"{cycle.pod!r} waits for another answer"
         cycle.extender_round.take(answered)

@@ -17,7 +17,7 @@ from bayplan.engine.attempt_record import CycleEnd
 from bayplan.engine.core import EngineCore
 from bayplan.engine.cycle import Cycle
 from bayplan.engine.failures import Failure, FailureHandler
-from bayplan.framework.preemption import Evicting
+from bayplan.framework.preemption import PendingEvictions
 from bayplan.framework.status import Status
 from bayplan.journal import AttemptRecord
 
@@ -41,7 +41,7 @@ class SyncPreemptions:
     def __len__(self) -> int:
         return self._count
 
-    def wait(self, subject: str, evicting: Evicting, then: Callable[[str], None]) -> None:
+    def wait(self, subject: str, evicting: PendingEvictions, then: Callable[[str], None]) -> None:
         """Start the deletions. ``then`` runs at the end, with the problem, or "" for success."""
         engine = self._engine
         self._count += 1
@@ -56,7 +56,9 @@ class SyncPreemptions:
 
         evicting.start(ended)
 
-    def hold(self, cycle: Cycle, status: Status, failure: Failure, evicting: Evicting) -> None:
+    def hold(
+        self, cycle: Cycle, status: Status, failure: Failure, evicting: PendingEvictions
+    ) -> None:
         """``failure``: the result of the attempt if all deletions succeed."""
         engine, nomination = self._engine, failure.nomination
         message = failure.message

@@ -56,7 +56,7 @@ from bayplan.state.pods import PodInfo
 # ---- rejected -------------------------------------------------------------------------------
 
 
-class Rejected(NamedTuple):
+class RejectedNodes(NamedTuple):
     """Nodes that one instance rejected with the same code and reasons."""
 
     plugin: str
@@ -87,7 +87,7 @@ class Feasibility(ABC):
         """The number of feasible nodes."""
 
     @abstractmethod
-    def rejected(self) -> Iterable[Rejected]:
+    def rejected(self) -> Iterable[RejectedNodes]:
         """The rejections. Each node counts once, for the first instance that rejected it."""
 
     @abstractmethod
@@ -246,10 +246,10 @@ class FilterOutcome(Feasibility):
         # Called at every attempt; without rejections the method of Feasibility takes much longer.
         return Feasibility.rejection_counts(self) if self.entries else ()
 
-    def rejected(self) -> Iterator[Rejected]:
+    def rejected(self) -> Iterator[RejectedNodes]:
         for entry in self.entries:
             for code, count in _code_counts(entry):
-                yield Rejected(entry.plugin, code, entry.reasons, count)
+                yield RejectedNodes(entry.plugin, code, entry.reasons, count)
 
     def status_of(self, position: int) -> Status | None:
         """The status of one node; None if the node is feasible."""

@@ -22,8 +22,8 @@ __all__ = [
     "REVIEW",
     "CandidateReview",
     "Candidates",
-    "Evicting",
     "GroupPreemption",
+    "PendingEvictions",
     "Victims",
 ]
 
@@ -44,7 +44,7 @@ class CandidateReview(Protocol):
 REVIEW: Final = "bayplan.preemption.review"
 
 
-class Evicting(Protocol):
+class PendingEvictions(Protocol):
     """Evictions that must be requested before the attempt ends."""
 
     def start(self, ended: Callable[[str], None]) -> None:
@@ -53,7 +53,7 @@ class Evicting(Protocol):
         ...
 
 
-#: The key of the Evicting that a successful PostFilter leaves if the attempt has to wait for it.
+#: The key of the PendingEvictions that a successful PostFilter leaves if the attempt has to wait.
 EVICTING: Final = "bayplan.preemption.evicting"
 
 
@@ -83,6 +83,6 @@ class GroupPreemption(ABC):
         pods: Sequence[PodInfo],
         node_names: Sequence[str],
         victims: Sequence[PodInfo],
-    ) -> Evicting | None:
+    ) -> PendingEvictions | None:
         """Evict the victims for members that are nominated to these nodes. Returns the evictions if
         the attempt has to start them and wait for them; None: the attempt does not wait."""

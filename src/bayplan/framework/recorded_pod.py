@@ -100,7 +100,7 @@ def recorded_pod(pod: PodInfo, reads: Reads) -> PodInfo:
     return cast(PodInfo, _RecordedPod(pod, reads))
 
 
-class _Recorded(ABC):
+class _RecordingProxy(ABC):
     """A stand-in of an object. Properties and methods of the object's class run on the stand-in, so
     their reads are recorded, too."""
 
@@ -126,7 +126,7 @@ class _Recorded(ABC):
         return repr(self._target)
 
 
-class _RecordedPod(_Recorded):
+class _RecordedPod(_RecordingProxy):
     __slots__ = ()
 
     def _field(self, name: str, value: Any) -> Any:
@@ -137,7 +137,7 @@ class _RecordedPod(_Recorded):
         return self._reads.note(_PATHS.get(name, name), value)
 
 
-class _RecordedShape(_Recorded):
+class _RecordedShape(_RecordingProxy):
     __slots__ = ()
 
     def once(self, key: Any, compute: Callable[[PodShape], T]) -> T:
@@ -153,7 +153,7 @@ class _RecordedShape(_Recorded):
         return self._reads.note(_PATHS.get(name, name), value)
 
 
-class _RecordedStruct(_Recorded):
+class _RecordedStruct(_RecordingProxy):
     """A stand-in of metadata, spec, status or spec.affinity: each field is recorded by itself."""
 
     __slots__ = ("_path",)

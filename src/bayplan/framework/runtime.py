@@ -34,8 +34,8 @@ from bayplan.framework.timing import (
     Bare,
     Evaluations,
     PluginTimer,
+    TimedObject,
     Watch,
-    Watched,
     stopwatches,
     timed_point,
 )
@@ -68,7 +68,7 @@ _STRAIGHT = (
 )
 
 
-def goes_straight_to_bind(watched: Watched, calls: Calls) -> bool:
+def goes_straight_to_bind(watched: TimedObject, calls: Calls) -> bool:
     """Whether no plugin takes part in Reserve, Permit and PreBind.
 
     The three points then count as run, with the results of `_STRAIGHT`.
@@ -83,7 +83,12 @@ def goes_straight_to_bind(watched: Watched, calls: Calls) -> bool:
 
 @timed_point("Reserve")
 def reserve(
-    watched: Watched, calls: NamedCalls[OnNode], state: CycleState, pod: PodInfo, *, node_name: str
+    watched: TimedObject,
+    calls: NamedCalls[OnNode],
+    state: CycleState,
+    pod: PodInfo,
+    *,
+    node_name: str,
 ) -> Status | None:
     for name, ask in calls:
         try:
@@ -97,7 +102,12 @@ def reserve(
 
 @timed_point("Permit")
 def permit(
-    watched: Watched, calls: NamedCalls[Permit], state: CycleState, pod: PodInfo, *, node_name: str
+    watched: TimedObject,
+    calls: NamedCalls[Permit],
+    state: CycleState,
+    pod: PodInfo,
+    *,
+    node_name: str,
 ) -> tuple[Status | None, dict[str, float]]:
     waits: dict[str, float] = {}
     for name, ask in calls:
@@ -116,7 +126,12 @@ def permit(
 
 @timed_point("PreBindPreFlight")
 def pre_flights(
-    watched: Watched, calls: NamedCalls[OnNode], state: CycleState, pod: PodInfo, *, node_name: str
+    watched: TimedObject,
+    calls: NamedCalls[OnNode],
+    state: CycleState,
+    pod: PodInfo,
+    *,
+    node_name: str,
 ) -> Status | None:
     busy = False
     for name, ask in calls:

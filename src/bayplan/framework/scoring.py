@@ -53,7 +53,7 @@ def _no_extender_scores() -> dict[str, NodeScores]:
     return {}
 
 
-class Reading(Protocol):
+class SourceColumns(Protocol):
     """Columns outside the total: of sources and tie-break keys. See score_graph."""
 
     @property
@@ -85,7 +85,7 @@ class ScoreTable(Struct):
     tied: Mask | None = None
     tie_steps: Sequence[TieStep] = ()
     #: Set if the profile has a score graph or tie-break keys.
-    reading: Reading | None = None
+    reading: SourceColumns | None = None
     #: See `best`.
     _best: Mask | None = None
 

@@ -203,14 +203,14 @@ def code_in(answer: Any) -> Code:
     return Code.SUCCESS
 
 
-class Watched(Protocol):
+class TimedObject(Protocol):
     """An object whose extension points are timed."""
 
     @property
     def stopwatches(self) -> Mapping[str, Stopwatch]: ...
 
 
-W = TypeVar("W", bound=Watched)
+W = TypeVar("W", bound=TimedObject)
 
 _Run = Callable[Concatenate[W, P], R]
 

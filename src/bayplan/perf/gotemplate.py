@@ -474,12 +474,12 @@ class Template:
     def filled(self, values: Mapping[str, Any]) -> str:
         """The text. Raises TemplateError."""
         parts: list[str] = []
-        _Filling(values, parts).write(self._nodes, values)
+        _Renderer(values, parts).write(self._nodes, values)
         return "".join(parts)
 
 
 @final
-class _Filling:
+class _Renderer:
     def __init__(self, values: Mapping[str, Any], parts: list[str]) -> None:
         self._variables: dict[str, Any] = {"$": values}
         self._parts = parts

@@ -1,9 +1,9 @@
 """The workloads to run: selection by name and label filter, requirements, and plans.
 
 A plan contains everything that a workload needs, checked before anything runs. A workload that
-cannot run here is `Refused` with its reasons; the others run all the same. Reasons are: a missing
-parameter, a file with an unknown field, a plugin that does not exist here, or a feature gate that
-is locked. Upstream's files have some of each.
+cannot run here is a `RefusedWorkload` with its reasons; the others run all the same. Reasons are: a
+missing parameter, a file with an unknown field, a plugin that does not exist here, or a feature
+gate that is locked. Upstream's files have some of each.
 
 A workload that depends on a missing plugin is refused with the name of the plugin. Its pods would
 be bound without the plugin, only faster, and the number would be wrong.
@@ -132,7 +132,7 @@ class Plan:
 
 @final
 @dataclass(frozen=True, slots=True)
-class Refused:
+class RefusedWorkload:
     """A workload that cannot be run here, and why."""
 
     name: str
@@ -152,9 +152,9 @@ class Setting:
 
 def plan_all(
     cases: Iterable[ReadCase], selection: Selection, setting: Setting
-) -> list[Plan | Refused]:
+) -> list[Plan | RefusedWorkload]:
     """The selected workloads in the order of the files."""
-    plans: list[Plan | Refused] = []
+    plans: list[Plan | RefusedWorkload] = []
     for case in cases:
         for index, workload in enumerate(case.case.workloads):
             name = f"{case.case.name}/{workload.name}"
@@ -163,28 +163,28 @@ def plan_all(
     return plans
 
 
-def _planned(case: ReadCase, index: int, setting: Setting) -> Plan | Refused:
+def _planned(case: ReadCase, index: int, setting: Setting) -> Plan | RefusedWorkload:
     workload = case.case.workloads[index]
     name = f"{case.case.name}/{workload.name}"
     path = f"{case.path}.workloads[{index}]"
     operations, wrong = filled_in(case.operations, workload.params, path)
     if wrong:
-        return Refused(name, tuple(f"{case.source}: {problem}" for problem in wrong))
+        return RefusedWorkload(name, tuple(f"{case.source}: {problem}" for problem in wrong))
     manifests = ScenarioFiles(case.source.parent, case.case.default_pod_template_path)
     try:
         contents = list(_checked(operations, manifests))
         config = _config(case, workload, setting)
     except ManifestError as problem:
-        return Refused(name, (f"{case.source}: {path}: {problem}",))
+        return RefusedWorkload(name, (f"{case.source}: {path}: {problem}",))
     except ConfigError as problem:
-        return Refused(name, tuple(str(problem).splitlines()))
+        return RefusedWorkload(name, tuple(str(problem).splitlines()))
     reasons = [
         *_not_supported(operations),
         *missing_for(contents, setting.registry),
         *features_missing(config.gates, setting.registry),
     ]
     if reasons:
-        return Refused(name, tuple(dict.fromkeys(reasons)))
+        return RefusedWorkload(name, tuple(dict.fromkeys(reasons)))
     return Plan(
         name=name,
         workload=workload,

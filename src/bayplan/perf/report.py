@@ -7,7 +7,7 @@ from rich.table import Table
 from rich.text import Text
 
 from bayplan.perf.data_items import SAMPLES_MIN, Measurement
-from bayplan.perf.planning import Plan, Refused
+from bayplan.perf.planning import Plan, RefusedWorkload
 from bayplan.perf.running import Outcome
 from bayplan.sim.output.report import BLANK
 from bayplan.sim.output.report import new_table as new_table
@@ -51,11 +51,11 @@ def _rate(value: float | None) -> str:
     return f"{value:,.0f}" if value >= 100 else f"{value:,.1f}"
 
 
-def listing(plans: Iterable[Plan | Refused], labels: dict[str, tuple[str, ...]]) -> Table:
+def listing(plans: Iterable[Plan | RefusedWorkload], labels: dict[str, tuple[str, ...]]) -> Table:
     """Workloads with their labels, and why some cannot be run here."""
     table = new_table("workload", "labels", "cannot be run")
     for plan in plans:
-        why = "; ".join(plan.reasons) if isinstance(plan, Refused) else ""
+        why = "; ".join(plan.reasons) if isinstance(plan, RefusedWorkload) else ""
         table.add_row(plan.name, ", ".join(labels.get(plan.name, ())), why)
     return table
 

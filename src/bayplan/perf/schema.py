@@ -19,14 +19,14 @@ Labels = dict[str, str]
 
 
 @dataclass_transform(frozen_default=True, kw_only_default=True)
-class _Written(Struct, frozen=True, kw_only=True, omit_defaults=True, rename="camel"):
+class _FileStruct(Struct, frozen=True, kw_only=True, omit_defaults=True, rename="camel"):
     """The base of all structs of a file: frozen, camelCase in the file."""
 
 
 # ---- test cases ----------------------------------------------------------------------------
 
 
-class ThresholdMetricSelector(_Written, kw_only=True):
+class ThresholdMetricSelector(_FileStruct, kw_only=True):
     """The metric that a threshold is compared with; default: the average of
     SchedulingThroughput."""
 
@@ -36,16 +36,16 @@ class ThresholdMetricSelector(_Written, kw_only=True):
     expect_lower: bool = False
 
 
-class LabelValues(_Written, kw_only=True):
+class LabelValues(_FileStruct, kw_only=True):
     label: str
     values: tuple[str, ...] = ()
 
 
-class MetricsCollectorConfig(_Written, kw_only=True):
+class MetricsCollectorConfig(_FileStruct, kw_only=True):
     metrics: dict[str, tuple[LabelValues, ...] | None] = {}
 
 
-class Workload(_Written, kw_only=True):
+class Workload(_FileStruct, kw_only=True):
     """One size of a test case."""
 
     name: Name
@@ -57,7 +57,7 @@ class Workload(_Written, kw_only=True):
     feature_gates: dict[str, bool] = {}
 
 
-class TestCase(_Written, kw_only=True):
+class TestCase(_FileStruct, kw_only=True):
     """One template of operations, and the workloads that fill it."""
 
     name: Name
@@ -75,28 +75,28 @@ class TestCase(_Written, kw_only=True):
 # ---- operations ----------------------------------------------------------------------------
 
 
-class VolumeNodeResources(_Written, kw_only=True):
+class VolumeNodeResources(_FileStruct, kw_only=True):
     count: Count | None = None
 
 
-class NodeAllocatableStrategy(_Written, kw_only=True):
+class NodeAllocatableStrategy(_FileStruct, kw_only=True):
     node_allocatable: dict[str, str] = {}
     csi_node_allocatable: dict[str, VolumeNodeResources] = {}
     migrated_plugins: tuple[str, ...] = ()
 
 
-class LabelNodePrepareStrategy(_Written, kw_only=True):
+class LabelNodePrepareStrategy(_FileStruct, kw_only=True):
     """Label each node with the next of the values; after the last value, the first follows."""
 
     label_key: Name
     label_values: Annotated[tuple[str, ...], Meta(min_length=1)]
 
 
-class UniqueNodeLabelStrategy(_Written, kw_only=True):
+class UniqueNodeLabelStrategy(_FileStruct, kw_only=True):
     label_key: Name
 
 
-class CreateNodes(_Written, kw_only=True):
+class CreateNodes(_FileStruct, kw_only=True):
     opcode: Literal["createNodes"]
     count: Count = 0
     count_param: Parameter | None = None
@@ -107,7 +107,7 @@ class CreateNodes(_Written, kw_only=True):
     template_params: dict[str, Any] = {}
 
 
-class CreateNamespaces(_Written, kw_only=True):
+class CreateNamespaces(_FileStruct, kw_only=True):
     opcode: Literal["createNamespaces"]
     prefix: Name
     count: Count = 0
@@ -115,7 +115,7 @@ class CreateNamespaces(_Written, kw_only=True):
     namespace_template_path: str | None = None
 
 
-class CreatePods(_Written, kw_only=True):
+class CreatePods(_FileStruct, kw_only=True):
     opcode: Literal["createPods"]
     count: Count = 0
     count_param: Parameter | None = None
@@ -142,7 +142,7 @@ class _CreatePodsTemplate(CreatePods, kw_only=True):
     opcode: Literal["createPods"] = "createPods"
 
 
-class CreatePodSets(_Written, kw_only=True):
+class CreatePodSets(_FileStruct, kw_only=True):
     opcode: Literal["createPodSets"]
     count: Count = 0
     count_param: Parameter | None = None
@@ -150,7 +150,7 @@ class CreatePodSets(_Written, kw_only=True):
     create_pods_op: _CreatePodsTemplate
 
 
-class CreateAny(_Written, kw_only=True):
+class CreateAny(_FileStruct, kw_only=True):
     opcode: Literal["createAny"]
     namespace: str = ""
     template_path: Name
@@ -159,7 +159,7 @@ class CreateAny(_Written, kw_only=True):
     template_params: dict[str, Any] = {}
 
 
-class CreatePodGroups(_Written, kw_only=True):
+class CreatePodGroups(_FileStruct, kw_only=True):
     opcode: Literal["createPodGroups"]
     namespace: Name
     template_path: Name
@@ -168,7 +168,7 @@ class CreatePodGroups(_Written, kw_only=True):
     template_params: dict[str, Any] = {}
 
 
-class CreateResourceClaims(_Written, kw_only=True):
+class CreateResourceClaims(_FileStruct, kw_only=True):
     """The file is a manifest, not a template."""
 
     opcode: Literal["createResourceClaims"]
@@ -178,14 +178,14 @@ class CreateResourceClaims(_Written, kw_only=True):
     count_param: Parameter | None = None
 
 
-class AllocResourceClaims(_Written, kw_only=True):
+class AllocResourceClaims(_FileStruct, kw_only=True):
     """Allocate devices for all claims without devices, of one namespace or of all."""
 
     opcode: Literal["allocResourceClaims"]
     namespace: str = ""
 
 
-class UpdateAny(_Written, kw_only=True):
+class UpdateAny(_FileStruct, kw_only=True):
     opcode: Literal["updateAny"]
     namespace: str = ""
     template_path: Name
@@ -195,7 +195,7 @@ class UpdateAny(_Written, kw_only=True):
     subresources: tuple[Literal["resize", "status"], ...] = ()
 
 
-class DeletePods(_Written, kw_only=True):
+class DeletePods(_FileStruct, kw_only=True):
     opcode: Literal["deletePods"]
     namespace: Name
     label_selector: Labels = {}
@@ -203,7 +203,7 @@ class DeletePods(_Written, kw_only=True):
     delete_pods_per_second: Count = 0
 
 
-class Churn(_Written, kw_only=True):
+class Churn(_FileStruct, kw_only=True):
     opcode: Literal["churn"]
     mode: Literal["create", "recreate"]
     number: Count = 0
@@ -212,31 +212,31 @@ class Churn(_Written, kw_only=True):
     template_paths: Annotated[tuple[str, ...], Meta(min_length=1)]
 
 
-class Barrier(_Written, kw_only=True):
+class Barrier(_FileStruct, kw_only=True):
     opcode: Literal["barrier"]
     namespaces: tuple[str, ...] = ()
     label_selector: Labels = {}
     stage_requirement: Literal["Scheduled", "Attempted"] = "Scheduled"
 
 
-class Sleep(_Written, kw_only=True):
+class Sleep(_FileStruct, kw_only=True):
     opcode: Literal["sleep"]
     duration: str = "0s"
     duration_param: Parameter | None = None
 
 
-class StartCollectingMetrics(_Written, kw_only=True):
+class StartCollectingMetrics(_FileStruct, kw_only=True):
     opcode: Literal["startCollectingMetrics"]
     name: str = ""
     namespaces: Annotated[tuple[str, ...], Meta(min_length=1)]
     label_selector: Labels = {}
 
 
-class StopCollectingMetrics(_Written, kw_only=True):
+class StopCollectingMetrics(_FileStruct, kw_only=True):
     opcode: Literal["stopCollectingMetrics"]
 
 
-class NotSupported(_Written, kw_only=True):
+class NotSupported(_FileStruct, kw_only=True):
     """An operation of upstream that cannot be run here."""
 
     opcode: str

@@ -10,7 +10,7 @@ from prometheus_client import CollectorRegistry
 
 from bayplan import __version__
 from bayplan.adapters.live.cluster import LiveCluster
-from bayplan.metrics import COUNTER, GAUGE, Reading
+from bayplan.metrics import COUNTER, GAUGE, ScrapedFamily
 
 _BUILD_LABELS = (
     "major",
@@ -38,7 +38,7 @@ def register_build_info(registry: CollectorRegistry) -> None:
     where = f"{platform.system().lower()}/{architecture}"
     labels = (major, after_major.partition(".")[0], f"v{number}", "", "", "", "", compiler, where)
     text = "Always 1: the version of Bayplan and of the Python that runs it."
-    build = Reading(
+    build = ScrapedFamily(
         GAUGE,
         "kubernetes_build_info",
         text,
@@ -63,7 +63,7 @@ def register_cluster(registry: CollectorRegistry, cluster: LiveCluster) -> None:
             yield (what,), 1.0
 
     registry.register(
-        Reading(
+        ScrapedFamily(
             COUNTER,
             "bayplan_events_dropped",
             "Events about pods that were not written: too many waited, or the API server refused.",
@@ -72,7 +72,7 @@ def register_cluster(registry: CollectorRegistry, cluster: LiveCluster) -> None:
         )
     )
     registry.register(
-        Reading(
+        ScrapedFamily(
             GAUGE,
             "bayplan_cluster_problem",
             "What the API server does not answer at present, such as list v1 Node; 1 while it "
@@ -82,7 +82,7 @@ def register_cluster(registry: CollectorRegistry, cluster: LiveCluster) -> None:
         )
     )
     registry.register(
-        Reading(
+        ScrapedFamily(
             COUNTER,
             "bayplan_watch_stalls",
             "Watches that the API server accepted and did not answer, or that fell silent.",

@@ -32,7 +32,7 @@ from prometheus_client import CollectorRegistry
 
 from bayplan.adapters.live.rate_limit import TokenBucket
 from bayplan.clock import Clock, RealClock
-from bayplan.metrics import COUNTER, Reading
+from bayplan.metrics import COUNTER, ScrapedFamily
 from bayplan.serving.log_lines import Log
 
 # ---- peer rates -----------------------------------------------------------------------------
@@ -213,7 +213,7 @@ class HttpServer:
     def register(self, registry: CollectorRegistry) -> None:
         """Show what was refused as a metric."""
         registry.register(
-            Reading(
+            ScrapedFamily(
                 COUNTER,
                 "bayplan_endpoint_refusals",
                 "Connections closed and requests refused by a limit of the endpoints, by reason.",

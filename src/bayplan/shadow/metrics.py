@@ -7,7 +7,7 @@ from aiohttp import web
 from prometheus_client import CollectorRegistry
 from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4, generate_latest
 
-from bayplan.metrics import COUNTER, GAUGE, Reading
+from bayplan.metrics import COUNTER, GAUGE, ScrapedFamily
 from bayplan.serving.http_server import HttpServer, refuse_foreign_names
 from bayplan.shadow.shadow import Shadow
 
@@ -44,43 +44,43 @@ def registry_of(shadow: Shadow) -> CollectorRegistry:
     return registry
 
 
-def _readings(shadow: Shadow) -> Iterator[Reading]:
-    yield Reading(
+def _readings(shadow: Shadow) -> Iterator[ScrapedFamily]:
+    yield ScrapedFamily(
         COUNTER,
         "bayplan_shadow_decisions",
         "Decisions of the followed scheduler, by how its node compares with the shadow's.",
         ("result",),
         read=lambda: _by_label(shadow.results),
     )
-    yield Reading(
+    yield ScrapedFamily(
         COUNTER,
         "bayplan_shadow_reordered_decisions",
         "Decisions that disagree and are best on a state that a reordering of bindings allows.",
         (),
         read=lambda: [((), shadow.best_when_reordered_count)],
     )
-    yield Reading(
+    yield ScrapedFamily(
         COUNTER,
         "bayplan_shadow_disagreements",
         "Disagreements that no reordering explains, by the plugin that makes the difference.",
         ("plugin", "result"),
         read=lambda: _disagreements(shadow),
     )
-    yield Reading(
+    yield ScrapedFamily(
         COUNTER,
         "bayplan_shadow_events",
         "Events of the cluster that the shadow took, by kind.",
         ("kind",),
         read=lambda: _by_label(shadow.events),
     )
-    yield Reading(
+    yield ScrapedFamily(
         COUNTER,
         "bayplan_shadow_missed_events",
         "Changes that lists after the first brought: at least so many events were missed.",
         (),
         read=lambda: [((), shadow.missed_event_count)],
     )
-    yield Reading(
+    yield ScrapedFamily(
         GAUGE,
         "bayplan_shadow_pending_pods",
         "Pods that wait for the followed scheduler.",

@@ -220,7 +220,7 @@ _PLACED = int(Facet.REQUESTED | Facet.PODS)
 _ROWS_NOTED_MAX = 256
 
 
-class Derived(Struct):
+class DerivedColumn(Struct):
     """A column computed from rows, and computed again for changed rows only."""
 
     column: Column
@@ -253,7 +253,7 @@ class NodeTable:
         self.taint_sets.intern(())
         self.resources = Resources(capacity)
         self.pod_counts = self.resources.pod_counts
-        self._derived: dict[Hashable, Derived] = {}
+        self._derived: dict[Hashable, DerivedColumn] = {}
 
         self.label_columns = LabelColumns()
         self.images = ImageIndex()
@@ -477,7 +477,7 @@ class NodeTable:
         """A column that depends on ``facets`` of each row, up to date; see NodeView.derived."""
         column = self._derived.get(key)
         if column is None:
-            column = self._derived[key] = Derived(Column(self.capacity, dtype), facets, -1)
+            column = self._derived[key] = DerivedColumn(Column(self.capacity, dtype), facets, -1)
         if column.generation < self.log.generation:
             if column.generation < 0:
                 rows: Rows = np.arange(self.row_count)

@@ -285,7 +285,7 @@ def read_replaced(view: NodeView, name: str) -> Any:
 
 
 @final
-class _Replaced:
+class _ReplacedAccessor:
     """An old accessor."""
 
     def __init__(self, name: str) -> None:
@@ -300,7 +300,7 @@ def _add_parts() -> None:
     for name, group in GROUPS.items():
         setattr(NodeView, name, _MadeOnce(name, _SELECTION, group))
     for name in REPLACED:
-        setattr(NodeView, name, _Replaced(name))
+        setattr(NodeView, name, _ReplacedAccessor(name))
 
 
 _add_parts()

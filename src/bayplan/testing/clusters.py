@@ -9,7 +9,7 @@ nominations and its objects, and it records the actions that they request (activ
 
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
-from typing import Any, TypeVar, cast, final
+from typing import Any, TypeVar, final
 
 from bayplan.api.objects import (
     NAMESPACE,
@@ -246,5 +246,5 @@ def plugin(
         raise ConfigError(problems, plugin_class.name)
     name = instance_name or plugin_class.name
     if handle is None:
-        handle = cast(Handle, handle_for(cluster or SampleCluster(), plugin_class, name))
+        handle = handle_for(cluster or SampleCluster(), plugin_class, name)
     return plugin_class(checked, handle, name)

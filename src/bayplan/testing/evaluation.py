@@ -156,7 +156,7 @@ def ask(
 
 
 @dataclass(frozen=True, slots=True)
-class Prepared:
+class PreparedPod:
     """Results and state of PreFilter and PreScore for a pod with feasible nodes."""
 
     pre_filter: str
@@ -169,7 +169,7 @@ class Prepared:
         return "Skip" in self.pre_filter and self.pre_score == "Skip"
 
 
-def prepared(plugin: Plugin, pod: PodInfo, nodes: NodeView) -> Prepared | None:
+def prepared(plugin: Plugin, pod: PodInfo, nodes: NodeView) -> PreparedPod | None:
     """PreFilter and PreScore for a pod. None: the pod is rejected as a whole, fits on no node, or a
     call fails."""
     framework, state = alone(plugin), CycleState()
@@ -179,10 +179,10 @@ def prepared(plugin: Plugin, pod: PodInfo, nodes: NodeView) -> Prepared | None:
     _, feasible = _filtered(framework, plugin, state, pod, nodes=nodes)
     if not len(feasible) or not is_success(framework.run_pre_score(state, pod, feasible)):
         return None
-    return Prepared(_skip(state.skip_filter_plugins), _skip(state.skip_score_plugins), state)
+    return PreparedPod(_skip(state.skip_filter_plugins), _skip(state.skip_score_plugins), state)
 
 
-def ask_prepared(plugin: Plugin, pod: PodInfo, nodes: NodeView, before: Prepared) -> Answer:
+def ask_prepared(plugin: Plugin, pod: PodInfo, nodes: NodeView, before: PreparedPod) -> Answer:
     """The results of Filter and Score with the state of ``before``. Raises CheckFailed."""
     framework, state = alone(plugin), before.state.clone()
     rejections, feasible = _filtered(framework, plugin, state, pod, nodes=nodes)

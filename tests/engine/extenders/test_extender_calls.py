@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
-from bayplan.engine.extenders.results import Answered, Extenders, Question
+from bayplan.engine.extenders.results import AnsweredQuestion, Extenders, Question
 from bayplan.engine.extenders.round import CandidatesAfterReview, ExtenderRound, ExtendersReview
 from bayplan.framework.filtering import FilterOutcome
 from bayplan.framework.preemption import Candidates, Victims
@@ -50,7 +50,7 @@ def test_answers_are_replayed_in_the_order_of_the_questions() -> None:
     exchange = ExtenderRound()
     assert not exchange.has_answers
     for names in (("a", "b"), ("b",)):
-        exchange.take(Answered(ask(exchange), (left(*names),)))
+        exchange.take(AnsweredQuestion(ask(exchange), (left(*names),)))
     assert exchange.has_answers
     for _ in range(2):
         exchange.begin_anew()
@@ -62,13 +62,13 @@ def test_answers_are_replayed_in_the_order_of_the_questions() -> None:
 
 def test_an_error_of_an_extender_ends_the_filter_round() -> None:
     exchange = ExtenderRound()
-    exchange.take(Answered(ask(exchange), (ExtenderAnswer(error="no"),)))
+    exchange.take(AnsweredQuestion(ask(exchange), (ExtenderAnswer(error="no"),)))
     assert exchange.filter(EXTENDERS, pod("p"), outcome()) == Status(Code.ERROR, ("no",))
 
 
 def test_an_answer_without_nodes_ends_the_filter_round() -> None:
     exchange = ExtenderRound()
-    exchange.take(Answered(ask(exchange), (left(),)))
+    exchange.take(AnsweredQuestion(ask(exchange), (left(),)))
     status = exchange.filter(EXTENDERS, pod("p"), outcome())
     assert isinstance(status, Status)
     assert status.code is Code.UNSCHEDULABLE
@@ -76,7 +76,7 @@ def test_an_answer_without_nodes_ends_the_filter_round() -> None:
 
 def test_leaving_the_nominated_node_drops_the_answers_about_it() -> None:
     exchange = ExtenderRound()
-    exchange.take(Answered(ask(exchange), (left(),)))
+    exchange.take(AnsweredQuestion(ask(exchange), (left(),)))
     exchange.filter(EXTENDERS, pod("p"), outcome())
     exchange.give_up_nominated_node()
     assert (exchange.has_answers, exchange.statuses) == (False, {})
@@ -123,7 +123,7 @@ def answer_with(
     assert isinstance(question, Question)
     uids = {name: tuple(p.uid for p in question.victims[name].pods) for name in names}
     victims = {name: NamedVictims(each) for name, each in uids.items()}
-    exchange.take(Answered(question, (ExtenderAnswer(victims=victims),)))
+    exchange.take(AnsweredQuestion(question, (ExtenderAnswer(victims=victims),)))
     return question
 
 
@@ -163,7 +163,7 @@ def test_a_review_waits_for_answers_and_reports_ignored_extenders() -> None:
     assert waiting_review(every) == Status(Code.WAIT)
     assert waiting_review.question is not None
     nonsense = ExtenderAnswer(victims={"nowhere": NamedVictims(("u",))})
-    exchange.take(Answered(waiting_review.question, (nonsense,)))
+    exchange.take(AnsweredQuestion(waiting_review.question, (nonsense,)))
     answered_review = ExtendersReview(exchange, extenders, pod("p"), nodes)
     assert answered_review(every) == every
     assert answered_review.question is None

@@ -7,7 +7,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from bayplan.engine.extenders.results import Answered, Extenders, Question, add_scores, applied
+from bayplan.engine.extenders.results import (
+    AnsweredQuestion,
+    Extenders,
+    Question,
+    add_scores,
+    applied,
+)
 from bayplan.framework.filtering import FilterOutcome
 from bayplan.framework.scoring import ScoreTable
 from bayplan.framework.status import EXTENDER_NAME, Code, Status
@@ -42,7 +48,7 @@ def after(
     """(feasible nodes, statuses, error)"""
     filter_outcome, statuses = outcome(feasible), dict[str, Status]()
     question = Question((Far(ignorable=ignorable),), tuple(sent))
-    error = applied(Answered(question, (answer,)), filter_outcome, statuses)
+    error = applied(AnsweredQuestion(question, (answer,)), filter_outcome, statuses)
     left = "".join(
         name for name, is_left in zip(NAMES, filter_outcome.feasible, strict=True) if is_left
     )
@@ -106,7 +112,7 @@ def scored(*answers: ExtenderAnswer, weight: int = 1) -> ScoreTable:
     table = ScoreTable(outcome().nodes, [], np.ones(4, np.int64))
     calls = tuple(Far(f"far {number}", weight=weight) for number in range(len(answers)))
     question = Question(calls, NAMES, ExtenderVerb.PRIORITIZE)
-    add_scores(table, Answered(question, answers))
+    add_scores(table, AnsweredQuestion(question, answers))
     return table
 
 

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from bayplan.engine.extenders.results import Answered
+from bayplan.engine.extenders.results import AnsweredQuestion
 from bayplan.engine.extenders.round import CandidatesAfterReview
 from bayplan.framework.preemption import Victims
 from bayplan.framework.status import Code, Status
@@ -46,8 +46,8 @@ def named(**uids: tuple[PodInfo, ...]) -> ExtenderAnswer:
 
 def answered(
     candidates: CandidatesAfterReview, answer: ExtenderAnswer, extender: Far = FAR
-) -> Answered:
-    return Answered(candidates.question(extender), (answer,))
+) -> AnsweredQuestion:
+    return AnsweredQuestion(candidates.question(extender), (answer,))
 
 
 def test_the_question_has_all_candidates_with_their_victims() -> None:

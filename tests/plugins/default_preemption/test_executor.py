@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from bayplan.framework.preemption import EVICTING, Evicting
+from bayplan.framework.preemption import EVICTING, PendingEvictions
 from bayplan.plugins.default_preemption.executor import AwaitedEviction, is_preempted
 from bayplan.ports import (
     ApiError,
@@ -74,7 +74,7 @@ def begun(over: Scene) -> list[str]:
     assert (result.nominated, result.message) == ("n1", expected)
     assert over.cluster.writes == []
     reports: list[str] = []
-    evicting: Evicting = result.cycle.state[EVICTING]
+    evicting: PendingEvictions = result.cycle.state[EVICTING]
     assert isinstance(evicting, AwaitedEviction)
     evicting.start(reports.append)
     return reports

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, final
 from urllib.parse import urlsplit
 
 from bayplan.clock import Clock
-from bayplan.metrics import COUNTER, Histogram, Reading
+from bayplan.metrics import COUNTER, Histogram, ScrapedFamily
 
 if TYPE_CHECKING:
     from prometheus_client import CollectorRegistry
@@ -146,7 +146,7 @@ class RequestMetrics:
             ),
         ):
             read = partial(_sorted, counts, self._host)
-            registry.register(Reading(COUNTER, name, text, labels, read=read))
+            registry.register(ScrapedFamily(COUNTER, name, text, labels, read=read))
 
     def waited(self, method: str, seconds: float) -> None:
         """Observe how long a request waited in its lane."""

@@ -10,7 +10,7 @@ from typing import final
 
 from prometheus_client import CollectorRegistry
 
-from bayplan.metrics import COUNTER, GAUGE, Histogram, Reading
+from bayplan.metrics import COUNTER, GAUGE, Histogram, ScrapedFamily
 
 _BOUNDS_SECONDS = [10.0**power for power in range(-8, 2)]
 _LABELS = ("name",)
@@ -86,7 +86,9 @@ class WorkQueueMetrics:
             ),
         ):
             samples = _Sample(self._name, read)
-            registry.register(Reading(family, f"workqueue_{name}", text, _LABELS, read=samples))
+            registry.register(
+                ScrapedFamily(family, f"workqueue_{name}", text, _LABELS, read=samples)
+            )
 
     def _unfinished_seconds(self) -> float:
         now = self._now()

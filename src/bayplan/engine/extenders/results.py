@@ -54,7 +54,7 @@ class Question(Struct, frozen=True):
         return self.extenders[0]
 
 
-class Answered(Struct, frozen=True):
+class AnsweredQuestion(Struct, frozen=True):
     """A question and its answers, one for each extender."""
 
     question: Question
@@ -79,7 +79,7 @@ class Answered(Struct, frozen=True):
 
 
 def applied(
-    answered: Answered, outcome: FilterOutcome, statuses: dict[str, Status]
+    answered: AnsweredQuestion, outcome: FilterOutcome, statuses: dict[str, Status]
 ) -> Status | None:
     """Remove the nodes from the outcome that an answer leaves out, and add their statuses.
 
@@ -128,7 +128,7 @@ def _status(name: str, answer: ExtenderAnswer) -> Status:
 # ---- prioritize ----------------------------------------------------------------------------
 
 
-def add_scores(table: ScoreTable, answered: Answered) -> None:
+def add_scores(table: ScoreTable, answered: AnsweredQuestion) -> None:
     """Add the scores of extenders to the totals. An extender that failed adds nothing."""
     place = {name: position for position, name in enumerate(table.nodes.names())}
     for extender, answer in zip(answered.question.extenders, answered.answers, strict=True):

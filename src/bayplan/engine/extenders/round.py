@@ -16,7 +16,7 @@ import numpy as np
 from msgspec import Struct, field
 
 from bayplan.engine.extenders.results import (
-    Answered,
+    AnsweredQuestion,
     Extender,
     Extenders,
     Question,
@@ -49,7 +49,7 @@ class CandidatesAfterReview(Struct):
     def question(self, extender: Extender) -> Question:
         return Question((extender,), tuple(self.left), ExtenderVerb.PREEMPT, self.left)
 
-    def take(self, answered: Answered, nodes: NodeView) -> Status | None:
+    def take(self, answered: AnsweredQuestion, nodes: NodeView) -> Status | None:
         """Apply an answer. ``nodes``: all nodes. Returns the Error that ends the attempt."""
         question, (answer,) = answered.question, answered.answers
         extender = question.extender
@@ -119,9 +119,9 @@ _REVIEWS_MAX: Final = 10
 class ExtenderRound(Struct):
     """The extender calls of one attempt."""
 
-    _filters: tuple[Answered, ...] = ()
-    _scores: Answered | None = None
-    _reviews: tuple[Answered, ...] = ()
+    _filters: tuple[AnsweredQuestion, ...] = ()
+    _scores: AnsweredQuestion | None = None
+    _reviews: tuple[AnsweredQuestion, ...] = ()
     _review_count: int = 0
     #: Nodes that filters rejected.
     statuses: dict[str, Status] = field(default_factory=dict[str, Status])
@@ -133,7 +133,7 @@ class ExtenderRound(Struct):
     #: Whether the node that the pod is nominated to was tried and does not fit.
     is_nominated_node_out: bool = False
 
-    def take(self, answered: Answered) -> None:
+    def take(self, answered: AnsweredQuestion) -> None:
         """Store the answers to a question."""
         if answered.question.verb is ExtenderVerb.PRIORITIZE:
             self._scores, self.has_answers = answered, True

@@ -19,7 +19,7 @@ from msgspec.structs import replace
 from bayplan.engine.attempt_record import CycleEnd
 from bayplan.engine.core import EngineCore
 from bayplan.engine.cycle import Cycle
-from bayplan.engine.extenders.results import Answered
+from bayplan.engine.extenders.results import AnsweredQuestion
 from bayplan.engine.failures import Failure, FailureHandler, failure_by_error
 from bayplan.engine.pending_extender_calls import PendingExtenderCalls
 from bayplan.engine.placements import Placements
@@ -69,7 +69,7 @@ from bayplan.state.cache import Trial
 from bayplan.state.pod_groups import GroupState
 
 
-class _Asking(Struct, eq=False):
+class _PendingGroup(Struct, eq=False):
     """A group that waits for the answers of extenders."""
 
     lead: QueuedPodGroupInfo
@@ -77,7 +77,7 @@ class _Asking(Struct, eq=False):
     missing_count: int
 
 
-class _Refused(Struct, frozen=True):
+class _RefusedAttempt(Struct, frozen=True):
     """An attempt that places no member. It is not recorded yet."""
 
     lead: QueuedPodGroupInfo
@@ -87,7 +87,7 @@ class _Refused(Struct, frozen=True):
     started_seconds: float
 
 
-class _Tried(Struct, frozen=True):
+class _TrialOutcome(Struct, frozen=True):
     """The result of a pass that ran while the cluster was lent."""
 
     result: PassResult
@@ -118,7 +118,7 @@ class GroupAttempts:
         self._parked = parked
         self._evicting = evicting
         #: Groups that wait for answers, by the cycles of their members that stopped for a question.
-        self._asking: dict[Cycle, _Asking] = {}
+        self._asking: dict[Cycle, _PendingGroup] = {}
         self._engine: EngineCore = setup.engine
         self._failures = failures
         self._placements = placements
@@ -194,7 +194,7 @@ class GroupAttempts:
                 end_attempt_of_member(engine, uid)
         return members
 
-    def answered(self, cycle: Cycle, answered: Answered) -> bool:
+    def answered(self, cycle: Cycle, answered: AnsweredQuestion) -> bool:
         """Take the answers about a member. False: the cycle belongs to no group."""
         asking = self._asking.pop(cycle, None)
         if asking is None:
@@ -210,7 +210,7 @@ class GroupAttempts:
     def _ask(self, lead: QueuedPodGroupInfo, questions: GroupExtenderCalls) -> None:
         """Call the extenders whose answers were guessed. The group reserves nothing meanwhile."""
         open_questions = list(questions.unanswered.values())
-        asking = _Asking(lead, questions, len(open_questions))
+        asking = _PendingGroup(lead, questions, len(open_questions))
         for cycle, question in open_questions:
             self._asking[cycle] = asking
             self._engine.outbox.effects += self._parked.park(cycle, question)
@@ -231,7 +231,7 @@ class GroupAttempts:
         with snapshot.trial() as trial, engine.nominator.without(uids):
             repeated = self._failed_passes.find(members, state, needed_count)
             if repeated is not None:
-                tried = _Tried(repeated)
+                tried = _TrialOutcome(repeated)
             else:
                 tried = self._try(trial, members, state, needed_count, questions=questions)
             result, is_refused = tried.result, tried.committed is None and not tried.asks
@@ -258,7 +258,7 @@ class GroupAttempts:
             refusal = Refusal(failure)
             if state.is_upstream and not tried.nowhere:
                 refusal = of_upstream(failure, result, state, members, preemption=preemption)
-            refused = _Refused(lead, members, state, result, started_seconds)
+            refused = _RefusedAttempt(lead, members, state, result, started_seconds)
             if isinstance(preemption, PreemptionPlan):
                 self._preempt(refused, refusal, preemption)
             else:
@@ -272,7 +272,7 @@ class GroupAttempts:
         needed_count: int,
         *,
         questions: GroupExtenderCalls,
-    ) -> _Tried:
+    ) -> _TrialOutcome:
         """Run a pass, and commit it if enough members fit; else undo it."""
         snapshot = self._engine.cluster.loan
         assert snapshot is not None
@@ -285,11 +285,11 @@ class GroupAttempts:
         asks = _is_to_ask(questions, fits=fits)
         if fits and not asks:
             trial.commit()
-            return _Tried(group_trial.result(), committed=group_trial)
+            return _TrialOutcome(group_trial.result(), committed=group_trial)
         group_trial.undo()
         if not asks:
             self._failed_passes.learn(group_trial, members, state, needed_count)
-        return _Tried(group_trial.result(), asks=asks, short=short, nowhere=nowhere)
+        return _TrialOutcome(group_trial.result(), asks=asks, short=short, nowhere=nowhere)
 
     def _count(self, lead: QueuedPodGroupInfo, result: str, started_seconds: float) -> None:
         engine = self._engine
@@ -398,7 +398,7 @@ class GroupAttempts:
 
     # ---- too few fit ----------------------------------------------------------------------
 
-    def _refuse(self, refused: _Refused, refusal: Refusal, counted: str = "") -> None:
+    def _refuse(self, refused: _RefusedAttempt, refusal: Refusal, counted: str = "") -> None:
         """Return the group to the queue. ``counted``: the result for the metric, if it differs."""
         lead, began_seconds = refused.lead, refused.started_seconds
         outcome = "unschedulable" if is_rejected(refusal.failure.status) else "error"
@@ -407,7 +407,7 @@ class GroupAttempts:
         self._failures.handle_group(lead, members, began_seconds, refusal.failure, own=own)
         self._count(lead, counted or outcome, began_seconds)
 
-    def _preempt(self, refused: _Refused, refusal: Refusal, plan: PreemptionPlan) -> None:
+    def _preempt(self, refused: _RefusedAttempt, refusal: Refusal, plan: PreemptionPlan) -> None:
         """Evict the victims. The plugin decides whether the attempt waits for the evictions."""
         evicting = self._preemptor.evict(refused.members, refused.state, plan)
         if evicting is None:
@@ -428,7 +428,9 @@ class GroupAttempts:
 
         self._evicting.wait(f"group {refused.lead.key}", evicting, ended)
 
-    def _await_victims(self, refused: _Refused, refusal: Refusal, plan: PreemptionPlan) -> None:
+    def _await_victims(
+        self, refused: _RefusedAttempt, refusal: Refusal, plan: PreemptionPlan
+    ) -> None:
         self._refuse(refused, refusal, "waiting_on_preemption")
         self._preemptor.report_nominations(plan)
 

@@ -207,7 +207,7 @@ def _best(
     return None
 
 
-class _Remembered(Struct, frozen=True):
+class _RememberedResults(Struct, frozen=True):
     """Results of trials with members of the same kind."""
 
     #: Members of one kind get equal results in domains of equal content.
@@ -221,7 +221,7 @@ def _remembered(
     members: Sequence[QueuedPodInfo],
     needed_count: int,
     domains: Sequence[Domain],
-) -> _Remembered | None:
+) -> _RememberedResults | None:
     """The remembered results for these members. None: results may depend on more than the members
     and the content of the domains."""
     ranking = ranking_for(setup, members) if len(domains) > 1 else None
@@ -232,4 +232,4 @@ def _remembered(
     pod = members[0].pod
     of_members = pod.scheduler_name, uses(pod.shape), len(members), needed_count
     kind = results.kind(of_members, partial(kind_of, ranking, members, needed_count))
-    return _Remembered(kind, worths)
+    return _RememberedResults(kind, worths)

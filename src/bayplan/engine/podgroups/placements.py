@@ -14,7 +14,7 @@ from msgspec import Struct, field
 from bayplan.engine.core import EngineCore
 from bayplan.engine.cycle import Cycle
 from bayplan.engine.failures import CLEAR_NOMINATION, Failure, FailureHandler
-from bayplan.engine.placements import Placed, Placements
+from bayplan.engine.placements import PlacedPod, Placements
 from bayplan.framework.events import EVENT_ASSIGNED_POD_DELETE
 from bayplan.framework.status import Diagnosis, Status, is_rejected, shared_names
 from bayplan.queue.entry import QueuedPodGroupInfo
@@ -23,7 +23,7 @@ from bayplan.state.pods import PodInfo
 
 class _WaitingGroup(Struct, eq=False):
     lead: QueuedPodGroupInfo
-    members: list[Placed]
+    members: list[PlacedPod]
     #: Uids of members that some plugin has not allowed yet.
     waiting: set[str] = field(default_factory=set[str])
     is_over: bool = False
@@ -43,7 +43,7 @@ class GroupPlacements:
     def place(self, lead: QueuedPodGroupInfo, members: Sequence[tuple[Cycle, PodInfo]]) -> None:
         """Run Permit for all members, which are assumed and reserved on their nodes."""
         group = _WaitingGroup(lead, [self._placements.adopt(*member) for member in members])
-        permits: list[tuple[Placed, dict[str, float]]] = []
+        permits: list[tuple[PlacedPod, dict[str, float]]] = []
         for placed in group.members:
             run = placed.framework.run_permit
             status, waits = run(placed.state, placed.pod, placed.node_name)
@@ -58,7 +58,7 @@ class GroupPlacements:
         if not group.waiting:
             self._bind(group)
 
-    def _hold(self, group: _WaitingGroup, placed: Placed, waits: dict[str, float]) -> None:
+    def _hold(self, group: _WaitingGroup, placed: PlacedPod, waits: dict[str, float]) -> None:
         current = self._engine.cluster.pods.get(placed.pod.uid, placed.pod)
         self._engine.outbox.patch_status(current, None, placed.node_name)
         self._placements.permit_waits.hold(

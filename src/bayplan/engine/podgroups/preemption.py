@@ -20,7 +20,7 @@ from bayplan.engine.podgroups.domains import best_pass
 from bayplan.engine.podgroups.refusals import UPSTREAM_PREFIX, NoPreemption, PreemptionPlan, reason
 from bayplan.engine.podgroups.trial import PlacedMember, PodGroupTrial, TrialSetup
 from bayplan.framework.cycle_state import CycleState
-from bayplan.framework.preemption import Evicting, GroupPreemption
+from bayplan.framework.preemption import GroupPreemption, PendingEvictions
 from bayplan.framework.status import is_success
 from bayplan.framework.types import NominatingMode, Nomination, QueuedPodInfo
 from bayplan.state.cache import Snapshot, Trial
@@ -85,7 +85,7 @@ class PodGroupPreemptor:
 
     def evict(
         self, members: Sequence[QueuedPodInfo], state: GroupState, plan: PreemptionPlan
-    ) -> Evicting | None:
+    ) -> PendingEvictions | None:
         """Nominate the members and evict the victims. Returns the evictions if the attempt has to
         start them and wait for them."""
         plugin = self._plugin(members)

@@ -20,7 +20,7 @@ from msgspec import Struct, field, structs
 from bayplan.engine.attempt_record import CycleEnd
 from bayplan.engine.core import EngineCore
 from bayplan.engine.cycle import Cycle
-from bayplan.engine.extenders.results import Answered, Question
+from bayplan.engine.extenders.results import AnsweredQuestion, Question
 from bayplan.engine.podgroups.topology import DomainResults, Domains
 from bayplan.engine.ranking.ranked_nodes import RankedNodes
 from bayplan.engine.reservations import restrict_to_unreserved
@@ -61,17 +61,17 @@ class GroupExtenderCalls:
         self.unanswered = {}
         self.has_doubts = False
 
-    def answered(self, cycle: Cycle, question: Question) -> Answered:
+    def answered(self, cycle: Cycle, question: Question) -> AnsweredQuestion:
         """The answers to a question of a member's cycle, real or guessed."""
         key = _key(cycle, question)
         answers = self._answers.get(key)
         if answers is not None:
-            return Answered(question, answers)
+            return AnsweredQuestion(question, answers)
         self.unanswered.setdefault(key, (cycle, question))
         guesses = tuple(self._guess(cycle, question, each.name) for each in question.extenders)
-        return Answered(question, guesses)
+        return AnsweredQuestion(question, guesses)
 
-    def take(self, cycle: Cycle, answered: Answered) -> None:
+    def take(self, cycle: Cycle, answered: AnsweredQuestion) -> None:
         """Store the answers to a question that was guessed."""
         question = answered.question
         self._answers[_key(cycle, question)] = answered.answers

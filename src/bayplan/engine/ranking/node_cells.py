@@ -38,7 +38,7 @@ from bayplan.engine.ranking.ranked_nodes import CHANGES_MAX, RankedNodes
 from bayplan.engine.ranking.score_index import CellIndex, PlaceBlocks, ScoreIndex, as_array
 from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.domain_rules import CellCounts, DomainCount, DomainPlugin, DomainRules
-from bayplan.framework.filtering import Entry, Feasibility, FilterOutcome, Rejected
+from bayplan.framework.filtering import Entry, Feasibility, FilterOutcome, RejectedNodes
 from bayplan.framework.plugin import Plugin
 from bayplan.framework.runtime import Framework
 from bayplan.framework.scoring import Choice, PluginScores, ScoreTable, total_scores
@@ -419,10 +419,10 @@ class NodeCells:
 
     def _filter(
         self, some: _SomeCells, sizes: Int64s
-    ) -> tuple[Mask | None, list[tuple[Rejected, Rows]]]:
+    ) -> tuple[Mask | None, list[tuple[RejectedNodes, Rows]]]:
         """Which cells are feasible, bool[cells] or None for all of them, and the rejections with
         their cells."""
-        rejected: list[tuple[Rejected, Rows]] = []
+        rejected: list[tuple[RejectedNodes, Rows]] = []
         feasible: Mask | None = None
         for each in self._filters:
             before = feasible
@@ -434,7 +434,9 @@ class NodeCells:
                     node_count = int(np.add.reduce(sizes[mask]))
                     code, reasons = rejection.code, rejection.reasons
                     cells = some.cells[mask]
-                    rejected.append((Rejected(each.named.name, code, reasons, node_count), cells))
+                    rejected.append(
+                        (RejectedNodes(each.named.name, code, reasons, node_count), cells)
+                    )
         return feasible, rejected
 
     def _rejections(self, each: _CountedRules, some: _SomeCells) -> Sequence[Rejection]:
@@ -600,7 +602,7 @@ class CellAnswer:
         added: Int64s | None,
         columns: Sequence[PluginScores],
         *,
-        rejected: Sequence[tuple[Rejected, Rows]],
+        rejected: Sequence[tuple[RejectedNodes, Rows]],
         node_count: int,
     ) -> None:
         """``cells``: the cells with feasible nodes, of which there are ``node_count``.
@@ -729,7 +731,7 @@ class CellFeasibility(Feasibility):
         self,
         whole: NodeFeasibility,
         node_cells: NodeCells,
-        rejected: Sequence[tuple[Rejected, Rows]],
+        rejected: Sequence[tuple[RejectedNodes, Rows]],
         feasible_count: int,
     ) -> None:
         self._whole = whole
@@ -751,7 +753,7 @@ class CellFeasibility(Feasibility):
                 return (RejectionCount(plugin, str(code), reasons[0], nodes=node_count),)
         return super().rejection_counts()
 
-    def rejected(self) -> Iterator[Rejected]:
+    def rejected(self) -> Iterator[RejectedNodes]:
         yield from self._whole.rejected()
         for rejected, _ in self._rejected:
             yield rejected

@@ -22,7 +22,7 @@ from bayplan.framework.filtering import (
     Entry,
     Feasibility,
     FilterOutcome,
-    Rejected,
+    RejectedNodes,
     RejectionSummary,
 )
 from bayplan.framework.status import Code, Codes, Status
@@ -109,7 +109,7 @@ class NodeFeasibility(Feasibility):
     def feasible_rows(self) -> Rows:
         return np.flatnonzero(self._as_array() == FEASIBLE)
 
-    def rejected(self) -> Iterator[Rejected]:
+    def rejected(self) -> Iterator[RejectedNodes]:
         return self.rejections(dict(enumerate(self.counts)))
 
     def rejection_counts(self) -> tuple[RejectionCount, ...]:
@@ -122,14 +122,14 @@ class NodeFeasibility(Feasibility):
             self._summary = super().summary()
         return self._summary
 
-    def rejections(self, counts: Mapping[int, int]) -> Iterator[Rejected]:
+    def rejections(self, counts: Mapping[int, int]) -> Iterator[RejectedNodes]:
         """``counts``: number → nodes."""
         for (index, verdict_number), number in sorted(self._numbers_by_origin.items()):
             count = counts.get(number, 0)
             if count:
                 name, cache = self._filters[index]
                 for code, reasons in cache.verdicts[verdict_number]:
-                    yield Rejected(name, code, reasons, count)
+                    yield RejectedNodes(name, code, reasons, count)
 
     def codes(self, nodes: NodeView, absent: Code) -> Codes:
         if self._codes is None or self._codes[0] is not absent:

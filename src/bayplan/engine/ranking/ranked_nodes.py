@@ -78,7 +78,7 @@ _LINES_MAX = 64
 _Filters = Sequence[tuple[int, str, CachedFilterResults]]
 
 
-class _Affected(NamedTuple):
+class _AffectedParts(NamedTuple):
     """The row caches and filters whose results depend on some facets."""
 
     caches: Sequence[RowCache]
@@ -130,7 +130,7 @@ class RankedNodes:
         self.depends_on_amounts = self._equivalence.is_used
         self._filters = [(index, name, cache) for index, (name, cache) in enumerate(plan.filters)]
         #: By the facets that changed.
-        self._affected: dict[int, _Affected] = {}
+        self._affected: dict[int, _AffectedParts] = {}
         #: Rows that filters and scores had to answer for, and rows renewed by equivalence; see
         #: `add_counts`.
         self._filtered_count = self._scored_count = self._renewed_count = 0
@@ -260,7 +260,7 @@ class RankedNodes:
             rows.add(row)
         affected = self._affected.get(bits)
         if affected is None:
-            affected = self._affected[bits] = _Affected(
+            affected = self._affected[bits] = _AffectedParts(
                 caches=[cache for cache in self.plan.row_caches() if cache.facets & bits],
                 filters=[each for each in self._filters if each[2].facets & bits],
             )

@@ -29,7 +29,7 @@ from bayplan.engine.ranking.row_cache import (
     RowCounts,
     SharedCaches,
 )
-from bayplan.engine.reuse.entry import ObjectGeneration, Sharing, SignatureEntry
+from bayplan.engine.reuse.entry import ObjectGeneration, SharedRanking, SignatureEntry
 from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.filtering import FilterOutcome, verdicts_of
 from bayplan.framework.plugin import Plugin, ScalarFilterPlugin, ScalarScorePlugin, ScorePlugin
@@ -130,7 +130,7 @@ class ResultCache:
         self._readers: dict[str, frozenset[str]] = {}
         self._planner = Planner(plugins)
         #: By skipping plugins and the parts of the others; see `shared_ranking`.
-        self._sharings: dict[Hashable, Sharing] = {}
+        self._sharings: dict[Hashable, SharedRanking] = {}
         self.bytes_used = 0
         #: What rankings saved lately, less what it took to make them, in evaluations of all nodes.
         #: If it is below 0, pods have to repeat so often before they are cached.
@@ -315,7 +315,7 @@ class ResultCache:
                 return None
         return ranking
 
-    def _sharing_of(self, entry: SignatureEntry, skipped: Set[str]) -> Sharing:
+    def _sharing_of(self, entry: SignatureEntry, skipped: Set[str]) -> SharedRanking:
         """The value that all entries share whose signatures agree in the parts of the plugins that
         do not skip."""
         sharing = entry.sharing
@@ -326,7 +326,7 @@ class ResultCache:
             if sharing is None:
                 if len(self._sharings) >= _SEEN_MAX:
                     self._sharings.clear()
-                sharing = self._sharings[key] = Sharing(key[0])
+                sharing = self._sharings[key] = SharedRanking(key[0])
             entry.sharing = sharing
         return sharing
 

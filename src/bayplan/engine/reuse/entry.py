@@ -92,7 +92,7 @@ class CachedPreState:
 
 
 @final
-class Sharing:
+class SharedRanking:
     """One complete ranking for all entries whose signatures differ only in the parts of plugins
     that skip."""
 
@@ -164,7 +164,7 @@ class SignatureEntry:
         #: By skip set, the least recently used first.
         self.rankings: dict[SkipSet, RankedNodes] = {}
         #: With which entries it shares a ranking, as of the last cycle.
-        self.sharing: Sharing | None = None
+        self.sharing: SharedRanking | None = None
         #: Belongs to one of the rankings, or to a ranking that the entry shares.
         self.pre_state: CachedPreState | None = None
         #: Of one of the rankings, for the pods of one template.

@@ -19,7 +19,7 @@ from bayplan.framework.preemption import Victims
 from bayplan.framework.status import Code, Status, unresolvable
 from bayplan.plugins.default_preemption.budgets import Budgets
 from bayplan.plugins.default_preemption.candidates import Batch, joined, listed
-from bayplan.plugins.default_preemption.search_cache import SearchCache, Turned
+from bayplan.plugins.default_preemption.search_cache import RotatedPositions, SearchCache
 from bayplan.plugins.default_preemption.victims import (
     NO_VICTIMS,
     SIDE_BY_SIDE_MIN,
@@ -89,7 +89,9 @@ class DryRun:
     def __post_init__(self) -> None:
         self.nodes = self.snapshot.nodes
 
-    def search(self, positions: Turned, candidate_count: int, nominated: Iterable[str]) -> Findings:
+    def search(
+        self, positions: RotatedPositions, candidate_count: int, nominated: Iterable[str]
+    ) -> Findings:
         """Try these positions of all nodes in this order until there are enough candidates.
 
         ``nominated``: nodes that other pods are nominated to.
@@ -142,7 +144,7 @@ class DryRun:
 
     # ---- with what is known ------------------------------------------------------------------
 
-    def _search_cached(self, positions: Turned, candidate_count: int) -> Batch | None:
+    def _search_cached(self, positions: RotatedPositions, candidate_count: int) -> Batch | None:
         """None: nothing is cached for such pods, or there is no candidate, and the cache does not
         show the reasons."""
         filter_key = self.runner.filter_key(self.state, self.pod)

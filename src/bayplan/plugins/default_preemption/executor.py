@@ -178,7 +178,7 @@ def is_preempted(pod: PodInfo) -> bool:
 
 @final
 class AwaitedEviction:
-    """framework.preemption.Evicting for one preemptor."""
+    """framework.preemption.PendingEvictions for one preemptor."""
 
     def __init__(
         self, handle: Handle, instance_name: str, preemptor: Preemptor, victims: Sequence[PodInfo]

@@ -35,8 +35,8 @@ from bayplan.framework.preemption import (
     REVIEW,
     CandidateReview,
     Candidates,
-    Evicting,
     GroupPreemption,
+    PendingEvictions,
     Victims,
 )
 from bayplan.framework.status import (
@@ -62,7 +62,7 @@ from bayplan.plugins.default_preemption.executor import (
     Preemptor,
     is_preempted,
 )
-from bayplan.plugins.default_preemption.search_cache import SearchCache, Turned
+from bayplan.plugins.default_preemption.search_cache import RotatedPositions, SearchCache
 from bayplan.plugins.default_preemption.victims import violations
 from bayplan.ports import ObjectReference
 from bayplan.state.cache import Snapshot
@@ -193,7 +193,7 @@ class DefaultPreemption(
         pods: Sequence[PodInfo],
         node_names: Sequence[str],
         victims: Sequence[PodInfo],
-    ) -> Evicting | None:
+    ) -> PendingEvictions | None:
         metrics = self.handle.metrics
         metrics.workload_preemption_victims.observe(len(victims))
         disrupted_count = _disrupted_count(self.handle.pod_groups, victims)
@@ -224,7 +224,7 @@ class DefaultPreemption(
         question = (self.handle.runner, snapshot, state, pod)
         dry_run = DryRun(*question, self._current_budgets(), units, self._search_cache)
         nominated = self.handle.nominator.nominated_nodes()
-        return dry_run.search(Turned(positions, start), self._enough(count), nominated)
+        return dry_run.search(RotatedPositions(positions, start), self._enough(count), nominated)
 
     def why_not_eligible(self, pod: PodInfo, node_to_status: NodeToStatus) -> str | None:
         """Upstream: PodEligibleToPreemptOthers. None: it may preempt."""

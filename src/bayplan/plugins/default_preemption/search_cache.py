@@ -31,7 +31,7 @@ SearchSide = Callable[[Rows], Side | None]
 
 
 @final
-class Turned:
+class RotatedPositions:
     """Positions in their order from a start on, and then those before the start."""
 
     def __init__(self, positions: Rows, start: int) -> None:
@@ -87,7 +87,11 @@ class CachedSearch:
         self._generation, self._turn = snapshot.generation, ranked.turn
 
     def search(
-        self, snapshot: Snapshot, positions: Turned, candidate_count: int, side: SearchSide
+        self,
+        snapshot: Snapshot,
+        positions: RotatedPositions,
+        candidate_count: int,
+        side: SearchSide,
     ) -> Batch | None:
         """The first candidates among these positions, up to the required number, one of them
         without a violation. None: amounts do not decide."""

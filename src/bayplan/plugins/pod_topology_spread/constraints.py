@@ -234,7 +234,7 @@ def _compiled(
 # ---- defaults ------------------------------------------------------------------------------
 
 
-class Defaulted(Struct, frozen=True):
+class DefaultConstraints(Struct, frozen=True):
     """The defaults for one shape, and what they were deduced from."""
 
     services: Sequence[Service] = ()
@@ -243,7 +243,7 @@ class Defaulted(Struct, frozen=True):
     soft: Constraints = NO_CONSTRAINTS
 
 
-_NOT_SELECTED: Final = Defaulted()
+_NOT_SELECTED: Final = DefaultConstraints()
 
 
 @final
@@ -253,9 +253,9 @@ class Defaults:
     def __init__(self, defaults: Sequence[TopologySpreadConstraint], handle: Handle) -> None:
         self._defaults = defaults
         self._handle = handle
-        self._by_shape: WeakKeyDictionary[PodShape, Defaulted] = WeakKeyDictionary()
+        self._by_shape: WeakKeyDictionary[PodShape, DefaultConstraints] = WeakKeyDictionary()
 
-    def of(self, pod: PodInfo) -> Defaulted:
+    def of(self, pod: PodInfo) -> DefaultConstraints:
         listed: Sequence[Service] = self._handle.objects(SERVICE).list(pod.namespace)
         owner_selector = self._owner_selector(pod) if pod.metadata.owner_references else None
         if not listed and owner_selector is None:
@@ -284,10 +284,10 @@ class Defaults:
 
     def _deduced(
         self, shape: PodShape, services: Sequence[Service], owner_selector: Any
-    ) -> Defaulted:
+    ) -> DefaultConstraints:
         selector = _merged(shape, services, owner_selector)
         if selector.is_everything:
-            return Defaulted(services, owner_selector)
+            return DefaultConstraints(services, owner_selector)
         hard, soft = (
             Constraints(
                 tuple(
@@ -298,7 +298,7 @@ class Defaults:
             )
             for action in (HARD, SOFT)
         )
-        return Defaulted(services, owner_selector, hard, soft)
+        return DefaultConstraints(services, owner_selector, hard, soft)
 
 
 def _controller_of(pod: PodInfo) -> OwnerReference | None:

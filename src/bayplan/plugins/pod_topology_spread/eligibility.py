@@ -174,7 +174,7 @@ def _compiled_demands(shape: PodShape) -> _Demands:
 # ---- taints --------------------------------------------------------------------------------
 
 
-class _Tolerated:
+class _ToleratedTaints:
     """Whether one pod shape tolerates each distinct list of taints, by the list's id."""
 
     def __init__(self, shape: PodShape) -> None:
@@ -195,8 +195,8 @@ class _Tolerated:
         return self._table
 
 
-def _tolerated(shape: PodShape) -> _Tolerated:
-    return shape.once("PodTopologySpread.tolerated", _Tolerated)
+def _tolerated(shape: PodShape) -> _ToleratedTaints:
+    return shape.once("PodTopologySpread.tolerated", _ToleratedTaints)
 
 
 def _has_untolerated(taints: Iterable[Taint], shape: PodShape) -> bool:

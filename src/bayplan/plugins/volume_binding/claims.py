@@ -121,7 +121,7 @@ NO_SUCH_VOLUME: Final = "node(s) unavailable due to one or more pvc(s) bound to 
 NONE: Final = -1
 
 
-class Matched(Struct, frozen=True):
+class MatchedClaim(Struct, frozen=True):
     """A claim with the volume it would be bound to: ``chosen``: int32[nodes], a place in
     ``volumes`` or NONE."""
 
@@ -130,7 +130,7 @@ class Matched(Struct, frozen=True):
     chosen: Int32s
 
 
-class Provisioned(Struct, frozen=True):
+class ProvisionedClaim(Struct, frozen=True):
     """A claim whose volume is to be provisioned. ``needed``: bool[nodes]; ``capacity_indices``:
     index into ``capacities`` of the entry with room, NONE if the driver reports no capacity."""
 
@@ -153,8 +153,8 @@ class NodeVolumes(Struct):
     unbound: Mask
     short: Mask
     missing: Mask
-    matched: list[Matched] = field(default_factory=list[Matched])
-    provisioned: list[Provisioned] = field(default_factory=list[Provisioned])
+    matched: list[MatchedClaim] = field(default_factory=list[MatchedClaim])
+    provisioned: list[ProvisionedClaim] = field(default_factory=list[ProvisionedClaim])
     #: (nodes, message) of invalid objects: the attempt ends with an error.
     problems: list[tuple[Mask, str]] = field(default_factory=_no_problems)
 
@@ -271,7 +271,7 @@ class _Search:
 
     # ---- volumes that are there -----------------------------------------------------------
 
-    def _match(self, claim: ClaimInfo, selected: Mask) -> Matched | None:
+    def _match(self, claim: ClaimInfo, selected: Mask) -> MatchedClaim | None:
         """The volume that each node would take; None: the claim makes no sense."""
         candidates, preferred = self._candidates(claim)
         chosen = np.full(len(self._nodes), NONE, np.int32)
@@ -292,7 +292,7 @@ class _Search:
             self._taken[volume.name] = taken | taking
             # A volume made for this claim is the only one for it, even out of a node's reach.
             unserved = unserved & ~(free if preferred else taking)
-        return Matched(claim, preferred or fitting, chosen)
+        return MatchedClaim(claim, preferred or fitting, chosen)
 
     def _candidates(self, claim: ClaimInfo) -> tuple[list[VolumeInfo], list[VolumeInfo]]:
         """(volumes of the class that are large enough, those made for just this claim)."""
@@ -324,7 +324,9 @@ class _Search:
             self._result.short |= short
             undecided = undecided & ~unfit & ~short
             made = unprovisioned & undecided
-            self._result.provisioned.append(Provisioned(claim, made, capacities, capacity_indices))
+            self._result.provisioned.append(
+                ProvisionedClaim(claim, made, capacities, capacity_indices)
+            )
 
     def _class_of(self, claim: ClaimInfo) -> tuple[StorageClass | None, str]:
         name = claim.class_name
