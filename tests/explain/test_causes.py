@@ -1,10 +1,10 @@
 """Causes of volumes, devices, ports and node rules name the objects at fault."""
 
-from bayplan.api.device_objects import RESOURCE_CLAIM
 from bayplan.api.objects import PERSISTENT_VOLUME, PERSISTENT_VOLUME_CLAIM, decode
-from bayplan.explain.causes import causes_of, device_details, volume_details
+from bayplan.explain.causes import causes_of
 from bayplan.explain.diagnosis import diagnose
 from bayplan.explain.explainer import comparison_of
+from tests.explain.reported_causes import case, causes_in
 from tests.kit.objects import node, pod
 from tests.model.clusters import model_of
 
@@ -37,25 +37,6 @@ def test_an_unreachable_volume_has_its_node_affinity_in_the_details() -> None:
     assert (cause.plugin, cause.nodes) == ("VolumeBinding", 1)
     text = "PersistentVolumeClaim default/data: bound to pv, which is reachable from nodes with"
     assert cause.details == (f"{text} zone In (a)",)
-    assert list(volume_details(model, pod("p", volumes=DATA))) == list(cause.details)
-
-
-def test_a_device_claim_has_its_requests_in_the_details() -> None:
-    claims = [{"name": "gpu", "resourceClaimName": "gpu"}]
-    waiting = pod("p", resourceClaims=claims)
-    assert list(device_details(model_of([node("n1")], [waiting]), waiting)) == [
-        "ResourceClaim default/gpu does not exist"
-    ]
-    request = {"name": "r", "exactly": {"deviceClassName": "gpu", "count": 2}}
-    claim = {
-        "metadata": {"name": "gpu", "namespace": "default"},
-        "spec": {"devices": {"requests": [request]}},
-    }
-    objects = {RESOURCE_CLAIM: [decode(RESOURCE_CLAIM, claim)]}
-    assert list(device_details(model_of([node("n1")], [waiting], objects), waiting)) == [
-        "ResourceClaim default/gpu requests 2 of DeviceClass gpu, which does not exist",
-        "the cluster offers 0 devices in 0 ResourceSlices",
-    ]
 
 
 def test_a_port_names_the_pod_that_uses_it() -> None:
@@ -71,6 +52,58 @@ def test_node_rules_have_the_number_of_matching_nodes_in_the_details() -> None:
     model = model_of([node("n1", labels={"disk": "ssd"})], [pod("p", nodeSelector={"disk": "hdd"})])
     (cause,) = causes_of(model, diagnose(model, "default/p"))
     assert cause.details == ("node selector disk=hdd matches 0 of 1 nodes; disk is ssd elsewhere",)
+
+
+def test_terms_of_a_node_affinity_are_alternatives() -> None:
+    terms = [
+        {"matchExpressions": [{"key": "disk", "operator": "In", "values": ["ssd"]}]},
+        {"matchExpressions": [{"key": "gpu", "operator": "Exists"}]},
+    ]
+    required = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}
+    waiting = pod("p", affinity={"nodeAffinity": required})
+    model = model_of([node("n1", labels={"disk": "hdd"})], [waiting])
+    (cause,) = causes_of(model, diagnose(model, "default/p"))
+    assert cause.details == (
+        "node affinity: a node must match one of 2 terms",
+        "  term disk In (ssd) matches 0 of 1 nodes",
+        "  term gpu Exists matches 0 of 1 nodes",
+    )
+
+
+def test_a_nominated_pod_holds_the_room() -> None:
+    [cause] = causes_in(case("153-nominated.yaml"), pod="default/low")
+    assert cause.nearest is not None
+    assert cause.nearest.distance == "lacks 1"
+    assert cause.details == (
+        "default/pre (priority 1000) is nominated to n1 and holds 2 cpu there",
+        "default/victim on n1 is terminating and holds 2 cpu",
+    )
+
+
+def test_a_terminating_pod_holds_its_room() -> None:
+    leaving = pod("leaving", on="n1", cpu="2", terminating=True)
+    model = model_of([node("n1", cpu="2")], [leaving, pod("p", cpu="1")])
+    (cause,) = causes_of(model, diagnose(model, "default/p"))
+    assert cause.details == ("default/leaving on n1 is terminating and holds 2 cpu",)
+
+
+def test_a_group_that_lacks_members_names_those_that_exist() -> None:
+    [cause] = causes_in(case("50-pgbig.yaml"), pod="default/a")
+    assert cause.reason == (
+        "group default/train: 2 of 3 members are here (current pods number: 2, minMember of "
+        "group: 3)"
+    )
+    assert cause.details == (
+        "2 members exist, 3 are needed, 1 missing: a, b",
+        (
+            "old (pod-group.scheduling.sigs.k8s.io=train) is no member: no known kind of group has "
+            "this label"
+        ),
+    )
+    [missing] = causes_in(case("50-pgbig.yaml"), pod="default/ghost")
+    assert missing.details == (
+        "the object of PodGroup default/missing (scheduling.x-k8s.io) does not exist",
+    )
 
 
 def test_a_comparison_removes_the_pod_from_its_node() -> None:

@@ -1,4 +1,6 @@
-"""Amounts of resources as Kubernetes writes them."""
+"""Amounts and lists of names as a reader wants them."""
+
+from collections.abc import Sequence
 
 from bayplan.api.pod_requests import CPU, EPHEMERAL_STORAGE, MEMORY
 
@@ -35,3 +37,19 @@ def rounded_down(resource: str, amount: int) -> int:
     if resource in (MEMORY, EPHEMERAL_STORAGE) and amount >= mebibyte:
         return amount // mebibyte * mebibyte
     return amount
+
+
+#: Names that a list shows.
+_NAMES_MAX = 5
+
+
+def counted(count: int, noun: str) -> str:
+    """ "1 node", "2 nodes"."""
+    return f"{count:,} {noun}{'s' * (count != 1)}"
+
+
+def listed_names(names: Sequence[str]) -> str:
+    """The first names, and how many follow."""
+    shown = ", ".join(names[:_NAMES_MAX])
+    further = len(names) - _NAMES_MAX
+    return shown if further <= 0 else f"{shown} and {further:,} more"

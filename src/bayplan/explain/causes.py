@@ -3,20 +3,14 @@
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import Any, final
 
-from bayplan.api.device_objects import DEVICE_CLASS, RESOURCE_CLAIM, RESOURCE_SLICE, ResourceClaim
-from bayplan.api.objects import (
-    NODE,
-    PERSISTENT_VOLUME,
-    PERSISTENT_VOLUME_CLAIM,
-    STORAGE_CLASS,
-    Node,
-)
+from bayplan.api.objects import NODE, POD, Node, Pod
 from bayplan.api.pod_requests import PODS
 from bayplan.api.selectors import NodeTerm, SelectorError, label_selector, map_selector, node_term
-from bayplan.api.storage_objects import PersistentVolume, PersistentVolumeClaim
-from bayplan.explain.amounts import short_text
+from bayplan.explain.amounts import amount_text, counted, listed_names, short_text
+from bayplan.explain.device_details import device_details
 from bayplan.explain.diagnosis import Diagnosis, in_natural_order, pods_by_node
 from bayplan.explain.explanation import Cause, NodeDistance
 from bayplan.explain.fixes.edits import plain
@@ -28,24 +22,32 @@ from bayplan.explain.fixes.rule_edits import (
     term_text,
     untolerated,
 )
+from bayplan.explain.volume_details import (
+    conflict_details,
+    limit_details,
+    volume_details,
+    zone_details,
+)
 from bayplan.framework.status import Code
 from bayplan.model.cluster_model import ClusterModel
+from bayplan.plugins.dynamic_resources import DynamicResources
 from bayplan.plugins.inter_pod_affinity.plugin import InterPodAffinity
 from bayplan.plugins.node_affinity import NodeAffinity
 from bayplan.plugins.node_ports import NodePorts
 from bayplan.plugins.node_resources_fit import TOO_MANY_PODS, NodeResourcesFit, insufficient
+from bayplan.plugins.node_volume_limits import NodeVolumeLimits
 from bayplan.plugins.pod_topology_spread.plugin import PodTopologySpread
 from bayplan.plugins.taint_toleration import TaintToleration
+from bayplan.plugins.volume_binding.plugin import VolumeBinding
+from bayplan.plugins.volume_restrictions import VolumeRestrictions
+from bayplan.plugins.volume_zone import VolumeZone
+from bayplan.state.pod_groups import GroupState, group_key_of
 from bayplan.state.pods import PodInfo
 
 _EXAMPLES_MAX = 5
-_DETAILS_MAX = 8
+_DETAILS_MAX = 12
 _DOMAINS_MAX = 12
 _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
-_VOLUME_PLUGINS = frozenset(
-    ("VolumeBinding", "VolumeZone", "VolumeRestrictions", "NodeVolumeLimits")
-)
-_DEVICE_PLUGIN = "DynamicResources"
 
 
 @final
@@ -60,6 +62,9 @@ class _Group:
 def causes_of(model: ClusterModel, diagnosis: Diagnosis) -> tuple[Cause, ...]:
     """The causes that keep the most nodes out come first."""
     attempt = diagnosis.attempt
+    group = model.scheduler.pod_groups.of(attempt.pod)
+    if attempt.result == "gated" and not attempt.gating_plugin and group is not None:
+        return (_incomplete(model, group),)
     if attempt.result == "gated":
         reason = attempt.gating_message or attempt.message
         details = _details(model, diagnosis, attempt.gating_plugin, ())
@@ -68,6 +73,10 @@ def causes_of(model: ClusterModel, diagnosis: Diagnosis) -> tuple[Cause, ...]:
         status = diagnosis.whole
         details = _details(model, diagnosis, status.plugin, ())
         return (Cause(plugin=status.plugin, reason=status.message, details=details),)
+    if attempt.result == "error" and attempt.record is not None:
+        plugin, nodes = attempt.record.plugin, tuple(diagnosis.rejected)
+        details = _details(model, diagnosis, plugin, nodes)
+        return (Cause(plugin=plugin, reason=attempt.message, details=details),)
     groups: dict[tuple[str, str], _Group] = defaultdict(_Group)
     for node, status in diagnosis.rejected.items():
         for reason in status.reasons or ("",):
@@ -93,6 +102,40 @@ def saturated_and_excluded(diagnosis: Diagnosis) -> tuple[int, int]:
     """Nodes that are full, and nodes that the pod may not use whatever is free."""
     codes = Counter(status.code for status in diagnosis.rejected.values())
     return codes[Code.UNSCHEDULABLE], codes[Code.UNSCHEDULABLE_AND_UNRESOLVABLE]
+
+
+# ---- groups -------------------------------------------------------------------------------------
+
+
+def _incomplete(model: ClusterModel, group: GroupState) -> Cause:
+    """Why a group is not tried: its object or members are missing."""
+    return Cause(plugin="", reason=group.message, details=tuple(_members(model, group)))
+
+
+def _members(model: ClusterModel, group: GroupState) -> Iterator[str]:
+    """Members that exist, and pods that look like members and are none."""
+    key, kinds = group.key, model.scheduler.pod_groups.kinds
+    if group.group is None:
+        yield f"the object of PodGroup {key} ({key.api_group}) does not exist"
+    members: list[str] = []
+    strangers: list[str] = []
+    for pod in model.objects(POD):
+        if not isinstance(pod, Pod) or (pod.metadata.namespace or "") != key.namespace:
+            continue
+        if group_key_of(pod, kinds) == key:
+            where = f" on {pod.spec.node_name}" if pod.spec.node_name else ""
+            members.append(f"{pod.metadata.name}{where}")
+            continue
+        for label, value in sorted((pod.metadata.labels or {}).items()):
+            if value == key.name and "group" in label:
+                strangers.append(f"{pod.metadata.name} ({label}={value})")
+    missing = max(group.min_member - len(members), 0)
+    needed = f"{group.min_member} are needed" if group.group is not None else "none is enough"
+    if group.group is not None:
+        exist = f"{counted(len(members), 'member')} exist{'s' * (len(members) == 1)}"
+        yield f"{exist}, {needed}, {missing} missing: {listed_names(members) or 'no pod'}"
+    for stranger in strangers:
+        yield f"{stranger} is no member: no known kind of group has this label"
 
 
 # ---- distances ----------------------------------------------------------------------------------
@@ -137,15 +180,47 @@ def _details(
     elif name == InterPodAffinity.name:
         lines = _affinity(model, pod)
     elif name == NodePorts.name:
-        lines = _ports(model, pod, nodes)
-    elif name in _VOLUME_PLUGINS:
-        lines = volume_details(model, pod)
-    elif name == _DEVICE_PLUGIN:
-        lines = device_details(model, pod)
+        lines = _ports(model, diagnosis, nodes)
+    elif name == NodeResourcesFit.name:
+        lines = chain(_nominated(diagnosis, nodes), _terminating(model, diagnosis, nodes))
+    elif name == NodeVolumeLimits.name:
+        lines = chain(limit_details(diagnosis, nodes), volume_details(model, pod, nodes))
+    elif name == VolumeRestrictions.name:
+        lines = conflict_details(model, pod, nodes)
+    elif name == VolumeZone.name:
+        lines = chain(volume_details(model, pod, nodes), zone_details(model, nodes))
+    elif name == VolumeBinding.name:
+        lines = volume_details(model, pod, nodes)
+    elif name == DynamicResources.name:
+        lines = device_details(model, pod, nodes)
     listed = list(lines)
     if len(listed) > _DETAILS_MAX:
         listed[_DETAILS_MAX - 1 :] = [f"and {len(listed) - _DETAILS_MAX + 1} more"]
     return tuple(listed)
+
+
+def _nominated(diagnosis: Diagnosis, nodes: Sequence[str]) -> Iterator[str]:
+    """The nominated pods that hold the room."""
+    for node in in_natural_order(nodes):
+        for pod in diagnosis.nominated.get(node, ()):
+            holds = f"holds {_room_of(pod, diagnosis.pod)} there"
+            yield f"{pod.key} (priority {pod.priority}) is nominated to {node} and {holds}"
+
+
+def _terminating(model: ClusterModel, diagnosis: Diagnosis, nodes: Sequence[str]) -> Iterator[str]:
+    """Pods that are being deleted: they hold their room until they are gone."""
+    placed = pods_by_node(model)
+    for node in in_natural_order(nodes):
+        for pod in placed.get(node, ()):
+            if pod.is_terminating:
+                yield f"{pod.key} on {node} is terminating and holds {_room_of(pod, diagnosis.pod)}"
+
+
+def _room_of(pod: PodInfo, waiting: PodInfo) -> str:
+    """What a pod requests of the resources that the waiting pod requests."""
+    amounts = {name: pod.requests.get(name, 0) for name in waiting.requests}
+    parts = [f"{amount_text(name, amount)} {name}" for name, amount in amounts.items() if amount]
+    return ", ".join(parts) or "a place"
 
 
 def _taints(model: ClusterModel, pod: PodInfo, nodes: Sequence[str]) -> Iterator[str]:
@@ -157,11 +232,7 @@ def _taints(model: ClusterModel, pod: PodInfo, nodes: Sequence[str]) -> Iterator
             counts[text] += 1
             examples.setdefault(text, node.metadata.name)
     for text, count in sorted(counts.items(), key=lambda item: (-item[1], item[0])):
-        yield f"{text} on {_counted(count, 'node')}, for example {examples[text]}"
-
-
-def _counted(count: int, noun: str) -> str:
-    return f"{count:,} {noun}{'s' * (count != 1)}"
+        yield f"{text} on {counted(count, 'node')}, for example {examples[text]}"
 
 
 def _node_rules(model: ClusterModel, pod: PodInfo) -> Iterator[str]:
@@ -175,9 +246,13 @@ def _node_rules(model: ClusterModel, pod: PodInfo) -> Iterator[str]:
         )
         hint = f"; {key} is {_some(present)} elsewhere" if present and not count else ""
         yield f"node selector {key}={value} matches {count:,} of {len(nodes):,} nodes{hint}"
-    for term, text in _required_terms(pod):
+    terms = list(_required_terms(pod))
+    if len(terms) > 1:
+        yield f"node affinity: a node must match one of {len(terms)} terms"
+    for term, text in terms:
         count = sum(term.matches(n.metadata.labels or {}, n.metadata.name) for n in nodes)
-        yield f"node affinity {text} matches {count:,} of {len(nodes):,} nodes"
+        name = "node affinity" if len(terms) == 1 else "  term"
+        yield f"{name} {text} matches {count:,} of {len(nodes):,} nodes"
 
 
 def _some(values: Sequence[str]) -> str:
@@ -260,14 +335,15 @@ def _affinity(model: ClusterModel, pod: PodInfo) -> Iterator[str]:
             )
 
 
-def _ports(model: ClusterModel, pod: PodInfo, nodes: Sequence[str]) -> Iterator[str]:
-    wanted = {port for _, _, port in _host_ports(pod)}
+def _ports(model: ClusterModel, diagnosis: Diagnosis, nodes: Sequence[str]) -> Iterator[str]:
+    wanted = {port for _, _, port in _host_ports(diagnosis.pod)}
     placed = pods_by_node(model)
     for node in in_natural_order(nodes):
-        for other in placed.get(node, ()):
+        for other in (*placed.get(node, ()), *diagnosis.nominated.get(node, ())):
             taken = sorted(wanted & {port for _, _, port in _host_ports(other)})
             if taken:
-                yield f"{other.key} uses port {', '.join(map(str, taken))} on {node}"
+                verb = "uses" if other.node_name else "is nominated, and will use"
+                yield f"{other.key} {verb} port {', '.join(map(str, taken))} on {node}"
 
 
 def _host_ports(pod: PodInfo) -> Iterator[tuple[str, str, int]]:
@@ -276,73 +352,3 @@ def _host_ports(pod: PodInfo) -> Iterator[tuple[str, str, int]]:
             number = port.host_port or (port.container_port if pod.spec.host_network else 0)
             if number:
                 yield port.host_ip or "", port.protocol or "", number
-
-
-# ---- volumes and devices ------------------------------------------------------------------------
-
-
-def volume_details(model: ClusterModel, pod: PodInfo) -> Iterator[str]:
-    """One line for each claim of the pod."""
-    for claim_key in dict.fromkeys(pod.claim_keys()):
-        namespace, _, name = claim_key.partition("/")
-        claim = model.get(PERSISTENT_VOLUME_CLAIM, namespace, name)
-        if not isinstance(claim, PersistentVolumeClaim):
-            yield f"PersistentVolumeClaim {claim_key} does not exist"
-            continue
-        yield f"PersistentVolumeClaim {claim_key}: {_claim_text(model, claim)}"
-
-
-def _claim_text(model: ClusterModel, claim: PersistentVolumeClaim) -> str:
-    if claim.spec.volume_name:
-        volume = model.get(PERSISTENT_VOLUME, "", claim.spec.volume_name)
-        if not isinstance(volume, PersistentVolume):
-            return f"its PersistentVolume {claim.spec.volume_name} does not exist"
-        return f"bound to {claim.spec.volume_name}{_reach(volume)}"
-    class_name = claim.spec.storage_class_name
-    if not class_name:
-        return "not bound, without a storage class"
-    if model.get(STORAGE_CLASS, "", class_name) is None:
-        return f"not bound; StorageClass {class_name} does not exist"
-    return f"not bound; its StorageClass is {class_name}"
-
-
-def _reach(volume: PersistentVolume) -> str:
-    affinity = volume.spec.node_affinity
-    required = affinity.required if affinity is not None else None
-    terms = (required.node_selector_terms or ()) if required is not None else ()
-    text = " or ".join(term_text(plain(term)) for term in terms)
-    return f", which is reachable from nodes with {text}" if text else ""
-
-
-def device_details(model: ClusterModel, pod: PodInfo) -> Iterator[str]:
-    """One line for each claim of the pod, and one for the devices that the cluster offers."""
-    statuses = {each.name: each for each in pod.status.resource_claim_statuses or ()}
-    for each in pod.spec.resource_claims or ():
-        name = each.resource_claim_name
-        if name is None and each.name in statuses:
-            name = statuses[each.name].resource_claim_name
-        if name is None:
-            yield f"the ResourceClaim for {each.name} was not created yet"
-            continue
-        claim = model.get(RESOURCE_CLAIM, pod.namespace, name)
-        if not isinstance(claim, ResourceClaim):
-            yield f"ResourceClaim {pod.namespace}/{name} does not exist"
-            continue
-        yield from _device_claim(model, claim)
-
-
-def _device_claim(model: ClusterModel, claim: ResourceClaim) -> Iterator[str]:
-    where = f"ResourceClaim {claim.metadata.namespace}/{claim.metadata.name}"
-    if claim.status.allocation is not None:
-        yield f"{where} has its devices already"
-        return
-    for request in plain(claim.spec).get("devices", {}).get("requests") or ():
-        exact = request.get("exactly") or request
-        class_name = exact.get("deviceClassName", "")
-        count = exact.get("count") or 1
-        is_missing = class_name and model.get(DEVICE_CLASS, "", class_name) is None
-        note = ", which does not exist" if is_missing else ""
-        yield f"{where} requests {count} of DeviceClass {class_name}{note}"
-    slices = [plain(each) for each in model.objects(RESOURCE_SLICE)]
-    devices = sum(len((each.get("spec") or {}).get("devices") or ()) for each in slices)
-    yield f"the cluster offers {devices} devices in {len(slices)} ResourceSlices"

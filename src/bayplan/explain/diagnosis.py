@@ -1,13 +1,16 @@
 """Diagnosis: what one attempt found at each node, read while the snapshot is lent."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import final
+
+import msgspec
 
 from bayplan.api.pod_requests import PODS
 from bayplan.engine.cycle import Cycle
 from bayplan.framework.status import Status
 from bayplan.model.cluster_model import Attempt, ClusterModel
+from bayplan.plugins.node_volume_limits import DriverCount, NodeVolumeLimits
 from bayplan.state.pods import PodInfo
 from bayplan.state.resources import RowAmounts
 
@@ -24,6 +27,13 @@ class Diagnosis:
     #: Node → resource → amounts, of rejected nodes, for the resources that the pod requests.
     amounts: Mapping[str, Mapping[str, RowAmounts]] = field(
         default_factory=dict[str, Mapping[str, RowAmounts]]
+    )
+    #: Node → pods that are nominated to it, and that the pod must leave room for. ``amounts``
+    #: counts them as placed.
+    nominated: Mapping[str, Sequence[PodInfo]] = field(default_factory=dict[str, Sequence[PodInfo]])
+    #: Node → CSI drivers with too many volumes, of nodes that NodeVolumeLimits rejects.
+    volume_counts: Mapping[str, Sequence[DriverCount]] = field(
+        default_factory=dict[str, Sequence[DriverCount]]
     )
     #: A rejection of the pod as a whole; None: nodes were filtered, or the pod fits.
     whole: Status | None = None
@@ -60,17 +70,49 @@ def diagnose(model: ClusterModel, pod: str) -> Diagnosis:
 def _read(cycle: Cycle) -> Diagnosis:
     pod, snapshot = cycle.pod, cycle.snapshot
     whole = cycle.status if cycle.feasibility is None and cycle.choice is None else None
+    diagnosis = Diagnosis(
+        pod, whole=whole, node_count=snapshot.node_count, feasible_count=cycle.feasible_count
+    )
+    if cycle.choice is None and whole is None:
+        _read_nodes(cycle, diagnosis)
+    return diagnosis
+
+
+def _read_nodes(cycle: Cycle, diagnosis: Diagnosis) -> None:
+    """Read what the cycle says about each node."""
     rejected: dict[str, Status] = {}
     amounts: dict[str, Mapping[str, RowAmounts]] = {}
-    if cycle.choice is None and whole is None:
-        statuses = cycle.node_to_status()
-        resources = (*pod.requests, PODS)
-        for name in snapshot.nodes.names():
-            rejected[name] = statuses.get(name)
-            node = snapshot.node(name)
-            amounts[name] = {resource: node.amounts(resource) for resource in resources}
-    return Diagnosis(
-        pod, rejected, amounts, whole, snapshot.node_count, feasible_count=cycle.feasible_count
+    nominated: dict[str, Sequence[PodInfo]] = {}
+    volume_counts: dict[str, Sequence[DriverCount]] = {}
+    plugins = cycle.framework.plugins.instances()
+    limits = next((each for each in plugins if isinstance(each, NodeVolumeLimits)), None)
+    statuses, resources = cycle.node_to_status(), (*cycle.pod.requests, PODS)
+    for name in cycle.snapshot.nodes.names():
+        status = rejected[name] = statuses.get(name)
+        node = cycle.snapshot.node(name)
+        ahead = cycle.framework.nominated_ahead(cycle.pod, name)
+        if ahead:
+            nominated[name] = ahead
+        amounts[name] = {
+            resource: _with_nominated(resource, node.amounts(resource), ahead)
+            for resource in resources
+        }
+        if limits is not None and status.plugin == limits.instance_name:
+            volume_counts[name] = limits.counts_over_limit(cycle.pod, node)
+    diagnosis.rejected, diagnosis.amounts = rejected, amounts
+    diagnosis.nominated, diagnosis.volume_counts = nominated, volume_counts
+
+
+def _with_nominated(resource: str, there: RowAmounts, nominated: Iterable[PodInfo]) -> RowAmounts:
+    """The amounts as they are with the nominated pods on the node."""
+    more = sum(1 if resource == PODS else pod.requests.get(resource, 0) for pod in nominated)
+    if not more:
+        return there
+    return msgspec.structs.replace(
+        there,
+        requested=there.requested + more,
+        scored=there.scored + more,
+        free=there.free - more,
     )
 
 

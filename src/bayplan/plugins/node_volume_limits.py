@@ -72,6 +72,16 @@ class _Volume(NamedTuple):
 _VolumeSet = dict[_Volume, None]
 
 
+class DriverCount(NamedTuple):
+    """The volumes of one CSI driver on one node."""
+
+    driver: str
+    limit: int
+    attached_count: int
+    #: Volumes of a pod that the node does not have yet.
+    new_count: int
+
+
 @final
 class NodeVolumeLimits(PreFilterPlugin, FilterPlugin, EnqueueExtensions, SignPlugin):
     """Rejects nodes that could not attach a pod's volumes."""
@@ -124,6 +134,20 @@ class NodeVolumeLimits(PreFilterPlugin, FilterPlugin, EnqueueExtensions, SignPlu
         for position in np.flatnonzero(over).tolist():
             over[position] = self._is_over(nodes.info(position), new)
         yield nodes.reject(over, TOO_MANY)
+
+    def counts_over_limit(self, pod: PodInfo, node: NodeInfo) -> list[DriverCount]:
+        """The drivers of which the node would have too many volumes with the pod."""
+        limits = _limits_of(self.handle.volumes.api.csi_node(node.name))
+        volumes = self._volumes_of(pod, has_csi=bool(limits))
+        if isinstance(volumes, Status):
+            return []
+        here, counts = self._used_on(node), self._counts_on(node)
+        new_counts = Counter(volume.driver for volume in volumes if volume not in here)
+        return [
+            DriverCount(driver, limits[driver], counts[driver], new_count)
+            for driver, new_count in sorted(new_counts.items())
+            if counts[driver] + new_count > limits.get(driver, _NO_LIMIT)
+        ]
 
     def events_to_register(self) -> Sequence[ClusterEventWithHint]:
         csi_added = ClusterEvent(EventResource.CSI_NODE, ActionType.ADD)

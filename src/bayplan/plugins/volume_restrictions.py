@@ -154,6 +154,11 @@ def _uses_disks(nodes: NodeView) -> Mask:
     return np.fromiter(uses_disks, np.bool_, len(nodes))
 
 
+def disks_conflict(pod: PodInfo, other: PodInfo) -> bool:
+    """Whether two pods cannot be on one node because of their disks."""
+    return _clash(pod.shape.volumes.exclusive, other.shape.volumes.exclusive)
+
+
 def _clash(disks: Iterable[Volume], used: Sequence[Volume]) -> bool:
     return any(_conflict(one, other) for one in disks for other in used)
 
