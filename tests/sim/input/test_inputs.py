@@ -179,18 +179,16 @@ def test_a_patched_controller_is_reported_with_a_note_that_its_pods_stay(tmp_pat
     )
 
 
-def test_another_template_is_reported_because_rollouts_are_not_simulated(tmp_path: Path) -> None:
-    same = {"kind": "Deployment", "metadata": {"name": "web"}, "spec": {"replicas": 5}}
-    workload = load(tmp_path, controller("Deployment"), scenario({"at": 1, "patch": [same]}))
+def test_another_template_is_reported_unless_its_rollout_is_simulated(tmp_path: Path) -> None:
+    same = {"kind": "StatefulSet", "metadata": {"name": "web"}, "spec": {"replicas": 5}}
+    workload = load(tmp_path, controller("StatefulSet"), scenario({"at": 1, "patch": [same]}))
     assert len(workload.notes) == 1
     labels = {"metadata": {"labels": {"app": "web", "version": "2"}}}
     other = {**same, "spec": {"template": labels}}
-    workload = load(tmp_path, controller("Deployment"), scenario({"at": 1, "patch": [other]}))
+    workload = load(tmp_path, controller("StatefulSet"), scenario({"at": 1, "patch": [other]}))
     (note,) = workload.notes[1:]
-    assert note == (
-        "Deployment default/web has another template now, but rollouts are not simulated: "
-        "its pods stay unchanged"
-    )
+    what = "has another template now, but only the rollouts of Deployments are simulated"
+    assert note == f"StatefulSet default/web {what}: its pods stay unchanged"
 
 
 # ---- scenarios ------------------------------------------------------------------------------

@@ -121,6 +121,12 @@ def _has_hash(pod: Content, ending: str) -> bool:
     return is_active(pod) and labels.get(TEMPLATE_HASH_LABEL) == ending
 
 
+def replica_set_of(deployment: Content, replicas: int) -> Content:
+    """The ReplicaSet that a Deployment creates for its template."""
+    made = _replica_set(deployment, [])
+    return {**made, "spec": {**made["spec"], "replicas": replicas}}
+
+
 def _replica_set(deployment: Content, pods: list[Content]) -> Content:
     """The Deployment's ReplicaSet: the one most of its pods name as theirs, or a new one."""
     spec = deployment["spec"]

@@ -381,7 +381,8 @@ def _notes(timeline: Timeline, mode: ExpansionMode) -> list[str]:
         notes.append(f"{pods} created for controllers: {', '.join(parts)}")
     what = "is patched, but the pods created for it stay unchanged"
     if mode is ExpansionMode.CONTROLLERS:
-        what = "has another template now, but rollouts are not simulated: its pods stay unchanged"
+        what = "has another template now, but only the rollouts of Deployments are simulated: "
+        what += "its pods stay unchanged"
     notes += [f"{key} {what}" for key in dict.fromkeys(timeline.patched_controllers)]
     return notes
 

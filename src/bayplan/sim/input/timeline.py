@@ -25,7 +25,13 @@ from bayplan.adapters.embedded.field_validation import (
 from bayplan.adapters.embedded.json_merge import merge_patch, without_nulls
 from bayplan.api.objects import NODE
 from bayplan.problems import Problem, nearest
-from bayplan.sim.input.controller_kinds import CONTROLLERS, JOB, STATEFUL_SET, is_controller
+from bayplan.sim.input.controller_kinds import (
+    CONTROLLERS,
+    DEPLOYMENT,
+    JOB,
+    STATEFUL_SET,
+    is_controller,
+)
 from bayplan.sim.input.controller_pods import with_uid
 from bayplan.sim.input.errors import InputErrors
 from bayplan.sim.input.expansion import daemon_pods_for, daemon_pods_on, expand
@@ -189,7 +195,9 @@ class Timeline:
             return
         self._errors.add_all(f"{action.place} ({key})", update_problems(key.kind, old, new))
         self.index.put(key, new)
-        if is_controller(new) and (self._is_once or _template(old) != _template(new)):
+        is_rolled_out = key.kind == DEPLOYMENT and not self._is_once
+        is_changed = self._is_once or _template(old) != _template(new)
+        if is_controller(new) and is_changed and not is_rolled_out:
             self.patched_controllers.append(key)
         yield Step(at_seconds=action.at_seconds, verb=Verb.PATCH, key=key, content=patch)
         if _is_being_deleted(new) and not _finalizers(new):

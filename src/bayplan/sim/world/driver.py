@@ -11,8 +11,8 @@ their volumes (`volume_controller`). Pods on a deleted node are garbage (`pod_gc
 """
 
 import asyncio
-from collections import deque
-from collections.abc import Awaitable, Callable
+from collections import Counter, deque
+from collections.abc import Awaitable, Callable, Iterator
 from typing import cast, final
 
 import msgspec
@@ -85,6 +85,8 @@ class Driver:
         self._change: asyncio.Future[None] | None = None
         #: Notes with their times: refusals of the API server, and the outcome of drains and Jobs.
         self.refused: list[str] = []
+        #: The number of refused pods by controller, if the input is expanded once.
+        self._refused_pods: Counter[ObjectKey] = Counter()
         cluster.observe(self._observe, ignored_kinds=(EVENT,))
         self._volumes = VolumeController(cluster, self._refuse)
         #: None: the input is expanded once.
@@ -119,6 +121,9 @@ class Driver:
         else:
             await self._play_out()
         self._drains.report()
+        self.refused += self._notes_of_refused_pods()
+        if self._controllers is not None:
+            self.refused += self._controllers.notes()
         self.refused += self._deletions.notes()
 
     async def _begin(self) -> None:
@@ -138,6 +143,9 @@ class Driver:
             self._volumes.act()
             await self._settle()
         await self._end_begun_deletions()
+        if self._controllers is not None:
+            self._controllers.go_on_with_rollouts()
+            await self._settle()
 
     async def _end_begun_deletions(self) -> None:
         """Controllers act on what was being deleted when the input was read."""
@@ -215,25 +223,28 @@ class Driver:
             self._cluster.server.patch(step.key, _CORDON)
         await self._settle()
         for pod in pods:
-            self._come(pod)
+            problem = self._come(pod)
+            if problem is not None:
+                controllers.creation_was_refused(pod, problem)
             await self._settle()
         if is_held_back and self._cluster.get(step.key) is not None:
             self._cluster.server.patch(step.key, _UNCORDON)
             await self._settle()
 
     def _try_to_perform(self, step: Step) -> None:
-        try:
-            self._perform(step)
-        except ApiError as problem:
-            self._refuse(f"{step.verb} {step.key}", problem)
+        if step.verb is Verb.CREATE:
+            self._create(step.content, f"{step.verb} {step.key}")
+            self._expect_pods(step.content)
+        else:
+            try:
+                self._perform(step)
+            except ApiError as problem:
+                self._refuse(f"{step.verb} {step.key}", problem)
         self._volumes.act()
 
     def _perform(self, step: Step) -> None:
         """Raises ApiError."""
-        if step.verb is Verb.CREATE:
-            self._cluster.create(step.content)
-            self._expect_pods(step.content)
-        elif step.verb is Verb.EVICT:
+        if step.verb is Verb.EVICT:
             self._cluster.evictions.evict(step.key)
         elif step.verb is Verb.DRAIN:
             self._drains.begin(step.key, msgspec.convert(step.content, built(DrainOptions)))
@@ -282,19 +293,45 @@ class Driver:
             if is_pending_pod(pod) and is_daemon_pod(pod) and target_node(pod) == node_name:
                 self._cluster.delete(stored.key)
 
-    def _come(self, content: Content) -> None:
-        """Create a pod of a controller or its claim, and, before the scheduler sees the pod, the
-        claims for its ephemeral volumes."""
+    def _come(self, content: Content) -> ApiError | None:
+        """Create an object of a controller, and, before the scheduler sees a pod, the claims for
+        its ephemeral volumes. Returns why the API server refuses it."""
         if self._workload.scheduler_name:
             content = with_scheduler(content, self._workload.scheduler_name)
-        self._create(content)
-        self._volumes.act()
-
-    def _create(self, content: Content) -> None:
         try:
             self._cluster.create(content)
         except ApiError as problem:
-            self._refuse("create", problem)
+            return problem
+        self._volumes.act()
+        return None
+
+    def _create(self, content: Content, what: str = "create") -> None:
+        """Create an object of the input. If its controller is refused it, the controller tries
+        again later, and creates the pods that follow then."""
+        controllers = self._controllers
+        if controllers is not None and controllers.waits_to_create(content):
+            return
+        try:
+            self._cluster.create(content)
+        except ApiError as problem:
+            if controllers is None or not controllers.creation_was_refused(content, problem):
+                self._refuse_creation(content, what, problem)
+
+    def _refuse_creation(self, content: Content, what: str, problem: ApiError) -> None:
+        """Of the pods of one controller, the first refusal is noted and the others are counted."""
+        owners = content["metadata"].get("ownerReferences") or ()
+        for owner in owners[:1]:
+            key = object_key(owner["kind"], key_of(content).namespace, owner["name"])
+            self._refused_pods[key] += 1
+            if self._refused_pods[key] > 1:
+                return
+        self._refuse(what, problem)
+
+    def _notes_of_refused_pods(self) -> Iterator[str]:
+        for key, count in self._refused_pods.items():
+            if count > 1:
+                more = "1 more was" if count == 2 else f"{count - 1:,} more were"
+                yield f"of the pods of {key}, {more} refused, too"
 
     def _expect_pods(self, content: Content) -> None:
         """Of a new StatefulSet, follow the pods if some of them are created later. A new Job may
@@ -323,7 +360,7 @@ class Driver:
         self._wake()
         changed = after or before
         if changed is None or changed.key.kind != POD:
-            if self._controllers is not None and before is not None:
+            if self._controllers is not None:
                 self._controllers.object_changed(before, after)
             return
         old = None if before is None else before.placed_pod
@@ -391,7 +428,13 @@ class Driver:
         for owner in pod.metadata.owner_references or ():
             job = object_key(f"{owner.api_version} {owner.kind}", key.namespace, owner.name)
             if self._followers.get(owner.uid) and self._cluster.get(job) is not None:
-                running_loop().call_soon(self._come, self._followers[owner.uid].popleft())
+                running_loop().call_soon(self._follow, self._followers[owner.uid].popleft())
+
+    def _follow(self, pod: Content) -> None:
+        """Create the next pod of a Job."""
+        problem = self._come(pod)
+        if problem is not None:
+            self._refuse("create", problem)
 
 
 #: Kinds whose controllers go on after their first pods, although no pod goes.

@@ -307,3 +307,63 @@ def test_two_runs_are_equal_and_expansion_has_no_effect_if_no_pod_is_deleted(
         both = [run(tmp_path, node("n1"), subject, calm, expansion=mode) for mode in ExpansionMode]
         assert both[0].digest == both[1].digest, subject["kind"]
         assert both[0].pods == both[1].pods
+
+
+# ---- rollouts -------------------------------------------------------------------------------
+
+SMALL = {"allocatable": {"cpu": "3", "memory": "8Gi", "pods": "110"}}
+RESTART = {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web"}} | {
+    "spec": {"template": {"metadata": {"annotations": {"restarted": "yes"}}}}
+}
+
+
+def rolled_out(folder: Path, strategy: Content, **spec: Any) -> SimulationResult:
+    """The restart of a Deployment of three pods, which fill their node."""
+    subject = controller(
+        "Deployment",
+        replicas=3,
+        selector=SELECTOR,
+        strategy=strategy,
+        template=template(terminationGracePeriodSeconds=30),
+        **spec,
+    )
+    return run(folder, node("n1", status=SMALL), subject, scenario(at(5, patch=[RESTART])))
+
+
+def test_a_rollout_with_a_surplus_waits_for_room_that_never_comes(tmp_path: Path) -> None:
+    result = rolled_out(tmp_path, {"rollingUpdate": {"maxSurge": 1, "maxUnavailable": 0}})
+    assert len(living(result)) == 4 and len(result.unschedulable) == 1
+    progress = "0 of 3 new pods are available, 3 old pods are left"
+    assert result.notes[-1] == (f"Deployment default/web: its rollout is not complete: {progress}")
+
+
+def test_a_rollout_without_a_surplus_replaces_one_pod_after_the_other(tmp_path: Path) -> None:
+    result = rolled_out(tmp_path, {"rollingUpdate": {"maxSurge": 0, "maxUnavailable": 1}})
+    bound = sorted(one.bound_at or 0.0 for one in living(result).values())
+    assert bound == [35, 65, 95]
+    assert not any("rollout" in note for note in result.notes)
+
+
+def test_a_recreation_creates_the_new_pods_when_the_old_ones_are_gone(tmp_path: Path) -> None:
+    result = rolled_out(tmp_path, {"type": "Recreate"})
+    times = {(one.created_at, one.bound_at) for one in living(result).values()}
+    assert times == {(35, 35)}
+
+
+def test_a_rollout_of_the_input_goes_on(tmp_path: Path) -> None:
+    new, old = template(), template(labels={"app": "web", "old": "yes"})
+    subject = controller("Deployment", replicas=2, selector=SELECTOR, uid="d", template=new)
+    sets = [
+        owned(controller("ReplicaSet", name, uid=name, replicas=count, template=one), subject)
+        for name, count, one in (("old", 2, old), ("new", 0, new))
+    ]
+    result = run(tmp_path, node("n1"), subject, *sets)
+    assert {name[: len("default/new")] for name in living(result)} == {"default/new"}
+    assert len(living(result)) == 2
+
+
+def test_a_rollout_that_anti_affinity_blocks_is_reported(tmp_path: Path) -> None:
+    result = run_by_default(load_inputs(["tests/cases/160-rollout.yaml"]))
+    assert set(result.unschedulable) == {"default/d-new-c"}
+    progress = "0 of 2 new pods are available, 2 old pods are left"
+    assert result.notes == (f"Deployment default/d: its rollout is not complete: {progress}",)

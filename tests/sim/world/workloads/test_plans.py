@@ -15,7 +15,6 @@ from bayplan.sim.world.workloads.plans import (
     OwnedPods,
     Plan,
     Surroundings,
-    deployment_plan,
     plan_of,
 )
 from tests.adapters.manifests import Content, node, pod
@@ -122,38 +121,6 @@ def test_pods_of_similar_age_are_deleted_in_order_of_their_uids() -> None:
     pods[0]["status"]["startTime"] = "2025-12-31T00:00:00Z"
     pods[1]["status"]["startTime"] = "2025-12-31T00:00:09Z"
     assert deleted(planned(subject, *pods)) == ["a"]
-
-
-# ---- Deployments ----------------------------------------------------------------------------
-
-
-def replica_set(name: str, replicas: int, created_at: str) -> Content:
-    content = with_uid(controller("ReplicaSet", name=name, replicas=replicas))
-    return {**content, "metadata": {**content["metadata"], "creationTimestamp": created_at}}
-
-
-@pytest.mark.parametrize(
-    ("sizes", "replicas", "patched"),
-    [
-        ((3,), 3, None),
-        ((3,), 5, ("r0", 5)),
-        ((3, 0), 5, ("r0", 5)),
-        ((0, 0), 5, ("r1", 5)),
-        ((2, 1), 5, ("r1", 3)),
-        ((4, 1), 3, ("r1", 0)),
-        ((), 3, None),
-    ],
-)
-def test_a_deployment_scales_the_replica_set_with_pods_or_the_newest(
-    sizes: tuple[int, ...], replicas: int, patched: tuple[str, int] | None
-) -> None:
-    sets = [
-        replica_set(f"r{number}", size, f"2025-12-0{number + 1}T00:00:00Z")
-        for number, size in enumerate(sizes)
-    ]
-    plan = deployment_plan(with_uid(controller("Deployment", replicas=replicas)), sets)
-    changes = [(key.name, patch["spec"]["replicas"]) for key, patch in plan.patches]
-    assert changes == ([patched] if patched else [])
 
 
 # ---- StatefulSets ---------------------------------------------------------------------------

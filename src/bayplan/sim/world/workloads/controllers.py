@@ -14,7 +14,7 @@ note says so.
 
 from asyncio import TimerHandle
 from collections import Counter, deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple, final
 
 from bayplan.adapters.embedded.cluster import EmbeddedCluster
@@ -28,6 +28,7 @@ from bayplan.adapters.embedded.field_validation import (
 from bayplan.adapters.embedded.object_store import Stored
 from bayplan.api.objects import NODE, POD
 from bayplan.clock import Clock
+from bayplan.ports import ApiError
 from bayplan.sim.input.controller_kinds import (
     CONTROLLERS,
     DAEMON_SET,
@@ -40,14 +41,20 @@ from bayplan.sim.input.controller_pods import is_active, pod_names, replica_coun
 from bayplan.sim.input.jobs import TRACKING_FINALIZER, JobTally, replaces_failed_only
 from bayplan.sim.input.workload import has_ended, is_pod
 from bayplan.sim.loop import running_loop
+from bayplan.sim.world.workloads.deployment_plan import (
+    ReplicaSetPods,
+    deployment_plan,
+    new_replica_set,
+    progress,
+)
 from bayplan.sim.world.workloads.job_plan import deadline_seconds, job_plan
 from bayplan.sim.world.workloads.plans import (
     OwnedPods,
     Plan,
     Surroundings,
-    deployment_plan,
     plan_of,
 )
+from bayplan.sim.world.workloads.refused_creations import RefusedCreations
 
 #: How often a controller may replace all its pods between two steps of the workload.
 _ROUNDS = 20
@@ -81,11 +88,11 @@ class WorkloadControllers:
         cluster: EmbeddedCluster,
         clock: Clock,
         *,
-        create: Callable[[Content], None],
+        create: Callable[[Content], ApiError | None],
         note: Callable[[str], None],
         delay_seconds: float = 0.0,
     ) -> None:
-        """``create`` creates an object; it reports a refusal itself. ``note`` tells the reader.
+        """``create`` creates an object, or returns why it cannot. ``note`` tells the reader.
         ``delay_seconds``: how late controllers learn about pods that go."""
         self._cluster = cluster
         self._clock = clock
@@ -104,8 +111,11 @@ class WorkloadControllers:
         self._losses: deque[tuple[float, _Loss]] = deque()
         #: Jobs that go on at a time, each with its timer.
         self._timers: dict[ObjectKey, TimerHandle] = {}
-        #: The StatefulSets that go on when one of their pods runs.
+        #: The StatefulSets and Deployments that go on when one of their pods runs.
         self.waiting: dict[ObjectKey, None] = {}
+        #: The Deployments whose template was changed.
+        self._rolled: set[ObjectKey] = set()
+        self.refused = RefusedCreations(cluster, self._mark)
         self._created: Counter[ObjectKey] = Counter()
         self._stopped: set[ObjectKey] = set()
 
@@ -116,6 +126,8 @@ class WorkloadControllers:
         times = [timer.when() for timer in self._timers.values()]
         if self._losses:
             times.append(self._losses[0][0])
+        if self.refused.due_seconds is not None:
+            times.append(self.refused.due_seconds)
         return min(times, default=None)
 
     # ---- what happens in the cluster --------------------------------------------------------
@@ -125,10 +137,20 @@ class WorkloadControllers:
         self._created.clear()
 
     def pod_started(self, stored: Stored) -> None:
-        """A pod began to run, or became ready, while StatefulSets wait."""
+        """A pod began to run, or became ready, while controllers wait."""
         owner = self._owner_of(stored.content)
-        if owner is not None and owner.key in self.waiting:
+        if owner is not None:
+            self._mark_if_waiting(owner)
+
+    def _mark_if_waiting(self, owner: _Owner) -> None:
+        """Bring the controller of a pod up to date, or its Deployment, if it waits for pods."""
+        if owner.key in self.waiting:
             self._mark(owner.key)
+        elif owner.key.kind == REPLICA_SET and self.waiting:
+            stored = self._cluster.get(owner.key)
+            deployment = None if stored is None else self._owner_of(stored.content)
+            if deployment is not None and deployment.key in self.waiting:
+                self._mark(deployment.key)
 
     def pod_lost(self, before: Stored, after: Stored | None, *, is_finished: bool) -> None:
         """A pod is gone, has ended or is terminating.
@@ -136,6 +158,7 @@ class WorkloadControllers:
         ``is_finished``: the running time of the pod has passed.
         """
         last = after or before
+        self.refused.change_count += 1
         owner = self._owner_of(last.content)
         if owner is None:
             return
@@ -156,8 +179,11 @@ class WorkloadControllers:
         if owner is not None and owner.key.kind == JOB and self._cluster.get(owner.key) is not None:
             self.pod_lost(stored, stored, is_finished=False)
 
-    def object_changed(self, before: Stored, after: Stored | None) -> None:
-        """A controller or a node was changed or deleted."""
+    def object_changed(self, before: Stored | None, after: Stored | None) -> None:
+        """An object that is no pod was created, changed or deleted."""
+        self.refused.change_count += 1
+        if before is None:
+            return
         kind, key = before.key.kind, before.key
         if kind == NODE:
             if after is None or _node_parts(before) != _node_parts(after):
@@ -166,14 +192,39 @@ class WorkloadControllers:
         elif kind in CONTROLLERS:
             if after is None:
                 self.waiting.pop(key, None)
+                self.refused.forget(key)
                 self._wait_until(key, None)
             elif before.content["spec"] != after.content["spec"]:
                 owner = self._owner_of(after.content)
                 if owner is not None:
                     self._mark(owner.key)
+                if kind == DEPLOYMENT and _template(before) != _template(after):
+                    self._rolled.add(key)
                 if kind == JOB and before.content["spec"].get("suspend"):
                     self._tally_of(after).resumed_seconds = self._clock.epoch_seconds()
                 self._mark(key)
+
+    def notes(self) -> list[str]:
+        """Notes for the end of the run: who lacks pods, and which rollouts are not complete."""
+        notes = self.refused.notes()
+        for key in self.waiting:
+            stored = self._cluster.get(key)
+            if stored is not None and key.kind == DEPLOYMENT:
+                sets = self._sets_of(_Owner(key, stored.content["metadata"]["uid"]))
+                notes.append(f"{key}: {progress(stored.content, sets)}")
+        return notes
+
+    def go_on_with_rollouts(self) -> None:
+        """Deployments of the input may be in the middle of a rollout."""
+        sets: dict[_Owner, list[Content]] = {}
+        for stored in self._cluster.objects(REPLICA_SET):
+            owner = self._owner_of(stored.content)
+            if owner is not None and owner.key.kind == DEPLOYMENT:
+                sets.setdefault(owner, []).append(stored.content)
+        for owner, contents in sets.items():
+            stored = self._cluster.get(owner.key)
+            if stored is not None and _is_rolling(stored.content, contents):
+                self._mark(owner.key)
 
     def expects_pods(self, key: ObjectKey) -> None:
         """A StatefulSet has been created, and some of its pods are created later."""
@@ -258,6 +309,7 @@ class WorkloadControllers:
             self._counted.append(key_of(pod))
         node = target_node(pod) if owner.key.kind == DAEMON_SET else None
         self._mark(owner.key, node or "")
+        self._mark_if_waiting(owner)
 
     def _tally(self, owner: _Owner, loss: _Loss) -> None:
         """Count a pod of a Job that has ended, or that goes before its end."""
@@ -293,7 +345,7 @@ class WorkloadControllers:
             del self._dirty[key, node]
             stored = self._cluster.get(key)
             if stored is not None:
-                self._carry_out(stored, self._plan(stored, node))
+                self._carry_out(stored, self._plan(stored, node), is_whole=not node)
 
     def _release(self, key: ObjectKey) -> None:
         """Remove the finalizer with which a Job's controller waits for the end of a pod."""
@@ -307,11 +359,22 @@ class WorkloadControllers:
         content = stored.content
         owner = _Owner(stored.key, content["metadata"]["uid"])
         if kind_of(content) == DEPLOYMENT:
-            return deployment_plan(content, [one.content for one in self._replica_sets(owner)])
+            return self._deployment_plan(stored, owner)
         pods, surroundings = self._index()[owner], self._surroundings(owner, node)
         if kind_of(content) != JOB:
             return plan_of(content, pods, surroundings)
         return job_plan(content, pods, self._tally_of(stored), surroundings)
+
+    def _deployment_plan(self, stored: Stored, owner: _Owner) -> Plan:
+        is_changed = stored.key in self._rolled
+        return deployment_plan(stored.content, self._sets_of(owner), has_new_template=is_changed)
+
+    def _sets_of(self, deployment: _Owner) -> list[ReplicaSetPods]:
+        index = self._index()
+        return [
+            ReplicaSetPods(one.content, index[_Owner(one.key, one.content["metadata"]["uid"])])
+            for one in self._replica_sets(deployment)
+        ]
 
     def _surroundings(self, owner: _Owner, node: str) -> Surroundings:
         nodes: list[Content] = []
@@ -351,11 +414,12 @@ class WorkloadControllers:
         del self._timers[key]
         self._mark(key)
 
-    def _carry_out(self, stored: Stored, plan: Plan) -> None:
+    def _carry_out(self, stored: Stored, plan: Plan, *, is_whole: bool) -> None:
+        """``is_whole``: the plan is about all pods of the controller, not those of one node."""
         key = stored.key
         if key.kind == JOB:
             self._wait_until(key, plan.next_seconds)
-        if key.kind == STATEFUL_SET:
+        if key.kind in (STATEFUL_SET, DEPLOYMENT):
             self.waiting.pop(key, None)
             if plan.waits_for_pod:
                 self.waiting[key] = None
@@ -366,9 +430,65 @@ class WorkloadControllers:
         for pod in plan.delete:
             if self._cluster.get(pod) is not None:
                 self._cluster.delete(pod)
+        is_refused = False
         if plan.create and self._may_create(stored, plan):
-            for content in plan.create:
-                self._create(content)
+            is_refused = not self._create_all(key, plan.create)
+        if is_whole and not is_refused:
+            self.refused.forget(key)
+
+    def _create_all(self, key: ObjectKey, contents: Sequence[Content]) -> bool:
+        """Create objects in batches that double. After a refusal, no batch follows. Returns whether
+        there was none.
+
+        Upstream: replica_set.go (slowStartBatch). A StatefulSet creates one object at a time.
+        """
+        created_count, size = 0, 1
+        while created_count < len(contents):
+            batch = contents[created_count : created_count + size]
+            problems = [(one, problem) for one in batch if (problem := self._create(one))]
+            if problems:
+                pods = sum(map(is_pod, contents[created_count:])) - len(batch) + len(problems)
+                one, problem = problems[-1]
+                lacking = self._lacking_count(key, pods)
+                self.refused.add(key, key_of(one), problem, lacking_count=lacking)
+                return False
+            created_count += size
+            size *= 1 if key.kind == STATEFUL_SET else 2
+        if key.kind == DEPLOYMENT:
+            for one in (*map(key_of, contents), key):
+                self._mark(one)
+        return True
+
+    def _lacking_count(self, key: ObjectKey, refused_count: int) -> int:
+        """How many pods a controller lacks: an ordered StatefulSet tries one after the other."""
+        stored = self._cluster.get(key)
+        if stored is None or key.kind not in (STATEFUL_SET, DEPLOYMENT):
+            return refused_count
+        pods = self._index()[_Owner(key, stored.content["metadata"]["uid"])]
+        return replica_count(stored.content) - len(pods.active)
+
+    def creation_was_refused(self, content: Content, problem: ApiError) -> bool:
+        """The API server refused an object of the input. Returns whether a controller tries again
+        to create it."""
+        owner = self._existing_owner_of(content)
+        if owner is not None:
+            lacking = self._lacking_count(owner, int(is_pod(content)))
+            self.refused.add(owner, key_of(content), problem, lacking_count=lacking)
+        return owner is not None
+
+    def waits_to_create(self, content: Content) -> bool:
+        """Whether the controller of an object of the input creates it later, because the API server
+        refused one before it."""
+        owner = self._existing_owner_of(content) if self.refused.count else None
+        if owner is None or owner not in self.refused:
+            return False
+        if owner.kind != STATEFUL_SET:
+            self.refused.skip(owner)
+        return True
+
+    def _existing_owner_of(self, content: Content) -> ObjectKey | None:
+        owner = self._owner_of(content)
+        return None if owner is None or self._cluster.get(owner.key) is None else owner.key
 
     def _say_how_it_ended(self, key: ObjectKey, patch: Content) -> None:
         """A Job that failed is news; a Job that is complete is not."""
@@ -378,6 +498,8 @@ class WorkloadControllers:
 
     def _may_create(self, stored: Stored, plan: Plan) -> bool:
         key = stored.key
+        if key in self.refused:
+            return True
         self._created[key] += sum(map(is_pod, plan.create))
         if self._created[key] <= _ROUNDS * (_pod_count(stored.content, self._cluster) + 1):
             return True
@@ -408,6 +530,19 @@ def _all(pods: OwnedPods | None) -> Iterator[Content]:
 def _name(content: Content) -> str:
     name: str = content["metadata"]["name"]
     return name
+
+
+def _template(stored: Stored) -> object:
+    return stored.content["spec"].get("template")
+
+
+def _is_rolling(deployment: Content, replica_sets: Sequence[Content]) -> bool:
+    """Whether the ReplicaSets differ from those at the end of a rollout."""
+    sizes = [replica_count(one) for one in replica_sets if replica_count(one)]
+    if sizes != [replica_count(deployment)] or len(replica_sets) == 1:
+        return sum(sizes) != replica_count(deployment) or len(sizes) > 1
+    new = new_replica_set(deployment, replica_sets)
+    return new is not None and not replica_count(new)
 
 
 def _node_parts(stored: Stored) -> tuple[object, object]:

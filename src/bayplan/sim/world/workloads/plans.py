@@ -133,26 +133,6 @@ def plan_of(controller: Content, pods: OwnedPods, surroundings: Surroundings) ->
     return _daemons(controller, pods, surroundings)
 
 
-# ---- Deployments ----------------------------------------------------------------------------
-
-
-def deployment_plan(deployment: Content, replica_sets: Sequence[Content]) -> Plan:
-    """Scale the ReplicaSet of a Deployment: the only one with pods, or else the newest.
-
-    Several ReplicaSets with pods are a rollout, and the newest one gets the difference; upstream
-    scales them in proportion. Upstream: deployment/sync.go (scale).
-    """
-    if deployment["metadata"].get("deletionTimestamp") or not replica_sets:
-        return Plan()
-    active = [one for one in replica_sets if replica_count(one)]
-    newest = max(active or replica_sets, key=_creation)
-    others = sum(replica_count(one) for one in active if one is not newest)
-    replicas = max(replica_count(deployment) - others, 0)
-    if deployment["spec"].get("paused") or replicas == replica_count(newest):
-        return Plan()
-    return Plan(patches=[(key_of(newest), {"spec": {"replicas": replicas}})])
-
-
 # ---- ReplicaSets and ReplicationControllers -------------------------------------------------
 
 
@@ -190,7 +170,7 @@ def _ranked_for_deletion(pods: Sequence[Content], now_seconds: float) -> list[Co
             -on_node[node],
             _age_power(_ready_since(pod), now_seconds),
             -_restart_count(pod),
-            _age_power(_creation(pod), now_seconds),
+            _age_power(creation_seconds(pod), now_seconds),
             pod["metadata"]["uid"],
         )
 
@@ -207,7 +187,7 @@ def ranked_for_removal(pods: Iterable[Content]) -> list[Content]:
             is_running(pod),
             -_ready_since(pod),
             -_restart_count(pod),
-            -_creation(pod),
+            -creation_seconds(pod),
         )
 
     return sorted(pods, key=rank)
@@ -235,7 +215,8 @@ def _restart_count(pod: Content) -> int:
     return max((one.get("restartCount") or 0 for one in statuses), default=0)
 
 
-def _creation(content: Content) -> float:
+def creation_seconds(content: Content) -> float:
+    """When an object was created, in seconds since 1970; infinity: at an unknown time."""
     return _seconds(content["metadata"].get("creationTimestamp"))
 
 
@@ -346,7 +327,7 @@ def _is_done(pod: Content) -> bool:
 
 def _seniority(pod: Content) -> tuple[object, ...]:
     """Pods on their node come first, then older ones."""
-    return (not pod["spec"].get("nodeName"), _creation(pod), pod["metadata"]["name"])
+    return (not pod["spec"].get("nodeName"), creation_seconds(pod), pod["metadata"]["name"])
 
 
 def _lost_its_node(pod: Content, surroundings: Surroundings) -> bool:
