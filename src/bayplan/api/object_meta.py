@@ -71,3 +71,11 @@ class NodeSelectorTerm(Api):
 
 class NodeSelector(Api):
     node_selector_terms: tuple[NodeSelectorTerm, ...] | None = None
+
+
+class Toleration(Api):
+    key: str | None = None
+    operator: str | None = None
+    value: str | None = None
+    effect: str | None = None
+    toleration_seconds: Int64 | None = None

@@ -11,6 +11,14 @@ from typing import Any, cast
 import msgspec
 from msgspec import field
 
+from bayplan.api.admission_objects import (
+    LIMIT_RANGE,
+    RESOURCE_QUOTA,
+    RUNTIME_CLASS,
+    LimitRange,
+    ResourceQuota,
+    RuntimeClass,
+)
 from bayplan.api.device_objects import (
     DEVICE_CLASS,
     DEVICE_TAINT_RULE,
@@ -33,6 +41,7 @@ from bayplan.api.object_meta import (
     OwnerReference,
     Quantities,
     Strings,
+    Toleration,
 )
 from bayplan.api.pod_groups import KINDS, CoschedulingPodGroup, UpstreamPodGroup
 from bayplan.api.storage_objects import (
@@ -58,6 +67,7 @@ __all__ = [
     "OwnerReference",
     "Quantities",
     "Strings",
+    "Toleration",
 ]
 
 NO_SCHEDULE = "NoSchedule"
@@ -68,7 +78,7 @@ HOSTNAME_LABEL = "kubernetes.io/hostname"
 ZONE_LABEL = "topology.kubernetes.io/zone"
 
 
-# ---- affinity, spreading, tolerations --------------------------------------------------------
+# ---- affinity, spreading ---------------------------------------------------------------------
 
 
 class PreferredSchedulingTerm(Api):
@@ -125,14 +135,6 @@ class TopologySpreadConstraint(Api):
     node_affinity_policy: str | None = None
     node_taints_policy: str | None = None
     match_label_keys: tuple[str, ...] | None = None
-
-
-class Toleration(Api):
-    key: str | None = None
-    operator: str | None = None
-    value: str | None = None
-    effect: str | None = None
-    toleration_seconds: Int64 | None = None
 
 
 # ---- pods ----------------------------------------------------------------------------------
@@ -198,6 +200,8 @@ class PodSpec(Api):
     priority: Int64 | None = None
     priority_class_name: str | None = None
     preemption_policy: str | None = None
+    runtime_class_name: str | None = None
+    active_deadline_seconds: Int64 | None = None
     termination_grace_period_seconds: Int64 | None = None
     host_network: bool | None = None
     host_users: bool | None = None
@@ -390,6 +394,9 @@ ApiObject = (
     | DeviceClass
     | DeviceTaintRule
     | PodDisruptionBudget
+    | RuntimeClass
+    | LimitRange
+    | ResourceQuota
     | Unstructured
 )
 
@@ -415,6 +422,9 @@ _TYPES: dict[str, type[Any]] = {
     DEVICE_CLASS: DeviceClass,
     DEVICE_TAINT_RULE: DeviceTaintRule,
     POD_DISRUPTION_BUDGET: PodDisruptionBudget,
+    RUNTIME_CLASS: RuntimeClass,
+    LIMIT_RANGE: LimitRange,
+    RESOURCE_QUOTA: ResourceQuota,
 }
 
 

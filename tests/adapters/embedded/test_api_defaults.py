@@ -6,10 +6,9 @@ import pytest
 
 from bayplan.adapters.embedded.api_defaults import claim_with_defaults as claim
 from bayplan.adapters.embedded.api_defaults import (
-    created_pod,
     created_status,
     defaulted,
-    with_topology_labels,
+    prepared_pod,
 )
 from bayplan.adapters.embedded.api_defaults import template_with_defaults as template
 from bayplan.adapters.embedded.field_validation import kind_of
@@ -19,13 +18,6 @@ from tests.adapters.manifests import Content, container, node, pod
 
 
 ZONE = "topology.kubernetes.io/zone"
-NOT_READY = {
-    "key": "node.kubernetes.io/not-ready",
-    "operator": "Exists",
-    "effect": "NoExecute",
-    "tolerationSeconds": 300,
-}
-UNREACHABLE = {**NOT_READY, "key": "node.kubernetes.io/unreachable"}
 
 
 def written(content: Content) -> Content:
@@ -33,7 +25,7 @@ def written(content: Content) -> Content:
 
 
 def created(content: Content) -> Content:
-    return created_pod(written(content))
+    return prepared_pod(written(content))
 
 
 def test_a_pod_gets_its_plain_defaults() -> None:
@@ -98,40 +90,6 @@ def test_the_argument_is_not_changed() -> None:
     assert repr(content) == before
 
 
-# ---- tolerations ----------------------------------------------------------------------------
-
-
-def test_a_new_pod_tolerates_a_lost_node_for_five_minutes() -> None:
-    own = {"key": "dedicated", "operator": "Exists"}
-    assert created(pod())["spec"]["tolerations"] == [NOT_READY, UNREACHABLE]
-    assert created(pod(tolerations=[own]))["spec"]["tolerations"] == [own, NOT_READY, UNREACHABLE]
-
-
-@pytest.mark.parametrize(
-    ("own", "added"),
-    [
-        pytest.param({"operator": "Exists"}, [], id="toleration of all taints"),
-        pytest.param(
-            {**NOT_READY, "tolerationSeconds": 5}, [UNREACHABLE], id="toleration of one taint"
-        ),
-        pytest.param(
-            {"key": NOT_READY["key"], "operator": "Exists"},
-            [UNREACHABLE],
-            id="toleration of any effect",
-        ),
-        pytest.param(
-            {**NOT_READY, "effect": "NoSchedule"},
-            [NOT_READY, UNREACHABLE],
-            id="toleration of another effect",
-        ),
-    ],
-)
-def test_tolerations_of_the_pod_for_these_taints_are_respected(
-    own: Content, added: list[Content]
-) -> None:
-    assert created(pod(tolerations=[own]))["spec"]["tolerations"] == [own, *added]
-
-
 # ---- label keys -----------------------------------------------------------------------------
 
 
@@ -174,7 +132,7 @@ def test_merging_is_idempotent() -> None:
     assert constraint["labelSelector"]["matchExpressions"] == [
         {"key": "hash", "operator": "In", "values": ["h1"]}
     ]
-    assert created_pod(once)["spec"] == once["spec"]
+    assert prepared_pod(once)["spec"] == once["spec"]
 
 
 def test_without_a_selector_nothing_is_merged() -> None:
@@ -249,19 +207,6 @@ def test_a_namespace_has_its_name_as_a_label() -> None:
 def test_other_kinds_stay_unchanged() -> None:
     group = {"apiVersion": "x/v1", "kind": "PodGroup", "metadata": {"name": "g"}, "spec": {}}
     assert written(group) is group
-
-
-def test_a_placed_pod_gets_zone_and_region_of_its_node() -> None:
-    there = node(labels={ZONE: "z1", "topology.kubernetes.io/region": "r", "disk": "ssd"})
-    result = with_topology_labels(pod(labels={"app": "a", ZONE: "old"}), there)
-    assert result["metadata"]["labels"] == {
-        "app": "a",
-        ZONE: "z1",
-        "topology.kubernetes.io/region": "r",
-    }
-    bare = pod()
-    assert with_topology_labels(bare, node(labels={"disk": "ssd"})) is bare
-    assert with_topology_labels(bare, None) is bare
 
 
 # ---- device defaults ------------------------------------------------------------------------

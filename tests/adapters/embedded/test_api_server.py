@@ -1,4 +1,4 @@
-"""The rules of the API server: create, update, bind, status, delete, priorities."""
+"""The rules of the API server: create, update, bind, status, delete."""
 
 from collections.abc import Callable
 from typing import Any
@@ -8,15 +8,13 @@ import pytest
 from bayplan.adapters.embedded.api_errors import AlreadyExistsError, InvalidError
 from bayplan.adapters.embedded.api_server import (
     ApiServer,
-    NoPriorityClass,
     bound_status,
     patched,
     why_not_bindable,
-    with_priority,
 )
 from bayplan.adapters.embedded.field_validation import ObjectKey, key_of, object_key
 from bayplan.adapters.embedded.object_store import ObjectStore
-from bayplan.api.objects import PRIORITY_CLASS, ObjectMeta, Pod, PodCondition, PriorityClass, decode
+from bayplan.api.objects import PRIORITY_CLASS, Pod, PodCondition, decode
 from bayplan.clock import ManualClock
 from bayplan.ports import ApiError, ConflictError, EventType, NotFoundError, PatchPodStatus
 from tests.adapters.manifests import Content, container, node, pod, pod_group, priority_class
@@ -615,57 +613,6 @@ def test_a_condition_whose_status_stays_keeps_its_time_and_gets_new_text() -> No
         "message": "new",
         "lastTransitionTime": "before",
     }
-
-
-# ---- priorities -----------------------------------------------------------------------------
-
-
-HIGH = PriorityClass(metadata=ObjectMeta(name="high"), value=1000, preemption_policy="Never")
-LOW = PriorityClass(metadata=ObjectMeta(name="low"), value=-5)
-
-
-def default_class(name: str, value: int) -> PriorityClass:
-    return PriorityClass(metadata=ObjectMeta(name=name), value=value, global_default=True)
-
-
-def filled(content: Content, *classes: PriorityClass) -> tuple[int, str, str | None]:
-    """(priority, preemptionPolicy, class) of the pod."""
-    spec = with_priority(content, classes)["spec"]
-    return spec["priority"], spec["preemptionPolicy"], spec.get("priorityClassName")
-
-
-def test_without_classes_a_pod_has_priority_0_and_may_preempt() -> None:
-    assert filled(pod(), HIGH) == (0, "PreemptLowerPriority", None)
-
-
-def test_a_class_determines_priority_and_preemption_policy() -> None:
-    assert filled(pod(priorityClassName="high"), LOW, HIGH) == (1000, "Never", "high")
-    assert filled(pod(priorityClassName="low"), LOW, HIGH) == (-5, "PreemptLowerPriority", "low")
-
-
-def test_the_system_classes_always_exist() -> None:
-    name = "system-node-critical"
-    assert filled(pod(priorityClassName=name)) == (2_000_001_000, "PreemptLowerPriority", name)
-
-
-def test_the_default_class_applies_to_pods_without_a_class() -> None:
-    result = filled(pod(), default_class("b", 7), default_class("a", 3), HIGH)
-    assert result == (3, "PreemptLowerPriority", "a")
-
-
-def test_a_priority_in_the_manifest_stays() -> None:
-    assert filled(pod(priority=5), default_class("a", 3)) == (5, "PreemptLowerPriority", None)
-    assert filled(pod(priority=5, priorityClassName="gone"))[0] == 5
-    assert filled(pod(priority=5, priorityClassName="high"), HIGH) == (5, "Never", "high")
-
-
-def test_a_policy_in_the_manifest_stays() -> None:
-    assert filled(pod(preemptionPolicy="Never"))[1] == "Never"
-
-
-def test_a_missing_class_is_refused() -> None:
-    with pytest.raises(NoPriorityClass, match="no PriorityClass with name hihg was found"):
-        with_priority(pod(priorityClassName="hihg"), [HIGH])
 
 
 def test_a_generated_name_that_is_taken_is_tried_again_up_to_eight_times() -> None:

@@ -22,19 +22,26 @@ def pod(name: Any = "a", cpu: str = "1", **meta: Any) -> dict[str, Any]:
     }
 
 
+def test_pods_of_one_template_may_differ_in_their_names() -> None:
+    assert template_key(pod()) == template_key(pod("b")) is not None
+
+
 @pytest.mark.parametrize(
     "other",
     [
-        pytest.param(pod("b"), id="name"),
         pytest.param(pod(uid="u-1"), id="uid"),
         pytest.param(pod(creationTimestamp="2026-01-01T00:00:00Z"), id="creation"),
         pytest.param(pod(resourceVersion="7"), id="version"),
     ],
 )
-def test_pods_of_one_template_may_differ_in_name_uid_creation_and_version(
+def test_pods_that_a_server_stored_may_differ_in_uid_creation_and_version(
     other: dict[str, Any],
 ) -> None:
-    assert template_key(pod()) == template_key(other) is not None
+    assert template_key(pod(uid="u-2")) == template_key(other) is not None
+
+
+def test_a_pod_that_a_server_stored_has_another_template_than_a_new_one() -> None:
+    assert template_key(pod(uid="u-1")) != template_key(pod())
 
 
 def test_pods_of_one_template_may_differ_in_the_values_of_annotations() -> None:

@@ -1,26 +1,26 @@
-"""The fields that the API server fills in: stored versions, defaults of types, and admission.
+"""The fields that the API server fills in: stored versions, defaults of types, and what a new pod
+gets after admission.
 
 The engine fills in nothing; it reads the stored objects. The defaults of a type are set at each
-write, those of admission when a pod is created. Only fields that a scheduler or a plugin reads are
-set, and no default makes an invalid object valid.
+write. Admission (the package `admission`) sees a new object with these defaults, and the fields of
+`prepared` follow from what admission has made of it. Only fields that a scheduler or a plugin reads
+are set, and no default makes an invalid object valid.
 
 A real API server serves some kinds in several versions and stores them in one. Kinds that the
 scheduler reads in one version are converted when they are created or updated.
 
-Two differences from upstream are intentional. A pod without terminationGracePeriodSeconds gets 0
-(upstream: 30), so that time passes in a simulation only where the input says so. A pod keeps its
-priority (upstream refuses a priority that differs from the pod's class), so that a pod needs no
-class to be important, and a pod from a cluster keeps its priority.
+One difference from upstream is intentional. A pod without terminationGracePeriodSeconds gets 0
+(upstream: 30), so that time passes in a simulation only where the input says so.
 
 Sources (v1.37): pkg/apis/core/v1/defaults.go, pkg/apis/resource/v1/defaults.go,
-pkg/registry/core/pod/strategy.go (PrepareForCreate),
-plugin/pkg/admission/{defaulttolerationseconds,podtopologylabels}.
+pkg/registry/core/pod/strategy.go (PrepareForCreate).
 """
 
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from bayplan.adapters.embedded.field_validation import Content
+from bayplan.api.admission_objects import LIMIT_RANGE
 from bayplan.api.device_objects import EXACT_COUNT, RESOURCE_CLAIM, RESOURCE_CLAIM_TEMPLATE
 from bayplan.api.objects import NAMESPACE, NODE, POD, STORAGE_CLASS, Pod, decode
 from bayplan.api.pod_requests import CPU, is_pod_level, requested
@@ -131,9 +131,7 @@ def _device_request(request: Content) -> Content:
 
 #: Upstream has 30; see above.
 GRACE_PERIOD_SECONDS = 0
-TOLERATION_SECONDS = 300
 NAMESPACE_NAME_LABEL = "kubernetes.io/metadata.name"
-TOPOLOGY_LABELS = ("topology.kubernetes.io/region", "topology.kubernetes.io/zone")
 
 _GATED: Content = {
     "type": "PodScheduled",
@@ -141,7 +139,6 @@ _GATED: Content = {
     "reason": "SchedulingGated",
     "message": "Scheduling is blocked due to non-empty scheduling gates",
 }
-_DEFAULT_TOLERATIONS = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
 
 
 def defaulted(kind: str, content: Content) -> Content:
@@ -233,6 +230,22 @@ def _namespace(namespace: Content) -> Content:
     return {**namespace, "metadata": {**meta, "labels": labels}}
 
 
+def _limit_range(content: Content) -> Content:
+    spec = content.get("spec") or {}
+    items = [_limit_range_item(each) for each in spec.get("limits") or ()]
+    return {**content, "spec": {**spec, "limits": items}}
+
+
+def _limit_range_item(item: Content) -> Content:
+    """Of containers, the maximum is the default limit, and the default limit, or else the minimum,
+    is the default request."""
+    if item.get("type") != "Container":
+        return item
+    limits = {**(item.get("max") or {}), **(item.get("default") or {})}
+    requests = {**(item.get("min") or {}), **limits, **(item.get("defaultRequest") or {})}
+    return {**item, "default": limits, "defaultRequest": requests}
+
+
 def _storage_class(content: Content) -> Content:
     return {"reclaimPolicy": "Delete", "volumeBindingMode": "Immediate", **_without_empty(content)}
 
@@ -241,6 +254,7 @@ _DEFAULTS: Mapping[str, Callable[[Content], Content]] = {
     POD: _pod,
     NODE: _node,
     NAMESPACE: _namespace,
+    LIMIT_RANGE: _limit_range,
     RESOURCE_CLAIM: claim_with_defaults,
     RESOURCE_CLAIM_TEMPLATE: template_with_defaults,
     STORAGE_CLASS: _storage_class,
@@ -250,25 +264,21 @@ _DEFAULTS: Mapping[str, Callable[[Content], Content]] = {
 # ---- creation -------------------------------------------------------------------------------
 
 
-def created(kind: str, content: Content) -> Content:
-    """A new object with the defaults of its type and, for a pod, of admission and its status."""
-    fill_in = _DEFAULTS.get(kind)
-    if fill_in is not None:
-        content = fill_in(content)
+def prepared(kind: str, content: Content) -> Content:
+    """A new object after admission: a pod gets its merged label keys, its resources as a whole and
+    its first status.
+
+    ``content`` has the defaults of its type.
+    """
     if kind != POD:
         return content
-    pod = created_pod(content)
+    pod = prepared_pod(content)
     return {**pod, "status": created_status(pod)}
 
 
-def created_pod(pod: Content) -> Content:
-    """A new pod with the fields that admission adds, except its priority and the labels of its
-    node.
-
-    ``pod`` has the defaults of its type.
-    """
+def prepared_pod(pod: Content) -> Content:
+    """`prepared` without the status."""
     spec = dict(pod["spec"])
-    spec["tolerations"] = _tolerations(spec.get("tolerations") or [])
     labels = (pod.get("metadata") or {}).get("labels") or {}
     if spec.get("affinity"):
         spec["affinity"] = _affinity(spec["affinity"], labels)
@@ -279,29 +289,6 @@ def created_pod(pod: Content) -> Content:
     if spec.get("resources"):
         spec["resources"] = _pod_level_resources(pod)
     return {**pod, "spec": spec}
-
-
-def _tolerations(tolerations: list[Content]) -> list[Content]:
-    """The tolerations, with those for not-ready and unreachable nodes for five minutes.
-
-    Each of the two is added unless the pod tolerates the taint itself. Both concern NoExecute only.
-    """
-    return tolerations + [
-        {
-            "key": key,
-            "operator": "Exists",
-            "effect": "NoExecute",
-            "tolerationSeconds": TOLERATION_SECONDS,
-        }
-        for key in _DEFAULT_TOLERATIONS
-        if not any(_speaks_of(one, key) for one in tolerations)
-    ]
-
-
-def _speaks_of(toleration: Content, key: str) -> bool:
-    return (toleration.get("key") or key) == key and (
-        toleration.get("effect") or "NoExecute"
-    ) == "NoExecute"
 
 
 def _affinity(affinity: Content, labels: Mapping[str, str]) -> Content:
@@ -385,18 +372,3 @@ def created_status(pod: Content) -> Content:
     ):
         status["conditions"] = [*conditions, dict(_GATED)]
     return status
-
-
-# ---- pods: labels from their node -----------------------------------------------------------
-
-
-def with_topology_labels(pod: Content, node: Mapping[str, Any] | None) -> Content:
-    """The pod with the zone and region labels of its node, which replace the pod's own."""
-    if node is None:
-        return pod
-    labels = (node["metadata"].get("labels") or {}).items()
-    taken = {key: value for key, value in labels if key in TOPOLOGY_LABELS}
-    if not taken:
-        return pod
-    meta = pod["metadata"]
-    return {**pod, "metadata": {**meta, "labels": {**(meta.get("labels") or {}), **taken}}}

@@ -1,5 +1,7 @@
 """The refusals of the API server, with its codes and messages."""
 
+from collections.abc import Iterable
+
 from bayplan.adapters.embedded.field_validation import ObjectKey
 from bayplan.api.object_meta import resource_of
 from bayplan.ports import ApiError, ConflictError, NotFoundError
@@ -36,6 +38,12 @@ class TooManyRequestsError(ApiError):
 
 class OtherUidError(ConflictError):
     """409: the object of this name has another uid than the write names."""
+
+
+def aggregated(texts: Iterable[str]) -> str:
+    """Several messages as one, each once: a single one as it is, several as a list."""
+    listed = list(dict.fromkeys(texts))
+    return listed[0] if len(listed) == 1 else f"[{', '.join(listed)}]"
 
 
 def named(key: ObjectKey) -> str:

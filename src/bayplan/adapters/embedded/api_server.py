@@ -1,4 +1,4 @@
-"""The rules of an API server over objects in memory: verbs, refusals, defaults and priorities.
+"""The rules of an API server over objects in memory: verbs, refusals, and the steps of a creation.
 
 No call waits: the changes that a call causes happen during the call. Only a graceful deletion takes
 time, through the ``later`` of the constructor. Pods need no kubelet: a bound pod runs, and it is
@@ -6,29 +6,34 @@ removed when its grace period has passed.
 
 A binding is checked as upstream checks it (uid, deletion, node, gates). As upstream, the server
 does not check whether the node exists. Sources: pkg/registry/core/pod/storage
-(setPodNodeAndMetadata), api/v1/pod (UpdatePodCondition), plugin/pkg/admission/priority.
+(setPodNodeAndMetadata), api/v1/pod (UpdatePodCondition).
 
-A pod that has a priority keeps the priority, whatever its class says. So a pod of a scenario needs
-no class to be important, and a pod that was read from a cluster keeps the priority that the cluster
-gave it.
+A new object gets the defaults of its type, the changes of the admission plugins and what follows
+from them; then it is validated, and then plugins may refuse it. What was admitted by a server
+before (`admission.is_admitted`) is stored as it is. Upstream: apiserver,
+endpoints/handlers/create.go, registry/generic/registry/store.go.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from math import nan
-from typing import Any, NamedTuple, cast, final
+from typing import Any, NamedTuple, final
 
 from msgspec import structs
 
+from bayplan.adapters.embedded.admission import (
+    DEFAULT_PLUGINS,
+    AdmissionChain,
+    PluginSet,
+    is_admitted,
+)
 from bayplan.adapters.embedded.api_defaults import (
-    created,
     defaulted,
     in_stored_version,
-    with_topology_labels,
+    prepared,
 )
 from bayplan.adapters.embedded.api_errors import (
     AlreadyExistsError,
-    ForbiddenError,
     InvalidError,
     modified,
     no_such_object,
@@ -36,7 +41,6 @@ from bayplan.adapters.embedded.api_errors import (
     other_uid,
 )
 from bayplan.adapters.embedded.api_validation import (
-    SYSTEM_PRIORITY_CLASSES,
     identity_problems,
     problems_of_kind,
     update_problems,
@@ -53,13 +57,11 @@ from bayplan.adapters.embedded.json_merge import merge_patch
 from bayplan.adapters.embedded.object_store import ObjectStore, Stored
 from bayplan.adapters.embedded.pod_templates import PodTemplate, PodTemplates
 from bayplan.api.objects import (
-    NODE,
     POD,
     PRIORITY_CLASS,
     Pod,
     PodCondition,
     PodStatus,
-    PriorityClass,
     decode,
     is_terminal,
 )
@@ -148,54 +150,6 @@ def with_condition(status: Content, condition: Content, stamp: str) -> list[Cont
     return [*conditions, {**condition, "lastTransitionTime": stamp}]
 
 
-# ---- priorities -----------------------------------------------------------------------------
-
-
-PREEMPT_LOWER_PRIORITY = "PreemptLowerPriority"
-
-
-class NoPriorityClass(LookupError):
-    """A pod names a class that does not exist."""
-
-
-def with_priority(pod: Content, classes: Iterable[PriorityClass]) -> Content:
-    """The pod with priority and preemptionPolicy. Raises NoPriorityClass."""
-    spec = pod["spec"]
-    name = spec.get("priorityClassName") or ""
-    own_priority = spec.get("priority")
-    if name:
-        priority_class = _named(name, classes)
-        if priority_class is None and own_priority is None:
-            raise NoPriorityClass(f"no PriorityClass with name {name} was found")
-    else:
-        # The default class is for pods without a class and without a priority.
-        priority_class = _global_default(classes) if own_priority is None else None
-    filled = dict(spec)
-    if own_priority is None:
-        filled["priority"] = priority_class.value if priority_class is not None else 0
-    if priority_class is not None and not name:
-        filled["priorityClassName"] = priority_class.metadata.name
-    if not spec.get("preemptionPolicy"):
-        policy = priority_class.preemption_policy if priority_class is not None else None
-        filled["preemptionPolicy"] = policy or PREEMPT_LOWER_PRIORITY
-    return {**pod, "spec": filled}
-
-
-def _named(name: str, classes: Iterable[PriorityClass]) -> PriorityClass | None:
-    for one in classes:
-        if one.metadata.name == name:
-            return one
-    if name in SYSTEM_PRIORITY_CLASSES:
-        return PriorityClass(value=SYSTEM_PRIORITY_CLASSES[name])
-    return None
-
-
-def _global_default(classes: Iterable[PriorityClass]) -> PriorityClass | None:
-    """The default class of the lowest value: a race may leave several default classes."""
-    marked = [one for one in classes if one.global_default]
-    return min(marked, key=lambda one: one.value, default=None)
-
-
 # ---- api server -----------------------------------------------------------------------------
 
 
@@ -223,15 +177,23 @@ _FIXED = frozenset(
 class ApiServer:
     """Create, update, patch, delete, bind. Each call raises ApiError if the server refuses it."""
 
-    def __init__(self, clock: Clock, store: ObjectStore, later: Later) -> None:
+    def __init__(
+        self,
+        clock: Clock,
+        store: ObjectStore,
+        later: Later,
+        plugins: PluginSet = DEFAULT_PLUGINS,
+    ) -> None:
+        """``plugins``: the admission plugins that run."""
         self._clock = clock
+        self._admission = AdmissionChain(plugins, store, clock)
         self._store = store
         self._later = later
         #: The number of objects that have had a name; each of them gets a uid of its own.
         self._made: dict[ObjectKey, int] = {}
         self._last_bound: _BoundStatus | None = None
         self._templates = PodTemplates()
-        store.observe(self._templates.forget, (PRIORITY_CLASS,))
+        store.observe(self._templates.forget, (PRIORITY_CLASS, *self._admission.read_kinds))
         #: Pods whose grace has not passed yet: by uid, when it will have passed.
         self.terminating: dict[str, float] = {}
         #: The last time stamp, and the time of the clock that it is for.
@@ -258,6 +220,8 @@ class ApiServer:
         key = ObjectKey(POD, template.namespace, own["name"])
         if self._store.get(key) is not None:
             raise AlreadyExistsError(key)
+        if not template.was_admitted:
+            self._admission.validate_usage(key, template.content, template.pod)
         made_count = self._made.get(key, 0)
         self._made[key] = made_count + 1
         uid = own.get("uid") or stable_uid(key, made_count)
@@ -270,6 +234,8 @@ class ApiServer:
             "resourceVersion": version,
         }
         annotations = own.get("annotations")
+        if annotations and template.annotations:
+            annotations = {**annotations, **template.annotations}
         if annotations:
             members["annotations"] = annotations
         content = {**template.content, "metadata": {**template.content["metadata"], **members}}
@@ -279,7 +245,7 @@ class ApiServer:
             uid=uid,
             creation_timestamp=created_at,
             resource_version=version,
-            annotations=annotations,
+            annotations=annotations or template.pod.metadata.annotations,
         )
         pod = structs.replace(template.pod, metadata=meta)
         return self._store.put_versioned(key, content, pod)
@@ -292,8 +258,10 @@ class ApiServer:
         key, content = self._named(content)
         if self._store.get(key) is not None:
             raise AlreadyExistsError(key)
+        was_admitted = is_admitted(content)
         _refuse(key, problems_of_kind(key.kind, content))
-        content = created(key.kind, content)
+        content = self._admission.admit(key, defaulted(key.kind, content))
+        content = prepared(key.kind, content)
         made_count = self._made.get(key, 0)
         own = content["metadata"]
         meta = {
@@ -301,12 +269,16 @@ class ApiServer:
             **own,
             "uid": own.get("uid") or stable_uid(key, made_count),
             "generation": 1,
+            "resourceVersion": self._store.next_version,
         }
         content = {**content, "metadata": meta}
-        if key.kind == POD:
-            content = self._admitted(key, content)
+        if key.kind == POD and content["spec"].get("nodeName"):
+            content = self._started(content)
+        decoded = self._store.decoded(key, content)
+        if not was_admitted:
+            self._admission.validate(key, content, decoded)
         self._made[key] = made_count + 1
-        stored = self._store.put(key, content)
+        stored = self._store.put_versioned(key, content, decoded)
         if content["metadata"].get("deletionTimestamp"):
             self._end_gracefully(stored)
         return stored
@@ -352,15 +324,6 @@ class ApiServer:
                 break
         return name
 
-    def _admitted(self, key: ObjectKey, pod: Content) -> Content:
-        """A new pod with its priority and, if it is on a node, with what the node adds."""
-        classes = [one.object for one in self._store.all(PRIORITY_CLASS)]
-        try:
-            pod = with_priority(pod, cast(list[PriorityClass], classes))
-        except NoPriorityClass as problem:
-            raise ForbiddenError(key, str(problem)) from None
-        return self._placed(pod) if pod["spec"].get("nodeName") else pod
-
     def stamp(self) -> str:
         """The present time as a time stamp."""
         now = self._clock.now()
@@ -369,13 +332,11 @@ class ApiServer:
             self._stamp = rfc3339(self._clock.epoch_seconds())
         return self._stamp
 
-    def _placed(self, pod: Content) -> Content:
-        """A pod on a node has the labels of the zone of the node, and runs unless it has ended."""
-        node = self._store.get(ObjectKey(NODE, "", pod["spec"]["nodeName"]))
-        pod = with_topology_labels(pod, None if node is None else node.content)
+    def _started(self, pod: Content) -> Content:
+        """A pod that comes with a node has begun to run, unless it has ended."""
         status = pod["status"]
         if status["phase"] == "Running" and not status.get("startTime"):
-            pod = {**pod, "status": {**status, "startTime": self.stamp()}}
+            return {**pod, "status": {**status, "startTime": self.stamp()}}
         return pod
 
     # ---- update -----------------------------------------------------------------------------
@@ -430,8 +391,7 @@ class ApiServer:
         assert isinstance(pod, Pod)
         version = self._store.next_version
         meta = structs.replace(pod.metadata, resource_version=version)
-        node = self._store.get(ObjectKey(NODE, "", node_name))
-        content = with_topology_labels(content, None if node is None else node.content)
+        content = self._admission.bound(content, node_name)
         if content is not old.content:
             meta = structs.replace(meta, labels=content["metadata"]["labels"])
         content = {

@@ -29,7 +29,9 @@ from bayplan.adapters.embedded.field_validation import (
 )
 from bayplan.adapters.embedded.pod_validation import choice, effect, pod_spec, quantities
 from bayplan.api.device_objects import (
+    ALL_DEVICES,
     DEVICE_CLASS,
+    EXACT_COUNT,
     RESOURCE_CLAIM,
     RESOURCE_CLAIM_TEMPLATE,
     DeviceClaim,
@@ -141,8 +143,7 @@ def _value_at(content: Any, path: str) -> Any:
 # ---- claims of devices, their templates and classes -----------------------------------------
 
 
-EXACT_COUNT, ALL = "ExactCount", "All"
-ALLOCATION_MODES = (EXACT_COUNT, ALL)
+ALLOCATION_MODES = (EXACT_COUNT, ALL_DEVICES)
 
 
 def _claim(claim: ResourceClaim) -> Iterator[Problem]:
@@ -203,8 +204,10 @@ def _device_request(request: ExactDeviceRequest | DeviceSubRequest, path: str) -
     yield from choice(mode, joined(path, "allocationMode"), ALLOCATION_MODES)
     if request.count < 0 or (mode == EXACT_COUNT and not request.count):
         yield wrong(joined(path, "count"), request.count, "more than nothing")
-    elif mode == ALL and request.count:
-        yield wrong(joined(path, "count"), request.count, f"nothing beside allocationMode {ALL}")
+    elif mode == ALL_DEVICES and request.count:
+        yield wrong(
+            joined(path, "count"), request.count, f"nothing beside allocationMode {ALL_DEVICES}"
+        )
     yield from _selectors(request.selectors, joined(path, "selectors"))
     if request.capacity is not None:
         yield from quantities(request.capacity.requests, joined(path, "capacity.requests"))

@@ -14,6 +14,7 @@ from collections.abc import Generator, Iterable, Mapping
 from functools import partial
 from typing import Any, cast, final
 
+from bayplan.adapters.embedded.admission import DEFAULT_PLUGINS, PluginSet
 from bayplan.adapters.embedded.api_errors import OtherUidError
 from bayplan.adapters.embedded.api_server import ApiServer
 from bayplan.adapters.embedded.claim_controller import ClaimController
@@ -113,13 +114,15 @@ class EmbeddedCluster(ObjectPort, ImmediateCluster):
         declared: Mapping[str, tuple[str, ...]] | None = None,
         history_length: int = HISTORY_LENGTH,
         pod_gc: PodGcTimes | None = None,
+        admission: PluginSet = DEFAULT_PLUGINS,
     ) -> None:
         """``declared``: per kind, further field paths that decoded objects keep. ``pod_gc``: when
-        the pods of missing nodes are collected; None: never, as without a controller manager."""
+        the pods of missing nodes are collected; None: never, as without a controller manager.
+        ``admission``: the admission plugins that run."""
         self._clock = clock
         self._store = ObjectStore(declared, history_length)
         #: The server behind the port, for the controllers of a simulation.
-        self.server = ApiServer(clock, self._store, _after)
+        self.server = ApiServer(clock, self._store, _after, admission)
         super().__init__(self.server)
         ClaimController(self._server, self._store, _soon)
         self._budgets = BudgetController(self._server, self._store, _soon)

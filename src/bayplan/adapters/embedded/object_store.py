@@ -125,6 +125,10 @@ class ObjectStore:
             self._make_unread(kind)
         return list(self._objects.get(kind, {}).values())
 
+    def kinds(self) -> list[str]:
+        """The kinds that have, or had, objects."""
+        return [*self._objects, *(kind for kind in self._unread if kind not in self._objects)]
+
     def count(self, kind: str) -> int:
         return len(self._objects.get(kind, ())) + len(self._unread.get(kind, ()))
 
@@ -143,17 +147,18 @@ class ObjectStore:
         """Create or replace an object. Raises DecodeError; then nothing has changed."""
         return self.put_versioned(key, _versioned(content, self.version + 1))
 
-    def put_versioned(self, key: ObjectKey, content: Content, pod: Pod | None = None) -> Stored:
+    def put_versioned(
+        self, key: ObjectKey, content: Content, decoded: ApiObject | None = None
+    ) -> Stored:
         """`put` of a content that has the version `next_version`.
 
-        ``pod``: what the content is when decoded.
+        ``decoded``: what the content is when decoded without further field paths.
         """
         kind, version = key.kind, self.version + 1
         if kind in self._unread:
             self._make_unread(kind)
-        decoded: ApiObject | None = None if kind in self._declared else pod
-        if decoded is None:
-            decoded = self._decoded(key, content)
+        if decoded is None or kind in self._declared:
+            decoded = self.decoded(key, content)
         new = _stored(key, content, decoded, version)
         self.version = version
         objects = self._objects.get(kind)
@@ -192,7 +197,7 @@ class ObjectStore:
         for version, make in self._unread.pop(kind, ()):
             key, content = make()
             content = _versioned(content, version)
-            stored = _stored(key, content, self._decoded(key, content), version)
+            stored = _stored(key, content, self.decoded(key, content), version)
             self._objects.setdefault(kind, {})[key] = stored
 
     def remove(self, key: ObjectKey) -> None:
@@ -209,9 +214,10 @@ class ObjectStore:
             version = str(self.version)
             meta = msgspec.structs.replace(old.object.metadata, resource_version=version)
             return msgspec.structs.replace(old.object, metadata=meta)
-        return self._decoded(old.key, _versioned(old.content, self.version))
+        return self.decoded(old.key, _versioned(old.content, self.version))
 
-    def _decoded(self, key: ObjectKey, content: Content) -> ApiObject:
+    def decoded(self, key: ObjectKey, content: Content) -> ApiObject:
+        """The object of a content, with the further field paths. Raises DecodeError."""
         return decode(key.kind, content, self._declared.get(key.kind, ()))
 
     def observe(

@@ -1,10 +1,11 @@
 """Pods of one template: what their creation has in common is computed once.
 
 Pods of one template differ in their name, uid, version and annotations only. Whether the rest is
-valid, and what defaults and admission add to it, follows from the rest and from the priority
-classes. So the server keeps the first pod as it was stored, and each further pod shares its spec
-and its status, as plain values and decoded. Annotations do not count, because the pods of a trace
-have annotations of their own, such as how long the pod runs. No default depends on them.
+valid, and what defaults and admission add to it, follows from the rest and from the objects that
+admission reads, such as priority classes and limit ranges; only quotas are checked for each pod. So
+the server keeps the first pod as it was stored, and each further pod shares its spec and its
+status, as plain values and decoded. Annotations do not count, because the pods of a trace have
+annotations of their own, such as how long the pod runs. No default depends on them.
 
 Pods that come with a node or with a deletion time are not shared: they depend on other objects and
 on the time.
@@ -14,6 +15,7 @@ from typing import Any, NamedTuple, final
 
 import msgspec
 
+from bayplan.adapters.embedded.admission import is_admitted
 from bayplan.adapters.embedded.field_validation import Content, is_dns_subdomain
 from bayplan.adapters.embedded.object_store import Stored
 from bayplan.api.objects import POD, Pod
@@ -51,7 +53,8 @@ def template_key(content: Any) -> bytes | None:
             if not _are_texts(annotations):
                 return None
             del meta["annotations"]
-        key = _encode((bool(annotations), meta, {**pod, "metadata": None}))
+        was_admitted = is_admitted(pod)
+        key = _encode((bool(annotations), was_admitted, meta, {**pod, "metadata": None}))
     except Exception:  # noqa: BLE001 - this is no pod; validation reports the problem
         return None
     return key if isinstance(name, str) and is_dns_subdomain(name) else None
@@ -68,6 +71,10 @@ class PodTemplate(NamedTuple):
     content: Content
     pod: Pod
     namespace: str
+    #: Whether the pods were admitted by a server before; see `admission.is_admitted`.
+    was_admitted: bool
+    #: Annotations that admission adds.
+    annotations: Content
 
 
 @final
@@ -76,28 +83,37 @@ class PodTemplates:
 
     def __init__(self) -> None:
         self._templates: dict[bytes, PodTemplate] = {}
-        #: The key of the last content that `find` did not find; None: it cannot be shared.
-        self._missed: bytes | None = None
+        #: The key and the content of the last pod that `find` did not find; None: it cannot be
+        #: shared.
+        self._missed: tuple[bytes, Content] | None = None
 
     def find(self, content: Content) -> PodTemplate | None:
         """The template of a new pod. None: there is none, or the content is no valid pod."""
-        key = self._missed = template_key(content)
+        key = template_key(content)
         template = None if key is None else self._templates.get(key)
-        if template is not None:
-            self._missed = None
+        self._missed = None if key is None or template is not None else (key, content)
         return template
 
     def learn(self, stored: Stored) -> None:
         """Keep the pod that was created from the content that `find` did not find."""
-        pod, key = stored.object, self._missed
-        if key is None or not isinstance(pod, Pod):
+        pod = stored.object
+        if self._missed is None or not isinstance(pod, Pod):
             return
+        key, content = self._missed
         if pod.spec.node_name or pod.metadata.deletion_timestamp:
             return
         if len(self._templates) >= TEMPLATES_MAX:
             self._templates.clear()
-        self._templates[key] = PodTemplate(stored.content, pod, stored.key.namespace)
+        own = content["metadata"].get("annotations") or {}
+        annotations = pod.metadata.annotations or {}
+        self._templates[key] = PodTemplate(
+            stored.content,
+            pod,
+            stored.key.namespace,
+            is_admitted(content),
+            {name: text for name, text in annotations.items() if name not in own},
+        )
 
     def forget(self, *_: Any) -> None:
-        """A priority class changed: new pods may get another priority."""
+        """An object changed that admission reads: new pods may get other defaults."""
         self._templates.clear()

@@ -1,0 +1,112 @@
+"""Priority: the priority and the preemption policy of a pod follow from its class.
+
+A pod without a class that has a priority keeps the priority, so that a pod of a scenario needs no
+class to be important (a real server refuses such a pod). A pod that was read from a cluster keeps
+the priority that the cluster gave it, whatever its class says now.
+
+Upstream: plugin/pkg/admission/priority.
+"""
+
+from collections.abc import Iterable
+from typing import cast, final
+
+from bayplan.adapters.embedded.admission.plugin import AdmissionPlugin, is_admitted
+from bayplan.adapters.embedded.api_errors import ForbiddenError
+from bayplan.adapters.embedded.api_validation import SYSTEM_PRIORITY_CLASSES
+from bayplan.adapters.embedded.field_validation import Content, ObjectKey
+from bayplan.adapters.embedded.object_store import ObjectStore
+from bayplan.api.objects import POD, PRIORITY_CLASS, ApiObject, PriorityClass
+
+PREEMPT_LOWER_PRIORITY = "PreemptLowerPriority"
+
+
+class PriorityRefusal(ValueError):
+    """A pod's class does not exist, or the class says something else than the pod."""
+
+
+@final
+class Priority(AdmissionPlugin):
+    """See the module."""
+
+    name = "Priority"
+    changed_kinds = (POD,)
+    refused_kinds = (PRIORITY_CLASS,)
+    read_kinds = (PRIORITY_CLASS,)
+    fills_stored = True
+
+    def __init__(self, store: ObjectStore) -> None:
+        self._store = store
+
+    def admit(self, key: ObjectKey, content: Content) -> Content:
+        try:
+            return with_priority(content, self._classes())
+        except PriorityRefusal as problem:
+            raise ForbiddenError(key, str(problem)) from None
+
+    def validate(self, key: ObjectKey, content: Content, decoded: ApiObject) -> None:
+        if cast(PriorityClass, decoded).global_default:
+            default = _global_default(self._classes())
+            if default is not None:
+                name = default.metadata.name
+                text = f"PriorityClass {name} is already marked as default."
+                raise ForbiddenError(key, f"{text} Only one default can exist")
+
+    def _classes(self) -> list[PriorityClass]:
+        return [cast(PriorityClass, one.object) for one in self._store.all(PRIORITY_CLASS)]
+
+
+def with_priority(pod: Content, classes: Iterable[PriorityClass]) -> Content:
+    """The pod with priority and preemptionPolicy. Raises PriorityRefusal."""
+    spec = pod["spec"]
+    name = spec.get("priorityClassName") or ""
+    own_priority = spec.get("priority")
+    if name:
+        priority_class = _named(name, classes)
+        if priority_class is None and own_priority is None:
+            raise PriorityRefusal(f"no PriorityClass with name {name} was found")
+    else:
+        # The default class is for pods without a class and without a priority.
+        priority_class = _global_default(classes) if own_priority is None else None
+    if (name or own_priority is None) and not is_admitted(pod):
+        _refuse_other_values(spec, priority_class or PriorityClass())
+    filled = dict(spec)
+    if own_priority is None:
+        filled["priority"] = priority_class.value if priority_class is not None else 0
+    if priority_class is not None and not name:
+        filled["priorityClassName"] = priority_class.metadata.name
+    if not spec.get("preemptionPolicy"):
+        policy = priority_class.preemption_policy if priority_class is not None else None
+        filled["preemptionPolicy"] = policy or PREEMPT_LOWER_PRIORITY
+    return {**pod, "spec": filled}
+
+
+def _refuse_other_values(spec: Content, priority_class: PriorityClass) -> None:
+    """Raises PriorityRefusal if a pod has other values than its class."""
+    own, value = spec.get("priority"), priority_class.value
+    if own is not None and own != value:
+        raise PriorityRefusal(
+            f"the integer value of priority ({own}) must not be provided in pod spec; priority "
+            f"admission controller computed {value} from the given PriorityClass name"
+        )
+    policy = spec.get("preemptionPolicy")
+    expected = priority_class.preemption_policy or PREEMPT_LOWER_PRIORITY
+    if policy and policy != expected:
+        raise PriorityRefusal(
+            f"the string value of PreemptionPolicy ({policy}) must not be provided in pod spec; "
+            f"priority admission controller computed {expected} from the given PriorityClass name"
+        )
+
+
+def _named(name: str, classes: Iterable[PriorityClass]) -> PriorityClass | None:
+    for one in classes:
+        if one.metadata.name == name:
+            return one
+    if name in SYSTEM_PRIORITY_CLASSES:
+        return PriorityClass(value=SYSTEM_PRIORITY_CLASSES[name])
+    return None
+
+
+def _global_default(classes: Iterable[PriorityClass]) -> PriorityClass | None:
+    """The default class of the lowest value: a race may leave several default classes."""
+    marked = [one for one in classes if one.global_default]
+    return min(marked, key=lambda one: one.value, default=None)
