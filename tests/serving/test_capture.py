@@ -48,7 +48,13 @@ def test_every_page_of_every_kind_is_read_and_pods_come_last() -> None:
         ("Pod", "a"),
         ("Pod", "b"),
     ]
-    assert result.absent == ["example.com/v1 Wish", "scheduling.k8s.io/v1 PriorityClass"]
+    assert result.absent == [
+        "example.com/v1 Wish",
+        "node.k8s.io/v1 RuntimeClass",
+        "scheduling.k8s.io/v1 PriorityClass",
+        "v1 LimitRange",
+        "v1 ResourceQuota",
+    ]
 
 
 def test_finished_pods_are_excluded() -> None:

@@ -132,6 +132,7 @@ LABELS = {
     ("ObjectMeta", "labels"),
     ("LabelSelector", "match_labels"),
     ("PodSpec", "node_selector"),
+    ("RuntimeScheduling", "node_selector"),
     ("ServiceSpec", "selector"),
     ("LabelSelectorRequirement", "values"),
     ("TopologySelectorRequirement", "values"),

@@ -61,6 +61,8 @@ def capture_command(**options: Any) -> None:
             remark(f"kept: {line}")
         for kind, count in hidden.left_out.items():
             remark(f"left out: {count} of {kind}: only the plugin knows its fields")
+    for kind, reason in captured.unreadable.items():
+        remark(f"left out: {kind}: {reason}")
     for kind in captured.absent:
         remark(f"the API server does not have {kind}")
     _write(options["output"], yaml.dump_all(objects, Dumper=_DUMPER, sort_keys=False).encode())

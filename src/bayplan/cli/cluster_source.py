@@ -13,6 +13,7 @@ import click
 import msgspec
 import yaml
 
+from bayplan.adapters.embedded.admission.plugin_set import PluginSet
 from bayplan.cli.configuration import read_config, read_plugins
 from bayplan.cli.console import sign_of_life
 from bayplan.cli.options import KUBECONFIG_HELP
@@ -49,6 +50,8 @@ class ClusterSource:
     kubeconfig: str | None = None
     #: A context of the kubeconfig; "": its current context.
     context_name: str = ""
+    #: The admission plugins of the API server in memory; None: as the files say.
+    admission: PluginSet | None = None
 
     def default_namespace(self) -> str:
         """The namespace that a name without one is in."""
@@ -95,7 +98,7 @@ class ClusterSource:
             return load("bayplan.model.reading:objects_of_run")(folder)
         # Reading standard input needs no spinner: a person may be typing there.
         with nullcontext() if STANDARD_INPUT in self.paths else sign_of_life("reading"):
-            return load("bayplan.model.reading:objects_of_files")(self.paths, kinds)
+            return load("bayplan.model.reading:objects_of_files")(self.paths, kinds, self.admission)
 
     def _read_live(self, read: Callable[[Any], Coroutine[Any, Any, ClusterModel]]) -> ClusterModel:
         """``read``: called with a client. Raises UnreadableClusterError."""

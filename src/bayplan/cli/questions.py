@@ -13,7 +13,13 @@ from bayplan.cli.cluster_source import (
     model_of,
     output_option,
 )
-from bayplan.cli.options import config_option, plugin_option, seed_option
+from bayplan.cli.options import (
+    admission_of,
+    admission_options,
+    config_option,
+    plugin_option,
+    seed_option,
+)
 from bayplan.cli.pflag import feature_gates_option
 from bayplan.cli.problems import STANDARD_INPUT
 from bayplan.cli.streams import remark
@@ -53,6 +59,7 @@ def question_options(*formats: str) -> Callable[[F], F]:
         config_option(),
         plugin_option(),
         feature_gates_option(),
+        admission_options(),
         seed_option(),
         output_option(*formats),
     )
@@ -98,11 +105,14 @@ def open_model(options: dict[str, Any], *files: str, is_whole: bool = False) -> 
         raise BadInputError("found files of a cluster and --kubeconfig or --context, wanted one")
     if [*cluster, *files].count(STANDARD_INPUT) > 1:
         raise BadInputError("standard input: found - twice, wanted it once")
-    source = ClusterSource(cluster, kubeconfig, context_name)
+    admission = admission_of(options["enabled"], options["disabled"])
+    source = ClusterSource(cluster, kubeconfig, context_name, admission)
     with model_of(source, options, is_whole=is_whole) as (model, config, registry):
         for kind, reason in model.source.unreadable.items():
             remark(f"the answer leaves out {kind}: {reason}")
         kinds = group_kinds(config.spec.pod_groups.kinds)
         scheduler_name = DEFAULT_SCHEDULER if options["config_path"] is None else None
-        read = AdditionsReader(model, {*registry.kinds, *kinds}, scheduler_name)
+        read = AdditionsReader(
+            model, {*registry.kinds, *kinds}, scheduler_name, admission=admission
+        )
         yield OpenModel(model, read, kinds, config, registry, scheduler_name)

@@ -16,6 +16,8 @@ from rich.text import Text
 from bayplan.cli.configuration import read_config, read_plugins
 from bayplan.cli.console import ProgressLines, show, sign_of_life
 from bayplan.cli.options import (
+    admission_of,
+    admission_options,
     config_option,
     examples,
     format_option,
@@ -63,6 +65,8 @@ class _Options:
     until: str | None
     recreate_after: str | None
     expansion: str | None
+    enabled: str
+    disabled: str
     strict: bool
     is_shown: bool
 
@@ -120,6 +124,7 @@ class _Options:
     type=click.Choice([mode.value for mode in ExpansionMode]),
     help="controllers: in the whole run (default); once: controllers only create their first pods",
 )
+@admission_options()
 @click.option("--strict", is_flag=True, help="Refuse kinds and fields that nothing reads")
 @click.option("--ui", "is_shown", is_flag=True, help="Then show the run in a browser")
 def simulate_command(**values: Any) -> None:
@@ -182,6 +187,7 @@ def _simulated(options: _Options, update: OnProgress | None) -> SimulationResult
             is_strict=options.strict,
             read_kinds={*registry.kinds, *group_kinds(config.spec.pod_groups.kinds)},
             expansion=None if options.expansion is None else ExpansionMode(options.expansion),
+            admission=admission_of(options.enabled, options.disabled),
         )
     workload = _with_times(workload, options)
     if options.config_path is None:

@@ -1,8 +1,9 @@
 """A workload that is to be added to a cluster: read, checked and expanded as in a simulation.
 
 The workload's objects pass through the API server in memory together with those objects of the
-cluster that admission and controllers read: classes, namespaces, the controllers that the workload
-replaces with the pods that they have, and, for DaemonSets, nodes. So a Deployment that is in the
+cluster that admission and controllers read: classes, namespaces, limit ranges, quotas with the
+objects that they count, the controllers that the workload replaces with the pods that they have,
+and, for DaemonSets, nodes. So a Deployment that is in the
 cluster already gets only the pods that it still lacks.
 """
 
@@ -12,7 +13,10 @@ from typing import Any, cast, final
 
 import msgspec
 
+from bayplan.adapters.embedded.admission.plugin_set import PluginSet
 from bayplan.adapters.embedded.field_validation import ObjectKey, key_of
+from bayplan.api.admission_objects import ADMISSION_KINDS, RESOURCE_QUOTA
+from bayplan.api.device_objects import DEVICE_CLASS
 from bayplan.api.objects import (
     NAMESPACE,
     NODE,
@@ -36,7 +40,7 @@ from bayplan.sim.input.workload import Content, ExpansionMode
 from bayplan.state.pods import DEFAULT_SCHEDULER
 
 #: The kinds of the cluster that admission reads.
-_ADMISSION_KINDS = (PRIORITY_CLASS, STORAGE_CLASS, NAMESPACE)
+_READ_BY_ADMISSION = (PRIORITY_CLASS, STORAGE_CLASS, NAMESPACE, DEVICE_CLASS, *ADMISSION_KINDS)
 _UNCHANGED_NOTE = "is in the cluster already, and stays as it is there"
 _TAKEN_NOTE = "is in the cluster already: only the pods that it lacks are added"
 
@@ -70,12 +74,14 @@ def read_additions(
     scheduler_name: str | None = DEFAULT_SCHEDULER,
     *,
     are_shapes: bool = False,
+    admission: PluginSet | None = None,
 ) -> Additions:
     """The workload of files, folders, standard input ("-") and objects. Raises BadInputError.
 
     ``read_kinds``: kinds that plugins read. ``scheduler_name``: the scheduler that gets all pods;
     None: the scheduler that each pod names. ``are_shapes``: the number of pods does not matter, so
-    that a controller without replicas, and a suspended Job, have one.
+    that a controller without replicas, and a suspended Job, have one. ``admission``: the admission
+    plugins that run; None: those of the cluster.
     """
     errors = InputErrors()
     parts = [part for part in read_sources(sources, errors) if isinstance(part, Part)]
@@ -87,11 +93,12 @@ def read_additions(
     own = [_with_uid(part, taken) for part in parts if _key(part.value) not in unchanged]
     if are_shapes:
         own = [part._replace(value=_with_pods(part.value)) for part in own]
-    context = [*_context(own, cluster), *_owned(taken, cluster)]
+    context = _context(own, taken, cluster)
     workload = load_inputs(
         [*context, *own],
         read_kinds=read_kinds,
         expansion=ExpansionMode.ONCE,
+        admission=admission or cluster.admission,
         present={key: uid for key, each in cluster if (uid := each.metadata.uid)},
     )
     if scheduler_name is not None:
@@ -109,7 +116,7 @@ def read_additions(
         pods=tuple(pending),
         notes=(
             *errors.remarks,
-            *workload.notes,
+            *created.notes,
             *(f"{key} {_TAKEN_NOTE}" for key in taken),
             *(f"{key} {_UNCHANGED_NOTE}" for key in unchanged),
         ),
@@ -195,18 +202,52 @@ def _with_uid(part: Part, taken: Mapping[ObjectKey, ApiObject]) -> Part:
     return part._replace(value={**part.value, "metadata": metadata})
 
 
-def _context(own: Sequence[Part], cluster: ClusterObjects) -> Iterator[Content]:
-    """The objects of the cluster that admission reads, without those that the workload brings."""
-    keys = {_key(part.value) for part in own}
-    has_daemons = any(key is not None and key.kind == DAEMON_SET for key in keys)
-    for kind in (*_ADMISSION_KINDS, *((NODE,) if has_daemons else ())):
+def _context(
+    own: Sequence[Part], taken: Mapping[ObjectKey, ApiObject], cluster: ClusterObjects
+) -> list[Content]:
+    """The objects of the cluster that admission and controllers read, without those that the
+    workload brings."""
+    keys = {key for part in own if (key := _key(part.value)) is not None}
+    objects = {
+        key: each
+        for key, each in (
+            *_read_by_admission(keys, cluster),
+            *_owned(taken, cluster),
+            *_counted(keys, cluster),
+        )
+        if key not in keys
+    }
+    return [_content(cluster, key, each) for key, each in objects.items()]
+
+
+def _read_by_admission(
+    keys: Collection[ObjectKey], cluster: ClusterObjects
+) -> Iterator[tuple[ObjectKey, ApiObject]]:
+    has_daemons = any(key.kind == DAEMON_SET for key in keys)
+    for kind in (*_READ_BY_ADMISSION, *((NODE,) if has_daemons else ())):
         for each in cluster.of(kind):
-            key = object_key_of(kind, each)
-            if key not in keys:
-                yield _content(cluster, key, each)
+            yield object_key_of(kind, each), each
 
 
-def _owned(taken: Mapping[ObjectKey, ApiObject], cluster: ClusterObjects) -> Iterator[Content]:
+def _counted(
+    keys: Collection[ObjectKey], cluster: ClusterObjects
+) -> Iterator[tuple[ObjectKey, ApiObject]]:
+    """The objects in namespaces of the workload whose number or size a quota limits, except
+    controllers: these would create pods again."""
+    limited = {each.metadata.namespace for each in cluster.of(RESOURCE_QUOTA)}
+    namespaces = limited.intersection(key.namespace for key in keys)
+    if not namespaces:
+        return
+    for kind, objects in cluster.by_kind.items():
+        if kind not in CONTROLLERS:
+            for each in objects:
+                if each.metadata.namespace in namespaces:
+                    yield object_key_of(kind, each), each
+
+
+def _owned(
+    taken: Mapping[ObjectKey, ApiObject], cluster: ClusterObjects
+) -> Iterator[tuple[ObjectKey, ApiObject]]:
     """The pods that the controllers have in the cluster.
 
     The ReplicaSets of a Deployment stay out: the Deployment then counts their pods itself, and does
@@ -218,7 +259,7 @@ def _owned(taken: Mapping[ObjectKey, ApiObject], cluster: ClusterObjects) -> Ite
     uids |= {each.metadata.uid for each in cluster.of(REPLICA_SET) if _is_owned(each, uids)}
     for pod in cluster.of(POD):
         if _is_owned(pod, uids):
-            yield _content(cluster, object_key_of(POD, pod), pod)
+            yield object_key_of(POD, pod), pod
 
 
 def _is_owned(each: ApiObject, uids: Collection[str | None]) -> bool:
@@ -242,11 +283,14 @@ class AdditionsReader:
         model: ClusterModel,
         read_kinds: Collection[str] = (),
         scheduler_name: str | None = DEFAULT_SCHEDULER,
+        *,
+        admission: PluginSet | None = None,
     ) -> None:
         """See `read_additions`."""
         self._model = model
         self._read_kinds = read_kinds
         self._scheduler_name = scheduler_name
+        self._admission = admission
         #: Kinds that were added, in the order of their first addition.
         self._kinds = dict.fromkeys((*model.source.by_kind, POD))
 
@@ -257,7 +301,12 @@ class AdditionsReader:
             by_kind = {kind: tuple(self._model.objects(kind)) for kind in self._kinds}
             present = replace(present, by_kind=by_kind)
         additions = read_additions(
-            sources, present, self._read_kinds, self._scheduler_name, are_shapes=are_shapes
+            sources,
+            present,
+            self._read_kinds,
+            self._scheduler_name,
+            are_shapes=are_shapes,
+            admission=self._admission,
         )
         self._kinds |= dict.fromkeys(kind for kind, _ in additions.objects)
         return additions

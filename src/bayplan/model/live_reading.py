@@ -17,6 +17,7 @@ from bayplan.adapters.live.client import ApiClient, all_results
 from bayplan.adapters.live.discovery import Discovery, Resource
 from bayplan.adapters.live.errors import AccessDeniedError
 from bayplan.adapters.live.watching import Originals, Reading, ReadingOptions
+from bayplan.api.admission_objects import ADMISSION_KINDS
 from bayplan.api.disruption_objects import POD_DISRUPTION_BUDGET
 from bayplan.api.objects import (
     NAMESPACE,
@@ -41,7 +42,7 @@ from bayplan.serving.discovery import offered_kinds
 from bayplan.sim.input.controller_kinds import DAEMON_SET, DEPLOYMENT, JOB
 
 #: Read whatever the plugins are.
-_ALWAYS = (NODE, NAMESPACE, PRIORITY_CLASS, DAEMON_SET)
+_ALWAYS = (NODE, NAMESPACE, PRIORITY_CLASS, DAEMON_SET, *ADMISSION_KINDS)
 #: Without these there is no answer.
 _NEEDED = (NODE, POD)
 #: Controllers: a fix changes their template or their size, and a new node gets daemon pods.

@@ -7,6 +7,7 @@ from typing import Any, final
 
 import msgspec
 
+from bayplan.adapters.embedded.admission.plugin_set import DEFAULT_PLUGINS, PluginSet
 from bayplan.adapters.embedded.field_validation import ObjectKey
 from bayplan.api.objects import ApiObject
 
@@ -39,6 +40,8 @@ class ClusterObjects:
     epoch_seconds: float = 0.0
     #: What the reader should know: what was made up, and how.
     notes: tuple[str, ...] = ()
+    #: The admission plugins that the cluster's API server runs.
+    admission: PluginSet = DEFAULT_PLUGINS
 
     def __repr__(self) -> str:
         count = sum(map(len, self.by_kind.values()))

@@ -6,33 +6,38 @@ defaults, the pods of controllers, and the claims that controllers make for pods
 
 from collections.abc import Collection, Iterable
 from types import MappingProxyType
-from typing import Any
+from typing import Any, final
 
+from bayplan.adapters.embedded.admission.plugin_set import PluginSet
+from bayplan.adapters.embedded.api_errors import named
 from bayplan.adapters.embedded.cluster import EmbeddedCluster
-from bayplan.adapters.embedded.field_validation import ObjectKey
+from bayplan.adapters.embedded.field_validation import ObjectKey, key_of
 from bayplan.adapters.embedded.object_store import Observer
 from bayplan.api.objects import ApiObject, decoded_kinds
 from bayplan.clock import ManualClock
 from bayplan.model.objects import ClusterObjects
 from bayplan.ports import ApiError
 from bayplan.sim.input.inputs import load_inputs
-from bayplan.sim.input.workload import ExpansionMode, Step, Verb, Workload
+from bayplan.sim.input.workload import Content, ExpansionMode, Step, Verb, Workload, is_pod
 from bayplan.sim.loop import run, settled
 from bayplan.sim.output.run_folder import RunFolder
 from bayplan.sim.world.pending_deletions import PendingDeletions
 from bayplan.sim.world.volume_controller import VolumeController
 
 
-def objects_of_files(paths: Iterable[str], read_kinds: Collection[str] = ()) -> ClusterObjects:
+def objects_of_files(
+    paths: Iterable[str], read_kinds: Collection[str] = (), admission: PluginSet | None = None
+) -> ClusterObjects:
     """The objects of files, folders and standard input ("-"); see `load_inputs`.
 
-    Later steps of a scenario are left out. ``read_kinds``: kinds that plugins read. Raises
-    InputError.
+    Later steps of a scenario are left out. ``read_kinds``: kinds that plugins read. ``admission``:
+    the admission plugins that run, whatever the scenarios say. Raises InputError.
     """
     listed = list(paths)
-    return objects_of_workload(
-        load_inputs(listed, read_kinds=read_kinds, expansion=ExpansionMode.ONCE), ", ".join(listed)
+    workload = load_inputs(
+        listed, read_kinds=read_kinds, expansion=ExpansionMode.ONCE, admission=admission
     )
+    return objects_of_workload(workload, ", ".join(listed))
 
 
 def objects_of_run(folder: RunFolder) -> ClusterObjects:
@@ -54,10 +59,11 @@ def objects_of_workload(
 async def _created(
     workload: Workload, clock: ManualClock, source: str, observer: Observer | None
 ) -> ClusterObjects:
-    cluster = EmbeddedCluster(clock)
+    cluster = EmbeddedCluster(clock, admission=workload.admission)
     if observer is not None:
         cluster.observe(observer)
     notes = list(workload.notes)
+    refused = RefusedObjects()
 
     def refuse(what: str, problem: ApiError) -> None:
         notes.append(f"{what}: {problem}")
@@ -70,9 +76,10 @@ async def _created(
         try:
             cluster.create(content)
         except ApiError as problem:
-            refuse("create", problem)
+            refused.add(content, problem)
         volumes.act()
     await settled()
+    notes += refused.notes()
     notes += deletions.notes()
     if later_count:
         notes.append(f"{later_count} later steps of the scenario are left out")
@@ -91,7 +98,46 @@ async def _created(
         source=source,
         epoch_seconds=clock.epoch_seconds(),
         notes=tuple(notes),
+        admission=workload.admission,
     )
+
+
+@final
+class RefusedObjects:
+    """Objects that the API server refuses: pods of one owner that are refused for one reason are
+    one note."""
+
+    def __init__(self) -> None:
+        #: Owner and reason → the number of pods.
+        self._counts: dict[tuple[str, str], int] = {}
+        self._notes: list[str] = []
+
+    def add(self, content: Content, problem: ApiError) -> None:
+        owner = _owner(content)
+        if owner is None:
+            self._notes.append(f"create: {problem}")
+            return
+        reason = str(problem).removeprefix(f"{named(key_of(content))} is ")
+        self._counts[owner, reason] = self._counts.get((owner, reason), 0) + 1
+
+    def notes(self) -> list[str]:
+        """The notes for the reader."""
+        of_owners = [
+            f"{count} {'pods' if count > 1 else 'pod'} of {owner} cannot be created: {reason}"
+            for (owner, reason), count in self._counts.items()
+        ]
+        return [*self._notes, *of_owners]
+
+
+def _owner(content: Content) -> str | None:
+    """The controller of a pod, as "Deployment default/web"; None: there is none."""
+    if not is_pod(content):
+        return None
+    meta = content["metadata"]
+    for each in meta.get("ownerReferences") or ():
+        if each.get("controller"):
+            return f"{each.get('kind')} {key_of(content).namespace}/{each.get('name')}"
+    return None
 
 
 def _is_present(step: Step) -> bool:

@@ -1,9 +1,9 @@
 """Capture: the objects that a scheduler reads, as manifests from an API server.
 
 `bayplan simulate` uses them to answer what-if questions about a real cluster: pods, nodes,
-namespaces, priority classes, and the kinds that the configured plugins look up. Each kind is read
-at one moment; between two kinds the cluster may change. As in a scheduler, pods that have ended are
-left out.
+namespaces, the kinds that admission reads, and the kinds that the configured plugins look up. Each
+kind is read at one moment; between two kinds the cluster may change. As in a scheduler, pods that
+have ended are left out.
 """
 
 from collections.abc import Iterable
@@ -13,12 +13,13 @@ from urllib.parse import urlencode
 
 from bayplan.adapters.live.client import ApiClient
 from bayplan.adapters.live.discovery import Discovery, Resource
-from bayplan.adapters.live.errors import read_answer
+from bayplan.adapters.live.errors import AccessDeniedError, read_answer
 from bayplan.adapters.live.watching import FIELD_SELECTORS, PAGE_LENGTH
+from bayplan.api.admission_objects import ADMISSION_KINDS
 from bayplan.api.objects import NAMESPACE, NODE, POD, PRIORITY_CLASS
 
 #: Kinds that are captured with any plugins.
-ALWAYS = (NAMESPACE, PRIORITY_CLASS, NODE, POD)
+ALWAYS = (NAMESPACE, PRIORITY_CLASS, *ADMISSION_KINDS, NODE, POD)
 #: An annotation that repeats the whole object.
 _LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 
@@ -32,6 +33,8 @@ class Capture:
     objects: list[Content]
     #: Kinds that the API server does not have.
     absent: list[str]
+    #: Kinds that admission reads and that the user may not list, with the reason of the server.
+    unreadable: dict[str, str]
 
 
 async def capture(client: ApiClient, kinds: Iterable[str]) -> Capture:
@@ -39,13 +42,18 @@ async def capture(client: ApiClient, kinds: Iterable[str]) -> Capture:
     ordered = sorted({*kinds, *ALWAYS}, key=_order)
     discovery = Discovery(client)
     await discovery.discover(ordered)
-    captured = Capture([], [])
+    captured = Capture([], [], {})
     for kind in ordered:
         resource = discovery.resource(kind)
         if resource is None:
             captured.absent.append(kind)
-        else:
+            continue
+        try:
             captured.objects.extend(await _listed(client, resource))
+        except AccessDeniedError as problem:
+            if kind not in ADMISSION_KINDS:
+                raise
+            captured.unreadable[kind] = str(problem)
     return captured
 
 

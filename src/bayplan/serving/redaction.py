@@ -20,6 +20,7 @@ import msgspec
 
 from bayplan.adapters.embedded.field_validation import kind_of
 from bayplan.api import (
+    admission_objects,
     device_objects,
     disruption_objects,
     object_meta,
@@ -97,6 +98,12 @@ _PRESERVED_FIELDS: Final[dict[type[Api], frozenset[str]]] = {
         pod_groups.PodGroupStatus: "phase schedule_start_time",
         pod_groups.PodGroupCondition: "type status last_transition_time",
         pod_groups.CoschedulingSpec: "min_resources",
+        admission_objects.RuntimeOverhead: "pod_fixed",
+        admission_objects.LimitRangeItem: "type min max default default_request "
+        "max_limit_request_ratio",
+        admission_objects.ScopeRequirement: "scope_name operator",
+        admission_objects.ResourceQuotaSpec: "hard scopes",
+        admission_objects.ResourceQuotaStatus: "hard used",
         disruption_objects.PodDisruptionBudgetSpec: "min_available max_unavailable",
         device_objects.ExactDeviceRequest: "allocation_mode",
         device_objects.DeviceSubRequest: "allocation_mode",
@@ -121,6 +128,11 @@ _PRESERVED_FIELDS: Final[dict[type[Api], frozenset[str]]] = {
 }
 #: Controllers that a scheduler reads and a simulation runs.
 _CONTROLLERS: Final = (REPLICA_SET, STATEFUL_SET, REPLICATION_CONTROLLER)
+#: What follows the name of a class in a resource of a quota, and the kind of the class.
+_CLASS_SUFFIXES: Final = {
+    ".storageclass.storage.k8s.io/": "StorageClass",
+    ".deviceclass.resource.k8s.io/": "DeviceClass",
+}
 #: Structs that select labels.
 _REQUIREMENTS: Final = (
     object_meta.LabelSelectorRequirement,
@@ -436,14 +448,19 @@ def _finalizers(finalizers: tuple[str, ...]) -> tuple[str, ...] | None:
 
 
 def _with_class_names(amounts: dict[str, Any], names: _Names) -> dict[str, Any]:
-    """Amounts by resource, with new names of device classes in the resources of these classes."""
-    prefix = device_objects.DEVICE_CLASS_RESOURCE_PREFIX
-    return {
-        prefix + names.of(key.removeprefix(prefix), "DeviceClass")
-        if key.startswith(prefix)
-        else key: amount
-        for key, amount in amounts.items()
-    }
+    """Amounts by resource, with new names of classes in the resources of these classes."""
+    return {_with_class_name(key, names): amount for key, amount in amounts.items()}
+
+
+def _with_class_name(resource: str, names: _Names) -> str:
+    before, prefix, name = resource.partition(device_objects.DEVICE_CLASS_RESOURCE_PREFIX)
+    if prefix:
+        return before + prefix + names.of(name, "DeviceClass")
+    for suffix, kind in _CLASS_SUFFIXES.items():
+        name, mark, after = resource.partition(suffix)
+        if mark:
+            return names.of(name, kind) + suffix + after
+    return resource
 
 
 def _each(part: Any, change: Any) -> Any:
@@ -471,6 +488,7 @@ _FIELD_KINDS: Final = {
     "pool": "Pool",
     "priority_class_name": "PriorityClass",
     "resource_claim_name": "ResourceClaim",
+    "runtime_class_name": "RuntimeClass",
     "storage_class_name": "StorageClass",
     "string_value": "String",
     "volume_name": "PersistentVolume",

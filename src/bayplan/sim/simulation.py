@@ -82,7 +82,10 @@ class Simulation:
         )
         self.gangs = GangChecker(self.scheduler)
         self.cluster = EmbeddedCluster(
-            self._clock, self.scheduler.declared_fields, pod_gc=workload.pod_gc
+            self._clock,
+            self.scheduler.declared_fields,
+            pod_gc=workload.pod_gc,
+            admission=workload.admission,
         )
         self._pods = PodLog(self._clock)
         self._occupancy = Occupancy()

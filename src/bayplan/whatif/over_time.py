@@ -186,7 +186,8 @@ def _workload(model: ClusterModel, change: WhatIf, read_kinds: set[str]) -> Work
         version, _, kind = key.kind.rpartition(" ")
         value = _value(content or {}, original, present)
         parts.append(Part({**value, "apiVersion": version, "kind": kind}, str(key)))
-    return load_inputs([*parts, Part(change.document(), "the change")], read_kinds=read_kinds)
+    parts.append(Part(change.document(), "the change"))
+    return load_inputs(parts, read_kinds=read_kinds, admission=source.admission)
 
 
 def _value(content: Content, original: ApiObject | None, present: ApiObject) -> Content:

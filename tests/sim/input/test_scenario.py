@@ -94,8 +94,8 @@ def test_an_invalid_event_is_reported(event: Any, line: str) -> None:
 def test_an_invalid_spec_is_reported() -> None:
     (line,) = lines(untill="5s")
     assert line == (
-        'spec: found "untill", wanted one of until, podGC, recreateAfter, expansion, events; '
-        'did you mean "until"?'
+        'spec: found "untill", wanted one of until, podGC, recreateAfter, expansion, '
+        'admission, events; did you mean "until"?'
     )
     (line,) = lines(until="-5s")
     assert line.startswith('spec.until: found "-5s", wanted a duration')

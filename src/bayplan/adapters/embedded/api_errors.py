@@ -47,8 +47,10 @@ def aggregated(texts: Iterable[str]) -> str:
 
 
 def named(key: ObjectKey) -> str:
-    """`pods "web"`."""
-    return f'{resource_of(key.kind)} "{key.name}"'
+    """`pods "web"`, `deployments.apps "web"`."""
+    group = key.kind.partition(" ")[0].rpartition("/")[0]
+    resource = resource_of(key.kind)
+    return f'{resource}.{group} "{key.name}"' if group else f'{resource} "{key.name}"'
 
 
 def no_such_object(key: ObjectKey) -> NotFoundError:

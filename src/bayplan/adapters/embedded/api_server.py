@@ -21,12 +21,9 @@ from typing import Any, NamedTuple, final
 
 from msgspec import structs
 
-from bayplan.adapters.embedded.admission import (
-    DEFAULT_PLUGINS,
-    AdmissionChain,
-    PluginSet,
-    is_admitted,
-)
+from bayplan.adapters.embedded.admission.chain import AdmissionChain
+from bayplan.adapters.embedded.admission.plugin import is_admitted
+from bayplan.adapters.embedded.admission.plugin_set import DEFAULT_PLUGINS, PluginSet
 from bayplan.adapters.embedded.api_defaults import (
     defaulted,
     in_stored_version,

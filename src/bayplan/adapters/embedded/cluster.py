@@ -14,7 +14,7 @@ from collections.abc import Generator, Iterable, Mapping
 from functools import partial
 from typing import Any, cast, final
 
-from bayplan.adapters.embedded.admission import DEFAULT_PLUGINS, PluginSet
+from bayplan.adapters.embedded.admission.plugin_set import DEFAULT_PLUGINS, PluginSet
 from bayplan.adapters.embedded.api_errors import OtherUidError
 from bayplan.adapters.embedded.api_server import ApiServer
 from bayplan.adapters.embedded.claim_controller import ClaimController
@@ -114,6 +114,7 @@ class EmbeddedCluster(ObjectPort, ImmediateCluster):
         declared: Mapping[str, tuple[str, ...]] | None = None,
         history_length: int = HISTORY_LENGTH,
         pod_gc: PodGcTimes | None = None,
+        *,
         admission: PluginSet = DEFAULT_PLUGINS,
     ) -> None:
         """``declared``: per kind, further field paths that decoded objects keep. ``pod_gc``: when

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, final
 
 import msgspec
 
-from bayplan.adapters.embedded.admission import is_admitted
+from bayplan.adapters.embedded.admission.plugin import is_admitted
 from bayplan.adapters.embedded.field_validation import Content, is_dns_subdomain
 from bayplan.adapters.embedded.object_store import Stored
 from bayplan.api.objects import POD, Pod

@@ -14,6 +14,7 @@ from datetime import UTC, datetime
 from types import MappingProxyType
 from typing import Any, NamedTuple, final
 
+from bayplan.adapters.embedded.admission.plugin_set import DEFAULT_PLUGINS, PluginSet
 from bayplan.adapters.embedded.field_validation import ObjectKey, key_of
 from bayplan.adapters.embedded.pod_gc_controller import PodGcTimes
 from bayplan.api.objects import NAMESPACE
@@ -126,21 +127,25 @@ def load_inputs(
     is_strict: bool = False,
     read_kinds: Collection[str] = (),
     expansion: ExpansionMode | None = None,
+    admission: PluginSet | None = None,
     present: Mapping[ObjectKey, str] = MappingProxyType({}),
 ) -> Workload:
     """The workload of files, folders, standard input ("-") and objects. Raises InputError.
 
     ``is_strict``: refuse kinds that nothing reads, and fields that a kind does not have; otherwise
     the notes of the workload name them. ``read_kinds``: kinds that plugins read. ``expansion``: how
-    long controllers act, whatever the scenarios say. ``present``: objects that exist besides those
-    of the input, each with its uid: new names and uids differ from theirs.
+    long controllers act, whatever the scenarios say. ``admission``: the admission plugins that run,
+    whatever the scenarios say. ``present``: objects that exist besides those of the input, each
+    with its uid: new names and uids differ from theirs.
     """
     assert time_mode in (ARRIVALS, TRACE), time_mode
     errors = InputErrors()
     parts = read_sources(sources, errors)
     if time_mode == TRACE and not any(isinstance(part, CsvText) for part in parts):
         errors.add("--time trace", "wanted a trace's pod list, a CSV with times; found none")
-    loader = _Loader(errors, parts, NotUnderstood(read_kinds), expansion, present=present)
+    loader = _Loader(
+        errors, parts, NotUnderstood(read_kinds), expansion, admission=admission, present=present
+    )
     workload = loader.load(time_mode)
     if is_strict:
         loader.not_understood.refuse(errors)
@@ -160,6 +165,7 @@ class _Loader:
         not_understood: NotUnderstood,
         expansion: ExpansionMode | None,
         *,
+        admission: PluginSet | None,
         present: Mapping[ObjectKey, str],
     ) -> None:
         self._errors = errors
@@ -172,6 +178,7 @@ class _Loader:
         self._until_seconds: float | None = None
         self._pod_gc = PodGcTimes()
         self._option = expansion
+        self._admission = admission
         self._expansion = ExpansionMode.CONTROLLERS
         self._recreate_after_seconds = 0.0
         self._objects: list[_InputObject] = []
@@ -207,6 +214,7 @@ class _Loader:
             pod_gc=self._pod_gc,
             expansion=self._expansion,
             recreate_after_seconds=self._recreate_after_seconds,
+            admission=self._admission or DEFAULT_PLUGINS,
             passed_over=dict(self.not_understood.passed_over),
             notes=(
                 *self._errors.remarks,
@@ -243,6 +251,8 @@ class _Loader:
             self._pod_gc = scenario.pod_gc
         if scenario.recreate_after_seconds is not None:
             self._recreate_after_seconds = scenario.recreate_after_seconds
+        if self._admission is None:
+            self._admission = scenario.admission
         if scenario.expansion is not None:
             self._expansion = scenario.expansion
 

@@ -7,6 +7,7 @@
       podGC: {quarantine: 40s, period: 20s}          # left out: pods go with their node, at once
       recreateAfter: 5s                              # left out: pods come back at once
       expansion: once                                # left out: controllers, in the whole run
+      admission: {enable: [ExtendedResourceToleration], disable: [LimitRanger]}
       events:
       - at: 0s                                       # 1m30s, 250ms, or seconds without a unit
         create: [whole objects]
@@ -29,10 +30,11 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple, cast
 
 from bayplan import durations
+from bayplan.adapters.embedded.admission.plugin_set import PluginSet, plugin_set
 from bayplan.adapters.embedded.field_validation import DEFAULT_NAMESPACE, Content, one_of
 from bayplan.adapters.embedded.pod_gc_controller import PodGcTimes
 from bayplan.durations import DurationError, parse_duration
-from bayplan.problems import Problem, joined, wrong
+from bayplan.problems import BadInputError, Problem, joined, wrong
 from bayplan.sim.input.controller_kinds import PODS_MAX
 from bayplan.sim.input.errors import InputErrors
 from bayplan.sim.input.sources import SCENARIO_GROUP, Part
@@ -41,7 +43,8 @@ from bayplan.sim.input.workload import DrainOptions, ExpansionMode, Verb
 API_VERSION = f"{SCENARIO_GROUP}/v1alpha1"
 
 _TOP = ("apiVersion", "kind", "metadata", "spec")
-_SPEC = ("until", "podGC", "recreateAfter", "expansion", "events")
+_SPEC = ("until", "podGC", "recreateAfter", "expansion", "admission", "events")
+_ADMISSION = ("enable", "disable")
 _MODES = tuple(mode.value for mode in ExpansionMode)
 _POD_GC = ("quarantine", "period")
 _VERBS = tuple(verb.value for verb in Verb)
@@ -68,6 +71,8 @@ class Scenario(NamedTuple):
     recreate_after_seconds: float | None = None
     #: How long controllers act; None: not in the document.
     expansion: ExpansionMode | None = None
+    #: The admission plugins of the API server; None: not in the document.
+    admission: PluginSet | None = None
 
 
 def read_scenario(part: Part, errors: InputErrors) -> Scenario:
@@ -108,7 +113,23 @@ class _Reader:
             pod_gc,
             recreate_after,
             self._expansion(spec.get("expansion")),
+            self._admission(spec.get("admission")),
         )
+
+    def _admission(self, value: Any) -> PluginSet | None:
+        if value is None:
+            return None
+        path = "spec.admission"
+        if not isinstance(value, dict):
+            self._complain(wrong(path, value, f"a mapping of {' and '.join(_ADMISSION)}"))
+            return None
+        self._only(value, path, _ADMISSION)
+        names = [self._items(value.get(name), joined(path, name)) for name in _ADMISSION]
+        try:
+            return plugin_set(*([str(each) for each in listed] for listed in names))
+        except BadInputError as problem:
+            self._complain(Problem(path, str(problem)))
+            return None
 
     def _expansion(self, value: Any) -> ExpansionMode | None:
         if value is None:

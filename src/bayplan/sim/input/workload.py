@@ -12,6 +12,7 @@ from typing import Any, final
 import msgspec
 from msgspec import Struct
 
+from bayplan.adapters.embedded.admission.plugin_set import DEFAULT_PLUGINS, PluginSet
 from bayplan.adapters.embedded.field_validation import ObjectKey, key_of
 from bayplan.adapters.embedded.pod_gc_controller import PodGcTimes
 from bayplan.api.objects import POD
@@ -95,6 +96,8 @@ class Workload(Struct, frozen=True, kw_only=True):
     expansion: ExpansionMode = ExpansionMode.ONCE
     #: How late controllers learn about pods that go.
     recreate_after_seconds: float = 0.0
+    #: The admission plugins of the API server.
+    admission: PluginSet = DEFAULT_PLUGINS
     #: The scheduler of pods that controllers create; "": as the template says.
     scheduler_name: str = ""
     #: Notes for the reader about objects that were added or changed.

@@ -13,6 +13,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from typing import Any, final
 
+from bayplan.adapters.embedded.admission.default_storage_class import default_class
 from bayplan.adapters.embedded.cluster import EmbeddedCluster
 from bayplan.adapters.embedded.field_validation import Content, ObjectKey, key_of, object_key
 from bayplan.adapters.embedded.json_merge import merge_patch
@@ -39,7 +40,7 @@ from bayplan.api.storage_objects import (
 )
 from bayplan.plugins.volume_binding.claims import fitting_volumes, may_hold
 from bayplan.sim.input.controller_pods import reference
-from bayplan.sim.input.storage_classes import DEFAULT_CLASS_ANNOTATION, class_name_of
+from bayplan.sim.input.storage_classes import class_name_of
 from bayplan.sim.input.workload import claim_templates
 from bayplan.state.storage_infos import ClaimInfo, VolumeInfo
 
@@ -201,8 +202,6 @@ def _noted(meta: Content) -> Content:
 # ---- claim binding --------------------------------------------------------------------------
 
 
-_BETA_DEFAULT_CLASS = "storageclass.beta.kubernetes.io/is-default-class"
-
 #: Claim → the volumes whose claimRef names it.
 Reserved = Mapping[ObjectKey, dict[ObjectKey, None]]
 
@@ -230,7 +229,9 @@ class ClaimBinding:
         claim = claim_info(stored)
         if claim.volume_name:
             self._bind_named(stored, claim)
-        elif class_name_of(stored.content) is None and (default := self._default_class()):
+        elif class_name_of(stored.content) is None and (
+            default := default_class(self._cluster.objects(STORAGE_CLASS))
+        ):
             self._write(stored, {"spec": {"storageClassName": default}})
         elif (reserved := self._reserved_for(stored.key, claim)) is not None:
             self._bind(reserved, stored)
@@ -292,11 +293,7 @@ class ClaimBinding:
         self._cluster.create(made_volume(stored.content, storage_class, terms))
 
     def _default_class(self) -> str | None:
-        """The newest default class; among classes of the same age, the first by name."""
-        classes = [one for one in self._cluster.objects(STORAGE_CLASS) if _is_default(one)]
-        classes.sort(key=lambda one: one.key.name)
-        classes.sort(key=lambda one: one.content["metadata"]["creationTimestamp"], reverse=True)
-        return classes[0].key.name if classes else None
+        return default_class(self._cluster.objects(STORAGE_CLASS))
 
     def _bind(self, volume: Stored, claim: Stored) -> None:
         """Bind a volume and a claim to each other: first the volume, then the claim. Upstream:
@@ -330,8 +327,3 @@ class ClaimBinding:
 def claim_info(stored: Stored) -> ClaimInfo:
     assert isinstance(stored.object, PersistentVolumeClaim)
     return ClaimInfo(stored.object)
-
-
-def _is_default(storage_class: Stored) -> bool:
-    annotations = storage_class.content["metadata"].get("annotations") or {}
-    return "true" in map(annotations.get, (DEFAULT_CLASS_ANNOTATION, _BETA_DEFAULT_CLASS))

@@ -1,28 +1,10 @@
 """Admission: the plugins of the API server that change new objects or refuse them.
 
-One file has one plugin. `chain` runs them in the order of kube-apiserver and says which of them
-run; `plugin` says what a plugin is, and which objects were admitted before. Types' defaults and
-validation, which come between the changes and the refusals, are not admission; they live one
-package up.
+One file has one plugin. `chain` runs them in the order of kube-apiserver, and `plugin_set` says
+which of them run. `plugin` says what a plugin is, and which objects were admitted before. Types'
+defaults and validation, which come between the changes and the refusals, are not admission; they
+live one package up.
 
 Not simulated: ServiceAccount, PodSecurity, webhooks and policies, for none of them follows from
 objects that a scheduler reads.
 """
-
-from bayplan.adapters.embedded.admission.chain import (
-    DEFAULT_PLUGINS,
-    SIMULATED,
-    AdmissionChain,
-    PluginSet,
-    plugin_set,
-)
-from bayplan.adapters.embedded.admission.plugin import is_admitted
-
-__all__ = [
-    "DEFAULT_PLUGINS",
-    "SIMULATED",
-    "AdmissionChain",
-    "PluginSet",
-    "is_admitted",
-    "plugin_set",
-]

@@ -77,11 +77,12 @@ def _with_defaults(pod: Content, limit_range: LimitRange) -> Content:
             requests.update(item.default_request or {})
     if not limits and not requests:
         return pod
+    defaults = {"requests": requests, "limits": limits}
     added: list[str] = []
     spec = dict(pod["spec"])
     for field, noun in (("containers", "container"), ("initContainers", "init container")):
         if spec.get(field):
-            spec[field] = [_filled(each, limits, requests, noun, added) for each in spec[field]]
+            spec[field] = [_filled(each, defaults, noun, added) for each in spec[field]]
     if not added:
         return pod
     meta = pod["metadata"]
@@ -90,14 +91,12 @@ def _with_defaults(pod: Content, limit_range: LimitRange) -> Content:
     return {**pod, "metadata": {**meta, "annotations": annotations}, "spec": spec}
 
 
-def _filled(
-    container: Content, limits: Content, requests: Content, noun: str, added: list[str]
-) -> Content:
+def _filled(container: Content, defaults: Content, noun: str, added: list[str]) -> Content:
     """The container with the defaults that it lacks, which are described in ``added``."""
     own = container.get("resources") or {}
     filled = dict(own)
-    for field, defaults in (("requests", requests), ("limits", limits)):
-        lacking = {name: defaults[name] for name in defaults if name not in (own.get(field) or {})}
+    for field, amounts in defaults.items():
+        lacking = {name: amounts[name] for name in amounts if name not in (own.get(field) or {})}
         if lacking:
             filled[field] = {**(own.get(field) or {}), **lacking}
             names = ", ".join(sorted(lacking))

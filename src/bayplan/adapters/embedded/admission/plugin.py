@@ -10,23 +10,24 @@ Upstream: k8s.io/apiserver/pkg/admission/interfaces.go.
 
 from typing import ClassVar
 
-from bayplan.adapters.embedded.field_validation import Content, ObjectKey
+from bayplan.adapters.embedded.field_validation import Content, ObjectKey, key_of, stable_uid
 from bayplan.api.objects import ApiObject
-
-#: Metadata that a server writes when it stores an object.
-_SERVER_METADATA = ("uid", "creationTimestamp", "resourceVersion")
 
 
 def is_admitted(content: Content) -> bool:
     """Whether an object has been through an API server.
 
     It has a uid, a creationTimestamp or a resourceVersion; or it has a status; or it is a pod on a
-    node. A manifest that a user writes has none of these.
+    node. A manifest that a user writes has none of these. The uid that a simulation gives to a
+    controller of a manifest, so that pods can refer to it, does not count.
     """
     meta: Content = content["metadata"]
-    if any(meta.get(name) for name in _SERVER_METADATA) or content.get("status"):
+    if meta.get("creationTimestamp") or meta.get("resourceVersion") or content.get("status"):
         return True
-    return bool((content.get("spec") or {}).get("nodeName"))
+    if (content.get("spec") or {}).get("nodeName"):
+        return True
+    uid = meta.get("uid")
+    return bool(uid) and uid != stable_uid(key_of(content), 0)
 
 
 class AdmissionPlugin:
