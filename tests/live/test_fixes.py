@@ -161,7 +161,8 @@ class Stage:
         objects = await objects_of_cluster(self.client, config, registry, name)
         model = ClusterModel(objects, config, registry)
         try:
-            return explain_pod(model, name)
+            # Admission runs under virtual time, which has an event loop of its own.
+            return await asyncio.to_thread(explain_pod, model, name)
         finally:
             model.close()
 

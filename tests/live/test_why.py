@@ -1,8 +1,8 @@
-"""`bayplan why` beside the real kube-scheduler: the same message, and fixes that work.
+"""`bayplan why` beside the real kube-scheduler: the same message. What the fixes come to is the
+matter of `test_fixes`.
 
-Each drawn pod fits nowhere. Its explanation must have the sentence that kube-scheduler wrote, and
-kube-scheduler must bind the pod after the first fix is applied. $BAYPLAN_WHY_PODS: how many pods;
-$BAYPLAN_WHY_SEED: other pods.
+Each drawn pod fits nowhere. Its explanation must have the sentence that kube-scheduler wrote.
+$BAYPLAN_WHY_PODS: how many pods; $BAYPLAN_WHY_SEED: other pods.
 """
 
 import asyncio
@@ -23,7 +23,6 @@ from bayplan.explain.explanation import Explanation
 from bayplan.model.cluster_model import ClusterModel
 from bayplan.model.live_reading import objects_of_cluster
 from bayplan.plugins.registry import default_registry
-from bayplan.ports import ApiError
 from bayplan.rng import stream
 from tests.cli.command_line import bayplan
 from tests.live.beside import Cluster, condition_of, kube_scheduler, node_of
@@ -36,7 +35,6 @@ pytestmark = pytest.mark.timeout(3000)
 PODS = int(os.environ.get("BAYPLAN_WHY_PODS", "20"))
 SEED = os.environ.get("BAYPLAN_WHY_SEED", "unschedulable")
 ATTEMPT_SECONDS = 15.0
-BOUND_SECONDS = 25.0
 
 
 async def explained(
@@ -46,7 +44,8 @@ async def explained(
     objects = await objects_of_cluster(client, config, registry, name)
     model = ClusterModel(objects, config, registry)
     try:
-        return explain_pod(model, name)
+        # Admission runs under virtual time, which has an event loop of its own.
+        return await asyncio.to_thread(explain_pod, model, name)
     finally:
         model.close()
 
@@ -97,28 +96,9 @@ async def _compare_one(
         counts["of these, no condition"] += not message
     else:
         lines.append(f"{name}: {explanation.message!r} for {message!r}")
-    if not explanation.fixes:
-        lines.append(f"{name}: no fix: {message}")
-        return
-    fix = explanation.fixes[0]
-    counts[f"first fix: {fix.changes_what}"] += 1
-    applied: list[Object] = []
-    try:
-        for change in fix.changes:
-            applied += await cluster.apply(change)
-        path = await cluster.path_of("v1 Pod", "default", name)
-        after = await cluster.until(path, BOUND_SECONDS, node_of)
-        if node_of(after):
-            counts["bound"] += 1
-        else:
-            lines.append(f"{name}: not bound after {fix.steps}: {condition_of(after)}")
-    except ApiError as problem:
-        lines.append(f"{name}: {fix.steps} was refused: {problem}")
-    finally:
-        await cluster.undo([each for each in applied if not each["path"].endswith(f"/pods/{name}")])
 
 
-def test_the_message_equals_that_of_kube_scheduler_and_the_first_fix_works(
+def test_the_message_equals_that_of_kube_scheduler(
     control_plane: ControlPlane, tmp_path: Path
 ) -> None:
     lines: list[str] = []
@@ -126,8 +106,6 @@ def test_the_message_equals_that_of_kube_scheduler_and_the_first_fix_works(
         counts = asyncio.run(compare(control_plane, lines))
     print(dict(counts), *lines, sep="\n")
     assert counts["same sentence"] == counts["pods"] == PODS, lines
-    assert counts["bound"] >= 0.98 * PODS, lines
-    assert counts["first fix: node"] <= 0.2 * PODS, lines
 
 
 # ---- groups -------------------------------------------------------------------------------------
