@@ -80,7 +80,7 @@ def test_a_toleration_is_a_patch_because_the_server_accepts_it() -> None:
     ]
     assert explanation.fixes[0].changes[0].verb == "patch"
     assert explanation.fixes[0].commands[0].startswith("kubectl patch pod/p -n default --type=json")
-    assert explanation.fixes[1].commands == ("kubectl taint node/n1 team:NoSchedule-",)
+    assert explanation.fixes[1].commands == ("kubectl taint node n1 team:NoSchedule-",)
 
 
 def test_a_taint_of_a_broken_node_is_not_tolerated() -> None:

@@ -72,7 +72,16 @@ class Story:
 
 def pod_story(number: int) -> Story:
     objects = drawn(stream(number, SEED), NAME)
-    return Story(f"pod {number}", base_objects(), objects, is_own=_is_named)
+    base = [_without_binding(each) for each in base_objects()]
+    return Story(f"pod {number}", base, objects, is_own=_is_named)
+
+
+def _without_binding(content: Object) -> Object:
+    """A claim that its controller binds: the controller wants to do that itself."""
+    if content["kind"] == "PersistentVolumeClaim":
+        content["metadata"].pop("annotations")
+        content["spec"].pop("volumeName")
+    return content
 
 
 def workload_story(number: int) -> Story:
@@ -125,6 +134,9 @@ class Stage:
         await self.until(lambda: not self.mirror.pods and not self.mirror.nodes, SETTLE_SECONDS)
         for each in story.surroundings:
             await self.cluster.create(each)
+        claims = [each for each in story.surroundings if each["kind"] == "PersistentVolumeClaim"]
+        for each in claims:
+            await self._until_bound(each)
         controllers = [each for each in story.surroundings if "template" in each.get("spec", {})]
         if controllers:
             await self.until(lambda: self._are_running(4 + 3 + 2 + 2), SETTLE_SECONDS)
@@ -137,6 +149,11 @@ class Stage:
             await self.until(lambda: len(self.pods(story)) > story.pods, SETTLE_SECONDS)
         await self.until(lambda: self._is_decided(story), SETTLE_SECONDS)
         yield bool(self.waiting(story))
+
+    async def _until_bound(self, claim: Object) -> None:
+        path = await self.cluster.path(claim)
+        while (await self.client.get(path))["status"].get("phase") != "Bound":
+            await asyncio.sleep(POLL_SECONDS)
 
     def _are_running(self, count: int) -> bool:
         pods = self.mirror.pods.values()
@@ -192,7 +209,7 @@ class Stage:
         is_whole = fix.helped >= fix.waiting
         placed = len(pods) - waiting
         if is_whole:
-            return not waiting and placed >= min(story.wanted, story.pods)
+            return not waiting and placed >= story.wanted
         return placed >= story.wanted - (fix.waiting - fix.helped)
 
 

@@ -149,7 +149,7 @@ def test_every_name_that_kubernetes_accepts_is_an_argument_of_its_own(
         for verb, *arguments in shell(command):
             named = positionals(arguments)
             if verb not in ("replace",) and "--local" not in arguments:
-                assert named[0].partition("/")[2] == name
+                assert (named[1] if verb == "taint" else named[0].partition("/")[2]) == name
             if "-p" in arguments:
                 assert json.loads(arguments[arguments.index("-p") + 1]) == list(PATCH)
             if "-f" in arguments:

@@ -1,10 +1,11 @@
 """Commands for a shell: what a person pastes to carry out a fix.
 
-A command is one line of printable ASCII. Every object is named as ``resource/name``, and only after
-its kind is known here and its name and namespace are ones that the API server accepts for such an
-object: they begin with a letter or a digit and have no slash, so that kubectl takes none of them
-for an option, a file or a URL. The names in owner references are not checked by an API server: an
-object with another name gets no command (`NoCommandError`), and the fix is a sentence.
+A command is one line of printable ASCII. Every object is named as ``resource/name`` (in `kubectl
+taint`, which refuses that, as ``resource name``), and only after its kind is known here and its
+name and namespace are ones that the API server accepts for such an object: they begin with a letter
+or a digit and have no slash, so that kubectl takes none of them for an option, a file or a URL. The
+names in owner references are not checked by an API server: an object with another name gets no
+command (`NoCommandError`), and the fix is a sentence.
 """
 
 import json
@@ -119,7 +120,9 @@ def taint_removal_command(node: str, taints: Iterable[tuple[str, str]]) -> str:
     if not all(is_label_key(key) and effect in _EFFECTS for key, effect in listed):
         raise NoCommandError(f"taints of node {node}")
     removed = " ".join(shlex.quote(f"{key}:{effect}-") for key, effect in listed)
-    return f"kubectl taint {_object(ObjectKey(NODE, '', node))} {removed}"
+    # The only verb that wants the resource and the name apart.
+    named = _object(ObjectKey(NODE, "", node)).replace("/", " ")
+    return f"kubectl taint {named} {removed}"
 
 
 def label_command(node: str, labels: Mapping[str, str]) -> str:

@@ -14,6 +14,7 @@ daemon/update.go,job}.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from typing import cast, final
@@ -113,23 +114,33 @@ class Consequences:
 
         Raises EditNotPossibleError for changes that the API server refuses.
         """
-        before = self._placed(peers)
+        before, waiting = self._placed(peers), len(peers) + self._missing()
         self.make(changes)
         for name in peers:
             self._place(name)
+        if self._workload is not None and self._missing():
+            # A StatefulSet goes on when the pod that it waits for runs.
+            with _refusals():
+                self._sync(self._workload)
         replaced = [*peers, *self._replacements]
-        waiting = sum(
-            self._model.pod(name) is not None and not self._node(name) for name in replaced
-        )
+        left = sum(map(self._is_waiting, replaced)) + self._missing()
         gained = self._placed(peers) - before
-        helped = min(len(peers), max(len(peers) - waiting, gained, 0))
+        helped = min(waiting, max(waiting - left, gained, 0))
         node = self._node(pod) or next(filter(None, map(self._node, replaced)), "")
-        return Outcome(node, len(peers), helped if node else 0)
+        return Outcome(node, waiting, helped if node else 0)
+
+    def _missing(self) -> int:
+        """How many pods a StatefulSet has not created yet."""
+        key = self._workload
+        if key is None or key.kind != STATEFUL_SET:
+            return 0
+        present = sum(self._model.pod(name) is not None for name in self._pods(key))
+        return max(replica_count(self._content(key)) - present, 0)
 
     def make(self, changes: Iterable[Change]) -> None:
         """Make changes, and let the controllers act. Raises EditNotPossibleError."""
         nodes: list[str] = []
-        try:
+        with _refusals():
             for change in changes:
                 self._make(change)
                 if change.verb == "create" and change.kind == NODE:
@@ -138,8 +149,6 @@ class Consequences:
                 place_daemon_pods(self._model, nodes, self._admission, self._copied_node)
             for key in list(self._busy):
                 self._control(key)
-        except BadInputError as refusal:
-            raise EditNotPossibleError(str(refusal)) from None
 
     def _placed(self, peers: Sequence[str]) -> int:
         """How many pods of the workload have a node."""
@@ -500,6 +509,15 @@ class Consequences:
         wanted = 0 if spec.get("suspend") else spec.get("parallelism", 1)
         for pod in ranked_for_removal(active)[: max(len(active) - wanted, 0)]:
             self._remove(f"{pod['metadata']['namespace']}/{pod['metadata']['name']}")
+
+
+@contextmanager
+def _refusals() -> Iterator[None]:
+    """Raises EditNotPossibleError for what the API server refuses in the block."""
+    try:
+        yield
+    except BadInputError as refusal:
+        raise EditNotPossibleError(str(refusal)) from None
 
 
 def rollout_limits(deployment: Content) -> tuple[int, int]:

@@ -17,6 +17,7 @@ from bayplan.api.objects import (
     POD,
     REPLICA_SET,
     REPLICATION_CONTROLLER,
+    STATEFUL_SET,
     ApiObject,
     ObjectMeta,
     OwnerReference,
@@ -175,6 +176,12 @@ class Owners:
         if isinstance(present, Workload) and present.spec.replicas is not None:
             return present.spec.replicas
         return len(self.pods(owner))
+
+    def missing(self, owner: ObjectKey | None) -> int:
+        """How many pods a StatefulSet has not created yet: it waits for those that it has."""
+        if owner is None or owner.kind != STATEFUL_SET:
+            return 0
+        return max(self.size(owner) - len(self.pods(owner)), 0)
 
     def template_content(self, owner: ObjectKey) -> Content | None:
         """The controller with its pod template; of a Deployment that was not read, with that of

@@ -97,7 +97,8 @@ class Search:
             if self.solutions or not diagnosis.attempt.pod.spec.resource_claims:
                 break
         if diagnosis.node_count:
-            self._try_all((), new_node_edits(self.model, diagnosis, len(self.peers)))
+            waiting_count = len(self.peers) + self.owners.missing(self.owners.of(self.pod))
+            self._try_all((), new_node_edits(self.model, diagnosis, waiting_count))
         self.solutions.sort(key=lambda each: (each.harm, not each.is_whole, -each.fix.helped))
         return self._selected()
 
