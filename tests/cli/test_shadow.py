@@ -1,6 +1,7 @@
 """`bayplan shadow`: options, exit codes, one-line errors. tests/live tests the running shadow."""
 
 import json
+import socket
 from pathlib import Path
 
 from bayplan.cli.cluster_source import EXIT_UNREADABLE
@@ -51,3 +52,13 @@ def test_a_policy_decides_about_the_same_pods(tmp_path: Path) -> None:
 def test_the_schema_describes_the_report() -> None:
     schema = json.loads(answer("shadow", "--schema"))
     assert "decisions" in schema["$defs"]["ShadowReport"]["properties"]
+
+
+def test_the_time_ends_also_if_the_server_never_answers(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as mute:
+        path = kubeconfig(tmp_path, f"http://127.0.0.1:{mute.getsockname()[1]}")
+        result = bayplan("shadow", "--for", "1s", "--kubeconfig", path)
+    assert (result.exit_code, result.stdout) == (EXIT_UNREADABLE, "")
+    assert result.stderr.splitlines() == [
+        "bayplan: 1 s are over, and the cluster is not read yet: there is no report"
+    ]

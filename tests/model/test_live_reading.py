@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from bayplan.adapters.embedded.field_validation import ObjectKey
-from bayplan.adapters.live.errors import AccessDeniedError
+from bayplan.adapters.live.errors import AccessDeniedError, UnreadableAnswerError
 from bayplan.api.objects import NODE, PERSISTENT_VOLUME, POD
 from bayplan.config import SchedulerConfig
 from bayplan.model.cluster_model import ClusterModel
@@ -178,3 +178,42 @@ def test_a_model_is_not_built_without_nodes_or_pods(path: str) -> None:
 def test_without_nodes_or_pods_there_is_no_answer(path: str) -> None:
     with pytest.raises(ApiError, match="cannot list"):
         read(Server(path))
+
+
+@pytest.mark.parametrize(
+    ("path", "answer", "problem"),
+    [
+        ("/api/v1/namespaces/default/pods/p", LISTS["/api/v1/nodes"][0], "GET /api/v1/"),
+        (
+            "/api/v1/namespaces/default/pods/p",
+            {"metadata": {"name": "q", "namespace": "default"}, "spec": {}},
+            'found "default/q", which is another object',
+        ),
+        (
+            "/apis/apps/v1/namespaces/default/replicasets/web",
+            {**REPLICA_SET, "metadata": {"name": "web", "namespace": "other"}},
+            'found "other/web", which is another object',
+        ),
+        ("/api/v1/namespaces/default/pods/p", {"metadata": None}, "got `null`"),
+        ("/api/v1/namespaces/default/pods/p", {"kind": "Status"}, "missing required field"),
+        ("/api/v1/namespaces/default/pods/p", [], "got `array`"),
+        (
+            "/api/v1/namespaces/default/pods/p",
+            {**POD_CONTENT, "spec": {"containers": 5}},
+            "Expected `array",
+        ),
+        (
+            "/api/v1/namespaces/default/pods/p",
+            {**POD_CONTENT, "metadata": {**POD_CONTENT["metadata"], "ownerReferences": [{}]}},
+            "missing required field",
+        ),
+    ],
+)
+def test_another_object_than_the_one_asked_for_is_refused(
+    monkeypatch: pytest.MonkeyPatch, path: str, answer: Any, problem: str
+) -> None:
+    monkeypatch.setitem(OBJECTS, path, answer)
+    with pytest.raises(UnreadableAnswerError) as error:
+        read(Server(), "default/p")
+    assert problem in str(error.value)
+    assert "\n" not in str(error.value)

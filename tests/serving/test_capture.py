@@ -3,6 +3,9 @@
 import json
 from typing import Any
 
+import pytest
+
+from bayplan.adapters.live.errors import UnreadableAnswerError
 from bayplan.clock import ManualClock
 from bayplan.serving.capture import capture
 from bayplan.sim.loop import run
@@ -73,3 +76,25 @@ def test_an_object_is_printed_as_by_kubectl_without_managed_fields() -> None:
         "metadata": {"name": "a", "annotations": {"x": "y"}},
         "spec": {"k": "v"},
     }
+
+
+@pytest.mark.parametrize(
+    ("item", "problem"),
+    [
+        ({"metadata": None}, "Expected `object`, got `null` - at `$.metadata`"),
+        ({}, "missing required field `metadata`"),
+        ({"metadata": {"name": 7}}, "Expected `str`, got `int` - at `$.metadata.name`"),
+        ({"metadata": {"name": "a", "annotations": []}}, "Expected `object"),
+        (5, "Expected `object`, got `int`"),
+        (None, "Expected `object`, got `null`"),
+    ],
+)
+def test_an_item_that_is_no_object_is_refused_in_one_line(
+    monkeypatch: pytest.MonkeyPatch, item: Any, problem: str
+) -> None:
+    client: Any = Client()
+    monkeypatch.setattr(client, "_page", lambda path: {"metadata": {}, "items": [item]})
+    with pytest.raises(UnreadableAnswerError) as error:
+        run(capture(client, []), ManualClock())
+    assert problem in str(error.value)
+    assert "GET /api/v1/namespaces" in str(error.value)

@@ -110,7 +110,9 @@ def followed(
         ending = asyncio.ensure_future(stop_at_the_end(stop))
         try:
             async with asyncio.timeout(60.0):
-                return await Following(cluster, SOURCE, options, lines.append).run(stop)
+                return await Following(cluster, SOURCE, options, lines.append).run(
+                    stop, asyncio.Event()
+                )
         finally:
             ending.cancel()
 

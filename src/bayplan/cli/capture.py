@@ -23,7 +23,7 @@ from bayplan.serving.capture import Capture, capture
 from bayplan.serving.redaction import PRESERVED, redacted
 
 #: A capture is a few list requests, so it needs no rate limit.
-_UNLIMITED = ClientOptions(qps=-1)
+_UNLIMITED = ClientOptions(qps=-1, notice_seconds=5.0)
 
 
 @click.command(

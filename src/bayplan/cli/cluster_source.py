@@ -104,7 +104,10 @@ class ClusterSource:
         """``read``: called with a client. Raises UnreadableClusterError."""
         client_of = load("bayplan.adapters.live.client:open_client")
         options = load("bayplan.adapters.live.client:ClientOptions")(
-            qps=_UNLIMITED_QPS, context_name=self.context_name, accepts_gzip=True
+            qps=_UNLIMITED_QPS,
+            context_name=self.context_name,
+            accepts_gzip=True,
+            notice_seconds=5.0,
         )
 
         async def work() -> ClusterModel:

@@ -12,10 +12,17 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import Any, final
 
+import msgspec
+
 from bayplan.adapters.embedded.field_validation import ObjectKey
 from bayplan.adapters.live.client import ApiClient, all_results
 from bayplan.adapters.live.discovery import Discovery, Resource
-from bayplan.adapters.live.errors import AccessDeniedError
+from bayplan.adapters.live.errors import (
+    AccessDeniedError,
+    UnreadableAnswerError,
+    read_answer,
+    unreadable,
+)
 from bayplan.adapters.live.watching import Originals, Reading, ReadingOptions
 from bayplan.api.admission_objects import ADMISSION_KINDS
 from bayplan.api.disruption_objects import POD_DISRUPTION_BUDGET
@@ -28,6 +35,8 @@ from bayplan.api.objects import (
     REPLICATION_CONTROLLER,
     STATEFUL_SET,
     ApiObject,
+    DecodeError,
+    decode,
 )
 from bayplan.clock import RealClock
 from bayplan.config import SchedulerConfig
@@ -36,6 +45,7 @@ from bayplan.model.cluster_model import ClusterModel
 from bayplan.model.objects import ClusterObjects, object_key_of
 from bayplan.plugins.registry import Registry
 from bayplan.ports import ApiError, GoneError
+from bayplan.problems import shown
 from bayplan.profile.kinds_in_use import kinds_in_use
 from bayplan.rng import stream
 from bayplan.serving.discovery import offered_kinds
@@ -255,10 +265,51 @@ def _contents(
     return contents
 
 
+class _Owner(msgspec.Struct, rename="camel"):
+    api_version: str
+    kind: str
+    name: str
+    controller: bool | None = None
+
+
+class _Metadata(msgspec.Struct, rename="camel"):
+    name: str
+    namespace: str = ""
+    owner_references: list[_Owner] | None = None
+
+
+class _Whole(msgspec.Struct):
+    """What each object must have here."""
+
+    metadata: _Metadata
+    spec: dict[str, Any]
+
+
+async def _content_of(
+    client: ApiClient, resource: Resource, namespace: str, name: str
+) -> tuple[dict[str, Any], _Metadata]:
+    """The content of one object. Raises ApiError (UnreadableAnswerError: it is another object)."""
+    path = resource.path(namespace, name)
+    body, request = await client.request("GET", path), f"GET {path}"
+    meta = read_answer(body, _Whole, request).metadata
+    if (meta.namespace, meta.name) != (namespace, name):
+        answered = shown(f"{meta.namespace}/{meta.name}")
+        raise UnreadableAnswerError(f"{request}: found {answered}, which is another object")
+    if resource.kind == POD:
+        try:
+            decode(POD, body)
+        except DecodeError as problem:
+            raise UnreadableAnswerError(unreadable(request, body, problem)) from None
+    return read_answer(body, dict[str, Any], request), meta
+
+
 async def _chain(
-    client: ApiClient, discovery: Discovery, pod: str, unreadable: dict[str, str]
+    client: ApiClient, discovery: Discovery, pod: str, unread: dict[str, str]
 ) -> dict[ObjectKey, dict[str, Any]]:
-    """The content of a pod and of the controllers above it, as far as they can be read."""
+    """The content of a pod and of the controllers above it, as far as they can be read.
+
+    Raises UnreadableAnswerError.
+    """
     namespace, _, name = pod.partition("/")
     contents: dict[ObjectKey, dict[str, Any]] = {}
     kind = POD
@@ -267,15 +318,16 @@ async def _chain(
         if resource is None:
             break
         try:
-            content = await client.get(resource.path(namespace, name))
+            content, meta = await _content_of(client, resource, namespace, name)
+        except UnreadableAnswerError:
+            raise
         except ApiError as problem:
             if kind != POD:
-                unreadable[kind] = str(problem)
+                unread[kind] = str(problem)
             break
         contents[ObjectKey(kind, namespace, name)] = content
-        owners = content.get("metadata", {}).get("ownerReferences") or ()
-        owner = next((each for each in owners if each.get("controller")), None)
+        owner = next((each for each in meta.owner_references or () if each.controller), None)
         if owner is None:
             break
-        kind, name = f"{owner['apiVersion']} {owner['kind']}", owner["name"]
+        kind, name = f"{owner.api_version} {owner.kind}", owner.name
     return contents

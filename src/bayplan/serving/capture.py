@@ -11,10 +11,16 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlencode
 
+import msgspec
+
 from bayplan.adapters.live.client import ApiClient
 from bayplan.adapters.live.discovery import Discovery, Resource
-from bayplan.adapters.live.errors import AccessDeniedError, read_answer
-from bayplan.adapters.live.watching import FIELD_SELECTORS, PAGE_LENGTH
+from bayplan.adapters.live.errors import (
+    AccessDeniedError,
+    UnreadableAnswerError,
+    read_answer,
+)
+from bayplan.adapters.live.watching import FIELD_SELECTORS, PAGE_LENGTH, ListMeta, PageLimits
 from bayplan.api.admission_objects import ADMISSION_KINDS
 from bayplan.api.objects import NAMESPACE, NODE, POD, PRIORITY_CLASS
 
@@ -24,6 +30,22 @@ ALWAYS = (NAMESPACE, PRIORITY_CLASS, *ADMISSION_KINDS, NODE, POD)
 _LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 
 Content = dict[str, Any]
+
+
+class _NamedMetadata(msgspec.Struct):
+    name: str
+    annotations: dict[str, str] | None = None
+
+
+class _Named(msgspec.Struct):
+    """What each object must have here."""
+
+    metadata: _NamedMetadata
+
+
+class _Page(msgspec.Struct):
+    metadata: ListMeta = msgspec.field(default_factory=ListMeta)
+    items: list[Content] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,14 +89,22 @@ async def _listed(client: ApiClient, resource: Resource) -> list[Content]:
     if resource.kind in FIELD_SELECTORS:
         query["fieldSelector"] = FIELD_SELECTORS[resource.kind]
     contents: list[Content] = []
+    request = f"GET {resource.path()}"
+    limits = PageLimits(request)
     while True:
         body = await client.request("GET", f"{resource.path()}?{urlencode(query)}")
-        page = read_answer(body, dict[str, Any], f"GET {resource.path()}")
-        contents += (_cleaned(resource.kind, content) for content in page.get("items") or ())
-        more = page["metadata"].get("continue")
-        if not more:
+        page = read_answer(body, _Page, request)
+        limits.add(len(body), page.metadata.continue_ or "")
+        limits.end_page(len(page.items or ()))
+        for number, content in enumerate(page.items or ()):
+            try:
+                msgspec.convert(content, _Named)
+            except msgspec.ValidationError as problem:
+                raise UnreadableAnswerError(f"{request}: items[{number}]: {problem}") from None
+            contents.append(_cleaned(resource.kind, content))
+        if not page.metadata.continue_:
             return contents
-        query["continue"] = more
+        query["continue"] = page.metadata.continue_
 
 
 def _cleaned(kind: str, content: Content) -> Content:

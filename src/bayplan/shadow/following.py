@@ -25,7 +25,7 @@ from bayplan.adapters.live import cluster as live_cluster
 from bayplan.adapters.live.client import ApiClient, ClientOptions, open_client
 from bayplan.adapters.live.cluster import ClusterOptions, open_cluster
 from bayplan.adapters.live.discovery import Discovery
-from bayplan.adapters.live.errors import AccessDeniedError
+from bayplan.adapters.live.errors import AccessDeniedError, UnreachableError
 from bayplan.api.objects import NAMESPACE, NODE, POD, PRIORITY_CLASS
 from bayplan.clock import RealClock, rfc3339
 from bayplan.config import SchedulerConfig
@@ -62,6 +62,8 @@ _UNLIMITED_QPS = -1.0
 #: How often waiting pods are tried.
 _TICK_SECONDS: Final = 1.0
 _PROGRESS_SECONDS: Final = 30.0
+#: After how long a request without an answer is a line.
+_NOTICE_SECONDS: Final = 5.0
 #: How often the report so far is written.
 _REPORT_SECONDS: Final = 5.0
 #: Events that are taken before the watches get a turn.
@@ -94,15 +96,39 @@ class FollowOptions:
 async def follow(options: FollowOptions, say: Callable[[str], None]) -> ShadowReport:
     """Follow the cluster until the time is over, or until SIGTERM or SIGINT.
 
-    ``say``: takes lines about the progress. Raises CredentialsError, ConfigError, ApiError,
-    OSError.
+    The time counts from the moment when all lists are read. A cluster that is not read within the
+    same time is given up. ``say``: takes lines about the progress. Raises CredentialsError,
+    ConfigError, ApiError, OSError.
     """
-    stop = stop_on_signals()
+    stop, is_read = stop_on_signals(), asyncio.Event()
+    loop = asyncio.get_running_loop()
+    shadow = loop.create_task(_follow(options, say, stop, is_read))
+    events = [loop.create_task(each.wait()) for each in (stop, is_read)]
+    try:
+        await asyncio.wait(
+            (shadow, *events), timeout=options.seconds, return_when=asyncio.FIRST_COMPLETED
+        )
+        if not is_read.is_set() and not shadow.done():
+            why = "it was interrupted" if stop.is_set() else f"{options.seconds:g} s are over"
+            raise UnreachableError(f"{why}, and the cluster is not read yet: there is no report")
+        return await shadow
+    finally:
+        for task in (shadow, *events):
+            task.cancel()
+        await asyncio.gather(shadow, *events, return_exceptions=True)
+
+
+async def _follow(
+    options: FollowOptions, say: Callable[[str], None], stop: asyncio.Event, is_read: asyncio.Event
+) -> ShadowReport:
+    """``is_read``: set when all lists are read. Raises as `follow`."""
     # The same failures, which `say` takes and the report counts.
     failures = logging.getLogger(live_cluster.__name__)
     failures.addHandler(logging.NullHandler())
     failures.propagate = False
-    rates = ClientOptions(qps=_UNLIMITED_QPS, context_name=options.context_name)
+    rates = ClientOptions(
+        qps=_UNLIMITED_QPS, context_name=options.context_name, notice_seconds=_NOTICE_SECONDS
+    )
     async with open_client(options.kubeconfig, rates) as client:
         source = await _source(client, options)
         for kind in sorted(source.absent):
@@ -113,7 +139,7 @@ async def follow(options: FollowOptions, say: Callable[[str], None]) -> ShadowRe
         )
         async with open_cluster(client, live) as cluster:
             await cluster.discover(source.kinds)
-            return await Following(cluster, source, options, say).run(stop)
+            return await Following(cluster, source, options, say).run(stop, is_read)
 
 
 @dataclass(frozen=True, slots=True)
@@ -270,8 +296,8 @@ class Following:
         self._is_woken = asyncio.Event()
         self._reported: set[str] = set()
 
-    async def run(self, stop: asyncio.Event) -> ShadowReport:
-        """Raises ApiError, ConfigError, OSError."""
+    async def run(self, stop: asyncio.Event, is_read: asyncio.Event) -> ShadowReport:
+        """``is_read``: set when all lists are read. Raises ApiError, ConfigError, OSError."""
         reflectors = {
             kind: Reflector(self._reads, kind, partial(self._deliver, kind), self._reads.bug)
             for kind in self._source.kinds
@@ -294,6 +320,7 @@ class Following:
                 if not waiting:
                     break
                 await self._woken(_TICK_SECONDS)
+            is_read.set()
             return await self._shadow(stop)
         finally:
             for task in tasks.values():

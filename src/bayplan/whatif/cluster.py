@@ -339,7 +339,7 @@ async def _read_live(
     # Loading an HTTP client takes time, which questions about files do not need.
     open_client = load("bayplan.adapters.live.client:open_client")
     options = load("bayplan.adapters.live.client:ClientOptions")(
-        qps=-1.0, context_name=context, accepts_gzip=True
+        qps=-1.0, context_name=context, accepts_gzip=True, notice_seconds=5.0
     )
     objects_of_cluster = load("bayplan.model.live_reading:objects_of_cluster")
     async with open_client(kubeconfig, options) as client:

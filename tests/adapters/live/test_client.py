@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import gc
+import re
 import socket
 import ssl
 import threading
@@ -426,3 +427,33 @@ def test_a_failure_is_raised_after_all_other_requests_have_ended() -> None:
         assert ended == ["waits"]
 
     asyncio.run(both())
+
+
+def test_a_long_message_of_the_server_is_cut(tmp_path: Path) -> None:
+    script = Script(lambda: status(500, "InternalError", "x" * 1_000_000))
+    with pytest.raises(ApiError) as error:
+        response_and_naps(tmp_path, script, lambda client: client.get("/x"))
+    assert str(error.value) == f"{'x' * 4000}… (1,000,000 characters)"
+
+
+def test_an_answer_that_is_late_is_announced_once(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    released = asyncio.Event()
+
+    async def handler(request: web.BaseRequest) -> web.StreamResponse:
+        await released.wait()
+        return fine()
+
+    async def ask(client: ApiClient) -> None:
+        requests = [asyncio.ensure_future(client.get(f"/x{number}")) for number in range(3)]
+        while not caplog.messages:
+            await asyncio.sleep(0.01)
+        released.set()
+        await asyncio.gather(*requests)
+
+    response_and_naps(tmp_path, handler, ask, notice_seconds=0.05)
+    (line,) = caplog.messages
+    assert re.fullmatch(
+        r"GET /x\d: no answer from http://\S+ for 0\.05 s; waiting up to 65 s", line
+    )

@@ -19,6 +19,7 @@ from bayplan.adapters.live.transport import (
     ConnectionPool,
     NoAnswerError,
     NotSentError,
+    TooLargeError,
 )
 from bayplan.ports import OutcomeUnknownError
 from tests.adapters.live.serving import Handler, Naps, cut, kubeconfig, serving
@@ -151,6 +152,63 @@ def test_an_answer_that_cannot_be_decompressed_is_no_answer() -> None:
             await get(transport)
 
     talk(Server(compressed(b"fine")), scene)
+
+
+_SMALL = 1 << 20
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        pytest.param(compressed(gzip.compress(bytes(64 << 20))), id="after decompression"),
+        pytest.param(
+            b"HTTP/1.1 200 OK\r\nContent-Length: 2000000\r\n\r\n" + bytes(2_000_000), id="as it is"
+        ),
+        pytest.param(
+            b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
+            + (b"10000\r\n" + bytes(1 << 16) + b"\r\n") * 20,
+            id="without a length or an end",
+        ),
+    ],
+)
+def test_an_answer_has_a_size(answer: bytes) -> None:
+    async def scene(transport: ConnectionPool) -> None:
+        with pytest.raises(TooLargeError, match="the answer is larger than 1 MiB"):
+            await transport.send("GET", "/x", "", None, bytes_max=_SMALL)
+        assert await get(transport) == Answer(200, b"fine")
+
+    talk(Server(answer + END, FINE), scene)
+
+
+def test_a_compressed_answer_without_its_end_is_no_answer() -> None:
+    async def scene(transport: ConnectionPool) -> None:
+        with pytest.raises(NoAnswerError, match="it is truncated"):
+            await get(transport)
+
+    talk(Server(compressed(gzip.compress(b"fine" * 1000)[:-12])), scene)
+
+
+@pytest.mark.parametrize("proxied", [False, True])
+def test_an_answer_that_is_too_large_is_not_asked_for_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, proxied: bool
+) -> None:
+    requests: list[str] = []
+
+    async def handler(request: web.BaseRequest) -> web.StreamResponse:
+        requests.append(request.path)
+        return web.Response(body=bytes(2 * _SMALL))
+
+    async def main() -> None:
+        async with serving(handler) as url:
+            if proxied:
+                monkeypatch.setenv("http_proxy", url)
+            server = "http://api.example" if proxied else url
+            async with open_client(None, ClientOptions(master=server)) as client:
+                await client.request("GET", "/x", bytes_max=_SMALL)
+
+    with pytest.raises(UnreachableError, match="the answer is larger than 1 MiB"):
+        asyncio.run(main())
+    assert len(requests) == 1
 
 
 def test_the_server_may_compress_only_if_the_client_accepts_it() -> None:

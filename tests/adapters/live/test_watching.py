@@ -9,6 +9,7 @@ import msgspec
 import pytest
 from aiohttp import web
 
+from bayplan.adapters.live import watching
 from bayplan.adapters.live.discovery import Resource
 from bayplan.adapters.live.errors import UnreadableAnswerError
 from bayplan.adapters.live.watching import (
@@ -73,6 +74,63 @@ class Pages:
         return web.json_response(
             {"metadata": {"resourceVersion": "7", "continue": more}, "items": items or None}
         )
+
+
+class EndlessPages:
+    """A server whose pages never end."""
+
+    def __init__(self, item_count: int, token: str = "") -> None:
+        self.item_count = item_count
+        self.token = token
+        self.count = 0
+
+    async def __call__(self, request: web.BaseRequest) -> web.StreamResponse:
+        self.count += 1
+        items = [named(f"{self.count}-{number}") for number in range(self.item_count)]
+        meta = {"resourceVersion": "7", "continue": self.token or str(self.count)}
+        return web.json_response({"metadata": meta, "items": items})
+
+
+@pytest.mark.parametrize(
+    ("pages", "problem", "count_max"),
+    [
+        (EndlessPages(1), "more than 30 pages", 32),
+        (EndlessPages(0), "more than 10 pages without an object", 13),
+        (EndlessPages(1, "same"), "two pages that continue at the same place", 3),
+        (EndlessPages(0, "same"), "two pages that continue at the same place", 3),
+        (EndlessPages(20), "more than 0 GiB", 12),
+    ],
+)
+def test_a_list_without_an_end_is_given_up(
+    monkeypatch: pytest.MonkeyPatch, pages: EndlessPages, problem: str, count_max: int
+) -> None:
+    monkeypatch.setattr(watching, "PAGES_MAX", 30)
+    monkeypatch.setattr(watching, "EMPTY_PAGES_MAX", 10)
+    monkeypatch.setattr(watching, "LIST_BYTES_MAX", 10_000)
+    with pytest.raises(UnreadableAnswerError, match=problem):
+        result_of(pages, lambda reading: reading.list())
+    assert pages.count <= count_max
+
+
+def test_pages_without_objects_between_others_are_fine(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(watching, "EMPTY_PAGES_MAX", 1)
+    pages = Pages([named("a")], [], [named("b")], [], [named("c")])
+    listing = result_of(pages, lambda reading: reading.list())
+    assert [each.metadata.name for each in listing.objects] == ["a", "b", "c"]
+
+
+def test_an_event_without_an_end_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(watching, "_EVENT_BYTES_MAX", 1000)
+
+    async def handler(request: web.BaseRequest) -> web.StreamResponse:
+        return web.Response(body=b"x" * 100_000)
+
+    async def watched(reading: Reading) -> None:
+        async for _ in reading.watch("1"):
+            pass
+
+    with pytest.raises(UnreadableAnswerError, match="an event is larger than"):
+        result_of(handler, watched)
 
 
 def test_a_list_joins_all_pages_of_one_version() -> None:

@@ -11,7 +11,8 @@ gets OutcomeUnknownError and must read back. Delays double, with jitter from the
 
 import asyncio
 import contextlib
-from collections.abc import AsyncGenerator, Coroutine, Iterable, Mapping
+import logging
+from collections.abc import AsyncGenerator, Coroutine, Generator, Iterable, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeVar, cast, final
@@ -33,12 +34,14 @@ from bayplan.adapters.live.errors import (
 from bayplan.adapters.live.impersonation import Headers
 from bayplan.adapters.live.rate_limit import Lane, LateTurnError, RequestMetrics, Sleep, TokenBucket
 from bayplan.adapters.live.transport import (
+    ANSWER_BYTES_MAX,
     GZIP,
     IDENTITY,
     Answer,
     ConnectionPool,
     NoAnswerError,
     NotSentError,
+    TooLargeError,
     Transport,
 )
 from bayplan.clock import Clock, RealClock
@@ -50,6 +53,8 @@ if TYPE_CHECKING:
     from bayplan.adapters.live.streams import Streams
 
 T = TypeVar("T")
+
+_log = logging.getLogger(__name__)
 
 JSON = "application/json"
 MERGE_PATCH = "application/merge-patch+json"
@@ -94,6 +99,8 @@ class ClientOptions:
     #: Time-out of one request with all its attempts, unless the call has its own.
     answer_seconds: float = ANSWER_SECONDS
     sleep: Sleep = asyncio.sleep
+    #: After how long the log has a line that a request waits for its answer; 0: never.
+    notice_seconds: float = 0.0
     #: Whether the server may compress long answers: worth it for a client that reads long lists,
     #: because the decompression of a page costs less than its decryption.
     accepts_gzip: bool = False
@@ -122,6 +129,8 @@ class ApiClient:
         self._user_agent = options.user_agent
         self._encoding = GZIP if options.accepts_gzip else IDENTITY
         self._now = options.clock.now
+        self._notice_seconds = options.notice_seconds
+        self._is_noticed = False
         self.metrics = RequestMetrics(credentials.server)
         self._opened_streams: Streams | None = None
         self._calls = self._transport()
@@ -162,8 +171,10 @@ class ApiClient:
         lane: Lane = Lane.OTHER,
         media_type: str = JSON,
         timeout_seconds: float | None = None,
+        bytes_max: int = ANSWER_BYTES_MAX,
     ) -> bytes:
-        """The body of the answer. ``path`` with its query, percent-encoded.
+        """The body of the answer, of at most ``bytes_max``. ``path`` with its query,
+        percent-encoded.
 
         ``timeout_seconds`` includes the wait for the rate limit. Without it a request waits for the
         rate limit without a time-out, as in kube-scheduler, and all attempts together have
@@ -172,7 +183,7 @@ class ApiClient:
         """
         body = content if isinstance(content, bytes | None) else msgspec.json.encode(content)
         kind = "" if body is None else f"Content-Type: {media_type}\r\n"
-        request = _Request(method, path, kind, body)
+        request = _Request(method, path, kind, body, bytes_max)
         is_sent = False
         attempts_seconds = self._answer_seconds if timeout_seconds is None else None
         try:
@@ -180,7 +191,8 @@ class ApiClient:
                 await self._wait_for_turn(lane, request, timeout_seconds)
                 async with self._room[lane], asyncio.timeout(attempts_seconds):
                     is_sent = True
-                    answer = await self._tried(request)
+                    with self._notice(request):
+                        answer = await self._tried(request)
         except TimeoutError:
             seconds = timeout_seconds or self._answer_seconds
             if not is_sent:
@@ -190,6 +202,26 @@ class ApiClient:
         if method != "GET":  # callers of GET decode the answer
             _check_written(request, answer)
         return answer
+
+    @contextlib.contextmanager
+    def _notice(self, request: "_Request") -> Generator[None]:
+        """Log that there is no answer yet, once for all requests that wait at the same time."""
+        if not self._notice_seconds or self._is_noticed:
+            yield
+            return
+        timer = asyncio.get_running_loop().call_later(self._notice_seconds, self._log_wait, request)
+        try:
+            yield
+        finally:
+            timer.cancel()
+
+    def _log_wait(self, request: "_Request") -> None:
+        if not self._is_noticed:
+            self._is_noticed = True
+            _log.warning(
+                "%s: no answer from %s for %g s; waiting up to %g s",
+                *(request, self.server, self._notice_seconds, self._answer_seconds),
+            )
 
     async def _wait_for_turn(
         self, lane: Lane, request: "_Request", seconds_max: float | None
@@ -209,7 +241,9 @@ class ApiClient:
             identity = "".join(f"{name}: {value}\r\n" for name, value in self._identity())
             head, begun = identity + request.head, self._now()
             try:
-                answer = await self._calls.send(request.method, request.path, head, request.body)
+                answer = await self._calls.send(
+                    request.method, request.path, head, request.body, bytes_max=request.bytes_max
+                )
             except (NotSentError, NoAnswerError) as problem:
                 self.metrics.unanswered(request.method, self._now() - begun)
                 delay, status = self._delay_after_failure(request, problem, attempts), None
@@ -230,7 +264,10 @@ class ApiClient:
         was_sent = isinstance(problem, NoAnswerError)
         if isinstance(problem, NotSentError) and problem.is_untrusted:
             raise UntrustedServerError(str(request), self.server, problem)
-        is_for_ever = isinstance(problem, NotSentError) and problem.is_for_ever
+        # The next answer would be as large.
+        is_for_ever = isinstance(problem, TooLargeError) or (
+            isinstance(problem, NotSentError) and problem.is_for_ever
+        )
         is_last = attempts.failed >= TRIES_FAILED or is_for_ever
         if is_last or (was_sent and request.method not in _REPEATABLE):
             message = f"{request}: no answer from {self.server}: {problem}"
@@ -341,6 +378,7 @@ class _Request:
     path: str
     head: str = ""
     body: bytes | None = None
+    bytes_max: int = ANSWER_BYTES_MAX
 
     def __str__(self) -> str:
         """For messages: without the query, which differs between watches."""

@@ -19,6 +19,8 @@ UNAUTHORIZED = 401
 FORBIDDEN = 403
 SERVER_ERRORS = 500
 _SHOWN_BYTES = 80
+#: Longer messages are cut. A refusal of an object with many faults has some thousand characters.
+_MESSAGE_LENGTH_MAX = 4_000
 
 T = TypeVar("T")
 
@@ -96,7 +98,7 @@ def refusal(code: int, body: bytes, request: str) -> ApiError:
 
 def of_status(code: int, status: Status, request: str) -> ApiError:
     """The exception for a Status object."""
-    message = status.message or f"{request}: HTTP {code}"
+    message = _shortened(status.message or "") or f"{request}: HTTP {code}"
     if code == NOT_FOUND:
         return NotFoundError(message)
     if code == GONE:
@@ -112,6 +114,13 @@ def of_status(code: int, status: Status, request: str) -> ApiError:
     return ApiError(code, reason, message)
 
 
+def _shortened(text: str) -> str:
+    """A message of the server, which may be of any length."""
+    if len(text) <= _MESSAGE_LENGTH_MAX:
+        return text
+    return f"{text[:_MESSAGE_LENGTH_MAX]}… ({len(text):,} characters)"
+
+
 def _unauthorized(request: str) -> str:
     return (
         f"{request}: the API server does not accept our credentials (401 Unauthorized); check the "
@@ -123,8 +132,8 @@ def _status(body: bytes) -> Status:
     """The Status of a body. For other bodies, of proxies for example, the start of the text."""
     try:
         return msgspec.json.decode(body, type=Status)
-    except (msgspec.MsgspecError, UnicodeDecodeError):
-        text = " ".join(body.decode(errors="replace").split())[:200]
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        text = " ".join(body[:_MESSAGE_LENGTH_MAX].decode(errors="replace").split())[:200]
         return Status(message=text or None)
 
 

@@ -156,10 +156,14 @@ async def _output(plugin: ExecPlugin, program: str, *, is_interactive: bool) -> 
         await pipes.ended
     finally:
         notice.cancel()
-        if not is_interactive:
-            with contextlib.suppress(ProcessLookupError, PermissionError):
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            if is_interactive:
+                transport.kill()
+            else:
                 os.killpg(transport.get_pid(), signal.SIGKILL)
-        transport.close()  # kills it, if it is an interactive one
+        # `close` before the end of the process would take its exit code from the loop.
+        await pipes.exited.wait()
+        transport.close()
         await pipes.closed.wait()
     if code := transport.get_returncode():
         raise LoginError(f"exec: executable {plugin.command} failed with exit code {code}")
@@ -187,7 +191,8 @@ class _Pipes(asyncio.SubprocessProtocol):
         self.output = bytearray()
         #: Done when the plugin has ended, or has an exception: it is given up.
         self.ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        #: Set when the process is gone and the pipes are closed.
+        #: Set when the process is gone; and when the pipes are closed, too.
+        self.exited = asyncio.Event()
         self.closed = asyncio.Event()
 
     def pipe_data_received(self, fd: int, data: bytes) -> None:
@@ -200,6 +205,9 @@ class _Pipes(asyncio.SubprocessProtocol):
             limit = f"{OUTPUT_BYTES_MAX >> 20} MiB"
             text = f"exec plugin {self._command}: its output is larger than {limit}"
             self.ended.set_exception(LoginError(text))
+
+    def process_exited(self) -> None:
+        self.exited.set()
 
     def connection_lost(self, exc: Exception | None) -> None:
         self.closed.set()

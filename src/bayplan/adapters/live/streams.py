@@ -24,12 +24,14 @@ from bayplan.adapters.live.errors import (
 )
 from bayplan.adapters.live.impersonation import Headers
 from bayplan.adapters.live.transport import (
+    ANSWER_BYTES_MAX,
     CLOSE_SECONDS,
     CONNECT_SECONDS,
     IDENTITY,
     Answer,
     NoAnswerError,
     NotSentError,
+    TooLargeError,
     keep_alive,
 )
 from bayplan.ports import WatchDroppedError
@@ -37,6 +39,7 @@ from bayplan.ports import WatchDroppedError
 #: Time for the response of a stream: the server accepts a watch before it has events.
 STREAM_ANSWER_SECONDS = 30.0
 READ_BUFFER_BYTES = 2**20
+_REFUSAL_BYTES_MAX = 16 << 20
 
 #: Failures before the request left us.
 _NOT_SENT = (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError)
@@ -114,7 +117,11 @@ class Streams:
             return
         if answer.status == UNAUTHORIZED:
             await self._credentials.after_refusal()
-        raise refusal(answer.status, await answer.read(), request)
+        try:
+            text = await _content(answer, _REFUSAL_BYTES_MAX)
+        except TooLargeError:
+            text = b""
+        raise refusal(answer.status, text, request)
 
 
 def _session(credentials: Credentials, user_agent: str) -> aiohttp.ClientSession:
@@ -158,6 +165,16 @@ async def _answered(
                     await asyncio.wait((closed,), timeout=CLOSE_SECONDS)
 
 
+async def _content(answer: aiohttp.ClientResponse, bytes_max: int) -> bytes:
+    """Raises TooLargeError."""
+    content = bytearray()
+    async for piece in answer.content.iter_any():
+        content += piece
+        if len(content) > bytes_max:
+            raise TooLargeError(bytes_max)
+    return bytes(content)
+
+
 def keepalive_socket(address: Any) -> socket.socket:
     """A socket factory for aiohttp with TCP keepalive."""
     family, kind, protocol = address[:3]
@@ -189,7 +206,15 @@ class ProxiedSession:
         self._server_name = server_name
         self._proxy = proxy
 
-    async def send(self, method: str, path: str, head: str, body: bytes | None) -> Answer:
+    async def send(
+        self,
+        method: str,
+        path: str,
+        head: str,
+        body: bytes | None,
+        *,
+        bytes_max: int = ANSWER_BYTES_MAX,
+    ) -> Answer:
         """Raises NotSentError, NoAnswerError."""
         lines = [line.split(": ", 1) for line in head.split("\r\n") if line]
         headers = [(name, value) for name, value in lines]
@@ -204,7 +229,7 @@ class ProxiedSession:
                 proxy=self._proxy,
             )
             async with _answered(request) as answer:
-                read = await answer.read()
+                read = await _content(answer, bytes_max)
                 return Answer(answer.status, read, answer.headers.get("Retry-After", ""))
         except aiohttp.ClientConnectorCertificateError as problem:
             raise NotSentError(_text_of(problem), is_untrusted=True) from None

@@ -28,6 +28,9 @@ CLOSE_SECONDS = 1.0
 #: Shorter than the server's limit, so that the server rarely closes a connection in use.
 KEEPALIVE_SECONDS = 60.0
 
+#: One answer, after its decompression. A page has 500 objects of at most 1.5 MiB, and most have
+#: some KiB.
+ANSWER_BYTES_MAX = 256 << 20
 #: Content codings that a client may accept.
 IDENTITY = "identity"
 GZIP = "gzip"
@@ -64,11 +67,27 @@ class NoAnswerError(Exception):
     """The request was sent and no answer came. The server may or may not have performed it."""
 
 
+class TooLargeError(NoAnswerError):
+    """The answer is larger than the caller allows, as it came or after its decompression."""
+
+    def __init__(self, bytes_max: int) -> None:
+        super().__init__(f"the answer is larger than {bytes_max >> 20} MiB")
+
+
 class Transport(Protocol):
     """Sends one request."""
 
-    async def send(self, method: str, path: str, head: str, body: bytes | None) -> Answer:
-        """``head``: further header lines, each with its end. Raises NotSentError, NoAnswerError."""
+    async def send(
+        self,
+        method: str,
+        path: str,
+        head: str,
+        body: bytes | None,
+        *,
+        bytes_max: int = ANSWER_BYTES_MAX,
+    ) -> Answer:
+        """``head``: further header lines, each with its end. ``bytes_max``: of the answer's body.
+        Raises NotSentError, NoAnswerError (TooLargeError)."""
         ...
 
     async def close(self) -> None: ...
@@ -82,6 +101,7 @@ class Connection(asyncio.Protocol):
         self._parser: httptools.HttpResponseParser | None = httptools.HttpResponseParser(self)
         self._transport: asyncio.Transport | None = None
         self._answer: asyncio.Future[Answer] | None = None
+        self._bytes_max = 0
         self._begin()
         #: When the connection became idle.
         self.idle_since = 0.0
@@ -89,12 +109,13 @@ class Connection(asyncio.Protocol):
         #: Set when the connection is closed.
         self.lost = asyncio.Event()
 
-    async def exchange(self, request: bytes) -> Answer:
+    async def exchange(self, request: bytes, bytes_max: int = ANSWER_BYTES_MAX) -> Answer:
         """Raises NotSentError, NoAnswerError. A cancelled caller must abort the connection."""
         assert self._answer is None, "a connection carries one request at a time"
         if self._transport is None:
             raise NotSentError("Server disconnected")
         self._answer = asyncio.get_running_loop().create_future()
+        self._bytes_max = bytes_max
         self._transport.write(request)
         try:
             return await self._answer
@@ -151,6 +172,11 @@ class Connection(asyncio.Protocol):
         self._has_head = True
 
     def on_body(self, body: bytes) -> None:
+        self._byte_count += len(body)
+        if self._byte_count > self._bytes_max:
+            self._pieces.clear()
+            self._give_up(TooLargeError(self._bytes_max))
+            return
         self._pieces.append(body)
 
     def on_message_complete(self) -> None:
@@ -167,10 +193,9 @@ class Connection(asyncio.Protocol):
             self.abort()  # an answer without a request
             return
         try:
-            body = zlib.decompress(body, _GZIP_WINDOW_BITS) if is_compressed else body
-        except zlib.error as problem:
-            self._fail(f"the answer cannot be decompressed: {problem}")
-            self.abort()
+            body = _decompressed(body, self._bytes_max) if is_compressed else body
+        except NoAnswerError as problem:
+            self._give_up(problem)
         else:
             self._answer.set_result(Answer(status, body, retry_after))
 
@@ -178,14 +203,37 @@ class Connection(asyncio.Protocol):
 
     def _begin(self) -> None:
         self._pieces: list[bytes] = []
+        self._byte_count = 0
         self._retry_after = ""
         self._is_compressed = False
         self._has_head = False
         self._has_length = False
 
     def _fail(self, why: str) -> None:
+        self._end(NoAnswerError(why))
+
+    def _give_up(self, problem: NoAnswerError) -> None:
+        """The rest of the answer is not read."""
+        self._end(problem)
+        self.abort()
+
+    def _end(self, problem: NoAnswerError) -> None:
         if self._answer is not None and not self._answer.done():
-            self._answer.set_exception(NoAnswerError(why))
+            self._answer.set_exception(problem)
+
+
+def _decompressed(body: bytes, bytes_max: int) -> bytes:
+    """Raises NoAnswerError. A few MiB may become many GiB."""
+    reader = zlib.decompressobj(_GZIP_WINDOW_BITS)
+    try:
+        content = reader.decompress(body, bytes_max + 1)
+    except zlib.error as problem:
+        raise NoAnswerError(f"the answer cannot be decompressed: {problem}") from None
+    if len(content) > bytes_max:
+        raise TooLargeError(bytes_max)
+    if not reader.eof:
+        raise NoAnswerError("the answer cannot be decompressed: it is truncated")
+    return content
 
 
 @final
@@ -223,7 +271,15 @@ class ConnectionPool:
         """The number of open idle connections."""
         return sum(connection.is_open for connection in self._idle)
 
-    async def send(self, method: str, path: str, head: str, body: bytes | None) -> Answer:
+    async def send(
+        self,
+        method: str,
+        path: str,
+        head: str,
+        body: bytes | None,
+        *,
+        bytes_max: int = ANSWER_BYTES_MAX,
+    ) -> Answer:
         """Raises NotSentError, NoAnswerError."""
         length = "" if body is None else f"Content-Length: {len(body)}\r\n"
         text = f"{method} {self._prefix}{path} HTTP/1.1\r\n{self._fixed}{head}{length}\r\n"
@@ -231,7 +287,7 @@ class ConnectionPool:
         self._busy.add(connection)
         is_whole = False
         try:
-            answer = await connection.exchange(text.encode() + (body or b""))
+            answer = await connection.exchange(text.encode() + (body or b""), bytes_max)
             is_whole = True
             return answer
         finally:

@@ -28,6 +28,7 @@ from bayplan.adapters.live.errors import (
     read_answer,
     unreadable,
 )
+from bayplan.adapters.live.transport import ANSWER_BYTES_MAX
 from bayplan.api.objects import POD, ApiObject, DecodeError, decode, struct_of
 from bayplan.ports import EventType, GoneError, Listing, WatchEvent
 from bayplan.rng import Stream
@@ -105,6 +106,15 @@ def _key(item: ApiObject) -> _Key:
 
 
 PAGE_LENGTH = 500
+#: Of one list. Five million objects are more than any API server holds; a server without an end is
+#: broken, or hostile.
+PAGES_MAX = 10_000
+#: Pages one after the other without an object.
+EMPTY_PAGES_MAX = 100
+#: Of all pages of a list together, and of a list in one page.
+LIST_BYTES_MAX = 4 << 30
+#: Of one event. An object has at most 1.5 MiB.
+_EVENT_BYTES_MAX = 64 << 20
 #: As client-go: a watch lasts this long, up to twice.
 WATCH_SECONDS_MIN = 300
 #: The server sends a bookmark every minute. Upstream: apiserver's cacher, bookmarkFrequency.
@@ -119,7 +129,9 @@ _Item = TypeVar("_Item")
 _CHANGES = frozenset((EventType.ADDED, EventType.MODIFIED, EventType.DELETED))
 
 
-class _ListMeta(msgspec.Struct, rename="camel"):
+class ListMeta(msgspec.Struct, rename="camel"):
+    """The metadata of a list."""
+
     resource_version: str = ""
     # Absent or empty: there are no more pages.
     continue_: str | None = msgspec.field(default=None, name="continue")
@@ -128,11 +140,11 @@ class _ListMeta(msgspec.Struct, rename="camel"):
 class _Head(msgspec.Struct):
     """A page without its items."""
 
-    metadata: _ListMeta
+    metadata: ListMeta
 
 
 class _Page(msgspec.Struct, Generic[_Item]):
-    metadata: _ListMeta = msgspec.field(default_factory=_ListMeta)
+    metadata: ListMeta = msgspec.field(default_factory=ListMeta)
     items: list[_Item] | None = None
 
 
@@ -141,7 +153,7 @@ _ITEMS = b',"items":'
 _HEAD_BYTES_MAX = 4096
 
 
-def _list_meta(body: bytes, request: str) -> _ListMeta:
+def _list_meta(body: bytes, request: str) -> ListMeta:
     """The metadata of a page, if possible without a scan of its items.
 
     A string of JSON has no unescaped quote, so `_ITEMS` is never a part of one. Raises
@@ -154,13 +166,48 @@ def _list_meta(body: bytes, request: str) -> _ListMeta:
     return read_answer(body, _Page[msgspec.Raw], request).metadata
 
 
+@final
+class PageLimits:
+    """What one list may take. A server that sends pages without an end would fill the memory."""
+
+    def __init__(self, request: str) -> None:
+        self._request = request
+        self._page_count = 0
+        self._byte_count = 0
+        self._empty_count = 0
+        self._token = ""
+
+    def add(self, byte_count: int, token: str) -> None:
+        """A page arrived. ``token``: for the next one. Raises UnreadableAnswerError."""
+        self._page_count += 1
+        self._byte_count += byte_count
+        if token and token == self._token:
+            self._refuse("two pages that continue at the same place")
+        self._token = token
+        if self._page_count > PAGES_MAX:
+            self._refuse(f"more than {PAGES_MAX:,} pages")
+        if self._byte_count > LIST_BYTES_MAX:
+            self._refuse(f"more than {LIST_BYTES_MAX >> 30} GiB")
+
+    def end_page(self, object_count: int) -> None:
+        """The page was read. Raises UnreadableAnswerError."""
+        self._empty_count = 0 if object_count else self._empty_count + 1
+        if self._empty_count > EMPTY_PAGES_MAX:
+            self._refuse(f"more than {EMPTY_PAGES_MAX} pages without an object")
+
+    def _refuse(self, what: str) -> None:
+        raise UnreadableAnswerError(
+            f"{self._request}: found {what}, wanted a list that ends; is it an API server?"
+        )
+
+
 class _Line(msgspec.Struct):
     type: str
     object: msgspec.Raw
 
 
 class _Bookmark(msgspec.Struct):
-    metadata: _ListMeta
+    metadata: ListMeta
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,17 +272,19 @@ class Reading:
         originals = self._options.originals and self._options.originals.listing(self._resource.kind)
         query = {**self._selectors, "limit": str(length)}
         request = f"GET {self._resource.path()}"
+        limits = PageLimits(request)
         next_body: asyncio.Task[bytes] | None = None
         try:
             while True:
-                body = await (next_body or self._client.request("GET", self._path(query)))
+                body = await (next_body or self._page(query, length))
                 metadata = _list_meta(body, request)
+                limits.add(len(body), metadata.continue_ or "")
                 if metadata.continue_:
                     query["continue"] = metadata.continue_
-                    fetch = self._client.request("GET", self._path(query))
-                    next_body = asyncio.ensure_future(fetch)
+                    next_body = asyncio.ensure_future(self._page(query, length))
                     await asyncio.sleep(0)  # the request is sent
                 objects = self._objects(body, request, originals)
+                limits.end_page(len(objects))
                 if not metadata.continue_ and originals is not None:
                     originals.end()
                 yield Listing(objects, metadata.resource_version)
@@ -245,6 +294,10 @@ class Reading:
             if next_body is not None:
                 next_body.cancel()
                 await asyncio.gather(next_body, return_exceptions=True)
+
+    async def _page(self, query: dict[str, str], length: int) -> bytes:
+        bytes_max = ANSWER_BYTES_MAX if length else LIST_BYTES_MAX
+        return await self._client.request("GET", self._path(query), bytes_max=bytes_max)
 
     def _objects(
         self, body: bytes, request: str, originals: ListPages | None
@@ -288,6 +341,9 @@ class Reading:
         silence, incomplete = self._options.silence_seconds_max, b""
         async for piece in self._client.stream(self._path(query), silence):
             *lines, incomplete = (incomplete + piece).split(b"\n")
+            if len(incomplete) > _EVENT_BYTES_MAX:
+                size = f"larger than {_EVENT_BYTES_MAX >> 20} MiB"
+                raise UnreadableAnswerError(f"watch {self._resource.path()}: an event is {size}")
             for line in lines:
                 yield self._event(line)
 
