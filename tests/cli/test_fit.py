@@ -67,7 +67,9 @@ def test_the_cluster_may_come_from_standard_input_and_from_a_run(
     assert piped.stdout.startswith("2 of 4 pods fit into -\n")
     run = tmp_path / "run"
     answer("simulate", cluster, "--out", run)
-    assert bayplan("fit", "-f", web, run).stdout.startswith(f"2 of 4 pods fit into {run}\n")
+    assert bayplan("fit", "-f", web, run).stdout.startswith(
+        f"2 of 4 pods fit into {run} at its end (0 s)\n"
+    )
 
 
 def test_invalid_input_ends_with_exit_code_2(cluster: Path, web: Path, tmp_path: Path) -> None:

@@ -16,6 +16,10 @@ def options(*cluster: Path, **changed: Any) -> dict[str, Any]:
     defaults = {
         "kubeconfig": None,
         "context_name": "",
+        "at": None,
+        "allow_plugins": False,
+        "enabled": "",
+        "disabled": "",
         "plugins": (),
         "config_path": None,
         "feature_gates": "",

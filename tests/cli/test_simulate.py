@@ -119,6 +119,9 @@ def test_json_is_one_object_with_the_documented_keys(objects: Path) -> None:
         "left_out": 0,
         "other_schedulers": 0,
         "notRecreated": 0,
+        "missing_nodes": 0,
+        "gone": {},
+        "replaced": {},
     }
     assert summary["placements"] == {"default/a": "n1"}
     assert summary["unschedulable"] == {"default/large": TOO_LARGE}
@@ -131,6 +134,8 @@ def test_json_is_one_object_with_the_documented_keys(objects: Path) -> None:
         "attempts": 1,
         "nominated_node": None,
         "message": TOO_LARGE,
+        "end": "waiting",
+        "replaced": False,
     }
     assert summary["seed"] == 5
     assert (summary["simulated_seconds"], len(summary["digest"])) == (0.0, 64)
@@ -214,7 +219,8 @@ def test_with_time_arrivals_pods_stay(tmp_path: Path) -> None:
 
 def test_with_time_trace_pods_come_and_go(tmp_path: Path) -> None:
     summary = simulated(*trace(tmp_path), "--time", "trace")
-    assert summary["placements"] == {"default/p1": "n1", "default/p2": "n1"}
+    assert (summary["placements"], summary["counts"]["gone"]) == ({}, {"ended": 2})
+    assert [summary["pods"][f"default/{name}"]["node"] for name in ("p1", "p2")] == ["n1", "n1"]
     assert summary["pods"]["default/p1"]["deleted_at"] == 50.0
 
 

@@ -58,7 +58,8 @@ def test_the_conclusion_comes_first_and_metrics_name_their_better_direction() ->
     text = page(COMPARISON, "Study", {})
     conclusion = "b against a: better in placed (+1). 1 metric is the same."
     assert 0 < text.index(conclusion) < text.index("What differs") < text.index("What was compared")
-    assert "pods that were bound; in pods; higher is better ↑" in text
+    meaning = "pods that the run bound and that are on nodes at the end"
+    assert f"{meaning}; in pods; higher is better ↑" in text
 
 
 def test_inputs_configurations_plugins_and_versions_are_listed() -> None:

@@ -106,6 +106,15 @@ TRIALS: dict[str, Trial] = {
         exit_code=1,
         prints=r"0/8 nodes are available: 8 Insufficient cpu\.",
     ),
+    # The run of the folder ends at 0 s.
+    "bayplan why POD runs/a --at 10m": Trial(
+        command="bayplan why default/waiting runs/a --at 0s",
+        exit_code=1,
+        prints=r"0/8 nodes are available: 8 Insufficient cpu\.(.|\n)*runs/a at 0 s",
+    ),
+    "bayplan fit -f job.yaml runs/a --at 5m": Trial(
+        command="bayplan fit -f job.yaml runs/a --at 0s", prints="fit into runs/a at 0 s"
+    ),
     "bayplan why POD --run DIR --node NODE": Trial(
         command="bayplan why default/waiting --run runs/a --node n1", prints="n1"
     ),

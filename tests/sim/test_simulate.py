@@ -74,7 +74,8 @@ def test_a_configuration_and_a_plugin_may_be_values_of_the_program() -> None:
 
 def test_a_written_run_can_be_explained_later(tmp_path: Path) -> None:
     result = bayplan.simulate(node("n1"), pod("a"), out=tmp_path / "run")
-    assert (tmp_path / "run" / "placements.csv").read_text().splitlines()[1] == "default/a,n1,0.0"
+    rows = (tmp_path / "run" / "placements.csv").read_text().splitlines()
+    assert rows[1] == "default/a,n1,0.0,placed"
     assert answer("why", "default/a", "--run", tmp_path / "run") == f"{result.why('a')}\n"
 
 

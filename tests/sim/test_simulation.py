@@ -67,10 +67,11 @@ def test_pods_that_start_on_a_node_are_counted_and_not_placed() -> None:
     assert (result.pods["default/r"].node, result.pods["default/r"].bound_at) == ("n1", None)
 
 
-def test_placements_include_pods_that_ended() -> None:
+def test_a_pod_that_ended_is_not_placed_and_is_counted_as_ended() -> None:
     result = simulate(node("n1"), lasting("a", "5s"))
-    assert result.placements == {"default/a": "n1"}
-    assert result.unschedulable == {}
+    assert (result.placements, result.unschedulable) == ({}, {})
+    assert (result.pods["default/a"].node, result.pods["default/a"].end) == ("n1", "ended")
+    assert result.counts.gone == {"ended": 1}
     assert result.simulated_seconds == 5.0
 
 

@@ -16,6 +16,7 @@ from bayplan.journal import (
     RejectionCount,
     TieBreakStep,
 )
+from bayplan.sim.output.pod_counts import PodEnd
 from bayplan.sim.output.result import Counts, PodResult, SimulationResult
 from bayplan.sim.replay import NodeVerdict, Scores
 from bayplan.sim.why import (
@@ -361,17 +362,19 @@ def test_the_message_of_a_failed_attempt_comes_before_the_node() -> None:
 
 def test_pods_of_a_workload_are_grouped_by_node_and_by_reason() -> None:
     no_room = "0/2 nodes are available: 2 Insufficient cpu."
-    pods = {
-        **{f"d/a{i}": PodResult(node="n1", bound_at=0.0) for i in range(2)},
-        "d/b": PodResult(node="n2", bound_at=0.0),
-        "d/c": PodResult(message=no_room),
-        "d/e": PodResult(message="0/3 nodes are available: 3 Insufficient cpu."),
-        "d/gone": PodResult(deleted_at=4.0),
-    }
+    pods = [
+        *((f"d/a{i}", PodResult(node="n1", bound_at=0.0, end=PodEnd.PLACED)) for i in range(2)),
+        ("d/b", PodResult(node="n2", bound_at=0.0, end=PodEnd.PLACED)),
+        ("d/c", PodResult(message=no_room)),
+        ("d/e", PodResult(message="0/3 nodes are available: 3 Insufficient cpu.")),
+        ("d/gone", PodResult(node="n3", deleted_at=4.0, end=PodEnd.EVICTED, replaced=True)),
+    ]
     last = {"d/c": attempt(3, at_seconds=7.0, message=no_room)}
     lines = printed(explain_workload("Deployment/web in d", pods, last)).splitlines()
-    head = "Deployment/web in d: 6 pods, 3 with a node, 2 waiting, 1 deleted before they had a node"
+    head = "Deployment/web in d: 5 pods, 3 with a node, 2 waiting; 1 pod gone: 1 evicted (replaced)"
     assert lines[0] == head
+    assert not any(line.startswith("n3 ") for line in lines)
+    assert "evicted               1      d/gone" in lines
     assert "n1     2      d/a0, d/a1" in lines
     assert "2      0/2 nodes are available: 2 Insufficient cpu.   d/c, d/e" in lines
     assert "the last attempt at d/c, one of 2:" in lines

@@ -26,6 +26,7 @@ from bayplan.model.cluster_model import ClusterModel
 from bayplan.model.objects import ClusterObjects
 from bayplan.plugins.registry import Registry
 from bayplan.ports import ApiError
+from bayplan.problems import BadInputError
 from bayplan.state.pods import DEFAULT_NAMESPACE
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -52,6 +53,12 @@ class ClusterSource:
     context_name: str = ""
     #: The admission plugins of the API server in memory; None: as the files say.
     admission: PluginSet | None = None
+    #: --at: the moment of a run; None: its end.
+    at: str | None = None
+    #: --allow-plugins: whether the plugins in the folder of a run may be executed.
+    allows_plugins: bool = False
+    #: Files with plugins that the user named, in place of those in the folder.
+    plugins: tuple[str, ...] = ()
 
     def default_namespace(self) -> str:
         """The namespace that a name without one is in."""
@@ -79,6 +86,9 @@ class ClusterSource:
         controllers. ``is_whole``: all content, and all controllers, are read. Raises
         BadInputError, ConfigError, UnreadableClusterError.
         """
+        if not self._is_run and (self.at is not None or self.allows_plugins):
+            option = "--allow-plugins" if self.at is None else "--at"
+            raise BadInputError(f"{option}: wanted the folder of a run as the cluster")
         if not self.paths:
             # Loading an HTTP client takes time, which questions about files do not need.
             model_of = load("bayplan.model.live_reading:model_of_cluster")
@@ -90,15 +100,34 @@ class ClusterSource:
         return ClusterModel(self._read_files(kinds), config, registry, seed=seed)
 
     def _read_files(self, kinds: Collection[str]) -> ClusterObjects:
-        """Objects of files, or of the folder of a run. Raises BadInputError."""
-        if len(self.paths) == 1 and load("bayplan.sim.output.run_folder:is_run")(
-            Path(self.paths[0])
-        ):
-            folder = load("bayplan.sim.output.run_folder:RunFolder")(Path(self.paths[0]))
-            return load("bayplan.model.reading:objects_of_run")(folder)
+        """Objects of files, or of a moment of a run. Raises BadInputError."""
+        if self._is_run:
+            return self._read_run()
         # Reading standard input needs no spinner: a person may be typing there.
         with nullcontext() if STANDARD_INPUT in self.paths else sign_of_life("reading"):
             return load("bayplan.model.reading:objects_of_files")(self.paths, kinds, self.admission)
+
+    @property
+    def _is_run(self) -> bool:
+        """Whether the cluster is that of a run. Raises BadInputError for a run among files."""
+        is_run = load("bayplan.sim.output.run_folder:is_run")
+        runs = [path for path in self.paths if is_run(Path(path))]
+        if runs and len(self.paths) > 1:
+            raise BadInputError(
+                f"{runs[0]}: found the folder of a run among files, wanted it alone"
+            )
+        return bool(runs)
+
+    def _read_run(self) -> ClusterObjects:
+        """Objects of a moment of a run. Raises BadInputError."""
+        folder = load("bayplan.sim.output.run_folder:RunFolder")(
+            Path(self.paths[0]),
+            plugins=[Path(plugin) for plugin in self.plugins],
+            allows_plugins=self.allows_plugins,
+        )
+        moment = load("bayplan.model.run_moments:run_moment")(folder, self.at or "end", "--at")
+        with sign_of_life("repeating the run"):
+            return load("bayplan.model.run_moments:objects_of_run")(folder, moment)
 
     def _read_live(self, read: Callable[[Any], Coroutine[Any, Any, ClusterModel]]) -> ClusterModel:
         """``read``: called with a client. Raises UnreadableClusterError."""
@@ -185,6 +214,15 @@ def kubectl_options() -> Callable[[F], F]:
         return kubeconfig(context(command))
 
     return decorate
+
+
+def moment_option() -> Callable[[F], F]:
+    """--at, for commands whose cluster may be the folder of a run."""
+    return click.option(
+        "--at",
+        metavar="TIME",
+        help="With the folder of a run: the moment, as start, end or 10m. Default: end",
+    )
 
 
 def output_option(*formats: str) -> Callable[[F], F]:

@@ -35,9 +35,10 @@ from bayplan.whatif.fit import fit_answer
 def fit_command(workload: tuple[str, ...], **options: Any) -> None:
     """Place a workload in memory on a cluster as it is now, and say whether it fits.
 
-    CLUSTER is a file or a folder of objects, or the folder of a run; without it, the live cluster
-    that kubectl would use is read. Nothing in the cluster changes. The pods that wait in the
-    cluster are placed first, as its scheduler would: by priority, then by age.
+    CLUSTER is a file or a folder of objects, or the folder of a run: at its end, or at the moment
+    of --at. Without it, the live cluster that kubectl would use is read. Nothing in the cluster
+    changes. The pods that wait in the cluster are placed first, as its scheduler would: by
+    priority, then by age.
 
     The exit code is 0 if all pods fit, 1 if not all fit, 2 if the input is wrong, 3 if the cluster
     cannot be read, and 4 if nothing was judged, or if the workload has an object whose pods are

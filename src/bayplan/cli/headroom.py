@@ -53,9 +53,9 @@ def headroom_command(shapes: tuple[str, ...], **options: Any) -> None:
     """Count how many more pods of each shape fit into a cluster as it is now.
 
     Each shape is counted alone, until the first pod does not fit. CLUSTER is a file or a folder of
-    objects, or the folder of a run; without it, the live cluster that kubectl would use is read.
-    Nothing in the cluster changes. The pods that wait in the cluster are placed first, as its
-    scheduler would: by priority, then by age.
+    objects, or the folder of a run: at its end, or at the moment of --at. Without it, the live
+    cluster that kubectl would use is read. Nothing in the cluster changes. The pods that wait in
+    the cluster are placed first, as its scheduler would: by priority, then by age.
 
     With --serve, /metrics has bayplan_headroom_pods for each shape. A count that fails leaves the
     metrics as they are; bayplan_headroom_last_success_timestamp_seconds says how old they are.

@@ -11,11 +11,13 @@ from bayplan.cli.cluster_source import (
     ClusterSource,
     kubectl_options,
     model_of,
+    moment_option,
     output_option,
 )
 from bayplan.cli.options import (
     admission_of,
     admission_options,
+    allow_plugins_option,
     config_option,
     plugin_option,
     seed_option,
@@ -55,6 +57,8 @@ def question_options(*formats: str) -> Callable[[F], F]:
     """
     decorators = (
         click.argument("cluster", nargs=-1, metavar="[CLUSTER…]"),
+        moment_option(),
+        allow_plugins_option(),
         kubectl_options(),
         config_option(),
         plugin_option(),
@@ -106,7 +110,15 @@ def open_model(options: dict[str, Any], *files: str, is_whole: bool = False) -> 
     if [*cluster, *files].count(STANDARD_INPUT) > 1:
         raise BadInputError("standard input: found - twice, wanted it once")
     admission = admission_of(options["enabled"], options["disabled"])
-    source = ClusterSource(cluster, kubeconfig, context_name, admission)
+    source = ClusterSource(
+        cluster,
+        kubeconfig,
+        context_name,
+        admission,
+        at=options["at"],
+        allows_plugins=options["allow_plugins"],
+        plugins=options["plugins"],
+    )
     with model_of(source, options, is_whole=is_whole) as (model, config, registry):
         for kind, reason in model.source.unreadable.items():
             remark(f"the answer leaves out {kind}: {reason}")

@@ -71,8 +71,9 @@ from bayplan.whatif.text import Answer
 def whatif_command(**options: Any) -> None:
     """Say what would happen in a cluster if something changed.
 
-    CLUSTER is a file or a folder of objects, or the folder of a run; without it, the live cluster
-    that kubectl would use is read. Nothing in the cluster changes.
+    CLUSTER is a file or a folder of objects, or the folder of a run: at its end, or at the moment
+    of --at. Without it, the live cluster that kubectl would use is read. Nothing in the cluster
+    changes.
 
     The answer has the numbers of the cluster before and after the changes, the pods that move, the
     pods that are left over and why, and the pods that a disruption budget does not let go.

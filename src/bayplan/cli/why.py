@@ -8,7 +8,12 @@ from typing import Any
 
 import click
 
-from bayplan.cli.cluster_source import ClusterSource, kubectl_options, output_option
+from bayplan.cli.cluster_source import (
+    ClusterSource,
+    kubectl_options,
+    moment_option,
+    output_option,
+)
 from bayplan.cli.options import (
     allow_plugins_option,
     config_option,
@@ -27,6 +32,7 @@ from bayplan.lazy_loader import load
     epilog=examples(
         "bayplan why default/web-0                      # the cluster that kubectl would use",
         "bayplan why default/web-0 cluster.yaml         # files, as simulate reads them",
+        "bayplan why default/web-0 runs/a --at 10m      # a moment of a run",
         "bayplan why default/web-0 --run runs/a",
         "bayplan why deployment/web --namespace shop --run runs/a",
         "bayplan why default/web-0 --run runs/a --node n7",
@@ -37,6 +43,7 @@ from bayplan.lazy_loader import load
 )
 @click.argument("words", nargs=-1, required=True, metavar="[KIND] [NAMESPACE/]NAME [FILE…]")
 @click.option("-n", "--namespace", metavar="NAME", help="Namespace. Default: the context's")
+@moment_option()
 @kubectl_options()
 @config_option("Configuration of the scheduler in question. Default: one default profile")
 @plugin_option()
@@ -56,7 +63,8 @@ def why_command(words: tuple[str, ...], **options: Any) -> None:
     """Explain why a pod has a node or none, and what would make it fit.
 
     Without --run and --address, the pod is tried once in memory, on the cluster that kubectl would
-    use or on the objects of FILE…. The answer starts with the sentence of kube-scheduler; then come
+    use or on the objects of FILE…. For the folder of a run, these are the objects at its end, or at
+    the moment of --at. The answer starts with the sentence of kube-scheduler; then come
     the causes, and changes with which the pod fits. Nothing in the cluster changes: the command
     only gets and lists objects. For a pod that has a node, the answer compares its node with the
     others. The exit code is 0 if the pod has a node or fits, 1 if it does not, 2 if the input is
@@ -73,6 +81,8 @@ def why_command(words: tuple[str, ...], **options: Any) -> None:
     run_path, address = options["run_path"], options["address"]
     if options["dry_run"] and address is None:
         fail("--dry-run: wanted --address HOST:PORT with it; without --run, why is a dry run")
+    if options["at"] is not None and (run_path is not None or address is not None):
+        fail("--at: wanted the folder of a run as FILE; --run and --address have past decisions")
     if run_path is None and address is None:
         _answer_now(words, options)
     else:
@@ -84,13 +94,18 @@ def _answer_now(words: tuple[str, ...], options: dict[str, Any]) -> None:
     for option in ("node", "attempt", "token_file", "ca_file"):
         if options[option] is not None:
             fail(f"--{option.replace('_', '-')}: wanted --run DIR or --address HOST:PORT with it")
-    if options["allow_plugins"]:
-        fail("--allow-plugins: wanted --run DIR with it")
     count = 2 if is_kind(words[0]) and len(words) > 1 else 1
     files = words[count:]
     if files and (options["kubeconfig"] or options["context_name"]):
         fail(f"found {files[0]} and --kubeconfig or --context, wanted one cluster")
-    source = ClusterSource(files, options["kubeconfig"], options["context_name"])
+    source = ClusterSource(
+        files,
+        options["kubeconfig"],
+        options["context_name"],
+        at=options["at"],
+        allows_plugins=options["allow_plugins"],
+        plugins=options["plugins"],
+    )
     namespace = options["namespace"] or source.default_namespace()
     word = words[count - 1]
     has_namespace = "/" in word and not is_kind_and_name(word)

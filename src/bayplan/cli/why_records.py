@@ -6,7 +6,7 @@ comes over HTTP, and the attempt is repeated in this process.
 
 import difflib
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -31,9 +31,11 @@ from bayplan.journal import (
 )
 from bayplan.lazy_loader import load
 from bayplan.serving.decision_history import DecisionHistory
-from bayplan.sim.output.result import PodResult, SimulationResult
+from bayplan.sim.output.pod_counts import PodEnd, PodResult, counts_of
+from bayplan.sim.output.result import SimulationResult
 from bayplan.sim.output.run_folder import RunFolder, RunFolderError
 from bayplan.sim.why import (
+    end_line,
     explain_node,
     explain_records,
     explain_workload,
@@ -65,8 +67,8 @@ class _Answer:
     records: tuple[Record, ...] = ()
     started: str = ""
     verdict: "NodeVerdict | None" = None
-    #: Of a workload.
-    pods: Mapping[str, PodResult] | None = None
+    #: Of a workload: its pods with their names.
+    pods: Sequence[tuple[str, PodResult]] | None = None
     #: Of a dry run: nodes that were evaluated, and nodes whose results were cached.
     counts: tuple[int, int] | None = None
     remarks: tuple[str, ...] = ()
@@ -120,9 +122,16 @@ def _show(answer: _Answer, output: str) -> None:
         started=answer.started,
         node=None if answer.verdict is None else node_result(answer.verdict),
         pods=tuple(
-            pod_state(pod=name, node=pod.node or "", message=pod.message or "")
-            for name, pod in (answer.pods or {}).items()
+            pod_state(
+                pod=name,
+                node=(pod.node if pod.end is PodEnd.PLACED else "") or "",
+                message=pod.message or "",
+                end=pod.end,
+                replaced=pod.replaced,
+            )
+            for name, pod in answer.pods or ()
         ),
+        counts=None if answer.pods is None else counts_of(pod for _, pod in answer.pods),
         evaluated_count=evaluated_count,
         cached_count=cached_count,
         remarks=answer.remarks,
@@ -235,24 +244,33 @@ def _answer(folder: RunFolder, pod: str, node: str | None, attempt: int | None) 
             records.append(record)
         elif is_group(subject) is is_group(pod):
             other_subjects.add(subject)
-    source = str(folder.path)
+    source, result = str(folder.path), folder.result()
     if not records:
-        result = folder.result()
-        placed = result is not None and pod in result.pods and result.pods[pod].node is not None
         text = _without_record(folder, pod, other_subjects)
-        return _Answer(source=source, subject=pod, parts=[Text(text)], has_node=placed)
+        has_node = _has_node_at_end(pod, result, records)
+        return _Answer(source=source, subject=pod, parts=[Text(text)], has_node=has_node)
+    has_node = _has_node_at_end(pod, result, records)
     if attempt is not None or node is not None:
         chosen = _attempt(folder, pod, records, attempt)
         if node is not None:
-            return _node_answer(folder, chosen, node, has_node=_has_node(records))
+            return _node_answer(folder, chosen, node, has_node=has_node)
         records = [chosen]
+    end = end_line(pod, result)
     return _Answer(
         source=source,
         subject=pod,
-        parts=explain_records(records),
-        has_node=_has_node(records),
+        parts=[*explain_records(records), *([Text(end)] if end else [])],
+        has_node=has_node,
         records=tuple(records),
     )
+
+
+def _has_node_at_end(pod: str, result: SimulationResult | None, records: Sequence[Record]) -> bool:
+    """Whether a pod, or a group, has its node at the end. An interrupted run has no result: then
+    the last decision counts."""
+    if result is None or pod not in result.pods:
+        return _has_node(records)
+    return result.pods[pod].end is PodEnd.PLACED
 
 
 def _node_answer(folder: RunFolder, record: AttemptRecord, node: str, *, has_node: bool) -> _Answer:
@@ -285,24 +303,26 @@ def _workload_answer(folder: RunFolder, subject: Subject) -> _Answer:
         text = f"{folder.path}: the run did not end, so the workloads of its pods are unknown"
         raise RunFolderError(f"{text}; wanted a pod's NAMESPACE/NAME")
     inside = f"{subject.namespace}/"
-    pods = {
-        name: pod
-        for name, pod in result.pods.items()
+    pods = [
+        (name, pod)
+        for name, pod in result.all_pods()
         if pod.controller == subject.controller and name.startswith(inside)
-    }
+    ]
     if not pods:
         raise RunFolderError(f"{folder.path}: {_no_such_workload(subject, result)}")
+    names = {name for name, _ in pods}
     attempts = {
         record.pod: record
         for record in folder.journal()
-        if isinstance(record, AttemptRecord) and record.pod in pods
+        if isinstance(record, AttemptRecord) and record.pod in names
     }
     name = f"{subject.controller} in {subject.namespace}"
+    counts = counts_of(pod for _, pod in pods)
     return _Answer(
         source=str(folder.path),
         subject=name,
         parts=explain_workload(name, pods, attempts),
-        has_node=all(pod.node is not None for pod in pods.values()),
+        has_node=counts.placed == counts.present,
         records=tuple(attempts.values()),
         pods=pods,
     )

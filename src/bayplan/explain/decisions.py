@@ -5,6 +5,7 @@ from typing import Any
 from bayplan.explain.explanation import API_VERSION, Value, schema_of
 from bayplan.framework.status import Status
 from bayplan.journal import NodeScore, Record
+from bayplan.sim.output.pod_counts import Counts
 from bayplan.sim.replay import NodeVerdict
 
 KIND = "Decisions"
@@ -38,11 +39,16 @@ class NodeResult(Value, frozen=True, kw_only=True, omit_defaults=False):
 
 
 class PodState(Value, frozen=True, kw_only=True, omit_defaults=False):
-    """One pod of a workload."""
+    """One pod of a workload at the end of the run."""
 
     pod: str
+    #: Its node; "": it has none, or it is gone.
     node: str
     message: str
+    #: "placed", "waiting", or why it is gone: "preempted", for example.
+    end: str = ""
+    #: Whether another pod came in place of a pod that is gone.
+    replaced: bool = False
 
 
 class Decisions(Value, frozen=True, kw_only=True, omit_defaults=False):
@@ -63,6 +69,8 @@ class Decisions(Value, frozen=True, kw_only=True, omit_defaults=False):
     node: NodeResult | None = None
     #: Of a workload.
     pods: tuple[PodState, ...] = ()
+    #: Of a workload: the numbers of its pods at the end of the run.
+    counts: Counts | None = None
     #: For --dry-run: nodes for which a plugin was called, and nodes whose results were cached.
     evaluated_count: int | None = None
     cached_count: int | None = None

@@ -65,6 +65,7 @@ def explain_pod(model: ClusterModel, name: str, *, with_fixes: bool = True) -> E
         scheduler=scheduler,
         result="bound",
         source=model.source.source,
+        moment=model.source.moment,
         node=pod.spec.node_name or "",
         remarks=_remarks(model),
     )

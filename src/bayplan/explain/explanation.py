@@ -8,6 +8,8 @@ from typing import Any, Literal
 import msgspec
 from msgspec import Struct
 
+from bayplan.model.objects import RunMoment
+
 API_VERSION = "bayplan.dev/v1alpha1"
 KIND = "Explanation"
 
@@ -170,6 +172,8 @@ class Explanation(Value, frozen=True, kw_only=True, omit_defaults=False):
     scheduler: str
     result: Result
     source: str = ""
+    #: Of the folder of a run: its moment that the answer is about.
+    moment: RunMoment | None = None
     node: str = ""
     #: kube-scheduler's sentence, computed now; "" if the pod has or gets a node.
     message: str = ""

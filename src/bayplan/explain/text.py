@@ -21,6 +21,8 @@ _SUBJECTS = {
 def explained(explanation: Explanation, *, is_wide: bool = False) -> list[RenderableType]:
     """The whole answer. ``is_wide``: with examples of nodes and with manifests."""
     parts: list[RenderableType] = [Text(_headline(explanation), style="bold")]
+    if explanation.moment is not None:
+        parts.append(Text(f"The answer is about {explanation.moment}."))
     if explanation.stored_message:
         parts.append(Text(f"In the pod's status stands: {explanation.stored_message}"))
     if explanation.group is not None:

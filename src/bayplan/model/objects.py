@@ -3,9 +3,10 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Any, final
+from typing import Any, Literal, final
 
 import msgspec
+from msgspec import Struct
 
 from bayplan.adapters.embedded.admission.plugin_set import DEFAULT_PLUGINS, PluginSet
 from bayplan.adapters.embedded.field_validation import ObjectKey
@@ -15,6 +16,29 @@ from bayplan.api.objects import ApiObject
 def object_key_of(kind: str, content: ApiObject) -> ObjectKey:
     """The key of a decoded object."""
     return ObjectKey(kind, content.metadata.namespace or "", content.metadata.name)
+
+
+class RunMoment(Struct, frozen=True, kw_only=True):
+    """A moment of a run."""
+
+    #: The folder of the run.
+    run: str
+    #: "start": before the first attempt; "end"; "interruption": the last decision of a run that was
+    #: interrupted; "time": after all changes of that time.
+    at: Literal["start", "end", "interruption", "time"]
+    #: Virtual time.
+    seconds: float
+
+    def __str__(self) -> str:
+        match self.at:
+            case "start":
+                return f"{self.run} at its start"
+            case "end":
+                return f"{self.run} at its end ({self.seconds:g} s)"
+            case "interruption":
+                return f"{self.run} at its last decision ({self.seconds:g} s; it was interrupted)"
+            case "time":
+                return f"{self.run} at {self.seconds:g} s"
 
 
 # Without `repr`: an event loop that returns it would print all objects, for a second.
@@ -42,6 +66,8 @@ class ClusterObjects:
     notes: tuple[str, ...] = ()
     #: The admission plugins that the cluster's API server runs.
     admission: PluginSet = DEFAULT_PLUGINS
+    #: Of a run: the moment that the objects are of; `source` names it, too.
+    moment: RunMoment | None = None
 
     def __repr__(self) -> str:
         count = sum(map(len, self.by_kind.values()))

@@ -1,4 +1,4 @@
-"""Where the objects of a model come from: files, or the folder of a run.
+"""Where the objects of a model come from: files (model/run_moments.py has the folder of a run).
 
 The objects of files pass through the API server in memory, as in a simulation: with its checks and
 defaults, the pods of controllers, and the claims that controllers make for pods.
@@ -20,7 +20,6 @@ from bayplan.ports import ApiError
 from bayplan.sim.input.inputs import load_inputs
 from bayplan.sim.input.workload import Content, ExpansionMode, Step, Verb, Workload, is_pod
 from bayplan.sim.loop import run, settled
-from bayplan.sim.output.run_folder import RunFolder
 from bayplan.sim.world.pending_deletions import PendingDeletions
 from bayplan.sim.world.volume_controller import VolumeController
 
@@ -40,11 +39,6 @@ def objects_of_files(
     return objects_of_workload(workload, ", ".join(listed))
 
 
-def objects_of_run(folder: RunFolder) -> ClusterObjects:
-    """The objects at the beginning of a run. Raises RunFolderError."""
-    return objects_of_workload(folder.inputs().workload, str(folder.path))
-
-
 def objects_of_workload(
     workload: Workload, source: str, observer: Observer | None = None
 ) -> ClusterObjects:
@@ -62,7 +56,7 @@ async def _created(
     cluster = EmbeddedCluster(clock, admission=workload.admission)
     if observer is not None:
         cluster.observe(observer)
-    notes = list(workload.notes)
+    notes = list(workload.all_notes())
     refused = RefusedObjects()
 
     def refuse(what: str, problem: ApiError) -> None:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import NamedTuple, final
 
 import numpy as np
+from msgspec.structs import replace
 
 from bayplan.config import SchedulerConfig, config_from, load_config
 from bayplan.config.loading import DEFAULT_CONFIG
@@ -92,12 +93,21 @@ def settings_of_run(folder: RunFolder) -> RunSettings:
     return RunSettings(inputs, config, default_registry(inputs.plugin_files))
 
 
-def repetition(folder: RunFolder, on_attempt: OnAttempt | None = None) -> Simulation:
+def repetition(
+    folder: RunFolder, on_attempt: OnAttempt | None = None, *, until_seconds: float | None = None
+) -> Simulation:
     """A simulation that repeats a run. A decision that differs from the run's journal raises
-    RunFolderError while the simulation runs. Raises RunFolderError, ConfigError."""
+    RunFolderError while the simulation runs.
+
+    ``until_seconds``: end after all changes of this time; None: at the end of the run. Raises
+    RunFolderError, ConfigError.
+    """
     inputs, config, registry = settings_of_run(folder)
+    workload = inputs.workload
+    if until_seconds is not None:
+        workload = replace(workload, until_seconds=until_seconds)
     simulation = Simulation(
-        inputs.workload, config, registry, seed=inputs.manifest.seed, on_attempt=on_attempt
+        workload, config, registry, seed=inputs.manifest.seed, on_attempt=on_attempt
     )
     simulation.keep_journal(_SameAs(folder))
     return simulation

@@ -33,7 +33,7 @@ from bayplan.sim.output.report import summary
 from bayplan.sim.output.result import SimulationResult
 from bayplan.sim.output.run_folder import Manifest, RunFolder
 from bayplan.sim.simulation import Simulation
-from bayplan.sim.why import explain_records, similar_pods, without_record
+from bayplan.sim.why import end_line, explain_records, similar_pods, without_record
 from bayplan.state.pods import DEFAULT_NAMESPACE, DEFAULT_SCHEDULER
 
 #: A configuration: a file, the plain values of a document, or None: the default one.
@@ -175,8 +175,8 @@ class Result:
 
     @property
     def placements(self) -> DataFrame:
-        """A DataFrame of the pods that the simulation bound: pod ("namespace/name"), node, bound_at
-        (seconds). Without pandas and Polars: a `Table`."""
+        """A DataFrame of the pods that the simulation bound and that are there at its end: pod
+        ("namespace/name"), node, bound_at (seconds). Without pandas and Polars: a `Table`."""
         result = self.summary
         rows = [
             {"pod": pod, "node": node, "bound_at": result.pods[pod].bound_at}
@@ -199,7 +199,8 @@ class Result:
         name = pod if "/" in pod else f"{DEFAULT_NAMESPACE}/{pod}"
         records = [record for record in self.records if subject_of(record) == name]
         if records:
-            return Page(explain_records(records))
+            end = end_line(name, self.summary)
+            return Page([*explain_records(records), *([Text(end)] if end else [])])
         reason = without_record(name, self.summary)
         if reason is None:
             similar = similar_pods(name, map(subject_of, self.records))

@@ -6,6 +6,7 @@ the clock differ.
 
 import asyncio
 from collections.abc import Callable, Coroutine, Mapping
+from itertools import chain
 from typing import Any, Protocol, final
 
 from msgspec.structs import replace
@@ -29,11 +30,10 @@ from bayplan.runner import Runner
 from bayplan.sim.input.workload import ExpansionMode, Workload
 from bayplan.sim.loop import run, settled
 from bayplan.sim.output.lost_pods import LossLog, PodLog, is_gated_by_api
+from bayplan.sim.output.pod_counts import PodEnd, PodResult, counts_of
 from bayplan.sim.output.result import (
     AttemptCounter,
-    Counts,
     Failures,
-    PodResult,
     SimulationResult,
     group_results,
     pod_kinds,
@@ -62,7 +62,7 @@ class Simulation:
         on_attempt: OnAttempt | None = None,
     ) -> None:
         """Raises ConfigError, also when a plugin cannot start."""
-        self._workload = workload
+        self.workload = workload
         self._extenders = _extenders(config)
         self._seed = seed
         self._clock = ManualClock()
@@ -130,7 +130,7 @@ class Simulation:
 
     def on_progress(self, tell: OnProgress) -> None:
         """Call ``tell``, too, each time a pod is created."""
-        progress = _Progress(self._workload.pod_count, tell)
+        progress = _Progress(self.workload.pod_count, tell)
         self.cluster.observe(progress.observe, (POD,), ignored_changes=(PodChange.IS_BOUND,))
 
     def run(self) -> SimulationResult:
@@ -156,38 +156,34 @@ class Simulation:
     # ---- the result -----------------------------------------------------------------------
 
     def _result(self, seconds: float) -> SimulationResult:
-        log, reasons = self._pods, reasons_to_wait(self.scheduler)
-        pods: dict[str, PodResult] = {}
-        ours: set[str] = set()
-        last_pods = log.last_pods()
-        for name, pod in last_pods.items():
-            pods[name] = self._pod_result(name, pod, reasons)
-            if self.scheduler.is_responsible_for(pod.spec.scheduler_name):
-                ours.add(name)
-        waiting_names = [name for name, pod in last_pods.items() if not pod.spec.node_name]
-        pending = [name for name in waiting_names if log.is_pending(name)]
-        placements = {
-            name: pod.node
-            for name, pod in pods.items()
-            if pod.bound_at is not None and pod.node is not None and name in ours
+        reasons = reasons_to_wait(self.scheduler)
+        pods = {
+            name: self._with_end(self._pod_result(name, pod, reasons), pod)
+            for name, pod in self._pods.last_pods().items()
         }
-        waiting = {name: pods[name].message or "" for name in pending if name in ours}
+        earlier_pods = {
+            name: tuple(self._with_end(result, pod) for pod, result in entries)
+            for name, entries in self._pods.earlier_results(self._attempts.by_uid).items()
+        }
         lost = self._losses.lost()
-        counts = Counts(
-            pods=len(pods),
-            running=log.running_count(),
-            scheduled=len(placements),
-            unschedulable=len(waiting),
-            left_out=self._workload.left_out_count,
-            other_schedulers=sum(name not in ours for name in pending),
+        counts = counts_of(
+            chain(pods.values(), *earlier_pods.values()),
+            left_out=self.workload.left_out_count,
             not_recreated=sum(one.count for one in lost if one.workload),
         )
         return SimulationResult(
             nodes=len(self.cluster.objects(NODE)),
             counts=counts,
-            placements=placements,
-            unschedulable=waiting,
+            placements={
+                name: pod.node
+                for name, pod in pods.items()
+                if pod.end is PodEnd.PLACED and pod.bound_at is not None and pod.node is not None
+            },
+            unschedulable={
+                name: pod.message or "" for name, pod in pods.items() if pod.end is PodEnd.WAITING
+            },
             pods=pods,
+            earlier_pods=earlier_pods,
             seed=self._seed,
             digest=self._digest.digest,
             simulated_seconds=self._clock.now(),
@@ -198,10 +194,19 @@ class Simulation:
             podgroups=group_results(self.scheduler),
             pod_kinds=pod_kinds(self.scheduler),
             lost=lost,
-            passed_over=self._workload.passed_over,
+            passed_over=self.workload.passed_over,
             failures=self._failures.results(),
-            notes=(*self._workload.notes, *self._driver.refused),
+            notes=(*self.workload.all_notes(self._driver.further_count), *self._driver.refused),
         )
+
+    def _with_end(self, result: PodResult, pod: Pod) -> PodResult:
+        """The result with what became of the pod."""
+        end = self._losses.end_of(
+            pod,
+            is_deleted=result.deleted_at is not None,
+            is_ours=self.scheduler.is_responsible_for(pod.spec.scheduler_name),
+        )
+        return replace(result, end=end, replaced=self._losses.is_replaced(pod))
 
     def _pod_result(self, name: str, pod: Pod, reasons_to_wait: Mapping[str, str]) -> PodResult:
         """``reasons_to_wait``: by uid, for pods without a message in their status."""

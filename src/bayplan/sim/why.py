@@ -23,9 +23,10 @@ from bayplan.journal import (
     PluginScore,
     Record,
 )
+from bayplan.sim.output.pod_counts import PodEnd, PodResult, counts_of, gone_text
 from bayplan.sim.output.report import BLANK, by_message, examples, pods_by_node
 from bayplan.sim.output.report import new_table as new_table
-from bayplan.sim.output.result import PodResult, SimulationResult
+from bayplan.sim.output.result import SimulationResult
 
 if TYPE_CHECKING:
     from bayplan.sim.replay import NodeVerdict, Scores
@@ -47,6 +48,8 @@ def without_record(pod: str, result: SimulationResult | None) -> str | None:
         return None
     if pod_result.node is not None:
         return f"{pod} came with a node, {pod_result.node}: there was nothing to decide"
+    if not pod_result.end.is_there:
+        return f"{pod} was not tried before it was gone: {pod_result.end}"
     if pod in result.unschedulable:
         return f"{pod} waits and was not tried: {pod_result.message or 'no reason is known'}"
     return f"{pod} is left to another scheduler: there was nothing to decide"
@@ -92,6 +95,22 @@ def nearest_nodes(node: str, names: Iterable[str]) -> str:
         if near
         else "there is none"
     )
+
+
+def end_line(pod: str, result: SimulationResult | None) -> str:
+    """What became of a pod that has no node at the end although it had one; "": nothing."""
+    pod_result = result.pods.get(pod) if result is not None else None
+    if pod_result is None or pod_result.end in (PodEnd.PLACED, PodEnd.WAITING):
+        return ""
+    if pod_result.end is PodEnd.MISSING_NODE:
+        return (
+            f"at the end of the run, {pod} names the node {pod_result.node}, which does not exist"
+        )
+    if pod_result.end.is_there:
+        return ""
+    at = "" if pod_result.deleted_at is None else f"{pod_result.deleted_at:.3f} s  "
+    replaced = ", and another pod came in its place" if pod_result.replaced else ""
+    return f"{at}{pod} is gone: {pod_result.end}{replaced}"
 
 
 # ---- records -------------------------------------------------------------------------------
@@ -251,26 +270,21 @@ def _draw(record: AttemptRecord) -> str:
 
 
 def explain_workload(
-    name: str, pods: Mapping[str, PodResult], last_attempts: Mapping[str, AttemptRecord]
+    name: str,
+    pods: Sequence[tuple[str, PodResult]],
+    last_attempts: Mapping[str, AttemptRecord],
 ) -> list[RenderableType]:
-    """The pods of one workload, grouped by outcome.
+    """The pods of one workload, grouped by what became of them.
 
-    ``pods``: by "namespace/name". ``last_attempts``: the last attempt at each waiting pod.
+    ``pods``: with their names; a name may occur more than once. ``last_attempts``: the last attempt
+    at each waiting pod.
     """
-    placed = {
-        pod: pod_result.node for pod, pod_result in pods.items() if pod_result.node is not None
-    }
-    waiting = {
-        pod: pod_result.message or "" for pod, pod_result in pods.items() if _waits(pod_result)
-    }
-    gone_count = sum(
-        pod_result.node is None and not _waits(pod_result) for pod_result in pods.values()
-    )
-    gone = f", {gone_count:,} deleted before they had a node" if gone_count else ""
-    head = f"{name}: {len(pods):,} pod{'s' * (len(pods) != 1)}, {len(placed):,} with a node, "
-    parts: list[RenderableType] = [Text(f"{head}{len(waiting):,} waiting{gone}", style="bold")]
+    placed = {pod: result.node or "" for pod, result in pods if result.end is PodEnd.PLACED}
+    waiting = {pod: result.message or "" for pod, result in pods if result.end is PodEnd.WAITING}
+    parts: list[RenderableType] = [Text(_workload_line(name, pods), style="bold")]
     if placed:
         parts += [BLANK, *_by_node(placed)]
+    parts += _elsewhere(pods)
     groups = by_message(waiting)
     if groups:
         table = new_table("pods", "why they wait", "for example")
@@ -289,8 +303,29 @@ def explain_workload(
     return parts
 
 
-def _waits(pod: PodResult) -> bool:
-    return pod.node is None and pod.deleted_at is None
+def _workload_line(name: str, pods: Sequence[tuple[str, PodResult]]) -> str:
+    """How many pods the workload has at the end, and how many are gone."""
+    counts = counts_of(result for _, result in pods)
+    present = f"{counts.present:,} pod{'s' * (counts.present != 1)}"
+    line = f"{name}: {present}, {counts.placed:,} with a node, {counts.unschedulable:,} waiting"
+    if counts.missing_nodes:
+        line += f", {counts.missing_nodes:,} on nodes that do not exist"
+    if counts.other_schedulers:
+        line += f", {counts.other_schedulers:,} left to other schedulers"
+    return f"{line}; {gone_text(counts)}" if counts.gone else line
+
+
+def _elsewhere(pods: Sequence[tuple[str, PodResult]]) -> Iterator[RenderableType]:
+    """The pods that neither have a node nor wait, by what became of them."""
+    names: dict[PodEnd, list[str]] = defaultdict(list)
+    for name, result in pods:
+        if result.end not in (PodEnd.PLACED, PodEnd.WAITING):
+            names[result.end].append(name)
+    if names:
+        table = new_table("what became of them", "pods", "for example")
+        for end in sorted(names, key=lambda one: (-len(names[one]), one)):
+            table.add_row(end, f"{len(names[end]):,}", examples(names[end]))
+        yield from (BLANK, table)
 
 
 def _by_node(placed: Mapping[str, str]) -> Iterator[RenderableType]:

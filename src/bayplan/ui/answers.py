@@ -30,9 +30,13 @@ class Totals(Answer):
 
     nodes: int
     pods: int
+    #: Pods on nodes: `scheduled` by the run, and `running` on the nodes with which they came.
+    placed: int
     scheduled: int
     unschedulable: int
     running: int
+    #: "2 pods gone: 2 preempted (replaced)"; "": no pod is gone.
+    gone: str
 
 
 class Source(Answer):
@@ -122,7 +126,7 @@ class Overview(Answer):
     change: int
     seconds: float
     nodes: int
-    #: Pods on a node that have not ended.
+    #: Pods that have not ended, on nodes that are there.
     placed: int
     waiting: int
     #: Of the waiting pods: by the kind of their cause.
@@ -206,7 +210,7 @@ class NodeAnswer(Answer):
 
 class PodEntry(Answer):
     name: str
-    #: placed, waiting, ended, gone, absent
+    #: placed, missing node (it is not there), waiting, ended, gone, absent
     state: str
     node: str = ""
     #: Since when it is in this state.
@@ -312,6 +316,8 @@ class GroupEntry(Answer):
     members: int
     placed: int
     waiting: int
+    #: Members that are there and have ended.
+    ended: int = 0
     #: The result and message of its last attempt.
     result: str = ""
     message: str = ""

@@ -8,17 +8,13 @@ of a run is the commonest moment: its objects are taken when the timeline is mad
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from types import MappingProxyType
-from typing import Any, NamedTuple, final
+from typing import NamedTuple, final
 
 import numpy as np
 
 from bayplan.adapters.embedded.cluster import EVENT
-from bayplan.adapters.embedded.field_validation import ObjectKey
 from bayplan.adapters.embedded.object_store import Stored
-from bayplan.api.objects import ApiObject, decoded_kinds
 from bayplan.api.pod_groups import PodGroupKinds
-from bayplan.clock import ManualClock
 from bayplan.config import SchedulerConfig
 from bayplan.config.pod_group_kinds import group_kinds
 from bayplan.engine.cycle import Cycle
@@ -26,11 +22,10 @@ from bayplan.journal import Record
 from bayplan.model.additions import AdditionsReader
 from bayplan.model.cluster_model import ClusterModel
 from bayplan.model.objects import ClusterObjects
+from bayplan.model.run_moments import objects_of
 from bayplan.plugins.registry import Registry
-from bayplan.sim.input.controller_kinds import CONTROLLERS
 from bayplan.sim.output.run_folder import RunFolder
 from bayplan.sim.replay import rejection_of, repetition, settings_of_run
-from bayplan.sim.simulation import Simulation
 from bayplan.state.pods import DEFAULT_SCHEDULER
 from bayplan.ui.recording import Recorder, cause_of
 from bayplan.ui.timeline import FITS, NEVER, Cause, CausePart, Timeline, VerdictColumn
@@ -95,25 +90,6 @@ class Rejection(NamedTuple):
 
 
 # ---- the objects at a change ----------------------------------------------------------------
-
-
-def objects_of(simulation: Simulation, source: str) -> ClusterObjects:
-    """All visible objects as they are now, events excepted."""
-    scheduler = simulation.scheduler
-    kinds = {*decoded_kinds(), *CONTROLLERS, *scheduler.kinds, *scheduler.group_kinds}
-    by_kind: dict[str, tuple[ApiObject, ...]] = {}
-    contents: dict[ObjectKey, dict[str, Any] | bytes] = {}
-    for kind in sorted(kinds - {EVENT}):
-        visible = [stored for stored in simulation.cluster.objects(kind) if stored.is_visible]
-        if visible:
-            by_kind[kind] = tuple(stored.object for stored in visible)
-            contents |= {stored.key: stored.content for stored in visible}
-    return ClusterObjects(
-        by_kind,
-        MappingProxyType(contents),
-        source=source,
-        epoch_seconds=ManualClock.EPOCH_SECONDS + scheduler.now_seconds(),
-    )
 
 
 def moment_of_run(folder: RunFolder, objects: ClusterObjects) -> Moment:

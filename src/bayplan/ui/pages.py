@@ -396,7 +396,8 @@ def _pod_state(state: State, row: int) -> tuple[str, int]:
     if len(own):
         last = own[-1]
         if state.change < last[4]:
-            return "placed", int(last[3])
+            is_there = state.node_version[last[1]] >= 0
+            return "placed" if is_there else "missing node", int(last[3])
         return "ended", int(last[4])
     return ("waiting", waits_from) if state.change < waits_to else ("ended", waits_to)
 
@@ -513,6 +514,7 @@ def group_entry(state: State, number: int) -> GroupEntry:
         members=int((member & state.pods_there).sum()),
         placed=int((member & (state.node_of_pod >= 0)).sum()),
         waiting=int(member[state.waiting].sum()),
+        ended=int((member & state.ended).sum()),
         result=records[-1].result if records else "",
         message=records[-1].message if records else "",
     )

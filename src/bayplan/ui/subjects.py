@@ -24,6 +24,7 @@ from bayplan.journal import AttemptRecord, NodeScore, Record
 from bayplan.model.objects import ClusterObjects
 from bayplan.model.past import past_verdict
 from bayplan.model.reading import objects_of_workload
+from bayplan.model.run_moments import objects_of
 from bayplan.plugins.registry import Registry
 from bayplan.ports import RunAborted
 from bayplan.problems import BadInputError
@@ -31,6 +32,7 @@ from bayplan.regular_files import open_regular_file
 from bayplan.sim.input.inputs import load_inputs
 from bayplan.sim.input.sources import JOURNAL
 from bayplan.sim.input.workload import ExpansionMode
+from bayplan.sim.output.pod_counts import gone_text
 from bayplan.sim.output.run_folder import PluginsNotAllowedError, RunFolder
 from bayplan.sim.replay import NodeVerdict, repetition
 from bayplan.sim.why import ruling
@@ -46,7 +48,6 @@ from bayplan.ui.moments import (
     causes_now,
     moment_of_run,
     objects_at,
-    objects_of,
     rejections_of,
     with_causes,
 )
@@ -320,9 +321,11 @@ class RunSubject(FileSubject):
         return Totals(
             nodes=result.nodes,
             pods=counts.pods,
+            placed=counts.placed,
             scheduled=counts.scheduled,
             unschedulable=counts.unschedulable,
             running=counts.running,
+            gone=gone_text(counts),
         )
 
     @cached_property

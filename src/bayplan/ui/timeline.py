@@ -7,7 +7,7 @@ milliseconds and needs no replay and no checkpoints. It equals the state in whic
 that stops at the time of this change (`simulate --until`); tests compare both.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
 from functools import cached_property, lru_cache
@@ -331,8 +331,10 @@ class State:
 
     @cached_property
     def placement_rows(self) -> Rows:
+        """Of the pods that are there, on nodes that are there."""
         placements = self.timeline.placements
-        return np.flatnonzero(self._lasts(placements[:, 3], placements[:, 4]))
+        is_there = self.node_version[placements[:, PlacementColumn.NODE]] >= 0
+        return np.flatnonzero(self._lasts(placements[:, 3], placements[:, 4]) & is_there)
 
     @cached_property
     def used(self) -> Rows:
@@ -363,11 +365,22 @@ class State:
 
     @cached_property
     def node_of_pod(self) -> Rows:
-        """By pod: its node; -1: it has none, or it has ended."""
+        """By pod: its node; -1: it has none, or it has ended, or its node is not there."""
         rows = self.timeline.placements[self.placement_rows]
         nodes = np.full(len(self.timeline.pods), -1, np.int64)
         nodes[rows[:, 0]] = rows[:, 1]
         return nodes
+
+    @cached_property
+    def ended(self) -> Mask:
+        """By pod: whether it is there and has ended."""
+        line = self.timeline
+        placements = line.placements
+        lasting = self._lasts(placements[:, 3], placements[:, 4])
+        is_on_node = np.zeros(len(line.pods), np.bool_)
+        is_on_node[placements[lasting, PlacementColumn.POD]] = True
+        waits = self._lasts(line.lives[:, Life.WAITS_FROM], line.waits_to)
+        return self.pods_there & ~is_on_node & ~waits
 
     @cached_property
     def cause_of_pod(self) -> Rows:
@@ -423,8 +436,40 @@ class Series:
         return np.cumsum(delta)
 
     @cached_property
+    def _placements(self) -> Rows:
+        """The placements as `Timeline` has them, while their nodes are there: a pod whose node is
+        deleted may last longer."""
+        line = self._line
+        placements, versions = line.placements, line.versions
+        # The versions of a node that is changed follow one another without a gap.
+        first = np.full(len(line.node_names), NEVER, np.int64)
+        last = np.zeros(len(line.node_names), np.int64)
+        np.minimum.at(first, versions[:, VersionColumn.NODE], versions[:, VersionColumn.START])
+        np.maximum.at(last, versions[:, VersionColumn.NODE], versions[:, VersionColumn.END])
+        lengths = np.zeros(len(line.node_names), np.int64)
+        spans = versions[:, VersionColumn.END] - versions[:, VersionColumn.START]
+        np.add.at(lengths, versions[:, VersionColumn.NODE], spans)
+        has_gap = lengths != last - first
+        nodes = placements[:, PlacementColumn.NODE]
+        clipped = placements.copy()
+        clipped[:, 3] = np.maximum(placements[:, 3], first[nodes])
+        clipped[:, 4] = np.maximum(np.minimum(placements[:, 4], last[nodes]), clipped[:, 3])
+        return np.vstack([clipped[~has_gap[nodes]], *self._parts(placements[has_gap[nodes]])])
+
+    def _parts(self, placements: Rows) -> Iterator[Rows]:
+        """Placements on nodes that were deleted and added again: a part for each version."""
+        versions = self._line.versions
+        for placement in placements:
+            own = versions[versions[:, VersionColumn.NODE] == placement[PlacementColumn.NODE]]
+            starts = np.maximum(own[:, VersionColumn.START], placement[PlacementColumn.START])
+            ends = np.minimum(own[:, VersionColumn.END], placement[PlacementColumn.END])
+            parts = np.tile(placement, (len(own), 1))
+            parts[:, PlacementColumn.START], parts[:, PlacementColumn.END] = starts, ends
+            yield parts[starts < ends]
+
+    @cached_property
     def placed(self) -> NDArray[np.float64]:
-        placements = self._line.placements
+        placements = self._placements
         return self._count(placements[:, 3], placements[:, 4])
 
     @cached_property
@@ -456,7 +501,7 @@ class Series:
         return np.where(samples >= 0, lengths[samples], 0.0)
 
     def used(self, resource: int) -> NDArray[np.float64]:
-        placements = self._line.placements
+        placements = self._placements
         weights = self._line.amounts[placements[:, 2], resource].astype(np.float64)
         return self._count(placements[:, 3], placements[:, 4], weights)
 

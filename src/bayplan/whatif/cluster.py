@@ -31,8 +31,9 @@ from bayplan.frames import DataFrame, frame
 from bayplan.lazy_loader import load
 from bayplan.model.additions import AdditionsReader
 from bayplan.model.cluster_model import ClusterModel
-from bayplan.model.objects import ClusterObjects
-from bayplan.model.reading import objects_of_run, objects_of_workload
+from bayplan.model.objects import ClusterObjects, RunMoment
+from bayplan.model.reading import objects_of_workload
+from bayplan.model.run_moments import END, objects_of_run, run_moment
 from bayplan.pages import Page
 from bayplan.plugins.registry import Registry
 from bayplan.problems import BadInputError
@@ -120,10 +121,24 @@ class Cluster:
         return cls(objects_of_workload(workload, names or "the cluster"), **options)
 
     @classmethod
-    def from_run(cls, folder: str | Path, **options: Unpack[ClusterOptions]) -> Self:
-        """The cluster at the beginning of a run of `bayplan simulate --out`. Raises
-        BadInputError."""
-        return cls(objects_of_run(RunFolder(Path(folder))), **options)
+    def from_run(
+        cls,
+        folder: str | Path,
+        at: str | float = END,
+        *,
+        allow_plugins: bool = False,
+        **options: Unpack[ClusterOptions],
+    ) -> Self:
+        """The cluster at a moment of a run of `bayplan simulate --out`.
+
+        ``at``: "end"; "start", before the first pod is placed; or a time of the run, as "10m" or
+        in seconds: then all changes of this time have been made. ``allow_plugins``: execute the
+        plugins in the folder to repeat the run up to the moment; without, files of ``plugins`` are
+        executed in their place. Raises BadInputError, also if the run does not have this moment.
+        """
+        files = [Path(one) for one in options.get("plugins", ()) if isinstance(one, str | Path)]
+        run = RunFolder(Path(folder), plugins=files, allows_plugins=allow_plugins)
+        return cls(objects_of_run(run, run_moment(run, at)), **options)
 
     @classmethod
     def from_kubeconfig(
@@ -152,6 +167,11 @@ class Cluster:
     # ---- tables -----------------------------------------------------------------------------
 
     @property
+    def moment(self) -> RunMoment | None:
+        """The moment of the run that the cluster is of; None: it is not from a run."""
+        return self._model.source.moment
+
+    @property
     def nodes(self) -> DataFrame:
         """A DataFrame: node, pods, schedulable, and cpu (cores) and memory (bytes), offered and
         requested."""
@@ -165,10 +185,13 @@ class Cluster:
 
     @property
     def placements(self) -> DataFrame:
-        """A DataFrame: pod ("namespace/name") and node, of all pods with a node."""
+        """A DataFrame: pod ("namespace/name") and node, of all pods on nodes that exist."""
+        nodes = set(self._node_names())
         pods = (cast(Pod, each) for each in self._objects(POD))
         rows = [
-            {"pod": pod_name(pod), "node": pod.spec.node_name} for pod in pods if pod.spec.node_name
+            {"pod": pod_name(pod), "node": pod.spec.node_name}
+            for pod in pods
+            if pod.spec.node_name in nodes
         ]
         return frame(_PLACEMENT_COLUMNS, rows)
 
@@ -303,6 +326,7 @@ class Cluster:
         return Fit(
             fits=all(outcome.node for outcome in outcomes),
             cluster=self._model.source.source,
+            moment=self._model.source.moment,
             pods=outcomes,
         )
 

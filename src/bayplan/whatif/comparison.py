@@ -19,6 +19,7 @@ from bayplan.api.pod_groups import PodGroupKinds
 from bayplan.api.pod_requests import CPU, MEMORY, PODS
 from bayplan.model.additions import Additions, AdditionsReader
 from bayplan.model.cluster_model import ClusterModel
+from bayplan.model.objects import RunMoment
 from bayplan.sim.input.what_if import WhatIf
 from bayplan.sim.output.report import BLANK, amount, new_table
 from bayplan.state.device_supply import DeviceSupply
@@ -68,6 +69,8 @@ class WhatIfAnswer(Answer, frozen=True, kw_only=True):
     kind: str = "WhatIfAnswer"
     #: The name of the cluster, for messages.
     cluster: str
+    #: Of the folder of a run: its moment that the answer is about.
+    moment: RunMoment | None = None
     change: WhatIf
     before: ClusterState
     after: ClusterState
@@ -182,6 +185,7 @@ def what_if(
         after = state_of(model, shapes, kinds)
     return WhatIfAnswer(
         cluster=model.source.source,
+        moment=model.source.moment,
         change=change,
         before=before,
         after=after,

@@ -31,6 +31,7 @@ from bayplan.api.pod_requests import CPU, MEMORY, PODS
 from bayplan.api.selectors import Selector, label_selector
 from bayplan.engine.cycle import Cycle
 from bayplan.model.cluster_model import Attempt, ClusterModel
+from bayplan.model.objects import RunMoment
 from bayplan.plugins.pod_topology_spread.plugin import PodTopologySpread
 from bayplan.problems import BadInputError, nearest, suggestion
 from bayplan.sim.output.report import BLANK, new_table
@@ -106,6 +107,8 @@ class DepartureReport(Answer, frozen=True, kw_only=True):
     kind: str = "DepartureReport"
     #: The name of the cluster, for messages.
     cluster: str
+    #: Of the folder of a run: its moment that the answer is about.
+    moment: RunMoment | None = None
     action: Action
     #: "": each node is a domain of its own.
     topology_key: str = ""
@@ -190,6 +193,7 @@ def _report(
         departures = [question.departure(name, domains[name]) for name in sorted(domains)]
     return DepartureReport(
         cluster=model.source.source,
+        moment=model.source.moment,
         action=action,
         topology_key=topology_key,
         departures=tuple(departures),

@@ -23,6 +23,7 @@ from bayplan.explain.text import explained
 from bayplan.model.additions import Additions, AdditionsReader
 from bayplan.model.cluster_model import ClusterModel
 from bayplan.model.daemon_pods import DaemonPod, place_daemon_pods
+from bayplan.model.objects import RunMoment
 from bayplan.model.unjudged import Unjudged
 from bayplan.problems import BadInputError
 from bayplan.sim.input.sources import InputSource
@@ -104,6 +105,8 @@ class Fit(Answer, frozen=True, kw_only=True):
     fits: bool
     #: The name of the cluster, for messages.
     cluster: str
+    #: Of the folder of a run: its moment that the answer is about.
+    moment: RunMoment | None = None
     pods: tuple[PodFit, ...] = ()
     #: Why pods do not fit, and what would make them fit: one pod for each kind of message.
     explanations: tuple[Explanation, ...] = ()
@@ -155,8 +158,9 @@ class Fit(Answer, frozen=True, kw_only=True):
             parts += [BLANK, *left_over_rows({pod.pod: pod.message for pod in left_over})]
         for explanation in self.explanations:
             heading = Text(f"why {explanation.pod} does not fit", style="bold")
-            # The first part is the message, which the table has.
-            parts += [BLANK, heading, *explained(explanation, is_wide=is_wide)[1:]]
+            # The first part is the message, which the table has, and the head has the moment.
+            about_pod = replace(explanation, moment=None)
+            parts += [BLANK, heading, *explained(about_pod, is_wide=is_wide)[1:]]
         if self.victims:
             parts += [BLANK, Text(f"preemption evicts {named_pods(self.victims)}")]
         if self.max is not None:
@@ -187,6 +191,7 @@ def fit(
     return Fit(
         fits=is_judged and all(pod.node for pod in pods),
         cluster=model.source.source,
+        moment=model.source.moment,
         pods=pods,
         explanations=tuple(explain_pod(model, name) for name in examples),
         unjudged=additions.unjudged,

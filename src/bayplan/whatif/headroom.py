@@ -15,6 +15,7 @@ from rich.text import Text
 from bayplan.api.pod_groups import PodGroupKinds
 from bayplan.model.additions import Additions
 from bayplan.model.cluster_model import ClusterModel
+from bayplan.model.objects import RunMoment
 from bayplan.model.unjudged import Unjudged
 from bayplan.sim.output.report import BLANK, amount, new_table
 from bayplan.whatif.copies import Unit, units_of
@@ -47,6 +48,8 @@ class Headroom(Answer, frozen=True, kw_only=True):
     kind: str = "Headroom"
     #: The name of the cluster, for messages.
     cluster: str
+    #: Of the folder of a run: its moment that the answer is about.
+    moment: RunMoment | None = None
     shapes: tuple[ShapeHeadroom, ...]
     #: Objects among the shapes without a pod that could be counted.
     unjudged: tuple[Unjudged, ...] = ()
@@ -97,6 +100,7 @@ def headroom(
         shapes = tuple(_shape(model, unit, name, limit) for unit, name in pairs)
     return Headroom(
         cluster=model.source.source,
+        moment=model.source.moment,
         shapes=shapes,
         unjudged=additions.unjudged,
         waiting=waiting,

@@ -78,6 +78,7 @@ def what_if_over_time(
     outcome = _outcome(pods_before, [cast(Pod, each) for each in objects.of(POD)], waiting)
     return WhatIfAnswer(
         cluster=model.source.source,
+        moment=model.source.moment,
         change=change,
         before=before,
         after=after,

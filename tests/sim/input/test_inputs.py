@@ -143,7 +143,7 @@ def test_missing_pods_of_controllers_come_after_their_controller(tmp_path: Path)
         "Pod rs",
         "Pod last",
     ]
-    assert workload.notes == ("2 pods were created for controllers: 2 for 1 ReplicaSet",)
+    assert workload.all_notes() == ("2 pods were created for controllers: 2 for 1 ReplicaSet",)
 
 
 def test_daemon_sets_see_nodes_of_all_files(tmp_path: Path) -> None:
@@ -152,7 +152,7 @@ def test_daemon_sets_see_nodes_of_all_files(tmp_path: Path) -> None:
     path = written(tmp_path, controller("DaemonSet", "d"), node("n1"))
     workload = load_inputs([str(path), str(csv)])
     assert workload.pod_count == 2
-    assert workload.notes == ("2 pods were created for controllers: 2 for 1 DaemonSet",)
+    assert workload.all_notes() == ("2 pods were created for controllers: 2 for 1 DaemonSet",)
 
 
 def test_created_pods_are_reported_by_kind(tmp_path: Path) -> None:
@@ -163,7 +163,7 @@ def test_created_pods_are_reported_by_kind(tmp_path: Path) -> None:
         controller("Job", "j", completions=3),
         controller("StatefulSet", "s", replicas=0),
     )
-    assert workload.notes == (
+    assert workload.all_notes() == (
         "6 pods were created for controllers: 3 for 2 Deployments, 3 for 1 Job",
     )
     assert [len(pods) for pods in workload.followers.values()] == [2]
@@ -174,7 +174,7 @@ def test_a_patched_controller_is_reported_with_a_note_that_its_pods_stay(tmp_pat
     change = {"kind": "Deployment", "metadata": {"name": "web"}, "spec": {"replicas": 5}}
     event = {"at": 1, "patch": [change, change]}
     once = scenario(event, expansion="once")
-    assert load(tmp_path, controller("Deployment"), once).notes[1:] == (
+    assert load(tmp_path, controller("Deployment"), once).all_notes()[1:] == (
         "Deployment default/web is patched, but the pods created for it stay unchanged",
     )
 
@@ -182,11 +182,11 @@ def test_a_patched_controller_is_reported_with_a_note_that_its_pods_stay(tmp_pat
 def test_another_template_is_reported_unless_its_rollout_is_simulated(tmp_path: Path) -> None:
     same = {"kind": "StatefulSet", "metadata": {"name": "web"}, "spec": {"replicas": 5}}
     workload = load(tmp_path, controller("StatefulSet"), scenario({"at": 1, "patch": [same]}))
-    assert len(workload.notes) == 1
+    assert len(workload.all_notes()) == 1
     labels = {"metadata": {"labels": {"app": "web", "version": "2"}}}
     other = {**same, "spec": {"template": labels}}
     workload = load(tmp_path, controller("StatefulSet"), scenario({"at": 1, "patch": [other]}))
-    (note,) = workload.notes[1:]
+    (note,) = workload.all_notes()[1:]
     what = "has another template now, but only the rollouts of Deployments are simulated"
     assert note == f"StatefulSet default/web {what}: its pods stay unchanged"
 

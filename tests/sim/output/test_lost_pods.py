@@ -55,8 +55,8 @@ def test_preempted_pods_of_a_deployment_are_named_in_the_summary(tmp_path: Path)
     )
     assert lost(result) == {"Deployment default/web": {"preempted": 4}}
     message = lines(result)
-    assert message[0] == "5 of 5 pods placed on 1 node"
-    assert message[1:3] == [
+    assert message[:2] == ["1 of 1 pod placed on 1 node", "4 pods gone: 4 preempted"]
+    assert message[2:4] == [
         "4 pods not made again, as a cluster's controllers would: 4 preempted",
         "  of Deployment default/web 4",
     ]

@@ -72,7 +72,6 @@ def test_a_pending_pod_has_no_node_and_only_a_creation_time() -> None:
     logged = Logged()
     logged.create(pod())
     assert logged.result(attempts=3) == PodResult(created_at=1.0, attempts=3)
-    assert logged.log.is_pending(WEB)
 
 
 def test_a_bound_pod_has_node_and_time() -> None:
@@ -80,14 +79,11 @@ def test_a_bound_pod_has_node_and_time() -> None:
     logged.bind()
     result = logged.result()
     assert (result.node, result.created_at, result.bound_at) == ("n1", 0.0, 1.0)
-    assert not logged.log.is_pending(WEB)
-    assert logged.log.running_count() == 0
 
 
 def test_a_pod_that_starts_on_a_node_was_never_bound() -> None:
     logged = Logged(pod(nodeName="n1"))
     assert logged.result() == PodResult(node="n1", created_at=0.0)
-    assert logged.log.running_count() == 1
 
 
 def test_an_update_after_the_binding_is_not_a_second_binding() -> None:
@@ -101,7 +97,6 @@ def test_a_deleted_pod_stays_listed_with_its_deletion_time() -> None:
     logged = Logged(pod())
     logged.delete()
     assert logged.result().deleted_at == 1.0
-    assert not logged.log.is_pending(WEB)
     assert list(logged.log.last_pods()) == [WEB]
 
 
@@ -113,18 +108,14 @@ def test_the_last_message_and_the_last_nomination_are_reported() -> None:
     assert (logged.result().message, logged.result().nominated_node) == ("still no room", None)
 
 
-def test_of_two_pods_with_one_name_the_newer_is_reported() -> None:
+def test_of_two_pods_with_one_name_the_newer_is_reported_and_the_earlier_is_remembered() -> None:
     logged = Logged(pod())
     logged.bind()
     logged.delete()
     logged.create(pod())
     assert logged.result() == PodResult(created_at=3.0)
-
-
-def test_a_pod_that_failed_without_a_node_is_not_pending() -> None:
-    logged = Logged(pod())
-    logged.end("Failed")
-    assert not logged.log.is_pending(WEB)
+    [(_, earlier)] = logged.log.earlier_results({})[WEB]
+    assert (earlier.node, earlier.bound_at, earlier.deleted_at) == ("n1", 1.0, 2.0)
 
 
 def test_names_are_sorted_and_include_pods_only() -> None:

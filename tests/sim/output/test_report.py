@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from bayplan.sim.output.pod_counts import PodEnd
 from bayplan.sim.output.report import (
     EXAMPLES_MAX,
     GROUPS_MAX,
@@ -44,15 +45,27 @@ def read(of: SimulationResult, width: int = 120) -> list[str]:
 
 
 def test_the_summary_has_its_parts_in_order() -> None:
-    counts = Counts(pods=9, running=1, scheduled=2, unschedulable=1, left_out=3, other_schedulers=4)
+    counts = Counts(
+        pods=12,
+        running=1,
+        scheduled=2,
+        unschedulable=1,
+        left_out=3,
+        other_schedulers=4,
+        missing_nodes=1,
+        gone={PodEnd.PREEMPTED: 3},
+        replaced={PodEnd.PREEMPTED: 2},
+    )
     usage = (Usage(resource="cpu", requested=1500, peak=1500, allocatable=4000),)
     of = result({"default/a": "no room"}, counts=counts, usage=usage, attempts=3, notes=("made",))
     assert read(of) == [
         "2 of 3 pods placed on 3 nodes",
         "1 pod still waiting",
         "1 pod had a node already",
+        "1 pod on nodes that do not exist",
         "4 pods without a node left to other schedulers",
         "3 pods left out, completed or failed",
+        "3 pods gone: 3 preempted (2 replaced)",
         "",
         "resource   requested           allocatable",
         "──────────────────────────────────────────",
@@ -76,6 +89,11 @@ def test_counts_of_one_use_the_singular() -> None:
 
 def test_a_run_without_pods_to_place_is_reported() -> None:
     assert read(result(nodes=0))[0] == "no pod to be placed on 0 nodes"
+
+
+def test_a_run_whose_pods_are_all_gone_is_reported() -> None:
+    of = result(counts=Counts(pods=2, gone={PodEnd.ENDED: 2}))
+    assert read(of)[:2] == ["no pod of this run is left on 3 nodes", "2 pods gone: 2 ended"]
 
 
 def test_a_run_of_zero_seconds_has_a_rate_of_zero() -> None:
@@ -172,9 +190,10 @@ def test_peak_usage_is_printed_beside_the_usage_at_the_end() -> None:
     ]
 
 
-def test_a_peak_before_a_node_was_deleted_has_no_share() -> None:
-    usage = (Usage(resource="cpu", requested=4000, peak=8000, allocatable=4000),)
-    assert read(result(usage=usage))[4].split() == ["cpu", "4.0", "100.0%", "8.0", "4.0"]
+def test_more_than_is_allocatable_has_a_share_above_100_percent() -> None:
+    usage = (Usage(resource="nvidia.com/gpu", requested=31, peak=48, allocatable=24),)
+    row = ["nvidia.com/gpu", "31", "129.2%", "48", "200.0%", "24"]
+    assert read(result(usage=usage))[4].split() == row
 
 
 def test_a_resource_without_requests_has_no_row() -> None:

@@ -42,12 +42,15 @@ def test_a_pod_has_null_for_missing_values() -> None:
         "attempts": 0,
         "nominated_node": None,
         "message": None,
+        "end": "waiting",
+        "replaced": False,
     }
 
 
 def test_counts_have_zero_for_missing_values() -> None:
     fates = ("pods", "running", "scheduled", "unschedulable", "left_out", "other_schedulers")
-    assert plain(Counts()) == dict.fromkeys((*fates, "notRecreated"), 0)
+    zeros = dict.fromkeys((*fates, "notRecreated", "missing_nodes"), 0)
+    assert plain(Counts()) == {**zeros, "gone": {}, "replaced": {}}
 
 
 def test_the_object_has_its_keys_in_order() -> None:
@@ -71,6 +74,7 @@ def test_the_object_has_its_keys_in_order() -> None:
         "failures",
         "lost",
         "notes",
+        "earlier_pods",
     ]
 
 

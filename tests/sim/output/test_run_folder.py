@@ -47,10 +47,10 @@ def test_the_stored_summary_equals_the_printed_one(tmp_path: Path) -> None:
     assert RunFolder(tmp_path / "run").result() == result
 
 
-def test_placements_are_rows_of_pod_node_and_time(tmp_path: Path) -> None:
+def test_placements_are_rows_of_pod_node_time_and_end(tmp_path: Path) -> None:
     write_run(tmp_path / "run")
     lines = (tmp_path / "run/placements.csv").read_bytes()
-    assert lines == b"pod,node,bound_at\ndefault/a,n1,0.0\n"
+    assert lines == b"pod,node,bound_at,end\ndefault/a,n1,0.0,placed\n"
 
 
 def test_the_journal_holds_every_record_in_order(tmp_path: Path) -> None:

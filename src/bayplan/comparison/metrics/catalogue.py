@@ -27,6 +27,7 @@ from bayplan.comparison.metrics.utilization import (
 )
 from bayplan.comparison.statistics import span_metrics
 from bayplan.journal import AttemptRecord, Record
+from bayplan.sim.output.pod_counts import PodEnd
 from bayplan.sim.output.result import SimulationResult
 from bayplan.state.pods import PodInfo
 
@@ -48,7 +49,8 @@ class MetricNote:
 _NOTES: Final = tuple(
     (re.compile(pattern), MetricNote(meaning, unit, better))
     for pattern, meaning, unit, better in (
-        ("placed", "pods that were bound", "pods", HIGHER),
+        ("placed", "pods that the run bound and that are on nodes at the end", "pods", HIGHER),
+        ("ended", "pods that ran to their end", "pods", HIGHER),
         ("unschedulable", "pods that wait at the end", "pods", LOWER),
         ("unschedulable: .*", "waiting pods whose last attempt met this reason", "pods", LOWER),
         (
@@ -98,8 +100,8 @@ def metric_note(metric: str) -> MetricNote:
 
 @final
 class Placed(RunMetric):
-    """How many pods were placed, how many wait at the end, and the reasons of their last attempts.
-    One pod may have several reasons, on different nodes."""
+    """How many pods are placed at the end, how many have ended, how many wait, and the reasons of
+    their last attempts. One pod may have several reasons, on different nodes."""
 
     name = "placed"
 
@@ -117,6 +119,7 @@ class Placed(RunMetric):
         reasons = {f"unschedulable: {reason}": float(counts[reason]) for reason in sorted(counts)}
         return {
             "placed": float(result.counts.scheduled),
+            "ended": float(result.counts.gone.get(PodEnd.ENDED, 0)),
             "unschedulable": float(result.counts.unschedulable),
             **reasons,
         }
@@ -131,7 +134,7 @@ class Waiting(RunMetric):
     def values(self, result: SimulationResult) -> Mapping[str, float]:
         spans = [
             pod.bound_at - pod.created_at
-            for pod in (result.pods[name] for name in result.placements)
+            for _, pod in result.bound_pods()
             if pod.bound_at is not None and pod.created_at is not None
         ]
         return span_metrics("waiting_seconds", spans)

@@ -43,6 +43,7 @@ from bayplan.sim.input.timeline import Timeline
 from bayplan.sim.input.what_if import WhatIf, actions_of, decode_what_if
 from bayplan.sim.input.workload import (
     Content,
+    CreatedPods,
     ExpansionMode,
     Step,
     Verb,
@@ -216,6 +217,10 @@ class _Loader:
             recreate_after_seconds=self._recreate_after_seconds,
             admission=self._admission or DEFAULT_PLUGINS,
             passed_over=dict(self.not_understood.passed_over),
+            created_pods=CreatedPods(
+                pods=dict(timeline.made),
+                controllers={kind: len(each) for kind, each in timeline.made_for.items()},
+            ),
             notes=(
                 *self._errors.remarks,
                 *self.not_understood.versions(),
@@ -223,7 +228,7 @@ class _Loader:
                 *checks.mistakes.notes(),
                 *self._notes,
                 *timeline.identities.notes(),
-                *_notes(timeline, self._expansion),
+                *_patch_notes(timeline, self._expansion),
                 *_cron_job_notes(self.not_understood.passed_over),
                 *storage.notes,
             ),
@@ -380,23 +385,10 @@ def _cron_job_notes(passed_over: Mapping[str, int]) -> list[str]:
     return [f"{named} not expanded: put the Jobs that run meanwhile into the input"]
 
 
-def _notes(timeline: Timeline, mode: ExpansionMode) -> list[str]:
-    """Notes for the reader about pods that were created for controllers."""
-    notes: list[str] = []
-    kinds = sorted(kind for kind, pods in timeline.made.items() if pods)
-    if kinds:
-        parts = [f"{timeline.made[kind]} for {_counted(kind, timeline)}" for kind in kinds]
-        total = sum(timeline.made.values())
-        pods = "1 pod was" if total == 1 else f"{total} pods were"
-        notes.append(f"{pods} created for controllers: {', '.join(parts)}")
+def _patch_notes(timeline: Timeline, mode: ExpansionMode) -> list[str]:
+    """Notes for the reader about controllers whose templates are changed."""
     what = "is patched, but the pods created for it stay unchanged"
     if mode is ExpansionMode.CONTROLLERS:
         what = "has another template now, but only the rollouts of Deployments are simulated: "
         what += "its pods stay unchanged"
-    notes += [f"{key} {what}" for key in dict.fromkeys(timeline.patched_controllers)]
-    return notes
-
-
-def _counted(kind: str, timeline: Timeline) -> str:
-    count = len(timeline.made_for[kind])
-    return f"{count} {kind}" + ("s" if count != 1 else "")
+    return [f"{key} {what}" for key in dict.fromkeys(timeline.patched_controllers)]

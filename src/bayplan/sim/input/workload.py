@@ -73,6 +73,35 @@ class Step(Struct, frozen=True, kw_only=True):
 
 
 @final
+class CreatedPods(Struct, frozen=True, kw_only=True):
+    """The pods that are created for the controllers of an input: those that the controllers lack
+    at first, and `Workload.followers`."""
+
+    #: Kind of the controllers → pods, and → controllers with such pods.
+    pods: dict[str, int] = {}
+    controllers: dict[str, int] = {}
+
+    def note(self, further_count: int = 0) -> str:
+        """A line for the reader; "": the controllers lacked no pods. ``further_count``: pods that
+        controllers created besides in a run; below 0: pods that they have not created yet."""
+        kinds = sorted(kind for kind, count in self.pods.items() if count)
+        total = sum(self.pods.values()) + further_count
+        head = f"{total} {'pod was' if total == 1 else 'pods were'} created for controllers"
+        if not kinds:
+            return ""
+        parts = [f"{self.pods[kind]} for {self._counted(kind)}" for kind in kinds]
+        if further_count > 0:
+            parts.append(f"{further_count} more during the run")
+        elif further_count < 0:
+            parts.append(f"{-further_count} of them not yet")
+        return f"{head}: {', '.join(parts)}"
+
+    def _counted(self, kind: str) -> str:
+        count = self.controllers[kind]
+        return f"{count} {kind}" + ("s" if count != 1 else "")
+
+
+@final
 class Workload(Struct, frozen=True, kw_only=True):
     """All inputs of a simulation."""
 
@@ -100,8 +129,20 @@ class Workload(Struct, frozen=True, kw_only=True):
     admission: PluginSet = DEFAULT_PLUGINS
     #: The scheduler of pods that controllers create; "": as the template says.
     scheduler_name: str = ""
-    #: Notes for the reader about objects that were added or changed.
+    created_pods: CreatedPods = CreatedPods()
+    #: Notes for the reader about objects that were added or changed; `all_notes` has all notes.
     notes: tuple[str, ...] = ()
+
+    def all_notes(self, further_count: int = 0) -> tuple[str, ...]:
+        """The notes, with the one about pods of controllers. ``further_count``: see
+        `CreatedPods.note`."""
+        note = self.created_pods.note(further_count)
+        return (note, *self.notes) if note else self.notes
+
+    @property
+    def follower_count(self) -> int:
+        """The number of pods that controllers are expected to create later."""
+        return sum(map(len, self.followers.values()))
 
     @property
     def pod_count(self) -> int:

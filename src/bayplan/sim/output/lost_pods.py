@@ -1,29 +1,31 @@
-"""The history of each pod, and the pods that were lost, from the changes of the API server's
-objects.
+"""The history of each pod, why pods are gone, and the pods that were lost, from the changes of the
+API server's objects.
 
-A lost pod went before its end, and no controller creates it again: there are no controllers in a
-simulation, so where a cluster would have another pending pod, there is none here. Lost pods are
-counted, so that a reader does not take "5 of 5 placed" for a cluster at rest. A pod is lost when it
-is preempted, deleted or evicted, when its node is deleted, or when it fails. It is not lost when it
-succeeds, when its running time has passed, or when its controller is deleted: a cluster would not
-create another pod either.
+A lost pod went before its end, and no controller creates it again: if the input is expanded once,
+there is none where a cluster would have another pending pod. Lost pods are counted, so that a
+reader does not take "5 of 5 placed" for a cluster at rest. A pod is lost when it is preempted,
+deleted or evicted, when its node is deleted, or when it fails. It is not lost when it succeeds,
+when its running time has passed, when its controller has too many pods, or when its controller is
+deleted: a cluster would not create another pod either.
 
 A pod is no longer lost when it is replaced: by a pod of the same name, or by another pod of its
-controller that the workload creates later. A daemon pod on a deleted node is not lost. The next pod
-of a Job replaces a pod that succeeded, and no lost one.
+controller that is created later. A daemon pod on a deleted node is not lost. The next pod of a Job
+replaces a pod that succeeded, and no lost one. A pod of another controller whose running time has
+passed is not lost, but it may be replaced.
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from typing import Any, NamedTuple, final
 
 from bayplan.adapters.embedded.field_validation import ObjectKey, kind_of, object_key
 from bayplan.adapters.embedded.object_store import Stored
 from bayplan.api.objects import NODE, ObjectMeta, Pod, Workload, is_terminal
 from bayplan.clock import ManualClock
-from bayplan.sim.input.controller_kinds import CONTROLLERS
+from bayplan.sim.input.controller_kinds import CONTROLLERS, JOB
 from bayplan.sim.input.controller_pods import target_node
 from bayplan.sim.input.workload import Content
+from bayplan.sim.output.pod_counts import PodEnd
 from bayplan.sim.output.result import LostPods, PodResult
 
 # ---- pod log --------------------------------------------------------------------------------
@@ -35,16 +37,15 @@ TEMPLATE_HASH_LABEL = "pod-template-hash"
 
 
 class _Entry:
-    """The history of one pod: the newest pod of this name."""
+    """The history of one pod."""
 
-    __slots__ = ("bound_at", "created_at", "deleted_at", "pod", "was_running")
+    __slots__ = ("bound_at", "created_at", "deleted_at", "pod")
 
     def __init__(self, pod: Pod, created_at: float) -> None:
         self.pod = pod
         self.created_at = created_at
         self.bound_at: float | None = None
         self.deleted_at: float | None = None
-        self.was_running = bool(pod.spec.node_name)
 
 
 @final
@@ -55,7 +56,10 @@ class PodLog:
         self._clock = clock
         #: (namespace, name) of a ReplicaSet → its owner's "Kind/name".
         self._replica_set_owners: dict[tuple[str, str], str] = {}
+        #: The newest pod of each name.
         self._entries: dict[str, _Entry] = {}
+        #: Earlier pods of names that were used again, the oldest first.
+        self._earlier: dict[str, list[_Entry]] = defaultdict(list)
 
     def observe(self, before: Stored | None, after: Stored | None) -> None:
         changed = after or before
@@ -68,6 +72,8 @@ class PodLog:
         name = f"{key.namespace}/{key.name}"
         now = self._clock.now_seconds
         if before is None:
+            if name in self._entries:
+                self._earlier[name].append(self._entries[name])
             self._entries[name] = _Entry(pod, now)
             return
         entry = self._entries[name]
@@ -103,18 +109,24 @@ class PodLog:
         """The last version of each pod of the run, by the sorted names."""
         return {name: self._entries[name].pod for name in sorted(self._entries)}
 
-    def running_count(self) -> int:
-        """The number of pods that had a node when they were created."""
-        return sum([entry.was_running for entry in self._entries.values()])
-
-    def is_pending(self, name: str) -> bool:
-        """Whether the pod exists, has no node, and has not failed."""
-        entry = self._entries[name]
-        gone = entry.deleted_at is not None or is_terminal(entry.pod)
-        return not gone and not entry.pod.spec.node_name
-
     def result(self, name: str, attempts: int) -> PodResult:
-        entry = self._entries[name]
+        """What the API server's objects say of the newest pod of a name."""
+        return self._result(self._entries[name], attempts)
+
+    def earlier_results(
+        self, attempts: Mapping[str, int]
+    ) -> dict[str, list[tuple[Pod, PodResult]]]:
+        """The earlier pods of names that were used again, the oldest first. ``attempts``: by
+        uid."""
+        return {
+            name: [
+                (entry.pod, self._result(entry, attempts.get(entry.pod.metadata.uid or "", 0)))
+                for entry in self._earlier[name]
+            ]
+            for name in sorted(self._earlier)
+        }
+
+    def _result(self, entry: _Entry, attempts: int) -> PodResult:
         status = entry.pod.status
         return PodResult(
             node=entry.pod.spec.node_name,
@@ -155,15 +167,13 @@ def message_of(pod: Pod) -> str | None:
 _DAEMON_SET = "DaemonSet"
 #: The reason of the condition DisruptionTarget, and what happened to the pod.
 _CAUSES = {
-    "PreemptionByScheduler": "preempted",
-    "DeletionByPodGC": "lost with a node",
-    "EvictionByEvictionAPI": "evicted",
-    "DeletionByTaintManager": "evicted",
-    "DeletionByDeviceTaintManager": "evicted",
-    "TerminationByKubelet": "evicted",
+    "PreemptionByScheduler": PodEnd.PREEMPTED,
+    "DeletionByPodGC": PodEnd.LOST_WITH_NODE,
+    "EvictionByEvictionAPI": PodEnd.EVICTED,
+    "DeletionByTaintManager": PodEnd.EVICTED,
+    "DeletionByDeviceTaintManager": PodEnd.EVICTED,
+    "TerminationByKubelet": PodEnd.EVICTED,
 }
-FAILED = "failed"
-DELETED = "deleted"
 
 
 class _Controller(NamedTuple):
@@ -176,15 +186,16 @@ class _Controller(NamedTuple):
 
 
 class _Lost(NamedTuple):
-    """A pod that went before its end."""
+    """A pod that went and that another pod may replace."""
 
-    cause: str
+    uid: str
+    cause: PodEnd
     controller: _Controller | None
 
 
 @final
 class LossLog:
-    """An observer of the embedded API server: the lost pods."""
+    """An observer of the embedded API server: why pods are gone, and the lost pods."""
 
     def __init__(self, follower_names: Collection[str]) -> None:
         """``follower_names``: "namespace/name" of pods that are created when other pods succeed."""
@@ -200,6 +211,9 @@ class LossLog:
         #: Pods that are there and have not ended, by their controller's uid.
         self._active: Counter[str] = Counter()
         self._ended_uids: set[str] = set()
+        #: By uid: why pods went before their end, and the pods in whose place another pod came.
+        self._causes: dict[str, PodEnd] = {}
+        self._replaced_uids: set[str] = set()
 
     def end(self, uid: str) -> None:
         """Note that the running time of a pod has passed: the pod is not lost when it goes."""
@@ -246,7 +260,9 @@ class LossLog:
                 self._forget(next(iter(lost_names)))
 
     def _forget(self, name: str) -> None:
-        controller = self._lost.pop(name).controller
+        """Another pod comes in place of a lost one."""
+        uid, _, controller = self._lost.pop(name)
+        self._replaced_uids.add(uid)
         if controller is not None:
             del self._by_controller[controller][name]
 
@@ -254,18 +270,61 @@ class LossLog:
         name, controller = _name(last.key), _controller(before.content)
         if controller is not None:
             self._active[controller.uid] -= 1
-        if last.content["metadata"]["uid"] in self._ended_uids or _phase(last) == "Succeeded":
+        uid = last.content["metadata"]["uid"]
+        if uid in self._ended_uids or _phase(last) == "Succeeded":
+            if controller is None or controller.key.kind == JOB:
+                return
+            cause = PodEnd.ENDED
+        else:
+            cause = self._causes[uid] = self._cause(last, controller)
+        if cause is PodEnd.SCALED_DOWN:
             return
-        self._lost[name] = _Lost(_cause(last), controller)
+        self._lost[name] = _Lost(uid, cause, controller)
         if controller is not None:
             self._by_controller[controller][name] = None
 
+    def _cause(self, last: Stored, controller: _Controller | None) -> PodEnd:
+        """Why a pod goes before its end."""
+        for condition in (last.content.get("status") or {}).get("conditions") or ():
+            if condition.get("type") == "DisruptionTarget" and condition.get("status") == "True":
+                return _CAUSES.get(condition.get("reason", ""), PodEnd.DELETED)
+        if _phase(last) == "Failed":
+            return PodEnd.FAILED
+        owner = None if controller is None else self._owners.get(controller.uid)
+        replicas = None if owner is None else _replicas(owner)
+        if owner is None or replicas is None:
+            return PodEnd.DELETED
+        has_enough = self._active[owner.content["metadata"]["uid"]] >= replicas
+        return PodEnd.SCALED_DOWN if has_enough else PodEnd.DELETED
+
     # ---- at the end -------------------------------------------------------------------------
+
+    def end_of(self, pod: Pod, *, is_deleted: bool, is_ours: bool) -> PodEnd:
+        """The state of a pod. ``pod``: its last version; ``is_ours``: whether a profile has its
+        scheduler's name."""
+        if not is_deleted and not is_terminal(pod):
+            node = pod.spec.node_name
+            if node:
+                return PodEnd.PLACED if node in self._nodes else PodEnd.MISSING_NODE
+            return PodEnd.WAITING if is_ours else PodEnd.OTHER_SCHEDULER
+        uid = pod.metadata.uid or ""
+        if uid in self._causes:
+            return self._causes[uid]
+        if uid in self._ended_uids or pod.status.phase == "Succeeded":
+            return PodEnd.ENDED
+        # It was being deleted, or had failed, when it was created.
+        return PodEnd.FAILED if is_terminal(pod) else PodEnd.DELETED
+
+    def is_replaced(self, pod: Pod) -> bool:
+        """Whether another pod came in place of a pod that is gone."""
+        return (pod.metadata.uid or "") in self._replaced_uids
 
     def lost(self) -> tuple[LostPods, ...]:
         """The lost pods by workload, sorted by name; pods without a controller come first."""
         lost: dict[str, list[_Lost]] = defaultdict(list)
         for one in self._lost.values():
+            if one.cause is PodEnd.ENDED:
+                continue
             if one.controller is None:
                 lost[""].append(one)
             elif not one.controller.node or one.controller.node in self._nodes:
@@ -293,7 +352,7 @@ class LossLog:
         missing = {
             str(stored.key): max(replicas, 0)
             for stored in self._owners.values()
-            if isinstance(replicas := (stored.content.get("spec") or {}).get("replicas"), int)
+            if (replicas := _replicas(stored)) is not None
         }
         for uid, count in self._active.items():
             stored = self._owners.get(uid)
@@ -318,11 +377,10 @@ def _is_over(stored: Stored) -> bool:
     return not stored.is_visible or bool(stored.object.metadata.deletion_timestamp)
 
 
-def _cause(stored: Stored) -> str:
-    for condition in (stored.content.get("status") or {}).get("conditions") or ():
-        if condition.get("type") == "DisruptionTarget" and condition.get("status") == "True":
-            return _CAUSES.get(condition.get("reason", ""), DELETED)
-    return FAILED if _phase(stored) == "Failed" else DELETED
+def _replicas(owner: Stored) -> int | None:
+    """How many pods a controller wants; None: it does not say."""
+    replicas = (owner.content.get("spec") or {}).get("replicas")
+    return replicas if isinstance(replicas, int) else None
 
 
 def _controlled_by(content: Content) -> dict[str, Any] | None:

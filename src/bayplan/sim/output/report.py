@@ -9,12 +9,11 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from bayplan.sim.output.pod_counts import Counts, gone_text
 from bayplan.sim.output.result import (
-    Counts,
     FailureResult,
     LostPods,
     NodeUsage,
-    PodResult,
     SimulationResult,
     Usage,
 )
@@ -85,10 +84,14 @@ def _what(result: SimulationResult) -> Iterator[str]:
         yield f"{_pods(counts.unschedulable)} still waiting"
     if counts.running:
         yield f"{_pods(counts.running)} had a node already"
+    if counts.missing_nodes:
+        yield f"{_pods(counts.missing_nodes)} on nodes that do not exist"
     if counts.other_schedulers:
         yield f"{_pods(counts.other_schedulers)} without a node left to other schedulers"
     if counts.left_out:
         yield f"{_pods(counts.left_out)} left out, completed or failed"
+    if counts.gone:
+        yield gone_text(counts)
     yield from _lost(result)
 
 
@@ -120,7 +123,11 @@ def _headline(counts: Counts, node_count: int) -> str:
     nodes = f"{node_count:,} node{'s' * (node_count != 1)}"
     ours = counts.scheduled + counts.unschedulable
     if not ours:
-        return f"no pod to be placed on {nodes}"
+        return (
+            f"no pod of this run is left on {nodes}"
+            if counts.gone
+            else (f"no pod to be placed on {nodes}")
+        )
     return f"{counts.scheduled:,} of {_pods(ours)} placed on {nodes}"
 
 
@@ -203,9 +210,7 @@ def pods_by_node(table: Table, by_node: Mapping[str, list[str]]) -> Iterator[Ren
 
 def _nodes(result: SimulationResult) -> Iterator[RenderableType]:
     """The nodes that most pods went to, and how full they are."""
-    counts = Counter(
-        node for name, node in result.placements.items() if _is_there(result.pods.get(name))
-    )
+    counts = Counter(result.placements.values())
     nodes = result.node_usage
     ordered = sorted(nodes, key=lambda name: (-counts[name], -nodes[name].pods, name))
     resources = _shown_resources(nodes.values())
@@ -223,10 +228,6 @@ def _nodes(result: SimulationResult) -> Iterator[RenderableType]:
             f"and {len(further):,} more node{'s' * (len(further) > 1)} with {placed:,} placed "
             f"pod{'s' * (placed != 1)}; {empty:,} of them empty"
         )
-
-
-def _is_there(pod: PodResult | None) -> bool:
-    return pod is None or pod.deleted_at is None
 
 
 def _shown_resources(nodes: Iterable[NodeUsage]) -> list[str]:
@@ -264,8 +265,9 @@ def _how_full(usage: Iterable[Usage]) -> Iterator[RenderableType]:
 
 
 def _percentage(count: int, allocatable: int) -> str:
-    """ "" for a peak above the capacity of the remaining nodes: nodes were deleted since."""
-    return f"{count / allocatable:.1%}" if count <= allocatable else ""
+    """More than 100 % is possible: pods may come with a node that is too small for them, and a peak
+    may be above the capacity of the nodes that are left."""
+    return f"{count / allocatable:.1%}" if allocatable else NONE
 
 
 def amount(resource: str, count: int) -> str:

@@ -6,6 +6,7 @@ each failure that the engine records is counted, whatever caused it.
 """
 
 from collections import Counter
+from collections.abc import Iterator
 from typing import final
 
 from msgspec import Struct, field
@@ -24,24 +25,11 @@ from bayplan.journal import (
     Record,
     subject_of,
 )
+from bayplan.sim.output.pod_counts import Counts as Counts
+from bayplan.sim.output.pod_counts import PodResult as PodResult
 from bayplan.state.pod_groups import GroupState
 
 # ---- result ---------------------------------------------------------------------------------
-
-
-class PodResult(Struct, frozen=True, kw_only=True):
-    """The history of one pod. Times are seconds of virtual time; None: it did not happen."""
-
-    node: str | None = None
-    created_at: float | None = None
-    bound_at: float | None = None
-    deleted_at: float | None = None
-    #: The workload it belongs to, "Kind/name" in its own namespace; None: it has no controller.
-    controller: str | None = None
-    attempts: int = 0
-    nominated_node: str | None = None
-    #: The message of the last PodScheduled condition, or why PreEnqueue holds the pod back.
-    message: str | None = None
 
 
 class PodGroupResult(Struct, frozen=True, kw_only=True):
@@ -92,25 +80,6 @@ class FailureResult(Struct, frozen=True, kw_only=True):
         return bool(self.plugin) or self.message.startswith(BUG_PREFIX)
 
 
-class Counts(Struct, frozen=True, kw_only=True):
-    """The numbers of pods."""
-
-    #: All pods that took part, of any scheduler.
-    pods: int = 0
-    #: Pods that had a node when they were created.
-    running: int = 0
-    #: Pods that this run bound, including pods that have ended since.
-    scheduled: int = 0
-    #: Pods of our profiles that are pending at the end.
-    unschedulable: int = 0
-    #: Completed and failed pods of the input, which take no part.
-    left_out: int = 0
-    #: Pending pods whose schedulerName is the name of no profile.
-    other_schedulers: int = 0
-    #: Lost pods that the controllers of a cluster would create again. Nothing does so here.
-    not_recreated: int = field(default=0, name="notRecreated")
-
-
 class LostPods(Struct, frozen=True, kw_only=True):
     """Pods of one workload that went before their end and were not replaced."""
 
@@ -145,14 +114,16 @@ class NodeUsage(Struct, frozen=True, kw_only=True):
 
 @final
 class SimulationResult(Struct, frozen=True, kw_only=True):
-    """The result of a run."""
+    """The result of a run. What it says about pods is what the run ended with."""
 
     nodes: int
     counts: Counts
-    #: "namespace/name" → node, of pods bound by this run.
+    #: "namespace/name" → node, of pods that this run bound and that are there at the end, on nodes
+    #: that are there.
     placements: dict[str, str]
     #: "namespace/name" → message, of pods pending at the end.
     unschedulable: dict[str, str]
+    #: "namespace/name" → the newest pod of this name.
     pods: dict[str, PodResult]
     seed: int
     digest: str
@@ -174,6 +145,20 @@ class SimulationResult(Struct, frozen=True, kw_only=True):
     lost: tuple[LostPods, ...] = ()
     #: Notes for the reader: ignored and added objects.
     notes: tuple[str, ...] = field(default=())
+    #: "namespace/name" → the pods that had this name before, the oldest first.
+    earlier_pods: dict[str, tuple[PodResult, ...]] = field(
+        default_factory=dict[str, tuple[PodResult, ...]]
+    )
+
+    def all_pods(self) -> Iterator[tuple[str, PodResult]]:
+        """Every pod that took part with its name; a name may occur more than once."""
+        for name, pod in self.pods.items():
+            yield from ((name, earlier) for earlier in self.earlier_pods.get(name, ()))
+            yield name, pod
+
+    def bound_pods(self) -> Iterator[tuple[str, PodResult]]:
+        """The newest pod of each name that this run bound, also if it is gone."""
+        return ((name, pod) for name, pod in self.pods.items() if pod.bound_at is not None)
 
 
 # ---- group results --------------------------------------------------------------------------

@@ -1,7 +1,7 @@
 """The folder of a run: its decisions, and the inputs that are needed to repeat it.
 
     summary.json     the object that --format json prints
-    placements.csv   pod, node, bound_at
+    placements.csv   pod, node, bound_at, end: each pod that the run bound, and what became of it
     journal.jsonl    every decision
     inputs/          configuration, plugins and workload: enough to replay the run
     states/          the states before attempts: enough to repeat one attempt
@@ -24,7 +24,7 @@ import errno
 import hashlib
 import os
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TypeVar, final
@@ -275,9 +275,9 @@ class RunFolder:
         with _writing(self.path):
             with (self.path / PLACEMENTS).open("w", encoding="utf-8", newline="") as file:
                 writer = csv.writer(file, lineterminator="\n")
-                writer.writerow(("pod", "node", "bound_at"))
-                for name, node in result.placements.items():
-                    writer.writerow((name, node, result.pods[name].bound_at))
+                writer.writerow(("pod", "node", "bound_at", "end"))
+                for name, pod in result.bound_pods():
+                    writer.writerow((name, pod.node, pod.bound_at, pod.end))
             encoded = msgspec.json.format(msgspec.json.encode(result), indent=2)
             (self.path / SUMMARY).write_bytes(encoded + b"\n")
 
@@ -287,10 +287,12 @@ class RunFolder:
     # ---- reading --------------------------------------------------------------------------
 
     def journal(self) -> Iterator[Record]:
-        """Every record. Raises RunFolderError."""
+        """Every record. The last line of an interrupted run may be cut, and then it is no record.
+        Raises RunFolderError."""
         count = 0
         try:
-            for record in read(lines_of_regular_file(self._inside(JOURNAL))):
+            lines = lines_of_regular_file(self._inside(JOURNAL))
+            for record in read(lines if self._has(SUMMARY) else _whole(lines)):
                 yield record
                 count += 1
         except OSError as problem:
@@ -373,6 +375,11 @@ class RunFolder:
             f"{self.path}: this folder contains no run ({problem.strerror}: {problem.filename}); "
             f"wanted a folder that `bayplan simulate --out` wrote"
         )
+
+
+def _whole(lines: Iterable[bytes]) -> Iterator[bytes]:
+    """The lines that were written to their end."""
+    return (line for line in lines if line.endswith(b"\n"))
 
 
 def is_run(path: Path) -> bool:

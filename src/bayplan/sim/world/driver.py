@@ -38,6 +38,7 @@ from bayplan.sim.input.workload import (
     Verb,
     Workload,
     is_pending_pod,
+    is_pod,
     with_scheduler,
 )
 from bayplan.sim.loop import running_loop
@@ -83,6 +84,9 @@ class Driver:
         self._followers = {uid: deque(pods) for uid, pods in workload.followers.items()}
         #: Completed at the next change; None: no task waits for a change.
         self._change: asyncio.Future[None] | None = None
+        #: Pods that controllers created since the beginning, and pods of controllers in the input
+        #: that were not created with the others.
+        self._created_count = self._uncreated_count = 0
         #: Notes with their times: refusals of the API server, and the outcome of drains and Jobs.
         self.refused: list[str] = []
         #: The number of refused pods by controller, if the input is expanded once.
@@ -106,6 +110,13 @@ class Driver:
             note=self.refused.append,
             delay_seconds=self._workload.recreate_after_seconds,
         )
+
+    @property
+    def further_count(self) -> int:
+        """How many pods controllers created besides those that the input expects of them; below 0:
+        how many of these were not created."""
+        expected_count = self._workload.follower_count + self._uncreated_count
+        return self._created_count - expected_count
 
     async def play(self) -> None:
         """Run from the beginning to the workload's end, or until nothing is left to happen."""
@@ -302,6 +313,7 @@ class Driver:
             self._cluster.create(content)
         except ApiError as problem:
             return problem
+        self._created_count += is_pod(content)
         self._volumes.act()
         return None
 
@@ -310,10 +322,12 @@ class Driver:
         again later, and creates the pods that follow then."""
         controllers = self._controllers
         if controllers is not None and controllers.waits_to_create(content):
+            self._uncreated_count += is_pod(content)
             return
         try:
             self._cluster.create(content)
         except ApiError as problem:
+            self._uncreated_count += is_pod(content) and "ownerReferences" in content["metadata"]
             if controllers is None or not controllers.creation_was_refused(content, problem):
                 self._refuse_creation(content, what, problem)
 

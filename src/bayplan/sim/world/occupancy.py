@@ -60,13 +60,17 @@ class Occupancy:
         return self._taken[pod.metadata.uid or ""]
 
     def usage(self) -> tuple[Usage, ...]:
-        """The usage of each resource of the nodes, over all nodes; sorted by name."""
+        """The usage of each resource of the nodes, over all nodes that are there; sorted by
+        name."""
         self._devices.request(self._peak)
         has = self._devices.total(self._nodes.values())
+        requests: Counter[str] = Counter()
+        for name in self._nodes:
+            requests.update(self.used[name])
         return tuple(
             Usage(
                 resource=resource,
-                requested=self._total[resource],
+                requested=requests[resource],
                 peak=self._peak[resource],
                 allocatable=has[resource],
             )

@@ -137,10 +137,10 @@ function Opening({ source }) {
   const { totals, doneCount, totalCount, doing, unit } = source;
   return html`<h1>${source.name}</h1>
     ${totals && html`<ul class="figures">
-      <${Figure} number=${totals.scheduled} label="pods placed by the run" />
+      <${Figure} number=${totals.placed} label="pods on nodes at the end" />
       <${Figure} number=${totals.unschedulable} label="pods waiting at the end" />
       <${Figure} number=${totals.nodes} label="nodes at the end" />
-    </ul>`}
+    </ul>${totals.gone && html`<p>${totals.gone}.</p>`}`}
     <p>${doing || "The run is repeated once to show each moment of it."}</p>
     <progress aria-label=${unit === "run" ? "Runs done" : "Pods created"} max=${totalCount || 1} value=${totalCount ? doneCount : undefined}></progress>
     <p class="note">${totalCount ? `${count(doneCount)} of ${plural(totalCount, unit)}` : "reading the inputs"}</p>`;

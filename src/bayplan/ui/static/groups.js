@@ -25,12 +25,12 @@ function GroupList({ params }) {
       <a class="csv" href=${tableAddress("groups", { at, search })} download>CSV</a></div>
     <${Problem} text=${error} />
     ${!data ? !error && html`<${Loading} />` : !data.total ? html`<${Empty}>${search ? `No group has “${search}” in its name.` : "There is no group at this moment."}</${Empty}>` : html`
-    <div class="scroll" tabindex="0" role="region" aria-label="Groups"><table><thead><tr><th>Group</th><th class="wide">Placed</th><th class="number">Members</th><th class="number">Minimum</th><th class="number">Waiting</th><th>Last attempt</th></tr></thead>
+    <div class="scroll" tabindex="0" role="region" aria-label="Groups"><table><thead><tr><th>Group</th><th class="wide">Placed</th><th class="number">Members</th><th class="number">Minimum</th><th class="number">Waiting</th><th class="number">Ended</th><th>Last attempt</th></tr></thead>
       <tbody>${data.rows.map((row) => html`<tr key=${row.name}>
         <th scope="row" class="name"><a href=${address("groups", { at, name: row.name })}><${Name} text=${row.name} /></a></th>
-        <td class="wide"><${Bar} share=${row.members ? row.placed / row.members : 0} /><span class="share">${count(row.placed)}</span></td>
+        <td class="wide"><${Bar} share=${row.members > row.ended ? row.placed / (row.members - row.ended) : 0} /><span class="share">${count(row.placed)}</span></td>
         <td class="number">${count(row.members)}</td><td class="number">${count(row.minimum)}</td>
-        <td class="number">${count(row.waiting)}</td><td>${RESULTS[row.result] ?? (row.result || "–")}</td></tr>`)}</tbody></table></div>
+        <td class="number">${count(row.waiting)}</td><td class="number">${count(row.ended)}</td><td>${RESULTS[row.result] ?? (row.result || "–")}</td></tr>`)}</tbody></table></div>
     <${Pager} page=${data} size=${PAGE} onOffset=${setOffset} />`}`;
 }
 
@@ -45,6 +45,7 @@ function Group({ params }) {
     <${Verdict} data=${data} />
     <ul class="figures">
       <li><b>${count(group.placed)}</b><span>of ${plural(group.members, "member")} on nodes</span></li>
+      ${group.ended > 0 && html`<li><b>${count(group.ended)}</b><span>${group.ended === 1 ? "member has" : "members have"} ended</span></li>`}
       <li><b>${count(group.minimum)}</b><span>${group.minimum === 1 ? "member is" : "members are"} the minimum</span></li>
       <li class=${group.waiting ? "alert" : ""}><b>${count(group.waiting)}</b><span>${group.waiting === 1 ? "member waits" : "members wait"}</span></li>
       <li class=${missing(group) ? "alert" : ""}><b>${count(missing(group))}</b><span>${missing(group) === 1 ? "member does" : "members do"} not exist</span></li>

@@ -46,6 +46,7 @@ export function Overview({ source, params }) {
   if (!data) return html`<${Loading} />`;
   return html`<h1>Overview</h1>
     <${Figures} data=${data} at=${at} />
+    ${source.totals?.gone && data.change === source.lastChange && html`<p>${source.totals.gone}.</p>`}
     <div class="columns">
       <section><h2>Requested resources</h2><${Utilization} usage=${data.usage} hasNodes=${data.nodes > 0} />
         ${source.hasDecisions && html`<h2>Queues</h2><${Queues} queues=${data.queues} />`}</section>

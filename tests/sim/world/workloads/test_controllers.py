@@ -188,7 +188,8 @@ def test_a_stateful_set_creates_its_second_pod_when_the_first_one_runs(tmp_path:
     assert [one.created_at for one in result.pods.values()] == [0.0, first, first]
     waiting = run(tmp_path, db)
     assert list(waiting.unschedulable) == ["default/db-0"]
-    assert waiting.notes[0] == "3 pods were created for controllers: 3 for 1 StatefulSet"
+    note = "1 pod was created for controllers: 3 for 1 StatefulSet, 2 of them not yet"
+    assert waiting.notes[0] == note
 
 
 def test_a_pod_of_a_stateful_set_can_be_deleted_again_and_again(tmp_path: Path) -> None:
