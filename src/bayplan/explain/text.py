@@ -122,7 +122,7 @@ def _fix(number: int, fix: Fix, *, is_wide: bool) -> Iterator[RenderableType]:
         yield Text(f"     {step}")
     if fix.managed_by:
         yield Text(
-            f"     {fix.managed_by} writes {fix.target}: change it there, "
+            f"     {fix.managed_by} writes {fix.target}: change it there, too, "
             "or its next update undoes this"
         )
     for note in fix.notes:

@@ -270,3 +270,52 @@ def test_a_typing_error_in_a_selector_is_the_first_fix(tmp_path: Path) -> None:
     n1["metadata"]["labels"] |= {"disktype": "nvme", "zone": "a"}
     fixes = fixes_for(tmp_path, [n1, pod("p", nodeSelector={"disktype": "nvmee"})], "default/p")
     assert fixes[0].steps == ("change disktype=nvmee to disktype=nvme in the node selector",)
+
+
+def test_below_the_partition_of_a_stateful_set_a_new_template_changes_nothing(
+    tmp_path: Path,
+) -> None:
+    strategy = {"type": "RollingUpdate", "rollingUpdate": {"partition": 1}}
+    made = controller("StatefulSet", "db", "4", serviceName="db", updateStrategy=strategy)
+    assert steps(fixes_for(tmp_path, [node("n1"), made])) == [("add one node like n1 with 4 cpu",)]
+
+
+def test_new_nodes_of_a_larger_kind_are_as_many_as_the_workload_needs(tmp_path: Path) -> None:
+    fixes = fixes_for(tmp_path, [node("n1"), controller("Deployment", "web", "3", replicas=2)])
+    last = fixes[-1]
+    assert (last.steps, last.helped) == (("add 2 nodes like n1 with 3 cpu",), 2)
+
+
+def test_the_owner_of_a_job_is_named(tmp_path: Path) -> None:
+    owner = {"apiVersion": "batch/v1", "kind": "CronJob", "name": "nightly", "uid": "u"}
+    metadata = {"ownerReferences": [{**owner, "controller": True}]}
+    job = controller("Job", "nightly-1", "3", metadata=metadata)
+    job["spec"]["template"]["spec"]["restartPolicy"] = "Never"
+    fix = fixes_for(tmp_path, [node("n1"), job])[0]
+    assert (fix.target, fix.managed_by) == ("Job default/nightly-1", "CronJob default/nightly")
+
+
+def test_preemption_by_a_higher_class_names_whom_it_evicts(tmp_path: Path) -> None:
+    high = {
+        "apiVersion": "scheduling.k8s.io/v1",
+        "kind": "PriorityClass",
+        "metadata": {"name": "high"},
+        "value": 1000,
+    }
+    objects = [node("n1"), high, pod("low", "2", nodeName="n1"), pod("p")]
+    by_step = {fix.steps[0]: fix for fix in fixes_for(tmp_path, objects, "default/p")}
+    fix = by_step["give it the priority class high, so that it preempts"]
+    assert fix.notes == ("preemption evicts default/low",)
+    assert "/spec/priority" in fix.commands[0]
+
+
+def test_the_pods_of_a_job_that_may_choose_stay(tmp_path: Path) -> None:
+    job = controller("Job", "batch", parallelism=2, completions=2)
+    job["metadata"]["uid"] = "u"
+    owner = {"apiVersion": "batch/v1", "kind": "Job", "name": "batch", "uid": "u"}
+    metadata = {"ownerReferences": [{**owner, "controller": True}]}
+    job["spec"]["template"]["spec"]["restartPolicy"] = "Never"
+    pods = [pod(f"batch-{n}", nodeName=n, metadata=metadata) for n in ("n1", "n2")]
+    objects = [node("n1", "1"), node("n2", "1"), job, *pods, pod("p")]
+    fixes = fixes_for(tmp_path, objects, "default/p")
+    assert steps(fixes) == [("add one node like n1",)]

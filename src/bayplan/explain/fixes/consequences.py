@@ -47,6 +47,7 @@ from bayplan.sim.input.controller_pods import (
     pod_for_node,
     pod_names,
     replica_count,
+    stateful_pod,
     target_node,
     template_hash,
 )
@@ -100,6 +101,8 @@ class Consequences:
         self._busy: dict[ObjectKey, None] = {}
         #: Controllers whose template has changed.
         self._rolled: set[ObjectKey] = set()
+        #: These controllers with the template of before.
+        self._former: dict[ObjectKey, Content] = {}
         #: Controller → the names of its pods.
         self._names: dict[ObjectKey, list[str]] = {}
         #: New pods of the workload, and all new pods.
@@ -201,10 +204,12 @@ class Consequences:
 
     def _patch(self, key: ObjectKey, change: Change) -> None:
         if key.kind in CONTROLLERS:
-            self._contents[key] = patched(self._content(key), change.patch)
+            before = self._content(key)
+            self._contents[key] = patched(before, change.patch)
             self._busy[key] = None
             if any(operation["path"].startswith(_TEMPLATE) for operation in change.patch):
                 self._rolled.add(key)
+                self._former.setdefault(key, before)
             return
         present = self._model.get(*key)
         if present is None:
@@ -320,8 +325,19 @@ class Consequences:
                 self._remove(f"{pod.namespace}/{pod.name}")
             if plan.create:
                 self._require_template(key, content)
-                self._admit(plan.create, key)
+                self._admit([self._of_revision(key, each) for each in plan.create], key)
         raise AssertionError(f"{key} does not settle")
+
+    def _of_revision(self, key: ObjectKey, content: Content) -> Content:
+        """A new object of a controller; below the partition of a StatefulSet, pods keep their
+        template."""
+        former = self._former.get(key)
+        if former is None or key.kind != STATEFUL_SET or content["kind"] != "Pod":
+            return content
+        ordinal = _ordinal(content["metadata"]["name"])
+        if ordinal >= _partition(self._contents[key]):
+            return content
+        return stateful_pod(former, ordinal)[1]
 
     def _require_template(self, key: ObjectKey, content: Content) -> None:
         if not content["spec"].get("template"):
@@ -459,7 +475,7 @@ class Consequences:
             return
         if not is_parallel and any(self._is_waiting(name) for name in names):
             return
-        partition = (strategy.get("rollingUpdate") or {}).get("partition") or 0
+        partition = _partition(self._contents[key])
         for name in dict.fromkeys(names):
             if _ordinal(name) < partition or self._model.pod(name) is None:
                 continue
@@ -538,6 +554,13 @@ def _scaled(value: int | str, total: int, *, rounds_up: bool) -> int:
         raise EditNotPossibleError(f"{value} is no number and no percentage")
     share = total * int(number)
     return -(-share // 100) if rounds_up else share // 100
+
+
+def _partition(stateful_set: Content) -> int:
+    """The lowest ordinal that gets a new template."""
+    strategy = stateful_set["spec"].get("updateStrategy") or {}
+    number = (strategy.get("rollingUpdate") or {}).get("partition") or 0
+    return number if strategy.get("type") != "OnDelete" else 0
 
 
 def _reference(content: Content) -> Content:

@@ -57,8 +57,8 @@ def missing_objects(model: ClusterModel, diagnosis: Diagnosis) -> Iterator[Objec
         if present is None:
             yield from _device_claim(model, pod.namespace, name)
         else:
-            yield from _missing_device_classes(model, present)
             yield from _other_device_classes(model, present)
+            yield from _missing_device_classes(model, present)
             yield from _fewer_devices(present)
     yield from _missing_group(model, diagnosis)
 

@@ -57,13 +57,23 @@ def new_node_edits(
             yield _copies(model, node, text, node_count=number)
     bases = [node for node in ordered if _may_be_enlarged(node, ordered, diagnosis)]
     bases.sort(key=lambda node: bool(untolerated(diagnosis.pod, node)))
-    for node in bases[:_KINDS_MAX]:
-        made = _larger(model, node, diagnosis)
-        if made is not None:
+    larger = [(node, _larger(model, node, diagnosis)) for node in bases[:_KINDS_MAX]]
+    for number in counts:
+        for node, made in larger:
+            if made is None:
+                continue
             more, labels, parts = made
-            text = f"add one node like {node.metadata.name} with {', '.join(parts)}"
+            what = "one node" if number == 1 else f"{number} nodes"
+            text = f"add {what} like {node.metadata.name} with {', '.join(parts)}"
             manifest = _manifest(node, more, labels, with_taints=False)
-            yield _copies(model, node, printable(text), manifest=manifest, harm=Harm.NEW_KIND)
+            yield _copies(
+                model,
+                node,
+                printable(text),
+                node_count=number,
+                manifest=manifest,
+                harm=Harm.NEW_KIND,
+            )
 
 
 def _larger(
@@ -81,10 +91,20 @@ def _larger(
     }
     present = node.metadata.labels or {}
     needed = _needed_labels(diagnosis, present)
+    if any(_is_unknown_fact(model, key) for key in needed):
+        return None
     parts = [f"{value} {name}" for name, value in sorted(more.items())]
     parts += [f"label {key}={value}" for key, value in sorted(needed.items())]
     parts += ["no taints"] if untolerated(diagnosis.pod, node) else []
     return (more, needed, parts) if parts else None
+
+
+def _is_unknown_fact(model: ClusterModel, label: str) -> bool:
+    """Whether a label would state a fact about a node, and no node states it."""
+    domain = label.partition("/")[0]
+    if domain != "kubernetes.io" and not domain.endswith(".kubernetes.io"):
+        return False
+    return not any(label in (node.metadata.labels or {}) for node in model.objects(NODE))
 
 
 def _may_be_enlarged(node: Node, kinds: Sequence[Node], diagnosis: Diagnosis) -> bool:

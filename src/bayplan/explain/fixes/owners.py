@@ -61,6 +61,11 @@ class Owners:
             return None
         return ObjectKey(f"{owner.api_version} {owner.kind}", namespace, owner.name)
 
+    def parent_of(self, key: ObjectKey) -> ObjectKey | None:
+        """The controller that an object of the model names."""
+        present = self._model.get(*key)
+        return None if present is None else self.parent(present.metadata, key.namespace)
+
     def of(self, pod: PodInfo | Pod) -> ObjectKey | None:
         """The topmost controller of a pod; None: it has none."""
         pod = pod.pod if isinstance(pod, PodInfo) else pod

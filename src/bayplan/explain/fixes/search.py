@@ -35,6 +35,7 @@ from bayplan.explain.fixes.rule_edits import device_edits, priority_edits, rule_
 from bayplan.explain.fixes.workload_edits import room_edits
 from bayplan.explain.fixes.writing import fix_of
 from bayplan.model.cluster_model import Attempt, ClusterModel
+from bayplan.printable import printable
 from bayplan.state.pods import PodInfo
 
 #: Attempts that a search makes at most, so that its time is bounded.
@@ -172,12 +173,16 @@ class Search:
 
     def _solution(self, edits: tuple[Edit, ...]) -> tuple[Solution | None, str]:
         """(the solution, or None; why the pod still does not fit, where that is known)."""
+        notes: tuple[str, ...] = ()
         if not any(isinstance(edit, ObjectEdit) and edit.needs_controllers for edit in edits):
             attempt = self.attempt_with(edits)
             if attempt is None:
                 return None, ""
             if not attempt.fits and not attempt.nominated_node:
                 return None, attempt.reason
+            if attempt.victims:
+                evicted = printable(", ".join(pod.key for pod in attempt.victims))
+                notes = (f"preemption evicts {evicted}",)
         try:
             fix = fix_of(self.model, self.owners, self.pod, self.peers, edits=edits)
             outcome = self.outcome_of(fix, edits)
@@ -186,7 +191,11 @@ class Search:
         if not outcome.helped:
             return None, ""
         tried = structs.replace(
-            fix, node=outcome.node, waiting=outcome.waiting, helped=outcome.helped
+            fix,
+            node=outcome.node,
+            waiting=outcome.waiting,
+            helped=outcome.helped,
+            notes=(*fix.notes, *notes),
         )
         return Solution(edits, tried), ""
 

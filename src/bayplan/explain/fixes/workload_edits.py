@@ -120,6 +120,8 @@ class _Room:
             return False
         if owner.kind == STATEFUL_SET and not self._is_above_all(pod, owner, names):
             return False
+        if owner.kind == JOB and not self._is_one_of_equals(pod):
+            return False  # the Job chooses, and no annotation counts for it
         return self._owners.size(owner) > 1 and not self._rolls_out(owner)
 
     def _is_above_all(self, pod: PodInfo, owner: ObjectKey, names: set[str]) -> bool:

@@ -110,9 +110,15 @@ def fix_of(
         commands=tuple(dict.fromkeys(draft.commands)) if draft.is_complete else (),
         manifest=_yaml(created),
         target=f"your {name}" if is_own else name,
-        managed_by=manager_of(content),
+        managed_by=manager_of(content) or _parent_text(owners, target),
         notes=tuple(dict.fromkeys(edit.note for edit in edits if edit.note)),
     )
+
+
+def _parent_text(owners: Owners, target: ObjectKey | None) -> str:
+    """The controller that makes a Job, as in "CronJob default/nightly"; "": nobody does."""
+    parent = None if target is None or target.kind != JOB else owners.parent_of(target)
+    return "" if parent is None else owner_text(parent)
 
 
 def _is_a_node(edit: ObjectEdit) -> bool:
@@ -174,11 +180,9 @@ def _change_bare_pods(workload: _Workload, edits: list[PodEdit], draft: _Draft) 
         _add(draft, _patch_of(key, patch), lambda: patch_command(key, patch))
         return
     whole = {**content, "apiVersion": "v1", "kind": "Pod"}
-    priority = _implied_priority(content["spec"], patch)
+    written = _without_implied_priority(content["spec"], patch)
     manifest = clean(patched(whole, patch))
-    _add(
-        draft, _replacement_of(key, manifest), lambda: replacement_command(key, (*patch, *priority))
-    )
+    _add(draft, _replacement_of(key, manifest), lambda: replacement_command(key, written))
 
 
 def _change_waiting_pods(workload: _Workload, edits: list[PodEdit], draft: _Draft) -> None:
@@ -192,13 +196,16 @@ def _change_waiting_pods(workload: _Workload, edits: list[PodEdit], draft: _Draf
             draft.changes.append(_patch_of(ObjectKey(POD, namespace, own), patch))
 
 
-def _implied_priority(spec: Content, patch: Patch) -> Patch:
+def _without_implied_priority(spec: Content, patch: Patch) -> Patch:
     """Admission computes both from the priority class, and refuses others."""
-    changes_class = any(each["path"] == "/spec/priorityClassName" for each in patch)
-    changed = {each["path"] for each in patch if each["op"] == "remove"}
-    names = ("priority", "preemptionPolicy") if changes_class else ()
-    paths = (f"/spec/{name}" for name in names if name in spec)
-    return tuple({"op": "remove", "path": path} for path in paths if path not in changed)
+    if not any(each["path"] == "/spec/priorityClassName" for each in patch):
+        return patch
+    implied = [f"/spec/{name}" for name in ("priority", "preemptionPolicy")]
+    removed = [path for path in implied if path.rpartition("/")[2] in spec]
+    return (
+        *(each for each in patch if each["path"] not in implied),
+        *({"op": "remove", "path": path} for path in removed),
+    )
 
 
 def _replace_job(key: ObjectKey, content: Content, patch: Patch, draft: _Draft) -> None:
