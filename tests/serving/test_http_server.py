@@ -258,6 +258,14 @@ def test_a_client_that_disconnects_causes_no_traceback(
                 b"POST /read HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n9\r\nx",
                 b"GET /long HTTP/1.1\r\nHost: a\r\n\r\n",
                 b"nonsense\r\n\r\n",
+                b"GET / HTTP/1.1\r\nHost: a\r\nContent-Length: x\r\n\r\n",
+                b"GET / HTTP/1.1\r\nHost: a\r\nHost : b\r\n\r\n",
+                b"GET / HTTP/9.9\r\n\r\n",
+                b"GET / HTTP/1.1\r\nX: " + b"a" * 20_000 + b"\r\n\r\n",
+                b"\x16\x03\x01\x02\x00\x01\r\n\r\n",
+                b"GET /\r\n\r\n",
+                b"BREW / HTTP/1.1\r\nHost: a\r\n\r\n",
+                b"POST /read HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n",
             ):
                 _, writer = await server.connect()
                 writer.write(request)

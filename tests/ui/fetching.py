@@ -7,9 +7,11 @@ from typing import Any
 from aiohttp import ClientResponse, ClientSession, CookieJar
 from aiohttp.test_utils import TestServer
 
-from bayplan.ui.server import application
+from bayplan.ui.server import PAGE_HEADER, application
 from bayplan.ui.subjects import Subject
 
+#: What the page's own requests have.
+PAGE = {PAGE_HEADER: "1"}
 Visit = Callable[[ClientSession, str], Awaitable[Any]]
 
 
@@ -31,6 +33,7 @@ def visited(subject: Sequence[Subject], visit: Visit, token: str = "") -> Any:
 
 def fetched(subject: Sequence[Subject], path: str, **options: Any) -> tuple[ClientResponse, bytes]:
     async def visit(session: ClientSession, url: str) -> tuple[ClientResponse, bytes]:
+        options.setdefault("headers", PAGE)
         async with session.get(url + path, **options) as response:
             return response, await response.read()
 

@@ -29,6 +29,7 @@ from bayplan.ui.live import TICK_SECONDS, SchedulerSubject
 from bayplan.ui.subjects import NotReady
 from bayplan.ui.timeline import Happening
 from tests.adapters.manifests import container, node, pod
+from tests.ui.fetching import PAGE
 from tests.ui.live_client import get
 from tests.ui.live_scheduler import LiveScheduler, live_scheduler
 
@@ -359,7 +360,7 @@ def computed(live: LiveScheduler, question: str) -> Any:
     answer: dict[str, Any] = {}
 
     def is_there() -> bool:
-        status, _, body = get(f"{live.url}api/{question}")
+        status, _, body = get(f"{live.url}api/{question}", PAGE)
         assert status == 200, body
         answer.update(json.loads(body))
         return answer["phase"] != "computing"
@@ -426,6 +427,6 @@ def test_a_node_has_the_rejections_that_it_would_cause(live: LiveScheduler) -> N
 
 
 def test_the_engine_gives_no_answers_about_earlier_moments(live: LiveScheduler) -> None:
-    status, _, body = get(f"{live.url}api/whatif?drain=n0&at=1")
+    status, _, body = get(f"{live.url}api/whatif?drain=n0&at=1", PAGE)
     assert status == 400
     assert b"the engine answers about the present" in body

@@ -3,22 +3,25 @@
 import asyncio
 import csv
 import io
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import msgspec
 import pytest
 from aiohttp import ClientSession
+from yarl import URL
 
 from bayplan.config import config_from
 from bayplan.config.loading import DEFAULT_CONFIG
 from bayplan.plugins.registry import default_registry
 from bayplan.sim.output.run_folder import RunFolder
 from bayplan.ui import answers
+from bayplan.ui.model_views import MODEL_QUESTIONS, MODEL_TABLES
 from bayplan.ui.server import STATIC, UiOptions, serve_ui
 from bayplan.ui.subjects import ClusterSubject, RunSubject
 from tests.ui.example_run import example_workload, write_run
-from tests.ui.fetching import fetched, visited
+from tests.ui.fetching import PAGE, fetched, visited
 
 
 @pytest.mark.parametrize(
@@ -149,9 +152,93 @@ def test_with_a_token_each_request_must_bring_it(subject: RunSubject) -> None:
 
 
 @pytest.mark.parametrize(
+    "path", ["//evil.example/", "/%0d%0aX-Evil:1", "/%5c%5cevil.example/", "/x"]
+)
+def test_a_token_for_a_path_that_is_not_served_leads_nowhere(
+    subject: RunSubject, path: str
+) -> None:
+    async def visit(session: ClientSession, url: str) -> tuple[int, Mapping[str, str]]:
+        target = URL(url.rstrip("/") + path + "?token=right", encoded=True)
+        async with session.get(target, allow_redirects=False) as response:
+            return response.status, response.headers
+
+    status, headers = visited([subject], visit, token="right")
+    assert status in (401, 404)
+    assert "Location" not in headers
+    assert "X-Evil" not in headers
+
+
+_COMPUTED = (
+    "api/verdict?pod=default/huge&attempt=1&node=n0",
+    "api/whatif?drain=n0",
+    "api/whatif.csv?drain=n0",
+    "api/explanation?pod=default/huge",
+    "api/rejections?node=n0",
+    "api/workloads",
+)
+
+
+@pytest.mark.parametrize("path", _COMPUTED)
+@pytest.mark.parametrize(
+    "headers",
+    [{}, {"Sec-Fetch-Site": "cross-site"}, {"Sec-Fetch-Site": "same-site"}, {"X-Other": "1"}],
+    ids=str,
+)
+def test_no_computation_starts_for_a_page_of_another_site(
+    run_folder: RunFolder, path: str, headers: dict[str, str]
+) -> None:
+    run = loaded(run_folder)
+    response, body = fetched([run], path, headers=headers)
+    assert response.status == 403
+    assert "X-Bayplan-Page" in msgspec.json.decode(body)["error"]
+    assert "computations" not in vars(run)
+
+
+@pytest.mark.parametrize(
+    ("path", "headers"),
+    [
+        *((path, PAGE) for path in _COMPUTED),
+        ("api/whatif.csv?drain=n0", {"Sec-Fetch-Site": "same-origin"}),
+    ],
+)
+def test_the_page_itself_starts_computations(
+    run_folder: RunFolder, path: str, headers: dict[str, str]
+) -> None:
+    run = loaded(run_folder)
+    response, _ = fetched([run], path, headers=headers)
+    assert response.status in (200, 503)
+    assert "computations" in vars(run)
+    run.stop()
+
+
+def test_the_questions_that_are_computed_are_those_of_the_worker() -> None:
+    """A question that uses the worker and is not in this list could be started by any page."""
+    names = {path.removeprefix("api/").partition("?")[0].removesuffix(".csv") for path in _COMPUTED}
+    assert names == {"verdict", *MODEL_QUESTIONS, *MODEL_TABLES}
+
+
+@pytest.mark.parametrize("seconds", ["nan", "NaN", "-nan"])
+def test_a_moment_is_a_number(subject: RunSubject, seconds: str) -> None:
+    response, body = fetched([subject], f"api/moment?seconds={seconds}")
+    assert response.status == 400
+    assert msgspec.json.decode(body)["error"] == "seconds: found nan, wanted a number"
+
+
+_LINK = {"Sec-Fetch-Mode": "navigate", "Sec-Fetch-Dest": "document"}
+
+
+@pytest.mark.parametrize(
     ("headers", "status"),
     [
         ({}, 200),
+        ({"Sec-Fetch-Site": "none"}, 200),
+        ({"Sec-Fetch-Site": "same-origin"}, 200),
+        ({"Sec-Fetch-Site": "same-site"}, 403),
+        ({"Sec-Fetch-Site": "cross-site"}, 403),
+        ({"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "no-cors"}, 403),
+        ({"Sec-Fetch-Site": "cross-site", **_LINK}, 200),
+        ({"Sec-Fetch-Site": "cross-site", **_LINK, "Sec-Fetch-Dest": "iframe"}, 403),
+        ({"Sec-Fetch-Site": "nonsense"}, 403),
         ({"Host": "example.com"}, 403),
         ({"Origin": "http://example.com"}, 403),
         ({"Origin": "null"}, 403),
@@ -235,7 +322,7 @@ def test_any_node_of_a_decision_is_explained_by_a_replay(subject: RunSubject) ->
     async def visit(session: ClientSession, url: str) -> answers.NodeVerdictAnswer:
         for _ in range(600):
             path = "api/verdict?pod=default/huge&attempt=1&node=n0"
-            async with session.get(url + path) as response:
+            async with session.get(url + path, headers=PAGE) as response:
                 verdict = msgspec.json.decode(await response.read(), type=answers.NodeVerdictAnswer)
             if verdict.phase != "computing":
                 return verdict

@@ -186,7 +186,7 @@ async def _to_page(request: web.Request) -> web.Response:
 def _with_cookie(request: web.Request) -> web.Response:
     """Put the token into a cookie, so that it leaves the address. The cookie is checked by the next
     request."""
-    answer = web.Response(status=303, headers={"Location": request.path})
+    answer = web.Response(status=303, headers={"Location": request.rel_url.raw_path})
     answer.set_cookie(
         COOKIE,
         request.query["token"],

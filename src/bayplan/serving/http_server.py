@@ -14,10 +14,11 @@ are forgotten.
 `refuse_foreign_names` protects a server on loopback that requires no credentials. Every page in a
 user's browser can reach such a server, by a cross-origin request or by DNS rebinding, where the
 name of the page suddenly resolves to 127.0.0.1. The headers Origin and Host distinguish these
-requests.
+requests. A request for an image, a script or a frame has no Origin, and Sec-Fetch-Site tells it.
 """
 
 import asyncio
+import logging
 import socket
 import ssl
 from collections import Counter, OrderedDict
@@ -28,6 +29,7 @@ from typing import Any, cast, final
 from urllib.parse import urlsplit
 
 from aiohttp import web
+from aiohttp.http_exceptions import HttpProcessingError
 from prometheus_client import CollectorRegistry
 
 from bayplan.adapters.live.rate_limit import TokenBucket
@@ -101,7 +103,20 @@ def refuse_foreign_names(headers: Mapping[str, str]) -> str:
         return _forbidden("Host", host)
     if origin is not None and not _is_local(origin):
         return _forbidden("Origin", origin)
-    return ""
+    return refuse_cross_site(headers)
+
+
+def refuse_cross_site(headers: Mapping[str, str]) -> str:
+    """Refuse what a page of another site asks for: images, scripts, frames and fetches without an
+    Origin. A page of another port of this machine is one, too. A link is followed.
+
+    Browsers send the headers Sec-Fetch-*, and no page can change them; other programs have none.
+    """
+    if headers.get("Sec-Fetch-Site", "none") in ("none", "same-origin"):
+        return ""
+    if (headers.get("Sec-Fetch-Mode"), headers.get("Sec-Fetch-Dest")) == ("navigate", "document"):
+        return ""
+    return "Forbidden: a page of another site may not ask here"
 
 
 def refuse_pages(headers: Mapping[str, str]) -> str:
@@ -155,6 +170,17 @@ _RATE = Rate(per_second=100.0, burst=200)
 #: The minimum time between two log lines with the same reason.
 _LOG_AGAIN_SECONDS = 60.0
 _log = Log("endpoints")
+#: aiohttp's own.
+_http_log = logging.getLogger("bayplan.serving.http")
+
+
+def _is_own_failure(record: logging.LogRecord) -> bool:
+    """Whether a record is about this program. A peer that sends no HTTP is none of ours."""
+    problem = record.exc_info[1] if record.exc_info else None
+    return not isinstance(problem, HttpProcessingError | ConnectionError)
+
+
+_http_log.addFilter(_is_own_failure)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -196,6 +222,7 @@ class HttpServer:
         self._runner = web.AppRunner(
             app,
             access_log=None,
+            logger=_http_log,
             shutdown_timeout=SHUTDOWN_SECONDS,
             handle_signals=False,
             keepalive_timeout=limits.idle_seconds,

@@ -33,6 +33,7 @@ from bayplan.serving.http_server import (
     HttpLimits,
     HttpServer,
     is_loopback,
+    refuse_cross_site,
     refuse_foreign_names,
 )
 from bayplan.ui import answers, pages
@@ -65,6 +66,8 @@ _HEADERS = {
     "Cache-Control": "no-store",
 }
 _COOKIE = "bayplan-ui-token"
+#: Each request that starts a computation has it, with any value.
+PAGE_HEADER = "X-Bayplan-Page"
 #: How long a browser waits before it opens a stream again.
 _RETRY = b"retry: 2000\n\n"
 #: A page opens several connections at once and loads a dozen files.
@@ -158,7 +161,7 @@ class Question:
         name = "at" if is_live and "at" in self._query else "seconds"
         if name not in self._query:
             return line.state(self.number("at", line.last_change))
-        seconds = self._parsed(name, float, 0.0)
+        seconds = self.decimal(name, 0.0)
         if seconds < line.start_seconds:
             raise NotRemembered("the scheduler no longer remembers this moment")
         return line.state(line.change_at(seconds))
@@ -330,6 +333,8 @@ _QUESTIONS: dict[str, Callable[[Question], Any]] = {
     **MODEL_QUESTIONS,
     **SHADOW_QUESTIONS,
 }
+#: The questions that are computed by the worker.
+_COMPUTING = frozenset(("verdict", *MODEL_QUESTIONS, *MODEL_TABLES))
 _SCHEMA_TYPES = (
     answers.Source,
     answers.Tick,
@@ -451,11 +456,34 @@ def application(subject: Sequence[Subject], token: str = "") -> web.Application:
             app.router.add_get(f"/static/{name}", partial(_file, name))
     app.router.add_get("/api/schema.json", _schema)
     for name, view in _QUESTIONS.items():
-        app.router.add_get(f"/api/{name}", partial(_answered, view, subject))
+        answered = partial(_answered, view, subject)
+        computes = name in _COMPUTING
+        app.router.add_get(
+            f"/api/{name}", partial(_for_the_page, answered) if computes else answered
+        )
     app.router.add_get("/api/events", partial(_events, subject))
     for name, table in _TABLES.items():
-        app.router.add_get(f"/api/{name}.csv", partial(_table, name, table, subject))
+        answered = partial(_table, name, table, subject)
+        computes = name in _COMPUTING
+        app.router.add_get(
+            f"/api/{name}.csv", partial(_for_a_link, answered) if computes else answered
+        )
     return app
+
+
+async def _for_the_page(handler: Handler, request: web.Request) -> web.StreamResponse:
+    """A computation takes a processor for seconds. Any page in a browser can send a request here,
+    but only a page of this server can add a header to it."""
+    if PAGE_HEADER in request.headers:
+        return await handler(request)
+    return _problem(403, f"wanted the header {PAGE_HEADER}, because this question is computed")
+
+
+async def _for_a_link(handler: Handler, request: web.Request) -> web.StreamResponse:
+    """As `_for_the_page`. A link has no header of its own, but the browser's."""
+    if request.headers.get("Sec-Fetch-Site") == "same-origin":
+        return await handler(request)
+    return await _for_the_page(handler, request)
 
 
 async def _answered(
@@ -539,7 +567,9 @@ async def _with_headers(token: str, request: web.Request, handler: Handler) -> w
 async def _admitted(token: str, request: web.Request, handler: Handler) -> web.StreamResponse:
     if not token:
         return await handler(request)
-    if "token" in request.query and _is_equal(request.query["token"], token):
+    # A path that is not served may name another host: //evil.example/?token=…
+    is_served = request.match_info.http_exception is None
+    if is_served and "token" in request.query and _is_equal(request.query["token"], token):
         found = web.Response(status=302, headers={"Location": request.path})
         found.set_cookie(_COOKIE, token, httponly=True, samesite="Strict", path="/")
         return found
@@ -558,7 +588,7 @@ def refuse_foreign_origin(headers: Mapping[str, str]) -> str:
     """For a server with a token: a page of another host may not use its cookie."""
     origin, host = headers.get("Origin"), headers.get("Host", "")
     if origin is None or urlsplit(origin).netloc == host:
-        return ""
+        return refuse_cross_site(headers)
     return "Forbidden: Origin is another host"
 
 

@@ -19,7 +19,9 @@ export function query(params) {
 const withRun = (params) => ({ run: readRoute().params.run, ...params });
 
 export async function ask(view, params = {}, signal = undefined) {
-  const response = await fetch(`api/${view}?${query(withRun(params))}`, { signal });
+  // Pages of other sites cannot send this header, so they cannot start a computation.
+  const headers = { "X-Bayplan-Page": "1" };
+  const response = await fetch(`api/${view}?${query(withRun(params))}`, { signal, headers });
   const body = await response.json();
   if (!response.ok) throw new Error(body.error || response.statusText);
   return body;
