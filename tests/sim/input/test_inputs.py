@@ -180,15 +180,16 @@ def test_a_patched_controller_is_reported_with_a_note_that_its_pods_stay(tmp_pat
 
 
 def test_another_template_is_reported_unless_its_rollout_is_simulated(tmp_path: Path) -> None:
-    same = {"kind": "StatefulSet", "metadata": {"name": "web"}, "spec": {"replicas": 5}}
-    workload = load(tmp_path, controller("StatefulSet"), scenario({"at": 1, "patch": [same]}))
+    same = {"kind": "ReplicaSet", "metadata": {"name": "web"}, "spec": {"replicas": 5}}
+    workload = load(tmp_path, controller("ReplicaSet"), scenario({"at": 1, "patch": [same]}))
     assert len(workload.all_notes()) == 1
     labels = {"metadata": {"labels": {"app": "web", "version": "2"}}}
     other = {**same, "spec": {"template": labels}}
-    workload = load(tmp_path, controller("StatefulSet"), scenario({"at": 1, "patch": [other]}))
+    workload = load(tmp_path, controller("ReplicaSet"), scenario({"at": 1, "patch": [other]}))
     (note,) = workload.all_notes()[1:]
-    what = "has another template now, but only the rollouts of Deployments are simulated"
-    assert note == f"StatefulSet default/web {what}: its pods stay unchanged"
+    what = "has another template now, but its pods stay unchanged"
+    why = "only rollouts of Deployments and StatefulSets are simulated"
+    assert note == f"ReplicaSet default/web {what}: {why}"
 
 
 # ---- scenarios ------------------------------------------------------------------------------

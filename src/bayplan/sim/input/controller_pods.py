@@ -201,6 +201,12 @@ def is_running(content: Content) -> bool:
     return has_node if "phase" not in status else status["phase"] == "Running"
 
 
+def is_pending(content: Content) -> bool:
+    """Whether a pod has not begun to run."""
+    phase: str | None = (content.get("status") or {}).get("phase")
+    return phase == "Pending" if phase else not (content.get("spec") or {}).get("nodeName")
+
+
 def template_hash(template: Content) -> str:
     """Ten letters that follow from a pod template."""
     encoded = msgspec.json.encode(template, order="deterministic").decode()

@@ -27,6 +27,7 @@ from bayplan.sim.input.controller_pods import (
     DaemonTemplate,
     is_active,
     is_ordered,
+    is_pending,
     is_running,
     labelled,
     ordinals,
@@ -179,8 +180,11 @@ def _names(controller: Content, index: ObjectIndex) -> Iterator[str]:
 def _stateful(controller: Content, index: ObjectIndex) -> Iterator[Content]:
     """One pod per ordinal, with its claims."""
     for ordinal in ordinals(controller):
-        if _has_stateful_pod(controller, ordinal, index) is None:
+        there = _has_stateful_pod(controller, ordinal, index)
+        if there is None:
             yield from _stateful_objects(controller, ordinal, index)
+        elif is_pending(there):
+            yield from _missing_claims(controller, ordinal, index)
 
 
 def _ordered(controller: Content, index: ObjectIndex) -> Expansion:
@@ -191,6 +195,8 @@ def _ordered(controller: Content, index: ObjectIndex) -> Expansion:
     for ordinal in ordinals(controller):
         there = _has_stateful_pod(controller, ordinal, index)
         if there is not None:
+            if is_pending(there) and not waits:
+                objects += _missing_claims(controller, ordinal, index)
             waits = waits or not is_running(there)
         elif waits:
             followers += _stateful_objects(controller, ordinal, index)
@@ -210,8 +216,14 @@ def _has_stateful_pod(controller: Content, ordinal: int, index: ObjectIndex) -> 
 
 
 def _stateful_objects(controller: Content, ordinal: int, index: ObjectIndex) -> list[Content]:
-    claims, pod = stateful_pod(controller, ordinal)
-    return [*(one for one in claims if key_of(one) not in index), pod]
+    _, pod = stateful_pod(controller, ordinal)
+    return [*_missing_claims(controller, ordinal, index), pod]
+
+
+def _missing_claims(controller: Content, ordinal: int, index: ObjectIndex) -> list[Content]:
+    """The claims that the pod of an ordinal lacks: a pod that waits gets them, too."""
+    claims, _ = stateful_pod(controller, ordinal)
+    return [one for one in claims if key_of(one) not in index]
 
 
 def _daemons(controller: Content, index: ObjectIndex) -> Iterator[Content]:

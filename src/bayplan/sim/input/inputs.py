@@ -389,6 +389,6 @@ def _patch_notes(timeline: Timeline, mode: ExpansionMode) -> list[str]:
     """Notes for the reader about controllers whose templates are changed."""
     what = "is patched, but the pods created for it stay unchanged"
     if mode is ExpansionMode.CONTROLLERS:
-        what = "has another template now, but only the rollouts of Deployments are simulated: "
-        what += "its pods stay unchanged"
+        what = "has another template now, but its pods stay unchanged: only rollouts of "
+        what += "Deployments and StatefulSets are simulated"
     return [f"{key} {what}" for key in dict.fromkeys(timeline.patched_controllers)]

@@ -195,7 +195,7 @@ class Timeline:
             return
         self._errors.add_all(f"{action.place} ({key})", update_problems(key.kind, old, new))
         self.index.put(key, new)
-        is_rolled_out = key.kind == DEPLOYMENT and not self._is_once
+        is_rolled_out = key.kind in (DEPLOYMENT, STATEFUL_SET) and not self._is_once
         is_changed = self._is_once or _template(old) != _template(new)
         if is_controller(new) and is_changed and not is_rolled_out:
             self.patched_controllers.append(key)

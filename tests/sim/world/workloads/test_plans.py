@@ -1,14 +1,13 @@
 """The next actions of workload controllers, computed from controller, pods and nodes."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 from msgspec.structs import replace
 
-from bayplan.adapters.embedded.field_validation import key_of
-from bayplan.sim.input.controller_pods import pod_names, with_uid
+from bayplan.sim.input.controller_pods import with_uid
 from bayplan.sim.input.jobs import INDEX_ANNOTATION, JobTally
 from bayplan.sim.world.workloads.job_plan import job_plan
 from bayplan.sim.world.workloads.plans import (
@@ -17,47 +16,13 @@ from bayplan.sim.world.workloads.plans import (
     Surroundings,
     plan_of,
 )
-from tests.adapters.manifests import Content, node, pod
-from tests.sim.manifests import controller, owned
-
-NOW = 1_767_225_600.0
-LEAVES = {"deletionTimestamp": "2026-01-01T00:00:00Z"}
-
-
-def around(*nodes: Content, names: Iterable[str] = (), objects: Iterable[Any] = ()) -> Surroundings:
-    used_names, there = set(names), {*objects, *map(key_of, nodes)}
-
-    def new_names(subject: Content) -> Iterator[str]:
-        return pod_names(subject, used_names.__contains__)
-
-    return Surroundings(
-        now_seconds=NOW,
-        exists=there.__contains__,
-        was_named=lambda _, name: name in used_names,
-        names=new_names,
-        nodes=nodes,
-    )
-
-
-def of(subject: Content, name: str, phase: str = "Running", **meta: Any) -> Content:
-    """A pod of a controller; a running pod is on node n1."""
-    spec = {} if phase == "Pending" else {"nodeName": "n1"}
-    content = owned(pod(name, **spec), subject, controller=True)
-    annotations = {**content["metadata"].get("annotations", {}), **meta.pop("annotations", {})}
-    more = {"uid": name, "annotations": annotations, **meta}
-    return {**content, "metadata": {**content["metadata"], **more}, "status": {"phase": phase}}
+from tests.adapters.manifests import Content, node
+from tests.sim.manifests import controller
+from tests.sim.world.workloads.planning import LEAVES, NOW, around, created, deleted, of
 
 
 def planned(subject: Content, *pods: Content, where: Surroundings | None = None) -> Plan:
     return plan_of(subject, OwnedPods(pods), where or around())
-
-
-def created(plan: Plan) -> list[str]:
-    return [one["metadata"]["name"] for one in plan.create]
-
-
-def deleted(plan: Plan) -> list[str]:
-    return [key.name for key in plan.delete]
 
 
 # ---- replicas -------------------------------------------------------------------------------
@@ -121,73 +86,6 @@ def test_pods_of_similar_age_are_deleted_in_order_of_their_uids() -> None:
     pods[0]["status"]["startTime"] = "2025-12-31T00:00:00Z"
     pods[1]["status"]["startTime"] = "2025-12-31T00:00:09Z"
     assert deleted(planned(subject, *pods)) == ["a"]
-
-
-# ---- StatefulSets ---------------------------------------------------------------------------
-
-DB = with_uid(controller("StatefulSet", name="db", replicas=3))
-BURST = with_uid(controller("StatefulSet", name="db", replicas=3, podManagementPolicy="Parallel"))
-
-
-def test_an_ordered_stateful_set_creates_one_pod_and_waits_for_it() -> None:
-    plan = planned(DB)
-    assert (created(plan), plan.waits_for_pod) == (["db-0"], True)
-    assert planned(DB, of(DB, "db-0", "Pending")) == Plan(waits_for_pod=True)
-    assert created(planned(DB, of(DB, "db-0"))) == ["db-1"]
-    assert planned(DB, *(of(DB, f"db-{n}") for n in range(3))) == Plan()
-
-
-def test_a_parallel_stateful_set_creates_all_missing_pods() -> None:
-    assert created(planned(BURST, of(BURST, "db-1", "Pending"))) == ["db-0", "db-2"]
-
-
-@pytest.mark.parametrize("subject", [DB, BURST], ids=["ordered", "parallel"])
-def test_a_pod_is_replaced_under_its_ordinal_after_its_end(subject: Content) -> None:
-    siblings = [of(subject, "db-0"), of(subject, "db-2")]
-    assert planned(subject, *siblings, of(subject, "db-1", **LEAVES)).create == []
-    assert created(planned(subject, *siblings)) == ["db-1"]
-
-
-def test_the_pod_with_the_lowest_ordinal_is_replaced_first() -> None:
-    assert created(planned(DB, of(DB, "db-2"))) == ["db-0"]
-    assert planned(DB, of(DB, "db-0", "Pending"), of(DB, "db-2")).create == []
-
-
-def test_a_failed_pod_of_a_stateful_set_is_deleted_before_its_replacement() -> None:
-    plan = planned(DB, of(DB, "db-0"), of(DB, "db-1", "Failed"), of(DB, "db-2"))
-    assert (created(plan), deleted(plan)) == ([], ["db-1"])
-
-
-def test_surplus_pods_are_deleted_from_the_highest_ordinal() -> None:
-    small = with_uid(controller("StatefulSet", name="db", replicas=1))
-    pods = [of(small, f"db-{number}") for number in range(4)]
-    assert deleted(planned(small, *pods)) == ["db-3"]
-    terminating = [*pods[:3], of(small, "db-3", **LEAVES)]
-    assert planned(small, *terminating).delete == []
-    burst = {**small, "spec": {**small["spec"], "podManagementPolicy": "Parallel"}}
-    assert deleted(planned(burst, *pods)) == ["db-3", "db-2", "db-1"]
-
-
-def test_surplus_pods_are_deleted_after_all_desired_pods_run() -> None:
-    small = with_uid(controller("StatefulSet", name="db", replicas=1))
-    plan = planned(small, of(small, "db-0", "Pending"), of(small, "db-1"))
-    assert plan == Plan(waits_for_pod=True)
-
-
-def test_ordinals_begin_at_the_start_of_the_stateful_set() -> None:
-    subject = with_uid(controller("StatefulSet", name="db", replicas=2, ordinals={"start": 5}))
-    assert created(planned(subject, of(subject, "db-5"))) == ["db-6"]
-
-
-def test_missing_claims_are_created_before_the_pod() -> None:
-    claim = {"metadata": {"name": "data"}, "spec": {}}
-    subject = with_uid(
-        controller("StatefulSet", name="db", replicas=1, volumeClaimTemplates=[claim])
-    )
-    plan = planned(subject)
-    assert created(plan) == ["data-db-0", "db-0"]
-    there = key_of(plan.create[0])
-    assert created(planned(subject, where=around(objects=[there]))) == ["db-0"]
 
 
 # ---- DaemonSets -----------------------------------------------------------------------------

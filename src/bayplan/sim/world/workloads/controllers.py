@@ -26,7 +26,7 @@ from bayplan.adapters.embedded.field_validation import (
     object_key,
 )
 from bayplan.adapters.embedded.object_store import Stored
-from bayplan.api.objects import NODE, POD
+from bayplan.api.objects import NODE, PERSISTENT_VOLUME_CLAIM, POD
 from bayplan.clock import Clock
 from bayplan.ports import ApiError
 from bayplan.sim.input.controller_kinds import (
@@ -37,7 +37,14 @@ from bayplan.sim.input.controller_kinds import (
     REPLICA_SET,
     STATEFUL_SET,
 )
-from bayplan.sim.input.controller_pods import is_active, pod_names, replica_count, target_node
+from bayplan.sim.input.controller_pods import (
+    REVISION_HASH_LABEL,
+    is_active,
+    pod_names,
+    replica_count,
+    target_node,
+    template_hash,
+)
 from bayplan.sim.input.jobs import TRACKING_FINALIZER, JobTally, replaces_failed_only
 from bayplan.sim.input.workload import has_ended, is_pod
 from bayplan.sim.loop import running_loop
@@ -55,6 +62,11 @@ from bayplan.sim.world.workloads.plans import (
     plan_of,
 )
 from bayplan.sim.world.workloads.refused_creations import RefusedCreations
+from bayplan.sim.world.workloads.stateful_set_plan import (
+    claims_after_deletion,
+    claims_after_scaling,
+    stateful_set_plan,
+)
 
 #: How often a controller may replace all its pods between two steps of the workload.
 _ROUNDS = 20
@@ -113,8 +125,9 @@ class WorkloadControllers:
         self._timers: dict[ObjectKey, TimerHandle] = {}
         #: The StatefulSets and Deployments that go on when one of their pods runs.
         self.waiting: dict[ObjectKey, None] = {}
-        #: The Deployments whose template was changed.
-        self._rolled: set[ObjectKey] = set()
+        #: The Deployments and StatefulSets whose template was changed, each with the template of
+        #: its first pods.
+        self._old_templates: dict[ObjectKey, Content] = {}
         self.refused = RefusedCreations(cluster, self._mark)
         self._created: Counter[ObjectKey] = Counter()
         self._stopped: set[ObjectKey] = set()
@@ -189,6 +202,8 @@ class WorkloadControllers:
             if after is None or _node_parts(before) != _node_parts(after):
                 for one in self._cluster.objects(DAEMON_SET):
                     self._mark(one.key, key.name)
+        elif kind == PERSISTENT_VOLUME_CLAIM and after is None:
+            self._mark_users_of(key)
         elif kind in CONTROLLERS:
             if after is None:
                 self.waiting.pop(key, None)
@@ -198,11 +213,27 @@ class WorkloadControllers:
                 owner = self._owner_of(after.content)
                 if owner is not None:
                     self._mark(owner.key)
-                if kind == DEPLOYMENT and _template(before) != _template(after):
-                    self._rolled.add(key)
+                if kind in (DEPLOYMENT, STATEFUL_SET) and _template(before) != _template(after):
+                    self._note_old_template(key, before)
                 if kind == JOB and before.content["spec"].get("suspend"):
                     self._tally_of(after).resumed_seconds = self._clock.epoch_seconds()
                 self._mark(key)
+
+    def _note_old_template(self, key: ObjectKey, before: Stored) -> None:
+        """A template was changed. The template before it counts, unless pods of an older one are
+        still there."""
+        older = self._old_templates.get(key)
+        pods = self._index()[_Owner(key, before.content["metadata"]["uid"])].active.values()
+        if older is None or template_hash(older) not in map(_revision, pods):
+            self._old_templates[key] = before.content["spec"]["template"]
+
+    def _mark_users_of(self, claim: ObjectKey) -> None:
+        """A claim is gone: the StatefulSet of a pod that waits makes it again."""
+        for stored in self._cluster.objects(STATEFUL_SET):
+            for template in stored.content["spec"].get("volumeClaimTemplates") or ():
+                prefix = f"{template['metadata']['name']}-{stored.key.name}-"
+                if claim.namespace == stored.key.namespace and claim.name.startswith(prefix):
+                    self._mark(stored.key)
 
     def notes(self) -> list[str]:
         """Notes for the end of the run: who lacks pods, and which rollouts are not complete."""
@@ -215,7 +246,7 @@ class WorkloadControllers:
         return notes
 
     def go_on_with_rollouts(self) -> None:
-        """Deployments of the input may be in the middle of a rollout."""
+        """Deployments and StatefulSets of the input may be in the middle of a rollout."""
         sets: dict[_Owner, list[Content]] = {}
         for stored in self._cluster.objects(REPLICA_SET):
             owner = self._owner_of(stored.content)
@@ -225,6 +256,10 @@ class WorkloadControllers:
             stored = self._cluster.get(owner.key)
             if stored is not None and _is_rolling(stored.content, contents):
                 self._mark(owner.key)
+        for stored in self._cluster.objects(STATEFUL_SET):
+            status = stored.content.get("status") or {}
+            if status.get("updateRevision") != status.get("currentRevision"):
+                self._mark(stored.key)
 
     def expects_pods(self, key: ObjectKey) -> None:
         """A StatefulSet has been created, and some of its pods are created later."""
@@ -240,13 +275,17 @@ class WorkloadControllers:
             yield from self._plan(stored, name).create
 
     def dependents(self, stored: Stored) -> list[ObjectKey]:
-        """The pods and ReplicaSets of a deleted controller, in the order of creation."""
+        """The pods and ReplicaSets of a deleted controller, in the order of creation, and the
+        claims that go with it, whether they exist or not."""
         owner = _Owner(stored.key, stored.content["metadata"]["uid"])
         if stored.key.kind == DEPLOYMENT:
             return [one.key for one in self._replica_sets(owner)]
-        pods = self._index().get(owner)
-        keys = {object_key(POD, stored.key.namespace, _name(pod)) for pod in _all(pods)}
-        return [one.key for one in self._cluster.objects(POD) if one.key in keys]
+        pods = list(_all(self._index().get(owner)))
+        keys = {object_key(POD, stored.key.namespace, _name(pod)) for pod in pods}
+        dependents = [one.key for one in self._cluster.objects(POD) if one.key in keys]
+        if stored.key.kind == STATEFUL_SET:
+            dependents += claims_after_deletion(stored.content, pods)
+        return dependents
 
     # ---- the index --------------------------------------------------------------------------
 
@@ -303,6 +342,7 @@ class WorkloadControllers:
             pods.finished[pod["metadata"]["uid"]] = pod
         if loss.is_gone:
             pods.remove(pod["metadata"]["uid"])
+            self._delete_claims(owner, pod)
         else:
             pods.put(pod)
         if TRACKING_FINALIZER in (pod["metadata"].get("finalizers") or ()):
@@ -310,6 +350,17 @@ class WorkloadControllers:
         node = target_node(pod) if owner.key.kind == DAEMON_SET else None
         self._mark(owner.key, node or "")
         self._mark_if_waiting(owner)
+
+    def _delete_claims(self, owner: _Owner, pod: Content) -> None:
+        """Delete the claims that a StatefulSet does not retain when it is scaled down."""
+        stored = self._cluster.get(owner.key) if owner.key.kind == STATEFUL_SET else None
+        if stored is not None and stored.content["metadata"]["uid"] == owner.uid:
+            for key in claims_after_scaling(stored.content, pod):
+                running_loop().call_soon(self._delete_if_there, key)
+
+    def _delete_if_there(self, key: ObjectKey) -> None:
+        if self._cluster.get(key) is not None:
+            self._cluster.delete(key)
 
     def _tally(self, owner: _Owner, loss: _Loss) -> None:
         """Count a pod of a Job that has ended, or that goes before its end."""
@@ -361,12 +412,14 @@ class WorkloadControllers:
         if kind_of(content) == DEPLOYMENT:
             return self._deployment_plan(stored, owner)
         pods, surroundings = self._index()[owner], self._surroundings(owner, node)
+        if kind_of(content) == STATEFUL_SET:
+            return stateful_set_plan(content, pods, surroundings)
         if kind_of(content) != JOB:
             return plan_of(content, pods, surroundings)
         return job_plan(content, pods, self._tally_of(stored), surroundings)
 
     def _deployment_plan(self, stored: Stored, owner: _Owner) -> Plan:
-        is_changed = stored.key in self._rolled
+        is_changed = stored.key in self._old_templates
         return deployment_plan(stored.content, self._sets_of(owner), has_new_template=is_changed)
 
     def _sets_of(self, deployment: _Owner) -> list[ReplicaSetPods]:
@@ -388,6 +441,7 @@ class WorkloadControllers:
             was_named=self._was_named,
             names=lambda controller: self._names_for(owner, controller),
             nodes=nodes,
+            old_template=self._old_templates.get(owner.key),
         )
 
     def _names_for(self, owner: _Owner, controller: Content) -> Iterator[str]:
@@ -428,8 +482,7 @@ class WorkloadControllers:
             if patched_key == key:
                 self._say_how_it_ended(key, patch)
         for pod in plan.delete:
-            if self._cluster.get(pod) is not None:
-                self._cluster.delete(pod)
+            self._delete_if_there(pod)
         is_refused = False
         if plan.create and self._may_create(stored, plan):
             is_refused = not self._create_all(key, plan.create)
@@ -543,6 +596,12 @@ def _is_rolling(deployment: Content, replica_sets: Sequence[Content]) -> bool:
         return sum(sizes) != replica_count(deployment) or len(sizes) > 1
     new = new_replica_set(deployment, replica_sets)
     return new is not None and not replica_count(new)
+
+
+def _revision(pod: Content) -> str:
+    """The revision of a StatefulSet's pod."""
+    revision: str = (pod["metadata"].get("labels") or {}).get(REVISION_HASH_LABEL, "")
+    return revision
 
 
 def _node_parts(stored: Stored) -> tuple[object, object]:

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 from bayplan.adapters.embedded.field_validation import Content, key_of
 from bayplan.sim.input.controller_pods import TEMPLATE_HASH_LABEL, is_running, replica_count
 from bayplan.sim.input.expansion import replica_set_of
-from bayplan.sim.world.workloads.plans import OwnedPods, Plan, creation_seconds
+from bayplan.sim.world.workloads.plans import OwnedPods, Plan, amount_of, creation_seconds
 
 #: Annotations of a ReplicaSet: the replicas of its Deployment when it was scaled last, without and
 #: with the surplus.
@@ -27,7 +27,7 @@ _DESIRED = "deployment.kubernetes.io/desired-replicas"
 _MAX = "deployment.kubernetes.io/max-replicas"
 _REVISION = "deployment.kubernetes.io/revision"
 #: Upstream's default of maxSurge and of maxUnavailable.
-_DEFAULT_SHARE = "25%"
+_SHARE = "25%"
 
 
 class ReplicaSetPods(NamedTuple):
@@ -255,21 +255,11 @@ def _fenceposts(deployment: Content) -> tuple[int, int]:
     if _strategy(deployment) == "Recreate":
         return 0, 0
     rolling: Content = (deployment["spec"].get("strategy") or {}).get("rollingUpdate") or {}
-    surge = _amount(rolling.get("maxSurge"), replicas, math.ceil)
-    unavailable = _amount(rolling.get("maxUnavailable"), replicas, math.floor)
+    surge = amount_of(rolling.get("maxSurge"), replicas, default=_SHARE, rounds_up=True)
+    unavailable = amount_of(rolling.get("maxUnavailable"), replicas, default=_SHARE)
     if not surge and not unavailable:
         unavailable = 1
     return surge, min(unavailable, replicas)
-
-
-def _amount(value: Any, replicas: int, rounded: Any) -> int:
-    """A number, or a percentage of the replicas. What is neither counts as the default."""
-    text = _DEFAULT_SHARE if value is None else str(value)
-    if text.isdecimal():
-        return int(text)
-    share = text.removesuffix("%")
-    percent = int(share) if share.isdecimal() else 25
-    return rounded(replicas * percent / 100)
 
 
 def _rounded(size: float) -> int:

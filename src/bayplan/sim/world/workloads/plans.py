@@ -1,21 +1,21 @@
 """What a workload controller does next: a function of the controller, its pods and the nodes.
 
 Each plan is one pass of the controller of kube-controller-manager over one object. A plan may leave
-work for a later pass: an ordered StatefulSet creates one pod and then waits until this pod runs.
+work for a later pass.
 
-Some points differ from upstream. Rollouts are not simulated: pods are never replaced because a
-template has changed. ``minReadySeconds`` counts as 0. A pod that has run for its whole duration
-(`DURATION_ANNOTATION`) is finished: its controller does not replace it. The pods of a missing node
-are left to pod garbage collection.
+Some points differ from upstream. Rollouts of DaemonSets are not simulated: pods are not replaced
+because a template has changed. ``minReadySeconds`` counts as 0. A pod that has run for its whole
+duration (`DURATION_ANNOTATION`) is finished: its controller does not replace it. The pods of a
+missing node are left to pod garbage collection.
 
-Upstream: pkg/controller/{replicaset,replication,statefulset,daemon,deployment}.
+Upstream: pkg/controller/{replicaset,replication,daemon}.
 """
 
 import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import datetime
-from typing import final
+from typing import Any, final
 
 from msgspec import Struct, field
 
@@ -24,18 +24,14 @@ from bayplan.sim.input.controller_kinds import (
     DAEMON_SET,
     REPLICA_SET,
     REPLICATION_CONTROLLER,
-    STATEFUL_SET,
 )
 from bayplan.sim.input.controller_pods import (
     DaemonTemplate,
     is_active,
-    is_ordered,
     is_running,
-    ordinals,
     pod_for_node,
     pod_from,
     replica_count,
-    stateful_pod,
     target_node,
 )
 from bayplan.sim.input.workload import DURATION_ANNOTATION, has_ended
@@ -103,6 +99,8 @@ class Surroundings(Struct, frozen=True):
     names: Callable[[Content], Iterator[str]]
     #: The nodes for which a DaemonSet is to be brought up to date.
     nodes: Sequence[Content] = ()
+    #: The template of a StatefulSet before it was changed; None: it was not changed.
+    old_template: Content | None = None
 
 
 class Plan(Struct):
@@ -121,16 +119,31 @@ class Plan(Struct):
 
 
 def plan_of(controller: Content, pods: OwnedPods, surroundings: Surroundings) -> Plan:
-    """The next pass of a controller of pods; of a Job, see `job_plan`."""
+    """The next pass of a controller of pods. Jobs, StatefulSets and Deployments have plans of their
+    own: `job_plan`, `stateful_set_plan`, `deployment_plan`."""
     kind = kind_of(controller)
     if controller["metadata"].get("deletionTimestamp"):
         return Plan()
     if kind in (REPLICA_SET, REPLICATION_CONTROLLER):
         return _replicas(controller, pods, surroundings)
-    if kind == STATEFUL_SET:
-        return _stateful(controller, pods, surroundings)
     assert kind == DAEMON_SET, kind
     return _daemons(controller, pods, surroundings)
+
+
+def amount_of(value: Any, replicas: int, *, default: int | str, rounds_up: bool = False) -> int:
+    """A number of pods in the spec of a controller: a number, or a percentage of its replicas.
+
+    What is neither counts as the default.
+    Upstream: apimachinery pkg/util/intstr (GetScaledValueFromIntOrPercent).
+    """
+    text = str(value)
+    if text.isdecimal():
+        return int(text)
+    percent = text.removesuffix("%")
+    if text == percent or not percent.isdecimal():
+        return amount_of(default, replicas, default=0, rounds_up=rounds_up)
+    hundredths = replicas * int(percent)
+    return -(-hundredths // 100) if rounds_up else hundredths // 100
 
 
 # ---- ReplicaSets and ReplicationControllers -------------------------------------------------
@@ -232,59 +245,6 @@ def _age_power(since_seconds: float, now_seconds: float) -> int:
     """The power of two of an age in nanoseconds. Upstream: logarithmicRankDiff."""
     nanoseconds = (now_seconds - since_seconds) * 1e9
     return int(math.log2(nanoseconds)) if nanoseconds > 0 else -1
-
-
-# ---- StatefulSets ---------------------------------------------------------------------------
-
-
-def _stateful(controller: Content, pods: OwnedPods, surroundings: Surroundings) -> Plan:
-    """Upstream: statefulset/stateful_set_control.go (updateStatefulSet)."""
-    by_name = {pod["metadata"]["name"]: pod for pod in pods.existing()}
-    finished = {pod["metadata"]["name"] for pod in pods.finished.values()} - by_name.keys()
-    ordered, plan = is_ordered(controller), Plan()
-    key, numbers = key_of(controller), ordinals(controller)
-    for number in numbers:
-        name = f"{key.name}-{number}"
-        pod = by_name.pop(name, None)
-        if name in finished or (pod is not None and is_running(pod)):
-            continue
-        if pod is None:
-            _create_stateful(controller, number, surroundings, plan)
-        elif has_ended(pod) and not pod["metadata"].get("deletionTimestamp"):
-            plan.delete.append(key_of(pod))
-        if ordered:
-            plan.waits_for_pod = True
-            return plan
-    surplus = {number: pod for pod in by_name.values() if (number := _ordinal(key.name, pod)) >= 0}
-    for number in sorted(surplus, reverse=True):
-        pod = surplus[number]
-        if not pod["metadata"].get("deletionTimestamp"):
-            if ordered and not is_running(pod) and number != _first_unready(surplus):
-                plan.waits_for_pod = True
-                return plan
-            plan.delete.append(key_of(pod))
-        if ordered:
-            return plan
-    return plan
-
-
-def _create_stateful(
-    controller: Content, ordinal: int, surroundings: Surroundings, plan: Plan
-) -> None:
-    claims, pod = stateful_pod(controller, ordinal)
-    if not surroundings.exists(key_of(pod)):
-        plan.create += [one for one in claims if not surroundings.exists(key_of(one))]
-        plan.create.append(pod)
-
-
-def _first_unready(surplus: dict[int, Content]) -> int:
-    return min((number for number, pod in surplus.items() if not is_running(pod)), default=-1)
-
-
-def _ordinal(name: str, pod: Content) -> int:
-    """The ordinal of a pod of a StatefulSet; -1: the name has none."""
-    ending = pod["metadata"]["name"].removeprefix(f"{name}-")
-    return int(ending) if ending.isdecimal() else -1
 
 
 # ---- DaemonSets -----------------------------------------------------------------------------
