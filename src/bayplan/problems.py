@@ -20,6 +20,8 @@ _SHOWN_LENGTH_MAX = 60
 #: A suggestion below this ratio (difflib) would mislead. In a short name, one wrong letter has more
 #: weight.
 _SIMILARITY_MIN = 0.75
+#: A shorter name is the beginning of too many.
+_PREFIX_MIN = 3
 _SHORT_SIMILARITY_MIN = 0.6
 _SHORT_LENGTH_MAX = 5
 
@@ -104,7 +106,11 @@ def shown(value: Any) -> str:
 
 
 def nearest(name: str, names: Collection[str]) -> str | None:
-    """The known name that is probably meant by ``name``."""
+    """The known name that is probably meant by ``name``: the only one that it begins, or a similar
+    one."""
+    begun = [each for each in names if each.startswith(name)] if len(name) >= _PREFIX_MIN else []
+    if len(begun) == 1:
+        return begun[0]
     folded = {other.casefold(): other for other in sorted(names)}
     similarity_min = _SIMILARITY_MIN if len(name) > _SHORT_LENGTH_MAX else _SHORT_SIMILARITY_MIN
     matches = difflib.get_close_matches(name.casefold(), folded, n=1, cutoff=similarity_min)

@@ -4,7 +4,7 @@ import json
 import socket
 from pathlib import Path
 
-from bayplan.cli.cluster_source import EXIT_UNREADABLE
+from bayplan.cli.streams import EXIT_UNREADABLE
 from tests.cli.command_line import answer, bayplan, profile, refusal, write_objects
 
 

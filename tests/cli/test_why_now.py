@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from bayplan.cli.cluster_source import EXIT_UNREADABLE
+from bayplan.cli.streams import EXIT_UNREADABLE
 from tests.adapters.manifests import container, node, pod
 from tests.cli.command_line import answer, bayplan, profile, write_objects
 

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from bayplan.adapters.live.client import ApiClient, ClientOptions, open_client
-from bayplan.cli.cluster_source import EXIT_UNREADABLE
+from bayplan.cli.streams import EXIT_UNREADABLE
 from bayplan.config import SchedulerConfig, config_from
 from bayplan.config.loading import DEFAULT_CONFIG
 from bayplan.explain.explainer import explain_pod

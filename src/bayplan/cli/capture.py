@@ -16,7 +16,7 @@ from bayplan.cli.event_loop import run_event_loop
 from bayplan.cli.options import KUBECONFIG_HELP, config_option, examples, plugin_option
 from bayplan.cli.pflag import feature_gates_option
 from bayplan.cli.problems import refusals
-from bayplan.cli.streams import fail, put, remark
+from bayplan.cli.streams import EXIT_UNREADABLE, fail, put, remark
 from bayplan.ports import ApiError
 from bayplan.profile.kinds_in_use import kinds_in_use
 from bayplan.serving.capture import Capture, capture
@@ -78,7 +78,7 @@ def _captured(kubeconfig: str | None, kinds: list[str]) -> Capture:
         with sign_of_life("reading"):
             return run_event_loop(work())
     except (CredentialsError, ApiError) as problem:
-        fail(str(problem))
+        fail(str(problem), EXIT_UNREADABLE)
 
 
 def _write(path: str | None, content: bytes) -> None:

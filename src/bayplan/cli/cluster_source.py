@@ -18,7 +18,7 @@ from bayplan.cli.configuration import read_config, read_plugins
 from bayplan.cli.console import sign_of_life
 from bayplan.cli.options import KUBECONFIG_HELP
 from bayplan.cli.problems import STANDARD_INPUT, refusals
-from bayplan.cli.streams import put, remark
+from bayplan.cli.streams import EXIT_UNREADABLE, put, remark
 from bayplan.config import SchedulerConfig
 from bayplan.config.pod_group_kinds import group_kinds
 from bayplan.lazy_loader import load
@@ -34,8 +34,6 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 #: Reading a cluster takes a few lists, and needs no rate limit.
 _UNLIMITED_QPS = -1.0
-#: The exit code if the API server cannot be reached, or refuses to list nodes or pods.
-EXIT_UNREADABLE = 3
 
 
 class UnreadableClusterError(Exception):

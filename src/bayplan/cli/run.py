@@ -24,7 +24,7 @@ from bayplan.cli.scheduler_flags import (
     overrides,
     serving_options,
 )
-from bayplan.cli.streams import fail, remark
+from bayplan.cli.streams import EXIT_UNREADABLE, fail, remark
 from bayplan.durations import duration_seconds
 from bayplan.lazy_loader import load
 from bayplan.ports import ApiError
@@ -164,12 +164,15 @@ def _write_config(path: str, whole: dict[str, Any]) -> None:
 
 
 def _serve(options: ServerOptions) -> None:
-    """Ends the process with 2 for an error that the user must correct, 1 for one that may pass."""
+    """Ends the process with 2 for an error that the user must correct, 3 if no kubeconfig says how
+    to read a cluster, 1 for an error that may pass."""
     try:
         with refusals():
             run_event_loop(serve(options))
-    except (CredentialsError, CertificateError) as problem:
+    except CertificateError as problem:
         fail(str(problem))
+    except CredentialsError as problem:
+        fail(str(problem), EXIT_UNREADABLE)
     except ApiError as problem:
         _end(str(problem))
     except LeaseLostError as problem:

@@ -12,7 +12,7 @@ from bayplan.cli.event_loop import run_event_loop
 from bayplan.cli.options import KUBECONFIG_HELP, config_option, plugin_option
 from bayplan.cli.pflag import feature_gates_option
 from bayplan.cli.problems import refusals
-from bayplan.cli.streams import fail, remark
+from bayplan.cli.streams import EXIT_UNREADABLE, fail, remark
 from bayplan.config import SchedulerConfig
 from bayplan.ports import ApiError
 from bayplan.profile.resolved_config import resolve
@@ -101,7 +101,7 @@ def serve_extender_command(**flags: Any) -> None:
         with refusals():
             run_event_loop(serve_extender(options))
     except CredentialsError as problem:
-        fail(str(problem))
+        fail(str(problem), EXIT_UNREADABLE)
     except ApiError as problem:
         _end(str(problem))
     except OSError as problem:

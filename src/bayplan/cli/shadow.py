@@ -8,14 +8,14 @@ import click
 import msgspec
 
 from bayplan.adapters.live.credentials import CredentialsError
-from bayplan.cli.cluster_source import EXIT_UNREADABLE, kubectl_options, output_option, put_document
+from bayplan.cli.cluster_source import kubectl_options, output_option, put_document
 from bayplan.cli.configuration import read_config, read_plugins
 from bayplan.cli.console import show
 from bayplan.cli.event_loop import run_event_loop
 from bayplan.cli.options import config_option, examples, plugin_option, seed_option
 from bayplan.cli.pflag import feature_gates_option
 from bayplan.cli.problems import refusals
-from bayplan.cli.streams import fail, put, remark
+from bayplan.cli.streams import EXIT_UNREADABLE, fail, put, remark
 from bayplan.config import SchedulerConfig
 from bayplan.durations import DurationError, parse_duration
 from bayplan.ports import ApiError

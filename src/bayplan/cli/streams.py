@@ -61,16 +61,18 @@ def _leave_output(exit_code: int) -> NoReturn:
 #: The run ended and an attempt failed with an error, or the compared runs differ.
 EXIT_FAILED = 1
 EXIT_BAD_INPUT = 2
+#: The cluster cannot be read: no kubeconfig, no answer of its API server, or a refusal.
+EXIT_UNREADABLE = 3
 #: A question about a workload of which no pod, or not every pod, could be judged.
 EXIT_NOT_JUDGED = 4
 #: The exit code that a shell gives a program ended by SIGINT.
 EXIT_INTERRUPTED = 130
 
 
-def fail(text: str) -> NoReturn:
+def fail(text: str, exit_code: int = EXIT_BAD_INPUT) -> NoReturn:
     """Print an error and end the process."""
     remark(text)
-    sys.exit(EXIT_BAD_INPUT)
+    sys.exit(exit_code)
 
 
 def remark(text: str) -> None:

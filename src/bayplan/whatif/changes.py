@@ -95,6 +95,25 @@ def make_changes(
     return changes.finished()
 
 
+def check_nodes(model: ClusterModel, change: WhatIf) -> None:
+    """Raises BadInputError with a line for each node of a change that is not there."""
+    named = (*(new.template for new in change.add), *change.uncordon, *change.cordon)
+    created = {_name(each) for each in change.apply if each.get("kind") == "Node"}
+    created |= {f"{new.template}-new-{k + 1}" for new in change.add for k in range(new.count)}
+    names = [each.metadata.name for each in model.objects(NODE)]
+    lines: list[str] = []
+    for name in dict.fromkeys((*named, *change.remove, *change.drain)):
+        if model.get(NODE, "", name) is None and name not in created:
+            hint = suggestion(name, names)
+            lines.append(f"there is no node {name}" + (f"; {hint}" if hint else ""))
+    if lines:
+        raise BadInputError("\n".join(lines))
+
+
+def _name(content: Content) -> str:
+    return str((content.get("metadata") or {}).get("name"))
+
+
 @final
 class _Changes:
     def __init__(
@@ -131,9 +150,7 @@ class _Changes:
     def _node(self, name: str) -> Node:
         node = self._model.get(NODE, "", name)
         if node is None:
-            names = [each.metadata.name for each in self._model.objects(NODE)]
-            hint = suggestion(name, names)
-            raise BadInputError(f"there is no node {name}" + (f"; {hint}" if hint else ""))
+            raise BadInputError(f"there is no node {name}")
         return cast(Node, node)
 
     def add_nodes(self, new: NewNodes) -> None:

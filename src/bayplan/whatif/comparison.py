@@ -23,7 +23,7 @@ from bayplan.model.objects import RunMoment
 from bayplan.sim.input.what_if import WhatIf
 from bayplan.sim.output.report import BLANK, amount, new_table
 from bayplan.state.device_supply import DeviceSupply
-from bayplan.whatif.changes import Outcome, make_changes
+from bayplan.whatif.changes import Outcome, check_nodes, make_changes
 from bayplan.whatif.copies import units_of, workload_of
 from bayplan.whatif.evictions import Blocked, LeftOver
 from bayplan.whatif.fit import max_fit
@@ -176,6 +176,7 @@ def what_if(
     largest workloads. ``force``, ``on_step``: see `make_changes`.
     """
     shapes = largest_shapes(model) if shapes is None else shapes
+    check_nodes(model, change)
     with model.trial():
         placer = Placer(model, on_step)
         placer.place_waiting()
