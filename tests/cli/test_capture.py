@@ -86,4 +86,5 @@ def test_failures_are_reported_in_one_line(
         raise UnreachableError(f"GET {POD}: no answer")
 
     monkeypatch.setattr(capture, "capture", unreachable)
-    assert refusal("capture") == [f"GET {POD}: no answer"]
+    result = bayplan("capture")
+    assert (result.exit_code, result.stderr) == (3, f"bayplan: GET {POD}: no answer\n")

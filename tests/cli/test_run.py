@@ -8,6 +8,7 @@ import pytest
 from bayplan.adapters.live.credentials import CredentialsError
 from bayplan.cli import run
 from bayplan.cli.run import EXIT_FAILED
+from bayplan.cli.streams import EXIT_UNREADABLE
 from bayplan.config import ConfigError, Problem
 from bayplan.ports import ApiError
 from bayplan.serving.certificates import CertificateError
@@ -133,7 +134,7 @@ def test_invalid_args_of_an_inner_plugin_are_reported_before_the_server_is_conta
 @pytest.mark.parametrize(
     ("problem", "code", "message"),
     [
-        (CredentialsError("no kubeconfig"), 2, "no kubeconfig"),
+        (CredentialsError("no kubeconfig"), EXIT_UNREADABLE, "no kubeconfig"),
         (CertificateError("--tls-cert-file x: no such file"), 2, "--tls-cert-file x"),
         (ConfigError([Problem("profiles[0]", "bad")], "c.yaml"), 2, "profiles[0]: bad"),
         (ApiError(403, "Forbidden", "cannot list nodes"), EXIT_FAILED, "cannot list nodes"),

@@ -9,6 +9,7 @@ import yaml
 from bayplan.cli.streams import EXIT_UNREADABLE
 from tests.adapters.manifests import container, node, pod
 from tests.cli.command_line import answer, bayplan, profile, write_objects
+from tests.sim.manifests import controller
 
 
 @pytest.fixture
@@ -123,3 +124,34 @@ def test_an_answer_from_a_run_has_an_exit_code_on_request(
     bayplan("simulate", files, "--out", tmp_path / "run")
     assert bayplan("why", name, "--run", tmp_path / "run").exit_code == 0
     assert bayplan("why", name, "--run", tmp_path / "run", "--exit-code").exit_code == code
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "first_line"),
+    [
+        (("default/q",), 1, "default/q: the pod's node ghost does not exist"),
+        (("job/night",), 4, "Job default/night is suspended (spec.suspend): it has no pods"),
+        (
+            ("job", "night"),
+            4,
+            "Job default/night is suspended (spec.suspend): it has no pods",
+        ),
+        (("night",), 4, "Job default/night is suspended (spec.suspend): it has no pods"),
+        (("lws/vllm",), 4, "LeaderWorkerSet default/vllm is of a kind that Bayplan does not know"),
+        (("default/vllm",), 4, "LeaderWorkerSet default/vllm is of a kind that Bayplan does not"),
+    ],
+)
+def test_what_cannot_run_or_has_no_pods_has_an_exit_code_of_its_own(
+    tmp_path: Path, words: tuple[str, ...], code: int, first_line: str
+) -> None:
+    set_of_leaders = {
+        "apiVersion": "leaderworkerset.x-k8s.io/v1",
+        "kind": "LeaderWorkerSet",
+        "metadata": {"name": "vllm"},
+        "spec": {"workerTemplate": {"spec": {"containers": [container("1")]}}},
+    }
+    objects = [node("n1"), pod("q", nodeName="ghost"), set_of_leaders]
+    objects.append(controller("Job", "night", suspend=True))
+    result = bayplan("why", *words, write_objects(tmp_path / "cluster.yaml", *objects))
+    assert result.exit_code == code, result.stderr
+    assert result.stdout.startswith(first_line)

@@ -110,4 +110,4 @@ def _answer_now(words: tuple[str, ...], options: dict[str, Any]) -> None:
     word = words[count - 1]
     has_namespace = "/" in word and not is_kind_and_name(word)
     subject = subject_of_words(words[:count], options["namespace"] if has_namespace else namespace)
-    load("bayplan.cli.why_now:why_now")(subject.kind, subject.name, source, options)
+    load("bayplan.cli.why_now:why_now")(subject, source, namespace, options)

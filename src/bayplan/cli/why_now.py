@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Iterable
+from contextlib import suppress
 from typing import Any
 
 from bayplan.cli.cluster_source import (
@@ -11,11 +12,12 @@ from bayplan.cli.cluster_source import (
     question_refusals,
 )
 from bayplan.cli.console import show
-from bayplan.cli.streams import EXIT_FAILED, fail
+from bayplan.cli.streams import EXIT_FAILED, EXIT_NOT_JUDGED, fail
+from bayplan.cli.why_subject import Subject
 from bayplan.explain.explainer import NoSuchPodError, explain_pod
 from bayplan.explain.explanation import Explanation
-from bayplan.explain.fixes.workload_edits import controller_of
 from bayplan.explain.text import explained
+from bayplan.explain.workload import NoSuchWorkloadError, explain_workload
 from bayplan.lazy_loader import load
 from bayplan.model.cluster_model import ClusterModel
 from bayplan.state.pods import PodInfo
@@ -23,54 +25,52 @@ from bayplan.state.pods import PodInfo
 _PLACED = ("bound", "fits", "ended")
 
 
-def why_now(kind: str, name: str, source: ClusterSource, options: dict[str, Any]) -> None:
-    """Print the answer, and end with its exit code.
-
-    ``kind``: "" for a pod, "podgroup", or a workload's kind; ``name``: "namespace/name".
-    """
-    subject = "" if kind else name
-    with question_refusals(), model_of(source, options, subject) as (model, _, _):
-        explanation = _explanation(model, kind, name)
+def why_now(
+    subject: Subject, source: ClusterSource, namespace: str, options: dict[str, Any]
+) -> None:
+    """Print the answer, and end with its exit code. ``namespace``: of names without one."""
+    pod = "" if subject.kind else subject.name
+    with question_refusals(), model_of(source, options, pod) as (model, _, _):
+        explanation = _explanation(model, subject, namespace)
     output = options["output"]
     if output in ("json", "yaml"):
         put_document(explanation, output)
     else:
         show(explained(explanation, is_wide=output == "wide"))
-    if explanation.result not in _PLACED and not explanation.node:
+    if explanation.result == "no-pods":
+        sys.exit(EXIT_NOT_JUDGED)
+    if explanation.result == "missing-node" or not (
+        explanation.result in _PLACED or explanation.node
+    ):
         sys.exit(EXIT_FAILED)
 
 
-def _explanation(model: ClusterModel, kind: str, name: str) -> Explanation:
-    pod = _first_pod(model, kind, name) if kind else name
+def _explanation(model: ClusterModel, subject: Subject, namespace: str) -> Explanation:
+    """Ends the process if there is no such pod or workload."""
     try:
-        return explain_pod(model, pod)
+        if subject.kind:
+            return explain_workload(model, subject.kind, subject.name)
+        return explain_pod(model, subject.name)
+    except NoSuchWorkloadError as problem:
+        fail(str(problem))
     except NoSuchPodError:
+        explanation = _of_other_kind(model, subject.name, namespace)
+        if explanation is not None:
+            return explanation
         names = [f"{each.namespace}/{each.name}" for each in _pods(model)]
         similar_pods = load("bayplan.sim.why:similar_pods")
-        hint = similar_pods(pod, names) if names else "it has no pods"
-        fail(f"{model.source.source}: there is no pod {pod}; {hint}")
+        hint = similar_pods(subject.name, names) if names else "there are no pods at all"
+        fail(f"{model.source.source}: there is no pod {subject.name}; {hint}")
+
+
+def _of_other_kind(model: ClusterModel, name: str, namespace: str) -> Explanation | None:
+    """The answer about a workload whose kind no option names: "lws/vllm", "rollout/web"."""
+    first, _, own = name.partition("/")
+    for kind, full_name in ((first, f"{namespace}/{own}"), ("", name)):
+        with suppress(NoSuchWorkloadError):
+            return explain_workload(model, kind, full_name)
+    return None
 
 
 def _pods(model: ClusterModel) -> Iterable[PodInfo]:
     return (*model.pending(), *model.scheduler.cache.pods())
-
-
-def _first_pod(model: ClusterModel, kind: str, name: str) -> str:
-    """The first pod of a workload or a group that waits; if none waits, the first pod."""
-    matching = (pod.key for pod in _pods(model) if _belongs_to(model, pod, kind, name))
-    first = next(matching, None)
-    if first is None:
-        fail(f"{model.source.source}: no pod belongs to {kind} {name}")
-    return first
-
-
-def _belongs_to(model: ClusterModel, pod: PodInfo, kind: str, name: str) -> bool:
-    namespace, _, own = name.partition("/")
-    if pod.namespace != namespace:
-        return False
-    if kind == "podgroup":
-        return pod.group_key is not None and pod.group_key.name == own
-    owners = [each for each in pod.metadata.owner_references or () if each.controller]
-    controller = controller_of(model, pod)
-    named = [*owners, *([] if controller is None else [controller])]
-    return any((each.kind, each.name) == (kind, own) for each in named)

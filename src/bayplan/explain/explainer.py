@@ -7,7 +7,7 @@ import numpy as np
 from msgspec import structs
 
 from bayplan.api.disruption_objects import POD_DISRUPTION_BUDGET, PodDisruptionBudget
-from bayplan.api.objects import POD, Pod, is_terminal
+from bayplan.api.objects import NODE, POD, Pod, is_terminal
 from bayplan.api.selectors import SelectorError, label_selector
 from bayplan.engine.cycle import Cycle
 from bayplan.engine.outbox import POD_SCHEDULED
@@ -28,6 +28,7 @@ from bayplan.framework.status import Code
 from bayplan.journal import NodeScore
 from bayplan.model.cluster_model import Attempt, ClusterModel
 from bayplan.printable import printable
+from bayplan.problems import nearest
 from bayplan.state.pods import DEFAULT_SCHEDULER, PodInfo
 
 _RESULTS: dict[str, Result] = {
@@ -71,6 +72,8 @@ def explain_pod(model: ClusterModel, name: str, *, with_fixes: bool = True) -> E
     )
     if is_terminal(pod):
         return structs.replace(head, result="ended")
+    if pod.spec.node_name and model.get(NODE, "", pod.spec.node_name) is None:
+        return _with_missing_node(model, head)
     if not model.scheduler.is_responsible_for(scheduler) and not pod.spec.node_name:
         return structs.replace(head, result="foreign", stored_message=_stored(model, pod))
     if pod.spec.node_name:
@@ -78,6 +81,19 @@ def explain_pod(model: ClusterModel, name: str, *, with_fixes: bool = True) -> E
             return structs.replace(head, result="foreign")
         return structs.replace(head, comparison=comparison_of(model, pod))
     return _pending(model, head, pod, with_fixes=with_fixes)
+
+
+def _with_missing_node(model: ClusterModel, head: Explanation) -> Explanation:
+    """The pod was bound to a node that is gone, or its manifest has a wrong name."""
+    hint = nearest(head.node, [each.metadata.name for each in model.objects(NODE)])
+    meant = f'; did you mean "{hint}"?' if hint is not None else ""
+    collector = "pod garbage collection deletes pods of nodes that do not exist"
+    return structs.replace(
+        head,
+        result="missing-node",
+        message=f"{head.pod}: the pod's node {head.node} does not exist{meant}",
+        remarks=(*head.remarks, f"{collector}; no scheduler moves a pod that names its node"),
+    )
 
 
 def _pending(model: ClusterModel, head: Explanation, pod: Pod, *, with_fixes: bool) -> Explanation:
@@ -94,7 +110,8 @@ def _pending(model: ClusterModel, head: Explanation, pod: Pod, *, with_fixes: bo
         feasible_count=diagnosis.feasible_count,
     )
     if attempt.node:
-        return structs.replace(explanation, group=_group(model, diagnosis))
+        remarks = (*head.remarks, *_queue_remarks(model, head.pod))
+        return structs.replace(explanation, group=_group(model, diagnosis), remarks=remarks)
     owners = Owners(model)
     search = Search(model, owners, attempt.pod, _peers(model, owners, attempt.pod))
     is_sought = with_fixes and not attempt.nominated_node and attempt.result != "gated"
@@ -108,6 +125,15 @@ def _pending(model: ClusterModel, head: Explanation, pod: Pod, *, with_fixes: bo
         trials=search.trials,
         remarks=(*head.remarks, *_gate_remarks(attempt)),
     )
+
+
+def _queue_remarks(model: ClusterModel, pod: str) -> Iterator[str]:
+    """A pod that fits now may lose its room to pods that are tried before it."""
+    names = [info.key for info in model.in_queue_order()]
+    count = names.index(pod)
+    if count:
+        others = "1 pod that waits is" if count == 1 else f"{count:,} pods that wait are"
+        yield f"{others} before it in the queue of the scheduler, and may take the room"
 
 
 def _gate_remarks(attempt: Attempt) -> Iterator[str]:

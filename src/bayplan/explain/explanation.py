@@ -15,8 +15,20 @@ KIND = "Explanation"
 
 #: What the answer is about the pod now. ``fits``: an attempt would place it. ``nominated``: it
 #: waits for the end of victims. ``foreign``: another scheduler is responsible for it.
+#: ``missing-node``: it names a node that does not exist. ``no-pods``: the question is about a
+#: workload, which has no pods.
 Result = Literal[
-    "bound", "fits", "nominated", "waiting", "gated", "unschedulable", "error", "foreign", "ended"
+    "bound",
+    "fits",
+    "nominated",
+    "waiting",
+    "gated",
+    "unschedulable",
+    "error",
+    "foreign",
+    "ended",
+    "missing-node",
+    "no-pods",
 ]
 
 
@@ -162,12 +174,23 @@ class Comparison(Value, frozen=True, kw_only=True):
     rejection: str = ""
 
 
+class WorkloadPods(Value, frozen=True, kw_only=True, omit_defaults=False):
+    """The workload that a question was about. The pod of the answer is one of its pods."""
+
+    kind: str
+    #: "namespace/name"
+    name: str
+    #: Pods that have not ended, and those of them that have a node.
+    pods: int = 0
+    placed: int = 0
+
+
 class Explanation(Value, frozen=True, kw_only=True, omit_defaults=False):
     """Why a pod has a node or none, and what would give it one."""
 
     api_version: str = API_VERSION
     kind: str = KIND
-    #: "namespace/name"
+    #: "namespace/name"; "": the workload has no pods.
     pod: str
     scheduler: str
     result: Result
@@ -179,6 +202,8 @@ class Explanation(Value, frozen=True, kw_only=True, omit_defaults=False):
     message: str = ""
     #: The sentence in the pod's status, where it differs.
     stored_message: str = ""
+    #: None: the question named the pod.
+    workload: WorkloadPods | None = None
     node_count: int = 0
     feasible_count: int = 0
     causes: tuple[Cause, ...] = ()

@@ -6,7 +6,15 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from bayplan.explain.explanation import Cause, Comparison, Explanation, Fix, Group, Preemption
+from bayplan.explain.explanation import (
+    Cause,
+    Comparison,
+    Explanation,
+    Fix,
+    Group,
+    Preemption,
+    WorkloadPods,
+)
 from bayplan.sim.output.report import BLANK, new_table
 
 #: Scores of a comparison are shown for so many plugins.
@@ -21,15 +29,18 @@ _SUBJECTS = {
 def explained(explanation: Explanation, *, is_wide: bool = False) -> list[RenderableType]:
     """The whole answer. ``is_wide``: with examples of nodes and with manifests."""
     parts: list[RenderableType] = [Text(_headline(explanation), style="bold")]
+    if explanation.workload is not None and explanation.pod:
+        parts[:0] = [Text(_workload_line(explanation.workload, explanation.pod)), BLANK]
     if explanation.moment is not None:
         parts.append(Text(f"The answer is about {explanation.moment}."))
     if explanation.stored_message:
         parts.append(Text(f"In the pod's status stands: {explanation.stored_message}"))
     if explanation.group is not None:
         parts += [BLANK, *_group(explanation.group, explanation.message)]
-    if explanation.causes:
+    causes = [each for each in explanation.causes if each.reason or each.nodes or each.details]
+    if causes:
         parts += [BLANK, Text("Causes", style="bold")]
-        for cause in explanation.causes:
+        for cause in causes:
             parts += _cause(cause, is_wide=is_wide)
     if explanation.preemption is not None:
         parts += [BLANK, Text("Preemption", style="bold"), *_preemption(explanation.preemption)]
@@ -45,6 +56,15 @@ def explained(explanation: Explanation, *, is_wide: bool = False) -> list[Render
     if explanation.remarks:
         parts += [BLANK, *(Text(f"Note: {remark}") for remark in explanation.remarks)]
     return parts
+
+
+def _workload_line(workload: WorkloadPods, pod: str) -> str:
+    """How many pods of a workload have a node, and which one the answer is about."""
+    waiting = workload.pods - workload.placed
+    noun = "pod" if workload.pods == 1 else "pods"
+    counts = f"{workload.pods:,} {noun}, {workload.placed:,} with a node, {waiting:,} waiting"
+    which = "the first that waits" if waiting else "one of them"
+    return f"{workload.kind} {workload.name}: {counts}; {which} is {pod}:"
 
 
 def _headline(explanation: Explanation) -> str:

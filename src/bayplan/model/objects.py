@@ -62,6 +62,8 @@ class ClusterObjects:
     source: str = "the cluster"
     #: When the objects were read, in seconds since 1970; 0.0: at the start of virtual time.
     epoch_seconds: float = 0.0
+    #: Objects with the template of a pod whose kind is not known: nothing else is known of them.
+    unknown_workloads: tuple[ObjectKey, ...] = ()
     #: What the reader should know: what was made up, and how.
     notes: tuple[str, ...] = ()
     #: The admission plugins that the cluster's API server runs.

@@ -91,6 +91,7 @@ async def _created(
         MappingProxyType(contents),
         source=source,
         epoch_seconds=clock.epoch_seconds(),
+        unknown_workloads=workload.unknown_workloads,
         notes=tuple(notes),
         admission=workload.admission,
     )

@@ -5,8 +5,7 @@ whose kind Bayplan does not know. The second may hide any number of pods, so an 
 fit would be wrong.
 """
 
-from collections.abc import Mapping
-from typing import Any, final
+from typing import final
 
 from msgspec import Struct, field
 
@@ -21,10 +20,9 @@ from bayplan.sim.input.controller_kinds import (
     REPLICATION_CONTROLLER,
     STATEFUL_SET,
 )
+from bayplan.sim.input.object_checks import has_containers
 from bayplan.sim.input.workload import has_ended
 
-#: Pod templates of known operators are nested less deeply.
-_DEPTH_MAX = 16
 _QUEUE_LABEL = "kueue.x-k8s.io/queue-name"
 _REPLICATED = (DEPLOYMENT, REPLICA_SET, STATEFUL_SET, REPLICATION_CONTROLLER)
 
@@ -94,15 +92,3 @@ def _why_not_placed(pod: Content) -> str:
     if node:
         return f"names its node (spec.nodeName): {node}"
     return "has ended" if has_ended(pod) else ""
-
-
-def has_containers(value: Any, depth: int = 0) -> bool:
-    """Whether the template of a pod is somewhere in a value."""
-    if depth > _DEPTH_MAX:
-        return False
-    if isinstance(value, Mapping):
-        containers = value.get("containers")
-        if isinstance(containers, list) and any(isinstance(each, Mapping) for each in containers):
-            return True
-        return any(has_containers(each, depth + 1) for each in value.values())
-    return isinstance(value, list) and any(has_containers(each, depth + 1) for each in value)

@@ -221,6 +221,7 @@ class _Loader:
                 pods=dict(timeline.made),
                 controllers={kind: len(each) for kind, each in timeline.made_for.items()},
             ),
+            unknown_workloads=tuple(self.not_understood.unknown_workloads),
             notes=(
                 *self._errors.remarks,
                 *self.not_understood.versions(),

@@ -11,7 +11,7 @@ of objects, and the first of them.
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any, cast, final
 
 from bayplan import durations
@@ -175,6 +175,24 @@ class _Mistake:
         self.objects: set[ObjectKey] = set()
 
 
+#: Pod templates of known operators are nested less deeply.
+_DEPTH_MAX = 16
+#: A dump may have any number of objects of kinds that nothing reads.
+_UNKNOWN_MAX = 10_000
+
+
+def has_containers(value: Any, depth: int = 0) -> bool:
+    """Whether the template of a pod is somewhere in a value."""
+    if depth > _DEPTH_MAX:
+        return False
+    if isinstance(value, Mapping):
+        containers = value.get("containers")
+        if isinstance(containers, list) and any(isinstance(each, Mapping) for each in containers):
+            return True
+        return any(has_containers(each, depth + 1) for each in value.values())
+    return isinstance(value, list) and any(has_containers(each, depth + 1) for each in value)
+
+
 @final
 class NotUnderstood:
     """Collects unread kinds and unknown fields while an input is read."""
@@ -186,6 +204,8 @@ class NotUnderstood:
         self.passed_over: Counter[str] = Counter()
         #: (kind, the kind as which it is read) → its objects.
         self._converted: Counter[tuple[str, str]] = Counter()
+        #: Those of them with the template of a pod: workloads of a kind that is not known.
+        self.unknown_workloads: list[ObjectKey] = []
         self._first: dict[str, str] = {}
         #: By kind and path.
         self._mistakes: dict[tuple[str, str], _Mistake] = {}
@@ -200,6 +220,7 @@ class NotUnderstood:
             stored = kind_of(in_stored_version(content))
             if stored not in READ_KINDS:
                 self.passed_over[kind] += 1
+                self._note_workload(key, content)
                 self._first.setdefault(kind, f"{place} ({key})")
                 return False
             self._converted[kind, stored] += 1
@@ -208,6 +229,10 @@ class NotUnderstood:
             mistake = self._mistakes.setdefault((kind, path), _Mistake(f"{place} ({key})", hint))
             mistake.objects.add(key)
         return not unknown
+
+    def _note_workload(self, key: ObjectKey, content: Content) -> None:
+        if len(self.unknown_workloads) < _UNKNOWN_MAX and has_containers(content):
+            self.unknown_workloads.append(key)
 
     def refuse(self, errors: InputErrors) -> None:
         """Report all of them as errors."""

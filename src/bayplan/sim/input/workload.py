@@ -119,6 +119,8 @@ class Workload(Struct, frozen=True, kw_only=True):
     left_out_count: int = 0
     #: Kinds that nothing reads, and how many objects of them the input has.
     passed_over: dict[str, int] = {}
+    #: Those of these objects that have the template of a pod.
+    unknown_workloads: tuple[ObjectKey, ...] = ()
     #: When pods are collected whose node is gone: at once, unless the input says otherwise.
     pod_gc: PodGcTimes = PodGcTimes()
     #: Whether controllers act in the whole run.

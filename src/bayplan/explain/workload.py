@@ -1,0 +1,153 @@
+"""explain_workload: why the pods of a workload wait, told by the first of them.
+
+The first is the one that the scheduler would try first. A workload without pods has a reason of its
+own: a Job is suspended, there are no replicas, or Bayplan does not know the kind of the workload.
+"""
+
+from collections.abc import Iterator
+from typing import cast
+
+from msgspec import structs
+
+from bayplan.adapters.embedded.field_validation import ObjectKey
+from bayplan.api.objects import POD, Pod, is_terminal
+from bayplan.explain.explainer import explain_pod
+from bayplan.explain.explanation import Explanation, WorkloadPods
+from bayplan.explain.fixes.owners import Owners
+from bayplan.model.cluster_model import ClusterModel
+from bayplan.model.unjudged import why_no_pods
+from bayplan.problems import suggestion
+from bayplan.sim.input.controller_kinds import CONTROLLERS
+from bayplan.state.pods import DEFAULT_NAMESPACE
+
+POD_GROUP = "podgroup"
+#: A chain of owners is not longer: a Deployment owns a ReplicaSet owns a pod.
+_OWNERS_MAX = 6
+
+
+class NoSuchWorkloadError(Exception):
+    """There is no workload of this name. The message is a line for a reader."""
+
+
+def explain_workload(model: ClusterModel, kind: str, name: str) -> Explanation:
+    """``kind``: as owner references have it, in any case, or `POD_GROUP`; "": any kind. ``name``:
+    "namespace/name". Raises NoSuchWorkloadError."""
+    owners = Owners(model)
+    pods = [pod for pod in _present(model) if _belongs_to(model, owners, pod, kind, name)]
+    if not pods:
+        return _without_pods(model, owners, kind, name)
+    waiting = [pod for pod in pods if not pod.spec.node_name]
+    names = [_name(pod) for pod in waiting]
+    in_order = [info.key for info in model.in_queue_order() if info.key in set(names)]
+    first = next(iter((*in_order, *names, _name(pods[0]))))
+    explanation = explain_pod(model, first)
+    if kind == POD_GROUP:
+        return explanation  # which has the counts of the group
+    counts = WorkloadPods(
+        kind=_kind(model, owners, pods[0], kind),
+        name=name,
+        pods=len(pods),
+        placed=len(pods) - len(waiting),
+    )
+    return structs.replace(explanation, workload=counts)
+
+
+def _present(model: ClusterModel) -> Iterator[Pod]:
+    """The pods that have not ended."""
+    for each in model.objects(POD):
+        pod = cast(Pod, each)
+        if not is_terminal(pod):
+            yield pod
+
+
+def _name(pod: Pod) -> str:
+    return f"{pod.metadata.namespace or ''}/{pod.metadata.name}"
+
+
+def _belongs_to(model: ClusterModel, owners: Owners, pod: Pod, kind: str, name: str) -> bool:
+    namespace, _, own = name.partition("/")
+    if pod.metadata.namespace != namespace:
+        return False
+    if kind == POD_GROUP:
+        queued = model.scheduler.queue.find(pod.metadata.uid or "")
+        info = model.scheduler.cache.pod(pod.metadata.uid or "") if queued is None else queued.pod
+        return info is not None and info.group_key is not None and info.group_key.name == own
+    keys = _owner_keys(model, owners, pod)
+    return any(key.name == own and _is_kind(key, kind) for key in keys)
+
+
+def _owner_keys(model: ClusterModel, owners: Owners, pod: Pod) -> Iterator[ObjectKey]:
+    """The controllers above a pod, as far as they are known."""
+    namespace = pod.metadata.namespace or ""
+    top, key = owners.of(pod), owners.parent(pod.metadata, namespace)
+    if top is not None:
+        yield top
+    for _ in range(_OWNERS_MAX):
+        if key is None:
+            return
+        yield key
+        present = model.get(*key)
+        key = None if present is None else owners.parent(present.metadata, namespace)
+
+
+def _is_kind(key: ObjectKey, kind: str) -> bool:
+    short = key.kind.rpartition(" ")[2].casefold()
+    return kind.casefold() in ("", short, f"{short}s")
+
+
+def _kind(model: ClusterModel, owners: Owners, pod: Pod, kind: str) -> str:
+    """The kind as its objects have it."""
+    keys = (key for key in _owner_keys(model, owners, pod) if _is_kind(key, kind))
+    return next((key.kind.rpartition(" ")[2] for key in keys), kind)
+
+
+# ---- no pods --------------------------------------------------------------------------------
+
+
+def _without_pods(model: ClusterModel, owners: Owners, kind: str, name: str) -> Explanation:
+    """Why a workload has no pods. Raises NoSuchWorkloadError."""
+    namespace, _, own = name.partition("/")
+    for each in CONTROLLERS:
+        key = ObjectKey(each, namespace, own)
+        if _is_kind(key, kind) and model.get(*key) is not None:
+            why = why_no_pods(key, owners.content(key) or {}) or "has no pods now"
+            return _answer(model, key, why)
+    unknown = [
+        key
+        for key in model.source.unknown_workloads
+        # Of a kind that is not known, nothing says whether its objects are in namespaces.
+        if key.name == own and key.namespace in (namespace, "")
+    ]
+    unknown.sort(key=lambda key: not _is_kind(key, kind))
+    for key in unknown:
+        why = f"is of a kind that Bayplan does not know ({key.kind}): ask about one of its pods"
+        return _answer(model, key, why)
+    raise NoSuchWorkloadError(_no_such(model, kind, name))
+
+
+def _answer(model: ClusterModel, key: ObjectKey, why: str) -> Explanation:
+    short = key.kind.rpartition(" ")[2]
+    name = f"{key.namespace or DEFAULT_NAMESPACE}/{key.name}"
+    return Explanation(
+        pod="",
+        scheduler="",
+        result="no-pods",
+        source=model.source.source,
+        message=f"{short} {name} {why}",
+        workload=WorkloadPods(kind=short, name=name),
+        remarks=model.source.notes,
+    )
+
+
+def _no_such(model: ClusterModel, kind: str, name: str) -> str:
+    """That there is no such workload, and which name may be meant."""
+    keys = (key for each in CONTROLLERS for key in _keys(model, each) if _is_kind(key, kind))
+    names = {f"{key.namespace}/{key.name}" for key in keys}
+    hint = suggestion(name, names)
+    text = f"{model.source.source}: no pod belongs to {kind} {name}"
+    return text + (f"; {hint}" if hint else "")
+
+
+def _keys(model: ClusterModel, kind: str) -> Iterator[ObjectKey]:
+    for each in model.objects(kind):
+        yield ObjectKey(kind, each.metadata.namespace or "", each.metadata.name)
