@@ -23,7 +23,7 @@ def listed_kinds(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[list[s
 
     async def captured(client: object, requested: Iterable[str]) -> Capture:
         kinds.append(list(requested))
-        return Capture([NODE, POD_MANIFEST], ["example.com/v1 Wish"])
+        return Capture([NODE, POD_MANIFEST], ["example.com/v1 Wish"], {})
 
     monkeypatch.setattr(capture, "capture", captured)
     cluster = {"server": "http://127.0.0.1:1"}
