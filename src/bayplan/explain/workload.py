@@ -33,7 +33,12 @@ def explain_workload(model: ClusterModel, kind: str, name: str) -> Explanation:
     """``kind``: as owner references have it, in any case, or `POD_GROUP`; "": any kind. ``name``:
     "namespace/name". Raises NoSuchWorkloadError."""
     owners = Owners(model)
-    pods = [pod for pod in _present(model) if _belongs_to(model, owners, pod, kind, name)]
+    namespace, _, own = name.partition("/")
+    present = (pod for pod in _present(model) if pod.metadata.namespace == namespace)
+    if kind == POD_GROUP:
+        pods = [pod for pod in present if _group_name(model, pod) == own]
+    else:
+        pods = [pod for pod in present if _owner(model, owners, pod, kind=kind, name=own)]
     if not pods:
         return _without_pods(model, owners, kind, name)
     waiting = [pod for pod in pods if not pod.spec.node_name]
@@ -44,7 +49,7 @@ def explain_workload(model: ClusterModel, kind: str, name: str) -> Explanation:
     if kind == POD_GROUP:
         return explanation  # which has the counts of the group
     counts = WorkloadPods(
-        kind=_kind(model, owners, pods[0], kind),
+        kind=_short(_owner(model, owners, pods[0], kind=kind, name=own), kind),
         name=name,
         pods=len(pods),
         placed=len(pods) - len(waiting),
@@ -64,16 +69,25 @@ def _name(pod: Pod) -> str:
     return f"{pod.metadata.namespace or ''}/{pod.metadata.name}"
 
 
-def _belongs_to(model: ClusterModel, owners: Owners, pod: Pod, kind: str, name: str) -> bool:
-    namespace, _, own = name.partition("/")
-    if pod.metadata.namespace != namespace:
-        return False
-    if kind == POD_GROUP:
-        queued = model.scheduler.queue.find(pod.metadata.uid or "")
-        info = model.scheduler.cache.pod(pod.metadata.uid or "") if queued is None else queued.pod
-        return info is not None and info.group_key is not None and info.group_key.name == own
+def _group_name(model: ClusterModel, pod: Pod) -> str:
+    """The group of a pod; "": it has none."""
+    uid = pod.metadata.uid or ""
+    queued = model.scheduler.queue.find(uid)
+    info = model.scheduler.cache.pod(uid) if queued is None else queued.pod
+    return "" if info is None or info.group_key is None else info.group_key.name
+
+
+def _owner(
+    model: ClusterModel, owners: Owners, pod: Pod, *, kind: str, name: str
+) -> ObjectKey | None:
+    """The controller of this kind and name above a pod."""
     keys = _owner_keys(model, owners, pod)
-    return any(key.name == own and _is_kind(key, kind) for key in keys)
+    return next((key for key in keys if key.name == name and _is_kind(key, kind)), None)
+
+
+def _short(key: ObjectKey | None, kind: str) -> str:
+    """The kind as its objects have it."""
+    return kind if key is None else key.kind.rpartition(" ")[2]
 
 
 def _owner_keys(model: ClusterModel, owners: Owners, pod: Pod) -> Iterator[ObjectKey]:
@@ -93,12 +107,6 @@ def _owner_keys(model: ClusterModel, owners: Owners, pod: Pod) -> Iterator[Objec
 def _is_kind(key: ObjectKey, kind: str) -> bool:
     short = key.kind.rpartition(" ")[2].casefold()
     return kind.casefold() in ("", short, f"{short}s")
-
-
-def _kind(model: ClusterModel, owners: Owners, pod: Pod, kind: str) -> str:
-    """The kind as its objects have it."""
-    keys = (key for key in _owner_keys(model, owners, pod) if _is_kind(key, kind))
-    return next((key.kind.rpartition(" ")[2] for key in keys), kind)
 
 
 # ---- no pods --------------------------------------------------------------------------------
