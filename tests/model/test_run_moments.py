@@ -146,6 +146,9 @@ def test_the_end_of_an_interrupted_run_is_its_last_decision(run: Path) -> None:
     assert (moment.at, moment.seconds) == ("interruption", 30.0)
     assert str(moment) == f"{run} at its last decision (30 s; it was interrupted)"
     assert nodes_of_pods(objects_at(run, "end"))["default/urgent"]
+    subject = RunSubject(RunFolder(run))
+    subject.load()
+    assert subject.timeline.end_seconds == 30.0
     with pytest.raises(BadInputError, match="was interrupted at 30 s"):
         run_moment(RunFolder(run), "60s")
 

@@ -37,19 +37,21 @@ def run_moment(folder: RunFolder, at: str | float = END, option: str = "at") -> 
     if at == START:
         return RunMoment(run=run, at="start", seconds=0.0)
     result = folder.result()
-    last_seconds = _last_decision_seconds(folder) if result is None else result.simulated_seconds
+    if result is None:
+        last = RunMoment(run=run, at="interruption", seconds=_last_decision_seconds(folder))
+    else:
+        last = RunMoment(run=run, at="end", seconds=result.simulated_seconds)
     if at == END:
-        kind = "interruption" if result is None else "end"
-        return RunMoment(run=run, at=kind, seconds=last_seconds)
+        return last
     try:
         seconds = parse_duration(at)
     except DurationError:
         raise BadInputError(str(wrong(option, at, f"start, end or {DESCRIPTION}"))) from None
-    if seconds > last_seconds:
+    if seconds > last.seconds:
         what = "was interrupted" if result is None else "ends"
         raise BadInputError(
-            f"{option}: found {at}, but {run} {what} at {last_seconds:g} s; "
-            f"wanted start, end or a time from 0 s to {last_seconds:g} s"
+            f"{option}: found {at}, but {run} {what} at {last.seconds:g} s; "
+            f"wanted start, end or a time from 0 s to {last.seconds:g} s"
         )
     return RunMoment(run=run, at="time", seconds=seconds)
 
@@ -59,12 +61,16 @@ def objects_of_run(folder: RunFolder, moment: RunMoment) -> ClusterObjects:
     if moment.at == "start":
         objects = objects_of_workload(folder.inputs().workload, str(moment))
     else:
-        simulation = repetition(
-            folder, until_seconds=None if moment.at == "end" else moment.seconds
-        )
+        simulation = repetition_to(folder, moment)
         simulation.run()
         objects = objects_of(simulation, str(moment))
     return replace(objects, moment=moment)
+
+
+def repetition_to(folder: RunFolder, moment: RunMoment) -> Simulation:
+    """A simulation that repeats a run up to a moment; see `repetition`. Raises RunFolderError,
+    ConfigError."""
+    return repetition(folder, until_seconds=None if moment.at == "end" else moment.seconds)
 
 
 def objects_of(simulation: Simulation, source: str) -> ClusterObjects:

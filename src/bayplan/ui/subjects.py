@@ -24,7 +24,7 @@ from bayplan.journal import AttemptRecord, NodeScore, Record
 from bayplan.model.objects import ClusterObjects
 from bayplan.model.past import past_verdict
 from bayplan.model.reading import objects_of_workload
-from bayplan.model.run_moments import objects_of
+from bayplan.model.run_moments import objects_of, repetition_to, run_moment
 from bayplan.plugins.registry import Registry
 from bayplan.ports import RunAborted
 from bayplan.problems import BadInputError
@@ -34,7 +34,7 @@ from bayplan.sim.input.sources import JOURNAL
 from bayplan.sim.input.workload import ExpansionMode
 from bayplan.sim.output.pod_counts import gone_text
 from bayplan.sim.output.run_folder import PluginsNotAllowedError, RunFolder
-from bayplan.sim.replay import NodeVerdict, repetition
+from bayplan.sim.replay import NodeVerdict
 from bayplan.sim.why import ruling
 from bayplan.state.pods import DEFAULT_SCHEDULER
 from bayplan.ui import pages
@@ -282,7 +282,7 @@ class RunSubject(FileSubject):
     def _load(self) -> None:
         self._totals = self._summary()
         try:
-            simulation = repetition(self.folder)
+            simulation = repetition_to(self.folder, run_moment(self.folder))
         except PluginsNotAllowedError as problem:
             self._note(f"{problem}; until then, what-ifs and explanations of nodes are missing")
             self.has_model = False

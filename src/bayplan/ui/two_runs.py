@@ -189,7 +189,7 @@ def _numbers(line: Timeline) -> Iterator[tuple[str, str, float]]:
             totals.used(index), allocatable, out=np.zeros_like(allocatable), where=allocatable > 0
         )
         resource = line.resources[index]
-        # Within a moment, pods of a node that is gone still count for some changes.
+        # Within a moment, some of the changes that belong together have not been made.
         yield f"{resource} requested, peak", "share", round(float(share[settled].max()), 4)
         if lasting.sum() > 0:
             mean = float((share * lasting).sum() / lasting.sum())
