@@ -246,6 +246,11 @@ def test_a_group_shows_its_reservation_until_it_is_placed(starving: Timeline) ->
     assert end.group.placed == sum(end.nodes.values()) == 2
 
 
+def test_a_group_whose_members_ended_says_so(starving: Timeline) -> None:
+    entry = pages.group_answer(starving.state(starving.last_change), starving.group_names[0]).group
+    assert (entry.members, entry.placed, entry.waiting, entry.ended) == (2, 0, 0, 2)
+
+
 def test_the_domains_of_a_group_have_its_members(line: Timeline) -> None:
     group = pages.group_answer(line.state(line.last_change), "default/train")
     assert {one.key for one in group.domains} == {ZONE}
