@@ -1,10 +1,17 @@
 """A lease in memory with the failures of an API server, and a recording election log."""
 
 import asyncio
+import itertools
+from collections.abc import AsyncGenerator
 from typing import Any
 
-from bayplan.ports import ApiError, ConflictError, NotFoundError
-from bayplan.serving.election.lease import Lease
+from bayplan.ports import ApiError, ConflictError, NotFoundError, WatchDroppedError
+from bayplan.serving.election.lease import Lease, LeaseChange
+
+#: How long a change takes to the watch.
+WATCH_DELAY_SECONDS = 0.05
+#: As those of an API server, also for a lease that was deleted.
+_versions = itertools.count(1)
 
 
 class MemoryLock:
@@ -19,7 +26,11 @@ class MemoryLock:
         #: Whether the write is carried out before `problem` is raised.
         self.answers_get_lost = False
         self.delay_seconds = 0.0
+        #: From the write until its answer.
+        self.answer_seconds = 0.0
         self.requests: list[str] = []
+        #: Whether the lock has a watch that works.
+        self.is_watched = True
 
     async def get(self) -> Lease:
         await self._request("get")
@@ -31,14 +42,26 @@ class MemoryLock:
         await self._request("create")
         if self._store:
             raise ConflictError("there is one already")
-        return self._stored(lease, 1)
+        return await self._stored(lease)
 
     async def update(self, lease: Lease) -> Lease:
         await self._request("update")
         version = lease["metadata"]["resourceVersion"]
         if self._store.get("metadata", {}).get("resourceVersion") != version:
             raise ConflictError("the object has been modified")
-        return self._stored(lease, int(version) + 1)
+        return await self._stored(lease)
+
+    async def changes(self, resource_version: str) -> AsyncGenerator[LeaseChange]:
+        last = resource_version
+        while True:
+            await asyncio.sleep(WATCH_DELAY_SECONDS)
+            version = self._store.get("metadata", {}).get("resourceVersion", "")
+            if not self.is_watched:
+                raise WatchDroppedError("cut")
+            if version != last:
+                last = version
+                gone = LeaseChange(next(_versions), None)
+                yield LeaseChange(int(version), dict(self._store)) if version else gone
 
     async def _request(self, verb: str) -> None:
         self.requests.append(verb)
@@ -46,13 +69,15 @@ class MemoryLock:
         if self.problem is not None and not self.answers_get_lost:
             raise self.problem
 
-    def _stored(self, lease: Lease, version: int) -> Lease:
-        meta = {**lease["metadata"], "resourceVersion": str(version)}
+    async def _stored(self, lease: Lease) -> Lease:
+        meta = {**lease["metadata"], "resourceVersion": str(next(_versions))}
         self._store.clear()
         self._store.update({**lease, "metadata": meta})
         if self.problem is not None:
             raise self.problem
-        return dict(self._store)
+        written = dict(self._store)
+        await asyncio.sleep(self.answer_seconds)
+        return written
 
 
 class RecordedElection:

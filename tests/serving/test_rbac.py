@@ -76,7 +76,7 @@ def test_the_lease_is_written_in_its_namespace_only() -> None:
     assert result["Role"]["metadata"] == {"name": "mine", "namespace": "schedulers"}
     create, use = result["Role"]["rules"]
     assert (create["verbs"], "resourceNames" in create) == (["create"], False)
-    assert (use["verbs"], use["resourceNames"]) == (["get", "update"], ["lock"])
+    assert (use["verbs"], use["resourceNames"]) == (["get", "update", "watch"], ["lock"])
     elsewhere = printed(resourceNamespace="kube-system")
     assert elsewhere["RoleBinding"]["metadata"]["namespace"] == "kube-system"
     assert elsewhere["RoleBinding"]["subjects"][0]["namespace"] == "schedulers"

@@ -119,7 +119,7 @@ def lease_rules(lease_name: str) -> list[Manifest]:
             "apiGroups": [_LEASE_GROUP],
             "resources": ["leases"],
             "resourceNames": [lease_name],
-            "verbs": ["get", "update"],
+            "verbs": ["get", "update", "watch"],
         },
     ]
 

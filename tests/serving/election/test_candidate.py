@@ -11,8 +11,9 @@ from bayplan.ports import ApiError, ConflictError, OutcomeUnknownError
 from bayplan.rng import stream
 from bayplan.serving.election.candidate import Candidate
 from bayplan.serving.election.election import Election, ElectionSettings
+from bayplan.serving.election.lease import LeaseChange
 from bayplan.sim.loop import run
-from tests.serving.leases import BUSY, MemoryLock, RecordedElection
+from tests.serving.leases import BUSY, WATCH_DELAY_SECONDS, MemoryLock, RecordedElection
 
 
 class Replica:
@@ -222,6 +223,152 @@ def test_a_deleted_lease_is_created_again():
 
     clock = ManualClock()
     run(script(Replica("a", store, clock), clock), clock)
+
+
+def test_a_leader_whose_lease_is_gone_acts_again_only_when_it_has_created_it():
+    store = dict[str, Any]()
+
+    async def script(a: Replica, clock: ManualClock) -> None:
+        await a.candidate.win()
+        holding = begin(a.candidate.hold())
+        await asyncio.sleep(0.5)
+        a.lock.delay_seconds = 1.0
+        store.clear()
+        await asyncio.sleep(2 * WATCH_DELAY_SECONDS)
+        assert not a.leads
+        await asyncio.sleep(1.5)
+        assert not a.leads
+        await asyncio.sleep(0.5)
+        assert a.leads
+        assert store["spec"]["holderIdentity"] == "a"
+        holding.cancel()
+
+    clock = ManualClock()
+    run(script(Replica("a", store, clock), clock), clock)
+
+
+def test_a_leader_whose_lease_is_gone_stops_for_a_replica_that_never_saw_it():
+    store = dict[str, Any]()
+
+    async def script(a: Replica, b: Replica, clock: ManualClock) -> None:
+        await a.candidate.win()
+        holding = begin(a.candidate.hold())
+        await asyncio.sleep(0.5)
+        store.clear()
+        await b.candidate.win()  # it has never seen a holder, so it creates the lease at once
+        assert b.leads
+        assert clock.now() == pytest.approx(0.5)
+        await asyncio.sleep(2 * WATCH_DELAY_SECONDS)
+        assert not a.leads
+        assert await holding == "b holds the lease"
+        assert clock.now() < 1.0
+
+    clock = ManualClock()
+    run(script(Replica("a", store, clock), Replica("b", store, clock), clock), clock)
+
+
+@pytest.mark.parametrize("is_watched", [True, False])
+def test_a_standby_waits_before_it_creates_a_lease_that_was_deleted(*, is_watched: bool):
+    store = dict[str, Any]()
+
+    async def script(a: Replica, b: Replica, clock: ManualClock) -> None:
+        await a.candidate.win()
+        a.lock.is_watched = is_watched
+        holding, waiting = begin(a.candidate.hold()), begin(b.candidate.win())
+        await asyncio.sleep(7)
+        a.lock.problem = BUSY  # the leader can neither renew nor create
+        store.clear()
+        gone_seconds = clock.now()
+        await holding
+        assert not a.leads
+        await waiting
+        assert 15 <= clock.now() - gone_seconds <= 15 + 2 * 2.4
+        assert b.leads
+
+    clock = ManualClock()
+    run(script(Replica("a", store, clock), Replica("b", store, clock), clock), clock)
+
+
+def test_a_late_event_about_a_lease_that_was_created_again_changes_nothing():
+    store = dict[str, Any]()
+
+    async def script(a: Replica, clock: ManualClock) -> None:
+        await a.candidate.win()
+        a.lock.is_watched = False
+        holding = begin(a.candidate.hold())
+        store.clear()
+        await asyncio.sleep(5)  # a renewal has created the lease again
+        requests = len(a.lock.requests)
+        a.candidate._see(LeaseChange(version=1, lease=None))
+        await asyncio.sleep(0.5)
+        assert a.leads
+        assert len(a.lock.requests) - requests <= 1
+        holding.cancel()
+
+    clock = ManualClock()
+    run(script(Replica("a", store, clock), clock), clock)
+
+
+def test_a_renewal_that_was_accepted_before_the_deletion_does_not_count():
+    store = dict[str, Any]()
+
+    async def script(a: Replica, clock: ManualClock) -> None:
+        await a.candidate.win()
+        holding = begin(a.candidate.hold())
+        await asyncio.sleep(2.0)
+        # The answer of the renewal is on its way while the event about the deletion arrives.
+        a.lock.answer_seconds = 0.5
+        await asyncio.sleep(0.1)
+        store.clear()
+        await asyncio.sleep(2 * WATCH_DELAY_SECONDS)
+        assert not a.leads
+        a.lock.problem = BUSY
+        await asyncio.sleep(0.6)
+        assert not a.leads
+        await holding
+
+    clock = ManualClock()
+    run(script(Replica("a", store, clock), clock), clock)
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_deletions_of_the_lease_never_lead_to_two_leaders(seed: int):
+    clock, store, chance = ManualClock(), dict[str, Any](), stream(seed, "lease deletions")
+    replicas = [Replica(name, store, clock) for name in "abc"]
+
+    async def live(replica: Replica) -> None:
+        while True:
+            await replica.candidate.win()
+            await replica.candidate.hold()
+
+    async def disturb() -> None:
+        await asyncio.sleep(5)  # each replica has seen the holder
+        for _ in range(80):
+            lock = chance.choice(replicas).lock
+            lock.problem = chance.choice([None, None, BUSY, OutcomeUnknownError("cut")])
+            lock.answers_get_lost = chance.random() < 0.5
+            lock.delay_seconds = chance.choice([0.0, 0.1, 3.0, 20.0])
+            if chance.random() < 0.7:
+                store.clear()
+            await asyncio.sleep(chance.uniform(0.0, 6.0))
+        for replica in replicas:
+            replica.lock.problem, replica.lock.delay_seconds = None, 0.0
+
+    async def watch() -> None:
+        while True:
+            assert sum(replica.leads for replica in replicas) <= 1, f"seed {seed}"
+            await asyncio.sleep(0.1)
+
+    async def main() -> None:
+        tasks = [begin(live(replica)) for replica in replicas]
+        watching = begin(watch())
+        await disturb()
+        await asyncio.sleep(60)
+        assert sum(replica.leads for replica in replicas) == 1, f"seed {seed}"
+        for task in (*tasks, watching):
+            task.cancel()
+
+    run(main(), clock)
 
 
 def test_fields_of_other_writers_in_the_lease_stay():

@@ -1,16 +1,20 @@
 """Leases in the form of the API, the identity of a replica, and the requests for a lease."""
 
 import json
+from collections.abc import AsyncGenerator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from bayplan.adapters.live.errors import UnreadableAnswerError
 from bayplan.adapters.live.rate_limit import Lane
 from bayplan.clock import ManualClock
+from bayplan.ports import WatchDroppedError
 from bayplan.serving.election.election import LeaseRecord
 from bayplan.serving.election.lease import (
     ApiLeaseLock,
+    LeaseChange,
     new_identity,
     new_lease,
     own_namespace,
@@ -106,3 +110,47 @@ def test_each_request_has_its_path_and_rate_limit() -> None:
         ("POST", leases, Lane.LEASES),
         ("PUT", f"{leases}/bayplan", Lane.LEASES),
     ]
+
+
+class Watched:
+    """A client whose watch sends these pieces."""
+
+    def __init__(self, *pieces: bytes) -> None:
+        self.pieces = pieces
+        self.paths: list[str] = []
+
+    async def stream(self, path: str, silence_seconds_max: float) -> AsyncGenerator[bytes]:
+        self.paths.append(path)
+        for piece in self.pieces:
+            yield piece
+
+
+def test_the_watch_follows_one_lease() -> None:
+    event = {"object": {"metadata": {"resourceVersion": "8"}, "spec": {"holderIdentity": "a"}}}
+    lines = b"".join(
+        json.dumps({"type": kind, **event}).encode() + b"\n" for kind in ("MODIFIED", "DELETED")
+    )
+    client = Watched(lines[:20], lines[20:])
+    lock = ApiLeaseLock(client, "schedulers", "bayplan")  # pyright: ignore[reportArgumentType]
+
+    async def script() -> list[LeaseChange]:
+        return [change async for change in lock.changes("7")]
+
+    assert run(script(), ManualClock()) == [LeaseChange(8, event["object"]), LeaseChange(8, None)]
+    (path,) = client.paths
+    assert path == (
+        "/apis/coordination.k8s.io/v1/namespaces/schedulers/leases?watch=1&"
+        "fieldSelector=metadata.name%3Dbayplan&resourceVersion=7&timeoutSeconds=300"
+    )
+
+
+@pytest.mark.parametrize("line", [b'{"type":"ERROR","object":{"code":410}}\n', b"garbage\n"])
+def test_a_watch_that_fails_ends_with_an_error(line: bytes) -> None:
+    lock = ApiLeaseLock(Watched(line), "a", "b")  # pyright: ignore[reportArgumentType]
+
+    async def script() -> None:
+        async for _ in lock.changes("7"):
+            pass
+
+    with pytest.raises((WatchDroppedError, UnreadableAnswerError)):
+        run(script(), ManualClock())

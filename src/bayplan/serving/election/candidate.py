@@ -6,17 +6,33 @@
 
 As upstream, a leader writes first and reads only after a failed write: usually a renewal is one
 request. No request outlives the end of the leadership.
+
+All replicas watch the lease. A standby so learns of each holder, however short. If the lease is
+deleted, the leader stops acting when the event arrives, and acts again only after it has created
+the lease anew, which at most one replica can. If another holder is in the lease, the leadership has
+ended. Without the watch (a connection that breaks, a role without the verb) a renewal notices the
+same, up to a retry period later.
 """
 
 import asyncio
-from collections.abc import Coroutine
+import contextlib
+from collections.abc import AsyncGenerator, Coroutine
 from typing import Any, Protocol, final
 
+from bayplan.adapters.live.errors import AccessDeniedError
 from bayplan.clock import Clock
-from bayplan.ports import ApiError, NotFoundError, OutcomeUnknownError
+from bayplan.ports import ApiError, NotFoundError, OutcomeUnknownError, WatchDroppedError
 from bayplan.rng import Stream
 from bayplan.serving.election.election import JITTER_FACTOR, Election, LeaseRecord
-from bayplan.serving.election.lease import Lease, LeaseLock, new_lease, record_of, with_record
+from bayplan.serving.election.lease import (
+    Lease,
+    LeaseChange,
+    LeaseLock,
+    new_lease,
+    record_of,
+    version_of,
+    with_record,
+)
 
 
 class ElectionLog(Protocol):
@@ -45,27 +61,82 @@ class Candidate:
         self._log = log
         self._lease: Lease = new_lease(lock.namespace, lock.name)
         self._last_holder: str | None = None
+        #: Whether the lease was deleted, and the version of the last deletion.
+        self._is_gone = False
+        self._gone_version = 0
+        #: Set when the watch saw that the lease is not ours any more.
+        self._is_changed = asyncio.Event()
         self._trouble = ""
 
     async def win(self) -> None:
         """Returns when this replica has the lease."""
         period = self._election.settings.retry_period_seconds
-        while not await self._try(self._request_seconds_max):
-            await asyncio.sleep(period * self._jitter.uniform(1.0, JITTER_FACTOR))
+        async with self._watching():
+            while not await self._try(self._request_seconds_max):
+                await asyncio.sleep(period * self._jitter.uniform(1.0, JITTER_FACTOR))
 
     async def hold(self) -> str:
         """Renew the lease until renewals have failed for too long; returns the reason. The
         leadership has ended then."""
         election = self._election
-        while (left := self._left_seconds()) > 0:
-            await asyncio.sleep(min(election.settings.retry_period_seconds, left))
-            if (left := self._left_seconds()) > 0:
-                await self._try(min(self._request_seconds_max, left))
+        async with self._watching():
+            while self._is_gone or self._left_seconds() > 0:
+                await self._renew()
         holder = election.holder
         election.resign()
         if holder not in ("", election.identity):
             return f"{holder} holds the lease"
         return self._trouble or "the process stood still for longer than the renew deadline"
+
+    async def _renew(self) -> None:
+        """Renew the lease when it is due, or create it anew as soon as it is gone."""
+        if not self._is_gone:
+            period = min(self._election.settings.retry_period_seconds, self._left_seconds())
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(period):
+                    await self._is_changed.wait()
+        self._is_changed.clear()
+        if self._is_gone:
+            self._is_gone = False
+            await self._try(self._request_seconds_max)
+        elif (left := self._left_seconds()) > 0:
+            await self._try(min(self._request_seconds_max, left))
+
+    @contextlib.asynccontextmanager
+    async def _watching(self) -> AsyncGenerator[None]:
+        watching = asyncio.get_running_loop().create_task(self._watch())
+        try:
+            yield
+        finally:
+            watching.cancel()
+            await asyncio.gather(watching, return_exceptions=True)
+
+    async def _watch(self) -> None:
+        """Follow the lease, without an end."""
+        while True:
+            version = str(self._lease["metadata"].get("resourceVersion") or "")
+            try:
+                async with contextlib.aclosing(self._lock.changes(version)) as changes:
+                    async for change in changes:
+                        self._see(change)
+            except AccessDeniedError as problem:
+                self._log.trouble(str(problem))
+                return
+            except (ApiError, OutcomeUnknownError, WatchDroppedError):
+                pass  # a renewal tells what is wrong
+            await asyncio.sleep(self._election.settings.retry_period_seconds)
+
+    def _see(self, change: LeaseChange) -> None:
+        """A change of the lease, perhaps one that is older than our last write."""
+        if change.version <= version_of(self._lease):
+            return
+        record = LeaseRecord() if change.lease is None else record_of(change.lease)
+        if record.holder_identity == self._election.identity:
+            return
+        if change.lease is None:
+            self._is_gone, self._gone_version = self._left_seconds() > 0, change.version
+        self._election.observe(record, self._clock.now())
+        self._is_changed.set()
 
     async def release(self, seconds_max: float) -> None:
         """Give up the lease if this replica has it. Best effort: a lease expires anyway."""
@@ -149,5 +220,9 @@ class Candidate:
         lease = with_record(self._lease, record)
         write = self._lock.update if "resourceVersion" in lease["metadata"] else self._lock.create
         self._lease = await write(lease)
+        if version_of(self._lease) <= self._gone_version:
+            return False  # the deletion came after it, and is known already
+        if not self._election.is_free(self._clock.now()):
+            return False  # another holder came and went meanwhile; it may not know yet
         self._election.wrote(record, sent_seconds)
         return True

@@ -11,6 +11,12 @@ leader counts from the moment it *sent* its last successful renewal, and stops a
 deadline has passed since: that is before another replica may take the lease. A leader that has
 stopped does not lead again; its process starts anew. Upstream: client-go tools/leaderelection.
 
+A lease may be deleted while its leader acts. Upstream's candidates create it at once, and then two
+lead until the old leader's next renewal fails. A candidate here that has seen a holder waits for
+the lease's duration from the moment it finds the lease gone: the last renewal was earlier, so the
+old leader's deadline has passed by then, or that leader has created the lease again. A candidate
+that has never seen the lease cannot know of a leader, and creates the lease at once.
+
 `LeaderGauge` is the metric leader_election_master_status: 1 for the leader, as in all Kubernetes
 components.
 """
@@ -86,6 +92,8 @@ class Election:
         self.settings = settings
         self._observed = LeaseRecord()
         self._observed_seconds = float("-inf")
+        #: When a lease that was deleted under another holder may be created.
+        self._free_again_seconds = float("-inf")
         #: When the last successful renewal was sent; None: this replica does not have the lease.
         self._renewed_seconds: float | None = None
 
@@ -101,6 +109,10 @@ class Election:
         deadline = self.deadline_seconds
         return deadline is not None and now_seconds < deadline
 
+    def is_free(self, now_seconds: float) -> bool:
+        """Whether no other leader can act any more, of those whose lease was deleted."""
+        return now_seconds >= self._free_again_seconds
+
     @property
     def deadline_seconds(self) -> float | None:
         """When the leadership ends unless the lease is renewed before; None: this replica does not
@@ -114,6 +126,10 @@ class Election:
     def observe(self, record: LeaseRecord, now_seconds: float) -> None:
         """Note the lease as it was read; an empty record if it does not exist."""
         if record != self._observed:
+            last = self._observed
+            is_free = last.holder_identity in ("", self.identity) or record != LeaseRecord()
+            if not is_free:
+                self._free_again_seconds = now_seconds + last.lease_duration_seconds
             self._observed, self._observed_seconds = record, now_seconds
         if record.holder_identity != self.identity:
             self._renewed_seconds = None
@@ -131,7 +147,7 @@ class Election:
         if seen.holder_identity == self.identity:
             return replace(record, acquire_time=seen.acquire_time)
         if seen == LeaseRecord():
-            return record
+            return record if self.is_free(now_seconds) else None
         if seen.holder_identity and now_seconds < self._free_seconds:
             return None
         return replace(record, lease_transitions=seen.lease_transitions + 1)

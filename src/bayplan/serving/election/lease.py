@@ -7,12 +7,17 @@ in the namespace of its pod.
 
 import os
 import socket
+from collections.abc import AsyncGenerator
 from pathlib import Path
-from typing import Any, Protocol, final
+from typing import Any, NamedTuple, Protocol, final
+from urllib.parse import urlencode
+
+import msgspec
 
 from bayplan.adapters.live.client import ApiClient
 from bayplan.adapters.live.errors import read_answer
 from bayplan.adapters.live.rate_limit import Lane
+from bayplan.ports import WatchDroppedError
 from bayplan.rng import unique_token
 from bayplan.serving.election.election import LeaseRecord, identity_of
 
@@ -43,6 +48,8 @@ def new_identity() -> str:
 # ---- lease ----------------------------------------------------------------------------------
 
 
+_WATCH_SECONDS = 300
+_SILENCE_SECONDS_MAX = 30.0
 API_VERSION = "coordination.k8s.io/v1"
 KIND = f"{API_VERSION} Lease"
 
@@ -69,6 +76,25 @@ class LeaseLock(Protocol):
     async def update(self, lease: Lease) -> Lease:
         """Replace the lease. Raises ConflictError if it has changed."""
         ...
+
+    def changes(self, resource_version: str) -> AsyncGenerator["LeaseChange"]:
+        """The changes of the lease after a version, until the server ends the watch. Raises
+        WatchDroppedError, too."""
+        ...
+
+
+class LeaseChange(NamedTuple):
+    """The lease after a change; None: it was deleted."""
+
+    version: int
+    lease: Lease | None
+
+
+def version_of(lease: Lease) -> int:
+    """The resourceVersion of a lease; 0 if it has none. Versions of one resource are ordered."""
+    meta: dict[str, Any] = lease.get("metadata") or {}
+    text = str(meta.get("resourceVersion") or "")
+    return int(text) if text.isdecimal() else 0
 
 
 def record_of(lease: Lease) -> LeaseRecord:
@@ -105,6 +131,11 @@ def new_lease(namespace: str, name: str) -> Lease:
     }
 
 
+class _Event(msgspec.Struct):
+    type: str
+    object: Lease
+
+
 # ---- api lease lock -------------------------------------------------------------------------
 
 
@@ -134,6 +165,24 @@ class ApiLeaseLock:
 
     async def update(self, lease: Lease) -> Lease:
         return await self._request("PUT", f"{self._path}/{self._name}", lease)
+
+    async def changes(self, resource_version: str) -> AsyncGenerator[LeaseChange]:
+        query = {
+            "watch": "1",
+            "fieldSelector": f"metadata.name={self._name}",
+            "resourceVersion": resource_version,
+            "timeoutSeconds": str(_WATCH_SECONDS),
+        }
+        path, incomplete = f"{self._path}?{urlencode(query)}", b""
+        # A leader renews its lease, so a silent watch has stalled.
+        async for piece in self._client.stream(path, _SILENCE_SECONDS_MAX):
+            *lines, incomplete = (incomplete + piece).split(b"\n")
+            for line in lines:
+                event = read_answer(line, _Event, f"watch {self._path}/{self._name}")
+                if event.type == "ERROR":
+                    raise WatchDroppedError(f"watch {self._path}/{self._name}: {event.object}")
+                lease = None if event.type == "DELETED" else event.object
+                yield LeaseChange(version_of(event.object), lease)
 
     async def _request(self, method: str, path: str, content: Lease | None = None) -> Lease:
         answer = await self._client.request(method, path, content, lane=Lane.LEASES)
