@@ -204,3 +204,56 @@ def test_a_class_that_only_labels_volumes_is_not_generated() -> None:
 def test_a_run_with_volumes_is_repeatable() -> None:
     initial = [*_nodes(), _class(provisioner=PROVISIONER), *map(_ephemeral, "pqrs")]
     assert _run(*initial)[1].digest == _run(*initial)[1].digest
+
+
+# ---- claims and volumes in use --------------------------------------------------------------
+
+
+def _protected(content: Content) -> Content:
+    """With the finalizer that an object of a cluster has."""
+    short = "pvc" if content["kind"] == "PersistentVolumeClaim" else "pv"
+    finalizers = [f"kubernetes.io/{short}-protection"]
+    return {**content, "metadata": {**content["metadata"], "finalizers": finalizers}}
+
+
+def test_a_deleted_claim_stays_until_no_pod_uses_it() -> None:
+    used = _protected(_claim())
+    user = _using("p")
+    steps = (delete(10, used), delete(20, user))
+    early, _ = _run(*_nodes(), _class(provisioner=PROVISIONER), used, user, steps=steps[:1])
+    [kept] = early.cluster.objects(PERSISTENT_VOLUME_CLAIM)
+    assert kept.content["metadata"]["deletionTimestamp"]
+    late, result = _run(*_nodes(), _class(provisioner=PROVISIONER), used, user, steps=steps)
+    assert not late.cluster.objects(PERSISTENT_VOLUME_CLAIM)
+    assert not any("finalizer" in note for note in result.notes)
+
+
+def test_a_deleted_claim_that_no_pod_uses_goes_with_its_volume() -> None:
+    late = _class("Immediate", provisioner=PROVISIONER)
+    run, result = _run(*_nodes(), late, _protected(_claim()), steps=(delete(10, _claim()),))
+    assert not run.cluster.objects(PERSISTENT_VOLUME_CLAIM) and not _volumes(run)
+    assert not result.notes
+
+
+def test_a_deleted_volume_stays_as_long_as_its_claim() -> None:
+    static = _protected(_volume("v"))
+    steps = (delete(10, static), delete(20, _claim()))
+    early, _ = _run(
+        *_nodes(), _class("Immediate", provisioner=PROVISIONER), static, _claim(), steps=steps[:1]
+    )
+    assert list(_volumes(early)) == ["v"]
+    late, _ = _run(
+        *_nodes(), _class("Immediate", provisioner=PROVISIONER), static, _claim(), steps=steps
+    )
+    assert not _volumes(late)
+
+
+def test_ephemeral_claims_of_a_cluster_go_with_their_pod() -> None:
+    template = {
+        "spec": _claim()["spec"],
+        "metadata": {"finalizers": ["kubernetes.io/pvc-protection"]},
+    }
+    scratch = {"name": "scratch", "ephemeral": {"volumeClaimTemplate": template}}
+    user = pod("p", volumes=[scratch])
+    run, _ = _run(*_nodes(), _class(provisioner=PROVISIONER), user, steps=(delete(10, user),))
+    assert not run.cluster.objects(PERSISTENT_VOLUME_CLAIM)

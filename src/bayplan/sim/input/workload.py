@@ -144,7 +144,7 @@ class Workload(Struct, frozen=True, kw_only=True):
     @property
     def follower_count(self) -> int:
         """The number of pods that controllers are expected to create later."""
-        return sum(map(len, self.followers.values()))
+        return sum(is_pod(one) for later in self.followers.values() for one in later)
 
     @property
     def pod_count(self) -> int:

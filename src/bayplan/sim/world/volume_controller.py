@@ -8,13 +8,16 @@ it.
 
 The controller handles changed objects one after the other, in the order of the changes.
 
-Upstream: pkg/controller/volume/{persistentvolume,ephemeral}, sig-storage-lib-external-provisioner.
-Missing here: volumes that are lost under a bound claim, resizing, and the protection of claims in
-use.
+A deleted claim that a placed pod uses, and a deleted volume that is bound, stay until that has
+ended, if they have the finalizers of a cluster: then the controller removes these finalizers.
+
+Upstream: pkg/controller/volume/{persistentvolume,ephemeral,pvcprotection,pvprotection},
+sig-storage-lib-external-provisioner. Missing here: volumes that are lost under a bound claim, and
+resizing.
 """
 
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, final
 
 from bayplan.adapters.embedded.cluster import EmbeddedCluster
@@ -48,6 +51,11 @@ from bayplan.sim.world.claim_binding import (
 
 #: The kinds that the controller follows.
 _KINDS = (POD, PERSISTENT_VOLUME, PERSISTENT_VOLUME_CLAIM, STORAGE_CLASS)
+
+_PROTECTION = {
+    PERSISTENT_VOLUME_CLAIM: "kubernetes.io/pvc-protection",
+    PERSISTENT_VOLUME: "kubernetes.io/pv-protection",
+}
 
 #: Called with the action and the error of the API server.
 Refuse = Callable[[str, ApiError], None]
@@ -89,7 +97,8 @@ class VolumeController:
         assert changed is not None
         key = changed.key
         if key.kind == POD:
-            if (before is None or after is None) and changed.content["spec"].get("volumes"):
+            ends = before is None or after is None or not after.is_visible
+            if ends and changed.content["spec"].get("volumes"):
                 self._see_pod(changed, is_there=after is not None)
         elif key.kind == PERSISTENT_VOLUME_CLAIM:
             self._see_claim(key, before, after)
@@ -113,9 +122,15 @@ class VolumeController:
         """Note that a pod with volumes was created, changed or deleted."""
         if is_there:
             self._due[changed.key] = None
+        else:
+            for claim in ephemeral_claims(changed.content):
+                self._orphans[key_of(claim)] = changed.content["metadata"]["uid"]
+        if is_there and changed.is_visible:
             return
-        for claim in ephemeral_claims(changed.content):
-            self._orphans[key_of(claim)] = changed.content["metadata"]["uid"]
+        for key in _claims_of(changed):
+            stored = self._cluster.get(key)
+            if stored is not None and stored.content["metadata"].get("deletionTimestamp"):
+                self._due[key] = None
 
     def _see_claim(self, key: ObjectKey, before: Stored | None, after: Stored | None) -> None:
         self._unbound.pop(key, None)
@@ -163,7 +178,10 @@ class VolumeController:
 
     def _look_at(self, key: ObjectKey) -> None:
         stored = self._cluster.get(key)
-        if stored is None or stored.content["metadata"].get("deletionTimestamp"):
+        if stored is None:
+            return
+        if stored.content["metadata"].get("deletionTimestamp"):
+            self._release(stored)
             return
         try:
             self._acts[key.kind](stored)
@@ -171,6 +189,24 @@ class VolumeController:
             self._refuse(f"volumes of {key}", problem)
         except SelectorError:
             return  # no volume fits an invalid selector; the pod's attempt reports the error
+
+    def _release(self, stored: Stored) -> None:
+        """Remove the finalizer of a deleted claim or volume that is no longer in use."""
+        finalizers = stored.content["metadata"].get("finalizers") or ()
+        own = _PROTECTION.get(stored.key.kind)
+        if own not in finalizers or self._is_in_use(stored):
+            return
+        rest = [one for one in finalizers if one != own]
+        self._cluster.server.patch(stored.key, {"metadata": {"finalizers": rest}})
+
+    def _is_in_use(self, stored: Stored) -> bool:
+        """Whether a placed pod uses a claim, or a claim has a volume."""
+        if stored.key.kind == PERSISTENT_VOLUME:
+            owner = _claimed_by(stored)
+            claim = None if owner is None else self._cluster.get(owner)
+            return claim is not None and volume_info(stored).is_claimed_by(claim_info(claim))
+        pods = (one for one in self._cluster.objects(POD) if one.placed_pod is not None)
+        return any(stored.key in _claims_of(pod) for pod in pods)
 
     def _write(self, stored: Stored, patch: Any) -> Stored:
         return self._cluster.update(merge_patch(stored.content, patch))
@@ -188,6 +224,7 @@ class VolumeController:
                 continue
             if volume.content["spec"].get("persistentVolumeReclaimPolicy") == "Delete":
                 self._cluster.delete(key)
+                self._due[key] = None
             else:
                 self._write(volume, {"status": {"phase": "Released"}})
 
@@ -242,6 +279,17 @@ class VolumeController:
         volume = object_key(PERSISTENT_VOLUME, "", claim.volume_name)
         if volume in self._reserved.get(stored.key, ()):
             self._due[volume] = None
+
+
+def _claims_of(pod: Stored) -> Iterator[ObjectKey]:
+    """The claims that a pod uses."""
+    for volume in pod.content["spec"].get("volumes") or ():
+        source: Any = volume.get("persistentVolumeClaim") or {}
+        name: str = source.get("claimName") or ""
+        if volume.get("ephemeral"):
+            name = f"{pod.key.name}-{volume['name']}"
+        if name:
+            yield object_key(PERSISTENT_VOLUME_CLAIM, pod.key.namespace, name)
 
 
 def _claimed_by(volume: Stored) -> ObjectKey | None:

@@ -196,6 +196,14 @@ def claimed(**spec: Any) -> Content:
     return controller("StatefulSet", name="db", replicas=2, volumeClaimTemplates=[claim], **spec)
 
 
+def test_pods_that_are_not_created_yet_are_counted_without_their_claims() -> None:
+    full = node("n1", status={"allocatable": {"cpu": "0", "pods": "110"}})
+    result = run_by_default(load_inputs([full, claimed()]))
+    assert list(result.pods) == ["default/db-0"]
+    created_pods = "1 pod was created for controllers: 2 for 1 StatefulSet, 1 of them not yet"
+    assert result.notes[0] == created_pods
+
+
 @pytest.mark.parametrize("when", ["whenScaled", "whenDeleted"])
 @pytest.mark.parametrize("policy", ["Retain", "Delete"])
 def test_claims_are_kept_or_go_as_the_retention_policy_says(when: str, policy: str) -> None:
