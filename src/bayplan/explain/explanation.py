@@ -140,6 +140,8 @@ class Fix(Value, frozen=True, kw_only=True):
     #: Pods of the workload that wait, and how many of them get a node.
     waiting: int = 1
     helped: int = 1
+    #: Whether not all of them were tried, so that more than ``helped`` may get a node.
+    is_bounded: bool = False
     #: What the reader should know before the change.
     notes: tuple[str, ...] = ()
 

@@ -160,7 +160,8 @@ def _effect(fix: Fix) -> str:
         return f"then it goes to {fix.node}"
     if fix.helped >= fix.waiting:
         return f"then all {fix.waiting:,} pods that wait get a node, for example {fix.node}"
-    return f"then {fix.helped:,} of {fix.waiting:,} pods that wait get a node, the first {fix.node}"
+    some = f"{'at least ' * fix.is_bounded}{fix.helped:,} of {fix.waiting:,} pods that wait"
+    return f"then {some} get a node, for example {fix.node}"
 
 
 def _comparison(comparison: Comparison) -> Iterator[RenderableType]:

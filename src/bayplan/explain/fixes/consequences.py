@@ -63,6 +63,8 @@ from bayplan.sim.world.workloads.plans import (
 _ROLLED_MAX = 60
 #: Pods that are tried for one fix.
 _PLACED_MAX = 100
+#: Pods of one template that fail in a row, after which no more are tried.
+_FAILED_MAX = 3
 #: Passes of one controller. Each does something, so that there are never as many.
 _PASSES_MAX = 1000
 _REVISION = "deployment.kubernetes.io/revision"
@@ -79,6 +81,8 @@ class Outcome:
     #: Pods of the workload that wait now, and how many of them get a node.
     waiting: int
     helped: int
+    #: Whether not all were tried, so that more may get one.
+    is_bounded: bool = False
 
 
 @final
@@ -119,8 +123,7 @@ class Consequences:
         """
         before, waiting = self._placed(peers), len(peers) + self._missing()
         self.make(changes)
-        for name in peers:
-            self._place(name)
+        self._place_all(peers)
         if self._workload is not None and self._missing():
             # A StatefulSet goes on when the pod that it waits for runs.
             with _refusals():
@@ -130,7 +133,8 @@ class Consequences:
         gained = self._placed(peers) - before
         helped = min(waiting, max(waiting - left, gained, 0))
         node = self._node(pod) or next(filter(None, map(self._node, replaced)), "")
-        return Outcome(node, waiting, helped if node else 0)
+        is_bounded = self._placed_count >= _PLACED_MAX and helped < waiting
+        return Outcome(node, waiting, helped if node else 0, is_bounded)
 
     def _missing(self) -> int:
         """How many pods a StatefulSet has not created yet."""
@@ -237,6 +241,17 @@ class Consequences:
                 self._replacements.append(name)
         for pod in additions.pods:
             self._place(f"{pod.metadata.namespace}/{pod.metadata.name}")
+
+    def _place_all(self, names: Sequence[str]) -> None:
+        """Attempts at the pods of the workload. They are equal, but for those of a DaemonSet: if
+        some in a row fail, the others do, too."""
+        is_equal = self._workload is not None and self._workload.kind != DAEMON_SET
+        failed = 0
+        for name in names:
+            if failed >= _FAILED_MAX and is_equal:
+                return
+            self._place(name)
+            failed = failed + 1 if self._is_waiting(name) else 0
 
     def _place(self, name: str) -> None:
         """One attempt at a pod that waits."""

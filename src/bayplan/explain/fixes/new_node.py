@@ -25,6 +25,7 @@ from bayplan.printable import printable
 _KINDS_MAX = 12
 #: Nodes that are added for one group or workload.
 _COUNT_MAX = 8
+_MANY_MAX = 100
 _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 #: Labels that name the pool of a node, and its type: what an operator can ask for.
 _POOLS = (
@@ -55,6 +56,8 @@ def new_node_edits(
             what = "one node" if number == 1 else f"{number} nodes"
             text = f"add {what} like {printable(node.metadata.name)}{_description(node)}"
             yield _copies(model, node, text, node_count=number)
+    if usable and len(counts) == _COUNT_MAX:
+        yield _as_many_as_needed(model, diagnosis, usable[0], waiting_count)
     bases = [node for node in ordered if _may_be_enlarged(node, ordered, diagnosis)]
     bases.sort(key=lambda node: bool(untolerated(diagnosis.pod, node)))
     larger = [(node, _larger(model, node, diagnosis)) for node in bases[:_KINDS_MAX]]
@@ -76,6 +79,25 @@ def new_node_edits(
             )
 
 
+def _as_many_as_needed(
+    model: ClusterModel, diagnosis: Diagnosis, node: Node, waiting_count: int
+) -> ObjectEdit:
+    """As many copies as all pods that wait need."""
+    bare = _manifest(node, {}, {}, with_taints=False)
+    requests = diagnosis.pod.requests
+    needed = requests_with_daemons(model, bare, requests, node.metadata.name)
+    offered = amounts(node.status.allocatable)
+    shares = [
+        (offered.get(name, 0) - needed[name] + amount) // amount
+        for name, amount in requests.items()
+        if amount
+    ]
+    per_node = max(min(shares, default=1), 1)
+    number = min(-(-waiting_count // per_node), _MANY_MAX)
+    text = f"add {number} nodes like {printable(node.metadata.name)}{_description(node)}"
+    return _copies(model, node, text, node_count=number)
+
+
 def _larger(
     model: ClusterModel, node: Node, diagnosis: Diagnosis
 ) -> tuple[dict[str, str], dict[str, str], list[str]] | None:
@@ -91,7 +113,7 @@ def _larger(
     }
     present = node.metadata.labels or {}
     needed = _needed_labels(diagnosis, present)
-    if any(_is_unknown_fact(model, key) for key in needed):
+    if any(_is_unknown_fact(model, label) for label in needed.items()):
         return None
     parts = [f"{value} {name}" for name, value in sorted(more.items())]
     parts += [f"label {key}={value}" for key, value in sorted(needed.items())]
@@ -99,12 +121,13 @@ def _larger(
     return (more, needed, parts) if parts else None
 
 
-def _is_unknown_fact(model: ClusterModel, label: str) -> bool:
-    """Whether a label would state a fact about a node, and no node states it."""
-    domain = label.partition("/")[0]
-    if domain != "kubernetes.io" and not domain.endswith(".kubernetes.io"):
-        return False
-    return not any(label in (node.metadata.labels or {}) for node in model.objects(NODE))
+def _is_unknown_fact(model: ClusterModel, label: tuple[str, str]) -> bool:
+    """Whether a label would state where a node is, or of which pool, and no node states that."""
+    key, value = label
+    domain = key.partition("/")[0]
+    is_fact = domain == "kubernetes.io" or domain.endswith(".kubernetes.io") or key in _POOLS
+    nodes = model.objects(NODE) if is_fact else ()
+    return is_fact and all((node.metadata.labels or {}).get(key) != value for node in nodes)
 
 
 def _may_be_enlarged(node: Node, kinds: Sequence[Node], diagnosis: Diagnosis) -> bool:

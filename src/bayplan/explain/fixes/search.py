@@ -195,6 +195,7 @@ class Search:
             node=outcome.node,
             waiting=outcome.waiting,
             helped=outcome.helped,
+            is_bounded=outcome.is_bounded,
             notes=(*fix.notes, *notes),
         )
         return Solution(edits, tried), ""
