@@ -6,11 +6,10 @@ the real one would remove, a changed template rolls out under the limits of its 
 node first gets the pods of its DaemonSets. The scheduler tries every new pod; a pod that gets a
 node counts as running. A fix is offered only if pods that waited have a node at the end.
 
-Other pods that wait are not tried. Of a workload with more pods than `_ROLLED_MAX`, only the pods
-that wait are replaced, and at most `_PLACED_MAX` pods are tried for one fix.
+Other pods that wait are not tried, and at most `_PLACED_MAX` pods are tried for one fix.
 
-Upstream: pkg/controller/{deployment/rolling.go,statefulset/stateful_set_control.go,
-daemon/update.go,job}.
+What a controller does next are the plans of a simulation (`bayplan.sim.world.workloads`); of a
+DaemonSet, upstream's daemon/update.go.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -20,12 +19,12 @@ from datetime import datetime
 from typing import cast, final
 
 from bayplan.adapters.embedded.field_validation import Content, ObjectKey, key_of
+from bayplan.adapters.embedded.json_merge import merge_patch
 from bayplan.api.objects import (
     NODE,
     PERSISTENT_VOLUME,
     PERSISTENT_VOLUME_CLAIM,
     POD,
-    REPLICA_SET,
     STATEFUL_SET,
     Pod,
     decode,
@@ -40,34 +39,29 @@ from bayplan.model.objects import object_key_of
 from bayplan.problems import BadInputError
 from bayplan.sim.input.controller_kinds import CONTROLLERS, DAEMON_SET, DEPLOYMENT, JOB
 from bayplan.sim.input.controller_pods import (
-    TEMPLATE_HASH_LABEL,
     is_active,
-    is_running,
-    labelled,
     pod_for_node,
     pod_names,
     replica_count,
-    stateful_pod,
     target_node,
-    template_hash,
+    with_uid,
 )
 from bayplan.sim.input.jobs import job_pods
+from bayplan.sim.world.workloads.deployment_plan import ReplicaSetPods, deployment_plan
 from bayplan.sim.world.workloads.plans import (
     OwnedPods,
     Surroundings,
     plan_of,
     ranked_for_removal,
 )
+from bayplan.sim.world.workloads.stateful_set_plan import stateful_set_plan
 
-#: A workload of more pods is not rolled out pod by pod.
-_ROLLED_MAX = 60
 #: Pods that are tried for one fix.
 _PLACED_MAX = 100
 #: Pods of one template that fail in a row, after which no more are tried.
 _FAILED_MAX = 3
 #: Passes of one controller. Each does something, so that there are never as many.
 _PASSES_MAX = 1000
-_REVISION = "deployment.kubernetes.io/revision"
 _TEMPLATE = "/spec/template"
 
 
@@ -105,7 +99,7 @@ class Consequences:
         self._busy: dict[ObjectKey, None] = {}
         #: Controllers whose template has changed.
         self._rolled: set[ObjectKey] = set()
-        #: These controllers with the template of before.
+        #: Their templates of before.
         self._former: dict[ObjectKey, Content] = {}
         #: Controller → the names of its pods.
         self._names: dict[ObjectKey, list[str]] = {}
@@ -213,7 +207,7 @@ class Consequences:
             self._busy[key] = None
             if any(operation["path"].startswith(_TEMPLATE) for operation in change.patch):
                 self._rolled.add(key)
-                self._former.setdefault(key, before)
+                self._former.setdefault(key, before["spec"]["template"])
             return
         present = self._model.get(*key)
         if present is None:
@@ -299,13 +293,9 @@ class Consequences:
     # ---- controllers ------------------------------------------------------------------------
 
     def _content(self, key: ObjectKey) -> Content:
-        """A controller as it is now. One that was not read has its size and no template."""
+        """A controller as it is now. One that was not read has its size and an empty template."""
         content = self._contents.get(key) or self._owners.template_content(key)
-        content = content or self._owners.content(key)
-        if content is None:
-            version, _, kind = key.kind.rpartition(" ")
-            meta = {"name": key.name, "namespace": key.namespace}
-            content = {"apiVersion": version, "kind": kind, "metadata": meta, "spec": {}}
+        content = content or self._owners.content(key) or self._owners.outline(key)
         size = "parallelism" if key.kind == JOB else "replicas"
         if key.kind != DAEMON_SET and content["spec"].get(size) is None:
             content["spec"][size] = self._owners.size(key)
@@ -324,41 +314,29 @@ class Consequences:
             self._control_job(key)
         else:
             self._sync(key)
-            if key.kind == STATEFUL_SET and key in self._rolled:
-                self._roll_stateful(key)
 
     def _sync(self, key: ObjectKey) -> None:
-        """Passes of a controller until it has nothing more to do."""
+        """Passes of the controller of pods until it has nothing more to do."""
         content = self._content(key)
         self._contents[key] = content
+        plan_for = stateful_set_plan if key.kind == STATEFUL_SET else plan_of
         for _ in range(_PASSES_MAX):
             pods = self._pod_contents(key)
-            plan = plan_of(content, OwnedPods(pods), self._surroundings(pods))
+            plan = plan_for(content, OwnedPods(pods), self._surroundings(key, pods))
             if not plan.delete and not plan.create:
                 return
             for pod in plan.delete:
                 self._remove(f"{pod.namespace}/{pod.name}")
             if plan.create:
                 self._require_template(key, content)
-                self._admit([self._of_revision(key, each) for each in plan.create], key)
+                self._admit(plan.create, key)
         raise AssertionError(f"{key} does not settle")
 
-    def _of_revision(self, key: ObjectKey, content: Content) -> Content:
-        """A new object of a controller; below the partition of a StatefulSet, pods keep their
-        template."""
-        former = self._former.get(key)
-        if former is None or key.kind != STATEFUL_SET or content["kind"] != "Pod":
-            return content
-        ordinal = _ordinal(content["metadata"]["name"])
-        if ordinal >= _partition(self._contents[key]):
-            return content
-        return stateful_pod(former, ordinal)[1]
-
     def _require_template(self, key: ObjectKey, content: Content) -> None:
-        if not content["spec"].get("template"):
+        if not content["spec"]["template"]["spec"].get("containers"):
             raise EditNotPossibleError(f"the template of {key} was not read")
 
-    def _surroundings(self, pods: Iterable[Content]) -> Surroundings:
+    def _surroundings(self, key: ObjectKey, pods: Iterable[Content]) -> Surroundings:
         stamps = (pod["metadata"].get("creationTimestamp") for pod in pods)
         newest = max((_epoch_seconds(stamp) for stamp in stamps if stamp), default=0.0)
         return Surroundings(
@@ -366,6 +344,7 @@ class Consequences:
             exists=lambda key: self._model.get(*key) is not None,
             was_named=self._was_named,
             names=self._new_names,
+            old_template=self._former.get(key),
         )
 
     def _was_named(self, namespace: str, name: str) -> bool:
@@ -378,127 +357,42 @@ class Consequences:
     # ---- Deployments ------------------------------------------------------------------------
 
     def _control_deployment(self, key: ObjectKey) -> None:
-        deployment = self._content(key)
-        sets = self._owners.replica_sets(key)
+        """Passes over a Deployment until its rollout is complete or stuck."""
+        deployment, sets = self._content(key), self._owners.replica_sets(key)
+        has_new_template = key in self._rolled
+        if has_new_template:
+            self._require_template(key, deployment)
         for each in sets:
             self._contents[each] = self._content(each)
-        active = [each for each in sets if replica_count(self._contents[each])]
-        desired = replica_count(deployment)
-        if key in self._rolled:
-            self._require_template(key, deployment)
-            new = self._new_replica_set(key, deployment)
-        elif not sets:
-            return
-        else:
-            new = max(active or sets, key=self._revision)
-        old = [each for each in active if each != new]
-        if sum(replica_count(self._contents[each]) for each in old) > _ROLLED_MAX:
-            self._replace_waiting(old, new)
-        elif (deployment["spec"].get("strategy") or {}).get("type") == "Recreate":
-            for each in old:
-                self._resize(each, 0)
-            self._resize(new, desired)
-        elif old:
-            self._roll(deployment, old, new)
-        else:
-            self._resize(new, desired)
+        before: list[tuple[int, list[str]]] | None = None
+        while (state := self._state(sets)) != before:
+            before = state
+            pods = {each: OwnedPods(self._pod_contents(each)) for each in sets}
+            listed = [ReplicaSetPods(self._contents[each], pods[each]) for each in sets]
+            plan = deployment_plan(deployment, listed, has_new_template=has_new_template)
+            sets += [self._adopted(key, content) for content in plan.create]
+            for changed, patch in plan.patches:
+                self._contents[changed] = merge_patch(self._contents[changed], patch)
+            for each in sets:
+                self._sync(each)
+                self._place_all(self._pods(each))
 
-    def _new_replica_set(self, key: ObjectKey, deployment: Content) -> ObjectKey:
-        template = deployment["spec"]["template"]
-        ending = template_hash(template)
-        new = ObjectKey(REPLICA_SET, key.namespace, f"{key.name}-{ending}")
-        owner = {**_reference(deployment), "controller": True}
-        meta = {"name": new.name, "namespace": new.namespace, "uid": f"uid-of-{new.name}"}
-        self._contents[new] = {
-            "apiVersion": "apps/v1",
-            "kind": "ReplicaSet",
-            "metadata": {**meta, "ownerReferences": [owner]},
-            "spec": {
-                "replicas": 0,
-                "template": labelled(template, {TEMPLATE_HASH_LABEL: ending}),
-            },
-        }
-        self._names[new] = []
-        self._owners.adopt(new, key)
-        return new
+    def _state(self, sets: Iterable[ObjectKey]) -> list[tuple[int, list[str]]]:
+        """The size of each ReplicaSet, and the nodes of its pods."""
+        return [
+            (replica_count(self._contents[each]), [self._node(name) for name in self._pods(each)])
+            for each in sets
+        ]
 
-    def _revision(self, replica_set: ObjectKey) -> tuple[int, str, str]:
-        meta = self._contents[replica_set]["metadata"]
-        number = str((meta.get("annotations") or {}).get(_REVISION, ""))
-        revision = int(number) if number.isdecimal() else 0
-        waiting = any(not self._node(name) for name in self._pods(replica_set))
-        stamp = meta.get("creationTimestamp") or ""
-        return revision, stamp, f"{waiting:d}{replica_set.name}"
+    def _adopted(self, deployment: ObjectKey, content: Content) -> ObjectKey:
+        """The key of a new ReplicaSet, which is noted."""
+        key = key_of(content)
+        self._contents[key] = with_uid(content)
+        self._names[key] = []
+        self._owners.adopt(key, deployment)
+        return key
 
-    def _resize(self, replica_set: ObjectKey, replicas: int) -> None:
-        self._contents[replica_set]["spec"]["replicas"] = replicas
-        self._sync(replica_set)
-
-    def _available(self, replica_set: ObjectKey) -> int:
-        return sum(map(is_running, self._pod_contents(replica_set)))
-
-    def _roll(self, deployment: Content, old: Sequence[ObjectKey], new: ObjectKey) -> None:
-        """A rolling update, until it is complete or stuck."""
-        desired = replica_count(deployment)
-        surge, unavailable = rollout_limits(deployment)
-        while True:
-            before = [replica_count(self._contents[each]) for each in (*old, new)]
-            present = before[-1]
-            more = min(max(desired + surge - sum(before), 0), max(desired - present, 0))
-            self._resize(new, min(present + more, desired))
-            self._shrink(old, new, desired - unavailable)
-            after = [replica_count(self._contents[each]) for each in (*old, new)]
-            if after == before:
-                return
-
-    def _shrink(self, old: Sequence[ObjectKey], new: ObjectKey, available_min: int) -> None:
-        """First the old pods that are not available, then as many as may be unavailable."""
-        counts = {each: replica_count(self._contents[each]) for each in (*old, new)}
-        missing = counts[new] - self._available(new)
-        removable = sum(counts.values()) - available_min - missing
-        for each in old:
-            count = min(max(removable, 0), counts[each] - self._available(each))
-            if count > 0:
-                removable -= count
-                self._resize(each, counts[each] - count)
-        if removable <= 0:
-            return
-        surplus = sum(map(self._available, (*old, new))) - available_min
-        for each in old:
-            present = replica_count(self._contents[each])
-            count = min(max(surplus, 0), present)
-            if count > 0:
-                surplus -= count
-                self._resize(each, present - count)
-
-    def _replace_waiting(self, old: Sequence[ObjectKey], new: ObjectKey) -> None:
-        """The first part of the rollout of a large workload."""
-        waiting = [n for each in old for n in self._pods(each) if not self._node(n)]
-        for name in waiting:
-            self._remove(name)
-        self._resize(new, len(waiting))
-
-    # ---- StatefulSets, DaemonSets, Jobs -----------------------------------------------------
-
-    def _roll_stateful(self, key: ObjectKey) -> None:
-        """Replace the pods from the highest ordinal on, each after the one before it runs."""
-        spec = self._contents[key]["spec"]
-        strategy = spec.get("updateStrategy") or {}
-        names = sorted(self._pods(key), key=_ordinal, reverse=True)
-        is_parallel = spec.get("podManagementPolicy") == "Parallel"
-        if strategy.get("type") == "OnDelete" or len(names) > _ROLLED_MAX:
-            return
-        if not is_parallel and any(self._is_waiting(name) for name in names):
-            return
-        partition = _partition(self._contents[key])
-        for name in dict.fromkeys(names):
-            if _ordinal(name) < partition or self._model.pod(name) is None:
-                continue
-            if name not in self._created:
-                self._remove(name)
-                self._sync(key)
-            if self._is_waiting(name):
-                return
+    # ---- DaemonSets and Jobs ----------------------------------------------------------------
 
     def _is_waiting(self, name: str) -> bool:
         return self._model.pod(name) is not None and not self._node(name)
@@ -519,7 +413,7 @@ class Consequences:
         if key not in self._rolled or strategy == "OnDelete":
             return
         names = sorted(self._pods(key), key=self._node)
-        for name in names[:_ROLLED_MAX]:
+        for name in names:
             pod = self._model.pod(name)
             if pod is None or name in self._created:
                 continue
@@ -549,48 +443,6 @@ def _refusals() -> Iterator[None]:
         yield
     except BadInputError as refusal:
         raise EditNotPossibleError(str(refusal)) from None
-
-
-def rollout_limits(deployment: Content) -> tuple[int, int]:
-    """maxSurge and maxUnavailable as numbers. Upstream: ResolveFenceposts."""
-    rolling = (deployment["spec"].get("strategy") or {}).get("rollingUpdate") or {}
-    desired = replica_count(deployment)
-    surge = _scaled(rolling.get("maxSurge", "25%"), desired, rounds_up=True)
-    unavailable = _scaled(rolling.get("maxUnavailable", "25%"), desired, rounds_up=False)
-    return (surge, unavailable) if surge or unavailable else (0, 1)
-
-
-def _scaled(value: int | str, total: int, *, rounds_up: bool) -> int:
-    """A number, or a percentage of ``total``."""
-    if isinstance(value, int):
-        return value
-    number = value.removesuffix("%")
-    if not number.isdecimal():
-        raise EditNotPossibleError(f"{value} is no number and no percentage")
-    share = total * int(number)
-    return -(-share // 100) if rounds_up else share // 100
-
-
-def _partition(stateful_set: Content) -> int:
-    """The lowest ordinal that gets a new template."""
-    strategy = stateful_set["spec"].get("updateStrategy") or {}
-    number = (strategy.get("rollingUpdate") or {}).get("partition") or 0
-    return number if strategy.get("type") != "OnDelete" else 0
-
-
-def _reference(content: Content) -> Content:
-    meta = content["metadata"]
-    return {
-        "apiVersion": content["apiVersion"],
-        "kind": content["kind"],
-        "name": meta["name"],
-        "uid": meta["uid"],
-    }
-
-
-def _ordinal(name: str) -> int:
-    number = name.rpartition("-")[2]
-    return int(number) if number.isdecimal() else -1
 
 
 def _epoch_seconds(stamp: str) -> float:

@@ -15,7 +15,6 @@ from bayplan.explain.fixes.commands import (
     taint_removal_command,
     uncordon_command,
 )
-from bayplan.explain.fixes.consequences import rollout_limits
 from bayplan.explain.fixes.edits import Harm, ObjectEdit, json_patch, plain
 from bayplan.explain.fixes.missing_objects import missing_objects
 from bayplan.explain.fixes.owners import Owners, manager_of, owner_text
@@ -33,6 +32,7 @@ from bayplan.plugins.node_unschedulable import NodeUnschedulable
 from bayplan.plugins.taint_toleration import TaintToleration
 from bayplan.printable import printable
 from bayplan.sim.input.controller_kinds import DEPLOYMENT
+from bayplan.sim.world.workloads.deployment_plan import rollout_limits
 
 #: So many nodes are tried for one kind of change.
 _NODES_MAX = 4
@@ -56,9 +56,10 @@ def _replace_first(owners: Owners, diagnosis: Diagnosis) -> Iterator[ObjectEdit]
         return
     parents = {owners.parent(pod.metadata, owner.namespace) for pod in owners.pods(owner)}
     strategy = content["spec"].get("strategy") or {}
-    if len(parents) < 2 or strategy.get("type") == "Recreate" or not rollout_limits(content)[0]:
+    surge, unavailable = rollout_limits(content)
+    if len(parents) < 2 or strategy.get("type") == "Recreate" or not surge:
         return
-    rolling = {"maxSurge": 0, "maxUnavailable": max(rollout_limits(content)[1], 1)}
+    rolling = {"maxSurge": 0, "maxUnavailable": max(unavailable, 1)}
     changed = {"type": "RollingUpdate", "rollingUpdate": rolling}
     patch = json_patch(content["spec"], {**content["spec"], "strategy": changed}, "/spec")
     name, manager = owner_text(owner), manager_of(content)

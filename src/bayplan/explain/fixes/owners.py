@@ -160,6 +160,16 @@ class Owners:
         pods = (cast(Pod, each) for each in self._model.source.of(POD))
         return {pod.metadata.uid for pod in pods if pod.spec.node_name}
 
+    def outline(self, key: ObjectKey) -> Content:
+        """A controller that was not read as a whole: with its metadata and an empty template."""
+        version, _, kind = key.kind.rpartition(" ")
+        present = self._model.get(*key)
+        meta: Content = {"name": key.name, "namespace": key.namespace}
+        if present is not None:
+            meta = msgspec.json.decode(msgspec.json.encode(present.metadata))
+        spec = {"template": {"metadata": {}, "spec": {}}}
+        return {"apiVersion": version, "kind": kind, "metadata": meta, "spec": spec}
+
     def is_of_the_workload(self, key: ObjectKey) -> bool:
         """Whether the object is of a workload to be added, not of the cluster that was read."""
         if self._model.get(*key) is None:

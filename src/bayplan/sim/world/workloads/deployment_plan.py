@@ -126,7 +126,7 @@ class _Rollout:
         self._old = sorted(
             (one for one in replica_sets if one is not self._new), key=lambda one: _age(one[0])
         )
-        self._surge, self._unavailable = _fenceposts(deployment)
+        self._surge, self._unavailable = rollout_limits(deployment)
 
     def is_scaled(self) -> bool:
         """Whether the number of replicas has changed since the ReplicaSets were scaled last.
@@ -249,7 +249,7 @@ def _strategy(deployment: Content) -> str:
     return (deployment["spec"].get("strategy") or {}).get("type") or "RollingUpdate"
 
 
-def _fenceposts(deployment: Content) -> tuple[int, int]:
+def rollout_limits(deployment: Content) -> tuple[int, int]:
     """(maxSurge, maxUnavailable) in pods. Upstream: ResolveFenceposts, MaxUnavailable, MaxSurge."""
     replicas = replica_count(deployment)
     if _strategy(deployment) == "Recreate":
