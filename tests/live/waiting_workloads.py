@@ -45,6 +45,8 @@ def drawn_workload(random: Stream, name: str) -> tuple[Object, Object | None]:
 
 def pod_count(made: Object) -> int:
     """How many pods the workload is to have at one time."""
+    if made["kind"] == "DaemonSet":
+        return len(_NODES) - 1  # one is tainted
     spec = made["spec"]
     count = spec.get("replicas", spec.get("parallelism", 1))
     assert isinstance(count, int)
@@ -137,17 +139,24 @@ def _rollout(random: Stream, made: Object) -> Drawn:
 
 def _volume(random: Stream, made: Object) -> Drawn:
     """Claims of a class that does not exist."""
-    if made["kind"] != "StatefulSet":
-        return _no_room(random, made)
+    made = workload("StatefulSet", made["metadata"]["name"], "100m", replicas=random.randint(1, 3))
     requests = {"requests": {"storage": "1Gi"}}
     claim = {"accessModes": ["ReadWriteOnce"], "resources": requests, "storageClassName": "fast"}
     made["spec"]["volumeClaimTemplates"] = [{"metadata": {"name": "data"}, "spec": claim}]
     return made, None
 
 
+def _daemons(random: Stream, made: Object) -> Drawn:
+    """Nodes that are too full for a pod of their own."""
+    cpu = f"{random.randint(5, 8)}00m" if random.random() < 0.6 else "3"
+    made = workload("DaemonSet", made["metadata"]["name"], cpu)
+    del made["spec"]["replicas"]
+    return made, None
+
+
 _FAMILIES: tuple[Callable[[Stream, Object], Drawn], ...] = (
     _impossible, _no_room, _no_room, _typing_error, _wrong_term, _spread, _spread, _domains, _alone,
-    _port, _tainted, _rollout, _volume,
+    _port, _tainted, _rollout, _volume, _daemons,
 )  # fmt: skip
 
 
