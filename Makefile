@@ -28,6 +28,7 @@ FLOOR_TESTS := tests/plugins tests/engine/ranking tests/engine/reuse tests/engin
 WITHOUT_FLOOR ?=
 OUT ?=
 IMAGE ?=
+BASE ?=
 SCREENSHOTS ?=
 PLATFORMS ?= linux/amd64,linux/arm64
 WRITE ?=
@@ -35,6 +36,8 @@ WRITE ?=
 export SOURCE_DATE_EPOCH ?= $(shell git log -1 --format=%ct 2>/dev/null || echo 1600000000)
 
 BIN := .venv/bin
+# What running needs, and what development needs, with the hashes of all files.
+RUNTIME_LOCK := requirements.lock
 LOCK := requirements-dev.lock
 UV := $(shell command -v uv 2>/dev/null || true)
 
@@ -144,9 +147,12 @@ properties: .venv/.dev ## the tests of properties with many examples (EXAMPLES=5
 manifests: .venv/.dev ## write deploy/manifests and what else follows from the chart anew (needs Helm or Go)
 	$(BIN)/python -m tests.deploy.writing
 
-image: ## build the image for both architectures and push it: IMAGE=registry.example/bayplan:1.2 (needs Docker's buildx)
+image: ## build the image for both architectures and push it: IMAGE=registry.example/bayplan:1.2 BASE=python:3.13-slim@sha256:… (needs Docker's buildx)
 	@[ -n "$(IMAGE)" ] || { echo "IMAGE is not given. For example: make image IMAGE=registry.example/bayplan:1.2" >&2; exit 2; }
-	docker buildx build --platform "$(PLATFORMS)" --file deploy/Dockerfile --tag "$(IMAGE)" --push .
+	@echo "$(BASE)" | grep -Eq '^[^@ ]+@sha256:[0-9a-f]{64}$$' || { \
+		echo "BASE is no image with a digest, and a tag may be moved to another image. Wanted BASE=python:3.13-slim@sha256:…;" \
+			"\`docker buildx imagetools inspect python:3.13-slim\` shows the digest" >&2; exit 2; }
+	docker buildx build --platform "$(PLATFORMS)" --build-arg "BASE=$(BASE)" --file deploy/Dockerfile --tag "$(IMAGE)" --push .
 
 wheel: .venv/.dev ## build the wheel and the sdist into dist
 	$(BIN)/python -m hatchling build --directory dist
@@ -192,16 +198,16 @@ need-%:
 		exit 1; }
 	@touch $@
 
-# The lock constrains: what only development needs is left out, the versions are the same.
-.venv/.runtime: .venv/.created pyproject.toml $(LOCK)
+.venv/.runtime: .venv/.created pyproject.toml $(RUNTIME_LOCK)
 	@echo "Installing Bayplan into .venv"
-	@$(INSTALL) --editable . --constraint $(LOCK)
+	@$(INSTALL) --require-hashes --requirement $(RUNTIME_LOCK)
+	@$(INSTALL) --no-deps --editable .
 	@# As for other packages: what is installed as editable gets no bytecode from pip.
 	@$(BIN)/python -m compileall -q src
 	@touch $@
 
-.venv/.dev: .venv/.runtime examples/gpu_sharing/pyproject.toml
+.venv/.dev: .venv/.runtime $(LOCK) examples/gpu_sharing/pyproject.toml
 	@echo "Installing the tools for development into .venv"
-	@$(INSTALL) --requirement $(LOCK)
+	@$(INSTALL) --require-hashes --requirement $(LOCK)
 	@$(INSTALL) --no-deps --editable examples/gpu_sharing
 	@touch $@

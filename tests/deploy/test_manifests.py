@@ -129,12 +129,67 @@ def dry_run(*arguments: str) -> subprocess.CompletedProcess[str]:
 
 
 def test_one_command_builds_the_image_for_both_architectures() -> None:
-    completed = dry_run("IMAGE=registry.example/bayplan:1")
+    base = f"python:3.13-slim@sha256:{'0' * 64}"
+    completed = dry_run("IMAGE=registry.example/bayplan:1", f"BASE={base}")
     words = shlex.split(completed.stdout.splitlines()[-1])
     assert words[:3] == ["docker", "buildx", "build"]
     assert words[words.index("--platform") + 1].split(",") == ["linux/amd64", "linux/arm64"]
     assert words[words.index("--tag") + 1] == "registry.example/bayplan:1"
+    assert words[words.index("--build-arg") + 1] == f"BASE={base}"
     assert (DEPLOY.parent / words[words.index("--file") + 1]).is_file()
+
+
+@pytest.mark.parametrize(
+    "base",
+    [
+        "",
+        "python:3.13-slim",
+        "python:3.13-slim@sha256:",
+        "python:3.13-slim@sha256:abc",
+        f"python:3.13-slim@sha256:{'0' * 63}",
+        f"python:3.13-slim@sha256:{'0' * 65}",
+        f"python:3.13-slim@sha256:{'G' * 64}",
+        f"@sha256:{'0' * 64}",
+        f"sha256:{'0' * 64}",
+        f"python:3.13-slim@md5:{'0' * 64}",
+        f"python:3.13-slim@sha256:{'0' * 64} other",
+    ],
+)
+def test_no_image_is_pushed_from_a_base_without_a_digest(base: str) -> None:
+    command = [
+        "make",
+        "--no-print-directory",
+        "image",
+        "IMAGE=registry.example/x:1",
+        f"BASE={base}",
+    ]
+    completed = subprocess.run(
+        command, cwd=DEPLOY.parent, capture_output=True, text=True, check=False
+    )
+    assert completed.returncode == 2
+    assert completed.stderr.startswith("BASE is no image with a digest")
+
+
+def test_each_stage_of_the_image_has_the_base_that_is_given() -> None:
+    text = (DEPLOY / "Dockerfile").read_text(encoding="utf-8")
+    assert re.findall(r"^FROM (\S+)", text, re.MULTILINE) == ["${BASE}", "${BASE}"]
+
+
+@pytest.mark.parametrize("name", ["requirements.lock", "requirements-dev.lock"])
+def test_each_locked_file_has_a_hash(name: str) -> None:
+    text = (DEPLOY.parent / name).read_text(encoding="utf-8")
+    entries = re.split(r"\n(?=\S)", re.sub(r"^\s*#.*\n", "", text, flags=re.MULTILINE))
+    assert len(entries) > 20
+    assert [entry for entry in entries if "==" not in entry or "--hash=sha256:" not in entry] == []
+    assert "//" not in text
+
+
+def test_running_and_development_have_the_same_versions() -> None:
+    def versions(name: str) -> set[str]:
+        text = (DEPLOY.parent / name).read_text(encoding="utf-8")
+        return set(re.findall(r"^(\S+==\S+)", text, re.MULTILINE))
+
+    assert versions("requirements.lock") < versions("requirements-dev.lock")
 
 
 def test_the_image_is_independent_of_the_architecture() -> None:

@@ -28,7 +28,7 @@ PYTHONS = ("3.11", "3.12", "3.13")
 #: The version in the image: ARG PYTHON in deploy/Dockerfile.
 IMAGE_PYTHON = "3.13"
 DIST = ROOT / "dist"
-_LOCK = ("--constraint", ROOT / "requirements-dev.lock")
+_LOCK = ROOT / "requirements-dev.lock"
 
 
 class Report:
@@ -119,15 +119,23 @@ def _write_bill(
 ) -> None:
     """Write the SBOM of an environment with the locked versions."""
     fresh = environments.create(folder / name, python)
-    environments.install(fresh, *_LOCK, f"{wheel}{extras}")
+    environments.install(fresh, *_constraint(folder), f"{wheel}{extras}")
     bill = bill_of_materials.write(fresh, DIST / name)
     report.line(bool(bill["components"]), f"dist/{name}: {len(bill['components'])} components")
+
+
+def _constraint(folder: Path) -> tuple[str, Path]:
+    """The locked versions without their hashes: pip would want a hash of the wheel, too."""
+    lines = [line for line in _LOCK.read_text(encoding="utf-8").splitlines() if "==" in line]
+    path = folder / "versions.txt"
+    path.write_text("".join(line.removesuffix("\\").rstrip() + "\n" for line in lines))
+    return "--constraint", path
 
 
 def _check_licences(report: Report, wheel: Path, folder: Path) -> None:
     """Check the licences of all dependencies, including those of the extras."""
     fresh = environments.create(folder / "extras")
-    environments.install(fresh, *_LOCK, f"{wheel}[uvloop,compare,dask]")
+    environments.install(fresh, *_constraint(folder), f"{wheel}[uvloop,compare,dask]")
     bill = bill_of_materials.write(fresh, folder / "extras.json")
     problems = bill_of_materials.unlisted(bill)
     text = "; ".join(problems) or bill_of_materials.summary(bill)

@@ -28,6 +28,7 @@ _SDIST_FILES = (
     "mkdocs.yml",
     "pyproject.toml",
     "requirements-dev.lock",
+    "requirements.lock",
 )
 
 
