@@ -169,6 +169,8 @@ _SMALL = 1 << 20
             + (b"10000\r\n" + bytes(1 << 16) + b"\r\n") * 20,
             id="without a length or an end",
         ),
+        pytest.param(b"HTTP/1.1 200 OK\r\nX: " + b"a" * (3 << 20), id="header"),
+        pytest.param(b"HTTP/1.1 200 OK\r\n" + b"X: a\r\n" * 400_000, id="headers"),
     ],
 )
 def test_an_answer_has_a_size(answer: bytes) -> None:

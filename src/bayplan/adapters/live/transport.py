@@ -31,6 +31,8 @@ KEEPALIVE_SECONDS = 60.0
 #: One answer, after its decompression. A page has 500 objects of at most 1.5 MiB, and most have
 #: some KiB.
 ANSWER_BYTES_MAX = 256 << 20
+#: The header of an answer, with what comes along with its end.
+HEAD_BYTES_MAX = 1 << 20
 #: Content codings that a client may accept.
 IDENTITY = "identity"
 GZIP = "gzip"
@@ -137,6 +139,11 @@ class Connection(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         assert self._parser is not None, "data after the end of a connection"
+        if not self._has_head:
+            self._head_byte_count += len(data)
+            if self._head_byte_count > HEAD_BYTES_MAX:
+                self._give_up(TooLargeError(HEAD_BYTES_MAX))
+                return
         try:
             self._parser.feed_data(data)
         except (httptools.HttpParserError, httptools.HttpParserUpgrade) as problem:
@@ -204,6 +211,7 @@ class Connection(asyncio.Protocol):
     def _begin(self) -> None:
         self._pieces: list[bytes] = []
         self._byte_count = 0
+        self._head_byte_count = 0
         self._retry_after = ""
         self._is_compressed = False
         self._has_head = False
