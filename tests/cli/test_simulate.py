@@ -532,10 +532,11 @@ def test_a_replay_reports_the_same_failure(tmp_path: Path) -> None:
     config = write_objects(tmp_path / "c.yaml", profile(filter=["Broken"]))
     run = tmp_path / "run"
     bayplan("simulate", file, "--plugin", plugin, "--config", config, "--out", run)
-    text = answer("why", "a", "--run", run, "--node", "n1")
+    text = answer("why", "a", "--run", run, "--node", "n1", "--allow-plugins")
     assert "n1: no plugin had rejected it when the attempt failed" in text
     assert "(broken.py:9) (Error)" in text
-    assert "n1: chosen" in answer("why", "b", "--run", run, "--node", "n1")
+    words = ("why", "b", "--run", run, "--node", "n1", "--allow-plugins")
+    assert "n1: chosen" in answer(*words)
 
 
 # ---- run folders ----------------------------------------------------------------------------

@@ -68,6 +68,8 @@ def test_a_group_is_addressed_by_its_kind(tmp_path: Path) -> None:
     text = answer("why", "podgroup", "default/g", "--run", tmp_path / "run")
     assert "attempt 1: unschedulable, nothing is held: 1 fit (minMember 2," in text
     assert "group default/g: 1 of 2 members fit; the 2nd, default/b: 0/1 nodes" in text
+    end = "at the end of the run, the group is Pending; no member runs or has ended"
+    assert text.splitlines()[-1] == end
     assert answer("why", "pg", "g", "--run", tmp_path / "run") == text
     (message,) = refusal("why", "podgroup", "x", "--run", tmp_path / "run")
     assert "known names include: podgroup default/g" in message

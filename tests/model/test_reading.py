@@ -79,4 +79,4 @@ def test_a_scenario_has_its_objects_of_the_beginning(tmp_path: Path) -> None:
 def test_bad_input_is_refused_as_in_a_simulation(tmp_path: Path) -> None:
     (tmp_path / "a.yaml").write_text("kind: Pod")
     with pytest.raises(InputError, match="apiVersion"):
-        objects_of_files([str(tmp_path)])
+        objects_of_files([str(tmp_path / "a.yaml")])

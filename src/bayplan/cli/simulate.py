@@ -267,7 +267,8 @@ def _remark_on_idle(config: SchedulerConfig, registry: Registry, files: Sequence
 
 
 def _what_next(result: SimulationResult, out: str | None) -> str:
-    example = next(iter(result.unschedulable or result.placements), "NAMESPACE/NAME")
+    pods = result.unschedulable or result.placements or result.pods
+    example = next(iter(pods), "NAMESPACE/NAME")
     if out is None:
         return f"to ask why: add --out runs/a, then: bayplan why {example} --run runs/a"
     return f"run written to {out}; to ask why: bayplan why {example} --run {shlex.quote(out)}"

@@ -206,7 +206,8 @@ class Simulation:
             is_deleted=result.deleted_at is not None,
             is_ours=self.scheduler.is_responsible_for(pod.spec.scheduler_name),
         )
-        return replace(result, end=end, replaced=self._losses.is_replaced(pod))
+        is_replaced = not end.is_there and self._losses.is_replaced(pod)
+        return replace(result, end=end, replaced=is_replaced)
 
     def _pod_result(self, name: str, pod: Pod, reasons_to_wait: Mapping[str, str]) -> PodResult:
         """``reasons_to_wait``: by uid, for pods without a message in their status."""

@@ -22,11 +22,12 @@ from bayplan.journal import (
     NodeScore,
     PluginScore,
     Record,
+    is_group,
 )
 from bayplan.sim.output.pod_counts import PodEnd, PodResult, counts_of, gone_text
 from bayplan.sim.output.report import BLANK, by_message, examples, pods_by_node
 from bayplan.sim.output.report import new_table as new_table
-from bayplan.sim.output.result import SimulationResult
+from bayplan.sim.output.result import PodGroupResult, SimulationResult
 
 if TYPE_CHECKING:
     from bayplan.sim.replay import NodeVerdict, Scores
@@ -98,7 +99,12 @@ def nearest_nodes(node: str, names: Iterable[str]) -> str:
 
 
 def end_line(pod: str, result: SimulationResult | None) -> str:
-    """What became of a pod that has no node at the end although it had one; "": nothing."""
+    """What became of a pod that is gone, or of a group; "": nothing is to be said.
+
+    ``pod``: "namespace/name", or the subject of a group.
+    """
+    if result is not None and is_group(pod):
+        return _group_end(result.podgroups.get(pod.partition(" ")[2]))
     pod_result = result.pods.get(pod) if result is not None else None
     if pod_result is None or pod_result.end in (PodEnd.PLACED, PodEnd.WAITING):
         return ""
@@ -111,6 +117,19 @@ def end_line(pod: str, result: SimulationResult | None) -> str:
     at = "" if pod_result.deleted_at is None else f"{pod_result.deleted_at:.3f} s  "
     replaced = ", and another pod came in its place" if pod_result.replaced else ""
     return f"{at}{pod} is gone: {pod_result.end}{replaced}"
+
+
+def _group_end(group: PodGroupResult | None) -> str:
+    if group is None:
+        return ""
+    counts = {
+        "running": group.running,
+        "succeeded": group.succeeded,
+        "failed": group.failed,
+    }
+    members = ", ".join(f"{count:,} {what}" for what, count in counts.items() if count)
+    members = f"members: {members}" if members else "no member runs or has ended"
+    return f"at the end of the run, the group is {group.phase}; {members}"
 
 
 # ---- records -------------------------------------------------------------------------------

@@ -30,6 +30,10 @@ def at(seconds: float, **verbs: Any) -> Content:
     return {"at": seconds, **verbs}
 
 
+#: Something outside of Kubernetes has to remove this finalizer.
+PROTECTED = {"name": "db-0", "finalizers": ["example.com/archive"]}
+
+
 def ended_pod(name: str, phase: str) -> Content:
     return {
         "apiVersion": "v1",
@@ -166,6 +170,24 @@ ENDS: dict[str, tuple[list[Content], tuple[int, int], str]] = {
         [node("n1"), pod("a"), scenario(at(60, delete=[{"kind": "Pod", "name": "a"}]))],
         (0, 0),
         "1 pod gone: 1 deleted",
+    ),
+    "a finalizer keeps a deleted pod": (
+        [
+            *NODES,
+            controller(
+                "StatefulSet",
+                name="db",
+                replicas=1,
+                selector=SELECTOR,
+                template=TEMPLATE,
+            ),
+            scenario(
+                at(50, patch=[{**ended_pod("db-0", "Running"), "metadata": PROTECTED}]),
+                at(60, delete=[{"kind": "Pod", "name": "db-0"}]),
+            ),
+        ],
+        (1, 0),
+        "",
     ),
     "the pods of a deleted node are not collected yet": (
         [
