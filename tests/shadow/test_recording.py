@@ -73,7 +73,8 @@ def test_pods_are_created_at_their_times_and_placed_by_the_simulation(tmp_path: 
     verbs = [next(iter(each)) for each in writing.steps()]
     assert verbs == ["create", "patch", "delete"]
     result = writing.result()
-    assert result["counts"]["scheduled"] == 1
+    assert result["counts"]["gone"] == {"deleted": 1}
+    assert result["pods"]["default/web"]["node"]
     assert result["counts"]["running"] == 1
     events = yaml.safe_load((writing.recording.path / SCENARIO).read_text())["spec"]["events"]
     assert [each["at"] for each in events] == ["1.000s", "3.000s", "4.000s"]
