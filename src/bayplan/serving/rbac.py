@@ -14,7 +14,15 @@ from bayplan.adapters.embedded.field_validation import is_namespaced
 from bayplan.adapters.live.access import WRITING, Right, group_statuses, rights_to_follow
 from bayplan.adapters.live.discovery import Resource
 from bayplan.api.object_meta import resource_of
-from bayplan.api.objects import NAMESPACE, NODE, POD, PRIORITY_CLASS
+from bayplan.api.objects import (
+    NAMESPACE,
+    NODE,
+    POD,
+    PRIORITY_CLASS,
+    REPLICA_SET,
+    REPLICATION_CONTROLLER,
+    STATEFUL_SET,
+)
 from bayplan.config import SchedulerConfig
 from bayplan.config.pod_group_kinds import group_kinds
 from bayplan.plugins.registry import Registry
@@ -71,12 +79,25 @@ def manifests(config: SchedulerConfig, registry: Registry, names: Names) -> list
     return documents
 
 
+#: What makes pods: a question reads their templates and sizes.
+_CONTROLLERS = (
+    "apps/v1 Deployment",
+    "apps/v1 DaemonSet",
+    REPLICA_SET,
+    STATEFUL_SET,
+    REPLICATION_CONTROLLER,
+    "batch/v1 Job",
+)
+
+
 def reading_manifests(config: SchedulerConfig, registry: Registry, names: Names) -> list[Manifest]:
-    """A ClusterRole and its binding for `bayplan shadow`: get, list and watch, and nothing else.
+    """A ClusterRole and its binding for `bayplan shadow` and for questions such as `bayplan why`:
+    get, list and watch, and nothing else.
 
     Raises ConfigError.
     """
-    kinds = (NODE, POD, NAMESPACE, PRIORITY_CLASS, *kinds_in_use(config, registry))
+    own = (NODE, POD, NAMESPACE, PRIORITY_CLASS, *_CONTROLLERS)
+    kinds = dict.fromkeys((*own, *kinds_in_use(config, registry)))
     groups = group_kinds(config.spec.pod_groups.kinds)
     rules = list(_rules(_reading(map(_resource, (*kinds, *groups)))))
     return [*_pair("ClusterRole", rules, names, namespace="")]
