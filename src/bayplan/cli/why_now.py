@@ -60,6 +60,8 @@ def _explanation(model: ClusterModel, subject: Subject, namespace: str) -> Expla
         names = [f"{each.namespace}/{each.name}" for each in _pods(model)]
         similar_pods = load("bayplan.sim.why:similar_pods")
         hint = similar_pods(subject.name, names) if names else "there are no pods at all"
+        if model.source.moment is not None:
+            hint += "; --at names another moment of the run"
         fail(f"{model.source.source}: there is no pod {subject.name}; {hint}")
 
 
