@@ -10,8 +10,9 @@ The other conditions of a binding are checked when the API server carries it out
 bound, and its devices are allocated to this pod and to no other pod that the scheduler knew of.
 """
 
+import re
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import final
 
@@ -19,18 +20,24 @@ from bayplan.adapters.embedded.object_store import Stored
 from bayplan.api.device_objects import RESOURCE_CLAIM
 from bayplan.api.objects import PERSISTENT_VOLUME, PERSISTENT_VOLUME_CLAIM
 from bayplan.api.pod_groups import COSCHEDULING_LABEL
+from bayplan.framework.status import EXTENDER_NAME
 from bayplan.journal import AttemptRecord, BindingRecord, GroupRecord, Record
 from tests.sim.brute_force import (
     NODE,
     POD,
     Content,
     Key,
+    Picture,
     Placed,
+    is_terminating,
     key_of,
     labels_of,
+    ports,
+    resources,
     selects_node,
     uid_of,
 )
+from tests.sim.brute_force_preemption import eviction_on
 from tests.sim.brute_force_storage import (
     Device,
     allocated_devices,
@@ -39,7 +46,12 @@ from tests.sim.brute_force_storage import (
     why_not,
 )
 from tests.sim.delivered import DeliveringPort
+from tests.sim.drawn_plugin import RAISING
 from tests.sim.invariants import Findings
+
+_VICTIM_COUNT = re.compile(r"preempting ([0-9]+) victims")
+#: What rejects nodes by rules that the brute force does not have.
+_FOREIGN = frozenset((EXTENDER_NAME, RAISING))
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,12 +91,19 @@ class DecisionChecker:
         self.count = 0
         #: Node → the highest priority of a pod that evicts others there.
         self._preemptors: dict[str, int] = {}
+        #: Nodes whose state in the scheduler may differ from the picture: with nominated pods, or
+        #: with assumed pods that were deleted meanwhile.
+        self.unclear_nodes: Callable[[Picture], Collection[str]] = lambda _: ()
+        #: Uid of a pod → the node that the scheduler nominated it to, "" for none.
+        self.nominated_node: Callable[[str], str] = lambda _: ""
+        self.rejection_count = self.preemption_count = 0
 
     def write(self, record: Record) -> None:
         if isinstance(record, AttemptRecord) and record.result in ("scheduled", "waiting"):
             self._decided(record)
         elif isinstance(record, AttemptRecord):
             self._preempts(record)
+            self._check_rejection(record)
         elif isinstance(record, BindingRecord) and record.result == "failed":
             self._port.assumed.pop(record.uid, None)
         elif isinstance(record, GroupRecord) and record.result == "given back":
@@ -117,6 +136,72 @@ class DecisionChecker:
             before = self._preemptors.get(node_name, _priority(pod))
             self._preemptors[node_name] = max(before, _priority(pod))
 
+    # ---- rejections and preemption ----------------------------------------------------------
+
+    def _check_rejection(self, record: AttemptRecord) -> None:
+        """An attempt found no node: no node takes the pod, and victims were chosen as they must
+        be. Raises Violation."""
+        namespace, _, name = record.pod.partition("/")
+        pod = self._port.content(POD, (namespace, name))
+        is_ordinary = (
+            record.result == "unschedulable"
+            and not any(each.plugin in _FOREIGN for each in record.rejections)
+            and pod is not None
+            and uid_of(pod) == record.uid
+            and not pod["spec"].get("nodeName")
+            and not is_terminating(pod)
+            and not labels_of(pod).get(COSCHEDULING_LABEL)
+            and not named_claims(pod)
+        )
+        if not is_ordinary:
+            return
+        assert pod is not None
+        picture = self._port.picture()
+        unclear = self.unclear_nodes(picture)
+        answer = self._answers.get(record.uid)
+        names = [
+            each
+            for each in picture.node_names()
+            if each not in unclear and (answer is None or each in answer)
+        ]
+        self.rejection_count += 1
+        for node_name in names:
+            if not why_not(picture, pod, node_name):
+                text = f"at {record.at_seconds:g} s {record.pod} is rejected by {node_name}"
+                self._findings.fail("rejected", f"{text}, which takes it: {record.message}")
+        if record.nominated_node in names:
+            self._check_eviction(record, pod, picture, names)
+
+    def _check_eviction(
+        self, record: AttemptRecord, pod: Content, picture: Picture, names: Sequence[str]
+    ) -> None:
+        """The chosen node violates no more budgets than another one."""
+        self.preemption_count += 1
+        has_group = {
+            each.node_name
+            for each in picture.placed.values()
+            if labels_of(each.pod).get(COSCHEDULING_LABEL)
+        }
+        evictions = {
+            name: eviction
+            for name in names
+            if name not in has_group and (eviction := eviction_on(picture, pod, name)) is not None
+        }
+        chosen = evictions.get(record.nominated_node)
+        if chosen is None:
+            return
+        match = _VICTIM_COUNT.search(record.message)
+        assert match is not None, record.message
+        if int(match[1]) > len(chosen.uids):
+            text = f"at {record.at_seconds:g} s {record.pod} evicts {match[1]} pods of"
+            enough = f"{record.nominated_node}, and {len(chosen.uids)} are enough"
+            self._findings.fail("reprieved", f"{text} {enough}")
+        least = min(each.violation_count for each in evictions.values())
+        if chosen.violation_count > least:
+            text = f"at {record.at_seconds:g} s {record.pod} evicts pods of {record.nominated_node}"
+            counts = f"{chosen.violation_count} evictions violate budgets, elsewhere {least} would"
+            self._findings.fail("budgets", f"{text}: {counts}")
+
     def evicted(self, victim: Content) -> None:
         """The scheduler deletes a pod. Raises Violation."""
         placed = self._port.picture().placed.get(uid_of(victim))
@@ -144,8 +229,31 @@ class DecisionChecker:
         why = why_not(picture, pod, record.node)
         if why:
             self._findings.fail(why.partition(":")[0], f"{where}: {why}")
+        self._check_nominated(pod, record, picture)
         if record.node not in self._answers.get(record.uid, {record.node}):
             self._findings.fail("extender", f"{where}: the extender did not leave this node")
+
+    def _check_nominated(self, pod: Content, record: AttemptRecord, picture: Picture) -> None:
+        """The pod leaves amounts and ports for pods that are nominated to the node.
+
+        As upstream, a plugin that PreFilter skips for the pod is not asked about nominated pods,
+        whatever their anti-affinity says. NodeResourcesFit and NodePorts miss nothing so.
+        """
+        if labels_of(pod).get(COSCHEDULING_LABEL):
+            return
+        ahead = picture
+        for other in picture.kind(POD).values():
+            if (
+                self.nominated_node(uid_of(other)) == record.node
+                and uid_of(other) != record.uid
+                and uid_of(other) not in picture.placed
+                and _priority(other) >= _priority(pod)
+            ):
+                ahead = ahead.with_pod(other, record.node)
+        why = "" if ahead is picture else why_not(ahead, pod, record.node)
+        if why.partition(":")[0] in (resources.__name__, ports.__name__):
+            text = f"at {record.at_seconds:g} s {record.pod} is placed on {record.node}"
+            self._findings.fail("nominated", f"{text}, with the nominated pods: {why}")
 
     def _decision(self, pod: Content, node_name: str) -> Decision:
         picture = self._port.picture()

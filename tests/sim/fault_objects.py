@@ -111,7 +111,8 @@ _USUAL = ("containers", "terminationGracePeriodSeconds", "dnsPolicy", "restartPo
 
 
 def budgets() -> list[Content]:
-    """A minimum of available pods for each app: preemption prefers other victims."""
+    """A minimum of available pods for each app: preemption prefers other victims. An eviction of a
+    pod of "db" always violates a budget."""
     kind = "policy/v1 PodDisruptionBudget"
     return [
         content(
@@ -121,7 +122,7 @@ def budgets() -> list[Content]:
             spec={"selector": {"matchLabels": {"app": app}}, "minAvailable": minimum},
         )
         for namespace in NAMESPACES
-        for app, minimum in (("web", 2), ("db", 1))
+        for app, minimum in (("web", 2), ("db", 100))
     ]
 
 
@@ -248,6 +249,50 @@ def resized(random: Stream, pod: Content) -> Content:
         conditions.append({"type": kinds[0], "status": "True", "reason": reason})
     status = {**pod["status"], "conditions": conditions, "containerStatuses": [reported]}
     return {**pod, "spec": spec, "status": status}
+
+
+# ---- pods of one step -----------------------------------------------------------------------
+
+
+def plain_pod(name: str, cpu: str, app: str = "web", **spec: Any) -> Content:
+    """A pod without constraints. ``spec``: further fields of its spec."""
+    container = {"name": "c", "image": "app", "resources": {"requests": {"cpu": cpu}}}
+    whole = {"priority": 0, "containers": [container], **spec}
+    return content("v1 Pod", name, NAMESPACES[0], meta={"labels": {"app": app}}, spec=whole)
+
+
+def sidecar_pod(random: Stream, name: str) -> Content:
+    """A pod whose sidecar has a host port."""
+    sidecar = {
+        "name": "s",
+        "image": "app",
+        "restartPolicy": "Always",
+        "resources": {"requests": {"cpu": random.choice(("100m", "500m"))}},
+        "ports": [_port(random)],
+    }
+    return plain_pod(name, "100m", initContainers=[sidecar])
+
+
+def spread_fields(random: Stream) -> Content:
+    """Fields of the spec of pods that spread by all fields of a constraint, and that terminate for
+    a while."""
+    constraint: Content = {
+        "maxSkew": 1,
+        "topologyKey": random.choice(("zone", HOSTNAME, HOSTNAME)),
+        "whenUnsatisfiable": "DoNotSchedule",
+        "labelSelector": {"matchLabels": {"app": "roll"}},
+    }
+    fields: Content = {"terminationGracePeriodSeconds": 30}
+    if random.random() < 0.4:
+        constraint["nodeTaintsPolicy"] = "Honor"
+    elif random.random() < 0.6:
+        fields["tolerations"] = [{"operator": "Exists"}]
+    if random.random() < 0.4:
+        fields["nodeSelector"] = {"disk": "ssd"}
+        constraint["nodeAffinityPolicy"] = random.choice(("Honor", "Ignore"))
+    if random.random() < 0.4:
+        constraint["minDomains"] = random.choice((4, 8))
+    return {**fields, "topologySpreadConstraints": [constraint]}
 
 
 def _gate(random: Stream, labels: dict[str, str], name: str) -> Content:

@@ -70,7 +70,7 @@ class WorldOptions:
             has_devices=random.random() < 0.7,
             has_extender=random.random() < 0.3,
             has_raising_plugin=random.random() < 0.2,
-            has_budgets=random.random() < 0.5,
+            has_budgets=random.random() < 0.7,
             preempts_for_resizes=random.random() < 0.3,
             is_pod_gc_slow=random.random() < 0.5,
             foreign_count=random.choice((0, 3, 8)),
@@ -152,6 +152,9 @@ def _drawn_steps(seed: int, faults: FaultOptions, options: WorldOptions) -> tupl
         "change_leader": random.choice((0, 0, 0, 1)),
         "change_leader_amid_a_binding": random.choice((0, 0, 1, 1)),
     }
+    # Steps of several actions, for rules that single pods hardly ever meet.
+    stories = stream(seed, "stories of a world")
+    counts |= {verb: stories.choice((0, 1, 1)) for verb in ("add_sidecars", "roll_out", "fill")}
     verbs = [verb for verb, count in counts.items() for _ in range(count)]
     timed = sorted((random.uniform(0, FAULTY_SECONDS), verb) for verb in verbs)
     first = [(0.0, "add_node")] * random.randint(2, 6)

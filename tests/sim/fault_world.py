@@ -52,7 +52,7 @@ from tests.sim.at_rest import (
     pending,
     picture_of,
 )
-from tests.sim.brute_force import Key, is_terminating, uid_of
+from tests.sim.brute_force import Key, Picture, is_terminating, uid_of
 from tests.sim.decisions import DecisionChecker, Findings, WriteChecker, named_claims
 from tests.sim.delivered import Contents, DeliveringPort
 from tests.sim.drawn_extender import DrawnExtender
@@ -74,6 +74,8 @@ CALM_SECONDS = 420.0
 BIND_TIMEOUT_SECONDS = 660.0
 
 _BURST = 5
+#: Until most pods of a step are bound.
+_SETTLING_SECONDS = 5.0
 _UPSTREAM_POD_GC = (UPSTREAM_QUARANTINE_SECONDS, UPSTREAM_PERIOD_SECONDS)
 _RESIZE_GATE = "InPlacePodVerticalScalingSchedulerPreemption"
 
@@ -125,6 +127,9 @@ class Leader:
             extenders=() if extender is None else (extender,),
             raise_bugs=True,
         )
+        self.checker.unclear_nodes = self._unclear_nodes
+        nominations = self.scheduler.queue.nominator.node_of
+        self.checker.nominated_node = lambda uid: nominations.get(uid, "")
         kinds = (NODE, POD, *self.scheduler.kinds, *self.scheduler.group_kinds)
         self.checker.kinds = frozenset(kinds)
         self.gangs = GangChecker(self.scheduler)
@@ -132,6 +137,16 @@ class Leader:
         runner = Runner(self.scheduler, port, asks)
         loop = asyncio.get_running_loop()
         self._running = loop.create_task(runner.run(), name=f"scheduler {number}")
+
+    def _unclear_nodes(self, picture: Picture) -> set[str]:
+        """Nodes with nominated pods, and nodes with assumed pods that are not in the picture."""
+        scheduler = self.scheduler
+        assumed = {
+            pod.node_name
+            for pod in scheduler.cache.pods()
+            if scheduler.cache.is_assumed(pod.uid) and pod.uid not in picture.placed
+        }
+        return {*assumed, *scheduler.queue.nominator.nominated_nodes()}
 
     async def stop(self) -> None:
         """Cancel the scheduler during its current work."""
@@ -381,6 +396,49 @@ class FaultWorld:
         """Create several pods at once: a pod is tried before the previous binding is delivered."""
         for _ in range(_BURST):
             self._add_pod()
+
+    def _create_pod(self, content: Content) -> None:
+        self.cluster.create(content)
+        self._log(fault_objects.summary(content))
+
+    def _add_sidecars(self) -> None:
+        """Create pods whose sidecars have host ports."""
+        for _ in range(_BURST):
+            self._create_pod(fault_objects.sidecar_pod(self._random, self._name("s")))
+
+    async def _roll_out(self) -> None:
+        """Create pods that spread, delete some of them, and create others while those terminate."""
+        fields, names = fault_objects.spread_fields(self._random), list[str]()
+        for _ in range(_BURST):
+            names.append(self._name("r"))
+            self._create_pod(fault_objects.plain_pod(names[-1], "100m", "roll", **fields))
+        await asyncio.sleep(_SETTLING_SECONDS)
+        for name in names:
+            stored = self.cluster.get(object_key(POD, fault_objects.NAMESPACES[0], name))
+            is_placed = stored is not None and stored.content["spec"].get("nodeName")
+            if stored is not None and is_placed and self._random.random() < 0.7:
+                self.cluster.delete(stored.key)
+                self._log(f"pod {_name(stored)} is deleted")
+        await asyncio.sleep(self._random.choice((0.0, 1.0)))
+        for _ in range(_BURST):
+            self._create_pod(fault_objects.plain_pod(self._name("r"), "100m", "roll", **fields))
+
+    async def _fill(self) -> None:
+        """Resize pods and fill the nodes; then create pods that need room for their priority."""
+        pods = [s for s in self.cluster.objects(POD) if fault_objects.is_resizable(s.content)]
+        for stored in pods[:_BURST]:
+            with contextlib.suppress(ApiError):
+                self.cluster.update(fault_objects.resized(self._random, stored.content))
+        for _ in range(2 * _BURST):
+            cpu, app = self._random.choice(("500m", "1", "1", "2")), self._random.choice("ab")
+            fields = {"terminationGracePeriodSeconds": self._random.choice((0, 0, 0, 30))}
+            name = {"a": "web", "b": "db"}[app]
+            self._create_pod(fault_objects.plain_pod(self._name("f"), cpu, name, **fields))
+        await asyncio.sleep(_SETTLING_SECONDS)
+        for priority in (10, 10, 10, 5, 0):
+            cpu = self._random.choice(("1", "2", "3"))
+            self._create_pod(fault_objects.plain_pod(self._name("h"), cpu, priority=priority))
+            await asyncio.sleep(self._random.choice((0.0, 2.0)))
 
     def _add_gang(self) -> None:
         for each in fault_objects.gang(self._random, self._name("g")):

@@ -23,6 +23,10 @@ INVARIANTS: Mapping[str, str] = {
     "all listed": "no pod is placed before every kind of object was listed",
     "placed once": "a pod that has a node is not placed again",
     "extender": "a pod is placed on a node that the extender left",
+    "nominated": "a placed pod leaves room for pods that are nominated to its node",
+    "rejected": "no node is rejected that takes the pod",
+    "reprieved": "a preemption evicts no more pods than it must",
+    "budgets": "a preemption violates no more disruption budgets than on another node",
     "victims": "a victim of a preemption has a lower priority than the pod",
     "gang": "members of a group are placed only if the group reaches its minimum",
     # of a request, when the API server carries it out

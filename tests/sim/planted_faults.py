@@ -43,6 +43,7 @@ from bayplan.queue.scheduling_queue import SchedulingQueue
 from bayplan.queue.sub_queues import UnschedulablePods
 from bayplan.state.cache import Cache
 from bayplan.state.device_table import Claims
+from tests.sim import planted_rules
 
 Patch = pytest.MonkeyPatch
 
@@ -554,4 +555,58 @@ PLANTS = (
     Plant("all pods of a node are evicted", _all_pods_of_a_node_are_evicted, ("victims",)),
     Plant("too few members are enough", _too_few_members_are_enough, ("gang",)),
     Plant("pods that an extender rejected stay", _pods_that_an_extender_rejected_stay, ("placed",)),
+    Plant(
+        "resizes are added up", planted_rules.resizes_are_added_up, ("rejected", "woken", "placed")
+    ),
+    Plant(
+        "terminating pods count in spreading",
+        planted_rules.terminating_pods_count_in_spreading,
+        ("rejected",),
+    ),
+    Plant("budgets are ignored", planted_rules.budgets_are_ignored, ("budgets",)),
+    Plant("ports of sidecars are ignored", planted_rules.ports_of_sidecars_are_ignored, ("ports",)),
+    Plant("no pod is reprieved", planted_rules.no_pod_is_reprieved, ("reprieved",)),
+    Plant("nominated pods are ignored", planted_rules.nominated_pods_are_ignored, ("nominated",)),
+    Plant(
+        "init containers request nothing",
+        planted_rules.init_containers_request_nothing,
+        ("resources",),
+    ),
+    Plant("all protocols are one", planted_rules.all_protocols_are_one, ("rejected", "woken")),
+    Plant(
+        "the effect of a toleration is ignored",
+        planted_rules.the_effect_of_a_toleration_is_ignored,
+        ("taints",),
+    ),
+    Plant(
+        "the namespaces of terms are ignored",
+        planted_rules.the_namespaces_of_terms_are_ignored,
+        ("affinity", "anti_affinity", "rejected"),
+    ),
+    Plant(
+        "allowed topologies are ignored",
+        planted_rules.allowed_topologies_are_ignored,
+        ("volumes",),
+    ),
+    Plant(
+        "nominations of deleted pods stay",
+        planted_rules.nominations_of_deleted_pods_stay,
+        ("nominated", "woken"),
+    ),
+    Plant("minDomains is ignored", planted_rules.min_domains_is_ignored, ("spreading",)),
+    Plant(
+        "nodeTaintsPolicy is ignored",
+        planted_rules.node_taints_policy_is_ignored,
+        ("rejected", "spreading", "woken"),
+    ),
+    Plant(
+        "nodeAffinityPolicy is ignored",
+        planted_rules.node_affinity_policy_is_ignored,
+        ("rejected", "spreading", "woken"),
+    ),
+    Plant(
+        "a port is released twice",
+        planted_rules.a_port_is_released_twice,
+        ("ports", "nominated", "cache"),
+    ),
 )

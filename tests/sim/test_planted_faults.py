@@ -1,13 +1,23 @@
 """Each invariant of the fault simulation finds a fault that is planted into the scheduler."""
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from bayplan.state import pods
 from tests.sim.fault_plan import SEEDS_BY_DEFAULT, Plan
 from tests.sim.invariants import INVARIANTS
 from tests.sim.planted_faults import PLANTS, Plant
 from tests.sim.shrinking import failure_of
+
+
+@pytest.fixture(autouse=True)
+def _shapes() -> Iterator[None]:
+    """No compiled pod lives on from one planted fault to the next."""
+    yield
+    pods._shapes.clear()
+    pods._shapes_by_spec.clear()
 
 
 @pytest.mark.timeout(600)
