@@ -15,7 +15,7 @@ from tests.e2e.binaries import PROGRAMS as E2E_PROGRAMS
 from tests.go_programs import NoBinaries
 from tests.live.beside import empty
 from tests.live.binaries import PROGRAMS
-from tests.live.control_plane import LOOPBACK, ControlPlane
+from tests.live.control_plane import DISABLED_ADMISSION, LOOPBACK, ControlPlane
 from tests.live.processes import free_port
 
 #: The API version of Kubernetes' pod groups.
@@ -35,7 +35,7 @@ CONTROLLERS = (
 
 @pytest.fixture(scope="session")
 def control_plane() -> Iterator[ControlPlane]:
-    yield from _started()
+    yield from started()
 
 
 @pytest.fixture(autouse=True)
@@ -50,23 +50,23 @@ def emptied(request: pytest.FixtureRequest) -> Iterator[None]:
 @pytest.fixture(scope="module")
 def group_plane() -> Iterator[ControlPlane]:
     """A second control plane, with Kubernetes' pod groups."""
-    yield from _started(
+    yield from started(
         "--feature-gates=GenericWorkload=true", f"--runtime-config={UPSTREAM_GROUPS}=true"
     )
 
 
-def _started(*flags: str) -> Iterator[ControlPlane]:
+def started(*flags: str, disabled_admission: str = DISABLED_ADMISSION) -> Iterator[ControlPlane]:
     """Start a control plane. Without the programs, the test run ends."""
     try:
         binaries = PROGRAMS.get()
     except NoBinaries as problem:
         pytest.exit(str(problem), returncode=1)
-    started = ControlPlane(binaries, *flags)
+    plane = ControlPlane(binaries, *flags, disabled_admission=disabled_admission)
     try:
-        started.start()
-        yield started
+        plane.start()
+        yield plane
     finally:
-        started.stop()
+        plane.stop()
 
 
 @pytest.fixture

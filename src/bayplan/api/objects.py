@@ -140,9 +140,15 @@ class TopologySpreadConstraint(Api):
 # ---- pods ----------------------------------------------------------------------------------
 
 
+class ContainerResourceClaim(Api):
+    name: str = ""
+    request: str | None = None
+
+
 class ResourceRequirements(Api):
     requests: Quantities | None = None
     limits: Quantities | None = None
+    claims: tuple[ContainerResourceClaim, ...] | None = None
 
 
 class ContainerPort(Api):
@@ -158,7 +164,14 @@ class ContainerRestartRule(Api):
 
 
 class VolumeMount(Api):
+    name: str = ""
+    mount_path: str | None = None
     bind_mount_options: tuple[str, ...] | None = None
+
+
+class VolumeDevice(Api):
+    name: str = ""
+    device_path: str | None = None
 
 
 class Container(Api):
@@ -169,6 +182,7 @@ class Container(Api):
     restart_policy: str | None = None
     restart_policy_rules: tuple[ContainerRestartRule, ...] | None = None
     volume_mounts: tuple[VolumeMount, ...] | None = None
+    volume_devices: tuple[VolumeDevice, ...] | None = None
 
 
 class PodSchedulingGate(Api):

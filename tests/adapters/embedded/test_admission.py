@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from bayplan.adapters.embedded.admission import pod_amounts
+from bayplan.adapters.embedded import pod_amounts
 from bayplan.adapters.embedded.admission.chain import AdmissionChain
 from bayplan.adapters.embedded.admission.default_storage_class import DEFAULT_CLASS_ANNOTATION
 from bayplan.adapters.embedded.admission.default_toleration_seconds import TOLERATION_SECONDS

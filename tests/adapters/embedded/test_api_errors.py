@@ -21,7 +21,7 @@ WEB = object_key("v1 Pod", "default", "web")
     ("error", "code", "reason", "words"),
     [
         (AlreadyExistsError(WEB), 409, "AlreadyExists", 'pods "web" already exists'),
-        (InvalidError(WEB, "why"), 422, "Invalid", 'pods "web" is invalid: why'),
+        (InvalidError(WEB, "why"), 422, "Invalid", 'Pod "web" is invalid: why'),
         (ForbiddenError(WEB, "why"), 403, "Forbidden", 'pods "web" is forbidden: why'),
         (no_such_object(WEB), 404, "NotFound", 'pods "web" not found'),
         (modified(WEB), 409, "Conflict", "the object has been modified"),

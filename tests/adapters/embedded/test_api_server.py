@@ -197,11 +197,14 @@ def test_an_existing_name_is_refused() -> None:
 def test_an_invalid_object_is_refused_with_all_problems() -> None:
     world = TimedServer()
     with pytest.raises(ApiError) as error:
-        world.server.create(pod(containers=[container("1x")], restartPolicy="No"))
+        world.server.create(pod(containers=[container("-1")], restartPolicy="No"))
     assert error.value.code == 422
     text = str(error.value)
-    assert text.startswith('pods "web" is invalid: spec.containers[0].resources.requests.cpu: ')
-    assert "spec.restartPolicy: " in text
+    assert text == (
+        'Pod "web" is invalid: [spec.containers[0].resources.requests[cpu]: Invalid value: "-1": '
+        'must be greater than or equal to 0, spec.restartPolicy: Unsupported value: "No": '
+        'supported values: "Always", "OnFailure", "Never"]'
+    )
     assert world.store.version == 0
 
 

@@ -38,11 +38,11 @@ def test_a_node_after_an_equal_valid_node_is_validated_if_one_part_differs() -> 
     amounts = {"cpu": "4"}
     assert paths(node(status={"capacity": amounts, "allocatable": amounts})) == []
     assert paths(node(status={"capacity": amounts, "allocatable": {"cpu": "-4"}})) == [
-        "status.allocatable.cpu"
+        "status.allocatable[cpu]"
     ]
     # The invalid node is not remembered as valid.
     assert paths(node(status={"capacity": amounts, "allocatable": {"cpu": "-4"}})) == [
-        "status.allocatable.cpu"
+        "status.allocatable[cpu]"
     ]
 
 
@@ -67,10 +67,10 @@ def test_valid_objects_are_accepted(content: Content) -> None:
         (priority_class("high", 1_000_000_001), "value"),
         (priority_class("high", 1, preemptionPolicy="Neve"), "preemptionPolicy"),
         (node(status={"allocatable": {"cpu": "4 cores"}}), "status.allocatable.cpu"),
-        (node(status={"capacity": {"memory": "-1"}}), "status.capacity.memory"),
+        (node(status={"capacity": {"memory": "-1"}}), "status.capacity[memory]"),
         (node(spec={"taints": [{"key": "a", "effect": "NoSchedul"}]}), "spec.taints[0].effect"),
         (node(spec={"taints": [{"key": "a"}]}), "spec.taints[0].effect"),
-        (node(spec={"taints": [{"effect": "NoExecute"}]}), "spec.taints[0].key"),
+        (node(spec={"taints": [{"key": "a b", "effect": "NoExecute"}]}), "spec.taints[0].key"),
         (
             node(spec={"taints": [{"key": "a", "value": "b c", "effect": "NoExecute"}]}),
             "spec.taints[0].value",

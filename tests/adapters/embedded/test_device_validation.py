@@ -43,8 +43,8 @@ SYNTAX = ["device.driver =="]
         (
             exactly(allocationMode="Al"),
             (
-                'requests[0].exactly.allocationMode: found "Al", wanted one of ExactCount, All; '
-                'did you mean "All"?'
+                'requests[0].exactly.allocationMode: Unsupported value: "Al": supported values: '
+                '"ExactCount", "All"; did you mean "All"?'
             ),
         ),
         (exactly(count=-1), "requests[0].exactly.count: found -1, wanted more than nothing"),

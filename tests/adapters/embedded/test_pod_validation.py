@@ -21,7 +21,7 @@ def complaints(**spec: Any) -> list[str]:
 
 
 def paths(**spec: Any) -> list[str]:
-    return [one.partition(": ")[0] for one in complaints(**spec)]
+    return list(dict.fromkeys(one.partition(": ")[0] for one in complaints(**spec)))
 
 
 def affinity(kind: str, **term: Any) -> dict[str, Any]:
@@ -59,21 +59,27 @@ BAD: list[tuple[dict[str, Any], str]] = [
     ({"initContainers": [container()]}, "spec.initContainers[0].name"),
     (
         {"initContainers": [container("-1", name="init")]},
-        "spec.initContainers[0].resources.requests.cpu",
+        "spec.initContainers[0].resources.requests[cpu]",
     ),
-    ({"resources": {"requests": {"cpu": "500m"}}}, "spec.resources.requests.cpu"),
-    ({"resources": {"limits": {"cpu": "500m"}}}, "spec.resources.limits.cpu"),
-    ({"schedulingGates": [{"name": "a"}], "nodeName": "n1"}, "spec.schedulingGates"),
-    ({"resources": {"requests": {"gpu": 1}}}, "spec.resources.requests"),
-    ({"overhead": {"cpu": "x"}}, "spec.overhead.cpu"),
-    ({"nodeSelector": {"disk": "a b"}}, "spec.nodeSelector.disk"),
+    ({"resources": {"requests": {"cpu": "500m"}}}, "spec.resources.requests[cpu]"),
+    (
+        {
+            "resources": {"limits": {"cpu": "500m"}},
+            "containers": [{"name": "c", "resources": {"limits": {"cpu": "1"}}}],
+        },
+        "spec.resources.containers[0][cpu].limits",
+    ),
+    ({"schedulingGates": [{"name": "a"}], "nodeName": "n1"}, "spec.nodeName"),
+    ({"resources": {"requests": {"storage": 1}}}, "spec.resources.requests[storage]"),
+    ({"overhead": {"cpu": "-1"}}, "spec.overhead.limits[cpu]"),
+    ({"nodeSelector": {"disk": "a b"}}, "spec.nodeSelector"),
     ({"nodeName": "N1"}, "spec.nodeName"),
     ({"priorityClassName": "_"}, "spec.priorityClassName"),
     ({"priority": 2**31}, "spec.priority"),
     ({"restartPolicy": "Allways"}, "spec.restartPolicy"),
     ({"preemptionPolicy": "Nevr"}, "spec.preemptionPolicy"),
-    ({"schedulingGates": [{"name": "a b"}]}, "spec.schedulingGates[0].name"),
-    ({"schedulingGates": [{"name": "a"}, {"name": "a"}]}, "spec.schedulingGates[1].name"),
+    ({"schedulingGates": [{"name": "a b"}]}, "spec.schedulingGates[0]"),
+    ({"schedulingGates": [{"name": "a"}, {"name": "a"}]}, "spec.schedulingGates[1]"),
 ]
 
 
@@ -120,9 +126,9 @@ def test_a_host_port_is_unique_per_protocol_and_address() -> None:
     [
         ({"key": "a", "operator": "Equals"}, "operator"),
         ({"key": "a", "operator": "Gt", "value": "5"}, "operator"),  # an alpha gate upstream
-        ({"key": "a", "operator": "Exists", "value": "b"}, "value"),
+        ({"key": "a", "operator": "Exists", "value": "b"}, "operator"),
         ({"value": "b"}, "operator"),
-        ({"key": "a", "value": "b c"}, "value"),
+        ({"key": "a", "value": "b c"}, "operator"),
         ({"key": "a b", "operator": "Exists"}, "key"),
         ({"key": "a", "operator": "Exists", "effect": "NoSchedul"}, "effect"),
         ({"key": "a", "operator": "Exists", "tolerationSeconds": 3}, "effect"),
@@ -144,11 +150,7 @@ def test_tolerations_are_validated(toleration: dict[str, Any], field: str) -> No
         ({"nodeTaintsPolicy": "No"}, ["nodeTaintsPolicy"]),
         ({"matchLabelKeys": ["h"]}, ["matchLabelKeys"]),
         ({"matchLabelKeys": ["a b"], "labelSelector": {}}, ["matchLabelKeys[0]"]),
-        (
-            {"matchLabelKeys": ["a"], "labelSelector": {"matchLabels": {"a": "b"}}},
-            ["matchLabelKeys[0]"],
-        ),
-        ({"labelSelector": {"matchLabels": {"a": "b c"}}}, ["labelSelector.matchLabels.a"]),
+        ({"labelSelector": {"matchLabels": {"a": "b c"}}}, ["labelSelector.matchLabels"]),
     ],
 )
 def test_topology_spread_constraints_are_validated(
@@ -160,7 +162,7 @@ def test_topology_spread_constraints_are_validated(
 
 def test_two_equal_spread_constraints_are_refused() -> None:
     assert paths(topologySpreadConstraints=[SPREAD, SPREAD]) == [
-        "spec.topologySpreadConstraints[1]"
+        "spec.topologySpreadConstraints[0].{topologyKey, whenUnsatisfiable}"
     ]
 
 
@@ -170,7 +172,7 @@ def test_two_equal_spread_constraints_are_refused() -> None:
     [
         ({"topologyKey": ""}, ["topologyKey"]),
         ({"topologyKey": "a b"}, ["topologyKey"]),
-        ({"namespaces": ["a.b"]}, ["namespaces[0]"]),
+        ({"namespaces": ["a.b"]}, ["namespace"]),
         ({"labelSelector": {"matchLabels": {"a b": ""}}}, ["labelSelector.matchLabels"]),
         (
             {"namespaceSelector": {"matchExpressions": [{"key": "a", "operator": "in"}]}},
@@ -203,5 +205,64 @@ def test_a_misspelled_operator_is_reported_with_its_whole_path() -> None:
     terms = [{"matchExpressions": [{"key": "zone", "operator": "Inn", "values": ["a"]}]}]
     nodes = {"nodeAffinity": {REQUIRED: {"nodeSelectorTerms": terms}}}
     place = f"spec.affinity.nodeAffinity.{REQUIRED}.nodeSelectorTerms[0].matchExpressions[0]"
-    expected = 'wanted one of In, NotIn, Exists, DoesNotExist, Gt, Lt; did you mean "In"?'
-    assert complaints(affinity=nodes) == [f'{place}.operator: found "Inn", {expected}']
+    expected = 'not a valid selector operator; did you mean "In"?'
+    assert complaints(affinity=nodes) == [f'{place}.operator: Invalid value: "Inn": {expected}']
+
+
+CLAIM = {"name": "a", "resourceClaimName": "c"}
+
+
+@pytest.mark.parametrize(
+    ("spec", "complaint"),
+    [
+        (
+            {"activeDeadlineSeconds": 0},
+            (
+                "spec.activeDeadlineSeconds: Invalid value: 0: must be between 1 and 2147483647, "
+                "inclusive"
+            ),
+        ),
+        (
+            {"volumes": [{"name": "v"}, {"name": "v"}]},
+            'spec.volumes[1].name: Duplicate value: "v"',
+        ),
+        (
+            {"containers": [container(volumeMounts=[{"name": "v", "mountPath": "/v"}])]},
+            'spec.containers[0].volumeMounts[0].name: Not found: "v"',
+        ),
+        (
+            {"resourceClaims": [{**CLAIM, "resourceClaimTemplateName": "t"}]},
+            (
+                'spec.resourceClaims[0]: Invalid value: {"Name":"a","ResourceClaimName":"c",'
+                '"ResourceClaimTemplateName":"t"}: at most one of `resourceClaimName` or '
+                "`resourceClaimTemplateName` may be specified"
+            ),
+        ),
+        (
+            {"containers": [container(resources={"claims": [{"name": "a"}]})]},
+            (
+                'spec.containers[0].resources.claims[0]: Not found: "a": must be one of the names '
+                "in pod.spec.resourceClaims which is empty"
+            ),
+        ),
+        (
+            {
+                "resourceClaims": [CLAIM],
+                "containers": [container(resources={"claims": [{"name": "b"}]})],
+            },
+            (
+                'spec.containers[0].resources.claims[0]: Not found: "b": must be one of the names '
+                "in pod.spec.resourceClaims: a"
+            ),
+        ),
+    ],
+)
+def test_volumes_claims_and_deadlines_are_validated(spec: dict[str, Any], complaint: str) -> None:
+    assert complaints(**spec) == [complaint]
+
+
+def test_what_a_server_has_stored_may_mount_what_is_not_there() -> None:
+    mounts = [{"name": "gone", "mountPath": "/v"}]
+    stored = decode("v1 Pod", pod(containers=[container(volumeMounts=mounts)]))
+    assert isinstance(stored, Pod)
+    assert list(pod_spec(stored.spec, "spec", is_new=False)) == []

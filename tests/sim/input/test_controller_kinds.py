@@ -64,7 +64,7 @@ def test_other_kinds_are_not_controllers() -> None:
         (
             "ReplicaSet",
             {"template": template(labels={"app": "a b"})},
-            "spec.template.metadata.labels.app",
+            "spec.template.metadata.labels",
         ),
     ],
 )

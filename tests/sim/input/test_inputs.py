@@ -310,7 +310,7 @@ def test_all_problems_of_all_files_are_reported_at_once(tmp_path: Path) -> None:
         ),
         pytest.param(
             [scenario({"at": 0, "create": [pod(nodeSelector={"a": "b c"})]})],
-            ["spec.events[0].create[0] (Pod default/web): spec.nodeSelector.a"],
+            ["spec.events[0].create[0] (Pod default/web): spec.nodeSelector: Invalid value"],
             id="an object in a scenario",
         ),
         pytest.param([{"a": 1}], ["apiVersion", "kind", "metadata"], id="no object"),

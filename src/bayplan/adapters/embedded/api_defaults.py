@@ -20,10 +20,12 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from bayplan.adapters.embedded.field_validation import Content
+from bayplan.adapters.embedded.pod_amounts import aggregated_limits, aggregated_requests
 from bayplan.api.admission_objects import LIMIT_RANGE
+from bayplan.api.amounts import amount_of
 from bayplan.api.device_objects import EXACT_COUNT, RESOURCE_CLAIM, RESOURCE_CLAIM_TEMPLATE
 from bayplan.api.objects import NAMESPACE, NODE, POD, STORAGE_CLASS, Pod, decode
-from bayplan.api.pod_requests import CPU, is_pod_level, requested
+from bayplan.api.pod_requests import HUGEPAGES_PREFIX, all_containers, is_pod_level
 from bayplan.api.quantity import NANOS_PER_MILLI, nanos, thousandths
 
 # ---- api versions ---------------------------------------------------------------------------
@@ -341,22 +343,42 @@ def _label_requirements(
 
 
 def _pod_level_resources(pod: Content) -> Content:
-    """Requests of the whole pod: those of its containers, or the pod's own limit."""
+    """Requests and limits of the whole pod follow from those of its containers.
+
+    Upstream: DefaultPodLevelResources in pkg/api/pod/util.go.
+    """
     resources = pod["spec"]["resources"]
-    limits = resources.get("limits") or {}
+    limits = dict(resources.get("limits") or {})
     requests = dict(resources.get("requests") or {})
     if not limits and not requests:
         return resources
-    typed = decode(POD, {"spec": {**pod["spec"], "overhead": {}}})
+    containers = {name: pod["spec"].get(name) for name in ("containers", "initContainers")}
+    typed = decode(POD, {"spec": containers})
     assert isinstance(typed, Pod)
-    for name, amount in requested(typed, pod_level=False).items():
-        # Huge pages cannot be overcommitted: their limit is the request.
-        if is_pod_level(name) and not name.startswith("hugepages-"):
-            requests.setdefault(name, f"{amount}m" if name == CPU else str(amount))
+    together = aggregated_limits(typed)
+    # Huge pages cannot be overcommitted: their limit is the request.
+    for name, amount in together.items():
+        if name.startswith(HUGEPAGES_PREFIX) and name not in requests:
+            limits.setdefault(name, str(amount))
+    for name, amount in aggregated_requests(typed).items():
+        if is_pod_level(name) and not name.startswith(HUGEPAGES_PREFIX):
+            requests.setdefault(name, str(amount))
     for name, limit in limits.items():
         if is_pod_level(name):
             requests.setdefault(name, limit)
-    return {**resources, "requests": requests}
+    for name, request in requests.items():
+        if is_pod_level(name) and name not in limits and _all_limit(typed, name):
+            limits[name] = str(max(amount_of(request), together[name], key=lambda a: a.nanos))
+    parts = {"limits": limits, "requests": requests}
+    return {**resources, **{name: part for name, part in parts.items() if part}}
+
+
+def _all_limit(pod: Pod, name: str) -> bool:
+    """Whether all containers have a limit of a resource."""
+    return all(
+        each.resources is not None and name in (each.resources.limits or {})
+        for each in all_containers(pod.spec)
+    )
 
 
 def created_status(pod: Content) -> Content:

@@ -18,7 +18,9 @@ class InvalidError(ApiError):
     """422: the object is invalid; the message says where."""
 
     def __init__(self, key: ObjectKey, message: str) -> None:
-        super().__init__(422, "Invalid", f"{named(key)} is invalid: {message}")
+        group = key.kind.partition(" ")[0].rpartition("/")[0]
+        kind = key.kind.rpartition(" ")[2] + (f".{group}" if group else "")
+        super().__init__(422, "Invalid", f'{kind} "{key.name}" is invalid: {message}')
 
 
 class ForbiddenError(ApiError):

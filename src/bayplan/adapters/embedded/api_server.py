@@ -32,6 +32,7 @@ from bayplan.adapters.embedded.api_defaults import (
 from bayplan.adapters.embedded.api_errors import (
     AlreadyExistsError,
     InvalidError,
+    aggregated,
     modified,
     no_such_object,
     not_bindable,
@@ -40,6 +41,8 @@ from bayplan.adapters.embedded.api_errors import (
 from bayplan.adapters.embedded.api_validation import (
     identity_problems,
     problems_of_kind,
+    problems_of_new_pod,
+    unreadable_problems,
     update_problems,
 )
 from bayplan.adapters.embedded.field_validation import (
@@ -256,7 +259,10 @@ class ApiServer:
         if self._store.get(key) is not None:
             raise AlreadyExistsError(key)
         was_admitted = is_admitted(content)
-        _refuse(key, problems_of_kind(key.kind, content))
+        if key.kind == POD:
+            _refuse(key, unreadable_problems(POD, content))
+        else:
+            _refuse(key, problems_of_kind(key.kind, content))
         content = self._admission.admit(key, defaulted(key.kind, content))
         content = prepared(key.kind, content)
         made_count = self._made.get(key, 0)
@@ -272,6 +278,8 @@ class ApiServer:
         if key.kind == POD and content["spec"].get("nodeName"):
             content = self._started(content)
         decoded = self._store.decoded(key, content)
+        if isinstance(decoded, Pod):
+            _refuse(key, problems_of_new_pod(decoded, is_new=not was_admitted))
         if not was_admitted:
             self._admission.validate(key, content, decoded)
         self._made[key] = made_count + 1
@@ -483,7 +491,12 @@ class ApiServer:
 def _refuse(key: ObjectKey, problems: Sequence[Problem]) -> None:
     """Raises InvalidError if there are problems."""
     if problems:
-        raise InvalidError(key, "; ".join(map(str, problems)))
+        raise InvalidError(key, aggregated(map(_text, problems)))
+
+
+def _text(problem: Problem) -> str:
+    """A problem without our suggestion."""
+    return str(Problem(problem.path, problem.actual))
 
 
 def _grace_seconds(stored: Stored) -> int:

@@ -7,14 +7,14 @@ matter there. If a field has a value of the wrong type, the decoder reports it (
 the object is not checked further.
 
 Upstream, for devices: pkg/apis/resource/validation. The specs of pods are checked in
-pod_validation.py, names and selectors in field_validation.py.
+pod_validation.py, their resources in resource_validation.py, selectors in selector_validation.py.
 """
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, cast, final
 
-from bayplan.adapters.embedded import field_validation as selectors
+from bayplan.adapters.embedded import selector_validation as selectors
 from bayplan.adapters.embedded.field_validation import (
     DNS_LABEL,
     DNS_SUBDOMAIN,
@@ -27,7 +27,20 @@ from bayplan.adapters.embedded.field_validation import (
     kind_of,
     one_of,
 )
-from bayplan.adapters.embedded.pod_validation import choice, effect, pod_spec, quantities
+from bayplan.adapters.embedded.pod_validation import choice, effect, pod_spec
+from bayplan.adapters.embedded.resource_validation import (
+    overhead,
+    quantities,
+    unreadable_resources,
+)
+from bayplan.api.admission_objects import (
+    LIMIT_RANGE,
+    RESOURCE_QUOTA,
+    RUNTIME_CLASS,
+    LimitRange,
+    ResourceQuota,
+    RuntimeClass,
+)
 from bayplan.api.device_objects import (
     ALL_DEVICES,
     DEVICE_CLASS,
@@ -296,7 +309,7 @@ def _storage_name(name: str | None, path: str) -> Iterator[Problem]:
 def _claim_ref(reference: ObjectReference) -> Iterator[Problem]:
     yield from _storage_name(reference.name, "spec.claimRef.name")
     if reference.namespace and not is_dns_label(reference.namespace):
-        yield wrong("spec.claimRef.namespace", reference.namespace, selectors.DNS_LABEL)
+        yield wrong("spec.claimRef.namespace", reference.namespace, DNS_LABEL)
 
 
 # ---- all kinds ------------------------------------------------------------------------------
@@ -339,11 +352,22 @@ def problems(content: Content) -> list[Problem]:
     return problems_of_kind(kind_of(content), content)
 
 
-def problems_of_kind(kind: str, content: Content, before: Content | None = None) -> list[Problem]:
+def unreadable_problems(kind: str, content: Content) -> list[Problem]:
+    """Values of the wrong type, and quantities that are none."""
+    try:
+        decoded: Any = decode(kind, content)
+    except DecodeError as failure:
+        return [of_decoding(failure, content)]
+    return list(unreadable_resources(decoded.spec, "spec")) if kind == POD else []
+
+
+def problems_of_kind(
+    kind: str, content: Content, before: Content | None = None, *, is_new: bool = True
+) -> list[Problem]:
     """`problems` of an object of ``kind``.
 
     ``before``: the valid version that the object replaces. A pod's spec is not checked again if
-    both versions share the spec.
+    both versions share the spec. ``is_new``: False for an object that a server has stored before.
     """
     try:
         decoded: Any = decode(kind, content)
@@ -354,8 +378,15 @@ def problems_of_kind(kind: str, content: Content, before: Content | None = None)
         return [*wrong_meta, *_claim_template(content)]
     if kind == POD and before is not None and before.get("spec") is content.get("spec"):
         return wrong_meta
+    if kind == POD:
+        return [*wrong_meta, *_check_pod(decoded, is_new=is_new and before is None)]
     check = _CHECKS.get(kind)
     return wrong_meta if check is None else [*wrong_meta, *check(decoded)]
+
+
+def problems_of_new_pod(pod: Pod, *, is_new: bool) -> list[Problem]:
+    """Problems of a pod with all defaults; see `problems_of_kind`."""
+    return [*_metadata(POD, pod.metadata), *_check_pod(pod, is_new=is_new)]
 
 
 def update_problems(kind: str, old: Content, new: Content) -> list[Problem]:
@@ -416,14 +447,15 @@ class _PodCheck:
     """Checks pods, and remembers the last valid spec: equal specs often follow one another."""
 
     def __init__(self) -> None:
-        self._valid: PodSpec | None = None
+        self._valid: tuple[PodSpec, bool] | None = None
 
-    def __call__(self, pod: Pod) -> Iterable[Problem]:
-        if pod.spec == self._valid:
+    def __call__(self, pod: Pod, *, is_new: bool = True) -> Iterable[Problem]:
+        if self._valid == (pod.spec, is_new) and not pod.spec.volumes:
             return ()
-        problems = list(pod_spec(pod.spec, "spec"))
+        name = pod.metadata.name
+        problems = list(pod_spec(pod.spec, "spec", pod_name=name, is_new=is_new))
         if not problems:
-            self._valid = pod.spec
+            self._valid = (pod.spec, is_new)
         return problems
 
 
@@ -467,15 +499,38 @@ def _priority_class(priority: PriorityClass) -> Iterator[Problem]:
     yield from choice(priority.preemption_policy, "preemptionPolicy", _PREEMPTION_POLICIES)
 
 
+def _limit_range(limit_range: LimitRange) -> Iterator[Problem]:
+    for index, item in enumerate(limit_range.spec.limits or ()):
+        path = f"spec.limits[{index}]"
+        yield from quantities(item.max, f"{path}.max")
+        yield from quantities(item.min, f"{path}.min")
+        yield from quantities(item.default, f"{path}.default")
+        yield from quantities(item.default_request, f"{path}.defaultRequest")
+        yield from quantities(item.max_limit_request_ratio, f"{path}.maxLimitRequestRatio")
+
+
+def _resource_quota(quota: ResourceQuota) -> Iterator[Problem]:
+    return quantities(quota.spec.hard, "spec.hard")
+
+
+def _runtime_class(runtime_class: RuntimeClass) -> Iterator[Problem]:
+    if runtime_class.overhead is not None:
+        yield from overhead(runtime_class.overhead.pod_fixed, "overhead.podFixed", is_new=False)
+
+
 def _namespace(_: Any) -> Iterator[Problem]:
     return iter(())
 
 
+_check_pod = _PodCheck()
 _CHECKS: Mapping[str, Callable[[Any], Iterable[Problem]]] = {
-    POD: _PodCheck(),
+    POD: _check_pod,
     NODE: _NodeCheck(),
     NAMESPACE: _namespace,
     PRIORITY_CLASS: _priority_class,
+    LIMIT_RANGE: _limit_range,
+    RESOURCE_QUOTA: _resource_quota,
+    RUNTIME_CLASS: _runtime_class,
     PERSISTENT_VOLUME: _volume,
     PERSISTENT_VOLUME_CLAIM: _volume_claim,
     STORAGE_CLASS: _storage_class,

@@ -1,28 +1,34 @@
-"""Validation of pod specs, as far as scheduling is concerned, and of quantities.
+"""Validation of pod specs, in the order and the words of kube-apiserver, as far as scheduling and
+admission are concerned.
 
-Fields that no scheduler reads (images, probes, security) are not checked: an input is refused if it
-would lead to a wrong decision, not because it is incomplete. Upstream: ValidatePodSpec and the
-functions that it calls, pkg/apis/core/validation/validation.go.
+Fields that no scheduler reads (images, probes, security) are not checked, and a container may lack
+its name: an input is refused if it would lead to a wrong decision, not because it is incomplete.
+Upstream: ValidatePodSpec and the functions that it calls, pkg/apis/core/validation/validation.go.
 
-One rule differs from upstream on purpose: upstream refuses a request without a limit for a resource
-that cannot be overcommitted, such as a GPU. Here such a request is accepted.
+A spec that a server has stored may lack what only a new spec must have (``is_new``): a limit of
+each extended resource, volumes of all mounts, and so on. The rules of another version let it pass.
 """
 
 from collections.abc import Iterator
-from fractions import Fraction
 
-import msgspec
-
-from bayplan.adapters.embedded import field_validation as selectors
-from bayplan.adapters.embedded.field_validation import (
-    DNS_SUBDOMAIN,
-    LABEL_KEY,
-    LABEL_VALUE,
-    is_dns_label,
-    is_dns_subdomain,
+from bayplan.adapters.embedded.field_errors import (
+    dns_label,
+    dns_subdomain,
+    duplicate,
+    forbidden,
+    invalid,
+    label_value_faults,
+    not_found,
+    not_supported,
+    required,
+)
+from bayplan.adapters.embedded.resource_validation import overhead, pod_resources, requirements
+from bayplan.adapters.embedded.selector_validation import (
     label_key,
     label_selector,
-    one_of,
+    labels,
+    node_selector,
+    node_term,
 )
 from bayplan.api.objects import (
     NO_EXECUTE,
@@ -32,263 +38,283 @@ from bayplan.api.objects import (
     Container,
     ContainerPort,
     LabelSelector,
-    Pod,
     PodAffinity,
     PodAffinityTerm,
+    PodResourceClaim,
     PodSpec,
-    Quantities,
-    ResourceRequirements,
     Toleration,
     TopologySpreadConstraint,
+    VolumeDevice,
+    VolumeMount,
 )
-from bayplan.api.pod_requests import (
-    CPU,
-    EPHEMERAL_STORAGE,
-    HUGEPAGES_PREFIX,
-    MEMORY,
-    amounts,
-    is_extended,
-    is_native,
-    is_pod_level,
-    requested,
-)
-from bayplan.api.quantity import Quantity, QuantityError, parse
-from bayplan.api.selectors import EXISTS, is_label_key, is_label_value
-from bayplan.problems import Problem, joined, wrong
-
-# ---- resources ------------------------------------------------------------------------------
-
-
-QUANTITY = "a quantity such as 500m, 2 or 1Gi"
-_CONTAINER_RESOURCES = (CPU, MEMORY, EPHEMERAL_STORAGE)
-_POD_RESOURCES = (CPU, MEMORY)
-
-
-def _expected(value: Quantity, resource: str) -> str | None:
-    """The expected form of a refused quantity of a resource; None: the quantity is valid.
-
-    A quantity is not negative. Resources that cannot be divided have whole quantities.
-    """
-    try:
-        amount = parse(value)
-    except (QuantityError, ArithmeticError):
-        return QUANTITY
-    if amount < 0:
-        return "a quantity that is not negative"
-    if resource.startswith(HUGEPAGES_PREFIX) and not _is_pages(amount, resource):
-        return f"a multiple of {resource.removeprefix(HUGEPAGES_PREFIX)}"
-    if amount.denominator != 1 and (resource == "pods" or is_extended(resource)):
-        return "a whole number of them"
-    return None
-
-
-def _is_pages(amount: Fraction, resource: str) -> bool:
-    """Whether an amount of huge pages is a multiple of the page size; False: no valid page size."""
-    try:
-        size = parse(resource.removeprefix(HUGEPAGES_PREFIX))
-    except (QuantityError, ArithmeticError):
-        return False
-    return size > 0 and (amount / size).denominator == 1
-
-
-def quantities(amounts: Quantities | None, path: str) -> Iterator[Problem]:
-    """Check quantities of any resources, such as a node's."""
-    for name, value in (amounts or {}).items():
-        expected = _expected(value, name)
-        if expected is not None:
-            yield wrong(joined(path, name), value, expected)
-
-
-def overhead(amounts: Quantities | None, path: str) -> Iterator[Problem]:
-    yield from _amounts(amounts, path, of_pod=False)
-
-
-def requirements(
-    resources: ResourceRequirements | None, path: str, *, of_pod: bool = False
-) -> Iterator[Problem]:
-    """Check the requests and limits of a container, or of a whole pod."""
-    if resources is None:
-        return
-    problems = [
-        *_amounts(resources.limits, f"{path}.limits", of_pod=of_pod),
-        *_amounts(resources.requests, f"{path}.requests", of_pod=of_pod),
-    ]
-    yield from problems
-    if not problems:
-        yield from _within_limits(resources, f"{path}.requests")
-
-
-def _amounts(amounts: Quantities | None, path: str, *, of_pod: bool) -> Iterator[Problem]:
-    for name, value in (amounts or {}).items():
-        yield from _resource_name(name, path, of_pod=of_pod)
-        expected = _expected(value, name)
-        if expected is not None:
-            yield wrong(joined(path, name), value, expected)
-
-
-def _resource_name(name: str, path: str, *, of_pod: bool) -> Iterator[Problem]:
-    if of_pod:
-        if not is_pod_level(name):
-            expected = f"{CPU}, {MEMORY} or {HUGEPAGES_PREFIX}…, as a pod may ask for as a whole"
-            yield wrong(path, name, expected, _POD_RESOURCES)
-    elif "/" not in name:
-        if name not in _CONTAINER_RESOURCES and not name.startswith(HUGEPAGES_PREFIX):
-            expected = f"{', '.join(_CONTAINER_RESOURCES)} or a name such as example.com/gpu"
-            yield wrong(path, name, expected, _CONTAINER_RESOURCES)
-    elif not is_label_key(name) or not (is_native(name) or is_extended(name)):
-        yield wrong(path, name, "a resource's name such as example.com/gpu")
-
-
-def _within_limits(resources: ResourceRequirements, path: str) -> Iterator[Problem]:
-    limits = resources.limits or {}
-    for name, value in (resources.requests or {}).items():
-        if name not in limits:
-            continue
-        request, limit = parse(value), parse(limits[name])
-        overcommits = is_native(name) and not name.startswith(HUGEPAGES_PREFIX)
-        if request > limit:
-            yield wrong(joined(path, name), value, f"at most its limit of {limits[name]}")
-        elif request < limit and not overcommits:
-            yield wrong(joined(path, name), value, f"exactly its limit of {limits[name]}")
-
-
-# ---- pods -----------------------------------------------------------------------------------
-
+from bayplan.api.selectors import EXISTS, is_label_value
+from bayplan.api.storage_objects import Volume
+from bayplan.problems import Problem
 
 EFFECTS = (NO_SCHEDULE, PREFER_NO_SCHEDULE, NO_EXECUTE)
 _TOLERATION_OPERATORS = ("Equal", EXISTS)
-_PROTOCOLS = ("TCP", "UDP", "SCTP")
-_DO_NOT_SCHEDULE = "DoNotSchedule"
-_WHEN_UNSATISFIABLE = (_DO_NOT_SCHEDULE, "ScheduleAnyway")
+_PROTOCOLS = ("SCTP", "TCP", "UDP")
+_DO_NOT_SCHEDULE, _SCHEDULE_ANYWAY = "DoNotSchedule", "ScheduleAnyway"
 _POLICIES = ("Honor", "Ignore")
 _RESTART_POLICIES = ("Always", "OnFailure", "Never")
+_CONTAINER_RESTART_POLICIES = ("Always", "Never", "OnFailure")
 _PREEMPTION_POLICIES = ("PreemptLowerPriority", "Never")
 _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 _PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
-_PORT = "a port from 1 to 65535"
-_WEIGHT = "a weight from 1 to 100"
+_NOT_A_PORT = "must be between 1 and 65535, inclusive"
+_NOT_A_WEIGHT = "must be in the range 1-100"
+_NOT_POSITIVE = "must be greater than zero"
+_INT32_MAX = 2**31 - 1
 
 
-def pod_spec(spec: PodSpec, path: str) -> Iterator[Problem]:
-    """Everything that is wrong with the spec of a pod or of a pod template."""
-    if not spec.containers:
-        yield wrong(f"{path}.containers", None, "at least one container")
-    names: set[str] = set()
-    yield from _containers(spec.containers, names, f"{path}.containers")
-    yield from _containers(spec.init_containers, names, f"{path}.initContainers")
-    yield from _host_ports(spec, f"{path}.containers")
-    yield from _pod_resources(spec, f"{path}.resources")
-    yield from overhead(spec.overhead, f"{path}.overhead")
-    yield from selectors.labels(spec.node_selector, f"{path}.nodeSelector")
+def pod_spec(
+    spec: PodSpec, path: str, *, pod_name: str = "", is_new: bool = True
+) -> Iterator[Problem]:
+    """Everything that is wrong with the spec of a pod or of a pod template.
+
+    ``pod_name``: "" in a template. ``is_new``: see the module.
+    """
+    volumes: set[str] | None = None
+    if is_new:
+        volumes = set()
+        yield from _volumes(spec.volumes or (), volumes, pod_name, f"{path}.volumes")
+    yield from _pod_claims(spec.resource_claims or (), f"{path}.resourceClaims")
+    yield from _all_containers(spec, volumes, path)
+    yield from pod_resources(spec, f"{path}.resources", is_new=is_new)
+    yield from _host_network(spec, f"{path}.containers")
+    yield from choice(spec.restart_policy, f"{path}.restartPolicy", _RESTART_POLICIES)
+    yield from labels(spec.node_selector, f"{path}.nodeSelector")
     yield from _affinity(spec.affinity, f"{path}.affinity")
+    yield from _gates(spec, f"{path}.schedulingGates")
+    yield from _spread(spec.topology_spread_constraints or (), path)
+    yield from _name(spec.node_name, f"{path}.nodeName")
+    seconds = spec.active_deadline_seconds
+    if seconds is not None and not 1 <= seconds <= _INT32_MAX:
+        detail = f"must be between 1 and {_INT32_MAX}, inclusive"
+        yield invalid(f"{path}.activeDeadlineSeconds", seconds, detail)
     for index, toleration in enumerate(spec.tolerations or ()):
         yield from _toleration(toleration, f"{path}.tolerations[{index}]")
-    yield from _spread(spec.topology_spread_constraints or (), path)
-    yield from _gates(spec, f"{path}.schedulingGates")
-    yield from _single_fields(spec, path)
+    yield from _name(spec.priority_class_name, f"{path}.priorityClassName")
+    if spec.runtime_class_name is not None:
+        yield from dns_subdomain(spec.runtime_class_name, f"{path}.runtimeClassName")
+    policy = spec.preemption_policy
+    yield from choice(policy, f"{path}.preemptionPolicy", _PREEMPTION_POLICIES)
+    yield from overhead(spec.overhead, f"{path}.overhead", is_new=is_new)
+    if spec.node_name and spec.scheduling_gates:
+        detail = "cannot be set until all schedulingGates have been cleared"
+        yield forbidden(f"{path}.nodeName", detail)
+    if spec.priority is not None and not -(2**31) <= spec.priority <= _INT32_MAX:
+        yield invalid(f"{path}.priority", spec.priority, "must be a number of 32 bits")
 
 
 def choice(value: str | None, path: str, choices: tuple[str, ...]) -> Iterator[Problem]:
     """Check a value of a closed set. The value may be absent."""
     if value and value not in choices:
-        yield wrong(path, value, one_of(choices), choices)
+        yield not_supported(path, value, choices)
 
 
 def effect(value: str, path: str) -> Iterator[Problem]:
     """A taint's effect, which has to be there."""
-    if value not in EFFECTS:
-        yield wrong(path, value, one_of(EFFECTS), EFFECTS)
+    if not value:
+        yield required(path)
+    elif value not in EFFECTS:
+        yield not_supported(path, value, EFFECTS)
 
 
-def _single_fields(spec: PodSpec, path: str) -> Iterator[Problem]:
-    yield from choice(spec.restart_policy, f"{path}.restartPolicy", _RESTART_POLICIES)
-    policy = spec.preemption_policy
-    yield from choice(policy, f"{path}.preemptionPolicy", _PREEMPTION_POLICIES)
-    names = {
-        "nodeName": spec.node_name,
-        "priorityClassName": spec.priority_class_name,
-    }
-    for field, name in names.items():
-        if name and not is_dns_subdomain(name):
-            yield wrong(f"{path}.{field}", name, DNS_SUBDOMAIN)
-    if spec.priority is not None and not -(2**31) <= spec.priority < 2**31:
-        yield wrong(f"{path}.priority", spec.priority, "a number of 32 bits")
+def _name(name: str | None, path: str) -> Iterator[Problem]:
+    if name:
+        yield from dns_subdomain(name, path)
 
 
 def _gates(spec: PodSpec, path: str) -> Iterator[Problem]:
     seen: set[str] = set()
     for index, gate in enumerate(spec.scheduling_gates or ()):
-        if not is_label_key(gate.name):
-            yield wrong(f"{path}[{index}].name", gate.name, "a name such as example.com/quota")
+        yield from label_key(gate.name, f"{path}[{index}]")
         if gate.name in seen:
-            yield wrong(f"{path}[{index}].name", gate.name, "each gate once")
+            yield duplicate(f"{path}[{index}]", gate.name)
         seen.add(gate.name)
-    if spec.scheduling_gates and spec.node_name:
-        yield wrong(path, [gate.name for gate in spec.scheduling_gates], "none on a placed pod")
+
+
+# ---- volumes and claims ---------------------------------------------------------------------
+
+
+def _volumes(
+    volumes: tuple[Volume, ...], valid: set[str], pod_name: str, path: str
+) -> Iterator[Problem]:
+    """``valid``: gets the names of the volumes without problems: the others cannot be mounted."""
+    made = {f"{pod_name}-{v.name}" for v in volumes if v.ephemeral is not None and pod_name}
+    for index, volume in enumerate(volumes):
+        where = f"{path}[{index}]"
+        problems = list(_volume(volume, where))
+        if volume.name in valid:
+            problems.append(duplicate(f"{where}.name", volume.name))
+        yield from problems
+        if not problems:
+            valid.add(volume.name)
+        claim = volume.persistent_volume_claim
+        if claim is not None and claim.claim_name in made:
+            detail = "must not reference a PVC that gets created for an ephemeral volume"
+            place = f"{where}.persistentVolumeClaim.claimName"
+            yield invalid(place, claim.claim_name, detail)
+
+
+def _volume(volume: Volume, path: str) -> Iterator[Problem]:
+    claim = volume.persistent_volume_claim
+    if claim is not None and not claim.claim_name:
+        yield required(f"{path}.persistentVolumeClaim.claimName")
+    if volume.name:
+        yield from dns_label(volume.name, f"{path}.name")
+    else:
+        yield required(f"{path}.name")
+
+
+def _pod_claims(claims: tuple[PodResourceClaim, ...], path: str) -> Iterator[Problem]:
+    seen: set[str] = set()
+    for index, claim in enumerate(claims):
+        where = f"{path}[{index}]"
+        if not claim.name:
+            yield required(f"{where}.name")
+        elif claim.name in seen:
+            yield duplicate(f"{where}.name", claim.name)
+        else:
+            yield from dns_label(claim.name, f"{where}.name")
+        seen.add(claim.name)
+        name, template = claim.resource_claim_name, claim.resource_claim_template_name
+        if name is not None and template is not None:
+            detail = (
+                "at most one of `resourceClaimName` or `resourceClaimTemplateName` may be specified"
+            )
+            yield invalid(where, _claim_value(claim), detail)
+        if name is None and template is None:
+            detail = "must specify one of: `resourceClaimName`, `resourceClaimTemplateName`"
+            yield invalid(where, _claim_value(claim), detail)
+        if name is not None:
+            yield from dns_subdomain(name, f"{where}.resourceClaimName")
+        if template is not None:
+            yield from dns_subdomain(template, f"{where}.resourceClaimTemplateName")
+
+
+def _claim_value(claim: PodResourceClaim) -> dict[str, str | None]:
+    """A claim as upstream prints its internal type."""
+    return {
+        "Name": claim.name,
+        "ResourceClaimName": claim.resource_claim_name,
+        "ResourceClaimTemplateName": claim.resource_claim_template_name,
+    }
 
 
 # ---- containers -----------------------------------------------------------------------------
 
 
-def _containers(
-    containers: tuple[Container, ...] | None, seen: set[str], path: str
+def _all_containers(spec: PodSpec, volumes: set[str] | None, path: str) -> Iterator[Problem]:
+    """``volumes``: those that can be mounted; None: the spec is not new."""
+    containers = spec.containers or ()
+    if not containers:
+        yield required(f"{path}.containers")
+    names: set[str] = set()
+    for index, container in enumerate(containers):
+        where = f"{path}.containers[{index}]"
+        yield from _container(container, spec, volumes, where)
+        if container.name and container.name in names:
+            yield duplicate(f"{where}.name", container.name)
+        names.add(container.name)
+        yield from _restart_policy(container, where)
+    yield from _host_ports(containers, f"{path}.containers")
+    for index, container in enumerate(spec.init_containers or ()):
+        where = f"{path}.initContainers[{index}]"
+        yield from _container(container, spec, volumes, where)
+        yield from _restart_policy(container, where)
+        if container.name and container.name in names:
+            yield duplicate(f"{where}.name", container.name)
+        names.add(container.name)
+        # Upstream names the first init container, whichever it is.
+        yield from _host_ports((container,), f"{path}.initContainers")
+
+
+def _container(
+    container: Container, spec: PodSpec, volumes: set[str] | None, path: str
 ) -> Iterator[Problem]:
-    """``seen``: the names of the pod's other containers. The names of ``containers`` are added."""
-    for index, container in enumerate(containers or ()):
+    if container.name:
+        yield from dns_label(container.name, f"{path}.name")
+    yield from _ports(container.ports or (), f"{path}.ports")
+    if volumes is not None:
+        yield from _mounts(container, volumes, f"{path}.volumeMounts")
+        yield from _devices(container, volumes, f"{path}.volumeDevices")
+    claims = frozenset(claim.name for claim in spec.resource_claims or () if claim.name)
+    is_new = volumes is not None
+    yield from requirements(container.resources, f"{path}.resources", claims, is_new=is_new)
+
+
+def _mounts(container: Container, volumes: set[str], path: str) -> Iterator[Problem]:
+    devices: tuple[VolumeDevice, ...] = container.volume_devices or ()
+    names, paths = {each.name for each in devices}, {each.device_path for each in devices}
+    seen: set[str] = set()
+    mounts: tuple[VolumeMount, ...] = container.volume_mounts or ()
+    for index, mount in enumerate(mounts):
+        where, mount_path = f"{path}[{index}]", mount.mount_path or ""
+        if not mount.name:
+            yield required(f"{where}.name")
+        if mount.name not in volumes:
+            yield not_found(f"{where}.name", mount.name)
+        if not mount_path:
+            yield required(f"{where}.mountPath")
+        if mount_path in seen:
+            yield invalid(f"{where}.mountPath", mount_path, "must be unique")
+        seen.add(mount_path)
+        if mount.name in names:
+            detail = "must not already exist in volumeDevices"
+            yield invalid(f"{where}.name", mount.name, detail)
+        if mount_path in paths:
+            detail = "must not already exist as a path in volumeDevices"
+            yield invalid(f"{where}.mountPath", mount_path, detail)
+
+
+def _devices(container: Container, volumes: set[str], path: str) -> Iterator[Problem]:
+    for index, device in enumerate(container.volume_devices or ()):
+        if device.name and device.name not in volumes:
+            yield not_found(f"{path}[{index}].name", device.name)
+
+
+def _restart_policy(container: Container, path: str) -> Iterator[Problem]:
+    policy = container.restart_policy
+    yield from choice(policy, f"{path}.restartPolicy", _CONTAINER_RESTART_POLICIES)
+
+
+def _ports(ports: tuple[ContainerPort, ...], path: str) -> Iterator[Problem]:
+    for index, port in enumerate(ports):
         where = f"{path}[{index}]"
-        if container.name in seen:
-            yield wrong(f"{where}.name", container.name, "a name of its own")
-        if container.name:
-            seen.add(container.name)
-        yield from requirements(container.resources, f"{where}.resources")
-        policy = container.restart_policy
-        yield from choice(policy, f"{where}.restartPolicy", _RESTART_POLICIES)
-        for number, port in enumerate(container.ports or ()):
-            yield from _port(port, f"{where}.ports[{number}]")
+        number = port.container_port
+        if not number:
+            yield required(f"{where}.containerPort")
+        elif not 1 <= number <= 65535:
+            yield invalid(f"{where}.containerPort", number, _NOT_A_PORT)
+        if port.host_port and not 1 <= port.host_port <= 65535:
+            yield invalid(f"{where}.hostPort", port.host_port, _NOT_A_PORT)
+        yield from choice(port.protocol, f"{where}.protocol", _PROTOCOLS)
 
 
-def _pod_resources(spec: PodSpec, path: str) -> Iterator[Problem]:
-    """Requests of the whole pod must cover the requests of its containers together."""
-    problems = list(requirements(spec.resources, path, of_pod=True))
-    yield from problems
-    if spec.resources is None or problems:
-        return
-    try:
-        bare = msgspec.structs.replace(spec, overhead=None)
-        together = requested(Pod(spec=bare), pod_level=False)
-        whole = {**amounts(spec.resources.limits), **amounts(spec.resources.requests)}
-    except QuantityError:
-        return  # a container's own quantity; `_containers` reports it
-    for name, amount in together.items():
-        if amount > whole.get(name, amount):
-            unit = "m" if name == CPU else ""
-            expected = f"at least the {amount}{unit} that its containers ask for"
-            field = "requests" if name in (spec.resources.requests or {}) else "limits"
-            yield wrong(f"{path}.{field}.{name}", f"{whole[name]}{unit}", expected)
-
-
-def _port(port: ContainerPort, path: str) -> Iterator[Problem]:
-    if port.container_port is None or not 1 <= port.container_port <= 65535:
-        yield wrong(f"{path}.containerPort", port.container_port, _PORT)
-    if port.host_port and not 1 <= port.host_port <= 65535:
-        yield wrong(f"{path}.hostPort", port.host_port, _PORT)
-    yield from choice(port.protocol, f"{path}.protocol", _PROTOCOLS)
-
-
-def _host_ports(spec: PodSpec, path: str) -> Iterator[Problem]:
+def _host_ports(containers: tuple[Container, ...], path: str) -> Iterator[Problem]:
     """One pod cannot take a host's port twice."""
-    seen: set[tuple[str, str, int]] = set()
-    for index, container in enumerate(spec.containers or ()):
+    seen: set[str] = set()
+    for index, container in enumerate(containers):
         for number, port in enumerate(container.ports or ()):
             if not port.host_port:
                 continue
-            where = f"{path}[{index}].ports[{number}].hostPort"
-            if spec.host_network and port.host_port != port.container_port:
-                yield wrong(where, port.host_port, "the containerPort where hostNetwork is true")
-            taken = (port.protocol or "TCP", port.host_ip or "", port.host_port)
+            taken = f"{port.protocol or 'TCP'}/{port.host_ip or ''}/{port.host_port}"
             if taken in seen:
-                yield wrong(where, port.host_port, "each host port once in a pod")
+                yield duplicate(f"{path}[{index}].ports[{number}].hostPort", taken)
             seen.add(taken)
+
+
+def _host_network(spec: PodSpec, path: str) -> Iterator[Problem]:
+    if not spec.host_network:
+        return
+    for index, container in enumerate(spec.containers or ()):
+        for number, port in enumerate(container.ports or ()):
+            if port.host_port and port.host_port != port.container_port:
+                where = f"{path}[{index}].ports[{number}].hostPort"
+                detail = "must match `containerPort` when `hostNetwork` is true"
+                yield invalid(where, port.host_port, detail)
 
 
 # ---- affinity -------------------------------------------------------------------------------
@@ -299,19 +325,18 @@ def _affinity(affinity: Affinity | None, path: str) -> Iterator[Problem]:
         return
     if affinity.node_affinity is not None:
         where = f"{path}.nodeAffinity"
-        yield from selectors.node_selector(affinity.node_affinity.required, f"{where}.{_REQUIRED}")
+        yield from node_selector(affinity.node_affinity.required, f"{where}.{_REQUIRED}")
         for index, term in enumerate(affinity.node_affinity.preferred or ()):
             place = f"{where}.{_PREFERRED}[{index}]"
             yield from _weight(term.weight, place)
-            preference = f"{place}.preference"
-            yield from selectors.node_term(term.preference, preference, checks_values=False)
+            yield from node_term(term.preference, f"{place}.preference", checks_values=False)
     yield from _pod_affinity(affinity.pod_affinity, f"{path}.podAffinity")
     yield from _pod_affinity(affinity.pod_anti_affinity, f"{path}.podAntiAffinity")
 
 
 def _weight(weight: int, path: str) -> Iterator[Problem]:
     if not 1 <= weight <= 100:
-        yield wrong(f"{path}.weight", weight, _WEIGHT)
+        yield invalid(f"{path}.weight", weight, _NOT_A_WEIGHT)
 
 
 def _pod_affinity(affinity: PodAffinity | None, path: str) -> Iterator[Problem]:
@@ -326,93 +351,105 @@ def _pod_affinity(affinity: PodAffinity | None, path: str) -> Iterator[Problem]:
 
 
 def _pod_affinity_term(term: PodAffinityTerm, path: str) -> Iterator[Problem]:
-    yield from label_key(term.topology_key, f"{path}.topologyKey")
     yield from label_selector(term.label_selector, f"{path}.labelSelector")
     yield from label_selector(term.namespace_selector, f"{path}.namespaceSelector")
-    for index, namespace in enumerate(term.namespaces or ()):
-        if not is_dns_label(namespace):
-            yield wrong(f"{path}.namespaces[{index}]", namespace, selectors.DNS_LABEL)
+    for namespace in term.namespaces or ():
+        yield from dns_label(namespace, f"{path}.namespace")
     match, mismatch = term.match_label_keys or (), term.mismatch_label_keys or ()
-    yield from _match_label_keys(match, term.label_selector, path)
-    yield from _label_keys(mismatch, term.label_selector, f"{path}.mismatchLabelKeys")
-    for index, key in enumerate(match):
-        if key in mismatch:
-            expected = "a key that is not in mismatchLabelKeys"
-            yield wrong(f"{path}.matchLabelKeys[{index}]", key, expected)
-
-
-def _match_label_keys(
-    keys: tuple[str, ...], selector: LabelSelector | None, path: str
-) -> Iterator[Problem]:
-    """Check keys that are merged into the selector: matchLabels must not have them.
-
-    matchExpressions may have them, because the merge adds them there.
-    """
-    where = f"{path}.matchLabelKeys"
-    yield from _label_keys(keys, selector, where)
-    match_labels = (selector.match_labels if selector is not None else None) or {}
-    for index, key in enumerate(keys):
-        if key in match_labels:
-            yield wrong(f"{where}[{index}]", key, "a key that is not in labelSelector")
+    yield from _label_keys(match, mismatch, term.label_selector, path)
+    if not term.topology_key:
+        yield required(f"{path}.topologyKey", "can not be empty")
+    yield from label_key(term.topology_key, f"{path}.topologyKey")
 
 
 def _label_keys(
-    keys: tuple[str, ...], selector: LabelSelector | None, path: str
+    match: tuple[str, ...],
+    mismatch: tuple[str, ...],
+    selector: LabelSelector | None,
+    path: str,
 ) -> Iterator[Problem]:
-    if keys and selector is None:
-        yield wrong(path, keys, "nothing where there is no labelSelector")
-    for index, key in enumerate(keys):
-        if not is_label_key(key):
-            yield wrong(f"{path}[{index}]", key, LABEL_KEY)
+    """Check keys whose values are merged into the selector before."""
+    for keys, field in ((match, "matchLabelKeys"), (mismatch, "mismatchLabelKeys")):
+        if keys and selector is None:
+            detail = "must not be specified when labelSelector is not set"
+            yield forbidden(f"{path}.{field}", detail)
+        elif selector is not None:
+            for index, key in enumerate(keys):
+                yield from label_key(key, f"{path}.{field}[{index}]")
+    if selector is not None:
+        positions = {key: index for index, key in enumerate(match)}
+        selected = set(selector.match_labels or ())
+        for one in selector.match_expressions or ():
+            if one.key in positions and one.key in selected:
+                detail = "exists in both matchLabelKeys and labelSelector"
+                yield invalid(f"{path}[{positions[one.key]}]", one.key, detail)
+            selected.add(one.key)
+    for index, key in enumerate(match):
+        if key in mismatch:
+            detail = "exists in both matchLabelKeys and mismatchLabelKeys"
+            yield invalid(f"{path}.matchLabelKeys[{index}]", key, detail)
 
 
 # ---- tolerations and spreading --------------------------------------------------------------
 
 
 def _toleration(toleration: Toleration, path: str) -> Iterator[Problem]:
-    operator = toleration.operator or ""
-    if toleration.key and not is_label_key(toleration.key):
-        yield wrong(f"{path}.key", toleration.key, LABEL_KEY)
-    if operator and operator not in _TOLERATION_OPERATORS:
-        expected = one_of(_TOLERATION_OPERATORS)
-        yield wrong(f"{path}.operator", operator, expected, _TOLERATION_OPERATORS)
-    elif operator == EXISTS and toleration.value:
-        yield wrong(f"{path}.value", toleration.value, "no value for Exists")
-    elif operator != EXISTS and not toleration.key:
-        yield wrong(f"{path}.operator", operator, "Exists where there is no key")
-    elif operator != EXISTS and not is_label_value(toleration.value or ""):
-        yield wrong(f"{path}.value", toleration.value, LABEL_VALUE)
-    yield from choice(toleration.effect, f"{path}.effect", EFFECTS)
+    key, operator = toleration.key or "", toleration.operator or ""
+    value = toleration.value or ""
+    if key:
+        yield from label_key(key, f"{path}.key")
+    elif operator != EXISTS:
+        detail = (
+            "operator must be Exists when `key` is empty, which means "
+            '"match all values and all keys"'
+        )
+        yield invalid(f"{path}.operator", operator, detail)
     if toleration.toleration_seconds is not None and toleration.effect != NO_EXECUTE:
-        expected = f"{NO_EXECUTE} where there are tolerationSeconds"
-        yield wrong(f"{path}.effect", toleration.effect, expected)
+        detail = "effect must be 'NoExecute' when `tolerationSeconds` is set"
+        yield invalid(f"{path}.effect", toleration.effect or "", detail)
+    if operator in ("", "Equal"):
+        if not is_label_value(value):
+            yield invalid(f"{path}.operator", value, ";".join(label_value_faults(value)))
+    elif operator == EXISTS:
+        if value:
+            detail = "value must be empty when `operator` is 'Exists'"
+            yield invalid(f"{path}.operator", value, detail)
+    else:
+        yield not_supported(f"{path}.operator", operator, _TOLERATION_OPERATORS)
+    yield from choice(toleration.effect, f"{path}.effect", EFFECTS)
 
 
 def _spread(constraints: tuple[TopologySpreadConstraint, ...], path: str) -> Iterator[Problem]:
-    seen: set[tuple[str, str]] = set()
     for index, one in enumerate(constraints):
         where = f"{path}.topologySpreadConstraints[{index}]"
-        yield from _spread_constraint(one, where)
         pair = (one.topology_key, one.when_unsatisfiable)
-        if pair in seen:
-            yield wrong(where, " ".join(pair), "each topologyKey once per whenUnsatisfiable")
-        seen.add(pair)
+        later = constraints[index + 1 :]
+        is_repeated = any((c.topology_key, c.when_unsatisfiable) == pair for c in later)
+        yield from _spread_constraint(one, where, is_repeated=is_repeated)
 
 
-def _spread_constraint(one: TopologySpreadConstraint, path: str) -> Iterator[Problem]:
+def _spread_constraint(
+    one: TopologySpreadConstraint, path: str, *, is_repeated: bool
+) -> Iterator[Problem]:
     if one.max_skew < 1:
-        yield wrong(f"{path}.maxSkew", one.max_skew, "a number from 1 up")
+        yield invalid(f"{path}.maxSkew", one.max_skew, _NOT_POSITIVE)
     if not one.topology_key:
-        yield wrong(f"{path}.topologyKey", None, LABEL_KEY)
-    if one.when_unsatisfiable not in _WHEN_UNSATISFIABLE:
-        expected = one_of(_WHEN_UNSATISFIABLE)
-        value = one.when_unsatisfiable
-        yield wrong(f"{path}.whenUnsatisfiable", value, expected, _WHEN_UNSATISFIABLE)
-    if one.min_domains is not None and one.min_domains < 1:
-        yield wrong(f"{path}.minDomains", one.min_domains, "a number from 1 up")
-    if one.min_domains is not None and one.when_unsatisfiable != _DO_NOT_SCHEDULE:
-        yield wrong(f"{path}.minDomains", one.min_domains, f"it with {_DO_NOT_SCHEDULE} only")
+        yield required(f"{path}.topologyKey", "can not be empty")
+    if one.when_unsatisfiable not in (_DO_NOT_SCHEDULE, _SCHEDULE_ANYWAY):
+        actions = (_DO_NOT_SCHEDULE, _SCHEDULE_ANYWAY)
+        yield not_supported(f"{path}.whenUnsatisfiable", one.when_unsatisfiable, actions)
+    if is_repeated:
+        pair = f"{{{one.topology_key}, {one.when_unsatisfiable}}}"
+        yield duplicate(f"{path}.{{topologyKey, whenUnsatisfiable}}", pair)
+    if one.min_domains is not None:
+        if one.min_domains < 1:
+            yield invalid(f"{path}.minDomains", one.min_domains, _NOT_POSITIVE)
+        if one.when_unsatisfiable != _DO_NOT_SCHEDULE:
+            detail = f"can only use minDomains if whenUnsatisfiable={_DO_NOT_SCHEDULE}, not "
+            yield invalid(
+                f"{path}.minDomains", one.min_domains, f"{detail}{one.when_unsatisfiable}"
+            )
     yield from choice(one.node_affinity_policy, f"{path}.nodeAffinityPolicy", _POLICIES)
     yield from choice(one.node_taints_policy, f"{path}.nodeTaintsPolicy", _POLICIES)
+    yield from _label_keys(one.match_label_keys or (), (), one.label_selector, path)
     yield from label_selector(one.label_selector, f"{path}.labelSelector")
-    yield from _match_label_keys(one.match_label_keys or (), one.label_selector, path)

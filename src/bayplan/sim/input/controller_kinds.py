@@ -6,9 +6,9 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from bayplan.adapters.embedded import field_validation as selectors
+from bayplan.adapters.embedded import selector_validation as selectors
 from bayplan.adapters.embedded.api_validation import of_decoding
-from bayplan.adapters.embedded.field_validation import kind_of
+from bayplan.adapters.embedded.field_validation import kind_of, one_of
 from bayplan.adapters.embedded.pod_validation import pod_spec
 from bayplan.api.objects import DecodeError, LabelSelector, ObjectMeta, PodSpec
 from bayplan.api.selectors import SelectorError, label_selector
@@ -74,15 +74,20 @@ def is_controller(content: Content) -> bool:
     return f"{content.get('apiVersion')} {content.get('kind')}" in CONTROLLERS
 
 
-def controller_problems(content: Content) -> list[Problem]:
-    """Problems of a controller's own fields and of its pod template."""
+def controller_problems(content: Content, *, is_new: bool = True) -> list[Problem]:
+    """Problems of a controller's own fields and of its pod template.
+
+    ``is_new``: False for a controller that a server has stored before.
+    """
     try:
         typed = msgspec.convert(content, built(_Controller))
     except (msgspec.MsgspecError, RecursionError) as failure:
         return [of_decoding(DecodeError(f"{kind_of(content)}: {failure}"), content)]
     if typed.spec is None or typed.spec.template is None or typed.spec.template.spec is None:
         return [wrong("spec.template.spec", None, "the pods that it makes")]
-    return [*_counts(typed.spec), *_template(kind_of(content), typed.spec, typed.spec.template)]
+    template = typed.spec.template
+    of_template = _template(kind_of(content), typed.spec, template, is_new=is_new)
+    return [*_counts(typed.spec), *of_template]
 
 
 def _counts(spec: _Spec) -> Iterator[Problem]:
@@ -97,14 +102,14 @@ def _counts(spec: _Spec) -> Iterator[Problem]:
             yield wrong(f"spec.{name}", count, f"a number from 0 to {PODS_MAX}")
     modes = ("NonIndexed", "Indexed")
     if spec.completion_mode is not None and spec.completion_mode not in modes:
-        yield wrong("spec.completionMode", spec.completion_mode, selectors.one_of(modes), modes)
+        yield wrong("spec.completionMode", spec.completion_mode, one_of(modes), modes)
 
 
-def _template(kind: str, spec: _Spec, template: _Template) -> Iterator[Problem]:
+def _template(kind: str, spec: _Spec, template: _Template, *, is_new: bool) -> Iterator[Problem]:
     labels = (template.metadata.labels if template.metadata is not None else None) or {}
     yield from selectors.labels(labels, "spec.template.metadata.labels")
     assert template.spec is not None
-    yield from pod_spec(template.spec, "spec.template.spec")
+    yield from pod_spec(template.spec, "spec.template.spec", is_new=is_new)
     if kind not in (JOB, REPLICATION_CONTROLLER) and spec.selector is not None:
         yield from _selector(spec.selector, labels)
 

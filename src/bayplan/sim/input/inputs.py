@@ -25,6 +25,7 @@ from bayplan.sim.input.object_checks import (
     CONFIGURATION,
     NotUnderstood,
     ObjectChecks,
+    is_limit_range,
     priority_class_name,
 )
 from bayplan.sim.input.openb import Table, read_table
@@ -190,7 +191,12 @@ class _Loader:
     def load(self, time_mode: str) -> Workload:
         """The workload. Problems are collected in the errors."""
         self._read_own()
-        checks = ObjectChecks(self._errors, self._priority_classes(), self.not_understood)
+        checks = ObjectChecks(
+            self._errors,
+            self._priority_classes(),
+            self.not_understood,
+            has_limit_ranges=any(map(is_limit_range, self._values())),
+        )
         for part in self._parts:
             if isinstance(part, CsvText):
                 self._read_csv(part, time_mode)
@@ -274,10 +280,14 @@ class _Loader:
             self._until_seconds = max(self._until_seconds or 0.0, until_seconds)
 
     def _priority_classes(self) -> set[str]:
+        return {name for name in map(priority_class_name, self._values()) if name is not None}
+
+    def _values(self) -> list[Any]:
+        """All objects that there ever are, unchecked."""
         values = [part.value for part in self._parts if isinstance(part, Part)]
         values += [action.value for action in self._actions if action.verb is Verb.CREATE]
         values += [content for change, _ in self._changes for content in change.apply]
-        return {name for name in map(priority_class_name, values) if name is not None}
+        return values
 
     def _read_object(self, part: Part, checks: ObjectChecks) -> None:
         if part.is_from_folder and _is_configuration(part.value):

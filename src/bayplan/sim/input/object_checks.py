@@ -15,6 +15,7 @@ from collections.abc import Collection, Iterator, Mapping
 from typing import Any, cast, final
 
 from bayplan import durations
+from bayplan.adapters.embedded.admission.plugin import is_admitted
 from bayplan.adapters.embedded.api_defaults import in_stored_version
 from bayplan.adapters.embedded.api_validation import (
     SYSTEM_PRIORITY_CLASSES,
@@ -29,6 +30,7 @@ from bayplan.adapters.embedded.field_validation import (
     one_of,
 )
 from bayplan.adapters.embedded.pod_templates import TEMPLATES_MAX, template_key
+from bayplan.api.admission_objects import LIMIT_RANGE
 from bayplan.api.device_objects import RESOURCE_CLAIM_TEMPLATE
 from bayplan.api.field_tables import unknown_fields
 from bayplan.api.objects import POD, PRIORITY_CLASS, decoded_kinds
@@ -284,6 +286,8 @@ class NotUnderstood:
 
 
 CONFIGURATION = "KubeSchedulerConfiguration"
+#: A part of the paths of the resources of containers.
+_RESOURCES = "].resources"
 _PRIORITY_CLASS_KIND = PRIORITY_CLASS.split()[1]
 
 
@@ -296,8 +300,13 @@ class ObjectChecks:
         errors: InputErrors,
         priority_classes: Collection[str],
         not_understood: NotUnderstood | None = None,
+        *,
+        has_limit_ranges: bool = False,
     ) -> None:
-        """``priority_classes``: the names of all classes there ever are in the input."""
+        """``priority_classes``: the names of all classes there ever are in the input.
+        ``has_limit_ranges``: a new pod may get resources that it lacks, so that only the server can
+        check its resources."""
+        self._has_limit_ranges = has_limit_ranges
         self._errors = errors
         self._not_understood = not_understood or NotUnderstood()
         self._priority_classes = (*sorted(priority_classes), *SYSTEM_PRIORITY_CLASSES)
@@ -340,9 +349,12 @@ class ObjectChecks:
 
     def _problems(self, kind: str, content: Content) -> list[Problem]:
         try:
-            problems = problems_of_kind(kind, content)
+            is_new = not is_admitted(content)
+            problems = problems_of_kind(kind, content, is_new=is_new)
+            if kind == POD and is_new and self._has_limit_ranges:
+                problems = [each for each in problems if _RESOURCES not in each.path]
             if kind in CONTROLLERS:
-                problems += controller_problems(content)
+                problems += controller_problems(content, is_new=is_new)
             return problems or list(self._our_own(kind, content))
         except RecursionError:
             return [Problem("", "is nested too deeply")]
@@ -397,6 +409,11 @@ def _annotations(pod: Content, path: str) -> Iterator[Problem]:
     then = annotations.get(WHEN_DONE_ANNOTATION)
     if then is not None and then not in WHEN_DONE:
         yield wrong(joined(path, WHEN_DONE_ANNOTATION), then, one_of(WHEN_DONE), WHEN_DONE)
+
+
+def is_limit_range(value: Any) -> bool:
+    """Whether a value of the input is a LimitRange."""
+    return isinstance(value, dict) and kind_of(cast(Content, value)) == LIMIT_RANGE
 
 
 def priority_class_name(value: Any) -> str | None:

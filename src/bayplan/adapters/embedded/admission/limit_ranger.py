@@ -9,15 +9,15 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import cast, final
 
 from bayplan.adapters.embedded.admission.plugin import AdmissionPlugin
-from bayplan.adapters.embedded.admission.pod_amounts import (
+from bayplan.adapters.embedded.api_errors import ForbiddenError, aggregated
+from bayplan.adapters.embedded.field_validation import Content, ObjectKey
+from bayplan.adapters.embedded.object_store import ObjectStore
+from bayplan.adapters.embedded.pod_amounts import (
     container_amounts,
     limited_amounts,
     limits_part,
     requests_part,
 )
-from bayplan.adapters.embedded.api_errors import ForbiddenError, aggregated
-from bayplan.adapters.embedded.field_validation import Content, ObjectKey
-from bayplan.adapters.embedded.object_store import ObjectStore
 from bayplan.api.admission_objects import LIMIT_RANGE, LimitRange, LimitRangeItem
 from bayplan.api.amounts import Amount, AmountsByResource, amounts_of
 from bayplan.api.objects import PERSISTENT_VOLUME_CLAIM, POD, ApiObject, Pod

@@ -24,7 +24,8 @@ def is_admitted(content: Content) -> bool:
     meta: Content = content["metadata"]
     if meta.get("creationTimestamp") or meta.get("resourceVersion") or content.get("status"):
         return True
-    if (content.get("spec") or {}).get("nodeName"):
+    spec = content.get("spec")
+    if isinstance(spec, dict) and spec.get("nodeName"):
         return True
     uid = meta.get("uid")
     return bool(uid) and uid != stable_uid(key_of(content), 0)

@@ -8,7 +8,9 @@ persistent_volume_claims.go, resource_claims.go), apiserver/pkg/quota/v1/generic
 from collections.abc import Callable, Iterable, Mapping
 from typing import ClassVar, Protocol, cast, final
 
-from bayplan.adapters.embedded.admission.pod_amounts import (
+from bayplan.adapters.embedded.field_validation import Content, ObjectKey
+from bayplan.adapters.embedded.object_store import ObjectStore
+from bayplan.adapters.embedded.pod_amounts import (
     charged_limits,
     charged_requests,
     container_amounts,
@@ -16,8 +18,6 @@ from bayplan.adapters.embedded.admission.pod_amounts import (
     limits_part,
     requests_part,
 )
-from bayplan.adapters.embedded.field_validation import Content, ObjectKey
-from bayplan.adapters.embedded.object_store import ObjectStore
 from bayplan.api.admission_objects import ScopeRequirement
 from bayplan.api.amounts import Amount, AmountsByResource, amount_of, amounts_of, total
 from bayplan.api.device_objects import (

@@ -54,6 +54,16 @@ def charged_limits(pod: Pod) -> AmountsByResource:
     }
 
 
+def aggregated_requests(pod: Pod) -> AmountsByResource:
+    """What the containers request together."""
+    return _of_containers(pod, requests_part)
+
+
+def aggregated_limits(pod: Pod) -> AmountsByResource:
+    """The limits of the containers together."""
+    return _of_containers(pod, limits_part)
+
+
 def has_pod_level_resources(pod: Pod) -> bool:
     """Whether spec.resources speaks of the pod as a whole."""
     resources = pod.spec.resources
