@@ -352,6 +352,51 @@ def _names(draw: random.Random, pod: Content) -> None:
     spec[field] = value
 
 
+def _sidecars(draw: random.Random, pod: Content) -> None:
+    """Init containers, huge pages in several containers, and pods as a whole with both."""
+    pages = {"limits": {PAGES: draw.choice(("2Mi", "4Mi")), "memory": "64Mi"}}
+    init = {"name": draw.choice(("s", "c")), "image": "i", "resources": pages}
+    if draw.random() < 0.5:
+        init["restartPolicy"] = draw.choice(("Always", "Sometimes", "Never"))
+    pod["spec"]["initContainers"] = [init]
+    if draw.random() < 0.5:
+        whole = draw.choice(({"limits": {PAGES: "2Mi"}}, {"requests": {"cpu": "9"}}))
+        pod["spec"]["resources"] = whole
+
+
+def _large(draw: random.Random, pod: Content) -> None:
+    """Amounts in unusual forms."""
+    amounts = ("1e3", "1E", "0.0001", "1.5Gi", "1000001Ki", "5u", "12345678901234567890", "0")
+    field = draw.choice(("requests", "limits"))
+    name = draw.choice(("cpu", "memory"))
+    _first(pod)["resources"] = {field: {name: draw.choice(amounts)}}
+
+
+def _many_gpus(draw: random.Random, pod: Content) -> None:
+    count = draw.choice(("1", "2", "3"))
+    limits = {GPU: count, "memory": "1Gi", "cpu": "1"}
+    for container in pod["spec"]["containers"]:
+        container["resources"] = {"limits": limits}
+    pod["metadata"]["namespace"] = LIMITED
+
+
+def _long_names(draw: random.Random, pod: Content) -> None:
+    spec, long = pod["spec"], draw.choice(("a" * 64, "a" * 254, "-a", "a.", "a.b"))
+    field = draw.choice(("nodeSelector", "gates", "runtime", "toleration", "container", "claim"))
+    if field == "nodeSelector":
+        spec["nodeSelector"] = draw.choice(({long: "v"}, {"k": long}, {f"{long}/k": "v"}))
+    elif field == "gates":
+        spec["schedulingGates"] = [{"name": long}]
+    elif field == "runtime":
+        spec["runtimeClassName"] = long
+    elif field == "toleration":
+        spec["tolerations"] = [{"key": long, "operator": "Exists"}, {"key": "k", "value": long}]
+    elif field == "claim":
+        spec["resourceClaims"] = [{"name": long, "resourceClaimName": long}]
+    else:
+        _first(pod)["name"] = long
+
+
 def _twins(draw: random.Random, pod: Content) -> None:
     name = draw.choice(("c", "C_"))
     pod["spec"]["containers"] = [_first(pod), {"name": name, "image": "i"}]
@@ -376,4 +421,8 @@ _CHANGES: list[Change] = [
     _pod_level,
     _names,
     _twins,
+    _sidecars,
+    _large,
+    _many_gpus,
+    _long_names,
 ]

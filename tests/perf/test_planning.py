@@ -84,7 +84,9 @@ def test_a_workload_that_cannot_run_has_a_reason(
 
 
 def test_a_workload_that_needs_a_missing_plugin_is_refused(tmp_path: Path) -> None:
-    claiming = SMALL_POD.replace("containers:", "resourceClaims: [{name: a}], containers:")
+    claiming = SMALL_POD.replace(
+        "containers:", "resourceClaims: [{name: a, resourceClaimName: a}], containers:"
+    )
     path = write_cases(tmp_path, case(op("createPods", podTemplatePath="x.yaml")), x=claiming)
     plugins = Registry(each for each in in_tree_plugins() if each.name != "DynamicResources")
     (refused,) = plan_all(read(path), Selection(), Setting(plugins))

@@ -39,6 +39,10 @@ def test_a_wrong_name_has_the_text_of_the_server() -> None:
         f"alphanumeric characters or '-', {ENDS} (e.g. 'my-name',  or '123-abc', regex used for "
         "validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?')"
     )
+    [problem] = dns_label("a.b", "p")
+    assert str(problem) == 'p: Invalid value: "a.b": must not contain dots'
+    [problem] = dns_subdomain("a" * 254, "p")
+    assert str(problem).endswith(": must be no more than 253 characters")
     [problem] = dns_subdomain("a..b", "p")
     assert "(e.g. 'example.com', regex used for validation is" in str(problem)
 

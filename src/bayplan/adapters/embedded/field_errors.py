@@ -91,13 +91,14 @@ _NOT_A_LABEL_VALUE = (
 
 
 def dns_label(name: str, path: str) -> Iterator[Problem]:
-    for detail in _faults(name, 63, _IS_LABEL, NOT_A_LABEL):
-        yield invalid(path, name, detail)
+    detail = "must not contain dots" if _IS_SUBDOMAIN.fullmatch(name) else NOT_A_LABEL
+    for fault in _faults(name, 63, _IS_LABEL, detail, "characters"):
+        yield invalid(path, name, fault)
 
 
 def dns_subdomain(name: str, path: str) -> Iterator[Problem]:
-    for detail in _faults(name, 253, _IS_SUBDOMAIN, NOT_A_SUBDOMAIN):
-        yield invalid(path, name, detail)
+    for fault in _faults(name, 253, _IS_SUBDOMAIN, NOT_A_SUBDOMAIN, "characters"):
+        yield invalid(path, name, fault)
 
 
 def label_value_faults(value: str) -> Iterator[str]:
@@ -131,8 +132,10 @@ def qualified_name_faults(name: str) -> Iterator[str]:
         yield f"name part {_NOT_QUALIFIED}"
 
 
-def _faults(name: str, length_max: int, form: re.Pattern[str], detail: str) -> Iterator[str]:
+def _faults(
+    name: str, length_max: int, form: re.Pattern[str], detail: str, unit: str = "bytes"
+) -> Iterator[str]:
     if len(name) > length_max:
-        yield f"must be no more than {length_max} bytes"
+        yield f"must be no more than {length_max} {unit}"
     if form.fullmatch(name) is None:
         yield detail
