@@ -11,6 +11,7 @@ from typing import Any, TypedDict, Unpack, cast
 import msgspec
 
 from bayplan.api.objects import HOSTNAME_LABEL, NODE, POD, ZONE_LABEL, Node, Pod, Taint, decode
+from bayplan.api.pod_requests import is_extended
 from bayplan.state.pods import DEFAULT_NAMESPACE, PodInfo, pod_info
 
 #: A quantity as in a manifest: "500m", 2, "1Gi".
@@ -107,11 +108,14 @@ _OF_THE_ONLY_CONTAINER = ("cpu", "memory", "requests", "image", "host_ports")
 def _container(options: PodOptions) -> dict[str, Manifest]:
     requests = _set_fields(cpu=options.get("cpu"), memory=options.get("memory"))
     requests |= options.get("requests", {})
+    # An API server demands a limit of what cannot be overcommitted.
+    limits = {name: amount for name, amount in requests.items() if is_extended(name)}
+    resources = _set_fields(requests=requests or None, limits=limits or None)
     ports = [_host_port(port) for port in options.get("host_ports", ())]
     return _set_fields(
         name="main",
         image=options.get("image"),
-        resources={"requests": requests} if requests else None,
+        resources=resources or None,
         ports=ports or None,
     )
 

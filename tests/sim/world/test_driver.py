@@ -299,7 +299,7 @@ def test_a_scheduler_that_retries_forever_without_effect_is_stopped() -> None:
         (delete(3, "b"), 'at 3 s: delete Pod default/b: pods "b" not found'),
         (
             patch(3, "a", {"spec": {"nodeName": "n2"}}),
-            'at 3 s: patch Pod default/a: pods "a" is invalid: spec.nodeName: found "n2"',
+            'at 3 s: patch Pod default/a: Pod "a" is invalid: spec.nodeName: found "n2"',
         ),
     ],
 )
