@@ -263,7 +263,8 @@ class ApiServer:
             _refuse(key, unreadable_problems(POD, content))
         else:
             _refuse(key, problems_of_kind(key.kind, content))
-        content = self._admission.admit(key, defaulted(key.kind, content))
+        content = defaulted(key.kind, content)
+        content = self._admission.admit(key, content, was_admitted=was_admitted)
         content = prepared(key.kind, content)
         made_count = self._made.get(key, 0)
         own = content["metadata"]

@@ -92,12 +92,12 @@ _NOT_A_LABEL_VALUE = (
 
 def dns_label(name: str, path: str) -> Iterator[Problem]:
     detail = "must not contain dots" if _IS_SUBDOMAIN.fullmatch(name) else NOT_A_LABEL
-    for fault in _faults(name, 63, _IS_LABEL, detail, "characters"):
+    for fault in _faults(name, 63, _IS_LABEL, detail, unit="characters"):
         yield invalid(path, name, fault)
 
 
 def dns_subdomain(name: str, path: str) -> Iterator[Problem]:
-    for fault in _faults(name, 253, _IS_SUBDOMAIN, NOT_A_SUBDOMAIN, "characters"):
+    for fault in _faults(name, 253, _IS_SUBDOMAIN, NOT_A_SUBDOMAIN, unit="characters"):
         yield invalid(path, name, fault)
 
 
@@ -133,7 +133,7 @@ def qualified_name_faults(name: str) -> Iterator[str]:
 
 
 def _faults(
-    name: str, length_max: int, form: re.Pattern[str], detail: str, unit: str = "bytes"
+    name: str, length_max: int, form: re.Pattern[str], detail: str, *, unit: str = "bytes"
 ) -> Iterator[str]:
     if len(name) > length_max:
         yield f"must be no more than {length_max} {unit}"

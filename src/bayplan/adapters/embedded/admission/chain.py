@@ -8,7 +8,7 @@ from bayplan.adapters.embedded.admission.extended_resource_toleration import (
     ExtendedResourceToleration,
 )
 from bayplan.adapters.embedded.admission.limit_ranger import LimitRanger
-from bayplan.adapters.embedded.admission.plugin import AdmissionPlugin, is_admitted
+from bayplan.adapters.embedded.admission.plugin import AdmissionPlugin
 from bayplan.adapters.embedded.admission.plugin_set import PluginSet
 from bayplan.adapters.embedded.admission.pod_topology_labels import PodTopologyLabels
 from bayplan.adapters.embedded.admission.priority import Priority
@@ -50,13 +50,11 @@ class AdmissionChain:
         """The kinds whose objects decide what the plugins do."""
         return tuple(kind for plugin in self._plugins for kind in plugin.read_kinds)
 
-    def admit(self, key: ObjectKey, content: Content) -> Content:
+    def admit(self, key: ObjectKey, content: Content, *, was_admitted: bool) -> Content:
         """A new object with the changes of the plugins. Raises ForbiddenError."""
-        plugins = [one for one in self._plugins if key.kind in one.changed_kinds]
-        if plugins and is_admitted(content):
-            plugins = [one for one in plugins if one.fills_stored]
-        for plugin in plugins:
-            content = plugin.admit(key, content)
+        for plugin in self._plugins:
+            if key.kind in plugin.changed_kinds and (plugin.fills_stored or not was_admitted):
+                content = plugin.admit(key, content)
         return content
 
     def validate(self, key: ObjectKey, content: Content, decoded: ApiObject) -> None:

@@ -68,7 +68,8 @@ def with_priority(pod: Content, classes: Iterable[PriorityClass]) -> Content:
         # The default class is for pods without a class and without a priority.
         priority_class = _global_default(classes) if own_priority is None else None
     follows_class = priority_class is not None or (not name and own_priority is None)
-    if follows_class and not is_admitted(pod):
+    has_own = own_priority is not None or spec.get("preemptionPolicy")
+    if has_own and follows_class and not is_admitted(pod):
         _refuse_other_values(spec, priority_class or PriorityClass())
     filled = dict(spec)
     if own_priority is None:
