@@ -2,12 +2,13 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests.adapters.manifests import node
-from tests.cli.command_line import answer, bayplan, refusal, write_objects
-from tests.whatif.clusters import budget, deployment, owned_pod
+from tests.cli.command_line import answer, bayplan, profile, refusal, write_objects
+from tests.whatif.clusters import budget, deployment, owned_pod, pod_with_cpu
 
 
 @pytest.fixture
@@ -106,3 +107,43 @@ def test_changes_are_simulated_until_a_time(cluster: Path) -> None:
     assert text.startswith(f"{cluster}: remove n1\n")
     [line] = refusal("whatif", cluster, "--remove", "n1", "--until", "soon")
     assert line.startswith('--until: found "soon", wanted a duration')
+
+
+def configuration(path: Path, **fields: Any) -> Path:
+    written = profile()
+    written["profiles"] = [{"schedulerName": "default-scheduler", **fields}]
+    return write_objects(path, written)
+
+
+def test_a_configuration_alone_is_a_change(tmp_path: Path) -> None:
+    """MostAllocated fills the node that is used; the default spreads."""
+    used = owned_pod("web-1", "n1", "1")
+    objects = [node("n1"), node("n2"), used, pod_with_cpu("waits", "1")]
+    cluster = write_objects(tmp_path / "cluster.yaml", *objects)
+    strategy = {"type": "MostAllocated", "resources": [{"name": "cpu", "weight": 1}]}
+    args = {"name": "NodeResourcesFit", "args": {"scoringStrategy": strategy}}
+    off = {"score": {"disabled": [{"name": "NodeResourcesBalancedAllocation"}]}}
+    config = configuration(tmp_path / "most.yaml", pluginConfig=[args], plugins=off)
+    lines = answer("whatif", cluster, "--config", config).splitlines()
+    assert lines[0] == f"{cluster}: schedule the pods that wait with {config}"
+    assert "default/waits   n2     n1" in lines
+    other = configuration(tmp_path / "other.yaml", schedulerName="mine")
+    document = json.loads(answer("whatif", cluster, "--config", other, "-o", "json"))
+    [left] = document["leftOver"]
+    assert (left["pod"], left["source"]) == ("default/waits", "n2")
+    assert left["message"] == "no profile is named default-scheduler; the profiles are mine"
+
+
+@pytest.mark.parametrize("until", [(), ("--until", "10s")])
+def test_nodes_that_are_not_there_are_all_named_with_what_may_be_meant(
+    tmp_path: Path, until: tuple[str, ...]
+) -> None:
+    names = ["ip-10-0-0-1.eu.internal", "ip-10-0-0-2.eu.internal", "gpu"]
+    cluster = write_objects(tmp_path / "cluster.yaml", *map(node, names))
+    lines = refusal(
+        "whatif", cluster, "--drain", "ip-10-0-0-2", "--remove", "nope", "--cordon", "gpu", *until
+    )
+    assert lines == [
+        f'there is no node nope; wanted "gpu", "{names[0]}" or "{names[1]}"',
+        'there is no node ip-10-0-0-2; did you mean "ip-10-0-0-2.eu.internal"?',
+    ]

@@ -6,10 +6,12 @@ from typing import Any
 import click
 
 from bayplan.cli.cluster_source import put_document, question_refusals
+from bayplan.cli.configuration import read_config
 from bayplan.cli.console import show, sign_of_life
 from bayplan.cli.options import examples
 from bayplan.cli.questions import OpenModel, open_model, question_options
 from bayplan.cli.streams import remark
+from bayplan.model.cluster_model import ClusterModel
 from bayplan.problems import BadInputError, optional_duration
 from bayplan.sim.input.errors import InputErrors
 from bayplan.sim.input.sources import WHAT_IF, Part, own_kind, read_sources
@@ -21,6 +23,7 @@ from bayplan.sim.input.what_if import (
 )
 from bayplan.state.pods import DEFAULT_NAMESPACE
 from bayplan.whatif.comparison import WhatIfAnswer, what_if
+from bayplan.whatif.configuration import what_if_configured
 from bayplan.whatif.drain_each import Action, DepartureReport, drain_each, remove_each
 from bayplan.whatif.over_time import what_if_over_time
 from bayplan.whatif.text import Answer
@@ -92,7 +95,7 @@ def whatif_command(**options: Any) -> None:
     files = (*options["apply"], *options["documents"], *options["shapes"])
     with question_refusals():
         change = _change(options)
-        if change.is_empty and not options["each"]:
+        if change.is_empty and not (options["each"] or options["config_path"]):
             raise BadInputError("found no change, wanted one such as --drain NODE or --drain-each")
         if options["each"] and not change.is_empty:
             raise BadInputError(f"found --{options['each']}-each and other changes, wanted one")
@@ -100,6 +103,8 @@ def whatif_command(**options: Any) -> None:
             answer: Answer
             if options["each"]:
                 answer = _departures(opened, options)
+            elif change.is_empty:
+                answer = _configured(opened, options)
             else:
                 answer = _compared(opened, change, options)
     if options["output"] == "text":
@@ -168,6 +173,20 @@ def _compared(opened: OpenModel, change: WhatIf, options: dict[str, Any]) -> Wha
             shapes=shapes,
             scheduler_name=opened.scheduler_name,
         )
+
+
+def _configured(opened: OpenModel, options: dict[str, Any]) -> WhatIfAnswer:
+    """Raises BadInputError."""
+    shapes = opened.read(options["shapes"], are_shapes=True) if options["shapes"] else None
+    config = read_config(None, options["feature_gates"])
+    seed = options["seed"]
+    default = ClusterModel(opened.model.source, config, opened.registry, seed=seed)
+    try:
+        return what_if_configured(
+            default, opened.model, options["config_path"], opened.group_kinds, shapes=shapes
+        )
+    finally:
+        default.close()
 
 
 def _departures(opened: OpenModel, options: dict[str, Any]) -> DepartureReport:

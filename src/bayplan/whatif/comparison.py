@@ -72,6 +72,8 @@ class WhatIfAnswer(Answer, frozen=True, kw_only=True):
     #: Of the folder of a run: its moment that the answer is about.
     moment: RunMoment | None = None
     change: WhatIf
+    #: The configuration that takes the place of the default one, if that is the change.
+    configuration: str = ""
     before: ClusterState
     after: ClusterState
     #: Pods that get a node by the changes, in the order of their placement.
@@ -95,6 +97,12 @@ class WhatIfAnswer(Answer, frozen=True, kw_only=True):
         return [pod for pod in pods if pod.source]
 
     @property
+    def _title(self) -> str:
+        if self.configuration:
+            return f"schedule the pods that wait with {self.configuration}"
+        return described(self.change)
+
+    @property
     def verdict(self) -> str:
         """The answer in a line."""
         placed = [move for move in self.moves if not move.source]
@@ -110,7 +118,7 @@ class WhatIfAnswer(Answer, frozen=True, kw_only=True):
 
     def parts(self) -> list[RenderableType]:
         parts: list[RenderableType] = [
-            Text(f"{self.cluster}: {described(self.change)}", style="bold"),
+            Text(f"{self.cluster}: {self._title}", style="bold"),
             Text(self.verdict),
         ]
         if self.displaced:
