@@ -89,7 +89,7 @@ def what_if_over_time(
         placed_before=tuple(placed_before),
         blocked=(),
         gone=outcome.gone,
-        notes=(*model.source.notes, *result.notes),
+        notes=tuple(dict.fromkeys((*model.source.notes, *result.notes))),
     )
 
 
