@@ -89,3 +89,18 @@ def test_a_device_class_is_created_for_an_existing_driver() -> None:
     solutions = fixes(waiting_for_devices(), objects)
     fix = solutions["create the missing DeviceClass gpu"]
     assert "device.driver == 'gpu.example.com'" in fix.manifest
+
+
+def test_a_class_that_binds_at_once_is_made_to_bind_late() -> None:
+    at_once = {"metadata": {"name": "slow"}, "provisioner": "disk.example.com"}
+    objects = {STORAGE_CLASS: [at_once], PERSISTENT_VOLUME_CLAIM: [claim(storageClassName="slow")]}
+    solutions = fixes(pod("p", volumes=VOLUMES), objects)
+    step = (
+        "let StorageClass slow bind late: volumeBindingMode WaitForFirstConsumer in place of "
+        "Immediate"
+    )
+    fix = solutions[step]
+    assert fix.node == "n1"
+    (command,) = fix.commands
+    assert command.startswith("kubectl get storageclass.storage.k8s.io/slow -o json | ")
+    assert fix.notes == ("the class is created again; claims of it that are bound stay bound",)
