@@ -154,7 +154,7 @@ def _drawn_steps(seed: int, faults: FaultOptions, options: WorldOptions) -> tupl
     }
     # Steps of several actions, for rules that single pods hardly ever meet.
     stories = stream(seed, "stories of a world")
-    counts |= {verb: stories.choice((0, 1, 1)) for verb in ("add_sidecars", "roll_out", "fill")}
+    counts |= {verb: stories.choice((0, 1)) for verb in ("add_sidecars", "roll_out", "fill")}
     verbs = [verb for verb, count in counts.items() for _ in range(count)]
     timed = sorted((random.uniform(0, FAULTY_SECONDS), verb) for verb in verbs)
     first = [(0.0, "add_node")] * random.randint(2, 6)
