@@ -146,8 +146,8 @@ def _node(
         spec["unschedulable"] = True
         taints.append(_own_taint(maker, "unschedulable", "NoSchedule"))
     if not is_ready:
-        for effect in ("NoSchedule", "NoExecute"):
-            taints.append(_own_taint(maker, "unreachable", effect))
+        effects = ("NoSchedule", "NoExecute")
+        taints += [_own_taint(maker, "unreachable", effect) for effect in effects]
     if taints:
         spec["taints"] = taints
     content = maker.make(

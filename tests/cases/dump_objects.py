@@ -1,4 +1,4 @@
-"""Objects as `kubectl get -o yaml` prints them: with everything that the server and controllers add.
+"""Objects as `kubectl get -o yaml` prints them, with what the server and controllers add.
 
 Most of it is nothing that a scheduler reads. It is there because dumps of real clusters have it.
 """
@@ -93,7 +93,7 @@ def reference(owner: Content) -> Content:
 
 
 def container(name: str, cpu_milli: int, memory_mib: int, **fields: Any) -> Content:
-    """A container whose limits are twice the requests; 0: without requests."""
+    """A container whose memory limit is twice its request; 0: without requests."""
     resources: Content = {}
     if cpu_milli:
         resources = {

@@ -152,7 +152,7 @@ class _Drawing:
                 continue
             for name in ("etcd", "kube-apiserver", "kube-scheduler"):
                 template = template_spec(
-                    [container(name, 250, 512)],
+                    [container(name, 250, 512, ports=[])],
                     hostNetwork=True,
                     priority=2000001000,
                     priorityClassName="system-node-critical",
@@ -173,7 +173,7 @@ class _Drawing:
         for name, cpu, memory in (("kube-proxy", 100, 64), ("node-agent", 50, 128)):
             labels = {"k8s-app": name}
             template = template_spec(
-                [container(name, cpu, memory)],
+                [container(name, cpu, memory, ports=[])],
                 hostNetwork=True,
                 priority=2000001000,
                 priorityClassName="system-node-critical",

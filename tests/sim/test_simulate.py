@@ -118,3 +118,40 @@ def test_a_wrong_configuration_is_refused() -> None:
 def test_wrong_objects_are_refused_by_their_number() -> None:
     with pytest.raises(BadInputError, match="object 2"):
         bayplan.simulate(node("n1"), {"kind": "Pod"})
+
+
+def test_a_claim_that_a_dump_has_for_a_waiting_pod_is_used(tmp_path: Path) -> None:
+    """A controller deletes such a claim if it does not see the pod."""
+    file = tmp_path / "dump.yaml"
+    file.write_text(
+        """
+{apiVersion: v1, kind: Node, metadata: {name: n1}, status: {allocatable: {cpu: "4", pods: "9"}}}
+---
+{apiVersion: resource.k8s.io/v1, kind: DeviceClass, metadata: {name: gpu}, spec: {}}
+---
+apiVersion: resource.k8s.io/v1
+kind: ResourceSlice
+metadata: {name: n1-gpu}
+spec:
+  driver: gpu.example.com
+  nodeName: n1
+  pool: {name: n1, generation: 1, resourceSliceCount: 1}
+  devices: [{name: gpu-0}]
+---
+apiVersion: resource.k8s.io/v1
+kind: ResourceClaim
+metadata:
+  name: p-gpu-x2vbn
+  ownerReferences: [{apiVersion: v1, kind: Pod, name: p, uid: p-uid, controller: true}]
+spec: {devices: {requests: [{name: gpu, exactly: {deviceClassName: gpu}}]}}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: p, uid: p-uid}
+spec:
+  resourceClaims: [{name: gpu, resourceClaimTemplateName: one}]
+  containers: [{name: c, image: app, resources: {claims: [{name: gpu}]}}]
+status: {resourceClaimStatuses: [{name: gpu, resourceClaimName: p-gpu-x2vbn}]}
+"""
+    )
+    assert bayplan.simulate(file).summary.placements == {"default/p": "n1"}

@@ -139,16 +139,23 @@ class Driver:
 
     async def _begin(self) -> None:
         """Create the initial objects at once, and then the pods to place one by one."""
-        pending: list[Content] = []
+        pending = [content for content in self._workload.initial if is_pending_pod(content)]
+        # A claim that was made for a pod would be deleted as long as the pod is not there.
+        owned: dict[ObjectKey, list[Content]] = {key_of(content): [] for content in pending}
         for content in self._workload.initial:
             if is_pending_pod(content):
-                pending.append(content)
-            else:
-                self._create(content)
-                if content["kind"] in _MAY_GO_ON:
-                    self._expect_pods(content)
+                continue
+            owner = _owning_pod(content)
+            if owner in owned:
+                owned[owner].append(content)
+                continue
+            self._create(content)
+            if content["kind"] in _MAY_GO_ON:
+                self._expect_pods(content)
         await self._settle()
         for content in pending:
+            for claim in owned[key_of(content)]:
+                self._create(claim)
             # Before the scheduler sees the pod, it gets the claims for its ephemeral volumes.
             self._create(content)
             self._volumes.act()
@@ -464,3 +471,12 @@ def _run_seconds(annotations: dict[str, str]) -> float | None:
         return parse_duration(text)
     except DurationError:
         return None
+
+
+def _owning_pod(content: Content) -> ObjectKey | None:
+    """The pod for which a controller made the object."""
+    meta = content["metadata"]
+    for owner in meta.get("ownerReferences") or ():
+        if owner.get("controller") and owner.get("kind") == "Pod":
+            return object_key(POD, meta.get("namespace") or "", owner.get("name") or "")
+    return None
