@@ -107,9 +107,10 @@ def check_every_command(given: Input, folder: Path, *, is_large: bool = False) -
     succeeded("headroom", "-f", shape, given.path)
     succeeded("whatif", given.path, "--drain-each")
     if given.nodes:
-        succeeded("whatif", given.path, "--drain", given.nodes[-1], "--force", "--until", "60s")
+        drain = ("--drain", given.nodes[-1], "--force", "--until", "60s", "--shapes", shape)
+        succeeded("whatif", given.path, *drain)
     check_redaction(given, folder)
-    check_page(given)
+    check_page(given, computes=not is_large)
 
 
 def check_simulation(given: Input, folder: Path) -> None:
@@ -176,8 +177,8 @@ def check_redaction(given: Input, folder: Path) -> None:
 # ---- the page ------------------------------------------------------------------------------
 
 
-def check_page(given: Input) -> None:
-    """The page loads, and its questions have answers."""
+def check_page(given: Input, *, computes: bool = True) -> None:
+    """The page loads, and its questions have answers. ``computes``: it is asked what if, too."""
     subject = ClusterSubject([str(given.path)], config_from(DEFAULT_CONFIG), default_registry())
     subject.load()
     answer = subject.answer()
@@ -194,7 +195,7 @@ def check_page(given: Input) -> None:
         "waiting",
     ]
     paths += [f"node?name={quote(given.nodes[0])}"] if given.nodes else []
-    paths += [f"whatif?drain={quote(given.nodes[0])}"] if given.nodes else []
+    paths += [f"whatif?drain={quote(given.nodes[0])}"] if given.nodes and computes else []
     for pod in given.live_pods[-1:]:
         name = quote(pod_name(pod))
         paths += [f"pod?name={name}", f"explanation?pod={name}"]

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.adapters.manifests import node
+from tests.adapters.manifests import node, pod
 from tests.cli.command_line import answer, bayplan, profile, refusal, write_objects
 from tests.whatif.clusters import budget, deployment, owned_pod, pod_with_cpu
 
@@ -52,6 +52,15 @@ def test_changes_are_compared_with_the_unchanged_cluster(cluster: Path, tmp_path
     text = answer("whatif", cluster, "--remove", "n1", "--shapes", write_web(tmp_path))
     assert text.startswith(f"{cluster}: remove n1\n")
     assert "more pods such as web" in text
+
+
+def test_what_is_applied_may_be_a_shape_as_well(cluster: Path, tmp_path: Path) -> None:
+    both = write_objects(tmp_path / "extra.yaml", pod("extra"))
+    options = ("--apply", both, "--shapes", both, "-o", "json")
+    document = json.loads(answer("whatif", cluster, *options))
+    assert [move["pod"] for move in document["moves"]] == ["default/extra"]
+    before, after = (document[state]["headroom"]["extra"] for state in ("before", "after"))
+    assert after == before - 1
 
 
 def write_web(folder: Path) -> Path:

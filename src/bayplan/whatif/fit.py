@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from rich.console import RenderableType
 from rich.text import Text
 
-from bayplan.api.objects import NODE, POD, Pod
+from bayplan.api.objects import NODE, POD, ApiObject, Pod
 from bayplan.api.pod_groups import GroupKey, PodGroupKinds
 from bayplan.explain.explainer import explain_pod
 from bayplan.explain.explanation import Explanation
@@ -23,7 +23,7 @@ from bayplan.explain.text import explained
 from bayplan.model.additions import Additions, AdditionsReader
 from bayplan.model.cluster_model import ClusterModel
 from bayplan.model.daemon_pods import DaemonPod, place_daemon_pods
-from bayplan.model.objects import RunMoment
+from bayplan.model.objects import RunMoment, object_key_of
 from bayplan.model.unjudged import Unjudged
 from bayplan.problems import BadInputError
 from bayplan.sim.input.sources import InputSource
@@ -276,10 +276,16 @@ def max_fit(model: ClusterModel, unit: Unit, limit: int = LIMIT) -> MaxFit:
     The placements stay in the model. A group counts once, whatever the number of its members.
     """
     for kind, each in unit.shared:
-        model.add(kind, each)
+        if not _is_taken(model, kind, each):
+            model.add(kind, each)
     nodes: Counter[str] = Counter()
     number, victim_count, message = 0, 0, ""
-    copies = unit.copies()
+    # A change that is tried may have added a pod of the same file.
+    copies = (
+        (objects, pods)
+        for objects, pods in unit.copies()
+        if not any(_is_taken(model, POD, pod) for pod in pods)
+    )
     while number < limit and not message:
         objects, pods = next(copies)
         for kind, each in objects:
@@ -302,6 +308,11 @@ def max_fit(model: ClusterModel, unit: Unit, limit: int = LIMIT) -> MaxFit:
         victim_count=victim_count,
         nodes=dict(nodes),
     )
+
+
+def _is_taken(model: ClusterModel, kind: str, each: ApiObject) -> bool:
+    key = object_key_of(kind, each)
+    return model.get(key.kind, key.namespace, key.name) is not None
 
 
 def pod_name(pod: Pod) -> str:
