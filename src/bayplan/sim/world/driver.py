@@ -146,7 +146,7 @@ class Driver:
             if is_pending_pod(content):
                 continue
             owner = _owning_pod(content)
-            if owner in owned:
+            if owner is not None and owner in owned:
                 owned[owner].append(content)
                 continue
             self._create(content)
