@@ -25,7 +25,7 @@ from bayplan.sim.input.errors import InputErrors
 from bayplan.sim.input.sources import Part, read_sources
 from bayplan.ui.subjects import ClusterSubject, Subject
 from tests.cli.command_line import bayplan, write_objects
-from tests.ui.fetching import visited
+from tests.ui.fetching import PAGE, visited
 
 Content = dict[str, Any]
 
@@ -212,7 +212,7 @@ def check_page(given: Input, *, computes: bool = True) -> None:
 async def _answered(session: ClientSession, url: str) -> None:
     """Ask until the answer is computed."""
     while True:
-        async with session.get(url) as response:
+        async with session.get(url, headers=PAGE) as response:
             body = await response.json()
             assert response.status == 200, (url, body)
         if not isinstance(body, dict) or body.get("phase") != "computing":
