@@ -280,7 +280,7 @@ class _Drawing:
                 f"{name}-{pod_hash}",
                 namespace,
                 own,
-                template,
+                template if count else _with_image(template, "old:v1.2.2"),
                 annotations={"deployment.kubernetes.io/revision": revision},
                 owner=deployment,
                 replicas=count,
@@ -687,6 +687,11 @@ class _Drawing:
         lost["spec"]["nodeName"] = "node-that-is-gone"
         copied["metadata"]["uid"] = running[0]["metadata"]["uid"]
         del bare["metadata"]["uid"]
+
+
+def _with_image(template: Content, image: str) -> Content:
+    containers = [{**each, "image": image} for each in template["containers"]]
+    return {**template, "containers": containers}
 
 
 def _only_on(node: str) -> Content:

@@ -119,7 +119,8 @@ def check_simulation(given: Input, folder: Path) -> None:
     pods: dict[str, Content] = result["pods"]
     names = {pod_name(pod) for pod in given.live_pods}
     assert names <= pods.keys(), names - pods.keys()
-    assert result["counts"]["pods"] == len(pods)
+    earlier_count = sum(map(len, result["earlier_pods"].values()))
+    assert result["counts"]["pods"] == len(pods) + earlier_count
     for name, pod in pods.items():
         is_gone, is_placed = pod["deleted_at"] is not None, pod["node"] is not None
         assert is_gone or not is_placed or pod["node"] in result["node_usage"], (name, pod)

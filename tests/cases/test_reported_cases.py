@@ -155,9 +155,10 @@ def test_room_is_made_by_scaling_the_deployment_whether_the_input_has_it_or_not(
 
 
 def test_scaling_a_stateful_set_does_not_remove_the_pod_in_the_way() -> None:
+    """The highest ordinal goes, db-1 on n2, and the annotation counts for ReplicaSets only."""
     offered = fixes(why("default/p", "124-stsroom.yaml"))
     assert "pod-deletion-cost" not in offered
-    assert "scale StatefulSet" not in offered
+    assert "goes to n1:" not in offered
 
 
 def test_the_fix_of_a_workload_is_a_change_of_the_object_in_the_file() -> None:
