@@ -158,6 +158,10 @@ def test_braces_elsewhere_do_not_explain_an_error(tmp_path: Path) -> None:
     write(tmp_path, {"a.yaml": f"{alert}\n\n\n\n\n\nspec:\n\tx: 1\n"})
     [line] = refusal(tmp_path / "a.yaml")
     assert "tabs" in line
+    write(tmp_path, {"a.json": '{"kind": "List", "items": [{"data": "{{ $labels.pod }}"}, {'})
+    [line] = refusal(tmp_path / "a.json")
+    assert "is it complete?" in line
+    (tmp_path / "a.json").unlink()
     config_map = f"apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: c}}\n{alert}"
     write(tmp_path, {"a.yaml": config_map})
     assert load_inputs([str(tmp_path)]).passed_over == {"v1 ConfigMap": 1}

@@ -138,8 +138,11 @@ def has_action(text: str) -> bool:
 def is_template(content: bytes, line: int | None) -> bool:
     """Whether actions of a Go template explain why a text cannot be read at a line, from 1.
 
-    Actions elsewhere explain nothing: a ConfigMap may hold the template of an alert.
+    Actions elsewhere explain nothing: a ConfigMap may hold the template of an alert. No template
+    begins with the bracket of a JSON object.
     """
+    if content.lstrip()[:1] == b"{" and content.lstrip()[:2] != b"{{":
+        return False
     lines = content.decode(errors="replace").splitlines()
     if line is None:
         return has_action("\n".join(lines))
