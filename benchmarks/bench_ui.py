@@ -27,7 +27,7 @@ from bayplan.ui.timeline import (
     NEW,
     Cause,
     CausePart,
-    Happening,
+    ChangeKind,
     PodRow,
     Series,
     State,
@@ -55,7 +55,7 @@ def timeline(node_count: int, pod_count: int) -> Timeline:
     nodes = np.array([draws.randrange(node_count) for _ in placed], np.int64)
     shapes = 1 + rows % (len(_AMOUNTS) - 1)
     waits_to = np.where(waits, NEVER, created + 2)
-    results = np.where(waits, Happening.UNSCHEDULABLE, Happening.SCHEDULED)
+    results = np.where(waits, ChangeKind.UNSCHEDULABLE, ChangeKind.SCHEDULED)
     every_node = np.arange(node_count)
     return Timeline(
         seconds=np.linspace(0, _DAY_SECONDS, last + 1),

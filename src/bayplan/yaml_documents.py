@@ -334,7 +334,7 @@ def _yaml_message(problem: yaml.MarkedYAMLError, text: str) -> str:
     return f"{message}; {_CUT_OFF}" if mark.index >= len(text.rstrip()) else message
 
 
-class _Anchored(Struct, frozen=True):
+class _AnchoredValue(Struct, frozen=True):
     """The value of an anchor, which aliases may repeat."""
 
     value: Any
@@ -355,7 +355,7 @@ class _Values:
     def __init__(self, events: Iterator[Event], keeps_nulls: bool) -> None:
         self._events = events
         self._keeps_nulls = keeps_nulls
-        self._anchored: dict[str, _Anchored] = {}
+        self._anchored: dict[str, _AnchoredValue] = {}
         self._depth = 0
         #: The deepest level since the innermost anchored value began.
         self._depth_max = 0
@@ -374,7 +374,7 @@ class _Values:
         count, depth_max = self._value_count - 1, self._depth_max
         self._depth_max = self._depth
         value = self._value(event)
-        self._anchored[event.anchor] = _Anchored(
+        self._anchored[event.anchor] = _AnchoredValue(
             value, self._value_count - count, self._depth_max - self._depth
         )
         self._depth_max = max(self._depth_max, depth_max)

@@ -4,8 +4,8 @@ import pytest
 
 from bayplan.api.objects import NODE, POD, decode
 from bayplan.engine.state_log import (
-    Begun,
-    Decided,
+    AttemptStart,
+    Decision,
     Entry,
     Head,
     StatesError,
@@ -28,8 +28,10 @@ def test_entries_are_read_as_they_were_written() -> None:
         WatchEvent(EventType.ADDED, NODE, node_with_field),
         WatchEvent(EventType.MODIFIED, POD, decode(POD, tolerating)),
         WatchEvent(EventType.DELETED, WIDGET, widget),
-        Begun(at_seconds=2.5, attempts={"u": 3}, sampling_starts={"default": 7}, record_count=4),
-        Decided("u", "n1"),
+        AttemptStart(
+            at_seconds=2.5, attempts={"u": 3}, sampling_starts={"default": 7}, record_count=4
+        ),
+        Decision("u", "n1"),
     ]
     read = list(entries_in(encoded_entries(entries).splitlines()))
     assert [encoded_entries([each]) for each in read] == [encoded_entries([e]) for e in entries]
@@ -42,7 +44,7 @@ def test_the_first_line_has_the_count_of_records() -> None:
     assert decoded_head(encoded_head(Head(record_count=12))).record_count == 12
 
 
-@pytest.mark.parametrize("line", [b"x", b"{}", encoded_entries([Decided("u")])])
+@pytest.mark.parametrize("line", [b"x", b"{}", encoded_entries([Decision("u")])])
 def test_another_first_line_is_refused(line: bytes) -> None:
     with pytest.raises(StatesError):
         decoded_head(line)

@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable
 from copy import deepcopy
 from dataclasses import dataclass, field
 
-from bayplan.adapters.embedded.object_store import Stored
+from bayplan.adapters.embedded.object_store import StoredObject
 from bayplan.adapters.live.client import MERGE_PATCH
 from bayplan.api.objects import NODE, POD
 from tests.live.mirror import Object
@@ -32,7 +32,7 @@ class Recorded:
     places: dict[str, str] = field(default_factory=dict[str, str])
     deleted: set[str] = field(default_factory=set[str])
 
-    def note(self, before: Stored | None, after: Stored | None) -> None:
+    def note(self, before: StoredObject | None, after: StoredObject | None) -> None:
         if after is None and before is not None and before.key.kind == POD:
             self.deleted.add(before.key.name)
         if before is not None or after is None:

@@ -7,7 +7,7 @@ import pytest
 
 from bayplan.config import SchedulerConfig, config_from, load_config
 from bayplan.config.loading import DEFAULT_CONFIG
-from bayplan.engine.state_log import Begun, PastState, StateLog, StateRing
+from bayplan.engine.state_log import AttemptStart, PastState, StateLog, StateRing
 from bayplan.journal import AttemptRecord, MemorySink, Record
 from bayplan.model import past
 from bayplan.model.past import past_verdict, repeat
@@ -182,7 +182,7 @@ def simulated(feed: Workload, log: StateLog) -> list[Record]:
     return list(records.records)
 
 
-def fits_again(past_state: tuple[PastState, Begun], record: AttemptRecord) -> bool:
+def fits_again(past_state: tuple[PastState, AttemptStart], record: AttemptRecord) -> bool:
     repeated = repeat(
         *past_state, record, "n1", config=SchedulerConfig(), registry=default_registry(), seed=3
     )

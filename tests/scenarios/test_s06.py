@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from bayplan.adapters.embedded.object_store import Stored
+from bayplan.adapters.embedded.object_store import StoredObject
 from bayplan.framework.cycle_state import Cloneable, CycleState
 from bayplan.framework.plugin import (
     PostFilterPlugin,
@@ -36,7 +36,7 @@ class Evictions:
         self._world = world
         world.cluster.observe(self._observe)
 
-    def _observe(self, before: Stored | None, after: Stored | None) -> None:
+    def _observe(self, before: StoredObject | None, after: StoredObject | None) -> None:
         if after is None and before is not None and before.key.kind == "v1 Pod":
             self.deleted[before.key.name] = self._world.now
         if after is None or after.key.kind != "v1 Pod":

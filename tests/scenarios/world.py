@@ -22,7 +22,7 @@ import msgspec
 
 from bayplan.adapters.embedded.cluster import EVENT, EmbeddedCluster
 from bayplan.adapters.embedded.field_validation import Content, object_key
-from bayplan.adapters.embedded.object_store import Stored
+from bayplan.adapters.embedded.object_store import StoredObject
 from bayplan.api.objects import NODE, POD, Pod, PodCondition
 from bayplan.clock import ManualClock
 from bayplan.config import config_from
@@ -216,7 +216,7 @@ class World:
 
     # ---- objects of the API ---------------------------------------------------------------
 
-    def pod(self, name: str) -> Stored:
+    def pod(self, name: str) -> StoredObject:
         stored = self.cluster.get(object_key(POD, "default", name))
         assert stored is not None, f"there is no pod {name}"
         return stored
@@ -307,7 +307,7 @@ class World:
     def digest(self) -> str:
         return self._digest.digest
 
-    def _observe(self, before: Stored | None, after: Stored | None) -> None:
+    def _observe(self, before: StoredObject | None, after: StoredObject | None) -> None:
         if after is None or after.key.kind != POD or before is None:
             return
         node_name = after.content["spec"].get("nodeName")

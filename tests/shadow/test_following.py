@@ -15,7 +15,7 @@ from bayplan.config import SchedulerConfig
 from bayplan.plugins.registry import default_registry
 from bayplan.ports import ApiError, EventType, GoneError, Listing, WatchDroppedError, WatchEvent
 from bayplan.shadow.folder import read_shadow, written_so_far
-from bayplan.shadow.following import Following, FollowOptions, ShadowSource
+from bayplan.shadow.following import Follower, FollowOptions, ShadowSource
 from bayplan.shadow.report import ShadowReport
 from tests.cli.command_line import answer
 from tests.kit.objects import node, pod
@@ -110,7 +110,7 @@ def followed(
         ending = asyncio.ensure_future(stop_at_the_end(stop))
         try:
             async with asyncio.timeout(60.0):
-                return await Following(cluster, SOURCE, options, lines.append).run(
+                return await Follower(cluster, SOURCE, options, lines.append).run(
                     stop, asyncio.Event()
                 )
         finally:

@@ -1,19 +1,19 @@
 """The states that a reordering of bindings in flight allows."""
 
-from bayplan.shadow.judgement import SECONDS_MAX, STATES_MAX, Binding, Review, Verdict, states
+from bayplan.shadow.judgement import SECONDS_MAX, STATES_MAX, NodeArrival, Review, Verdict, states
 from tests.kit.objects import pod
 
 
-def binding(name: str, place: int, node: str = "x") -> Binding:
-    return Binding(pod(name).pod, node, 0.0, (0, place))
+def binding(name: str, place: int, node: str = "x") -> NodeArrival:
+    return NodeArrival(pod(name).pod, node, 0.0, (0, place))
 
 
-def review(before: list[Binding], after: list[Binding], place: int = 10) -> Review:
+def review(before: list[NodeArrival], after: list[NodeArrival], place: int = 10) -> Review:
     verdict = Verdict("lower", "chosen", "shadow")
     return Review(binding("own", place, "chosen"), verdict, before, list(after))
 
 
-def uids(*bindings: Binding) -> frozenset[str]:
+def uids(*bindings: NodeArrival) -> frozenset[str]:
     return frozenset(each.uid for each in bindings)
 
 

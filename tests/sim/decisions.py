@@ -16,7 +16,7 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import final
 
-from bayplan.adapters.embedded.object_store import Stored
+from bayplan.adapters.embedded.object_store import StoredObject
 from bayplan.api.device_objects import RESOURCE_CLAIM
 from bayplan.api.objects import PERSISTENT_VOLUME, PERSISTENT_VOLUME_CLAIM
 from bayplan.api.pod_groups import COSCHEDULING_LABEL
@@ -304,7 +304,7 @@ class WriteChecker:
         self._released: dict[str, int] = {}
         self.count = 0
 
-    def observe(self, before: Stored | None, after: Stored | None) -> None:
+    def observe(self, before: StoredObject | None, after: StoredObject | None) -> None:
         changed = after or before
         assert changed is not None
         kind, key = changed.key.kind, (changed.key.namespace, changed.key.name)

@@ -12,7 +12,7 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any, TypeVar, final
 
-from bayplan.adapters.embedded.object_store import Stored
+from bayplan.adapters.embedded.object_store import StoredObject
 from bayplan.api.device_objects import RESOURCE_CLAIM
 from bayplan.api.objects import ApiObject, Pod
 from bayplan.ports import (
@@ -48,7 +48,7 @@ class Contents:
     def __init__(self) -> None:
         self._by_version: dict[str, Content] = {}
 
-    def observe(self, before: Stored | None, after: Stored | None) -> None:
+    def observe(self, before: StoredObject | None, after: StoredObject | None) -> None:
         if after is not None:
             self._by_version[str(after.version)] = after.content
 

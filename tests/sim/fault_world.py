@@ -20,7 +20,7 @@ from typing import Any, cast, final
 
 from bayplan.adapters.embedded.cluster import EmbeddedCluster
 from bayplan.adapters.embedded.field_validation import object_key
-from bayplan.adapters.embedded.object_store import Stored
+from bayplan.adapters.embedded.object_store import StoredObject
 from bayplan.adapters.embedded.pod_gc_controller import (
     UPSTREAM_PERIOD_SECONDS,
     UPSTREAM_QUARANTINE_SECONDS,
@@ -301,7 +301,7 @@ class FaultWorld:
         if self.plan.options.has_devices and self._random.random() < 0.6:
             self.cluster.create(fault_objects.devices_of(name))
 
-    def _some_node(self) -> Stored:
+    def _some_node(self) -> StoredObject:
         """Raises NotFoundError."""
         nodes = self.cluster.objects(NODE)
         if not nodes:
@@ -458,7 +458,7 @@ class FaultWorld:
         else:
             self.cluster.delete(stored.key)
 
-    def _some_pod(self) -> Stored | None:
+    def _some_pod(self) -> StoredObject | None:
         pods = self.cluster.objects(POD)
         return self._random.choice(pods) if pods else None
 
@@ -653,7 +653,7 @@ class FaultWorld:
         }
 
 
-def _name(stored: Stored) -> str:
+def _name(stored: StoredObject) -> str:
     return f"{stored.key.namespace}/{stored.key.name}"
 
 

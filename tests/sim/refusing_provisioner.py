@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import final
 
 from bayplan.adapters.embedded.cluster import EmbeddedCluster
-from bayplan.adapters.embedded.object_store import Stored
+from bayplan.adapters.embedded.object_store import StoredObject
 from bayplan.api.objects import PERSISTENT_VOLUME_CLAIM
 from bayplan.api.storage_objects import SELECTED_NODE
 from bayplan.ports import ApiError
@@ -32,7 +32,7 @@ class RefusingProvisioner:
         self.counts: Counter[str] = Counter()
         cluster.observe(self._observe, (PERSISTENT_VOLUME_CLAIM,))
 
-    def _observe(self, before: Stored | None, after: Stored | None) -> None:
+    def _observe(self, before: StoredObject | None, after: StoredObject | None) -> None:
         is_selected = (
             before is not None and after is not None and _node(after) and not _node(before)
         )
@@ -40,7 +40,7 @@ class RefusingProvisioner:
             assert after is not None
             running_loop().call_soon(self._refuse, after)
 
-    def _refuse(self, selected: Stored) -> None:
+    def _refuse(self, selected: StoredObject) -> None:
         stored = self._cluster.get(selected.key)
         if stored is None or stored.content["spec"].get("volumeName") or not _node(stored):
             return
@@ -53,6 +53,6 @@ class RefusingProvisioner:
         self.counts["provisioner refused a node"] += 1
 
 
-def _node(stored: Stored) -> str:
+def _node(stored: StoredObject) -> str:
     content: Content = stored.content
     return (content["metadata"].get("annotations") or {}).get(SELECTED_NODE, "")

@@ -27,7 +27,7 @@ from bayplan.testing import node as sample_node
 from bayplan.ui import answers, pages
 from bayplan.ui.live import TICK_SECONDS, SchedulerSubject
 from bayplan.ui.subjects import NotReady
-from bayplan.ui.timeline import Happening
+from bayplan.ui.timeline import ChangeKind
 from tests.adapters.manifests import container, node, pod
 from tests.ui.fetching import PAGE
 from tests.ui.live_client import get
@@ -75,7 +75,7 @@ def overview(live: LiveScheduler) -> answers.Overview:
         ("pods?search=web&limit=5", answers.PodPage),
         ("pod?name=default/huge", answers.PodAnswer),
         ("decision?pod=default/huge&attempt=1", answers.Decision),
-        ("waiting", answers.Waiting),
+        ("waiting", answers.WaitingPage),
         ("groups", answers.GroupPage),
     ],
 )
@@ -333,8 +333,8 @@ def test_the_end_of_a_pod_is_a_change() -> None:
     ended = replace(running, status=replace(running.status, phase="Succeeded"))
     world.handle(EventType.DELETED, POD, ended)
     line = world.subject.timeline
-    happenings = [Happening(what) for what in line.what[1:]]
-    assert happenings == [Happening.POD_CREATED, Happening.POD_ENDED]
+    happenings = [ChangeKind(what) for what in line.what[1:]]
+    assert happenings == [ChangeKind.POD_CREATED, ChangeKind.POD_ENDED]
 
 
 def test_a_bug_of_the_page_ends_the_page_and_not_the_scheduler() -> None:

@@ -13,7 +13,7 @@ from bayplan.api.objects import NODE, POD, Pod
 from bayplan.clock import wall_seconds
 from bayplan.sim.input.what_if import NewNodes, Scaling, WhatIf
 from bayplan.ui import model_answers, pages
-from bayplan.ui.computations import Computations, Computed
+from bayplan.ui.computations import Computations, ComputationState
 from bayplan.ui.model_answers import ExplanationAnswer, NodeRejections, WhatIfPage, WorkloadPage
 from bayplan.ui.moments import objects_at
 from bayplan.ui.subjects import ClusterSubject, RunSubject, Subject
@@ -116,7 +116,7 @@ def test_moves_are_paged_and_the_table_has_all(cluster: ClusterSubject) -> None:
 
 
 def test_a_workload_that_does_not_exist_is_named(cluster: ClusterSubject) -> None:
-    def ask() -> Computed:
+    def ask() -> ComputationState:
         scaling = Scaling(kind="Deployment", name="wbe", replicas=3)
         changes = WhatIf(scale=(scaling,))
         return model_answers.computed_what_if(cluster, 0, changes, force=False)

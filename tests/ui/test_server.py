@@ -43,7 +43,7 @@ from tests.ui.fetching import PAGE, fetched, visited
         ("pods?group=default/train", answers.PodPage),
         ("pod?name=default/huge", answers.PodAnswer),
         ("decision?pod=default/huge&attempt=1", answers.Decision),
-        ("waiting?seconds=100", answers.Waiting),
+        ("waiting?seconds=100", answers.WaitingPage),
         ("groups", answers.GroupPage),
         ("group?name=default/train", answers.GroupAnswer),
     ],
@@ -57,9 +57,9 @@ def test_an_answer_has_the_type_that_the_schema_names(
 
 
 def test_causes_come_in_pages_and_a_link_to_a_cause_gets_its_page(subject: RunSubject) -> None:
-    def page(parameters: str) -> answers.Waiting:
+    def page(parameters: str) -> answers.WaitingPage:
         _, body = fetched([subject], f"api/waiting?at=280&{parameters}")
-        return msgspec.json.decode(body, type=answers.Waiting)
+        return msgspec.json.decode(body, type=answers.WaitingPage)
 
     whole = page("")
     numbers = [group.number for group in whole.groups]
@@ -74,7 +74,7 @@ def test_causes_come_in_pages_and_a_link_to_a_cause_gets_its_page(subject: RunSu
 def test_the_schema_names_each_type_of_an_answer(subject: RunSubject) -> None:
     _, body = fetched([subject], "api/schema.json")
     names = set(msgspec.json.decode(body)["$defs"])
-    assert {"Overview", "Heat", "Waiting", "Decision", "GroupAnswer", "PodPage"} <= names
+    assert {"Overview", "Heat", "WaitingPage", "Decision", "GroupAnswer", "PodPage"} <= names
 
 
 @pytest.mark.parametrize(

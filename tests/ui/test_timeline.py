@@ -8,7 +8,7 @@ from bayplan import rng
 from bayplan.sim.output.run_folder import RunFolder
 from bayplan.ui.recording import Recorder
 from bayplan.ui.subjects import RunSubject
-from bayplan.ui.timeline import NEVER, Happening, Series, State, Timeline
+from bayplan.ui.timeline import NEVER, ChangeKind, Series, State, Timeline
 from tests.sim.runs import workload
 from tests.ui.example_run import example_workload, simulated
 
@@ -45,13 +45,13 @@ def test_the_state_at_a_moment_is_that_of_a_simulation_that_stops_there(
 
 def test_the_example_has_all_kinds_of_changes(line: Timeline) -> None:
     for happening in (
-        Happening.POD_PREEMPTED,
-        Happening.POD_ENDED,
-        Happening.NODE_REMOVED,
-        Happening.NODE_CHANGED,
-        Happening.GATED,
-        Happening.GROUP,
-        Happening.UNSCHEDULABLE,
+        ChangeKind.POD_PREEMPTED,
+        ChangeKind.POD_ENDED,
+        ChangeKind.NODE_REMOVED,
+        ChangeKind.NODE_CHANGED,
+        ChangeKind.GATED,
+        ChangeKind.GROUP,
+        ChangeKind.UNSCHEDULABLE,
     ):
         assert (line.what == happening).any(), happening
 

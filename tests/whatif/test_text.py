@@ -5,7 +5,7 @@ import pytest
 from bayplan.pages import as_text
 from bayplan.whatif.text import (
     Answer,
-    Waiting,
+    WaitingPods,
     left_over_rows,
     named_pods,
     node_rows,
@@ -39,14 +39,14 @@ def test_pods_with_one_message_are_one_row() -> None:
 
 
 def test_pods_that_wait_are_noted() -> None:
-    assert list(Waiting(placed=1, waiting=2).lines()) == [
+    assert list(WaitingPods(placed=1, waiting=2).lines()) == [
         "1 pod of the cluster without a node: placed first, as its scheduler would",
         "2 pods of the cluster without a node: no room, still waiting",
     ]
-    assert list(Waiting(waiting=2, is_ignored=True).lines()) == [
+    assert list(WaitingPods(waiting=2, is_ignored=True).lines()) == [
         "2 pods of the cluster without a node: not tried"
     ]
-    assert note_lines(Waiting().lines()) == []
+    assert note_lines(WaitingPods().lines()) == []
     assert as_text(note_lines(["a note"])) == "\na note"
 
 

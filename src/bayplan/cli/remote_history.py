@@ -13,7 +13,7 @@ import aiohttp
 import msgspec
 
 from bayplan.cli.event_loop import run_event_loop
-from bayplan.engine.state_log import Begun, PastState, StatesError
+from bayplan.engine.state_log import AttemptStart, PastState, StatesError
 from bayplan.problems import BadInputError
 from bayplan.serving import decision_history, dry_runs, past_attempts
 from bayplan.serving.decision_history import DecisionHistory
@@ -105,7 +105,7 @@ def remote_dry_run(pod: str, address: Address) -> DryRun:
 
 def remote_attempt(
     pod: str, attempt: int | None, address: Address
-) -> tuple[AttemptHead, PastState, Begun]:
+) -> tuple[AttemptHead, PastState, AttemptStart]:
     """The state before an attempt, the last one if ``attempt`` is None. Raises NotAnsweredError."""
     query = {"pod": pod, **({} if attempt is None else {"attempt": str(attempt)})}
     body = run_event_loop(_body(address, past_attempts.PATH, _STATE_SECONDS_MAX, **query))

@@ -23,7 +23,7 @@ import msgspec
 from msgspec import Struct
 
 from bayplan import __version__
-from bayplan.adapters.embedded.object_store import Stored
+from bayplan.adapters.embedded.object_store import StoredObject
 from bayplan.api.objects import NODE, POD, Node, Pod
 from bayplan.comparison.decisions import DecisionSink, to_csv
 from bayplan.comparison.extensions import METRICS_GROUP, PREPARATIONS_GROUP, installed_metrics
@@ -227,7 +227,7 @@ class _Watch:
         self.metrics = metrics
         self._pods: dict[str, PodInfo] = {}
 
-    def observe(self, before: Stored | None, after: Stored | None) -> None:
+    def observe(self, before: StoredObject | None, after: StoredObject | None) -> None:
         changed = after or before
         assert changed is not None
         if isinstance(changed.object, Node):

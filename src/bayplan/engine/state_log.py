@@ -23,7 +23,7 @@ from bayplan.ports import EventType, WatchEvent
 from bayplan.queue.entry import QueuedPodGroupInfo
 
 
-class Begun(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):
+class AttemptStart(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):
     """An attempt begins: at a pod, or at the members of a group."""
 
     at_seconds: float
@@ -35,7 +35,7 @@ class Begun(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):
     record_count: int = 0
 
 
-class Decided(Struct, frozen=True, gc=False, omit_defaults=True):
+class Decision(Struct, frozen=True, gc=False, omit_defaults=True):
     """What the scheduler knows of a pod before the API server reports it."""
 
     uid: str
@@ -45,7 +45,7 @@ class Decided(Struct, frozen=True, gc=False, omit_defaults=True):
 
 
 #: One entry of a log.
-Entry = WatchEvent | Decided | Begun
+Entry = WatchEvent | Decision | AttemptStart
 
 
 @final
@@ -67,7 +67,7 @@ class StateLog:
             attempts = {uid: member.attempts for uid, member in queued.members.items()}
         else:
             attempts = {queued.pod.uid: queued.attempts}
-        begun = Begun(
+        begun = AttemptStart(
             at_seconds=now_seconds,
             attempts=attempts,
             sampling_starts=dict(sampling_starts),
@@ -80,11 +80,11 @@ class StateLog:
         self._record_count += 1
         if isinstance(record, AttemptRecord):
             if record.result in ("scheduled", "waiting"):
-                self._put(Decided(record.uid, record.node))
+                self._put(Decision(record.uid, record.node))
             elif record.nominated_node:
-                self._put(Decided(record.uid, nominated_node=record.nominated_node))
+                self._put(Decision(record.uid, nominated_node=record.nominated_node))
         elif isinstance(record, BindingRecord) and record.result != "bound":
-            self._put(Decided(record.uid))
+            self._put(Decision(record.uid))
 
 
 @final
@@ -110,7 +110,7 @@ class PastState:
         """Add the next entry."""
         if isinstance(entry, WatchEvent):
             self._add_event(entry)
-        elif isinstance(entry, Decided):
+        elif isinstance(entry, Decision):
             if entry.nominated_node:
                 self.nominated[entry.uid] = entry.nominated_node
             elif entry.node:
@@ -124,8 +124,8 @@ class PastState:
         for kind, objects in self.objects.items():
             for each in objects.values():
                 yield WatchEvent(EventType.ADDED, kind, each)
-        yield from (Decided(uid, node) for uid, node in self.assumed.items())
-        yield from (Decided(uid, nominated_node=node) for uid, node in self.nominated.items())
+        yield from (Decision(uid, node) for uid, node in self.assumed.items())
+        yield from (Decision(uid, nominated_node=node) for uid, node in self.nominated.items())
 
     def objects_as_decided(self) -> dict[str, list[ApiObject]]:
         """The objects by kind, as they are when the API server has reported all decisions."""
@@ -192,17 +192,17 @@ class StateRing:
             state.add(entry)
         return state
 
-    def before(self, uid: str, attempt: int) -> tuple[PastState, Begun] | None:
+    def before(self, uid: str, attempt: int) -> tuple[PastState, AttemptStart] | None:
         """The state before an attempt; None: the attempt is too old, or unknown."""
         return state_before(self._checkpoint.copy(), self._entries, uid, attempt)
 
 
 def state_before(
     state: PastState, entries: Iterable[Entry], uid: str, attempt: int
-) -> tuple[PastState, Begun] | None:
+) -> tuple[PastState, AttemptStart] | None:
     """Add entries to a state up to the beginning of an attempt; None: the attempt is not there."""
     for entry in entries:
-        if isinstance(entry, Begun) and entry.attempts.get(uid) == attempt:
+        if isinstance(entry, AttemptStart) and entry.attempts.get(uid) == attempt:
             return state, entry
         state.add(entry)
     return None
@@ -224,12 +224,12 @@ class _ObjectLine(Struct, frozen=True, kw_only=True, tag="object", tag_field="li
     object: Any
 
 
-class _BegunLine(Begun, frozen=True, kw_only=True, tag="begun", tag_field="line"):
-    """`Begun` in a file."""
+class _BegunLine(AttemptStart, frozen=True, kw_only=True, tag="begun", tag_field="line"):
+    """`AttemptStart` in a file."""
 
 
-class _DecidedLine(Decided, frozen=True, tag="decided", tag_field="line"):
-    """`Decided` in a file."""
+class _DecidedLine(Decision, frozen=True, tag="decided", tag_field="line"):
+    """`Decision` in a file."""
 
 
 class _RawObjectLine(Struct, frozen=True, kw_only=True, tag="object", tag_field="line"):
@@ -284,7 +284,7 @@ def entries_in(lines: Iterable[bytes]) -> Iterator[Entry]:
 def _line(entry: Entry) -> Struct:
     if isinstance(entry, WatchEvent):
         return _ObjectLine(type=_TYPES[entry.type], kind=entry.kind, object=entry.object)
-    if isinstance(entry, Begun):
+    if isinstance(entry, AttemptStart):
         return _BegunLine(
             at_seconds=entry.at_seconds,
             attempts=entry.attempts,

@@ -30,7 +30,7 @@ from bayplan.api.objects import (
 from bayplan.model.cluster_model import ClusterModel
 from bayplan.model.objects import ClusterObjects, object_key_of
 from bayplan.model.reading import objects_of_workload
-from bayplan.model.unjudged import Unjudged, unjudged
+from bayplan.model.unjudged import UnjudgedWorkload, unjudged
 from bayplan.problems import BadInputError
 from bayplan.sim.input.controller_kinds import CONTROLLERS, DAEMON_SET, REPLICA_SET
 from bayplan.sim.input.errors import InputErrors
@@ -57,7 +57,7 @@ class Additions:
     #: What the reader should know.
     notes: tuple[str, ...] = ()
     #: Objects from which no pod came.
-    unjudged: tuple[Unjudged, ...] = ()
+    unjudged: tuple[UnjudgedWorkload, ...] = ()
     #: The scheduler that gets all pods; None: the scheduler that each pod names.
     scheduler_name: str | None = None
 
@@ -130,7 +130,7 @@ def _unjudged(
     added: Iterable[tuple[ObjectKey, ApiObject]],
     present: Collection[ObjectKey],
     passed_over: Collection[str],
-) -> Iterator[Unjudged]:
+) -> Iterator[UnjudgedWorkload]:
     """The objects of the workload from which no pod came. ``added``: all that is new."""
     objects = dict(added)
     owners = {key: _owner_uids(each) for key, each in objects.items()}

@@ -32,7 +32,7 @@ from bayplan.engine.binding import BindingOutcome
 from bayplan.engine.cycle import Cycle
 from bayplan.engine.outbox import POD_SCHEDULED
 from bayplan.engine.scheduler import Scheduler
-from bayplan.engine.state_log import Begun
+from bayplan.engine.state_log import AttemptStart
 from bayplan.framework.status import Code, Status
 from bayplan.framework.types import QueuedPodInfo
 from bayplan.journal import AttemptRecord, GroupRecord, Journal, MemorySink
@@ -291,7 +291,7 @@ class ClusterModel:
         self._renew(members)
         return replace(attempt, victims=tuple(victims))
 
-    def continue_from(self, begun: Begun) -> None:
+    def continue_from(self, begun: AttemptStart) -> None:
         """Have the next attempt at these pods be the one that a scheduler began: with its number,
         and with its place in the search of a sample."""
         self._scheduler.sampling_starts.update(begun.sampling_starts)

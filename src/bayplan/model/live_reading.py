@@ -23,7 +23,7 @@ from bayplan.adapters.live.errors import (
     read_answer,
     unreadable,
 )
-from bayplan.adapters.live.watching import Originals, Reading, ReadingOptions
+from bayplan.adapters.live.watching import KindReader, Originals, ReadingOptions
 from bayplan.api.admission_objects import ADMISSION_KINDS
 from bayplan.api.disruption_objects import POD_DISRUPTION_BUDGET
 from bayplan.api.objects import (
@@ -86,7 +86,7 @@ async def objects_of_cluster(
     controllers. ``is_whole``: keep the content of all objects, as a simulation needs it. Raises
     ApiError if nodes or pods cannot be read, ConfigError.
     """
-    reading = _ClusterReading(client, config, registry, subject, is_whole=is_whole)
+    reading = _ClusterReader(client, config, registry, subject, is_whole=is_whole)
     lists = await reading.lists(await reading.resources())
     return await reading.objects(lists)
 
@@ -104,8 +104,8 @@ async def model_of_cluster(
 
     Raises as `objects_of_cluster`.
     """
-    reading = _ClusterReading(client, config, registry, subject, is_whole=is_whole)
-    building = _Building(reading, config, registry, seed)
+    reading = _ClusterReader(client, config, registry, subject, is_whole=is_whole)
+    building = _ModelBuilder(reading, config, registry, seed)
     try:
         return await building.run()
     except GoneError:
@@ -119,7 +119,7 @@ async def model_of_cluster(
 
 
 @final
-class _ClusterReading:
+class _ClusterReader:
     """The requests of one reading."""
 
     def __init__(
@@ -197,17 +197,17 @@ class _ClusterReading:
                 self._unreadable[resource.kind] = str(problem)
                 return resource.kind, ()
 
-    def _reading(self, resource: Resource) -> Reading:
+    def _reading(self, resource: Resource) -> KindReader:
         options = ReadingOptions(originals=self._originals)
-        return Reading(self._client, resource, stream(0, resource.kind), options)
+        return KindReader(self._client, resource, stream(0, resource.kind), options)
 
 
 @final
-class _Building:
+class _ModelBuilder:
     """A model that is built while the pods arrive."""
 
     def __init__(
-        self, reading: _ClusterReading, config: SchedulerConfig, registry: Registry, seed: int
+        self, reading: _ClusterReader, config: SchedulerConfig, registry: Registry, seed: int
     ) -> None:
         self._reading = reading
         self._config = config

@@ -14,7 +14,7 @@ from bayplan.api.objects import ApiObject
 from bayplan.clock import ManualClock
 from bayplan.config import SchedulerConfig
 from bayplan.engine.cycle import Cycle
-from bayplan.engine.state_log import Begun, PastState
+from bayplan.engine.state_log import AttemptStart, PastState
 from bayplan.journal import AttemptRecord
 from bayplan.model.cluster_model import ClusterModel
 from bayplan.model.objects import ClusterObjects
@@ -50,7 +50,7 @@ def past_verdict(folder: RunFolder, record: AttemptRecord, node: str) -> NodeVer
 
 def repeat(
     state: PastState,
-    begun: Begun,
+    begun: AttemptStart,
     record: AttemptRecord,
     node: str,
     *,

@@ -28,7 +28,7 @@ _REPLICATED = (DEPLOYMENT, REPLICA_SET, STATEFUL_SET, REPLICATION_CONTROLLER)
 
 
 @final
-class Unjudged(Struct, frozen=True, kw_only=True, rename="camel"):
+class UnjudgedWorkload(Struct, frozen=True, kw_only=True, rename="camel"):
     """An object without pods to judge."""
 
     #: As in "Job default/index".
@@ -58,7 +58,7 @@ def why_no_pods(key: ObjectKey, content: Content) -> str:
 
 def unjudged(
     key: ObjectKey, content: Content, *, is_present: bool, is_read: bool
-) -> Unjudged | None:
+) -> UnjudgedWorkload | None:
     """Why no pod came from an object; None: it is a pod to judge, or no workload.
 
     ``is_present``: the cluster has it already. ``is_read``: whether Bayplan reads its kind.
@@ -68,7 +68,7 @@ def unjudged(
     elif not is_read and has_containers(content):
         message = f"is of a kind that Bayplan does not know ({key.kind}): give the pods that its "
         message += "controller creates"
-        return Unjudged(object=str(key), message=message, hides_pods=True)
+        return UnjudgedWorkload(object=str(key), message=message, hides_pods=True)
     elif not is_read:
         message = f"is of a kind that Bayplan does not read ({key.kind})"
     elif key.kind == POD:
@@ -83,7 +83,7 @@ def unjudged(
         message = "is meant for no node of the cluster (node selector, affinity or taints)"
     else:
         message = "needs no further pods"
-    return Unjudged(object=str(key), message=message) if message else None
+    return UnjudgedWorkload(object=str(key), message=message) if message else None
 
 
 def _why_not_placed(pod: Content) -> str:

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from typing import Protocol, final
 
 from bayplan.adapters.embedded.field_validation import ObjectKey
-from bayplan.adapters.embedded.object_store import Stored
+from bayplan.adapters.embedded.object_store import StoredObject
 from bayplan.api.objects import Pod
 from bayplan.clock import Clock
 
@@ -38,7 +38,7 @@ class PodWatch:
     def leave(self, listener: Listener) -> None:
         self._listeners.remove(listener)
 
-    def observe(self, before: Stored | None, after: Stored | None) -> None:
+    def observe(self, before: StoredObject | None, after: StoredObject | None) -> None:
         changed = after or before
         if changed is None or not isinstance(changed.object, Pod):
             return

@@ -11,7 +11,7 @@ from typing import Any, final
 from bayplan.adapters.embedded.api_errors import AlreadyExistsError
 from bayplan.adapters.embedded.cluster import EmbeddedCluster
 from bayplan.adapters.embedded.field_validation import Content, ObjectKey, object_key
-from bayplan.adapters.embedded.object_store import Stored
+from bayplan.adapters.embedded.object_store import StoredObject
 from bayplan.api.objects import NAMESPACE, POD, Pod
 from bayplan.clock import Clock
 from bayplan.engine.scheduler import Scheduler
@@ -51,7 +51,7 @@ class World:
 
     # ---- objects ----------------------------------------------------------------------------
 
-    def create(self, content: Content) -> Stored:
+    def create(self, content: Content) -> StoredObject:
         """Create an object. Raises WorkloadFailed."""
         tries = 1 if (content.get("metadata") or {}).get("name") else _NAME_TRIES
         while True:

@@ -37,7 +37,7 @@ class _NamedMetadata(msgspec.Struct):
     annotations: dict[str, str] | None = None
 
 
-class _Named(msgspec.Struct):
+class _NamedObject(msgspec.Struct):
     """What each object must have here."""
 
     metadata: _NamedMetadata
@@ -98,7 +98,7 @@ async def _listed(client: ApiClient, resource: Resource) -> list[Content]:
         limits.end_page(len(page.items or ()))
         for number, content in enumerate(page.items or ()):
             try:
-                msgspec.convert(content, _Named)
+                msgspec.convert(content, _NamedObject)
             except msgspec.ValidationError as problem:
                 raise UnreadableAnswerError(f"{request}: items[{number}]: {problem}") from None
             contents.append(_cleaned(resource.kind, content))

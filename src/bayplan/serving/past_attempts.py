@@ -13,7 +13,7 @@ import msgspec
 from msgspec import Struct
 
 from bayplan.engine.state_log import (
-    Begun,
+    AttemptStart,
     Entry,
     PastState,
     StateRing,
@@ -84,7 +84,7 @@ class PastAttempts:
         return None
 
 
-def _parts(head: AttemptHead, state: PastState, begun: Begun) -> Iterator[bytes]:
+def _parts(head: AttemptHead, state: PastState, begun: AttemptStart) -> Iterator[bytes]:
     yield msgspec.json.encode(head) + b"\n"
     entries = state.entries()
     while part := list(islice(entries, _PART)):
@@ -92,7 +92,7 @@ def _parts(head: AttemptHead, state: PastState, begun: Begun) -> Iterator[bytes]
     yield encoded_entries([begun])
 
 
-def read_parts(body: bytes) -> tuple[AttemptHead, PastState, Begun]:
+def read_parts(body: bytes) -> tuple[AttemptHead, PastState, AttemptStart]:
     """Decode the parts of `PastAttempts.parts`. Raises StatesError."""
     first, _, rest = body.partition(b"\n")
     try:
@@ -106,7 +106,7 @@ def read_parts(body: bytes) -> tuple[AttemptHead, PastState, Begun]:
     return head, state, _beginning(last)
 
 
-def _beginning(last: Entry | None) -> Begun:
-    if not isinstance(last, Begun):
+def _beginning(last: Entry | None) -> AttemptStart:
+    if not isinstance(last, AttemptStart):
         raise StatesError("the answer has no end")
     return last

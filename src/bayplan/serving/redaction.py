@@ -202,7 +202,7 @@ _CEL_AMOUNT = re.compile(r"v?[0-9][0-9.]*[A-Za-z]{0,2}")
 
 
 @dataclass(frozen=True, slots=True)
-class Redacted:
+class RedactedObjects:
     """The redacted objects."""
 
     objects: list[Content]
@@ -211,14 +211,14 @@ class Redacted:
     left_out: dict[str, int]
 
 
-def redacted(contents: Iterable[Content]) -> Redacted:
+def redacted(contents: Iterable[Content]) -> RedactedObjects:
     """Copies of the objects without names, environment and texts, except those that `PRESERVED`
     lists.
 
     Raises DecodeError for an object that does not fit its kind.
     """
     decoded: list[tuple[str, Any]] = []
-    added: list[_Added] = []
+    added: list[_WorkloadFields] = []
     left_out: dict[str, int] = {}
     for content in contents:
         kind = kind_of(content)
@@ -235,25 +235,25 @@ def redacted(contents: Iterable[Content]) -> Redacted:
         _learn(names, kind, value)
     texts = _Texts(names, _drivers(value for _, value in decoded))
     pairs = zip(decoded, added, strict=True)
-    return Redacted([texts.content(*pair, more) for pair, more in pairs], left_out)
+    return RedactedObjects([texts.content(*pair, more) for pair, more in pairs], left_out)
 
 
 @dataclass(frozen=True, slots=True)
-class _Added:
+class _WorkloadFields:
     """What a simulation reads of a controller and a scheduler does not."""
 
     template: objects.Pod | None = None
     replicas: int | None = None
 
 
-def _added(kind: str, content: Content) -> _Added:
+def _added(kind: str, content: Content) -> _WorkloadFields:
     """Raises DecodeError."""
     template = at_path(content, "spec.template") if kind in _CONTROLLERS else None
     if not isinstance(template, dict):
-        return _Added()
+        return _WorkloadFields()
     replicas = at_path(content, "spec.replicas")
     pod: Any = decode(objects.POD, template)
-    return _Added(pod, replicas if isinstance(replicas, int) else None)
+    return _WorkloadFields(pod, replicas if isinstance(replicas, int) else None)
 
 
 def _learn(names: "_Names", kind: str, value: Any) -> None:
@@ -335,7 +335,7 @@ class _Texts:
         self._names = names
         self._drivers = drivers
 
-    def content(self, kind: str, value: Any, added: _Added) -> Content:
+    def content(self, kind: str, value: Any, added: _WorkloadFields) -> Content:
         """The redacted object as plain values."""
         version, _, name = kind.partition(" ")
         hidden = self._struct(value)

@@ -139,7 +139,7 @@ async def _follow(
         )
         async with open_cluster(client, live) as cluster:
             await cluster.discover(source.kinds)
-            return await Following(cluster, source, options, say).run(stop, is_read)
+            return await Follower(cluster, source, options, say).run(stop, is_read)
 
 
 @dataclass(frozen=True, slots=True)
@@ -267,7 +267,7 @@ class _Arrival(NamedTuple):
     content: bytes | None
 
 
-class _Relisted(NamedTuple):
+class _Relist(NamedTuple):
     """A list that was not the first brought so many changes."""
 
     kind: str
@@ -276,7 +276,7 @@ class _Relisted(NamedTuple):
 
 
 @final
-class Following:
+class Follower:
     """One run of the shadow."""
 
     def __init__(
@@ -292,7 +292,7 @@ class Following:
         self._options = options
         self._say = say
         self._clock = RealClock()
-        self._inbox: deque[_Arrival | _Relisted] = deque()
+        self._inbox: deque[_Arrival | _Relist] = deque()
         self._is_woken = asyncio.Event()
         self._reported: set[str] = set()
 
@@ -334,7 +334,7 @@ class Following:
         now, list_number = self._clock.now(), self._reads.take_list(kind)
         delivered = list(events)
         if list_number > 1:
-            self._inbox.append(_Relisted(kind, len(delivered), now))
+            self._inbox.append(_Relist(kind, len(delivered), now))
         for event in delivered:
             content = self._content(event) if self._options.folder is not None else None
             self._inbox.append(_Arrival(event, now, list_number > 1, content))
@@ -371,7 +371,7 @@ class Following:
         }
         while self._inbox:
             arrival = self._inbox.popleft()
-            if isinstance(arrival, _Relisted):
+            if isinstance(arrival, _Relist):
                 continue
             event = arrival.event
             key = (event.object.metadata.namespace or "", event.object.metadata.name)
@@ -506,12 +506,12 @@ class Following:
 
     def _take(
         self,
-        arrival: "_Arrival | _Relisted",
+        arrival: "_Arrival | _Relist",
         shadow: Shadow,
         recording: Recording | None,
         start: float,
     ) -> None:
-        if isinstance(arrival, _Relisted):
+        if isinstance(arrival, _Relist):
             shadow.relisted(arrival.kind, arrival.change_count, arrival.at_seconds)
             count = arrival.change_count
             self._say(f"{arrival.kind} was listed again: {count} changes; events were lost")

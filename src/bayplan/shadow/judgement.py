@@ -147,7 +147,7 @@ STATES_MAX: Final = 8
 
 @final
 @dataclass(frozen=True, slots=True)
-class Binding:
+class NodeArrival:
     """The arrival of one pod's node."""
 
     #: The pod as it waited.
@@ -171,11 +171,11 @@ class Binding:
 class Review:
     """A decision that disagrees, and the bindings around it."""
 
-    binding: Binding
+    binding: NodeArrival
     verdict: Verdict
     #: Bindings that arrived before it, and after it, nearest last and nearest first.
-    before: Sequence[Binding]
-    after: list[Binding] = field(default_factory=list[Binding])
+    before: Sequence[NodeArrival]
+    after: list[NodeArrival] = field(default_factory=list[NodeArrival])
 
     def is_due(self, now_seconds: float) -> bool:
         """Whether no further binding counts as in flight with the decision."""
@@ -223,11 +223,11 @@ def states(review: Review) -> list[frozenset[str]]:
     return list(dict.fromkeys(candidates))[:STATES_MAX]
 
 
-def _uids(bindings: Iterable[Binding]) -> frozenset[str]:
+def _uids(bindings: Iterable[NodeArrival]) -> frozenset[str]:
     return frozenset(each.uid for each in bindings)
 
 
-def _judged_without(model: ClusterModel, binding: Binding, lacking: frozenset[str]) -> Verdict:
+def _judged_without(model: ClusterModel, binding: NodeArrival, lacking: frozenset[str]) -> Verdict:
     namespace, name = binding.pod.metadata.namespace or "", binding.pod.metadata.name
     with model.trial():
         for uid in lacking:

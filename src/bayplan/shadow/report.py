@@ -107,7 +107,7 @@ class LongerWait(Value, frozen=True, kw_only=True):
     node: str = ""
 
 
-class Waiting(Value, frozen=True, kw_only=True, omit_defaults=False):
+class WaitingPods(Value, frozen=True, kw_only=True, omit_defaults=False):
     """The pods that wait, and those that waited longer than in the shadow."""
 
     #: Pods that waited for the scheduler at the end.
@@ -189,7 +189,7 @@ class ShadowReport(Value, frozen=True, kw_only=True, omit_defaults=False):
     disagreements: tuple[Disagreement, ...]
     disagreements_left_out: int
     plugins: tuple[PluginCount, ...]
-    waiting: Waiting
+    waiting: WaitingPods
     policy: Policy | None = None
     stream: Stream
     remarks: tuple[str, ...] = ()

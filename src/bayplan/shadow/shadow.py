@@ -20,7 +20,7 @@ from bayplan.ports import EventType, WatchEvent
 from bayplan.shadow.judgement import (
     BINDINGS_MAX,
     SECONDS_MAX,
-    Binding,
+    NodeArrival,
     Review,
     Verdict,
     agrees_when_reordered,
@@ -37,7 +37,7 @@ from bayplan.shadow.report import (
     Relist,
     ShadowReport,
     Stream,
-    Waiting,
+    WaitingPods,
 )
 
 #: A pod waits longer than in the shadow if the shadow would have placed it so much earlier.
@@ -59,7 +59,7 @@ class ShadowOptions:
 
 @final
 @dataclass(slots=True)
-class _Waiting:
+class _WaitingPod:
     """A pod that waits for the scheduler."""
 
     uid: str
@@ -109,10 +109,10 @@ class Shadow:
         self._models = (model,) if policy is None else (model, policy)
         self._arrival_count = 0
         #: By "namespace/name", in the order of arrival.
-        self._waiting: dict[str, _Waiting] = {}
-        #: Waiting pods in the order in which they are tried next.
+        self._waiting: dict[str, _WaitingPod] = {}
+        #: WaitingPods pods in the order in which they are tried next.
         self._turns: deque[str] = deque()
-        self._recent: deque[Binding] = deque(maxlen=BINDINGS_MAX)
+        self._recent: deque[NodeArrival] = deque(maxlen=BINDINGS_MAX)
         self._reviews: deque[Review] = deque()
         self._results: Counter[str] = Counter()
         self._reordered_count = 0
@@ -205,7 +205,7 @@ class Shadow:
             self._relists.append(Relist(kind=kind, at_seconds=at, changes=change_count))
 
     def _begin_to_wait(self, key: str, uid: str) -> None:
-        self._waiting[key] = _Waiting(uid, self._now_seconds, self._arrival_count)
+        self._waiting[key] = _WaitingPod(uid, self._now_seconds, self._arrival_count)
         self._arrival_count += 1
         self._turns.append(key)
 
@@ -250,9 +250,9 @@ class Shadow:
         self._end_wait(key, waiting, node)
         if verdict is not None:
             place = (-(before.spec.priority or 0), waiting.arrival)
-            self._in_flight(Binding(before, node, self._now_seconds, place), verdict)
+            self._in_flight(NodeArrival(before, node, self._now_seconds, place), verdict)
 
-    def _in_flight(self, binding: Binding, verdict: Verdict) -> None:
+    def _in_flight(self, binding: NodeArrival, verdict: Verdict) -> None:
         """Take a binding for the reviews of the decisions around it, and begin its own."""
         for review in self._reviews:
             review.after.append(binding)
@@ -362,7 +362,7 @@ class Shadow:
                 waiting.fits_since_seconds = at_seconds
                 waiting.first_node = attempt.node
 
-    def _end_wait(self, key: str, waiting: _Waiting, node: str) -> None:
+    def _end_wait(self, key: str, waiting: _WaitingPod, node: str) -> None:
         """A pod got a node, or (``node`` "") the shadow ends."""
         waited = self._now_seconds - waiting.since_seconds
         if node:
@@ -459,9 +459,9 @@ class Shadow:
             sorted(counts, key=lambda one: (-one.rejected - one.favours_shadow, one.plugin))
         )
 
-    def _waiting_report(self) -> Waiting:
+    def _waiting_report(self) -> WaitingPods:
         waits = self._wait_seconds
-        return Waiting(
+        return WaitingPods(
             pending=len(self._waiting),
             median_seconds=round(median(waits), 3) if waits else None,
             longer_from_seconds=LONGER_FROM_SECONDS,

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from rich.console import RenderableType
 from rich.text import Text
 
-from bayplan.shadow.report import Disagreement, Policy, ShadowReport, Stream, Waiting
+from bayplan.shadow.report import Disagreement, Policy, ShadowReport, Stream, WaitingPods
 from bayplan.sim.output.report import BLANK, new_table, span
 
 #: Lines of each table; the JSON has more.
@@ -98,7 +98,7 @@ def _why(each: Disagreement) -> str:
     return f"{text} (best if reordered)" if each.best_when_reordered else text
 
 
-def _waiting(waiting: Waiting) -> Iterator[RenderableType]:
+def _waiting(waiting: WaitingPods) -> Iterator[RenderableType]:
     yield Text(f"{waiting.pending} pods wait at the end")
     if waiting.median_seconds is not None:
         yield Text(f"A pod waited {waiting.median_seconds:g} s for its node, in the median")

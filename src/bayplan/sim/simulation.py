@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from bayplan.adapters.embedded.cluster import EVENT, EmbeddedCluster
 from bayplan.adapters.embedded.field_validation import key_of
-from bayplan.adapters.embedded.object_store import PodChange, Stored
+from bayplan.adapters.embedded.object_store import PodChange, StoredObject
 from bayplan.api.device_objects import RESOURCE_CLAIM
 from bayplan.api.objects import NODE, POD, Pod
 from bayplan.clock import ManualClock, wall_seconds
@@ -269,7 +269,7 @@ class _Progress:
         self._tell = tell
         self._seen = 0
 
-    def observe(self, before: Stored | None, after: Stored | None) -> None:
+    def observe(self, before: StoredObject | None, after: StoredObject | None) -> None:
         if before is None and after is not None and isinstance(after.object, Pod):
             self._seen += 1
             if self._seen > self._pod_count:  # controllers create more pods than expected

@@ -116,7 +116,7 @@ class Change(Answer):
 
     change: int
     seconds: float
-    #: See `timeline.Happening`, in lower case.
+    #: See `timeline.ChangeKind`, in lower case.
     what: str
     pod: str = ""
     node: str = ""
@@ -240,7 +240,7 @@ class WaitingGroup(Answer):
     events: dict[str, tuple[str, ...]]
 
 
-class Waiting(Answer):
+class WaitingPage(Answer):
     change: int
     seconds: float
     #: Pods that wait.

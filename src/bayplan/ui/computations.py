@@ -24,7 +24,7 @@ _WAITING_MAX = 4
 SECONDS_MAX = 120.0
 
 
-class Computed(NamedTuple):
+class ComputationState(NamedTuple):
     """What there is of an answer now."""
 
     #: computing, ready, failed
@@ -69,7 +69,7 @@ class Computations:
         self._futures: OrderedDict[Hashable, Future[Any]] = OrderedDict()
         self._defects: dict[Hashable, str] = {}
 
-    def ask(self, key: Hashable, compute: Callable[[Deadline], Any]) -> Computed:
+    def ask(self, key: Hashable, compute: Callable[[Deadline], Any]) -> ComputationState:
         """The answer of a key, or that it is being computed."""
         future = self._futures.get(key)
         if future is None:
@@ -78,16 +78,16 @@ class Computations:
             self._futures[key] = future
         self._futures.move_to_end(key)
         if not future.done():
-            return Computed(COMPUTING)
+            return ComputationState(COMPUTING)
         try:
-            return Computed(READY, future.result())
+            return ComputationState(READY, future.result())
         except CancelledError:
             del self._futures[key]
             return self.ask(key, compute)
         except (BadInputError, RunAborted) as problem:
-            return Computed(FAILED, problem=str(problem))
+            return ComputationState(FAILED, problem=str(problem))
         except Exception as problem:  # noqa: BLE001 - the page shows it
-            return Computed(FAILED, problem=self._defect(key, problem))
+            return ComputationState(FAILED, problem=self._defect(key, problem))
 
     def _run(self, compute: Callable[[Deadline], Any]) -> Any:
         return compute(Deadline(self._is_stopped))

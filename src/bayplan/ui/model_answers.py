@@ -16,7 +16,7 @@ from bayplan.problems import BadInputError
 from bayplan.sim.input.controller_kinds import SCALED_KINDS
 from bayplan.sim.input.what_if import WhatIf
 from bayplan.ui.answers import Answer, Usage
-from bayplan.ui.computations import Computed, Deadline
+from bayplan.ui.computations import ComputationState, Deadline
 from bayplan.ui.moments import Rejection
 from bayplan.ui.pages import Part
 from bayplan.ui.subjects import Subject
@@ -158,7 +158,9 @@ MODEL_TYPES = (WhatIfPage, WorkloadPage, ExplanationAnswer, NodeRejections)
 # ---- what-if --------------------------------------------------------------------------------
 
 
-def computed_what_if(subject: Subject, change: int, changes: WhatIf, *, force: bool) -> Computed:
+def computed_what_if(
+    subject: Subject, change: int, changes: WhatIf, *, force: bool
+) -> ComputationState:
     def compute(deadline: Deadline) -> WhatIfAnswer:
         model, read, kinds = subject.model(change, deadline.check)
         return what_if(model, changes, read, kinds, force=force, on_step=deadline.check)
@@ -166,7 +168,7 @@ def computed_what_if(subject: Subject, change: int, changes: WhatIf, *, force: b
     return subject.computations.ask(("what-if", change, repr(changes), force), compute)
 
 
-def what_if_page(computed: Computed, offset: int, limit: int) -> WhatIfPage:
+def what_if_page(computed: ComputationState, offset: int, limit: int) -> WhatIfPage:
     if computed.value is None:
         return WhatIfPage(phase=computed.phase, problem=computed.problem)
     answer = cast(WhatIfAnswer, computed.value)
@@ -240,7 +242,7 @@ def _numbers(state: ClusterState) -> ClusterNumbers:
     )
 
 
-def what_if_rows(computed: Computed) -> Iterator[tuple[str, str, str, str, str]]:
+def what_if_rows(computed: ComputationState) -> Iterator[tuple[str, str, str, str, str]]:
     """pod, outcome, from, to, why: for a table."""
     answer = cast(WhatIfAnswer, computed.value)
     for move in answer.moves:

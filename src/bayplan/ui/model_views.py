@@ -8,7 +8,7 @@ from bayplan.sim.input.what_if import NewNodes, Scaling, WhatIf, parse_scaling
 from bayplan.state.pods import DEFAULT_NAMESPACE
 from bayplan.ui import model_answers
 from bayplan.ui.answers import PAGE
-from bayplan.ui.computations import Computed
+from bayplan.ui.computations import ComputationState
 from bayplan.ui.pages import NoSuchObject
 from bayplan.ui.subjects import NotReady, Query
 from bayplan.ui.timeline import State
@@ -80,7 +80,7 @@ def _scaling(text: str) -> Scaling:
     return scaling
 
 
-def _what_if(query: Query) -> Computed:
+def _what_if(query: Query) -> ComputationState:
     state = _modelled(query)
     force = query.number("force", 0) == 1
     changes = _changes(query, state)

@@ -13,7 +13,7 @@ from typing import NamedTuple, final
 import numpy as np
 
 from bayplan.adapters.embedded.cluster import EVENT
-from bayplan.adapters.embedded.object_store import Stored
+from bayplan.adapters.embedded.object_store import StoredObject
 from bayplan.api.pod_groups import PodGroupKinds
 from bayplan.config import SchedulerConfig
 from bayplan.config.pod_group_kinds import group_kinds
@@ -144,7 +144,7 @@ class _AfterChange:
     def __init__(self, call: Callable[[], None]) -> None:
         self._call = call
 
-    def observe(self, before: Stored | None, after: Stored | None) -> None:
+    def observe(self, before: StoredObject | None, after: StoredObject | None) -> None:
         self._call()
 
     def write(self, record: Record) -> None:

@@ -31,12 +31,12 @@ from bayplan.ui.answers import (
     PodEntry,
     SeriesAnswer,
     Usage,
-    Waiting,
     WaitingGroup,
+    WaitingPage,
 )
 from bayplan.ui.timeline import (
     Cause,
-    Happening,
+    ChangeKind,
     Rows,
     Series,
     State,
@@ -115,7 +115,7 @@ def change_at(line: Timeline, number: int) -> Change:
     return Change(
         change=number,
         seconds=float(line.seconds[number]),
-        what=Happening(int(line.what[number])).name.lower(),
+        what=ChangeKind(int(line.what[number])).name.lower(),
         pod=line.pods[pod].name if pod >= 0 else "",
         node=line.node_names[node] if node >= 0 else "",
     )
@@ -429,7 +429,7 @@ def _attempt(line: Timeline, row: Sequence[int]) -> AttemptEntry:
         attempt=attempt,
         change=change,
         seconds=at.seconds,
-        result=Happening(what).name.lower(),
+        result=ChangeKind(what).name.lower(),
         node=at.node,
     )
 
@@ -454,14 +454,14 @@ def victims_of(line: Timeline, change: int, node: str) -> tuple[str, ...]:
     start = line.seconds[change]
     end = start if line.now_seconds is None else start + _PREEMPTION_SECONDS_MAX
     at = (line.seconds >= start) & (line.seconds <= end)
-    rows = at & (line.what == Happening.POD_PREEMPTED) & (line.of_node == number)
+    rows = at & (line.what == ChangeKind.POD_PREEMPTED) & (line.of_node == number)
     return tuple(line.pods[pod].name for pod in numbers(line.of_pod[rows]))
 
 
 # ---- waiting --------------------------------------------------------------------------------
 
 
-def waiting(state: State) -> Waiting:
+def waiting(state: State) -> WaitingPage:
     line = state.timeline
     rows = state.waiting
     causes, firsts, counts = np.unique(
@@ -481,7 +481,7 @@ def waiting(state: State) -> Waiting:
                 events=_events(line, line.causes[number]),
             )
         )
-    return Waiting(
+    return WaitingPage(
         change=state.change,
         seconds=state.seconds,
         total=len(rows),

@@ -12,7 +12,7 @@ from bayplan.clock import ManualClock
 from bayplan.config import SchedulerConfig, config_from
 from bayplan.config.loading import DEFAULT_CONFIG
 from bayplan.engine.scheduler import Scheduler
-from bayplan.engine.state_log import Begun
+from bayplan.engine.state_log import AttemptStart
 from bayplan.journal import Record
 from bayplan.plugins.registry import Registry
 from bayplan.ports import WatchEvent
@@ -39,7 +39,7 @@ def recorded_timeline(folder: RunFolder, check: Callable[[], None]) -> Timeline:
         for entry in folder.entries():
             if isinstance(entry, WatchEvent):
                 recorder.observe_event(entry)
-            elif isinstance(entry, Begun):
+            elif isinstance(entry, AttemptStart):
                 check()
                 for record in _next(records, entry.record_count - record_count):
                     write(record)

@@ -17,7 +17,7 @@ from typing import NamedTuple, TypeVar, final
 import numpy as np
 
 from bayplan.adapters.embedded.cluster import EVENT
-from bayplan.adapters.embedded.object_store import Stored
+from bayplan.adapters.embedded.object_store import StoredObject
 from bayplan.api.objects import ApiObject, Node, Pod, is_terminal
 from bayplan.api.pod_requests import PODS, requested
 from bayplan.engine.scheduler import Scheduler
@@ -36,7 +36,7 @@ from bayplan.ui.timeline import (
     Cause,
     CausePart,
     ChangeColumn,
-    Happening,
+    ChangeKind,
     Life,
     PlacementColumn,
     PodRow,
@@ -48,10 +48,10 @@ from bayplan.ui.timeline import (
 )
 
 _RESULTS = {
-    "scheduled": Happening.SCHEDULED,
-    "unschedulable": Happening.UNSCHEDULABLE,
-    "waiting": Happening.WAITING_AT_PERMIT,
-    "error": Happening.ERROR,
+    "scheduled": ChangeKind.SCHEDULED,
+    "unschedulable": ChangeKind.UNSCHEDULABLE,
+    "waiting": ChangeKind.WAITING_AT_PERMIT,
+    "error": ChangeKind.ERROR,
 }
 #: Results of attempts at a group after which its members wait.
 _GROUP_REASONS = {
@@ -142,7 +142,7 @@ class Recorder:
             self._last_look = self.change
             self._queues.append(row)
 
-    def _add(self, what: Happening, pod: int = -1, node: int = -1) -> int:
+    def _add(self, what: ChangeKind, pod: int = -1, node: int = -1) -> int:
         self.change += 1
         self._tables.seconds.append([self._now()])
         self._tables.changes.append([what, pod, node])
@@ -150,7 +150,7 @@ class Recorder:
 
     # ---- objects ----------------------------------------------------------------------------
 
-    def observe(self, before: Stored | None, after: Stored | None) -> None:
+    def observe(self, before: StoredObject | None, after: StoredObject | None) -> None:
         """A change in an embedded API server: see `object_store.Observer`."""
         changed = after or before
         assert changed is not None
@@ -193,15 +193,15 @@ class Recorder:
             self._resize(row, uid, placed)
         if is_there and not is_visible and uid not in self._ended:
             self._ended.add(uid)
-            self._add(Happening.POD_ENDED, row, self._row_of_node(pod))
+            self._add(ChangeKind.POD_ENDED, row, self._row_of_node(pod))
         self._wait(row, is_there=is_there, is_waiting=placed is None and is_visible)
         if is_there and uid not in self._preempted and _is_preempted(pod):
             self._preempted.add(uid)
-            self._add(Happening.POD_PREEMPTED, row, self._row_of_node(pod))
+            self._add(ChangeKind.POD_PREEMPTED, row, self._row_of_node(pod))
         if not is_there:
             # A watch without terminal pods reports the end of a pod as its deletion.
             ends = is_terminal(pod) and uid not in self._ended
-            what = Happening.POD_ENDED if ends else Happening.POD_DELETED
+            what = ChangeKind.POD_ENDED if ends else ChangeKind.POD_DELETED
             gone = self._add(what, row, self._row_of_node(pod))
             self._tables.lives.set(row, Life.GONE, gone)
             self._preempted.discard(uid)
@@ -209,7 +209,7 @@ class Recorder:
 
     def _come(self, uid: str, pod: Pod) -> None:
         row = self._pod_rows[uid] = len(self._tables.pods)
-        change = self._add(Happening.POD_CREATED, row)
+        change = self._add(ChangeKind.POD_CREATED, row)
         meta, spec = pod.metadata, pod.spec
         key = group_key_of(pod, self._scheduler.pod_groups.kinds)
         group = -1 if key is None else self._group_row(str(key))
@@ -251,7 +251,7 @@ class Recorder:
     def _place(self, row: int, uid: str, pod: Pod, *, is_new: bool) -> None:
         node = self._node_row(pod.spec.node_name or "")
         # A pod that comes with its node is one change.
-        change = self.change if is_new else self._add(Happening.POD_BOUND, row, node)
+        change = self.change if is_new else self._add(ChangeKind.POD_BOUND, row, node)
         if is_new:
             self._tables.changes.set(change, ChangeColumn.NODE, node)
         self._open(row, uid, node, pod)
@@ -274,7 +274,7 @@ class Recorder:
         if self._amounts_of(pod) != placements.get(place.row, PlacementColumn.AMOUNTS):
             node = placements.get(place.row, PlacementColumn.NODE)
             self._leave(uid)
-            self._add(Happening.POD_RESIZED, row, node)
+            self._add(ChangeKind.POD_RESIZED, row, node)
             self._open(row, uid, node, pod)
 
     def _amounts_of(self, pod: Pod) -> int:
@@ -317,8 +317,8 @@ class Recorder:
             has_amounts = tables.versions.get(current, VersionColumn.AMOUNTS) == amounts_row
             if has_amounts and not _differs(tables.nodes[current], node):
                 return
-        what = Happening.NODE_CHANGED if current is not None else Happening.NODE_ADDED
-        change = self._add(what if is_there else Happening.NODE_REMOVED, node=row)
+        what = ChangeKind.NODE_CHANGED if current is not None else ChangeKind.NODE_ADDED
+        change = self._add(what if is_there else ChangeKind.NODE_REMOVED, node=row)
         if current is not None:
             tables.versions.set(current, VersionColumn.END, change)
             del self._current[name]
@@ -346,17 +346,17 @@ class Recorder:
             self._attempt(record, line)
         elif isinstance(record, GateRecord):
             part = CausePart(record.plugin, record.message)
-            self._verdict(record.uid, Happening.GATED, Cause("gated", (part,)))
+            self._verdict(record.uid, ChangeKind.GATED, Cause("gated", (part,)))
         elif isinstance(record, BindingRecord):
             if record.result != _BOUND:
                 part = CausePart(record.plugin, record.message)
-                self._verdict(record.uid, Happening.ERROR, Cause("error", (part,)))
+                self._verdict(record.uid, ChangeKind.ERROR, Cause("error", (part,)))
         elif isinstance(record, GroupRecord):
             self._group(record)
 
     def _group(self, record: GroupRecord) -> None:
         """A member that no attempt has spoken about waits because its group waits."""
-        change, group = self._add(Happening.GROUP), self._group_row(record.group)
+        change, group = self._add(ChangeKind.GROUP), self._group_row(record.group)
         self._group_records.append((change, record))
         if record.result not in _GROUP_REASONS:
             return
@@ -385,13 +385,13 @@ class Recorder:
         self._last_verdict[pod] = self._tables.verdicts.append([change, pod, cause, end])
 
     def _attempt(self, record: AttemptRecord, line: int) -> None:
-        what = _RESULTS.get(record.result, Happening.ERROR)
-        cause = None if what is Happening.SCHEDULED else cause_of(record)
+        what = _RESULTS.get(record.result, ChangeKind.ERROR)
+        cause = None if what is ChangeKind.SCHEDULED else cause_of(record)
         row = self._verdict(record.uid, what, cause, record.node)
         if row >= 0:
             self._tables.attempts.append([self.change, row, record.attempt, what, line])
 
-    def _verdict(self, uid: str, what: Happening, cause: Cause | None, node: str = "") -> int:
+    def _verdict(self, uid: str, what: ChangeKind, cause: Cause | None, node: str = "") -> int:
         row = self._pod_rows.get(uid, -1)
         if row >= 0:
             change = self._add(what, row, self._node_row(node) if node else -1)

@@ -348,7 +348,7 @@ _SCHEMA_TYPES = (
     answers.PodAnswer,
     answers.Decision,
     answers.NodeVerdictAnswer,
-    answers.Waiting,
+    answers.WaitingPage,
     answers.GroupPage,
     answers.GroupAnswer,
     answers.Comparison,

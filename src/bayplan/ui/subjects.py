@@ -17,7 +17,7 @@ from typing import Protocol, final
 import msgspec
 import numpy as np
 
-from bayplan.adapters.embedded.object_store import Stored
+from bayplan.adapters.embedded.object_store import StoredObject
 from bayplan.config import SchedulerConfig
 from bayplan.internal_errors import internal_error, shows_tracebacks
 from bayplan.journal import AttemptRecord, NodeScore, Record
@@ -385,7 +385,7 @@ class ClusterSubject(FileSubject):
         self._config = config
         self._registry = registry
         #: Each object as it was created, and each change of it.
-        self._changes: list[tuple[Stored | None, Stored | None]] = []
+        self._changes: list[tuple[StoredObject | None, StoredObject | None]] = []
 
     def _load(self) -> None:
         for note in self._objects.notes:
@@ -406,7 +406,7 @@ class ClusterSubject(FileSubject):
             workload.for_scheduler(DEFAULT_SCHEDULER), self.name, self._see_change
         )
 
-    def _see_change(self, before: Stored | None, after: Stored | None) -> None:
+    def _see_change(self, before: StoredObject | None, after: StoredObject | None) -> None:
         self._changes.append((before, after))
 
     def model(self, change: int, check: Callable[[], None]) -> OpenModel:

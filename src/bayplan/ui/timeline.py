@@ -38,7 +38,7 @@ def numbers(column: NDArray[Any]) -> list[int]:
 # ---- what happens ---------------------------------------------------------------------------
 
 
-class Happening(IntEnum):
+class ChangeKind(IntEnum):
     """What a change is. The page has a word for each."""
 
     POD_CREATED = 0

@@ -24,10 +24,10 @@ from bayplan.ui.answers import (
     Step,
 )
 from bayplan.ui.subjects import RunSubject
-from bayplan.ui.timeline import NEVER, Happening, Series, Timeline, numbers
+from bayplan.ui.timeline import NEVER, ChangeKind, Series, Timeline, numbers
 
 #: Happenings after which a pod has a node.
-_CHOSEN = (Happening.SCHEDULED, Happening.WAITING_AT_PERMIT)
+_CHOSEN = (ChangeKind.SCHEDULED, ChangeKind.WAITING_AT_PERMIT)
 _PERCENTILES = (50, 95)
 
 
@@ -174,7 +174,7 @@ def _numbers(line: Timeline) -> Iterator[tuple[str, str, float]]:
     totals, end = Series(line), line.state(line.last_change)
     yield "pods on nodes at the end", "pods", len(end.placement_rows)
     yield "pods waiting at the end", "pods", len(end.waiting)
-    yield "pods preempted", "pods", int((line.what == Happening.POD_PREEMPTED).sum())
+    yield "pods preempted", "pods", int((line.what == ChangeKind.POD_PREEMPTED).sum())
     yield "attempts", "", len(line.attempts)
     yield "end of the run", "seconds", round(line.end_seconds, 3)
     waits = _wait_seconds(line)

@@ -29,7 +29,7 @@ from bayplan.whatif.copies import workload_of
 from bayplan.whatif.evictions import (
     DAEMON_SET,
     ENDED,
-    Blocked,
+    BlockedPod,
     Budgets,
     LeftOver,
     blocked_by,
@@ -54,7 +54,7 @@ class Outcome:
     left_over: list[LeftOver] = field(default_factory=list[LeftOver])
     #: Pods that wait, and waited before the changes, too.
     waited_before: list[LeftOver] = field(default_factory=list[LeftOver])
-    blocked: list[Blocked] = field(default_factory=list[Blocked])
+    blocked: list[BlockedPod] = field(default_factory=list[BlockedPod])
     #: Pods that go and are not created again, by the reason.
     gone: dict[str, list[str]] = field(default_factory=dict[str, list[str]])
     notes: list[str] = field(default_factory=list[str])
@@ -202,7 +202,7 @@ class _Changes:
                 continue
             if not controller and not self._force:
                 message = "it has no controller; with --force it is evicted for good"
-                self._outcome.blocked.append(Blocked(pod=pod.key, budgets=(), message=message))
+                self._outcome.blocked.append(BlockedPod(pod=pod.key, budgets=(), message=message))
                 continue
             leaving.append(pod)
         budgets, used = Budgets(self._model), defaultdict[str, int](int)
@@ -284,7 +284,7 @@ class _Changes:
                 ordinal = pod.metadata.name.rpartition("-")[2]
                 return (-int(ordinal) if ordinal.isdecimal() else 0,)
             node, created = pod.spec.node_name, pod.metadata.creation_timestamp or ""
-            return node is not None, -counts[node], _Descending(created), pod.metadata.name
+            return node is not None, -counts[node], _DescendingText(created), pod.metadata.name
 
         for pod in sorted(pods, key=rank)[: max(len(pods) - replicas, 0)]:
             self._model.remove(POD, pod.metadata.namespace or "", pod.metadata.name)
@@ -315,7 +315,7 @@ class _Changes:
         return [] if row is None else list(cache.table.pods[row].values())
 
 
-class _Descending(str):
+class _DescendingText(str):
     """A text that sorts the other way round."""
 
     __slots__ = ()

@@ -25,7 +25,7 @@ from bayplan.sim.output.report import BLANK, amount, new_table
 from bayplan.state.device_supply import DeviceSupply
 from bayplan.whatif.changes import Outcome, check_nodes, make_changes
 from bayplan.whatif.copies import units_of, workload_of
-from bayplan.whatif.evictions import Blocked, LeftOver
+from bayplan.whatif.evictions import BlockedPod, LeftOver
 from bayplan.whatif.fit import max_fit
 from bayplan.whatif.headroom import shape_names
 from bayplan.whatif.placing import Move, Placer
@@ -85,7 +85,7 @@ class WhatIfAnswer(Answer, frozen=True, kw_only=True):
     #: Pods of the cluster that wait and get a node without any change; they count as placed.
     placed_before: tuple[Move, ...] = ()
     #: Pods that a drain cannot evict.
-    blocked: tuple[Blocked, ...]
+    blocked: tuple[BlockedPod, ...]
     #: Reason → pods that go and are not created again.
     gone: dict[str, list[str]]
     notes: tuple[str, ...] = field(default=())

@@ -39,7 +39,7 @@ from bayplan.state.pods import NO_VOLUMES, PodInfo, PodShape
 from bayplan.whatif.evictions import (
     DAEMON_SET,
     ENDED,
-    Blocked,
+    BlockedPod,
     Budgets,
     LeftOver,
     blocked_by,
@@ -50,7 +50,7 @@ from bayplan.whatif.evictions import (
 )
 from bayplan.whatif.fit import pod_name
 from bayplan.whatif.placing import placed_first
-from bayplan.whatif.text import API_VERSION, Answer, Waiting, note_lines, pod_count
+from bayplan.whatif.text import API_VERSION, Answer, WaitingPods, note_lines, pod_count
 
 _HARD = "DoNotSchedule"
 #: Resources that no device stands for.
@@ -79,7 +79,7 @@ class Departure(Struct, frozen=True, kw_only=True, rename="camel"):
     #: The number of nodes.
     nodes: int = 1
     left_over: tuple[LeftOver, ...] = ()
-    blocked: tuple[Blocked, ...] = ()
+    blocked: tuple[BlockedPod, ...] = ()
     #: Pods without a controller: nothing creates them again.
     unmanaged: tuple[str, ...] = ()
     #: Pods that other schedulers place; they are not tried.
@@ -116,7 +116,7 @@ class DepartureReport(Answer, frozen=True, kw_only=True):
     #: Nodes without the topology key: they belong to no domain.
     nodes_without_domain: int = 0
     #: The pods that wait in the cluster, whatever goes.
-    waiting: Waiting = Waiting()
+    waiting: WaitingPods = WaitingPods()
     notes: tuple[str, ...] = ()
 
     def parts(self) -> list[RenderableType]:
@@ -306,7 +306,7 @@ class _Pods:
 
     #: Pods that go and are created again, in the order of their names.
     moving: list[PodInfo] = field(default_factory=list[PodInfo])
-    blocked: list[Blocked] = field(default_factory=list[Blocked])
+    blocked: list[BlockedPod] = field(default_factory=list[BlockedPod])
     unmanaged: list[str] = field(default_factory=list[str])
     other_count: int = 0
 

@@ -42,7 +42,7 @@ class LeftOver(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=
 
 
 @final
-class Blocked(Struct, frozen=True, kw_only=True, rename="camel"):
+class BlockedPod(Struct, frozen=True, kw_only=True, rename="camel"):
     """A pod that a budget does not let go."""
 
     pod: str
@@ -89,7 +89,9 @@ class Budgets:
         return entry[1]
 
 
-def blocked_by(pod: PodInfo, budgets: Sequence[Budget], used: Mapping[str, int]) -> Blocked | None:
+def blocked_by(
+    pod: PodInfo, budgets: Sequence[Budget], used: Mapping[str, int]
+) -> BlockedPod | None:
     """Why a pod cannot be evicted now. ``used``: disruptions that did not end, by budget.
 
     Upstream: pkg/registry/core/pod/storage/eviction.go.
@@ -99,12 +101,12 @@ def blocked_by(pod: PodInfo, budgets: Sequence[Budget], used: Mapping[str, int])
     names = tuple(budget.name for budget in budgets)
     if len(budgets) > 1:
         message = "several budgets select the pod, which the eviction API does not support"
-        return Blocked(pod=pod.key, budgets=names, message=message)
+        return BlockedPod(pod=pod.key, budgets=names, message=message)
     [budget] = budgets
     if budget.allowed - used.get(f"{pod.namespace}/{budget.name}", 0) > 0:
         return None
     message = f"budget {pod.namespace}/{budget.name} allows no disruption"
-    return Blocked(pod=pod.key, budgets=names, message=message)
+    return BlockedPod(pod=pod.key, budgets=names, message=message)
 
 
 # ---- replacements ---------------------------------------------------------------------------

@@ -24,7 +24,7 @@ from bayplan.model.additions import Additions, AdditionsReader
 from bayplan.model.cluster_model import ClusterModel
 from bayplan.model.daemon_pods import DaemonPod, place_daemon_pods
 from bayplan.model.objects import RunMoment, object_key_of
-from bayplan.model.unjudged import Unjudged
+from bayplan.model.unjudged import UnjudgedWorkload
 from bayplan.problems import BadInputError
 from bayplan.sim.input.sources import InputSource
 from bayplan.sim.output.report import BLANK, by_message
@@ -33,7 +33,7 @@ from bayplan.whatif.placing import placed_first
 from bayplan.whatif.text import (
     API_VERSION,
     Answer,
-    Waiting,
+    WaitingPods,
     left_over_rows,
     named_pods,
     node_rows,
@@ -113,9 +113,9 @@ class Fit(Answer, frozen=True, kw_only=True):
     #: With --max.
     max: MaxFit | None = None
     #: Objects of the workload without a pod that could be judged.
-    unjudged: tuple[Unjudged, ...] = ()
+    unjudged: tuple[UnjudgedWorkload, ...] = ()
     #: The pods of the cluster that wait.
-    waiting: Waiting = Waiting()
+    waiting: WaitingPods = WaitingPods()
     notes: tuple[str, ...] = ()
 
     @property

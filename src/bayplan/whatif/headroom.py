@@ -16,12 +16,12 @@ from bayplan.api.pod_groups import PodGroupKinds
 from bayplan.model.additions import Additions
 from bayplan.model.cluster_model import ClusterModel
 from bayplan.model.objects import RunMoment
-from bayplan.model.unjudged import Unjudged
+from bayplan.model.unjudged import UnjudgedWorkload
 from bayplan.sim.output.report import BLANK, amount, new_table
 from bayplan.whatif.copies import Unit, units_of
 from bayplan.whatif.fit import LIMIT, MaxFit, check_schedulers, max_fit
 from bayplan.whatif.placing import placed_first
-from bayplan.whatif.text import API_VERSION, Answer, Waiting, note_lines, unjudged_table
+from bayplan.whatif.text import API_VERSION, Answer, WaitingPods, note_lines, unjudged_table
 
 
 @final
@@ -52,9 +52,9 @@ class Headroom(Answer, frozen=True, kw_only=True):
     moment: RunMoment | None = None
     shapes: tuple[ShapeHeadroom, ...]
     #: Objects among the shapes without a pod that could be counted.
-    unjudged: tuple[Unjudged, ...] = ()
+    unjudged: tuple[UnjudgedWorkload, ...] = ()
     #: The pods of the cluster that wait.
-    waiting: Waiting = Waiting()
+    waiting: WaitingPods = WaitingPods()
     notes: tuple[str, ...] = ()
 
     def parts(self) -> list[RenderableType]:

@@ -16,7 +16,7 @@ from bayplan.model.cluster_model import ClusterModel
 from bayplan.model.daemon_pods import DaemonPod
 from bayplan.state.pods import PodInfo
 from bayplan.whatif.evictions import LeftOver, recreated, replacement
-from bayplan.whatif.text import Waiting
+from bayplan.whatif.text import WaitingPods
 
 #: Rounds over the pods that wait. Each round after the first places a pod, so that more of them
 #: are needed only by chains of pods, each of which requires the one before.
@@ -144,10 +144,10 @@ class Placer:
 
 def placed_first(
     model: ClusterModel, on_step: Callable[[], None] = lambda: None, *, is_ignored: bool = False
-) -> Waiting:
+) -> WaitingPods:
     """Bring a model to rest, before a question. ``is_ignored``: leave the pods that wait alone."""
     if is_ignored:
-        return Waiting(waiting=len(model.pending()), is_ignored=True)
+        return WaitingPods(waiting=len(model.pending()), is_ignored=True)
     placer = Placer(model, on_step)
     placer.place_waiting()
-    return Waiting(placed=len(placer.moves()), waiting=len(model.pending()))
+    return WaitingPods(placed=len(placer.moves()), waiting=len(model.pending()))

@@ -7,7 +7,7 @@ from msgspec import Struct, field
 from rich.console import RenderableType
 from rich.text import Text
 
-from bayplan.model.unjudged import Unjudged
+from bayplan.model.unjudged import UnjudgedWorkload
 from bayplan.pages import as_html, as_text
 from bayplan.sim.output.report import BLANK, by_message, examples, new_table, pods_by_node
 
@@ -18,7 +18,7 @@ _NAMED_PODS_MAX = 5
 
 
 @final
-class Waiting(Struct, frozen=True, kw_only=True, rename="camel"):
+class WaitingPods(Struct, frozen=True, kw_only=True, rename="camel"):
     """The pods of the cluster that wait, when a question is asked."""
 
     #: Pods that were placed first, as the cluster's scheduler would.
@@ -71,7 +71,7 @@ def left_over_rows(messages: Mapping[str, str], heading: str = "pods") -> Iterat
     yield table
 
 
-def unjudged_table(objects: Iterable[Unjudged], heading: str) -> RenderableType:
+def unjudged_table(objects: Iterable[UnjudgedWorkload], heading: str) -> RenderableType:
     table = new_table(heading, "why")
     for one in objects:
         table.add_row(one.object, one.message)

@@ -12,7 +12,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 from bayplan.adapters.embedded.cluster import EVENT, EVENTS_MAX, EmbeddedCluster
 from bayplan.adapters.embedded.field_validation import ObjectKey, object_key
-from bayplan.adapters.embedded.object_store import Stored, Watch
+from bayplan.adapters.embedded.object_store import StoredObject, Watch
 from bayplan.api.device_objects import RESOURCE_CLAIM, ResourceClaim
 from bayplan.api.objects import Pod, PodCondition
 from bayplan.clock import ManualClock
@@ -198,7 +198,7 @@ def test_observers_see_changes_as_they_happen() -> None:
     cluster = EmbeddedCluster(ManualClock())
     changes: list[str] = []
 
-    def note(before: Stored | None, after: Stored | None) -> None:
+    def note(before: StoredObject | None, after: StoredObject | None) -> None:
         changes.append(f"{cluster.version} {before is not None} {after is not None}")
 
     cluster.observe(note)

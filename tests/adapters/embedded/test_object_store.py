@@ -7,7 +7,13 @@ from typing import Any
 import pytest
 
 from bayplan.adapters.embedded.field_validation import key_of
-from bayplan.adapters.embedded.object_store import ObjectStore, PodChange, Stored, Watch, trimmed
+from bayplan.adapters.embedded.object_store import (
+    ObjectStore,
+    PodChange,
+    StoredObject,
+    Watch,
+    trimmed,
+)
 from bayplan.api.objects import DecodeError, Pod
 from bayplan.clock import ManualClock
 from bayplan.ports import EventType, GoneError, WatchEvent
@@ -20,7 +26,7 @@ from tests.adapters.manifests import node, pod
 POD = "v1 Pod"
 
 
-def put(store: ObjectStore, content: dict[str, Any]) -> Stored:
+def put(store: ObjectStore, content: dict[str, Any]) -> StoredObject:
     return store.put(key_of(content), content)
 
 
@@ -170,7 +176,7 @@ def test_observers_see_every_change_before_and_after() -> None:
     store = ObjectStore()
     changes: list[tuple[str | None, str | None]] = []
 
-    def note(before: Stored | None, after: Stored | None) -> None:
+    def note(before: StoredObject | None, after: StoredObject | None) -> None:
         changes.append((before and before.key.name, after and after.key.name))
 
     store.observe(note)

@@ -15,8 +15,8 @@ from bayplan.adapters.live.errors import UnreadableAnswerError
 from bayplan.adapters.live.watching import (
     PAGE_LENGTH,
     WATCH_SECONDS_MIN,
+    KindReader,
     Originals,
-    Reading,
     ReadingOptions,
 )
 from bayplan.api.objects import NODE, POD, decode
@@ -35,14 +35,14 @@ NODES = Resource(NODE, "", "nodes", is_namespaced=False)
 
 def result_of(
     handler: Handler,
-    ask: Callable[[Reading], Awaitable[T]],
+    ask: Callable[[KindReader], Awaitable[T]],
     resource: Resource = NODES,
     options: ReadingOptions | None = None,
 ) -> T:
     async def main() -> T:
         async with talking_to(handler) as client:
             random = stream(1, "watches")
-            return await ask(Reading(client, resource, random, options or ReadingOptions()))
+            return await ask(KindReader(client, resource, random, options or ReadingOptions()))
 
     return asyncio.run(main())
 
@@ -125,7 +125,7 @@ def test_an_event_without_an_end_is_given_up(monkeypatch: pytest.MonkeyPatch) ->
     async def handler(request: web.BaseRequest) -> web.StreamResponse:
         return web.Response(body=b"x" * 100_000)
 
-    async def watched(reading: Reading) -> None:
+    async def watched(reading: KindReader) -> None:
         async for _ in reading.watch("1"):
             pass
 
@@ -244,7 +244,7 @@ class Lines:
 def watched(*pieces: bytes, resource: Resource = NODES) -> tuple[list[WatchEvent], dict[str, str]]:
     server = Lines(*pieces)
 
-    async def ask(reading: Reading) -> list[WatchEvent]:
+    async def ask(reading: KindReader) -> list[WatchEvent]:
         return [event async for event in reading.watch("5")]
 
     return result_of(server, ask, resource), server.queries[0]
@@ -328,7 +328,7 @@ def test_a_watch_with_a_foreign_answer_is_an_outside_failure(line: bytes) -> Non
     async def handler(request: web.BaseRequest) -> web.StreamResponse:
         return web.Response(body=line + b"\n")
 
-    async def watch(reading: Reading) -> list[WatchEvent]:
+    async def watch(reading: KindReader) -> list[WatchEvent]:
         return [event async for event in reading.watch("5")]
 
     with pytest.raises(UnreadableAnswerError, match=r"^watch /api/v1/nodes: found an answer"):

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from bayplan.adapters.embedded.field_validation import key_of
-from bayplan.adapters.embedded.object_store import Stored
+from bayplan.adapters.embedded.object_store import StoredObject
 from bayplan.api.objects import POD, decode
 from bayplan.sim.input.workload import DrainOptions
 from bayplan.sim.output.result import SimulationResult
@@ -45,8 +45,8 @@ def run(folder: Path, *contents: Content) -> SimulationResult:
 # ---- evicted pods ---------------------------------------------------------------------------
 
 
-def stored(content: Content) -> Stored:
-    return Stored(key_of(content), content, decode(POD, content), 1, True, None)
+def stored(content: Content) -> StoredObject:
+    return StoredObject(key_of(content), content, decode(POD, content), 1, True, None)
 
 
 def planned(*pods: Content, has_daemon_set: bool = True, **flags: bool) -> tuple[list[str], Any]:

@@ -54,7 +54,7 @@ from bayplan.adapters.embedded.field_validation import (
     stable_uid,
 )
 from bayplan.adapters.embedded.json_merge import merge_patch
-from bayplan.adapters.embedded.object_store import ObjectStore, Stored
+from bayplan.adapters.embedded.object_store import ObjectStore, StoredObject
 from bayplan.adapters.embedded.pod_templates import PodTemplate, PodTemplates
 from bayplan.api.objects import (
     POD,
@@ -201,7 +201,7 @@ class ApiServer:
 
     # ---- create -----------------------------------------------------------------------------
 
-    def create(self, content: Content) -> Stored:
+    def create(self, content: Content) -> StoredObject:
         """Apply defaults, admission and validation. Returns the stored object.
 
         A uid, a creationTimestamp and a deletionTimestamp in the content stay: an object that was
@@ -214,7 +214,7 @@ class ApiServer:
         self._templates.learn(stored)
         return stored
 
-    def _create_from(self, template: PodTemplate, content: Content) -> Stored:
+    def _create_from(self, template: PodTemplate, content: Content) -> StoredObject:
         """Create another pod of a template. Its content has been found valid."""
         own = content["metadata"]
         key = ObjectKey(POD, template.namespace, own["name"])
@@ -250,7 +250,7 @@ class ApiServer:
         pod = structs.replace(template.pod, metadata=meta)
         return self._store.put_versioned(key, content, pod)
 
-    def _create(self, content: Content) -> Stored:
+    def _create(self, content: Content) -> StoredObject:
         content = in_stored_version(content)
         nameless = identity_problems(content)
         if nameless:
@@ -347,7 +347,7 @@ class ApiServer:
 
     # ---- update -----------------------------------------------------------------------------
 
-    def get(self, key: ObjectKey) -> Stored:
+    def get(self, key: ObjectKey) -> StoredObject:
         stored = self._store.get(key)
         if stored is None:
             raise no_such_object(key)
@@ -357,21 +357,21 @@ class ApiServer:
         """Whether an object has, or once had, this key."""
         return key in self._made
 
-    def update(self, content: Content) -> Stored:
+    def update(self, content: Content) -> StoredObject:
         """Replace an object. A resourceVersion in the content must be the newest one."""
         content = in_stored_version(content)
         return self._write(self.get(key_of(content)), content)
 
-    def patch(self, key: ObjectKey, patch: Content) -> Stored:
+    def patch(self, key: ObjectKey, patch: Content) -> StoredObject:
         """Apply a JSON merge patch. A resourceVersion or uid in it must be the object's own."""
         old = self.get(key)
         return self._write(old, merge_patch(old.content, patch))
 
-    def set_phase(self, key: ObjectKey, phase: str) -> Stored:
+    def set_phase(self, key: ObjectKey, phase: str) -> StoredObject:
         """Set the phase of a pod, as a kubelet does."""
         return self.patch(key, {"status": {"phase": phase}})
 
-    def _write(self, old: Stored, new: Content) -> Stored:
+    def _write(self, old: StoredObject, new: Content) -> StoredObject:
         new = {**new, "apiVersion": old.content["apiVersion"], "kind": old.content["kind"]}
         _refuse(old.key, problems_of_kind(old.key.kind, new, old.content))
         _expect_same(old, new.get("metadata") or {})
@@ -386,7 +386,7 @@ class ApiServer:
 
     # ---- pods -------------------------------------------------------------------------------
 
-    def bind(self, key: ObjectKey, uid: str, node_name: str) -> Stored:
+    def bind(self, key: ObjectKey, uid: str, node_name: str) -> StoredObject:
         """Bind a pod to a node, once. The pod runs at once."""
         old = self.get(key)
         _expect_uid(old, uid)
@@ -423,7 +423,7 @@ class ApiServer:
             last = self._last_bound = _BoundStatus(before, stamp, after, decoded.status)
         return last
 
-    def patch_pod_status(self, patch: PatchPodStatus) -> Stored:
+    def patch_pod_status(self, patch: PatchPodStatus) -> StoredObject:
         """Set a condition and the nomination of a pod. A patch without effect is no change."""
         old = self.get(object_key(POD, patch.namespace, patch.name))
         _expect_uid(old, patch.uid)
@@ -466,7 +466,7 @@ class ApiServer:
         self._store.remove(oldest.key)
         del self._made[oldest.key]
 
-    def _end_gracefully(self, stored: Stored) -> None:
+    def _end_gracefully(self, stored: StoredObject) -> None:
         """Begin to terminate an object."""
         grace = _grace_seconds(stored)
         if not grace:
@@ -482,7 +482,7 @@ class ApiServer:
         if stored is not None and stored.content["metadata"]["uid"] == uid:
             self._remove_if_free(stored)
 
-    def _remove_if_free(self, stored: Stored) -> None:
+    def _remove_if_free(self, stored: StoredObject) -> None:
         """Remove a terminating object if its grace period has passed and it has no finalizers."""
         meta: dict[str, Any] = stored.content["metadata"]
         if not meta.get("finalizers") and meta["uid"] not in self.terminating:
@@ -500,7 +500,7 @@ def _text(problem: Problem) -> str:
     return str(Problem(problem.path, problem.actual))
 
 
-def _grace_seconds(stored: Stored) -> int:
+def _grace_seconds(stored: StoredObject) -> int:
     """The grace period of an object. Only a pod that runs on a node has one.
 
     A pod that was terminating when it was read from a cluster has its own.
@@ -514,7 +514,7 @@ def _grace_seconds(stored: Stored) -> int:
     return pod.spec.termination_grace_period_seconds or 0
 
 
-def _expect_same(stored: Stored, meta: Content) -> None:
+def _expect_same(stored: StoredObject, meta: Content) -> None:
     """Raises ConflictError if a write names another version or uid."""
     version = meta.get("resourceVersion")
     if version and version != str(stored.version):
@@ -522,7 +522,7 @@ def _expect_same(stored: Stored, meta: Content) -> None:
     _expect_uid(stored, meta.get("uid") or "")
 
 
-def _expect_uid(stored: Stored, uid: str) -> None:
+def _expect_uid(stored: StoredObject, uid: str) -> None:
     own = stored.content["metadata"]["uid"]
     if uid and uid != own:
         raise other_uid(stored.key, uid, own)

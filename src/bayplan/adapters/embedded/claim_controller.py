@@ -12,7 +12,7 @@ from typing import Any, cast, final
 
 from bayplan.adapters.embedded.api_server import ApiServer
 from bayplan.adapters.embedded.field_validation import Content, ObjectKey, object_key
-from bayplan.adapters.embedded.object_store import ObjectStore, Stored
+from bayplan.adapters.embedded.object_store import ObjectStore, StoredObject
 from bayplan.api.device_objects import (
     CLAIM_FINALIZER,
     POD_CLAIM_NAME_ANNOTATION,
@@ -42,7 +42,7 @@ class ClaimController:
         self._waiting: deque[ObjectKey] = deque()
         store.observe(self._observe, (POD, RESOURCE_CLAIM, RESOURCE_CLAIM_TEMPLATE))
 
-    def _observe(self, before: Stored | None, after: Stored | None) -> None:
+    def _observe(self, before: StoredObject | None, after: StoredObject | None) -> None:
         changed = after or before
         assert changed is not None
         kind, keys = changed.key.kind, list[ObjectKey]()
@@ -65,7 +65,9 @@ class ClaimController:
         if self._waiting:
             self._soon(self._work)
 
-    def _after_pod(self, before: Stored | None, after: Stored | None) -> list[ObjectKey]:
+    def _after_pod(
+        self, before: StoredObject | None, after: StoredObject | None
+    ) -> list[ObjectKey]:
         if after is not None and not _is_done(cast(Pod, after.object)):
             return [after.key] if _lacks_claims(after) else []
         gone = after or before
@@ -94,7 +96,7 @@ class ClaimController:
 
     # ---- claims for pods --------------------------------------------------------------------
 
-    def _make_claims(self, stored: Stored) -> None:
+    def _make_claims(self, stored: StoredObject) -> None:
         """Create the claims that a pod lacks. Raises ApiError."""
         pod = cast(Pod, stored.object)
         if not _lacks_claims(stored) or _is_done(pod):
@@ -113,7 +115,7 @@ class ClaimController:
         ]
         self._server.patch(stored.key, {"status": {"resourceClaimStatuses": statuses}})
 
-    def _claim_for(self, stored: Stored, pod: Pod, named: PodResourceClaim) -> str | None:
+    def _claim_for(self, stored: StoredObject, pod: Pod, named: PodResourceClaim) -> str | None:
         """The name of a new claim; None: the template does not exist yet. Raises ApiError."""
         namespace = stored.key.namespace
         template_name = named.resource_claim_template_name or ""
@@ -145,7 +147,7 @@ class ClaimController:
 
     # ---- claims that are no longer needed ---------------------------------------------------
 
-    def _clean_claim(self, stored: Stored) -> None:
+    def _clean_claim(self, stored: StoredObject) -> None:
         """Raises ApiError."""
         claim = cast(ResourceClaim, stored.object)
         users: list[Content] = (stored.content.get("status") or {}).get("reservedFor") or []
@@ -164,7 +166,7 @@ class ClaimController:
         pod = self._pod(namespace, user.get("name") or "")
         return pod is not None and pod.metadata.uid == user.get("uid") and not _is_done(pod)
 
-    def _owner_is_gone(self, stored: Stored) -> bool:
+    def _owner_is_gone(self, stored: StoredObject) -> bool:
         owners = cast(ResourceClaim, stored.object).metadata.owner_references or ()
         for owner in owners:
             if owner.controller and owner.kind == "Pod":
@@ -187,14 +189,14 @@ def _released(claim: ResourceClaim, remaining: list[Content]) -> Content:
     return {"metadata": {"finalizers": finalizers or None}, "status": cleared}
 
 
-def _concerns(stored: Stored, uid: str) -> bool:
+def _concerns(stored: StoredObject, uid: str) -> bool:
     """Whether the pod of this uid uses the claim or owns it."""
     claim = cast(ResourceClaim, stored.object)
     owners = claim.metadata.owner_references or ()
     return claim.is_reserved_for(uid) or any(owner.uid == uid for owner in owners)
 
 
-def _lacks_claims(stored: Stored) -> bool:
+def _lacks_claims(stored: StoredObject) -> bool:
     pod = cast(Pod, stored.object)
     if not pod.spec.resource_claims:
         return False

@@ -25,7 +25,7 @@ from bayplan.adapters.embedded.object_store import (
     ObjectStore,
     Observer,
     PodChange,
-    Stored,
+    StoredObject,
     Watch,
 )
 from bayplan.adapters.embedded.pod_gc_controller import PodGcController, PodGcTimes
@@ -178,7 +178,7 @@ class EmbeddedCluster(ObjectPort, ImmediateCluster):
 
     # ---- the world around -------------------------------------------------------------------
 
-    def create(self, content: Content) -> Stored:
+    def create(self, content: Content) -> StoredObject:
         """Create an object as a user or a controller does. Raises ApiError."""
         created = self._server.create(content)
         # Without a running loop, nothing else starts this work.
@@ -186,7 +186,7 @@ class EmbeddedCluster(ObjectPort, ImmediateCluster):
             self._budgets.work()
         return created
 
-    def update(self, content: Content) -> Stored:
+    def update(self, content: Content) -> StoredObject:
         """Replace an object. A resourceVersion in it must be the newest one. Raises ApiError."""
         return self._server.update(content)
 
@@ -200,10 +200,10 @@ class EmbeddedCluster(ObjectPort, ImmediateCluster):
 
     # ---- queries ----------------------------------------------------------------------------
 
-    def get(self, key: ObjectKey) -> Stored | None:
+    def get(self, key: ObjectKey) -> StoredObject | None:
         return self._store.get(key)
 
-    def objects(self, kind: str) -> "list[Stored]":
+    def objects(self, kind: str) -> "list[StoredObject]":
         """All objects of a kind in the order of creation, including pods that have ended."""
         return self._store.all(kind)
 

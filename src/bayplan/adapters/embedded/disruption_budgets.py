@@ -30,7 +30,7 @@ from msgspec import Struct, field
 from bayplan.adapters.embedded.api_errors import ForbiddenError, TooManyRequestsError
 from bayplan.adapters.embedded.api_server import ApiServer, with_condition
 from bayplan.adapters.embedded.field_validation import Content, ObjectKey, object_key
-from bayplan.adapters.embedded.object_store import ObjectStore, Stored
+from bayplan.adapters.embedded.object_store import ObjectStore, StoredObject
 from bayplan.api.disruption_objects import (
     POD_DISRUPTION_BUDGET,
     PodDisruptionBudget,
@@ -202,7 +202,7 @@ class BudgetController:
         scale = _spec(stored).get("replicas")
         return key, scale if isinstance(scale, int) else None
 
-    def _observe_pod(self, before: Stored | None, after: Stored | None) -> None:
+    def _observe_pod(self, before: StoredObject | None, after: StoredObject | None) -> None:
         changed = after or before
         assert changed is not None
         pod = None if after is None else cast(Pod, after.object)
@@ -210,13 +210,13 @@ class BudgetController:
             if key.namespace == changed.key.namespace and tracked.see(changed.key.name, pod):
                 self._look_at(key)
 
-    def _observe_budget(self, before: Stored | None, after: Stored | None) -> None:
+    def _observe_budget(self, before: StoredObject | None, after: StoredObject | None) -> None:
         had_budgets = bool(self._tracked)
         self._see_budget(before, after)
         if bool(self._tracked) != had_budgets:
             self._store.renew_observers()
 
-    def _see_budget(self, before: Stored | None, after: Stored | None) -> None:
+    def _see_budget(self, before: StoredObject | None, after: StoredObject | None) -> None:
         if after is None:
             assert before is not None
             del self._tracked[before.key]
@@ -230,7 +230,7 @@ class BudgetController:
         if not keeps_status:
             self._look_at(after.key)
 
-    def _follow(self, stored: Stored, *, keeps_status: bool) -> _TrackedBudget:
+    def _follow(self, stored: StoredObject, *, keeps_status: bool) -> _TrackedBudget:
         budget = cast(PodDisruptionBudget, stored.object)
         tracked = _TrackedBudget(stored.key.namespace, _selector(budget), keeps_status)
         for one in self._store.all(POD):
@@ -244,11 +244,11 @@ class BudgetController:
         self._soon(self.work)
 
 
-def _spec(stored: Stored) -> Content:
+def _spec(stored: StoredObject) -> Content:
     return stored.content.get("spec") or {}
 
 
-def _status(stored: Stored) -> Content:
+def _status(stored: StoredObject) -> Content:
     return stored.content.get("status") or {}
 
 
@@ -332,10 +332,10 @@ class Evictions:
         self._server.patch(key, {"status": {"conditions": conditions}})
         self._server.delete(key)
 
-    def _budgets_of(self, key: ObjectKey, pod: Pod) -> list[Stored]:
+    def _budgets_of(self, key: ObjectKey, pod: Pod) -> list[StoredObject]:
         """The budgets that select a pod. A budget with an invalid selector selects nothing."""
         labels = pod.metadata.labels or {}
-        budgets: list[Stored] = []
+        budgets: list[StoredObject] = []
         for stored in self._store.all(POD_DISRUPTION_BUDGET):
             if stored.key.namespace == key.namespace:
                 spec = cast(PodDisruptionBudget, stored.object).spec
@@ -347,7 +347,7 @@ class Evictions:
                     budgets.append(stored)
         return budgets
 
-    def _use_disruption(self, budget: Stored, pod_name: str) -> None:
+    def _use_disruption(self, budget: StoredObject, pod_name: str) -> None:
         """Take one of the disruptions that a budget allows. Raises ApiError.
 
         Upstream: checkAndDecrement.
@@ -378,7 +378,7 @@ def _ignores_budgets(pod: Pod) -> bool:
     return is_leaving or pod.status.phase in ("Succeeded", "Failed", "Pending")
 
 
-def _may_go_unready(pod: Pod, budget: Stored) -> bool:
+def _may_go_unready(pod: Pod, budget: StoredObject) -> bool:
     """Whether an unready pod may go without a disruption (unhealthyPodEvictionPolicy)."""
     if is_ready(pod):
         return False

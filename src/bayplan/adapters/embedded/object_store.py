@@ -30,7 +30,7 @@ from bayplan.ports import EventType, GoneError, Listing, PushingWatch, WatchEven
 HISTORY_LENGTH = 10_000
 
 
-class Stored(msgspec.Struct, frozen=True):
+class StoredObject(msgspec.Struct, frozen=True):
     """One version of one object: its plain content, and the decoded object."""
 
     key: ObjectKey
@@ -46,7 +46,7 @@ class Stored(msgspec.Struct, frozen=True):
 #: Makes an object when its kind is first read.
 MakeObject = Callable[[], tuple[ObjectKey, Content]]
 #: Called with the object before and after a change; None: the object does not exist.
-Observer = Callable[[Stored | None, Stored | None], None]
+Observer = Callable[[StoredObject | None, StoredObject | None], None]
 
 
 class PodChange(Enum):
@@ -105,7 +105,7 @@ class ObjectStore:
         """``declared``: further field paths per kind that decoded objects keep."""
         self._declared = declared or {}
         self._history_length = history_length
-        self._objects: dict[str, dict[ObjectKey, Stored]] = {}
+        self._objects: dict[str, dict[ObjectKey, StoredObject]] = {}
         self._logs: dict[str, _Log] = {}
         self._observations: list[_Observation] = []
         self._observers = _ObserversByKind(self._observations)
@@ -113,13 +113,13 @@ class ObjectStore:
         self._unread: dict[str, deque[tuple[int, MakeObject]]] = {}
         self.version = 0
 
-    def get(self, key: ObjectKey) -> Stored | None:
+    def get(self, key: ObjectKey) -> StoredObject | None:
         if key.kind in self._unread:
             self._make_unread(key.kind)
         objects = self._objects.get(key.kind)
         return None if objects is None else objects.get(key)
 
-    def all(self, kind: str) -> list[Stored]:
+    def all(self, kind: str) -> list[StoredObject]:
         """All objects of a kind, in the order of creation."""
         if kind in self._unread:
             self._make_unread(kind)
@@ -132,7 +132,7 @@ class ObjectStore:
     def count(self, kind: str) -> int:
         return len(self._objects.get(kind, ())) + len(self._unread.get(kind, ()))
 
-    def oldest(self, kind: str) -> Stored:
+    def oldest(self, kind: str) -> StoredObject:
         """The oldest object of a kind; there must be one."""
         if not self._objects.get(kind):
             self._make_unread(kind)
@@ -143,13 +143,13 @@ class ObjectStore:
         """The resourceVersion of the next change."""
         return str(self.version + 1)
 
-    def put(self, key: ObjectKey, content: Content) -> Stored:
+    def put(self, key: ObjectKey, content: Content) -> StoredObject:
         """Create or replace an object. Raises DecodeError; then nothing has changed."""
         return self.put_versioned(key, _versioned(content, self.version + 1))
 
     def put_versioned(
         self, key: ObjectKey, content: Content, decoded: ApiObject | None = None
-    ) -> Stored:
+    ) -> StoredObject:
         """`put` of a content that has the version `next_version`.
 
         ``decoded``: what the content is when decoded without further field paths.
@@ -208,7 +208,7 @@ class ObjectStore:
         self.version += 1
         self._notify(key, old, None, self._with_present_version(old))
 
-    def _with_present_version(self, old: Stored) -> ApiObject:
+    def _with_present_version(self, old: StoredObject) -> ApiObject:
         """The decoded object of a content with the present version."""
         if isinstance(old.object, Pod) and old.key.kind not in self._declared:
             version = str(self.version)
@@ -276,7 +276,7 @@ class ObjectStore:
         return log
 
     def _notify(
-        self, key: ObjectKey, old: Stored | None, new: Stored | None, last: ApiObject
+        self, key: ObjectKey, old: StoredObject | None, new: StoredObject | None, last: ApiObject
     ) -> None:
         """Call the observers, and write the change into the log as an informer sees it."""
         kind = key.kind
@@ -425,12 +425,12 @@ _ADDED, _MODIFIED, _DELETED = EventType.ADDED, EventType.MODIFIED, EventType.DEL
 _ARRIVES, _IS_BOUND = PodChange.ARRIVES, PodChange.IS_BOUND
 
 
-def _stored(key: ObjectKey, content: Content, decoded: ApiObject, version: int) -> Stored:
+def _stored(key: ObjectKey, content: Content, decoded: ApiObject, version: int) -> StoredObject:
     if not isinstance(decoded, Pod):
-        return Stored(key, content, decoded, version, True, None)
+        return StoredObject(key, content, decoded, version, True, None)
     has_ended = decoded.status.phase in TERMINAL_PHASES
     placed = None if has_ended or not decoded.spec.node_name else decoded
-    return Stored(key, content, decoded, version, not has_ended, placed)
+    return StoredObject(key, content, decoded, version, not has_ended, placed)
 
 
 def _number(resource_version: str) -> int:
@@ -449,7 +449,7 @@ def _versioned(content: Content, version: int) -> Content:
 class StoredObjects:
     """The WholeObjects of an embedded cluster."""
 
-    def __init__(self, get: Callable[[ObjectKey], Stored | None]) -> None:
+    def __init__(self, get: Callable[[ObjectKey], StoredObject | None]) -> None:
         self._get = get
 
     def whole(self, kind: str, namespace: str, name: str) -> bytes | None:

@@ -17,7 +17,7 @@ from typing import NamedTuple, cast, final
 
 from bayplan.adapters.embedded.api_server import ApiServer, Later, failed
 from bayplan.adapters.embedded.field_validation import Content, ObjectKey
-from bayplan.adapters.embedded.object_store import ObjectStore, PodChange, Stored
+from bayplan.adapters.embedded.object_store import ObjectStore, PodChange, StoredObject
 from bayplan.api.objects import NODE, POD, Node, Pod, is_terminal
 from bayplan.clock import Clock, rfc3339
 from bayplan.ports import ApiError
@@ -71,7 +71,7 @@ class PodGcController:
         self._node_names: set[str] = set()
         store.observe(self._observe, (NODE, POD), ignored_changes=(PodChange.ARRIVES,))
 
-    def _observe(self, before: Stored | None, after: Stored | None) -> None:
+    def _observe(self, before: StoredObject | None, after: StoredObject | None) -> None:
         changed = after or before
         assert changed is not None
         if changed.key.kind == NODE:
@@ -86,7 +86,7 @@ class PodGcController:
             if (is_leaving or (name and name not in self._node_names)) and self._concerns(after):
                 self._set_pass(self._clock.now())
 
-    def _concerns(self, stored: Stored) -> bool:
+    def _concerns(self, stored: StoredObject) -> bool:
         """Whether a pass changes a pod, now or after the quarantine."""
         pod = cast(Pod, stored.object)
         is_leaving = pod.metadata.deletion_timestamp is not None
@@ -127,7 +127,7 @@ class PodGcController:
         if self._quarantine:
             self._set_pass(min(self._quarantine.values()))
 
-    def _collect(self, pods: list[Stored]) -> None:
+    def _collect(self, pods: list[StoredObject]) -> None:
         placed = [(one, cast(Pod, one.object).spec.node_name) for one in pods]
         on_nodes = [(one, name) for one, name in placed if name]
         for one, name in on_nodes:
@@ -153,7 +153,7 @@ class PodGcController:
             del self._quarantine[name]
         return {name for name in ended if self._node(name) is None}
 
-    def _remove(self, stored: Stored, condition: Content | None = None) -> None:
+    def _remove(self, stored: StoredObject, condition: Content | None = None) -> None:
         """Fail a pod that has not ended, then delete it without grace, if it still exists."""
         key = stored.key
         with contextlib.suppress(ApiError):

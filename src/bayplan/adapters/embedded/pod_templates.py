@@ -17,7 +17,7 @@ import msgspec
 
 from bayplan.adapters.embedded.admission.plugin import is_admitted
 from bayplan.adapters.embedded.field_validation import Content, is_dns_subdomain
-from bayplan.adapters.embedded.object_store import Stored
+from bayplan.adapters.embedded.object_store import StoredObject
 from bayplan.api.objects import POD, Pod
 
 #: When there are more templates, all are dropped.
@@ -94,7 +94,7 @@ class PodTemplates:
         self._missed = None if key is None or template is not None else (key, content)
         return template
 
-    def learn(self, stored: Stored) -> None:
+    def learn(self, stored: StoredObject) -> None:
         """Keep the pod that was created from the content that `find` did not find."""
         pod = stored.object
         if self._missed is None or not isinstance(pod, Pod):

@@ -29,7 +29,12 @@ from bayplan.adapters.live.errors import (
 )
 from bayplan.adapters.live.event_writer import EventWriter
 from bayplan.adapters.live.rate_limit import Lane
-from bayplan.adapters.live.watching import SILENCE_SECONDS_MAX, Originals, Reading, ReadingOptions
+from bayplan.adapters.live.watching import (
+    SILENCE_SECONDS_MAX,
+    KindReader,
+    Originals,
+    ReadingOptions,
+)
 from bayplan.adapters.live.work_queue_metrics import WorkQueueMetrics
 from bayplan.api.objects import POD, ApiObject, DecodeError, Pod, decode
 from bayplan.clock import Clock, RealClock
@@ -223,7 +228,7 @@ class LiveCluster(LiveObjects):
         self._failures.end(what)
         self._stalled_kinds.discard(kind)
 
-    async def _reading(self, kind: str) -> Reading:
+    async def _reading(self, kind: str) -> KindReader:
         options = self._options
         how = ReadingOptions(
             declared=options.declared.get(kind, ()),
@@ -231,7 +236,7 @@ class LiveCluster(LiveObjects):
             silence_seconds_max=options.silence_seconds_max,
             originals=self._originals if kind in options.whole_kinds else None,
         )
-        return Reading(self._client, await self.resource(kind), self._random, how)
+        return KindReader(self._client, await self.resource(kind), self._random, how)
 
     async def get_pod(self, namespace: str, name: str) -> Pod:
         path = (await self.resource(POD)).path(namespace, name)

@@ -107,7 +107,7 @@ class _Pod:
 
 
 @final
-class _Redirected:
+class _RedirectedKubeconfig:
     """A kubeconfig with another address of the API server; without a kubeconfig, that address
     alone."""
 
@@ -211,7 +211,7 @@ async def load_credentials(
     """
     source: Source = _source(kubeconfig, context_name)
     if master:
-        source = _Redirected(source if kubeconfig else None, master)
+        source = _RedirectedKubeconfig(source if kubeconfig else None, master)
     try:
         return Credentials(source, await source.load(), clock)
     except LoginError as problem:

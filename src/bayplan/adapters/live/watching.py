@@ -225,7 +225,7 @@ class ReadingOptions:
 
 
 @final
-class Reading:
+class KindReader:
     """Lists and watches of one kind."""
 
     def __init__(

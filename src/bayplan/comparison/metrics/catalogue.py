@@ -99,7 +99,7 @@ def metric_note(metric: str) -> MetricNote:
 
 
 @final
-class Placed(RunMetric):
+class PlacedPods(RunMetric):
     """How many pods are placed at the end, how many have ended, how many wait, and the reasons of
     their last attempts. One pod may have several reasons, on different nodes."""
 
@@ -126,7 +126,7 @@ class Placed(RunMetric):
 
 
 @final
-class Waiting(RunMetric):
+class WaitingTime(RunMetric):
     """Virtual seconds from the creation of a pod to its binding, for bound pods."""
 
     name = "waiting"
@@ -284,13 +284,13 @@ class Domains(RunMetric):
 
 #: In the order in which they are shown.
 BUILT_IN: tuple[type[RunMetric], ...] = (
-    Placed,
+    PlacedPods,
     Allocation,
     Utilization,
     Fragmentation,
     Domains,
     Emptiable,
-    Waiting,
+    WaitingTime,
     Gangs,
     IdleAllocation,
     Preemptions,

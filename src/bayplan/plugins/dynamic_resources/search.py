@@ -21,7 +21,7 @@ from bayplan.plugins.dynamic_resources.requests import (
     ClaimSearch,
 )
 from bayplan.plugins.dynamic_resources.selection import Selection
-from bayplan.plugins.dynamic_resources.tentative import Taking, Takings
+from bayplan.plugins.dynamic_resources.tentative import TakeResult, Takings
 from bayplan.state.device_table import DeviceId
 
 _TOO_MANY = "allocation max size exceeded"
@@ -171,12 +171,12 @@ class Search:
         """The next of all devices: without this device there is no solution."""
         for candidate in self._alternative(place).all_devices[place.device : place.device + 1]:
             taking = self._take(place, candidate)
-            if taking is Taking.CONSTRAINED:
+            if taking is TakeResult.CONSTRAINED:
                 claim, request = self._claims[place.claim], self._alternative(place).request
                 text = f"claim {claim.name}, request {request.name}: cannot add device"
                 why = "because a claim constraint would not be satisfied"
                 raise AllocationError(f"{text} {candidate.id} {why}")
-            if taking is Taking.TAKEN:
+            if taking is TakeResult.TAKEN:
                 yield from self._lent(place, start=0)
 
     def _devices(self, place: _Place) -> _Choices:
@@ -184,7 +184,7 @@ class Search:
         for index in range(place.start, len(self._candidates)):
             candidate = self._candidates[index]
             if self._is_eligible(place, candidate) and (
-                self._take(place, candidate) is Taking.TAKEN
+                self._take(place, candidate) is TakeResult.TAKEN
             ):
                 yield from self._lent(place, start=index + 1)
 
@@ -195,7 +195,7 @@ class Search:
         finally:
             self._takings.give_back(place.claim, self._claims[place.claim])
 
-    def _take(self, place: _Place, candidate: Candidate) -> Taking:
+    def _take(self, place: _Place, candidate: Candidate) -> TakeResult:
         claim, request = self._claims[place.claim], self._alternative(place).request
         try:
             return self._takings.take(place.claim, claim, request, candidate)

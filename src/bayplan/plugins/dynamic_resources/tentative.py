@@ -93,7 +93,7 @@ def _nanos(amount: str | int | float) -> int:
 # ---- tentative allocations ------------------------------------------------------------------
 
 
-class Taking(Enum):
+class TakeResult(Enum):
     """How an attempt to take a device ended."""
 
     TAKEN = "taken"
@@ -141,18 +141,18 @@ class Takings:
 
     def take(
         self, index: int, claim: ClaimSearch, request: Request, candidate: Candidate
-    ) -> Taking:
+    ) -> TakeResult:
         """Give the device to a request of the claim, or change nothing. Raises AllocationError."""
         is_shared = bool(candidate.device.allow_multiple_allocations)
         if self._is_whole_in_use(index, request, candidate, is_shared):
-            return Taking.REFUSED
+            return TakeResult.REFUSED
         if not request.tolerates_all_of(candidate.device.taints):
-            return Taking.REFUSED
+            return TakeResult.REFUSED
         if candidate.device.consumes_counters and not self._features.partitionable_devices:
-            return Taking.REFUSED
+            return TakeResult.REFUSED
         draws = self._draws_counters(candidate, is_shared)
         if draws and not self._counters.take(candidate):
-            return Taking.REFUSED
+            return TakeResult.REFUSED
         consumed = self.consumption(request, candidate)
         satisfies = _satisfies(claim, request, candidate)
         if not satisfies or consumed is None:
@@ -160,12 +160,12 @@ class Takings:
                 _leave(claim, request, len(claim.constraints))
             if draws:
                 self._counters.give_back(candidate)
-            return Taking.REFUSED if satisfies else Taking.CONSTRAINED
+            return TakeResult.REFUSED if satisfies else TakeResult.CONSTRAINED
         self._note(index, candidate, consumed if is_shared else None)
         claim.assigned.append(
             AssignedDevice(request, candidate, consumed if is_shared else None, draws)
         )
-        return Taking.TAKEN
+        return TakeResult.TAKEN
 
     def give_back(self, index: int, claim: ClaimSearch) -> None:
         """Undo the claim's last allocation."""

@@ -30,24 +30,24 @@ SCALED_KINDS = ("Deployment", "ReplicaSet", "StatefulSet", "ReplicationControlle
 PODS_MAX = 1_000_000
 
 
-class _Typed(Struct, kw_only=True, rename="camel"):
+class _ControllerStruct(Struct, kw_only=True, rename="camel"):
     """Camel case on the wire; unknown fields pass."""
 
 
-class _Template(_Typed):
+class _Template(_ControllerStruct):
     metadata: ObjectMeta | None = None
     spec: PodSpec | None = None
 
 
-class _Claim(_Typed):
+class _Claim(_ControllerStruct):
     metadata: ObjectMeta
 
 
-class _Ordinals(_Typed):
+class _Ordinals(_ControllerStruct):
     start: int | None = None
 
 
-class _Spec(_Typed):
+class _Spec(_ControllerStruct):
     replicas: int | None = None
     parallelism: int | None = None
     completions: int | None = None
@@ -59,13 +59,13 @@ class _Spec(_Typed):
     volume_claim_templates: list[_Claim] | None = None
 
 
-class _JobStatus(_Typed):
+class _JobStatus(_ControllerStruct):
     conditions: list[dict[str, Any]] | None = None
     succeeded: int | None = None
     completed_indexes: str | None = None
 
 
-class _Controller(_Typed):
+class _Controller(_ControllerStruct):
     spec: _Spec | None = None
     status: _JobStatus | None = None
 

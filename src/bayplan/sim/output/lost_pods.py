@@ -19,7 +19,7 @@ from collections.abc import Collection, Mapping
 from typing import Any, NamedTuple, final
 
 from bayplan.adapters.embedded.field_validation import ObjectKey, kind_of, object_key
-from bayplan.adapters.embedded.object_store import Stored
+from bayplan.adapters.embedded.object_store import StoredObject
 from bayplan.api.objects import NODE, ObjectMeta, Pod, Workload, is_terminal
 from bayplan.clock import ManualClock
 from bayplan.sim.input.controller_kinds import CONTROLLERS, JOB
@@ -61,7 +61,7 @@ class PodLog:
         #: Earlier pods of names that were used again, the oldest first.
         self._earlier: dict[str, list[_Entry]] = defaultdict(list)
 
-    def observe(self, before: Stored | None, after: Stored | None) -> None:
+    def observe(self, before: StoredObject | None, after: StoredObject | None) -> None:
         changed = after or before
         assert changed is not None
         key, pod = changed.key, changed.object
@@ -205,7 +205,7 @@ class LossLog:
         #: Names of them, in order, by controller.
         self._by_controller: dict[_Controller, dict[str, None]] = defaultdict(dict)
         #: Controllers by uid, and those that were deleted.
-        self._owners: dict[str, Stored] = {}
+        self._owners: dict[str, StoredObject] = {}
         self._deleted: set[str] = set()
         self._nodes: set[str] = set()
         #: Pods that are there and have not ended, by their controller's uid.
@@ -219,7 +219,7 @@ class LossLog:
         """Note that the running time of a pod has passed: the pod is not lost when it goes."""
         self._ended_uids.add(uid)
 
-    def observe(self, before: Stored | None, after: Stored | None) -> None:
+    def observe(self, before: StoredObject | None, after: StoredObject | None) -> None:
         changed = after or before
         assert changed is not None
         if isinstance(changed.object, Pod):
@@ -246,7 +246,7 @@ class LossLog:
                 self._deleted.discard(str(changed.key))
                 self._owners[uid] = after
 
-    def _come(self, stored: Stored) -> None:
+    def _come(self, stored: StoredObject) -> None:
         has_owner = stored.object.metadata.owner_references
         name = f"{stored.key.namespace}/{stored.key.name}"
         controller = _controller(stored.content) if has_owner else None
@@ -266,7 +266,7 @@ class LossLog:
         if controller is not None:
             del self._by_controller[controller][name]
 
-    def _go(self, before: Stored, last: Stored) -> None:
+    def _go(self, before: StoredObject, last: StoredObject) -> None:
         name, controller = _name(last.key), _controller(before.content)
         if controller is not None:
             self._active[controller.uid] -= 1
@@ -283,7 +283,7 @@ class LossLog:
         if controller is not None:
             self._by_controller[controller][name] = None
 
-    def _cause(self, last: Stored, controller: _Controller | None) -> PodEnd:
+    def _cause(self, last: StoredObject, controller: _Controller | None) -> PodEnd:
         """Why a pod goes before its end."""
         for condition in (last.content.get("status") or {}).get("conditions") or ():
             if condition.get("type") == "DisruptionTarget" and condition.get("status") == "True":
@@ -367,17 +367,17 @@ def _name(key: ObjectKey) -> str:
     return f"{key.namespace}/{key.name}"
 
 
-def _phase(stored: Stored) -> str:
+def _phase(stored: StoredObject) -> str:
     phase: str = (stored.content.get("status") or {}).get("phase") or ""
     return phase
 
 
-def _is_over(stored: Stored) -> bool:
+def _is_over(stored: StoredObject) -> bool:
     """Whether the controller of the pod no longer counts it."""
     return not stored.is_visible or bool(stored.object.metadata.deletion_timestamp)
 
 
-def _replicas(owner: Stored) -> int | None:
+def _replicas(owner: StoredObject) -> int | None:
     """How many pods a controller wants; None: it does not say."""
     replicas = (owner.content.get("spec") or {}).get("replicas")
     return replicas if isinstance(replicas, int) else None

@@ -33,7 +33,7 @@ import msgspec
 from msgspec import Struct
 
 from bayplan.engine.state_log import (
-    Begun,
+    AttemptStart,
     Entry,
     Head,
     PastState,
@@ -110,7 +110,7 @@ class StateFiles:
         self._write(entries)
         for entry in entries:
             self._state.add(entry)
-            if isinstance(entry, Begun):
+            if isinstance(entry, AttemptStart):
                 self._record_count = entry.record_count
         written = self._sizes[number] - self._checkpoint_bytes
         if written >= max(self._file_bytes_min, self._checkpoint_bytes):
@@ -139,7 +139,7 @@ class StateFiles:
 
 def stored_state_before(
     folder: Path, uid: str, attempt: int, record_number: int
-) -> tuple[PastState, Begun] | None:
+) -> tuple[PastState, AttemptStart] | None:
     """The state before an attempt; None: the files do not have the attempt.
 
     ``record_number``: the place of the attempt's record in the journal, from 0. Raises OSError,
@@ -302,7 +302,7 @@ class RunFolder:
         except JournalError as problem:
             raise RunFolderError(f"{self.path / JOURNAL}: {problem}") from None
 
-    def state_before(self, record: AttemptRecord) -> tuple[PastState, Begun] | None:
+    def state_before(self, record: AttemptRecord) -> tuple[PastState, AttemptStart] | None:
         """The state before an attempt; None: the folder does not have it. Raises RunFolderError."""
         numbered = enumerate(self.journal())
         number = next((i for i, each in numbered if each == record), None)

@@ -24,7 +24,7 @@ from typing import cast, final
 
 from bayplan.adapters.embedded.cluster import EmbeddedCluster
 from bayplan.adapters.embedded.field_validation import object_key
-from bayplan.adapters.embedded.object_store import Stored
+from bayplan.adapters.embedded.object_store import StoredObject
 from bayplan.api.device_objects import RESOURCE_CLAIM, ResourceClaim
 from bayplan.api.objects import NODE, POD, ContainerExtendedResourceRequest, Node, Pod
 from bayplan.api.pod_groups import GroupKey
@@ -66,7 +66,7 @@ class CapacityChecker:
         self._occupancy = occupancy
         self.bindings_checked = 0
 
-    def observe(self, before: Stored | None, after: Stored | None) -> None:
+    def observe(self, before: StoredObject | None, after: StoredObject | None) -> None:
         bound = None if after is None else after.placed_pod
         if bound is None or before is None or before.placed_pod is not None:
             return
@@ -130,7 +130,7 @@ class DeviceChecker:
         #: Device → the claim that has it, "namespace/name".
         self._claims: dict[DeviceId, str] = {}
 
-    def observe(self, before: Stored | None, after: Stored | None) -> None:
+    def observe(self, before: StoredObject | None, after: StoredObject | None) -> None:
         old, new = _exclusive_devices(before), _exclusive_devices(after)
         for device in old - new:
             self._claims.pop(device, None)
@@ -144,7 +144,7 @@ class DeviceChecker:
                 )
 
 
-def _exclusive_devices(stored: Stored | None) -> set[DeviceId]:
+def _exclusive_devices(stored: StoredObject | None) -> set[DeviceId]:
     """The devices that a claim has for itself."""
     allocation = None if stored is None else cast(ResourceClaim, stored.object).allocation
     return {

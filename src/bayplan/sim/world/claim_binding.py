@@ -17,7 +17,7 @@ from bayplan.adapters.embedded.admission.default_storage_class import default_cl
 from bayplan.adapters.embedded.cluster import EmbeddedCluster
 from bayplan.adapters.embedded.field_validation import Content, ObjectKey, key_of, object_key
 from bayplan.adapters.embedded.json_merge import merge_patch
-from bayplan.adapters.embedded.object_store import Stored
+from bayplan.adapters.embedded.object_store import StoredObject
 from bayplan.api.csi_migration import BY_NAME
 from bayplan.api.objects import (
     CSI_NODE,
@@ -59,7 +59,7 @@ class FreeVolumes:
         self._infos: dict[ObjectKey, VolumeInfo] = {}
         self._by_class: dict[str, list[tuple[_Place, ObjectKey]]] = defaultdict(list)
 
-    def see(self, key: ObjectKey, after: Stored | None) -> bool:
+    def see(self, key: ObjectKey, after: StoredObject | None) -> bool:
         """Note the new version of a volume; None: it was deleted. Returns whether it is free."""
         old = self._infos.pop(key, None)
         if old is not None:
@@ -81,12 +81,12 @@ class FreeVolumes:
         return None
 
 
-def volume_info(stored: Stored) -> VolumeInfo:
+def volume_info(stored: StoredObject) -> VolumeInfo:
     assert isinstance(stored.object, PersistentVolume)
     return VolumeInfo(stored.object)
 
 
-def is_free(stored: Stored) -> bool:
+def is_free(stored: StoredObject) -> bool:
     volume = stored.object
     assert isinstance(volume, PersistentVolume)
     return volume.spec.claim_ref is None and volume.status.phase == AVAILABLE
@@ -221,10 +221,10 @@ class ClaimBinding:
         self._free = free
         self._reserved = reserved
 
-    def _write(self, stored: Stored, patch: Any) -> Stored:
+    def _write(self, stored: StoredObject, patch: Any) -> StoredObject:
         return self._cluster.update(merge_patch(stored.content, patch))
 
-    def look_at(self, stored: Stored) -> None:
+    def look_at(self, stored: StoredObject) -> None:
         """Bind an unbound claim if that is possible now. Upstream: syncUnboundClaim."""
         claim = claim_info(stored)
         if claim.volume_name:
@@ -238,13 +238,13 @@ class ClaimBinding:
         else:
             self._find_or_make(stored, claim)
 
-    def _bind_named(self, stored: Stored, claim: ClaimInfo) -> None:
+    def _bind_named(self, stored: StoredObject, claim: ClaimInfo) -> None:
         """Bind a claim to the volume that it names, if that volume exists and fits."""
         volume = self._cluster.get(object_key(PERSISTENT_VOLUME, "", claim.volume_name))
         if volume is not None and may_hold(volume_info(volume), claim):
             self._bind(volume, stored)
 
-    def _reserved_for(self, key: ObjectKey, claim: ClaimInfo) -> Stored | None:
+    def _reserved_for(self, key: ObjectKey, claim: ClaimInfo) -> StoredObject | None:
         """A volume that a user or the scheduler reserved for the claim, or None."""
         for name in self._reserved.get(key, ()):
             volume = self._cluster.get(name)
@@ -252,7 +252,7 @@ class ClaimBinding:
                 return volume
         return None
 
-    def _find_or_make(self, stored: Stored, claim: ClaimInfo) -> None:
+    def _find_or_make(self, stored: StoredObject, claim: ClaimInfo) -> None:
         stored_class = self._cluster.get(object_key(STORAGE_CLASS, "", claim.class_name))
         storage_class = None if stored_class is None else stored_class.object
         assert storage_class is None or isinstance(storage_class, StorageClass)
@@ -267,7 +267,7 @@ class ClaimBinding:
         elif claim.selected_node is not None and is_dynamic(storage_class):
             self._make_for_node(stored, storage_class, claim.selected_node)
 
-    def _make_for_node(self, stored: Stored, storage_class: StorageClass, name: str) -> None:
+    def _make_for_node(self, stored: StoredObject, storage_class: StorageClass, name: str) -> None:
         node = self._cluster.get(object_key(NODE, "", name))
         if node is None:  # as a provisioner does: the scheduler must choose another node
             self._write(stored, {"metadata": {"annotations": {SELECTED_NODE: None}}})
@@ -287,7 +287,7 @@ class ClaimBinding:
                 return each.topology_keys or ()
         return ()
 
-    def _make(self, stored: Stored, storage_class: StorageClass, terms: list[Any]) -> None:
+    def _make(self, stored: StoredObject, storage_class: StorageClass, terms: list[Any]) -> None:
         """Create a volume that is reserved for the claim. The change of the volume causes the
         binding."""
         self._cluster.create(made_volume(stored.content, storage_class, terms))
@@ -295,7 +295,7 @@ class ClaimBinding:
     def _default_class(self) -> str | None:
         return default_class(self._cluster.objects(STORAGE_CLASS))
 
-    def _bind(self, volume: Stored, claim: Stored) -> None:
+    def _bind(self, volume: StoredObject, claim: StoredObject) -> None:
         """Bind a volume and a claim to each other: first the volume, then the claim. Upstream:
         bind."""
         info, requested = volume_info(volume), claim_info(claim)
@@ -324,6 +324,6 @@ class ClaimBinding:
         )
 
 
-def claim_info(stored: Stored) -> ClaimInfo:
+def claim_info(stored: StoredObject) -> ClaimInfo:
     assert isinstance(stored.object, PersistentVolumeClaim)
     return ClaimInfo(stored.object)

@@ -15,7 +15,7 @@ from msgspec import Struct, field
 from bayplan.adapters.embedded.api_errors import TooManyRequestsError
 from bayplan.adapters.embedded.cluster import EmbeddedCluster
 from bayplan.adapters.embedded.field_validation import Content, ObjectKey, object_key
-from bayplan.adapters.embedded.object_store import Stored
+from bayplan.adapters.embedded.object_store import StoredObject
 from bayplan.api.disruption_objects import POD_DISRUPTION_BUDGET
 from bayplan.api.objects import POD, Pod
 from bayplan.clock import Clock
@@ -47,7 +47,7 @@ class DrainPlan(Struct, frozen=True):
 
 
 def drain_plan(
-    pods: Iterable[Stored], options: DrainOptions, exists: Callable[[ObjectKey], bool]
+    pods: Iterable[StoredObject], options: DrainOptions, exists: Callable[[ObjectKey], bool]
 ) -> DrainPlan:
     """The plan for the pods of a node. ``exists``: whether the object of a key exists."""
     evicted: list[ObjectKey] = []
@@ -67,7 +67,7 @@ def _sentence(text: str) -> str:
 
 
 def _refusal(
-    stored: Stored, options: DrainOptions, exists: Callable[[ObjectKey], bool]
+    stored: StoredObject, options: DrainOptions, exists: Callable[[ObjectKey], bool]
 ) -> str | None:
     """Why a pod cannot be evicted; "": it is evicted; None: it stays. Upstream: makeFilters."""
     pod, has_gone = stored.content, has_ended(stored.content)
@@ -97,7 +97,7 @@ def _controller_of(pod: Content) -> Content | None:
 # ---- drains under virtual time --------------------------------------------------------------
 
 
-class _Refused(Struct):
+class _RefusedEviction(Struct):
     """An eviction that a budget refused."""
 
     node: str
@@ -123,7 +123,7 @@ class Drains:
         self._clock = clock
         self._note = note
         #: Evictions that are tried again, by the uid of the pod.
-        self._refused: dict[tuple[ObjectKey, str], _Refused] = {}
+        self._refused: dict[tuple[ObjectKey, str], _RefusedEviction] = {}
         self._drains: dict[str, _Drain] = {}
 
     def begin(self, node: ObjectKey, options: DrainOptions) -> None:
@@ -174,7 +174,7 @@ class Drains:
             self._one_went(key, node)
 
     def _try_again(self, key: ObjectKey, uid: str, node: str, cause: str) -> None:
-        self._refused[key, uid] = _Refused(node, cause, self._versions(key))
+        self._refused[key, uid] = _RefusedEviction(node, cause, self._versions(key))
         drain = self._drains.setdefault(node, _Drain(self._clock.now()))
         drain.waiting.add(key)
         running_loop().call_later(RETRY_SECONDS, self._evict, key, uid, node)

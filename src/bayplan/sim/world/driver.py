@@ -20,7 +20,7 @@ import msgspec
 from bayplan.adapters.embedded.api_errors import TooManyRequestsError
 from bayplan.adapters.embedded.cluster import EVENT, EmbeddedCluster
 from bayplan.adapters.embedded.field_validation import ObjectKey, key_of, kind_of, object_key
-from bayplan.adapters.embedded.object_store import Stored
+from bayplan.adapters.embedded.object_store import StoredObject
 from bayplan.api.objects import NODE, POD, Pod
 from bayplan.clock import Clock
 from bayplan.durations import DurationError, parse_duration
@@ -273,7 +273,7 @@ class Driver:
         else:
             self._cluster.server.patch(step.key, step.content)
 
-    async def _collect_garbage(self, owner: Stored, controllers: WorkloadControllers) -> None:
+    async def _collect_garbage(self, owner: StoredObject, controllers: WorkloadControllers) -> None:
         """What the garbage collector does after a change of ``owner``: the dependents of a
         controller that is gone go, too, and a deletion in the foreground waits for them."""
         current = self._cluster.get(owner.key)
@@ -290,7 +290,9 @@ class Driver:
         rest = [one for one in finalizers if one not in own]
         self._cluster.server.patch(owner.key, {"metadata": {"finalizers": rest}})
 
-    async def _delete_dependents(self, owner: Stored, controllers: WorkloadControllers) -> None:
+    async def _delete_dependents(
+        self, owner: StoredObject, controllers: WorkloadControllers
+    ) -> None:
         """Delete the objects that a deleted controller owned, as the garbage collector does."""
         for key in controllers.dependents(owner):
             dependent = self._cluster.get(key)
@@ -376,7 +378,7 @@ class Driver:
         if self._change is not None and not self._change.done():
             self._change.set_result(None)
 
-    def _observe(self, before: Stored | None, after: Stored | None) -> None:
+    def _observe(self, before: StoredObject | None, after: StoredObject | None) -> None:
         """Called during a change. The consequences of the change follow right after it."""
         self._wake()
         changed = after or before
@@ -405,7 +407,9 @@ class Driver:
             if pod.status.phase == "Succeeded":
                 self._make_room(changed.key, pod)
 
-    def _lose(self, before: Stored, after: Stored | None, controllers: WorkloadControllers) -> None:
+    def _lose(
+        self, before: StoredObject, after: StoredObject | None, controllers: WorkloadControllers
+    ) -> None:
         """A pod is gone, has ended or is terminating."""
         uid = before.content["metadata"]["uid"]
         controllers.pod_lost(before, after, is_finished=uid in self._finished)

@@ -8,7 +8,7 @@ under one name, whether its node or a device serves the request.
 from collections import Counter, defaultdict
 from typing import final
 
-from bayplan.adapters.embedded.object_store import Stored
+from bayplan.adapters.embedded.object_store import StoredObject
 from bayplan.api.device_objects import DEVICE_CLASS, RESOURCE_SLICE
 from bayplan.api.objects import NODE, POD, Node, Pod
 from bayplan.api.pod_requests import PODS, amounts, requested, resize_report
@@ -41,7 +41,7 @@ class Occupancy:
         #: follow from, and the requests.
         self._requests: dict[int, tuple[tuple[object, ...], dict[str, int]]] = {}
 
-    def observe(self, before: Stored | None, after: Stored | None) -> None:
+    def observe(self, before: StoredObject | None, after: StoredObject | None) -> None:
         changed = after or before
         assert changed is not None
         if isinstance(changed.object, Node):

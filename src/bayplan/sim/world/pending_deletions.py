@@ -8,7 +8,7 @@ from typing import final
 
 from bayplan.adapters.embedded.cluster import EVENT, EmbeddedCluster
 from bayplan.adapters.embedded.field_validation import ObjectKey
-from bayplan.adapters.embedded.object_store import PodChange, Stored
+from bayplan.adapters.embedded.object_store import PodChange, StoredObject
 
 
 @final
@@ -16,22 +16,22 @@ class PendingDeletions:
     """Follows the objects of one cluster. It must see every change, from the first."""
 
     def __init__(self, cluster: EmbeddedCluster) -> None:
-        self._objects: dict[ObjectKey, Stored] = {}
+        self._objects: dict[ObjectKey, StoredObject] = {}
         cluster.observe(self._observe, ignored_kinds=(EVENT,), ignored_changes=tuple(PodChange))
 
-    def _observe(self, before: Stored | None, after: Stored | None) -> None:
+    def _observe(self, before: StoredObject | None, after: StoredObject | None) -> None:
         if after is not None:
             if after.object.metadata.deletion_timestamp is not None:
                 self._objects[after.key] = after
         elif before is not None:
             self._objects.pop(before.key, None)
 
-    def objects(self) -> list[Stored]:
+    def objects(self) -> list[StoredObject]:
         return list(self._objects.values())
 
     def notes(self) -> list[str]:
         """A note for each kind and each set of finalizers."""
-        groups: dict[tuple[str, tuple[str, ...], bool], list[Stored]] = {}
+        groups: dict[tuple[str, tuple[str, ...], bool], list[StoredObject]] = {}
         for stored in self._objects.values():
             finalizers: list[str] = stored.content["metadata"].get("finalizers") or []
             if finalizers:
@@ -40,7 +40,7 @@ class PendingDeletions:
         return [_note(finalizers, group) for (_, finalizers, _), group in groups.items()]
 
 
-def _note(finalizers: tuple[str, ...], group: list[Stored]) -> str:
+def _note(finalizers: tuple[str, ...], group: list[StoredObject]) -> str:
     first, more = group[0], len(group) - 1
     names = f"{first.key} and {more:,} more are" if more else f"{first.key} is"
     stay = "stay" if more else "stays"

@@ -17,7 +17,7 @@ from typing import final
 
 from bayplan.adapters.embedded.cluster import EVENT
 from bayplan.adapters.embedded.field_validation import Content
-from bayplan.adapters.embedded.object_store import Stored
+from bayplan.adapters.embedded.object_store import StoredObject
 from bayplan.api.objects import NODE, Pod
 from bayplan.clock import ManualClock
 from bayplan.engine.scheduler import Scheduler
@@ -41,7 +41,7 @@ class RetryOutlook:
         #: uid → attempts since the last progress.
         self._tries: Counter[str] = Counter()
 
-    def observe(self, before: Stored | None, after: Stored | None) -> None:
+    def observe(self, before: StoredObject | None, after: StoredObject | None) -> None:
         changed = after or before
         assert changed is not None
         if changed.key.kind == EVENT:
@@ -87,7 +87,7 @@ class RetryOutlook:
         return all(self._tries[pod.uid] >= TRIES_MAX for pod in trying)
 
 
-def _is_progress(before: Stored | None, after: Stored | None) -> bool:
+def _is_progress(before: StoredObject | None, after: StoredObject | None) -> bool:
     """Whether a change is progress: an object is created or deleted, a pod gets its node or ends,
     or anything but a status changes. What a scheduler writes about a failure is no progress."""
     if before is None or after is None or after.key.kind == NODE:
@@ -97,13 +97,13 @@ def _is_progress(before: Stored | None, after: Stored | None) -> bool:
     return _without_status(before) != _without_status(after)
 
 
-def _without_status(stored: Stored) -> Content:
+def _without_status(stored: StoredObject) -> Content:
     meta = stored.content["metadata"]
     own = {name: value for name, value in meta.items() if name != "resourceVersion"}
     return {**stored.content, "metadata": own, "status": None}
 
 
-def _may_help(before: Stored | None, after: Stored | None) -> bool:
+def _may_help(before: StoredObject | None, after: StoredObject | None) -> bool:
     """Whether a change may let a failed pod pass: freed resources, a node, or what plugins read.
 
     New pods, bindings, and what the scheduler itself writes do not help.
@@ -117,7 +117,7 @@ def _may_help(before: Stored | None, after: Stored | None) -> bool:
     return _is_another(before, after) and (after is None or after.placed_pod is None)
 
 
-def _is_another(before: Stored | None, after: Stored | None) -> bool:
+def _is_another(before: StoredObject | None, after: StoredObject | None) -> bool:
     """Whether a user changed a pod; the scheduler changes only the status."""
     if before is None or after is None:
         return False

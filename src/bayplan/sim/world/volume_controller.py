@@ -23,7 +23,7 @@ from typing import Any, final
 from bayplan.adapters.embedded.cluster import EmbeddedCluster
 from bayplan.adapters.embedded.field_validation import ObjectKey, key_of, object_key
 from bayplan.adapters.embedded.json_merge import merge_patch
-from bayplan.adapters.embedded.object_store import PodChange, Stored
+from bayplan.adapters.embedded.object_store import PodChange, StoredObject
 from bayplan.api.objects import (
     PERSISTENT_VOLUME,
     PERSISTENT_VOLUME_CLAIM,
@@ -91,7 +91,7 @@ class VolumeController:
 
     # ---- what changes ----------------------------------------------------------------------
 
-    def _observe(self, before: Stored | None, after: Stored | None) -> None:
+    def _observe(self, before: StoredObject | None, after: StoredObject | None) -> None:
         """Called during a change. The consequences of the change follow right after it."""
         changed = after or before
         assert changed is not None
@@ -118,7 +118,7 @@ class VolumeController:
         self._is_called = False
         self.act()
 
-    def _see_pod(self, changed: Stored, *, is_there: bool) -> None:
+    def _see_pod(self, changed: StoredObject, *, is_there: bool) -> None:
         """Note that a pod with volumes was created, changed or deleted."""
         if is_there:
             self._due[changed.key] = None
@@ -132,7 +132,9 @@ class VolumeController:
             if stored is not None and stored.content["metadata"].get("deletionTimestamp"):
                 self._due[key] = None
 
-    def _see_claim(self, key: ObjectKey, before: Stored | None, after: Stored | None) -> None:
+    def _see_claim(
+        self, key: ObjectKey, before: StoredObject | None, after: StoredObject | None
+    ) -> None:
         self._unbound.pop(key, None)
         if after is not None:
             if not claim_info(after).is_fully_bound:
@@ -150,7 +152,9 @@ class VolumeController:
             if owner["kind"] == "Pod" and owner.get("controller"):
                 self._due[object_key(POD, key.namespace, owner["name"])] = None
 
-    def _see_volume(self, key: ObjectKey, before: Stored | None, after: Stored | None) -> None:
+    def _see_volume(
+        self, key: ObjectKey, before: StoredObject | None, after: StoredObject | None
+    ) -> None:
         for stored, is_new in ((before, False), (after, True)):
             claim = None if stored is None else _claimed_by(stored)
             if claim is not None and is_new:
@@ -190,7 +194,7 @@ class VolumeController:
         except SelectorError:
             return  # no volume fits an invalid selector; the pod's attempt reports the error
 
-    def _release(self, stored: Stored) -> None:
+    def _release(self, stored: StoredObject) -> None:
         """Remove the finalizer of a deleted claim or volume that is no longer in use."""
         finalizers = stored.content["metadata"].get("finalizers") or ()
         own = _PROTECTION.get(stored.key.kind)
@@ -199,7 +203,7 @@ class VolumeController:
         rest = [one for one in finalizers if one != own]
         self._cluster.server.patch(stored.key, {"metadata": {"finalizers": rest}})
 
-    def _is_in_use(self, stored: Stored) -> bool:
+    def _is_in_use(self, stored: StoredObject) -> bool:
         """Whether a placed pod uses a claim, or a claim has a volume."""
         if stored.key.kind == PERSISTENT_VOLUME:
             owner = _claimed_by(stored)
@@ -208,7 +212,7 @@ class VolumeController:
         pods = (one for one in self._cluster.objects(POD) if one.placed_pod is not None)
         return any(stored.key in _claims_of(pod) for pod in pods)
 
-    def _write(self, stored: Stored, patch: Any) -> Stored:
+    def _write(self, stored: StoredObject, patch: Any) -> StoredObject:
         return self._cluster.update(merge_patch(stored.content, patch))
 
     def _clean_up(self) -> None:
@@ -230,7 +234,7 @@ class VolumeController:
 
     # ---- pods and volumes ------------------------------------------------------------------
 
-    def _look_at_pod(self, stored: Stored) -> None:
+    def _look_at_pod(self, stored: StoredObject) -> None:
         """Create the missing claims of a pod's ephemeral volumes."""
         if isinstance(stored.object, Pod) and is_terminal(stored.object):
             return
@@ -238,7 +242,7 @@ class VolumeController:
             if self._cluster.get(key_of(claim)) is None:
                 self._cluster.create(claim)
 
-    def _look_at_volume(self, stored: Stored) -> None:
+    def _look_at_volume(self, stored: StoredObject) -> None:
         """Set the phase of a volume. If the volume is reserved for a claim, handle the claim
         next."""
         owner = _claimed_by(stored)
@@ -263,14 +267,14 @@ class VolumeController:
         elif not claim_info(claim).is_fully_bound:
             self._due[owner] = None
 
-    def _set_phase(self, stored: Stored, phase: str) -> bool:
+    def _set_phase(self, stored: StoredObject, phase: str) -> bool:
         """Set the phase of a volume. Returns whether the phase changed."""
         if (stored.content.get("status") or {}).get("phase") == phase:
             return False
         self._write(stored, {"status": {"phase": phase}})
         return True
 
-    def _look_at_claim(self, stored: Stored) -> None:
+    def _look_at_claim(self, stored: StoredObject) -> None:
         claim = claim_info(stored)
         if not claim.is_fully_bound:
             self._claims.look_at(stored)
@@ -281,7 +285,7 @@ class VolumeController:
             self._due[volume] = None
 
 
-def _claims_of(pod: Stored) -> Iterator[ObjectKey]:
+def _claims_of(pod: StoredObject) -> Iterator[ObjectKey]:
     """The claims that a pod uses."""
     for volume in pod.content["spec"].get("volumes") or ():
         source: Any = volume.get("persistentVolumeClaim") or {}
@@ -292,7 +296,7 @@ def _claims_of(pod: Stored) -> Iterator[ObjectKey]:
             yield object_key(PERSISTENT_VOLUME_CLAIM, pod.key.namespace, name)
 
 
-def _claimed_by(volume: Stored) -> ObjectKey | None:
+def _claimed_by(volume: StoredObject) -> ObjectKey | None:
     """The claim that a volume's claimRef names, or None."""
     assert isinstance(volume.object, PersistentVolume)
     ref = volume.object.spec.claim_ref
@@ -301,10 +305,10 @@ def _claimed_by(volume: Stored) -> ObjectKey | None:
     )
 
 
-def _is_bound_by_controller(volume: Stored) -> bool:
+def _is_bound_by_controller(volume: StoredObject) -> bool:
     return BOUND_BY_CONTROLLER in (volume.content["metadata"].get("annotations") or {})
 
 
-def _is_of_pod(claim: Stored, uid: str) -> bool:
+def _is_of_pod(claim: StoredObject, uid: str) -> bool:
     owners = claim.content["metadata"].get("ownerReferences") or ()
     return any(one.get("controller") and one.get("uid") == uid for one in owners)

@@ -8,7 +8,7 @@ from typing import final
 
 from bayplan.adapters.embedded.admission.plugin import AdmissionPlugin
 from bayplan.adapters.embedded.field_validation import Content, ObjectKey
-from bayplan.adapters.embedded.object_store import ObjectStore, Stored
+from bayplan.adapters.embedded.object_store import ObjectStore, StoredObject
 from bayplan.api.objects import PERSISTENT_VOLUME_CLAIM, STORAGE_CLASS
 from bayplan.api.storage_objects import BETA_STORAGE_CLASS
 
@@ -35,14 +35,14 @@ class DefaultStorageClass(AdmissionPlugin):
         return content if name is None else {**content, "spec": {**spec, "storageClassName": name}}
 
 
-def default_class(classes: Iterable[Stored]) -> str | None:
+def default_class(classes: Iterable[StoredObject]) -> str | None:
     """The newest default class; among classes of the same age, the first by name."""
     marked = sorted((one for one in classes if _is_default(one)), key=lambda one: one.key.name)
     marked.sort(key=lambda one: one.content["metadata"]["creationTimestamp"], reverse=True)
     return marked[0].key.name if marked else None
 
 
-def _is_default(stored: Stored) -> bool:
+def _is_default(stored: StoredObject) -> bool:
     annotations = stored.content["metadata"].get("annotations") or {}
     names = (DEFAULT_CLASS_ANNOTATION, _BETA_DEFAULT_CLASS)
     return any(annotations.get(name) == "true" for name in names)

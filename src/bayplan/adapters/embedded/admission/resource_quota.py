@@ -22,7 +22,7 @@ from bayplan.adapters.embedded.admission.quota_usage import (
 )
 from bayplan.adapters.embedded.api_errors import ForbiddenError
 from bayplan.adapters.embedded.field_validation import Content, ObjectKey
-from bayplan.adapters.embedded.object_store import ObjectStore, Stored
+from bayplan.adapters.embedded.object_store import ObjectStore, StoredObject
 from bayplan.api.admission_objects import RESOURCE_QUOTA, ResourceQuota, ScopeRequirement
 from bayplan.api.amounts import Amount, AmountsByResource, amounts_of, total
 from bayplan.api.device_objects import RESOURCE_CLAIM
@@ -90,8 +90,8 @@ class ResourceQuotaAdmission(AdmissionPlugin):
 
     # ---- usage ------------------------------------------------------------------------------
 
-    def _quota_changed(self, before: Stored | None, after: Stored | None) -> None:
-        key = cast(Stored, after or before).key
+    def _quota_changed(self, before: StoredObject | None, after: StoredObject | None) -> None:
+        key = cast(StoredObject, after or before).key
         ledgers = self._ledgers.setdefault(key.namespace, {})
         if after is None:
             ledgers.pop(key.name, None)
@@ -112,7 +112,9 @@ class ResourceQuotaAdmission(AdmissionPlugin):
                         ledger.charge(evaluator, stored)
         return ledger
 
-    def _count_quotas(self, namespace: str, before: Stored | None, after: Stored | None) -> None:
+    def _count_quotas(
+        self, namespace: str, before: StoredObject | None, after: StoredObject | None
+    ) -> None:
         """A quota may count quotas, itself included."""
         evaluator = self._evaluator(RESOURCE_QUOTA)
         quotas = [one for one in self._store.all(RESOURCE_QUOTA) if one.key.namespace == namespace]
@@ -123,8 +125,8 @@ class ResourceQuotaAdmission(AdmissionPlugin):
             for one in quotas:
                 ledger.charge(evaluator, one)
 
-    def _changed(self, before: Stored | None, after: Stored | None) -> None:
-        stored = cast(Stored, after or before)
+    def _changed(self, before: StoredObject | None, after: StoredObject | None) -> None:
+        stored = cast(StoredObject, after or before)
         ledgers = self._ledgers.get(stored.key.namespace)
         if not ledgers:
             return
@@ -153,7 +155,7 @@ class _Ledger:
             evaluator.is_in(scope, decoded) for scope in self._scopes
         )
 
-    def charge(self, evaluator: Evaluator, stored: Stored) -> None:
+    def charge(self, evaluator: Evaluator, stored: StoredObject) -> None:
         if not self.concerns(evaluator, stored.object):
             return
         usage = self._counted(evaluator.usage(stored.content, stored.object))

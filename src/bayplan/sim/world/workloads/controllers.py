@@ -25,7 +25,7 @@ from bayplan.adapters.embedded.field_validation import (
     kind_of,
     object_key,
 )
-from bayplan.adapters.embedded.object_store import Stored
+from bayplan.adapters.embedded.object_store import StoredObject
 from bayplan.api.objects import NODE, PERSISTENT_VOLUME_CLAIM, POD
 from bayplan.clock import Clock
 from bayplan.ports import ApiError
@@ -149,7 +149,7 @@ class WorkloadControllers:
         """The workload does something: controllers may act as often as before."""
         self._created.clear()
 
-    def pod_started(self, stored: Stored) -> None:
+    def pod_started(self, stored: StoredObject) -> None:
         """A pod began to run, or became ready, while controllers wait."""
         owner = self._owner_of(stored.content)
         if owner is not None:
@@ -165,7 +165,9 @@ class WorkloadControllers:
             if deployment is not None and deployment.key in self.waiting:
                 self._mark(deployment.key)
 
-    def pod_lost(self, before: Stored, after: Stored | None, *, is_finished: bool) -> None:
+    def pod_lost(
+        self, before: StoredObject, after: StoredObject | None, *, is_finished: bool
+    ) -> None:
         """A pod is gone, has ended or is terminating.
 
         ``is_finished``: the running time of the pod has passed.
@@ -185,14 +187,14 @@ class WorkloadControllers:
         self._losses.append((self._clock.now() + self._delay_seconds, loss))
         running_loop().call_later(self._delay_seconds, self._learn_next)
 
-    def pod_was_terminating(self, stored: Stored) -> None:
+    def pod_was_terminating(self, stored: StoredObject) -> None:
         """A pod was terminating when the run began. The controller of a Job counts it and removes
         its own finalizer. Upstream: job_controller.go (addPod calls deletePod)."""
         owner = self._owner_of(stored.content)
         if owner is not None and owner.key.kind == JOB and self._cluster.get(owner.key) is not None:
             self.pod_lost(stored, stored, is_finished=False)
 
-    def object_changed(self, before: Stored | None, after: Stored | None) -> None:
+    def object_changed(self, before: StoredObject | None, after: StoredObject | None) -> None:
         """An object that is no pod was created, changed or deleted."""
         self.refused.change_count += 1
         if before is None:
@@ -219,7 +221,7 @@ class WorkloadControllers:
                     self._tally_of(after).resumed_seconds = self._clock.epoch_seconds()
                 self._mark(key)
 
-    def _note_old_template(self, key: ObjectKey, before: Stored) -> None:
+    def _note_old_template(self, key: ObjectKey, before: StoredObject) -> None:
         """A template was changed. The template before it counts, unless pods of an older one are
         still there."""
         older = self._old_templates.get(key)
@@ -274,7 +276,7 @@ class WorkloadControllers:
         for stored in self._cluster.objects(DAEMON_SET):
             yield from self._plan(stored, name).create
 
-    def dependents(self, stored: Stored) -> list[ObjectKey]:
+    def dependents(self, stored: StoredObject) -> list[ObjectKey]:
         """The pods and ReplicaSets of a deleted controller, in the order of creation, and the
         claims that go with it, whether they exist or not."""
         owner = _Owner(stored.key, stored.content["metadata"]["uid"])
@@ -299,7 +301,7 @@ class WorkloadControllers:
             self._cluster.observe(self._observe, (POD,))
         return self._pods
 
-    def _observe(self, before: Stored | None, after: Stored | None) -> None:
+    def _observe(self, before: StoredObject | None, after: StoredObject | None) -> None:
         """Keep the index current; `pod_lost` tells about pods that go."""
         if after is None or not after.object.metadata.owner_references:
             return
@@ -323,7 +325,7 @@ class WorkloadControllers:
         stored = self._cluster.get(key)
         return "" if stored is None else stored.content["metadata"]["uid"]
 
-    def _replica_sets(self, deployment: _Owner) -> list[Stored]:
+    def _replica_sets(self, deployment: _Owner) -> list[StoredObject]:
         sets = self._cluster.objects(REPLICA_SET)
         return [one for one in sets if self._owner_of(one.content) == deployment]
 
@@ -373,7 +375,7 @@ class WorkloadControllers:
         if has_ended(pod) or loss.is_gone or not replaces_failed_only(job):
             tally.count(job, pod, loss.at_seconds)
 
-    def _tally_of(self, stored: Stored) -> JobTally:
+    def _tally_of(self, stored: StoredObject) -> JobTally:
         """The tally of a Job."""
         owner = _Owner(stored.key, stored.content["metadata"]["uid"])
         if owner not in self._tallies:
@@ -406,7 +408,7 @@ class WorkloadControllers:
             left = [one for one in finalizers if one != TRACKING_FINALIZER]
             self._cluster.server.patch(key, {"metadata": {"finalizers": left}})
 
-    def _plan(self, stored: Stored, node: str = "") -> Plan:
+    def _plan(self, stored: StoredObject, node: str = "") -> Plan:
         content = stored.content
         owner = _Owner(stored.key, content["metadata"]["uid"])
         if kind_of(content) == DEPLOYMENT:
@@ -418,7 +420,7 @@ class WorkloadControllers:
             return plan_of(content, pods, surroundings)
         return job_plan(content, pods, self._tally_of(stored), surroundings)
 
-    def _deployment_plan(self, stored: Stored, owner: _Owner) -> Plan:
+    def _deployment_plan(self, stored: StoredObject, owner: _Owner) -> Plan:
         is_changed = stored.key in self._old_templates
         return deployment_plan(stored.content, self._sets_of(owner), has_new_template=is_changed)
 
@@ -468,7 +470,7 @@ class WorkloadControllers:
         del self._timers[key]
         self._mark(key)
 
-    def _carry_out(self, stored: Stored, plan: Plan, *, is_whole: bool) -> None:
+    def _carry_out(self, stored: StoredObject, plan: Plan, *, is_whole: bool) -> None:
         """``is_whole``: the plan is about all pods of the controller, not those of one node."""
         key = stored.key
         if key.kind == JOB:
@@ -549,7 +551,7 @@ class WorkloadControllers:
         if last["type"] == "Failed":
             self._note(f"at {self._clock.now():g} s: {key} failed: {last['reason']}")
 
-    def _may_create(self, stored: Stored, plan: Plan) -> bool:
+    def _may_create(self, stored: StoredObject, plan: Plan) -> bool:
         key = stored.key
         if key in self.refused:
             return True
@@ -585,7 +587,7 @@ def _name(content: Content) -> str:
     return name
 
 
-def _template(stored: Stored) -> object:
+def _template(stored: StoredObject) -> object:
     return stored.content["spec"].get("template")
 
 
@@ -604,7 +606,7 @@ def _revision(pod: Content) -> str:
     return revision
 
 
-def _node_parts(stored: Stored) -> tuple[object, object]:
+def _node_parts(stored: StoredObject) -> tuple[object, object]:
     """What DaemonSets read of a node. Upstream: shouldIgnoreNodeUpdate."""
     content = stored.content
     return content["metadata"].get("labels"), (content.get("spec") or {}).get("taints")

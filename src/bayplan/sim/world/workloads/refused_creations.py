@@ -16,7 +16,7 @@ from msgspec import Struct
 
 from bayplan.adapters.embedded.cluster import EmbeddedCluster
 from bayplan.adapters.embedded.field_validation import ObjectKey
-from bayplan.adapters.embedded.object_store import Stored
+from bayplan.adapters.embedded.object_store import StoredObject
 from bayplan.ports import ApiError, EmitEvent, ObjectReference
 from bayplan.sim.input.controller_kinds import DEPLOYMENT, JOB, STATEFUL_SET
 from bayplan.sim.loop import running_loop
@@ -140,6 +140,6 @@ def _reporter(controller: ObjectKey) -> str:
     return "replication-controller" if kind == "replicationcontroller" else f"{kind}-controller"
 
 
-def _reference(stored: Stored) -> ObjectReference:
+def _reference(stored: StoredObject) -> ObjectReference:
     uid: str = stored.content["metadata"]["uid"]
     return ObjectReference(*stored.key, uid, str(stored.version))
