@@ -73,6 +73,36 @@ BANNED_WORDS = frozenset(
         "standing",
     ]
 )
+# Endings of participles; irregular ones are whole words. No class is named by a participle.
+PARTICIPLE = re.compile(
+    "([a-z]ed|[a-z]ing|Begun|Chosen|Drawn|Given|Held|Kept|Known|Made|Taken|Told|Written)$"
+)
+# Last words of classes: no participles, nouns of the field, or words that say what failed.
+PARTICIPLES_IN_USE = frozenset(
+    [
+        "Aborted",
+        "Binding",
+        "Caching",
+        "Coscheduling",
+        "Ended",
+        "Failed",
+        "Finding",
+        "Listing",
+        "Need",
+        "Ranking",
+        "Reached",
+        "Recording",
+        "Remembered",
+        "Renumbering",
+        "Ring",
+        "Scaling",
+        "Scheduling",
+        "Setting",
+        "Supported",
+        "Translated",
+        "Unstructured",
+    ]
+)
 # Words of the field, and of protocols, in which such a word is a part.
 FIELD_WORDS = ("NotFound", "not_found", "NOT_FOUND", "well_known", "WELL_KNOWN", "WellKnown")
 
@@ -277,6 +307,29 @@ def test_names_are_nouns_and_verbs_not_participles() -> None:
         if BANNED_WORDS & words_of(name)
     }
     assert not sorted(banned)
+
+
+@pytest.mark.parametrize("ending", sorted(PARTICIPLES_IN_USE))
+def test_every_listed_participle_is_in_use(ending: str) -> None:
+    assert any(last_word(name) == ending for name in class_names())
+
+
+def test_the_name_of_a_class_does_not_end_in_a_participle() -> None:
+    participles = {name for name in class_names() if PARTICIPLE.search(name)}
+    assert not {name for name in participles if last_word(name) not in PARTICIPLES_IN_USE}
+
+
+def class_names() -> set[str]:
+    return {
+        name.rpartition(".")[2]
+        for path in MODULES
+        for name, node in definitions(parsed(path))
+        if isinstance(node, ast.ClassDef)
+    }
+
+
+def last_word(name: str) -> str:
+    return re.findall("[A-Z][a-z]*", name)[-1]
 
 
 @pytest.mark.parametrize("name", ["found_nodes", "KnownPods", "ASKED_MAX", "is_kept"])
