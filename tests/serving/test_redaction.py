@@ -34,8 +34,8 @@ def test_a_name_is_replaced_by_the_same_name_everywhere() -> None:
     terms = required["requiredDuringSchedulingIgnoredDuringExecution"]["nodeSelectorTerms"]
     assert terms[0]["matchFields"][0]["values"] == ["node-1"]
     meta = pod["metadata"]
-    assert (meta["name"], meta["namespace"]) == ("pod-1", "namespace-1")
-    assert meta["labels"]["statefulset.kubernetes.io/pod-name"] == "pod-1"
+    assert (meta["name"], meta["namespace"]) == ("statefulset-1-0", "namespace-1")
+    assert meta["labels"]["statefulset.kubernetes.io/pod-name"] == "statefulset-1-0"
     assert meta["ownerReferences"][0]["name"] == "statefulset-1"
 
 

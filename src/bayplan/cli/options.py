@@ -5,8 +5,6 @@ from typing import Any, TypeVar
 
 import click
 
-from bayplan.adapters.embedded.admission.plugin_set import PluginSet, listed_names, plugin_set
-
 F = TypeVar("F", bound=Callable[..., Any])
 
 KUBECONFIG_HELP = "Kubeconfig. Default: the pod's ServiceAccount, $KUBECONFIG or ~/.kube/config"
@@ -32,36 +30,6 @@ def seed_option(
     text: str = "Number that breaks ties between equal nodes: equal seeds give equal results",
 ) -> Callable[[F], F]:
     return click.option("--seed", default=0, show_default=True, help=text)
-
-
-def admission_options() -> Callable[[F], F]:
-    """The admission plugins of the API server in memory, as kube-apiserver has the flags."""
-
-    def decorate(command: F) -> F:
-        enable = click.option(
-            "--enable-admission-plugins",
-            "enabled",
-            default="",
-            metavar="NAMES",
-            help="Admission plugins to run besides the default ones, with commas between them",
-        )
-        disable = click.option(
-            "--disable-admission-plugins",
-            "disabled",
-            default="",
-            metavar="NAMES",
-            help="Admission plugins not to run",
-        )
-        return enable(disable(command))
-
-    return decorate
-
-
-def admission_of(enabled: str, disabled: str) -> PluginSet | None:
-    """The admission plugins that the options name; None: they name none. Raises BadInputError."""
-    if not enabled and not disabled:
-        return None
-    return plugin_set(listed_names(enabled), listed_names(disabled))
 
 
 def format_option(formats: Sequence[str] = ("text", "json")) -> Callable[[F], F]:

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple, TypeVar
 import click
 
 from bayplan.api.pod_groups import PodGroupKinds
+from bayplan.cli.admission import admission_of, admission_options
 from bayplan.cli.cluster_source import (
     ClusterSource,
     kubectl_options,
@@ -15,8 +16,6 @@ from bayplan.cli.cluster_source import (
     output_option,
 )
 from bayplan.cli.options import (
-    admission_of,
-    admission_options,
     allow_plugins_option,
     config_option,
     plugin_option,

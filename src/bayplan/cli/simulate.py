@@ -13,11 +13,10 @@ import click
 import msgspec
 from rich.text import Text
 
+from bayplan.cli.admission import admission_of, admission_options
 from bayplan.cli.configuration import read_config, read_plugins
 from bayplan.cli.console import ProgressLines, show, sign_of_life
 from bayplan.cli.options import (
-    admission_of,
-    admission_options,
     config_option,
     examples,
     format_option,

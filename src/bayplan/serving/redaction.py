@@ -14,7 +14,7 @@ import ipaddress
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any, Final, final
+from typing import Any, Final, cast, final
 
 import msgspec
 
@@ -32,6 +32,7 @@ from bayplan.api.device_selectors import CEL_TEXT
 from bayplan.api.object_meta import Api, ObjectMeta
 from bayplan.api.objects import (
     NAMESPACE,
+    PERSISTENT_VOLUME_CLAIM,
     PRIORITY_CLASS,
     REPLICA_SET,
     REPLICATION_CONTROLLER,
@@ -229,9 +230,10 @@ def redacted(contents: Iterable[Content]) -> RedactedObjects:
             decoded.append((kind, value))
             added.append(_added(kind, content))
     names = _Names()
-    # A CSINode has the name of its node, and an ephemeral volume's claim has that of its pod.
-    order = {objects.NODE: 0, objects.POD: 1}
-    for kind, value in sorted(decoded, key=lambda pair: order.get(pair[0], 2)):
+    # A CSINode has the name of its node, the pod of a StatefulSet that of its controller, and the
+    # claim of an ephemeral volume that of its pod.
+    order = {objects.NODE: 0, STATEFUL_SET: 1, objects.POD: 2}
+    for kind, value in sorted(decoded, key=lambda pair: order.get(pair[0], 3)):
         _learn(names, kind, value)
     texts = _Texts(names, _drivers(value for _, value in decoded))
     pairs = zip(decoded, added, strict=True)
@@ -244,6 +246,8 @@ class _WorkloadFields:
 
     template: objects.Pod | None = None
     replicas: int | None = None
+    #: The claims that a StatefulSet makes for each pod.
+    claims: tuple[storage_objects.PersistentVolumeClaim, ...] = ()
 
 
 def _added(kind: str, content: Content) -> _WorkloadFields:
@@ -253,12 +257,22 @@ def _added(kind: str, content: Content) -> _WorkloadFields:
         return _WorkloadFields()
     replicas = at_path(content, "spec.replicas")
     pod: Any = decode(objects.POD, template)
-    return _WorkloadFields(pod, replicas if isinstance(replicas, int) else None)
+    claims: Any = at_path(content, "spec.volumeClaimTemplates")
+    return _WorkloadFields(
+        pod,
+        replicas if isinstance(replicas, int) else None,
+        tuple(
+            cast(storage_objects.PersistentVolumeClaim, decode(PERSISTENT_VOLUME_CLAIM, one))
+            for one in claims or ()
+        ),
+    )
 
 
 def _learn(names: "_Names", kind: str, value: Any) -> None:
     """Choose new names after the kinds of the objects, before other fields refer to them."""
     short, meta = kind.rpartition(" ")[2], value.metadata
+    if kind == objects.POD:
+        _learn_ordinal(names, value)
     if kind != objects.CSI_DRIVER and not _is_built_in(kind, meta.name):
         names.of(meta.name, short)
     if meta.namespace is not None and meta.namespace not in _BUILT_IN_NAMESPACES:
@@ -270,6 +284,21 @@ def _learn(names: "_Names", kind: str, value: Any) -> None:
             if volume.ephemeral is not None:
                 claim = f"{names.of(meta.name, short)}-{volume_name}"
                 names.set(f"{meta.name}-{volume.name}", claim)
+
+
+def _learn_ordinal(names: "_Names", pod: objects.Pod) -> None:
+    """The pod of a StatefulSet and its claims keep the ordinal, by which the controller knows them.
+    Upstream: pkg/controller/statefulset, getPersistentVolumeClaimName."""
+    name, owners = pod.metadata.name, pod.metadata.owner_references or ()
+    controller, _, ordinal = name.rpartition("-")
+    if not ordinal.isdigit() or not any(
+        (owner.kind, owner.name) == ("StatefulSet", controller) for owner in owners
+    ):
+        return
+    hidden = f"{names.of(controller, 'StatefulSet')}-{ordinal}"
+    names.set(name, hidden)
+    for volume in pod.spec.volumes or ():
+        names.set(f"{volume.name}-{name}", f"{names.of(volume.name, 'Volume')}-{hidden}")
 
 
 def _is_built_in(kind: str, name: str) -> bool:
@@ -344,13 +373,17 @@ class _Texts:
             hidden = msgspec.structs.replace(hidden, metadata=meta)
         plain: Content = msgspec.json.decode(msgspec.json.encode(hidden))
         if added.template is not None:
-            pod = msgspec.to_builtins(self._struct(added.template))
-            template = {part: pod[part] for part in ("metadata", "spec") if part in pod}
-            spec = {**(plain.get("spec") or {}), "template": template}
+            spec = {**(plain.get("spec") or {}), "template": self._template(added.template)}
+            if added.claims:
+                spec["volumeClaimTemplates"] = [self._template(each) for each in added.claims]
             if added.replicas is not None:
                 spec["replicas"] = added.replicas
             plain["spec"] = spec
         return {"apiVersion": version, "kind": name, **plain}
+
+    def _template(self, value: Any) -> Content:
+        plain = msgspec.to_builtins(self._struct(value))
+        return {part: plain[part] for part in ("metadata", "spec") if part in plain}
 
     def _struct(self, value: Any) -> Any:
         changes: dict[str, Any] = {}
