@@ -89,4 +89,6 @@ def test_a_workload_without_a_name_gets_one_that_the_cluster_does_not_have() -> 
     job = controller("Job", completions=2, parallelism=2)
     job["metadata"] = {"generateName": "sample-"}
     cluster = cluster_of(node("n1"), job)
-    assert len(additions_to(cluster, job).pods) == 2
+    additions = additions_to(cluster, job)
+    assert len(additions.pods) == 2
+    assert additions.unjudged == ()

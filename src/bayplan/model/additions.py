@@ -138,17 +138,31 @@ def _unjudged(
     for key, each in objects.items():
         if each.metadata.uid in with_pods:  # a ReplicaSet
             with_pods |= owners[key]
+    for key, content in _named(own, objects).items():
+        created = objects.get(key)
+        uid = content["metadata"].get("uid") if created is None else created.metadata.uid
+        if uid not in with_pods:
+            is_read = key.kind not in passed_over
+            one = unjudged(key, content, is_present=key in present, is_read=is_read)
+            if one is not None:
+                yield one
+
+
+def _named(own: Iterable[Part], objects: Collection[ObjectKey]) -> dict[ObjectKey, Content]:
+    """The objects of a workload by key. An object without a name is each one of ``objects`` whose
+    name the server may have made of its generateName."""
+    named: dict[ObjectKey, Content] = {}
     for part in own:
         key = _key(part.value)
         if key is None:
             continue
-        created = objects.get(key)
-        uid = part.value["metadata"].get("uid") if created is None else created.metadata.uid
-        if uid not in with_pods:
-            is_read = key.kind not in passed_over
-            one = unjudged(key, part.value, is_present=key in present, is_read=is_read)
-            if one is not None:
-                yield one
+        if key.name:
+            named[key] = part.value
+            continue
+        prefix = part.value["metadata"].get("generateName") or ""
+        made = [each for each in objects if each._replace(name="") == key]
+        named |= {each: part.value for each in made if each.name.startswith(prefix)}
+    return named
 
 
 def _owner_uids(each: ApiObject) -> set[str]:
