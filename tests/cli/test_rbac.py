@@ -44,4 +44,5 @@ def test_the_role_of_a_shadow_has_no_writing_verbs(tmp_path: Path) -> None:
     resources = {name for rule in role["rules"] for name in rule["resources"]}
     assert {"pods", "nodes", "namespaces", "priorityclasses"} <= resources
     assert {"deployments", "daemonsets", "statefulsets", "jobs"} <= resources
+    assert {"limitranges", "resourcequotas", "runtimeclasses"} <= resources
     assert not [name for name in resources if "/" in name]
