@@ -170,7 +170,7 @@ def test_strict_mode_refuses_an_unknown_field(tmp_path: Path) -> None:
         tmp_path / "typo.yaml", node_with_cpu("n1"), pod("a", nodeSelectr={"disk": "ssd"})
     )
     [line] = refusal("compare", typo, *configs(tmp_path), "--strict")
-    assert 'spec.nodeSelectr is no field of a Pod; did you mean "nodeSelector"?' in line
+    assert 'spec.nodeSelectr is not a field of Pod; did you mean "nodeSelector"?' in line
 
 
 def test_invalid_seeds_and_executors_are_refused(tmp_path: Path) -> None:

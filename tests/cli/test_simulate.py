@@ -86,8 +86,8 @@ def test_an_invalid_duration_is_refused(objects: Path) -> None:
 def test_an_unknown_field_is_noted_and_refused_in_strict_mode(tmp_path: Path) -> None:
     path = write_objects(tmp_path / "in.yaml", node("n1"), pod("a", nodeSelectr={"disk": "ssd"}))
     [note] = simulated(path)["notes"]
-    assert note.endswith('spec.nodeSelectr is no field of a Pod; did you mean "nodeSelector"?')
-    assert "spec.nodeSelectr is no field of a Pod" in " ".join(answer("simulate", path).split())
+    assert note.endswith('spec.nodeSelectr is not a field of Pod; did you mean "nodeSelector"?')
+    assert "spec.nodeSelectr is not a field of Pod" in " ".join(answer("simulate", path).split())
     assert refusal("simulate", path, "--strict") == [note]
 
 

@@ -34,7 +34,7 @@ def explained(explanation: Explanation, *, is_wide: bool = False) -> list[Render
     if explanation.moment is not None:
         parts.append(Text(f"The answer is about {explanation.moment}."))
     if explanation.stored_message:
-        parts.append(Text(f"In the pod's status stands: {explanation.stored_message}"))
+        parts.append(Text(f"The status of the pod says: {explanation.stored_message}"))
     if explanation.group is not None:
         parts += [BLANK, *_group(explanation.group, explanation.message)]
     causes = [each for each in explanation.causes if each.reason or each.nodes or each.details]

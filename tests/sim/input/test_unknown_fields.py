@@ -37,7 +37,7 @@ def of_kind(api_version: str, kind: str, name: str = "x") -> Content:
 
 
 CRON_JOB = of_kind("batch/v1", "CronJob")
-MESSAGE = 'spec.nodeSelectr is no field of a Pod; did you mean "nodeSelector"?'
+MESSAGE = 'spec.nodeSelectr is not a field of Pod; did you mean "nodeSelector"?'
 TYPO = pod("a", nodeSelectr={"disk": "ssd"})
 
 
@@ -134,14 +134,14 @@ def test_a_typo_is_a_note_with_object_path_and_nearest_name(tmp_path: Path) -> N
 
 def test_a_typo_in_the_template_of_a_controller_is_one_note(tmp_path: Path) -> None:
     web = controller("Deployment", replicas=3, template=template(tolerance=[]))
-    notes = [one for one in loaded(tmp_path, web).notes if "is no field" in one]
+    notes = [one for one in loaded(tmp_path, web).notes if "is not a field" in one]
     assert len(notes) == 1
-    assert "spec.template.spec.tolerance is no field of a Deployment" in notes[0]
+    assert "spec.template.spec.tolerance is not a field of Deployment" in notes[0]
 
 
 def test_a_mistake_shared_by_objects_is_one_note(tmp_path: Path) -> None:
     [note] = loaded(tmp_path, *(pod(f"p{number}", foo=1) for number in range(1001))).notes
-    assert "document 1 (Pod default/p0) and 1,000 more: spec.foo is no field of a Pod" in note
+    assert "document 1 (Pod default/p0) and 1,000 more: spec.foo is not a field of Pod" in note
 
 
 def test_an_unknown_field_in_a_patch_counts_its_object_once(tmp_path: Path) -> None:

@@ -68,7 +68,7 @@ _NOTES: Final = tuple(
         ),
         (
             "fragmented_.*_percent",
-            "what is free at the end and no use to a pod of this workload, in the mean",
+            "what is free at the end and of no use to a pod of this workload, on average",
             "%",
             LOWER,
         ),

@@ -279,7 +279,7 @@ class NotUnderstood:
             short, count = kind.rpartition(" ")[2], len(mistake.objects)
             more = f" and {count - 1:,} more" if count > 1 else ""
             hint = f"; {mistake.hint}" if mistake.hint else ""
-            yield f"{mistake.first}{more}", f"{path} is no field of a {short}{hint}"
+            yield f"{mistake.first}{more}", f"{path} is not a field of {short}{hint}"
 
 
 # ---- object checks --------------------------------------------------------------------------
