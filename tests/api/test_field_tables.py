@@ -66,7 +66,7 @@ def a_pod(**spec: Any) -> dict[str, Any]:
         (
             a_pod(affinity={"nodeAffinity": {"required": {}}}),
             "spec.affinity.nodeAffinity.required",
-            f'wanted "preferred{IGNORED}" or "required{IGNORED}"',
+            f'did you mean "required{IGNORED}"?',
         ),
     ],
 )

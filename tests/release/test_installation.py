@@ -47,7 +47,7 @@ def test_the_demo_writes_the_files_of_the_wheel(python: Path, tmp_path: Path) ->
     completed = environments.run(python, "demo", "--write", "files", folder=tmp_path)
     assert completed.returncode == 0, completed.stderr
     again = environments.run(python, "simulate", "files/gangs", folder=tmp_path)
-    assert again.stdout.startswith("8 of 8 pods placed")
+    assert "12 pods gone: 12 ended" in again.stdout
 
 
 def test_the_environment_runs_the_wheel_not_the_checkout(python: Path, tmp_path: Path) -> None:

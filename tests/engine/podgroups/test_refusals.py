@@ -196,6 +196,13 @@ def test_an_error_of_one_member_is_reported_for_all_members() -> None:
     play(scenario, plugins=["Broken", *FIT], classes=[broken])
 
 
+QUIET = {
+    "apiVersion": "scheduling.k8s.io/v1",
+    "kind": "PriorityClass",
+    "metadata": {"name": "quiet"},
+    "value": 0,
+    "preemptionPolicy": "Never",
+}
 SAME = "all pods in a single pod group should have the same"
 
 
@@ -214,7 +221,7 @@ SAME = "all pods in a single pod group should have the same"
         ),
         (
             {},
-            ({}, {"spec": {"preemptionPolicy": "Never"}}),
+            ({}, {"spec": {"priorityClassName": "quiet"}}),
             f"{SAME} preemption policy, got Never and PreemptLowerPriority",
         ),
     ],
@@ -224,6 +231,7 @@ def test_members_with_different_group_settings_are_refused(
 ) -> None:
     async def scenario(world: World) -> None:
         world.add_node("n1", cpu=4)
+        world.cluster.create(QUIET)
         put_group(world, "g", 2, KIND, **group)
         for name, options in zip("ab", members, strict=True):
             member(world, name, **options)

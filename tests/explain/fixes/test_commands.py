@@ -90,19 +90,21 @@ def shell(tmp_path: Path) -> Callable[[str], list[list[str]]]:
     """Runs a command in a real shell with a kubectl that notes its arguments."""
     program = tmp_path / "kubectl"
     log = tmp_path / "log"
-    lines = ['printf "%s\\0" "$@" >> "$LOG"', 'printf "\\001\\0" >> "$LOG"', "cat > /dev/null", ""]
-    program.write_text("\n".join(["#!/bin/sh", *lines]))
+    log.mkdir()
+    # The programs of a pipe run at the same time, so each has a file of its own.
+    lines = ["#!/bin/sh", 'printf "%s\\0" "$@" > "$LOG/$$"', "cat > /dev/null", ""]
+    program.write_text("\n".join(lines))
     program.chmod(0o755)
 
     def run(command: str) -> list[list[str]]:
-        log.write_bytes(b"")
+        for earlier in log.iterdir():
+            earlier.unlink()
         env = {"PATH": f"{tmp_path}:{os.environ['PATH']}", "LOG": str(log)}
         subprocess.run(
             ["sh", "-c", command], env=env, cwd=tmp_path, check=True, stdin=subprocess.DEVNULL
         )
         assert not (tmp_path / "pwned").exists()
-        calls = log.read_text().split("\x01\0")[:-1]
-        return [call.split("\0")[:-1] for call in calls]
+        return [call.read_text().split("\0")[:-1] for call in log.iterdir()]
 
     return run
 
