@@ -9,8 +9,6 @@ SEEDS ?= 20
 MACHINES := tests/engine/test_reuse_machine.py tests/engine/test_gang_machine.py
 # Examples that `make properties` draws for each property; `make test` draws 100.
 EXAMPLES ?= 5000
-# The nodes of the largest dump that `make test-dumps` draws; `make test` draws ten of 60 nodes.
-DUMP_NODES ?= 1000
 # How many minutes `make soak` lasts.
 SOAK ?= 10
 PARITY_DIR ?=
@@ -54,7 +52,7 @@ endif
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: demo test test-live test-dumps soak test-alerts test-e2e test-ui check coverage coverage-floor bench bench-gangs bench-peer bench-upstream parity scenarios sim properties manifests image wheel \
+.PHONY: demo test test-live soak test-alerts test-e2e test-ui check coverage coverage-floor bench bench-gangs bench-peer bench-upstream parity scenarios sim properties manifests image wheel \
 	release-check changelog site docs help clean static
 
 demo: .venv/.runtime ## simulate examples/quickstart (installs what running needs, nothing more)
@@ -68,9 +66,6 @@ test-live: .venv/.dev ## tests with a real etcd, kube-apiserver (KUBEBUILDER_ASS
 	@$(BIN)/python -m tests.deploy.rendering
 	@$(BIN)/python -m tests.deploy.checkers
 	@$(BIN)/python -m pytest tests/live
-
-test-dumps: .venv/.dev ## every command on ten drawn dumps of 60 to DUMP_NODES nodes
-	@BAYPLAN_DUMP_NODES=$(DUMP_NODES) $(BIN)/python -m pytest -q --timeout=0 tests/cases/test_dumps.py
 
 soak: .venv/.dev ## churn against a real API server: memory, descriptors and tasks stay flat (SOAK=60: minutes)
 	@$(BIN)/python -m tests.live.binaries
