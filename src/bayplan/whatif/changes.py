@@ -232,7 +232,10 @@ class _Changes:
             if present is None or key.kind in CONTROLLERS:
                 new.append(content)
             else:
-                changed = merge_patch(_content(self._model.source, key, present), content)
+                whole = _content(self._model.source, key, present)
+                if whole is None:
+                    raise BadInputError(f"{key}: its content was not read, so it cannot be changed")
+                changed = merge_patch(whole, content)
                 self._model.replace(key.kind, decode(key.kind, changed))
         for content in new:
             key = key_of(content)
@@ -324,13 +327,15 @@ class _DescendingText(str):
         return str.__gt__(self, other)
 
 
-def _content(source: ClusterObjects, key: ObjectKey, present: ApiObject) -> Content:
+def _content(source: ClusterObjects, key: ObjectKey, present: ApiObject) -> Content | None:
+    """The content of an object; None: it was not read. An item of a list has no kind of its own."""
     content = source.content(key)
+    if content is None and isinstance(present, Unstructured):
+        content = present.content
     if content is None:
-        if isinstance(present, Unstructured):
-            return present.content
-        raise BadInputError(f"{key}: its content was not read, so it cannot be changed")
-    return content
+        return None
+    version, _, kind = key.kind.rpartition(" ")
+    return {**content, "apiVersion": version, "kind": kind}
 
 
 def _renamed(each: ApiObject, name: str) -> Any:
