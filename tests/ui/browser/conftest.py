@@ -77,7 +77,9 @@ def served_paths(*paths: Path) -> Iterator[str]:
     command = [sys.executable, "-c", _SCRIPT, "ui", *map(str, paths)]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
         assert process.stderr is not None
-        address = re.search(r"http://\S+", process.stderr.readline())
+        # Notes about the files may come first.
+        addresses = (re.search(r"http://\S+", line) for line in process.stderr)
+        address = next(filter(None, addresses), None)
         assert address is not None
         try:
             yield address[0]
