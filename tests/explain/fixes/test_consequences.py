@@ -319,3 +319,90 @@ def test_the_pods_of_a_job_that_may_choose_stay(tmp_path: Path) -> None:
     objects = [node("n1", "1"), node("n2", "1"), job, *pods, pod("p")]
     fixes = fixes_for(tmp_path, objects, "default/p")
     assert steps(fixes) == [("add one node like n1",)]
+
+
+# ---- what a constraint counts ---------------------------------------------------------------
+
+
+def zoned(name: str, zone: str, **options: Any) -> dict[str, Any]:
+    made = node(name, **options)
+    made["metadata"]["labels"]["topology.kubernetes.io/zone"] = zone
+    return made
+
+
+def spreading(**fields: Any) -> dict[str, Any]:
+    """A pod spread over zones, with what makes its constraint count too much."""
+    labels = {"app": "spread"}
+    constraint = {
+        "maxSkew": 1,
+        "topologyKey": "topology.kubernetes.io/zone",
+        "whenUnsatisfiable": "DoNotSchedule",
+        "labelSelector": {"matchLabels": labels},
+        **fields,
+    }
+    made = pod("p")
+    made["metadata"]["labels"] = labels
+    made["spec"]["topologySpreadConstraints"] = [constraint]
+    return made
+
+
+def test_a_constraint_that_counts_nodes_that_the_pod_cannot_use_honors_its_affinity(
+    tmp_path: Path,
+) -> None:
+    waiting = spreading(nodeAffinityPolicy="Ignore")
+    waiting["spec"]["nodeSelector"] = {HOST: "n1"}
+    placed = spreading()
+    placed["metadata"]["name"] = "q"
+    placed["spec"]["nodeName"] = "n1"
+    objects = [zoned("n1", "a"), zoned("n2", "b"), placed, waiting]
+    first = fixes_for(tmp_path, objects, "default/p")[0]
+    where = "of the spreading over topology.kubernetes.io/zone"
+    assert first.steps == (
+        f"set nodeAffinityPolicy: Honor {where}: nodes that it cannot use do not count",
+    )
+
+
+def test_a_constraint_that_wants_more_domains_than_there_are_wants_fewer(tmp_path: Path) -> None:
+    placed = [spreading() for _ in range(2)]
+    for each, name in zip(placed, ("n1", "n2"), strict=True):
+        each["metadata"]["name"] = f"q-{name}"
+        each["spec"]["nodeName"] = name
+    objects = [zoned("n1", "a"), zoned("n2", "b"), *placed, spreading(minDomains=3)]
+    first = fixes_for(tmp_path, objects, "default/p")[0]
+    where = "of the spreading over topology.kubernetes.io/zone"
+    assert first.steps == (f"lower minDomains {where} from 3 to 2",)
+
+
+def test_a_rollout_whose_old_pod_counts_is_spread_by_revision(tmp_path: Path) -> None:
+    """The old pod is in one zone, and the other zone takes no pod."""
+    labels, spec = {"app": "spread"}, spreading()["spec"]
+    template = {"metadata": {"labels": labels}, "spec": spec}
+    owner = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web", "uid": "web"}
+    chosen: dict[str, Any] = {"replicas": 1, "selector": {"matchLabels": labels}}
+    objects = [
+        zoned("n1", "a"),
+        zoned("n2", "b", unschedulable=True),
+        controller("Deployment", "web", metadata={"uid": "web"}, template=template, **chosen),
+    ]
+    for revision in ("old", "new"):
+        hashed = {**labels, "pod-template-hash": revision}
+        metadata = {"labels": hashed, "ownerReferences": [{**owner, "controller": True}]}
+        kept: dict[str, Any] = {"replicas": 1, "selector": {"matchLabels": hashed}}
+        own = {"metadata": {"labels": hashed}, "spec": spec}
+        name = f"web-{revision}"
+        metadata["uid"] = revision
+        objects.append(controller("ReplicaSet", name, metadata=metadata, template=own, **kept))
+        replica_set = {**owner, "kind": "ReplicaSet", "name": name, "uid": revision}
+        made = spreading()
+        made["metadata"] = {
+            "name": f"{name}-1",
+            "labels": hashed,
+            "ownerReferences": [{**replica_set, "controller": True}],
+        }
+        if revision == "old":
+            made["spec"]["nodeName"] = "n1"
+        objects.append(made)
+    fixes = fixes_for(tmp_path, objects, "default/web-new-1")
+    where = "of the spreading over topology.kubernetes.io/zone"
+    text = f"set matchLabelKeys: [pod-template-hash] {where}: old pods do not count"
+    assert (text,) in steps(fixes)
