@@ -92,7 +92,7 @@ test-ui: .venv/.dev ## the page in Chromium, from the wheel (SCREENSHOTS=docs/im
 check: static ## lint, format, types, layers, architecture
 	@$(BIN)/python -m pytest -q tests/test_architecture.py
 
-coverage: .venv/.dev ## all tests with branch coverage of src: the total, and what must keep 95 % of its lines
+coverage: .venv/.dev ## all tests with branch coverage of src: the total, and what has too few of its lines run
 	@$(BIN)/python -m coverage erase
 	@$(BIN)/python -m coverage run -m pytest -q -n $(JOBS) $(COVERAGE_TESTS)
 	@$(BIN)/python -m coverage combine -q
@@ -100,7 +100,7 @@ coverage: .venv/.dev ## all tests with branch coverage of src: the total, and wh
 	@$(BIN)/python -m tests.coverage_report .coverage.json
 
 coverage-floor: export COVERAGE_FILE := .coverage-floor
-coverage-floor: .venv/.dev ## the plugins and reuse alone, by their own tests: the total, and what must keep 95 % of its lines
+coverage-floor: .venv/.dev ## the plugins and reuse alone, by their own tests: the total, and what has too few of its lines run
 	@$(BIN)/python -m coverage erase
 	@$(BIN)/python -m coverage run --source=$(FLOOR_PACKAGES) -m pytest -q -n $(JOBS) $(FLOOR_TESTS)
 	@$(BIN)/python -m coverage combine -q

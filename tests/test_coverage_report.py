@@ -9,12 +9,13 @@ def summary(covered_count: int, line_count: int) -> dict[str, Any]:
     return {"summary": {"covered_lines": covered_count, "num_statements": line_count}}
 
 
-def report(signed_count: int) -> dict[str, Any]:
+def report(signed_count: int, clock_count: int = 10) -> dict[str, Any]:
     functions = {"NodePorts.sign_pod": summary(signed_count, 20), "NodePorts.filter": summary(0, 9)}
     return {
         "files": {
             "src/bayplan/engine/reuse/cache.py": {**summary(99, 100), "functions": {}},
-            "src/bayplan/plugins/node_ports.py": {**summary(1, 99), "functions": functions},
+            "src/bayplan/plugins/node_ports.py": {**summary(60, 99), "functions": functions},
+            "src/bayplan/clock.py": {**summary(clock_count, 20), "functions": {}},
         },
         "totals": {
             "percent_covered": 91.25,
@@ -26,9 +27,17 @@ def report(signed_count: int) -> dict[str, Any]:
     }
 
 
-def test_reuse_and_every_sign_pod_have_a_floor() -> None:
-    names = [part.name for part in parts(report(20))]
-    assert names == ["engine/reuse/cache.py", "plugins/node_ports.py NodePorts.sign_pod"]
+def test_every_module_has_a_floor_and_that_of_reuse_and_sign_pod_is_higher() -> None:
+    assert {part.name: part.floor_percent for part in parts(report(20))} == {
+        "engine/reuse/cache.py": 95,
+        "plugins/node_ports.py": 50,
+        "plugins/node_ports.py NodePorts.sign_pod": 95,
+        "clock.py": 50,
+    }
+
+
+def test_a_module_without_tests_is_named() -> None:
+    assert [part.name for part in below(report(20, clock_count=9))] == ["clock.py"]
 
 
 def test_a_part_below_the_floor_is_named() -> None:

@@ -9,7 +9,7 @@ from tests.live.gangs import X_K8S, Gangs
 from tests.live.kubelet import node
 from tests.live.replays import Scene, embedded, replay
 from tests.live.world import World, play, pod
-from tests.scenarios import test_s01, test_s06, test_s07, test_s10
+from tests.scenarios import equal_pods, evictions, racks, strategies
 from tests.scenarios.world import PROFILE, Setup
 
 pytestmark = pytest.mark.timeout(400)
@@ -21,18 +21,18 @@ def strategy(name: str) -> Setup:
     return Setup(plugins=[(FIT, 1)], args={FIT: {"scoringStrategy": {"type": name}}})
 
 
-def racks(aggregate: str, *keys: str) -> Setup:
-    args = {**test_s10.fit(), **test_s10.scorer(aggregate=aggregate)}
-    return Setup(plugins=test_s10.ONLY_RACK, args=args, tie_break=keys)
+def rack_scores(aggregate: str, *keys: str) -> Setup:
+    args = {**racks.fit(), **racks.scorer(aggregate=aggregate)}
+    return Setup(plugins=racks.ONLY_RACK, args=args, tie_break=keys)
 
 
 @pytest.mark.parametrize(
     ("scene", "setup", "expected_node"),
     [
-        pytest.param(test_s01.scene, strategy("LeastAllocated"), "c", id="S-01 A"),
-        pytest.param(test_s01.scene, strategy("MostAllocated"), "b", id="S-01 B"),
-        pytest.param(test_s10.a_pod_among_racks, racks("sum", FIT), "n1", id="S-10 A"),
-        pytest.param(test_s10.a_pod_among_racks, racks("mean"), "n5", id="S-10 B"),
+        pytest.param(strategies.scene, strategy("LeastAllocated"), "c", id="S-01 A"),
+        pytest.param(strategies.scene, strategy("MostAllocated"), "b", id="S-01 B"),
+        pytest.param(racks.a_pod_among_racks, rack_scores("sum", FIT), "n1", id="S-10 A"),
+        pytest.param(racks.a_pod_among_racks, rack_scores("mean"), "n5", id="S-10 B"),
     ],
 )
 def test_a_pod_gets_the_same_node_as_on_the_embedded_cluster(
@@ -50,8 +50,8 @@ def test_a_pod_gets_the_same_node_as_on_the_embedded_cluster(
 
 def test_the_same_victims_are_evicted(control_plane: ControlPlane) -> None:
     """S-06 A."""
-    setup = Setup(plugins=test_s06.PLUGINS)
-    recorded = embedded(test_s06.h_preempts, setup)
+    setup = Setup(plugins=evictions.PLUGINS)
+    recorded = embedded(evictions.h_preempts, setup)
     assert (recorded.places, recorded.deleted) == ({"h": "n3"}, {"v2", "v3", "v4"})
 
     async def live(world: World) -> None:
@@ -67,8 +67,8 @@ def test_the_same_number_of_rows_is_evaluated_and_each_pod_has_its_own_node(
     control_plane: ControlPlane,
 ) -> None:
     """S-07 A."""
-    setup = test_s07.setup()
-    recorded = embedded(test_s07.part_a(50), setup)
+    setup = equal_pods.setup()
+    recorded = embedded(equal_pods.part_a(50), setup)
     assert len(set(recorded.places.values())) == len(recorded.places) == 20
 
     async def live(world: World) -> None:
@@ -76,7 +76,7 @@ def test_the_same_number_of_rows_is_evaluated_and_each_pod_has_its_own_node(
         places = {name: world.bound()[name] for name in recorded.places}
         assert len(set(places.values())) == 20
         plugins = running.scheduler.framework(PROFILE).plugins.instances()
-        counting = [each for each in plugins if isinstance(each, test_s07.CountingFilter)]
+        counting = [each for each in plugins if isinstance(each, equal_pods.CountingFilter)]
         assert [each.evaluated_rows for each in counting] == [50 + 19]
 
     play(control_plane, live)

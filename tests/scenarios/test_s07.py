@@ -1,6 +1,6 @@
 """S-07: how many rows are evaluated if many pods have equal signatures."""
 
-from collections.abc import Awaitable, Callable, Hashable, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from itertools import pairwise
 from typing import Any
 
@@ -9,50 +9,22 @@ import pytest
 from bayplan.adapters.embedded.field_validation import object_key
 from bayplan.api.objects import NODE
 from bayplan.engine.reuse.cache import ResultCache
-from bayplan.framework.cycle_state import CycleState
-from bayplan.framework.plugin import ScalarFilterPlugin, SignPlugin
-from bayplan.framework.status import Status, unschedulable
 from bayplan.ports import PatchPodStatus
-from bayplan.state.nodes import NodeInfo
 from bayplan.state.pods import PodInfo
-from tests.scenarios.world import PROFILE, Setup, World, config_dict, play
+from tests.scenarios.equal_pods import (
+    COUNTING,
+    EQUAL,
+    FIT,
+    IN_TURNS,
+    PLAIN,
+    add_equal,
+    part_a,
+    part_b,
+    setup,
+)
+from tests.scenarios.world import PROFILE, World, play
 
-COUNTING, FIT, PLAIN = "CountingFilter", "NodeResourcesFit", "plain"
-LEAST = {"type": "LeastAllocated", "resources": [{"name": "cpu"}, {"name": "memory"}]}
 HEARTBEAT_SECONDS = 10.0
-
-
-class CountingFilter(ScalarFilterPlugin, SignPlugin):
-    """Accepts every node without the label bad, and counts the evaluated rows."""
-
-    name = COUNTING
-    evaluated_rows = 0
-
-    def filter_node(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> Status | None:
-        self.evaluated_rows += 1
-        return unschedulable("bad") if node.labels.get("bad") == "true" else None
-
-    def sign_pod(self, pod: PodInfo) -> Hashable | None:
-        """The signature has the requests, although the result does not depend on them."""
-        return tuple(sorted(pod.requests.items()))
-
-
-def setup(*, is_on: bool = True) -> Setup:
-    """The two profiles of the scenario."""
-    first = Setup(
-        plugins=[COUNTING, (FIT, 1)],
-        classes=[CountingFilter],
-        args={FIT: {"scoringStrategy": LEAST}},
-        gates={"OpportunisticBatching": is_on},
-    )
-    names = ("PrioritySort", FIT, "DefaultBinder")
-    multi_point = {
-        "disabled": [{"name": "*"}],
-        "enabled": [{"name": name} for name in names],
-    }
-    plain = {"schedulerName": PLAIN, "plugins": {"multiPoint": multi_point}}
-    first.config = {"profiles": [*config_dict(first)["profiles"], plain]}
-    return first
 
 
 class PartRun:
@@ -114,28 +86,7 @@ def comparable(argument: Any) -> Any:
     return argument if isinstance(argument, PatchPodStatus | str | dict) else repr(argument)
 
 
-def add_nodes(world: World, count: int) -> None:
-    for number in range(1, count + 1):
-        world.add_node(f"n{number}", cpu=4, memory="8Gi")
-
-
-def add_equal(world: World, name: str, cpu: str = "500m") -> None:
-    world.add_pod(name, cpu=cpu, memory="1Gi")
-
-
 # ---- parts A and E --------------------------------------------------------------------------
-
-EQUAL = [f"a{number}" for number in range(1, 21)]
-
-
-def part_a(node_count: int) -> Callable[[World], Awaitable[None]]:
-    async def scene(world: World) -> None:
-        add_nodes(world, node_count)
-        for name in EQUAL:
-            add_equal(world, name)
-        await world.until(1)
-
-    return scene
 
 
 @pytest.mark.parametrize(
@@ -181,15 +132,6 @@ def test_api_calls_are_equal_with_and_without_reuse() -> None:
 
 
 # ---- parts B to D ---------------------------------------------------------------------------
-
-IN_TURNS = [f"{kind}{number}" for number in range(1, 11) for kind in "ab"]
-
-
-async def part_b(world: World) -> None:
-    add_nodes(world, 50)
-    for name in IN_TURNS:
-        add_equal(world, name, "500m" if name.startswith("a") else "1")
-    await world.until(1)
 
 
 def test_two_alternating_signatures_evaluate_two_rows_each() -> None:

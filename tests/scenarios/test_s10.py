@@ -9,37 +9,8 @@ from bayplan.framework.plugin import ScalarScorePlugin
 from bayplan.plugins.node_resources_fit import NodeResourcesFit
 from bayplan.state.nodes import NodeInfo
 from bayplan.state.pods import PodInfo
+from tests.scenarios.racks import NODES, ONLY_RACK, a_pod_among_racks, fit, scorer
 from tests.scenarios.world import Setup, World, play
-
-#: name → (rack, zone, used cpu and Gi)
-NODES = {
-    "n1": ("r1", "z1", 4),
-    "n2": ("r1", "z1", 1),
-    "n3": ("r2", "z1", 2),
-    "n4": ("r2", "z1", 2),
-    "n5": ("r3", "z2", 3),
-    "n6": ("", "", 0),
-}
-
-
-def fit(strategy: str = "MostAllocated", **more: Any) -> dict[str, Any]:
-    return {"NodeResourcesFit": {"scoringStrategy": {"type": strategy, **more}}}
-
-
-def scorer(key: str = "rack", aggregate: str = "sum", over: str = "feasible") -> dict[str, Any]:
-    args = {"scoreFrom": "NodeResourcesFit", "topologyKey": key}
-    return {f"TopologyScorer/{key}": {**args, "aggregate": aggregate, "over": over}}
-
-
-async def a_pod_among_racks(world: World, **more: tuple[str, str, int]) -> None:
-    """``more``: further nodes."""
-    for name, (rack, zone, used) in {**NODES, **more}.items():
-        labels = {"rack": rack, "zone": zone} if rack else {}
-        world.add_node(name, cpu=10, memory="10Gi", labels=labels)
-        if used:
-            world.add_pod(f"on-{name}", cpu=used, memory=f"{used}Gi", node=name)
-    world.add_pod("p", cpu=1, memory="1Gi")
-    await world.until(0)
 
 
 def played(
@@ -56,9 +27,6 @@ def played(
     world = play(scene, setup)
     (record,) = world.attempts("p")
     return world, {line.node: line.total for line in record.scores}
-
-
-ONLY_RACK = ["NodeResourcesFit", ("TopologyScorer/rack", 1)]
 
 
 def test_the_fullest_rack_and_its_fullest_node_win() -> None:

@@ -6,8 +6,6 @@ Part A is in tests/live/test_run.py, part C in tests/live/test_replays.py.
 import os
 import subprocess
 import sys
-from collections.abc import Callable
-from dataclasses import replace
 
 import msgspec
 import pytest
@@ -16,33 +14,16 @@ from bayplan.journal import AttemptRecord
 from benchmarks.bench_reuse import LOADS
 from benchmarks.ranges import ranges
 from tests.documents.reading import ROOT
-from tests.scenarios import test_s06, test_s07
-from tests.scenarios.world import Setup, World, play
+from tests.scenarios.digests import SCENARIOS, s07_part_b
+from tests.scenarios.world import World
 
 # ---- part B ---------------------------------------------------------------------------------
-
-_SCRIPT = """
-from tests.scenarios.test_s17 import SCENARIOS
-for name, played in SCENARIOS.items():
-    print(name, played(1).digest)
-"""
-
-
-def s06_part_a(seed: int) -> World:
-    return play(test_s06.h_preempts, Setup(plugins=test_s06.PLUGINS, seed=seed))
-
-
-def s07_part_b(seed: int) -> World:
-    return play(test_s07.part_b, replace(test_s07.setup(), seed=seed))
-
-
-SCENARIOS: dict[str, Callable[[int], World]] = {"S-06 A": s06_part_a, "S-07 B": s07_part_b}
 
 
 def digests(hash_seed: int) -> list[str]:
     """The digests of the journals, computed in a separate process."""
     completed = subprocess.run(
-        [sys.executable, "-c", _SCRIPT],
+        [sys.executable, "-m", "tests.scenarios.digests"],
         cwd=ROOT,
         env={**os.environ, "PYTHONHASHSEED": str(hash_seed)},
         capture_output=True,
