@@ -5,17 +5,16 @@ import json
 import re
 from typing import Any
 
-from aiohttp import web
 from prometheus_client import CollectorRegistry, ProcessCollector
 from prometheus_client.core import Metric
 
 from bayplan.adapters.live.cluster import open_cluster
 from bayplan.serving.component_metrics import register_build_info, register_cluster
 from bayplan.serving.election.election import LeaderGauge
-from tests.adapters.live.serving import status
-from tests.adapters.live.talking import talking_to
+from tests.adapters.live.clients import talking_to
 from tests.deploy.rendering import CHART
 from tests.engine.kit import Engine
+from tests.kit.api_server import refuse
 
 ALERTS = CHART / "templates" / "prometheusrule.yaml"
 DASHBOARD = CHART / "files" / "dashboard.json"
@@ -73,10 +72,6 @@ def families() -> list[Metric]:
 
 
 async def _register_connection(registry: CollectorRegistry) -> None:
-    async with talking_to(_refuse) as client, open_cluster(client) as cluster:
+    async with talking_to(refuse) as client, open_cluster(client) as cluster:
         register_cluster(registry, cluster)
         client.metrics.register(registry)
-
-
-async def _refuse(request: web.BaseRequest) -> web.StreamResponse:
-    return status(403, "Forbidden", "no")

@@ -4,15 +4,14 @@ import asyncio
 from typing import Any
 
 import pytest
-from aiohttp import web
 from prometheus_client import CollectorRegistry
 
 from bayplan.adapters.live import event_writer
 from bayplan.adapters.live.cluster import LiveCluster, open_cluster
 from bayplan.ports import ApiError, EmitEvent, ObjectReference
 from bayplan.serving.component_metrics import register_build_info, register_cluster
-from tests.adapters.live.serving import status
-from tests.adapters.live.talking import talking_to
+from tests.adapters.live.clients import talking_to
+from tests.kit.api_server import refuse
 
 
 def test_the_build_info_metric_is_one() -> None:
@@ -32,13 +31,6 @@ def event(name: str) -> EmitEvent:
     return EmitEvent(pod, "Warning", "FailedScheduling", "Scheduling", "no room", "bayplan", None)
 
 
-class Api:
-    """Refuses every request."""
-
-    async def __call__(self, request: web.BaseRequest) -> web.StreamResponse:
-        return status(403, "Forbidden", "no")
-
-
 def samples_of(cluster: LiveCluster) -> dict[str, Any]:
     registry = CollectorRegistry()
     register_cluster(registry, cluster)
@@ -51,7 +43,7 @@ def samples_of(cluster: LiveCluster) -> dict[str, Any]:
 
 def test_dropped_events_are_counted() -> None:
     async def main() -> dict[str, Any]:
-        async with talking_to(Api()) as client, open_cluster(client) as cluster:
+        async with talking_to(refuse) as client, open_cluster(client) as cluster:
             await cluster.create_event(event("a"))
             await cluster.create_event(event("b"))
             await cluster.flush_events()
@@ -67,7 +59,7 @@ def test_events_beyond_the_queue_are_counted(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr(event_writer, "WAITING_MAX", 3)
 
     async def main() -> dict[str, Any]:
-        async with talking_to(Api()) as client, open_cluster(client) as cluster:
+        async with talking_to(refuse) as client, open_cluster(client) as cluster:
             for number in range(5):
                 await cluster.create_event(event(f"p{number}"))
             return samples_of(cluster)
@@ -79,7 +71,7 @@ def test_events_beyond_the_queue_are_counted(monkeypatch: pytest.MonkeyPatch) ->
 
 def test_failing_requests_have_a_metric_while_they_fail() -> None:
     async def main() -> tuple[dict[str, Any], dict[str, Any]]:
-        async with talking_to(Api()) as client, open_cluster(client) as cluster:
+        async with talking_to(refuse) as client, open_cluster(client) as cluster:
             cluster._failures.begin("list v1 Node", ApiError(403, "Forbidden", "no"))
             before = samples_of(cluster)
             cluster._failures.end("list v1 Node")

@@ -6,35 +6,31 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from aiohttp import web
 
 from bayplan.adapters.live.client import ClientOptions, open_client
 from bayplan.ports import ApiError
 from bayplan.serving.access import ACCESS_REVIEWS, TOKEN_REVIEWS
 from bayplan.serving.delegation import AUTHENTICATION_CONFIG, DelegationOptions, open_delegation
-from tests.adapters.live.serving import kubeconfig, serving
+from tests.kit.api_server import FakeApiServer, kubeconfig, serving
 
 AUTHORITIES = "-----BEGIN CERTIFICATE-----"
 
 
-class Api:
-    """Records the requests; ``config``: the config map about client certificates."""
+def api_with(config: dict[str, Any] | None = None) -> FakeApiServer:
+    """``config``: the config map about client certificates."""
+    server = FakeApiServer()
+    if config is not None:
+        server.objects[AUTHENTICATION_CONFIG] = config
+    return server
 
-    def __init__(self, config: dict[str, Any] | None = None) -> None:
-        self.requests: list[tuple[str, str]] = []
-        self._config = config
 
-    async def __call__(self, request: web.BaseRequest) -> web.StreamResponse:
-        self.requests.append((request.headers.get("Authorization", ""), request.path))
-        if request.method == "POST":
-            return web.json_response({"status": {"allowed": True}})
-        if self._config is None:
-            return web.json_response({"message": "no such config map"}, status=404)
-        return web.json_response(self._config)
+def requests_of(server: FakeApiServer) -> list[tuple[str, str]]:
+    """The credentials and the path of each request."""
+    return [(each.headers["Authorization"], each.path) for each in server.received]
 
 
 def published_authorities(
-    folder: Path, api: Api, *, authentication: bool, authorization: bool, **options: Any
+    folder: Path, api: FakeApiServer, *, authentication: bool, authorization: bool, **options: Any
 ) -> str:
     """The authorities, after one review of each kind; every kubeconfig has its own token."""
 
@@ -67,21 +63,21 @@ def published_authorities(
 def test_each_kind_of_review_has_its_credentials(
     tmp_path: Path, authentication: bool, authorization: bool
 ) -> None:
-    api = Api()
+    api = api_with()
     published_authorities(tmp_path, api, authentication=authentication, authorization=authorization)
-    assert api.requests[:2] == [
+    assert requests_of(api)[:2] == [
         (f"Bearer {'authentication' if authentication else 'own'}", TOKEN_REVIEWS),
         (f"Bearer {'authorization' if authorization else 'own'}", ACCESS_REVIEWS),
     ]
 
 
 def test_client_certificate_authorities_come_from_the_cluster(tmp_path: Path) -> None:
-    api = Api({"data": {"client-ca-file": AUTHORITIES}})
+    api = api_with({"data": {"client-ca-file": AUTHORITIES}})
     assert (
         published_authorities(tmp_path, api, authentication=True, authorization=False)
         == AUTHORITIES
     )
-    assert api.requests[-1] == ("Bearer authentication", AUTHENTICATION_CONFIG)
+    assert requests_of(api)[-1] == ("Bearer authentication", AUTHENTICATION_CONFIG)
 
 
 @pytest.mark.parametrize(
@@ -90,12 +86,12 @@ def test_client_certificate_authorities_come_from_the_cluster(tmp_path: Path) ->
 def test_without_the_flags_nothing_is_looked_up(
     tmp_path: Path, authentication: bool, options: dict[str, bool]
 ) -> None:
-    api = Api({"data": {"client-ca-file": AUTHORITIES}})
+    api = api_with({"data": {"client-ca-file": AUTHORITIES}})
     result = published_authorities(
         tmp_path, api, authentication=authentication, authorization=True, **options
     )
     assert result == ""
-    assert [path for _, path in api.requests] == [TOKEN_REVIEWS, ACCESS_REVIEWS]
+    assert [path for _, path in requests_of(api)] == [TOKEN_REVIEWS, ACCESS_REVIEWS]
 
 
 def test_a_failed_lookup_is_logged_or_ends_the_start(
@@ -103,17 +99,18 @@ def test_a_failed_lookup_is_logged_or_ends_the_start(
 ) -> None:
     (tmp_path / "a").mkdir()
     assert (
-        published_authorities(tmp_path / "a", Api(), authentication=True, authorization=False) == ""
+        published_authorities(tmp_path / "a", api_with(), authentication=True, authorization=False)
+        == ""
     )
     assert "Client certificates are not accepted" in caplog.messages
     (tmp_path / "b").mkdir()
     strict = {"tolerates_lookup_failure": False}
     with pytest.raises(ApiError):
         published_authorities(
-            tmp_path / "b", Api(), authentication=True, authorization=False, **strict
+            tmp_path / "b", api_with(), authentication=True, authorization=False, **strict
         )
 
 
 def test_a_config_map_without_authorities_means_none(tmp_path: Path) -> None:
-    api = Api(json.loads('{"data": {"requestheader-client-ca-file": "x"}}'))
+    api = api_with(json.loads('{"data": {"requestheader-client-ca-file": "x"}}'))
     assert published_authorities(tmp_path, api, authentication=True, authorization=False) == ""

@@ -13,12 +13,12 @@ from bayplan.serving.discovery import (
     GroupKinds,
     offered_kinds,
 )
-from tests.adapters.live.talking import talking_to
-from tests.serving.fake_api import OFFERED, FakeApi
+from tests.adapters.live.clients import talking_to
+from tests.kit.api_server import FOR_A_SCHEDULER, FakeApiServer, Resources, resource
 
 X_K8S = "scheduling.x-k8s.io/v1alpha1"
 MING = "scheduling.ming.io/v1"
-POD_GROUPS = (("PodGroup", "podgroups", True),)
+POD_GROUPS = [resource("PodGroup", "podgroups")]
 
 
 def test_without_pod_group_kinds_nothing_is_watched() -> None:
@@ -36,11 +36,11 @@ def test_each_api_group_is_watched_in_its_newest_version() -> None:
 class _Watched:
     """Records the actions of a watch at a server that changes between two discoveries."""
 
-    def __init__(self, api: FakeApi, awaited: Collection[str] = ()) -> None:
+    def __init__(self, api: FakeApiServer, awaited: Collection[str] = ()) -> None:
         self._api = api
         self._awaited = awaited
         #: The kinds that are offered before each discovery; the watch ends after the last one.
-        self.changes: list[dict[str, object]] = []
+        self.changes: list[Resources] = []
         self.followed: list[str] = []
         self.slept_seconds: list[float] = []
 
@@ -48,7 +48,7 @@ class _Watched:
         self.slept_seconds.append(seconds)
         if not self.changes:
             raise asyncio.CancelledError
-        self._api.offer(self.changes.pop(0))
+        self._api.resources.update(self.changes.pop(0))
 
     def run(self) -> None:
         async def main() -> None:
@@ -69,7 +69,7 @@ def test_a_kind_that_appears_later_is_watched_from_then_on(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     caplog.set_level(logging.INFO, logger="bayplan")
-    watched = _Watched(FakeApi({**OFFERED, MING: POD_GROUPS}))
+    watched = _Watched(FakeApiServer(resources={**FOR_A_SCHEDULER, MING: POD_GROUPS}))
     watched.changes = [{}, {X_K8S: POD_GROUPS}, {}]
     watched.run()
     assert watched.followed == [f"{MING} PodGroup", f"{X_K8S} PodGroup"]
@@ -80,7 +80,9 @@ def test_a_kind_that_appears_later_is_watched_from_then_on(
 def test_a_kind_that_pods_wait_for_is_polled_more_often_and_named_once(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    watched = _Watched(FakeApi(), awaited={COSCHEDULING_GROUP, "unheard.of"})
+    watched = _Watched(
+        FakeApiServer(resources=FOR_A_SCHEDULER), awaited={COSCHEDULING_GROUP, "unheard.of"}
+    )
     watched.changes = [{}, {}, {X_K8S: POD_GROUPS}]
     watched.run()
     assert watched.followed == [f"{X_K8S} PodGroup"]
@@ -92,7 +94,9 @@ def test_a_kind_that_pods_wait_for_is_polled_more_often_and_named_once(
 def test_a_forbidden_kind_is_named_once_and_watched_when_it_is_allowed(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    api = FakeApi({**OFFERED, MING: POD_GROUPS}, ("list podgroups",))
+    api = FakeApiServer(
+        resources={**FOR_A_SCHEDULER, MING: POD_GROUPS}, forbidden=["list podgroups"]
+    )
     watched = _Watched(api, awaited={MING_GROUP})
     watched.changes = [{}, {}]
     watched.run()
@@ -101,7 +105,7 @@ def test_a_forbidden_kind_is_named_once_and_watched_when_it_is_allowed(
 
 
 def test_a_failed_discovery_is_repeated(caplog: pytest.LogCaptureFixture) -> None:
-    api = FakeApi()
+    api = FakeApiServer(resources=FOR_A_SCHEDULER)
     watched = _Watched(api)
     watched.changes = [{X_K8S: None}, {X_K8S: POD_GROUPS}]
     watched.run()

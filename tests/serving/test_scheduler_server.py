@@ -29,9 +29,16 @@ from bayplan.serving.scheduler_server import (
     tell_of_blocking,
 )
 from bayplan.watchdog import BlockingCall
-from tests.adapters.live.serving import kubeconfig, serving, status
+from tests.kit.api_server import (
+    FOR_A_SCHEDULER,
+    FakeApiServer,
+    Resources,
+    kubeconfig,
+    resource,
+    serving,
+    status,
+)
 from tests.scenarios.world import World, play
-from tests.serving.fake_api import OFFERED, FakeApi
 
 # ---- scheduler server -----------------------------------------------------------------------
 
@@ -56,9 +63,13 @@ def config(**fields: Any) -> SchedulerConfig:
     return config_from({**kind, "profiles": [{"schedulerName": "bayplan"}], **fields})
 
 
+def fake_api(*, resources: Resources = FOR_A_SCHEDULER, **faults: Any) -> FakeApiServer:
+    return FakeApiServer(resources=resources, **faults)
+
+
 def played(
     folder: Path,
-    api: FakeApi,
+    api: FakeApiServer,
     look: Any = None,
     *,
     scheduler_config: SchedulerConfig | None = None,
@@ -95,27 +106,27 @@ def test_the_server_starts_leads_and_releases_its_lease(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.DEBUG, logger="bayplan")
-    api = FakeApi()
+    api = fake_api()
     played(tmp_path, api)
     message = lines(caplog)
     assert message.index("Successfully acquired lease") < message.index("Ended")
-    assert api.lease is not None
-    assert api.lease["metadata"]["name"] == "bayplan"
-    assert api.lease["spec"]["holderIdentity"] == ""
+    [lease] = api.objects.values()
+    assert lease["metadata"]["name"] == "bayplan"
+    assert lease["spec"]["holderIdentity"] == ""
 
 
 def test_the_lease_has_the_configured_name(tmp_path: Path) -> None:
-    api = FakeApi()
+    api = fake_api()
     election = {"resourceName": "mine", "resourceNamespace": "elsewhere"}
     played(tmp_path, api, scheduler_config=config(leaderElection=election))
-    assert "POST /apis/coordination.k8s.io/v1/namespaces/elsewhere/leases" in api.requests
-    assert "PUT /apis/coordination.k8s.io/v1/namespaces/elsewhere/leases/mine" in api.requests
+    assert "POST /apis/coordination.k8s.io/v1/namespaces/elsewhere/leases" in api.lines
+    assert "PUT /apis/coordination.k8s.io/v1/namespaces/elsewhere/leases/mine" in api.lines
 
 
 def test_without_an_election_no_lease_is_read_or_written(tmp_path: Path) -> None:
-    api = FakeApi()
+    api = fake_api()
     played(tmp_path, api, scheduler_config=config(leaderElection={"leaderElect": False}))
-    assert not [request for request in api.requests if "leases" in request]
+    assert not [request for request in api.lines if "leases" in request]
 
 
 def test_missing_read_rights_are_named_by_verb_and_resource(
@@ -123,21 +134,7 @@ def test_missing_read_rights_are_named_by_verb_and_resource(
 ) -> None:
     monkeypatch.setattr(scheduler_server, "DENIED_SECONDS_MAX", 0.0)
     with pytest.raises(AccessDeniedError, match='list resource "nodes" in API group ""'):
-        played(tmp_path, FakeApi(forbidden=("list nodes",)))
-
-
-class StartingApi(FakeApi):
-    """Refuses or fails at first, as an API server whose roles do not exist yet."""
-
-    def __init__(self, *refusals: tuple[int, str]) -> None:
-        super().__init__()
-        self._refusals = list(refusals)
-
-    async def __call__(self, request: Any) -> Any:
-        if self._refusals:
-            code, text = self._refusals.pop(0)
-            return status(code, "Forbidden" if code == 403 else "InternalError", text)
-        return await super().__call__(request)
+        played(tmp_path, fake_api(forbidden=["list nodes"]))
 
 
 def test_a_starting_api_server_is_waited_for(
@@ -145,7 +142,12 @@ def test_a_starting_api_server_is_waited_for(
 ) -> None:
     monkeypatch.setattr(scheduler_server, "_FIRST_RETRY_SECONDS", 0.001)
     forbidden = 'nodes is forbidden: User "u" cannot list resource "nodes" in API group ""'
-    api = StartingApi((403, forbidden), (403, "not yet ready to handle request"), (500, "starting"))
+    refusals = [
+        status(403, "Forbidden", forbidden),
+        status(403, "Forbidden", "not yet ready to handle request"),
+        status(500, "InternalError", "starting"),
+    ]
+    api = fake_api(refusals=refusals)
     played(tmp_path, api)
     message = lines(caplog)
     assert message.count("The API server refuses; trying again, for it may be starting") == 2
@@ -158,7 +160,7 @@ def test_an_untrusted_certificate_ends_the_start(
 ) -> None:
     async def main() -> None:
         tls = self_signed_context("127.0.0.1", RealClock().epoch_seconds())
-        runner = web.ServerRunner(web.Server(FakeApi()))
+        runner = web.ServerRunner(web.Server(fake_api()))
         await runner.setup()
         await web.TCPSite(runner, "127.0.0.1", 0, ssl_context=tls).start()
         server = f"https://127.0.0.1:{runner.addresses[0][1]}"
@@ -178,12 +180,12 @@ def test_an_untrusted_certificate_ends_the_start(
 def test_missing_write_rights_are_logged_and_the_server_continues(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    played(tmp_path, FakeApi(forbidden=("delete pods",)))
+    played(tmp_path, fake_api(forbidden=["delete pods"]))
     (record,) = [r for r in caplog.records if r.getMessage() == "Rights are missing"]
     assert 'delete resource "pods"' in vars(record)["bayplan_keys"]["err"]
 
 
-GROUPS = {"scheduling.ming.io/v1": (("PodGroup", "podgroups", True),)}
+GROUPS = {"scheduling.ming.io/v1": [resource("PodGroup", "podgroups")]}
 
 
 @pytest.mark.parametrize(
@@ -196,7 +198,7 @@ GROUPS = {"scheduling.ming.io/v1": (("PodGroup", "podgroups", True),)}
 def test_missing_rights_for_groups_are_logged_and_the_server_continues(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, forbidden: str, message: str
 ) -> None:
-    api = FakeApi({**OFFERED, **GROUPS}, (forbidden,))
+    api = fake_api(resources={**FOR_A_SCHEDULER, **GROUPS}, forbidden=[forbidden])
     played(tmp_path, api)
     (record,) = [r for r in caplog.records if r.getMessage() == message]
     verb, resource = forbidden.split()
@@ -207,12 +209,12 @@ def test_missing_rights_for_groups_are_logged_and_the_server_continues(
 def test_a_plugin_with_a_missing_api_group_is_disabled_with_one_line(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    api = FakeApi(offered={"v1": OFFERED["v1"]})
+    api = fake_api(resources={"v1": FOR_A_SCHEDULER["v1"]})
     played(tmp_path, api)
     records = [r for r in caplog.records if r.getMessage() == "Plugin switched off"]
     plugins = [vars(record)["bayplan_keys"]["plugin"] for record in records]
     assert plugins.count("PodTopologySpread") == 1
-    assert not [request for request in api.requests if request.endswith("/replicasets")]
+    assert not [request for request in api.lines if request.endswith("/replicasets")]
 
 
 def test_a_silent_api_server_is_waited_for_until_a_stop_is_requested(
@@ -243,7 +245,7 @@ def test_endpoints_on_loopback_are_plain_and_open(
                 async with session.get(url + path) as answer:
                     answers[path] = await answer.text()
 
-    played(tmp_path, FakeApi(), look, address=ServingOptions(port=unused_port))
+    played(tmp_path, fake_api(), look, address=ServingOptions(port=unused_port))
     assert '"schedulerName": "bayplan"' in answers["/configz"]
     assert 'leader_election_master_status{name="bayplan"}' in answers["/metrics"]
     assert "process_resident_memory_bytes" in answers["/metrics"]
@@ -260,7 +262,7 @@ def test_endpoints_elsewhere_use_tls_and_require_a_token(tmp_path: Path, unused_
                     statuses[path] = answer.status
 
     address = ServingOptions(address="0.0.0.0", port=unused_port)
-    played(tmp_path, FakeApi(), look, address=address)
+    played(tmp_path, fake_api(), look, address=address)
     assert statuses == {"/livez": 200, "/metrics": 401}
 
 

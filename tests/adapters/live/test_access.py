@@ -15,7 +15,7 @@ from bayplan.adapters.live.access import (
 )
 from bayplan.adapters.live.discovery import Resource
 from bayplan.api.objects import NODE
-from tests.adapters.live.talking import talking_to
+from tests.adapters.live.clients import talking_to
 
 NODES = Resource(NODE, "", "nodes", is_namespaced=False)
 

@@ -36,10 +36,10 @@ from bayplan.adapters.live.rate_limit import Lane
 from bayplan.clock import RealClock
 from bayplan.ports import ApiError, NotFoundError, OutcomeUnknownError, WatchDroppedError
 from bayplan.serving.certificates import self_signed_context
-from tests.adapters.live.serving import (
+from tests.kit.api_server import (
+    FakeApiServer,
     Handler,
     Naps,
-    Script,
     cut,
     fine,
     kubeconfig,
@@ -67,55 +67,57 @@ def response_and_naps(
 
 
 def test_a_request_has_a_user_agent_and_credentials(tmp_path: Path) -> None:
-    script = Script(fine)
-    answer, _ = response_and_naps(tmp_path, script, lambda client: client.get("/version?a=b%2Cc"))
+    server = FakeApiServer(fine)
+    answer, _ = response_and_naps(tmp_path, server, lambda client: client.get("/version?a=b%2Cc"))
     assert answer == {"fine": True}
-    assert script.requests == [("GET", "/version?a=b%2Cc")]
-    assert script.headers[0]["Authorization"] == "Bearer secret"
-    assert script.headers[0]["User-Agent"] == "bayplan"
+    assert server.received[0].target == "/version?a=b%2Cc"
+    assert server.received[0].headers["Authorization"] == "Bearer secret"
+    assert server.received[0].headers["User-Agent"] == "bayplan"
 
 
 def test_content_is_sent_as_json_with_its_media_type(tmp_path: Path) -> None:
-    script = Script(fine)
+    server = FakeApiServer(fine)
     patch = "application/merge-patch+json"
     response_and_naps(
-        tmp_path, script, lambda client: client.request("PATCH", "/x", {"a": 1}, media_type=patch)
+        tmp_path, server, lambda client: client.request("PATCH", "/x", {"a": 1}, media_type=patch)
     )
-    assert script.bodies == [b'{"a":1}']
-    assert script.headers[0]["Content-Type"] == patch
+    assert [each.body for each in server.received] == [b'{"a":1}']
+    assert server.received[0].headers["Content-Type"] == patch
 
 
 @pytest.mark.parametrize("method", ["GET", "POST"])
 def test_a_throttled_request_waits_as_long_as_the_server_says(tmp_path: Path, method: str) -> None:
     later = lambda: status(429, "TooManyRequests", "later", **{"Retry-After": "7"})  # noqa: E731
     _, naps = response_and_naps(
-        tmp_path, Script(later, later, fine), lambda client: client.request(method, "/x")
+        tmp_path, FakeApiServer(later, later, fine), lambda client: client.request(method, "/x")
     )
     assert naps == [7, 7]
 
 
 def test_a_server_that_throttles_forever_raises_in_the_end(tmp_path: Path) -> None:
     busy = lambda: status(429, "TooManyRequests", "later")  # noqa: E731
-    script = Script(*[busy] * (TRIES_PUT_OFF + 1))
+    server = FakeApiServer(*[busy] * (TRIES_PUT_OFF + 1))
     with pytest.raises(ApiError, match="later") as error:
-        response_and_naps(tmp_path, script, lambda client: client.get("/x"))
+        response_and_naps(tmp_path, server, lambda client: client.get("/x"))
     assert error.value.code == 429
 
 
 def test_only_idempotent_requests_are_retried_at_an_unavailable_server(tmp_path: Path) -> None:
     away = lambda: status(503, "ServiceUnavailable", "soon", **{"Retry-After": "1"})  # noqa: E731
     _, naps = response_and_naps(
-        tmp_path, Script(away, fine), lambda client: client.request("PATCH", "/x")
+        tmp_path, FakeApiServer(away, fine), lambda client: client.request("PATCH", "/x")
     )
     assert naps == [1]
     with pytest.raises(ApiError, match="soon"):
-        response_and_naps(tmp_path, Script(away), lambda client: client.request("POST", "/x"))
+        response_and_naps(
+            tmp_path, FakeApiServer(away), lambda client: client.request("POST", "/x")
+        )
 
 
 def test_a_refusal_is_raised_at_once(tmp_path: Path) -> None:
     refusal = lambda: status(404, "NotFound", "pods web")  # noqa: E731
     with pytest.raises(NotFoundError, match="pods web"):
-        response_and_naps(tmp_path, Script(refusal), lambda client: client.get("/x"))
+        response_and_naps(tmp_path, FakeApiServer(refusal), lambda client: client.get("/x"))
 
 
 class Cutting:
@@ -163,7 +165,7 @@ def test_a_request_to_an_unreachable_server_has_no_effect(
     tmp_path: Path,
 ) -> None:
     async def main() -> None:
-        async with serving(Script()) as server:
+        async with serving(FakeApiServer()) as server:
             config = kubeconfig(tmp_path, server)
         async with open_client(config, ClientOptions(sleep=naps)) as client:
             await client.request("POST", "/x")
@@ -201,7 +203,9 @@ def test_refused_credentials_are_reloaded_once(tmp_path: Path) -> None:
 def test_credentials_that_stay_refused_are_reported(tmp_path: Path) -> None:
     unknown = lambda: status(401, "Unauthorized", "Unauthorized")  # noqa: E731
     with pytest.raises(AccessDeniedError, match="does not accept our credentials"):
-        response_and_naps(tmp_path, Script(unknown, unknown), lambda client: client.get("/x"))
+        response_and_naps(
+            tmp_path, FakeApiServer(unknown, unknown), lambda client: client.get("/x")
+        )
 
 
 def test_a_full_lane_does_not_block_other_lanes(tmp_path: Path) -> None:
@@ -210,7 +214,7 @@ def test_a_full_lane_does_not_block_other_lanes(tmp_path: Path) -> None:
             await client.request("POST", "/events", lane=Lane.EVENTS)
         await client.request("POST", "/binding", lane=Lane.BINDINGS)
 
-    _, naps = response_and_naps(tmp_path, Script(*[fine] * 4), ask, qps=0.001, burst=1)
+    _, naps = response_and_naps(tmp_path, FakeApiServer(*[fine] * 4), ask, qps=0.001, burst=1)
     assert len(naps) == 2
 
 
@@ -220,9 +224,9 @@ def test_a_request_whose_turn_comes_after_its_deadline_is_not_sent(tmp_path: Pat
         with pytest.raises(UnreachableError, match=r"POST /late: not sent: .* within 5 s"):
             await client.request("POST", "/late", timeout_seconds=5)
 
-    script = Script(fine)
-    _, naps = response_and_naps(tmp_path, script, ask, qps=0.1, burst=1)
-    assert (naps, len(script.requests)) == ([], 1)
+    server = FakeApiServer(fine)
+    _, naps = response_and_naps(tmp_path, server, ask, qps=0.1, burst=1)
+    assert (naps, len(server.received)) == ([], 1)
 
 
 def test_a_request_that_gets_no_place_in_its_lane_before_its_deadline_is_not_sent(
@@ -260,7 +264,7 @@ def test_a_write_with_a_foreign_answer_has_an_unknown_outcome(tmp_path: Path, bo
     with pytest.raises(OutcomeUnknownError, match="POST /x: found an answer that is not an API"):
         response_and_naps(
             tmp_path,
-            Script(lambda: web.Response(body=body)),
+            FakeApiServer(lambda: web.Response(body=body)),
             lambda client: client.request("POST", "/x"),
         )
 
@@ -273,7 +277,9 @@ async def pieces(client: ApiClient, silence_seconds: float = 60.0) -> list[bytes
 
 
 def test_a_stream_ends_when_the_server_ends_it(tmp_path: Path) -> None:
-    received, _ = response_and_naps(tmp_path, Script(lambda: web.Response(body=b"abc")), pieces)
+    received, _ = response_and_naps(
+        tmp_path, FakeApiServer(lambda: web.Response(body=b"abc")), pieces
+    )
     assert b"".join(received) == b"abc"
 
 
@@ -318,7 +324,7 @@ def test_a_stream_with_a_broken_connection_is_closed(tmp_path: Path) -> None:
 def test_a_refused_stream_raises_the_reason(tmp_path: Path) -> None:
     refusal = lambda: status(410, "Expired", "too old")  # noqa: E731
     with pytest.raises(ApiError, match="too old") as error:
-        response_and_naps(tmp_path, Script(refusal), pieces)
+        response_and_naps(tmp_path, FakeApiServer(refusal), pieces)
     assert error.value.code == 410
 
 
@@ -331,7 +337,7 @@ def test_every_attempt_is_counted(tmp_path: Path) -> None:
         await pieces(client)
 
     later = lambda: status(429, "TooManyRequests", "later")  # noqa: E731
-    response_and_naps(tmp_path, Script(later, fine, fine), ask)
+    response_and_naps(tmp_path, FakeApiServer(later, fine, fine), ask)
     counted = {
         (sample.labels["method"], sample.labels["code"]): sample.value
         for family in registry.collect()
@@ -347,7 +353,7 @@ def test_an_untrusted_certificate_is_reported_and_not_retried(
     tls = self_signed_context("127.0.0.1", RealClock().epoch_seconds())
 
     async def main() -> None:
-        runner = web.ServerRunner(web.Server(Script()))
+        runner = web.ServerRunner(web.Server(FakeApiServer()))
         await runner.setup()
         await web.TCPSite(runner, "127.0.0.1", 0, ssl_context=tls).start()
         config = kubeconfig(tmp_path, f"https://127.0.0.1:{runner.addresses[0][1]}")
@@ -430,9 +436,9 @@ def test_a_failure_is_raised_after_all_other_requests_have_ended() -> None:
 
 
 def test_a_long_message_of_the_server_is_cut(tmp_path: Path) -> None:
-    script = Script(lambda: status(500, "InternalError", "x" * 1_000_000))
+    server = FakeApiServer(lambda: status(500, "InternalError", "x" * 1_000_000))
     with pytest.raises(ApiError) as error:
-        response_and_naps(tmp_path, script, lambda client: client.get("/x"))
+        response_and_naps(tmp_path, server, lambda client: client.get("/x"))
     assert str(error.value) == f"{'x' * 4000}… (1,000,000 characters)"
 
 

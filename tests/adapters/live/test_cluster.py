@@ -28,8 +28,8 @@ from bayplan.ports import (
 )
 from bayplan.serving.component_metrics import register_cluster
 from bayplan.testing import pod
-from tests.adapters.live.serving import CORE, status
-from tests.adapters.live.talking import Server, result_of, talking_to
+from tests.adapters.live.clients import result_of, talking_to
+from tests.kit.api_server import CORE, FakeApiServer, fine, status
 
 # ---- cluster --------------------------------------------------------------------------------
 
@@ -38,9 +38,9 @@ WEB = pod("web", namespace="ns", uid="uid-web")
 
 
 def test_a_binding_names_the_node_and_the_uid_of_the_pod() -> None:
-    server = Server()
+    server = FakeApiServer(fine)
     result_of(server, lambda cluster: cluster.bind(WEB, "n1"))
-    assert server.requests == [
+    assert server.calls == [
         (
             "POST",
             "/api/v1/namespaces/ns/pods/web/binding",
@@ -69,7 +69,7 @@ def test_a_binding_answered_with_a_server_error_has_an_unknown_outcome(
     answer: tuple[int, str, str], raised: type[Exception]
 ) -> None:
     with pytest.raises(raised) as error:
-        result_of(Server(status(*answer)), lambda cluster: cluster.bind(WEB, "n1"))
+        result_of(FakeApiServer(status(*answer)), lambda cluster: cluster.bind(WEB, "n1"))
     assert type(error.value) is raised
     assert str(error.value) == answer[2]
 
@@ -83,11 +83,11 @@ def test_a_status_patch_is_merged_by_the_server_and_names_the_uid() -> None:
         observed_generation=2,
     )
     patch = PatchPodStatus("ns", "web", "uid-web", condition, "n1")
-    server = Server()
+    server = FakeApiServer(fine)
     result_of(server, lambda cluster: cluster.patch_pod_status(patch))
-    [(method, path, content)] = server.requests
+    [(method, path, content)] = server.calls
     assert (method, path) == ("PATCH", "/api/v1/namespaces/ns/pods/web/status")
-    assert server.media_types == ["application/strategic-merge-patch+json"]
+    assert server.received[-1].headers["Content-Type"] == "application/strategic-merge-patch+json"
     assert content == {
         "metadata": {"uid": "uid-web"},
         "status": {
@@ -123,38 +123,42 @@ def test_a_nomination_is_cleared_or_left_unchanged(
 def test_another_pod_under_the_name_counts_as_not_found(answer: tuple[int, str, str]) -> None:
     patch = PatchPodStatus("ns", "web", "u", None, "")
     with pytest.raises(NotFoundError):
-        result_of(Server(status(*answer)), lambda cluster: cluster.patch_pod_status(patch))
+        result_of(FakeApiServer(status(*answer)), lambda cluster: cluster.patch_pod_status(patch))
     with pytest.raises(NotFoundError):
-        result_of(Server(status(*answer)), lambda cluster: cluster.delete_pod("ns", "web", "u"))
+        result_of(
+            FakeApiServer(status(*answer)), lambda cluster: cluster.delete_pod("ns", "web", "u")
+        )
 
 
 def test_a_version_conflict_raises_a_conflict() -> None:
     patch = PatchPodStatus("ns", "web", "u", None, "")
     answer = status(409, "Conflict", "the object has been modified")
     with pytest.raises(ConflictError):
-        result_of(Server(answer), lambda cluster: cluster.patch_pod_status(patch))
+        result_of(FakeApiServer(answer), lambda cluster: cluster.patch_pod_status(patch))
 
 
 @pytest.mark.parametrize(("uid", "preconditions"), [("u", {"uid": "u"}), ("", None)])
 def test_a_deletion_names_the_uid(uid: str, preconditions: Any) -> None:
-    server = Server()
+    server = FakeApiServer(fine)
     result_of(server, lambda cluster: cluster.delete_pod("ns", "web", uid))
-    [(method, path, content)] = server.requests
+    [(method, path, content)] = server.calls
     assert (method, path) == ("DELETE", "/api/v1/namespaces/ns/pods/web")
     assert content.get("preconditions") == preconditions
 
 
 def test_an_object_is_patched_with_a_json_merge_patch() -> None:
-    server = Server()
+    server = FakeApiServer(fine)
     result_of(
         server, lambda cluster: cluster.patch(NODE, "", "n1", {"spec": {"unschedulable": None}})
     )
-    assert server.requests == [("PATCH", "/api/v1/nodes/n1", {"spec": {"unschedulable": None}})]
-    assert server.media_types == ["application/merge-patch+json"]
+    assert server.calls == [("PATCH", "/api/v1/nodes/n1", {"spec": {"unschedulable": None}})]
+    assert server.received[-1].headers["Content-Type"] == "application/merge-patch+json"
 
 
 def test_a_pod_is_decoded() -> None:
-    server = Server(web.json_response({"metadata": {"name": "web"}, "spec": {"nodeName": "n1"}}))
+    server = FakeApiServer(
+        web.json_response({"metadata": {"name": "web"}, "spec": {"nodeName": "n1"}})
+    )
     result = result_of(server, lambda cluster: cluster.get_pod("ns", "web"))
     assert result.spec.node_name == "n1"
 
@@ -168,7 +172,7 @@ def test_a_kind_is_offered_if_the_server_lists_it() -> None:
         await cluster.discover(kinds)
         return [cluster.offers(kind) for kind in kinds]
 
-    assert result_of(Server(), ask) == [True, True, False]
+    assert result_of(FakeApiServer(fine), ask) == [True, True, False]
 
 
 def test_an_unreadable_kind_is_reported_once_until_it_is_readable(
@@ -178,7 +182,7 @@ def test_an_unreadable_kind_is_reported_once_until_it_is_readable(
     caplog.set_level(logging.WARNING)
     message = 'nodes is forbidden: User "x" cannot list resource "nodes" in API group ""'
     page = web.json_response({"metadata": {"resourceVersion": "1"}, "items": []})
-    server = Server(*(status(403, "Forbidden", message) for _ in range(2)), page)
+    server = FakeApiServer(*(status(403, "Forbidden", message) for _ in range(2)), page)
 
     async def ask(cluster: LiveCluster) -> None:
         for _ in range(2):
@@ -193,7 +197,9 @@ def test_an_unreadable_kind_is_reported_once_until_it_is_readable(
 
 
 def test_an_expired_watch_is_no_failure_and_a_refused_watch_is_one() -> None:
-    server = Server(status(410, "Expired", "too old"), status(403, "Forbidden", "cannot watch"))
+    server = FakeApiServer(
+        status(410, "Expired", "too old"), status(403, "Forbidden", "cannot watch")
+    )
 
     async def ask(cluster: LiveCluster) -> None:
         with pytest.raises(GoneError):

@@ -17,7 +17,7 @@ from bayplan.adapters.live.credentials import (
     load_credentials,
 )
 from bayplan.clock import ManualClock
-from tests.adapters.live.serving import kubeconfig
+from tests.kit.api_server import kubeconfig
 
 SERVER = "http://localhost:1"
 

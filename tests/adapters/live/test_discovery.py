@@ -3,30 +3,16 @@
 import asyncio
 
 import pytest
-from aiohttp import web
 
 from bayplan.adapters.live.discovery import Discovery, Resource
 from bayplan.api.objects import NODE, POD, REPLICA_SET
-from tests.adapters.live.serving import CORE, status
-from tests.adapters.live.talking import talking_to
-
-
-class Server:
-    """Has the core group and nothing else."""
-
-    def __init__(self) -> None:
-        self.requests: list[str] = []
-
-    async def __call__(self, request: web.BaseRequest) -> web.StreamResponse:
-        self.requests.append(request.path)
-        if request.path == "/api/v1":
-            return web.json_response({"kind": "APIResourceList", "resources": CORE})
-        return status(404, "NotFound", "the server could not find the requested resource")
+from tests.adapters.live.clients import talking_to
+from tests.kit.api_server import FakeApiServer
 
 
 def test_a_kind_is_found_with_its_path_and_scope() -> None:
     async def main() -> None:
-        async with talking_to(Server()) as client:
+        async with talking_to(FakeApiServer()) as client:
             discovery = Discovery(client)
             await discovery.discover([POD, NODE])
             assert discovery.resource(POD) == Resource(POD, "", "pods", is_namespaced=True)
@@ -37,13 +23,13 @@ def test_a_kind_is_found_with_its_path_and_scope() -> None:
 
 def test_a_missing_group_is_no_error_and_is_requested_once() -> None:
     async def main() -> None:
-        server = Server()
+        server = FakeApiServer()
         async with talking_to(server) as client:
             discovery = Discovery(client)
             for _ in range(2):
                 await discovery.discover([REPLICA_SET, "apps/v1 Other"])
             assert discovery.resource(REPLICA_SET) is None
-        assert server.requests == ["/apis/apps/v1"]
+        assert server.lines == ["GET /apis/apps/v1"]
 
     asyncio.run(main())
 

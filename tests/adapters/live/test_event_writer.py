@@ -4,7 +4,6 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-import msgspec
 import pytest
 from aiohttp import web
 
@@ -18,8 +17,8 @@ from bayplan.adapters.live.event_writer import (
 )
 from bayplan.clock import ManualClock
 from bayplan.ports import EmitEvent, ObjectReference
-from tests.adapters.live.serving import status
-from tests.adapters.live.talking import talking_to
+from tests.adapters.live.clients import talking_to
+from tests.kit.api_server import FakeApiServer, status
 
 GROUP = ObjectReference("scheduling.k8s.io/v1beta1 PodGroup", "ns", "g", "uid-g", "3")
 
@@ -35,39 +34,18 @@ def failed(
     return EmitEvent(regarding, "Warning", reason, "Scheduling", note, "bayplan", related)
 
 
-class Server:
-    """Stores events by name; refuses the first requests with `refusals`."""
+def events_of(server: FakeApiServer) -> list[dict[str, Any]]:
+    return sorted(server.objects.values(), key=lambda event: str(event["regarding"]))
 
-    def __init__(self, *refusals: web.Response) -> None:
-        self.refusals = list(refusals)
-        self.events: dict[str, dict[str, Any]] = {}
-        self.methods: list[str] = []
 
-    async def __call__(self, request: web.BaseRequest) -> web.StreamResponse:
-        content = msgspec.json.decode(await request.read())
-        self.methods.append(request.method)
-        if self.refusals:
-            return self.refusals.pop(0)
-        if request.method == "POST":
-            self.events[content["metadata"]["name"]] = content
-        else:
-            name = request.path.rpartition("/")[2]
-            if name not in self.events:
-                return status(404, "NotFound", "events")
-            self.events[name].update(content)
-        return web.json_response({})
-
-    def all(self) -> list[dict[str, Any]]:
-        return sorted(self.events.values(), key=lambda event: str(event["regarding"]))
-
-    def counts(self) -> list[int]:
-        return [event.get("series", {}).get("count", 1) for event in self.events.values()]
+def counts_of(server: FakeApiServer) -> list[int]:
+    return [event.get("series", {}).get("count", 1) for event in server.objects.values()]
 
 
 Scene = Callable[[EventWriter, ManualClock], Awaitable[None]]
 
 
-def written(server: Server, scene: Scene) -> int:
+def written(server: FakeApiServer, scene: Scene) -> int:
     """Run a scene with a writer; returns how many events the writer dropped."""
 
     async def main() -> int:
@@ -124,10 +102,10 @@ def test_each_event_has_a_unique_short_name() -> None:
         for reason in ("A", "B"):
             writer.put(failed("p" * 253, reason=reason))
 
-    server = Server()
+    server = FakeApiServer()
     written(server, scene)
-    assert len(server.events) == 2
-    assert all(len(name) == 253 for name in server.events)
+    assert len(server.objects) == 2
+    assert all(len(event["metadata"]["name"]) == 253 for event in events_of(server))
 
 
 def test_events_that_a_silent_server_does_not_accept_are_dropped() -> None:
@@ -155,10 +133,10 @@ def test_repetitions_form_one_series() -> None:
             writer.put(failed(note=f"no room, attempt {number}"))
             await writer.flush()
 
-    server = Server()
+    server = FakeApiServer()
     written(server, scene)
-    assert server.methods == ["POST", "PATCH"]
-    assert server.counts() == [2]
+    assert [method for method, *_ in server.calls] == ["POST", "PATCH"]
+    assert counts_of(server) == [2]
 
 
 def test_a_changed_pod_starts_a_new_series_with_the_new_note() -> None:
@@ -168,13 +146,15 @@ def test_a_changed_pod_starts_a_new_series_with_the_new_note() -> None:
             writer.put(failed(note="0/2 nodes are available: 2 Insufficient cpu.", version="8"))
             await writer.flush()
 
-    server = Server()
+    server = FakeApiServer()
     written(server, scene)
-    assert [(event["regarding"]["resourceVersion"], event["note"]) for event in server.all()] == [
+    assert [
+        (event["regarding"]["resourceVersion"], event["note"]) for event in events_of(server)
+    ] == [
         ("7", "0/1 nodes are available: 1 Insufficient cpu."),
         ("8", "0/2 nodes are available: 2 Insufficient cpu."),
     ]
-    assert server.counts() == [1, 2]
+    assert counts_of(server) == [1, 2]
 
 
 def test_events_with_different_related_objects_form_different_series() -> None:
@@ -182,9 +162,9 @@ def test_events_with_different_related_objects_form_different_series() -> None:
         writer.put(failed())
         writer.put(failed(related=GROUP))
 
-    server = Server()
+    server = FakeApiServer()
     written(server, scene)
-    assert server.counts() == [1, 1]
+    assert counts_of(server) == [1, 1]
 
 
 def test_a_finished_series_is_written_with_its_count() -> None:
@@ -195,12 +175,12 @@ def test_a_finished_series_is_written_with_its_count() -> None:
         clock.advance_to(SERIES_ENDS_SECONDS + 1)
         writer.tend()
         await writer.flush()
-        assert server.counts() == [5]
+        assert counts_of(server) == [5]
         writer.put(failed())
 
-    server = Server()
+    server = FakeApiServer()
     written(server, scene)
-    assert server.counts() == [5, 1]
+    assert counts_of(server) == [5, 1]
 
 
 def test_a_running_series_is_written_every_half_hour() -> None:
@@ -213,10 +193,10 @@ def test_a_running_series_is_written_every_half_hour() -> None:
             writer.tend()
             await writer.flush()
 
-    server = Server()
+    server = FakeApiServer()
     written(server, scene)
-    assert server.methods == ["POST", "PATCH", "PATCH"]
-    assert server.counts() == [3 + SERIES_REFRESH_SECONDS // 60]
+    assert [method for method, *_ in server.calls] == ["POST", "PATCH", "PATCH"]
+    assert counts_of(server) == [3 + SERIES_REFRESH_SECONDS // 60]
 
 
 def test_events_of_different_pods_and_reasons_form_different_series() -> None:
@@ -224,28 +204,28 @@ def test_events_of_different_pods_and_reasons_form_different_series() -> None:
         for event in (failed("a"), failed("b"), failed("a", reason="Scheduled")):
             writer.put(event)
 
-    server = Server()
+    server = FakeApiServer()
     written(server, scene)
-    assert server.counts() == [1, 1, 1]
+    assert counts_of(server) == [1, 1, 1]
 
 
 def test_a_series_whose_event_expired_starts_again() -> None:
     async def scene(writer: EventWriter, clock: ManualClock) -> None:
         writer.put(failed())
         await writer.flush()
-        server.events.clear()
+        server.objects.clear()
         writer.put(failed())
 
-    server = Server()
+    server = FakeApiServer()
     written(server, scene)
-    assert server.counts() == [2]
+    assert counts_of(server) == [2]
 
 
 def test_an_event_stored_by_an_earlier_attempt_is_not_dropped() -> None:
     async def scene(writer: EventWriter, clock: ManualClock) -> None:
         writer.put(failed())
 
-    assert written(Server(status(409, "AlreadyExists", "events p.1 exists")), scene) == 0
+    assert written(FakeApiServer(status(409, "AlreadyExists", "events p.1 exists")), scene) == 0
 
 
 @pytest.mark.parametrize("code", [403, 404, 500])
@@ -255,9 +235,9 @@ def test_a_refused_event_is_dropped_and_the_next_one_written(code: int) -> None:
         await writer.flush()
         writer.put(failed("b"))
 
-    server = Server(status(code, "Whatever", "no"))
+    server = FakeApiServer(status(code, "Whatever", "no"))
     assert written(server, scene) == 1
-    assert [event["regarding"]["name"] for event in server.events.values()] == ["b"]
+    assert [event["regarding"]["name"] for event in server.objects.values()] == ["b"]
 
 
 def test_the_newest_events_are_dropped_when_the_queue_is_full(
@@ -268,9 +248,9 @@ def test_the_newest_events_are_dropped_when_the_queue_is_full(
             writer.put(failed(f"p{number}"))
 
     monkeypatch.setattr(event_writer, "WAITING_MAX", 3)
-    server = Server()
+    server = FakeApiServer()
     assert written(server, scene) == 2
-    assert len(server.events) == 3
+    assert len(server.objects) == 3
 
 
 def test_the_number_of_remembered_events_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -282,7 +262,7 @@ def test_the_number_of_remembered_events_is_bounded(monkeypatch: pytest.MonkeyPa
             writer.put(failed(name))
 
     monkeypatch.setattr(event_writer, "REMEMBERED_MAX", 2)
-    server = Server()
+    server = FakeApiServer()
     written(server, scene)
     # The first series was written with its count and removed; its next event starts a new one.
-    assert sorted(server.counts()) == [1, 1, 1, 3]
+    assert sorted(counts_of(server)) == [1, 1, 1, 3]

@@ -12,7 +12,7 @@ from bayplan.adapters.live.client import open_client
 from bayplan.adapters.live.credentials import CredentialsError, load_credentials
 from bayplan.adapters.live.impersonation import Headers
 from bayplan.clock import ManualClock
-from tests.adapters.live.serving import kubeconfig, serving
+from tests.kit.api_server import kubeconfig, serving
 
 _TOKEN = {"token": "secret"}
 _PASSWORD = {"username": "u", "password": "p"}

@@ -11,7 +11,7 @@ import pytest
 from bayplan.adapters.live.errors import LoginError
 from bayplan.adapters.live.kubeconfig import Login
 from bayplan.adapters.live.library_login import LibraryKubeconfig
-from tests.adapters.live.serving import kubeconfig
+from tests.kit.api_server import kubeconfig
 
 SERVER = "http://localhost:1"
 

@@ -7,7 +7,7 @@ from prometheus_client import CollectorRegistry
 
 from bayplan.adapters.live.rate_limit import NO_ANSWER, LateTurnError, RequestMetrics, TokenBucket
 from bayplan.clock import ManualClock
-from tests.adapters.live.serving import Naps
+from tests.kit.api_server import Naps
 
 # ---- rate limit -----------------------------------------------------------------------------
 

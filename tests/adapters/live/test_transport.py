@@ -22,7 +22,7 @@ from bayplan.adapters.live.transport import (
     TooLargeError,
 )
 from bayplan.ports import OutcomeUnknownError
-from tests.adapters.live.serving import Handler, Naps, cut, kubeconfig, serving
+from tests.kit.api_server import Handler, Naps, cut, kubeconfig, serving
 
 # ---- transport ------------------------------------------------------------------------------
 

@@ -22,8 +22,8 @@ from bayplan.adapters.live.watching import (
 from bayplan.api.objects import NODE, POD, decode
 from bayplan.ports import ApiError, EventType, GoneError, WatchEvent
 from bayplan.rng import stream
-from tests.adapters.live.serving import Handler, status
-from tests.adapters.live.talking import talking_to
+from tests.adapters.live.clients import talking_to
+from tests.kit.api_server import Handler, status
 
 # ---- watching -------------------------------------------------------------------------------
 

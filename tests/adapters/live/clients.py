@@ -3,17 +3,14 @@
 import asyncio
 import contextlib
 from collections.abc import AsyncGenerator, Awaitable, Callable
-from typing import Any, TypeVar
-
-import msgspec
-from aiohttp import web
+from typing import TypeVar
 
 from bayplan.adapters.live.client import ApiClient, ClientOptions
 from bayplan.adapters.live.cluster import LiveCluster, open_cluster
 from bayplan.adapters.live.credentials import Credentials
 from bayplan.adapters.live.kubeconfig import Login
 from bayplan.clock import ManualClock
-from tests.adapters.live.serving import CORE, Handler, Naps, serving, status
+from tests.kit.api_server import FakeApiServer, Handler, Naps, serving
 
 
 class _Nowhere:
@@ -41,28 +38,7 @@ async def talking_to(handler: Handler) -> AsyncGenerator[ApiClient]:
 T = TypeVar("T")
 
 
-class Server:
-    """Has pods and nodes; answers every other request with the next of `answers`."""
-
-    def __init__(self, *answers: web.StreamResponse) -> None:
-        self.answers = list(answers)
-        self.requests: list[tuple[str, str, Any]] = []
-        self.media_types: list[str] = []
-
-    async def __call__(self, request: web.BaseRequest) -> web.StreamResponse:
-        if request.path == "/api/v1":
-            return web.json_response({"resources": CORE})
-        if request.path.startswith("/apis/"):
-            return status(404, "NotFound", "no such group")
-        body = await request.read()
-        self.requests.append(
-            (request.method, request.path, msgspec.json.decode(body) if body else None)
-        )
-        self.media_types.append(request.content_type)
-        return self.answers.pop(0) if self.answers else web.json_response({})
-
-
-def result_of(server: Server, ask: Callable[[LiveCluster], Awaitable[T]]) -> T:
+def result_of(server: FakeApiServer, ask: Callable[[LiveCluster], Awaitable[T]]) -> T:
     async def main() -> T:
         async with talking_to(server) as client, open_cluster(client) as cluster:
             return await ask(cluster)
