@@ -41,9 +41,9 @@ def run_of(path: Path, feed: Workload, seed: int = 3, config: str | None = None)
     chosen = load_config(config, "test") if config else config_from(DEFAULT_CONFIG)
     manifest = Manifest(seed=seed, config=config, feature_gates="")
     with folder.start(manifest, feed, files) as run:
-        simulation = Simulation(feed, chosen, default_registry(files), seed=seed)
+        registry = default_registry(files)
+        simulation = Simulation(feed, chosen, registry, seed=seed, state_log=run.states)
         simulation.keep_journal(run)
-        simulation.keep_states(run.states)
         folder.finish(simulation.run())
     return folder
 
@@ -175,9 +175,8 @@ def test_a_damaged_file_is_named(tmp_path: Path) -> None:
 
 def simulated(feed: Workload, log: StateLog) -> list[Record]:
     records = MemorySink()
-    simulation = Simulation(feed, SchedulerConfig(), default_registry(), seed=3)
+    simulation = Simulation(feed, SchedulerConfig(), default_registry(), seed=3, state_log=log)
     simulation.keep_journal(records)
-    simulation.keep_states(log)
     simulation.run()
     return list(records.records)
 

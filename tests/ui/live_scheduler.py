@@ -116,10 +116,8 @@ def live_scheduler(
         config_from(DEFAULT_CONFIG),
         default_registry(),
     )
-    state_log = StateLog(states.put)
-    journal = Journal([memory, state_log])
-    scheduler = Scheduler(config, registry, clock, journal=journal)
-    scheduler.state_log = state_log
+    journal, state_log = Journal([memory]), StateLog(states.put)
+    scheduler = Scheduler(config, registry, clock, journal=journal, state_log=state_log)
     schedulers: list[LiveScheduler] = []
     started = threading.Event()
 

@@ -48,9 +48,9 @@ class _Run:
         manifest = Manifest(seed=1, config=_CONFIG, feature_gates="")
         run = RunFolder(self.path)
         with run.start(manifest, feed, [self.plugin]) as sink:
-            simulation = Simulation(feed, config, default_registry([self.plugin]), seed=1)
+            registry = default_registry([self.plugin])
+            simulation = Simulation(feed, config, registry, seed=1, state_log=sink.states)
             simulation.keep_journal(sink)
-            simulation.keep_states(sink.states)
             run.finish(simulation.run())
         self.mark.unlink()
 

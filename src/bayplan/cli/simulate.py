@@ -194,8 +194,8 @@ def _simulated(options: _Options, update: OnProgress | None) -> SimulationResult
     else:
         _remark_on(config, registry)
     _remark_on_idle(config, registry, options.plugins)
-    simulation = Simulation(workload, config, registry, seed=options.seed)
     if options.out is None:
+        simulation = Simulation(workload, config, registry, seed=options.seed)
         return _played(simulation, workload.pod_count, update)
     manifest = Manifest(
         seed=options.seed,
@@ -203,9 +203,10 @@ def _simulated(options: _Options, update: OnProgress | None) -> SimulationResult
         feature_gates=options.feature_gates,
     )
     folder = RunFolder(Path(options.out))
-    with folder.start(manifest, workload, [Path(path) for path in options.plugins]) as run:
-        simulation.keep_journal(run)
-        simulation.keep_states(run.states)
+    run = folder.start(manifest, workload, [Path(path) for path in options.plugins])
+    simulation = Simulation(workload, config, registry, seed=options.seed, state_log=run.states)
+    simulation.keep_journal(run)
+    with run:
         result = _played(simulation, workload.pod_count, update)
     folder.finish(result)
     return result

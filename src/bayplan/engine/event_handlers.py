@@ -432,16 +432,16 @@ class NewPods:
     """
 
     def __init__(
-        self, engine: EngineCore, events: EventHandlers, state_log: Callable[[], StateLog | None]
+        self, engine: EngineCore, events: EventHandlers, state_log: StateLog | None
     ) -> None:
-        """``state_log``: returns the log that events are written to, if there is one."""
+        """``state_log``: events are written to it."""
         self._engine = engine
         self._events = events
         self._state_log = state_log
 
     def add(self, pods: Sequence[Pod]) -> None:
         """As an event ADDED of each pod, in this order."""
-        log = self._state_log()
+        log = self._state_log
         if log is not None:
             for pod in pods:
                 log.handled(_added(pod))

@@ -149,6 +149,8 @@ class SchedulerOptions(TypedDict, total=False):
     devices: SharedDRAManager | None
     #: Called with each cycle while its snapshot is lent.
     on_attempt: OnAttempt | None
+    #: Logs what attempts depend on.
+    state_log: StateLog | None
     #: Kinds of pod groups that the API server has. Default: all kinds of the configuration.
     pod_group_kinds: Iterable[str]
     #: Optional kinds of plugins that the API server does not have.
@@ -222,16 +224,17 @@ class Scheduler:
         self.dry_runs = DryRuns(engine, self._attempts.dry_run)
         #: Profile → where the next search of a sample starts.
         self.sampling_starts = self._attempts.sampling_starts
-        #: Logs what attempts depend on. Set it before the first event, and add it to the journal.
-        self.state_log: StateLog | None = None
+        self._state_log = options.get("state_log")
         self._events = EventHandlers(engine, self._attempts.placements)
         #: Adds many pods at once.
-        self.new_pods = NewPods(engine, self._events, lambda: self.state_log)
+        self.new_pods = NewPods(engine, self._events, self._state_log)
         show_sizes(engine)
         show_features(engine)
         show_reuse(engine)
         show_evaluations(engine)
         engine.executor.start()
+        if self._state_log is not None:
+            journal.add(self._state_log)
 
     def _start(self, config: SchedulerConfig, registry: Registry) -> SchedulingQueue:
         """Start the plugins, and the queue that needs to know them."""
@@ -282,8 +285,8 @@ class Scheduler:
 
     def handle(self, event: WatchEvent) -> None:
         """Apply a change in the cluster."""
-        if self.state_log is not None:
-            self.state_log.handled(event)
+        if self._state_log is not None:
+            self._state_log.handled(event)
         self._engine.executor.run(event.kind, partial(self._events.apply, event))
 
     def schedule_one(self, uid: str | None = None) -> bool:
@@ -303,8 +306,8 @@ class Scheduler:
             queued = self._engine.queue.pop_pod(uid)
         if queued is None:
             return False
-        if self.state_log is not None:
-            self.state_log.begins(queued, self._engine.clock.now(), self.sampling_starts)
+        if self._state_log is not None:
+            self._state_log.begins(queued, self._engine.clock.now(), self.sampling_starts)
         self._engine.executor.run(queued.pod.key, partial(self._attempts.start, queued))
         return True
 

@@ -296,17 +296,17 @@ class _SchedulerServer:
 
     async def run(self, stop: asyncio.Event) -> None:
         """Schedule until ``stop``."""
-        options, state_log = self._options, StateLog(self._states.put)
+        options = self._options
         scheduler = Scheduler(
             self._config,
             options.registry,
             self._clock,
             seed=options.seed,
-            journal=Journal([self._memory, OutcomeLog(), state_log]),
+            journal=Journal([self._memory, OutcomeLog()]),
+            state_log=StateLog(self._states.put),
             pod_group_kinds=self._group_kinds_at_start,
             absent_kinds=self._absent_kinds,
         )
-        scheduler.state_log = state_log
         entries = self._config.spec.extenders
         cluster_options = ClusterOptions(
             clock=self._clock,

@@ -98,10 +98,10 @@ def simulate(
     )
     if config is None:
         workload = workload.for_scheduler(DEFAULT_SCHEDULER)
-    simulation = Simulation(workload, configuration, registry, seed=seed)
     records = MemorySink()
-    simulation.keep_journal(records)
     if out is None:
+        simulation = Simulation(workload, configuration, registry, seed=seed)
+        simulation.keep_journal(records)
         return Result(simulation.run(), records.records)
     files = [Path(one) for one in plugins if isinstance(one, str | Path)]
     if len(files) < len(plugins):
@@ -112,9 +112,11 @@ def simulate(
         feature_gates=feature_gates,
     )
     folder = RunFolder(Path(out))
-    with folder.start(manifest, workload, files) as run:
-        simulation.keep_journal(run)
-        simulation.keep_states(run.states)
+    run = folder.start(manifest, workload, files)
+    simulation = Simulation(workload, configuration, registry, seed=seed, state_log=run.states)
+    simulation.keep_journal(records)
+    simulation.keep_journal(run)
+    with run:
         result = simulation.run()
     folder.finish(result)
     return Result(result, records.records)

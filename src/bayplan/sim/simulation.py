@@ -60,8 +60,11 @@ class Simulation:
         *,
         seed: int = 0,
         on_attempt: OnAttempt | None = None,
+        state_log: StateLog | None = None,
     ) -> None:
-        """Raises ConfigError, also when a plugin cannot start."""
+        """``state_log``: gets the states before attempts.
+
+        Raises ConfigError, also when a plugin cannot start."""
         self.workload = workload
         self._extenders = _extenders(config)
         self._seed = seed
@@ -78,6 +81,7 @@ class Simulation:
             seed=seed,
             journal=self._journal,
             on_attempt=on_attempt,
+            state_log=state_log,
             raise_bugs=True,
         )
         self.gangs = GangChecker(self.scheduler)
@@ -122,11 +126,6 @@ class Simulation:
     def keep_journal(self, sink: Sink) -> None:
         """Write the journal to a further sink, too."""
         self._journal.add(sink)
-
-    def keep_states(self, log: StateLog) -> None:
-        """Write the states before attempts to a log."""
-        self.scheduler.state_log = log
-        self._journal.add(log)
 
     def on_progress(self, tell: OnProgress) -> None:
         """Call ``tell``, too, each time a pod is created."""

@@ -24,7 +24,7 @@ import errno
 import hashlib
 import os
 import shutil
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TypeVar, final
@@ -232,32 +232,18 @@ class RunFolder:
 
     # ---- writing --------------------------------------------------------------------------
 
-    @contextmanager
     def start(
         self, manifest: Manifest, workload: Workload, plugin_files: Sequence[Path]
-    ) -> "Iterator[RunWriter]":
-        """Write the inputs, and then the journal and the states. Raises RunFolderError.
+    ) -> "RunWriter":
+        """The writer of a new run; it writes nothing before it is entered. Raises RunFolderError.
 
         ``manifest``: how to start the run; plugins and digests are filled in here.
         """
         with _writing(self.path):
-            contents = _contents(manifest, workload, plugin_files)
-            self._clear()
-            for name, content in contents.items():
-                (self.path / name).parent.mkdir(parents=True, exist_ok=True)
-                (self.path / name).write_bytes(content)
-            file = (self.path / JOURNAL).open("wb")
-            (self.path / STATES).mkdir()
-            states = StateFiles(self.path / STATES)
-        try:
-            yield RunWriter(self.path, FileSink(file), states)
-        finally:
-            with _writing(self.path):
-                file.close()
-                states.close()
+            return RunWriter(self, _contents(manifest, workload, plugin_files))
 
-    def _clear(self) -> None:
-        """Remove the files of an earlier run."""
+    def clear(self) -> None:
+        """Remove the files of an earlier run. Raises RunFolderError."""
         there = [name for name in RUN_FILES if self._has(name)]
         if there and not self._has(MANIFEST):
             raise RunFolderError(
@@ -389,25 +375,46 @@ def is_run(path: Path) -> bool:
 
 @final
 class RunWriter:
-    """A journal sink, and a log of states. Their failures name the folder."""
+    """A journal sink, and a log of states. Their failures name the folder.
 
-    def __init__(self, folder: Path, sink: FileSink, states: StateFiles) -> None:
+    On entry it writes the inputs in place of an earlier run. Raises RunFolderError.
+    """
+
+    def __init__(self, folder: RunFolder, inputs: Mapping[str, bytes]) -> None:
+        """``inputs``: path inside the folder → content."""
         self._folder = folder
-        self._sink = sink
-        self._states = states
-        #: For `Simulation.keep_states`.
+        self._inputs = inputs
+        #: For the scheduler of the run.
         self.states = StateLog(self._put)
+
+    def __enter__(self) -> "RunWriter":
+        path = self._folder.path
+        with _writing(path):
+            self._folder.clear()
+            for name, content in self._inputs.items():
+                (path / name).parent.mkdir(parents=True, exist_ok=True)
+                (path / name).write_bytes(content)
+            self._file = (path / JOURNAL).open("wb")
+            self._sink = FileSink(self._file)
+            (path / STATES).mkdir()
+            self._states = StateFiles(path / STATES)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        with _writing(self._folder.path):
+            self._file.close()
+            self._states.close()
 
     def write(self, record: Record) -> None:
         """See `journal.Sink`."""
-        with _writing(self._folder):
+        with _writing(self._folder.path):
             self._sink.write(record)
 
     def _put(self, entry: Entry) -> None:
         try:
             self._states.put(entry)
         except OSError as problem:
-            raise _unwritable(self._folder, problem) from None
+            raise _unwritable(self._folder.path, problem) from None
 
 
 @contextmanager

@@ -5,8 +5,8 @@ If several limits are violated, the message has all of them, ordered by resource
 plugin/pkg/admission/limitranger, whose order is not fixed.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
-from typing import cast, final
+from collections.abc import Iterator, Mapping
+from typing import Literal, cast, final
 
 from bayplan.adapters.embedded.admission.plugin import AdmissionPlugin
 from bayplan.adapters.embedded.api_errors import ForbiddenError, aggregated
@@ -121,67 +121,44 @@ def _of_claim(item: LimitRangeItem, claim: object) -> Iterator[str]:
     """Only the requests of a claim are limited."""
     if item.type == CLAIM_TYPE:
         requests = amounts_of(cast(PersistentVolumeClaim, claim).spec.resources.requests)
-        yield from _present(_below(item, requests, {}))
-        yield from _present(_request_above(item, requests))
+        yield from _outside(item, "minimum", {"request": requests})
+        yield from _outside(item, "maximum", {"request": requests})
 
 
 def _violations(
     item: LimitRangeItem, requests: AmountsByResource, limits: AmountsByResource
 ) -> Iterator[str]:
-    yield from _present(_below(item, requests, limits))
-    yield from _present(_above(item, requests, limits))
-    yield from _present(_ratio(item, requests, limits))
-
-
-def _present(texts: Iterable[str | None]) -> Iterator[str]:
-    return (text for text in texts if text is not None)
+    yield from _outside(item, "minimum", {"request": requests, "limit": limits})
+    yield from _outside(item, "maximum", {"limit": limits, "request": requests})
+    yield from _ratio(item, requests, limits)
 
 
 def _bounds(quantities: Mapping[str, str | int | float] | None) -> list[tuple[str, Amount]]:
     return sorted(amounts_of(quantities).items())
 
 
-def _below(
-    item: LimitRangeItem, requests: AmountsByResource, limits: AmountsByResource
-) -> Iterator[str | None]:
-    for name, bound in _bounds(item.min):
-        rule = f"minimum {name} usage per {item.type} is {bound}"
-        request, limit = requests.get(name), limits.get(name)
-        if request is None:
-            yield f"{rule}.  No request is specified"
-        elif _milli(request) < _milli(bound):
-            yield f"{rule}, but request is {request}"
-        elif limit is not None and _milli(limit) < _milli(bound):
-            yield f"{rule}, but limit is {limit}"
-
-
-def _above(
-    item: LimitRangeItem, requests: AmountsByResource, limits: AmountsByResource
-) -> Iterator[str | None]:
-    for name, bound in _bounds(item.max):
-        rule = f"maximum {name} usage per {item.type} is {bound}"
-        request, limit = requests.get(name), limits.get(name)
-        if limit is None:
-            yield f"{rule}.  No limit is specified"
-        elif _milli(limit) > _milli(bound):
-            yield f"{rule}, but limit is {limit}"
-        elif request is not None and _milli(request) > _milli(bound):
-            yield f"{rule}, but request is {request}"
-
-
-def _request_above(item: LimitRangeItem, requests: AmountsByResource) -> Iterator[str | None]:
-    for name, bound in _bounds(item.max):
-        rule = f"maximum {name} usage per {item.type} is {bound}"
-        request = requests.get(name)
-        if request is None:
-            yield f"{rule}.  No request is specified"
-        elif _milli(request) > _milli(bound):
-            yield f"{rule}, but request is {request}"
+def _outside(
+    item: LimitRangeItem,
+    end: Literal["minimum", "maximum"],
+    declared: Mapping[str, AmountsByResource],
+) -> Iterator[str]:
+    """``declared``: "request" or "limit" → its amounts; the first must have each bounded amount."""
+    bounds, sign = (item.min, -1) if end == "minimum" else (item.max, 1)
+    for name, bound in _bounds(bounds):
+        rule = f"{end} {name} usage per {item.type} is {bound}"
+        for place, (noun, amounts) in enumerate(declared.items()):
+            amount = amounts.get(name)
+            if amount is None and not place:
+                yield f"{rule}.  No {noun} is specified"
+                break
+            if amount is not None and sign * (_milli(amount) - _milli(bound)) > 0:
+                yield f"{rule}, but {noun} is {amount}"
+                break
 
 
 def _ratio(
     item: LimitRangeItem, requests: AmountsByResource, limits: AmountsByResource
-) -> Iterator[str | None]:
+) -> Iterator[str]:
     for name, bound in _bounds(item.max_limit_request_ratio):
         rule = f"{name} max limit to request ratio per {item.type} is {bound}"
         request, limit = _milli(requests.get(name)), _milli(limits.get(name))
