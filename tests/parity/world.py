@@ -71,7 +71,7 @@ def make_world(config: Json | None) -> World:
     cluster = SampleCluster(registry=REGISTRY)
 
     def handle_for(profile: str, instance: str, plugin: type[Plugin]) -> Handle:
-        return Handle(cluster.services, profile, instance, plugin.kinds)
+        return Handle(cluster, profile, instance, plugin.kinds)
 
     parsed = SchedulerConfig() if config is None else config_from(_without_missing(config))
     built = {b.plugins.profile_name: b for b in build_profiles(parsed, REGISTRY, handle_for)}

@@ -6,7 +6,6 @@ that part: the `ClusterView`, the `Outbox` of effects, or the `Telemetry`.
 
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import partial
 from typing import Any, Protocol, final
 
 from bayplan.api.pod_groups import BUILT_IN_KINDS, GroupKey, PodGroupKinds
@@ -20,9 +19,9 @@ from bayplan.engine.telemetry import Telemetry
 from bayplan.engine.waiting import Activations, Deadlines, WaitingPods
 from bayplan.framework.handle import (
     Handle,
-    HandleServices,
     PodInPreBind,
     SharedDRAManager,
+    Write,
 )
 from bayplan.framework.plugin import Plugin
 from bayplan.framework.runtime import Framework
@@ -111,7 +110,7 @@ class GroupController(Protocol):
 
 @final
 class EngineCore:
-    """The parts of one scheduler."""
+    """The parts of one scheduler. Implements framework.handle.HandleServices."""
 
     #: Made after the plugins have started.
     queue: SchedulingQueue
@@ -160,24 +159,6 @@ class EngineCore:
         #: Whether pods with a deferred resize are tried: see engine.resizes.
         self.tries_resizes = self.gates.enabled("InPlacePodVerticalScalingSchedulerPreemption")
         self._registry = registry
-        #: What the handles of plugins use.
-        self.services = HandleServices(
-            seed=seed,
-            gates=self.gates,
-            clock=clock,
-            metrics=self.metrics,
-            cluster=self.cluster,
-            devices=self.devices,
-            nominator=self.nominator,
-            extenders=tuple(self.extenders),
-            waiting=self.waiting,
-            pods_in_pre_bind=self.pods_in_pre_bind,
-            filter_runner=partial(ProfileFilters, self.cluster, self.frameworks),
-            make_plugin=self._make_plugin,
-            activate=self.activate,
-            emit=self.emit,
-            perform=self.outbox.perform,
-        )
 
     def forget_kind(self, kind: str) -> None:
         """Drop the cached results that follow from objects of a kind, because one changed."""
@@ -191,11 +172,14 @@ class EngineCore:
         pods = self.cluster.pods
         self.queue.activate(pods[uid] for uid in self.activations.take_due() if uid in pods)
 
-    def _make_plugin(self, name: str, args: Any, handle: Handle) -> Plugin:
-        """See `Handle.make`."""
+    def filter_runner(self, handle: Handle) -> ProfileFilters:
+        """See HandleServices."""
+        return ProfileFilters(self.cluster, self.frameworks, handle)
+
+    def make_plugin(self, name: str, args: Any, handle: Handle) -> Plugin:
+        """See HandleServices."""
         assert self._registry is not None, "plugins are made by a scheduler with a registry"
-        path = f"{handle.instance_name}.make({name})"
-        return make_plugin(self._registry, name, args, handle, path=path)
+        return make_plugin(self._registry, name, args, handle)
 
     def activate(self, pods: Iterable[PodInfo], at_seconds: float | None = None) -> None:
         """Try pods now, or at a time on the scheduler's clock."""
@@ -211,3 +195,7 @@ class EngineCore:
         self.outbox.emit_event(event)
         self.telemetry.note(pod.key, f"event {event.reason}: {event.note}")
         self.outbox.wake()
+
+    def perform(self, subject: str, write: Write, plugin: str) -> None:
+        """Have a plugin's write performed."""
+        self.outbox.perform(subject, write, plugin)

@@ -171,9 +171,8 @@ class Scheduler:
         **options: Unpack[SchedulerOptions],
     ) -> None:
         """Starts the plugins. Raises ConfigError."""
-        journal, raise_bugs = options.get("journal", Journal()), options.get("raise_bugs", False)
+        journal = options.get("journal", Journal())
         kinds = group_kinds(config.spec.pod_groups.kinds)
-        seed = options.get("seed", 0)
         self._own_extenders = registry.make_extenders()
         extenders = (
             *configured_extenders(config.spec.extenders),
@@ -182,9 +181,9 @@ class Scheduler:
         )
         engine = EngineCore(
             clock,
-            seed,
+            options.get("seed", 0),
             journal,
-            raise_bugs=raise_bugs,
+            raise_bugs=options.get("raise_bugs", False),
             gates=config.gates,
             group_kinds=kinds,
             registry=registry,
@@ -279,7 +278,7 @@ class Scheduler:
         return engine.queue
 
     def _handle_for(self, profile: str, instance: str, plugin: type[Plugin]) -> Handle:
-        return Handle(self._engine.services, profile, instance, plugin.kinds)
+        return Handle(self._engine, profile, instance, plugin.kinds)
 
     # ---- events in ------------------------------------------------------------------------
 

@@ -302,30 +302,46 @@ class SnapshotNotLent(RuntimeError):
         )
 
 
-@final
-@dataclass(frozen=True, slots=True)
-class HandleServices:
-    """The parts and actions of one scheduler that all handles use."""
+class HandleServices(Protocol):
+    """The parts and actions of one scheduler that all its handles use."""
 
-    seed: int
-    gates: FeatureGates
-    clock: Clock
-    metrics: SchedulerMetrics
-    cluster: ClusterView
-    devices: SharedDRAManager
-    nominator: PodNominator
-    extenders: Sequence[Extender]
-    waiting: WaitingPodIndex
-    pods_in_pre_bind: Mapping[str, PodInPreBind]
-    #: Called with a handle: runs the Filters of its profile.
-    filter_runner: "Callable[[Handle], FilterRunner]"
-    #: Called with the name and the args of a plugin, and the handle of the plugin that makes it.
-    make_plugin: "Callable[[str, Any, Handle], Any]"
-    #: Called with pods, and the time of the scheduler's clock; None: at once.
-    activate: Callable[[Iterable[PodInfo], float | None], None]
-    emit: Callable[[PodInfo, EmitEvent], None]
-    #: Called with the subject, the write, and the name of the plugin.
-    perform: Callable[[str, Write, str], None]
+    @property
+    def seed(self) -> int: ...
+    @property
+    def gates(self) -> FeatureGates: ...
+    @property
+    def clock(self) -> Clock: ...
+    @property
+    def metrics(self) -> SchedulerMetrics: ...
+    @property
+    def cluster(self) -> ClusterView: ...
+    @property
+    def devices(self) -> SharedDRAManager: ...
+    @property
+    def nominator(self) -> PodNominator: ...
+    @property
+    def extenders(self) -> Iterable[Extender]: ...
+    @property
+    def waiting(self) -> WaitingPodIndex: ...
+    @property
+    def pods_in_pre_bind(self) -> Mapping[str, PodInPreBind]: ...
+
+    def filter_runner(self, handle: "Handle") -> FilterRunner:
+        """What runs the Filters of the handle's profile."""
+        ...
+
+    def make_plugin(self, name: str, args: Any, handle: "Handle") -> Any:
+        """See `Handle.make`. ``handle``: of the plugin that makes the instance."""
+        ...
+
+    def activate(self, pods: Iterable[PodInfo], at_seconds: float | None = None) -> None:
+        """``at_seconds``: the time of the scheduler's clock; None: at once."""
+        ...
+
+    def emit(self, pod: PodInfo, event: EmitEvent) -> None: ...
+    def perform(self, subject: str, write: Write, plugin: str) -> None:
+        """``subject``: of the note about a refusal; ``plugin``: the instance that writes."""
+        ...
 
 
 @final
@@ -349,7 +365,7 @@ class Handle:
         #: The scheduler's metrics, shared by all plugins.
         self.metrics = services.metrics
         #: In the order in which they are called.
-        self.extenders = services.extenders
+        self.extenders: Sequence[Extender] = tuple(services.extenders)
         self.nominator = services.nominator
         self.devices = services.devices
         #: By uid: pods that are being bound and that some PreBind plugin works for.

@@ -4,16 +4,15 @@ A plugin that fails here also fails in a real start: in both cases no snapshot i
 exists yet.
 """
 
-from collections.abc import Iterable, Sequence
-from functools import partial
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, final
 
 from bayplan.clock import ManualClock
 from bayplan.config.feature_gates import FeatureGates, default_gates
 from bayplan.config.loading import SchedulerConfig
 from bayplan.config.pod_group_kinds import group_kinds
 from bayplan.framework.calls import with_parts
-from bayplan.framework.handle import Handle, HandleServices, WaitingPod, Write
+from bayplan.framework.handle import Handle, PodInPreBind, WaitingPod, Write
 from bayplan.framework.plugin import Plugin
 from bayplan.metrics import SchedulerMetrics
 from bayplan.plugins.registry import Registry
@@ -36,7 +35,7 @@ def kinds_to_follow(config: SchedulerConfig, registry: Registry) -> list[str]:
     Kinds of pod groups are included only if a plugin looks them up. Starts and closes every plugin.
     Raises ConfigError as a real start does.
     """
-    services = _idle_services(registry, config.gates)
+    services = _IdleScheduler(registry, config.gates)
 
     def handle_for(profile_name: str, instance_name: str, plugin: type[Plugin]) -> Handle:
         return Handle(services, profile_name, instance_name, plugin.kinds)
@@ -61,43 +60,37 @@ def idle_handle(
     gates: FeatureGates | None = None,
 ) -> Handle:
     """A handle of a scheduler that does nothing. ``gates``: None for the default gates."""
-    services = _idle_services(registry, gates or default_gates())
+    services = _IdleScheduler(registry, gates or default_gates())
     return Handle(services, profile_name, instance_name, plugin.kinds)
 
 
-def _idle_services(registry: Registry, gates: FeatureGates) -> HandleServices:
-    """The services of a scheduler that never schedules a pod."""
-    cluster = ClusterView(lambda _: False)
+@final
+class _IdleScheduler:
+    """A scheduler that never schedules a pod. Implements framework.handle.HandleServices."""
 
-    def make(name: str, args: Any, handle: Handle) -> Plugin:
-        return make_plugin(registry, name, args, handle, path="args")
+    seed = 0
+    extenders = ()
 
-    return HandleServices(
-        seed=0,
-        gates=gates,
-        clock=ManualClock(),
-        metrics=SchedulerMetrics(),
-        cluster=cluster,
-        devices=cluster.devices,
-        nominator=Nominator(),
-        extenders=(),
-        waiting=_NoWaitingPods(),
-        pods_in_pre_bind={},
-        filter_runner=partial(ProfileFilters, cluster, {}),
-        make_plugin=make,
-        activate=_activate_none,
-        emit=_emit_nothing,
-        perform=_perform_nothing,
-    )
+    def __init__(self, registry: Registry, gates: FeatureGates) -> None:
+        self._registry = registry
+        self.gates = gates
+        self.clock = ManualClock()
+        self.metrics = SchedulerMetrics()
+        self.cluster = ClusterView(lambda _: False)
+        self.devices = self.cluster.devices
+        self.nominator = Nominator()
+        self.waiting = _NoWaitingPods()
+        self.pods_in_pre_bind: Mapping[str, PodInPreBind] = {}
 
+    def filter_runner(self, handle: Handle) -> ProfileFilters:
+        return ProfileFilters(self.cluster, {}, handle)
 
-def _activate_none(pods: Iterable[PodInfo], at_seconds: float | None) -> None: ...
+    def make_plugin(self, name: str, args: Any, handle: Handle) -> Plugin:
+        return make_plugin(self._registry, name, args, handle, path="args")
 
-
-def _emit_nothing(pod: PodInfo, event: EmitEvent) -> None: ...
-
-
-def _perform_nothing(subject: str, write: Write, plugin: str) -> None: ...
+    def activate(self, pods: Iterable[PodInfo], at_seconds: float | None = None) -> None: ...
+    def emit(self, pod: PodInfo, event: EmitEvent) -> None: ...
+    def perform(self, subject: str, write: Write, plugin: str) -> None: ...
 
 
 class _NoWaitingPods:

@@ -137,14 +137,17 @@ def event_kinds(profiles: Iterable[BuiltProfile], has_extenders: bool) -> frozen
     return frozenset(kind for kind in kinds if kind)
 
 
-def make_plugin(registry: Registry, name: str, args: Any, handle: Handle, *, path: str) -> Plugin:
+def make_plugin(
+    registry: Registry, name: str, args: Any, handle: Handle, *, path: str = ""
+) -> Plugin:
     """Make a plugin for another plugin: the implementation of `handle.make`.
 
     ``args``: plain values as in pluginConfig, the plugin's own struct, or None for its defaults.
     Raises ConfigError for a wrong name or wrong args, and PartFailed if the plugin cannot start.
-    ``path``: the place of the name or args in messages. If they come from the args of the other
-    plugin, `build_profiles` replaces ``path`` with the place in the configuration.
+    ``path``: the place of the name or args in messages; "": the call of `make`. If they come from
+    the args of the other plugin, `build_profiles` replaces it with the place in the configuration.
     """
+    path = path or f"{handle.instance_name}.make({name})"
     plugin = registry.find(plugin_name(name))
     if plugin is None:
         raise NestedArgsError([Problem("", *absence(name, registry))], name, path)

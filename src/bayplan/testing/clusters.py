@@ -8,7 +8,6 @@ nominations and its objects, and it records the actions that they request (activ
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from functools import partial
 from typing import Any, TypeVar, final
 
 from bayplan.api.objects import (
@@ -25,7 +24,6 @@ from bayplan.engine.waiting import WaitingPods
 from bayplan.framework.handle import (
     Extender,
     Handle,
-    HandleServices,
     PodInPreBind,
     SharedDRAManager,
     Write,
@@ -52,7 +50,10 @@ PROFILE = "default-scheduler"
 
 @final
 class SampleCluster:
-    """Nodes, placed pods, other objects, and everything a plugin's handle needs."""
+    """Nodes, placed pods, other objects, and everything a plugin's handle needs.
+
+    Implements framework.handle.HandleServices.
+    """
 
     def __init__(
         self,
@@ -128,26 +129,8 @@ class SampleCluster:
 
     # ---- what handles use -----------------------------------------------------------------------
 
-    @property
-    def services(self) -> HandleServices:
-        """As they are now; a handle keeps them."""
-        return HandleServices(
-            seed=self.seed,
-            gates=self.gates,
-            clock=self.clock,
-            metrics=self.metrics,
-            cluster=self.cluster,
-            devices=self.devices,
-            nominator=self.nominator,
-            extenders=tuple(self.extenders),
-            waiting=self.waiting,
-            pods_in_pre_bind=self.pods_in_pre_bind,
-            filter_runner=partial(ProfileFilters, self.cluster, self.frameworks),
-            make_plugin=self.make_plugin,
-            activate=self.activate,
-            emit=self.emit,
-            perform=self.perform,
-        )
+    def filter_runner(self, handle: Handle) -> ProfileFilters:
+        return ProfileFilters(self.cluster, self.frameworks, handle)
 
     def framework(self, profile_name: str) -> Framework:
         return self.frameworks[profile_name]
@@ -165,8 +148,7 @@ class SampleCluster:
             self.activated_later += ((at_seconds, pod) for pod in pods)
 
     def make_plugin(self, name: str, args: Any, handle: Handle) -> Plugin:
-        path = f"{handle.instance_name}.make({name})"
-        return make_plugin(self._registry, name, args, handle, path=path)
+        return make_plugin(self._registry, name, args, handle)
 
     def emit(self, pod: PodInfo, event: EmitEvent) -> None:
         self.emitted.append(event)
@@ -211,7 +193,7 @@ def _put_owners(sample: SampleCluster) -> None:
 
 def handle_for(cluster: SampleCluster, plugin: type[Plugin], name: str) -> Handle:
     """The handle that the engine would give to an instance of a class."""
-    return Handle(cluster.services, PROFILE, name, plugin.kinds)
+    return Handle(cluster, PROFILE, name, plugin.kinds)
 
 
 def handle(
@@ -221,7 +203,7 @@ def handle(
 
     ``kinds``: the kinds that ``handle.objects`` accepts, as the plugin class declares them.
     """
-    return Handle((cluster or SampleCluster()).services, PROFILE, name, tuple(kinds))
+    return Handle(cluster or SampleCluster(), PROFILE, name, tuple(kinds))
 
 
 P = TypeVar("P", bound=Plugin)
