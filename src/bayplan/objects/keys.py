@@ -1,0 +1,98 @@
+"""ObjectKey: the identity of one object by kind, namespace and name, and how it is made.
+
+A manifest names its kind, and may leave out its namespace: `key_of` reads it. What an API server
+returned has its namespace, and an item of a list does not name its kind: `key_of_metadata` reads
+it.
+"""
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from bayplan.api.object_meta import ObjectMeta
+
+#: An object as plain values, as in a manifest.
+Content = dict[str, Any]
+DEFAULT_NAMESPACE = "default"
+
+#: Kinds without a namespace; every kind that is not listed here has one.
+CLUSTER_SCOPED = frozenset(
+    (
+        "APIService",
+        "CSIDriver",
+        "CSINode",
+        "CertificateSigningRequest",
+        "ClusterQueue",
+        "ClusterRole",
+        "ClusterRoleBinding",
+        "ComponentStatus",
+        "CustomResourceDefinition",
+        "DeviceClass",
+        "DeviceTaintRule",
+        "FlowSchema",
+        "IngressClass",
+        "MutatingWebhookConfiguration",
+        "Namespace",
+        "Node",
+        "PersistentVolume",
+        "PriorityClass",
+        "PriorityLevelConfiguration",
+        "ResourceFlavor",
+        "ResourceSlice",
+        "RuntimeClass",
+        "StorageClass",
+        "Topology",
+        "ValidatingAdmissionPolicy",
+        "ValidatingAdmissionPolicyBinding",
+        "ValidatingWebhookConfiguration",
+        "VolumeAttachment",
+        "VolumeAttributesClass",
+    )
+)
+
+
+class ObjectKey(NamedTuple):
+    """Identifies one object: kind as "v1 Pod"; namespace "" for kinds without a namespace."""
+
+    kind: str
+    namespace: str
+    name: str
+
+    def __str__(self) -> str:
+        """`Pod default/web`, for messages."""
+        short = self.kind.rpartition(" ")[2]
+        return f"{short} {self.namespace}/{self.name}" if self.namespace else f"{short} {self.name}"
+
+
+def is_namespaced(kind: str) -> bool:
+    return kind.rpartition(" ")[2] not in CLUSTER_SCOPED
+
+
+def object_key(kind: str, namespace: str, name: str) -> ObjectKey:
+    """The key of an object that somebody names. The namespace defaults to "default" for namespaced
+    kinds, and means nothing for others."""
+    if kind.rpartition(" ")[2] in CLUSTER_SCOPED:
+        return ObjectKey(kind, "", name)
+    return ObjectKey(kind, namespace or DEFAULT_NAMESPACE, name)
+
+
+def kind_of(content: Mapping[str, Any]) -> str:
+    """apiVersion and kind of a manifest as one text: "apps/v1 Deployment"."""
+    return f"{content.get('apiVersion', '')} {content.get('kind', '')}"
+
+
+def key_of(content: Mapping[str, Any]) -> ObjectKey:
+    """The key of a manifest; see `object_key`."""
+    # All in one function: each object of an input passes here several times.
+    meta = content.get("metadata") or {}
+    kind, name = (
+        f"{content.get('apiVersion', '')} {content.get('kind', '')}",
+        meta.get("name") or "",
+    )
+    if kind.rpartition(" ")[2] in CLUSTER_SCOPED:
+        return ObjectKey(kind, "", name)
+    return ObjectKey(kind, meta.get("namespace") or DEFAULT_NAMESPACE, name)
+
+
+def key_of_metadata(kind: str, metadata: ObjectMeta) -> ObjectKey:
+    """The key of an object that an API server returned."""
+    return ObjectKey(kind, metadata.namespace or "", metadata.name)
