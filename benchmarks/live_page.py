@@ -17,13 +17,13 @@ from statistics import median
 from aiohttp import web
 
 from bayplan.adapters.embedded.cluster import EmbeddedCluster
-from bayplan.adapters.embedded.field_validation import Content, object_key
 from bayplan.api.objects import POD
 from bayplan.clock import RealClock, cpu_seconds
 from bayplan.config import config_from
 from bayplan.config.loading import DEFAULT_CONFIG
 from bayplan.engine.scheduler import Scheduler
 from bayplan.journal import Journal, MemorySink
+from bayplan.objects.keys import Content, object_key
 from bayplan.plugins.registry import default_registry
 from bayplan.runner import Runner
 from bayplan.serving.decision_history import RECORDS_MAX

@@ -26,7 +26,7 @@ REPORT = (
 _PACKAGE = Path(__file__).parent
 _MESSAGE_LENGTH_MAX = 500
 _NAME_LENGTH_MAX = 320
-#: The fields of an object's key (adapters/embedded/field_validation.py, which is a layer above).
+#: The fields of an object's key (objects/keys.py, which is a layer above).
 _KEY_FIELDS = ("kind", "namespace", "name")
 #: Variables that hold what a function works on are looked at first.
 _FIRST_VARIABLES = ("key", "pod", "content", "node")

@@ -3,10 +3,10 @@
 from typing import Any
 
 from bayplan.adapters.embedded.cluster import EmbeddedCluster
-from bayplan.adapters.embedded.field_validation import ObjectKey, object_key
 from bayplan.api.disruption_objects import POD_DISRUPTION_BUDGET
 from bayplan.api.objects import POD
 from bayplan.clock import ManualClock
+from bayplan.objects.keys import ObjectKey, object_key
 from tests.adapters import manifests
 
 Json = dict[str, Any]

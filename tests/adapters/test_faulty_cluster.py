@@ -7,9 +7,9 @@ from dataclasses import replace
 import pytest
 
 from bayplan.adapters.embedded.cluster import EmbeddedCluster
-from bayplan.adapters.embedded.field_validation import object_key
 from bayplan.api.objects import Pod
 from bayplan.clock import ManualClock
+from bayplan.objects.keys import object_key
 from bayplan.ports import (
     ApiError,
     ConflictError,

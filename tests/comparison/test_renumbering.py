@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from bayplan.adapters.embedded.field_validation import object_key
 from bayplan.comparison.renumbering import name_users, renumbered
+from bayplan.objects.keys import object_key
 from bayplan.sim.input.workload import Step, Verb, Workload, create_step
 from tests.comparison.kit import node_with_cpu, pod_with_cpu
 

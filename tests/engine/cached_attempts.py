@@ -33,9 +33,9 @@ from bayplan.framework.plugin import (
 from bayplan.framework.runtime import Framework
 from bayplan.framework.status import Code, Rejection, Status, unschedulable
 from bayplan.framework.types import Normalizer, QueuedPodInfo
+from bayplan.objects.object_store import ObjectStore
 from bayplan.queue.nominator import Nominator
 from bayplan.state.change_log import Facet
-from bayplan.state.cluster_objects import ClusterObjects
 from bayplan.state.columns import NodeMask, NodeScores
 from bayplan.state.nodes import NodeInfo, NodeView
 from bayplan.state.pods import PodInfo
@@ -117,7 +117,7 @@ class Attempts:
         self.warnings: list[str] = []
         table = self.cluster.cache.table
         ignore = (lambda seconds: None, lambda seconds: None)
-        epoch = ObjectGeneration(table, ClusterObjects())
+        epoch = ObjectGeneration(table, ObjectStore[Any]())
         self.reuse = ResultCache(self.framework, table, epoch, self.warnings.append, observe=ignore)
         self._runner = CycleRunner(Nominator(), SEED, (), {profile.profile_name: self.reuse})
         self._fresh = CycleRunner(Nominator(), SEED, ())

@@ -17,10 +17,10 @@ from typing import Any, NamedTuple
 import pytest
 
 from bayplan.adapters.embedded.cluster import EmbeddedCluster
-from bayplan.adapters.embedded.field_validation import ObjectKey, is_namespaced, kind_of
 from bayplan.api.object_meta import resource_of
 from bayplan.api.quantity import QuantityError, parse
 from bayplan.clock import ManualClock
+from bayplan.objects.keys import ObjectKey, is_namespaced, kind_of
 from bayplan.ports import ApiError
 from tests.live.conftest import started
 from tests.live.control_plane import LOOPBACK, ControlPlane, token

@@ -7,12 +7,12 @@ from urllib.parse import urlsplit
 import msgspec
 import pytest
 
-from bayplan.adapters.embedded.field_validation import ObjectKey
 from bayplan.adapters.live.errors import AccessDeniedError, UnreadableAnswerError
 from bayplan.api.objects import NODE, PERSISTENT_VOLUME, POD
 from bayplan.config import SchedulerConfig
 from bayplan.model.cluster_model import ClusterModel
 from bayplan.model.live_reading import model_of_cluster, objects_of_cluster
+from bayplan.objects.keys import ObjectKey
 from bayplan.plugins.registry import default_registry
 from bayplan.ports import ApiError, GoneError, NotFoundError
 from bayplan.sim.input.what_if import WhatIf

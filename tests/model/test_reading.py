@@ -4,11 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from bayplan.adapters.embedded.field_validation import ObjectKey
 from bayplan.api.objects import NODE, POD, Pod
 from bayplan.config import SchedulerConfig
 from bayplan.model.cluster_model import ClusterModel
 from bayplan.model.reading import objects_of_files
+from bayplan.objects.keys import ObjectKey
 from bayplan.plugins.registry import default_registry
 from bayplan.sim.input.inputs import InputError
 from bayplan.state.pods import pod_info

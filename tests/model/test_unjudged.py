@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from bayplan.adapters.embedded.field_validation import ObjectKey
 from bayplan.model.unjudged import has_containers, unjudged, why_no_pods
+from bayplan.objects.keys import ObjectKey
 from bayplan.sim.input.controller_kinds import DEPLOYMENT, JOB
 
 POD_SPEC = {"containers": [{"name": "c", "image": "x"}]}

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from bayplan.adapters.embedded.field_validation import ObjectKey, object_key
 from bayplan.api.device_objects import DEVICE_CLASS, RESOURCE_CLAIM, RESOURCE_SLICE
 from bayplan.api.objects import NODE, POD, ApiObject, decode
 from bayplan.clock import ManualClock
 from bayplan.config.feature_gates import default_gates
+from bayplan.objects.keys import ObjectKey, object_key
 from bayplan.perf.operations import allocations, at_pace, paced, updated
 from bayplan.perf.running import Outcome
 from bayplan.sim.loop import run

@@ -3,9 +3,9 @@
 from typing import Any
 
 from bayplan.adapters.embedded.cluster import EmbeddedCluster
-from bayplan.adapters.embedded.field_validation import ObjectKey, object_key
 from bayplan.api.objects import POD, Pod, PodCondition, PodStatus
 from bayplan.clock import ManualClock
+from bayplan.objects.keys import ObjectKey, object_key
 from bayplan.perf.pod_watch import ATTEMPTED, SCHEDULED, BindingLog, NewlyBound, PodWatch, Wait
 from bayplan.sim.loop import run
 from tests.adapters.manifests import node, pod

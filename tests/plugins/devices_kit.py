@@ -12,8 +12,8 @@ from bayplan.api.device_objects import (
     ResourceSlice,
 )
 from bayplan.api.objects import Node, decode
+from bayplan.objects.object_store import ObjectStore
 from bayplan.plugins.dynamic_resources.allocator import Allocator, PoolsByNode
-from bayplan.state.cluster_objects import ClusterObjects
 from bayplan.state.device_table import Devices
 from bayplan.state.node_table import NodeTable
 from bayplan.testing import MemoryDevices, SampleCluster, node
@@ -101,7 +101,7 @@ def allocated(*devices: tuple[str, str], node_name: str = "", users: Any = ()) -
     return {"allocation": allocation, "reservedFor": reserved}
 
 
-def put(store: ClusterObjects, *contents: Json) -> None:
+def put(store: ObjectStore[Any], *contents: Json) -> None:
     """Store slices, classes and claims, distinguished by their fields."""
     for content in contents:
         spec = content["spec"]
@@ -133,9 +133,9 @@ def memory_cluster() -> SampleCluster:
         elif old is not None:
             devices.device_classes.remove(old.metadata.name)
 
-    cluster.store.of(RESOURCE_CLAIM).subscribe(claim_changed)
-    cluster.store.of(RESOURCE_SLICE).subscribe(slice_changed)
-    cluster.store.of(DEVICE_CLASS).subscribe(class_changed)
+    cluster.store.of(RESOURCE_CLAIM).observe(claim_changed)
+    cluster.store.of(RESOURCE_SLICE).observe(slice_changed)
+    cluster.store.of(DEVICE_CLASS).observe(class_changed)
     return cluster
 
 
@@ -166,7 +166,7 @@ def allocate_on(
     node_name: str | Node, contents: tuple[Json, ...], *claims: Json
 ) -> list[list[str]] | None:
     """Per claim "request pool/device" of each device; None if the node lacks devices."""
-    store = ClusterObjects()
+    store = ObjectStore[Any]()
     put(store, class_of(), *contents)
     devices = Devices(NodeTable(), store)
     where = node(node_name) if isinstance(node_name, str) else node_name

@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 
 from bayplan.config import ConfigError, SchedulerConfig
+from bayplan.framework.handle import UndeclaredKind
 from bayplan.plugins.registry import Registry
 from bayplan.profile.dry_start import dry_start, idle_handle
-from bayplan.state.cluster_objects import UndeclaredKind
 from tests.engine.plugin_kit import Both, Gate, NoEvents, Rack, config, profile, registry
 
 REGISTRY = registry(Both, Gate, Rack, NoEvents)

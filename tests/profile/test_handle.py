@@ -8,11 +8,10 @@ from bayplan.api.objects import NAMESPACE, NODE, POD
 from bayplan.config import ConfigError
 from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.events import ActionType, ClusterEvent, ClusterEventWithHint, EventResource
-from bayplan.framework.handle import FilterRunner, Handle, SnapshotNotLent
+from bayplan.framework.handle import FilterRunner, Handle, SnapshotNotLent, UndeclaredKind
 from bayplan.framework.plugin import ReservePlugin
 from bayplan.framework.status import Code, code_of, unschedulable
 from bayplan.ports import EmitEvent
-from bayplan.state.cluster_objects import UndeclaredKind
 from bayplan.testing import api_pod, node, pod
 from tests.engine.kit import Engine, uid, waiting_pod
 from tests.framework.answering import answering

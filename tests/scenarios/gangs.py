@@ -3,9 +3,9 @@
 from collections.abc import Iterator
 from typing import Any
 
-from bayplan.adapters.embedded.field_validation import object_key
 from bayplan.api.pod_groups import COSCHEDULING_LABEL, MING_LABEL
 from bayplan.journal import GroupRecord
+from bayplan.objects.keys import object_key
 from tests.scenarios.world import PROFILE, World
 
 X_K8S = "scheduling.x-k8s.io/v1alpha1 PodGroup"

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 
-from bayplan.adapters.embedded.field_validation import Content
 from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.events import ActionType, ClusterEvent, ClusterEventWithHint, EventResource
 from bayplan.framework.plugin import (
@@ -12,6 +11,7 @@ from bayplan.framework.plugin import (
     ScalarFilterPlugin,
 )
 from bayplan.framework.status import Status, unschedulable
+from bayplan.objects.keys import Content
 from bayplan.state.nodes import NodeInfo
 from bayplan.state.pods import PodInfo
 from tests.scenarios.world import World, play

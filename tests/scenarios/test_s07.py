@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from bayplan.adapters.embedded.field_validation import object_key
 from bayplan.api.objects import NODE
 from bayplan.engine.reuse.cache import ResultCache
+from bayplan.objects.keys import object_key
 from bayplan.ports import PatchPodStatus
 from bayplan.state.pods import PodInfo
 from tests.scenarios.equal_pods import (

@@ -2,9 +2,9 @@
 
 from typing import Any, cast
 
-from bayplan.adapters.embedded.field_validation import object_key
 from bayplan.api.device_objects import RESOURCE_CLAIM, ResourceClaim
 from bayplan.api.objects import HOSTNAME_LABEL, ApiObject
+from bayplan.objects.keys import object_key
 from bayplan.ports import Cluster
 from tests.plugins.devices_kit import claim as device_claim
 from tests.plugins.devices_kit import class_of, exactly, slice_of

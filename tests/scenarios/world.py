@@ -21,7 +21,6 @@ from typing import Any, Unpack
 import msgspec
 
 from bayplan.adapters.embedded.cluster import EVENT, EmbeddedCluster
-from bayplan.adapters.embedded.field_validation import Content, object_key
 from bayplan.adapters.embedded.object_store import StoredObject
 from bayplan.api.objects import NODE, POD, Pod, PodCondition
 from bayplan.clock import ManualClock
@@ -32,6 +31,7 @@ from bayplan.engine.waiting import PodWaitingOnPermit
 from bayplan.framework.plugin import Plugin
 from bayplan.journal import AttemptRecord, DigestSink, Journal, MemorySink, NoteRecord
 from bayplan.metrics import SchedulerMetrics
+from bayplan.objects.keys import Content, object_key
 from bayplan.plugins.registry import Registry
 from bayplan.ports import Ask, Cluster
 from bayplan.runner import Runner

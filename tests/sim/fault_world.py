@@ -19,7 +19,6 @@ from functools import lru_cache
 from typing import Any, cast, final
 
 from bayplan.adapters.embedded.cluster import EmbeddedCluster
-from bayplan.adapters.embedded.field_validation import object_key
 from bayplan.adapters.embedded.object_store import StoredObject
 from bayplan.adapters.embedded.pod_gc_controller import (
     UPSTREAM_PERIOD_SECONDS,
@@ -33,6 +32,7 @@ from bayplan.config import config_from
 from bayplan.config.loading import DEFAULT_CONFIG
 from bayplan.engine.scheduler import Scheduler
 from bayplan.journal import AttemptRecord, DigestSink, Journal, Record
+from bayplan.objects.keys import object_key
 from bayplan.plugins.registry import Registry
 from bayplan.ports import ApiError, NotFoundError
 from bayplan.rng import Stream, stream

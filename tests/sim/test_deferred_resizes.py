@@ -2,10 +2,10 @@
 
 from typing import Any
 
-from bayplan.adapters.embedded.field_validation import object_key
 from bayplan.api.objects import POD
 from bayplan.config import SchedulerConfig, config_from
 from bayplan.journal import AttemptRecord, MemorySink
+from bayplan.objects.keys import object_key
 from bayplan.sim.input.workload import Step, Verb
 from bayplan.sim.output.result import SimulationResult
 from tests.adapters.manifests import Content, container, node, pod

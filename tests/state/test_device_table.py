@@ -23,7 +23,7 @@ from bayplan.api.device_objects import (
 )
 from bayplan.api.objects import Node, decode
 from bayplan.api.quantity import NANOS
-from bayplan.state.cluster_objects import ClusterObjects
+from bayplan.objects.object_store import ObjectStore
 from bayplan.state.device_table import ANY_NODE, AllocatedDevices, ClassDevices, DeviceId, Devices
 from bayplan.state.node_table import NodeTable
 from bayplan.testing import node
@@ -238,8 +238,8 @@ def allocation() -> AllocationResult:
     return HAS_X.allocation
 
 
-def world() -> tuple[ClusterObjects, Devices]:
-    store = ClusterObjects()
+def world() -> tuple[ObjectStore[Any], Devices]:
+    store = ObjectStore[Any]()
     return store, Devices(NodeTable(), store)
 
 
@@ -259,7 +259,7 @@ def test_devices_are_taken_while_the_api_has_the_allocation() -> None:
 
 
 def test_claims_stored_earlier_count() -> None:
-    store = ClusterObjects()
+    store = ObjectStore[Any]()
     store.of(RESOURCE_CLAIM).put(HAS_X)
     assert Devices(NodeTable(), store).resource_claims.allocated.is_whole_taken(X)
 
@@ -408,7 +408,7 @@ def rule(key: str = "broken", **selector: str) -> DeviceTaintRule:
     return device_taint_rule
 
 
-def tainted(store: ClusterObjects, devices: Devices) -> dict[str, list[str]]:
+def tainted(store: ObjectStore[Any], devices: Devices) -> dict[str, list[str]]:
     return {
         f"{each.spec.pool.name}/{device.name}": [taint.key for taint in device.taints or ()]
         for each in devices.resource_slices.list_with_device_taint_rules()

@@ -2,8 +2,8 @@
 
 import pytest
 
+from bayplan.framework.handle import UndeclaredKind
 from bayplan.framework.types import Nomination
-from bayplan.state.cluster_objects import UndeclaredKind
 from bayplan.state.nodes import LoanEnded
 from bayplan.testing import SampleCluster, cluster, handle, node, pod
 

@@ -9,7 +9,6 @@ from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 from bayplan.adapters.embedded.cluster import EmbeddedCluster
-from bayplan.adapters.embedded.field_validation import object_key
 from bayplan.api.objects import POD
 from bayplan.clock import RealClock
 from bayplan.config import config_from
@@ -17,6 +16,7 @@ from bayplan.config.loading import DEFAULT_CONFIG
 from bayplan.engine.scheduler import Scheduler
 from bayplan.engine.state_log import StateLog, StateRing
 from bayplan.journal import Journal, MemorySink
+from bayplan.objects.keys import object_key
 from bayplan.plugins.registry import default_registry
 from bayplan.runner import Runner
 from bayplan.serving.access import Access

@@ -12,7 +12,6 @@ from typing import Any, cast
 
 import msgspec
 
-from bayplan.adapters.embedded.field_validation import key_of as object_key_of
 from bayplan.api.objects import POD, Pod, decode
 from bayplan.comparison.experiment import ConfigurationSpec, ExperimentSpec, InputSpec
 from bayplan.comparison.extensions import installed_metrics, installed_preparations
@@ -22,6 +21,7 @@ from bayplan.comparison.renumbering import name_users
 from bayplan.comparison.table import About, ComparedConfiguration
 from bayplan.config import ConfigError
 from bayplan.config.pod_group_kinds import group_kinds
+from bayplan.objects.keys import key_of as object_key_of
 from bayplan.plugins.registry import Registry, default_registry
 from bayplan.problems import Problem, joined, listed, wrong
 from bayplan.profile.resolved_config import resolve

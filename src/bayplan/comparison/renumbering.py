@@ -12,8 +12,8 @@ from typing import Any
 
 import msgspec
 
-from bayplan.adapters.embedded.field_validation import Content, key_of
 from bayplan.api.objects import HOSTNAME_LABEL, NODE
+from bayplan.objects.keys import Content, key_of
 from bayplan.rng import stream
 from bayplan.sim.input.workload import Workload
 

@@ -9,13 +9,13 @@ from typing import cast
 
 from msgspec import structs
 
-from bayplan.adapters.embedded.field_validation import ObjectKey
 from bayplan.api.objects import POD, Pod, is_terminal
 from bayplan.explain.explainer import explain_pod
 from bayplan.explain.explanation import Explanation, WorkloadPods
 from bayplan.explain.fixes.owners import Owners
 from bayplan.model.cluster_model import ClusterModel
 from bayplan.model.unjudged import why_no_pods
+from bayplan.objects.keys import ObjectKey
 from bayplan.problems import suggestion
 from bayplan.sim.input.controller_kinds import CONTROLLERS
 from bayplan.state.pods import DEFAULT_NAMESPACE

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol, final
 
 from bayplan.api.device_objects import AllocationResult, DeviceClass, ResourceClaim, ResourceSlice
+from bayplan.api.object_meta import resource_of
 from bayplan.clock import Clock
 from bayplan.config.feature_gates import FeatureGates
 from bayplan.framework.cycle_state import CycleState
@@ -18,7 +19,6 @@ from bayplan.metrics import SchedulerMetrics
 from bayplan.ports import BindPort, EmitEvent, ExtenderVerb, ObjectReference, pod_reference
 from bayplan.state.cache import ClusterView, Snapshot
 from bayplan.state.change_log import ALL_FACETS, Facet
-from bayplan.state.cluster_objects import UndeclaredKind
 from bayplan.state.columns import NodeMask
 from bayplan.state.device_table import AllocatedDevices, CountsByRow
 from bayplan.state.nodes import NodeInfo, NodeView
@@ -290,6 +290,24 @@ class WaitingPodIndex(Protocol):
 
 #: Writes something through the port; see `Handle.perform`.
 Write = Callable[[BindPort], Awaitable[None]]
+
+
+class UndeclaredKind(KeyError):
+    """A plugin looks up a kind that it does not declare in `kinds`."""
+
+    def __init__(self, kind: str, plugin: str) -> None:
+        super().__init__(undeclared(kind, plugin))
+
+
+def undeclared(kind: str, plugin: str) -> str:
+    """The message: what the plugin must declare, and which RBAC rule the cluster needs."""
+    group = kind.partition(" ")[0].rpartition("/")[0]
+    return (
+        f'plugin {plugin} asks for objects of "{kind}", which it does not declare: '
+        f"add it to the class attribute `kinds`; in a cluster the scheduler also needs the rule "
+        f'apiGroups ["{group}"], resources ["{resource_of(kind)}"], verbs ["list", "watch"], '
+        f"which `bayplan config rbac` then prints"
+    )
 
 
 class SnapshotNotLent(RuntimeError):

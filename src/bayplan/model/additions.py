@@ -14,7 +14,6 @@ from typing import Any, cast, final
 import msgspec
 
 from bayplan.adapters.embedded.admission.plugin_set import PluginSet
-from bayplan.adapters.embedded.field_validation import ObjectKey, key_of
 from bayplan.api.admission_objects import ADMISSION_KINDS, RESOURCE_QUOTA
 from bayplan.api.device_objects import DEVICE_CLASS
 from bayplan.api.objects import (
@@ -28,9 +27,10 @@ from bayplan.api.objects import (
     Unstructured,
 )
 from bayplan.model.cluster_model import ClusterModel
-from bayplan.model.objects import ClusterObjects, object_key_of
+from bayplan.model.objects import ClusterObjects
 from bayplan.model.reading import objects_of_workload
 from bayplan.model.unjudged import UnjudgedWorkload, unjudged
+from bayplan.objects.keys import ObjectKey, key_of, key_of_metadata
 from bayplan.problems import BadInputError
 from bayplan.sim.input.controller_kinds import CONTROLLERS, DAEMON_SET, REPLICA_SET
 from bayplan.sim.input.errors import InputErrors
@@ -240,7 +240,7 @@ def _read_by_admission(
     has_daemons = any(key.kind == DAEMON_SET for key in keys)
     for kind in (*_READ_BY_ADMISSION, *((NODE,) if has_daemons else ())):
         for each in cluster.of(kind):
-            yield object_key_of(kind, each), each
+            yield key_of_metadata(kind, each.metadata), each
 
 
 def _counted(
@@ -256,7 +256,7 @@ def _counted(
         if kind not in CONTROLLERS:
             for each in objects:
                 if each.metadata.namespace in namespaces:
-                    yield object_key_of(kind, each), each
+                    yield key_of_metadata(kind, each.metadata), each
 
 
 def _owned(
@@ -273,7 +273,7 @@ def _owned(
     uids |= {each.metadata.uid for each in cluster.of(REPLICA_SET) if _is_owned(each, uids)}
     for pod in cluster.of(POD):
         if _is_owned(pod, uids):
-            yield object_key_of(POD, pod), pod
+            yield key_of_metadata(POD, pod.metadata), pod
 
 
 def _is_owned(each: ApiObject, uids: Collection[str | None]) -> bool:

@@ -22,7 +22,6 @@ from typing import Any, TypeVar, cast, final
 
 import msgspec
 
-from bayplan.adapters.embedded.field_validation import ObjectKey
 from bayplan.adapters.embedded.json_merge import merge_patch
 from bayplan.api.objects import NODE, POD, ApiObject, Pod, decode
 from bayplan.clock import ManualClock, epoch_of
@@ -36,7 +35,8 @@ from bayplan.engine.state_log import AttemptStart
 from bayplan.framework.status import Code, Status
 from bayplan.framework.types import QueuedPodInfo
 from bayplan.journal import AttemptRecord, GroupRecord, Journal, MemorySink
-from bayplan.model.objects import ClusterObjects, object_key_of
+from bayplan.model.objects import ClusterObjects
+from bayplan.objects.keys import ObjectKey, key_of_metadata
 from bayplan.plugins.registry import Registry
 from bayplan.ports import (
     AskExtender,
@@ -167,7 +167,7 @@ class ClusterModel:
         for kind in objects.by_kind.keys() - {*kinds, POD}:
             # No plugin reads the kind: it is there for the questions.
             for each in objects.of(kind):
-                self._note(object_key_of(kind, each), each)
+                self._note(key_of_metadata(kind, each.metadata), each)
         self._scheduler.take_effects()
 
     def read_pods(self, pods: Iterable[ApiObject]) -> None:
@@ -175,7 +175,7 @@ class ClusterModel:
         added: list[Pod] = []
         for each in pods:
             pod = cast(Pod, without_decision(each))
-            key = object_key_of(POD, pod)
+            key = key_of_metadata(POD, pod.metadata)
             if key in self._objects:
                 self._scheduler.new_pods.add(added)
                 self._put(POD, pod)
@@ -304,14 +304,14 @@ class ClusterModel:
 
     def add(self, kind: str, added: ApiObject) -> None:
         """Add an object. One without a uid gets one. Raises KeyError for a name that exists."""
-        key = object_key_of(kind, added)
+        key = key_of_metadata(kind, added.metadata)
         if key in self._objects:
             raise KeyError(f"{key} exists")
         self._change(key, added)
 
     def replace(self, kind: str, changed: ApiObject) -> None:
         """Replace an object by a newer version. Raises KeyError for a name that does not exist."""
-        key = object_key_of(kind, changed)
+        key = key_of_metadata(kind, changed.metadata)
         if key not in self._objects:
             raise KeyError(f"there is no {key}")
         self._change(key, changed)
@@ -530,7 +530,7 @@ class ClusterModel:
         return msgspec.structs.replace(new, metadata=metadata)
 
     def _put(self, kind: str, new: ApiObject) -> None:
-        key = object_key_of(kind, new)
+        key = key_of_metadata(kind, new.metadata)
         event = EventType.MODIFIED if key in self._objects else EventType.ADDED
         self._note(key, new)
         self._tell(event, kind, new)

@@ -14,7 +14,6 @@ from typing import Any, final
 
 import msgspec
 
-from bayplan.adapters.embedded.field_validation import ObjectKey
 from bayplan.adapters.live.client import ApiClient, all_results
 from bayplan.adapters.live.discovery import Discovery, Resource
 from bayplan.adapters.live.errors import (
@@ -42,7 +41,8 @@ from bayplan.clock import RealClock
 from bayplan.config import SchedulerConfig
 from bayplan.config.pod_group_kinds import group_kinds
 from bayplan.model.cluster_model import ClusterModel
-from bayplan.model.objects import ClusterObjects, object_key_of
+from bayplan.model.objects import ClusterObjects
+from bayplan.objects.keys import ObjectKey, key_of_metadata
 from bayplan.plugins.registry import Registry
 from bayplan.ports import ApiError, GoneError
 from bayplan.problems import shown
@@ -258,7 +258,7 @@ def _contents(
     contents: dict[ObjectKey, bytes] = {}
     for kind, objects in lists.items():
         for each in objects:
-            key = object_key_of(kind, each)
+            key = key_of_metadata(kind, each.metadata)
             whole = originals.whole(kind, key.namespace, key.name)
             if whole is not None:
                 contents[key] = whole

@@ -9,13 +9,8 @@ import msgspec
 from msgspec import Struct
 
 from bayplan.adapters.embedded.admission.plugin_set import DEFAULT_PLUGINS, PluginSet
-from bayplan.adapters.embedded.field_validation import ObjectKey
 from bayplan.api.objects import ApiObject
-
-
-def object_key_of(kind: str, content: ApiObject) -> ObjectKey:
-    """The key of a decoded object."""
-    return ObjectKey(kind, content.metadata.namespace or "", content.metadata.name)
+from bayplan.objects.keys import ObjectKey, key_of_metadata
 
 
 class RunMoment(Struct, frozen=True, kw_only=True):
@@ -90,4 +85,4 @@ class ClusterObjects:
     def __iter__(self) -> Iterator[tuple[ObjectKey, ApiObject]]:
         for kind, objects in self.by_kind.items():
             for each in objects:
-                yield object_key_of(kind, each), each
+                yield key_of_metadata(kind, each.metadata), each

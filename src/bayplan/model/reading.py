@@ -11,11 +11,11 @@ from typing import Any, final
 from bayplan.adapters.embedded.admission.plugin_set import PluginSet
 from bayplan.adapters.embedded.api_errors import named
 from bayplan.adapters.embedded.cluster import EmbeddedCluster
-from bayplan.adapters.embedded.field_validation import ObjectKey, key_of
 from bayplan.adapters.embedded.object_store import Observer
 from bayplan.api.objects import ApiObject, decoded_kinds
 from bayplan.clock import ManualClock
 from bayplan.model.objects import ClusterObjects
+from bayplan.objects.keys import ObjectKey, key_of
 from bayplan.ports import ApiError
 from bayplan.sim.input.inputs import load_inputs
 from bayplan.sim.input.workload import Content, ExpansionMode, Step, Verb, Workload, is_pod

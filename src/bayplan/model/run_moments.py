@@ -12,12 +12,12 @@ from types import MappingProxyType
 from typing import Any
 
 from bayplan.adapters.embedded.cluster import EVENT
-from bayplan.adapters.embedded.field_validation import ObjectKey
 from bayplan.api.objects import ApiObject, decoded_kinds
 from bayplan.clock import ManualClock
 from bayplan.durations import DESCRIPTION, DurationError, parse_duration
 from bayplan.model.objects import ClusterObjects, RunMoment
 from bayplan.model.reading import objects_of_workload
+from bayplan.objects.keys import ObjectKey
 from bayplan.problems import BadInputError, wrong
 from bayplan.sim.input.controller_kinds import CONTROLLERS
 from bayplan.sim.output.run_folder import RunFolder

@@ -9,8 +9,8 @@ from typing import final
 
 from msgspec import Struct, field
 
-from bayplan.adapters.embedded.field_validation import Content, ObjectKey
 from bayplan.api.objects import POD
+from bayplan.objects.keys import Content, ObjectKey
 from bayplan.sim.input.controller_kinds import (
     CONTROLLERS,
     DAEMON_SET,

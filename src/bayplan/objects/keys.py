@@ -83,7 +83,7 @@ def kind_of(content: Mapping[str, Any]) -> str:
 def key_of(content: Mapping[str, Any]) -> ObjectKey:
     """The key of a manifest; see `object_key`."""
     # All in one function: each object of an input passes here several times.
-    meta = content.get("metadata") or {}
+    meta: Mapping[str, Any] = content.get("metadata") or {}
     kind, name = (
         f"{content.get('apiVersion', '')} {content.get('kind', '')}",
         meta.get("name") or "",

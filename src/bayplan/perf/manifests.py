@@ -10,15 +10,9 @@ from pathlib import Path
 from typing import Any, final
 
 from bayplan.adapters.embedded.api_validation import identity_problems
-from bayplan.adapters.embedded.field_validation import (
-    Content,
-    is_namespaced,
-    key_of,
-    kind_of,
-    stable_suffix,
-    stable_uid,
-)
+from bayplan.adapters.embedded.field_validation import stable_suffix, stable_uid
 from bayplan.api.objects import HOSTNAME_LABEL, NODE, POD, Node, Pod
+from bayplan.objects.keys import Content, is_namespaced, key_of, kind_of
 from bayplan.perf.gotemplate import Template, TemplateError
 from bayplan.perf.reading import with_field_names
 from bayplan.perf.schema import CreateNodes, NodeAllocatableStrategy

@@ -28,11 +28,12 @@ from typing import Any, TypeVar, cast, final
 
 import msgspec
 
-from bayplan.adapters.embedded.field_validation import Content, ObjectKey, key_of, kind_of
 from bayplan.api.device_objects import RESOURCE_CLAIM, AllocationResult, ResourceClaim
 from bayplan.api.objects import NODE, POD, ApiObject, Node
 from bayplan.clock import Clock
 from bayplan.config.feature_gates import FeatureGates
+from bayplan.objects.keys import Content, ObjectKey, key_of, kind_of
+from bayplan.objects.object_store import ObjectStore
 from bayplan.perf.data_items import Measurement, measurement
 from bayplan.perf.manifests import csi_node, in_namespace, named, prepared_node
 from bayplan.perf.parameters import seconds
@@ -62,7 +63,6 @@ from bayplan.plugins.dynamic_resources.features import features_of
 from bayplan.plugins.dynamic_resources.pools import AllocationError
 from bayplan.ports import ApiError
 from bayplan.rng import stream
-from bayplan.state.cluster_objects import ClusterObjects
 from bayplan.state.device_table import DEVICE_KINDS, Devices
 from bayplan.state.node_table import NodeTable
 
@@ -184,7 +184,7 @@ def allocations(
 ) -> Iterator[tuple[ObjectKey, dict[str, Any] | None]]:
     """Each claim of a namespace ("": of all namespaces) without devices, with the patch that
     allocates devices; None: no node has enough. Raises AllocationError."""
-    store = ClusterObjects()
+    store = ObjectStore[Any]()
     for kind in DEVICE_KINDS:
         for _, stored in objects(kind):
             store.of(kind).put(stored)

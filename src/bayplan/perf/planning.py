@@ -15,11 +15,11 @@ from dataclasses import dataclass
 from typing import final
 
 from bayplan.adapters.embedded.api_validation import problems
-from bayplan.adapters.embedded.field_validation import Content, kind_of
 from bayplan.api.objects import NODE, POD
 from bayplan.config import ConfigError, SchedulerConfig, config_from, load_config
 from bayplan.config.feature_gates import FeatureGates
 from bayplan.config.loading import DEFAULT_CONFIG
+from bayplan.objects.keys import Content, kind_of
 from bayplan.perf.manifests import ManifestError, scope_fault
 from bayplan.perf.parameters import filled_in
 from bayplan.perf.reading import ReadCase

@@ -8,10 +8,10 @@ import asyncio
 from collections.abc import Iterable, Mapping
 from typing import Protocol, final
 
-from bayplan.adapters.embedded.field_validation import ObjectKey
 from bayplan.adapters.embedded.object_store import StoredObject
 from bayplan.api.objects import Pod
 from bayplan.clock import Clock
+from bayplan.objects.keys import ObjectKey
 
 ATTEMPTED = "Attempted"
 SCHEDULED = "Scheduled"

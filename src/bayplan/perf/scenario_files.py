@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, final
 
-from bayplan.adapters.embedded.field_validation import Content
+from bayplan.objects.keys import Content
 from bayplan.perf.manifests import (
     BASE_POD,
     Manifest,

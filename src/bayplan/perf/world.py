@@ -10,11 +10,11 @@ from typing import Any, final
 
 from bayplan.adapters.embedded.api_errors import AlreadyExistsError
 from bayplan.adapters.embedded.cluster import EmbeddedCluster
-from bayplan.adapters.embedded.field_validation import Content, ObjectKey, object_key
 from bayplan.adapters.embedded.object_store import StoredObject
 from bayplan.api.objects import NAMESPACE, POD, Pod
 from bayplan.clock import Clock
 from bayplan.engine.scheduler import Scheduler
+from bayplan.objects.keys import Content, ObjectKey, object_key
 from bayplan.perf.pod_watch import PodWatch, Wait, has_labels
 from bayplan.ports import ApiError
 

@@ -22,7 +22,7 @@ from bayplan.framework.events import (
     default_events,
     resource_of_kind,
 )
-from bayplan.framework.handle import Handle
+from bayplan.framework.handle import Handle, undeclared
 from bayplan.framework.lookups import undeclared_kinds
 from bayplan.framework.plugin import (
     EnqueueExtensions,
@@ -41,7 +41,6 @@ from bayplan.ports import raise_interruption
 from bayplan.problems import ConfigError, Problem, joined
 from bayplan.profile.plugin_sets import absence, plugin_name
 from bayplan.profile.resolved_config import Instance, ResolvedProfile, checked_args, resolve
-from bayplan.state.cluster_objects import undeclared
 
 #: (profile name, instance name, class) → the handle of that instance.
 HandleFor = Callable[[str, str, type[Plugin]], Handle]

@@ -10,7 +10,6 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from bayplan.adapters.embedded.field_validation import is_namespaced
 from bayplan.adapters.live.access import WRITING, Right, group_statuses, rights_to_follow
 from bayplan.adapters.live.discovery import Resource
 from bayplan.api.admission_objects import ADMISSION_KINDS
@@ -26,6 +25,7 @@ from bayplan.api.objects import (
 )
 from bayplan.config import SchedulerConfig
 from bayplan.config.pod_group_kinds import group_kinds
+from bayplan.objects.keys import is_namespaced
 from bayplan.plugins.registry import Registry
 from bayplan.profile.kinds_in_use import kinds_in_use
 from bayplan.profile.resolved_config import resolve

@@ -18,7 +18,6 @@ from typing import Any, Final, cast, final
 
 import msgspec
 
-from bayplan.adapters.embedded.field_validation import kind_of
 from bayplan.api import (
     admission_objects,
     device_objects,
@@ -42,6 +41,7 @@ from bayplan.api.objects import (
     at_path,
     decode,
 )
+from bayplan.objects.keys import kind_of
 
 Content = dict[str, Any]
 

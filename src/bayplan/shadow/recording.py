@@ -22,7 +22,6 @@ from typing import Any, Final, TextIO, cast, final
 
 import msgspec
 
-from bayplan.adapters.embedded.field_validation import ObjectKey
 from bayplan.api.device_objects import RESOURCE_CLAIM
 from bayplan.api.objects import (
     NAMESPACE,
@@ -31,6 +30,7 @@ from bayplan.api.objects import (
     PERSISTENT_VOLUME_CLAIM,
     POD,
 )
+from bayplan.objects.keys import ObjectKey
 from bayplan.ports import EventType
 from bayplan.sim.input.controller_kinds import CONTROLLERS, SCALED_KINDS
 from bayplan.sim.input.scenario import API_VERSION

@@ -12,7 +12,6 @@ from typing import Any, Protocol, final
 from msgspec.structs import replace
 
 from bayplan.adapters.embedded.cluster import EVENT, EmbeddedCluster
-from bayplan.adapters.embedded.field_validation import key_of
 from bayplan.adapters.embedded.object_store import PodChange, StoredObject
 from bayplan.api.device_objects import RESOURCE_CLAIM
 from bayplan.api.objects import NODE, POD, Pod
@@ -23,6 +22,7 @@ from bayplan.engine.scheduler import Scheduler
 from bayplan.engine.state_log import StateLog
 from bayplan.journal import DigestSink, Journal, Sink
 from bayplan.lazy_loader import load
+from bayplan.objects.keys import key_of
 from bayplan.plugins.node_resources_fit import NodeResourcesFit
 from bayplan.plugins.registry import Registry
 from bayplan.ports import Ask

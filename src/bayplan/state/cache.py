@@ -13,12 +13,12 @@ pods in place and undoes its steps at the end, unless it is committed.
 
 from collections.abc import Callable, Sequence
 from types import TracebackType
-from typing import final
+from typing import Any, final
 
 from bayplan.api.objects import Node
 from bayplan.api.pod_groups import BUILT_IN_KINDS, PodGroupKinds
+from bayplan.objects.object_store import ObjectStore
 from bayplan.state.change_log import Facet
-from bayplan.state.cluster_objects import ClusterObjects
 from bayplan.state.columns import INITIAL_CAPACITY, Rows
 from bayplan.state.device_table import Devices
 from bayplan.state.node_table import NodeTable
@@ -335,7 +335,7 @@ class ClusterView:
         *,
         has_taint_rules: bool = False,
         cache: Cache | None = None,
-        objects: ClusterObjects | None = None,
+        objects: ObjectStore[Any] | None = None,
     ) -> None:
         """``is_ours``: whether a scheduler name belongs to one of the profiles.
 
@@ -343,7 +343,7 @@ class ClusterView:
         """
         self.cache = Cache() if cache is None else cache
         #: All objects but pods and nodes; these, too, where a plugin looks them up.
-        self.objects = ClusterObjects() if objects is None else objects
+        self.objects = ObjectStore[Any]() if objects is None else objects
         #: The storage among ``objects``, with what is assumed of it.
         self.volumes = Volumes(self.cache.table, self.objects)
         self.devices = Devices(self.cache.table, self.objects, has_taint_rules=has_taint_rules)

@@ -47,8 +47,8 @@ from bayplan.api.object_meta import NodeSelector
 from bayplan.api.objects import Node
 from bayplan.api.quantity import nanos
 from bayplan.api.selectors import NodeTerm, node_term
+from bayplan.objects.object_store import KindObjects, ObjectStore
 from bayplan.state.change_log import ALL_ROWS, Facet
-from bayplan.state.cluster_objects import ClusterObjects, KindObjects
 from bayplan.state.columns import Rows
 from bayplan.state.node_table import NodeTable
 
@@ -338,15 +338,15 @@ class DeviceCounts:
     """Columns of counts, one for each resource that was read."""
 
     def __init__(
-        self, table: NodeTable, objects: ClusterObjects, allocated: AllocatedDevices
+        self, table: NodeTable, objects: ObjectStore[Any], allocated: AllocatedDevices
     ) -> None:
         self._table = table
-        self._slices: KindObjects = objects.of(RESOURCE_SLICE)
+        self._slices: KindObjects[Any] = objects.of(RESOURCE_SLICE)
         self._allocated = allocated
         #: Resource → the devices of the class that stands for it.
         self._of_resource: dict[str, ClassDevices] = {}
-        objects.of(DEVICE_CLASS).subscribe(self._class_changed)
-        self._slices.subscribe(self._slice_changed)
+        objects.of(DEVICE_CLASS).observe(self._class_changed)
+        self._slices.observe(self._slice_changed)
 
     def by_row(self, resource: str, device_class: DeviceClass) -> CountsByRow:
         """COUNTS [rows] of the devices of the class, which stand for the resource."""
@@ -407,7 +407,7 @@ DEVICE_KINDS = (RESOURCE_CLAIM, RESOURCE_SLICE, DEVICE_CLASS, DEVICE_TAINT_RULE)
 class Claims:
     """ResourceClaims, with those in flight. Upstream: fwk.ResourceClaimTracker."""
 
-    def __init__(self, store: KindObjects) -> None:
+    def __init__(self, store: KindObjects[Any]) -> None:
         self._store = store
         #: By uid: claims with an allocation that is not written yet.
         self._in_flight: dict[str, ResourceClaim] = {}
@@ -419,7 +419,7 @@ class Claims:
         self._subscribers: list[Callable[[AllocationResult], None]] = []
         for claim in store.list():
             self._changed(None, claim)
-        store.subscribe(self._claim_changed)
+        store.observe(self._claim_changed)
 
     def subscribe(self, subscriber: Callable[[AllocationResult], None]) -> None:
         """Call ``subscriber`` with each allocation, right after it was counted or uncounted."""
@@ -539,7 +539,9 @@ def is_older(one: ResourceClaim, other: ResourceClaim) -> bool:
 class Slices:
     """ResourceSlices with the taints that rules add. Upstream: fwk.ResourceSliceLister."""
 
-    def __init__(self, slices: KindObjects, rules: KindObjects, *, has_rules: bool) -> None:
+    def __init__(
+        self, slices: KindObjects[Any], rules: KindObjects[Any], *, has_rules: bool
+    ) -> None:
         """``has_rules``: whether rules count. Gate DRADeviceTaintRules."""
         self._has_rules = has_rules
         self._slices = slices
@@ -547,8 +549,8 @@ class Slices:
         self._tainted: Sequence[ResourceSlice] | None = None
         #: One more whenever a slice or a rule changed.
         self.revision = 0
-        slices.subscribe(self._changed)
-        rules.subscribe(self._changed)
+        slices.observe(self._changed)
+        rules.observe(self._changed)
 
     def list_with_device_taint_rules(self) -> Sequence[ResourceSlice]:
         """All, in order of their names."""
@@ -566,10 +568,10 @@ class Slices:
 class Classes:
     """DeviceClasses, also by the resource they stand for. Upstream: fwk.DeviceClassLister."""
 
-    def __init__(self, store: KindObjects) -> None:
+    def __init__(self, store: KindObjects[Any]) -> None:
         self._store = store
         self._by_resource: Mapping[str, DeviceClass] | None = None
-        store.subscribe(self._changed)
+        store.observe(self._changed)
 
     def get(self, name: str) -> DeviceClass | None:
         return self._store.get(name)
@@ -592,7 +594,7 @@ class Devices:
     """Everything about devices. Upstream: fwk.SharedDRAManager."""
 
     def __init__(
-        self, table: NodeTable, objects: ClusterObjects, *, has_taint_rules: bool = True
+        self, table: NodeTable, objects: ObjectStore[Any], *, has_taint_rules: bool = True
     ) -> None:
         slices, rules = objects.of(RESOURCE_SLICE), objects.of(DEVICE_TAINT_RULE)
         self.resource_claims = Claims(objects.of(RESOURCE_CLAIM))

@@ -32,9 +32,9 @@ from bayplan.api.storage_objects import (
     StorageClass,
     VolumeAttachment,
 )
+from bayplan.objects.object_store import ObjectStore
 from bayplan.printable import quoted
 from bayplan.state.change_log import ALL_ROWS, Facet
-from bayplan.state.cluster_objects import ClusterObjects
 from bayplan.state.node_table import NodeTable
 from bayplan.state.pods import PodInfo
 from bayplan.state.storage_infos import CapacityInfo, ClaimInfo, VolumeInfo
@@ -93,7 +93,7 @@ class StorageChanges:
 class StorageObjects:
     """Storage objects as the API reports them."""
 
-    def __init__(self, changes: StorageChanges, objects: ClusterObjects) -> None:
+    def __init__(self, changes: StorageChanges, objects: ObjectStore[Any]) -> None:
         self._changes = changes
         self._classes = objects.of(STORAGE_CLASS)
         self._csi_nodes = objects.of(CSI_NODE)
@@ -145,7 +145,7 @@ class StorageObjects:
 
     # ---- what the API tells ---------------------------------------------------------------
 
-    def _subscribe(self, objects: ClusterObjects) -> None:
+    def _subscribe(self, objects: ObjectStore[Any]) -> None:
         tells = {
             PERSISTENT_VOLUME_CLAIM: self._claim_changed,
             PERSISTENT_VOLUME: self._volume_changed,
@@ -159,7 +159,7 @@ class StorageObjects:
             store = objects.of(kind)
             for each in store.list():
                 tell(None, each)
-            store.subscribe(tell)
+            store.observe(tell)
 
     def _claim_changed(
         self, old: PersistentVolumeClaim | None, new: PersistentVolumeClaim | None
@@ -269,14 +269,14 @@ def _volume_of(attachment: VolumeAttachment) -> str:
 class Volumes:
     """Storage as a scheduling cycle sees it. ``api``: without assumed versions."""
 
-    def __init__(self, table: NodeTable, objects: ClusterObjects) -> None:
+    def __init__(self, table: NodeTable, objects: ObjectStore[Any]) -> None:
         self._table = table
         self._changes = StorageChanges(table)
         self.api = StorageObjects(self._changes, objects)
         self._assumed_claims: dict[str, ClaimInfo] = {}
         self._assumed_volumes: dict[str, VolumeInfo] = {}
-        objects.of(PERSISTENT_VOLUME_CLAIM).subscribe(self._claim_changed)
-        objects.of(PERSISTENT_VOLUME).subscribe(self._volume_changed)
+        objects.of(PERSISTENT_VOLUME_CLAIM).observe(self._claim_changed)
+        objects.of(PERSISTENT_VOLUME).observe(self._volume_changed)
 
     # ---- with assumed versions ------------------------------------------------------------
 

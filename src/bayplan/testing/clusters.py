@@ -31,6 +31,7 @@ from bayplan.framework.handle import (
 from bayplan.framework.plugin import Plugin
 from bayplan.framework.runtime import Framework
 from bayplan.metrics import SchedulerMetrics
+from bayplan.objects.object_store import KindObjects
 from bayplan.plugins.registry import Registry
 from bayplan.ports import EmitEvent
 from bayplan.problems import ConfigError
@@ -40,7 +41,6 @@ from bayplan.profile.resolved_config import checked_args
 from bayplan.queue.nominator import Nominator
 from bayplan.rng import stream
 from bayplan.state.cache import ClusterView, Snapshot
-from bayplan.state.cluster_objects import KindObjects
 from bayplan.state.pods import PodInfo
 from bayplan.testing.factories import node, pod
 from bayplan.testing.generators import NAMESPACES, Draws, Vocabulary, draw_node, draw_placed_pod
@@ -135,7 +135,7 @@ class SampleCluster:
     def framework(self, profile_name: str) -> Framework:
         return self.frameworks[profile_name]
 
-    def objects(self, kind: str) -> KindObjects:
+    def objects(self, kind: str) -> KindObjects[Any]:
         return self.store.of(kind)
 
     def perform(self, subject: str, write: Write, plugin: str) -> None:

@@ -34,8 +34,8 @@ from bayplan.framework.status import (
     unschedulable,
 )
 from bayplan.framework.types import QueuedPodInfo
+from bayplan.objects.object_store import ObjectStore
 from bayplan.ports import PatchPodStatus
-from bayplan.state.cluster_objects import ClusterObjects
 from bayplan.state.pods import PodInfo
 from bayplan.testing.cases import Scene, Subject
 from bayplan.testing.fingerprints import fingerprint
@@ -47,7 +47,7 @@ from bayplan.testing.fingerprints import fingerprint
 class SamplePort:
     """ports.BindPort of a cluster in which everything succeeds at once."""
 
-    def __init__(self, objects: ClusterObjects) -> None:
+    def __init__(self, objects: ObjectStore[Any]) -> None:
         self._objects = objects
         self._bound: dict[tuple[str, str], Pod] = {}
         #: Writes about pods: statuses, and the keys of evicted pods.

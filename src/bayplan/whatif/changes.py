@@ -13,13 +13,13 @@ from typing import Any, cast, final
 
 from msgspec.structs import replace
 
-from bayplan.adapters.embedded.field_validation import ObjectKey, key_of, object_key
 from bayplan.adapters.embedded.json_merge import merge_patch
 from bayplan.api.objects import NODE, POD, ApiObject, Node, Pod, Unstructured, decode
 from bayplan.model.additions import AdditionsReader
 from bayplan.model.cluster_model import ClusterModel
 from bayplan.model.daemon_pods import place_daemon_pods
 from bayplan.model.objects import ClusterObjects
+from bayplan.objects.keys import ObjectKey, key_of, object_key
 from bayplan.problems import BadInputError, suggestion
 from bayplan.sim.input.controller_kinds import CONTROLLERS
 from bayplan.sim.input.what_if import LIFECYCLE_TAINTS, NewNodes, Scaling, WhatIf

@@ -23,8 +23,9 @@ from bayplan.explain.text import explained
 from bayplan.model.additions import Additions, AdditionsReader
 from bayplan.model.cluster_model import ClusterModel
 from bayplan.model.daemon_pods import DaemonPod, place_daemon_pods
-from bayplan.model.objects import RunMoment, object_key_of
+from bayplan.model.objects import RunMoment
 from bayplan.model.unjudged import UnjudgedWorkload
+from bayplan.objects.keys import key_of_metadata
 from bayplan.problems import BadInputError
 from bayplan.sim.input.sources import InputSource
 from bayplan.sim.output.report import BLANK, by_message
@@ -311,7 +312,7 @@ def max_fit(model: ClusterModel, unit: Unit, limit: int = LIMIT) -> MaxFit:
 
 
 def _is_taken(model: ClusterModel, kind: str, each: ApiObject) -> bool:
-    key = object_key_of(kind, each)
+    key = key_of_metadata(kind, each.metadata)
     return model.get(key.kind, key.namespace, key.name) is not None
 
 

@@ -21,11 +21,12 @@ from bayplan.adapters.embedded.admission.resource_quota import ResourceQuotaAdmi
 from bayplan.adapters.embedded.admission.runtime_class import merged_tolerations
 from bayplan.adapters.embedded.api_errors import ForbiddenError
 from bayplan.adapters.embedded.cluster import EmbeddedCluster
-from bayplan.adapters.embedded.field_validation import ObjectKey, key_of, stable_uid
+from bayplan.adapters.embedded.field_validation import stable_uid
 from bayplan.adapters.embedded.object_store import ObjectStore
 from bayplan.api.admission_objects import LIMIT_RANGE, RUNTIME_CLASS
 from bayplan.api.objects import ObjectMeta, Pod, PriorityClass
 from bayplan.clock import ManualClock
+from bayplan.objects.keys import ObjectKey, key_of
 from bayplan.problems import BadInputError
 from tests.adapters.manifests import Content, container, node, pod
 

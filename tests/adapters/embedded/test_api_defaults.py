@@ -11,7 +11,7 @@ from bayplan.adapters.embedded.api_defaults import (
     prepared_pod,
 )
 from bayplan.adapters.embedded.api_defaults import template_with_defaults as template
-from bayplan.adapters.embedded.field_validation import kind_of
+from bayplan.objects.keys import kind_of
 from tests.adapters.manifests import Content, container, node, pod
 
 # ---- api defaults ---------------------------------------------------------------------------

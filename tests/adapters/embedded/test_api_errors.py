@@ -11,7 +11,7 @@ from bayplan.adapters.embedded.api_errors import (
     not_bindable,
     other_uid,
 )
-from bayplan.adapters.embedded.field_validation import object_key
+from bayplan.objects.keys import object_key
 from bayplan.ports import ApiError
 
 WEB = object_key("v1 Pod", "default", "web")

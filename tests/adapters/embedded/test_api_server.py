@@ -12,10 +12,10 @@ from bayplan.adapters.embedded.api_server import (
     patched,
     why_not_bindable,
 )
-from bayplan.adapters.embedded.field_validation import ObjectKey, key_of, object_key
 from bayplan.adapters.embedded.object_store import ObjectStore
 from bayplan.api.objects import PRIORITY_CLASS, Pod, PodCondition, decode
 from bayplan.clock import ManualClock
+from bayplan.objects.keys import ObjectKey, key_of, object_key
 from bayplan.ports import ApiError, ConflictError, EventType, NotFoundError, PatchPodStatus
 from tests.adapters.manifests import Content, container, node, pod, pod_group, priority_class
 

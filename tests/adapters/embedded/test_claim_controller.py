@@ -7,7 +7,6 @@ from typing import Any, cast
 import pytest
 
 from bayplan.adapters.embedded.cluster import EmbeddedCluster
-from bayplan.adapters.embedded.field_validation import object_key
 from bayplan.api.device_objects import (
     CLAIM_FINALIZER,
     RESOURCE_CLAIM,
@@ -16,6 +15,7 @@ from bayplan.api.device_objects import (
 )
 from bayplan.api.objects import POD, Pod
 from bayplan.clock import ManualClock
+from bayplan.objects.keys import object_key
 from tests.plugins.devices_kit import allocated, claim, exactly
 
 Json = dict[str, Any]

@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from bayplan.adapters.embedded.cluster import EVENT, EVENTS_MAX, EmbeddedCluster
-from bayplan.adapters.embedded.field_validation import ObjectKey, object_key
 from bayplan.adapters.embedded.object_store import StoredObject, Watch
 from bayplan.api.device_objects import RESOURCE_CLAIM, ResourceClaim
 from bayplan.api.objects import Pod, PodCondition
 from bayplan.clock import ManualClock
+from bayplan.objects.keys import ObjectKey, object_key
 from bayplan.ports import (
     ApiError,
     ConflictError,

@@ -4,8 +4,8 @@ import asyncio
 
 import pytest
 
-from bayplan.adapters.embedded.field_validation import object_key
 from bayplan.api.disruption_objects import POD_DISRUPTION_BUDGET
+from bayplan.objects.keys import object_key
 from tests.adapters.budgets import (
     Json,
     allowed,

@@ -6,9 +6,9 @@ import pytest
 
 from bayplan.adapters.embedded.api_errors import TooManyRequestsError
 from bayplan.adapters.embedded.cluster import EmbeddedCluster
-from bayplan.adapters.embedded.field_validation import object_key
 from bayplan.api.disruption_objects import POD_DISRUPTION_BUDGET
 from bayplan.api.objects import POD
+from bayplan.objects.keys import object_key
 from bayplan.ports import ApiError
 from tests.adapters import manifests
 from tests.adapters.budgets import (

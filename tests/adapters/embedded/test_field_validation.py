@@ -3,14 +3,12 @@
 import pytest
 
 from bayplan.adapters.embedded.field_validation import (
-    ObjectKey,
     is_dns_label,
     is_dns_subdomain,
-    key_of,
-    object_key,
     stable_suffix,
     stable_uid,
 )
+from bayplan.objects.keys import ObjectKey, key_of, object_key
 from tests.adapters.manifests import node, pod
 
 # ---- object names ---------------------------------------------------------------------------

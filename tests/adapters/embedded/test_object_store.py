@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-from bayplan.adapters.embedded.field_validation import key_of
 from bayplan.adapters.embedded.object_store import (
     ObjectStore,
     PodChange,
@@ -16,6 +15,7 @@ from bayplan.adapters.embedded.object_store import (
 )
 from bayplan.api.objects import DecodeError, Pod
 from bayplan.clock import ManualClock
+from bayplan.objects.keys import key_of
 from bayplan.ports import EventType, GoneError, WatchEvent
 from bayplan.sim.loop import run, settled
 from tests.adapters.manifests import node, pod

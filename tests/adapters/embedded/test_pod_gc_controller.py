@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 
 from bayplan.adapters.embedded.cluster import EmbeddedCluster
-from bayplan.adapters.embedded.field_validation import object_key
 from bayplan.adapters.embedded.pod_gc_controller import (
     OUT_OF_SERVICE_TAINT,
     UPSTREAM_PERIOD_SECONDS,
@@ -16,6 +15,7 @@ from bayplan.adapters.embedded.pod_gc_controller import (
 )
 from bayplan.api.objects import NODE, POD
 from bayplan.clock import ManualClock
+from bayplan.objects.keys import object_key
 from bayplan.sim.loop import run, settled
 from tests.adapters.manifests import Content, node, pod
 

@@ -4,8 +4,8 @@ from itertools import count
 
 import pytest
 
-from bayplan.adapters.embedded.field_validation import object_key
 from bayplan.clock import ManualClock
+from bayplan.objects.keys import object_key
 from bayplan.queue.entry import State
 from bayplan.testing import node
 from tests.engine.kit import Engine, waiting_pod

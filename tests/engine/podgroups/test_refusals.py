@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from bayplan.adapters.embedded.cluster import EVENT
-from bayplan.adapters.embedded.field_validation import object_key
 from bayplan.framework.status import Code, Status
+from bayplan.objects.keys import object_key
 from tests.framework.answering import answering
 from tests.scenarios.gangs import (
     FIT,

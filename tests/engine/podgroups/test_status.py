@@ -5,7 +5,6 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from bayplan.adapters.embedded.field_validation import object_key
 from bayplan.api.objects import ObjectMeta, Pod, decode
 from bayplan.api.pod_groups import KINDS, GroupKey, key_of
 from bayplan.clock import ManualClock, rfc3339
@@ -21,6 +20,7 @@ from bayplan.engine.podgroups.status import (
 )
 from bayplan.engine.reservations import Reservation
 from bayplan.framework.status import Code, Status, unschedulable
+from bayplan.objects.keys import object_key
 from bayplan.state.pod_groups import GroupState, MemberStatus
 from bayplan.testing import api_pod
 from tests.framework.answering import answering

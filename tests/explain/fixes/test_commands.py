@@ -12,7 +12,6 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from bayplan.adapters.embedded.field_validation import ObjectKey
 from bayplan.api.objects import NODE, POD, decode
 from bayplan.config import SchedulerConfig
 from bayplan.explain.explainer import explain_pod
@@ -30,6 +29,7 @@ from bayplan.explain.fixes.commands import (
 )
 from bayplan.model.cluster_model import ClusterModel
 from bayplan.model.objects import ClusterObjects
+from bayplan.objects.keys import ObjectKey
 from bayplan.plugins.registry import default_registry
 from bayplan.sim.input.controller_kinds import DEPLOYMENT, JOB
 from tests.kit.objects import node

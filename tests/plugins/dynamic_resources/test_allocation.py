@@ -6,9 +6,9 @@ import msgspec
 import pytest
 
 from bayplan.api.device_objects import AllocationResult
+from bayplan.objects.object_store import ObjectStore
 from bayplan.plugins.dynamic_resources.allocator import Allocator, PoolsByNode
 from bayplan.plugins.dynamic_resources.pools import AllocationError
-from bayplan.state.cluster_objects import ClusterObjects
 from bayplan.state.device_table import Devices
 from bayplan.state.node_table import NodeTable
 from bayplan.testing import node
@@ -28,7 +28,7 @@ RACK = {"key": "rack", "operator": "Exists"}
 
 
 def allocation(content: Any, *further: Any, classes: tuple[Any, ...] = ()) -> AllocationResult:
-    store = ClusterObjects()
+    store = ObjectStore[Any]()
     put(store, class_of(), *classes, *further)
     devices = Devices(NodeTable(), store)
     pools, taken = PoolsByNode(devices.resource_slices), devices.resource_claims.allocated

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from bayplan.objects.object_store import ObjectStore
 from bayplan.plugins.dynamic_resources.allocator import PoolsByNode
 from bayplan.plugins.dynamic_resources.pools import AllocationError, NodeAllocationFailed
-from bayplan.state.cluster_objects import ClusterObjects
 from bayplan.state.device_table import Devices
 from bayplan.state.node_table import NodeTable
 from bayplan.testing import node
@@ -239,7 +239,7 @@ def test_an_invalid_pool_is_reported_if_no_other_pool_suffices() -> None:
 
 
 def test_pools_of_a_node_are_cached_until_a_slice_or_the_node_changes() -> None:
-    store = ClusterObjects()
+    store = ObjectStore[Any]()
     put(store, SLICE, class_of())
     pools, one = PoolsByNode(Devices(NodeTable(), store).resource_slices), node("n1")
     pool_list = pools.pools(one)

@@ -8,7 +8,6 @@ import msgspec
 import pytest
 
 from bayplan.adapters.embedded.cluster import EmbeddedCluster
-from bayplan.adapters.embedded.field_validation import object_key
 from bayplan.api.device_objects import (
     CLAIM_FINALIZER,
     RESOURCE_CLAIM,
@@ -17,6 +16,7 @@ from bayplan.api.device_objects import (
 )
 from bayplan.api.objects import POD, ContainerExtendedResourceRequest, Pod
 from bayplan.clock import ManualClock
+from bayplan.objects.keys import object_key
 from bayplan.plugins.dynamic_resources import binding
 from bayplan.plugins.dynamic_resources.binding import BindingError
 from bayplan.plugins.dynamic_resources.extended import special_claim

@@ -5,10 +5,10 @@ from typing import Any
 import pytest
 
 from bayplan.config.feature_gates import default_gates, resolve_gates
+from bayplan.objects.object_store import ObjectStore
 from bayplan.plugins.dynamic_resources.allocator import Allocator, PoolsByNode
 from bayplan.plugins.dynamic_resources.features import ALL_ON, GATES, DeviceFeatures, features_of
 from bayplan.plugins.dynamic_resources.pools import AllocationError
-from bayplan.state.cluster_objects import ClusterObjects
 from bayplan.state.device_table import Devices
 from bayplan.state.node_table import NodeTable
 from bayplan.testing import node
@@ -34,7 +34,7 @@ PART = device("a", consumesCounters=[{"counterSet": "s", "counters": {"c": {"val
 
 def devices_of(features: DeviceFeatures, contents: tuple[Json, ...], *claims: Json) -> Any:
     """Devices per claim; None if there are too few."""
-    store = ClusterObjects()
+    store = ObjectStore[Any]()
     put(store, class_of(), *contents)
     devices = Devices(NodeTable(), store)
     pools = PoolsByNode(devices.resource_slices, features)

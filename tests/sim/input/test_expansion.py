@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from bayplan.adapters.embedded.api_validation import problems
-from bayplan.adapters.embedded.field_validation import key_of
+from bayplan.objects.keys import key_of
 from bayplan.sim.input.controller_pods import (
     is_active,
     labelled,

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from bayplan.adapters.embedded.field_validation import key_of, object_key
+from bayplan.objects.keys import key_of, object_key
 from bayplan.sim.input.errors import InputError, InputErrors
 from bayplan.sim.input.object_checks import ObjectChecks, ObjectIndex, priority_class_name
 from tests.adapters.manifests import Content, container, node, pod, pod_group, priority_class

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from bayplan.adapters.embedded.field_validation import key_of
+from bayplan.objects.keys import key_of
 from bayplan.sim.input.errors import InputError, InputErrors
 from bayplan.sim.input.object_checks import ObjectChecks
 from bayplan.sim.input.scenario import Action

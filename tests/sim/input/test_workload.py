@@ -2,7 +2,7 @@
 
 import msgspec
 
-from bayplan.adapters.embedded.field_validation import object_key
+from bayplan.objects.keys import object_key
 from bayplan.sim.input.workload import (
     Step,
     Verb,

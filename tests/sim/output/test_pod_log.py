@@ -3,9 +3,9 @@
 import asyncio
 
 from bayplan.adapters.embedded.cluster import EmbeddedCluster
-from bayplan.adapters.embedded.field_validation import ObjectKey, object_key
 from bayplan.api.objects import POD, Pod, PodCondition
 from bayplan.clock import ManualClock
+from bayplan.objects.keys import ObjectKey, object_key
 from bayplan.ports import PatchPodStatus
 from bayplan.sim.output.lost_pods import PodLog, message_of
 from bayplan.sim.output.result import PodResult

@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 
 from bayplan.adapters.embedded.cluster import EmbeddedCluster
-from bayplan.adapters.embedded.field_validation import object_key
 from bayplan.api.objects import NODE, POD, Pod
 from bayplan.clock import ManualClock
 from bayplan.engine.placements import Placements
 from bayplan.engine.podgroups.placements import GroupPlacements
 from bayplan.framework.status import Code, Status
+from bayplan.objects.keys import object_key
 from bayplan.plugins.coscheduling import Coscheduling
 from bayplan.plugins.node_resources_fit import NodeResourcesFit
 from bayplan.queue.scheduling_queue import SchedulingQueue

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from bayplan.adapters.embedded.field_validation import key_of
 from bayplan.adapters.embedded.object_store import StoredObject
 from bayplan.api.objects import POD, decode
+from bayplan.objects.keys import key_of
 from bayplan.sim.input.workload import DrainOptions
 from bayplan.sim.output.result import SimulationResult
 from bayplan.sim.world.drains import drain_plan

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from bayplan.adapters.embedded.cluster import EmbeddedCluster
-from bayplan.adapters.embedded.field_validation import object_key
 from bayplan.api.objects import Pod, is_terminal
 from bayplan.clock import ManualClock
+from bayplan.objects.keys import object_key
 from bayplan.sim.input.workload import (
     DURATION_ANNOTATION,
     WHEN_DONE_ANNOTATION,

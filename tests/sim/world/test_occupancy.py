@@ -6,9 +6,9 @@ from typing import Any, cast
 import pytest
 
 from bayplan.adapters.embedded.cluster import EmbeddedCluster
-from bayplan.adapters.embedded.field_validation import object_key
 from bayplan.api.objects import POD, Pod
 from bayplan.clock import ManualClock
+from bayplan.objects.keys import object_key
 from bayplan.sim.output.result import Usage
 from bayplan.sim.world.occupancy import Occupancy
 from bayplan.state.pods import pod_info

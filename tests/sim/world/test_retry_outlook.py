@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 
 from bayplan.adapters.embedded.cluster import EmbeddedCluster
-from bayplan.adapters.embedded.field_validation import object_key
 from bayplan.adapters.embedded.pod_gc_controller import PodGcTimes
 from bayplan.api.objects import NODE, POD
 from bayplan.framework.status import unschedulable
+from bayplan.objects.keys import object_key
 from bayplan.sim.simulation import Simulation
 from bayplan.sim.world.retry_outlook import RetryOutlook
 from tests.adapters.manifests import Content, container, node, pod, pod_group

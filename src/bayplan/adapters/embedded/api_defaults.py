@@ -19,7 +19,6 @@ pkg/registry/core/pod/strategy.go (PrepareForCreate).
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from bayplan.adapters.embedded.field_validation import Content
 from bayplan.adapters.embedded.pod_amounts import aggregated_limits, aggregated_requests
 from bayplan.api.admission_objects import LIMIT_RANGE
 from bayplan.api.amounts import amount_of
@@ -27,6 +26,7 @@ from bayplan.api.device_objects import EXACT_COUNT, RESOURCE_CLAIM, RESOURCE_CLA
 from bayplan.api.objects import NAMESPACE, NODE, POD, STORAGE_CLASS, Pod, decode
 from bayplan.api.pod_requests import HUGEPAGES_PREFIX, all_containers, is_pod_level
 from bayplan.api.quantity import NANOS_PER_MILLI, nanos, thousandths
+from bayplan.objects.keys import Content
 
 # ---- api versions ---------------------------------------------------------------------------
 

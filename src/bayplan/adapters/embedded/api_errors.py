@@ -2,8 +2,8 @@
 
 from collections.abc import Iterable
 
-from bayplan.adapters.embedded.field_validation import ObjectKey
 from bayplan.api.object_meta import resource_of
+from bayplan.objects.keys import ObjectKey
 from bayplan.ports import ApiError, ConflictError, NotFoundError
 
 

@@ -45,14 +45,7 @@ from bayplan.adapters.embedded.api_validation import (
     unreadable_problems,
     update_problems,
 )
-from bayplan.adapters.embedded.field_validation import (
-    Content,
-    ObjectKey,
-    generated_name,
-    key_of,
-    object_key,
-    stable_uid,
-)
+from bayplan.adapters.embedded.field_validation import generated_name, stable_uid
 from bayplan.adapters.embedded.json_merge import merge_patch
 from bayplan.adapters.embedded.object_store import ObjectStore, StoredObject
 from bayplan.adapters.embedded.pod_templates import PodTemplate, PodTemplates
@@ -66,6 +59,7 @@ from bayplan.api.objects import (
     is_terminal,
 )
 from bayplan.clock import Clock, rfc3339
+from bayplan.objects.keys import Content, ObjectKey, key_of, object_key
 from bayplan.ports import ApiError, PatchPodStatus
 from bayplan.problems import Problem
 

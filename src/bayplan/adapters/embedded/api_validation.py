@@ -20,11 +20,8 @@ from bayplan.adapters.embedded.field_validation import (
     DNS_SUBDOMAIN,
     LABEL_KEY,
     LABEL_VALUE,
-    Content,
     is_dns_label,
     is_dns_subdomain,
-    is_namespaced,
-    kind_of,
     one_of,
 )
 from bayplan.adapters.embedded.pod_validation import choice, effect, pod_spec
@@ -84,6 +81,7 @@ from bayplan.api.storage_objects import (
     PersistentVolumeClaim,
     StorageClass,
 )
+from bayplan.objects.keys import Content, is_namespaced, kind_of
 from bayplan.problems import Problem, joined, not_a_text, shown, wrong
 
 # ---- values of the wrong type ---------------------------------------------------------------

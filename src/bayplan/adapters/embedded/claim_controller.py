@@ -11,7 +11,6 @@ from collections.abc import Callable
 from typing import Any, cast, final
 
 from bayplan.adapters.embedded.api_server import ApiServer
-from bayplan.adapters.embedded.field_validation import Content, ObjectKey, object_key
 from bayplan.adapters.embedded.object_store import ObjectStore, StoredObject
 from bayplan.api.device_objects import (
     CLAIM_FINALIZER,
@@ -21,6 +20,7 @@ from bayplan.api.device_objects import (
     ResourceClaim,
 )
 from bayplan.api.objects import POD, Pod, PodResourceClaim, is_terminal
+from bayplan.objects.keys import Content, ObjectKey, object_key
 from bayplan.ports import ApiError
 
 #: The longest prefix of a generated name.

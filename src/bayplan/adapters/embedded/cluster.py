@@ -19,7 +19,7 @@ from bayplan.adapters.embedded.api_errors import OtherUidError
 from bayplan.adapters.embedded.api_server import ApiServer
 from bayplan.adapters.embedded.claim_controller import ClaimController
 from bayplan.adapters.embedded.disruption_budgets import BudgetController, Evictions
-from bayplan.adapters.embedded.field_validation import Content, ObjectKey, object_key, stable_suffix
+from bayplan.adapters.embedded.field_validation import stable_suffix
 from bayplan.adapters.embedded.object_store import (
     HISTORY_LENGTH,
     ObjectStore,
@@ -31,6 +31,7 @@ from bayplan.adapters.embedded.object_store import (
 from bayplan.adapters.embedded.pod_gc_controller import PodGcController, PodGcTimes
 from bayplan.api.objects import POD, ApiObject, Pod
 from bayplan.clock import Clock
+from bayplan.objects.keys import Content, ObjectKey, object_key
 from bayplan.ports import (
     EmitEvent,
     ImmediateCluster,

@@ -29,7 +29,6 @@ from msgspec import Struct, field
 
 from bayplan.adapters.embedded.api_errors import ForbiddenError, TooManyRequestsError
 from bayplan.adapters.embedded.api_server import ApiServer, with_condition
-from bayplan.adapters.embedded.field_validation import Content, ObjectKey, object_key
 from bayplan.adapters.embedded.object_store import ObjectStore, StoredObject
 from bayplan.api.disruption_objects import (
     POD_DISRUPTION_BUDGET,
@@ -38,6 +37,7 @@ from bayplan.api.disruption_objects import (
 )
 from bayplan.api.objects import POD, ObjectMeta, Pod
 from bayplan.api.selectors import Selector, SelectorError, label_selector
+from bayplan.objects.keys import Content, ObjectKey, object_key
 from bayplan.ports import ApiError
 
 # ---- the controller -------------------------------------------------------------------------

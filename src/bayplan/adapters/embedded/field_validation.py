@@ -1,95 +1,23 @@
-"""Keys, names and uids of objects: how they are made, and their forms.
+"""Names and uids of objects: how an API server makes them, and their forms.
 
 A real API server draws uids and the suffixes of generated names at random. Here both follow from
 the object's key, so that the same input makes the same objects.
 """
 
 import re
-from collections.abc import Iterable, Mapping
-from typing import Any, NamedTuple
+from collections.abc import Iterable
 
+from bayplan.objects.keys import ObjectKey
 from bayplan.rng import stable_digits, stable_hash
 
 # ---- object names ---------------------------------------------------------------------------
 
-
-Content = dict[str, Any]
-DEFAULT_NAMESPACE = "default"
 
 #: The letters of generated suffixes: no vowels, so that they spell no words. Upstream: util/rand.
 _LETTERS = "bcdfghjklmnpqrstvwxz2456789"
 SUFFIX_LENGTH = 5
 #: The characters of a generateName that a generated name begins with.
 GENERATE_NAME_MAX = 63 - SUFFIX_LENGTH
-
-#: Kinds without a namespace; every kind that is not listed here has one.
-CLUSTER_SCOPED = frozenset(
-    (
-        "APIService",
-        "CSIDriver",
-        "CSINode",
-        "CertificateSigningRequest",
-        "ClusterQueue",
-        "ClusterRole",
-        "ClusterRoleBinding",
-        "ComponentStatus",
-        "CustomResourceDefinition",
-        "DeviceClass",
-        "DeviceTaintRule",
-        "FlowSchema",
-        "IngressClass",
-        "MutatingWebhookConfiguration",
-        "Namespace",
-        "Node",
-        "PersistentVolume",
-        "PriorityClass",
-        "PriorityLevelConfiguration",
-        "ResourceFlavor",
-        "ResourceSlice",
-        "RuntimeClass",
-        "StorageClass",
-        "Topology",
-        "ValidatingAdmissionPolicy",
-        "ValidatingAdmissionPolicyBinding",
-        "ValidatingWebhookConfiguration",
-        "VolumeAttachment",
-        "VolumeAttributesClass",
-    )
-)
-
-
-class ObjectKey(NamedTuple):
-    """Identifies one object: kind as "v1 Pod"; namespace "" for kinds without a namespace."""
-
-    kind: str
-    namespace: str
-    name: str
-
-    def __str__(self) -> str:
-        """`Pod default/web`, for messages."""
-        short = self.kind.rpartition(" ")[2]
-        return f"{short} {self.namespace}/{self.name}" if self.namespace else f"{short} {self.name}"
-
-
-def kind_of(content: Mapping[str, Any]) -> str:
-    """apiVersion and kind of a manifest as one text: "apps/v1 Deployment"."""
-    return f"{content.get('apiVersion', '')} {content.get('kind', '')}"
-
-
-def key_of(content: Mapping[str, Any]) -> ObjectKey:
-    """The key of an object. The namespace defaults to "default" for namespaced kinds."""
-    meta = content.get("metadata") or {}
-    return object_key(kind_of(content), meta.get("namespace") or "", meta.get("name") or "")
-
-
-def object_key(kind: str, namespace: str, name: str) -> ObjectKey:
-    if kind.rpartition(" ")[2] in CLUSTER_SCOPED:
-        return ObjectKey(kind, "", name)
-    return ObjectKey(kind, namespace or DEFAULT_NAMESPACE, name)
-
-
-def is_namespaced(kind: str) -> bool:
-    return kind.rpartition(" ")[2] not in CLUSTER_SCOPED
 
 
 def stable_uid(key: ObjectKey, ordinal: int) -> str:

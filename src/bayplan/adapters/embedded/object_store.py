@@ -19,8 +19,8 @@ from typing import Any, NamedTuple, Protocol, cast, final
 
 import msgspec
 
-from bayplan.adapters.embedded.field_validation import Content, ObjectKey, object_key
 from bayplan.api.objects import POD, TERMINAL_PHASES, ApiObject, Pod, decode
+from bayplan.objects.keys import Content, ObjectKey, object_key
 from bayplan.ports import EventType, GoneError, Listing, PushingWatch, WatchEvent
 
 # ---- object store ---------------------------------------------------------------------------

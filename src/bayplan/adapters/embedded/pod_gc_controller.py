@@ -16,10 +16,10 @@ import math
 from typing import NamedTuple, cast, final
 
 from bayplan.adapters.embedded.api_server import ApiServer, Later, failed
-from bayplan.adapters.embedded.field_validation import Content, ObjectKey
 from bayplan.adapters.embedded.object_store import ObjectStore, PodChange, StoredObject
 from bayplan.api.objects import NODE, POD, Node, Pod, is_terminal
 from bayplan.clock import Clock, rfc3339
+from bayplan.objects.keys import Content, ObjectKey
 from bayplan.ports import ApiError
 
 #: Upstream's gcCheckPeriod and quarantineTime.

@@ -16,9 +16,10 @@ from typing import Any, NamedTuple, final
 import msgspec
 
 from bayplan.adapters.embedded.admission.plugin import is_admitted
-from bayplan.adapters.embedded.field_validation import Content, is_dns_subdomain
+from bayplan.adapters.embedded.field_validation import is_dns_subdomain
 from bayplan.adapters.embedded.object_store import StoredObject
 from bayplan.api.objects import POD, Pod
+from bayplan.objects.keys import Content
 
 #: When there are more templates, all are dropped.
 TEMPLATES_MAX = 1000

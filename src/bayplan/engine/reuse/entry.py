@@ -6,7 +6,7 @@ signatures differ in another plugin's part share the row cache.
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence, Set
-from typing import final
+from typing import Any, final
 from weakref import ref
 
 from bayplan.engine.ranking.evaluation_plan import SkipSet
@@ -15,8 +15,8 @@ from bayplan.engine.ranking.ranked_nodes import RankedNodes
 from bayplan.engine.ranking.row_cache import RowCaches, RowCounts
 from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.signing import PodSignature
+from bayplan.objects.object_store import ObjectStore
 from bayplan.state.change_log import ChangeLog
-from bayplan.state.cluster_objects import ClusterObjects
 from bayplan.state.node_table import NodeTable
 from bayplan.state.pods import PodInfo, PodShape
 
@@ -33,7 +33,7 @@ RANKINGS_MAX = 4
 class ObjectGeneration:
     """A counter of the changes outside of rows that PreFilter and PreScore depend on."""
 
-    def __init__(self, table: NodeTable, objects: ClusterObjects) -> None:
+    def __init__(self, table: NodeTable, objects: ObjectStore[Any]) -> None:
         self._terms = table.placed_terms
         self._objects = objects
 

@@ -13,12 +13,7 @@ import shlex
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from bayplan.adapters.embedded.field_validation import (
-    ObjectKey,
-    is_dns_label,
-    is_dns_subdomain,
-    is_namespaced,
-)
+from bayplan.adapters.embedded.field_validation import is_dns_label, is_dns_subdomain
 from bayplan.api.device_objects import DEVICE_CLASS, RESOURCE_CLAIM
 from bayplan.api.objects import (
     NODE,
@@ -31,6 +26,7 @@ from bayplan.api.objects import (
     STORAGE_CLASS,
 )
 from bayplan.api.selectors import is_label_key, is_label_value
+from bayplan.objects.keys import ObjectKey, is_namespaced
 from bayplan.sim.input.controller_kinds import DAEMON_SET, DEPLOYMENT, JOB
 
 #: Kind → its name for kubectl.

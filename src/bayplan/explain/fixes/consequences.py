@@ -18,7 +18,6 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import cast, final
 
-from bayplan.adapters.embedded.field_validation import Content, ObjectKey, key_of
 from bayplan.adapters.embedded.json_merge import merge_patch
 from bayplan.api.objects import (
     NODE,
@@ -35,7 +34,7 @@ from bayplan.explain.fixes.owners import Owners
 from bayplan.model.additions import AdditionsReader
 from bayplan.model.cluster_model import ClusterModel
 from bayplan.model.daemon_pods import place_daemon_pods
-from bayplan.model.objects import object_key_of
+from bayplan.objects.keys import Content, ObjectKey, key_of, key_of_metadata
 from bayplan.problems import BadInputError
 from bayplan.sim.input.controller_kinds import CONTROLLERS, DAEMON_SET, DEPLOYMENT, JOB
 from bayplan.sim.input.controller_pods import (
@@ -223,7 +222,9 @@ class Consequences:
         """Create pods and what they need, as the API server admits them."""
         additions = self._admission(list(contents))
         for kind, each in additions.objects:
-            if self._model.get(*object_key_of(kind, each)) is None:  # else admission only read it
+            if (
+                self._model.get(*key_of_metadata(kind, each.metadata)) is None
+            ):  # else admission only read it
                 self._model.add(kind, each)
         for pod in additions.pods:
             self._model.add(POD, pod)

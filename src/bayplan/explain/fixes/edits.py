@@ -12,8 +12,8 @@ from typing import Any, Literal, final
 
 import msgspec
 
-from bayplan.adapters.embedded.field_validation import ObjectKey
 from bayplan.explain.explanation import Change
+from bayplan.objects.keys import ObjectKey
 
 Subject = Literal["pod", "object", "workload", "node"]
 Spec = dict[str, Any]

@@ -5,7 +5,6 @@ from collections.abc import Iterator
 from difflib import get_close_matches
 from typing import Any
 
-from bayplan.adapters.embedded.field_validation import ObjectKey, kind_of
 from bayplan.api.device_objects import DEVICE_CLASS, RESOURCE_CLAIM, RESOURCE_SLICE
 from bayplan.api.objects import (
     HOSTNAME_LABEL,
@@ -26,6 +25,7 @@ from bayplan.explain.fixes.commands import (
 from bayplan.explain.fixes.edits import Harm, ObjectEdit, Patch, change_of, patched, plain
 from bayplan.explain.fixes.rule_edits import nodes_of
 from bayplan.model.cluster_model import ClusterModel
+from bayplan.objects.keys import ObjectKey, kind_of
 from bayplan.plugins.volume_binding.plugin import VolumeBinding
 from bayplan.printable import printable
 

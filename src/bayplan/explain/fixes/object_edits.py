@@ -4,7 +4,6 @@ rollout replace old pods first."""
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from bayplan.adapters.embedded.field_validation import ObjectKey
 from bayplan.api.objects import NODE, Node, Taint
 from bayplan.explain.diagnosis import Diagnosis
 from bayplan.explain.explanation import Change
@@ -27,6 +26,7 @@ from bayplan.explain.fixes.taints import (
     untolerated,
 )
 from bayplan.model.cluster_model import ClusterModel
+from bayplan.objects.keys import ObjectKey
 from bayplan.plugins.node_affinity import NodeAffinity
 from bayplan.plugins.node_unschedulable import NodeUnschedulable
 from bayplan.plugins.taint_toleration import TaintToleration

@@ -12,7 +12,6 @@ from typing import Any, cast, final
 
 import msgspec
 
-from bayplan.adapters.embedded.field_validation import Content, ObjectKey
 from bayplan.api.objects import (
     POD,
     REPLICA_SET,
@@ -26,6 +25,7 @@ from bayplan.api.objects import (
     Workload,
 )
 from bayplan.model.cluster_model import ClusterModel
+from bayplan.objects.keys import Content, ObjectKey
 from bayplan.printable import printable
 from bayplan.sim.input.controller_kinds import DAEMON_SET, DEPLOYMENT, JOB
 from bayplan.sim.input.controller_pods import TEMPLATE_HASH_LABEL, pod_names

@@ -15,7 +15,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import final
 
-from bayplan.adapters.embedded.field_validation import ObjectKey
 from bayplan.api.disruption_objects import POD_DISRUPTION_BUDGET, PodDisruptionBudget
 from bayplan.api.objects import (
     POD,
@@ -41,6 +40,7 @@ from bayplan.explain.fixes.owners import Owners, manager_of, owner_text
 from bayplan.explain.fixes.resource_edits import lacking_on
 from bayplan.framework.status import Code
 from bayplan.model.cluster_model import ClusterModel
+from bayplan.objects.keys import ObjectKey
 from bayplan.printable import printable
 from bayplan.sim.input.controller_kinds import DEPLOYMENT, JOB
 from bayplan.state.pods import PodInfo

@@ -8,11 +8,12 @@ from msgspec import Struct
 
 from bayplan.adapters.embedded import selector_validation as selectors
 from bayplan.adapters.embedded.api_validation import of_decoding
-from bayplan.adapters.embedded.field_validation import kind_of, one_of
+from bayplan.adapters.embedded.field_validation import one_of
 from bayplan.adapters.embedded.pod_validation import pod_spec
 from bayplan.api.objects import DecodeError, LabelSelector, ObjectMeta, PodSpec
 from bayplan.api.selectors import SelectorError, label_selector
 from bayplan.lazy_loader import built
+from bayplan.objects.keys import kind_of
 from bayplan.problems import Problem, wrong
 from bayplan.sim.input.workload import Content
 

@@ -16,12 +16,7 @@ from typing import Any, final
 
 import msgspec
 
-from bayplan.adapters.embedded.field_validation import (
-    GENERATE_NAME_MAX,
-    key_of,
-    stable_suffix,
-    stable_uid,
-)
+from bayplan.adapters.embedded.field_validation import GENERATE_NAME_MAX, stable_suffix, stable_uid
 from bayplan.api.objects import (
     NO_EXECUTE,
     NO_SCHEDULE,
@@ -33,6 +28,7 @@ from bayplan.api.objects import (
     decode,
 )
 from bayplan.api.selectors import NODE_NAME_FIELD, NodeRequirements
+from bayplan.objects.keys import key_of
 from bayplan.sim.input.workload import Content, has_ended
 
 # ---- DaemonSets -----------------------------------------------------------------------------

@@ -12,8 +12,8 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from typing import NamedTuple
 
-from bayplan.adapters.embedded.field_validation import ObjectKey, key_of, kind_of
 from bayplan.api.objects import NODE
+from bayplan.objects.keys import ObjectKey, key_of, kind_of
 from bayplan.sim.input.controller_kinds import (
     DAEMON_SET,
     DEPLOYMENT,

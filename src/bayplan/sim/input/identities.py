@@ -18,15 +18,10 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any, final
 
-from bayplan.adapters.embedded.field_validation import (
-    ObjectKey,
-    generated_name,
-    is_namespaced,
-    key_of,
-    stable_uid,
-)
+from bayplan.adapters.embedded.field_validation import generated_name, stable_uid
 from bayplan.api.device_objects import RESOURCE_CLAIM
 from bayplan.api.objects import PERSISTENT_VOLUME
+from bayplan.objects.keys import ObjectKey, is_namespaced, key_of
 from bayplan.sim.input.errors import LINES_MAX
 from bayplan.sim.input.object_checks import ObjectIndex
 from bayplan.sim.input.workload import Content

@@ -15,10 +15,10 @@ from types import MappingProxyType
 from typing import Any, NamedTuple, final
 
 from bayplan.adapters.embedded.admission.plugin_set import DEFAULT_PLUGINS, PluginSet
-from bayplan.adapters.embedded.field_validation import ObjectKey, key_of
 from bayplan.adapters.embedded.pod_gc_controller import PodGcTimes
 from bayplan.api.objects import NAMESPACE
 from bayplan.clock import ManualClock, rfc3339
+from bayplan.objects.keys import ObjectKey, key_of
 from bayplan.sim.input.controller_kinds import is_controller
 from bayplan.sim.input.errors import InputError, InputErrors
 from bayplan.sim.input.object_checks import (

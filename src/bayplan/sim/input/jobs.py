@@ -10,7 +10,8 @@ from collections.abc import Callable, Iterable, Iterator
 from itertools import count, islice
 from typing import Any, final
 
-from bayplan.adapters.embedded.field_validation import GENERATE_NAME_MAX, key_of, stable_suffix
+from bayplan.adapters.embedded.field_validation import GENERATE_NAME_MAX, stable_suffix
+from bayplan.objects.keys import key_of
 from bayplan.sim.input.controller_pods import is_active, pod_from, pod_names
 from bayplan.sim.input.workload import Content, has_ended
 

@@ -8,9 +8,9 @@ so does a simulation. A remark names the first place of each such amount.
 from collections.abc import Iterator
 from typing import Any, final
 
-from bayplan.adapters.embedded.field_validation import ObjectKey
 from bayplan.api.objects import NODE, POD
 from bayplan.api.quantity import QuantityError, parse
+from bayplan.objects.keys import ObjectKey
 from bayplan.problems import joined
 from bayplan.sim.input.controller_kinds import CONTROLLERS
 from bayplan.sim.input.errors import LINES_MAX

@@ -22,19 +22,14 @@ from bayplan.adapters.embedded.api_validation import (
     identity_problems,
     problems_of_kind,
 )
-from bayplan.adapters.embedded.field_validation import (
-    ObjectKey,
-    is_namespaced,
-    key_of,
-    kind_of,
-    one_of,
-)
+from bayplan.adapters.embedded.field_validation import one_of
 from bayplan.adapters.embedded.pod_templates import TEMPLATES_MAX, template_key
 from bayplan.api.admission_objects import LIMIT_RANGE
 from bayplan.api.device_objects import RESOURCE_CLAIM_TEMPLATE
 from bayplan.api.field_tables import unknown_fields
 from bayplan.api.objects import POD, PRIORITY_CLASS, decoded_kinds
 from bayplan.durations import DurationError, parse_duration
+from bayplan.objects.keys import ObjectKey, is_namespaced, key_of, kind_of
 from bayplan.problems import Problem, joined, not_a_text, wrong
 from bayplan.sim.input.controller_kinds import CONTROLLERS, controller_problems
 from bayplan.sim.input.errors import LINES_MAX, InputErrors

@@ -18,12 +18,9 @@ import math
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
-from bayplan.adapters.embedded.field_validation import (
-    DEFAULT_NAMESPACE,
-    DNS_SUBDOMAIN,
-    is_dns_subdomain,
-)
+from bayplan.adapters.embedded.field_validation import DNS_SUBDOMAIN, is_dns_subdomain
 from bayplan.api.objects import HOSTNAME_LABEL
+from bayplan.objects.keys import DEFAULT_NAMESPACE
 from bayplan.problems import Problem, wrong
 from bayplan.sim.input.workload import DURATION_ANNOTATION, WHEN_DONE_ANNOTATION, Content
 

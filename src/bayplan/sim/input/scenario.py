@@ -31,9 +31,10 @@ from typing import Any, NamedTuple, cast
 
 from bayplan import durations
 from bayplan.adapters.embedded.admission.plugin_set import PluginSet, plugin_set
-from bayplan.adapters.embedded.field_validation import DEFAULT_NAMESPACE, Content, one_of
+from bayplan.adapters.embedded.field_validation import one_of
 from bayplan.adapters.embedded.pod_gc_controller import PodGcTimes
 from bayplan.durations import DurationError, parse_duration
+from bayplan.objects.keys import DEFAULT_NAMESPACE, Content
 from bayplan.problems import BadInputError, Problem, joined, wrong
 from bayplan.sim.input.controller_kinds import PODS_MAX
 from bayplan.sim.input.errors import InputErrors

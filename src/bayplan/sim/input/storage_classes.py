@@ -10,9 +10,9 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from bayplan.adapters.embedded.admission.default_storage_class import DEFAULT_CLASS_ANNOTATION
-from bayplan.adapters.embedded.field_validation import Content, kind_of
 from bayplan.api.objects import PERSISTENT_VOLUME, PERSISTENT_VOLUME_CLAIM, POD, STORAGE_CLASS
 from bayplan.api.storage_objects import BETA_STORAGE_CLASS, WAIT_FOR_FIRST_CONSUMER
+from bayplan.objects.keys import Content, kind_of
 from bayplan.sim.input.workload import claim_templates, is_pod
 
 #: The name of a default class that this module creates.

@@ -15,15 +15,9 @@ from types import MappingProxyType
 from typing import final
 
 from bayplan.adapters.embedded.api_validation import update_problems
-from bayplan.adapters.embedded.field_validation import (
-    Content,
-    ObjectKey,
-    key_of,
-    kind_of,
-    object_key,
-)
 from bayplan.adapters.embedded.json_merge import merge_patch, without_nulls
 from bayplan.api.objects import NODE
+from bayplan.objects.keys import Content, ObjectKey, key_of, kind_of, object_key
 from bayplan.problems import Problem, nearest
 from bayplan.sim.input.controller_kinds import (
     CONTROLLERS,

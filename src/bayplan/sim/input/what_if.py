@@ -25,10 +25,10 @@ import msgspec
 from msgspec import Meta, Struct, field
 
 from bayplan import durations
-from bayplan.adapters.embedded.field_validation import key_of, object_key
 from bayplan.api.objects import NODE, POD
 from bayplan.config.decoding import decode
 from bayplan.durations import DurationError, parse_duration
+from bayplan.objects.keys import key_of, object_key
 from bayplan.problems import BadInputError, Problem, wrong
 from bayplan.sim.input.controller_kinds import DAEMON_SET, SCALED_KINDS
 from bayplan.sim.input.controller_pods import daemon_copy, is_daemon_pod

@@ -13,9 +13,9 @@ import msgspec
 from msgspec import Struct
 
 from bayplan.adapters.embedded.admission.plugin_set import DEFAULT_PLUGINS, PluginSet
-from bayplan.adapters.embedded.field_validation import ObjectKey, key_of
 from bayplan.adapters.embedded.pod_gc_controller import PodGcTimes
 from bayplan.api.objects import POD
+from bayplan.objects.keys import ObjectKey, key_of
 
 Content = dict[str, Any]
 

@@ -18,10 +18,10 @@ from collections import Counter, defaultdict
 from collections.abc import Collection, Mapping
 from typing import Any, NamedTuple, final
 
-from bayplan.adapters.embedded.field_validation import ObjectKey, kind_of, object_key
 from bayplan.adapters.embedded.object_store import StoredObject
 from bayplan.api.objects import NODE, ObjectMeta, Pod, Workload, is_terminal
 from bayplan.clock import ManualClock
+from bayplan.objects.keys import ObjectKey, kind_of, object_key
 from bayplan.sim.input.controller_kinds import CONTROLLERS, JOB
 from bayplan.sim.input.controller_pods import target_node
 from bayplan.sim.input.workload import Content

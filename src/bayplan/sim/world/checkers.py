@@ -23,7 +23,6 @@ from collections.abc import Iterable
 from typing import cast, final
 
 from bayplan.adapters.embedded.cluster import EmbeddedCluster
-from bayplan.adapters.embedded.field_validation import object_key
 from bayplan.adapters.embedded.object_store import StoredObject
 from bayplan.api.device_objects import RESOURCE_CLAIM, ResourceClaim
 from bayplan.api.objects import NODE, POD, ContainerExtendedResourceRequest, Node, Pod
@@ -32,6 +31,7 @@ from bayplan.api.pod_requests import all_containers, amounts
 from bayplan.engine import cache_check
 from bayplan.engine.scheduler import Scheduler
 from bayplan.framework.plugin import GroupPlacement
+from bayplan.objects.keys import object_key
 from bayplan.ports import RunAborted
 from bayplan.sim.world.occupancy import OCCUPANCY_KINDS, Occupancy
 from bayplan.state.change_log import Facet

@@ -15,7 +15,6 @@ from typing import Any, final
 
 from bayplan.adapters.embedded.admission.default_storage_class import default_class
 from bayplan.adapters.embedded.cluster import EmbeddedCluster
-from bayplan.adapters.embedded.field_validation import Content, ObjectKey, key_of, object_key
 from bayplan.adapters.embedded.json_merge import merge_patch
 from bayplan.adapters.embedded.object_store import StoredObject
 from bayplan.api.csi_migration import BY_NAME
@@ -38,6 +37,7 @@ from bayplan.api.storage_objects import (
     SELECTED_NODE,
     WAIT_FOR_FIRST_CONSUMER,
 )
+from bayplan.objects.keys import Content, ObjectKey, key_of, object_key
 from bayplan.plugins.volume_binding.claims import fitting_volumes, may_hold
 from bayplan.sim.input.controller_pods import reference
 from bayplan.sim.input.storage_classes import class_name_of

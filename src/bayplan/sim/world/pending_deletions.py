@@ -7,8 +7,8 @@ in a simulation removes a finalizer that it does not know, so notes name the obj
 from typing import final
 
 from bayplan.adapters.embedded.cluster import EVENT, EmbeddedCluster
-from bayplan.adapters.embedded.field_validation import ObjectKey
 from bayplan.adapters.embedded.object_store import PodChange, StoredObject
+from bayplan.objects.keys import ObjectKey
 
 
 @final

@@ -16,12 +16,12 @@ from math import inf
 from typing import final
 
 from bayplan.adapters.embedded.cluster import EVENT
-from bayplan.adapters.embedded.field_validation import Content
 from bayplan.adapters.embedded.object_store import StoredObject
 from bayplan.api.objects import NODE, Pod
 from bayplan.clock import ManualClock
 from bayplan.engine.scheduler import Scheduler
 from bayplan.journal import AttemptRecord, Record
+from bayplan.objects.keys import Content
 
 #: The number of attempts at each pod without progress after which retries are futile.
 TRIES_MAX = 10

@@ -21,7 +21,6 @@ from collections.abc import Callable, Iterator
 from typing import Any, final
 
 from bayplan.adapters.embedded.cluster import EmbeddedCluster
-from bayplan.adapters.embedded.field_validation import ObjectKey, key_of, object_key
 from bayplan.adapters.embedded.json_merge import merge_patch
 from bayplan.adapters.embedded.object_store import PodChange, StoredObject
 from bayplan.api.objects import (
@@ -39,6 +38,7 @@ from bayplan.api.storage_objects import (
     BOUND,
     BOUND_BY_CONTROLLER,
 )
+from bayplan.objects.keys import ObjectKey, key_of, object_key
 from bayplan.ports import ApiError
 from bayplan.sim.loop import running_loop
 from bayplan.sim.world.claim_binding import (

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from bayplan.adapters.embedded.field_validation import key_of
+from bayplan.objects.keys import key_of
 from bayplan.sim.input.controller_pods import pod_names
 from bayplan.sim.world.workloads.plans import Plan, Surroundings
 from tests.adapters.manifests import Content, pod

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from bayplan.adapters.embedded.field_validation import key_of
+from bayplan.objects.keys import key_of
 from bayplan.sim.input.controller_pods import template_hash, with_uid
 from bayplan.sim.input.inputs import load_inputs
 from bayplan.sim.input.workload import ExpansionMode

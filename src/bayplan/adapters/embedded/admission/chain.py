@@ -14,10 +14,10 @@ from bayplan.adapters.embedded.admission.pod_topology_labels import PodTopologyL
 from bayplan.adapters.embedded.admission.priority import Priority
 from bayplan.adapters.embedded.admission.resource_quota import ResourceQuotaAdmission
 from bayplan.adapters.embedded.admission.runtime_class import RuntimeClassAdmission
-from bayplan.adapters.embedded.field_validation import Content, ObjectKey
 from bayplan.adapters.embedded.object_store import ObjectStore
 from bayplan.api.objects import ApiObject
 from bayplan.clock import Clock
+from bayplan.objects.keys import Content, ObjectKey
 
 
 @final

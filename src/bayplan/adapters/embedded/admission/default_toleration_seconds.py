@@ -7,8 +7,8 @@ Upstream: plugin/pkg/admission/defaulttolerationseconds.
 from typing import final
 
 from bayplan.adapters.embedded.admission.plugin import AdmissionPlugin
-from bayplan.adapters.embedded.field_validation import Content, ObjectKey
 from bayplan.api.objects import NO_EXECUTE, POD
+from bayplan.objects.keys import Content, ObjectKey
 
 TOLERATION_SECONDS = 300
 _TAINTS = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")

@@ -7,9 +7,9 @@ Upstream: plugin/pkg/admission/extendedresourcetoleration.
 from typing import final
 
 from bayplan.adapters.embedded.admission.plugin import AdmissionPlugin
-from bayplan.adapters.embedded.field_validation import Content, ObjectKey
 from bayplan.api.objects import NO_SCHEDULE, POD
 from bayplan.api.pod_requests import is_extended
+from bayplan.objects.keys import Content, ObjectKey
 
 _MATCHED = ("key", "effect", "operator", "value")
 

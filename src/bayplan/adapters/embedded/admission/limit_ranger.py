@@ -10,7 +10,6 @@ from typing import Literal, cast, final
 
 from bayplan.adapters.embedded.admission.plugin import AdmissionPlugin
 from bayplan.adapters.embedded.api_errors import ForbiddenError, aggregated
-from bayplan.adapters.embedded.field_validation import Content, ObjectKey
 from bayplan.adapters.embedded.object_store import ObjectStore
 from bayplan.adapters.embedded.pod_amounts import (
     container_amounts,
@@ -23,6 +22,7 @@ from bayplan.api.amounts import Amount, AmountsByResource, amounts_of
 from bayplan.api.objects import PERSISTENT_VOLUME_CLAIM, POD, ApiObject, Pod
 from bayplan.api.quantity import NANOS_PER_MILLI
 from bayplan.api.storage_objects import PersistentVolumeClaim
+from bayplan.objects.keys import Content, ObjectKey
 
 CONTAINER_TYPE, POD_TYPE, CLAIM_TYPE = "Container", "Pod", "PersistentVolumeClaim"
 #: Where a pod says which amounts the plugin set.

@@ -10,8 +10,9 @@ Upstream: k8s.io/apiserver/pkg/admission/interfaces.go.
 
 from typing import ClassVar
 
-from bayplan.adapters.embedded.field_validation import Content, ObjectKey, key_of, stable_uid
+from bayplan.adapters.embedded.field_validation import stable_uid
 from bayplan.api.objects import ApiObject
+from bayplan.objects.keys import Content, ObjectKey, key_of
 
 
 def is_admitted(content: Content) -> bool:

@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from typing import Any, final
 
 from bayplan.adapters.embedded.admission.plugin import AdmissionPlugin
-from bayplan.adapters.embedded.field_validation import Content, ObjectKey
 from bayplan.adapters.embedded.object_store import ObjectStore
 from bayplan.api.objects import NODE, POD
+from bayplan.objects.keys import Content, ObjectKey
 
 TOPOLOGY_LABELS = ("topology.kubernetes.io/region", "topology.kubernetes.io/zone")
 

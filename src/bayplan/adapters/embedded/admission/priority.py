@@ -13,9 +13,9 @@ from typing import cast, final
 from bayplan.adapters.embedded.admission.plugin import AdmissionPlugin, is_admitted
 from bayplan.adapters.embedded.api_errors import ForbiddenError
 from bayplan.adapters.embedded.api_validation import SYSTEM_PRIORITY_CLASSES
-from bayplan.adapters.embedded.field_validation import Content, ObjectKey
 from bayplan.adapters.embedded.object_store import ObjectStore
 from bayplan.api.objects import POD, PRIORITY_CLASS, ApiObject, PriorityClass
+from bayplan.objects.keys import Content, ObjectKey
 
 PREEMPT_LOWER_PRIORITY = "PreemptLowerPriority"
 

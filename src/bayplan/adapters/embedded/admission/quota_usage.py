@@ -8,7 +8,6 @@ persistent_volume_claims.go, resource_claims.go), apiserver/pkg/quota/v1/generic
 from collections.abc import Callable, Iterable, Mapping
 from typing import ClassVar, Protocol, cast, final
 
-from bayplan.adapters.embedded.field_validation import Content, ObjectKey
 from bayplan.adapters.embedded.object_store import ObjectStore
 from bayplan.adapters.embedded.pod_amounts import (
     charged_limits,
@@ -55,6 +54,7 @@ from bayplan.api.pod_requests import (
 )
 from bayplan.api.quantity import NANOS
 from bayplan.api.storage_objects import BETA_STORAGE_CLASS, STORAGE, PersistentVolumeClaim
+from bayplan.objects.keys import Content, ObjectKey
 
 ONE = Amount(NANOS)
 REQUESTS, LIMITS = "requests.", "limits."

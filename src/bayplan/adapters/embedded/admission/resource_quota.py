@@ -21,13 +21,13 @@ from bayplan.adapters.embedded.admission.quota_usage import (
     VolumeClaimUsage,
 )
 from bayplan.adapters.embedded.api_errors import ForbiddenError
-from bayplan.adapters.embedded.field_validation import Content, ObjectKey
 from bayplan.adapters.embedded.object_store import ObjectStore, StoredObject
 from bayplan.api.admission_objects import RESOURCE_QUOTA, ResourceQuota, ScopeRequirement
 from bayplan.api.amounts import Amount, AmountsByResource, amounts_of, total
 from bayplan.api.device_objects import RESOURCE_CLAIM
 from bayplan.api.objects import PERSISTENT_VOLUME_CLAIM, POD, SERVICE, ApiObject
 from bayplan.clock import Clock, epoch_of
+from bayplan.objects.keys import Content, ObjectKey
 
 _NOTHING = Amount(0)
 #: No quota counts events.

@@ -8,11 +8,11 @@ from typing import cast, final
 
 from bayplan.adapters.embedded.admission.plugin import AdmissionPlugin
 from bayplan.adapters.embedded.api_errors import ForbiddenError
-from bayplan.adapters.embedded.field_validation import Content, ObjectKey
 from bayplan.adapters.embedded.object_store import ObjectStore
 from bayplan.api.admission_objects import RUNTIME_CLASS
 from bayplan.api.objects import NO_EXECUTE, POD, ApiObject, Pod
 from bayplan.api.quantity import Quantity, nanos
+from bayplan.objects.keys import Content, ObjectKey
 
 _REJECTED = "pod rejected: "
 _MISMATCH = f"{_REJECTED}Pod's Overhead doesn't match RuntimeClass's defined Overhead"

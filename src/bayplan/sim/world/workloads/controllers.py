@@ -18,16 +18,10 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple, final
 
 from bayplan.adapters.embedded.cluster import EmbeddedCluster
-from bayplan.adapters.embedded.field_validation import (
-    Content,
-    ObjectKey,
-    key_of,
-    kind_of,
-    object_key,
-)
 from bayplan.adapters.embedded.object_store import StoredObject
 from bayplan.api.objects import NODE, PERSISTENT_VOLUME_CLAIM, POD
 from bayplan.clock import Clock
+from bayplan.objects.keys import Content, ObjectKey, key_of, kind_of, object_key
 from bayplan.ports import ApiError
 from bayplan.sim.input.controller_kinds import (
     CONTROLLERS,

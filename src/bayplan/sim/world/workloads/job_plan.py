@@ -9,8 +9,8 @@ Upstream: pkg/controller/job/job_controller.go (syncJob, manageJob).
 from collections.abc import Callable, Iterable, Sequence
 from itertools import islice
 
-from bayplan.adapters.embedded.field_validation import Content, key_of
 from bayplan.clock import epoch_of
+from bayplan.objects.keys import Content, key_of
 from bayplan.sim.input.jobs import (
     BACKOFF_LIMIT,
     JobTally,

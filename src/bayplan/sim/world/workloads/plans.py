@@ -19,7 +19,7 @@ from typing import Any, final
 
 from msgspec import Struct, field
 
-from bayplan.adapters.embedded.field_validation import Content, ObjectKey, key_of, kind_of
+from bayplan.objects.keys import Content, ObjectKey, key_of, kind_of
 from bayplan.sim.input.controller_kinds import (
     DAEMON_SET,
     REPLICA_SET,

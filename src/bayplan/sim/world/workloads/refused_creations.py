@@ -15,8 +15,8 @@ from typing import final
 from msgspec import Struct
 
 from bayplan.adapters.embedded.cluster import EmbeddedCluster
-from bayplan.adapters.embedded.field_validation import ObjectKey
 from bayplan.adapters.embedded.object_store import StoredObject
+from bayplan.objects.keys import ObjectKey
 from bayplan.ports import ApiError, EmitEvent, ObjectReference
 from bayplan.sim.input.controller_kinds import DEPLOYMENT, JOB, STATEFUL_SET
 from bayplan.sim.loop import running_loop

@@ -11,7 +11,7 @@ updateStatefulSetAfterInvariantEstablished), stateful_set_utils.go. ``maxUnavail
 default since v1.37. ``minReadySeconds`` counts as 0.
 """
 
-from bayplan.adapters.embedded.field_validation import Content, ObjectKey, key_of
+from bayplan.objects.keys import Content, ObjectKey, key_of
 from bayplan.sim.input.controller_pods import (
     REVISION_HASH_LABEL,
     is_ordered,
