@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from bayplan.adapters.embedded.object_store import StoredObject
+from bayplan.adapters.embedded.versioned_store import StoredObject
 from tests.scenarios.world import World
 
 PLUGINS = ["NodeResourcesFit", "DefaultPreemption"]

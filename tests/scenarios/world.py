@@ -21,7 +21,7 @@ from typing import Any, Unpack
 import msgspec
 
 from bayplan.adapters.embedded.cluster import EVENT, EmbeddedCluster
-from bayplan.adapters.embedded.object_store import StoredObject
+from bayplan.adapters.embedded.versioned_store import StoredObject
 from bayplan.api.objects import NODE, POD, Pod, PodCondition
 from bayplan.clock import ManualClock
 from bayplan.config import config_from

@@ -12,7 +12,7 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any, TypeVar, final
 
-from bayplan.adapters.embedded.object_store import StoredObject
+from bayplan.adapters.embedded.versioned_store import StoredObject
 from bayplan.api.device_objects import RESOURCE_CLAIM
 from bayplan.api.objects import ApiObject, Pod
 from bayplan.ports import (

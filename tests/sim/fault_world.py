@@ -19,12 +19,12 @@ from functools import lru_cache
 from typing import Any, cast, final
 
 from bayplan.adapters.embedded.cluster import EmbeddedCluster
-from bayplan.adapters.embedded.object_store import StoredObject
 from bayplan.adapters.embedded.pod_gc_controller import (
     UPSTREAM_PERIOD_SECONDS,
     UPSTREAM_QUARANTINE_SECONDS,
     PodGcTimes,
 )
+from bayplan.adapters.embedded.versioned_store import StoredObject
 from bayplan.api.device_objects import RESOURCE_CLAIM, RESOURCE_SLICE
 from bayplan.api.objects import CSI_NODE, NODE, PERSISTENT_VOLUME_CLAIM, POD, Pod
 from bayplan.clock import ManualClock

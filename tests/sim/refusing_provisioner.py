@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import final
 
 from bayplan.adapters.embedded.cluster import EmbeddedCluster
-from bayplan.adapters.embedded.object_store import StoredObject
+from bayplan.adapters.embedded.versioned_store import StoredObject
 from bayplan.api.objects import PERSISTENT_VOLUME_CLAIM
 from bayplan.api.storage_objects import SELECTED_NODE
 from bayplan.ports import ApiError

@@ -23,7 +23,7 @@ import msgspec
 from msgspec import Struct
 
 from bayplan import __version__
-from bayplan.adapters.embedded.object_store import StoredObject
+from bayplan.adapters.embedded.versioned_store import StoredObject
 from bayplan.api.objects import NODE, POD, Node, Pod
 from bayplan.comparison.decisions import DecisionSink, to_csv
 from bayplan.comparison.extensions import METRICS_GROUP, PREPARATIONS_GROUP, installed_metrics

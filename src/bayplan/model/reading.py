@@ -11,7 +11,7 @@ from typing import Any, final
 from bayplan.adapters.embedded.admission.plugin_set import PluginSet
 from bayplan.adapters.embedded.api_errors import named
 from bayplan.adapters.embedded.cluster import EmbeddedCluster
-from bayplan.adapters.embedded.object_store import Observer
+from bayplan.adapters.embedded.versioned_store import Observer
 from bayplan.api.objects import ApiObject, decoded_kinds
 from bayplan.clock import ManualClock
 from bayplan.model.objects import ClusterObjects

@@ -166,8 +166,12 @@ class ObjectStore(Generic[V]):
         """The kinds that have, or had, objects."""
         return list(self._by_kind)
 
+    def each(self, kind: str) -> Iterator[V]:
+        """The objects of a kind, in the order in which they were added, until the next change."""
+        return iter(self._by_kind.get(kind, {}).values())
+
     def all(self, kind: str) -> list[V]:
-        """The objects of a kind, in the order in which they were added."""
+        """The objects of a kind as they are now, in the order in which they were added."""
         return list(self._by_kind.get(kind, {}).values())
 
     def items(self, kind: str) -> list[tuple[ObjectKey, V]]:

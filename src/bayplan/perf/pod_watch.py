@@ -8,7 +8,7 @@ import asyncio
 from collections.abc import Iterable, Mapping
 from typing import Protocol, final
 
-from bayplan.adapters.embedded.object_store import StoredObject
+from bayplan.adapters.embedded.versioned_store import StoredObject
 from bayplan.api.objects import Pod
 from bayplan.clock import Clock
 from bayplan.objects.keys import ObjectKey

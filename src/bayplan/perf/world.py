@@ -10,7 +10,7 @@ from typing import Any, final
 
 from bayplan.adapters.embedded.api_errors import AlreadyExistsError
 from bayplan.adapters.embedded.cluster import EmbeddedCluster
-from bayplan.adapters.embedded.object_store import StoredObject
+from bayplan.adapters.embedded.versioned_store import StoredObject
 from bayplan.api.objects import NAMESPACE, POD, Pod
 from bayplan.clock import Clock
 from bayplan.engine.scheduler import Scheduler

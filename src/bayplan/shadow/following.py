@@ -20,7 +20,7 @@ from typing import Final, NamedTuple, Protocol, final
 
 import msgspec
 
-from bayplan.adapters.embedded.object_store import WholeObjects
+from bayplan.adapters.embedded.versioned_store import WholeObjects
 from bayplan.adapters.live import cluster as live_cluster
 from bayplan.adapters.live.client import ApiClient, ClientOptions, open_client
 from bayplan.adapters.live.cluster import ClusterOptions, open_cluster

@@ -12,7 +12,7 @@ from typing import Any, Protocol, final
 from msgspec.structs import replace
 
 from bayplan.adapters.embedded.cluster import EVENT, EmbeddedCluster
-from bayplan.adapters.embedded.object_store import PodChange, StoredObject
+from bayplan.adapters.embedded.versioned_store import PodChange, StoredObject
 from bayplan.api.device_objects import RESOURCE_CLAIM
 from bayplan.api.objects import NODE, POD, Pod
 from bayplan.clock import ManualClock, wall_seconds

@@ -13,7 +13,7 @@ from typing import NamedTuple, final
 import numpy as np
 
 from bayplan.adapters.embedded.cluster import EVENT
-from bayplan.adapters.embedded.object_store import StoredObject
+from bayplan.adapters.embedded.versioned_store import StoredObject
 from bayplan.api.pod_groups import PodGroupKinds
 from bayplan.config import SchedulerConfig
 from bayplan.config.pod_group_kinds import group_kinds

@@ -17,7 +17,7 @@ from typing import NamedTuple, TypeVar, final
 import numpy as np
 
 from bayplan.adapters.embedded.cluster import EVENT
-from bayplan.adapters.embedded.object_store import StoredObject
+from bayplan.adapters.embedded.versioned_store import StoredObject
 from bayplan.api.objects import ApiObject, Node, Pod, is_terminal
 from bayplan.api.pod_requests import PODS, requested
 from bayplan.engine.scheduler import Scheduler

@@ -17,7 +17,7 @@ from typing import Protocol, final
 import msgspec
 import numpy as np
 
-from bayplan.adapters.embedded.object_store import StoredObject
+from bayplan.adapters.embedded.versioned_store import StoredObject
 from bayplan.config import SchedulerConfig
 from bayplan.internal_errors import internal_error, shows_tracebacks
 from bayplan.journal import AttemptRecord, NodeScore, Record

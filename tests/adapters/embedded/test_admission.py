@@ -22,7 +22,7 @@ from bayplan.adapters.embedded.admission.runtime_class import merged_tolerations
 from bayplan.adapters.embedded.api_errors import ForbiddenError
 from bayplan.adapters.embedded.cluster import EmbeddedCluster
 from bayplan.adapters.embedded.field_validation import stable_uid
-from bayplan.adapters.embedded.object_store import ObjectStore
+from bayplan.adapters.embedded.versioned_store import VersionedStore
 from bayplan.api.admission_objects import LIMIT_RANGE, RUNTIME_CLASS
 from bayplan.api.objects import ObjectMeta, Pod, PriorityClass
 from bayplan.clock import ManualClock
@@ -518,7 +518,7 @@ def test_a_uid_that_a_simulation_made_up_does_not_count() -> None:
 
 
 def test_plugins_run_in_the_order_of_kube_apiserver() -> None:
-    chain = AdmissionChain(plugin_set(), ObjectStore(), ManualClock())
+    chain = AdmissionChain(plugin_set(), VersionedStore(), ManualClock())
     assert chain.read_kinds == (LIMIT_RANGE, "scheduling.k8s.io/v1 PriorityClass", RUNTIME_CLASS)
 
 

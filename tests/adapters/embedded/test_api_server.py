@@ -12,7 +12,7 @@ from bayplan.adapters.embedded.api_server import (
     patched,
     why_not_bindable,
 )
-from bayplan.adapters.embedded.object_store import ObjectStore
+from bayplan.adapters.embedded.versioned_store import VersionedStore
 from bayplan.api.objects import PRIORITY_CLASS, Pod, PodCondition, decode
 from bayplan.clock import ManualClock
 from bayplan.objects.keys import ObjectKey, key_of, object_key
@@ -32,7 +32,7 @@ class TimedServer:
 
     def __init__(self) -> None:
         self.clock = ManualClock()
-        self.store = ObjectStore()
+        self.store = VersionedStore()
         self.server = ApiServer(self.clock, self.store, self._later)
         self._waiting: list[tuple[float, Callable[[], None]]] = []
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from bayplan.adapters.embedded.cluster import EVENT, EVENTS_MAX, EmbeddedCluster
-from bayplan.adapters.embedded.object_store import StoredObject, Watch
+from bayplan.adapters.embedded.versioned_store import StoredObject, Watch
 from bayplan.api.device_objects import RESOURCE_CLAIM, ResourceClaim
 from bayplan.api.objects import Pod, PodCondition
 from bayplan.clock import ManualClock

@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from bayplan.adapters.embedded.api_server import ApiServer
-from bayplan.adapters.embedded.object_store import ObjectStore
 from bayplan.adapters.embedded.pod_templates import TEMPLATES_MAX, PodTemplates, template_key
+from bayplan.adapters.embedded.versioned_store import VersionedStore
 from bayplan.clock import ManualClock
 from bayplan.ports import ApiError
 
@@ -86,7 +86,7 @@ def test_an_invalid_pod_has_no_template(content: Any) -> None:
 
 
 def test_each_pod_of_a_template_has_its_own_annotations() -> None:
-    server = ApiServer(ManualClock(), ObjectStore(), lambda seconds, call: None)
+    server = ApiServer(ManualClock(), VersionedStore(), lambda seconds, call: None)
     for name, annotations in (("a", {"runs": "5s"}), ("b", {"runs": "7s"}), ("c", {"x": "y"})):
         stored = server.create(pod(name, annotations=annotations))
         assert stored.content["metadata"]["annotations"] == annotations
@@ -95,14 +95,14 @@ def test_each_pod_of_a_template_has_its_own_annotations() -> None:
 
 
 def test_wrong_annotations_of_a_further_pod_are_refused() -> None:
-    server = ApiServer(ManualClock(), ObjectStore(), lambda seconds, call: None)
+    server = ApiServer(ManualClock(), VersionedStore(), lambda seconds, call: None)
     server.create(pod("a", annotations={"runs": "5s"}))
     with pytest.raises(ApiError, match="annotations"):
         server.create(pod("b", annotations={"runs": 5}))
 
 
 def test_the_number_of_templates_is_bounded() -> None:
-    templates, store = PodTemplates(), ObjectStore()
+    templates, store = PodTemplates(), VersionedStore()
     server = ApiServer(ManualClock(), store, lambda seconds, call: None)
     for number in range(TEMPLATES_MAX + 1):
         content = pod(f"p{number}", cpu=f"{number + 1}m")

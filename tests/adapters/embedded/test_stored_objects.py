@@ -3,7 +3,7 @@
 import json
 
 from bayplan.adapters.embedded.cluster import EmbeddedCluster
-from bayplan.adapters.embedded.object_store import StoredObjects
+from bayplan.adapters.embedded.versioned_store import StoredObjects
 from bayplan.api.objects import NODE, POD
 from bayplan.clock import ManualClock
 from tests.adapters import manifests

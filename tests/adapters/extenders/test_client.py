@@ -9,7 +9,7 @@ import pytest
 from aiohttp import web
 
 from bayplan.adapters.embedded.cluster import EmbeddedCluster
-from bayplan.adapters.embedded.object_store import StoredObjects
+from bayplan.adapters.embedded.versioned_store import StoredObjects
 from bayplan.adapters.extenders import client as sending
 from bayplan.adapters.extenders.client import (
     HttpSender,

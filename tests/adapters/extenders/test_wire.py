@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from bayplan.adapters.embedded.cluster import EmbeddedCluster
-from bayplan.adapters.embedded.object_store import StoredObjects
+from bayplan.adapters.embedded.versioned_store import StoredObjects
 from bayplan.adapters.extenders.wire import GoneError, NonsenseError, decoded, encoded
 from bayplan.api.objects import POD, Pod
 from bayplan.clock import ManualClock

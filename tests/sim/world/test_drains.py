@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from bayplan.adapters.embedded.object_store import StoredObject
+from bayplan.adapters.embedded.versioned_store import StoredObject
 from bayplan.api.objects import POD, decode
 from bayplan.objects.keys import key_of
 from bayplan.sim.input.workload import DrainOptions

@@ -47,8 +47,8 @@ from bayplan.adapters.embedded.api_validation import (
 )
 from bayplan.adapters.embedded.field_validation import generated_name, stable_uid
 from bayplan.adapters.embedded.json_merge import merge_patch
-from bayplan.adapters.embedded.object_store import ObjectStore, StoredObject
 from bayplan.adapters.embedded.pod_templates import PodTemplate, PodTemplates
+from bayplan.adapters.embedded.versioned_store import StoredObject, VersionedStore
 from bayplan.api.objects import (
     POD,
     PRIORITY_CLASS,
@@ -174,7 +174,7 @@ class ApiServer:
     def __init__(
         self,
         clock: Clock,
-        store: ObjectStore,
+        store: VersionedStore,
         later: Later,
         plugins: PluginSet = DEFAULT_PLUGINS,
     ) -> None:

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Any, cast, final
 
 from bayplan.adapters.embedded.api_server import ApiServer
-from bayplan.adapters.embedded.object_store import ObjectStore, StoredObject
+from bayplan.adapters.embedded.versioned_store import StoredObject, VersionedStore
 from bayplan.api.device_objects import (
     CLAIM_FINALIZER,
     POD_CLAIM_NAME_ANNOTATION,
@@ -34,7 +34,7 @@ Soon = Callable[[Callable[[], None]], object]
 class ClaimController:
     """Follows pods, claims and templates of one store."""
 
-    def __init__(self, server: ApiServer, store: ObjectStore, soon: Soon) -> None:
+    def __init__(self, server: ApiServer, store: VersionedStore, soon: Soon) -> None:
         self._server = server
         self._store = store
         self._soon = soon

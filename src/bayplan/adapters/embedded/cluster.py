@@ -20,15 +20,15 @@ from bayplan.adapters.embedded.api_server import ApiServer
 from bayplan.adapters.embedded.claim_controller import ClaimController
 from bayplan.adapters.embedded.disruption_budgets import BudgetController, Evictions
 from bayplan.adapters.embedded.field_validation import stable_suffix
-from bayplan.adapters.embedded.object_store import (
+from bayplan.adapters.embedded.pod_gc_controller import PodGcController, PodGcTimes
+from bayplan.adapters.embedded.versioned_store import (
     HISTORY_LENGTH,
-    ObjectStore,
     Observer,
     PodChange,
     StoredObject,
+    VersionedStore,
     Watch,
 )
-from bayplan.adapters.embedded.pod_gc_controller import PodGcController, PodGcTimes
 from bayplan.api.objects import POD, ApiObject, Pod
 from bayplan.clock import Clock
 from bayplan.objects.keys import Content, ObjectKey, object_key
@@ -122,7 +122,7 @@ class EmbeddedCluster(ObjectPort, ImmediateCluster):
         the pods of missing nodes are collected; None: never, as without a controller manager.
         ``admission``: the admission plugins that run."""
         self._clock = clock
-        self._store = ObjectStore(declared, history_length)
+        self._store = VersionedStore(declared, history_length)
         #: The server behind the port, for the controllers of a simulation.
         self.server = ApiServer(clock, self._store, _after, admission)
         super().__init__(self.server)
@@ -216,7 +216,7 @@ class EmbeddedCluster(ObjectPort, ImmediateCluster):
         ignored_kinds: Iterable[str] = (),
         ignored_changes: Iterable[PodChange] = (),
     ) -> None:
-        """As `ObjectStore.observe`."""
+        """As `VersionedStore.observe`."""
         self._store.observe(
             observer, kinds, ignored_kinds=ignored_kinds, ignored_changes=ignored_changes
         )

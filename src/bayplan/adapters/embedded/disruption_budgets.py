@@ -29,7 +29,7 @@ from msgspec import Struct, field
 
 from bayplan.adapters.embedded.api_errors import ForbiddenError, TooManyRequestsError
 from bayplan.adapters.embedded.api_server import ApiServer, with_condition
-from bayplan.adapters.embedded.object_store import ObjectStore, StoredObject
+from bayplan.adapters.embedded.versioned_store import StoredObject, VersionedStore
 from bayplan.api.disruption_objects import (
     POD_DISRUPTION_BUDGET,
     PodDisruptionBudget,
@@ -158,7 +158,7 @@ class _TrackedBudget(Struct):
 class BudgetController:
     """Follows pods and budgets of one store."""
 
-    def __init__(self, server: ApiServer, store: ObjectStore, soon: Soon) -> None:
+    def __init__(self, server: ApiServer, store: VersionedStore, soon: Soon) -> None:
         self._server = server
         self._store = store
         self._soon = soon
@@ -313,7 +313,7 @@ _SEVERAL = (
 class Evictions:
     """Evicts pods of one store."""
 
-    def __init__(self, server: ApiServer, store: ObjectStore) -> None:
+    def __init__(self, server: ApiServer, store: VersionedStore) -> None:
         self._server = server
         self._store = store
 

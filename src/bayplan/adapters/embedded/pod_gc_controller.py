@@ -16,7 +16,7 @@ import math
 from typing import NamedTuple, cast, final
 
 from bayplan.adapters.embedded.api_server import ApiServer, Later, failed
-from bayplan.adapters.embedded.object_store import ObjectStore, PodChange, StoredObject
+from bayplan.adapters.embedded.versioned_store import PodChange, StoredObject, VersionedStore
 from bayplan.api.objects import NODE, POD, Node, Pod, is_terminal
 from bayplan.clock import Clock, rfc3339
 from bayplan.objects.keys import Content, ObjectKey
@@ -52,7 +52,7 @@ class PodGcController:
     def __init__(
         self,
         server: ApiServer,
-        store: ObjectStore,
+        store: VersionedStore,
         clock: Clock,
         later: Later,
         *,

@@ -17,7 +17,7 @@ import msgspec
 
 from bayplan.adapters.embedded.admission.plugin import is_admitted
 from bayplan.adapters.embedded.field_validation import is_dns_subdomain
-from bayplan.adapters.embedded.object_store import StoredObject
+from bayplan.adapters.embedded.versioned_store import StoredObject
 from bayplan.api.objects import POD, Pod
 from bayplan.objects.keys import Content
 

@@ -23,7 +23,7 @@ from typing import Protocol, final
 import aiohttp
 from yarl import URL
 
-from bayplan.adapters.embedded.object_store import WholeObjects
+from bayplan.adapters.embedded.versioned_store import WholeObjects
 from bayplan.adapters.extenders.wire import GoneError, NonsenseError, decoded, encoded
 from bayplan.config.schema import Extender, ExtenderTLSConfig, named_extenders, verb_paths
 from bayplan.durations import duration_seconds

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 import msgspec
 from msgspec import Raw, Struct
 
-from bayplan.adapters.embedded.object_store import WholeObjects
+from bayplan.adapters.embedded.versioned_store import WholeObjects
 from bayplan.api.objects import NODE, POD
 from bayplan.ports import AskExtender, ExtenderAnswer, ExtenderVerb, NamedVictims
 from bayplan.state.pods import PodInfo

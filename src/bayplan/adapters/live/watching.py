@@ -18,7 +18,7 @@ from urllib.parse import urlencode
 
 import msgspec
 
-from bayplan.adapters.embedded.object_store import trimmed
+from bayplan.adapters.embedded.versioned_store import trimmed
 from bayplan.adapters.live.client import ApiClient
 from bayplan.adapters.live.discovery import Resource
 from bayplan.adapters.live.errors import (
@@ -93,7 +93,7 @@ class Originals:
             originals[_key(event.object)] = _Original(bytes(raw))
 
     def whole(self, kind: str, namespace: str, name: str) -> bytes | None:
-        """See adapters.embedded.object_store.WholeObjects."""
+        """See adapters.embedded.versioned_store.WholeObjects."""
         original = self._by_kind.get(kind, {}).get((namespace, name))
         return None if original is None else original.content()
 

@@ -312,20 +312,18 @@ class _Loader:
 
     def _initial(self, timeline: Timeline) -> list[Content]:
         """All objects at the beginning, in the order of their creation."""
-        added: list[_InputObject] = []
-        for one in self._objects:
-            content = timeline.add(one.content, one.place)
-            if content is not None:
-                added.append(_InputObject(content, one.place))
+        keys = [(timeline.add(one.content, one.place), one.place) for one in self._objects]
         timeline.identities.mend_all()
         whole: list[Content] = []
-        for one in added:
-            content = timeline.index[key_of(one.content)]
+        for key, place in keys:
+            if key is None:
+                continue
+            content = timeline.index[key]
             if not is_controller(content):
                 whole.append(content)
                 continue
             controller = timeline.with_ended_pods(content)
-            whole += [controller, *timeline.pods_of(controller, one.place)]
+            whole += [controller, *timeline.pods_of(controller, place)]
         # Pods that have ended were in the index only so that their controllers could count them.
         there: list[Content] = []
         for content in whole:
@@ -340,9 +338,9 @@ class _Loader:
         """A trace's pods, counted from its first."""
         first = min((at for at, _ in self._arrivals), default=0.0)
         return [
-            create_step(at - first, content)
+            create_step(at - first, timeline.index[key])
             for at, one in self._arrivals
-            if (content := timeline.add(one.content, one.place)) is not None
+            if (key := timeline.add(one.content, one.place)) is not None
         ]
 
 

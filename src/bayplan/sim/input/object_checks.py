@@ -284,6 +284,7 @@ CONFIGURATION = "KubeSchedulerConfiguration"
 #: A part of the paths of the resources of containers.
 _RESOURCES = "].resources"
 _PRIORITY_CLASS_KIND = PRIORITY_CLASS.split()[1]
+_LIMIT_RANGE_KIND = LIMIT_RANGE.split()[1]
 
 
 @final
@@ -408,7 +409,9 @@ def _annotations(pod: Content, path: str) -> Iterator[Problem]:
 
 def is_limit_range(value: Any) -> bool:
     """Whether a value of the input is a LimitRange."""
-    return isinstance(value, dict) and kind_of(cast(Content, value)) == LIMIT_RANGE
+    if not isinstance(value, dict) or value.get("kind") != _LIMIT_RANGE_KIND:
+        return False
+    return kind_of(cast(Content, value)) == LIMIT_RANGE
 
 
 def priority_class_name(value: Any) -> str | None:

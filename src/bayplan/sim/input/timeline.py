@@ -75,9 +75,9 @@ class Timeline:
 
     # ---- objects ----------------------------------------------------------------------------
 
-    def add(self, content: Content, place: str) -> Content | None:
-        """Add a checked object to the index, under its name and with a uid of its own; None if its
-        name is taken.
+    def add(self, content: Content, place: str) -> ObjectKey | None:
+        """Add a checked object to the index, under its name and with a uid of its own. Returns its
+        key; None if its name is taken.
 
         A taken name is an error, unless both are the same object, which was read from a cluster
         twice.
@@ -94,7 +94,7 @@ class Timeline:
             content = with_uid(content)
         self.index.put(key, content)
         self._places[key] = place
-        return content
+        return key
 
     def pods_of(self, controller: Content, place: str) -> list[Content]:
         """The objects that come with a controller: the pods that it lacks, and their claims."""
@@ -163,11 +163,10 @@ class Timeline:
         value = without_nulls(action.value)
         if not self._checks.accepts(value, action.place):
             return
-        content = self.add(value, action.place)
-        if content is None:
+        key = self.add(value, action.place)
+        if key is None:
             return
-        key = key_of(content)
-        content = self.identities.with_references(key, content)
+        content = self.identities.with_references(key, self.index[key])
         self.index.replace(key, content)
         yield create_step(action.at_seconds, content)
         made: list[Content] = []

@@ -18,7 +18,7 @@ from collections import Counter, defaultdict
 from collections.abc import Collection, Mapping
 from typing import Any, NamedTuple, final
 
-from bayplan.adapters.embedded.object_store import StoredObject
+from bayplan.adapters.embedded.versioned_store import StoredObject
 from bayplan.api.objects import NODE, ObjectMeta, Pod, Workload, is_terminal
 from bayplan.clock import ManualClock
 from bayplan.objects.keys import ObjectKey, kind_of, object_key

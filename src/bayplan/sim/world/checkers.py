@@ -23,7 +23,7 @@ from collections.abc import Iterable
 from typing import cast, final
 
 from bayplan.adapters.embedded.cluster import EmbeddedCluster
-from bayplan.adapters.embedded.object_store import StoredObject
+from bayplan.adapters.embedded.versioned_store import StoredObject
 from bayplan.api.device_objects import RESOURCE_CLAIM, ResourceClaim
 from bayplan.api.objects import NODE, POD, ContainerExtendedResourceRequest, Node, Pod
 from bayplan.api.pod_groups import GroupKey

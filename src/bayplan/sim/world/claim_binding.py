@@ -16,7 +16,7 @@ from typing import Any, final
 from bayplan.adapters.embedded.admission.default_storage_class import default_class
 from bayplan.adapters.embedded.cluster import EmbeddedCluster
 from bayplan.adapters.embedded.json_merge import merge_patch
-from bayplan.adapters.embedded.object_store import StoredObject
+from bayplan.adapters.embedded.versioned_store import StoredObject
 from bayplan.api.csi_migration import BY_NAME
 from bayplan.api.objects import (
     CSI_NODE,

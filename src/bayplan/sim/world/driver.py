@@ -19,7 +19,7 @@ import msgspec
 
 from bayplan.adapters.embedded.api_errors import TooManyRequestsError
 from bayplan.adapters.embedded.cluster import EVENT, EmbeddedCluster
-from bayplan.adapters.embedded.object_store import StoredObject
+from bayplan.adapters.embedded.versioned_store import StoredObject
 from bayplan.api.objects import NODE, POD, Pod
 from bayplan.clock import Clock
 from bayplan.durations import DurationError, parse_duration
@@ -139,9 +139,9 @@ class Driver:
 
     async def _begin(self) -> None:
         """Create the initial objects at once, and then the pods to place one by one."""
-        pending = [content for content in self._workload.initial if is_pending_pod(content)]
+        pending = [(key_of(one), one) for one in self._workload.initial if is_pending_pod(one)]
         # A claim that was made for a pod would be deleted as long as the pod is not there.
-        owned: dict[ObjectKey, list[Content]] = {key_of(content): [] for content in pending}
+        owned: dict[ObjectKey, list[Content]] = {key: [] for key, _ in pending}
         for content in self._workload.initial:
             if is_pending_pod(content):
                 continue
@@ -153,8 +153,8 @@ class Driver:
             if content["kind"] in _MAY_GO_ON:
                 self._expect_pods(content)
         await self._settle()
-        for content in pending:
-            for claim in owned[key_of(content)]:
+        for key, content in pending:
+            for claim in owned[key]:
                 self._create(claim)
             # Before the scheduler sees the pod, it gets the claims for its ephemeral volumes.
             self._create(content)

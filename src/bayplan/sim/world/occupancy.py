@@ -8,7 +8,7 @@ under one name, whether its node or a device serves the request.
 from collections import Counter, defaultdict
 from typing import final
 
-from bayplan.adapters.embedded.object_store import StoredObject
+from bayplan.adapters.embedded.versioned_store import StoredObject
 from bayplan.api.device_objects import DEVICE_CLASS, RESOURCE_SLICE
 from bayplan.api.objects import NODE, POD, Node, Pod
 from bayplan.api.pod_requests import PODS, amounts, requested, resize_report

@@ -7,7 +7,7 @@ in a simulation removes a finalizer that it does not know, so notes name the obj
 from typing import final
 
 from bayplan.adapters.embedded.cluster import EVENT, EmbeddedCluster
-from bayplan.adapters.embedded.object_store import PodChange, StoredObject
+from bayplan.adapters.embedded.versioned_store import PodChange, StoredObject
 from bayplan.objects.keys import ObjectKey
 
 

@@ -15,7 +15,7 @@ from types import TracebackType
 from typing import Any, TypeVar, final
 
 from bayplan.adapters.embedded.cluster import EmbeddedCluster
-from bayplan.adapters.embedded.object_store import StoredObjects
+from bayplan.adapters.embedded.versioned_store import StoredObjects
 from bayplan.adapters.extenders.client import (
     MakeSender,
     Request,

@@ -16,7 +16,7 @@ from math import inf
 from typing import final
 
 from bayplan.adapters.embedded.cluster import EVENT
-from bayplan.adapters.embedded.object_store import StoredObject
+from bayplan.adapters.embedded.versioned_store import StoredObject
 from bayplan.api.objects import NODE, Pod
 from bayplan.clock import ManualClock
 from bayplan.engine.scheduler import Scheduler

@@ -22,7 +22,7 @@ from typing import Any, final
 
 from bayplan.adapters.embedded.cluster import EmbeddedCluster
 from bayplan.adapters.embedded.json_merge import merge_patch
-from bayplan.adapters.embedded.object_store import PodChange, StoredObject
+from bayplan.adapters.embedded.versioned_store import PodChange, StoredObject
 from bayplan.api.objects import (
     PERSISTENT_VOLUME,
     PERSISTENT_VOLUME_CLAIM,

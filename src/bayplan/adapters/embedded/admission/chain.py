@@ -14,7 +14,7 @@ from bayplan.adapters.embedded.admission.pod_topology_labels import PodTopologyL
 from bayplan.adapters.embedded.admission.priority import Priority
 from bayplan.adapters.embedded.admission.resource_quota import ResourceQuotaAdmission
 from bayplan.adapters.embedded.admission.runtime_class import RuntimeClassAdmission
-from bayplan.adapters.embedded.object_store import ObjectStore
+from bayplan.adapters.embedded.versioned_store import VersionedStore
 from bayplan.api.objects import ApiObject
 from bayplan.clock import Clock
 from bayplan.objects.keys import Content, ObjectKey
@@ -24,7 +24,7 @@ from bayplan.objects.keys import Content, ObjectKey
 class AdmissionChain:
     """The plugins of one server."""
 
-    def __init__(self, plugins: PluginSet, store: ObjectStore, clock: Clock) -> None:
+    def __init__(self, plugins: PluginSet, store: VersionedStore, clock: Clock) -> None:
         """``store``: where plugins look up what they need."""
         topology_labels = PodTopologyLabels(store)
         every: tuple[AdmissionPlugin, ...] = (

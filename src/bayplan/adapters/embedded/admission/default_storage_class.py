@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from typing import final
 
 from bayplan.adapters.embedded.admission.plugin import AdmissionPlugin
-from bayplan.adapters.embedded.object_store import ObjectStore, StoredObject
+from bayplan.adapters.embedded.versioned_store import StoredObject, VersionedStore
 from bayplan.api.objects import PERSISTENT_VOLUME_CLAIM, STORAGE_CLASS
 from bayplan.api.storage_objects import BETA_STORAGE_CLASS
 from bayplan.objects.keys import Content, ObjectKey
@@ -23,7 +23,7 @@ class DefaultStorageClass(AdmissionPlugin):
     name = "DefaultStorageClass"
     changed_kinds = (PERSISTENT_VOLUME_CLAIM,)
 
-    def __init__(self, store: ObjectStore) -> None:
+    def __init__(self, store: VersionedStore) -> None:
         self._store = store
 
     def admit(self, key: ObjectKey, content: Content) -> Content:

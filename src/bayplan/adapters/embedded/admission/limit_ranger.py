@@ -10,13 +10,13 @@ from typing import Literal, cast, final
 
 from bayplan.adapters.embedded.admission.plugin import AdmissionPlugin
 from bayplan.adapters.embedded.api_errors import ForbiddenError, aggregated
-from bayplan.adapters.embedded.object_store import ObjectStore
 from bayplan.adapters.embedded.pod_amounts import (
     container_amounts,
     limited_amounts,
     limits_part,
     requests_part,
 )
+from bayplan.adapters.embedded.versioned_store import VersionedStore
 from bayplan.api.admission_objects import LIMIT_RANGE, LimitRange, LimitRangeItem
 from bayplan.api.amounts import Amount, AmountsByResource, amounts_of
 from bayplan.api.objects import PERSISTENT_VOLUME_CLAIM, POD, ApiObject, Pod
@@ -38,7 +38,7 @@ class LimitRanger(AdmissionPlugin):
     refused_kinds = (POD, PERSISTENT_VOLUME_CLAIM)
     read_kinds = (LIMIT_RANGE,)
 
-    def __init__(self, store: ObjectStore) -> None:
+    def __init__(self, store: VersionedStore) -> None:
         self._store = store
 
     def admit(self, key: ObjectKey, content: Content) -> Content:

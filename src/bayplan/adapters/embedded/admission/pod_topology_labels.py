@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any, final
 
 from bayplan.adapters.embedded.admission.plugin import AdmissionPlugin
-from bayplan.adapters.embedded.object_store import ObjectStore
+from bayplan.adapters.embedded.versioned_store import VersionedStore
 from bayplan.api.objects import NODE, POD
 from bayplan.objects.keys import Content, ObjectKey
 
@@ -22,7 +22,7 @@ class PodTopologyLabels(AdmissionPlugin):
     changed_kinds = (POD,)
     fills_stored = True
 
-    def __init__(self, store: ObjectStore) -> None:
+    def __init__(self, store: VersionedStore) -> None:
         self._store = store
 
     def admit(self, key: ObjectKey, content: Content) -> Content:

@@ -13,7 +13,7 @@ from typing import cast, final
 from bayplan.adapters.embedded.admission.plugin import AdmissionPlugin, is_admitted
 from bayplan.adapters.embedded.api_errors import ForbiddenError
 from bayplan.adapters.embedded.api_validation import SYSTEM_PRIORITY_CLASSES
-from bayplan.adapters.embedded.object_store import ObjectStore
+from bayplan.adapters.embedded.versioned_store import VersionedStore
 from bayplan.api.objects import POD, PRIORITY_CLASS, ApiObject, PriorityClass
 from bayplan.objects.keys import Content, ObjectKey
 
@@ -34,7 +34,7 @@ class Priority(AdmissionPlugin):
     read_kinds = (PRIORITY_CLASS,)
     fills_stored = True
 
-    def __init__(self, store: ObjectStore) -> None:
+    def __init__(self, store: VersionedStore) -> None:
         self._store = store
 
     def admit(self, key: ObjectKey, content: Content) -> Content:

@@ -8,7 +8,6 @@ persistent_volume_claims.go, resource_claims.go), apiserver/pkg/quota/v1/generic
 from collections.abc import Callable, Iterable, Mapping
 from typing import ClassVar, Protocol, cast, final
 
-from bayplan.adapters.embedded.object_store import ObjectStore
 from bayplan.adapters.embedded.pod_amounts import (
     charged_limits,
     charged_requests,
@@ -17,6 +16,7 @@ from bayplan.adapters.embedded.pod_amounts import (
     limits_part,
     requests_part,
 )
+from bayplan.adapters.embedded.versioned_store import VersionedStore
 from bayplan.api.admission_objects import ScopeRequirement
 from bayplan.api.amounts import Amount, AmountsByResource, amount_of, amounts_of, total
 from bayplan.api.device_objects import (
@@ -344,7 +344,7 @@ class DeviceClaimUsage(ObjectCount):
 
     _owner_kind: ClassVar = ("v1", "Pod")
 
-    def __init__(self, store: ObjectStore, pods: PodUsage) -> None:
+    def __init__(self, store: VersionedStore, pods: PodUsage) -> None:
         super().__init__(RESOURCE_CLAIM)
         self._store = store
         self._pods = pods

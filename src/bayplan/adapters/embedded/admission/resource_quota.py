@@ -21,7 +21,7 @@ from bayplan.adapters.embedded.admission.quota_usage import (
     VolumeClaimUsage,
 )
 from bayplan.adapters.embedded.api_errors import ForbiddenError
-from bayplan.adapters.embedded.object_store import ObjectStore, StoredObject
+from bayplan.adapters.embedded.versioned_store import StoredObject, VersionedStore
 from bayplan.api.admission_objects import RESOURCE_QUOTA, ResourceQuota, ScopeRequirement
 from bayplan.api.amounts import Amount, AmountsByResource, amounts_of, total
 from bayplan.api.device_objects import RESOURCE_CLAIM
@@ -42,7 +42,7 @@ class ResourceQuotaAdmission(AdmissionPlugin):
     refused_kinds = None
     counts_usage = True
 
-    def __init__(self, store: ObjectStore, clock: Clock) -> None:
+    def __init__(self, store: VersionedStore, clock: Clock) -> None:
         self._store = store
         self._clock = clock
         pods = PodUsage()

@@ -8,7 +8,7 @@ from typing import cast, final
 
 from bayplan.adapters.embedded.admission.plugin import AdmissionPlugin
 from bayplan.adapters.embedded.api_errors import ForbiddenError
-from bayplan.adapters.embedded.object_store import ObjectStore
+from bayplan.adapters.embedded.versioned_store import VersionedStore
 from bayplan.api.admission_objects import RUNTIME_CLASS
 from bayplan.api.objects import NO_EXECUTE, POD, ApiObject, Pod
 from bayplan.api.quantity import Quantity, nanos
@@ -28,7 +28,7 @@ class RuntimeClassAdmission(AdmissionPlugin):
     refused_kinds = (POD,)
     read_kinds = (RUNTIME_CLASS,)
 
-    def __init__(self, store: ObjectStore) -> None:
+    def __init__(self, store: VersionedStore) -> None:
         self._store = store
 
     def admit(self, key: ObjectKey, content: Content) -> Content:

@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple, final
 
 from bayplan.adapters.embedded.cluster import EmbeddedCluster
-from bayplan.adapters.embedded.object_store import StoredObject
+from bayplan.adapters.embedded.versioned_store import StoredObject
 from bayplan.api.objects import NODE, PERSISTENT_VOLUME_CLAIM, POD
 from bayplan.clock import Clock
 from bayplan.objects.keys import Content, ObjectKey, key_of, kind_of, object_key

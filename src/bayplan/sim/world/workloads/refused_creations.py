@@ -15,7 +15,7 @@ from typing import final
 from msgspec import Struct
 
 from bayplan.adapters.embedded.cluster import EmbeddedCluster
-from bayplan.adapters.embedded.object_store import StoredObject
+from bayplan.adapters.embedded.versioned_store import StoredObject
 from bayplan.objects.keys import ObjectKey
 from bayplan.ports import ApiError, EmitEvent, ObjectReference
 from bayplan.sim.input.controller_kinds import DEPLOYMENT, JOB, STATEFUL_SET

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from bayplan.adapters.embedded.object_store import (
-    ObjectStore,
+from bayplan.adapters.embedded.versioned_store import (
     PodChange,
     StoredObject,
+    VersionedStore,
     Watch,
     trimmed,
 )
@@ -26,7 +26,7 @@ from tests.adapters.manifests import node, pod
 POD = "v1 Pod"
 
 
-def put(store: ObjectStore, content: dict[str, Any]) -> StoredObject:
+def put(store: VersionedStore, content: dict[str, Any]) -> StoredObject:
     return store.put(key_of(content), content)
 
 
@@ -39,7 +39,7 @@ def available_events(watch: Watch) -> list[tuple[EventType, str, str]]:
 
 
 def test_one_counter_numbers_the_changes_of_all_kinds() -> None:
-    store = ObjectStore()
+    store = VersionedStore()
     put(store, pod("a"))
     put(store, node("n"))
     stored = put(store, pod("a", priority=1))
@@ -49,7 +49,7 @@ def test_one_counter_numbers_the_changes_of_all_kinds() -> None:
 
 
 def test_a_watch_returns_later_events_in_order() -> None:
-    store = ObjectStore()
+    store = VersionedStore()
     put(store, pod("a"))
     watch = store.watch(POD, "1")
     put(store, pod("a", priority=1))
@@ -64,7 +64,7 @@ def test_a_watch_returns_later_events_in_order() -> None:
 
 
 def test_a_deletion_has_the_last_state_with_its_own_version() -> None:
-    store = ObjectStore()
+    store = VersionedStore()
     put(store, pod("a", priority=7))
     watch = store.watch(POD, "1")
     store.remove(key_of(pod("a")))
@@ -75,7 +75,7 @@ def test_a_deletion_has_the_last_state_with_its_own_version() -> None:
 
 
 def test_a_finished_pod_is_deleted_for_watchers_and_stays_stored() -> None:
-    store = ObjectStore()
+    store = VersionedStore()
     put(store, pod("a"))
     watch = store.watch(POD, "1")
     put(store, pod("a", status={"phase": "Succeeded"}))
@@ -85,7 +85,7 @@ def test_a_finished_pod_is_deleted_for_watchers_and_stays_stored() -> None:
 
 
 def test_list_hides_finished_pods_and_all_returns_them() -> None:
-    store = ObjectStore()
+    store = VersionedStore()
     put(store, pod("a", status={"phase": "Failed"}))
     put(store, pod("b"))
     listing = store.list(POD)
@@ -95,7 +95,7 @@ def test_list_hides_finished_pods_and_all_returns_them() -> None:
 
 
 def test_watchers_share_one_decoded_object() -> None:
-    store = ObjectStore()
+    store = VersionedStore()
     first, second = store.watch(POD, ""), store.watch(POD, "0")
     stored = put(store, pod("a"))
     one, other = first.take(), second.take()
@@ -105,21 +105,21 @@ def test_watchers_share_one_decoded_object() -> None:
 
 
 def test_declared_fields_are_stored() -> None:
-    store = ObjectStore(declared={POD: ("spec.hostname",)})
+    store = VersionedStore(declared={POD: ("spec.hostname",)})
     stored = put(store, pod("a", hostname="h"))
     assert isinstance(stored.object, Pod)
     assert stored.object.declared == {"spec.hostname": "h"}
 
 
 def test_an_object_that_does_not_decode_changes_nothing() -> None:
-    store = ObjectStore()
+    store = VersionedStore()
     with pytest.raises(DecodeError):
         put(store, pod("a", priority="high"))
     assert (store.version, store.all(POD)) == (0, [])
 
 
 def test_a_watch_from_an_expired_version_has_to_list_again() -> None:
-    store = ObjectStore(history_length=3)
+    store = VersionedStore(history_length=3)
     for number in range(10):
         put(store, pod(f"p{number}"))
     with pytest.raises(GoneError):
@@ -128,7 +128,7 @@ def test_a_watch_from_an_expired_version_has_to_list_again() -> None:
 
 
 def test_a_watch_that_falls_behind_expires() -> None:
-    store = ObjectStore(history_length=2)
+    store = VersionedStore(history_length=2)
     watch = store.watch(POD, "0")
     put(store, pod("p0"))
     assert available_events(watch) == [(EventType.ADDED, "p0", "1")]
@@ -139,7 +139,7 @@ def test_a_watch_that_falls_behind_expires() -> None:
 
 
 def test_trimming_the_history_keeps_watches_that_are_up_to_date() -> None:
-    store = ObjectStore()
+    store = VersionedStore()
     put(store, pod("a"))
     current, behind = store.watch(POD, "1"), store.watch(POD, "0")
     assert current.take() is None
@@ -151,7 +151,7 @@ def test_trimming_the_history_keeps_watches_that_are_up_to_date() -> None:
 
 
 def test_a_watch_waits_for_the_next_change() -> None:
-    store = ObjectStore()
+    store = VersionedStore()
     names: list[str] = []
 
     async def follow() -> None:
@@ -173,7 +173,7 @@ def test_a_watch_waits_for_the_next_change() -> None:
 
 
 def test_observers_see_every_change_before_and_after() -> None:
-    store = ObjectStore()
+    store = VersionedStore()
     changes: list[tuple[str | None, str | None]] = []
 
     def note(before: StoredObject | None, after: StoredObject | None) -> None:
@@ -187,7 +187,7 @@ def test_observers_see_every_change_before_and_after() -> None:
 
 
 def test_an_observer_may_ignore_arrivals_and_bindings_of_pods() -> None:
-    store = ObjectStore()
+    store = VersionedStore()
     seen: dict[PodChange, list[int]] = {change: [] for change in PodChange}
 
     def observe(ignored: PodChange) -> None:
@@ -215,7 +215,7 @@ def test_an_observer_may_ignore_arrivals_and_bindings_of_pods() -> None:
 
 
 def test_an_event_names_its_kind() -> None:
-    store = ObjectStore()
+    store = VersionedStore()
     put(store, node("n"))
     event = store.watch("v1 Node", "").take()
     assert isinstance(event, WatchEvent)

@@ -1,5 +1,8 @@
 """Versioned objects and the watches that follow them: upstream's etcd and watch cache.
 
+`VersionedStore` adds three things to a store of objects: versions, watches and the observers that a
+simulation has.
+
 One counter numbers all changes of all kinds. Each kind keeps its newest changes in a log of bounded
 length. A watch is a position in that log and waits at its end. A watch from a version that is no
 longer in the log gets `GoneError`, and its reader lists again.
@@ -14,13 +17,14 @@ from bisect import bisect_right
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from enum import Enum, auto
-from operator import itemgetter
+from operator import attrgetter, itemgetter
 from typing import Any, NamedTuple, Protocol, cast, final
 
 import msgspec
 
 from bayplan.api.objects import POD, TERMINAL_PHASES, ApiObject, Pod, decode
 from bayplan.objects.keys import Content, ObjectKey, object_key
+from bayplan.objects.object_store import ObjectStore
 from bayplan.ports import EventType, GoneError, Listing, PushingWatch, WatchEvent
 
 # ---- object store ---------------------------------------------------------------------------
@@ -94,7 +98,7 @@ class _ObserversByKind(dict[str | PodChange, list[Observer]]):
 
 
 @final
-class ObjectStore:
+class VersionedStore:
     """All objects by key. The store knows no rules except those of versions."""
 
     def __init__(
@@ -105,7 +109,7 @@ class ObjectStore:
         """``declared``: further field paths per kind that decoded objects keep."""
         self._declared = declared or {}
         self._history_length = history_length
-        self._objects: dict[str, dict[ObjectKey, StoredObject]] = {}
+        self._objects = ObjectStore[StoredObject](attrgetter("object.metadata"))
         self._logs: dict[str, _Log] = {}
         self._observations: list[_Observation] = []
         self._observers = _ObserversByKind(self._observations)
@@ -116,27 +120,26 @@ class ObjectStore:
     def get(self, key: ObjectKey) -> StoredObject | None:
         if key.kind in self._unread:
             self._make_unread(key.kind)
-        objects = self._objects.get(key.kind)
-        return None if objects is None else objects.get(key)
+        return self._objects.get(key)
 
     def all(self, kind: str) -> list[StoredObject]:
         """All objects of a kind, in the order of creation."""
         if kind in self._unread:
             self._make_unread(kind)
-        return list(self._objects.get(kind, {}).values())
+        return self._objects.all(kind)
 
     def kinds(self) -> list[str]:
         """The kinds that have, or had, objects."""
-        return [*self._objects, *(kind for kind in self._unread if kind not in self._objects)]
+        return list(dict.fromkeys((*self._objects.kinds(), *self._unread)))
 
     def count(self, kind: str) -> int:
-        return len(self._objects.get(kind, ())) + len(self._unread.get(kind, ()))
+        return self._objects.count(kind) + len(self._unread.get(kind, ()))
 
     def oldest(self, kind: str) -> StoredObject:
         """The oldest object of a kind; there must be one."""
-        if not self._objects.get(kind):
+        if not self._objects.count(kind):
             self._make_unread(kind)
-        return next(iter(self._objects[kind].values()))
+        return next(self._objects.each(kind))
 
     @property
     def next_version(self) -> str:
@@ -161,12 +164,7 @@ class ObjectStore:
             decoded = self.decoded(key, content)
         new = _stored(key, content, decoded, version)
         self.version = version
-        objects = self._objects.get(kind)
-        if objects is None:
-            objects = self._objects[kind] = {}
-        old = objects.get(key)
-        objects[key] = new
-        self._notify(key, old, new, decoded)
+        self._notify(key, self._objects.put(key, new), new, decoded)
         return new
 
     # ---- unread objects ---------------------------------------------------------------------
@@ -187,7 +185,7 @@ class ObjectStore:
 
     def remove_oldest_unread(self, kind: str) -> bool:
         """Remove the oldest object of a kind, if it is unread. Returns whether it was removed."""
-        if self._objects.get(kind) or not self._unread.get(kind):
+        if self._objects.count(kind) or not self._unread.get(kind):
             return False
         self._unread[kind].popleft()
         self.version += 1
@@ -197,14 +195,14 @@ class ObjectStore:
         for version, make in self._unread.pop(kind, ()):
             key, content = make()
             content = _versioned(content, version)
-            stored = _stored(key, content, self.decoded(key, content), version)
-            self._objects.setdefault(kind, {})[key] = stored
+            self._objects.put(key, _stored(key, content, self.decoded(key, content), version))
 
     def remove(self, key: ObjectKey) -> None:
         """Remove an object, which must exist. Watches get its last content and the new version."""
         if key.kind in self._unread:
             self._make_unread(key.kind)
-        old = self._objects[key.kind].pop(key)
+        old = self._objects.remove(key)
+        assert old is not None, f"there is no {key}"
         self.version += 1
         self._notify(key, old, None, self._with_present_version(old))
 
