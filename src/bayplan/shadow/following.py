@@ -1,51 +1,46 @@
 """follow: read a cluster until the end of a shadow, and report.
 
-Reflectors list and watch every kind, as those of a scheduler do. Only get, list and watch are sent.
-A kind that may not be read is left out, and the report names it; without nodes or pods there is no
-shadow. A watch that is lost is resumed or, if that is too late, the kind is listed again: the
+The cluster is followed as `model/following.py` has it. The report names a kind that may not be
+read. A watch that is lost is resumed or, if that is too late, the kind is listed again: the
 report counts the changes that such a list brings, because the events in between are lost.
 """
 
 import asyncio
 import contextlib
 import logging
-from collections import Counter, deque
-from collections.abc import AsyncIterator, Callable, Iterable
+from collections import deque
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from functools import partial
 from math import inf
 from pathlib import Path
-from types import MappingProxyType
 from typing import Final, NamedTuple, Protocol, final
 
 import msgspec
 
 from bayplan.adapters.embedded.versioned_store import WholeObjects
 from bayplan.adapters.live import cluster as live_cluster
-from bayplan.adapters.live.client import ApiClient, ClientOptions, open_client
+from bayplan.adapters.live.client import ClientOptions, open_client
 from bayplan.adapters.live.cluster import ClusterOptions, open_cluster
-from bayplan.adapters.live.discovery import Discovery
-from bayplan.adapters.live.errors import AccessDeniedError, UnreachableError
-from bayplan.api.objects import NAMESPACE, NODE, POD, PRIORITY_CLASS
+from bayplan.adapters.live.errors import UnreachableError
+from bayplan.api.objects import NODE
 from bayplan.clock import RealClock, rfc3339
 from bayplan.config import SchedulerConfig
-from bayplan.config.pod_group_kinds import group_kinds
 from bayplan.model.cluster_model import ClusterModel
+from bayplan.model.following import (
+    CountedReads,
+    FollowedKinds,
+    KindReflectors,
+    declared_fields,
+    followed_kinds,
+    objects_of_events,
+)
 from bayplan.model.objects import ClusterObjects
 from bayplan.plugins.registry import Registry
 from bayplan.ports import (
-    ApiError,
     ClusterReader,
     EventType,
-    GoneError,
-    Listing,
-    OutcomeUnknownError,
-    WatchDroppedError,
     WatchEvent,
 )
-from bayplan.profile.kinds_in_use import kinds_in_use
-from bayplan.runner import Reflector
-from bayplan.serving.discovery import offered_kinds
 from bayplan.serving.process import stop_on_signals
 from bayplan.shadow.folder import DecisionFile, write_report, write_report_so_far
 from bayplan.shadow.metrics import MetricsEndpoint
@@ -53,10 +48,6 @@ from bayplan.shadow.recording import Recording
 from bayplan.shadow.report import ShadowReport
 from bayplan.shadow.shadow import Shadow
 
-#: Read whatever the plugins are.
-_ALWAYS = (NODE, NAMESPACE, PRIORITY_CLASS)
-#: Without these there is no shadow.
-_NEEDED = (NODE, POD)
 #: Reading a cluster takes a few lists, and needs no rate limit.
 _UNLIMITED_QPS = -1.0
 #: How often waiting pods are tried.
@@ -68,8 +59,6 @@ _NOTICE_SECONDS: Final = 5.0
 _REPORT_SECONDS: Final = 5.0
 #: Events that are taken before the watches get a turn.
 _BATCH: Final = 50
-#: Different failures that are counted one by one.
-_FAILURES_MAX: Final = 50
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -130,11 +119,12 @@ async def _follow(
         qps=_UNLIMITED_QPS, context_name=options.context_name, notice_seconds=_NOTICE_SECONDS
     )
     async with open_client(options.kubeconfig, rates) as client:
-        source = await _source(client, options)
+        configs = [options.config, *([] if options.policy is None else [options.policy])]
+        source = await followed_kinds(client, configs, options.registry)
         for kind in sorted(source.absent):
             say(f"the API server does not have {kind}")
         live = ClusterOptions(
-            declared=_declared_fields(options, source.absent),
+            declared=declared_fields(configs, options.registry, source.absent),
             whole_kinds=source.kinds if options.folder is not None else (),
         )
         async with open_cluster(client, live) as cluster:
@@ -142,120 +132,8 @@ async def _follow(
             return await Follower(cluster, source, options, say).run(stop, is_read)
 
 
-@dataclass(frozen=True, slots=True)
-class ShadowSource:
-    """What is followed."""
-
-    #: A name of the cluster.
-    name: str
-    #: The kinds to follow, pods last.
-    kinds: tuple[str, ...]
-    #: Kinds that the API server does not have.
-    absent: frozenset[str] = frozenset()
-
-
 class Reader(ClusterReader, WholeObjects, Protocol):
     """Lists and watches of a cluster, and the objects as the server wrote them."""
-
-
-async def _source(client: ApiClient, options: FollowOptions) -> ShadowSource:
-    """The kinds that the API server has. Raises ApiError."""
-    configs = [options.config, *([] if options.policy is None else [options.policy])]
-    plugin_kinds = [kind for config in configs for kind in kinds_in_use(config, options.registry)]
-    versions = tuple(
-        dict.fromkeys(kind for c in configs for kind in group_kinds(c.spec.pod_groups.kinds))
-    )
-    discovery = Discovery(client)
-    await discovery.discover((*_ALWAYS, *plugin_kinds, *versions, POD))
-
-    def is_offered(kind: str) -> bool:
-        return discovery.resource(kind) is not None
-
-    ordered = dict.fromkeys((*_ALWAYS, *(k for k in plugin_kinds if k not in versions)))
-    ordered |= dict.fromkeys(offered_kinds(versions, is_offered))
-    ordered.pop(POD, None)
-    kinds = (*ordered, POD)
-    return ShadowSource(
-        client.server,
-        tuple(kind for kind in kinds if is_offered(kind)),
-        frozenset(kind for kind in kinds if not is_offered(kind)),
-    )
-
-
-def _declared_fields(options: FollowOptions, absent: frozenset[str]) -> dict[str, tuple[str, ...]]:
-    """The further fields that the plugins of both configurations read. Raises ConfigError."""
-    declared: dict[str, set[str]] = {}
-    for config in (options.config, options.policy):
-        if config is None:
-            continue
-        model = ClusterModel(ClusterObjects({}, absent=absent), config, options.registry)
-        for kind, paths in model.scheduler.declared_fields.items():
-            declared.setdefault(kind, set()).update(paths)
-        model.close()
-    return {kind: tuple(sorted(paths)) for kind, paths in declared.items()}
-
-
-@final
-class CountedReads:
-    """Lists and watches of a cluster, with counts of what fails."""
-
-    def __init__(self, cluster: ClusterReader) -> None:
-        self._cluster = cluster
-        #: "list v1 Node: reason" → how often.
-        self.failures: Counter[str] = Counter()
-        self._list_counts: Counter[str] = Counter()
-        #: Kinds of which a list was read and not taken yet.
-        self._fresh: set[str] = set()
-        #: Kinds that may not be read, and why.
-        self.denials: dict[str, str] = {}
-
-    def take_list(self, kind: str) -> int:
-        """The number of the list that was just read, from 1; 0: none was."""
-        if kind not in self._fresh:
-            return 0
-        self._fresh.discard(kind)
-        return self._list_counts[kind]
-
-    async def sleep(self, seconds: float) -> None:
-        await self._cluster.sleep(seconds)
-
-    async def list(self, kind: str) -> Listing:
-        """Raises ApiError."""
-        try:
-            listing = await self._cluster.list(kind)
-        except AccessDeniedError as problem:
-            self.denials[kind] = str(problem)
-            self._failed(f"list {kind}", problem)
-            raise
-        except (ApiError, OutcomeUnknownError) as problem:
-            self._failed(f"list {kind}", problem)
-            raise
-        self._list_counts[kind] += 1
-        self._fresh.add(kind)
-        return listing
-
-    def watch(self, kind: str, resource_version: str) -> AsyncIterator[WatchEvent]:
-        """Raises ApiError, WatchDroppedError."""
-        return self._watch(kind, resource_version)
-
-    async def _watch(self, kind: str, resource_version: str) -> AsyncIterator[WatchEvent]:
-        try:
-            async for event in self._cluster.watch(kind, resource_version):
-                yield event
-        except (ApiError, OutcomeUnknownError, WatchDroppedError) as problem:
-            self._failed(f"watch {kind}", problem)
-            raise
-
-    def bug(self, kind: str, problem: Exception) -> None:
-        """An exception that is not the API server's. The kind is listed again."""
-        self._failed(f"read {kind}", problem)
-
-    def _failed(self, what: str, problem: Exception) -> None:
-        reason = "the version is too old" if isinstance(problem, GoneError) else str(problem)
-        line = f"{what}: {reason or type(problem).__name__}"
-        if line not in self.failures and len(self.failures) >= _FAILURES_MAX:
-            line = f"{what}: other reasons"
-        self.failures[line] += 1
 
 
 class _Arrival(NamedTuple):
@@ -282,7 +160,7 @@ class Follower:
     def __init__(
         self,
         cluster: Reader,
-        source: ShadowSource,
+        source: FollowedKinds,
         options: FollowOptions,
         say: Callable[[str], None],
     ) -> None:
@@ -298,34 +176,18 @@ class Follower:
 
     async def run(self, stop: asyncio.Event, is_read: asyncio.Event) -> ShadowReport:
         """``is_read``: set when all lists are read. Raises ApiError, ConfigError, OSError."""
-        reflectors = {
-            kind: Reflector(self._reads, kind, partial(self._deliver, kind), self._reads.bug)
-            for kind in self._source.kinds
-        }
-        loop = asyncio.get_running_loop()
-        tasks = {kind: loop.create_task(each.run()) for kind, each in reflectors.items()}
-        try:
-            while not stop.is_set():
-                waiting = [kind for kind, each in reflectors.items() if not each.is_synced]
-                for kind in waiting:
-                    denial = self._reads.denials.get(kind)
-                    if denial is None:
-                        continue
-                    if kind in _NEEDED:
-                        raise ApiError(403, "Forbidden", denial)
-                    self._say(f"the shadow decides without {kind}: {denial}")
-                    tasks[kind].cancel()
-                    del reflectors[kind]
-                self._say_failures()
-                if not waiting:
-                    break
-                await self._woken(_TICK_SECONDS)
+        async with KindReflectors(self._reads, self._source.kinds, self._deliver) as reflectors:
+            await reflectors.until_read(stop, self._tick, self._left_out)
+            self._say_failures()
             is_read.set()
             return await self._shadow(stop)
-        finally:
-            for task in tasks.values():
-                task.cancel()
-            await asyncio.gather(*tasks.values(), return_exceptions=True)
+
+    async def _tick(self) -> None:
+        self._say_failures()
+        await self._woken(_TICK_SECONDS)
+
+    def _left_out(self, kind: str, reason: str) -> None:
+        self._say(f"the shadow decides without {kind}: {reason}")
 
     # ---- arrivals ---------------------------------------------------------------------------
 
@@ -366,36 +228,23 @@ class Follower:
 
     def _objects(self) -> tuple[ClusterObjects, list[tuple[str, bytes]]]:
         """The objects after the first lists, and their contents where they are recorded."""
-        present: dict[str, dict[tuple[str, str], _Arrival]] = {
-            kind: {} for kind in self._source.kinds
-        }
-        while self._inbox:
-            arrival = self._inbox.popleft()
-            if isinstance(arrival, _Relist):
-                continue
-            event = arrival.event
-            key = (event.object.metadata.namespace or "", event.object.metadata.name)
-            if event.type is EventType.DELETED:
-                present[event.kind].pop(key, None)
-            else:
-                present[event.kind][key] = arrival
-        objects = ClusterObjects(
-            {
-                kind: tuple(each.event.object for each in arrivals.values())
-                for kind, arrivals in present.items()
-            },
-            absent=self._source.absent,
-            unreadable=MappingProxyType(dict(sorted(self._reads.denials.items()))),
-            source=self._source.name,
-            epoch_seconds=self._clock.epoch_seconds(),
+        arrivals = [each for each in self._inbox if isinstance(each, _Arrival)]
+        self._inbox.clear()
+        objects = objects_of_events(
+            self._source,
+            (each.event for each in arrivals),
+            self._reads.denials,
+            self._clock.epoch_seconds(),
         )
-        contents = [
-            (kind, each.content)
-            for kind, arrivals in present.items()
-            for each in arrivals.values()
-            if each.content is not None
-        ]
-        return objects, contents
+        contents: dict[tuple[str, str, str], tuple[str, bytes]] = {}
+        for each in arrivals:
+            meta = each.event.object.metadata
+            key = (each.event.kind, meta.namespace or "", meta.name)
+            if each.event.type is EventType.DELETED:
+                contents.pop(key, None)
+            elif each.content is not None:
+                contents[key] = (each.event.kind, each.content)
+        return objects, sorted(contents.values(), key=lambda one: self._source.kinds.index(one[0]))
 
     async def _shadow(self, stop: asyncio.Event) -> ShadowReport:
         options = self._options

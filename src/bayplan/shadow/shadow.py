@@ -15,7 +15,8 @@ from types import MappingProxyType
 from typing import Final, cast, final
 
 from bayplan.api.objects import POD, Pod
-from bayplan.model.cluster_model import ClusterModel, without_decision
+from bayplan.model.cluster_model import ClusterModel
+from bayplan.model.following import apply_event
 from bayplan.ports import EventType, WatchEvent
 from bayplan.shadow.judgement import (
     BINDINGS_MAX,
@@ -210,19 +211,8 @@ class Shadow:
         self._turns.append(key)
 
     def _apply(self, event: WatchEvent) -> None:
-        content = event.object
-        namespace, name = content.metadata.namespace or "", content.metadata.name
         for model in self._models:
-            present = model.get(event.kind, namespace, name)
-            if event.type is EventType.DELETED:
-                if present is not None:
-                    model.remove(event.kind, namespace, name)
-                continue
-            if present is not None and present.metadata.uid != content.metadata.uid:
-                model.remove(event.kind, namespace, name)
-                present = None
-            change = model.add if present is None else model.replace
-            change(event.kind, without_decision(content))
+            apply_event(model, event)
 
     # ---- decisions --------------------------------------------------------------------------
 

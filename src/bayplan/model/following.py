@@ -1,0 +1,266 @@
+"""A cluster that is followed: its kinds, its lists and watches, and its events in a model.
+
+Reflectors list and watch every kind, as those of a scheduler do. Only get, list and watch are sent.
+A kind that may not be read is left out, and the objects name it; without nodes or pods nothing is
+followed. The events of the first lists are the objects of a `ClusterModel`; `apply_event` brings
+the model up to date with each later one.
+"""
+
+import asyncio
+from collections import Counter
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from types import MappingProxyType, TracebackType
+from typing import Final, final
+
+from bayplan.adapters.live.client import ApiClient
+from bayplan.adapters.live.discovery import Discovery
+from bayplan.adapters.live.errors import AccessDeniedError
+from bayplan.api.objects import NAMESPACE, NODE, POD, PRIORITY_CLASS, ApiObject
+from bayplan.config import SchedulerConfig
+from bayplan.config.pod_group_kinds import group_kinds
+from bayplan.model.cluster_model import ClusterModel, without_decision
+from bayplan.model.objects import ClusterObjects
+from bayplan.plugins.registry import Registry
+from bayplan.ports import (
+    ApiError,
+    ClusterReader,
+    EventType,
+    GoneError,
+    Listing,
+    OutcomeUnknownError,
+    WatchDroppedError,
+    WatchEvent,
+)
+from bayplan.profile.kinds_in_use import kinds_in_use
+from bayplan.runner import Reflector
+from bayplan.serving.discovery import offered_kinds
+
+#: Read whatever the plugins are.
+_ALWAYS = (NODE, NAMESPACE, PRIORITY_CLASS)
+#: Nothing is followed without these.
+_NEEDED = (NODE, POD)
+#: Different failures that are counted one by one.
+_FAILURES_MAX: Final = 50
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class FollowedKinds:
+    """What is followed."""
+
+    #: A name of the cluster.
+    name: str
+    #: The kinds to follow, pods last.
+    kinds: tuple[str, ...]
+    #: Kinds that the API server does not have.
+    absent: frozenset[str] = frozenset()
+
+
+async def followed_kinds(
+    client: ApiClient,
+    configs: Sequence[SchedulerConfig],
+    registry: Registry,
+    further: Sequence[str] = (),
+) -> FollowedKinds:
+    """The kinds that the plugins of the configurations read and that the API server has.
+
+    ``further``: kinds to follow besides. Raises ApiError.
+    """
+    plugin_kinds = [kind for config in configs for kind in kinds_in_use(config, registry)]
+    plugin_kinds += further
+    versions = tuple(
+        dict.fromkeys(kind for c in configs for kind in group_kinds(c.spec.pod_groups.kinds))
+    )
+    discovery = Discovery(client)
+    await discovery.discover((*_ALWAYS, *plugin_kinds, *versions, POD))
+
+    def is_offered(kind: str) -> bool:
+        return discovery.resource(kind) is not None
+
+    ordered = dict.fromkeys((*_ALWAYS, *(k for k in plugin_kinds if k not in versions)))
+    ordered |= dict.fromkeys(offered_kinds(versions, is_offered))
+    ordered.pop(POD, None)
+    kinds = (*ordered, POD)
+    return FollowedKinds(
+        client.server,
+        tuple(kind for kind in kinds if is_offered(kind)),
+        frozenset(kind for kind in kinds if not is_offered(kind)),
+    )
+
+
+def declared_fields(
+    configs: Iterable[SchedulerConfig], registry: Registry, absent: frozenset[str]
+) -> dict[str, tuple[str, ...]]:
+    """The further fields that the plugins of the configurations read. Raises ConfigError."""
+    declared: dict[str, set[str]] = {}
+    for config in configs:
+        model = ClusterModel(ClusterObjects({}, absent=absent), config, registry)
+        for kind, paths in model.scheduler.declared_fields.items():
+            declared.setdefault(kind, set()).update(paths)
+        model.close()
+    return {kind: tuple(sorted(paths)) for kind, paths in declared.items()}
+
+
+@final
+class CountedReads:
+    """Lists and watches of a cluster, with counts of what fails."""
+
+    def __init__(self, cluster: ClusterReader) -> None:
+        self._cluster = cluster
+        #: "list v1 Node: reason" → how often.
+        self.failures: Counter[str] = Counter()
+        self._list_counts: Counter[str] = Counter()
+        #: Kinds of which a list was read and not taken yet.
+        self._fresh: set[str] = set()
+        #: Kinds that may not be read, and why.
+        self.denials: dict[str, str] = {}
+
+    def take_list(self, kind: str) -> int:
+        """The number of the list that was just read, from 1; 0: none was."""
+        if kind not in self._fresh:
+            return 0
+        self._fresh.discard(kind)
+        return self._list_counts[kind]
+
+    async def sleep(self, seconds: float) -> None:
+        await self._cluster.sleep(seconds)
+
+    async def list(self, kind: str) -> Listing:
+        """Raises ApiError."""
+        try:
+            listing = await self._cluster.list(kind)
+        except AccessDeniedError as problem:
+            self.denials[kind] = str(problem)
+            self._failed(f"list {kind}", problem)
+            raise
+        except (ApiError, OutcomeUnknownError) as problem:
+            self._failed(f"list {kind}", problem)
+            raise
+        self._list_counts[kind] += 1
+        self._fresh.add(kind)
+        return listing
+
+    def watch(self, kind: str, resource_version: str) -> AsyncIterator[WatchEvent]:
+        """Raises ApiError, WatchDroppedError."""
+        return self._watch(kind, resource_version)
+
+    async def _watch(self, kind: str, resource_version: str) -> AsyncIterator[WatchEvent]:
+        try:
+            async for event in self._cluster.watch(kind, resource_version):
+                yield event
+        except (ApiError, OutcomeUnknownError, WatchDroppedError) as problem:
+            self._failed(f"watch {kind}", problem)
+            raise
+
+    def bug(self, kind: str, problem: Exception) -> None:
+        """An exception that is not the API server's. The kind is listed again."""
+        self._failed(f"read {kind}", problem)
+
+    def _failed(self, what: str, problem: Exception) -> None:
+        reason = "the version is too old" if isinstance(problem, GoneError) else str(problem)
+        line = f"{what}: {reason or type(problem).__name__}"
+        if line not in self.failures and len(self.failures) >= _FAILURES_MAX:
+            line = f"{what}: other reasons"
+        self.failures[line] += 1
+
+
+@final
+class KindReflectors:
+    """A reflector for each kind, in tasks that end with the block."""
+
+    def __init__(
+        self,
+        reads: CountedReads,
+        kinds: Iterable[str],
+        deliver: Callable[[str, Iterable[WatchEvent]], None],
+    ) -> None:
+        """``deliver``: called with each kind and its events, at once after they were read."""
+        self._reads = reads
+        self._reflectors = {
+            kind: Reflector(reads, kind, partial(deliver, kind), reads.bug) for kind in kinds
+        }
+        self._tasks: dict[str, asyncio.Task[None]] = {}
+
+    async def __aenter__(self) -> "KindReflectors":
+        loop = asyncio.get_running_loop()
+        self._tasks = {
+            kind: loop.create_task(each.run()) for kind, each in self._reflectors.items()
+        }
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        problem: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        for task in self._tasks.values():
+            task.cancel()
+        await asyncio.gather(*self._tasks.values(), return_exceptions=True)
+
+    async def until_read(
+        self,
+        stop: asyncio.Event,
+        wait: Callable[[], Awaitable[None]],
+        left_out: Callable[[str, str], None],
+    ) -> None:
+        """Wait until the first list of each kind is read, or ``stop`` is set.
+
+        ``wait``: awaited between two checks. ``left_out``: called with each kind that may not be
+        read, and the reason. Raises ApiError if nodes or pods may not be read.
+        """
+        while not stop.is_set():
+            missing = [kind for kind, each in self._reflectors.items() if not each.is_synced]
+            for kind in missing:
+                denial = self._reads.denials.get(kind)
+                if denial is None:
+                    continue
+                if kind in _NEEDED:
+                    raise ApiError(403, "Forbidden", denial)
+                left_out(kind, denial)
+                self._tasks[kind].cancel()
+                del self._reflectors[kind]
+            if not missing:
+                return
+            await wait()
+
+
+def objects_of_events(
+    followed: FollowedKinds,
+    events: Iterable[WatchEvent],
+    denials: dict[str, str],
+    epoch_seconds: float,
+) -> ClusterObjects:
+    """The objects that are there after these events."""
+    present: dict[str, dict[tuple[str, str], ApiObject]] = {kind: {} for kind in followed.kinds}
+    for event in events:
+        key = (event.object.metadata.namespace or "", event.object.metadata.name)
+        if event.type is EventType.DELETED:
+            present[event.kind].pop(key, None)
+        else:
+            present[event.kind][key] = event.object
+    return ClusterObjects(
+        {kind: tuple(objects.values()) for kind, objects in present.items()},
+        absent=followed.absent,
+        unreadable=MappingProxyType(dict(sorted(denials.items()))),
+        source=followed.name,
+        epoch_seconds=epoch_seconds,
+    )
+
+
+def apply_event(model: ClusterModel, event: WatchEvent) -> None:
+    """Change a model as an event of its cluster says."""
+    content = event.object
+    namespace, name = content.metadata.namespace or "", content.metadata.name
+    present = model.get(event.kind, namespace, name)
+    if event.type is EventType.DELETED:
+        if present is not None:
+            model.remove(event.kind, namespace, name)
+        return
+    if present is not None and present.metadata.uid != content.metadata.uid:
+        model.remove(event.kind, namespace, name)
+        present = None
+    change = model.add if present is None else model.replace
+    change(event.kind, without_decision(content))
