@@ -15,11 +15,13 @@ import yaml
 from bayplan.config import config_from
 from bayplan.config.loading import DEFAULT_CONFIG
 from bayplan.plugins.registry import Registry
-from bayplan.serving.rbac import cluster_rules
+from bayplan.serving.rbac import Names, cluster_rules, following_manifests
+from bayplan.webhook.judgement import FURTHER_KINDS
 
 DEPLOY = Path(__file__).parents[2] / "deploy"
 CHART = DEPLOY / "chart"
 RULES = CHART / "files" / "cluster-rules.yaml"
+WEBHOOK_RULES = CHART / "files" / "webhook-rules.yaml"
 MANIFESTS = DEPLOY / "manifests" / "20-bayplan.yaml"
 CRDS = DEPLOY / "crds"
 #: A chart can only read files in its own folder.
@@ -67,8 +69,18 @@ def documents(text: str) -> list[dict[str, Any]]:
 
 def rules() -> str:
     """The rules that the default profile needs, in the form of the chart."""
-    cluster_roles = cluster_rules(config_from(DEFAULT_CONFIG), Registry())
-    return yaml.safe_dump(cluster_roles, sort_keys=False, default_flow_style=None, width=100)
+    return _rules_text(cluster_rules(config_from(DEFAULT_CONFIG), Registry()))
+
+
+def webhook_rules() -> str:
+    """The rules that a webhook for the default profile needs, in the form of the chart."""
+    config = config_from(DEFAULT_CONFIG)
+    role, _ = following_manifests(config, Registry(), Names(), FURTHER_KINDS)
+    return _rules_text(role["rules"])
+
+
+def _rules_text(rules: list[dict[str, Any]]) -> str:
+    return yaml.safe_dump(rules, sort_keys=False, default_flow_style=None, width=100)
 
 
 def plain_manifests() -> str:

@@ -26,8 +26,8 @@ def properties(schema: dict[str, Any], prefix: str = "") -> Iterator[str]:
         yield prefix.removesuffix(".")
     for name, part in inner.items():
         # A configuration has a schema of its own: `bayplan config check`.
-        if f"{prefix}{name}" == "config":
-            yield "config"
+        if name == "config":
+            yield f"{prefix}{name}"
         else:
             yield from properties(part, f"{prefix}{name}.")
 

@@ -16,7 +16,16 @@ from bayplan.profile.resolved_config import resolve
 from bayplan.serving.rbac import Names, manifests
 from bayplan.serving.scheduler_server import ServerOptions
 from tests.cli.command_line import bayplan
-from tests.deploy.rendering import DEPLOY, MANIFESTS, NAMESPACE, RULES, documents, rules
+from tests.deploy.rendering import (
+    DEPLOY,
+    MANIFESTS,
+    NAMESPACE,
+    RULES,
+    WEBHOOK_RULES,
+    documents,
+    rules,
+    webhook_rules,
+)
 
 
 def manifest_of(kind: str) -> dict[str, Any]:
@@ -36,6 +45,10 @@ def config_text() -> str:
 
 def test_the_rules_of_the_chart_are_those_that_the_product_needs() -> None:
     assert RULES.read_text(encoding="utf-8") == rules(), "run `make manifests`"
+
+
+def test_the_rules_of_the_webhook_are_those_that_it_needs() -> None:
+    assert WEBHOOK_RULES.read_text(encoding="utf-8") == webhook_rules(), "run `make manifests`"
 
 
 def test_the_roles_are_those_that_the_configuration_needs() -> None:

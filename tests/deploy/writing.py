@@ -13,14 +13,17 @@ from tests.deploy.rendering import (
     CRDS,
     MANIFESTS,
     RULES,
+    WEBHOOK_RULES,
     NoHelm,
     plain_manifests,
     rules,
+    webhook_rules,
 )
 
 
 def main() -> None:
     RULES.write_text(rules(), encoding="utf-8")
+    WEBHOOK_RULES.write_text(webhook_rules(), encoding="utf-8")
     shutil.rmtree(CHART_CRDS, ignore_errors=True)
     shutil.copytree(CRDS, CHART_CRDS)
     readme = with_table(README.read_text(encoding="utf-8"), VALUES.read_text(encoding="utf-8"))

@@ -132,6 +132,9 @@ TRIALS: dict[str, Trial] = {
         cluster=True,
         url=f"{_HERE}/readyz",
     ),
+    "bayplan webhook --port 9443": Trial(
+        command="bayplan webhook --port {port}", cluster=True, url=f"{_HERE}/readyz"
+    ),
     "bayplan headroom -f shapes.yaml --serve :9400 --interval 60s": Trial(
         command="bayplan headroom -f shapes.yaml --serve :{port} --interval 60s",
         cluster=True,

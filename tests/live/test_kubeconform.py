@@ -26,6 +26,7 @@ PARTS = (
     "podDisruptionBudget.enabled",
     "prometheusRule.enabled",
     "grafanaDashboard.enabled",
+    "webhook.enabled",
 )
 SETS = sorted((CHART / "ci").glob("*-values.yaml"))
 _KINDS = "x-kubernetes-group-version-kind"

@@ -30,6 +30,10 @@ _COMMANDS = {
         "bayplan.cli.shadow:shadow_command",
         "Compare each decision of a cluster's scheduler with Bayplan's, and write nothing.",
     ),
+    "webhook": CommandEntry(
+        "bayplan.cli.webhook:webhook_command",
+        "Warn whoever creates a pod or a workload that no node can hold, and never refuse one.",
+    ),
     "simulate": CommandEntry(
         "bayplan.cli.simulate:simulate_command",
         "Place pods on nodes under virtual time and report the result for each pod.",
@@ -108,7 +112,7 @@ def cli() -> None:
 
 
 #: Their standard error is a log, and what made them fail may not happen again.
-_SERVICES = frozenset(("run", "serve-extender"))
+_SERVICES = frozenset(("run", "serve-extender", "webhook"))
 
 #: Imports make many objects and no garbage. With Python's thresholds, a short command spends a
 #: quarter of its time on the search for garbage.

@@ -5,7 +5,7 @@ cluster as it is now or as it would be without some victims. Nothing is decided,
 """
 
 from collections.abc import Mapping, Sequence
-from typing import final
+from typing import NamedTuple, final
 
 from msgspec import Struct, field
 
@@ -13,7 +13,14 @@ from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.filtering import FilterOutcome
 from bayplan.framework.runtime import Framework
 from bayplan.framework.scoring import ScoreTable
-from bayplan.framework.status import Status, is_rejected, is_success, unresolvable, unschedulable
+from bayplan.framework.status import (
+    Code,
+    Status,
+    is_rejected,
+    is_success,
+    unresolvable,
+    unschedulable,
+)
 from bayplan.framework.types import MAX_NODE_SCORE, PreFilterResult
 from bayplan.state.cache import ClusterView, Snapshot
 from bayplan.state.columns import is_any
@@ -35,6 +42,15 @@ class FilterResult(Struct):
     rejected: dict[str, Status] = field(default_factory=dict[str, Status])
 
 
+class NodeRejection(NamedTuple):
+    """Nodes that one plugin rejected for the same reasons."""
+
+    plugin: str
+    code: Code
+    reasons: tuple[str, ...]
+    names: list[str]
+
+
 @final
 class OneShotEvaluator:
     """Runs the plugins of a profile without an attempt."""
@@ -48,6 +64,17 @@ class OneShotEvaluator:
         """Raises EvaluationError."""
         try:
             return self._filter(self._frameworks[profile], pod, names)
+        finally:
+            self._cluster.take_back()
+
+    def rejections(self, profile: str, pod: PodInfo) -> tuple[int, list[NodeRejection]]:
+        """The number of nodes that can take the pod, and the others by reason. Nodes that PreFilter
+        leaves out are in neither.
+
+        Raises EvaluationError.
+        """
+        try:
+            return self._rejections(self._frameworks[profile], pod)
         finally:
             self._cluster.take_back()
 
@@ -82,6 +109,29 @@ class OneShotEvaluator:
         _raise(outcome.error)
         elsewhere = f"node(s) didn't satisfy plugin(s) [{' '.join(sorted(narrowing))}]"
         return _advice(names, result, outcome, unresolvable(elsewhere))
+
+    def _rejections(self, framework: Framework, pod: PodInfo) -> tuple[int, list[NodeRejection]]:
+        nodes, state = self._cluster.lend().nodes, CycleState()
+        result, status, _ = framework.run_pre_filter(state, pod, nodes)
+        if is_rejected(status) and status is not None:
+            whole = NodeRejection(status.plugin, status.code, status.reasons, nodes.names())
+            return 0, [whole]
+        _raise(status)
+        if result.node_names is not None:
+            nodes = nodes.take(
+                nodes.positions([n for n in nodes.names() if n in result.node_names])
+            )
+        outcome = framework.run_filter(state, pod, nodes)
+        _raise(outcome.error)
+        return outcome.feasible_count, [
+            NodeRejection(
+                entry.plugin,
+                entry.code_at(0),
+                entry.reasons,
+                [outcome.nodes.name(position) for position in entry.positions.tolist()],
+            )
+            for entry in outcome.entries
+        ]
 
     def _preempt(
         self, framework: Framework, pod: PodInfo, victims: Mapping[str, Sequence[str]]

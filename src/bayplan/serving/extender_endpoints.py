@@ -257,7 +257,7 @@ class ExtenderEndpoints:
         assert isinstance(decoded, Pod)
         if not decoded.metadata.uid:
             raise EvaluationError("found a pod without uid, wanted one as the API server has it")
-        count = _constraint_count(decoded.spec)
+        count = constraint_count(decoded.spec)
         if count > CONSTRAINTS_MAX:
             text = f"found {count} tolerations, affinity terms and spread constraints"
             raise EvaluationError(f"{text} in the pod, wanted {CONSTRAINTS_MAX} at most")
@@ -293,7 +293,7 @@ def _check_count(nodes: Collection[str]) -> None:
         )
 
 
-def _constraint_count(spec: PodSpec) -> int:
+def constraint_count(spec: PodSpec) -> int:
     affinity = spec.affinity or Affinity()
     node = affinity.node_affinity or NodeAffinity()
     node_terms = [

@@ -105,9 +105,26 @@ def reading_manifests(config: SchedulerConfig, registry: Registry, names: Names)
     return [*_pair("ClusterRole", rules, names, namespace="")]
 
 
-def _reading(resources: Iterable[Resource]) -> Iterator[Right]:
+def following_manifests(
+    config: SchedulerConfig, registry: Registry, names: Names, further: Iterable[str]
+) -> list[Manifest]:
+    """A ClusterRole and its binding for a process that follows what its plugins read, and
+    ``further`` kinds, as `bayplan webhook`: list and watch, and nothing else.
+
+    Raises ConfigError.
+    """
+    kinds = (NODE, POD, NAMESPACE, PRIORITY_CLASS, *further, *kinds_in_use(config, registry))
+    groups = group_kinds(config.spec.pod_groups.kinds)
+    resources = map(_resource, dict.fromkeys((*kinds, *groups)))
+    rules = list(_rules(_reading(resources, ("list", "watch"))))
+    return [*_pair("ClusterRole", rules, names, namespace="")]
+
+
+def _reading(
+    resources: Iterable[Resource], verbs: Iterable[str] = ("get", "list", "watch")
+) -> Iterator[Right]:
     for resource in resources:
-        for verb in ("get", "list", "watch"):
+        for verb in verbs:
             yield Right(resource.group, resource.plural, verb)
 
 

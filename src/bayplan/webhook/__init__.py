@@ -1,0 +1,1 @@
+"""A validating admission webhook that warns of pods without a node. Not here: decisions, writes."""
