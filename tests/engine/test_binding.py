@@ -87,7 +87,7 @@ def test_a_pod_that_every_binder_skips_is_an_error(answers: tuple[Any, ...]) -> 
         pytest.param(unschedulable("no"), Code.UNSCHEDULABLE, "no", id="rejects"),
         pytest.param(Status(Code.ERROR, ("broken",)), Code.ERROR, "broken", id="an Error"),
         pytest.param(
-            Status(Code.WAIT), Code.ERROR, "answered Wait", id="waits, which is not allowed"
+            Status(Code.WAIT), Code.ERROR, "returned Wait; wanted", id="waits, which is not allowed"
         ),
         pytest.param(OSError("gone"), Code.ERROR, "OSError: gone", id="raises"),
         pytest.param(True, Code.ERROR, "returned True", id="no status"),
@@ -112,7 +112,7 @@ def test_a_skip_from_pre_bind_is_an_error() -> None:
     """PreBind may skip only in the preflight."""
     status = ended(answering("A", pre_bind=SKIP), binder("B")).status
     assert status is not None
-    assert "answered Skip, which it may not" in status.message
+    assert "returned Skip; wanted Success, " in status.message
 
 
 def test_a_plugin_that_skips_in_the_preflight_is_left_out_of_pre_bind() -> None:

@@ -134,14 +134,11 @@ def test_unschedulable_does_not_end_the_step_and_the_last_one_counts() -> None:
     ("answer", "message"),
     [
         pytest.param(ERROR, "broken", id="an Error"),
-        pytest.param(Status(Code.PENDING), "answered Pending, which it may not", id="Pending"),
-        pytest.param(Status(Code.WAIT), "answered Wait, which it may not", id="Wait"),
+        pytest.param(Status(Code.PENDING), "returned Pending; wanted Success, ", id="Pending"),
+        pytest.param(Status(Code.WAIT), "returned Wait; wanted Success, ", id="Wait"),
         pytest.param(ValueError("boom"), "ValueError: boom", id="raised"),
-        pytest.param(True, "returned True; wanted a Status or None", id="no answer"),
         pytest.param(
-            PreFilterResult("n1"),  # pyright: ignore[reportArgumentType]
-            "TypeError",
-            id="names that are not a set",
+            True, "returned True; wanted a PreFilterResult, a Status or None", id="no answer"
         ),
     ],
 )
@@ -208,7 +205,9 @@ def test_the_diagnosis_names_the_instance() -> None:
     [
         pytest.param({"filter": ValueError("boom")}, "ValueError: boom", id="the method raises"),
         pytest.param({"filter_node": ValueError("boom")}, "ValueError: boom", id="for one node"),
-        pytest.param({"filter": None}, "TypeError", id="no result"),
+        pytest.param(
+            {"filter": None}, "returned nothing (is a return or a yield missing?)", id="no result"
+        ),
         pytest.param({"filter_node": True}, "returned True", id="for one node, no status"),
         pytest.param({"filter_node": Status(Code.WAIT)}, "Wait", id="a code it may not answer"),
         pytest.param(
@@ -309,7 +308,7 @@ def test_both_runs_must_pass() -> None:
     ("answer", "message"),
     [
         pytest.param(ValueError("boom"), "ValueError: boom", id="the method raises"),
-        pytest.param(unschedulable("no"), "no", id="it rejects, which is not allowed"),
+        pytest.param(unschedulable("no"), "call returned Unschedulable (no)", id="it rejects"),
     ],
 )
 def test_a_failing_add_pod_is_an_error_and_the_trial_is_undone(answer: Any, message: str) -> None:
@@ -428,9 +427,9 @@ def test_unresolvable_ends_the_step_with_its_nomination() -> None:
     ("answer", "message"),
     [
         pytest.param((TAKE_N1, ERROR), "broken", id="an Error"),
-        pytest.param((None, Status(Code.SKIP)), "answered Skip", id="a code it may not answer"),
+        pytest.param((None, Status(Code.SKIP)), "returned Skip", id="a code it may not answer"),
         pytest.param(ValueError("boom"), "ValueError: boom", id="raised"),
-        pytest.param(None, "TypeError", id="no pair"),
+        pytest.param(None, "returned nothing (is a return missing?)", id="no pair"),
         pytest.param((None, "no"), "wanted a Status", id="no status"),
     ],
 )
@@ -531,7 +530,7 @@ def test_a_reserve_that_rejects_stops_the_other_plugins(code: str) -> None:
     ("answer", "message"),
     [
         pytest.param(ERROR, "broken", id="an Error"),
-        pytest.param(SKIP, "answered Skip, which it may not", id="Skip"),
+        pytest.param(SKIP, "returned Skip; wanted Success, ", id="Skip"),
         pytest.param(ValueError("boom"), "ValueError: boom", id="raised"),
         pytest.param("no", "wanted a Status", id="no status"),
     ],
@@ -583,12 +582,13 @@ def test_a_permit_that_rejects_overrides_permits_that_wait() -> None:
     ("answer", "message"),
     [
         pytest.param((ERROR, 0.0), "broken", id="an Error"),
-        pytest.param((SKIP, 0.0), "answered Skip, which it may not", id="Skip"),
+        pytest.param((SKIP, 0.0), "returned Skip; wanted Success, ", id="Skip"),
         pytest.param(ValueError("boom"), "ValueError: boom", id="raised"),
-        pytest.param(None, "TypeError", id="no pair"),
-        pytest.param((WAIT, -1.0), "a time-out of -1.0", id="a negative timeout"),
-        pytest.param((WAIT, float("nan")), "a time-out of nan", id="no timeout"),
-        pytest.param((WAIT, "5s"), "TypeError", id="a timeout that is not a number"),
+        pytest.param(None, "returned nothing (is a return missing?)", id="no pair"),
+        pytest.param((WAIT, -1.0), "Wait and -1.0", id="a negative timeout"),
+        pytest.param((WAIT, float("nan")), "Wait and nan", id="no timeout"),
+        pytest.param((WAIT, 0), "Wait and 0; wanted seconds to wait, more than 0", id="zero"),
+        pytest.param((WAIT, "5s"), "Wait and '5s'", id="a timeout that is not a number"),
     ],
 )
 def test_any_other_result_of_permit_is_an_error(answer: Any, message: str) -> None:

@@ -24,11 +24,6 @@ def test_a_status_and_none_are_valid_results(answer: Status | None) -> None:
     [
         pytest.param(True, "returned True; wanted a Status or None", id="a truth value"),
         pytest.param(Code.SKIP, "wanted a Status or None", id="a bare code"),
-        pytest.param(
-            Status(Code.UNSCHEDULABLE, "no room"),  # pyright: ignore[reportArgumentType]
-            "returned reasons 'no room'; wanted a tuple of strings",
-            id="reasons as one string",
-        ),
     ],
 )
 def test_any_other_result_is_refused(answer: Any, message: str) -> None:
@@ -81,8 +76,10 @@ def test_a_refused_result_is_reported_without_the_exceptions_name() -> None:
 def test_a_result_that_is_not_a_rejection_becomes_an_error() -> None:
     result = as_error(Status(Code.ERROR, ("broken", "twice")), "Reserve", "X")
     assert result == Status(Code.ERROR, ('running Reserve plugin "X": broken, twice',), "X")
-    silent = as_error(Status(Code.WAIT), "Reserve", "X")
-    assert silent.message == 'running Reserve plugin "X": answered Wait, which it may not'
+    wrong = as_error(Status(Code.WAIT, ("later",)), "Reserve", "X", allowed=(Code.PENDING,))
+    assert wrong.message == (
+        'running Reserve plugin "X": returned Wait (later); wanted Success, Pending or Error'
+    )
 
 
 @pytest.mark.parametrize(

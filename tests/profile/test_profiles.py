@@ -143,9 +143,8 @@ def test_a_plugin_that_does_not_start_is_reported_with_its_error() -> None:
 
 
 def test_a_plugin_whose_events_fail_is_reported_with_its_error() -> None:
-    assert refusal(profile(["NoEvents"])) == [
-        "profiles[0]: events of plugin NoEvents: ValueError: cannot think of any"
-    ]
+    message = "events of plugin NoEvents: ValueError: cannot think of any (plugin_kit.py:144)"
+    assert refusal(profile(["NoEvents"])) == [f"profiles[0]: {message}"]
 
 
 def registering(resource: str, **members: Any) -> type[Any]:

@@ -12,6 +12,7 @@ from bayplan.framework.events import (
     QueueingHint,
     QueueingHintFn,
 )
+from bayplan.framework.validation import described
 from bayplan.queue.hints import Change, Hints, Strategy, strategy_of
 from tests.queue.factories import (
     NODE_ADD,
@@ -119,7 +120,7 @@ def test_an_invalid_hint_result_counts_as_queue_and_is_reported(answer: Any) -> 
     recorder = Recorder()
     table = hints({"Fit": [on(NODE_ADD, Hint(answer))]}, recorder)
     assert table.helps("Fit", ADDED, waiting_pod())
-    assert f"returned {answer!r}" in recorder.failures[0][2]
+    assert f"returned {described(answer)}; wanted a QueueingHint" in recorder.failures[0][2]
 
 
 def test_the_duration_of_a_hint_is_reported_with_its_result() -> None:

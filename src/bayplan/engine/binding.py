@@ -19,9 +19,9 @@ from bayplan.engine.extenders.results import ExtenderBinding
 from bayplan.framework.calls import Bind, Calls, NamedCalls
 from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.runtime import Framework
-from bayplan.framework.status import Code, Status, is_rejected, is_skip, is_success
+from bayplan.framework.status import Code, Status, is_skip, is_success
 from bayplan.framework.timing import code_in
-from bayplan.framework.validation import as_error, checked, failure_of
+from bayplan.framework.validation import as_error, checked, failure_of, rejection_or_error
 from bayplan.ports import ApiError, Ask, BindPort, ImmediateCluster, StartWork, Work
 from bayplan.state.pods import PodInfo
 
@@ -224,7 +224,7 @@ class BindingCycle:
             status = await self._evaluated(name, ask, "PreBind", port)
             if status is None or is_success(status):
                 return None
-            return _named(status, "PreBind", name)
+            return _named(status, "PreBind", name, ask)
 
         skipped = self._state.skip_pre_bind_plugins
         return await self._in_pre_bind.run(self._calls(), skipped, run, start)
@@ -244,7 +244,7 @@ class BindingCycle:
             if status is None or is_success(status):
                 return None
             if not is_skip(status):
-                return _named(status, "Bind", name)
+                return _named(status, "Bind", name, bind)
         reason = f"no bind plugin took pod {self._pod.key}: all of them skipped it"
         return Status(Code.ERROR, (reason,))
 
@@ -257,7 +257,7 @@ class BindingCycle:
             except GeneratorExit:
                 raise
             except BaseException as problem:  # noqa: BLE001
-                remarks.append(failure_of(name, "PostBind", problem))
+                remarks.append(failure_of(name, "PostBind", problem, ask))
         return tuple(remarks)
 
     async def _evaluated(self, name: str, ask: Bind, point: str, port: BindPort) -> Status | None:
@@ -267,11 +267,12 @@ class BindingCycle:
         except GeneratorExit:
             raise
         except BaseException as problem:  # noqa: BLE001 - a plugin's failure is its pod's
-            return failure_of(name, point, problem)
+            return failure_of(name, point, problem, ask)
 
 
-def _named(status: Status, point: str, name: str) -> Status:
+def _named(status: Status, point: str, name: str, ask: Bind) -> Status:
     """A rejection keeps its reasons; anything else is an Error that names the plugin."""
-    if is_rejected(status):
-        return status.with_plugin(name)
-    return status if status.plugin else as_error(status, point, name)
+    if status.plugin:
+        return status
+    further = (Code.SKIP,) if point == "Bind" else ()
+    return rejection_or_error(status, point, name, ask, further=further)

@@ -57,7 +57,7 @@ from bayplan.framework.runtime import Framework
 from bayplan.framework.status import EXTENDER_NAME
 from bayplan.framework.timing import Watch
 from bayplan.framework.types import QueuedPodInfo
-from bayplan.framework.validation import WrongAnswer, failure_of
+from bayplan.framework.validation import WrongAnswer, described, failure_of
 from bayplan.journal import Journal
 from bayplan.plugins.registry import Registry
 from bayplan.ports import Ask, BindPort, Effect, ExtenderAnswer, WatchEvent
@@ -102,10 +102,17 @@ class QueueOrder:
             return 1, 0
 
     def _take_kind(self, key: object, kind: object) -> None:
-        """The first key defines the kind of all keys. Raises WrongAnswer, TypeError."""
+        """The first key defines the kind of all keys. Raises WrongAnswer."""
         if self._kind is not None:
-            raise WrongAnswer(repr(key), "a key of the same kind as of other pods")
-        _ = cast("Any", key) < key
+            raise WrongAnswer(described(key), "a key of the same kind as of other pods", self._key)
+        try:
+            is_ordered = not (cast("Any", key) < key) and key == key
+        except (TypeError, ValueError):
+            is_ordered = False
+        if not is_ordered:
+            raise WrongAnswer(
+                described(key), "a key that can be compared with others, as a number", self._key
+            )
         self._kind = kind
 
 

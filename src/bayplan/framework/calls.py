@@ -16,6 +16,7 @@ from functools import partial, update_wrapper
 from types import TracebackType
 from typing import Any, NoReturn, ParamSpec, Protocol, TypeVar, final
 
+import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
@@ -41,7 +42,7 @@ from bayplan.framework.status import SKIP, NodeToStatus, Rejection, Status, is_s
 from bayplan.framework.tie_break import TieBreakCall, TieBreakPlugin, by_number, by_score
 from bayplan.framework.timing import Evaluations
 from bayplan.framework.types import Nomination, PreFilterResult
-from bayplan.framework.validation import checked
+from bayplan.framework.validation import WrongAnswer, checked, described
 from bayplan.ports import BindPort, raise_interruption
 from bayplan.state.columns import NodeMask, NodeScores
 from bayplan.state.nodes import NodeInfo, NodeView
@@ -418,7 +419,10 @@ def _unconcerned(
         if type(plugin).concerns is Plugin.concerns:
             continue
         try:
-            if not plugin.concerns(shape):
+            answer: Any = plugin.concerns(shape)
+            if not isinstance(answer, bool | np.bool_):
+                raise WrongAnswer(described(answer), "True or False", plugin.concerns)
+            if not answer:
                 unconcerned.append(plugin)
         except BaseException as problem:  # noqa: BLE001 - a plugin's failure is its pod's, not ours
             raise_interruption(problem)

@@ -7,7 +7,7 @@ cluster against the registered events. Upstream: framework/events.go and types.g
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum, IntFlag, StrEnum
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from bayplan.api.objects import (
     CSI_DRIVER,
@@ -146,6 +146,12 @@ class ClusterEvent:
     label: str = field(default="", init=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:
+        resource, action = cast("tuple[Any, Any]", (self.resource, self.action))
+        if not isinstance(resource, str) or not isinstance(action, ActionType):
+            raise TypeError(
+                f"ClusterEvent({resource!r}, {action!r}); wanted "
+                f"ClusterEvent(EventResource.NODE, ActionType.ADD), for example"
+            )
         if " " in self.resource:
             object.__setattr__(self, "kind", self.resource)
             object.__setattr__(self, "resource", resource_of_kind(self.resource))
@@ -215,6 +221,13 @@ class ClusterEventWithHint:
 
     event: ClusterEvent
     hint: QueueingHintFn | None = None
+
+    def __post_init__(self) -> None:
+        event, hint = cast("tuple[Any, Any]", (self.event, self.hint))
+        if not isinstance(event, ClusterEvent):
+            raise TypeError(f"ClusterEventWithHint: event {event!r}; wanted a ClusterEvent")
+        if hint is not None and not callable(hint):
+            raise TypeError(f"ClusterEventWithHint: hint {hint!r}; wanted a function or None")
 
 
 def matching(

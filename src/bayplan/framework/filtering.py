@@ -15,7 +15,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 
@@ -40,13 +40,15 @@ from bayplan.framework.status import (
 )
 from bayplan.framework.types import Verdict
 from bayplan.framework.validation import (
+    REJECTION_CODES,
+    REJECTIONS,
     WrongAnswer,
-    WrongMethodAnswer,
-    check_reasons,
     checked,
+    codes_text,
     described,
     failure_of,
     form_of,
+    iterated,
 )
 from bayplan.journal import RejectionCount
 from bayplan.state.columns import NodeMask, NodeScores, Rows, all_true, distinct, places_of
@@ -157,7 +159,7 @@ class Feasibility(ABC):
 
 
 #: The codes with which Filter may reject. Upstream: IsRejected.
-FILTER_CODES = frozenset((Code.UNSCHEDULABLE, Code.UNSCHEDULABLE_AND_UNRESOLVABLE, Code.PENDING))
+FILTER_CODES = frozenset(REJECTION_CODES)
 
 
 @dataclass(slots=True)
@@ -209,7 +211,7 @@ class FilterOutcome(Feasibility):
         """Add one plugin's rejections. Nodes that are already rejected do not count again."""
         before = self.feasible
         after: NodeMask | None = None
-        for rejection in rejections:
+        for rejection in iterated(rejections):
             positions = _positions(rejection, before)
             if not len(positions):
                 continue
@@ -298,8 +300,13 @@ class FilterOutcome(Feasibility):
 
 def _positions(rejection: Rejection, feasible: NodeMask) -> Rows:
     """Positions that were feasible and are rejected now. Raises WrongAnswer."""
+    if type(rejection) is not Rejection:
+        raise WrongAnswer(described(rejection), REJECTIONS)
+    if rejection.codes is not None and len(rejection.codes) != len(feasible):
+        raise WrongAnswer(
+            f"a rejection with {len(rejection.codes)} codes", f"{len(feasible)}, one per node"
+        )
     rows = np.asarray(rejection.positions)
-    check_reasons(rejection.reasons)
     if rows.dtype == np.bool_:
         if rows.shape != feasible.shape:
             raise WrongAnswer(
@@ -324,19 +331,24 @@ def _positions(rejection: Rejection, feasible: NodeMask) -> Rows:
 def _error_of(
     plugin: str, rejection: Rejection, codes: "np.ndarray[tuple[int], np.dtype[np.uint8]] | None"
 ) -> Status | None:
-    """An Error if the rejection has a code that Filter may not return; else None."""
+    """The Error of a rejection with the code ERROR; else None. Raises WrongAnswer for a code that
+    Filter may not return."""
     if codes is None:
         if rejection.code in FILTER_CODES:
             return None
         code = rejection.code
     else:
-        wrong = {Code(int(c)) for c in np.unique(codes)} - FILTER_CODES
+        wrong = {int(c) for c in np.unique(codes)} - FILTER_CODES
         if not wrong:
             return None
-        code = min(wrong)
-    message = ", ".join(rejection.reasons) or f"Filter may not answer {code}"
+        if min(wrong) not in set(Code):
+            raise WrongAnswer(f"a rejection with {min(wrong)}", codes_text(REJECTION_CODES))
+        code = Code(min(wrong))
+    message = ", ".join(rejection.reasons)
     if code is not Code.ERROR:
-        message = f"Filter answered {code}, which it may not: {message}"
+        reasons = f" ({message})" if message else ""
+        raise WrongAnswer(f"a rejection with {code}{reasons}", codes_text(REJECTION_CODES))
+    message = message or "failed without a reason"
     return Status(Code.ERROR, (f'running "{plugin}" filter plugin: {message}',), plugin)
 
 
@@ -373,18 +385,21 @@ def filter_nodes(
 def score_nodes(
     plugin: ScalarScorePlugin, state: CycleState, pod: PodInfo, nodes: NodeView
 ) -> NodeScores:
-    """int64[nodes]. Raises WrongMethodAnswer for a score that is not a whole number."""
+    """int64[nodes]. Raises WrongAnswer for a score that is not a whole number."""
     answers = [plugin.score_node(state, pod, node) for node in nodes.infos()]
-    scores = np.array(answers)
-    if answers and scores.dtype.kind not in "iu":
-        wrong = described(_first_wrong(answers))
-        raise WrongMethodAnswer(plugin.score_node, wrong, "an int from 0 to 100")
-    return scores.astype(np.int64, copy=False)
+    try:
+        scores = np.array(answers)
+    except ValueError:  # lists of different lengths
+        scores = np.empty(0)
+    if not answers or (_are_whole(scores) and scores.ndim == 1):
+        return scores.astype(np.int64, copy=False)
+    wrong = next((one for one in answers if not _are_whole(np.array(one)) or np.ndim(one)), None)
+    raise WrongAnswer(described(wrong), "an int from 0 to 100", plugin.score_node)
 
 
-def _first_wrong(answers: list[Any]) -> Any:
-    """The first answer that is not a whole number of 64 bits."""
-    return next((one for one in answers if np.array(one).dtype.kind not in "iu"), answers[0])
+def _are_whole(numbers: np.ndarray[Any, Any]) -> bool:
+    """Whether they are whole numbers that int64 holds; truth values are not."""
+    return numbers.dtype.kind in "iu" and np.can_cast(numbers.dtype, np.int64)
 
 
 # ---- rows -----------------------------------------------------------------------------------
@@ -413,6 +428,24 @@ def row_score_of(plugin: ScorePlugin | ScalarScorePlugin) -> AskRowScore:
     return partial(_scored_by_array, plugin)
 
 
+def checked_verdict(verdict: Any) -> Verdict:
+    """The result of a Filter for one node. Raises WrongAnswer for a value of another form."""
+    pairs = cast("Verdict", verdict)
+    if not isinstance(verdict, tuple) or not all(map(_is_rejection, pairs)):
+        raise WrongAnswer(
+            described(pairs), "a tuple of (Code, reasons) pairs; () where the node fits"
+        )
+    return pairs
+
+
+def _is_rejection(pair: Any) -> bool:
+    """Whether it is a code with which Filter may reject, and a tuple of reasons."""
+    if not isinstance(pair, tuple):
+        return False
+    parts = cast("tuple[Any, ...]", pair)
+    return len(parts) == 2 and parts[0] in FILTER_CODES and isinstance(parts[1], tuple)
+
+
 def verdicts_of(outcome: FilterOutcome) -> dict[int, Verdict]:
     """Position → its verdict: codes and reasons in the order of the entries."""
     verdicts: dict[int, Verdict] = {}
@@ -430,7 +463,9 @@ def _by_node(
     if status is None or status.code is Code.SUCCESS:
         return ()
     if status.code not in FILTER_CODES:
-        raise WrongAnswer(str(status.code), "a rejection")
+        raise WrongAnswer(
+            str(status.code), codes_text((Code.SUCCESS, *REJECTION_CODES)), plugin.filter_node
+        )
     return ((status.code, status.reasons),)
 
 
@@ -438,7 +473,7 @@ def _by_array(plugin: FilterPlugin, state: CycleState, pod: PodInfo, node: NodeI
     outcome = FilterOutcome(node.view, all_true(1))
     outcome.add(plugin.name, plugin.filter(state, pod, outcome.nodes, outcome.feasible))
     if outcome.error is not None:
-        raise WrongAnswer(str(outcome.error), "a rejection")
+        raise WrongAnswer(str(outcome.error), "a rejection", plugin.filter)
     return verdicts_of(outcome).get(0, ())
 
 

@@ -6,14 +6,15 @@ names. If a plugin raises or returns a value that the contract does not allow, t
 Error that names the plugin.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 
 from bayplan.framework.calls import Calls, CallsByShape, ChangePod, NamedCalls, OnNode, Permit
 from bayplan.framework.cycle_state import CycleState
-from bayplan.framework.filtering import FilterOutcome
+from bayplan.framework.filtering import FilterOutcome, checked_verdict
 from bayplan.framework.handle import PodNominator
 from bayplan.framework.profile import ProfilePlugins
 from bayplan.framework.score_graph import graph_of, graph_scores
@@ -46,9 +47,12 @@ from bayplan.framework.types import (
     PreFilterResult,
 )
 from bayplan.framework.validation import (
+    REJECTION_CODES,
     WrongAnswer,
     as_error,
     checked,
+    checked_pair,
+    described,
     failure_of,
     rejection_or_error,
 )
@@ -94,9 +98,9 @@ def reserve(
         try:
             status = checked(ask(state, pod, node_name))
         except BaseException as problem:  # noqa: BLE001
-            return failure_of(name, "Reserve", problem)
+            return failure_of(name, "Reserve", problem, ask)
         if status is not None and not is_success(status):
-            return rejection_or_error(status, "Reserve", name)
+            return rejection_or_error(status, "Reserve", name, ask)
     return None
 
 
@@ -112,15 +116,15 @@ def permit(
     waits: dict[str, float] = {}
     for name, ask in calls:
         try:
-            answer, timeout_seconds = ask(state, pod, node_name)
+            answer, timeout_seconds = checked_pair(ask(state, pod, node_name), _PERMIT_RESULT)
             status = checked(answer)
             if status is not None and status.code is Code.WAIT:
                 waits[name] = _wait(timeout_seconds)
                 continue
         except BaseException as problem:  # noqa: BLE001
-            return failure_of(name, "Permit", problem), {}
+            return failure_of(name, "Permit", problem, ask), {}
         if status is not None and not is_success(status):
-            return rejection_or_error(status, "Permit", name), {}
+            return rejection_or_error(status, "Permit", name, ask, further=(Code.WAIT,)), {}
     return (Status(Code.WAIT) if waits else None), waits
 
 
@@ -138,20 +142,27 @@ def pre_flights(
         try:
             status = checked(ask(state, pod, node_name))
         except BaseException as problem:  # noqa: BLE001
-            return failure_of(name, "PreBindPreFlight", problem)
+            return failure_of(name, "PreBindPreFlight", problem, ask)
         if is_skip(status):
             state.skip_pre_bind_plugins.add(name)
         elif status is None or status.code is Code.SUCCESS:
             busy = True
         else:
-            return as_error(status, "PreBindPreFlight", name)
+            return as_error(status, "PreBindPreFlight", name, ask, allowed=(Code.SKIP,))
     return None if busy else SKIP
 
 
-def _wait(timeout_seconds: float) -> float:
-    """The time-out, limited to upstream's maximum. Raises WrongAnswer for NaN and below 0."""
-    if not timeout_seconds >= 0:
-        raise WrongAnswer(f"a time-out of {timeout_seconds}", "seconds, 0 or more")
+_PERMIT_RESULT = "a tuple of a Status or None and the seconds to wait"
+
+
+def _wait(timeout_seconds: Any) -> float:
+    """The time-out, limited to upstream's maximum. Raises WrongAnswer unless it is above 0.
+
+    A pod that waits for 0 seconds would be tried again at once, and its run would not end.
+    """
+    is_number = isinstance(timeout_seconds, int | float) and timeout_seconds is not True
+    if not is_number or not timeout_seconds > 0:
+        raise WrongAnswer(f"Wait and {described(timeout_seconds)}", "seconds to wait, more than 0")
     return min(timeout_seconds, MAX_PERMIT_TIMEOUT_SECONDS)
 
 
@@ -173,13 +184,14 @@ def filter_one(calls: Calls, state: CycleState, pod: PodInfo, nodes: NodeView) -
         if name in state.skip_filter_plugins:
             continue
         if name in calls.own_rows:
+            row_filter = calls.filter_row[name]
             try:
-                verdict = calls.filter_row[name](state, pod, node)
+                verdict = checked_verdict(row_filter(state, pod, node))
                 if not verdict:
                     continue
                 outcome.add(name, [Rejection(_IT, *rejection) for rejection in verdict])
             except BaseException as problem:  # noqa: BLE001 - a plugin's failure is its pod's, not ours
-                outcome.error = failure_of(name, "Filter", problem)
+                outcome.error = failure_of(name, "Filter", problem, row_filter)
         else:
             outcome.evaluate(name, ask, state, pod)
         if outcome.is_settled:
@@ -195,10 +207,10 @@ _PLAIN_REJECTIONS = (Code.UNSCHEDULABLE, Code.PENDING)
 
 #: The codes with which PreFilter may reject a pod.
 _PRE_FILTER_REJECTS = (Code.UNSCHEDULABLE, Code.UNSCHEDULABLE_AND_UNRESOLVABLE)
+_PRE_FILTER = (*_PRE_FILTER_REJECTS, Code.SKIP)
+_POST_FILTER_RESULT = "a tuple of a Nomination or None and a Status or None"
 
 _ALL_NODES = PreFilterResult()
-
-_Reject = Callable[[Status, str, str], Status]
 
 
 class Framework:
@@ -274,16 +286,21 @@ class Framework:
                     if result.node_names is not None and not result.node_names:
                         return result, _nothing_left(narrowing), narrowing
                     continue
-                status = checked(answer)
+                status = checked(answer, "a PreFilterResult, a Status or None")
             except BaseException as problem:  # noqa: BLE001 - a plugin's failure is its pod's, not ours
-                return result, failure_of(name, "PreFilter", problem), set()
+                return result, failure_of(name, "PreFilter", problem, ask), set()
             if is_skip(status):
                 state.skip_filter_plugins.add(name)
             elif status is not None and not is_success(status):
-                status = rejection_or_error(status, "PreFilter", name, _PRE_FILTER_REJECTS)
+                if status.code not in _PRE_FILTER_REJECTS:
+                    return (
+                        result,
+                        as_error(status, "PreFilter", name, ask, allowed=_PRE_FILTER),
+                        set(),
+                    )
+                remembered = status.with_plugin(name)
                 if status.code is not Code.UNSCHEDULABLE:
-                    return result, status, set()
-                remembered = status
+                    return result, remembered, set()
         return result, remembered, narrowing
 
     def run_add_pod(
@@ -418,10 +435,14 @@ class Framework:
         best: Nomination | None = None
         for name, ask in self.calls(state, pod).post_filter:
             try:
-                nomination, answer = ask(state, pod, node_to_status)
+                nomination, answer = checked_pair(
+                    ask(state, pod, node_to_status), _POST_FILTER_RESULT
+                )
                 status = checked(answer)
+                if not isinstance(nomination, Nomination | None):
+                    raise WrongAnswer(described((nomination, answer)), _POST_FILTER_RESULT)
             except BaseException as problem:  # noqa: BLE001
-                return None, failure_of(name, "PostFilter", problem)
+                return None, failure_of(name, "PostFilter", problem, ask)
             if status is None or status.code is Code.SUCCESS:
                 return nomination, (status or Status(Code.SUCCESS)).with_plugin(name)
             if status.code is Code.UNSCHEDULABLE_AND_UNRESOLVABLE:
@@ -430,9 +451,10 @@ class Framework:
                 # A CandidateReview waits for an extender.
                 return None, status.with_plugin(name)
             if status.code not in _PLAIN_REJECTIONS:
-                # The reasons stay unchanged, because they end the pod's message.
-                status_reasons = status.reasons or as_error(status, "PostFilter", name).reasons
-                return None, Status(Code.ERROR, status_reasons, name)
+                if status.code is Code.ERROR and status.reasons:
+                    # The reasons stay unchanged, because they end the pod's message.
+                    return None, status.with_plugin(name)
+                return None, as_error(status, "PostFilter", name, ask, allowed=REJECTION_CODES)
             if nomination is not None and nomination.mode is not NominatingMode.NOOP:
                 best = nomination
             reasons += status.reasons
@@ -456,11 +478,11 @@ class Framework:
                     continue
                 status = checked(status)
             except BaseException as problem:  # noqa: BLE001
-                return failure_of(name, "PreScore", problem)
+                return failure_of(name, "PreScore", problem, ask)
             if is_skip(status):
                 state.skip_score_plugins.add(name)
             elif status is not None and not is_success(status):
-                return as_error(status, "PreScore", name)
+                return as_error(status, "PreScore", name, ask, allowed=(Code.SKIP,))
         return None
 
     @timed_point("Score")
@@ -499,7 +521,7 @@ class Framework:
             try:
                 ask(state, pod, node_name)
             except BaseException as problem:  # noqa: BLE001
-                failures.append(failure_of(name, "Unreserve", problem))
+                failures.append(failure_of(name, "Unreserve", problem, ask))
         return failures
 
     def run_permit(
@@ -541,9 +563,9 @@ def _changed(
         try:
             status = checked(call(state, pod, changed, node))
         except BaseException as problem:  # noqa: BLE001 - a plugin's failure is its pod's
-            return failure_of(name, point, problem)
+            return failure_of(name, point, problem, call)
         if status is not None and not is_success(status):
-            return as_error(status, point, name)
+            return as_error(status, point, name, call)
     return None
 
 

@@ -31,7 +31,7 @@ from bayplan.framework.score_sources import (
     reads_of,
 )
 from bayplan.framework.scoring import PluginScores, ScorerFailed, ScoreTable, total_scores
-from bayplan.framework.status import Status, is_skip, is_success
+from bayplan.framework.status import Code, Status, is_skip, is_success
 from bayplan.framework.validation import as_error, checked, failure_of
 from bayplan.state.columns import NodeScores
 from bayplan.state.nodes import NodeView
@@ -285,9 +285,9 @@ class _WholeCluster:
         try:
             status = checked(asks[0](self.state, run.pod, self.nodes))
         except BaseException as problem:
-            raise ScorerFailed(failure_of(name, "PreScore", problem)) from problem
+            raise ScorerFailed(failure_of(name, "PreScore", problem, asks[0])) from problem
         if is_skip(status):
             return True
         if status is not None and not is_success(status):
-            raise ScorerFailed(as_error(status, "PreScore", name))
+            raise ScorerFailed(as_error(status, "PreScore", name, asks[0], allowed=(Code.SKIP,)))
         return False

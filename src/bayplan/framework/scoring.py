@@ -8,7 +8,7 @@ same time for any number of nodes, except the check of the range of scores.
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from msgspec import Struct, field
@@ -20,7 +20,7 @@ from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.plugin import NormalizeScorePlugin, ScalarScorePlugin, ScorePlugin
 from bayplan.framework.status import Status
 from bayplan.framework.types import MAX_NODE_SCORE, MIN_NODE_SCORE, Normalizer
-from bayplan.framework.validation import RefusedAnswer, check_scores
+from bayplan.framework.validation import RefusedAnswer, check_scores, place_of
 from bayplan.journal import NodeScore, PluginScore
 from bayplan.state.columns import Int64s, Mask, NodeScores, Rows, places_of
 from bayplan.state.nodes import NodeView
@@ -230,13 +230,14 @@ class ScorerFailed(Exception):
 
 
 class OutOfRange(RefusedAnswer):
-    """A score is not in 0..100 after normalization. The message is upstream's."""
+    """A score is not in 0..100 after normalization. The message is upstream's, and the place of the
+    method."""
 
-    def __init__(self, name: str, scores: NodeScores) -> None:
+    def __init__(self, name: str, scores: NodeScores, method: Callable[..., Any]) -> None:
         wrong = scores[(scores < MIN_NODE_SCORE) | (scores > MAX_NODE_SCORE)][0]
         super().__init__(
             f'plugin "{name}" returns an invalid score {wrong}, it should in the '
-            f"range of [{MIN_NODE_SCORE}, {MAX_NODE_SCORE}] after normalizing"
+            f"range of [{MIN_NODE_SCORE}, {MAX_NODE_SCORE}] after normalizing{place_of(method)}"
         )
 
 
@@ -266,8 +267,13 @@ class ScoreCall(Struct, frozen=True):
             final = self.normalize(state, pod, raw)
             check_scores(final, len(raw), self.normalize)
         if not in_score_range(final):
-            raise OutOfRange(self.name, final)
+            raise OutOfRange(self.name, final, self._last_method())
         return PluginScores(self.name, self.weight, raw, final)
+
+    def _last_method(self) -> Callable[..., Any]:
+        """The plugin's method that has the last word about its scores."""
+        normalize = self.normalize
+        return self.score if normalize is None or not place_of(normalize) else normalize
 
 
 def score_of(plugin: ScorePlugin | ScalarScorePlugin) -> Score:

@@ -17,6 +17,7 @@ from bayplan.state.nodes import NodeView
 from bayplan.state.rejections import Code as Code
 from bayplan.state.rejections import Codes as Codes
 from bayplan.state.rejections import Rejection as Rejection
+from bayplan.state.rejections import check_reasons
 
 #: Stands for a plugin where an extender removed nodes.
 EXTENDER_NAME: Final = "Extender"
@@ -38,6 +39,9 @@ class Status:
     error: BaseException | None = None
 
     def __post_init__(self) -> None:
+        if type(self.code) is not Code:
+            raise TypeError(f"Status: code {self.code!r}; wanted a Code, as Code.UNSCHEDULABLE")
+        check_reasons("Status", self.reasons)
         if self.error is not None and (not self.reasons or self.reasons[0] != str(self.error)):
             object.__setattr__(self, "reasons", (str(self.error), *self.reasons))
 

@@ -20,6 +20,7 @@ from msgspec import Struct
 
 from bayplan.framework.cycle_state import CallFilter, CallScore, CycleState
 from bayplan.framework.status import Code, Rejection, Status
+from bayplan.framework.validation import iterated
 from bayplan.state.columns import NodeMask, NodeScores
 from bayplan.state.nodes import NodeInfo, NodeView
 from bayplan.state.pods import PodInfo
@@ -59,6 +60,7 @@ class Evaluations:
         """Count each call once: the call is for the pod as a whole."""
         count = self._count(name, point)
 
+        @wraps(call)
         def counted(state: CycleState, pod: PodInfo, nodes: NodeView) -> R:
             count.count += 1
             return call(state, pod, nodes)
@@ -265,6 +267,7 @@ class PluginTimer:
     def plain(self, name: str, point: str, call: Callable[P, R]) -> Callable[P, R]:
         watch = self._stopwatch(name, point)
 
+        @wraps(call)
         def timed(*args: P.args, **options: P.kwargs) -> R:
             start = watch.now()
             try:
@@ -282,8 +285,9 @@ class PluginTimer:
     ) -> Callable[P, Iterable[T]]:
         """For a call that returns an iterable: the time of the iteration counts, too."""
 
+        @wraps(call)
         def all_at_once(*args: P.args, **options: P.kwargs) -> tuple[T, ...]:
-            return tuple(call(*args, **options))
+            return tuple(iterated(call(*args, **options)))
 
         return self.plain(name, point, all_at_once)
 
@@ -292,6 +296,7 @@ class PluginTimer:
     ) -> Callable[P, Awaitable[R]]:
         watch = self._stopwatch(name, point)
 
+        @wraps(call)
         async def timed(*args: P.args, **options: P.kwargs) -> R:
             start = watch.now()
             try:

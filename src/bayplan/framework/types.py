@@ -5,6 +5,7 @@ Upstream: k8s.io/kube-scheduler/framework (v1.37).
 
 from dataclasses import dataclass
 from enum import Enum
+from typing import Any, cast
 
 from bayplan.framework.status import Code
 from bayplan.state.pods import PodInfo
@@ -38,9 +39,21 @@ MAX_PERMIT_TIMEOUT_SECONDS = 15 * 60.0
 
 @dataclass(frozen=True, slots=True)
 class PreFilterResult:
-    """The nodes that Filter evaluates, by name; None: all nodes."""
+    """The nodes that Filter evaluates, by name; None: all nodes.
+
+    Raises TypeError for anything but a set of names.
+    """
 
     node_names: frozenset[str] | None = None
+
+    def __post_init__(self) -> None:
+        names: Any = self.node_names
+        if isinstance(names, set):
+            object.__setattr__(self, "node_names", frozenset(cast("set[str]", names)))
+        elif names is not None and not isinstance(names, frozenset):
+            raise TypeError(
+                f"PreFilterResult: node_names {names!r}; wanted a frozenset of names of nodes"
+            )
 
     def merge(self, other: "PreFilterResult") -> "PreFilterResult":
         if self.node_names is None:
@@ -57,10 +70,20 @@ class NominatingMode(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Nomination:
-    """A change of a pod's nomination: NOOP leaves it, OVERRIDE sets it, and "" clears it."""
+    """A change of a pod's nomination: NOOP leaves it, OVERRIDE sets it, and "" clears it.
+
+    Raises TypeError for values of other types.
+    """
 
     mode: NominatingMode = NominatingMode.NOOP
     node_name: str = ""
+
+    def __post_init__(self) -> None:
+        values: Any = self.mode, self.node_name
+        if not isinstance(values[0], NominatingMode) or not isinstance(values[1], str):
+            raise TypeError(
+                f"Nomination{values!r}; wanted Nomination(NominatingMode.OVERRIDE, name of a node)"
+            )
 
 
 @dataclass(slots=True)

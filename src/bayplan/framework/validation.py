@@ -7,11 +7,11 @@ returned, what to return instead, and where the method is: file and line.
 """
 
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from traceback import walk_tb
 from types import FunctionType
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import numpy as np
 
@@ -23,6 +23,8 @@ from bayplan.ports import ApiError, OutcomeUnknownError, raise_interruption
 _PACKAGE: Final = Path(__file__).parent.parent
 #: Packages whose frames stand between a scheduler and its plugins.
 _CALLERS: Final = frozenset(_PACKAGE / name for name in ("engine", "framework", "profile", "queue"))
+#: Of a value in a message: enough to recognize it.
+_TEXT_LENGTH_MAX: Final = 120
 #: Occurs in Python's message for a write to a read-only mapping.
 _PROXY: Final = "'mappingproxy' object"
 #: Errors of the API are not errors of the plugin's line.
@@ -34,30 +36,51 @@ class RefusedAnswer(Exception):
 
 
 class WrongAnswer(RefusedAnswer):
-    """A plugin returned a value of a wrong form."""
+    """A plugin returned a value of a wrong form.
 
-    def __init__(self, actual: object, expected: str) -> None:
-        super().__init__(f"returned {actual}; wanted {expected}")
+    ``method``: the plugin's method, or a wrapper of it. The message names the method with its file
+    and line; where it is None, `failure_of` adds them.
+    """
+
+    def __init__(
+        self, actual: str, expected: str, method: Callable[..., Any] | None = None
+    ) -> None:
+        self.actual, self.expected, self.method = actual, expected, method
+        super().__init__(self.message_of(method))
+
+    def message_of(self, method: Callable[..., Any] | None) -> str:
+        return f"{_subject(method)}returned {self.actual}; wanted {self.expected}{place_of(method)}"
 
 
-class WrongMethodAnswer(RefusedAnswer):
-    """A method of a plugin returned a value of a wrong form."""
-
-    def __init__(self, method: Callable[..., Any], actual: str, expected: str) -> None:
-        """``method``: the plugin's, or a wrapper of it. The message names its file and line."""
-        method = inspect.unwrap(method)
-        name = getattr(method, "__name__", "the plugin")
-        super().__init__(f"{name} returned {actual}; wanted {expected}{place_of(method)}")
+def _subject(method: Callable[..., Any] | None) -> str:
+    """ "filter_node ", or "" for a call that is no method of a plugin."""
+    name = getattr(inspect.unwrap(method), "__name__", "") if method is not None else ""
+    return f"{name} " if name else ""
 
 
 def described(value: object) -> str:
     """A returned value for a message. None: probably a missing return."""
-    return "nothing (is a return missing?)" if value is None else repr(value)
+    if value is None:
+        return "nothing (is a return missing?)"
+    text = _source_text(value)
+    return text if len(text) <= _TEXT_LENGTH_MAX else f"{text[:_TEXT_LENGTH_MAX]}…"
 
 
-def place_of(function: Callable[..., Any]) -> str:
+def _source_text(value: object) -> str:
+    """A value as an author would write it."""
+    if isinstance(value, Code):
+        return f"Code.{value.name}"
+    if isinstance(value, Status):
+        return f"Status(Code.{value.code.name})"
+    if isinstance(value, tuple):
+        parts = cast("tuple[object, ...]", value)
+        return f"({', '.join(map(_source_text, parts))}{',' * (len(parts) == 1)})"
+    return repr(value)
+
+
+def place_of(function: Callable[..., Any] | None) -> str:
     """ ", at my_policy.py:12"; "" for a function that is not written in Python."""
-    code = getattr(function, "__code__", None)
+    code = getattr(inspect.unwrap(function), "__code__", None) if function is not None else None
     return "" if code is None else f", at {Path(code.co_filename).name}:{code.co_firstlineno}"
 
 
@@ -98,10 +121,7 @@ def _fault_of_method(own: FunctionType, expected: FunctionType) -> str | None:
     if _accepts(own, expected.__code__.co_argcount):
         return None
     parameters = ", ".join(inspect.signature(own).parameters)
-    return (
-        f"{own.__name__} takes ({parameters}); "
-        f"write {_written(expected)}{place_of(inspect.unwrap(own))}"
-    )
+    return f"{own.__name__} takes ({parameters}); write {_written(expected)}{place_of(own)}"
 
 
 def _accepts(function: FunctionType, count: int) -> bool:
@@ -126,12 +146,12 @@ def _written(method: FunctionType) -> str:
 
 
 def check_scores(scores: Any, count: int, method: Callable[..., Any]) -> None:
-    """Raises WrongMethodAnswer unless ``scores`` is int64[count].
+    """Raises WrongAnswer unless ``scores`` is int64[count].
 
     ``method``: the plugin's method that returned the scores.
     """
     dtype, shape = getattr(scores, "dtype", None), getattr(scores, "shape", None)
-    if dtype == np.int64 and shape == (count,):
+    if dtype == np.int64 and shape == (count,) and type(scores) is np.ndarray:
         return
     expected = f"int64[{count}], an array with one whole number per node of the view"
     if dtype is None or shape is None:
@@ -139,9 +159,10 @@ def check_scores(scores: Any, count: int, method: Callable[..., Any]) -> None:
         actual = f"a {type(scores).__name__}" if is_list else described(scores)
         hint = "; np.array(scores, np.int64) converts" if is_list else ""
     else:
-        actual = form_of(scores)
-        hint = "; scores.astype(np.int64) converts" if shape == (count,) else ""
-    raise WrongMethodAnswer(method, actual, expected + hint)
+        is_array = type(scores) is np.ndarray or not shape
+        actual = form_of(scores) if is_array else f"{type(scores).__name__} {form_of(scores)}"
+        hint = "; scores.astype(np.int64) converts" if shape == (count,) and is_array else ""
+    raise WrongAnswer(actual, expected + hint, method)
 
 
 def form_of(array: Any) -> str:
@@ -149,21 +170,37 @@ def form_of(array: Any) -> str:
     return f"{array.dtype}[{', '.join(map(str, array.shape))}]"
 
 
-def checked(answer: Any) -> Status | None:
+def checked(answer: Any, expected: str = "a Status or None") -> Status | None:
     """The answer, if it is a Status or None. Raises WrongAnswer."""
-    if answer is None:
-        return None
-    if not isinstance(answer, Status):
-        raise WrongAnswer(repr(answer), "a Status or None")
-    if type(answer.reasons) is not tuple:
-        check_reasons(answer.reasons)
-    return answer
+    if answer is None or isinstance(answer, Status):
+        return answer
+    raise WrongAnswer(described(answer), expected)
 
 
-def check_reasons(reasons: Any) -> None:
-    """Refuses a string in place of a tuple of strings. Raises WrongAnswer."""
-    if not isinstance(reasons, tuple):
-        raise WrongAnswer(f"reasons {reasons!r}", "a tuple of strings")
+def checked_pair(answer: Any, expected: str) -> tuple[Any, Status | None]:
+    """A tuple of a value and a status, in the order in which ``expected`` names them.
+
+    Raises WrongAnswer for anything else.
+    """
+    if not isinstance(answer, tuple):
+        raise WrongAnswer(described(answer), expected)
+    parts = cast("tuple[Any, ...]", answer)
+    if len(parts) != 2:
+        raise WrongAnswer(f"a tuple of {len(parts)}: {described(parts)}", expected)
+    return parts
+
+
+def iterated(answer: Any) -> Iterable[Any]:
+    """What Filter returned, if it can be iterated. Raises WrongAnswer."""
+    if isinstance(answer, Iterable):
+        return cast("Iterable[Any]", answer)
+    raise WrongAnswer(
+        "nothing (is a return or a yield missing?)" if answer is None else described(answer),
+        REJECTIONS,
+    )
+
+
+REJECTIONS: Final = "an iterable of Rejection, as `yield nodes.reject(mask, reason)` makes it"
 
 
 def failure_of(
@@ -174,25 +211,24 @@ def failure_of(
 ) -> Status:
     """The Error for an exception of a plugin. ``plugin``: the plugin or its instance name.
 
-    ``method``: the plugin's method that was called, if its place is to be named. `sys.exit()` in a
-    plugin is a failure like any other exception. Raises ``problem`` itself if it is an
-    interruption.
+    ``method``: the plugin's method that was called, or a wrapper of it, which the message about a
+    wrong result names. `sys.exit()` in a plugin is a failure like any other exception. Raises
+    ``problem`` itself if it is an interruption.
     """
     raise_interruption(problem)
     name = plugin if isinstance(plugin, str) else plugin.instance_name
     refused = isinstance(problem, RefusedAnswer)
     text = str(problem) if refused else f"{type(problem).__name__}: {problem}"
-    if method is not None and isinstance(problem, WrongAnswer):
-        called = inspect.unwrap(method)
-        text = f"{getattr(called, '__name__', point)} {text}{place_of(called)}"
+    if isinstance(problem, WrongAnswer):
+        text = problem.message_of(problem.method or method)
     if isinstance(problem, TypeError) and _PROXY in text:
         text = f"{type(problem).__name__}: {READ_ONLY}"
     if not refused and not isinstance(problem, _OUTSIDE):
-        text += _place_of(problem)
+        text += line_of(problem)
     return Status(Code.ERROR, (f'running {point} plugin "{name}": {text}',), name)
 
 
-def _place_of(problem: BaseException) -> str:
+def line_of(problem: BaseException) -> str:
     """ " (policy.py:12)": the last line of the plugin's own file in the traceback, or ""."""
     lines = [
         (Path(frame.f_code.co_filename), line)
@@ -204,23 +240,54 @@ def _place_of(problem: BaseException) -> str:
     return f" ({own[-1][0].name}:{own[-1][1]})" if own else ""
 
 
-def as_error(status: Status, point: str, name: str) -> Status:
-    """The Error for a status whose code the extension point does not allow."""
-    message = status.message or f"answered {status.code}, which it may not"
+def as_error(
+    status: Status,
+    point: str,
+    name: str,
+    method: Callable[..., Any] | None = None,
+    *,
+    allowed: Sequence[Code] = (),
+) -> Status:
+    """The Error for a status whose code the extension point does not allow, or which is an Error.
+
+    ``method``: the plugin's method that returned the status; ``allowed``: the codes that it may
+    return besides Success and Error. The message about a wrong code names them.
+    """
+    if status.code is Code.ERROR:
+        message = status.message or "failed without a reason"
+    else:
+        reasons = f" ({status.message})" if status.reasons else ""
+        message = str(
+            WrongAnswer(f"{status.code}{reasons}", codes_text((Code.SUCCESS, *allowed)), method)
+        )
     return Status(Code.ERROR, (f'running {point} plugin "{name}": {message}',), name)
+
+
+def codes_text(allowed: Sequence[Code]) -> str:
+    """The codes that are allowed, besides Error: "Success, Skip or Error"."""
+    return f"{', '.join(map(str, allowed))} or {Code.ERROR}"
+
+
+#: With these codes most extension points reject a pod. Upstream: IsRejected.
+REJECTION_CODES: Final = (
+    Code.UNSCHEDULABLE,
+    Code.UNSCHEDULABLE_AND_UNRESOLVABLE,
+    Code.PENDING,
+)
 
 
 def rejection_or_error(
     status: Status,
     point: str,
     name: str,
-    rejections: Sequence[Code] = (
-        Code.UNSCHEDULABLE,
-        Code.UNSCHEDULABLE_AND_UNRESOLVABLE,
-        Code.PENDING,
-    ),
+    method: Callable[..., Any] | None = None,
+    *,
+    further: Sequence[Code] = (),
 ) -> Status:
-    """The status with its plugin's name if its code is in ``rejections``; otherwise an Error."""
-    if status.code in rejections:
+    """The status with its plugin's name if it is a rejection; otherwise an Error, as `as_error`.
+
+    ``further``: other codes that the extension point allows.
+    """
+    if status.code in REJECTION_CODES:
         return status.with_plugin(name)
-    return as_error(status, point, name)
+    return as_error(status, point, name, method, allowed=(*REJECTION_CODES, *further))

@@ -21,7 +21,6 @@ from bayplan.framework.signing import (
     follows_from_objects,
 )
 from bayplan.framework.status import Status
-from bayplan.framework.validation import failure_of
 from bayplan.state.amounts_overlay import OCCUPIED
 from bayplan.state.cache import ClusterView
 from bayplan.state.change_log import ALL_FACETS, Facet
@@ -116,10 +115,7 @@ def filter_overlay(
     for name, ask in framework.calls(state, pod).filter:
         if name not in reads or name in state.skip_filter_plugins:
             continue
-        try:
-            outcome.add(name, ask(state, pod, nodes, outcome.feasible))
-        except BaseException as problem:  # noqa: BLE001 - a plugin's failure is its pod's, not ours
-            outcome.error = failure_of(name, "Filter", problem)
+        outcome.evaluate(name, ask, state, pod)
         if outcome.is_settled:
             break
     return outcome

@@ -7,7 +7,7 @@ the instances that have started are closed, and the error names every instance t
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from itertools import chain
-from typing import Any, final
+from typing import Any, cast, final
 
 from msgspec import Struct
 
@@ -36,6 +36,7 @@ from bayplan.framework.plugin import (
 )
 from bayplan.framework.profile import ProfilePlugins
 from bayplan.framework.signing import Signer, enforce_signature
+from bayplan.framework.validation import WrongAnswer, described, line_of
 from bayplan.plugins.registry import Registry
 from bayplan.ports import raise_interruption
 from bayplan.problems import ConfigError, Problem, joined
@@ -196,16 +197,25 @@ def _start(instance: Instance, handle: Handle, path: str, problems: list[Problem
     return None
 
 
+_REGISTRATIONS = "a list of ClusterEventWithHint"
+
+
 def _events(plugin: Plugin, path: str, problems: list[Problem]) -> Events:
     """The events that the plugin registers, or the default events if it registers none."""
     if not isinstance(plugin, EnqueueExtensions):
         return default_events(plugin.kinds)
+    method = plugin.events_to_register
     try:
-        return tuple(plugin.events_to_register())
+        events = cast("Any", method())
+        listed = cast("Sequence[Any]", events if isinstance(events, list | tuple) else (None,))
+        if not all(isinstance(each, ClusterEventWithHint) for each in listed):
+            raise WrongAnswer(described(cast("Any", events)), _REGISTRATIONS, method)
+        return tuple(listed)
     except BaseException as error:  # noqa: BLE001 - the problem names the plugin
         raise_interruption(error)
-        text = f"events of plugin {plugin.instance_name}: {type(error).__name__}: {error}"
-        problems.append(Problem(path, text))
+        is_wrong = isinstance(error, WrongAnswer)
+        text = str(error) if is_wrong else f"{type(error).__name__}: {error}{line_of(error)}"
+        problems.append(Problem(path, f"events of plugin {plugin.instance_name}: {text}"))
         return ()
 
 

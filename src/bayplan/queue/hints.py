@@ -19,6 +19,7 @@ from bayplan.framework.events import (
     matching,
 )
 from bayplan.framework.types import QueuedPodInfo
+from bayplan.framework.validation import WrongAnswer, described
 from bayplan.queue.settings import QueueRecorder
 from bayplan.state.pods import PodInfo
 
@@ -49,7 +50,6 @@ class Change(Struct, frozen=True):
 #: The label of a hint that failed, in place of its answer. Upstream: queueingHintToLabel.
 HINT_ERROR: Final = "Error"
 
-_ANSWERS: Final = tuple(QueueingHint)
 
 #: Plugin instance → its hints for one event; None: registered without a hint.
 Interested = Mapping[str, Sequence[QueueingHintFn | None]]
@@ -107,9 +107,9 @@ class Hints:
             return True
         start, outcome = self._clock(), HINT_ERROR
         try:
-            answer = hint(pod, change.old, change.new)
-            if answer not in _ANSWERS:
-                raise TypeError(f"a hint returned {answer!r}, expected a QueueingHint")
+            answer: Any = hint(pod, change.old, change.new)
+            if not isinstance(answer, QueueingHint):
+                raise WrongAnswer(described(answer), "a QueueingHint", hint)
             outcome = str(answer)
         except BaseException as problem:  # noqa: BLE001 - a plugin's failure costs one attempt
             self._recorder.hint_failed(plugin, change.event.label, problem)

@@ -31,7 +31,7 @@ from bayplan.framework.events import EVENT_FORCE_ACTIVATE, POP_FROM_BACKOFF_Q
 from bayplan.framework.plugin import PreEnqueuePlugin
 from bayplan.framework.status import Code, Status, is_success, shared_names
 from bayplan.framework.types import QueuedPodInfo
-from bayplan.framework.validation import checked, failure_of
+from bayplan.framework.validation import REJECTION_CODES, as_error, checked, failure_of
 from bayplan.queue.entry import (
     ENTERED_QUEUES,
     PENDING_QUEUES,
@@ -141,9 +141,14 @@ def _run(plugin: PreEnqueuePlugin, pod: PodInfo) -> Status | None:
     """The plugin's rejection, or its failure. None: the plugin admits the pod."""
     try:
         status = plugin.pre_enqueue(pod)
-        return None if status is None or is_success(checked(status)) else status
+        if status is None or is_success(checked(status)):
+            return None
     except BaseException as problem:  # noqa: BLE001 - a plugin's failure is its pod's, not ours
-        return failure_of(plugin, "PreEnqueue", problem)
+        return failure_of(plugin, "PreEnqueue", problem, plugin.pre_enqueue)
+    if status.code in REJECTION_CODES or status.code is Code.ERROR:
+        return status
+    name = plugin.instance_name
+    return as_error(status, "PreEnqueue", name, plugin.pre_enqueue, allowed=REJECTION_CODES)
 
 
 _TO_BE_TRIED = (State.ACTIVE, *_BACKING_OFF)

@@ -7,7 +7,7 @@ Upstream: framework.Code (k8s.io/kube-scheduler/framework, v1.37).
 import warnings
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import Final, final
+from typing import Any, Final, cast, final
 
 import numpy as np
 import numpy.typing as npt
@@ -49,6 +49,17 @@ _SPELLINGS: Final = (
 )
 
 
+def check_reasons(owner: str, reasons: Any) -> None:
+    """Raises TypeError unless ``reasons`` is a tuple of strings. ``owner``: whose reasons."""
+    if isinstance(reasons, tuple):
+        for reason in cast("tuple[Any, ...]", reasons):
+            if not isinstance(reason, str):
+                break
+        else:
+            return
+    raise TypeError(f'{owner}: reasons {reasons!r}; wanted a tuple of strings, as ("no room",)')
+
+
 @final
 @dataclass(frozen=True, slots=True, init=False, eq=False)
 class Rejection:
@@ -76,13 +87,18 @@ class Rejection:
     ) -> None:
         """``rows``: the old name of ``positions``; accepted for one release.
 
-        Raises TypeError without positions.
+        Raises TypeError without positions, and for a code or reasons of a wrong form.
         """
         if rows is not None:
             _warn("Rejection(rows=…) will not be accepted", "Rejection(positions=…)")
             positions = rows
         if positions is None:
             raise TypeError("Rejection() misses its positions in the view")
+        if type(code) is not Code:
+            raise TypeError(f"Rejection: code {code!r}; wanted a Code, as Code.UNSCHEDULABLE")
+        if codes is not None and not isinstance(cast("Any", codes), np.ndarray):
+            raise TypeError(f"Rejection: codes {codes!r}; wanted uint8[nodes], one Code per node")
+        check_reasons("Rejection", reasons)
         assign = object.__setattr__
         assign(self, "positions", positions)
         assign(self, "code", code)

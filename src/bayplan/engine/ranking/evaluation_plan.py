@@ -22,7 +22,7 @@ from bayplan.engine.ranking.row_cache import CachedFilterResults, CachedScores, 
 from bayplan.framework.arithmetic import normalized
 from bayplan.framework.calls import Calls
 from bayplan.framework.cycle_state import CycleState
-from bayplan.framework.filtering import FilterOutcome
+from bayplan.framework.filtering import FilterOutcome, checked_verdict
 from bayplan.framework.plugin import NormalizeScorePlugin
 from bayplan.framework.profile import ProfilePlugins
 from bayplan.framework.scoring import PluginScores, ScoreTable
@@ -330,7 +330,8 @@ class SingleNodeEvaluator:
     def filter_row(self, name: str, row: int) -> Verdict:
         """An instance's Filter. Raises RankingInvalid where it fails."""
         try:
-            return self.calls.filter_row[name](self.state, self.pod, self.node(row))
+            verdict = self.calls.filter_row[name](self.state, self.pod, self.node(row))
+            return verdict if verdict == () else checked_verdict(verdict)
         except BaseException as problem:
             raise_interruption(problem)
             raise RankingInvalid(PLUGIN_FAILED) from problem
