@@ -104,15 +104,6 @@ def filtered(cached: CachedFilters, *plugins: Any) -> FilterOutcome:
     return filter_uncached(run, feasibility, 2, calls, state=state, pod=POD, nodes=three())
 
 
-def test_evaluated_plugins_filter_the_nodes_left_by_cached_ones() -> None:
-    cached = CachedFilters("n1")
-    plugins = answering("A", filter=no_to("n1")), answering("B", filter=no_to("n2"))
-    outcome = filtered(cached, *plugins)
-    assert outcome.feasible.tolist() == [False, False, True]
-    assert outcome.reason_counts() == {"full": 1, "not n2": 1}
-    assert cached.ranges == [(0, 1), (1, 1), (1, 2)]
-
-
 def test_after_an_error_no_plugin_is_evaluated() -> None:
     cached = CachedFilters("n1")
     plugins = answering("A", filter=raising), answering("B", filter=no_to("n2"))
@@ -120,15 +111,6 @@ def test_after_an_error_no_plugin_is_evaluated() -> None:
     assert outcome.error is not None
     assert (outcome.error.code, outcome.error.plugin) == (Code.ERROR, "A")
     assert "not n2" not in outcome.reason_counts() and cached.ranges == [(0, 1)]
-
-
-def test_after_the_last_rejected_node_no_plugin_is_evaluated() -> None:
-    cached = CachedFilters("n1")
-    plugins = [answering(name, filter=no_to(name)) for name in ("n2", "n3", "n1")]
-    outcome = filtered(cached, *plugins)
-    assert not outcome.feasible.any()
-    assert outcome.reason_counts() == {"full": 1, "not n2": 1, "not n3": 1}
-    assert cached.ranges == [(0, 1), (1, 1)]
 
 
 def test_evaluated_plugins_score_in_columns_and_a_failing_plugin_is_named() -> None:
@@ -328,15 +310,6 @@ def test_a_plugin_without_a_signature_is_evaluated_in_full_each_time() -> None:
 # ---- KEP-5598: create, update, nominate -----------------------------------------------------
 
 
-def test_the_first_pod_of_a_signature_creates_its_entry() -> None:
-    """B-019."""
-    engine = engine_of((FIT, 1))
-    many(engine, pod_count=1)
-    assert len(reuse_of(engine)) == engine.metric("bayplan_reuse_entries", profile=PROFILE) == 1
-    assert evaluated_rows(engine) == 50
-    assert not reuse_of(engine).dropped_counts
-
-
 def test_a_full_node_is_rejected_and_the_other_results_stay() -> None:
     """B-022, and the counts of S-08 A: three nodes, four pods with one host port."""
 
@@ -352,57 +325,6 @@ def test_a_full_node_is_rejected_and_the_other_results_stay() -> None:
     text = "3 node(s) didn't have free ports for the requested pod ports."
     assert message == f"0/3 nodes are available: {text}"
     assert evaluated_rows(engine, "NodePorts") == 3 + 1 + 1 + 1
-
-
-def test_pods_spread_over_the_nodes_as_without_reuse() -> None:
-    """B-023: a node is scored again after each placement."""
-    places, engine = same_outcome(lambda each: many(each, 5), (FIT, 1))
-    taken = list(places.values())
-    assert [len(set(taken[start : start + 5])) for start in range(0, TWENTY, 5)] == [5] * 4
-    assert evaluated_rows(engine) == 5 + 19
-    assert not reuse_of(engine).dropped_counts
-
-
-def test_pods_of_one_signature_may_arrive_in_any_order_and_at_any_time() -> None:
-    """B-030: upstream's list is for the very next pod, and for half a second."""
-
-    def scenario(engine: Engine) -> Any:
-        engine.add(*nodes(10))
-        places = placed(engine, equal_pod("a0"), equal_pod("b0", cpu=1), equal_pod("a1"))
-        engine.until(86_400)
-        return places | placed(engine, equal_pod("b1", cpu=1), equal_pod("a2"))
-
-    _, engine = same_outcome(scenario, (FIT, 1))
-    # The counting plugin signs both equally, so it evaluates only the rows that changed since.
-    assert evaluated_rows(engine) == 10 + 4
-
-
-def test_the_best_node_is_evaluated_again_after_a_label_change() -> None:
-    """B-028, B-035: the label changes between two equal pods."""
-
-    def scenario(engine: Engine) -> Any:
-        engine.add(*nodes(3))
-        placed(engine, equal_pod("p0"), equal_pod("p1"))
-        third_node = ({"n0", "n1", "n2"} - {engine.placed_on("p0"), engine.placed_on("p1")}).pop()
-        engine.update(node(third_node, cpu=4, memory="8Gi", labels={"bad": "yes"}))
-        places = placed(engine, equal_pod("p2"))
-        assert places["p2"] != third_node
-        return places
-
-    same_outcome(scenario, (FIT, 1))
-
-
-def test_the_room_of_a_deleted_pod_is_noticed() -> None:
-    def scenario(engine: Engine) -> Any:
-        engine.add(*nodes(2))
-        first = placed(engine, *(equal_pod(f"p{n}", cpu=4) for n in range(3)))
-        engine.delete(api_pod("p0", node=first["p0"], cpu=4, memory="1Gi"))
-        engine.until(10)
-        places = engine.bound()
-        assert places == {"p2": first["p0"]}
-        return first, places
-
-    same_outcome(scenario, (FIT, 1))
 
 
 #: Functions that write the journal's lines of best nodes, at most five nodes.
@@ -460,29 +382,6 @@ def test_the_number_of_nodes_with_an_image_changes_the_scores_of_all_nodes() -> 
         return scores
 
     same_outcome(scenario, ("ImageLocality", 1))
-
-
-def test_the_anti_affinity_of_a_placed_pod_covers_labels_outside_of_any_row() -> None:
-    """B-042: two pods that differ only in a label, which the term of another pod selects."""
-
-    def scenario(engine: Engine) -> Any:
-        term = {
-            "topologyKey": "kubernetes.io/hostname",
-            "labelSelector": {"matchLabels": {"tier": "x"}},
-        }
-        hates = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
-        engine.add(node("n1", cpu=8, memory="8Gi"), node("n2", cpu=4, memory="8Gi"))
-        engine.add(api_pod("there", node="n1", affinity=hates))
-        places = placed(
-            engine,
-            *(equal_pod(f"a{n}", labels={"tier": "y"}) for n in range(3)),
-            equal_pod("b", labels={"tier": "x"}),
-        )
-        assert set(places.values()) == {"n1", "n2"}
-        assert places["b"] == "n2"
-        return places
-
-    same_outcome(scenario, "InterPodAffinity", (FIT, 1))
 
 
 def test_a_device_claim_of_a_pod_is_evaluated_and_everything_else_is_reused() -> None:
@@ -547,23 +446,6 @@ def test_the_second_pod_uses_a_volume_added_after_the_first() -> None:
         places = engine.bound()
         assert list(places.values()) == ["n2"]
         return message, places
-
-    same_outcome(scenario, "VolumeBinding", (FIT, 1))
-
-
-def test_two_claims_of_one_shape_place_each_pod_at_its_own_volume() -> None:
-    """B-049: claims are equal in all but their volumes."""
-
-    def scenario(engine: Engine) -> Any:
-        zoned(engine)
-        engine.put(STORAGE_CLASS, storage_class())
-        for number in (1, 2):
-            own = volume(f"v{number}", zone=f"z{number}", claim=f"c{number}", phase="Bound")
-            engine.put(PERSISTENT_VOLUME, own)
-            engine.put(PERSISTENT_VOLUME_CLAIM, bound_claim(f"c{number}", f"v{number}"))
-        places = placed(engine, using("p1", "c1"), using("p2", "c2"), using("p3", "c1"))
-        assert places == {"p1": "n1", "p2": "n2", "p3": "n1"}
-        return places
 
     same_outcome(scenario, "VolumeBinding", (FIT, 1))
 

@@ -17,16 +17,6 @@ def seen(in_flight: InFlight, uid: str) -> list[int]:
     return [each.new for each in in_flight.changes_since(uid)]
 
 
-def test_a_pod_sees_the_events_since_it_was_popped() -> None:
-    in_flight = InFlight()
-    in_flight.start("a")
-    in_flight.record(change(1))
-    in_flight.start("b")
-    in_flight.record(change(2))
-    assert seen(in_flight, "a") == [1, 2]
-    assert seen(in_flight, "b") == [2]
-
-
 def test_pods_in_flight_and_their_recorded_events_are_counted() -> None:
     result = InFlight()
     assert result.counts() == {"PodPopped": 0}
@@ -38,21 +28,6 @@ def test_pods_in_flight_and_their_recorded_events_are_counted() -> None:
     assert result.counts() == {"PodPopped": 2, "NodeAdd": 2, "TargetPodUpdatePodLabel": 1}
     result.finish_all("ab")
     assert result.counts() == {"PodPopped": 0}
-
-
-def test_events_are_not_recorded_while_no_pod_is_in_flight() -> None:
-    in_flight = InFlight()
-    in_flight.record(change(1))
-    assert in_flight.change_count == 0
-
-
-def test_an_event_of_one_pod_is_seen_by_that_pod_only() -> None:
-    in_flight = InFlight()
-    in_flight.start("a")
-    in_flight.start("b")
-    in_flight.record_for("b", change(1))
-    assert seen(in_flight, "a") == []
-    assert seen(in_flight, "b") == [1]
 
 
 def test_recording_ends_when_the_last_pod_is_done() -> None:
@@ -88,21 +63,6 @@ def test_events_that_no_pod_needs_are_dropped_while_other_pods_are_in_flight() -
             in_flight.finish(f"p{number - 1}")
     assert in_flight.change_count < 200
     assert seen(in_flight, "p9999") == [9999]
-
-
-def test_a_pod_still_in_flight_sees_the_same_after_older_changes_were_dropped() -> None:
-    in_flight = InFlight()
-    in_flight.start("old")
-    for number in range(1000):
-        in_flight.record(change(number))
-    in_flight.start("a")
-    in_flight.record(change(1000))
-    in_flight.finish("old")
-    assert in_flight.change_count == 1
-    in_flight.start("b")
-    in_flight.record(change(1001))
-    assert seen(in_flight, "a") == [1000, 1001]
-    assert seen(in_flight, "b") == [1001]
 
 
 steps = st.lists(

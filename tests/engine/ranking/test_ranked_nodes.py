@@ -1,7 +1,7 @@
 """First rejections by node, and rankings of profiles with plugins that cannot be cached."""
 
-from collections.abc import Hashable, Mapping
-from typing import Any, final
+from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 import pytest
@@ -9,15 +9,12 @@ import pytest
 from bayplan.engine.cycle import Cycle
 from bayplan.engine.ranking.evaluation_plan import EXTREME_MOVED, TOO_MUCH_CHANGED, RankingInvalid
 from bayplan.engine.ranking.node_feasibility import FEASIBLE, NO_NODE, NodeFeasibility
-from bayplan.engine.ranking.ranked_nodes import CHANGES_MAX, RankedNodes
+from bayplan.engine.ranking.ranked_nodes import RankedNodes
 from bayplan.engine.ranking.row_cache import CachedFilterResults
 from bayplan.framework.filtering import FilterOutcome
-from bayplan.framework.plugin import Caching, ScalarScorePlugin, SignPlugin
 from bayplan.framework.status import Code, Rejection
 from bayplan.plugins.node_resources_fit import NodeResourcesFit
 from bayplan.state.change_log import Facet
-from bayplan.state.nodes import NodeInfo
-from bayplan.state.pods import PodInfo
 from bayplan.testing import SampleCluster, node, pod
 from tests.engine.cached_attempts import (
     Attempts,
@@ -27,9 +24,7 @@ from tests.engine.cached_attempts import (
     NotTheFirst,
     Rank,
     Unsigned,
-    Worse,
     labelled,
-    last_ranking,
     message,
 )
 
@@ -81,16 +76,6 @@ def _rejection(row: int, reasons: tuple[str, ...]) -> Rejection:
     return Rejection(np.array([row], np.intp), Code.UNSCHEDULABLE, reasons)
 
 
-def test_the_first_rejection_of_each_node_is_reported() -> None:
-    stood = Feasibility(A={1: FULL, 3: TAINTED}, B={1: TAINTED, 2: FULL})
-    assert stood.rejections() == {"n1": ("A", FULL), "n2": ("B", FULL), "n3": ("A", TAINTED)}
-    assert stood.feasibility.feasible_count == 2
-    assert stood.feasibility.feasible_rows().tolist() == [0, 4]
-    outcome = stood.feasibility.outcome(stood.nodes)
-    assert outcome.reason_counts() == stood.outcome.reason_counts()
-    assert outcome.feasible.tolist() == stood.outcome.feasible.tolist()
-
-
 def test_the_code_of_a_row_follows_its_changes() -> None:
     stood = Feasibility(A={1: FULL, 3: TAINTED}, B={1: TAINTED, 2: FULL})
     for absent in (Code.UNSCHEDULABLE_AND_UNRESOLVABLE, Code.PENDING):
@@ -101,12 +86,6 @@ def test_the_code_of_a_row_follows_its_changes() -> None:
     assert result == [Code.UNSCHEDULABLE, *expected[1:]]
 
 
-def test_without_rejections_nothing_is_reported() -> None:
-    stood = Feasibility()
-    assert stood.rejections() == {}
-    assert [stood.feasibility.numbers[row] for row in range(5)] == [FEASIBLE] * 5
-
-
 def test_a_row_without_a_node_is_neither_feasible_nor_rejected() -> None:
     stood = Feasibility()
     assert len(stood.feasibility) > len(NAMES)
@@ -114,20 +93,6 @@ def test_a_row_without_a_node_is_neither_feasible_nor_rejected() -> None:
     stood.feasibility.set(2, NO_NODE)
     assert stood.feasibility.feasible_rows().tolist() == [0, 1, 3, 4]
     assert stood.rejections() == {}
-
-
-def test_equal_rejections_of_one_plugin_share_a_number() -> None:
-    stood = Feasibility(A={1: FULL})
-    by_a = stood.feasibility.numbers[1]
-    assert stood.turn_down(2, "A", *FULL) == by_a
-    assert stood.turn_down(3, "A", *TAINTED) != by_a
-    assert stood.turn_down(4, "B", *FULL) not in (by_a, FEASIBLE, NO_NODE)
-    assert stood.rejections() == {
-        "n1": ("A", FULL),
-        "n2": ("A", FULL),
-        "n3": ("A", TAINTED),
-        "n4": ("B", FULL),
-    }
 
 
 def test_a_row_counts_under_its_latest_result() -> None:
@@ -152,23 +117,6 @@ def test_too_many_distinct_rejections_invalidate_the_ranking() -> None:
 
 
 # ---- rankings beside plugins that are not cached --------------------------------------------
-
-
-MANY = CHANGES_MAX + 4
-
-
-@final
-class CountsPods(ScalarScorePlugin, SignPlugin):
-    """Reads the pods of a node besides its amounts."""
-
-    name = "CountsPods"
-    caching = Caching(facets=Facet.PODS)
-
-    def score_node(self, state: Any, pod: PodInfo, node: NodeInfo) -> int:
-        return sum(other.name.endswith("1") for other in node.pods)
-
-    def sign_pod(self, pod: PodInfo) -> Hashable | None:
-        return ""
 
 
 def decision(cycle: Cycle) -> dict[str, Any]:
@@ -208,14 +156,6 @@ def uses_totals(attempts: Attempts) -> Cycle:
 # ---- which plugins are evaluated ------------------------------------------------------------
 
 
-def test_only_plugins_of_scope_cluster_are_evaluated() -> None:
-    attempts = settled(Bad, NotTheFirst, Rank, Company)
-    cycle = attempts.attempt()
-    assert cycle.ranking is not None
-    assert attempts.evaluated_nodes("Bad") == attempts.evaluated_nodes("Rank") == []
-    assert decision(cycle) == decision(attempts.fresh())
-
-
 def test_an_unsigned_plugin_is_evaluated_in_full_and_all_other_results_are_reused() -> None:
     attempts = settled(Bad, Rank, Unsigned)
     unsigned = attempts.plugin("Unsigned")
@@ -224,40 +164,6 @@ def test_an_unsigned_plugin_is_evaluated_in_full_and_all_other_results_are_reuse
     assert unsigned.call_count == 12
     assert attempts.evaluated_nodes("Bad") == attempts.evaluated_nodes("Rank") == []
     uses_totals(attempts)
-
-
-def test_only_a_changed_node_is_evaluated_again() -> None:
-    attempts = settled(Bad, NotTheFirst, Rank, Company)
-    attempts.label("n005", rank="9")
-    attempts.attempt()
-    assert attempts.evaluated_nodes("Bad") == attempts.evaluated_nodes("Rank") == ["n005"]
-    uses_totals(attempts)
-    attempts.label("n005", rank="9", bad="broken")
-    assert uses_totals(attempts).feasible_count == 10
-
-
-def test_after_many_changes_all_nodes_are_ranked_again() -> None:
-    attempts = settled(Bad, Worse, NotTheFirst, Rank, Company, count=MANY + 3)
-    for number in range(MANY):
-        labels = {"rank": str(number % 5), "first": "no"}
-        if number % 4 == 0:
-            labels["bad" if number % 8 else "worse"] = f"broken {number % 3}"
-        attempts.label(f"n{number:03}", **labels)
-    cycle = attempts.attempt()
-    assert cycle.ranking is None
-    assert attempts.reuse.flushed_counts[TOO_MUCH_CHANGED] == 1
-    assert len(attempts.evaluated_nodes("Bad")) == MANY
-    assert decision(cycle) == decision(attempts.fresh())
-    attempts.attempt()
-    uses_totals(attempts)
-
-
-def test_a_node_that_only_an_uncached_plugin_rejected_is_scored_once_it_is_feasible() -> None:
-    attempts = settled(Bad, NotTheFirst, Rank, Company)
-    attempts.label("n000", rank="100", first="no")
-    cycle = uses_totals(attempts)
-    assert cycle.choice is not None
-    assert cycle.choice.node_name == "n000"
 
 
 def test_the_message_without_feasible_nodes_equals_that_of_a_full_cycle() -> None:
@@ -274,39 +180,6 @@ def test_the_message_without_feasible_nodes_equals_that_of_a_full_cycle() -> Non
 # ---- which results are cached ---------------------------------------------------------------
 
 
-@pytest.mark.parametrize("broken", ["n000", "n001", "n005"])
-def test_an_evaluated_plugin_before_the_cached_ones_is_named_first(broken: str) -> None:
-    attempts = settled(NotTheFirst, Bad, Rank, Company)
-    assert attempts.evaluated_nodes("Bad") == []
-    attempts.label(broken, bad="broken")
-    uses_totals(attempts)
-    attempts.label("n000", first="no", bad="burning")
-    uses_totals(attempts)
-    attempts.label("n001", first="no")
-    uses_totals(attempts)
-
-
-def test_an_evaluated_plugin_between_cached_ones_is_named_in_its_order() -> None:
-    attempts = settled(Bad, NotTheFirst, Worse, Rank, Company, count=5)
-    attempts.label("n000", worse="worn")
-    attempts.label("n001", worse="worn")
-    attempts.label("n002", bad="broken", worse="worn")
-    cycle = uses_totals(attempts)
-    attempts.label("n003", bad="broken")
-    attempts.label("n004", bad="broken")
-    cycle = attempts.attempt()
-    text = message(cycle)
-    assert text == "0/5 nodes are available: 1 comes first, 1 worn, 3 broken."
-    assert message(attempts.fresh()) == text
-
-
-def test_scores_normalized_by_extremes_of_feasible_nodes_are_normalized_again() -> None:
-    attempts = settled(Bad, NotTheFirst, Rank, MaxRank, Company)
-    cycle = uses_totals(attempts)
-    assert cycle.ranking is not None
-    assert set(cycle.ranking.plan.called_scores) == {"MaxRank", "Company"}
-
-
 def test_a_score_shared_by_all_nodes_is_cached_until_scores_differ() -> None:
     attempts = Attempts(Bad, NotTheFirst, MaxRank, nodes={f"n{n}": {"rank": "2"} for n in range(5)})
     for _ in range(3):
@@ -320,12 +193,6 @@ def test_a_score_shared_by_all_nodes_is_cached_until_scores_differ() -> None:
     assert attempts.reuse.flushed_counts[EXTREME_MOVED] == 1
     assert decision(cycle) == decision(attempts.fresh())
     uses_totals(attempts)
-
-
-def test_a_profile_of_cacheable_plugins_has_a_complete_ranking() -> None:
-    attempts = settled(Bad, Rank)
-    ranking = last_ranking(attempts.entry)
-    assert ranking is not None and ranking.plan.is_complete
 
 
 def test_the_best_nodes_have_the_same_lines_as_in_the_table() -> None:
@@ -385,42 +252,6 @@ def fitting(*plugins: Any) -> tuple[Attempts, RankedNodes]:
     assert not ranking.follow(), "no equivalent node was evaluated"
     assert attempts.attempt().choice == attempts.fresh().choice
     return attempts, ranking
-
-
-@pytest.mark.parametrize("plugins", [(), (Rank,)])
-def test_a_node_that_becomes_equivalent_to_an_earlier_state_is_updated_without_evaluation(
-    plugins: Any,
-) -> None:
-    attempts, ranking = fitting(*plugins)
-    filled(attempts, "n2")
-    assert ranking.follow()
-    filled(attempts, "n3")
-    assert attempts.attempt().choice == attempts.fresh().choice
-    fresh = attempts.fresh().table
-    assert fresh is not None and ranking.totals(fresh.nodes).tolist() == fresh.totals.tolist()
-
-
-def test_two_changes_are_evaluated_again() -> None:
-    attempts, ranking = fitting()
-    filled(attempts, "n2", "n3")
-    assert not ranking.follow()
-    assert attempts.attempt().choice == attempts.fresh().choice
-
-
-def test_a_change_of_another_facet_is_evaluated_again() -> None:
-    attempts, ranking = fitting(Rank)
-    attempts.label("n2", rank="9")
-    assert not ranking.follow()
-    assert attempts.attempt().choice == attempts.fresh().choice
-
-
-def test_a_plugin_that_depends_on_more_than_amounts_is_evaluated() -> None:
-    attempts = Attempts(NodeResourcesFit, CountsPods, nodes={"n1": {}, "n2": {}})
-    ranking = attempts.ranking()
-    for name in ("n1", "n2", "n1"):
-        filled(attempts, name)
-        assert not ranking.follow()
-        assert attempts.attempt().choice == attempts.fresh().choice
 
 
 def test_rows_updated_without_evaluation_count_as_evaluated() -> None:

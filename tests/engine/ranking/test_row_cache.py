@@ -4,16 +4,13 @@ import numpy as np
 import pytest
 
 from bayplan.engine.ranking.row_cache import (
-    CACHED,
     EQUIVALENT_MAX,
-    PASSES,
     UNKNOWN,
     CachedFilterResults,
     CachedScores,
 )
-from bayplan.framework.filtering import FilterOutcome
-from bayplan.framework.status import Code, Rejection
-from bayplan.state.change_log import ALL_ROWS, Facet
+from bayplan.framework.status import Code
+from bayplan.state.change_log import Facet
 from bayplan.state.columns import Rows
 from bayplan.testing import SampleCluster, node, pod
 
@@ -26,31 +23,6 @@ def some(count: int = 3) -> SampleCluster:
 
 def rows(*numbers: int) -> Rows:
     return np.array(numbers, np.intp)
-
-
-def outcome(cluster: SampleCluster, *rejections: Rejection) -> FilterOutcome:
-    nodes = cluster.lend().nodes
-    filter_outcome = FilterOutcome(nodes, np.ones(len(nodes), np.bool_))
-    filter_outcome.add("Any", rejections)
-    cluster.take_back()
-    return filter_outcome
-
-
-def test_cached_filter_results_are_returned_unchanged() -> None:
-    cluster = some()
-    results = CachedFilterResults(cluster.cache.table, Facet.LABELS)
-    assert results.marks[:3].tolist() == [UNKNOWN] * 3
-    results.learn(
-        rows(0, 1), outcome(cluster, Rejection(rows(1), NO, ("a",)), Rejection(rows(1), NO, ("b",)))
-    )
-    assert results.learn_one(2, ((NO, ("a",)),)) == results.marks[2]
-    nodes = cluster.lend().nodes
-    rejections = results.rejections(nodes.table.index, np.array([True, True, False]))
-    assert results.marks[0] == PASSES
-    assert [(r.code, r.reasons, np.flatnonzero(r.positions).tolist()) for r in rejections] == [
-        (NO, ("a",), [1]),
-        (NO, ("b",), [1]),
-    ]
 
 
 def test_more_filter_results_are_cached_than_a_byte_can_number() -> None:
@@ -101,38 +73,6 @@ def test_a_score_shared_by_all_rows_takes_no_memory_until_scores_differ() -> Non
     assert scores.scores.dtype == np.uint8
 
 
-@pytest.mark.parametrize("score", [-1, 256, 2**40])
-def test_a_score_beyond_one_byte_widens_the_column(score: int) -> None:
-    cluster = some()
-    scores = CachedScores(cluster.cache.table, Facet.LABELS)
-    scores.learn(rows(0, 1), np.array([1, 2], np.int64))
-    scores.learn_one(2, score)
-    assert scores.of(cluster.lend().nodes.table.index, 3).tolist() == [1, 2, score]
-
-
-def test_the_row_cache_grows_with_the_table() -> None:
-    cluster = some()
-    table = cluster.cache.table
-    verdicts, scores = CachedFilterResults(table, Facet.LABELS), CachedScores(table, Facet.LABELS)
-    verdicts.learn_one(2, ())
-    scores.learn(rows(1, 2), np.array([5, 6], np.int64))
-    cluster.add(*(node(f"more{row}") for row in range(table.capacity)))
-    verdicts.catch_up()
-    scores.catch_up()
-    assert len(verdicts.marks) == len(scores.marks) == table.capacity
-    assert verdicts.marks[2] == PASSES
-    assert scores.of_row(2) == 6
-    assert not scores.marks[3:].any()
-
-
-def test_all_rows_can_be_dropped() -> None:
-    cluster = some()
-    scores = CachedScores(cluster.cache.table, Facet.LABELS)
-    scores.learn(rows(0, 1), np.array([5, 6], np.int64))
-    scores.forget_all()
-    assert not scores.marks.any()
-
-
 # ---- equivalent rows ------------------------------------------------------------------------
 
 
@@ -142,15 +82,6 @@ def of_amounts(cluster: SampleCluster) -> CachedScores:
 
 def number_of(cluster: SampleCluster, row: int) -> int:
     return cluster.cache.table.resources.equivalence.numbers[row]
-
-
-def test_the_result_of_a_row_is_recalled_for_an_equivalent_row() -> None:
-    cluster = some(2)
-    results, scores = of_amounts(cluster), CachedScores(cluster.cache.table, Facet.REQUESTED)
-    results.learn_one(0, 70)
-    scores.learn_one(0, 70)
-    assert (results.recall(1), results.of_row(1), results.marks[1]) == (70, 70, CACHED)
-    assert scores.recall(1) is None and not scores.marks[1]
 
 
 def test_a_row_that_becomes_equivalent_is_renewed() -> None:
@@ -166,18 +97,6 @@ def test_a_row_that_becomes_equivalent_is_renewed() -> None:
     assert results.renew(since, 1, number_of(cluster, 1))
     assert (results.of_row(1), results.generation) == (70, cluster.cache.table.log.generation)
     assert not results.renew(since, 1, number_of(cluster, 1)), "the row is current already"
-
-
-def test_a_change_of_all_rows_makes_no_rows_equivalent() -> None:
-    cluster = some(2)
-    results = of_amounts(cluster)
-    results.learn_one(0, 70)
-    cluster.cache.table.log.note(ALL_ROWS, Facet.REQUESTED)
-    results.catch_up()
-    assert results.recall(1) is None
-    results.learn_one(0, 70)
-    results.forget_all()
-    assert results.recall(1) is None
 
 
 def test_the_number_of_remembered_results_is_bounded() -> None:

@@ -107,16 +107,5 @@ def test_an_index_with_blocks_has_the_same_results_as_one_with_arrays(
             assert index.first(7).tolist() == ordered[:7]
 
 
-def test_a_position_that_splits_the_last_block_can_be_removed() -> None:
-    """The position is the last one of the new block, too."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(score_index, "_BLOCK", 2)
-        blocks = PlaceBlocks(array("i", [1, 2]))
-        for place in (3, 4, 5):
-            blocks.add(place)
-        blocks.remove(5)
-        assert list(blocks) == [1, 2, 3, 4]
-
-
 def test_a_position_takes_four_bytes() -> None:
     assert of({1: 5, 2: 5, 3: 7}).bytes_used == 12

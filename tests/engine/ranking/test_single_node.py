@@ -8,7 +8,6 @@ from bayplan.engine.ranking.evaluation_plan import (
     RankingInvalid,
     SingleNodeEvaluator,
 )
-from bayplan.framework.status import Code
 from tests.engine.cached_attempts import Attempts, Bad, Rank
 
 NODES = {"n1": {"rank": "3"}, "n2": {"bad": "broken", "rank": "7"}}
@@ -27,37 +26,6 @@ def recorded() -> Attempts:
 
 def evaluator_of(recorded: Attempts) -> SingleNodeEvaluator:
     return recorded.evaluator()
-
-
-def test_one_row_is_filtered_and_scored(recorded: Attempts) -> None:
-    now = evaluator_of(recorded)
-    assert now.filter_row("Bad", 0) == ()
-    assert now.filter_row("Bad", 1) == ((Code.UNSCHEDULABLE, ("broken",)),)
-    assert now.score_row("Rank", 1) == 7
-    assert recorded.evaluated_nodes("Bad") == ["n1", "n2"]
-
-
-def test_all_plugins_evaluate_a_row_through_one_node_facade(recorded: Attempts) -> None:
-    now = evaluator_of(recorded)
-    assert now.node(1) is now.node(1)
-    assert now.node(0).name == "n1"
-
-
-def test_only_rows_without_a_cached_result_are_evaluated(recorded: Attempts) -> None:
-    evaluator_of(recorded).filter_rows("Bad", ROWS)
-    assert recorded.evaluated_nodes("Bad") == ["n1"]
-    assert recorded.entry.caches.filters["Bad"].marks[:2].all()
-
-
-def test_an_empty_set_of_rows_calls_no_plugin(recorded: Attempts) -> None:
-    evaluator_of(recorded).filter_rows("Bad", ROWS[:0])
-    assert recorded.evaluated_nodes("Bad") == []
-
-
-def test_scores_of_many_rows_are_a_column(recorded: Attempts) -> None:
-    column = evaluator_of(recorded).score_rows("Rank", ROWS)
-    assert (column.name, column.normalized.tolist()) == ("Rank", [4, 7])
-    assert recorded.evaluated_nodes("Rank") == ["n1", "n2"]
 
 
 def test_a_failing_plugin_is_evaluated_in_full(recorded: Attempts) -> None:

@@ -47,13 +47,6 @@ def test_each_reason_is_one_of_upstreams_and_all_are_distinct() -> None:
     assert len({*OURS} & UPSTREAM) == len(OURS)
 
 
-@pytest.mark.parametrize("reason", OURS)
-def test_the_error_has_its_reason(reason: str) -> None:
-    with pytest.raises(RankingInvalid, match=f"^{reason}$") as problem:
-        raise RankingInvalid(reason)
-    assert problem.value.reason == reason
-
-
 # ---- shares ---------------------------------------------------------------------------------
 
 
@@ -100,63 +93,6 @@ def test_a_row_adds_its_normalized_score_times_the_weight(
     shared = Shared(normalizer, 20, 50, 80)
     assert [shared.stay(row) for row in range(3)] == [WEIGHT * score for score in added]
     shared.share.check()
-
-
-@pytest.mark.parametrize("normalizer", [n for n in NORMALIZERS if n is not Normalizer.NONE])
-@pytest.mark.parametrize("score", [19, 81])
-def test_a_score_beyond_the_extremes_invalidates_the_ranking(
-    normalizer: Normalizer, score: int
-) -> None:
-    with pytest.raises(RankingInvalid, match=EXTREME_MOVED):
-        Shared(normalizer, 20, 50, 80).move(1, score)
-
-
-@pytest.mark.parametrize(("row", "is_fine"), [(0, False), (1, True), (2, True), (3, True)])
-def test_removing_the_last_row_with_an_extreme_invalidates_the_ranking(
-    row: int, is_fine: bool
-) -> None:
-    share = Shared(Normalizer.MIN_MAX, 20, 50, 80, 80).share
-    share.remove_row(row)
-    if is_fine:
-        share.check()
-    else:
-        with pytest.raises(RankingInvalid, match=EXTREME_MOVED):
-            share.check()
-
-
-def test_an_extreme_may_be_replaced_before_the_next_check() -> None:
-    shared = Shared(Normalizer.MAX, 20, 50, 80)
-    shared.share.remove_row(2)
-    assert shared.move(1, 80) == WEIGHT * 100
-    shared.share.check()
-
-
-def test_without_normalizing_no_extremes_are_stored() -> None:
-    shared = Shared(Normalizer.NONE, 20, 50)
-    assert not shared.share.has_extremes
-    assert shared.move(1, 99) == WEIGHT * 99
-    shared.share.remove_row(0)
-    shared.share.check()
-    assert shared.share.bytes_used == 0
-
-
-@pytest.mark.parametrize("score", [-1, 101])
-def test_a_score_out_of_range_invalidates_the_ranking(score: int) -> None:
-    with pytest.raises(RankingInvalid, match=PLUGIN_FAILED):
-        Shared(Normalizer.NONE, 20, 50).move(0, score)
-
-
-@pytest.mark.parametrize(
-    ("normalizer", "added"),
-    [(Normalizer.MAX, 100), (Normalizer.MAX_REVERSED, 0), (Normalizer.MIN_MAX, 0)],
-)
-def test_with_one_common_score_no_row_is_stored(normalizer: Normalizer, added: int) -> None:
-    shared = Shared(normalizer, 7, 7, 7)
-    assert not shared.share.has_extremes
-    assert shared.stay(1) == WEIGHT * added
-    assert shared.share.bytes_used == 0
-    with pytest.raises(RankingInvalid, match=EXTREME_MOVED):
-        shared.move(1, 8)
 
 
 def test_extremes_take_eight_bytes_a_row() -> None:

@@ -18,11 +18,9 @@ from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.plugin import (
     PreScorePlugin,
     ScalarFilterPlugin,
-    ScalarScorePlugin,
     SignPlugin,
 )
 from bayplan.framework.status import SKIP, Status, unschedulable
-from bayplan.framework.types import Normalizer
 from bayplan.ports import EventType
 from bayplan.state.nodes import NodeInfo
 from bayplan.state.pods import PodInfo
@@ -88,24 +86,10 @@ def after_an_attempt(*plugins: Any) -> Attempts:
     return attempts
 
 
-def test_plugins_that_sign_everything_they_read_are_never_reported() -> None:
-    attempts = after_an_attempt(Bad, Worse, Rank)
-    assert mismatches_of(attempts) == []
-    attempts.label("n1", bad="now", rank="4")
-    attempts.label("n3", worse="now")
-    assert mismatches_of(attempts) == []
-
-
 def test_only_the_filter_whose_result_differs_is_reported() -> None:
     attempts = after_an_attempt(UnsignedFilter, Worse, Rank)
     attempts.plugin("Bad").mood = "n2"
     assert mismatches_of(attempts) == ["Bad"]
-
-
-def test_only_the_score_plugin_whose_result_differs_is_reported() -> None:
-    attempts = after_an_attempt(Bad, UnsignedScore)
-    attempts.plugin("Rank").more = 1
-    assert mismatches_of(attempts) == ["Rank"]
 
 
 def test_all_wrong_plugins_are_reported_in_order() -> None:
@@ -113,19 +97,6 @@ def test_all_wrong_plugins_are_reported_in_order() -> None:
     attempts.plugin("Rank").more = 1
     attempts.plugin("Bad").mood = "n2"
     assert mismatches_of(attempts) == ["Bad", "Rank"]
-
-
-def test_rows_without_cached_results_are_not_compared() -> None:
-    attempts = Attempts(UnsignedFilter, UnsignedScore, nodes=THREE)
-    attempts.plugin("Bad").mood = "n2"
-    attempts.plugin("Rank").more = 1
-    assert mismatches_of(attempts) == []
-    # The results of a changed row are dropped first.
-    attempts.plugin("Bad").mood = ""
-    attempts.attempt()
-    attempts.plugin("Bad").mood = "n2"
-    attempts.label("n2", bad="y")
-    assert mismatches_of(attempts) == []
 
 
 def test_a_plugin_that_skips_this_attempt_is_not_compared() -> None:
@@ -187,41 +158,6 @@ def is_on(engine: Engine) -> bool:
     return reuse_of(engine).is_on
 
 
-@pytest.mark.parametrize(("node_count", "off_count"), [(50, 1000), (5, 100)])
-def test_pods_with_equal_signatures_evaluate_only_the_changed_row(
-    node_count: int, off_count: int
-) -> None:
-    on, off = engine_of(node_count), engine_of(node_count, gates={"OpportunisticBatching": False})
-    for number in range(20):
-        for engine in (on, off):
-            engine.add(equal(f"a{number}"))
-    assert on.bound() == off.bound()
-    assert evaluated_rows(on) == node_count + 19
-    assert evaluated_rows(off) == off_count
-    assert reuse_of(on).possible_count == reuse_of(off).possible_count == 19
-
-
-def test_two_alternating_signatures_evaluate_two_rows_each() -> None:
-    engine = engine_of(50)
-    for number in range(10):
-        engine.add(equal(f"a{number}"), equal(f"b{number}", "b", cpu=1))
-    assert len(engine.bound()) == 20
-    assert evaluated_rows(engine) == 50 + 50 + 9 * 2 + 9 * 2
-
-
-def test_a_changed_node_and_a_new_node_cost_one_row_each() -> None:
-    engine = engine_of(5)
-    engine.add(equal("a1"))
-    taken = engine.bound()["a1"]
-    before = evaluated_rows(engine)
-    other = "n4" if taken != "n4" else "n3"
-    engine.update(small(other, labels={"bad": "yes"}))
-    engine.add(small("n5"), equal("a2"))
-    assert engine.bound()["a2"] != other
-    # The rows of the first pod, of the labelled node and of the new node.
-    assert evaluated_rows(engine) == before + 3
-
-
 def test_an_object_of_a_kind_that_a_plugin_reads_drops_its_cached_results() -> None:
     engine = engine_of(5)
     for number in range(3):
@@ -233,25 +169,6 @@ def test_an_object_of_a_kind_that_a_plugin_reads_drops_its_cached_results() -> N
     engine.run()
     assert evaluated_rows(engine) == before + 5
     assert reuse_of(engine).dropped_counts[OBJECT_CHANGED] == 1
-
-
-def test_a_pod_that_fits_nowhere_is_rejected_again_from_cached_results() -> None:
-    engine = engine_of(5)
-    for number in range(4):
-        engine.add(equal(f"a{number}", cpu=9))
-    engine.run()
-    assert evaluated_rows(engine) == 5
-    messages = {record.message for n in range(4) for record in engine.attempts(f"a{n}")}
-    assert messages == {"0/5 nodes are available: 5 Insufficient cpu."}
-
-
-def test_a_profile_can_switch_reuse_off() -> None:
-    engine = engine_of(5, profile={"reuse": False})
-    for number in range(3):
-        engine.add(equal(f"a{number}"))
-    engine.run()
-    assert evaluated_rows(engine) == 15
-    assert reuse_of(engine).possible_count == 2
 
 
 def test_without_reuse_the_number_of_remembered_signatures_is_bounded(
@@ -325,19 +242,6 @@ def test_a_cache_too_small_for_one_entry_stores_nothing() -> None:
     assert evaluated_rows(engine) == 15
     assert reuse_of(engine).bytes_used == 0
     assert any("reuse.maxBytes is 1" in text for text in engine.texts())
-
-
-def test_a_pod_without_a_node_may_grow_the_node_table() -> None:
-    engine = engine_of(5)
-    table = engine.scheduler.cache.table
-    left_count = table.capacity - table.row_count
-    engine.add(*(api_pod(f"b{number}", node=f"x{number}") for number in range(left_count)))
-    for number in range(3):
-        engine.add(equal(f"a{number}"))
-        engine.run()
-    # The only change since is a new row.
-    engine.add(api_pod("b", node="x"), equal("a3"))
-    assert list(engine.bound()) == ["a3"]
 
 
 def test_pods_on_unknown_nodes_may_outgrow_the_ranking() -> None:
@@ -418,35 +322,6 @@ def test_metrics_show_the_benefit_of_reuse() -> None:
     cached_count = metric_of("bayplan_reuse_rows_kept_total", plugin="CountingFilter")
     assert evaluated_count == evaluated_rows(engine) == 5 + 1 + 1 + 1 + 3
     assert evaluated_count + cached_count == 4 * 5 + 6
-
-
-class Ranked(ScalarScorePlugin, SignPlugin):
-    """The highest rank scores 100."""
-
-    name = "Ranked"
-    normalizer = Normalizer.MAX
-
-    def score_node(self, state: Any, pod: PodInfo, node: NodeInfo) -> int:
-        return int(node.labels.get("rank", "0"))
-
-    def sign_pod(self, pod: PodInfo) -> Hashable | None:
-        return ()
-
-
-def test_scores_are_normalized_again_when_only_the_best_node_leaves() -> None:
-    engine = Engine(
-        plugins=["CountingFilter", ("NodeResourcesFit", 1), ("Ranked", 1)],
-        classes=[CountingFilter, Ranked],
-    )
-    engine.add(*(small(f"n{i}", labels={"rank": rank}) for i, rank in enumerate(("10", "2", "1"))))
-    # With all three nodes n2 is better than n1; without n0 rank outweighs room.
-    engine.add(api_pod("other", node="n1", cpu="1200m"))
-    for number in range(3):
-        engine.add(equal(f"a{number}"))
-        assert engine.bound() == {f"a{number}": "n0"}
-    engine.update(small("n0", labels={"rank": "10", "bad": "yes"}))
-    engine.add(equal("a3"))
-    assert engine.bound() == {"a3": "n1"}
 
 
 STORAGE_EVENTS = [

@@ -18,7 +18,7 @@ from bayplan.framework.plugin import (
 from bayplan.framework.status import SKIP, Code, Rejection, Status, unschedulable
 from bayplan.state.columns import NodeMask, NodeScores
 from bayplan.state.nodes import NodeInfo, NodeView
-from tests.engine.cached_attempts import Attempts, Bad, Rank, Worse, chosen, last_ranking
+from tests.engine.cached_attempts import Attempts, Bad, Rank, Worse, last_ranking
 
 FOUR: dict[str, dict[str, str]] = {"n1": {}, "n2": {}, "n3": {}, "n4": {}}
 
@@ -85,39 +85,6 @@ def turned_down(outcome: FilterOutcome) -> dict[str, tuple[str, ...]]:
 # ---- Filter ---------------------------------------------------------------------------------
 
 
-def test_a_filter_evaluates_each_node_once() -> None:
-    question, plugin = CachedEvaluation(), RecordedPlugin("n2", "n3")
-    first = question.filtered(plugin)
-    again = question.filtered(plugin)
-    assert plugin.names == [["n1", "n2", "n3", "n4"]]
-    assert turned_down(first) == turned_down(again) == {"n2": ("no",), "n3": ("no",)}
-    assert question.counts("Bad") == (4, 4)
-
-
-def test_nodes_without_cached_results_are_evaluated_when_they_are_needed() -> None:
-    question, plugin = CachedEvaluation(), RecordedPlugin("n2")
-    question.filtered(plugin, "n1", "n3")
-    question.filtered(plugin, out=("n4",))
-    assert turned_down(question.filtered(plugin)) == {"n2": ("no",)}
-    assert plugin.names == [["n1", "n3"], ["n2"], ["n4"]]
-    assert question.counts("Bad") == (2 + 1 + 1, 3 + 3)
-
-
-def test_a_node_rejected_by_an_earlier_plugin_is_not_rejected_again() -> None:
-    question, plugin = CachedEvaluation(), RecordedPlugin("n2")
-    question.filtered(plugin)
-    assert turned_down(question.filtered(plugin, out=("n2",))) == {}
-
-
-def test_only_a_changed_node_is_evaluated_again() -> None:
-    question, plugin = CachedEvaluation(), RecordedPlugin("n2")
-    question.filtered(plugin)
-    question.attempts.label("n3", any="thing")
-    question.nodes = question.attempts.cluster.lend().nodes
-    question.filtered(plugin)
-    assert plugin.names[1:] == [["n3"]]
-
-
 def test_an_invalid_filter_result_is_not_cached_and_is_returned_unchanged() -> None:
     question = CachedEvaluation()
     wrong = RecordedPlugin("n2", code=Code.SUCCESS)
@@ -128,48 +95,7 @@ def test_an_invalid_filter_result_is_not_cached_and_is_returned_unchanged() -> N
     assert right.names == [["n1", "n2", "n3", "n4"]]
 
 
-class Unsigned(Bad):
-    """Does not sign, so it is evaluated in full."""
-
-    def sign_pod(self, pod: Any) -> None:
-        return None
-
-
-class Across(Bad):
-    """Reads other nodes than the evaluated one."""
-
-    scope = "cluster"
-
-
-@pytest.mark.parametrize("plugin", [Unsigned, Across])
-def test_an_uncacheable_plugin_is_evaluated_in_full_each_time(plugin: type[Bad]) -> None:
-    question, recorded = CachedEvaluation(plugin, Rank), RecordedPlugin("n2")
-    for _ in range(3):
-        assert turned_down(question.filtered(recorded)) == {"n2": ("no",)}
-    assert recorded.names == [["n1", "n2", "n3", "n4"]] * 3
-    assert question.counts("Bad") == (12, 0)
-
-
-@pytest.mark.parametrize("plugin", [Unsigned, Across])
-def test_cacheable_plugins_are_reused_beside_an_uncacheable_one(plugin: type[Bad]) -> None:
-    attempts = Attempts(plugin, Rank, nodes=FOUR)
-    for _ in range(3):
-        attempts.attempt()
-    assert attempts.evaluated_nodes("Rank") == ["n1", "n2", "n3", "n4"]
-    assert attempts.evaluated_nodes("Bad") == sorted(["n1", "n2", "n3", "n4"] * 3)
-    assert not all(each.plan.is_complete for each in attempts.entry.rankings.values())
-
-
 # ---- Score ----------------------------------------------------------------------------------
-
-
-def test_a_score_is_computed_once() -> None:
-    question, plugin = CachedEvaluation(), RecordedPlugin()
-    assert question.scored(plugin, "n2", "n4").tolist() == [2, 4]
-    assert question.scored(plugin).tolist() == [1, 2, 3, 4]
-    assert question.scored(plugin).tolist() == [1, 2, 3, 4]
-    assert plugin.names == [["n2", "n4"], ["n1", "n3"]]
-    assert question.counts("Rank") == (4, 6)
 
 
 @pytest.mark.parametrize("wrong", [np.ones(4), np.ones(3, np.int64), [1, 2, 3, 4], None], ids=repr)
@@ -179,32 +105,6 @@ def test_an_invalid_score_result_is_not_cached_and_is_returned_unchanged(wrong: 
     assert question.scored(plugin) is plugin.scores
     plugin.scores = None
     assert question.scored(plugin).tolist() == [1, 2, 3, 4]
-
-
-# ---- catching up ----------------------------------------------------------------------------
-
-
-def cached_rows(attempts: Attempts) -> dict[str, list[bool]]:
-    """Plugin → which of the four nodes have cached results."""
-    entry = attempts.entry
-    return {
-        "Bad": (entry.caches.filters["Bad"].marks[:4] != 0).tolist(),
-        "Rank": entry.caches.scores["Rank"].marks[:4].astype(bool).tolist(),
-    }
-
-
-def test_a_change_drops_the_results_of_the_plugins_that_read_the_changed_facet() -> None:
-    attempts = Attempts(Bad, Rank, nodes=FOUR)
-    attempts.attempt()
-    assert cached_rows(attempts) == {"Bad": [True] * 4, "Rank": [True] * 4}
-    attempts.taint("n1")
-    attempts.label("n3", rank="9")
-    for cache in attempts.entry.caches.all:
-        cache.catch_up()
-    left = [True, True, False, True]
-    assert cached_rows(attempts) == {"Bad": left, "Rank": left}
-    assert chosen(attempts.attempt()) == "n3"
-    assert attempts.evaluated_nodes("Bad") == ["n1", "n2", "n3", "n3", "n4"]
 
 
 # ---- rankings for several sets of skipped plugins -------------------------------------------
