@@ -3,7 +3,6 @@
 import pytest
 
 from bayplan.framework.cycle_state import Cloneable, CycleState, StateNotFound
-from bayplan.testing import pod
 
 
 def test_a_note_is_written_read_and_deleted() -> None:
@@ -49,12 +48,3 @@ def test_a_clone_has_its_own_copy_of_notes_that_can_clone() -> None:
     assert (state.skip_filter_plugins, clone.skip_filter_plugins) == ({"A"}, {"A", "Z"})
     assert (clone.skip_score_plugins, clone.skip_pre_bind_plugins) == ({"B"}, {"C"})
     assert clone.record_plugin_metrics
-
-
-def test_clones_share_the_stash() -> None:
-    state = CycleState()
-    state.clone().pods_to_activate["default/f"] = pod("f")
-    assert list(state.pods_to_activate) == ["default/f"]
-
-
-# ---- small values ---------------------------------------------------------------------------

@@ -21,7 +21,6 @@ from bayplan.framework.events import (
     ClusterEvent,
     ClusterEventWithHint,
     EventResource,
-    QueueingHint,
     all_cluster_event_labels,
     default_events,
     resource_of_kind,
@@ -251,14 +250,5 @@ def test_a_plugin_that_registers_no_events_waits_for_its_declared_kinds_too() ->
         assert sum(event.match(ClusterEvent(resource, DELETE)) for event in registered) == 1
 
 
-def test_a_resource_may_be_named_by_its_kind() -> None:
-    assert ClusterEvent("example.com/v1 Quota", DELETE) == ClusterEvent("example.com/Quota", DELETE)
-    assert ClusterEvent("v1 Node", DELETE).label == "NodeDelete"
-
-
 def test_a_registration_without_a_hint_has_none() -> None:
     assert ClusterEventWithHint(EVENT_ASSIGNED_POD_ADD).hint is None
-
-
-def test_hints_print_as_upstreams() -> None:
-    assert [str(hint) for hint in QueueingHint] == ["QueueSkip", "Queue"]

@@ -9,7 +9,7 @@ from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.filtering import FilterOutcome
 from bayplan.framework.plugin import FilterPlugin, RowFilter
 from bayplan.framework.runtime import filter_one
-from bayplan.framework.status import Code, Rejection, unschedulable
+from bayplan.framework.status import Code, Rejection
 from bayplan.framework.timing import Bare
 from bayplan.framework.types import Verdict
 from bayplan.testing import SampleCluster, node, pod
@@ -54,32 +54,7 @@ def other(messages: list[str]) -> Any:
     return answering("Other", filter=answer)
 
 
-def test_a_feasible_node_passes_every_plugin() -> None:
-    reports: list[str] = []
-    outcome = outcome_of("good", Narrow, other(reports))
-    assert outcome.feasible.all() and not outcome.entries and reports == ["good"]
-
-
-def test_the_first_rejection_ends_the_evaluation_with_all_its_reasons() -> None:
-    reports: list[str] = []
-    outcome = outcome_of("bad", Narrow, other(reports))
-    status = outcome.status_of(0)
-    assert status is not None and (status.plugin, status.reasons) == ("Narrow", ("first", "second"))
-    assert not outcome.feasible.any() and not reports
-
-
-def test_a_skipped_plugin_is_not_called() -> None:
-    state = CycleState()
-    state.skip_filter_plugins.add("Narrow")
-    assert outcome_of("bad", Narrow, state=state).feasible.all()
-
-
 def test_a_plugin_that_fails_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Narrow, "failure", OSError("disk"))
     error = outcome_of("good", Narrow).error
     assert error is not None and (error.code, error.plugin) == (Code.ERROR, "Narrow")
-
-
-def test_plugins_written_node_by_node_are_called_as_before() -> None:
-    outcome = outcome_of("good", answering("Scalar", filter_node=unschedulable("no")))
-    assert outcome.reason_counts() == {"no": 1}

@@ -27,7 +27,6 @@ from bayplan.framework.filtering import (
     row_filter_of,
     row_score_of,
     score_nodes,
-    verdicts_of,
 )
 from bayplan.framework.plugin import FilterPlugin
 from bayplan.framework.status import Code, Codes, Rejection, Status, unresolvable, unschedulable
@@ -37,9 +36,6 @@ from bayplan.state.columns import Rows
 from bayplan.state.nodes import NodeView
 from bayplan.testing import SampleCluster, handle, node, pod
 from tests.framework.answering import answering, cluster_of, framework_of, made
-
-# ---- filtering ------------------------------------------------------------------------------
-
 
 # ---- filtering ------------------------------------------------------------------------------
 
@@ -66,11 +62,6 @@ def test_rows_are_named_by_a_mask_or_by_their_positions() -> None:
         result = outcome(("A", [Rejection(rows, U, ("no",))]))
         assert result.feasible.tolist() == [False, True, False, True]
         assert result.reason_counts() == {"no": 2}
-
-
-def test_without_a_rejection_no_plugin_is_named() -> None:
-    result = outcome(("A", [Rejection(positions(), U, ("no",))]), ("B", []))
-    assert (result.plugins(), result.feasible.all(), result.code) == (set(), True, Code.SUCCESS)
 
 
 def test_all_reasons_of_the_first_plugin_count_and_none_of_later_ones() -> None:
@@ -120,14 +111,6 @@ def test_absent_nodes_have_the_default_status() -> None:
     assert statuses.get("a") == unschedulable("no").with_plugin("A")
     assert statuses.get("elsewhere") == unresolvable("left out")
     assert len(statuses) == 1
-
-
-def test_the_answer_of_one_plugin_is_seen_by_the_next_only() -> None:
-    result = FilterOutcome(NODES, np.ones(4, np.bool_))
-    before = result.feasible
-    result.add("A", [Rejection(positions(0), U, ())])
-    assert before.all()
-    assert not result.feasible[0]
 
 
 # ---- a node evaluated alone ----------------------------------------------------------------
@@ -267,14 +250,6 @@ REJECTIONS = Rejections(
 )
 
 
-def test_every_reason_of_a_node_counts() -> None:
-    assert REJECTIONS.reason_counts() == {"cpu": 5, "memory": 2, "port": 1}
-
-
-def test_pending_plugins_are_reported_by_instance() -> None:
-    assert (REJECTIONS.plugins(), REJECTIONS.pending_plugins()) == ({"A", "B"}, {"A"})
-
-
 def test_the_journal_counts_by_instance_code_and_reason() -> None:
     assert REJECTIONS.reason_counts_by_plugin() == {
         ("A", "Pending", "cpu"): 3,
@@ -282,10 +257,6 @@ def test_the_journal_counts_by_instance_code_and_reason() -> None:
         ("A", "Unschedulable", "memory"): 2,
         ("B", "UnschedulableAndUnresolvable", "port"): 1,
     }
-
-
-def test_without_a_rejection_nothing_is_counted() -> None:
-    assert not Rejections().plugins() and not Rejections().reason_counts()
 
 
 def test_the_status_of_each_node_is_computed_when_read() -> None:
@@ -301,9 +272,6 @@ def test_the_status_of_each_node_is_computed_when_read() -> None:
     assert rejections.node_to_status(nodes).get("n2") == unresolvable()
 
 
-# ---- single node ----------------------------------------------------------------------------
-
-
 # ---- scalar ---------------------------------------------------------------------------------
 
 
@@ -314,29 +282,6 @@ def rejected(answers: dict[str, Any], feasible: str = "abcd") -> list[Rejection]
     return list(filter_nodes(plugin, CycleState(), pod(), nodes, feasible=mask))
 
 
-def test_none_leaves_every_node_feasible() -> None:
-    assert rejected({}) == []
-    assert rejected({"a": Status(Code.SUCCESS)}) == []
-
-
-def test_equal_answers_make_one_rejection() -> None:
-    one, other = rejected(
-        {"a": unschedulable("x"), "b": unschedulable("x", "y"), "c": unschedulable("x")}
-    )
-    assert (one.positions.tolist(), one.code, one.reasons) == ([0, 2], Code.UNSCHEDULABLE, ("x",))
-    assert (other.positions.tolist(), other.reasons) == ([1], ("x", "y"))
-
-
-def test_codes_are_distinguished() -> None:
-    codes = {r.code for r in rejected({"a": unschedulable("x"), "b": unresolvable("x")})}
-    assert codes == {Code.UNSCHEDULABLE, Code.UNSCHEDULABLE_AND_UNRESOLVABLE}
-
-
-def test_filter_is_not_called_for_nodes_that_are_already_rejected() -> None:
-    (rejection,) = rejected({name: unschedulable("x") for name in NAMES}, feasible="bd")
-    assert rejection.positions.tolist() == [1, 3]
-
-
 def test_an_error_ends_the_evaluation() -> None:
     rejections = rejected(
         {"a": unschedulable("x"), "b": Status(Code.ERROR, ("broken",)), "c": unschedulable("y")}
@@ -345,13 +290,6 @@ def test_an_error_ends_the_evaluation() -> None:
         (Code.UNSCHEDULABLE, ("x",)),
         (Code.ERROR, ("broken",)),
     ]
-
-
-def test_scores_are_whole_numbers() -> None:
-    plugin: Any = answering("A", score_node=lambda state, pod, info: "abcd".index(info.name))
-    nodes = cluster_of(*map(node, NAMES)).lend().nodes
-    result = score_nodes(made(plugin), CycleState(), pod(), nodes)
-    assert (result.dtype, result.tolist()) == (np.int64, [0, 1, 2, 3])
 
 
 @pytest.mark.parametrize("answer", [np.int32(7), np.uint8(7), np.int64(7)])
@@ -426,30 +364,6 @@ def test_a_plugins_form_for_one_row_is_preferred() -> None:
     assert row_score_of(plugin) == plugin.score_row
 
 
-def test_a_part_written_node_by_node_is_called_directly() -> None:
-    nodes = two().lend().nodes
-    refuses = answering("No", filter_node=unschedulable("no"))(None, handle())
-    takes = answering("Yes", filter_node=None)(None, handle())
-    assert row_filter_of(refuses)(CycleState(), pod(), nodes.info(0)) == ((NO, ("no",)),)
-    assert row_filter_of(takes)(CycleState(), pod(), nodes.info(0)) == ()
-    scores = answering("Seven", score_node=7)(None, handle())
-    assert row_score_of(scores)(CycleState(), pod(), nodes.info(0)) == 7
-
-
-def test_a_part_written_for_arrays_is_called_with_an_array_of_one() -> None:
-    nodes = two().lend().nodes
-    codes = np.array([NEVER], np.uint8)
-
-    def refuse(state: object, answers: object, some: object, feasible: object) -> list[Rejection]:
-        return [Rejection(rows(0), NO, ("cpu",)), Rejection(rows(0), NO, ("memory",), codes)]
-
-    plugin = answering("Wide", filter=refuse, score=lambda *_: np.array([9], np.int64))
-    instance = plugin(None, handle())
-    answer = row_filter_of(instance)(CycleState(), pod(), nodes.info(1))
-    assert answer == ((NO, ("cpu",)), (NEVER, ("memory",)))
-    assert row_score_of(instance)(CycleState(), pod(), nodes.info(1)) == 9
-
-
 @pytest.mark.parametrize("how", ["filter", "filter_node"])
 def test_an_invalid_filter_result_is_refused(how: str) -> None:
     is_by_node = how == "filter_node"
@@ -468,13 +382,3 @@ def test_a_result_for_one_node_is_pairs_of_a_code_and_reasons(verdict: Any) -> N
     assert checked_verdict(((NO, ("no",)),)) == ((NO, ("no",)),)
     with pytest.raises(WrongAnswer, match=r"wanted a tuple of \(Code, reasons\) pairs"):
         checked_verdict(verdict)
-
-
-def test_a_result_has_all_reasons_of_a_node() -> None:
-    nodes = two().lend().nodes
-    outcome = FilterOutcome(nodes, np.ones(2, np.bool_))
-    outcome.add("Any", [Rejection(rows(0, 1), NO, ("a",)), Rejection(rows(1), NEVER, ("b", "c"))])
-    assert verdicts_of(outcome) == {
-        0: ((NO, ("a",)),),
-        1: ((NO, ("a",)), (NEVER, ("b", "c"))),
-    }

@@ -19,32 +19,6 @@ class Reads(PreEnqueuePlugin):
         self.handle.objects(QUOTA)
 
 
-class Declares(Reads):
-    name = "Declares"
-    kinds = (QUOTA,)
-
-
-class Hides(PreEnqueuePlugin):
-    """Looks up in a property, a nested function and a static method."""
-
-    name = "Hides"
-
-    @property
-    def services(self) -> Any:
-        return self.handle.objects("v1 Service")
-
-    @staticmethod
-    def _of(handle: Any) -> Any:
-        return handle.objects("apps/v1beta1 Thing")
-
-    def pre_enqueue(self, pod: Any) -> None:
-        def look() -> Any:
-            handle = self.handle
-            return handle.objects("v1 Secret")
-
-        look()
-
-
 class Computes(PreEnqueuePlugin):
     """Looks up a kind from its args. Some of its strings are not kinds."""
 
@@ -58,14 +32,6 @@ class Computes(PreEnqueuePlugin):
 
 def test_a_kind_in_a_literal_or_a_constant_is_reported() -> None:
     assert undeclared_kinds(Reads) == [QUOTA]
-
-
-def test_a_declared_kind_is_not_reported() -> None:
-    assert undeclared_kinds(Declares) == []
-
-
-def test_all_functions_of_a_class_are_read() -> None:
-    assert undeclared_kinds(Hides) == ["apps/v1beta1 Thing", "v1 Secret", "v1 Service"]
 
 
 def test_a_kind_that_is_not_a_constant_is_checked_by_the_call() -> None:

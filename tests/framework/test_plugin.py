@@ -13,7 +13,6 @@ from bayplan.framework.types import (
     MIN_NODE_SCORE,
     NominatingMode,
     Nomination,
-    QueuedPodInfo,
 )
 from bayplan.problems import ConfigError
 from bayplan.testing import handle, plugin, pod
@@ -30,15 +29,6 @@ def test_scores_have_upstreams_bounds() -> None:
 def test_a_nomination_without_override_leaves_the_nominated_node_unchanged() -> None:
     assert Nomination() == Nomination(NominatingMode.NOOP, "")
     assert [mode.value for mode in NominatingMode] == ["Noop", "Override"]
-
-
-def test_a_queued_pod_begins_without_a_history() -> None:
-    queued = QueuedPodInfo(pod("p", priority=7), 1.5)
-    assert (queued.attempts, queued.initial_attempt_seconds, queued.gated) == (0, None, False)
-    assert (queued.unschedulable_plugins, queued.pending_plugins) == (set(), set())
-    assert queued.priority == 7
-    queued.gating_plugin = "SchedulingGates"
-    assert queued.gated
 
 
 # ---- Plugin ---------------------------------------------------------------------------------

@@ -1,19 +1,9 @@
 """The results of preemption, and the reviews that may change them."""
 
-import pytest
-
-from bayplan import ports
-from bayplan.framework.preemption import REVIEW, Candidates, Victims
+from bayplan.framework.preemption import REVIEW, Candidates
 from bayplan.framework.status import Code, Status
 from bayplan.testing import node, pod
 from tests.plugins.preemption_kit import scene
-
-
-def test_victims_are_values() -> None:
-    one = Victims((pod("a"),))
-    assert one == Victims(one.pods, 0) == ports.Victims(one.pods)
-    with pytest.raises(AttributeError):
-        one.pods = ()  # type: ignore[misc]
 
 
 def test_a_stored_review_gets_the_candidates_in_the_order_of_the_search() -> None:

@@ -9,7 +9,7 @@ from bayplan.framework.profile import (
 )
 from bayplan.plugins.priority_sort import PrioritySort
 from bayplan.testing import pod
-from tests.framework.answering import answering, made, plugins_of
+from tests.framework.answering import answering, plugins_of
 
 
 def test_a_class_is_at_the_points_it_implements_in_the_order_they_run() -> None:
@@ -63,10 +63,3 @@ def test_score_plugins_may_be_tie_break_keys_where_they_are_named() -> None:
     assert may_be_enabled_at("tieBreak", key)
     assert not may_be_enabled_at("score", key)
     assert not may_be_enabled_at("tieBreak", answering("C", filter=None))
-
-
-def test_every_instance_is_listed_once() -> None:
-    both = made(answering("Both", filter=None, score=None, bind=None))
-    one, other = (made(answering("X", filter=None), f"X/{label}") for label in ("one", "other"))
-    profile = plugins_of(one, both, other)
-    assert profile.instances() == [profile.queue_sort, one, both, other]

@@ -19,8 +19,6 @@ from bayplan.framework.resource_scorers import (
 )
 from tests.plugins.resource_kit import GPU, NIC, Place, lent
 
-CPU_ONLY = (Demand("cpu", 1, 0),)
-
 
 def scores(scorer: Scorer, demanded: tuple[Demand, ...], *places: Place) -> list[int]:
     nodes = lent(places)
@@ -37,11 +35,6 @@ def test_a_scalar_resource_is_scored_only_if_the_pod_requests_it() -> None:
         Demand("ephemeral-storage", 2, 0),
         Demand(NIC, 2, 1),
     )
-
-
-@pytest.mark.parametrize("name", ["pods", "storage", ""])
-def test_resources_that_nodes_do_not_count_are_never_scored(name: str) -> None:
-    assert demands([ResourceSpec(name=name)], {name: 1}).each == ()
 
 
 def test_a_weight_of_0_means_1() -> None:
@@ -66,13 +59,6 @@ def test_placed_pods_without_requests_count_in_scores(resource: str, offered: in
     used = 0 if resource == "ephemeral-storage" else 10
     place = Place({resource: offered}, running=running)
     assert scores(most_allocated(), (Demand(resource, 1, 0),), place) == [used]
-
-
-def test_a_utilization_above_100_percent_counts_as_100_percent() -> None:
-    over = Place({"cpu": 100}, running=[[{"cpu": 150}]])
-    assert scores(least_allocated(), CPU_ONLY, over) == [0]
-    assert scores(most_allocated(), CPU_ONLY, over) == [100]
-    assert scores(requested_to_capacity_ratio([(0, 10), (100, 3)]), CPU_ONLY, over) == [30]
 
 
 def test_amounts_that_float64_cannot_represent_are_divided_exactly() -> None:

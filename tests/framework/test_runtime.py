@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 from bayplan.framework.cycle_state import CycleState
-from bayplan.framework.scoring import ScoreTable
 from bayplan.framework.status import (
     SKIP,
     Code,
@@ -28,7 +27,7 @@ from bayplan.framework.types import (
 )
 from bayplan.queue.nominator import Nominator
 from bayplan.testing import SampleCluster, node, pod
-from tests.framework.answering import Calls, answering, cluster_of, framework_of, made, scores
+from tests.framework.answering import Calls, answering, cluster_of, framework_of, scores
 
 # ---- runtime --------------------------------------------------------------------------------
 
@@ -63,28 +62,6 @@ def pre_filtered(*plugins: Any) -> tuple[PreFilterResult, Status | None, set[str
     nodes = three_nodes().lend().nodes
     result, status, narrowing = framework_of(*plugins).run_pre_filter(state, P, nodes)
     return result, status, narrowing, state
-
-
-def test_without_a_pre_filter_result_all_nodes_are_left() -> None:
-    result, status, narrowing, state = pre_filtered(answering("A", pre_filter=None))
-    assert (result.node_names, status, narrowing, state.skip_filter_plugins) == (
-        None,
-        None,
-        set(),
-        set(),
-    )
-
-
-def test_two_plugins_that_narrow_leave_the_nodes_that_both_name() -> None:
-    a = answering("A", pre_filter=only("n1", "n3"))
-    b = answering("B", pre_filter=only("n3", "n2"))
-    result, status, narrowing, _ = pre_filtered(a, b)
-    assert (result.node_names, status, narrowing) == (frozenset({"n3"}), None, {"A", "B"})
-
-
-def test_a_result_of_all_nodes_does_not_narrow() -> None:
-    _, _, narrowing, _ = pre_filtered(answering("A", pre_filter=PreFilterResult()))
-    assert narrowing == set()
 
 
 @pytest.mark.parametrize(
@@ -170,36 +147,6 @@ def test_the_first_plugin_to_reject_a_node_counts_and_later_ones_are_not_called(
     assert outcome.plugins() == {"A", "B"}
 
 
-def test_a_plugin_written_node_by_node_is_called_among_vectorised_ones() -> None:
-    def odd(state: Any, pod_info: Any, info: Any) -> Status | None:
-        return unschedulable("odd") if info.name == "n3" else None
-
-    nodes = three_nodes().lend().nodes
-    plugins = answering("A", filter=refused("n1")), answering("B", filter_node=odd)
-    outcome = framework_of(*plugins).run_filter(CycleState(), P, nodes)
-    assert outcome.feasible.tolist() == [False, True, False]
-    assert plugins[1].calls == [("B", "filter_node")] * 2
-
-
-def test_a_skipped_plugin_is_not_called_in_this_cycle_only() -> None:
-    plugin = answering("A", filter=refused(*THREE), pre_filter=SKIP)
-    framework, nodes = framework_of(plugin), three_nodes().lend().nodes
-    state = CycleState()
-    framework.run_pre_filter(state, P, nodes)
-    assert framework.run_filter(state, P, nodes).feasible.all()
-    assert not framework.run_filter(CycleState(), P, nodes).feasible.any()
-
-
-def test_the_diagnosis_names_the_instance() -> None:
-    plugin = answering("X", filter_node=unschedulable("bare"))
-    nodes = three_nodes().lend().nodes
-    outcome = framework_of(made(plugin, "X/one")).run_filter(CycleState(), P, nodes)
-    assert outcome.plugins() == {"X/one"}
-    status = outcome.status_of(0)
-    assert status is not None
-    assert status.plugin == "X/one"
-
-
 @pytest.mark.parametrize(
     ("answers", "message"),
     [
@@ -232,16 +179,6 @@ def test_a_filter_that_fails_ends_the_evaluation(answers: dict[str, Any], messag
     assert '"A"' in outcome.error.message
     assert message in outcome.error.message
     assert late == []
-
-
-def test_each_filter_can_run_alone() -> None:
-    plugins = answering("A", filter=refused("n1")), answering("B", filter=refused("n1", "n2"))
-    nodes = three_nodes().lend().nodes
-    answers = framework_of(*plugins).filter_answers(CycleState(), P, nodes)
-    assert {name: outcome.feasible.tolist() for name, outcome in answers} == {
-        "A": [False, True, True],
-        "B": [False, False, True],
-    }
 
 
 # ---- Filter with nominated pods -------------------------------------------------------------
@@ -277,15 +214,6 @@ def test_room_is_left_for_nominated_pods_of_equal_or_higher_priority(
     assert status == (None if accepted else unschedulable("Insufficient cpu").with_plugin("Fit"))
     # The what-if is over.
     assert snapshot.node("n1").requested == {}
-
-
-def test_the_nomination_of_the_pod_itself_takes_no_room() -> None:
-    nominator = Nominator()
-    scheduled_pod = pod("scheduled", cpu=3, nominated_node="n1")
-    nominator.add_nominated_pod(scheduled_pod)
-    framework = framework_of(answering("Fit", filter=takes_up_to(4000)), nominator=nominator)
-    snapshot = cluster_of(node("n1", cpu=4)).lend()
-    assert framework.filter_with_nominated(CycleState(), scheduled_pod, snapshot, "n1") is None
 
 
 def test_both_runs_must_pass() -> None:
@@ -444,18 +372,6 @@ def test_an_error_ends_the_step_without_a_nomination(answer: Any, message: str) 
 # ---- PreScore, Score ------------------------------------------------------------------------
 
 
-def test_a_skipped_pre_score_skips_the_score() -> None:
-    plugin = answering("A", pre_score=SKIP, score=scores(1, 2, 3))
-    other = answering("B", score=scores(10, 20, 30))
-    framework, state = framework_of(plugin, other), CycleState()
-    nodes = three_nodes().lend().nodes
-    assert framework.run_pre_score(state, P, nodes) is None
-    table = framework.run_score(state, P, nodes)
-    assert isinstance(table, ScoreTable)
-    assert table.totals.tolist() == [10, 20, 30]
-    assert plugin.calls == [("A", "pre_score")]
-
-
 @pytest.mark.parametrize(
     ("answer", "message"),
     [
@@ -474,32 +390,6 @@ def test_any_other_result_of_pre_score_is_an_error(answer: Any, message: str) ->
     assert message in status.message
 
 
-def test_scores_are_weighted_and_added() -> None:
-    plugins = answering("A", score=scores(1, 2, 3)), answering("B", score=scores(30, 20, 10))
-    framework = framework_of(*plugins, weights={"A": 10})
-    table = framework.run_score(CycleState(), P, three_nodes().lend().nodes)
-    assert isinstance(table, ScoreTable)
-    assert table.row("n3") == ([("A", 30), ("B", 10)], 40)
-    assert table.totals.tolist() == [40, 40, 40]
-
-
-def test_without_score_plugins_all_nodes_are_equal() -> None:
-    nodes = three_nodes().lend().nodes
-    table = framework_of().run_score(CycleState(), P, nodes)
-    assert isinstance(table, ScoreTable)
-    assert table.totals.tolist() == [1, 1, 1]
-
-
-def test_if_all_scores_are_skipped_the_totals_are_zero() -> None:
-    plugin = answering("A", pre_score=SKIP, score=scores(1, 2, 3))
-    framework, state = framework_of(plugin), CycleState()
-    nodes = three_nodes().lend().nodes
-    framework.run_pre_score(state, P, nodes)
-    table = framework.run_score(state, P, nodes)
-    assert isinstance(table, ScoreTable)
-    assert (table.totals.tolist(), table.columns) == ([0, 0, 0], [])
-
-
 def test_a_score_that_fails_is_an_error_that_names_its_plugin() -> None:
     late: Calls = []
     plugins = answering("A", score=ValueError("boom")), answering("B", late, score=scores(1, 1, 1))
@@ -508,9 +398,6 @@ def test_a_score_that_fails_is_an_error_that_names_its_plugin() -> None:
     assert (status.code, status.plugin) == (Code.ERROR, "A")
     assert status.message.startswith('running Score plugin "A": ValueError: boom (')
     assert late == []
-
-
-# ---- chosen node ----------------------------------------------------------------------------
 
 
 # ---- Reserve, Permit ------------------------------------------------------------------------

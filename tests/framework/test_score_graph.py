@@ -1,6 +1,5 @@
 """Plugins that read each other's scores."""
 
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -9,11 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bayplan.framework.cycle_state import CycleState
-from bayplan.framework.score_graph import ScoreGraph, graph_of
+from bayplan.framework.score_graph import ScoreGraph
 from bayplan.framework.scoring import ScoreTable
 from bayplan.framework.status import SKIP, Code, Status
 from bayplan.framework.tie_break import break_ties
-from bayplan.framework.types import Normalizer
 from bayplan.testing import handle, pod
 from tests.framework.answering import answering, plugins_of
 from tests.framework.reading import (
@@ -33,12 +31,6 @@ def call_count(plugin: Any, method: str = "score") -> int:
 
 
 # ---- sources and readers -------------------------------------------------------------------------
-
-
-def test_a_profile_without_readers_has_no_graph() -> None:
-    assert graph_of(plugins_of(source("A", 1, 2, 3, 4))) is None
-    assert framework_of([source("A", 1, 2, 3, 4)]).is_plain_sum
-    assert not framework_of([reader("R", "A")], [source("A", 1, 2, 3, 4)]).is_plain_sum
 
 
 def test_sources_precede_readers_in_an_order_that_is_fixed_at_the_start() -> None:
@@ -65,66 +57,11 @@ def test_the_order_of_calls_is_the_same_every_time() -> None:
 # ---- what is read ---------------------------------------------------------------------------
 
 
-def test_a_source_with_two_readers_runs_once() -> None:
-    a = source("A", 10, 45, 90, 0)
-    b = reader("B", "A", score=lambda s: s)
-    c = reader("C", "A", score=lambda s: 100 - s)
-    d = reader("D", "B", "C", score=np.minimum)
-    table = table_of([d], [a, b, c])
-    assert table.totals.tolist() == [10, 45, 10, 0]
-    assert [call_count(each) for each in (a, b, c, d)] == [1, 1, 1, 1]
-
-
-def test_an_enabled_source_is_added_with_its_weight_and_read_without_it() -> None:
-    a = source("A", 10, 45, 90, 0)
-    table = table_of([reader("R", "A", score=lambda s: s), a], weights={"A": 3})
-    assert table.totals.tolist() == [40, 180, 360, 0]
-    assert call_count(a) == 1
-    assert [column.name for column in table.columns] == ["R", "A"]
-
-
-def test_the_scores_of_a_source_that_is_only_read_are_shown_and_not_added() -> None:
-    table = table_of([reader("R", "A", score=lambda s: 100 - s)], [source("A", 10, 20, 30, 40)])
-    assert table.totals.tolist() == [90, 80, 70, 60]
-    assert [(c.name, c.weight, c.normalized.tolist()) for c in table.read] == [
-        ("A", 0, [10, 20, 30, 40])
-    ]
-
-
-def test_scores_are_read_after_the_sources_normalisation_or_before() -> None:
-    a = source("A", 3, 6, 12, 0, normalizer=Normalizer.MAX_REVERSED)
-    final = reader("R", "A", score=lambda s: s)
-    raw = reader("W", "A", score=lambda s: s, stage="raw")
-    result = normalized(table_of([final, raw], [a]))
-    assert (result["R"], result["W"]) == ([75, 50, 0, 100], [3, 6, 12, 0])
-
-
-def test_a_reader_normalises_its_own_scores() -> None:
-    a = source("A", 3, 6, 12, 0)
-    result = normalized(
-        table_of([reader("R", "A", score=lambda s: s, normalizer=Normalizer.MAX)], [a])
-    )
-    assert result["R"] == [25, 50, 100, 0]
-
-
 def test_source_scores_are_read_node_by_node() -> None:
     args = ReaderArgs(score_from=("A",))
     plugin = answering("R", score_node=lambda state, pod, node: 100 - state.score_of("A", node))
     table = table_of([plugin(args, handle(), "R")], [source("A", 1, 2, 3, 4)], feasible=[3, 1])
     assert table.totals.tolist() == [96, 98]
-
-
-def test_chains_may_be_of_any_length() -> None:
-    names = [f"R{number}" for number in range(30)]
-    readers = [reader(name, read, score=lambda s: 100 - s) for read, name in pairwise(names)]
-    chain = [source("R0", 10, 20, 30, 40), *readers]
-    assert table_of(chain[-1:], chain[:-1]).totals.tolist() == [90, 80, 70, 60]
-
-
-def test_two_instances_of_a_class_are_two_sources() -> None:
-    one, other = source("A/one", 1, 2, 3, 4), source("A/other", 4, 3, 2, 1)
-    table = table_of([reader("R", "A/one", "A/other", score=np.maximum)], [one, other])
-    assert table.totals.tolist() == [4, 3, 3, 4]
 
 
 # ---- PreScore, Skip -------------------------------------------------------------------------
@@ -134,12 +71,6 @@ def test_pre_score_of_a_source_runs_even_if_the_source_is_not_enabled() -> None:
     a = source("A", 1, 2, 3, 4, pre_score=None)
     table_of([reader("R", "A")], [a])
     assert a.calls == [("A", "pre_score"), ("A", "score")]
-
-
-def test_pre_score_of_a_source_that_is_enabled_runs_once() -> None:
-    a = source("A", 1, 2, 3, 4, pre_score=None)
-    table_of([a, reader("R", "A")], [])
-    assert call_count(a, "pre_score") == 1
 
 
 def test_a_reader_whose_sources_are_all_skipped_is_skipped() -> None:
@@ -173,21 +104,6 @@ def wide(name: str = "W", *sources: str, **options: Any) -> Any:
     return reader(name, *(sources or ("A",)), over="all", **options)
 
 
-def test_a_source_may_score_nodes_that_are_not_feasible() -> None:
-    a = source("A", 1, 2, 30, 4)
-    w = wide(score=lambda s: np.array([s.sum(), s[2]]))
-    assert table_of([w], [a], feasible=[0, 1]).totals.tolist() == [37, 30]
-
-
-def test_a_row_wise_source_runs_once_for_feasible_and_all_nodes() -> None:
-    a = source("A", 10, 20, 40, 30, normalizer=Normalizer.MAX)
-    near, far = reader("N", "A", score=lambda s: s), wide(score=lambda s: s[[0, 1]])
-    result = normalized(table_of([near, far], [a], feasible=[0, 1]))
-    assert result["N"] == result["A"] == [50, 100]  # 20 is the highest score of the feasible nodes
-    assert result["W"] == [25, 50]
-    assert call_count(a) == 1
-
-
 def test_a_source_with_scope_cluster_runs_as_if_all_nodes_were_feasible() -> None:
     """PreScore counts the nodes; Score returns the count."""
 
@@ -213,18 +129,6 @@ def test_a_skip_over_all_nodes_applies_to_readers_of_all_nodes_only() -> None:
     table = table_of([wide(), reader("N", "A", score=lambda s: s)], [a], feasible=[0, 1])
     assert table.totals.tolist() == [7, 7]
     assert table.notes == ["W was skipped: so was all it reads, A"]
-
-
-def test_a_chain_of_sources_is_evaluated_over_all_nodes() -> None:
-    b = reader("B", "A", score=lambda s: 100 - s)
-    w = wide("W", "B", score=lambda s: s[[0, 1]] - s.min())
-    assert table_of([w], [source("A", 1, 2, 30, 4), b], feasible=[0, 1]).totals.tolist() == [29, 28]
-
-
-def test_if_every_node_is_feasible_both_evaluations_are_the_same() -> None:
-    a = source("A", 1, 2, 3, 4, scope="cluster", pre_score=None)
-    table_of([wide(score=lambda s: s), reader("N", "A")], [a])
-    assert (call_count(a), call_count(a, "pre_score")) == (1, 1)
 
 
 # ---- what goes wrong ------------------------------------------------------------------------

@@ -10,7 +10,6 @@ from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.plugin import PluginArgs
 from bayplan.framework.score_sources import (
     Over,
-    Reads,
     Source,
     SourceScores,
     StagedScores,
@@ -64,15 +63,6 @@ def test_a_source_that_is_named_twice_is_listed_once() -> None:
     assert reads_of(Args(one="A", one_or_many=("B", "A"))).names == ("A", "B")
 
 
-def test_args_name_the_nodes_of_a_source() -> None:
-    assert not reads_of(Args()).over_all
-    assert reads_of(Args(over="all")).over_all
-
-
-def test_a_plugin_without_args_has_no_sources() -> None:
-    assert reads_of(None) == Reads()
-
-
 # ---- reading --------------------------------------------------------------------------------
 
 
@@ -82,19 +72,6 @@ def reading() -> CycleState:
     state = CycleState()
     state.sources = SourceScores("Reader", nodes.take([1, 0]), {"A": scores})
     return state
-
-
-def test_scores_are_read_by_name_and_stage() -> None:
-    state = reading()
-    assert state.scores("A").tolist() == [40, 80]
-    assert state.scores("A", "raw").tolist() == [4, 8]
-
-
-def test_scores_are_read_node_by_node() -> None:
-    state = reading()
-    nodes = SampleCluster().add(node("a"), node("b")).lend().nodes
-    assert [state.score_of("A", info) for info in nodes.infos()] == [80, 40]
-    assert [state.score_of("A", info, "raw") for info in nodes.infos()] == [8, 4]
 
 
 def test_a_source_that_the_args_do_not_name_cannot_be_read() -> None:

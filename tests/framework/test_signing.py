@@ -19,7 +19,7 @@ from bayplan.framework.signing import Signer
 from bayplan.plugins.registry import in_tree_plugins
 from bayplan.state.pods import PodInfo
 from bayplan.testing import pod
-from tests.framework.answering import framework_of, made, plugins_of
+from tests.framework.answering import made, plugins_of
 from tests.framework.signature_keys import SetOfLabels, keys_of_many, signer_of
 
 
@@ -114,13 +114,6 @@ def test_each_plugin_that_filters_or_scores_has_a_part() -> None:
     assert signed.unsigned == ()
 
 
-def test_a_tie_break_key_has_a_part() -> None:
-    plugins = plugins_of(Silent)
-    plugins.tie_break.append(made(SetOfLabels, "SetOfLabels/key"))
-    signed = Signer(plugins).sign(pod())
-    assert dict(signed.parts) == {"Silent": None, "SetOfLabels/key": (frozenset[Any](),)}
-
-
 def test_instances_of_one_class_have_a_part_each() -> None:
     signed = signer_of(made(Noted, "Noted/a"), made(Noted, "Noted/b")).sign(pod())
     assert list(signed.parts) == ["Noted/a", "Noted/b"]
@@ -135,27 +128,7 @@ def test_a_plugin_that_does_not_sign_is_unsigned_and_all_other_plugins_are_signe
     assert signed.unsigned == (plugin.name,)
 
 
-def test_parts_cannot_be_changed() -> None:
-    parts: Any = signer_of(Annotated).sign(pod()).parts
-    with pytest.raises(TypeError):
-        parts["Annotated"] = 1
-
-
-def test_plugins_that_only_reject_whole_pods_have_a_part() -> None:
-    signer = signer_of(NarrowingOnly, Silent, Failing)
-    results = [signer.part(name, pod()) for name in ("NarrowingOnly", "Silent", "Failing", "None")]
-    assert results == [("default",), None, None, None]
-
-
 # ---- the joint key -------------------------------------------------------------------------
-
-
-def test_pods_with_equal_parts_share_one_signature() -> None:
-    signer = signer_of(Noted)
-    one = signer.sign(pod("one", labels={"app": "x", "other": "1"}))
-    other = signer.sign(pod("other", labels={"app": "x", "other": "2"}))
-    assert one is other
-    assert one is not signer.sign(pod(labels={"app": "y", "other": "1"}))
 
 
 def test_unsigned_parts_are_in_the_key_by_name() -> None:
@@ -234,17 +207,3 @@ def test_the_node_name_of_a_pod_is_signed_beside_its_shape() -> None:
     unset, one, other = pod(), pod(node="n1"), pod(node="n2")
     assert unset.shape is one.shape
     assert len({signer.sign(each) for each in (unset, one, other)}) == 3
-
-
-def test_signers_do_not_share_signatures() -> None:
-    each = pod()
-    one, other = signer_of(Noted), signer_of(Silent)
-    assert list(one.sign(each).parts) == ["Noted"]
-    assert list(other.sign(each).parts) == ["Silent"]
-
-
-def test_a_framework_signs_for_its_profile() -> None:
-    each = pod(labels={"app": "x"})
-    framework = framework_of(Noted)
-    assert framework.sign_pod(each).key == ("bayplan", (("Noted", "x"),), ())
-    assert framework.sign_pod(each) is framework.sign_pod(each)

@@ -6,7 +6,6 @@ from collections import Counter
 import pytest
 
 from bayplan.framework.status import (
-    EXTENDER_NAME,
     NO_NODES_AVAILABLE,
     SKIP,
     Code,
@@ -105,16 +104,6 @@ def test_an_error_is_replaced_in_place_when_reasons_or_another_error_are_set() -
     assert (replaced.reasons, replaced.error) == (("y", "a"), other)
 
 
-def test_equality_is_of_code_reasons_plugin_and_error() -> None:
-    problem = OSError("x")
-    assert unschedulable("a") == unschedulable("a")
-    assert unschedulable("a") != unschedulable("b")
-    assert unschedulable("a") != unresolvable("a")
-    assert unschedulable("a") != unschedulable("a").with_plugin("X")
-    assert Status.from_error(problem) == Status.from_error(problem)
-    assert Status.from_error(problem) != Status(Code.ERROR, ("x",))
-
-
 def test_none_and_a_success_without_reasons_are_equal() -> None:
     assert same(None, None)
     assert same(None, Status(Code.SUCCESS))
@@ -143,12 +132,6 @@ def test_nodes_of_a_code_include_absent_nodes_with_that_code() -> None:
     assert statuses.nodes_for_status_code(nodes, Code.UNSCHEDULABLE_AND_UNRESOLVABLE) == ["n1"]
 
 
-def test_nodes_of_a_code_are_existing_nodes_with_an_explicit_status() -> None:
-    statuses = NodeToStatus({"n2": unschedulable("x"), "n1": unschedulable("x"), "gone": SKIP})
-    statuses.set("gone", unschedulable("x"))
-    assert statuses.nodes_for_status_code(["n1", "n2", "n3"], Code.UNSCHEDULABLE) == ["n1", "n2"]
-
-
 # ---- diagnosis -----------------------------------------------------------------------------
 
 
@@ -167,12 +150,6 @@ def test_the_plugin_that_a_status_names(status, unschedulable_plugins, pending_p
     diagnosis.add_plugin_status(status)
     assert diagnosis.unschedulable_plugins == unschedulable_plugins
     assert diagnosis.pending_plugins == pending_plugins
-
-
-def test_a_status_names_an_extender_like_a_plugin() -> None:
-    diagnosis = Diagnosis()
-    diagnosis.add_plugin_status(unresolvable("licence missing").with_plugin(EXTENDER_NAME))
-    assert diagnosis.unschedulable_plugins == {"Extender"}
 
 
 # ---- the sentence --------------------------------------------------------------------------

@@ -66,13 +66,6 @@ def test_nodes_are_compared_by_the_normalised_scores_of_all_feasible_nodes() -> 
     assert tied_after(key)[0] == ["n0", "n1"]
 
 
-def test_a_key_that_also_scores_is_called_once() -> None:
-    key = answering("Key", score=scores(1, 2, 2, 3))
-    instance = made(key)
-    assert tied_after(instance, enabled=[instance], totals=(5, 4, 4, 1))[0] == ["n1", "n2"]
-    assert key.calls == [("Key", "score")]
-
-
 def test_a_key_whose_pre_score_skips_is_ignored() -> None:
     key = answering("Key", pre_score=SKIP, score=scores(1, 2, 3, 4))
     assert tied_after(key)[0] == ["n0", "n1", "n2"]
@@ -111,8 +104,3 @@ def test_the_smallest_name_wins() -> None:
     instance = made(NodeNameOrder)
     assert tied_after(instance)[0] == ["n0"]
     assert tied_after(instance, totals=(5, 7, 7, 7))[0] == ["n1"]
-
-
-def test_a_profile_with_keys_is_not_a_plain_sum() -> None:
-    assert framework_of().is_plain_sum
-    assert not framework_of(tie_break=[NodeNameOrder]).is_plain_sum

@@ -12,7 +12,7 @@ import pytest
 from bayplan.clock import ManualClock
 from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.status import SKIP, Code, Rejection, unschedulable
-from bayplan.framework.timing import POINTS, Bare, Evaluations, PluginTimer, Stopwatch, Watch
+from bayplan.framework.timing import Evaluations, PluginTimer, Stopwatch, Watch
 from bayplan.testing import node, pod
 from tests.framework.answering import answering, cluster_of, framework_of, scores
 
@@ -139,16 +139,6 @@ def test_asynchronous_points_are_timed_to_their_end() -> None:
     assert timed.plugins == [("A", "Bind", Code.SUCCESS, 2.0), ("A", "Bind", Code.ERROR, 2.0)]
 
 
-def test_an_attempt_outside_of_the_sample_calls_the_plugins_directly() -> None:
-    def call() -> None: ...
-
-    async def later() -> None: ...
-
-    bare = Bare()
-    assert bare.plain("A", "Filter", call) is call
-    assert bare.awaited("A", "Bind", later) is later
-
-
 def test_observers_are_looked_up_once() -> None:
     looked_up: list[Code] = []
     reports: list[float] = []
@@ -161,10 +151,6 @@ def test_observers_are_looked_up_once() -> None:
     for seconds in (1.0, 2.0):
         watch.took[Code.SKIP](seconds)
     assert (looked_up, reports) == ([Code.SKIP], [1.0, 2.0])
-
-
-def test_every_extension_point_is_timed() -> None:
-    assert set(framework_of().stopwatches) == set(POINTS)
 
 
 # ---- evaluations ----------------------------------------------------------------------------
@@ -185,12 +171,6 @@ def test_evaluations_are_counted_once_per_pod_and_once_per_node() -> None:
     filter_row(NOTHING, NOTHING, NOTHING)
     assert len(score(NOTHING, NOTHING, nodes)) == 4
     assert dict(counts.counts()) == {("A", "PreFilter"): 1, ("A", "Filter"): 4, ("A", "Score"): 4}
-
-
-def test_a_plugin_that_was_never_evaluated_has_a_count_of_zero() -> None:
-    counts = Evaluations()
-    counts.of_score("B", lambda state, pod, nodes: np.zeros(0, np.int64))
-    assert dict(counts.counts()) == {("B", "Score"): 0}
 
 
 def test_a_failed_evaluation_is_counted() -> None:

@@ -14,11 +14,6 @@ from bayplan.ports import ConflictError, OutcomeUnknownError
 from tests.framework.answering import answering, made
 
 
-@pytest.mark.parametrize("answer", [None, unschedulable("no"), Status(Code.SUCCESS)])
-def test_a_status_and_none_are_valid_results(answer: Status | None) -> None:
-    assert checked(answer) is answer
-
-
 @pytest.mark.parametrize(
     ("answer", "message"),
     [

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from bayplan.api.objects import Node
 from bayplan.state.cache import Cache, NodeNotFound, Snapshot
-from bayplan.state.change_log import ALL_FACETS, ChangeLog, Facet
+from bayplan.state.change_log import ChangeLog, Facet
 from bayplan.state.nodes import LoanEnded
 from bayplan.state.pods import PodInfo
 from tests.kit.objects import node, pod
@@ -27,9 +27,6 @@ from tests.state.cluster_model import (
     expected_draw_order,
     values_of_nodes,
 )
-
-# ---- cache ----------------------------------------------------------------------------------
-
 
 # ---- a pod's life ------------------------------------------------------------------------------
 
@@ -51,17 +48,6 @@ def requested(cache: Cache) -> dict[str, int]:
     return amounts
 
 
-def test_an_assumed_pod_counts_until_it_is_forgotten() -> None:
-    cache = cache_of("a")
-    assumed = pod("p", "a", requests={"cpu": 2})
-    cache.assume(assumed)
-    assert (cache.is_assumed(assumed.uid), cache.assumed_count) == (True, 1)
-    assert (requested(cache), cache.pod(assumed.uid)) == ({"a": 2000}, assumed)
-    cache.forget(assumed)
-    assert (requested(cache), cache.pod(assumed.uid)) == ({"a": 0}, None)
-    assert not cache.is_assumed(assumed.uid)
-
-
 def test_a_pod_confirmed_meanwhile_is_not_forgotten() -> None:
     cache = cache_of("a")
     assumed = pod("p", "a", requests={"cpu": 2})
@@ -69,25 +55,6 @@ def test_a_pod_confirmed_meanwhile_is_not_forgotten() -> None:
     cache.add_pod(assumed)
     cache.forget(assumed)
     assert requested(cache) == {"a": 2000}
-
-
-def test_a_pod_is_confirmed_on_the_apis_node_not_on_the_assumed_one() -> None:
-    cache = cache_of("a", "b")
-    cache.assume(pod("p", "a", requests={"cpu": 2}))
-    cache.add_pod(pod("p", "b", requests={"cpu": 2}))
-    assert requested(cache) == {"a": 0, "b": 2000}
-    assert cache.assumed_count == 0
-
-
-def test_confirming_a_pod_where_it_was_assumed_changes_no_row() -> None:
-    cache = cache_of("a")
-    cache.assume(pod("p", "a", requests={"cpu": 2}))
-    generation = cache.table.log.generation
-    confirmed = pod("p", "a", requests={"cpu": 2})
-    cache.add_pod(confirmed)
-    assert cache.table.log.generation == generation
-    assert cache.pod(confirmed.uid) is confirmed
-    assert cache.lend().node("a").pods[0] is confirmed
 
 
 @pytest.mark.parametrize(
@@ -108,16 +75,6 @@ def test_an_update_changes_the_row_where_something_counted_changed(
     cache.update_pod(after)
     assert (cache.table.log.generation > generation) is changes
     assert cache.pod(after.uid) is after
-
-
-def test_a_placed_pod_can_be_looked_up_and_is_listed() -> None:
-    cache = cache_of("a")
-    placed = pod("p", "a")
-    cache.add_pod(placed)
-    assert cache.pods() == [placed]
-    assert cache.remove_pod(placed.uid) is placed
-    assert cache.remove_pod(placed.uid) is None
-    assert cache.pods() == []
 
 
 def test_the_error_for_an_invalid_request_names_the_pod() -> None:
@@ -150,15 +107,6 @@ def test_during_a_loan_events_are_refused_but_the_cycle_may_assume_and_forget() 
     assert [each.name for each in snapshot.node("a").pods] == ["p", "q"]
     cache.forget(assumed)
     assert [each.name for each in snapshot.node("a").pods] == ["p"]
-
-
-def test_a_node_is_present_until_it_is_removed() -> None:
-    cache = cache_of("a")
-    cache.add_pod(pod("p", "a"))
-    assert cache.node("a") is not None
-    cache.remove_node("a")
-    assert (cache.node("a"), cache.node("ghost")) == (None, None)
-    assert len(cache.lend().nodes) == 0
 
 
 # ---- everything, in any order ------------------------------------------------------------------
@@ -403,19 +351,6 @@ TestCacheMachine = CacheMachine.TestCase
 TestCacheMachine.settings = settings(max_examples=60, stateful_step_count=30)
 
 
-def test_the_log_reports_only_changed_rows() -> None:
-    """Within the log a facet lists exactly the rows that changed in that facet."""
-    cache = cache_of("a", "b", "c")
-    seen = cache.table.log.generation
-    cache.assume(pod("p", "b", requests={"cpu": 1}))
-    cache.update_node(node("c", labels={"x": "1"}))
-    log = cache.table.log
-    assert log.rows_since(seen, Facet.REQUESTED).tolist() == [1]
-    assert log.rows_since(seen, Facet.LABELS | Facet.TAINTS).tolist() == [2]
-    assert log.rows_since(seen, Facet.PORTS | Facet.NODE).tolist() == []
-    assert log.rows_since(seen, ALL_FACETS).tolist() == [1, 2]
-
-
 # ---- snapshot -------------------------------------------------------------------------------
 
 
@@ -478,14 +413,6 @@ def test_a_returned_snapshot_raises_at_every_access() -> None:
             question()
 
 
-def test_a_snapshot_has_its_generation() -> None:
-    cache = cache_of("a")
-    first = cache.lend()
-    first.end()
-    cache.assume(pod("p", "a"))
-    assert cache.lend().generation > first.generation == 1
-
-
 # ---- trials ------------------------------------------------------------------------------------
 
 
@@ -502,20 +429,6 @@ def test_a_trial_changes_the_snapshot_at_once_and_is_undone_at_its_end() -> None
         assert (pods_on(snapshot, "a"), pods_on(snapshot, "b")) == ([], ["new"])
     assert snapshot.nodes.requested("cpu").tolist() == [2000, 0]
     assert (pods_on(snapshot, "a"), pods_on(snapshot, "b")) == (["old"], [])
-
-
-def test_a_trial_is_undone_when_an_exception_is_raised_inside() -> None:
-    cache = cache_of("a")
-    snapshot = cache.lend()
-
-    def fail() -> None:
-        with snapshot.trial() as trial:
-            trial.assume(pod("new"), "a")
-            raise ZeroDivisionError
-
-    with pytest.raises(ZeroDivisionError):
-        fail()
-    assert pods_on(snapshot, "a") == []
 
 
 def test_an_undo_increases_generations() -> None:
@@ -543,29 +456,6 @@ def test_restored_pods_are_in_the_order_of_their_arrival(removed: list[str]) -> 
     assert pods_on(snapshot, "a") == ["p", "q", "r"]
 
 
-def test_a_trial_within_a_trial_is_undone_first() -> None:
-    cache = cache_of("a")
-    snapshot = cache.lend()
-    with snapshot.trial() as outer:
-        outer.assume(pod("one"), "a")
-        with snapshot.trial() as inner:
-            inner.assume(pod("two"), "a")
-            assert pods_on(snapshot, "a") == ["one", "two"]
-        assert pods_on(snapshot, "a") == ["one"]
-    assert pods_on(snapshot, "a") == []
-
-
-def test_a_trial_can_be_undone_and_continued() -> None:
-    cache = cache_of("a")
-    snapshot = cache.lend()
-    with snapshot.trial() as trial:
-        trial.assume(pod("one"), "a")
-        trial.undo()
-        trial.assume(pod("two"), "a")
-        assert pods_on(snapshot, "a") == ["two"]
-    assert pods_on(snapshot, "a") == []
-
-
 def test_committed_changes_are_not_undone() -> None:
     cache = cache_of("a")
     snapshot = cache.lend()
@@ -574,17 +464,3 @@ def test_committed_changes_are_not_undone() -> None:
         trial.commit()
         trial.assume(pod("two"), "a")
     assert pods_on(snapshot, "a") == ["one"]
-
-
-def test_a_snapshot_lists_the_rows_that_changed_since_another_one() -> None:
-    cache = Cache()
-    for name in ("n1", "n2"):
-        cache.add_node(node(name))
-    before = cache.lend()
-    generation = before.generation
-    before.end()
-    cache.add_pod(pod("p", "n2"))
-    snapshot = cache.lend()
-    assert snapshot.rows_since(generation, Facet.PODS).tolist() == [cache.table.row_of["n2"]]
-    assert snapshot.rows_since(generation, Facet.TAINTS).tolist() == []
-    snapshot.end()

@@ -1,7 +1,6 @@
 """The log of changed rows, compared with a list of all changes."""
 
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -76,31 +75,6 @@ def test_rows_noted_together_are_logged_like_rows_noted_one_by_one(
             assert changed == one_by_one.rows_since(since, each).tolist()
             is_changed = at_once.is_changed_since(since, each)
             assert is_changed == one_by_one.is_changed_since(since, each)
-
-
-def test_each_change_is_a_generation() -> None:
-    log = log_of([(0, Facet.LABELS), (0, Facet.LABELS), (ALL_ROWS, Facet.IMAGES)], 10)
-    assert log.generation == 3
-
-
-def test_no_row_changed_since_the_current_or_a_later_generation() -> None:
-    log = log_of([(3, Facet.LABELS)], 10)
-    assert not len(log.rows_since(1, ALL_FACETS))
-    assert not len(log.rows_since(5, ALL_FACETS))
-
-
-def test_a_change_of_all_rows_is_no_change_of_any_rows_own_generation() -> None:
-    generations = Column(3, np.int64)
-    log = ChangeLog(generations, 10)
-    log.note(1, Facet.LABELS)
-    log.note(ALL_ROWS, Facet.IMAGES)
-    assert generations.values.tolist() == [0, 1, 0]
-
-
-@pytest.mark.parametrize("length_max", [1, 100], ids=["older than the log", "within the log"])
-def test_rows_that_were_never_used_have_not_changed(length_max: int) -> None:
-    log = log_of([(2, ALL_FACETS), (ALL_ROWS, Facet.IMAGES)], length_max)
-    assert log.rows_since(0, Facet.IMAGES).tolist() == [2]
 
 
 def test_a_short_list_of_changed_rows_excludes_other_facets() -> None:

@@ -2,18 +2,9 @@
 
 from bayplan.state.cache import Cache
 from bayplan.state.change_log import Facet
-from bayplan.state.node_table import ClaimUsers, named_claims
+from bayplan.state.node_table import ClaimUsers
 from bayplan.testing import node, pod
 from tests.plugins.volume_kit import with_claims
-
-
-def test_users_are_counted_on_their_nodes() -> None:
-    users = ClaimUsers()
-    users.add(3, with_claims("a", "data"))
-    users.add(1, with_claims("b", "data", "logs"))
-    assert users.named_count("default/data") == 2
-    assert users.rows("default/data") == [1, 3]
-    assert users.rows("default/logs") == [1]
 
 
 def test_a_removed_pod_is_not_counted_any_more() -> None:
@@ -24,15 +15,6 @@ def test_a_removed_pod_is_not_counted_any_more() -> None:
     users.remove(0, one)
     assert users.named_count("default/data") == 0
     assert users.rows("default/data") == []
-
-
-def test_an_ephemeral_claim_of_a_pod_is_not_counted() -> None:
-    users = ClaimUsers()
-    one = with_claims("a", scratch={"ephemeral": {}})
-    users.add(2, one)
-    assert users.rows("default/a-scratch") == [2]
-    assert users.named_count("default/a-scratch") == 0
-    assert named_claims(one) == []
 
 
 def test_a_snapshot_shows_whether_a_claim_is_used() -> None:

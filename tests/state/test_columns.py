@@ -1,35 +1,10 @@
 """Columns and vocabularies."""
 
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from bayplan.state.columns import Column, Vocabulary, distinct, starts_of_runs
-
-
-def test_a_lent_column_is_a_read_only_view_of_the_same_memory() -> None:
-    column = Column(2, np.int64)
-    column.values[1] = 7
-    assert column.lent.tolist() == [0, 7]
-    with pytest.raises(ValueError, match="read-only"):
-        column.lent[0] = 1
-
-
-def test_growing_a_column_preserves_its_values_and_adds_empty_ones() -> None:
-    column = Column(2, np.int32, empty=-1)
-    column.values[:] = (5, 6)
-    column.grow(4)
-    assert column.lent.tolist() == [5, 6, -1, -1]
-    assert column.lent.dtype == np.int32
-
-
-def test_after_growing_a_column_lends_its_new_memory() -> None:
-    column = Column(1, np.int64)
-    before = column.lent
-    column.grow(2)
-    column.values[0] = 9
-    assert (before.tolist(), column.lent.tolist()) == ([0], [9, 0])
 
 
 def test_clearing_a_row_makes_it_empty() -> None:

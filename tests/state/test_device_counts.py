@@ -110,23 +110,6 @@ def test_a_label_of_a_node_may_make_devices_available() -> None:
     assert counts(sample)["n1"] == (1, 0)
 
 
-def test_an_added_node_has_its_device_counts() -> None:
-    sample = cluster(slice_of("n9", "x"), claim("c", status=allocated(("n9", "x"))))
-    assert counts(sample) == {"n1": (0, 0), "n2": (0, 0)}
-    sample.add(*(node(f"n{number}") for number in range(3, 200)))
-    assert counts(sample)["n9"] == (1, 1)
-    assert counts(sample)["n199"] == (0, 0)
-
-
-def test_each_class_has_its_own_counts() -> None:
-    sample = cluster(slice_of("n1", "x"))
-    assert counts(sample)["n1"] == (1, 0)
-    generation = sample.cache.table.log.generation
-    put(sample.store, class_of("gpu", "false", extendedResourceName=GPU))
-    assert noted(sample, generation) == {"n1", "n2"}
-    assert counts(sample)["n1"] == (0, 0)
-
-
 def test_changes_of_devices_are_not_logged_before_the_first_read() -> None:
     sample = cluster()
     generation = sample.cache.table.log.generation

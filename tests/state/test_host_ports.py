@@ -63,16 +63,6 @@ def test_the_index_lists_rows_with_a_conflicting_port(
         assert index.is_taken(row, host_port) is (row in expected)
 
 
-def test_a_port_is_taken_until_both_pods_with_the_port_are_removed() -> None:
-    index, port = HostPortIndex(), HostPort("0.0.0.0", "TCP", 80)
-    for _ in range(2):
-        index.add(0, port)
-    index.remove(0, port)
-    assert index.conflicting_rows(port) == [0]
-    index.remove(0, port)
-    assert index.conflicting_rows(port) == []
-
-
 # ---- what a pod binds ----------------------------------------------------------------------
 
 
@@ -97,15 +87,6 @@ def test_the_default_address_is_every_address_and_the_default_protocol_tcp(
     port: dict[str, Any],
 ) -> None:
     assert ports_of(port) == (HostPort("0.0.0.0", "TCP", 80),)
-
-
-def test_a_container_port_without_a_host_port_binds_nothing() -> None:
-    assert ports_of({"containerPort": 80}, {"containerPort": 80, "hostPort": 0}) == ()
-
-
-def test_ports_are_sorted_and_unique() -> None:
-    ports = ports_of({"hostPort": 81}, {"hostPort": 80}, {"hostPort": 81})
-    assert [port.port for port in ports] == [80, 81]
 
 
 def test_sidecars_bind_ports_and_init_containers_give_them_back() -> None:

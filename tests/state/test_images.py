@@ -72,43 +72,6 @@ def test_the_index_reports_holders_sizes_and_changed_rows(
             assert each in touched | {row} or model.seen_from(each) == before[each]
 
 
-def test_a_new_node_with_an_image_changes_the_rows_of_all_nodes_with_the_image() -> None:
-    index = ImageIndex()
-    index.set_row(0, node_with_images([("a", 1)]))
-    index.set_row(1, node_with_images([("b", 1)]))
-    assert index.set_row(2, node_with_images([("a", 1)])) == {0, 2}
-
-
-def test_the_size_of_an_image_is_the_one_that_its_first_node_reported() -> None:
-    index = ImageIndex()
-    index.set_row(0, node_with_images([("a", 10)]))
-    index.set_row(1, node_with_images([("a", 20)]))
-    assert size_of(index, "a") == 10
-    index.set_row(0, None)
-    assert size_of(index, "a") == 10
-
-
-def test_the_only_node_with_the_image_reports_a_new_size() -> None:
-    index = ImageIndex()
-    index.set_row(0, node_with_images([("a", 10)]))
-    assert index.set_names(0, node_with_images([("a", 20)])) == {"a"}
-    assert size_of(index, "a") == 20
-
-
-def test_one_of_several_nodes_with_the_image_cannot_report_a_new_size() -> None:
-    index = ImageIndex()
-    for row in (0, 1):
-        index.set_row(row, node_with_images([("a", 10)]))
-    assert index.set_names(1, node_with_images([("a", 20)])) == frozenset()
-    assert size_of(index, "a") == 10
-
-
-def size_of(index: ImageIndex, name: str) -> int:
-    image = index.find(name)
-    assert image is not None
-    return image.size_bytes
-
-
 @pytest.mark.parametrize(
     ("images", "sizes"),
     [

@@ -1,12 +1,10 @@
 """Label columns give the same answers as the requirement, value by value."""
 
-import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from bayplan.api.selectors import Requirement
-from bayplan.state.labels import ABSENT_ID, LabelColumn, LabelColumns
+from bayplan.state.labels import LabelColumn, LabelColumns
 
 VALUES = ["", "1", "2", "3", "10", "x", "y", "-4"]
 REQUIREMENTS = st.one_of(
@@ -66,12 +64,6 @@ def test_an_answer_is_current_after_new_values_were_added(
         assert result.tolist() == [requirement.matches_value(value) for value in values]
 
 
-def test_writing_to_an_answer_does_not_change_the_column() -> None:
-    column = column_of(["1", None])
-    for operator, values in (("In", ("1",)), ("NotIn", ()), ("Exists", ()), ("Gt", ("0",))):
-        column.matching(column.ids.lent, Requirement("k", operator, values))[0] = False
-
-
 def test_the_number_of_tables_is_bounded() -> None:
     column = column_of(["5"])
     for bound in range(1000):
@@ -94,24 +86,3 @@ def test_a_column_is_made_from_the_labels_at_its_first_read() -> None:
         "b",
     ]
     assert columns.of("k", [], 8) is column
-
-
-@pytest.mark.parametrize(
-    ("labels", "expected"), [({"k": "b"}, "b"), ({"other": "x"}, None), (None, None)]
-)
-def test_a_row_follows_its_nodes_labels(
-    labels: dict[str, str] | None, expected: str | None
-) -> None:
-    columns = LabelColumns()
-    column = columns.of("k", [{"k": "a"}], 4)
-    columns.set_row(0, labels)
-    result = int(column.ids.values[0])
-    assert (None if result == ABSENT_ID else column.values.values[result]) == expected
-
-
-def test_growing_preserves_values_and_new_rows_lack_the_label() -> None:
-    columns = LabelColumns()
-    column = columns.of("k", [{"k": "a"}], 1)
-    columns.grow(3)
-    assert np.array_equal(column.ids.values, [0, ABSENT_ID, ABSENT_ID])
-    assert np.array_equal(column.ids.lent, column.ids.values)

@@ -10,10 +10,9 @@ from hypothesis import strategies as st
 
 from bayplan.api.objects import ZONE_LABEL, Node
 from bayplan.rng import stable_hash
-from bayplan.state.change_log import ALL_FACETS, Facet
+from bayplan.state.change_log import Facet
 from bayplan.state.columns import Rows
-from bayplan.state.node_table import DrawOrder, NodeTable, changed_facets
-from bayplan.state.pods import PodInfo
+from bayplan.state.node_table import DrawOrder, NodeTable
 from tests.kit.objects import node, pod
 
 # ---- node table -----------------------------------------------------------------------------
@@ -27,54 +26,6 @@ def table_of(*nodes: Node, capacity: int = 8) -> NodeTable:
 
 
 # ---- rows --------------------------------------------------------------------------------------
-
-
-def test_a_freed_row_is_used_again() -> None:
-    table = table_of(node("a"), node("b"), node("c"))
-    table.remove_node("b")
-    assert table.add_node(node("d")) == 1
-    assert (table.row_count, table.names) == (3, ["a", "d", "c"])
-
-
-def test_the_row_of_a_node_does_not_change_while_other_nodes_are_added_and_removed() -> None:
-    table = table_of(node("a"), node("b"), node("c"))
-    table.remove_node("a")
-    table.update_node(node("c", labels={"x": "1"}))
-    table.add_node(node("d"))
-    assert table.row_of["c"] == 2
-
-
-def test_a_removed_nodes_pods_are_still_counted_when_it_returns() -> None:
-    table = table_of(node("a"), node("b"))
-    placed = pod("p", "a", requests={"cpu": "500m"})
-    row = table.assign(placed)
-    table.remove_node("a")
-    assert table.alive_rows().tolist() == [1]  # pyright: ignore[reportOptionalMemberAccess]
-    assert table.add_node(node("a")) == row
-    assert table.resources.requested("cpu").values[row] == 500
-    table.unassign(placed)
-    assert table.resources.requested("cpu").values[row] == 0
-
-
-def test_a_row_without_a_node_is_freed_with_its_last_pod() -> None:
-    table = table_of(node("a"))
-    one, other = pod("p", "a"), pod("q", "a")
-    table.assign(one)
-    table.assign(other)
-    table.remove_node("a")
-    table.unassign(one)
-    assert "a" in table.row_of
-    table.unassign(other)
-    assert "a" not in table.row_of
-    assert table.add_node(node("z")) == 0
-
-
-def test_a_pod_may_be_added_before_its_node() -> None:
-    table = NodeTable()
-    row = table.assign(pod("p", "later", requests={"cpu": 1}))
-    assert (table.node_count, table.row_count) == (0, 1)
-    assert table.add_node(node("later")) == row
-    assert table.resources.requested("cpu").values[row] == 1000
 
 
 def test_columns_grow_beyond_the_capacity() -> None:
@@ -128,100 +79,7 @@ def test_amounts_are_whole_units_and_cpu_is_in_millicores() -> None:
     assert result == {"cpu": 500, "memory": 1 << 30, "pods": 110, "example.com/gpu": 2}
 
 
-def test_a_resource_that_a_node_no_longer_offers_is_0() -> None:
-    table = table_of(node("a", allocatable={"example.com/gpu": "2"}))
-    table.update_node(node("a"))
-    assert table.resources.allocatable("example.com/gpu").values[0] == 0
-
-
-def test_unschedulable_nodes_are_counted() -> None:
-    table = table_of(node("a", unschedulable=True), node("b"), node("c", unschedulable=True))
-    table.update_node(node("a"))
-    assert (table.unschedulable_count, table.unschedulable.values[2]) == (1, True)
-    table.remove_node("c")
-    assert table.unschedulable_count == 0
-
-
-def test_equal_lists_of_taints_have_one_id_and_none_is_0() -> None:
-    taint = [{"key": "gpu", "effect": "NoSchedule"}]
-    table = table_of(node("a"), node("b", taints=taint), node("c", taints=taint))
-    table.remove_node("c")
-    assert table.taint_set_ids.values[:3].tolist() == [0, 1, 0]
-
-
-# ---- the log -----------------------------------------------------------------------------------
-
-
-def test_binding_one_pod_changes_one_row_of_a_thousand() -> None:
-    table = table_of(*(node(f"n{index}") for index in range(1000)))
-    seen = table.log.generation
-    table.assign(pod("p", "n7"))
-    assert table.log.rows_since(seen, ALL_FACETS).tolist() == [7]
-
-
-@pytest.mark.parametrize(
-    ("placed", "facet", "changed"),
-    [
-        pytest.param(pod("p", "a"), Facet.PORTS, False, id="no ports, no change of ports"),
-        pytest.param(pod("p", "a", host_ports=[{"hostPort": 80}]), Facet.PORTS, True, id="ports"),
-        pytest.param(pod("p", "a"), Facet.LABELS, False, id="not the node's labels"),
-        pytest.param(pod("p", "a"), Facet.PODS, True, id="pods in any case"),
-        pytest.param(pod("p", "a"), Facet.REQUESTED, True, id="requests in any case"),
-    ],
-)
-def test_a_placement_changes(placed: PodInfo, facet: Facet, changed: bool) -> None:
-    table = table_of(node("a"))
-    seen = table.log.generation
-    row = table.assign(placed)
-    assert (row in table.log.rows_since(seen, facet)) is changed
-    seen = table.log.generation
-    table.unassign(placed)
-    assert (row in table.log.rows_since(seen, facet)) is changed
-
-
-def test_a_recreated_node_never_has_an_old_generation() -> None:
-    table = table_of(node("a"), node("b"))
-    before = table.generation_of(0)
-    table.remove_node("a")
-    removed = table.generation_of(0)
-    assert table.add_node(node("a")) == 0
-    assert before < removed < table.generation_of(0)
-
-
-def test_an_update_that_changes_nothing_changes_no_row() -> None:
-    table = table_of(node("a", zone="z"))
-    seen = table.log.generation
-    assert table.update_node(node("a", zone="z")) == Facet(0)
-    assert table.log.generation == seen
-
-
-BEFORE = node("a")
-
-
-@pytest.mark.parametrize(
-    ("after", "facets"),
-    [
-        pytest.param(node("a", allocatable={"cpu": "9"}), Facet.ALLOCATABLE, id="allocatable"),
-        pytest.param(node("a", labels={"x": "1"}), Facet.LABELS, id="labels"),
-        pytest.param(node("a", unschedulable=True), Facet.TAINTS, id="unschedulable"),
-        pytest.param(node("a", images={"i": 1}), Facet.IMAGES, id="images"),
-        pytest.param(node("a"), Facet(0), id="nothing"),
-    ],
-)
-def test_what_an_update_changes(after: Node, facets: Facet) -> None:
-    assert changed_facets(BEFORE, after) == facets
-    assert table_of(BEFORE).update_node(after) == facets
-
-
 # ---- images: the number of nodes is a value of every node with the image ---------------------
-
-
-def test_a_new_node_with_an_image_changes_the_rows_of_all_nodes_with_the_image() -> None:
-    table = table_of(node("a", images={"i": 600}), node("b"), node("c", images={"j": 1}))
-    seen = table.log.generation
-    table.update_node(node("b", images={"i": 600}))
-    assert table.log.rows_since(seen, Facet.IMAGES).tolist() == [0, 1]
-    assert table.log.rows_since(seen, Facet.LABELS).tolist() == []
 
 
 @pytest.mark.parametrize("change", ["add", "remove"])
@@ -236,13 +94,6 @@ def test_the_share_of_nodes_with_an_image_changes_with_the_number_of_nodes(
         table.remove_node("b")
     assert 0 in table.log.rows_since(seen, Facet.IMAGES)
     assert 0 not in table.log.rows_since(seen, Facet.LABELS)
-
-
-def test_without_images_a_new_node_changes_its_own_row_only() -> None:
-    table = table_of(node("a"))
-    seen = table.log.generation
-    table.add_node(node("b"))
-    assert table.log.rows_since(seen, ALL_FACETS).tolist() == [1]
 
 
 def test_a_change_of_an_image_on_many_nodes_is_one_entry_of_the_log() -> None:
@@ -278,31 +129,6 @@ def test_a_derived_column_is_computed_for_changed_rows_only() -> None:
     assert derived() == [0, 500, 0]
     assert derived() == [0, 500, 0]
     assert calls == [[0, 1, 2], [1]]
-
-
-def test_a_derived_column_is_not_computed_for_rows_without_a_node() -> None:
-    table = table_of(node("a"), node("b"))
-    calls: list[list[int]] = []
-
-    def compute(rows: Rows) -> np.ndarray:
-        calls.append(rows.tolist())
-        return zeros(rows)
-
-    table.assign(pod("p", "ghost"))
-    table.derived("k", ALL_FACETS, np.int64, compute)
-    table.remove_node("a")
-    table.derived("k", ALL_FACETS, np.int64, compute)
-    table.add_node(node("a"))
-    table.derived("k", ALL_FACETS, np.int64, compute)
-    assert calls == [[0, 1], [0]]
-
-
-def test_a_derived_column_grows_with_the_table() -> None:
-    table = table_of(node("a"), capacity=1)
-    table.derived("k", ALL_FACETS, np.int64, lambda rows: zeros(rows) + 5)
-    table.add_node(node("b"))
-    column = table.derived("k", ALL_FACETS, np.int64, lambda rows: zeros(rows) + 6)
-    assert column.values[:2].tolist() == [5, 6]
 
 
 # ---- draw order -----------------------------------------------------------------------------
@@ -343,29 +169,12 @@ def test_many_nodes_added_at_once_come_in_the_order_of_single_additions(
     assert sorted(at_once.rows().tolist()) == sorted(set(range(200)) - removed)
 
 
-def test_the_draw_order_does_not_depend_on_row_numbers() -> None:
-    orders: list[list[str]] = []
-    for names in (["a", "b", "c", "d"], ["d", "c", "b", "a"]):
-        order = DrawOrder()
-        for row, name in enumerate(names):
-            order.add(name, row)
-        orders.append([names[row] for row in order.rows()])
-    assert orders[0] == orders[1]
-
-
 def test_the_error_for_removing_an_absent_node_names_the_node() -> None:
     order = DrawOrder()
     order.add("a", 0)
     for stranger in ("ghost", "other", "z"):
         with pytest.raises(AssertionError, match=f"node {stranger} is not"):
             order.remove(stranger)
-
-
-def test_the_rows_cannot_be_written() -> None:
-    order = DrawOrder()
-    order.add("a", 0)
-    with pytest.raises(ValueError, match="read-only"):
-        order.rows()[0] = 1
 
 
 @given(st.sets(st.integers(0, 99), min_size=1), st.data())
@@ -401,15 +210,3 @@ def test_many_nodes_are_drawn_in_the_order_of_hash_and_name(
     assert order.rows().tolist() == expected
     order.remove(names[7])
     assert order.rows().tolist() == [row for row in expected if row != 7]
-
-
-def test_the_draw_order_follows_added_and_removed_nodes() -> None:
-    order, marked = DrawOrder(), np.ones(200, np.bool_)
-    for row in range(100):
-        order.add(f"node-{row}", row)
-    marked[2:] = False
-    assert {order.nth(marked, 2, index) for index in range(2)} == {0, 1}
-    order.remove("node-1")
-    order.add("other", 150)
-    marked[[1, 150]] = False, True
-    assert {order.nth(marked, 2, index) for index in range(2)} == {0, 150}

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bayplan.api.objects import HOSTNAME_LABEL, ZONE_LABEL, NodeSelectorTerm
-from bayplan.api.selectors import EVERYTHING, NodeTerm, Requirement, map_selector, node_term
+from bayplan.api.selectors import EVERYTHING, NodeTerm, Requirement, node_term
 from bayplan.state.cache import Cache
 from bayplan.state.change_log import Facet
 from bayplan.state.domain_counts import PodSet
@@ -76,35 +76,11 @@ def test_take_selects_by_position(
     assert [info.name for info in taken.infos()] == names
 
 
-def test_a_selection_can_be_selected_again_and_all_returns_the_whole_view() -> None:
-    view = holed_view("a", "b", "c", "d", hole=2)
-    again = view.take([3, 1, 0]).take([2, 0])
-    assert again.names() == ["a", "d"]
-    assert again.all().names() == ["a", "b", "c", "d"]
-
-
-@pytest.mark.parametrize("view", [view_of("a", "b", "c"), holed_view("a", "b", "c", hole=0)])
-def test_nodes_are_looked_up_by_name(view: NodeView) -> None:
-    assert [view.position(name) for name in ("a", "c", "ghost", "gone")] == [0, 2, None, None]
-    assert view.positions(["c", "ghost", "a", "c", "gone"]).tolist() == [0, 2]
-    assert view.take([2, 1]).position("c") == 0
-    assert view.take([2, 1]).position("a") is None
-    assert view.take([2, 1]).positions(["a", "b"]).tolist() == [1]
-
-
 def test_a_name_that_only_pods_refer_to_is_no_node() -> None:
     view = view_of("a", pods=(pod("p", "ghost"),))
     assert view.names() == ["a"]
     assert (view.position("ghost"), view.positions(["ghost", "a"]).tolist()) == (None, [0])
     assert view.pods.matching(ALL_PODS).tolist() == [0]
-
-
-def test_rows_mark_positions() -> None:
-    view = holed_view("a", "b", "c", hole=1)
-    rows = view.table.rows
-    assert view.table.mask([int(rows[1]), int(rows[2])]).tolist() == [False, True, True]
-    assert view.take([2]).table.mask(rows).tolist() == [True]
-    assert view.table.mask([]).tolist() == [False] * 3
 
 
 def test_the_draw_order_is_the_same_with_holes_and_in_selections() -> None:
@@ -187,31 +163,6 @@ def test_a_term_is_matched_by_labels_and_by_name() -> None:
 # ---- pods --------------------------------------------------------------------------------------
 
 
-def test_pods_of_a_set_are_counted_per_node() -> None:
-    pods = (pod("p", "a", labels=WEB), pod("q", "b", labels=WEB), pod("r", "b"))
-    view = view_of("a", "b", pods=pods)
-    web = PodSet(frozenset(("default",)), map_selector(WEB))
-    assert view.pods.matching(web).tolist() == [1, 1]
-    assert view.take([1]).pods.matching(ALL_PODS).tolist() == [2]
-
-
-def test_terms_of_placed_pods_are_counted_per_node() -> None:
-    affinity = {"podAffinity": {PREFERRED: [weighted(5, term(WEB))]}}
-    pods = (pod("p", "a", affinity=affinity), pod("q", "a", affinity=affinity), pod("r", "b"))
-    view = holed_view("a", "b", hole=1, pods=pods)
-    (placed,) = view.pods.affinity_terms(TermKind.PREFERRED_AFFINITY)
-    assert placed.rows == {view.table.rows[0]: 2}
-    assert view.pods.with_affinity().tolist() == [2, 0]
-    assert view.pods.with_required_anti_affinity().tolist() == [0, 0]
-    (about,) = view.pods.affinity_terms_selecting(
-        TermKind.PREFERRED_AFFINITY, pod(labels=WEB).shape
-    ).certain
-    assert about is placed
-    assert (
-        view.pods.affinity_terms_selecting(TermKind.PREFERRED_AFFINITY, pod().shape).certain == ()
-    )
-
-
 @given(
     used=st.lists(st.tuples(st.sampled_from(["", "10.0.0.1", "0.0.0.0"]), st.booleans())),
     requested=st.sampled_from(["0.0.0.0", "10.0.0.1", "10.0.0.2"]),
@@ -254,20 +205,6 @@ def test_an_image_has_the_number_of_its_nodes() -> None:
     assert cache.lend().nodes.image("i") is None
 
 
-# ---- derived -----------------------------------------------------------------------------------
-
-
-def test_a_derived_column_skips_holes_like_any_other_column() -> None:
-    view = holed_view("a", "b", hole=1, pods=(pod("p", "b", requests={"cpu": 2}),))
-
-    def double(nodes: NodeView) -> np.ndarray:
-        return nodes.requested("cpu") * 2
-
-    derived = view.derived("double", Facet.REQUESTED, np.int64, double)
-    assert derived.tolist() == [0, 4000]
-    assert view.take([1]).derived("double", Facet.REQUESTED, np.int64, double).tolist() == [4000]
-
-
 # ---- NodeInfo ----------------------------------------------------------------------------------
 
 
@@ -303,17 +240,6 @@ def test_a_node_info_shows_name_pods_requested_and_allocatable() -> None:
     shown = repr(cache.lend().node("a"))
     for part in ("a: pods [default/p]", "requested={'cpu': 1000}", "'cpu': 4000"):
         assert part in shown
-
-
-def test_the_generation_of_a_row_increases_with_its_changes() -> None:
-    cache = cache_of("a", "b")
-    snapshot = cache.lend()
-    before = (snapshot.node("a").generation, snapshot.node("b").generation)
-    snapshot.end()
-    cache.assume(pod("p", "a"))
-    snapshot = cache.lend()
-    assert snapshot.node("a").generation > before[0]
-    assert snapshot.node("b").generation == before[1]
 
 
 # ---- old names and the reference ---------------------------------------------------------------

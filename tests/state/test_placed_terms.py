@@ -3,8 +3,6 @@
 from collections import Counter
 from typing import Any
 
-import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -149,24 +147,6 @@ def keeping_away(name: str, app: str, key: str = ZONE_LABEL) -> PodInfo:
     return pod(name, labels={"app": app}, affinity={"podAntiAffinity": away})
 
 
-def test_pods_of_one_workload_share_their_term() -> None:
-    terms = PlacedTerms(CAPACITY)
-    for row, name in enumerate(("w1", "w2", "w3")):
-        terms.add(row, keeping_away(name, "web"))
-    (placed,) = terms.of(TermKind.REQUIRED_ANTI_AFFINITY)
-    assert placed.pod_count == 3
-    assert terms.pods(placed).lent.tolist() == [1, 1, 1, 0]
-
-
-def test_a_term_is_removed_with_its_last_pod() -> None:
-    terms = PlacedTerms(CAPACITY)
-    web = keeping_away("w", "web")
-    terms.add(0, web)
-    terms.remove(0, web)
-    assert terms.of(TermKind.REQUIRED_ANTI_AFFINITY) == []
-    assert terms.about(TermKind.REQUIRED_ANTI_AFFINITY, web.shape).certain == ()
-
-
 def test_columns_grow_with_the_table_and_continue_to_count() -> None:
     terms = PlacedTerms(2)
     terms.add(1, keeping_away("w1", "web"))
@@ -186,12 +166,3 @@ def test_only_recently_read_columns_are_cached() -> None:
     for placed in (first, second, first, third):
         terms.pods(placed)
     assert [placed.column is not None for placed in (first, second, third)] == [True, False, True]
-
-
-def test_a_lent_column_cannot_be_written() -> None:
-    terms = PlacedTerms(CAPACITY)
-    terms.add(0, keeping_away("w", "web"))
-    column = terms.pods(terms.of(TermKind.REQUIRED_ANTI_AFFINITY)[0])
-    assert column.lent.dtype == np.int32
-    with pytest.raises(ValueError, match="read-only"):
-        column.lent[0] = 7

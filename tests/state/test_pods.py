@@ -10,7 +10,6 @@ import pytest
 
 from bayplan.api.objects import POD, Pod, decode
 from bayplan.api.pod_groups import COSCHEDULING_LABEL
-from bayplan.api.quantity import QuantityError
 from bayplan.state.pods import NO_VOLUMES, PodInfo, PodShape, PodVolumes, pod_info
 from bayplan.testing import pod
 
@@ -53,30 +52,11 @@ def test_a_pod_without_uid_is_refused_by_its_name() -> None:
         compiled("nameless", metadata={"uid": None, "namespace": "team"})
 
 
-def test_the_key_of_a_pod_is_namespace_and_name() -> None:
-    pod = compiled("web", metadata={"namespace": None})
-    assert (pod.key, pod.namespace, pod.name) == ("default/web", "default", "web")
-    assert compiled("web", metadata={"namespace": "a"}).key == "a/web"
-
-
 def test_absent_fields_have_the_defaults_of_the_api() -> None:
     pod = compiled()
     assert (pod.priority, pod.scheduler_name) == (0, "default-scheduler")
     assert (pod.labels, pod.annotations, pod.nominated_node_name) == ({}, {}, "")
     assert (pod.node_name, pod.is_terminating) == ("", False)
-
-
-def test_present_fields_are_read() -> None:
-    pod = compiled(
-        metadata={"annotations": {"a": "b"}, "deletionTimestamp": "2026-01-01T00:00:00Z"},
-        status={"nominatedNodeName": "n2"},
-        priority=7,
-        schedulerName="other",
-        nodeName="n1",
-    )
-    assert (pod.priority, pod.scheduler_name, pod.node_name) == (7, "other", "n1")
-    assert (pod.annotations, pod.nominated_node_name) == ({"a": "b"}, "n2")
-    assert pod.is_terminating
 
 
 def test_the_repr_of_a_pod_names_its_node() -> None:
@@ -99,15 +79,6 @@ def test_fields_that_plugins_declare_are_stored_with_the_pod() -> None:
     assert pod.declared == declared
     assert pod.pod.declared == declared
     assert compiled().declared == {}
-
-
-def test_a_pod_on_a_node_has_the_same_shape_and_metadata() -> None:
-    pod = compiled(containers=containers(cpu="1"))
-    placed = pod.on_node("n1")
-    assert (placed.uid, placed.key, placed.node_name) == (pod.uid, pod.key, "n1")
-    assert placed.shape is pod.shape
-    assert placed.pod.spec.node_name == "n1"
-    assert pod.node_name == ""
 
 
 # ---- shapes --------------------------------------------------------------------------------
@@ -139,11 +110,6 @@ def test_requests_are_compiled_to_integers() -> None:
     empty = compiled(containers=containers()).shape
     assert empty.requests == {}
     assert (empty.non_zero_milli_cpu, empty.non_zero_memory_bytes) == (100, 200 << 20)
-
-
-def test_a_request_that_is_not_a_quantity_raises() -> None:
-    with pytest.raises(QuantityError):
-        compiled(containers=containers(cpu="lots"))
 
 
 def test_a_running_pod_whose_status_reports_its_requests_shares_its_template() -> None:
@@ -287,13 +253,6 @@ def test_the_error_for_a_selector_that_does_not_parse_names_its_path() -> None:
     (error,) = shape.errors
     assert error.startswith("spec.affinity.podAffinity.required[1]: ")
     assert "Foo" in error
-
-
-def test_an_update_without_a_change_of_affinity_preserves_the_terms() -> None:
-    old = compiled(affinity=affinity(AFFINITY_TERM))
-    new = compiled(affinity=affinity(AFFINITY_TERM), metadata={"labels": {"new": "label"}})
-    assert old.shape is not new.shape
-    assert old.shape.affinity == new.shape.affinity
 
 
 # ---- pod volumes ----------------------------------------------------------------------------

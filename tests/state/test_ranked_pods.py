@@ -38,13 +38,6 @@ def at(
     return pod(name, node=on, priority=priority, status=status, **options)  # type: ignore[arg-type]
 
 
-def test_pods_are_ranked_by_priority_then_start_then_arrival() -> None:
-    cache = cache_of("n1")
-    for each in (at("new"), at("b", 0, 2), at("a", 0, 1), at("top", 5), at("newer")):
-        cache.add_pod(each)
-    assert ranked(cache) == ["top", "a", "b", "new", "newer"]
-
-
 def test_a_pod_that_has_started_since_is_ranked_again() -> None:
     cache = cache_of("n1")
     cache.add_pod(at("a", 0, 5))

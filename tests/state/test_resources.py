@@ -38,15 +38,6 @@ def asking(**requests: Any) -> Any:
     return pod(requests=requests).shape
 
 
-def test_requests_of_placed_pods_reduce_the_free_amount() -> None:
-    resources = two_nodes()
-    resources.count(0, asking(cpu="500m"), 1)
-    assert resources.free("cpu").values.tolist() == [7500, 8000, 0, 0]
-    assert resources.free("pods").values.tolist() == [109, 110, 0, 0]
-    resources.count(0, asking(cpu="500m"), -1)
-    assert resources.free("cpu").values.tolist() == [8000, 8000, 0, 0]
-
-
 SHAPES = (
     SILENT,
     asking(cpu="500m"),
@@ -89,60 +80,10 @@ def test_a_node_that_offers_less_than_its_pods_request_has_a_negative_free_amoun
     assert resources.free("pods").values[1] == -1
 
 
-def test_a_pod_without_requests_counts_in_scored_amounts_only() -> None:
-    resources = two_nodes()
-    resources.count(0, SILENT, 1)
-    assert resources.requested_on(0) == {}
-    assert resources.scored("cpu").values[0] == 100
-    assert resources.scored("memory").values[0] == 200 << 20
-
-
 def test_scored_amounts_of_other_resources_equal_the_requested_ones() -> None:
     resources = two_nodes()
     resources.count(0, pod(requests={GPU: 2}).shape, 1)
     assert resources.scored(GPU).values[0] == resources.requested(GPU).values[0] == 2
-
-
-def test_a_resource_that_no_node_offers_is_0_and_makes_no_columns() -> None:
-    resources = two_nodes()
-    for read in (resources.allocatable, resources.requested, resources.scored, resources.free):
-        assert not read(GPU).values.any()
-    assert usage(resources, {GPU: 3}).used.tolist() == [[3, 3]]
-    assert resources.offered_names() == ["cpu", "memory", "pods"]
-
-
-def test_a_resource_is_offered_while_some_node_offers_it() -> None:
-    resources = two_nodes()
-    resources.set_allocatable(0, {GPU: 1})
-    assert resources.offered_names() == ["cpu", GPU, "memory", "pods"]
-    resources.set_allocatable(0, {})
-    assert resources.offered_names() == ["cpu", "memory", "pods"]
-
-
-def test_earlier_readers_see_a_resource_that_appears_later() -> None:
-    resources = two_nodes()
-    assert usage(resources, {GPU: 1}).offered is not None
-    for row in range(2):
-        resources.set_allocatable(row, {GPU: 4})
-    result = usage(resources, {GPU: 1})
-    assert result.allocatable.tolist() == [[4, 4]]
-    assert result.offered is None
-
-
-@pytest.mark.parametrize("expected", [("cpu", "memory"), ("memory", "cpu"), ("pods", "cpu"), ()])
-def test_resources_are_read_together_in_any_order(expected: tuple[str, ...]) -> None:
-    resources = two_nodes()
-    resources.count(1, asking(cpu=1, memory=5), 1)
-    used = {"cpu": [10, 1010], "memory": [10, 15], "pods": [10, 10]}
-    result = usage(resources, dict.fromkeys(expected, 10))
-    assert result.used.tolist() == [used[name] for name in expected]
-    assert result.allocatable.dtype == np.float64
-
-
-def test_selected_rows_have_the_same_amounts_as_all_rows() -> None:
-    resources = two_nodes()
-    resources.count(1, asking(cpu=1), 1)
-    assert usage(resources, {"cpu": 0}, np.array([1, 0])).used.tolist() == [[1000, 0]]
 
 
 def test_rows_with_less_free_amounts_are_returned_or_none() -> None:
@@ -171,15 +112,6 @@ def test_the_least_free_amount_follows_nodes_and_pods() -> None:
     assert short(resources, "cpu", 8000, slice(3)) is None
 
 
-def test_usage_reports_whether_every_node_has_enough() -> None:
-    resources = two_nodes()
-    assert short(resources, "cpu", 8000) is None
-    assert usage(resources, {"cpu": 8000}).is_within
-    assert not usage(resources, {"cpu": 8001}).is_within
-    resources.count(1, asking(cpu=1), 1)
-    assert not usage(resources, {"cpu": 7001}).is_within
-
-
 def test_an_absent_resource_is_reported_and_its_divisor_is_1() -> None:
     resources = two_nodes()
     resources.set_allocatable(1, {"cpu": 0, "memory": 1})
@@ -188,12 +120,6 @@ def test_an_absent_resource_is_reported_and_its_divisor_is_1() -> None:
     assert result.offered.tolist() == [[True, False], [True, True]]
     assert result.allocatable.tolist() == [[8000, 1], [2**34, 1]]
     assert usage(resources, {"cpu": 0, "memory": 0}, np.array([0])).offered is None
-
-
-def test_lent_arrays_cannot_be_written() -> None:
-    amounts = usage(two_nodes(), {"cpu": 0})
-    with pytest.raises(ValueError, match="read-only"):
-        amounts.allocatable[0, 0] = 1
 
 
 @pytest.mark.parametrize("offered", [EXACT_BELOW - 1, EXACT_BELOW])

@@ -9,27 +9,6 @@ from bayplan.testing import SampleCluster, node, pod
 SMALL, LARGE = "100m", "1500m"
 
 
-def test_rows_with_equal_pods_have_the_same_number() -> None:
-    rows = RowEquivalence(3)
-    for row, cores in enumerate((4, 4, 8)):
-        rows.set_empty(row, cores)
-    assert rows.numbers[0] == rows.numbers[1] != rows.numbers[2]
-    rows.change(0, SMALL, comes=True)
-    assert rows.numbers[0] != rows.numbers[1]
-    rows.change(1, SMALL, comes=True)
-    assert rows.numbers[0] == rows.numbers[1]
-
-
-def test_removing_a_pod_restores_the_number_of_its_row() -> None:
-    rows = RowEquivalence(1)
-    before = rows.numbers[0]
-    rows.change(0, SMALL, comes=True)
-    rows.change(0, LARGE, comes=True)
-    rows.change(0, LARGE, comes=False)
-    rows.change(0, SMALL, comes=False)
-    assert rows.numbers[0] == before
-
-
 def test_a_row_can_be_unequal_to_every_other_row() -> None:
     rows = RowEquivalence(2)
     assert rows.numbers[0] == rows.numbers[1]

@@ -3,8 +3,6 @@
 from collections import Counter as Tally
 from typing import Any
 
-import numpy as np
-import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
@@ -132,27 +130,6 @@ TestPlacements = Placements.TestCase
 # ---- examples ------------------------------------------------------------------------------
 
 
-def test_a_pod_is_counted_on_its_row_until_it_is_removed() -> None:
-    web = pod("a", labels={"app": "web"})
-    row_counts = counts((1, web), (1, pod("b", labels={"app": "web"})), (2, pod("c")))
-    assert column(row_counts, ANY_WEB) == [0, 2, 0, 0]
-    row_counts.remove(1, web)
-    assert column(row_counts, ANY_WEB) == [0, 1, 0, 0]
-    assert row_counts.counter(ANY_WEB).total == 1
-
-
-def test_a_terminating_pod_counts_only_if_the_pod_set_includes_it() -> None:
-    row_counts = counts((0, pod("a", labels={"app": "web"}, terminating=True)))
-    assert column(row_counts, ANY_WEB) == [1, 0, 0, 0]
-    assert column(row_counts, pods_of(None, WEB, with_terminating=False)) == [0, 0, 0, 0]
-
-
-def test_an_empty_set_of_namespaces_is_not_every_namespace() -> None:
-    row_counts = counts((0, pod("a")))
-    assert column(row_counts, PodSet(frozenset(), EVERYTHING)) == [0, 0, 0, 0]
-    assert column(row_counts, PodSet(None, EVERYTHING)) == [1, 0, 0, 0]
-
-
 def test_a_counter_that_was_dropped_is_current_when_it_is_read_again() -> None:
     web = pod("a", labels={"app": "web"})
     row_counts = counts((2, web), counters_max=1)
@@ -183,18 +160,3 @@ def test_labels_that_no_pod_has_any_more_use_no_memory() -> None:
     assert not result._namespaces["default"].carrying(("app", "web"))
     result.remove(0, other)
     assert not result._namespaces
-
-
-def test_lent_arrays_cannot_be_written() -> None:
-    lent = counts().counts(ANY_WEB)
-    assert lent.dtype == np.int32
-    with pytest.raises(ValueError, match="read-only"):
-        lent[0] = 1
-
-
-def test_equal_pod_sets_share_a_counter() -> None:
-    result = counts()
-    twin = PodSet(None, map_selector({"app": "web"}))
-    assert twin == ANY_WEB
-    assert result.counter(twin) is result.counter(ANY_WEB)
-    assert pods_of(None, WEB, with_terminating=False) != ANY_WEB
