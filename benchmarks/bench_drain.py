@@ -22,7 +22,8 @@ from bayplan.api.disruption_objects import POD_DISRUPTION_BUDGET
 from bayplan.api.objects import NODE, POD, ApiObject, decode
 from bayplan.config import SchedulerConfig
 from bayplan.model.cluster_model import ClusterModel
-from bayplan.model.objects import ClusterObjects
+from bayplan.model.picture import ClusterPicture
+from bayplan.objects.object_store import store_of
 from bayplan.plugins.registry import default_registry
 from bayplan.whatif.drain_each import drain_each
 from benchmarks.machine import machine, today
@@ -64,23 +65,23 @@ def main(out: Path | None, **sizes: Any) -> None:
 
 def cluster(
     node_count: int, pod_count: int, workload_count: int, hard_share: float, fullness: float
-) -> ClusterObjects:
+) -> ClusterPicture:
     """Equal nodes in three zones, with pods spread over them one by one."""
     per_node = max(pod_count // node_count, 1)
     cpu = f"{int(1000 * _NODE_CPU * fullness / per_node)}m"
     # Successive pods are on successive nodes, so a node has at most one pod of a workload.
     per_workload = max(pod_count // workload_count, 1)
     hard_count = int(workload_count * hard_share)
-    return ClusterObjects(
-        {
-            NODE: tuple(_node(number) for number in range(node_count)),
-            POD_DISRUPTION_BUDGET: tuple(_budget(number) for number in range(workload_count)),
-            POD: tuple(
-                _pod(number, number // per_workload, number % node_count, cpu, hard_count)
-                for number in range(pod_count)
-            ),
-        }
+    pods = (
+        _pod(number, number // per_workload, number % node_count, cpu, hard_count)
+        for number in range(pod_count)
     )
+    by_kind = {
+        NODE: map(_node, range(node_count)),
+        POD_DISRUPTION_BUDGET: map(_budget, range(workload_count)),
+        POD: pods,
+    }
+    return ClusterPicture(store_of(by_kind))
 
 
 def _decoded(kind: str, content: dict[str, Any]) -> Any:

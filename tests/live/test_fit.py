@@ -27,7 +27,7 @@ from bayplan.config.pod_group_kinds import group_kinds
 from bayplan.model.additions import AdditionsReader
 from bayplan.model.cluster_model import ClusterModel
 from bayplan.model.live_reading import objects_of_cluster
-from bayplan.model.objects import ClusterObjects
+from bayplan.model.picture import ClusterPicture
 from bayplan.plugins.registry import default_registry
 from bayplan.whatif.copies import single_unit
 from bayplan.whatif.fit import max_fit
@@ -67,7 +67,7 @@ def counted(case: Case, kubeconfig: str, folder: Path) -> Count:
     return Count(answer["count"], answer["message"])
 
 
-def counts_by_seeds(objects: ClusterObjects, case: Case) -> set[int]:
+def counts_by_seeds(objects: ClusterPicture, case: Case) -> set[int]:
     """The counts of the same cluster with other tie-breaks."""
     registry, config = default_registry(()), SchedulerConfig()
     kinds = group_kinds(config.spec.pod_groups.kinds)

@@ -5,7 +5,8 @@ from collections.abc import Iterable, Mapping
 from bayplan.api.objects import NODE, POD, ApiObject, Node
 from bayplan.config import SchedulerConfig
 from bayplan.model.cluster_model import ClusterModel
-from bayplan.model.objects import ClusterObjects
+from bayplan.model.picture import ClusterPicture
+from bayplan.objects.object_store import store_of
 from bayplan.plugins.registry import default_registry
 from bayplan.state.pods import PodInfo
 
@@ -22,4 +23,4 @@ def model_of(
     by_kind = {NODE: tuple(nodes), **{kind: tuple(each) for kind, each in objects.items()}}
     by_kind[POD] = tuple(each.pod for each in pods)
     config = SchedulerConfig() if config is None else config
-    return ClusterModel(ClusterObjects(by_kind), config, default_registry(()))
+    return ClusterModel(ClusterPicture(store_of(by_kind)), config, default_registry(()))

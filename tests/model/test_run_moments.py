@@ -8,7 +8,7 @@ import pytest
 
 import bayplan
 from bayplan.api.objects import NODE, POD, Pod
-from bayplan.model.objects import ClusterObjects
+from bayplan.model.picture import ClusterPicture
 from bayplan.model.run_moments import objects_of_run, run_moment
 from bayplan.problems import BadInputError
 from bayplan.sim.output.run_folder import RunFolder
@@ -58,12 +58,12 @@ def run(tmp_path: Path) -> Path:
     return tmp_path / "run"
 
 
-def objects_at(run: Path, at: str | float) -> ClusterObjects:
+def objects_at(run: Path, at: str | float) -> ClusterPicture:
     folder = RunFolder(run)
     return objects_of_run(folder, run_moment(folder, at))
 
 
-def nodes_of_pods(objects: ClusterObjects) -> dict[str, str]:
+def nodes_of_pods(objects: ClusterPicture) -> dict[str, str]:
     pods = [each for each in objects.of(POD) if isinstance(each, Pod)]
     return {f"default/{each.metadata.name}": each.spec.node_name or "" for each in pods}
 
@@ -102,12 +102,14 @@ def test_the_end_is_what_the_result_says(run: Path) -> None:
     nodes = nodes_of_pods(objects_at(run, "end"))
     assert {name: node for name, node in nodes.items() if node} == result.placements
     assert {name for name, node in nodes.items() if not node} == set(result.unschedulable)
-    assert objects_at(run, "end").by_kind == objects_at(run, result.simulated_seconds).by_kind
+    assert dict(objects_at(run, "end").objects) == dict(
+        objects_at(run, result.simulated_seconds).objects
+    )
 
 
 def test_all_kinds_have_their_content(run: Path) -> None:
     objects = objects_at(run, "100s")
-    kinds = {key.kind.rpartition(" ")[2]: objects.content(key) for key, _ in objects}
+    kinds = {key.kind.rpartition(" ")[2]: objects.content(key) for key, _ in objects.objects}
     assert kinds.keys() >= {"Deployment", "ReplicaSet", "PodDisruptionBudget", "PriorityClass"}
     assert all(kinds.values())
     deployment = kinds["Deployment"]

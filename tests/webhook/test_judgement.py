@@ -8,7 +8,8 @@ import pytest
 from bayplan.api.objects import NODE, POD, ApiObject, decode
 from bayplan.config import SchedulerConfig
 from bayplan.model.cluster_model import ClusterModel
-from bayplan.model.objects import ClusterObjects
+from bayplan.model.picture import ClusterPicture
+from bayplan.objects.object_store import store_of
 from bayplan.plugins.registry import default_registry
 from bayplan.webhook.judgement import WARNING_LENGTH_MAX, Judge, Judgement
 from tests.kit.objects import node, pod
@@ -28,7 +29,7 @@ def judge_of(*objects: Content | ApiObject) -> Judge:
             by_kind.setdefault(POD, []).append(each)
     listed = {kind: tuple(each) for kind, each in by_kind.items()}
     config, registry = SchedulerConfig(), default_registry(())
-    return Judge(ClusterModel(ClusterObjects(listed), config, registry), config, registry)
+    return Judge(ClusterModel(ClusterPicture(store_of(listed)), config, registry), config, registry)
 
 
 def spec(cpu: str = "4", **more: Any) -> Content:
@@ -62,7 +63,9 @@ def test_the_nearest_node_lacks_the_fewest_resources_and_the_smallest_share() ->
 def test_a_full_node_has_room_for_no_more_pod() -> None:
     config, registry = SchedulerConfig(), default_registry(())
     objects = {NODE: (node("n1", cpu="2", pods="1"),), POD: (pod("a", "n1").pod,)}
-    judge = Judge(ClusterModel(ClusterObjects(objects), config, registry), config, registry)
+    judge = Judge(
+        ClusterModel(ClusterPicture(store_of(objects)), config, registry), config, registry
+    )
     assert of_pod(judge, spec("1")).warning.endswith(
         "1 Too many pods, nearest n1 has room for no more pod"
     )
@@ -201,7 +204,7 @@ def test_a_long_warning_is_cut_and_keeps_the_nearest_node() -> None:
         for number in range(40)
     ]
     config, registry = SchedulerConfig(), default_registry(())
-    objects = ClusterObjects({NODE: (node("n1", cpu="2"), *tainted)})
+    objects = ClusterPicture(store_of({NODE: (node("n1", cpu="2"), *tainted)}))
     judge = Judge(ClusterModel(objects, config, registry), config, registry)
     many = {f"resource.example/{number}": "1" for number in range(40)}
     content = spec("4")

@@ -8,7 +8,8 @@ from bayplan.api.objects import NODE
 from bayplan.clock import RealClock
 from bayplan.config import SchedulerConfig
 from bayplan.model.cluster_model import ClusterModel
-from bayplan.model.objects import ClusterObjects
+from bayplan.model.picture import ClusterPicture
+from bayplan.objects.object_store import store_of
 from bayplan.plugins.registry import default_registry
 from bayplan.webhook.judgement import Judge, Judgement
 from bayplan.webhook.reviews import Review, read_review
@@ -21,7 +22,7 @@ REVIEW: Review = read_review(review("3"))
 
 def made() -> tuple[ClusterModel, Judge]:
     config, registry = SchedulerConfig(), default_registry(())
-    model = ClusterModel(ClusterObjects({NODE: (node("n1", cpu="2"),)}), config, registry)
+    model = ClusterModel(ClusterPicture(store_of({NODE: (node("n1", cpu="2"),)})), config, registry)
     return model, Judge(model, config, registry)
 
 

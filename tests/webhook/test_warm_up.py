@@ -4,7 +4,8 @@ from bayplan.api.admission_objects import LIMIT_RANGE
 from bayplan.api.objects import NODE, decode
 from bayplan.config import SchedulerConfig
 from bayplan.model.cluster_model import ClusterModel
-from bayplan.model.objects import ClusterObjects
+from bayplan.model.picture import ClusterPicture
+from bayplan.objects.object_store import store_of
 from bayplan.plugins.registry import default_registry
 from bayplan.webhook.judgement import Judge
 from bayplan.webhook.warm_up import warm_up
@@ -18,7 +19,7 @@ def test_the_warm_up_leaves_the_model_as_it_was() -> None:
     }
     objects = {NODE: (node("n1"),), LIMIT_RANGE: (decode(LIMIT_RANGE, narrow),)}
     config, registry = SchedulerConfig(), default_registry(())
-    model = ClusterModel(ClusterObjects(objects), config, registry)
+    model = ClusterModel(ClusterPicture(store_of(objects)), config, registry)
     before = [key for key, _ in model.all()]
     warm_up(Judge(model, config, registry), model)
     assert [key for key, _ in model.all()] == before

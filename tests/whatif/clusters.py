@@ -6,7 +6,7 @@ from bayplan.api.pod_groups import BUILT_IN_KINDS
 from bayplan.config import SchedulerConfig
 from bayplan.model.additions import Additions, read_additions
 from bayplan.model.cluster_model import ClusterModel
-from bayplan.model.objects import ClusterObjects
+from bayplan.model.picture import ClusterPicture
 from bayplan.model.reading import objects_of_workload
 from bayplan.plugins.registry import default_registry
 from bayplan.sim.input.inputs import load_inputs
@@ -14,11 +14,11 @@ from bayplan.whatif.copies import Unit, single_unit
 from tests.adapters.manifests import Content, container, pod
 
 
-def cluster_of(*objects: Content) -> ClusterObjects:
+def cluster_of(*objects: Content) -> ClusterPicture:
     return objects_of_workload(load_inputs(objects), "test")
 
 
-def model_of(cluster: ClusterObjects) -> ClusterModel:
+def model_of(cluster: ClusterPicture) -> ClusterModel:
     return ClusterModel(cluster, SchedulerConfig(), default_registry(()))
 
 
@@ -26,7 +26,7 @@ def unit_of(additions: Additions) -> Unit:
     return single_unit(additions, BUILT_IN_KINDS)
 
 
-def additions_to(cluster: ClusterObjects, *objects: Content) -> Additions:
+def additions_to(cluster: ClusterPicture, *objects: Content) -> Additions:
     return read_additions(objects, cluster)
 
 

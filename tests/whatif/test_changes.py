@@ -53,3 +53,24 @@ def test_a_pod_of_higher_priority_is_placed_first() -> None:
     assert [(move.pod, move.target) for move in outcome.moves] == [("default/web-a", "n2")]
     assert [left.pod for left in outcome.waited_before] == ["default/waiting"]
     assert not outcome.left_over
+
+
+def labelled(name: str, **labels: str) -> Content:
+    return {"apiVersion": "v1", "kind": "Node", "metadata": {"name": name, "labels": labels}}
+
+
+def test_two_changes_of_one_object_both_count() -> None:
+    change = WhatIf(apply=(labelled("n1", disk="ssd"), labelled("n1", zone="a")))
+    model, _ = changed(change, node("n1"))
+    present = model.get(NODE, "", "n1")
+    assert isinstance(present, Node)
+    assert present.metadata.labels == {"disk": "ssd", "zone": "a"}
+
+
+def test_a_change_of_fields_leaves_an_uncordoned_node_uncordoned() -> None:
+    cordoned = node("n1", spec={"unschedulable": True})
+    change = WhatIf(uncordon=("n1",), apply=(labelled("n1", disk="ssd"),))
+    model, outcome = changed(change, cordoned, pod_with_cpu("waiting", "1"))
+    assert [(move.pod, move.target) for move in outcome.moves] == [("default/waiting", "n1")]
+    assert isinstance(present := model.get(NODE, "", "n1"), Node)
+    assert not present.spec.unschedulable

@@ -7,7 +7,7 @@ import pytest
 import bayplan
 from bayplan.api.objects import POD
 from bayplan.config import SchedulerConfig
-from bayplan.model.objects import ClusterObjects
+from bayplan.model.picture import ClusterPicture
 from bayplan.plugins.registry import default_registry
 from bayplan.problems import BadInputError
 from bayplan.sim.input.what_if import Scaling, WhatIf
@@ -18,7 +18,7 @@ from tests.sim.manifests import controller
 from tests.whatif.clusters import budget, cluster_of, model_of, owned_pod
 
 
-def simulated(change: WhatIf, cluster: ClusterObjects) -> WhatIfAnswer:
+def simulated(change: WhatIf, cluster: ClusterPicture) -> WhatIfAnswer:
     model = model_of(cluster)
     before = sum(1 for _ in model.objects(POD))
     answer = what_if_over_time(model, change, SchedulerConfig(), default_registry(()))
@@ -69,7 +69,7 @@ def test_pods_that_do_not_fit_at_the_end_are_left_over() -> None:
 def test_objects_without_their_content_are_refused() -> None:
     cluster = cluster_of(node("n1"))
     with pytest.raises(BadInputError, match="needs the content of all objects"):
-        simulated(WhatIf(cordon=("n1",), until=1), ClusterObjects(cluster.by_kind))
+        simulated(WhatIf(cordon=("n1",), until=1), ClusterPicture(cluster.objects))
 
 
 @pytest.mark.parametrize("options", [{"until": "30s"}, {"until": 30.0}])

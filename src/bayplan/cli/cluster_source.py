@@ -23,7 +23,7 @@ from bayplan.config import SchedulerConfig
 from bayplan.config.pod_group_kinds import group_kinds
 from bayplan.lazy_loader import load
 from bayplan.model.cluster_model import ClusterModel
-from bayplan.model.objects import ClusterObjects
+from bayplan.model.picture import ClusterPicture
 from bayplan.plugins.registry import Registry
 from bayplan.ports import ApiError
 from bayplan.problems import BadInputError
@@ -97,7 +97,7 @@ class ClusterSource:
         kinds = {*registry.kinds, *group_kinds(config.spec.pod_groups.kinds)}
         return ClusterModel(self._read_files(kinds), config, registry, seed=seed)
 
-    def _read_files(self, kinds: Collection[str]) -> ClusterObjects:
+    def _read_files(self, kinds: Collection[str]) -> ClusterPicture:
         """Objects of files, or of a moment of a run. Raises BadInputError."""
         if self._is_run:
             return self._read_run()
@@ -116,7 +116,7 @@ class ClusterSource:
             )
         return bool(runs)
 
-    def _read_run(self) -> ClusterObjects:
+    def _read_run(self) -> ClusterPicture:
         """Objects of a moment of a run. Raises BadInputError."""
         folder = load("bayplan.sim.output.run_folder:RunFolder")(
             Path(self.paths[0]),

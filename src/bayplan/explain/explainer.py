@@ -152,13 +152,13 @@ def _result(attempt: Attempt) -> Result:
 
 def _stored(model: ClusterModel, pod: Pod) -> str:
     """The sentence in the pod's status as it was read."""
-    for each in model.source.of(POD):
-        present = cast(Pod, each)
-        if present.metadata.uid == pod.metadata.uid:
-            conditions = present.status.conditions or ()
-            own = (c for c in conditions if c.type == POD_SCHEDULED and c.status == "False")
-            return next((c.message or "" for c in own), "")
-    return ""
+    key = model.source.objects.key_of_uid(pod.metadata.uid or "")
+    if key is None:
+        return ""
+    original = cast(Pod, model.source.objects.get(key))
+    conditions = original.status.conditions or ()
+    own = (c for c in conditions if c.type == POD_SCHEDULED and c.status == "False")
+    return next((c.message or "" for c in own), "")
 
 
 def _remarks(model: ClusterModel) -> tuple[str, ...]:

@@ -8,7 +8,7 @@ from typing import Any, Literal
 import msgspec
 from msgspec import Struct
 
-from bayplan.model.objects import RunMoment
+from bayplan.model.picture import RunMoment
 
 API_VERSION = "bayplan.dev/v1alpha1"
 KIND = "Explanation"

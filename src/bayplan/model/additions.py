@@ -24,13 +24,13 @@ from bayplan.api.objects import (
     STORAGE_CLASS,
     ApiObject,
     Pod,
-    Unstructured,
 )
 from bayplan.model.cluster_model import ClusterModel
-from bayplan.model.objects import ClusterObjects
+from bayplan.model.picture import ClusterPicture, with_kind
 from bayplan.model.reading import objects_of_workload
 from bayplan.model.unjudged import UnjudgedWorkload, unjudged
-from bayplan.objects.keys import ObjectKey, key_of, key_of_metadata
+from bayplan.objects.keys import ObjectKey, key_of
+from bayplan.objects.object_store import ObjectStore
 from bayplan.problems import BadInputError
 from bayplan.sim.input.controller_kinds import CONTROLLERS, DAEMON_SET, REPLICA_SET
 from bayplan.sim.input.errors import InputErrors
@@ -69,7 +69,7 @@ class Additions:
 
 def read_additions(
     sources: Iterable[InputSource],
-    cluster: ClusterObjects,
+    cluster: ClusterPicture,
     read_kinds: Collection[str] = (),
     scheduler_name: str | None = DEFAULT_SCHEDULER,
     *,
@@ -99,13 +99,13 @@ def read_additions(
         read_kinds=read_kinds,
         expansion=ExpansionMode.ONCE,
         admission=admission or cluster.admission,
-        present={key: uid for key, each in cluster if (uid := each.metadata.uid)},
+        present={key: uid for key, each in cluster.objects if (uid := each.metadata.uid)},
     )
     if scheduler_name is not None:
         workload = workload.for_scheduler(scheduler_name)
     created = objects_of_workload(workload, "the workload")
-    present = {key for key, _ in cluster}
-    added = [(key, each) for key, each in created if key not in present]
+    present = cluster.objects
+    added = [(key, each) for key, each in created.objects if key not in present]
     pods = [cast(Pod, each) for key, each in added if key.kind == POD]
     pending = [pod for pod in pods if not pod.spec.node_name]
     return Additions(
@@ -128,7 +128,7 @@ def read_additions(
 def _unjudged(
     own: Iterable[Part],
     added: Iterable[tuple[ObjectKey, ApiObject]],
-    present: Collection[ObjectKey],
+    present: ObjectStore[ApiObject],
     passed_over: Collection[str],
 ) -> Iterator[UnjudgedWorkload]:
     """The objects of the workload from which no pod came. ``added``: all that is new."""
@@ -182,19 +182,23 @@ def _with_pods(content: Content) -> Content:
 
 
 def _taken(
-    parts: Iterable[Part], cluster: ClusterObjects
+    parts: Iterable[Part], cluster: ClusterPicture
 ) -> tuple[dict[ObjectKey, ApiObject], list[ObjectKey]]:
     """The controllers of the workload that are in the cluster, as they are there, and the keys of
     other objects that are there.
 
     Raises BadInputError for a pod that is in the cluster.
     """
-    present = dict(cluster)
+    present = cluster.objects
     keys = [key for part in parts if (key := _key(part.value)) is not None and key in present]
     wrong = [key for key in keys if key.kind == POD]
     if wrong:
         raise BadInputError("\n".join(f"{key} is in the cluster already" for key in wrong))
-    taken = {key: present[key] for key in keys if key.kind in CONTROLLERS}
+    taken = {
+        key: each
+        for key in keys
+        if key.kind in CONTROLLERS and (each := present.get(key)) is not None
+    }
     return taken, [key for key in keys if key.kind not in (*CONTROLLERS, NAMESPACE)]
 
 
@@ -217,7 +221,7 @@ def _with_uid(part: Part, taken: Mapping[ObjectKey, ApiObject]) -> Part:
 
 
 def _context(
-    own: Sequence[Part], taken: Mapping[ObjectKey, ApiObject], cluster: ClusterObjects
+    own: Sequence[Part], taken: Mapping[ObjectKey, ApiObject], cluster: ClusterPicture
 ) -> list[Content]:
     """The objects of the cluster that admission and controllers read, without those that the
     workload brings."""
@@ -231,20 +235,22 @@ def _context(
         )
         if key not in keys
     }
-    return [_content(cluster, key, each) for key, each in objects.items()]
+    return [
+        cluster.manifest(key, each) or with_kind(key.kind, msgspec.to_builtins(each))
+        for key, each in objects.items()
+    ]
 
 
 def _read_by_admission(
-    keys: Collection[ObjectKey], cluster: ClusterObjects
+    keys: Collection[ObjectKey], cluster: ClusterPicture
 ) -> Iterator[tuple[ObjectKey, ApiObject]]:
     has_daemons = any(key.kind == DAEMON_SET for key in keys)
     for kind in (*_READ_BY_ADMISSION, *((NODE,) if has_daemons else ())):
-        for each in cluster.of(kind):
-            yield key_of_metadata(kind, each.metadata), each
+        yield from cluster.objects.items(kind)
 
 
 def _counted(
-    keys: Collection[ObjectKey], cluster: ClusterObjects
+    keys: Collection[ObjectKey], cluster: ClusterPicture
 ) -> Iterator[tuple[ObjectKey, ApiObject]]:
     """The objects in namespaces of the workload whose number or size a quota limits, except
     controllers: these would create pods again."""
@@ -252,40 +258,29 @@ def _counted(
     namespaces = limited.intersection(key.namespace for key in keys)
     if not namespaces:
         return
-    for kind, objects in cluster.by_kind.items():
-        if kind not in CONTROLLERS:
-            for each in objects:
-                if each.metadata.namespace in namespaces:
-                    yield key_of_metadata(kind, each.metadata), each
+    for key, each in cluster.objects:
+        if key.kind not in CONTROLLERS and each.metadata.namespace in namespaces:
+            yield key, each
 
 
 def _owned(
-    taken: Mapping[ObjectKey, ApiObject], cluster: ClusterObjects
+    taken: Mapping[ObjectKey, ApiObject], cluster: ClusterPicture
 ) -> Iterator[tuple[ObjectKey, ApiObject]]:
     """The pods that the controllers have in the cluster.
 
     The ReplicaSets of a Deployment stay out: the Deployment then counts their pods itself, and does
     not leave the number of pods to them.
     """
-    uids = {each.metadata.uid for each in taken.values()}
-    if not uids:
-        return
-    uids |= {each.metadata.uid for each in cluster.of(REPLICA_SET) if _is_owned(each, uids)}
-    for pod in cluster.of(POD):
-        if _is_owned(pod, uids):
-            yield key_of_metadata(POD, pod.metadata), pod
-
-
-def _is_owned(each: ApiObject, uids: Collection[str | None]) -> bool:
-    return any(owner.uid in uids for owner in each.metadata.owner_references or ())
-
-
-def _content(cluster: ClusterObjects, key: ObjectKey, each: ApiObject) -> Content:
-    content = cluster.content(key)
-    if content is None:
-        content = each.content if isinstance(each, Unstructured) else msgspec.to_builtins(each)
-    version, _, kind = key.kind.rpartition(" ")
-    return {**content, "apiVersion": version, "kind": kind}
+    uids = {uid for each in taken.values() if (uid := each.metadata.uid)}
+    objects = cluster.objects
+    owned = [key for uid in uids for key in objects.owned_by(uid)]
+    sets = (objects.get(key) for key in owned if key.kind == REPLICA_SET)
+    uids |= {uid for each in sets if each is not None and (uid := each.metadata.uid)}
+    pods = {key for uid in uids for key in objects.owned_by(uid) if key.kind == POD}
+    for key in sorted(pods, key=objects.arrival):
+        pod = objects.get(key)
+        assert pod is not None
+        yield key, pod
 
 
 @final
@@ -305,22 +300,14 @@ class AdditionsReader:
         self._read_kinds = read_kinds
         self._scheduler_name = scheduler_name
         self._admission = admission
-        #: Kinds that were added, in the order of their first addition.
-        self._kinds = dict.fromkeys((*model.source.by_kind, POD))
 
     def __call__(self, sources: Iterable[InputSource], *, are_shapes: bool = False) -> Additions:
         """See `read_additions`. Raises BadInputError."""
-        present = self._model.source
-        if self._model.version:
-            by_kind = {kind: tuple(self._model.objects(kind)) for kind in self._kinds}
-            present = replace(present, by_kind=by_kind)
-        additions = read_additions(
+        return read_additions(
             sources,
-            present,
+            replace(self._model.source, objects=self._model.store),
             self._read_kinds,
             self._scheduler_name,
             are_shapes=are_shapes,
             admission=self._admission,
         )
-        self._kinds |= dict.fromkeys(kind for kind, _ in additions.objects)
-        return additions

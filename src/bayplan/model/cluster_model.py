@@ -35,8 +35,9 @@ from bayplan.engine.state_log import AttemptStart
 from bayplan.framework.status import Code, Status
 from bayplan.framework.types import QueuedPodInfo
 from bayplan.journal import AttemptRecord, GroupRecord, Journal, MemorySink
-from bayplan.model.objects import ClusterObjects
+from bayplan.model.picture import ClusterPicture
 from bayplan.objects.keys import ObjectKey, key_of_metadata
+from bayplan.objects.object_store import ObjectStore, Reversal
 from bayplan.plugins.registry import Registry
 from bayplan.ports import (
     AskExtender,
@@ -120,7 +121,7 @@ class ClusterModel:
 
     def __init__(
         self,
-        objects: ClusterObjects,
+        source: ClusterPicture,
         config: SchedulerConfig,
         registry: Registry,
         *,
@@ -128,14 +129,14 @@ class ClusterModel:
     ) -> None:
         """Starts the plugins and reads all objects. Raises ConfigError.
 
-        For a model that is built while the list of pods arrives, ``objects`` has all others; then
+        For a model that is built while the list of pods arrives, ``source`` has all others; then
         come `read_pods` and `end_reading`.
         """
-        self.source = objects
-        start_seconds = max(objects.epoch_seconds - ManualClock.EPOCH_SECONDS, 0.0)
+        self.source, objects = source, source.objects
+        start_seconds = max(source.epoch_seconds - ManualClock.EPOCH_SECONDS, 0.0)
         self._records = MemorySink()
         self._observer: OnAttempt | None = None
-        config, without = without_absent(config, registry, lambda kind: kind not in objects.absent)
+        config, without = without_absent(config, registry, lambda kind: kind not in source.absent)
         #: Plugins that are left out, because the API server lacks kinds that they need.
         self.left_out_plugins = tuple(map(str, without))
         self._scheduler = Scheduler(
@@ -146,48 +147,41 @@ class ClusterModel:
             journal=Journal([self._records]),
             on_attempt=self._observe,
             raise_bugs=True,
-            absent_kinds=objects.absent,
+            absent_kinds=source.absent,
         )
-        self._objects: dict[ObjectKey, ApiObject] = {}
-        #: The same by kind.
-        self._by_kind: dict[str, dict[ObjectKey, ApiObject]] = {}
-        self._uids: dict[str, ObjectKey] = {}
-        #: The order in which pods came first, by uid: members of a group are tried in it.
-        self._arrivals: dict[str, int] = {}
-        #: Changes since the outermost trial began: (key, object before; None: there was none).
-        self._changes: list[tuple[ObjectKey, ApiObject | None]] = []
-        self._trial_count = 0
+        #: The objects as they are now. To be looked at; only the model changes them.
+        self.store = ObjectStore[ApiObject]()
         #: How many changes were made.
         self.version = 0
         kinds = (NODE, *self._scheduler.kinds, *self._scheduler.group_kinds)
         for kind in dict.fromkeys(kinds):
-            for each in objects.of(kind):
-                self._put(kind, each)
-        self.read_pods(objects.of(POD))
-        for kind in objects.by_kind.keys() - {*kinds, POD}:
-            # No plugin reads the kind: it is there for the questions.
-            for each in objects.of(kind):
-                self._note(key_of_metadata(kind, each.metadata), each)
+            for key, each in objects.items(kind):
+                self._put(key, each)
+        self.read_pods(objects.items(POD))
+        for kind in objects.kinds():
+            if kind not in kinds and kind != POD:
+                # No plugin reads the kind: it is there for the questions.
+                for key, each in objects.items(kind):
+                    self.store.put(key, each)
         self._scheduler.take_effects()
 
-    def read_pods(self, pods: Iterable[ApiObject]) -> None:
+    def read_pods(self, pods: Iterable[tuple[ObjectKey, ApiObject]]) -> None:
         """Further pods of the cluster as it was read."""
         added: list[Pod] = []
-        for each in pods:
+        for key, each in pods:
             pod = cast(Pod, without_decision(each))
-            key = key_of_metadata(POD, pod.metadata)
-            if key in self._objects:
+            if key in self.store:
                 self._scheduler.new_pods.add(added)
-                self._put(POD, pod)
+                self._put(key, pod)
                 added = []
             else:
-                self._note(key, pod)
+                self.store.put(key, pod)
                 added.append(pod)
         self._scheduler.new_pods.add(added)
 
-    def end_reading(self, objects: ClusterObjects) -> None:
+    def end_reading(self, source: ClusterPicture) -> None:
         """All objects, the pods of `read_pods` among them, were read."""
-        self.source = objects
+        self.source = source
         self._scheduler.take_effects()
 
     def close(self) -> None:
@@ -203,19 +197,19 @@ class ClusterModel:
 
     def get(self, kind: str, namespace: str, name: str) -> ApiObject | None:
         """An object as it is now."""
-        return self._objects.get(ObjectKey(kind, namespace, name))
+        return self.store.get(ObjectKey(kind, namespace, name))
 
     def objects(self, kind: str) -> Iterator[ApiObject]:
         """All objects of a kind as they are now."""
-        return iter(self._by_kind.get(kind, {}).values())
+        return self.store.each(kind)
 
     def all(self) -> Iterator[tuple[ObjectKey, ApiObject]]:
         """All objects as they are now."""
-        return iter(self._objects.items())
+        return iter(self.store)
 
     def pod(self, pod: str) -> Pod | None:
         """A pod as it is now. ``pod``: "namespace/name"."""
-        return cast("Pod | None", self._objects.get(_pod_key(pod)))
+        return cast("Pod | None", self.store.get(_pod_key(pod)))
 
     def pending(self) -> list[PodInfo]:
         """The pods that wait for this scheduler, gated ones included, in the order of their
@@ -240,7 +234,7 @@ class ClusterModel:
         age = replace(
             queued,
             timestamp_seconds=inf if created_seconds is None else created_seconds,
-            sequence=self._arrivals[queued.pod.uid],
+            sequence=self.store.arrival(key_of_metadata(POD, queued.pod.metadata)),
         )
         return self._scheduler.queue.sort_key(age)
 
@@ -305,39 +299,38 @@ class ClusterModel:
     def add(self, kind: str, added: ApiObject) -> None:
         """Add an object. One without a uid gets one. Raises KeyError for a name that exists."""
         key = key_of_metadata(kind, added.metadata)
-        if key in self._objects:
+        if key in self.store:
             raise KeyError(f"{key} exists")
-        self._change(key, added)
+        self._put(key, self._versioned(added))
 
     def replace(self, kind: str, changed: ApiObject) -> None:
         """Replace an object by a newer version. Raises KeyError for a name that does not exist."""
         key = key_of_metadata(kind, changed.metadata)
-        if key not in self._objects:
+        before = self.store.get(key)
+        if before is None:
             raise KeyError(f"there is no {key}")
-        self._change(key, changed)
+        self._put(key, self._versioned(changed, before))
 
     def remove(self, kind: str, namespace: str, name: str) -> None:
         """Delete an object at once. Raises KeyError for a name that does not exist."""
         key = ObjectKey(kind, namespace, name)
-        if key not in self._objects:
+        removed = self.store.remove(key)
+        if removed is None:
             raise KeyError(f"there is no {key}")
-        self._change(key, None)
+        self._tell(EventType.DELETED, kind, removed)
 
     @contextmanager
     def trial(self) -> Generator[None]:
         """Undo, at the end of the block, all changes and placements that were made in it."""
-        mark = len(self._changes)
-        self._trial_count += 1
+        mark = self.store.mark()
         try:
             yield
         finally:
-            self._trial_count -= 1
             restored: set[str] = set()
-            while len(self._changes) > mark:
-                key, before = self._changes.pop()
-                self._restore(key, before)
-                if key.kind == POD and before is not None:
-                    restored.add(before.metadata.uid or "")
+            for reversal in self.store.rollback(mark, self._versioned):
+                self._tell_reversal(reversal)
+                if reversal.key.kind == POD and reversal.restored is not None:
+                    restored.add(reversal.restored.metadata.uid or "")
             self._renew(self._with_members(restored))
 
     # ---- attempts ---------------------------------------------------------------------------
@@ -348,7 +341,7 @@ class ClusterModel:
 
     def _pending_uid(self, pod: str) -> str:
         key = _pod_key(pod)
-        content = self._objects.get(key)
+        content = self.store.get(key)
         if content is None:
             raise KeyError(f"there is no {key}")
         uid = content.metadata.uid or ""
@@ -462,16 +455,15 @@ class ClusterModel:
             outcome = BindingOutcome(uid, None)
         self._scheduler.binding_finished(outcome)
         self._settle(_Trace(), port)
-        key = self._uids[uid]
-        pod = cast(Pod, self._objects[key])
+        pod = self._pod_of(uid)
         if outcome.status is None and not pod.spec.node_name:
             spec = msgspec.structs.replace(pod.spec, node_name=binding.node_name)
-            self._change(key, msgspec.structs.replace(pod, spec=spec))
+            self.replace(POD, msgspec.structs.replace(pod, spec=spec))
 
     # ---- back to the state before -----------------------------------------------------------
 
     def _nominate(self, uid: str, node_name: str) -> None:
-        pod = cast(Pod, self._objects[self._uids[uid]])
+        pod = self._pod_of(uid)
         status = msgspec.structs.replace(pod.status, nominated_node_name=node_name or None)
         self.replace(POD, msgspec.structs.replace(pod, status=status))
 
@@ -482,9 +474,8 @@ class ClusterModel:
 
     def _renew(self, uids: Sequence[str]) -> None:
         """Make pending pods ones that were not tried yet, in the order in which they came."""
-        pods = [cast(Pod, self._objects[self._uids[uid]]) for uid in uids]
-        pending = [pod for pod in pods if not pod.spec.node_name]
-        pending.sort(key=lambda pod: self._arrivals[pod.metadata.uid or ""])
+        pending = [pod for pod in map(self._pod_of, uids) if not pod.spec.node_name]
+        pending.sort(key=lambda pod: self.store.arrival(key_of_metadata(POD, pod.metadata)))
         for pod in pending:
             self._tell(EventType.DELETED, POD, pod)
         for pod in pending:
@@ -495,29 +486,23 @@ class ClusterModel:
         trace = _Trace()
         self._settle(trace, _QuestionPort(self, trace))
 
-    def _restore(self, key: ObjectKey, before: ApiObject | None) -> None:
-        present = self._objects.get(key)
-        if before is None:
-            assert present is not None
-            self._forget(key, present)
-            return
-        if present is not None and key.kind == POD:
+    def _tell_reversal(self, reversal: Reversal[ApiObject]) -> None:
+        """Tell the scheduler of a change that was undone."""
+        key, undone, restored = reversal
+        if undone is not None and (restored is None or key.kind == POD):
             # A pod that has a node never becomes a pending one.
-            self._forget(key, present)
-        self._put(key.kind, self._versioned(before))
+            self._tell(EventType.DELETED, key.kind, undone)
+            undone = None
+        if restored is not None:
+            event = EventType.ADDED if undone is None else EventType.MODIFIED
+            self._tell(event, key.kind, restored)
 
     # ---- objects ----------------------------------------------------------------------------
 
-    def _change(self, key: ObjectKey, new: ApiObject | None) -> None:
-        """Change an object, and note what it was."""
-        before = self._objects.get(key)
-        if self._trial_count:
-            self._changes.append((key, before))
-        if new is None:
-            assert before is not None
-            self._forget(key, before)
-            return
-        self._put(key.kind, self._versioned(new, before))
+    def _pod_of(self, uid: str) -> Pod:
+        key = self.store.key_of_uid(uid)
+        assert key is not None, f"no pod has uid {uid}"
+        return cast(Pod, self.store.get(key))
 
     def _versioned(self, new: ApiObject, before: ApiObject | None = None) -> ApiObject:
         """The object with a uid, and with a version above all others: versions never go back."""
@@ -529,25 +514,9 @@ class ClusterModel:
         )
         return msgspec.structs.replace(new, metadata=metadata)
 
-    def _put(self, kind: str, new: ApiObject) -> None:
-        key = key_of_metadata(kind, new.metadata)
-        event = EventType.MODIFIED if key in self._objects else EventType.ADDED
-        self._note(key, new)
-        self._tell(event, kind, new)
-
-    def _note(self, key: ObjectKey, new: ApiObject) -> None:
-        self._objects[key] = new
-        self._by_kind.setdefault(key.kind, {})[key] = new
-        if key.kind == POD:
-            uid = new.metadata.uid or ""
-            self._uids[uid] = key
-            self._arrivals.setdefault(uid, len(self._arrivals))
-
-    def _forget(self, key: ObjectKey, now: ApiObject) -> None:
-        del self._objects[key], self._by_kind[key.kind][key]
-        if key.kind == POD:
-            self._uids.pop(now.metadata.uid or "", None)
-        self._tell(EventType.DELETED, key.kind, now)
+    def _put(self, key: ObjectKey, new: ApiObject) -> None:
+        before = self.store.put(key, new)
+        self._tell(EventType.ADDED if before is None else EventType.MODIFIED, key.kind, new)
 
     def _tell(self, event: EventType, kind: str, content: ApiObject) -> None:
         version = content.metadata.resource_version or ""

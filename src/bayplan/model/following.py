@@ -21,7 +21,9 @@ from bayplan.api.objects import NAMESPACE, NODE, POD, PRIORITY_CLASS, ApiObject
 from bayplan.config import SchedulerConfig
 from bayplan.config.pod_group_kinds import group_kinds
 from bayplan.model.cluster_model import ClusterModel, without_decision
-from bayplan.model.objects import ClusterObjects
+from bayplan.model.picture import ClusterPicture
+from bayplan.objects.keys import key_of_metadata
+from bayplan.objects.object_store import ObjectStore, store_of
 from bayplan.plugins.registry import Registry
 from bayplan.ports import (
     ApiError,
@@ -96,7 +98,7 @@ def declared_fields(
     """The further fields that the plugins of the configurations read. Raises ConfigError."""
     declared: dict[str, set[str]] = {}
     for config in configs:
-        model = ClusterModel(ClusterObjects({}, absent=absent), config, registry)
+        model = ClusterModel(ClusterPicture(store_of({}), absent=absent), config, registry)
         for kind, paths in model.scheduler.declared_fields.items():
             declared.setdefault(kind, set()).update(paths)
         model.close()
@@ -232,17 +234,17 @@ def objects_of_events(
     events: Iterable[WatchEvent],
     denials: dict[str, str],
     epoch_seconds: float,
-) -> ClusterObjects:
+) -> ClusterPicture:
     """The objects that are there after these events."""
-    present: dict[str, dict[tuple[str, str], ApiObject]] = {kind: {} for kind in followed.kinds}
+    objects = ObjectStore[ApiObject]()
     for event in events:
-        key = (event.object.metadata.namespace or "", event.object.metadata.name)
+        key = key_of_metadata(event.kind, event.object.metadata)
         if event.type is EventType.DELETED:
-            present[event.kind].pop(key, None)
+            objects.remove(key)
         else:
-            present[event.kind][key] = event.object
-    return ClusterObjects(
-        {kind: tuple(objects.values()) for kind, objects in present.items()},
+            objects.put(key, event.object)
+    return ClusterPicture(
+        objects,
         absent=followed.absent,
         unreadable=MappingProxyType(dict(sorted(denials.items()))),
         source=followed.name,

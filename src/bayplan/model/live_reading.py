@@ -6,7 +6,7 @@ pod that a question is about, and of the controllers above it, is read as the se
 """
 
 import asyncio
-from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Iterable, Iterator, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import replace
 from types import MappingProxyType
@@ -41,8 +41,9 @@ from bayplan.clock import RealClock
 from bayplan.config import SchedulerConfig
 from bayplan.config.pod_group_kinds import group_kinds
 from bayplan.model.cluster_model import ClusterModel
-from bayplan.model.objects import ClusterObjects
+from bayplan.model.picture import ClusterPicture
 from bayplan.objects.keys import ObjectKey, key_of_metadata
+from bayplan.objects.object_store import store_of
 from bayplan.plugins.registry import Registry
 from bayplan.ports import ApiError, GoneError
 from bayplan.problems import shown
@@ -79,7 +80,7 @@ async def objects_of_cluster(
     subject: str = "",
     *,
     is_whole: bool = False,
-) -> ClusterObjects:
+) -> ClusterPicture:
     """Everything that a scheduler with this configuration reads.
 
     ``subject``: "namespace/name" of the pod whose content is kept, with the content of its
@@ -168,7 +169,7 @@ class _ClusterReader:
             async for page in pages:
                 yield page.objects
 
-    async def objects(self, lists: Mapping[str, tuple[ApiObject, ...]]) -> ClusterObjects:
+    async def objects(self, lists: Mapping[str, tuple[ApiObject, ...]]) -> ClusterPicture:
         """All that was read, with the content that is read besides."""
         contents: dict[ObjectKey, dict[str, Any] | bytes] = {}
         if self._subject:
@@ -176,11 +177,11 @@ class _ClusterReader:
         contents |= _contents(lists, self._originals)
         return replace(self.without_contents(lists), contents=MappingProxyType(contents))
 
-    def without_contents(self, lists: Mapping[str, tuple[ApiObject, ...]]) -> ClusterObjects:
+    def without_contents(self, lists: Mapping[str, tuple[ApiObject, ...]]) -> ClusterPicture:
         """All that was read so far."""
         absent = (kind for kind in self._kinds if self._discovery.resource(kind) is None)
-        return ClusterObjects(
-            lists,
+        return ClusterPicture(
+            store_of(lists),
             absent=frozenset(absent),
             unreadable=MappingProxyType(dict(sorted(self._unreadable.items()))),
             source=self._client.server,
@@ -238,7 +239,7 @@ class _ModelBuilder:
             async for page in pages:
                 self._pods += page
                 if self._model is not None:
-                    self._model.read_pods(page)
+                    self._model.read_pods(_with_keys(page))
 
     async def _begin(
         self, resources: Iterable[Resource], lists: dict[str, tuple[ApiObject, ...]]
@@ -248,7 +249,11 @@ class _ModelBuilder:
         objects = self._reading.without_contents(lists)
         model = ClusterModel(objects, self._config, self._registry, seed=self._seed)
         self._model = model
-        model.read_pods(self._pods)
+        model.read_pods(_with_keys(self._pods))
+
+
+def _with_keys(pods: Iterable[ApiObject]) -> Iterator[tuple[ObjectKey, ApiObject]]:
+    return ((key_of_metadata(POD, each.metadata), each) for each in pods)
 
 
 def _contents(

@@ -5,19 +5,18 @@ so the record of the repeated attempt is compared with the journal's. For a run 
 that differs, or whose state is not in the folder, is reached by a replay of the run instead.
 """
 
-from types import MappingProxyType
 from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from bayplan.api.objects import ApiObject
 from bayplan.clock import ManualClock
 from bayplan.config import SchedulerConfig
 from bayplan.engine.cycle import Cycle
 from bayplan.engine.state_log import AttemptStart, PastState
 from bayplan.journal import AttemptRecord
 from bayplan.model.cluster_model import ClusterModel
-from bayplan.model.objects import ClusterObjects
+from bayplan.model.picture import ClusterPicture
+from bayplan.objects.object_store import store_of
 from bayplan.plugins.registry import Registry
 from bayplan.sim.output.run_folder import RunFolder
 from bayplan.sim.replay import NodeVerdict, node_verdict, settings_of_run, verdict_of
@@ -61,9 +60,8 @@ def repeat(
 ) -> Repetition:
     """Make one attempt again. ``absent``: kinds that the API server does not have. Raises
     ConfigError."""
-    objects = {kind: tuple(each) for kind, each in state.objects_as_decided().items()}
-    source = ClusterObjects(
-        MappingProxyType[str, tuple[ApiObject, ...]](objects),
+    source = ClusterPicture(
+        store_of(state.objects_as_decided()),
         absent=absent,
         epoch_seconds=ManualClock.EPOCH_SECONDS + begun.at_seconds,
     )

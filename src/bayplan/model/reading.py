@@ -5,17 +5,17 @@ defaults, the pods of controllers, and the claims that controllers make for pods
 """
 
 from collections.abc import Collection, Iterable
-from types import MappingProxyType
-from typing import Any, final
+from dataclasses import replace
+from typing import final
 
 from bayplan.adapters.embedded.admission.plugin_set import PluginSet
 from bayplan.adapters.embedded.api_errors import named
 from bayplan.adapters.embedded.cluster import EmbeddedCluster
 from bayplan.adapters.embedded.versioned_store import Observer
-from bayplan.api.objects import ApiObject, decoded_kinds
+from bayplan.api.objects import decoded_kinds
 from bayplan.clock import ManualClock
-from bayplan.model.objects import ClusterObjects
-from bayplan.objects.keys import ObjectKey, key_of
+from bayplan.model.picture import ClusterPicture, picture_of
+from bayplan.objects.keys import key_of, kind_of
 from bayplan.ports import ApiError
 from bayplan.sim.input.inputs import load_inputs
 from bayplan.sim.input.workload import Content, ExpansionMode, Step, Verb, Workload, is_pod
@@ -26,7 +26,7 @@ from bayplan.sim.world.volume_controller import VolumeController
 
 def objects_of_files(
     paths: Iterable[str], read_kinds: Collection[str] = (), admission: PluginSet | None = None
-) -> ClusterObjects:
+) -> ClusterPicture:
     """The objects of files, folders and standard input ("-"); see `load_inputs`.
 
     Later steps of a scenario are left out. ``read_kinds``: kinds that plugins read. ``admission``:
@@ -41,7 +41,7 @@ def objects_of_files(
 
 def objects_of_workload(
     workload: Workload, source: str, observer: Observer | None = None
-) -> ClusterObjects:
+) -> ClusterPicture:
     """The objects at the beginning of a workload, as an API server has them.
 
     ``observer``: sees each object as it is created and changed, also pods that have ended.
@@ -52,7 +52,7 @@ def objects_of_workload(
 
 async def _created(
     workload: Workload, clock: ManualClock, source: str, observer: Observer | None
-) -> ClusterObjects:
+) -> ClusterPicture:
     cluster = EmbeddedCluster(clock, admission=workload.admission)
     if observer is not None:
         cluster.observe(observer)
@@ -77,19 +77,9 @@ async def _created(
     notes += deletions.notes()
     if later_count:
         notes.append(f"{later_count} later steps of the scenario are left out")
-    by_kind: dict[str, tuple[ApiObject, ...]] = {}
-    contents: dict[ObjectKey, dict[str, Any]] = {}
-    kinds = {f"{one.get('apiVersion')} {one.get('kind')}" for one in present}
-    for kind in sorted(kinds | decoded_kinds()):
-        visible = [stored for stored in cluster.objects(kind) if stored.is_visible]
-        if visible:
-            by_kind[kind] = tuple(stored.object for stored in visible)
-        for stored in visible:
-            contents[stored.key] = stored.content
-    return ClusterObjects(
-        by_kind,
-        MappingProxyType(contents),
-        source=source,
+    kinds = {kind_of(one) for one in present}
+    return replace(
+        picture_of(cluster, kinds | decoded_kinds(), source),
         epoch_seconds=clock.epoch_seconds(),
         unknown_workloads=workload.unknown_workloads,
         notes=tuple(notes),

@@ -8,16 +8,13 @@ journal, so an answer never speaks of another run.
 
 from collections import deque
 from dataclasses import replace
-from types import MappingProxyType
-from typing import Any
 
 from bayplan.adapters.embedded.cluster import EVENT
-from bayplan.api.objects import ApiObject, decoded_kinds
+from bayplan.api.objects import decoded_kinds
 from bayplan.clock import ManualClock
 from bayplan.durations import DESCRIPTION, DurationError, parse_duration
-from bayplan.model.objects import ClusterObjects, RunMoment
+from bayplan.model.picture import ClusterPicture, RunMoment, picture_of
 from bayplan.model.reading import objects_of_workload
-from bayplan.objects.keys import ObjectKey
 from bayplan.problems import BadInputError, wrong
 from bayplan.sim.input.controller_kinds import CONTROLLERS
 from bayplan.sim.output.run_folder import RunFolder
@@ -56,7 +53,7 @@ def run_moment(folder: RunFolder, at: str | float = END, option: str = "at") -> 
     return RunMoment(run=run, at="time", seconds=seconds)
 
 
-def objects_of_run(folder: RunFolder, moment: RunMoment) -> ClusterObjects:
+def objects_of_run(folder: RunFolder, moment: RunMoment) -> ClusterPicture:
     """The objects at a moment of a run. Raises RunFolderError, ConfigError."""
     if moment.at == "start":
         objects = objects_of_workload(folder.inputs().workload, str(moment))
@@ -73,21 +70,12 @@ def repetition_to(folder: RunFolder, moment: RunMoment) -> Simulation:
     return repetition(folder, until_seconds=None if moment.at == "end" else moment.seconds)
 
 
-def objects_of(simulation: Simulation, source: str) -> ClusterObjects:
+def objects_of(simulation: Simulation, source: str) -> ClusterPicture:
     """All visible objects of a simulation as they are now, events excepted."""
     scheduler = simulation.scheduler
     kinds = {*decoded_kinds(), *CONTROLLERS, *scheduler.kinds, *scheduler.group_kinds}
-    by_kind: dict[str, tuple[ApiObject, ...]] = {}
-    contents: dict[ObjectKey, dict[str, Any] | bytes] = {}
-    for kind in sorted(kinds - {EVENT}):
-        visible = [stored for stored in simulation.cluster.objects(kind) if stored.is_visible]
-        if visible:
-            by_kind[kind] = tuple(stored.object for stored in visible)
-            contents |= {stored.key: stored.content for stored in visible}
-    return ClusterObjects(
-        by_kind,
-        MappingProxyType(contents),
-        source=source,
+    return replace(
+        picture_of(simulation.cluster, kinds - {EVENT}, source),
         epoch_seconds=ManualClock.EPOCH_SECONDS + scheduler.now_seconds(),
         admission=simulation.workload.admission,
     )

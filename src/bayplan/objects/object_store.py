@@ -10,12 +10,13 @@ lasts from the first open mark to the last rollback. A store that nobody asks fo
 dictionary for each kind, and `put` and `remove` are one call.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from operator import attrgetter, itemgetter
 from typing import Generic, NamedTuple, TypeVar, final
 
 from bayplan.api.object_meta import ObjectMeta
+from bayplan.api.objects import ApiObject
 from bayplan.objects.keys import ObjectKey, key_of_metadata
 
 V = TypeVar("V")
@@ -316,3 +317,12 @@ class KindObjects(Generic[V]):
 
     def __len__(self) -> int:
         return self._store.count(self._kind)
+
+
+def store_of(by_kind: Mapping[str, Iterable[ApiObject]]) -> ObjectStore[ApiObject]:
+    """A store of decoded objects. Of several with one key, the last one is stored."""
+    store = ObjectStore[ApiObject]()
+    for kind, objects in by_kind.items():
+        for each in objects:
+            store.put(key_of_metadata(kind, each.metadata), each)
+    return store

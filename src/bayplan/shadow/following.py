@@ -34,7 +34,8 @@ from bayplan.model.following import (
     followed_kinds,
     objects_of_events,
 )
-from bayplan.model.objects import ClusterObjects
+from bayplan.model.picture import ClusterPicture
+from bayplan.objects.keys import ObjectKey, key_of_metadata
 from bayplan.plugins.registry import Registry
 from bayplan.ports import (
     ClusterReader,
@@ -226,7 +227,7 @@ class Follower:
 
     # ---- start ------------------------------------------------------------------------------
 
-    def _objects(self) -> tuple[ClusterObjects, list[tuple[str, bytes]]]:
+    def _objects(self) -> tuple[ClusterPicture, list[tuple[str, bytes]]]:
         """The objects after the first lists, and their contents where they are recorded."""
         arrivals = [each for each in self._inbox if isinstance(each, _Arrival)]
         self._inbox.clear()
@@ -236,15 +237,15 @@ class Follower:
             self._reads.denials,
             self._clock.epoch_seconds(),
         )
-        contents: dict[tuple[str, str, str], tuple[str, bytes]] = {}
+        contents: dict[ObjectKey, bytes] = {}
         for each in arrivals:
-            meta = each.event.object.metadata
-            key = (each.event.kind, meta.namespace or "", meta.name)
+            key = key_of_metadata(each.event.kind, each.event.object.metadata)
             if each.event.type is EventType.DELETED:
                 contents.pop(key, None)
             elif each.content is not None:
-                contents[key] = (each.event.kind, each.content)
-        return objects, sorted(contents.values(), key=lambda one: self._source.kinds.index(one[0]))
+                contents[key] = each.content
+        recorded = [(key.kind, content) for key, content in contents.items()]
+        return objects, sorted(recorded, key=lambda one: self._source.kinds.index(one[0]))
 
     async def _shadow(self, stop: asyncio.Event) -> ShadowReport:
         options = self._options

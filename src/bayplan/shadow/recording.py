@@ -16,12 +16,13 @@ things are recorded otherwise than they were, or not at all:
 """
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from pathlib import Path
-from typing import Any, Final, TextIO, cast, final
+from typing import Any, Final, TextIO, final
 
 import msgspec
 
+from bayplan.adapters.embedded.json_merge import difference
 from bayplan.api.device_objects import RESOURCE_CLAIM
 from bayplan.api.objects import (
     NAMESPACE,
@@ -185,20 +186,6 @@ class Recording:
     def _step(self, verb: str, content: Content) -> None:
         self.step_count += 1
         self._scenario.write(f"  - at: {self._at_seconds:.3f}s\n    {verb}: [{_text(content)}]\n")
-
-
-def difference(old: Mapping[str, Any], new: Mapping[str, Any]) -> Content:
-    """The JSON merge patch that makes ``new`` of ``old``; {} if they are equal. RFC 7396."""
-    patch: Content = {name: None for name in old if name not in new}
-    for name, value in new.items():
-        before = old.get(name)
-        if isinstance(value, dict) and isinstance(before, dict):
-            inner = difference(cast(Content, before), cast(Content, value))
-            if inner:
-                patch[name] = inner
-        elif value != before or name not in old:
-            patch[name] = value
-    return patch
 
 
 def _compared(kind: str, content: Content) -> Content:

@@ -23,8 +23,9 @@ from msgspec import structs
 
 from bayplan.clock import cpu_seconds, rfc3339_micro
 from bayplan.journal import AttemptRecord
-from bayplan.model.objects import ClusterObjects
 from bayplan.model.past import repeat
+from bayplan.model.picture import ClusterPicture
+from bayplan.objects.object_store import store_of
 from bayplan.ports import WatchEvent
 from bayplan.problems import BadInputError
 from bayplan.serving.page import PageSources
@@ -227,9 +228,8 @@ class SchedulerSubject(Subject):
         model = self.sources.model
         if model is None:
             return super().moment(change, check)
-        objects = model.states.present().objects_as_decided()
-        source = ClusterObjects(
-            {kind: tuple(each) for kind, each in objects.items()},
+        source = ClusterPicture(
+            store_of(model.states.present().objects_as_decided()),
             absent=model.absent_kinds,
             source=self.name,
             epoch_seconds=self.sources.clock.epoch_seconds(),

@@ -21,7 +21,7 @@ from bayplan.engine.cycle import Cycle
 from bayplan.journal import Record
 from bayplan.model.additions import AdditionsReader
 from bayplan.model.cluster_model import ClusterModel
-from bayplan.model.objects import ClusterObjects
+from bayplan.model.picture import ClusterPicture
 from bayplan.model.run_moments import objects_of
 from bayplan.plugins.registry import Registry
 from bayplan.sim.output.run_folder import RunFolder
@@ -36,7 +36,7 @@ from bayplan.ui.timeline import FITS, NEVER, Cause, CausePart, Timeline, Verdict
 class Moment:
     """A cluster at one change, and with what it is scheduled."""
 
-    objects: ClusterObjects
+    objects: ClusterPicture
     config: SchedulerConfig
     registry: Registry
     seed: int = 0
@@ -92,7 +92,7 @@ class Rejection(NamedTuple):
 # ---- the objects at a change ----------------------------------------------------------------
 
 
-def moment_of_run(folder: RunFolder, objects: ClusterObjects) -> Moment:
+def moment_of_run(folder: RunFolder, objects: ClusterPicture) -> Moment:
     """Raises RunFolderError, ConfigError."""
     inputs, config, registry = settings_of_run(folder)
     return Moment(
@@ -108,12 +108,12 @@ class _ChangeReached(Exception):
     """The objects of the change were taken."""
 
 
-def objects_at(folder: RunFolder, change: int, check: Callable[[], None]) -> ClusterObjects:
+def objects_at(folder: RunFolder, change: int, check: Callable[[], None]) -> ClusterPicture:
     """Repeat a run up to a change. ``check`` is called at each attempt and may raise.
 
     Raises RunFolderError, ConfigError.
     """
-    taken: list[ClusterObjects] = []
+    taken: list[ClusterPicture] = []
 
     def look(cycle: Cycle) -> None:
         check()

@@ -21,8 +21,8 @@ from bayplan.adapters.embedded.versioned_store import StoredObject
 from bayplan.config import SchedulerConfig
 from bayplan.internal_errors import internal_error, shows_tracebacks
 from bayplan.journal import AttemptRecord, NodeScore, Record
-from bayplan.model.objects import ClusterObjects
 from bayplan.model.past import past_verdict
+from bayplan.model.picture import ClusterPicture
 from bayplan.model.reading import objects_of_workload
 from bayplan.model.run_moments import objects_of, repetition_to, run_moment
 from bayplan.plugins.registry import Registry
@@ -277,7 +277,7 @@ class RunSubject(FileSubject):
     def __init__(self, folder: RunFolder, remark: Remark = no_remark) -> None:
         super().__init__(folder.path.name or str(folder.path), remark)
         self.folder = folder
-        self._end_objects: ClusterObjects | None = None
+        self._end_objects: ClusterPicture | None = None
 
     def _load(self) -> None:
         self._totals = self._summary()
@@ -399,7 +399,7 @@ class ClusterSubject(FileSubject):
         self._timeline = with_causes(line, causes_now(model, _TRIED_MAX))
 
     @cached_property
-    def _objects(self) -> ClusterObjects:
+    def _objects(self) -> ClusterPicture:
         """Raises InputError."""
         workload = load_inputs(self._paths, expansion=ExpansionMode.ONCE)
         return objects_of_workload(

@@ -42,7 +42,8 @@ from bayplan.explain.amounts import counted, short_text
 from bayplan.framework.status import Code, listed_reasons
 from bayplan.model.additions import Additions, read_additions
 from bayplan.model.cluster_model import Attempt, ClusterModel
-from bayplan.model.objects import ClusterObjects
+from bayplan.model.picture import ClusterPicture
+from bayplan.objects.object_store import store_of
 from bayplan.plugins.node_affinity import NodeAffinity
 from bayplan.plugins.node_name import NodeName
 from bayplan.plugins.node_resources_fit import NodeResourcesFit
@@ -226,7 +227,7 @@ class Judge:
         ]
         return read_additions(
             [*templates, content],
-            ClusterObjects(by_kind, admission=self._model.source.admission),
+            ClusterPicture(store_of(by_kind), admission=self._model.source.admission),
             self._read_kinds,
             None,
         )

@@ -33,7 +33,7 @@ from bayplan.model.following import (
     followed_kinds,
     objects_of_events,
 )
-from bayplan.model.objects import ClusterObjects
+from bayplan.model.picture import ClusterPicture
 from bayplan.plugins.registry import Registry
 from bayplan.ports import ClusterReader
 from bayplan.serving.http_server import DEFAULT_LIMITS, HttpServer, Rate, refuse_pages
@@ -126,7 +126,7 @@ def _model(
 ) -> tuple[ClusterModel, Judge]:
     """A model of what was read, in the thread that uses it. Raises ConfigError."""
     events = [judge.inbox.popleft() for _ in range(len(judge.inbox))]
-    objects: ClusterObjects = objects_of_events(
+    objects: ClusterPicture = objects_of_events(
         followed, events, reads.denials, RealClock().epoch_seconds()
     )
     model = ClusterModel(objects, options.config, options.registry)

@@ -14,11 +14,10 @@ from typing import Any, cast, final
 from msgspec.structs import replace
 
 from bayplan.adapters.embedded.json_merge import merge_patch
-from bayplan.api.objects import NODE, POD, ApiObject, Node, Pod, Unstructured, decode
+from bayplan.api.objects import NODE, POD, ApiObject, Node, Pod, decode
 from bayplan.model.additions import AdditionsReader
 from bayplan.model.cluster_model import ClusterModel
 from bayplan.model.daemon_pods import place_daemon_pods
-from bayplan.model.objects import ClusterObjects
 from bayplan.objects.keys import ObjectKey, key_of, object_key
 from bayplan.problems import BadInputError, suggestion
 from bayplan.sim.input.controller_kinds import CONTROLLERS
@@ -232,7 +231,7 @@ class _Changes:
             if present is None or key.kind in CONTROLLERS:
                 new.append(content)
             else:
-                whole = _content(self._model.source, key, present)
+                whole = self._model.source.manifest(key, present)
                 if whole is None:
                     raise BadInputError(f"{key}: its content was not read, so it cannot be changed")
                 changed = merge_patch(whole, content)
@@ -265,7 +264,7 @@ class _Changes:
             key = object_key(kind, scaling.namespace, scaling.name)
             present = self._model.get(key.kind, key.namespace, key.name)
             if present is not None:
-                return key, _content(self._model.source, key, present)
+                return key, self._model.source.manifest(key, present)
             if self._pods_of(key):
                 return key, None
         named = f"{scaling.kind} {scaling.namespace}/{scaling.name}"
@@ -325,17 +324,6 @@ class _DescendingText(str):
 
     def __lt__(self, other: str) -> bool:
         return str.__gt__(self, other)
-
-
-def _content(source: ClusterObjects, key: ObjectKey, present: ApiObject) -> Content | None:
-    """The content of an object; None: it was not read. An item of a list has no kind of its own."""
-    content = source.content(key)
-    if content is None and isinstance(present, Unstructured):
-        content = present.content
-    if content is None:
-        return None
-    version, _, kind = key.kind.rpartition(" ")
-    return {**content, "apiVersion": version, "kind": kind}
 
 
 def _renamed(each: ApiObject, name: str) -> Any:

@@ -31,7 +31,7 @@ from bayplan.frames import DataFrame, frame
 from bayplan.lazy_loader import load
 from bayplan.model.additions import AdditionsReader
 from bayplan.model.cluster_model import ClusterModel
-from bayplan.model.objects import ClusterObjects, RunMoment
+from bayplan.model.picture import ClusterPicture, RunMoment
 from bayplan.model.reading import objects_of_workload
 from bayplan.model.run_moments import END, objects_of_run, run_moment
 from bayplan.pages import Page
@@ -96,7 +96,7 @@ class Cluster:
     """A cluster at one moment, in memory. Close it, or use it in a ``with`` statement, to close
     the plugins."""
 
-    def __init__(self, objects: ClusterObjects, **options: Unpack[ClusterOptions]) -> None:
+    def __init__(self, objects: ClusterPicture, **options: Unpack[ClusterOptions]) -> None:
         """See `from_files`, `from_run`. Raises BadInputError."""
         config, registry = _settings(options)
         self._kinds: PodGroupKinds = group_kinds(config.spec.pod_groups.kinds)
@@ -359,7 +359,7 @@ async def _read_live(
     registry: Registry,
     *,
     is_whole: bool,
-) -> ClusterObjects:
+) -> ClusterPicture:
     # Loading an HTTP client takes time, which questions about files do not need.
     open_client = load("bayplan.adapters.live.client:open_client")
     options = load("bayplan.adapters.live.client:ClientOptions")(

@@ -19,7 +19,7 @@ from bayplan.api.pod_groups import PodGroupKinds
 from bayplan.api.pod_requests import CPU, MEMORY, PODS
 from bayplan.model.additions import Additions, AdditionsReader
 from bayplan.model.cluster_model import ClusterModel
-from bayplan.model.objects import RunMoment
+from bayplan.model.picture import RunMoment
 from bayplan.sim.input.what_if import WhatIf
 from bayplan.sim.output.report import BLANK, amount, new_table
 from bayplan.state.device_supply import DeviceSupply

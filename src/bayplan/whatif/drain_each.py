@@ -31,7 +31,7 @@ from bayplan.api.pod_requests import CPU, MEMORY, PODS
 from bayplan.api.selectors import Selector, label_selector
 from bayplan.engine.cycle import Cycle
 from bayplan.model.cluster_model import Attempt, ClusterModel
-from bayplan.model.objects import RunMoment
+from bayplan.model.picture import RunMoment
 from bayplan.plugins.pod_topology_spread.plugin import PodTopologySpread
 from bayplan.problems import BadInputError, nearest, suggestion
 from bayplan.sim.output.report import BLANK, new_table

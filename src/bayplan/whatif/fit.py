@@ -23,7 +23,7 @@ from bayplan.explain.text import explained
 from bayplan.model.additions import Additions, AdditionsReader
 from bayplan.model.cluster_model import ClusterModel
 from bayplan.model.daemon_pods import DaemonPod, place_daemon_pods
-from bayplan.model.objects import RunMoment
+from bayplan.model.picture import RunMoment
 from bayplan.model.unjudged import UnjudgedWorkload
 from bayplan.objects.keys import key_of_metadata
 from bayplan.problems import BadInputError

@@ -15,7 +15,7 @@ from rich.text import Text
 from bayplan.api.pod_groups import PodGroupKinds
 from bayplan.model.additions import Additions
 from bayplan.model.cluster_model import ClusterModel
-from bayplan.model.objects import RunMoment
+from bayplan.model.picture import RunMoment
 from bayplan.model.unjudged import UnjudgedWorkload
 from bayplan.sim.output.report import BLANK, amount, new_table
 from bayplan.whatif.copies import Unit, units_of

@@ -11,25 +11,22 @@ its node is paired with a new pod of the same controller: one of the same name, 
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from types import MappingProxyType
 from typing import cast
 
 import msgspec
-from msgspec.structs import replace
 
-from bayplan.adapters.embedded.json_merge import merge_patch
-from bayplan.api.objects import POD, ApiObject, Pod, Unstructured, decoded_kinds
+from bayplan.api.objects import POD, ApiObject, Pod, decoded_kinds
 from bayplan.config import SchedulerConfig
 from bayplan.config.pod_group_kinds import group_kinds
 from bayplan.model.additions import Additions
 from bayplan.model.cluster_model import ClusterModel
-from bayplan.model.objects import ClusterObjects
+from bayplan.model.picture import picture_of, with_kind
 from bayplan.plugins.registry import Registry
 from bayplan.problems import BadInputError
 from bayplan.sim.input.inputs import load_inputs
 from bayplan.sim.input.sources import Part
 from bayplan.sim.input.what_if import WhatIf
-from bayplan.sim.input.workload import Content, Workload
+from bayplan.sim.input.workload import Workload
 from bayplan.sim.simulation import Simulation
 from bayplan.whatif.changes import Outcome, check_nodes
 from bayplan.whatif.comparison import WhatIfAnswer, largest_shapes, state_of
@@ -67,7 +64,7 @@ def what_if_over_time(
         workload = workload.for_scheduler(scheduler_name)
     simulation = Simulation(workload, config, registry, seed=seed)
     result = simulation.run()
-    objects = _objects_of(simulation, model.source.source)
+    objects = picture_of(simulation.cluster, decoded_kinds(), model.source.source)
     after_model = ClusterModel(objects, config, registry, seed=seed)
     try:
         after = state_of(after_model, shapes, kinds)
@@ -176,50 +173,25 @@ def _note(
 def _workload(model: ClusterModel, change: WhatIf, read_kinds: set[str]) -> Workload:
     """The changes of a model at rest, as a workload."""
     source = model.source
-    originals = dict(source)
     parts: list[Part] = []
     for key, present in model.all():
-        content = source.content(key)
-        original = originals.get(key)
+        original = source.objects.get(key)
+        stays = isinstance(present, Pod) and _is_where_it_was(original, present)
+        # A pod that stays has the status that was read.
+        content = source.manifest(key, original if stays and original is not None else present)
         if content is None and original is not None:
             text = "a simulation over time needs the content of all objects"
             advice = "read the cluster with from_kubeconfig(whole=True)"
             raise BadInputError(f"{source.source}: {text}; {key} is without; {advice}")
-        version, _, kind = key.kind.rpartition(" ")
-        value = _value(content or {}, original, present)
-        parts.append(Part({**value, "apiVersion": version, "kind": kind}, str(key)))
+        if content is None:
+            content = with_kind(key.kind, msgspec.to_builtins(present))
+        if isinstance(present, Pod) and not stays:
+            content["status"] = {"phase": "Running" if present.spec.node_name else "Pending"}
+        parts.append(Part(content, str(key)))
     parts.append(Part(change.document(), "the change"))
     return load_inputs(parts, read_kinds=read_kinds, admission=source.admission)
 
 
-def _value(content: Content, original: ApiObject | None, present: ApiObject) -> Content:
-    """The content of an object as it is now: placements change pods, claims and volumes."""
-    if isinstance(present, Pod):
-        node, old = present.spec.node_name, content.get("spec", {}).get("nodeName")
-        if content and (node or None) == (old or None):
-            return content
-        value: Content = content or msgspec.to_builtins(present)
-        spec = {name: each for name, each in value["spec"].items() if name != "nodeName"}
-        placed = {"nodeName": node} if node else {}
-        status = {"phase": "Running" if node else "Pending"}
-        return {**value, "spec": {**spec, **placed}, "status": status}
-    if isinstance(present, Unstructured) or (original is not None and _is_equal(original, present)):
-        return content
-    return merge_patch(content, msgspec.to_builtins(present))
-
-
-def _is_equal(original: ApiObject, present: ApiObject) -> bool:
-    """Whether two versions of an object differ in nothing but their version."""
-    version = original.metadata.resource_version
-    metadata = replace(present.metadata, resource_version=version, uid=original.metadata.uid)
-    return original == replace(present, metadata=metadata)
-
-
-def _objects_of(simulation: Simulation, source: str) -> ClusterObjects:
-    """The objects at the end."""
-    by_kind: dict[str, tuple[ApiObject, ...]] = {}
-    for kind in sorted(decoded_kinds()):
-        stored = [one.object for one in simulation.cluster.objects(kind) if one.is_visible]
-        if stored:
-            by_kind[kind] = tuple(stored)
-    return ClusterObjects(by_kind, MappingProxyType({}), source=source)
+def _is_where_it_was(original: ApiObject | None, present: Pod) -> bool:
+    node = present.spec.node_name or None
+    return isinstance(original, Pod) and node == (original.spec.node_name or None)

@@ -28,8 +28,9 @@ from bayplan.explain.fixes.commands import (
     uncordon_command,
 )
 from bayplan.model.cluster_model import ClusterModel
-from bayplan.model.objects import ClusterObjects
+from bayplan.model.picture import ClusterPicture
 from bayplan.objects.keys import ObjectKey
+from bayplan.objects.object_store import store_of
 from bayplan.plugins.registry import default_registry
 from bayplan.sim.input.controller_kinds import DEPLOYMENT, JOB
 from tests.kit.objects import node
@@ -197,7 +198,7 @@ def test_a_hostile_owner_reference_reaches_no_command(name: str) -> None:
 
     owners = [{**owner, "controller": True}]
     pods = (pod("a", "n1", owners), pod("b", "n1", owners), pod("p", "", owners), pod("q", "", []))
-    objects = ClusterObjects({NODE: (node("n1", cpu="2"),), POD: pods})
+    objects = ClusterPicture(store_of({NODE: (node("n1", cpu="2"),), POD: pods}))
     model = ClusterModel(objects, SchedulerConfig(), default_registry(()))
     for waiting in ("default/p", "default/q"):
         for fix in explain_pod(model, waiting).fixes:

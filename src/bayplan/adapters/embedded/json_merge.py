@@ -1,6 +1,7 @@
 """JSON merge patch (RFC 7386) on values that never change in place."""
 
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, cast
 
 
 def merge_patch(target: Any, patch: Any) -> Any:
@@ -17,6 +18,20 @@ def merge_patch(target: Any, patch: Any) -> Any:
         else:
             merged[name] = merge_patch(merged.get(name), value)
     return merged
+
+
+def difference(old: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, Any]:
+    """The merge patch that makes ``new`` of ``old``; {} if they are equal."""
+    patch: dict[str, Any] = {name: None for name in old if name not in new}
+    for name, value in new.items():
+        before = old.get(name)
+        if isinstance(value, dict) and isinstance(before, dict):
+            inner = difference(cast(dict[str, Any], before), cast(dict[str, Any], value))
+            if inner:
+                patch[name] = inner
+        elif value != before or name not in old:
+            patch[name] = value
+    return patch
 
 
 def without_nulls(value: Any) -> Any:

@@ -8,7 +8,7 @@ Argo CD, Flux) are recognized by the labels and annotations that they leave.
 
 from functools import cached_property
 from itertools import islice
-from typing import Any, cast, final
+from typing import Any, final
 
 import msgspec
 
@@ -153,12 +153,9 @@ class Owners:
 
     def had_node(self, pod: Pod) -> bool:
         """Whether a pod had its node when the cluster was read: later ones run at once here."""
-        return pod.metadata.uid in self._bound_uids
-
-    @cached_property
-    def _bound_uids(self) -> set[str | None]:
-        pods = (cast(Pod, each) for each in self._model.source.of(POD))
-        return {pod.metadata.uid for pod in pods if pod.spec.node_name}
+        key = self._model.source.objects.key_of_uid(pod.metadata.uid or "")
+        original = None if key is None else self._model.source.objects.get(key)
+        return isinstance(original, Pod) and bool(original.spec.node_name)
 
     def outline(self, key: ObjectKey) -> Content:
         """A controller that was not read as a whole: with its metadata and an empty template."""
@@ -175,10 +172,7 @@ class Owners:
         if self._model.get(*key) is None:
             return False
         source = self._model.source
-        return source.content(key) is None and not any(
-            (each.metadata.namespace or "", each.metadata.name) == (key.namespace, key.name)
-            for each in source.of(key.kind)
-        )
+        return source.content(key) is None and key not in source.objects
 
     def size(self, owner: ObjectKey) -> int:
         """How many pods a controller is to have: as its spec says, else as many as there are."""

@@ -1,16 +1,19 @@
 """The objects of a cluster at one moment, with what could not be read of them."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Any, Literal, final
+from typing import Literal, final
 
 import msgspec
 from msgspec import Struct
 
 from bayplan.adapters.embedded.admission.plugin_set import DEFAULT_PLUGINS, PluginSet
-from bayplan.api.objects import ApiObject
-from bayplan.objects.keys import ObjectKey, key_of_metadata
+from bayplan.adapters.embedded.cluster import EmbeddedCluster
+from bayplan.adapters.embedded.json_merge import difference, merge_patch
+from bayplan.api.objects import ApiObject, Unstructured
+from bayplan.objects.keys import Content, ObjectKey
+from bayplan.objects.object_store import ObjectStore
 
 
 class RunMoment(Struct, frozen=True, kw_only=True):
@@ -39,14 +42,14 @@ class RunMoment(Struct, frozen=True, kw_only=True):
 # Without `repr`: an event loop that returns it would print all objects, for a second.
 @final
 @dataclass(frozen=True, slots=True, repr=False)
-class ClusterObjects:
+class ClusterPicture:
     """The objects that a scheduler reads, and that explanations change. Nothing here changes."""
 
-    #: By kind, in the order in which a scheduler learns of them.
-    by_kind: Mapping[str, tuple[ApiObject, ...]]
+    #: Of each kind in the order in which a scheduler learns of them.
+    objects: ObjectStore[ApiObject]
     #: The content of each object as the API server has it: plain values or JSON. Objects whose
     #: content nobody needs may be missing.
-    contents: Mapping[ObjectKey, dict[str, Any] | bytes] = field(
+    contents: Mapping[ObjectKey, Content | bytes] = field(
         default_factory=lambda: MappingProxyType({})
     )
     #: Kinds that the API server does not have.
@@ -67,13 +70,12 @@ class ClusterObjects:
     moment: RunMoment | None = None
 
     def __repr__(self) -> str:
-        count = sum(map(len, self.by_kind.values()))
-        return f"ClusterObjects({count} objects of {self.source})"
+        return f"ClusterPicture({len(self.objects)} objects of {self.source})"
 
-    def of(self, kind: str) -> tuple[ApiObject, ...]:
-        return self.by_kind.get(kind, ())
+    def of(self, kind: str) -> list[ApiObject]:
+        return self.objects.all(kind)
 
-    def content(self, key: ObjectKey) -> dict[str, Any] | None:
+    def content(self, key: ObjectKey) -> Content | None:
         """The content of an object as plain values, of its own; None: it is not there."""
         content = self.contents.get(key)
         if content is None:
@@ -82,7 +84,41 @@ class ClusterObjects:
             content if isinstance(content, bytes) else msgspec.json.encode(content)
         )
 
-    def __iter__(self) -> Iterator[tuple[ObjectKey, ApiObject]]:
-        for kind, objects in self.by_kind.items():
-            for each in objects:
-                yield key_of_metadata(kind, each.metadata), each
+    def manifest(self, key: ObjectKey, present: ApiObject) -> Content | None:
+        """The content of an object as it is now, with its kind; None: it was not read as a whole.
+
+        ``present``: the object as it is now. What has changed since the picture was taken is
+        changed in the content, too.
+        """
+        original, content = self.objects.get(key), self.content(key)
+        if isinstance(present, Unstructured) and (content is None or present is not original):
+            content = present.content
+        elif content is not None and original is not None and present is not original:
+            content = merge_patch(content, _changes(original, present))
+        return None if content is None else with_kind(key.kind, content)
+
+
+def _changes(original: ApiObject, present: ApiObject) -> Content:
+    """The merge patch from an object as it was read to the same object as it is now."""
+    patch = difference(msgspec.to_builtins(original), msgspec.to_builtins(present))
+    # A server writes these, and a model in its place.
+    for name in ("resourceVersion", "uid"):
+        patch.get("metadata", {}).pop(name, None)
+    return patch
+
+
+def with_kind(kind: str, content: Content) -> Content:
+    """A manifest: the items of a list do not name their kind."""
+    version, _, name = kind.rpartition(" ")
+    return {**content, "apiVersion": version, "kind": name}
+
+
+def picture_of(cluster: EmbeddedCluster, kinds: Iterable[str], source: str) -> ClusterPicture:
+    """The objects of these kinds that a scheduler sees in an API server in memory."""
+    objects, contents = ObjectStore[ApiObject](), dict[ObjectKey, Content | bytes]()
+    for kind in sorted(kinds):
+        for stored in cluster.objects(kind):
+            if stored.is_visible:
+                objects.put(stored.key, stored.object)
+                contents[stored.key] = stored.content
+    return ClusterPicture(objects, MappingProxyType(contents), source=source)
