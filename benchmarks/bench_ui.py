@@ -21,18 +21,19 @@ from rich.table import Table
 from bayplan import rng
 from bayplan.api.object_meta import ObjectMeta
 from bayplan.api.objects import Node
-from bayplan.ui import pages
-from bayplan.ui.timeline import (
+from bayplan.history.columns import (
     NEVER,
-    NEW,
-    Cause,
-    CausePart,
-    ChangeKind,
+    Attempts,
+    Changes,
+    Lives,
+    Placements,
     PodRow,
-    Series,
-    State,
-    Timeline,
+    QueueSamples,
+    Verdicts,
+    Versions,
 )
+from bayplan.history.timeline import NEW, Cause, CausePart, ChangeKind, Series, State, Timeline
+from bayplan.ui import pages
 from benchmarks.live_page import Load, measured, rows_of
 
 _ZONES, _RACK_SIZE = 9, 50
@@ -59,31 +60,24 @@ def timeline(node_count: int, pod_count: int) -> Timeline:
     every_node = np.arange(node_count)
     return Timeline(
         seconds=np.linspace(0, _DAY_SECONDS, last + 1),
-        what=np.zeros(last + 1, np.uint8),
-        of_pod=np.full(last + 1, -1, np.int32),
-        of_node=np.full(last + 1, -1, np.int32),
+        changes=Changes.of(np.zeros(last + 1), -1, -1, 0),
         resources=("cpu", "memory", "pods"),
         amounts=np.array(_AMOUNTS, np.int64),
         pods=[_pod(row) for row in range(pod_count)],
-        lives=_columns(created, NEVER, created, waits_to, -1, 1, 0),
-        placements=_columns(placed, nodes, shapes[placed], created[placed] + 2, NEVER),
+        lives=Lives.of(created, NEVER, created, waits_to, -1, 1, 0),
+        placements=Placements.of(placed, nodes, shapes[placed], created[placed] + 2, NEVER),
         node_names=[f"node-{row:05d}" for row in range(node_count)],
-        versions=_columns(every_node, 0, every_node + 1, NEVER),
+        versions=Versions.of(every_node, 0, every_node + 1, NEVER),
         nodes=[_node(row) for row in range(node_count)],
-        attempts=_columns(created + 1, rows, 1, results, rows),
-        verdicts=_columns(created + 1, rows, np.where(waits, 1, -1), waits_to),
+        attempts=Attempts.of(created + 1, rows, 1, results, rows),
+        verdicts=Verdicts.of(created + 1, rows, np.where(waits, 1, -1), waits_to),
         causes=[NEW, _FULL],
         group_names=[],
         group_minimums=[],
         group_records=[],
-        queue_changes=np.arange(last + 1),
-        queue_lengths=np.zeros((last + 1, 4), np.int64),
+        queues=QueueSamples(np.pad(np.arange(last + 1)[:, None], ((0, 0), (0, 4)))),
         queue_names=("active", "backoff", "unschedulable", "gated"),
     )
-
-
-def _columns(*parts: Any) -> np.ndarray:
-    return np.stack(np.broadcast_arrays(*parts), axis=1).astype(np.int64)
 
 
 def _node(row: int) -> Node:

@@ -22,6 +22,8 @@ from bayplan.clock import RealClock, cpu_seconds
 from bayplan.config import config_from
 from bayplan.config.loading import DEFAULT_CONFIG
 from bayplan.engine.scheduler import Scheduler
+from bayplan.history.past_state import StateRing
+from bayplan.history.state_log import LiveStateLog
 from bayplan.journal import Journal, MemorySink
 from bayplan.objects.keys import Content, object_key
 from bayplan.plugins.registry import default_registry
@@ -29,6 +31,7 @@ from bayplan.runner import Runner
 from bayplan.serving.decision_history import RECORDS_MAX
 from bayplan.serving.http_server import HttpServer
 from bayplan.serving.page import LEADING, PREFIX, PageSources, ReplicaPhase
+from bayplan.serving.past_attempts import ENTRIES_MAX
 from bayplan.ui.live_page import LivePage
 
 _STAY_SECONDS = 10
@@ -103,20 +106,22 @@ def measured(load: Load, turns: int) -> Costs:
 
 async def _turn(load: Load, *, has_page: bool) -> Turn:
     clock, memory = RealClock(), MemorySink(RECORDS_MAX)
-    journal = Journal([memory])
-    scheduler = Scheduler(config_from(DEFAULT_CONFIG), default_registry(), clock, journal=journal)
+    log = LiveStateLog(StateRing(ENTRIES_MAX).put, clock.now)
+    config, journal = config_from(DEFAULT_CONFIG), Journal([memory])
+    scheduler = Scheduler(config, default_registry(), clock, journal=journal, state_log=log)
     cluster = EmbeddedCluster(clock, scheduler.declared_fields)
     for number in range(load.nodes):
         cluster.create(_node(number))
     sources = PageSources(
         scheduler=scheduler,
         memory=memory,
+        log=log,
         clock=clock,
         name="benchmark",
         phase=lambda: ReplicaPhase(LEADING),
     )
     page = LivePage(sources) if has_page else None
-    runner = Runner(scheduler, cluster, observe=None if page is None else page.observe)
+    runner = Runner(scheduler, cluster)
     running = asyncio.get_running_loop().create_task(runner.run())
     app = web.Application()
     endpoints = HttpServer(app)

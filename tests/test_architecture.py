@@ -86,7 +86,6 @@ PARTICIPLES_IN_USE = frozenset(
         "Listing",
         "Need",
         "Ranking",
-        "Reached",
         "Recording",
         "Remembered",
         "Renumbering",

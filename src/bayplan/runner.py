@@ -61,16 +61,6 @@ _OPERATIONS = {ExtenderVerb.PRIORITIZE: "prioritizing_extender"}
 def _nothing() -> None: ...
 
 
-def _both(
-    first: Callable[[WatchEvent], None], second: Callable[[WatchEvent], None]
-) -> Callable[[WatchEvent], None]:
-    def handle(event: WatchEvent) -> None:
-        first(event)
-        second(event)
-
-    return handle
-
-
 def _end(waiter: "asyncio.Future[None]") -> None:
     if not waiter.done():
         waiter.set_result(None)
@@ -97,15 +87,12 @@ class Runner:
         extenders: Mapping[str, Ask] | None = None,
         *,
         on_synced: Callable[[], None] = _nothing,
-        observe: Callable[[WatchEvent], None] | None = None,
     ) -> None:
         """``extenders``: name → how to call each extender that is not a Python class.
 
-        ``on_synced``: called when every kind has been listed. ``observe``: gets each event before
-        the scheduler.
+        ``on_synced``: called when every kind has been listed.
         """
         self._scheduler = scheduler
-        self._handle = scheduler.handle if observe is None else _both(observe, scheduler.handle)
         self._cluster = cluster
         self._asking = _ExtenderCaller(scheduler, {**scheduler.asks(cluster), **(extenders or {})})
         self._on_synced = on_synced
@@ -210,11 +197,11 @@ class Runner:
     def _turn(self) -> bool:
         """One turn of the main loop. Returns whether the next turn need not wait."""
         self._is_woken = False
-        inbox, scheduler, handle = self._inbox, self._scheduler, self._handle
+        inbox, scheduler = self._inbox, self._scheduler
         while inbox:
             item = inbox.popleft()
             if isinstance(item, WatchEvent):
-                handle(item)
+                scheduler.handle(item)
             else:
                 item()
         while self._answers:

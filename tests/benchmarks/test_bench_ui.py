@@ -11,7 +11,7 @@ def test_the_timeline_has_the_requested_pods_and_nodes() -> None:
     line = timeline(30, 200)
     view = pages.overview(line.state(line.last_change))
     assert (view.nodes, view.placed, view.waiting, view.attempts) == (30, 190, 10, 200)
-    assert (line.placements[:, 3] < line.placements[:, 4]).all()
+    assert (line.placements.start < line.placements.end).all()
     assert (np.diff(line.seconds) >= 0).all()
     assert len(questions(line)) == 10
 

@@ -17,7 +17,6 @@ def options(*cluster: Path, **changed: Any) -> dict[str, Any]:
         "kubeconfig": None,
         "context_name": "",
         "at": None,
-        "allow_plugins": False,
         "enabled": "",
         "disabled": "",
         "plugins": (),

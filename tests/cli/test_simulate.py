@@ -552,10 +552,10 @@ def test_a_run_is_stored_completely_and_the_summary_names_the_next_command(
     )
     files = sorted(path.relative_to(run).as_posix() for path in run.rglob("*") if path.is_file())
     assert files == [
-        "inputs/manifest.json",
         "inputs/workload.json",
         "journal.jsonl",
         "placements.csv",
+        "run.json",
         "states/000000.jsonl",
         "summary.json",
     ]

@@ -22,8 +22,7 @@ _SCRIPT = "from bayplan.cli import main; main()"
 
 
 def test_a_run_and_files_of_a_cluster_are_refused(tmp_path: Path) -> None:
-    (tmp_path / "inputs").mkdir()
-    (tmp_path / "inputs" / "manifest.json").write_text("{}")
+    (tmp_path / "run.json").write_text("{}")
     assert refusal("ui", tmp_path, EXAMPLE) == [
         "found 1 runs and 1 other paths, wanted one run, two runs, or files of one cluster"
     ]

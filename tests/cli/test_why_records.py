@@ -8,7 +8,7 @@ from functools import partial
 import pytest
 
 from bayplan.config import SchedulerConfig
-from bayplan.engine.state_log import StateLog, StateRing
+from bayplan.history.past_state import StateRing
 from bayplan.journal import MemorySink
 from bayplan.plugins.registry import default_registry
 from bayplan.profile.effective_config import effective
@@ -35,9 +35,8 @@ def busy_address() -> Iterator[str]:
     ]
     feed = workload(node("n1"), node("n2"), pod_group("g", minimum=2), *pods, *waiting)
     records, ring, config = MemorySink(), StateRing(1000), SchedulerConfig()
-    simulation = Simulation(feed, config, default_registry(), seed=7)
+    simulation = Simulation(feed, config, default_registry(), seed=7, put_entry=ring.put)
     simulation.keep_journal(records)
-    simulation.keep_states(StateLog(ring.put))
     simulation.run()
     settings = effective(config, default_registry())
     contents = replace(

@@ -4,8 +4,8 @@ import msgspec
 
 from bayplan.explain.decisions import Decisions, decisions_schema, node_result
 from bayplan.framework.status import Code, Status
+from bayplan.history.node_verdict import NodeVerdict
 from bayplan.journal import AttemptRecord
-from bayplan.sim.replay import NodeVerdict
 
 RECORD = AttemptRecord(
     at_seconds=1.0, pod="a/p", uid="u", profile="p", attempt=2, result="unschedulable"

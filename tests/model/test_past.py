@@ -1,29 +1,27 @@
-"""A past attempt is repeated from the state before it."""
+"""Attempts of the past are repeated from the state before them, which is the sum of a log."""
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from bayplan.config import SchedulerConfig, config_from, load_config
-from bayplan.config.loading import DEFAULT_CONFIG
-from bayplan.engine.state_log import AttemptStart, PastState, StateLog, StateRing
+from bayplan.api.objects import decoded_kinds
+from bayplan.config import SchedulerConfig
+from bayplan.engine.cycle import Cycle
+from bayplan.history.entries import AttemptStart, Entry, ObjectChange
+from bayplan.history.node_verdict import NodeVerdict, rejection_of, verdict_of
+from bayplan.history.past_state import PastState, StateRing
+from bayplan.history.state_files import StateFiles, StoredLog
 from bayplan.journal import AttemptRecord, MemorySink, Record
-from bayplan.model import past
-from bayplan.model.past import past_verdict, repeat
+from bayplan.model.past import Rejection, Repetition, attempt_of_run, rejections_of, repeat
 from bayplan.plugins.registry import default_registry
 from bayplan.rng import Stream, stream
 from bayplan.sim.input.workload import Workload
-from bayplan.sim.output.run_folder import (
-    Manifest,
-    RunFolder,
-    RunFolderError,
-    StateFiles,
-    stored_state_before,
-)
-from bayplan.sim.replay import node_verdict
+from bayplan.sim.output.run_folder import RunFolderError
 from bayplan.sim.simulation import Simulation
 from tests.adapters.manifests import Content, container, node, pod, pod_group, priority_class
+from tests.history.stored_runs import attempts_of, repetition, stored_run
 from tests.seeded import seeds
 from tests.sim.runs import create, delete, patch, workload
 
@@ -33,23 +31,6 @@ apiVersion: kubescheduler.config.k8s.io/v1
 kind: KubeSchedulerConfiguration
 percentageOfNodesToScore: 10
 """
-
-
-def run_of(path: Path, feed: Workload, seed: int = 3, config: str | None = None) -> RunFolder:
-    """Store a run in a folder, with the plugin files beside it."""
-    folder, files = RunFolder(path / "run", allows_plugins=True), sorted(path.glob("*.py"))
-    chosen = load_config(config, "test") if config else config_from(DEFAULT_CONFIG)
-    manifest = Manifest(seed=seed, config=config, feature_gates="")
-    with folder.start(manifest, feed, files) as run:
-        registry = default_registry(files)
-        simulation = Simulation(feed, chosen, registry, seed=seed, state_log=run.states)
-        simulation.keep_journal(run)
-        folder.finish(simulation.run())
-    return folder
-
-
-def attempts(folder: RunFolder) -> list[AttemptRecord]:
-    return [record for record in folder.journal() if isinstance(record, AttemptRecord)]
 
 
 # ---- drawn runs -----------------------------------------------------------------------------
@@ -101,28 +82,76 @@ def drawn_feed(seed: int) -> Workload:
 
 
 @pytest.mark.parametrize("seed", seeds(3))
-def test_the_answer_is_that_of_a_replay_of_the_whole_run(
-    tmp_path: Path, seed: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    folder = run_of(tmp_path, drawn_feed(seed), seed)
-    draw, records = stream(seed, "questions"), attempts(folder)
-    chosen = [records[draw.randrange(len(records))] for _ in range(5)]
-    nodes = [f"n{draw.randrange(10)}" for _ in chosen]
-    expected = [node_verdict(folder, *each) for each in zip(chosen, nodes, strict=True)]
-    monkeypatch.setattr(past, "node_verdict", None)
-    verdicts = [past_verdict(folder, *each) for each in zip(chosen, nodes, strict=True)]
-    assert verdicts == expected
+def test_a_repeated_attempt_is_that_of_a_replay_of_the_whole_run(tmp_path: Path, seed: int) -> None:
+    folder = stored_run(tmp_path, drawn_feed(seed), seed)
+    records = {(each.uid, each.attempt): each for each in attempts_of(folder)}
+    names = [*(f"n{i}" for i in range(8)), "n9"]
+    expected: list[NodeVerdict] = []
+
+    def look(cycle: Cycle) -> None:
+        record = records[cycle.pod.uid, cycle.queued.attempts]
+        expected.append(verdict_of(cycle, record, names[len(expected) % len(names)]))
+
+    repetition(folder, look).run()
+    assert len(expected) > 30
+    for verdict in expected[seed::5]:
+        repeated = attempt_of_run(folder, verdict.record, verdict.node)
+        assert repeated == Repetition(verdict, is_exact=True)
 
 
-def test_a_sampled_search_starts_at_the_same_node_as_in_the_run(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.mark.parametrize("seed", seeds(3))
+def test_the_state_is_that_of_the_api_server_at_each_change(tmp_path: Path, seed: int) -> None:
+    """The log is complete: its sum has each object of a replay, with its content."""
+    folder = stored_run(tmp_path, drawn_feed(seed), seed)
+    with folder.reading_states() as log:
+        entries = log.numbered_entries()
+        state = PastState()
+        compared_count = 0
+
+        def compare(entry: Entry) -> None:
+            nonlocal compared_count
+            number, logged_entry = next(entries)
+            state.add(logged_entry)
+            if not isinstance(entry, ObjectChange) or number % 5:
+                return
+            compared_count += 1
+            stored = {
+                (kind, each.key.namespace, each.key.name): each.content
+                for kind in decoded_kinds() | state.contents.keys()
+                for each in replay.cluster.objects(kind)
+            }
+            logged = {
+                (kind, each.metadata.namespace or "", each.metadata.name): state.contents[kind][uid]
+                for kind, objects in state.objects.items()
+                for uid, each in objects.items()
+            }
+            assert logged == stored
+
+        replay = repetition(folder, put_entry=compare)
+        replay.run()
+    assert compared_count > 20
+
+
+def test_a_sampled_search_starts_at_the_same_node_as_in_the_run(tmp_path: Path) -> None:
     feed = workload(*(node(f"n{i}") for i in range(150)), *(pod(f"p{i}") for i in range(5)))
-    folder = run_of(tmp_path, feed, config=SAMPLED)
-    last = attempts(folder)[-1]
-    expected = [node_verdict(folder, last, f"n{i}") for i in range(0, 150, 30)]
-    monkeypatch.setattr(past, "node_verdict", None)
-    assert [past_verdict(folder, last, f"n{i}") for i in range(0, 150, 30)] == expected
+    folder = stored_run(tmp_path, feed, config=SAMPLED)
+    repeated = [attempt_of_run(folder, record, "n1") for record in attempts_of(folder)]
+    assert all(each.is_exact for each in repeated)
+
+
+@pytest.mark.parametrize("seed", seeds(3))
+def test_the_rejections_of_a_node_are_those_of_a_replay(tmp_path: Path, seed: int) -> None:
+    folder = stored_run(tmp_path, drawn_feed(seed), seed)
+    expected: list[Rejection] = []
+
+    def look(cycle: Cycle) -> None:
+        status = rejection_of(cycle, "n1")
+        if status is not None:
+            uid, attempt, code = cycle.pod.uid, cycle.queued.attempts, str(status.code)
+            expected.append(Rejection(uid, attempt, status.plugin, status.message, code))
+
+    repetition(folder, look).run()
+    assert rejections_of(folder, "n1", lambda: None) == expected
 
 
 FORGETFUL = """
@@ -145,37 +174,42 @@ profiles:
 """
 
 
-def test_an_attempt_that_differs_from_its_record_is_reached_by_a_replay(tmp_path: Path) -> None:
+def test_an_attempt_that_differs_from_its_record_says_so(tmp_path: Path) -> None:
     """A plugin stores state in memory that the log does not have."""
     (tmp_path / "every_second.py").write_text(FORGETFUL)
-    folder = run_of(tmp_path, workload(node("n1"), pod("a"), pod("b")), config=WITH_FORGETFUL)
-    second = next(record for record in attempts(folder) if record.pod == "default/b")
+    folder = stored_run(tmp_path, workload(node("n1"), pod("a"), pod("b")), config=WITH_FORGETFUL)
+    second = next(record for record in attempts_of(folder) if record.pod == "default/b")
     assert second.node == "n1"
-    assert past_verdict(folder, second, "n1").rejection is None
+    assert not attempt_of_run(folder, second, "n1").is_exact
 
 
-def test_a_run_without_states_is_replayed(tmp_path: Path) -> None:
-    folder = run_of(tmp_path, workload(node("n1"), pod("a")))
+def test_a_run_without_states_is_refused(tmp_path: Path) -> None:
+    folder = stored_run(tmp_path, workload(node("n1"), pod("a")))
     for file in (folder.path / "states").iterdir():
         file.unlink()
-    [record] = attempts(folder)
-    assert past_verdict(folder, record, "n1") == node_verdict(folder, record, "n1")
+    [record] = attempts_of(folder)
+    with pytest.raises(RunFolderError, match="does not have the state before attempt 1"):
+        attempt_of_run(folder, record, "n1")
 
 
-def test_a_damaged_file_is_named(tmp_path: Path) -> None:
-    folder = run_of(tmp_path, workload(node("n1"), pod("a")))
-    (folder.path / "states" / "000000.jsonl").write_text('{"line":"head","record_count":0}\nx\n')
-    [record] = attempts(folder)
-    with pytest.raises(RunFolderError, match="states"):
-        past_verdict(folder, record, "n1")
+@pytest.mark.parametrize(
+    "line",
+    ["x", "{}", '["object",0.0,"MODIFIED","v1 Pod","u",1,{}]', '["head",0.0,0,0,0]\n["object"]'],
+)
+def test_a_damaged_file_is_named(tmp_path: Path, line: str) -> None:
+    folder = stored_run(tmp_path, workload(node("n1"), pod("a")))
+    (folder.path / "states" / "000000.jsonl").write_text(f'["head",0.0,0,0,0]\n{line}\n')
+    [record] = attempts_of(folder)
+    with pytest.raises(RunFolderError, match=r"000000\.jsonl"):
+        attempt_of_run(folder, record, "n1")
 
 
 # ---- bounded logs ---------------------------------------------------------------------------
 
 
-def simulated(feed: Workload, log: StateLog) -> list[Record]:
+def simulated(feed: Workload, put: Callable[[Entry], None]) -> list[Record]:
     records = MemorySink()
-    simulation = Simulation(feed, SchedulerConfig(), default_registry(), seed=3, state_log=log)
+    simulation = Simulation(feed, SchedulerConfig(), default_registry(), seed=3, put_entry=put)
     simulation.keep_journal(records)
     simulation.run()
     return list(records.records)
@@ -190,20 +224,20 @@ def fits_again(past_state: tuple[PastState, AttemptStart], record: AttemptRecord
 
 def test_small_files_have_every_attempt(tmp_path: Path) -> None:
     files = StateFiles(tmp_path, file_bytes_min=20_000)
-    records = simulated(drawn_feed(1), StateLog(files.put))
+    records = simulated(drawn_feed(1), files.put)
     files.close()
     assert len(list(tmp_path.iterdir())) > 1
     numbered = [(i, each) for i, each in enumerate(records) if isinstance(each, AttemptRecord)]
     for number, record in numbered[::7]:
-        state = stored_state_before(tmp_path, record.uid, record.attempt, number)
+        state = StoredLog(tmp_path).before(record.uid, record.attempt, number)
         assert state is not None
         assert fits_again(state, record)
 
 
 def test_old_files_are_deleted_when_the_total_exceeds_the_limit(tmp_path: Path) -> None:
     feed = workload(node("n1"), *(pod(f"p{i}", nodeName="n1") for i in range(2000)))
-    files = StateFiles(tmp_path, file_bytes_min=100_000, total_bytes_max=600_000)
-    simulated(feed, StateLog(files.put))
+    files = StateFiles(tmp_path, file_bytes_min=20_000, total_bytes_max=60_000)
+    simulated(feed, files.put)
     files.close()
     names = sorted(file.name for file in tmp_path.iterdir())
     assert "000000.jsonl" not in names
@@ -212,7 +246,7 @@ def test_old_files_are_deleted_when_the_total_exceeds_the_limit(tmp_path: Path) 
 
 def test_a_ring_has_the_newest_attempts() -> None:
     ring = StateRing(60)
-    journal = simulated(drawn_feed(2), StateLog(ring.put))
+    journal = simulated(drawn_feed(2), ring.put)
     records = [record for record in journal if isinstance(record, AttemptRecord)]
     assert len(ring) == 60
     newest, oldest = records[-1], records[0]

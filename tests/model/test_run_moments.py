@@ -1,6 +1,7 @@
 """The objects at a moment of a run are those that the run had then."""
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -233,25 +234,24 @@ def test_only_the_folder_of_a_run_has_moments(run: Path, small: Path, tmp_path: 
     assert line.startswith("--at: wanted the folder of a run as FILE")
 
 
-def test_the_plugins_of_a_run_are_executed_only_if_the_user_allows_it(
-    small: Path, tmp_path: Path
-) -> None:
+def test_a_run_needs_neither_its_inputs_nor_its_plugins(small: Path, tmp_path: Path) -> None:
+    """Everything that a question about a moment needs is in the log of the folder."""
     code = tmp_path / "picky.py"
     code.write_text(PICKY)
     config = write_objects(tmp_path / "config.yaml", profile(filter=["Picky"]))
-    path = write_objects(tmp_path / "in.yaml", node("n1"), pod("a"))
+    path = write_objects(tmp_path / "in.yaml", node("n1"), node("n2"), WEB, pod("a"))
     run = tmp_path / "run"
     answer("simulate", path, "--config", config, "--plugin", code, "--out", run)
-    code.unlink()
-    [line] = refusal("headroom", "-f", small, run)
-    assert line.startswith(f'{run}: the run has the plugins "picky.py", which are code')
-    head = f"how many more pods fit into {run} at "
-    assert answer("headroom", "-f", small, run, "--allow-plugins").startswith(f"{head}its end")
-    # Before the first attempt, no plugin was called.
-    assert answer("headroom", "-f", small, run, "--at", "start").startswith(f"{head}its start")
-    with pytest.raises(BadInputError, match=r"picky\.py"):
-        bayplan.Cluster.from_run(run)
-    with bayplan.Cluster.from_run(run, allow_plugins=True) as cluster:
-        assert list(cluster.placements["node"]) == ["n1"]
-    [line] = refusal("headroom", "-f", small, path, "--allow-plugins")
-    assert line == "--allow-plugins: wanted the folder of a run as the cluster"
+    for each in (code, config, path):
+        each.unlink()
+    shutil.rmtree(run / "inputs")
+    assert answer("headroom", "-f", small, run).startswith("how many more pods fit into")
+    assert "4 pods wait" in answer("whatif", run, "--cordon", "n1", "--at", "start")
+    assert "default/a fits now: an attempt would place it on n2" in answer("why", "a", run)
+    assert "Picky" in answer("why", "a", "--run", run)
+    with bayplan.Cluster.from_run(run) as cluster:
+        assert set(cluster.placements["node"]) == {"n1"}
+    subject = RunSubject(RunFolder(run))
+    subject.load()
+    assert subject.answer().phase == "ready", subject.answer().problem
+    assert len(subject.timeline.pods) == 5

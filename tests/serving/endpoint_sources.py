@@ -5,7 +5,7 @@ import socket
 import threading
 from collections.abc import Callable, Iterator
 
-from bayplan.engine.state_log import StateRing
+from bayplan.history.past_state import StateRing
 from bayplan.journal import BindingRecord, MemorySink
 from bayplan.metrics import SchedulerMetrics
 from bayplan.serving.decision_history import history_of

@@ -15,11 +15,11 @@ from bayplan.sim.input.workload import Workload
 from bayplan.sim.output.result import SimulationResult, Usage
 from bayplan.sim.world.checkers import InvariantBroken
 from bayplan.state.device_table import AllocatedDevices
-from bayplan.ui.recording import Recorder
 from bayplan.whatif.comparison import Utilization
 from bayplan.whatif.headroom import headroom
 from bayplan.whatif.over_time import what_if_over_time
 from tests.adapters.manifests import Content, container, node, pod
+from tests.history.stored_runs import folded
 from tests.plugins.devices_kit import class_of, slice_of
 from tests.sim.runs import create, delete, simulate, simulation, workload
 from tests.whatif.clusters import additions_to, cluster_of, model_of
@@ -115,11 +115,7 @@ def feed_with_changes(**options: Any) -> Workload:
 
 @pytest.mark.parametrize("seconds", [5.0, 15.0, 25.0, 35.0])
 def test_the_page_has_the_figures_of_the_run(seconds: float) -> None:
-    whole = simulation(feed_with_changes())
-    recorder = Recorder(whole.scheduler)
-    recorder.attach(whole)
-    whole.run()
-    line = recorder.timeline()
+    line = folded(feed_with_changes())
     state = line.state(line.change_at(seconds))
     stopped = simulation(feed_with_changes(until_seconds=seconds)).run()
     for name, usage in stopped.node_usage.items():

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from bayplan.framework.status import Code, Status
+from bayplan.history.node_verdict import NodeVerdict, Scores
 from bayplan.journal import (
     AttemptRecord,
     BindingRecord,
@@ -18,7 +19,6 @@ from bayplan.journal import (
 )
 from bayplan.sim.output.pod_counts import PodEnd
 from bayplan.sim.output.result import Counts, PodResult, SimulationResult
-from bayplan.sim.replay import NodeVerdict, Scores
 from bayplan.sim.why import (
     explain_node,
     explain_records,

@@ -7,8 +7,9 @@ from bayplan.config.loading import DEFAULT_CONFIG
 from bayplan.plugins.registry import default_registry
 from bayplan.sim.output.run_folder import RunFolder
 from bayplan.ui.subjects import ClusterSubject, RunSubject
+from tests.history.stored_runs import write_run
 from tests.ui.example_cluster import CLUSTER
-from tests.ui.example_run import example_workload, write_run
+from tests.ui.example_run import example_workload
 
 
 @pytest.fixture(scope="session")

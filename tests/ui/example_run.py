@@ -1,13 +1,10 @@
 """A run for the tests of the page: arrivals, ends, a preemption, a group, a node deletion."""
 
-from pathlib import Path
-
 from bayplan import rng
-from bayplan.config import config_from, load_config
+from bayplan.config import config_from
 from bayplan.config.loading import DEFAULT_CONFIG
 from bayplan.plugins.registry import default_registry
 from bayplan.sim.input.workload import Step, Workload
-from bayplan.sim.output.run_folder import Manifest, RunFolder
 from bayplan.sim.simulation import Simulation
 from tests.adapters.manifests import Content, container, node, pod, pod_group, priority_class
 from tests.sim.runs import create, delete, patch, workload
@@ -70,16 +67,5 @@ def _pod(name: str, cpu: str, **fields: object) -> Content:
     return pod(name, containers=[container(cpu)], **fields)
 
 
-def write_run(path: Path, feed: Workload, config: str | None = None) -> RunFolder:
-    """Run a workload and store the run. ``config``: the text of a configuration."""
-    folder = RunFolder(path)
-    with folder.start(Manifest(seed=1, config=config, feature_gates=""), feed, ()) as sink:
-        simulation = simulated(feed, config)
-        simulation.keep_journal(sink)
-        folder.finish(simulation.run())
-    return folder
-
-
-def simulated(feed: Workload, config: str | None = None) -> Simulation:
-    chosen = config_from(DEFAULT_CONFIG) if config is None else load_config(config, "test")
-    return Simulation(feed, chosen, default_registry(), seed=1)
+def simulated(feed: Workload) -> Simulation:
+    return Simulation(feed, config_from(DEFAULT_CONFIG), default_registry(), seed=1)

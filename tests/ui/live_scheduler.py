@@ -14,7 +14,8 @@ from bayplan.clock import RealClock
 from bayplan.config import config_from
 from bayplan.config.loading import DEFAULT_CONFIG
 from bayplan.engine.scheduler import Scheduler
-from bayplan.engine.state_log import StateLog, StateRing
+from bayplan.history.past_state import StateRing
+from bayplan.history.state_log import LiveStateLog
 from bayplan.journal import Journal, MemorySink
 from bayplan.objects.keys import object_key
 from bayplan.plugins.registry import default_registry
@@ -84,11 +85,7 @@ class LiveScheduler:
         self.call(self.page.start)
 
     async def run(self, started: threading.Event) -> None:
-        runner = Runner(
-            self.scheduler,
-            self.cluster,
-            observe=None if self.page is None else self.page.observe,
-        )
+        runner = Runner(self.scheduler, self.cluster)
         running = self.loop.create_task(runner.run())
         self.port = await self.endpoints.start("127.0.0.1", 0)
         if self.page is not None:
@@ -116,7 +113,8 @@ def live_scheduler(
         config_from(DEFAULT_CONFIG),
         default_registry(),
     )
-    journal, state_log = Journal([memory]), StateLog(states.put)
+    state_log = LiveStateLog(states.put, clock.now)
+    journal = Journal([memory])
     scheduler = Scheduler(config, registry, clock, journal=journal, state_log=state_log)
     schedulers: list[LiveScheduler] = []
     started = threading.Event()
@@ -131,6 +129,7 @@ def live_scheduler(
                 PageSources(
                     scheduler=scheduler,
                     memory=memory,
+                    log=state_log,
                     clock=clock,
                     name="kube-scheduler",
                     phase=lambda: schedulers[0].replica,

@@ -16,7 +16,9 @@ from bayplan.clock import ManualClock
 from bayplan.config import config_from
 from bayplan.config.loading import DEFAULT_CONFIG
 from bayplan.engine.scheduler import Scheduler
-from bayplan.engine.state_log import StateRing
+from bayplan.history.past_state import StateRing
+from bayplan.history.state_log import LiveStateLog
+from bayplan.history.timeline import ChangeKind
 from bayplan.journal import Journal, MemorySink
 from bayplan.plugins.registry import default_registry
 from bayplan.ports import EventType, WatchEvent
@@ -27,7 +29,6 @@ from bayplan.testing import node as sample_node
 from bayplan.ui import answers, pages
 from bayplan.ui.live import TICK_SECONDS, SchedulerSubject
 from bayplan.ui.subjects import NotReady
-from bayplan.ui.timeline import ChangeKind
 from tests.adapters.manifests import container, node, pod
 from tests.ui.fetching import PAGE
 from tests.ui.live_client import get
@@ -281,13 +282,18 @@ class Unattended:
     def __init__(self, changes_max: int) -> None:
         self.clock = ManualClock()
         memory = MemorySink()
-        journal = Journal([memory])
+        self.log = LiveStateLog(StateRing(100).put, self.clock.now)
         self.scheduler = Scheduler(
-            config_from(DEFAULT_CONFIG), default_registry(), self.clock, journal=journal
+            config_from(DEFAULT_CONFIG),
+            default_registry(),
+            self.clock,
+            journal=Journal([memory]),
+            state_log=self.log,
         )
         sources = PageSources(
             scheduler=self.scheduler,
             memory=memory,
+            log=self.log,
             clock=self.clock,
             name="test",
             phase=lambda: ReplicaPhase(LEADING),
@@ -297,7 +303,6 @@ class Unattended:
     def handle(self, change: EventType, kind: str, event_object: ApiObject) -> None:
         event = WatchEvent(change, kind, event_object)
         self.clock.advance_to(self.clock.now() + 1)
-        self.subject.observe(event)
         self.scheduler.handle(event)
         while self.scheduler.schedule_one():
             pass
@@ -333,14 +338,14 @@ def test_the_end_of_a_pod_is_a_change() -> None:
     ended = replace(running, status=replace(running.status, phase="Succeeded"))
     world.handle(EventType.DELETED, POD, ended)
     line = world.subject.timeline
-    happenings = [ChangeKind(what) for what in line.what[1:]]
+    happenings = [ChangeKind(what) for what in line.changes.what[1:]]
     assert happenings == [ChangeKind.POD_CREATED, ChangeKind.POD_ENDED]
 
 
 def test_a_bug_of_the_page_ends_the_page_and_not_the_scheduler() -> None:
     world = Unattended(changes_max=100)
     broken = replace(api_pod("broken"), spec=None)
-    world.subject.observe(WatchEvent(EventType.ADDED, POD, broken))
+    world.log.handled(WatchEvent(EventType.ADDED, POD, broken))
     source = world.subject.answer()
     assert source.phase == "failed"
     assert "The page has a bug" in source.problem

@@ -15,7 +15,6 @@ from bayplan.sim.input.what_if import NewNodes, Scaling, WhatIf
 from bayplan.ui import model_answers, pages
 from bayplan.ui.computations import Computations, ComputationState
 from bayplan.ui.model_answers import ExplanationAnswer, NodeRejections, WhatIfPage, WorkloadPage
-from bayplan.ui.moments import objects_at
 from bayplan.ui.subjects import ClusterSubject, RunSubject, Subject
 from tests.ui.fetching import fetched
 
@@ -52,7 +51,7 @@ def test_the_objects_of_a_change_are_those_of_the_timeline(
     subject: RunSubject, change: int
 ) -> None:
     objects, state = (
-        objects_at(subject.folder, change, lambda: None),
+        subject.moment(change, lambda: None).objects,
         subject.timeline.state(change),
     )
     line = subject.timeline

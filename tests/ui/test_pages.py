@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from bayplan.history.timeline import Series, State, Timeline
 from bayplan.journal import AttemptRecord
 from bayplan.sim.input.inputs import load_inputs
 from bayplan.sim.output.run_folder import RunFolder
@@ -14,8 +15,8 @@ from bayplan.ui import pages
 from bayplan.ui.answers import PAGE_MAX
 from bayplan.ui.pages import NoSuchObject, Part
 from bayplan.ui.subjects import RunSubject
-from bayplan.ui.timeline import Series, State, Timeline
-from tests.ui.example_run import ZONE, write_run
+from tests.history.stored_runs import write_run
+from tests.ui.example_run import ZONE
 
 
 @pytest.fixture(scope="module")
@@ -157,11 +158,11 @@ def test_a_pod_is_absent_waiting_placed_and_ended(line: Timeline) -> None:
     row = next(
         row
         for row, pod in enumerate(line.pods)
-        if pod.name.startswith("default/job") and line.waits_to[row] < line.last_change
+        if pod.name.startswith("default/job") and line.lives.waits_to[row] < line.last_change
     )
-    created = int(line.pod_created[row])
-    places = line.placements[line.placements[:, 0] == row]
-    moments = [created - 1, created, int(places[0, 3]), int(places[-1, 4])]
+    created = int(line.lives.created[row])
+    places = line.placements[line.placements.pod == row]
+    moments = [created - 1, created, int(places.start[0]), int(places.end[-1])]
     states = [pages.pod_entry(line.state(change), row).state for change in moments]
     assert states == ["absent", "waiting", "placed", "ended"]
 

@@ -1,19 +1,17 @@
-"""The timeline of a run from its records alone: what the page shows while no plugin may run."""
+"""The timeline of a run is the fold of its log; the plugins of the run are not needed for it."""
 
-from collections import Counter
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec import json, structs
 
-from bayplan.config import load_config
-from bayplan.plugins.registry import default_registry
+from bayplan.history.timeline import Timeline
 from bayplan.sim.input.workload import Workload
-from bayplan.sim.output.run_folder import Manifest, PluginsNotAllowedError, RunFolder
-from bayplan.sim.simulation import Simulation
+from bayplan.sim.output.run_folder import PluginsNotAllowedError, RunFolder
 from bayplan.ui.answers import NodeVerdictAnswer
 from bayplan.ui.subjects import RunSubject
-from bayplan.ui.timeline import Timeline
+from tests.history.stored_runs import folded, stored_run
 from tests.ui.example_run import example_workload
 
 _PLUGIN = """
@@ -44,14 +42,7 @@ class _Run:
         self.plugin = folder / "picky.py"
         self.plugin.write_text(_PLUGIN.format(mark=str(self.mark)))
         self.path = folder / "run"
-        config = load_config(_CONFIG, "test")
-        manifest = Manifest(seed=1, config=_CONFIG, feature_gates="")
-        run = RunFolder(self.path)
-        with run.start(manifest, feed, [self.plugin]) as sink:
-            registry = default_registry([self.plugin])
-            simulation = Simulation(feed, config, registry, seed=1, state_log=sink.states)
-            simulation.keep_journal(sink)
-            run.finish(simulation.run())
+        stored_run(folder, feed, 1, _CONFIG)
         self.mark.unlink()
 
     def shown(self, **permission: Any) -> tuple[RunSubject, list[str]]:
@@ -65,17 +56,6 @@ class _Run:
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> _Run:
     return _Run(tmp_path_factory.mktemp("others"), example_workload())
-
-
-def _placements(line: Timeline) -> Counter[tuple[str, str]]:
-    rows: list[list[int]] = line.placements.tolist()
-    return Counter((line.pods[pod].name, line.node_names[node]) for pod, node, *_ in rows)
-
-
-def _causes(line: Timeline) -> Counter[str]:
-    """Why pods wait, but for the groups: a record of a group has no place among the states."""
-    causes = (line.causes[cause] for _, _, cause, _ in line.verdicts)
-    return Counter(str(cause) for cause in causes if cause.kind != "group")
 
 
 def test_the_plugins_of_a_run_are_not_executed(run: _Run) -> None:
@@ -92,19 +72,33 @@ def test_the_plugins_of_a_run_are_not_executed(run: _Run) -> None:
 
 
 @pytest.mark.parametrize("permission", ["allowed", "named"])
-def test_the_records_give_the_timeline_of_the_repetition(run: _Run, permission: str) -> None:
-    recorded = run.shown()[0].timeline
+def test_the_timeline_is_the_same_with_and_without_the_plugins(run: _Run, permission: str) -> None:
+    without = run.shown()[0].timeline
     given = {"allows_plugins": True} if permission == "allowed" else {"plugins": [run.plugin]}
     subject, remarks = run.shown(**given)
     assert run.mark.exists()
     assert (remarks, subject.answer().notes) == ([], ())
+    assert subject.has_model
     run.mark.unlink()
-    repeated = subject.timeline
-    assert recorded.pods == repeated.pods
-    assert _placements(recorded) == _placements(repeated)
-    assert _causes(recorded) == _causes(repeated)
-    assert Counter(recorded.what) == Counter(repeated.what)
-    assert recorded.end_seconds == pytest.approx(repeated.end_seconds, abs=400)
+    assert_equal_timelines(subject.timeline, without)
+
+
+def test_the_timeline_of_a_folder_is_that_of_the_run(subject: RunSubject) -> None:
+    assert_equal_timelines(subject.timeline, folded(example_workload()))
+
+
+def assert_equal_timelines(one: Timeline, other: Timeline) -> None:
+    for name in ("resources", "pods", "nodes", "node_names", "causes", "group_names"):
+        assert getattr(one, name) == getattr(other, name), name
+    for name in ("group_minimums", "group_records", "queue_names", "wake_events"):
+        assert getattr(one, name) == getattr(other, name), name
+    for name in ("lives", "placements", "versions", "attempts", "verdicts", "queues"):
+        assert getattr(one, name).rows.tolist() == getattr(other, name).rows.tolist(), name
+    assert one.seconds.tolist() == other.seconds.tolist()
+    assert one.amounts.tolist() == other.amounts.tolist()
+    for column in ("what", "pod", "node"):
+        of_one, of_other = getattr(one.changes, column), getattr(other.changes, column)
+        assert of_one.tolist() == of_other.tolist(), column
 
 
 def test_decisions_are_shown_without_the_plugins(run: _Run) -> None:
@@ -131,10 +125,10 @@ def test_the_extenders_of_a_run_are_not_called(tmp_path: Path) -> None:
     config = _CONFIG.split("profiles:", maxsplit=1)[0] + (
         "extenders: [{urlPrefix: 'http://evil.example', filterVerb: filter}]\n"
     )
-    folder = RunFolder(tmp_path / "run")
-    manifest = Manifest(seed=1, config=config, feature_gates="")
-    with folder.start(manifest, example_workload(3), ()):
-        pass
+    run = stored_run(tmp_path, example_workload(3))
+    manifest = structs.replace(run.manifest(), config=config)
+    (run.path / "run.json").write_bytes(json.encode(manifest))
+    folder = RunFolder(run.path)
     remarks: list[str] = []
     subject = RunSubject(folder, remarks.append)
     subject.load()

@@ -53,10 +53,6 @@ class ClusterSource:
     admission: PluginSet | None = None
     #: --at: the moment of a run; None: its end.
     at: str | None = None
-    #: --allow-plugins: whether the plugins in the folder of a run may be executed.
-    allows_plugins: bool = False
-    #: Files with plugins that the user named, in place of those in the folder.
-    plugins: tuple[str, ...] = ()
 
     def default_namespace(self) -> str:
         """The namespace that a name without one is in."""
@@ -84,9 +80,8 @@ class ClusterSource:
         controllers. ``is_whole``: all content, and all controllers, are read. Raises
         BadInputError, ConfigError, UnreadableClusterError.
         """
-        if not self._is_run and (self.at is not None or self.allows_plugins):
-            option = "--allow-plugins" if self.at is None else "--at"
-            raise BadInputError(f"{option}: wanted the folder of a run as the cluster")
+        if not self._is_run and self.at is not None:
+            raise BadInputError("--at: wanted the folder of a run as the cluster")
         if not self.paths:
             # Loading an HTTP client takes time, which questions about files do not need.
             model_of = load("bayplan.model.live_reading:model_of_cluster")
@@ -118,13 +113,9 @@ class ClusterSource:
 
     def _read_run(self) -> ClusterPicture:
         """Objects of a moment of a run. Raises BadInputError."""
-        folder = load("bayplan.sim.output.run_folder:RunFolder")(
-            Path(self.paths[0]),
-            plugins=[Path(plugin) for plugin in self.plugins],
-            allows_plugins=self.allows_plugins,
-        )
+        folder = load("bayplan.sim.output.run_folder:RunFolder")(Path(self.paths[0]))
         moment = load("bayplan.model.run_moments:run_moment")(folder, self.at or "end", "--at")
-        with sign_of_life("repeating the run"):
+        with sign_of_life("reading"):
             return load("bayplan.model.run_moments:objects_of_run")(folder, moment)
 
     def _read_live(self, read: Callable[[Any], Coroutine[Any, Any, ClusterModel]]) -> ClusterModel:

@@ -16,7 +16,6 @@ from bayplan.cli.cluster_source import (
     output_option,
 )
 from bayplan.cli.options import (
-    allow_plugins_option,
     config_option,
     plugin_option,
     seed_option,
@@ -57,7 +56,6 @@ def question_options(*formats: str) -> Callable[[F], F]:
     decorators = (
         click.argument("cluster", nargs=-1, metavar="[CLUSTER…]"),
         moment_option(),
-        allow_plugins_option(),
         kubectl_options(),
         config_option(),
         plugin_option(),
@@ -115,8 +113,6 @@ def open_model(options: dict[str, Any], *files: str, is_whole: bool = False) -> 
         context_name,
         admission,
         at=options["at"],
-        allows_plugins=options["allow_plugins"],
-        plugins=options["plugins"],
     )
     with model_of(source, options, is_whole=is_whole) as (model, config, registry):
         for kind, reason in model.source.unreadable.items():

@@ -13,7 +13,8 @@ import aiohttp
 import msgspec
 
 from bayplan.cli.event_loop import run_event_loop
-from bayplan.engine.state_log import AttemptStart, PastState, StatesError
+from bayplan.history.entries import AttemptStart, StatesError
+from bayplan.history.past_state import PastState
 from bayplan.problems import BadInputError
 from bayplan.serving import decision_history, dry_runs, past_attempts
 from bayplan.serving.decision_history import DecisionHistory

@@ -204,7 +204,7 @@ def _simulated(options: _Options, update: OnProgress | None) -> SimulationResult
     )
     folder = RunFolder(Path(options.out))
     run = folder.start(manifest, workload, [Path(path) for path in options.plugins])
-    simulation = Simulation(workload, config, registry, seed=options.seed, state_log=run.states)
+    simulation = Simulation(workload, config, registry, seed=options.seed, put_entry=run.put)
     simulation.keep_journal(run)
     with run:
         result = _played(simulation, workload.pod_count, update)

@@ -94,6 +94,8 @@ def _answer_now(words: tuple[str, ...], options: dict[str, Any]) -> None:
     for option in ("node", "attempt", "token_file", "ca_file"):
         if options[option] is not None:
             fail(f"--{option.replace('_', '-')}: wanted --run DIR or --address HOST:PORT with it")
+    if options["allow_plugins"]:
+        fail("--allow-plugins: wanted --run DIR with it")
     count = 2 if is_kind(words[0]) and len(words) > 1 else 1
     files = words[count:]
     if files and (options["kubeconfig"] or options["context_name"]):
@@ -103,8 +105,6 @@ def _answer_now(words: tuple[str, ...], options: dict[str, Any]) -> None:
         options["kubeconfig"],
         options["context_name"],
         at=options["at"],
-        allows_plugins=options["allow_plugins"],
-        plugins=options["plugins"],
     )
     namespace = options["namespace"] or source.default_namespace()
     word = words[count - 1]

@@ -39,14 +39,13 @@ from bayplan.sim.why import (
     explain_node,
     explain_records,
     explain_workload,
-    nearest_nodes,
     similar_pods,
     without_record,
 )
 
 if TYPE_CHECKING:
     from bayplan.cli.remote_history import Address
-    from bayplan.sim.replay import NodeVerdict
+    from bayplan.history.node_verdict import NodeVerdict
 
 _WORKLOADS_MAX = 5
 _NOT_EXACT = (
@@ -274,26 +273,19 @@ def _has_node_at_end(pod: str, result: SimulationResult | None, records: Sequenc
 
 
 def _node_answer(folder: RunFolder, record: AttemptRecord, node: str, *, has_node: bool) -> _Answer:
-    _check_node(folder, node)
     with sign_of_life("repeating the attempt"):
-        verdict: NodeVerdict = load("bayplan.model.past:past_verdict")(folder, record, node)
+        repeated = load("bayplan.model.past:attempt_of_run")(folder, record, node)
+    if repeated.verdict is None:
+        fail(f"{folder.path}: {record.pod} does not wait in the state before that attempt")
     return _Answer(
         source=str(folder.path),
         subject=record.pod,
-        parts=explain_node(verdict),
+        parts=explain_node(repeated.verdict),
         has_node=has_node,
         records=(record,),
-        verdict=verdict,
+        verdict=repeated.verdict,
+        remarks=() if repeated.is_exact else (_NOT_EXACT,),
     )
-
-
-def _check_node(folder: RunFolder, node: str) -> None:
-    """Raises RunFolderError for a node that the run never had."""
-    created = folder.inputs().workload.created()
-    names = {one["metadata"]["name"] for one in created if one.get("kind") == "Node"}
-    if node not in names:
-        text = f"{folder.path}: no node {node} in this run; {nearest_nodes(node, names)}"
-        raise RunFolderError(text)
 
 
 def _workload_answer(folder: RunFolder, subject: Subject) -> _Answer:

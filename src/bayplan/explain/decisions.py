@@ -4,9 +4,9 @@ from typing import Any
 
 from bayplan.explain.explanation import API_VERSION, Value, schema_of
 from bayplan.framework.status import Status
+from bayplan.history.node_verdict import NodeVerdict
 from bayplan.journal import NodeScore, Record
 from bayplan.sim.output.pod_counts import Counts
-from bayplan.sim.replay import NodeVerdict
 
 KIND = "Decisions"
 

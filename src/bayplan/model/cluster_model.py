@@ -31,9 +31,9 @@ from bayplan.engine.binding import BindingOutcome
 from bayplan.engine.cycle import Cycle
 from bayplan.engine.outbox import POD_SCHEDULED
 from bayplan.engine.scheduler import Scheduler
-from bayplan.engine.state_log import AttemptStart
 from bayplan.framework.status import Code, Status
 from bayplan.framework.types import QueuedPodInfo
+from bayplan.history.entries import AttemptStart
 from bayplan.journal import AttemptRecord, GroupRecord, Journal, MemorySink
 from bayplan.model.picture import ClusterPicture
 from bayplan.objects.keys import ObjectKey, key_of_metadata
@@ -285,11 +285,11 @@ class ClusterModel:
         self._renew(members)
         return replace(attempt, victims=tuple(victims))
 
-    def continue_from(self, begun: AttemptStart) -> None:
+    def continue_from(self, start: AttemptStart) -> None:
         """Have the next attempt at these pods be the one that a scheduler began: with its number,
         and with its place in the search of a sample."""
-        self._scheduler.sampling_starts.update(begun.sampling_starts)
-        for uid, attempt in begun.attempts.items():
+        self._scheduler.sampling_starts.update(start.sampling_starts)
+        for uid, attempt in start.attempts.items():
             queued = self._scheduler.queue.find(uid)
             if queued is not None:
                 queued.attempts = attempt - 1

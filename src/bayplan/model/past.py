@@ -1,25 +1,30 @@
-"""One node in one attempt of the past: repeats that attempt alone, from the state before it.
+"""Attempts of the past: each is repeated alone, by the model at the state before it.
 
-The state comes from a log (engine/state_log.py). A log does not have what plugins hold in memory,
-so the record of the repeated attempt is compared with the journal's. For a run folder, an attempt
-that differs, or whose state is not in the folder, is reached by a replay of the run instead.
+A log does not have what plugins hold in memory, nor the answers of extenders. So the record of a
+repeated attempt is compared with the journal's, and an answer says if they differ.
 """
 
-from typing import NamedTuple
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
+from typing import NamedTuple, final
 
 from msgspec.structs import replace
 
+from bayplan.api.objects import NODE, POD, ApiObject, Pod, is_terminal
 from bayplan.clock import ManualClock
 from bayplan.config import SchedulerConfig
 from bayplan.engine.cycle import Cycle
-from bayplan.engine.state_log import AttemptStart, PastState
+from bayplan.history.entries import AttemptStart, Decision, Entry, ObjectChange
+from bayplan.history.node_verdict import NodeVerdict, rejection_of, verdict_of
+from bayplan.history.past_state import PastState, as_learned
 from bayplan.journal import AttemptRecord
 from bayplan.model.cluster_model import ClusterModel
 from bayplan.model.picture import ClusterPicture
 from bayplan.objects.object_store import store_of
 from bayplan.plugins.registry import Registry
-from bayplan.sim.output.run_folder import RunFolder
-from bayplan.sim.replay import NodeVerdict, node_verdict, settings_of_run, verdict_of
+from bayplan.ports import EventType
+from bayplan.sim.output.run_folder import RunFolder, RunFolderError
+from bayplan.sim.why import nearest_nodes
 
 
 class Repetition(NamedTuple):
@@ -31,25 +36,38 @@ class Repetition(NamedTuple):
     is_exact: bool
 
 
-def past_verdict(folder: RunFolder, record: AttemptRecord, node: str) -> NodeVerdict:
+def attempt_of_run(folder: RunFolder, record: AttemptRecord, node: str) -> Repetition:
     """Repeat one attempt of a run and evaluate a node.
 
-    Raises RunFolderError if there is no such attempt, ConfigError if the inputs are refused.
+    Raises RunFolderError if the log has neither the attempt nor the node, and ConfigError.
     """
+    config, registry, seed = folder.settings()
     past = folder.state_before(record)
-    if past is not None:
-        inputs, config, registry = settings_of_run(folder)
-        repeated = repeat(
-            *past, record, node, config=config, registry=registry, seed=inputs.manifest.seed
-        )
-        if repeated.is_exact and repeated.verdict is not None:
-            return repeated.verdict
-    return node_verdict(folder, record, node)
+    if past is None:
+        attempt = f"attempt {record.attempt} at {record.pod}"
+        raise RunFolderError(f"{folder.path}: the log does not have the state before {attempt}")
+    nodes = past[0].objects.get(NODE, {}).values()
+    if all(each.metadata.name != node for each in nodes):
+        _check_node(folder, node)
+    return repeat(*past, record, node, config=config, registry=registry, seed=seed)
+
+
+def _check_node(folder: RunFolder, node: str) -> None:
+    """Raises RunFolderError for a node that the run never had."""
+    with folder.reading_states() as log:
+        names = {
+            entry.object.metadata.name
+            for _, entry in log.numbered_entries()
+            if isinstance(entry, ObjectChange) and entry.kind == NODE
+        }
+    if node not in names:
+        text = f"{folder.path}: no node {node} in this run; {nearest_nodes(node, names)}"
+        raise RunFolderError(text)
 
 
 def repeat(
     state: PastState,
-    begun: AttemptStart,
+    start: AttemptStart,
     record: AttemptRecord,
     node: str,
     *,
@@ -63,7 +81,7 @@ def repeat(
     source = ClusterPicture(
         store_of(state.objects_as_decided()),
         absent=absent,
-        epoch_seconds=ManualClock.EPOCH_SECONDS + begun.at_seconds,
+        epoch_seconds=ManualClock.EPOCH_SECONDS + start.at_seconds,
     )
     verdicts: list[NodeVerdict] = []
 
@@ -73,7 +91,7 @@ def repeat(
 
     model = ClusterModel(source, config, registry, seed=seed)
     try:
-        model.continue_from(begun)
+        model.continue_from(start)
         try:
             attempt = model.attempt(record.pod, look)
         except KeyError:
@@ -84,3 +102,88 @@ def repeat(
     repeated = attempt.record
     is_exact = repeated is not None and replace(repeated, at_seconds=record.at_seconds) == record
     return Repetition(verdicts[-1] if verdicts else None, is_exact)
+
+
+# ---- all attempts of a run ------------------------------------------------------------------
+
+
+@final
+class Rejection(NamedTuple):
+    """One node in one attempt, which rejected the node."""
+
+    uid: str
+    attempt: int
+    plugin: str
+    reason: str
+    code: str
+
+
+def rejections_of(folder: RunFolder, node: str, check: Callable[[], None]) -> list[Rejection]:
+    """All rejections of one node in a run, the oldest first: each attempt is repeated.
+
+    Of a group that is tried in several domains, each attempt at a member is one. ``check`` is
+    called at each attempt and may raise. Raises RunFolderError, ConfigError.
+    """
+    rejections: list[Rejection] = []
+
+    def look(cycle: Cycle) -> None:
+        status = rejection_of(cycle, node)
+        if status is not None:
+            uid, attempt, code = cycle.pod.uid, cycle.queued.attempts, str(status.code)
+            rejections.append(Rejection(uid, attempt, status.plugin, status.message, code))
+
+    config, registry, seed = folder.settings()
+    model = ClusterModel(ClusterPicture(store_of({})), config, registry, seed=seed)
+    try:
+        with folder.reading_states() as log:
+            entries = (entry for _, entry in log.numbered_entries())
+            for pod in _attempts(model, entries):
+                check()
+                # The pod of an attempt that the model cannot repeat does not wait.
+                with suppress(KeyError):
+                    model.attempt(pod, look)
+    finally:
+        model.close()
+    return rejections
+
+
+def _attempts(model: ClusterModel, entries: Iterable[Entry]) -> Iterator[str]:
+    """Bring a model to the state before each attempt in turn; returns a pod of the attempt."""
+    scheduler = model.scheduler
+    followed = {NODE, POD, *scheduler.kinds, *scheduler.group_kinds}
+    state = PastState()
+    for entry in as_learned(entries):
+        state.add(entry)
+        pods = state.objects.get(POD, {})
+        if isinstance(entry, ObjectChange) and entry.kind in followed:
+            is_there = entry.type is not EventType.DELETED
+            _follow(model, entry.kind, state.as_decided(entry.object), is_there=is_there)
+        elif isinstance(entry, Decision) and entry.uid in pods:
+            _follow(model, POD, state.as_decided(pods[entry.uid]), is_there=True)
+        elif isinstance(entry, AttemptStart):
+            model.continue_from(entry)
+            uid = next(iter(entry.attempts), "")
+            if uid in pods:
+                meta = pods[uid].metadata
+                yield f"{meta.namespace}/{meta.name}"
+
+
+def _follow(model: ClusterModel, kind: str, content: ApiObject, *, is_there: bool) -> None:
+    """Make an object of the model what it was in the past. A pod that has ended is not there."""
+    meta = content.metadata
+    place = (kind, meta.namespace or "", meta.name)
+    present = model.get(*place)
+    if isinstance(content, Pod):
+        is_there = is_there and not is_terminal(content)
+        was_placed = isinstance(present, Pod) and present.spec.node_name
+        if present is not None and is_there and was_placed and not content.spec.node_name:
+            # A pod that has a node never becomes a pending one.
+            model.remove(*place)
+            present = None
+    if not is_there:
+        if present is not None:
+            model.remove(*place)
+    elif present is None:
+        model.add(kind, content)
+    else:
+        model.replace(kind, content)

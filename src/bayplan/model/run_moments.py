@@ -1,25 +1,21 @@
 """The objects of a cluster at a moment of a run: at its start, at its end, or at a time.
 
-A run is a function of its inputs. So its objects at a moment are those of a repetition up to that
-moment, taken from the API server in memory: with claims, budgets, controllers and all other kinds,
-which the records of the run do not have. The repetition compares each of its decisions with the
-journal, so an answer never speaks of another run.
+They are the sum of the entries of the run's log up to the moment: with claims, budgets, controllers
+and all other kinds, as the API server in memory had them.
 """
 
-from collections import deque
 from dataclasses import replace
+from math import inf
 
-from bayplan.adapters.embedded.cluster import EVENT
-from bayplan.api.objects import decoded_kinds
 from bayplan.clock import ManualClock
 from bayplan.durations import DESCRIPTION, DurationError, parse_duration
-from bayplan.model.picture import ClusterPicture, RunMoment, picture_of
-from bayplan.model.reading import objects_of_workload
+from bayplan.history.entries import identity_of
+from bayplan.history.past_state import PastState
+from bayplan.model.picture import ClusterPicture, RunMoment
+from bayplan.objects.keys import key_of_metadata
+from bayplan.objects.object_store import store_of
 from bayplan.problems import BadInputError, wrong
-from bayplan.sim.input.controller_kinds import CONTROLLERS
 from bayplan.sim.output.run_folder import RunFolder
-from bayplan.sim.replay import repetition
-from bayplan.sim.simulation import Simulation
 
 START, END = "start", "end"
 
@@ -33,11 +29,9 @@ def run_moment(folder: RunFolder, at: str | float = END, option: str = "at") -> 
     run = str(folder.path)
     if at == START:
         return RunMoment(run=run, at="start", seconds=0.0)
-    result = folder.result()
-    if result is None:
-        last = RunMoment(run=run, at="interruption", seconds=_last_decision_seconds(folder))
-    else:
-        last = RunMoment(run=run, at="end", seconds=result.simulated_seconds)
+    has_ended = folder.result() is not None
+    kind = "end" if has_ended else "interruption"
+    last = RunMoment(run=run, at=kind, seconds=folder.end_seconds())
     if at == END:
         return last
     try:
@@ -45,7 +39,7 @@ def run_moment(folder: RunFolder, at: str | float = END, option: str = "at") -> 
     except DurationError:
         raise BadInputError(str(wrong(option, at, f"start, end or {DESCRIPTION}"))) from None
     if seconds > last.seconds:
-        what = "was interrupted" if result is None else "ends"
+        what = "ends" if has_ended else "was interrupted"
         raise BadInputError(
             f"{option}: found {at}, but {run} {what} at {last.seconds:g} s; "
             f"wanted start, end or a time from 0 s to {last.seconds:g} s"
@@ -54,33 +48,32 @@ def run_moment(folder: RunFolder, at: str | float = END, option: str = "at") -> 
 
 
 def objects_of_run(folder: RunFolder, moment: RunMoment) -> ClusterPicture:
-    """The objects at a moment of a run. Raises RunFolderError, ConfigError."""
-    if moment.at == "start":
-        objects = objects_of_workload(folder.inputs().workload, str(moment))
-    else:
-        simulation = repetition_to(folder, moment)
-        simulation.run()
-        objects = objects_of(simulation, str(moment))
-    return replace(objects, moment=moment)
+    """The objects at a moment of a run. Raises RunFolderError."""
+    with folder.reading_states() as log:
+        if moment.at == "start":
+            state = log.state_at_start()
+        else:
+            state = log.state_at(inf if moment.at == "end" else moment.seconds)
+    return replace(objects_of(folder, state, str(moment), moment.seconds), moment=moment)
 
 
-def repetition_to(folder: RunFolder, moment: RunMoment) -> Simulation:
-    """A simulation that repeats a run up to a moment; see `repetition`. Raises RunFolderError,
-    ConfigError."""
-    return repetition(folder, until_seconds=None if moment.at == "end" else moment.seconds)
+def objects_of(
+    folder: RunFolder, state: PastState, source: str, at_seconds: float
+) -> ClusterPicture:
+    """The objects of a state of a run, events excepted. ``source``: a name of the state.
 
-
-def objects_of(simulation: Simulation, source: str) -> ClusterPicture:
-    """All visible objects of a simulation as they are now, events excepted."""
-    scheduler = simulation.scheduler
-    kinds = {*decoded_kinds(), *CONTROLLERS, *scheduler.kinds, *scheduler.group_kinds}
-    return replace(
-        picture_of(simulation.cluster, kinds - {EVENT}, source),
-        epoch_seconds=ManualClock.EPOCH_SECONDS + scheduler.now_seconds(),
-        admission=simulation.workload.admission,
+    Raises RunFolderError.
+    """
+    visible = state.visible_objects()
+    contents = {
+        key_of_metadata(kind, each.metadata): state.contents[kind][identity_of(each)]
+        for kind, objects in visible.items()
+        for each in objects
+    }
+    return ClusterPicture(
+        store_of(visible),
+        contents,
+        source=source,
+        epoch_seconds=ManualClock.EPOCH_SECONDS + at_seconds,
+        admission=folder.manifest().admission,
     )
-
-
-def _last_decision_seconds(folder: RunFolder) -> float:
-    last = deque(folder.journal(), maxlen=1)
-    return last[0].at_seconds if last else 0.0

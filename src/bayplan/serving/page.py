@@ -13,10 +13,10 @@ from aiohttp import web
 from bayplan.clock import Clock
 from bayplan.config import SchedulerConfig
 from bayplan.engine.scheduler import Scheduler
-from bayplan.engine.state_log import StateRing
+from bayplan.history.past_state import StateRing
+from bayplan.history.state_log import LiveStateLog
 from bayplan.journal import MemorySink
 from bayplan.plugins.registry import Registry
-from bayplan.ports import WatchEvent
 
 #: Where the page is served. Who may get this path may get all paths below it.
 PREFIX = "/ui/"
@@ -56,6 +56,8 @@ class PageSources:
     scheduler: Scheduler
     #: The newest records of the journal.
     memory: MemorySink
+    #: The page follows it.
+    log: LiveStateLog
     clock: Clock
     #: The lease or, without an election, the profiles: what a user knows the scheduler by.
     name: str
@@ -66,10 +68,6 @@ class PageSources:
 
 class Page(Protocol):
     """The page of one running scheduler."""
-
-    def observe(self, event: WatchEvent) -> None:
-        """A watch event, before the scheduler handles it. Never raises."""
-        ...
 
     def application(self) -> web.Application:
         """What is served below `PREFIX`. Called once."""

@@ -12,15 +12,14 @@ from typing import Any, final
 import msgspec
 from msgspec import Struct
 
-from bayplan.engine.state_log import (
+from bayplan.history.entries import (
     AttemptStart,
     Entry,
-    PastState,
-    StateRing,
+    LineWriter,
     StatesError,
-    encoded_entries,
     entries_in,
 )
+from bayplan.history.past_state import PastState, StateRing
 from bayplan.journal import AttemptRecord, MemorySink
 
 #: The path of the endpoint.
@@ -84,12 +83,12 @@ class PastAttempts:
         return None
 
 
-def _parts(head: AttemptHead, state: PastState, begun: AttemptStart) -> Iterator[bytes]:
+def _parts(head: AttemptHead, state: PastState, start: AttemptStart) -> Iterator[bytes]:
     yield msgspec.json.encode(head) + b"\n"
-    entries = state.entries()
+    entries, lines = state.entries(), LineWriter()
     while part := list(islice(entries, _PART)):
-        yield encoded_entries(part)
-    yield encoded_entries([begun])
+        yield lines.encoded(part)
+    yield lines.encoded([start])
 
 
 def read_parts(body: bytes) -> tuple[AttemptHead, PastState, AttemptStart]:

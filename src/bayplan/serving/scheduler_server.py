@@ -36,7 +36,8 @@ from bayplan.config.pod_group_kinds import group_kinds
 from bayplan.config.schema import LeaderElection
 from bayplan.durations import duration_seconds
 from bayplan.engine.scheduler import Scheduler
-from bayplan.engine.state_log import StateLog, StateRing
+from bayplan.history.past_state import StateRing
+from bayplan.history.state_log import LiveStateLog
 from bayplan.journal import Journal, MemorySink
 from bayplan.metrics import SchedulerMetrics
 from bayplan.plugins.registry import Registry
@@ -235,6 +236,7 @@ class _SchedulerServer:
         self._sender_makers = sender_makers(options.config.spec.extenders)
         self._memory = MemorySink(RECORDS_MAX)
         self._states = StateRing(ENTRIES_MAX)
+        self._state_log = LiveStateLog(self._states.put, self._clock.now)
         self._started = rfc3339(clock.epoch_seconds() - clock.now())
         #: Kinds of pod groups that the API server offers and the scheduler may read.
         kinds = group_kinds(options.config.spec.pod_groups.kinds)
@@ -303,7 +305,7 @@ class _SchedulerServer:
             self._clock,
             seed=options.seed,
             journal=Journal([self._memory, OutcomeLog()]),
-            state_log=StateLog(self._states.put),
+            state_log=self._state_log,
             pod_group_kinds=self._group_kinds_at_start,
             absent_kinds=self._absent_kinds,
         )
@@ -342,13 +344,7 @@ class _SchedulerServer:
             asks = {name: fenced_ask(ask, may_act) for name, ask in asks.items()}
         parts = _Parts()
         page = self._page(scheduler, parts, election)
-        runner = Runner(
-            scheduler,
-            port,
-            asks,
-            on_synced=settle_memory,
-            observe=None if page is None else page.observe,
-        )
+        runner = Runner(scheduler, port, asks, on_synced=settle_memory)
         delays = self._config.spec.delay_cache_until_active
         replica = Replica(runner, candidate, delays_cache=delays)
         parts.runner, parts.replica = runner, replica
@@ -403,6 +399,7 @@ class _SchedulerServer:
             PageSources(
                 scheduler=scheduler,
                 memory=self._memory,
+                log=self._state_log,
                 clock=self._clock,
                 name=name,
                 phase=lambda: parts.phase(election),

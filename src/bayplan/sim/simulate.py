@@ -113,7 +113,7 @@ def simulate(
     )
     folder = RunFolder(Path(out))
     run = folder.start(manifest, workload, files)
-    simulation = Simulation(workload, configuration, registry, seed=seed, state_log=run.states)
+    simulation = Simulation(workload, configuration, registry, seed=seed, put_entry=run.put)
     simulation.keep_journal(records)
     simulation.keep_journal(run)
     with run:

@@ -19,7 +19,8 @@ from bayplan.clock import ManualClock, wall_seconds
 from bayplan.config import SchedulerConfig
 from bayplan.engine.attempt_record import OnAttempt
 from bayplan.engine.scheduler import Scheduler
-from bayplan.engine.state_log import StateLog
+from bayplan.history.entries import Entry
+from bayplan.history.state_log import SimulatedStateLog
 from bayplan.journal import DigestSink, Journal, Sink
 from bayplan.lazy_loader import load
 from bayplan.objects.keys import key_of
@@ -60,15 +61,16 @@ class Simulation:
         *,
         seed: int = 0,
         on_attempt: OnAttempt | None = None,
-        state_log: StateLog | None = None,
+        put_entry: Callable[[Entry], None] | None = None,
     ) -> None:
-        """``state_log``: gets the states before attempts.
+        """``put_entry``: stores the entries of the log of states; None: there is no log.
 
         Raises ConfigError, also when a plugin cannot start."""
         self.workload = workload
         self._extenders = _extenders(config)
         self._seed = seed
         self._clock = ManualClock()
+        self._state_log = None if put_entry is None else SimulatedStateLog(put_entry, self._clock)
         self._digest = DigestSink()
         self._attempts = AttemptCounter()
         self._retry_outlook = RetryOutlook(self._clock)
@@ -81,7 +83,7 @@ class Simulation:
             seed=seed,
             journal=self._journal,
             on_attempt=on_attempt,
-            state_log=state_log,
+            state_log=self._state_log,
             raise_bugs=True,
         )
         self.gangs = GangChecker(self.scheduler)
@@ -135,6 +137,8 @@ class Simulation:
     def run(self) -> SimulationResult:
         """Play the workload to its end. An invariant that breaks, or a bug of ours, raises."""
         start = wall_seconds()
+        if self._state_log is not None:
+            self._state_log.begin(self.scheduler, self.cluster)
         try:
             if self._extenders is None:
                 run(self._main({}), self._clock)

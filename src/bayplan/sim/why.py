@@ -30,7 +30,7 @@ from bayplan.sim.output.report import new_table as new_table
 from bayplan.sim.output.result import PodGroupResult, SimulationResult
 
 if TYPE_CHECKING:
-    from bayplan.sim.replay import NodeVerdict, Scores
+    from bayplan.history.node_verdict import NodeVerdict, Scores
 
 _NAMED_PODS_MAX = 5
 #: The most names that are compared letter by letter.

@@ -9,8 +9,8 @@ from typing import dataclass_transform
 
 from msgspec import Struct, field
 
+from bayplan.history.timeline import Cause
 from bayplan.journal import AttemptRecord, NodeScore
-from bayplan.ui.timeline import Cause
 
 #: The most entries of one page of a list.
 PAGE_MAX = 500

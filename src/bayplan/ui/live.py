@@ -1,8 +1,8 @@
 """A running scheduler on the page: `bayplan run --ui`.
 
-What the watches and the journal bring waits in a backlog until somebody looks; then a recorder
-writes down the changes. It remembers the last `CHANGES_MAX` changes, so its memory is bounded by
-them and by the size of the cluster. The page is followed by ticks (Server-Sent Events): a tick says
+What the log and the journal of the scheduler bring waits in a backlog until somebody looks; then it
+is folded into the timeline, which has the last `CHANGES_MAX` changes: its memory is bounded by them
+and by the size of the cluster. The page is followed by ticks (Server-Sent Events): a tick says
 that something changed, and a browser then asks for what it shows. Between two ticks all answers are
 about one timeline, so equal questions of many browsers are answered once.
 
@@ -19,24 +19,22 @@ from functools import cached_property, partial
 from math import inf
 from typing import final
 
-from msgspec import structs
-
 from bayplan.clock import cpu_seconds, rfc3339_micro
+from bayplan.history.backlog import Backlog
+from bayplan.history.entries import ObjectChange
+from bayplan.history.timeline import Timeline
 from bayplan.journal import AttemptRecord
 from bayplan.model.past import repeat
 from bayplan.model.picture import ClusterPicture
 from bayplan.objects.object_store import store_of
-from bayplan.ports import WatchEvent
 from bayplan.problems import BadInputError
 from bayplan.serving.page import PageSources
 from bayplan.ui import pages
 from bayplan.ui.answers import NodeVerdictAnswer, Source, Tick
-from bayplan.ui.backlog import Backlog
 from bayplan.ui.computations import Computations, Deadline
 from bayplan.ui.copies import IS_AVAILABLE, Copies, is_orphan
 from bayplan.ui.moments import Moment
 from bayplan.ui.subjects import FAILED, READY, NotReady, Subject, verdict_answer
-from bayplan.ui.timeline import Timeline
 
 #: The page goes back over at least so many changes, and a quarter more.
 CHANGES_MAX = 40_000
@@ -77,7 +75,7 @@ class SchedulerSubject(Subject):
         self._answers: dict[str, bytes] = {}
         #: Processor seconds of work for answers since the last tick.
         self._work_seconds = 0.0
-        #: When the timeline was made, and when the recorder last got something.
+        #: When the timeline was made, and when the fold last got something.
         self._made_seconds = self._caught_up_seconds = sources.clock.now()
         self._streams_count = 0
         self._ticked = asyncio.Event()
@@ -85,13 +83,14 @@ class SchedulerSubject(Subject):
         self._end_reason = ""
         self._copies = Copies()
         sources.scheduler.journal.add(self._backlog)
+        sources.log.follow(self._observe)
 
     # ---- what happens -----------------------------------------------------------------------
 
-    def observe(self, event: WatchEvent) -> None:
-        """A watch event, before the scheduler handles it."""
+    def _observe(self, change: ObjectChange) -> None:
+        """A change of an object, before the scheduler handles it."""
         try:
-            self._backlog.observe(event)
+            self._backlog.put(change)
         except Exception as problem:  # noqa: BLE001 - the scheduler goes on without the page
             self._fail(problem)
 
@@ -160,7 +159,7 @@ class SchedulerSubject(Subject):
             return
         start = cpu_seconds()
         now = self.sources.clock.now()
-        self._timeline = self._backlog.recorder.timeline(self._backlog.seconds_until(now))
+        self._timeline = self._backlog.fold.timeline(self._backlog.seconds_until(now))
         self._made_seconds = now
         self._work_seconds += cpu_seconds() - start
         self._is_outdated = False
@@ -256,9 +255,7 @@ class SchedulerSubject(Subject):
                 seed=model.seed,
                 absent=model.absent_kinds,
             )
-            if repeated.verdict is None:
-                raise BadInputError("the repeated attempt did not reach the pod")
-            return structs.replace(verdict_answer(repeated.verdict), is_exact=repeated.is_exact)
+            return verdict_answer(repeated)
 
         computed = self.computations.ask(("verdict", record.uid, attempt, node), compute)
         if computed.value is None:

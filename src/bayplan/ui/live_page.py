@@ -1,11 +1,9 @@
 """The page of `bayplan run`: implements the port `bayplan.serving.page`."""
 
-from collections.abc import Callable
 from typing import final
 
 from aiohttp import web
 
-from bayplan.ports import WatchEvent
 from bayplan.serving.http_server import Handler
 from bayplan.serving.page import PageSources
 from bayplan.ui.live import SchedulerSubject
@@ -18,8 +16,6 @@ class LivePage:
 
     def __init__(self, sources: PageSources) -> None:
         self.subject = SchedulerSubject(sources)
-        #: Called at every event, so it is no function of its own.
-        self.observe: Callable[[WatchEvent], None] = self.subject.observe
 
     def application(self) -> web.Application:
         """The endpoints decide who may read the page, so the page needs no token of its own."""

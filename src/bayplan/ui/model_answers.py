@@ -12,15 +12,15 @@ from bayplan.api.pod_requests import CPU, MEMORY
 from bayplan.explain.diagnosis import diagnose
 from bayplan.explain.explainer import NoSuchPodError, explain_pod
 from bayplan.explain.explanation import Explanation
+from bayplan.history.timeline import State, Timeline, numbers
+from bayplan.model.past import Rejection
 from bayplan.problems import BadInputError
 from bayplan.sim.input.controller_kinds import SCALED_KINDS
 from bayplan.sim.input.what_if import WhatIf
 from bayplan.ui.answers import Answer, Usage
 from bayplan.ui.computations import ComputationState, Deadline
-from bayplan.ui.moments import Rejection
 from bayplan.ui.pages import Part
 from bayplan.ui.subjects import Subject
-from bayplan.ui.timeline import State, Timeline
 from bayplan.whatif.comparison import (
     HEADROOM_LIMIT,
     ClusterState,
@@ -335,7 +335,9 @@ def _with_changes(
 ) -> Sequence[tuple[int, Rejection]]:
     """Each rejection with the change of its attempt; of an attempt, each rejection once."""
     uids = {pod.uid: row for row, pod in enumerate(line.pods)}
-    changes = {(pod, attempt): at for at, pod, attempt, _, _ in line.attempts.tolist()}
+    attempts = line.attempts
+    keys = zip(numbers(attempts.pod), numbers(attempts.number), strict=True)
+    changes = dict(zip(keys, numbers(attempts.change), strict=True))
     placed = ((changes.get((uids.get(one.uid, -1), one.attempt)), one) for one in rejections)
     return list(dict.fromkeys((at, one) for at, one in placed if at is not None))
 

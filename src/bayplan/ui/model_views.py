@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final
 
+from bayplan.history.timeline import State
 from bayplan.problems import BadInputError
 from bayplan.sim.input.what_if import NewNodes, Scaling, WhatIf, parse_scaling
 from bayplan.state.pods import DEFAULT_NAMESPACE
@@ -11,7 +12,6 @@ from bayplan.ui.answers import PAGE
 from bayplan.ui.computations import ComputationState
 from bayplan.ui.pages import NoSuchObject
 from bayplan.ui.subjects import NotReady, Query
-from bayplan.ui.timeline import State
 
 #: The most nodes that a question names, new nodes, workloads that it scales, and their replicas.
 _NODES_MAX: Final = 200

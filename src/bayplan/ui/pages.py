@@ -13,6 +13,8 @@ from numpy.typing import NDArray
 from bayplan.api.objects import Node
 from bayplan.api.pod_requests import PODS
 from bayplan.engine.podgroups.status import reservation_of
+from bayplan.history.columns import Attempts, Rows
+from bayplan.history.timeline import Cause, ChangeKind, Series, State, Timeline, numbers
 from bayplan.ui.answers import (
     PAGE_MAX,
     AttemptEntry,
@@ -33,15 +35,6 @@ from bayplan.ui.answers import (
     Usage,
     WaitingGroup,
     WaitingPage,
-)
-from bayplan.ui.timeline import (
-    Cause,
-    ChangeKind,
-    Rows,
-    Series,
-    State,
-    Timeline,
-    numbers,
 )
 
 T = TypeVar("T")
@@ -106,16 +99,17 @@ def overview(state: State) -> Overview:
 
 def attempts_so_far(state: State) -> int:
     line = state.timeline
-    since = int(np.searchsorted(line.attempts[:, 0], state.change, side="right"))
+    since = int(np.searchsorted(line.attempts.change, state.change, side="right"))
     return line.forgotten_attempts + since
 
 
 def change_at(line: Timeline, number: int) -> Change:
-    pod, node = int(line.of_pod[number]), int(line.of_node[number])
+    changes = line.changes
+    pod, node = int(changes.pod[number]), int(changes.node[number])
     return Change(
         change=number,
         seconds=float(line.seconds[number]),
-        what=ChangeKind(int(line.what[number])).name.lower(),
+        what=ChangeKind(int(changes.what[number])).name.lower(),
         pod=line.pods[pod].name if pod >= 0 else "",
         node=line.node_names[node] if node >= 0 else "",
     )
@@ -330,7 +324,7 @@ def node_answer(state: State, name: str) -> NodeAnswer:
 
 def _pod_row(line: Timeline, name: str) -> int:
     row = line.rows_by_name.get(name)
-    # A recorder that goes on has rows that this timeline does not have.
+    # A fold that goes on has rows that this timeline does not have.
     if row is None or row >= len(line.pods):
         raise NoSuchObject("pod", name)
     return row
@@ -352,7 +346,7 @@ def pods_of_cause(state: State, cause: int) -> Sequence[int]:
 def pods_of_group(state: State, group: str) -> Sequence[int]:
     """Raises NoSuchObject."""
     number = _group_number(state.timeline, group)
-    return numbers(np.flatnonzero((state.timeline.pod_groups == number) & state.pods_there))
+    return numbers(np.flatnonzero((state.timeline.lives.group == number) & state.pods_there))
 
 
 def searched(line: Timeline, rows: Iterable[int], search: str) -> Sequence[int]:
@@ -386,20 +380,22 @@ def pod_entry(state: State, row: int) -> PodEntry:
 
 def _pod_state(state: State, row: int) -> tuple[str, int]:
     """The state of a pod, and the change that began it."""
-    created, gone, waits_from, waits_to, *_ = numbers(state.timeline.lives[row])
-    if state.change < created:
+    lives, placements, change = state.timeline.lives, state.timeline.placements, state.change
+    created, gone, waits_to = (int(of[row]) for of in (lives.created, lives.gone, lives.waits_to))
+    if change < created:
         return "absent", created
-    if state.change >= gone:
+    if change >= gone:
         return "gone", gone
-    placements = state.timeline.placements
-    own = placements[(placements[:, 0] == row) & (placements[:, 3] <= state.change)]
+    own = placements[(placements.pod == row) & (placements.start <= change)]
     if len(own):
-        last = own[-1]
-        if state.change < last[4]:
-            is_there = state.node_version[last[1]] >= 0
-            return "placed" if is_there else "missing node", int(last[3])
-        return "ended", int(last[4])
-    return ("waiting", waits_from) if state.change < waits_to else ("ended", waits_to)
+        end = int(own.end[-1])
+        if change < end:
+            is_there = state.node_version[own.node[-1]] >= 0
+            return "placed" if is_there else "missing node", int(own.start[-1])
+        return "ended", end
+    if change < waits_to:
+        return "waiting", int(lives.waits_from[row])
+    return "ended", waits_to
 
 
 def pod_answer(state: State, name: str) -> PodAnswer:
@@ -408,39 +404,41 @@ def pod_answer(state: State, name: str) -> PodAnswer:
     row = _pod_row(line, name)
     pod, entry = line.pods[row], pod_entry(state, row)
     cause = line.causes[entry.cause] if entry.state == "waiting" else None
-    so_far = numbers(np.flatnonzero(line.of_pod[: state.change + 1] == row)[-PAGE_MAX:])
-    attempts = line.attempts[(line.attempts[:, 1] == row) & (line.attempts[:, 0] <= state.change)]
+    so_far = numbers(np.flatnonzero(line.changes.pod[: state.change + 1] == row)[-PAGE_MAX:])
+    attempts = line.attempts[(line.attempts.pod == row) & (line.attempts.change <= state.change)]
     return PodAnswer(
         pod=entry,
         priority=pod.priority,
         profile=pod.profile,
-        group=line.group_names[group] if (group := int(line.pod_groups[row])) >= 0 else "",
+        group=line.group_names[group] if (group := int(line.lives.group[row])) >= 0 else "",
         cause=cause,
         events={} if cause is None else _events(line, cause),
         changes=tuple(change_at(line, number) for number in so_far),
-        attempts=tuple(_attempt(line, one) for one in attempts[-PAGE_MAX:].tolist()),
+        attempts=tuple(_attempt_entries(line, attempts[-PAGE_MAX:])),
     )
 
 
-def _attempt(line: Timeline, row: Sequence[int]) -> AttemptEntry:
-    change, _, attempt, what, _ = row
-    at = change_at(line, change)
-    return AttemptEntry(
-        attempt=attempt,
-        change=change,
-        seconds=at.seconds,
-        result=ChangeKind(what).name.lower(),
-        node=at.node,
-    )
+def _attempt_entries(line: Timeline, attempts: Attempts) -> Iterator[AttemptEntry]:
+    for change, number, what in zip(
+        numbers(attempts.change), numbers(attempts.number), numbers(attempts.what), strict=True
+    ):
+        at = change_at(line, change)
+        yield AttemptEntry(
+            attempt=number,
+            change=change,
+            seconds=at.seconds,
+            result=ChangeKind(what).name.lower(),
+            node=at.node,
+        )
 
 
 def attempt_line(line: Timeline, name: str, attempt: int) -> tuple[int, int]:
     """The change of an attempt, and its line in the journal. Raises NoSuchObject."""
     row = _pod_row(line, name)
-    for change, _, number, _, at_line in line.attempts[line.attempts[:, 1] == row].tolist():
-        if number == attempt:
-            return change, at_line
-    raise NoSuchObject("attempt", f"{attempt} of {name}")
+    own = line.attempts[(line.attempts.pod == row) & (line.attempts.number == attempt)]
+    if not len(own):
+        raise NoSuchObject("attempt", f"{attempt} of {name}")
+    return int(own.change[0]), int(own.line[0])
 
 
 def victims_of(line: Timeline, change: int, node: str) -> tuple[str, ...]:
@@ -454,8 +452,9 @@ def victims_of(line: Timeline, change: int, node: str) -> tuple[str, ...]:
     start = line.seconds[change]
     end = start if line.now_seconds is None else start + _PREEMPTION_SECONDS_MAX
     at = (line.seconds >= start) & (line.seconds <= end)
-    rows = at & (line.what == ChangeKind.POD_PREEMPTED) & (line.of_node == number)
-    return tuple(line.pods[pod].name for pod in numbers(line.of_pod[rows]))
+    changes = line.changes
+    rows = at & (changes.what == ChangeKind.POD_PREEMPTED) & (changes.node == number)
+    return tuple(line.pods[pod].name for pod in numbers(changes.pod[rows]))
 
 
 # ---- waiting --------------------------------------------------------------------------------
@@ -506,7 +505,7 @@ def _group_number(line: Timeline, name: str) -> int:
 
 def group_entry(state: State, number: int) -> GroupEntry:
     line = state.timeline
-    member = line.pod_groups == number
+    member = line.lives.group == number
     records = _group_records(state, line.group_names[number])
     return GroupEntry(
         name=line.group_names[number],
@@ -541,7 +540,7 @@ def group_answer(state: State, name: str) -> GroupAnswer:
     """Raises NoSuchObject."""
     line = state.timeline
     number = _group_number(line, name)
-    member = line.pod_groups == number
+    member = line.lives.group == number
     nodes = numbers(state.node_of_pod[member & (state.node_of_pod >= 0)])
     by_node = Counter(line.node_names[node] for node in nodes)
     attempts = _group_records(state, name)

@@ -26,6 +26,7 @@ from urllib.parse import urlsplit
 import msgspec
 from aiohttp import web
 
+from bayplan.history.timeline import State
 from bayplan.problems import BadInputError
 from bayplan.serving.http_server import (
     Guard,
@@ -44,7 +45,6 @@ from bayplan.ui.model_views import MODEL_QUESTIONS, MODEL_TABLES
 from bayplan.ui.pages import NoSuchObject, NotRemembered, Part
 from bayplan.ui.shadow_pages import SHADOW_QUESTIONS, SHADOW_TABLES, SHADOW_TYPES
 from bayplan.ui.subjects import NotReady, RunSubject, Subject
-from bayplan.ui.timeline import State
 from bayplan.ui.two_runs import TwoRuns
 
 STATIC = Path(__file__).parent / "static"
@@ -244,7 +244,7 @@ def _pod_rows(question: Question) -> tuple[State, Sequence[int]]:
     elif group := question.text("group"):
         rows = pages.pods_of_group(state, group)
     else:
-        rows = range(int((state.timeline.pod_created <= state.change).sum()))
+        rows = range(int((state.timeline.lives.created <= state.change).sum()))
     return state, pages.searched(state.timeline, rows, question.text("search"))
 
 

@@ -1,7 +1,7 @@
 """What the page shows: a run folder or the files of a cluster. Both load in the background.
 
-The run is repeated in a thread of its own, and the page shows the progress and the totals of the
-run's summary until the timeline is ready. A cluster without a run is one state, at 0 s.
+The timeline of a run is the fold of its log, in a thread of its own: the page shows the progress
+and the totals of the run's summary until it is ready. A cluster without a run is one state, at 0 s.
 """
 
 import os
@@ -11,6 +11,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
+from math import inf
 from pathlib import Path
 from typing import Protocol, final
 
@@ -19,12 +20,17 @@ import numpy as np
 
 from bayplan.adapters.embedded.versioned_store import StoredObject
 from bayplan.config import SchedulerConfig
+from bayplan.config.pod_group_kinds import group_kinds
+from bayplan.history.entries import ObjectChange
+from bayplan.history.state_log import change_of, origin_of
+from bayplan.history.timeline import Series, State, Timeline
+from bayplan.history.timeline_fold import TimelineFold
 from bayplan.internal_errors import internal_error, shows_tracebacks
 from bayplan.journal import AttemptRecord, NodeScore, Record
-from bayplan.model.past import past_verdict
+from bayplan.model.past import Rejection, Repetition, attempt_of_run, rejections_of
 from bayplan.model.picture import ClusterPicture
 from bayplan.model.reading import objects_of_workload
-from bayplan.model.run_moments import objects_of, repetition_to, run_moment
+from bayplan.model.run_moments import objects_of
 from bayplan.plugins.registry import Registry
 from bayplan.ports import RunAborted
 from bayplan.problems import BadInputError
@@ -34,30 +40,16 @@ from bayplan.sim.input.sources import JOURNAL
 from bayplan.sim.input.workload import ExpansionMode
 from bayplan.sim.output.pod_counts import gone_text
 from bayplan.sim.output.run_folder import PluginsNotAllowedError, RunFolder
-from bayplan.sim.replay import NodeVerdict
 from bayplan.sim.why import ruling
 from bayplan.state.pods import DEFAULT_SCHEDULER
 from bayplan.ui import pages
 from bayplan.ui.answers import Decision, FilterResult, NodeVerdictAnswer, Source, Totals
 from bayplan.ui.computations import Computations
-from bayplan.ui.moments import (
-    ModelCache,
-    Moment,
-    OpenModel,
-    Rejection,
-    causes_now,
-    moment_of_run,
-    objects_at,
-    rejections_of,
-    with_causes,
-)
-from bayplan.ui.recorded_run import recorded_timeline
-from bayplan.ui.recording import Recorder
-from bayplan.ui.timeline import Series, State, Timeline
+from bayplan.ui.moments import ModelCache, Moment, OpenModel, causes_now, with_causes
 
 LOADING, READY, FAILED = "loading", "ready", "failed"
-#: Of a run with more pods, the objects of the end take too much memory: the run is repeated.
-_END_PODS_MAX = 20_000
+#: Items of a log between two looks at whether the page was closed.
+_ITEMS = 1_000
 #: Of a cluster without a run: waiting pods that are tried once to learn why they wait.
 _TRIED_MAX = 1_000
 #: The places of all lines are in memory.
@@ -277,38 +269,53 @@ class RunSubject(FileSubject):
     def __init__(self, folder: RunFolder, remark: Remark = no_remark) -> None:
         super().__init__(folder.path.name or str(folder.path), remark)
         self.folder = folder
-        self._end_objects: ClusterPicture | None = None
 
     def _load(self) -> None:
         self._totals = self._summary()
         try:
-            simulation = repetition_to(self.folder, run_moment(self.folder))
+            self.folder.settings()
         except PluginsNotAllowedError as problem:
             self._note(f"{problem}; until then, what-ifs and explanations of nodes are missing")
             self.has_model = False
-            self._timeline = recorded_timeline(self.folder, self._check)
-            return
-        recorder = Recorder(simulation.scheduler)
-        recorder.attach(simulation)
-        simulation.on_progress(self._advance)
-        simulation.run()
-        line = recorder.timeline()
-        if len(line.pods) <= _END_PODS_MAX:
-            self._end_objects = objects_of(simulation, self.name)
-        self._timeline = line
+        self._timeline = self._folded()
+
+    def _folded(self) -> Timeline:
+        """Raises RunFolderError, ConfigError; RunAborted when the page is closed."""
+        with self.folder.reading_states() as log:
+            first, origin = log.first, log.origin()
+        kinds = group_kinds(self.folder.configuration().spec.pod_groups.kinds)
+        fold = TimelineFold(origin, kinds)
+        total_count = 0 if self._totals is None else self._totals.pods
+        for number, (entry_count, item) in enumerate(self.folder.past()):
+            if number % _ITEMS == 0:
+                self._check()
+                self._progress = (fold.pod_count, total_count)
+            if entry_count == first.entry_count:
+                fold.begin_at(first.record_count)
+            fold.add(item, entry_count)
+        return fold.timeline()
 
     def _check(self) -> None:
         """Raises RunAborted when the page is closed."""
         if self._is_stopped:
             raise RunAborted("the page was closed")
 
-    def _advance(self, done_count: int, total_count: int) -> None:
-        self._check()
-        self._progress = (done_count, total_count)
-
     def moment(self, change: int, check: Callable[[], None]) -> Moment:
-        objects = self._end_objects if change == self.timeline.last_change else None
-        return moment_of_run(self.folder, objects or objects_at(self.folder, change, check))
+        """The sum of the log up to a change. Its last change stands for the end of the run."""
+        line = self.timeline
+        config, registry, seed = self.folder.settings()
+        with self.folder.reading_states() as log:
+            if change == line.last_change:
+                state = log.state_at(inf)
+            else:
+                state = log.state_after(int(line.changes.entries[change]))
+        return Moment(
+            objects_of(self.folder, state, self.name, float(line.seconds[change])),
+            config,
+            registry,
+            seed=seed,
+            scheduler_name=DEFAULT_SCHEDULER if self.folder.manifest().config is None else None,
+        )
 
     def rejections(self, node: str, check: Callable[[], None]) -> Sequence[Rejection]:
         return rejections_of(self.folder, node, check)
@@ -340,15 +347,19 @@ class RunSubject(FileSubject):
         """Repeats the attempt in the background; ask again until the phase is another one."""
         _, record = self.record(pod, attempt)
         computed = self.computations.ask(
-            ("verdict", pod, attempt, node), lambda _: past_verdict(self.folder, record, node)
+            ("verdict", pod, attempt, node),
+            lambda _: verdict_answer(attempt_of_run(self.folder, record, node)),
         )
         if computed.value is None:
             return NodeVerdictAnswer(phase=computed.phase, problem=computed.problem)
-        return verdict_answer(computed.value)
+        return computed.value
 
 
-def verdict_answer(verdict: NodeVerdict) -> NodeVerdictAnswer:
-    """A verdict as the page has it."""
+def verdict_answer(repeated: Repetition) -> NodeVerdictAnswer:
+    """A verdict as the page has it. Raises BadInputError if the attempt did not reach the pod."""
+    verdict = repeated.verdict
+    if verdict is None:
+        raise BadInputError("the repeated attempt did not reach the pod")
     scores = verdict.scores
     lines: tuple[NodeScore, ...] = () if scores is None else scores.lines
     return NodeVerdictAnswer(
@@ -363,6 +374,7 @@ def verdict_answer(verdict: NodeVerdict) -> NodeVerdictAnswer:
         scores=lines,
         better_count=0 if scores is None else scores.better_count,
         equal_count=0 if scores is None else scores.equal_count,
+        is_exact=repeated.is_exact,
     )
 
 
@@ -385,17 +397,18 @@ class ClusterSubject(FileSubject):
         self._config = config
         self._registry = registry
         #: Each object as it was created, and each change of it.
-        self._changes: list[tuple[StoredObject | None, StoredObject | None]] = []
+        self._changes: list[ObjectChange] = []
 
     def _load(self) -> None:
         for note in self._objects.notes:
             self._note(note)
         model = self.model(0, lambda: None).model
-        recorder = Recorder(model.scheduler)
-        for before, after in self._changes:
-            recorder.observe(before, after)
+        scheduler = model.scheduler
+        fold = TimelineFold(origin_of(scheduler), scheduler.pod_groups.kinds)
+        for change in self._changes:
+            fold.add(change)
         self._changes.clear()
-        line = recorder.timeline()
+        line = fold.timeline()
         self._timeline = with_causes(line, causes_now(model, _TRIED_MAX))
 
     @cached_property
@@ -407,7 +420,7 @@ class ClusterSubject(FileSubject):
         )
 
     def _see_change(self, before: StoredObject | None, after: StoredObject | None) -> None:
-        self._changes.append((before, after))
+        self._changes.append(change_of(before, after, 0.0))
 
     def model(self, change: int, check: Callable[[], None]) -> OpenModel:
         return super().model(0, check)

@@ -12,6 +12,8 @@ from typing import NamedTuple, final
 import numpy as np
 from numpy.typing import NDArray
 
+from bayplan.history.columns import NEVER
+from bayplan.history.timeline import ChangeKind, Series, Timeline, numbers
 from bayplan.journal import AttemptRecord
 from bayplan.ui import pages
 from bayplan.ui.answers import (
@@ -24,7 +26,6 @@ from bayplan.ui.answers import (
     Step,
 )
 from bayplan.ui.subjects import RunSubject
-from bayplan.ui.timeline import NEVER, ChangeKind, Series, Timeline, numbers
 
 #: Happenings after which a pod has a node.
 _CHOSEN = (ChangeKind.SCHEDULED, ChangeKind.WAITING_AT_PERMIT)
@@ -99,12 +100,12 @@ class TwoRuns:
         row = line.rows_by_name.get(pod)
         if row is None:
             return None
-        attempts = line.attempts[line.attempts[:, 1] == row]
+        attempts = line.attempts[line.attempts.pod == row]
         if not len(attempts):
             return None
-        chosen = attempts[np.isin(attempts[:, 3], _CHOSEN)]
-        attempt = int((chosen if len(chosen) else attempts)[-1, 2])
-        return self._runs[run].record(pod, attempt)[1]
+        chosen = attempts[np.isin(attempts.what, _CHOSEN)]
+        last = (chosen if len(chosen) else attempts).number[-1]
+        return self._runs[run].record(pod, int(last))[1]
 
     # ---- the first difference ---------------------------------------------------------------
 
@@ -146,18 +147,19 @@ class TwoRuns:
 
 def _last_nodes(line: Timeline) -> dict[str, str]:
     """Pod → the node of its last placement."""
-    pods, nodes = numbers(line.placements[:, 0]), numbers(line.placements[:, 1])
+    pods, nodes = numbers(line.placements.pod), numbers(line.placements.node)
     return {
         line.pods[pod].name: line.node_names[node] for pod, node in zip(pods, nodes, strict=True)
     }
 
 
 def _step(line: Timeline, number: int) -> Step:
-    change, pod, attempt, _, _ = numbers(line.attempts[number])
+    attempts = line.attempts
+    change = int(attempts.change[number])
     at = pages.change_at(line, change)
     return Step(
-        pod=line.pods[pod].name,
-        attempt=attempt,
+        pod=line.pods[int(attempts.pod[number])].name,
+        attempt=int(attempts.number[number]),
         seconds=at.seconds,
         change=change,
         result=at.what,
@@ -174,7 +176,7 @@ def _numbers(line: Timeline) -> Iterator[tuple[str, str, float]]:
     totals, end = Series(line), line.state(line.last_change)
     yield "pods on nodes at the end", "pods", len(end.placement_rows)
     yield "pods waiting at the end", "pods", len(end.waiting)
-    yield "pods preempted", "pods", int((line.what == ChangeKind.POD_PREEMPTED).sum())
+    yield "pods preempted", "pods", int((line.changes.what == ChangeKind.POD_PREEMPTED).sum())
     yield "attempts", "", len(line.attempts)
     yield "end of the run", "seconds", round(line.end_seconds, 3)
     waits = _wait_seconds(line)
@@ -198,7 +200,7 @@ def _numbers(line: Timeline) -> Iterator[tuple[str, str, float]]:
 
 def _wait_seconds(line: Timeline) -> NDArray[np.float64]:
     """How long each pod that got a node in this run waited for it."""
-    starts, ends = line.waits_from, line.waits_to
+    starts, ends = line.waits_from, line.lives.waits_to
     waited = (starts != NEVER) & (ends != NEVER)
     ends = np.minimum(ends[waited], line.last_change)
     return line.seconds[ends] - line.seconds[starts[waited]]

@@ -125,19 +125,15 @@ class Cluster:
         cls,
         folder: str | Path,
         at: str | float = END,
-        *,
-        allow_plugins: bool = False,
         **options: Unpack[ClusterOptions],
     ) -> Self:
         """The cluster at a moment of a run of `bayplan simulate --out`.
 
         ``at``: "end"; "start", before the first pod is placed; or a time of the run, as "10m" or
-        in seconds: then all changes of this time have been made. ``allow_plugins``: execute the
-        plugins in the folder to repeat the run up to the moment; without, files of ``plugins`` are
-        executed in their place. Raises BadInputError, also if the run does not have this moment.
+        in seconds: then all changes of this time have been made. Nothing in the folder is executed.
+        Raises BadInputError, also if the run does not have this moment.
         """
-        files = [Path(one) for one in options.get("plugins", ()) if isinstance(one, str | Path)]
-        run = RunFolder(Path(folder), plugins=files, allows_plugins=allow_plugins)
+        run = RunFolder(Path(folder))
         return cls(objects_of_run(run, run_moment(run, at)), **options)
 
     @classmethod

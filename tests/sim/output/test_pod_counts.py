@@ -11,7 +11,6 @@ from bayplan.sim.output.pod_counts import Counts, PodEnd, PodResult, counts_of, 
 from bayplan.sim.output.report import summary
 from bayplan.sim.output.run_folder import RunFolder
 from bayplan.ui import pages
-from bayplan.ui.recorded_run import recorded_timeline
 from bayplan.ui.subjects import RunSubject
 from tests.adapters.manifests import Content, container, node, pod, priority_class
 from tests.cli.command_line import answer, write_objects
@@ -229,9 +228,9 @@ def test_every_surface_says_what_the_run_ended_with(case: str, tmp_path: Path) -
     # The page.
     subject = RunSubject(RunFolder(folder))
     subject.load()
-    for line in (subject.timeline, recorded_timeline(RunFolder(folder), lambda: None)):
-        overview = pages.overview(line.state(line.last_change))
-        assert (overview.placed, overview.waiting) == (counts.placed, counts.unschedulable)
+    line = subject.timeline
+    overview = pages.overview(line.state(line.last_change))
+    assert (overview.placed, overview.waiting) == (counts.placed, counts.unschedulable)
     assert subject.series.placed[-1] == counts.placed
     totals = subject.answer().totals
     assert totals is not None

@@ -24,8 +24,9 @@ DEFAULT = Manifest(seed=7, config=None, feature_gates="")
 def write_run(path: Path, *plugin_files: Path, manifest: Manifest = DEFAULT) -> SimulationResult:
     """Run FEED and store the run in a folder."""
     folder = RunFolder(path)
-    with folder.start(manifest, FEED, plugin_files) as sink:
-        result = simulation(FEED, seed=manifest.seed, sinks=[sink]).run()
+    with folder.start(manifest, FEED, plugin_files) as run:
+        simulated = simulation(FEED, seed=manifest.seed, sinks=[run], put_entry=run.put)
+        result = simulated.run()
     folder.finish(result)
     return result
 
@@ -73,16 +74,21 @@ def test_the_journal_holds_every_record_in_order(tmp_path: Path) -> None:
     )
 
 
+def plugin_files(folder: RunFolder) -> list[Path]:
+    return [folder.path / name for name in folder.manifest().plugins]
+
+
 def test_inputs_are_read_back_unchanged(tmp_path: Path) -> None:
     plugin = tmp_path / "policy.py"
     plugin.write_text("X = 1\n")
     gates = Manifest(seed=3, config="kind: K\n", feature_gates="A=true")
     write_run(tmp_path / "run", plugin, manifest=gates)
-    inputs = RunFolder(tmp_path / "run").inputs()
-    assert inputs.workload == FEED
-    assert (inputs.manifest.seed, inputs.manifest.config) == (3, "kind: K\n")
-    assert inputs.manifest.feature_gates == "A=true"
-    [file] = inputs.plugin_files
+    folder = RunFolder(tmp_path / "run")
+    manifest = folder.manifest()
+    assert folder.workload() == FEED
+    assert (manifest.seed, manifest.config) == (3, "kind: K\n")
+    assert manifest.feature_gates == "A=true"
+    [file] = plugin_files(folder)
     assert (file.name, file.read_text()) == ("policy.py", "X = 1\n")
 
 
@@ -92,8 +98,8 @@ def test_two_plugin_files_with_one_name_are_both_stored(tmp_path: Path) -> None:
         file.parent.mkdir()
         file.write_text(str(number))
     write_run(tmp_path / "run", *files)
-    plugin_files = RunFolder(tmp_path / "run").inputs().plugin_files
-    assert [file.read_text() for file in plugin_files] == ["0", "1"]
+    stored = plugin_files(RunFolder(tmp_path / "run"))
+    assert [file.read_text() for file in stored] == ["0", "1"]
 
 
 def test_nothing_remains_of_an_earlier_run(tmp_path: Path) -> None:
@@ -113,9 +119,9 @@ def test_a_plugin_file_may_come_from_the_run_that_is_replaced(tmp_path: Path) ->
     plugin = tmp_path / "policy.py"
     plugin.write_text("X = 1\n")
     write_run(tmp_path / "run", plugin)
-    [inside] = RunFolder(tmp_path / "run").inputs().plugin_files
+    [inside] = plugin_files(RunFolder(tmp_path / "run"))
     write_run(tmp_path / "run", inside)
-    [again] = RunFolder(tmp_path / "run").inputs().plugin_files
+    [again] = plugin_files(RunFolder(tmp_path / "run"))
     assert again.read_text() == "X = 1\n"
 
 
@@ -220,21 +226,21 @@ def test_a_corrupt_journal_is_refused_with_the_line(
 def test_missing_inputs_are_named(tmp_path: Path) -> None:
     write_run(tmp_path)
     (tmp_path / "inputs/workload.json").unlink()
-    assert f"{tmp_path}/inputs/workload.json" in refusal(RunFolder(tmp_path).inputs)
+    assert f"{tmp_path}/inputs/workload.json" in refusal(RunFolder(tmp_path).workload)
 
 
 @pytest.mark.parametrize("content", [b"{}", b"[", b'{"seed":"\xff"}'])
 def test_an_invalid_manifest_is_reported(tmp_path: Path, content: bytes) -> None:
     write_run(tmp_path)
-    (tmp_path / "inputs/manifest.json").write_bytes(content)
-    assert refusal(RunFolder(tmp_path).inputs).startswith(f"{tmp_path}/inputs/manifest.json: ")
+    (tmp_path / "run.json").write_bytes(content)
+    assert refusal(RunFolder(tmp_path).manifest).startswith(f"{tmp_path}/run.json: ")
 
 
 def test_changed_inputs_are_not_replayed(tmp_path: Path) -> None:
     write_run(tmp_path)
     path = tmp_path / "inputs/workload.json"
     path.write_bytes(path.read_bytes() + b" ")
-    assert refusal(RunFolder(tmp_path).inputs) == f"{path}: was changed since the run"
+    assert refusal(RunFolder(tmp_path).workload) == f"{path}: was changed since the run"
 
 
 def test_an_invalid_summary_is_reported(tmp_path: Path) -> None:
@@ -248,20 +254,22 @@ def test_values_that_json_cannot_represent_are_stored(tmp_path: Path) -> None:
     folder = RunFolder(tmp_path)
     with folder.start(DEFAULT, feed, ()):
         pass
-    assert folder.inputs().workload == feed
+    assert folder.workload() == feed
 
 
 # ---- folders of others ---------------------------------------------------------------------
 
 
-_FILES = ("inputs/manifest.json", "inputs/workload.json", "summary.json", "journal.jsonl")
+_FILES = ("run.json", "inputs/workload.json", "summary.json", "journal.jsonl")
 
 
 def read_all(folder: RunFolder) -> None:
-    folder.inputs()
+    folder.settings()
+    folder.workload()
     folder.result()
     list(folder.journal())
-    list(folder.entries())
+    with folder.reading_states() as log:
+        list(log.numbered_entries())
 
 
 @pytest.mark.parametrize("name", [*_FILES, "states/000000.jsonl"])
@@ -302,17 +310,16 @@ def test_a_link_to_a_whole_run_is_read(tmp_path: Path) -> None:
     read_all(RunFolder(tmp_path / "link"))
 
 
-@pytest.mark.parametrize("field", ["plugins", "digests"])
 @pytest.mark.parametrize("name", ["{outside}", "../evil.py", "inputs/../../evil.py", "a\0b"])
-def test_a_manifest_names_files_of_the_folder_only(tmp_path: Path, field: str, name: str) -> None:
+def test_a_manifest_names_files_of_the_folder_only(tmp_path: Path, name: str) -> None:
     (tmp_path / "evil.py").write_text("raise SystemExit")
     write_run(tmp_path / "run")
     name = name.format(outside=tmp_path / "evil.py")
-    path = tmp_path / "run/inputs/manifest.json"
+    path = tmp_path / "run/run.json"
     manifest = json.loads(path.read_text())
-    manifest[field] = [name] if field == "plugins" else {name: "0"}
+    manifest["plugins"] = [name]
     path.write_text(json.dumps(manifest))
-    message = refusal(RunFolder(tmp_path / "run").inputs)
+    message = refusal(lambda: read_all(RunFolder(tmp_path / "run", allows_plugins=True)))
     assert message == f"{tmp_path}/run: {name} leads out of the folder of the run"
 
 

@@ -18,8 +18,9 @@ from playwright.sync_api import Browser, expect, sync_playwright
 from bayplan.sim.output.run_folder import RunFolder
 from bayplan.ui.server import application
 from bayplan.ui.subjects import RunSubject
+from tests.history.stored_runs import write_run
 from tests.ui.browser.visits import MARKUP, WAIT_MS, in_thread
-from tests.ui.example_run import PACK, example_workload, write_run
+from tests.ui.example_run import PACK, example_workload
 
 _SCRIPT = "from bayplan.cli import main; main()"
 _NAMES = ("chromium", "chromium-browser", "google-chrome")
@@ -96,8 +97,9 @@ def markup_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     in_thread(run.load)
     run.name = MARKUP
     line = run.timeline
-    for number, pod in enumerate(line.pods):
-        pod.name = f"default/{MARKUP}{number}"
+    line.pods = [
+        pod._replace(name=f"default/{MARKUP}{number}") for number, pod in enumerate(line.pods)
+    ]
     line.node_names = [f"{MARKUP}{number}" for number, _ in enumerate(line.node_names)]
     line.group_names = [f"default/{MARKUP}"]
     loop, started = asyncio.new_event_loop(), threading.Event()

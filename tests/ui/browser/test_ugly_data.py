@@ -7,10 +7,10 @@ import pytest
 from playwright.sync_api import Browser, expect
 
 from tests.adapters.manifests import Content, node, pod
+from tests.history.stored_runs import write_run
 from tests.sim.runs import workload
 from tests.ui.browser.conftest import served
 from tests.ui.browser.visits import go, in_thread, settle, violations, visit
-from tests.ui.example_run import write_run
 
 #: The longest name that an API server accepts: 253 characters.
 LONG = ".".join((*(letter * 62 for letter in "wxyz"), "e"))

@@ -21,16 +21,23 @@ def merge_patch(target: Any, patch: Any) -> Any:
 
 
 def difference(old: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, Any]:
-    """The merge patch that makes ``new`` of ``old``; {} if they are equal."""
-    patch: dict[str, Any] = {name: None for name in old if name not in new}
+    """The merge patch that makes ``new`` of ``old``; {} if they are equal.
+
+    Parts that both share cost nothing.
+    """
+    patch: dict[str, Any] = {}
     for name, value in new.items():
         before = old.get(name)
+        if before is value:
+            continue
         if isinstance(value, dict) and isinstance(before, dict):
             inner = difference(cast(dict[str, Any], before), cast(dict[str, Any], value))
             if inner:
                 patch[name] = inner
-        elif value != before or name not in old:
+        elif value != before:
             patch[name] = value
+    if not old.keys() <= new.keys():
+        patch |= {name: None for name in old if name not in new}
     return patch
 
 

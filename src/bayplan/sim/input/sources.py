@@ -27,12 +27,12 @@ SCENARIO_GROUP = "bayplan.dev"
 
 #: The files of a run's folder; sim/output/run_folder.py writes them.
 INPUTS = "inputs"
-MANIFEST = f"{INPUTS}/manifest.json"
+MANIFEST = "run.json"
 JOURNAL = "journal.jsonl"
 SUMMARY = "summary.json"
 PLACEMENTS = "placements.csv"
 STATES = "states"
-RUN_FILES = (SUMMARY, PLACEMENTS, JOURNAL, INPUTS, STATES)
+RUN_FILES = (MANIFEST, SUMMARY, PLACEMENTS, JOURNAL, INPUTS, STATES)
 
 #: Of a file of a folder.
 _BYTES_MAX = 4 << 30

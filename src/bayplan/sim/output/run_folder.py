@@ -1,19 +1,15 @@
-"""The folder of a run: its decisions, and the inputs that are needed to repeat it.
+"""The folder of a run: its decisions and its past, and the inputs that are needed to repeat it.
 
+    run.json         configuration, seed and plugins of the run
     summary.json     the object that --format json prints
     placements.csv   pod, node, bound_at, end: each pod that the run bound, and what became of it
     journal.jsonl    every decision
-    inputs/          configuration, plugins and workload: enough to replay the run
-    states/          the states before attempts: enough to repeat one attempt
+    states/          what the scheduler learned and decided (history/state_files.py): the timeline,
+                     the objects at any moment, and enough to repeat one attempt
+    inputs/          the workload and copies of the plugins: only a repetition of the run reads the
+                     workload
 
 Without summary.json the run was interrupted; the folder contains the decisions until then.
-
-    states/000000.jsonl    a checkpoint, and the entries after it (engine/state_log.py)
-
-A file of states ends when its entries take as many bytes as its checkpoint, and at least
-`FILE_BYTES_MIN`. So all files together take at most twice the bytes of the entries, and the state
-before any attempt is in one file. When the files take more than `TOTAL_BYTES_MAX`, the oldest files
-are deleted.
 
 A folder may come from somebody else. So only regular files inside it are read, and up to a size;
 and the plugins of a run, which are code, are executed only if the user allows it (`RunFolder`).
@@ -24,30 +20,26 @@ import errno
 import hashlib
 import os
 import shutil
+from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from itertools import islice
 from pathlib import Path
-from typing import TypeVar, final
+from typing import NamedTuple, TypeVar, final
 
 import msgspec
 from msgspec import Struct
 
-from bayplan.engine.state_log import (
-    AttemptStart,
-    Entry,
-    Head,
-    PastState,
-    StateLog,
-    StatesError,
-    decoded_head,
-    encoded_entries,
-    encoded_head,
-    entries_in,
-    state_before,
-)
+from bayplan.adapters.embedded.admission.plugin_set import DEFAULT_PLUGINS, PluginSet
+from bayplan.config import SchedulerConfig, config_from, load_config
+from bayplan.config.loading import DEFAULT_CONFIG
+from bayplan.history.entries import AttemptStart, Decision, Entry, StatesError, time_of
+from bayplan.history.past_state import PastState
+from bayplan.history.state_files import StateFiles, StoredLog
 from bayplan.journal import AttemptRecord, FileSink, JournalError, Record, read
 from bayplan.lazy_loader import built
-from bayplan.problems import BadInputError
+from bayplan.plugins.registry import Registry, default_registry
+from bayplan.problems import BadInputError, shown
 from bayplan.regular_files import lines_of_regular_file, read_regular_file
 from bayplan.sim.input.sources import (
     INPUTS,
@@ -60,115 +52,6 @@ from bayplan.sim.input.sources import (
 )
 from bayplan.sim.input.workload import Workload
 from bayplan.sim.output.result import SimulationResult
-
-# ---- the states before attempts -------------------------------------------------------------
-
-
-FILE_BYTES_MIN = 8 << 20
-TOTAL_BYTES_MAX = 1 << 30
-#: Entries that are encoded together.
-_BATCH = 512
-
-
-@final
-class StateFiles:
-    """Writes the files of one run. `put` is what a `StateLog` calls; call `close` at the end."""
-
-    def __init__(
-        self,
-        folder: Path,
-        *,
-        file_bytes_min: int = FILE_BYTES_MIN,
-        total_bytes_max: int = TOTAL_BYTES_MAX,
-    ) -> None:
-        """``folder``: it exists and is empty. Raises OSError."""
-        self._folder = folder
-        self._file_bytes_min = file_bytes_min
-        self._total_bytes_max = total_bytes_max
-        self._pending: list[Entry] = []
-        self._state = PastState()
-        self._record_count = 0
-        #: Number of each file → its bytes, the oldest first.
-        self._sizes: dict[int, int] = {}
-        self._checkpoint_bytes = 0
-        self._begin_file(0)
-
-    def put(self, entry: Entry) -> None:
-        """Write the next entry, some entries later. Raises OSError."""
-        self._pending.append(entry)
-        if len(self._pending) >= _BATCH:
-            self._flush()
-
-    def close(self) -> None:
-        """Raises OSError."""
-        self._flush()
-        self._file.close()
-
-    def _flush(self) -> None:
-        entries, self._pending = self._pending, []
-        number = self._number
-        self._write(entries)
-        for entry in entries:
-            self._state.add(entry)
-            if isinstance(entry, AttemptStart):
-                self._record_count = entry.record_count
-        written = self._sizes[number] - self._checkpoint_bytes
-        if written >= max(self._file_bytes_min, self._checkpoint_bytes):
-            self._file.close()
-            self._begin_file(number + 1)
-
-    def _begin_file(self, number: int) -> None:
-        self._number = number
-        self._file = (self._folder / _file_name(number)).open("wb")
-        head = encoded_head(Head(record_count=self._record_count))
-        self._file.write(head)
-        self._sizes[number] = len(head)
-        self._write(list(self._state.entries()))
-        self._checkpoint_bytes = self._sizes[number]
-        while sum(self._sizes.values()) > self._total_bytes_max and len(self._sizes) > 1:
-            oldest = next(iter(self._sizes))
-            (self._folder / _file_name(oldest)).unlink()
-            del self._sizes[oldest]
-
-    def _write(self, entries: list[Entry]) -> None:
-        if entries:
-            lines = encoded_entries(entries)
-            self._file.write(lines)
-            self._sizes[self._number] += len(lines)
-
-
-def stored_state_before(
-    folder: Path, uid: str, attempt: int, record_number: int
-) -> tuple[PastState, AttemptStart] | None:
-    """The state before an attempt; None: the files do not have the attempt.
-
-    ``record_number``: the place of the attempt's record in the journal, from 0. Raises OSError,
-    StatesError.
-    """
-    starts = [path for path in state_paths(folder) if _record_count(path) <= record_number]
-    # The record of an attempt may be the first one after the next file began.
-    for path in reversed(starts[-2:]):
-        state = state_before(PastState(), entries_in(lines_of_regular_file(path)), uid, attempt)
-        if state is not None:
-            return state
-    return None
-
-
-def state_paths(folder: Path) -> list[Path]:
-    """The files of states, in order."""
-    return sorted(folder.glob("*.jsonl")) if folder.is_dir() else []
-
-
-def _record_count(path: Path) -> int:
-    try:
-        return decoded_head(next(lines_of_regular_file(path), b"")).record_count
-    except StatesError as problem:
-        raise StatesError(f"{path}: {problem}") from None
-
-
-def _file_name(number: int) -> str:
-    return f"{number:06}.jsonl"
-
 
 # ---- files of unknown origin ----------------------------------------------------------------
 
@@ -204,16 +87,18 @@ class Manifest(Struct, frozen=True, kw_only=True):
     feature_gates: str
     #: Plugin files, by their paths inside the folder.
     plugins: tuple[str, ...] = ()
-    #: Path inside the folder → SHA-256 of a file that a replay needs unchanged.
+    #: Path inside the folder → SHA-256 of a file that a repetition needs unchanged.
     digests: dict[str, str] = {}
+    #: The admission plugins that the API server of the run has.
+    admission: PluginSet = DEFAULT_PLUGINS
 
 
-class Inputs(Struct, frozen=True, kw_only=True):
-    """The inputs of a run."""
+class RunSettings(NamedTuple):
+    """With what the scheduler of a run decides."""
 
-    manifest: Manifest
-    workload: Workload
-    plugin_files: tuple[Path, ...]
+    config: SchedulerConfig
+    registry: Registry
+    seed: int
 
 
 @final
@@ -223,9 +108,9 @@ class RunFolder:
     def __init__(
         self, path: Path, *, plugins: Sequence[Path] = (), allows_plugins: bool = False
     ) -> None:
-        """``plugins``: files that the user named, for a repetition of the run in place of the
-        copies in the folder. ``allows_plugins``: whether the copies may be executed, and the run's
-        extenders be called."""
+        """``plugins``: files that the user named, to be executed in place of the copies in the
+        folder. ``allows_plugins``: whether the copies may be executed, and the run's extenders be
+        called."""
         self.path = path
         self.plugins = tuple(plugins)
         self.allows_plugins = allows_plugins
@@ -237,7 +122,7 @@ class RunFolder:
     ) -> "RunWriter":
         """The writer of a new run; it writes nothing before it is entered. Raises RunFolderError.
 
-        ``manifest``: how to start the run; plugins and digests are filled in here.
+        ``manifest``: how to start the run; what follows from the others is filled in here.
         """
         with _writing(self.path):
             return RunWriter(self, _contents(manifest, workload, plugin_files))
@@ -294,39 +179,102 @@ class RunFolder:
         number = next((i for i, each in numbered if each == record), None)
         if number is None:
             return None
-        try:
-            for path in state_paths(self._inside(STATES)):
-                self._inside(f"{STATES}/{path.name}")
-            return stored_state_before(self.path / STATES, record.uid, record.attempt, number)
-        except (OSError, StatesError) as problem:
-            raise RunFolderError(f"{self.path / STATES}: {problem}") from None
+        with self.reading_states() as log:
+            return log.before(record.uid, record.attempt, number)
 
-    def entries(self) -> Iterator[Entry]:
-        """All entries of the states, in order; each file begins with its checkpoint.
+    @contextmanager
+    def reading_states(self) -> "Iterator[StoredLog]":
+        """The log of states. Failures to read it raise RunFolderError."""
+        folder = self._inside(STATES)
+        try:
+            log = StoredLog(folder)
+            for path in log.paths:
+                self._inside(f"{STATES}/{path.name}")
+            yield log
+        except (OSError, StatesError) as problem:
+            raise RunFolderError(f"{folder}: {problem}") from None
+
+    def past(self) -> Iterator[tuple[int, Entry | Record]]:
+        """All that happened, in order: the entries of the log, and the journal's records in place
+        of the decisions. Each with the number of entries up to it (`StoredLog.state_after`).
 
         Raises RunFolderError.
         """
-        for path in state_paths(self._inside(STATES)):
-            try:
-                yield from entries_in(lines_of_regular_file(self._inside(f"{STATES}/{path.name}")))
-            except (OSError, StatesError) as problem:
-                raise RunFolderError(f"{path}: {problem}") from None
+        end_seconds = self.end_seconds()
+        with self.reading_states() as log:
+            head = log.first
+            records, count = islice(self.journal(), head.record_count, None), head.entry_count
+            for count, entry in log.numbered_entries():
+                if (time_of(entry) or 0.0) > end_seconds:
+                    break
+                # The decisions of a checkpoint are those of records that are left out.
+                if not isinstance(entry, Decision):
+                    yield count, entry
+                elif count > head.entry_count and (record := next(records, None)) is not None:
+                    yield count, record
+            for record in records:
+                yield count, record
+
+    def end_seconds(self) -> float:
+        """The end of the run; of an interrupted one, its last decision. Raises RunFolderError."""
+        result = self.result()
+        if result is not None:
+            return result.simulated_seconds
+        last = deque(self.journal(), maxlen=1)
+        return last[0].at_seconds if last else 0.0
 
     def result(self) -> SimulationResult | None:
         """The result; None: the run was interrupted. Raises RunFolderError."""
         return self._decoded(SUMMARY, SimulationResult) if self._has(SUMMARY) else None
 
-    def inputs(self) -> Inputs:
-        """The inputs of the run. Raises RunFolderError."""
+    def manifest(self) -> Manifest:
+        """How the run was started. Raises RunFolderError."""
         manifest = self._decoded(MANIFEST, Manifest)
         for name in manifest.plugins:
             self._inside(name)
-        for name, digest in manifest.digests.items():
-            if _digest(self._read(name)) != digest:
-                raise RunFolderError(f"{self.path / name}: was changed since the run")
+        return manifest
+
+    def workload(self) -> Workload:
+        """The workload, to repeat the run. Raises RunFolderError."""
+        self._check(_WORKLOAD, self.manifest())
+        return self._decoded(_WORKLOAD, Workload)
+
+    def configuration(self) -> SchedulerConfig:
+        """The configuration of the run. Raises RunFolderError, ConfigError."""
+        manifest, source = self.manifest(), str(self.path / MANIFEST)
+        if manifest.config is None:
+            return config_from(DEFAULT_CONFIG, source, manifest.feature_gates)
+        return load_config(manifest.config, source, manifest.feature_gates)
+
+    def settings(self) -> RunSettings:
+        """With what the scheduler of the run decides. Loads its plugins, if the user allows it.
+
+        Raises RunFolderError (PluginsNotAllowedError), ConfigError.
+        """
+        manifest, config = self.manifest(), self.configuration()
+        extenders = [shown(each.url_prefix) for each in config.spec.extenders]
+        if extenders and not self.allows_plugins:
+            raise PluginsNotAllowedError(
+                f"{self.path}: the run calls the extenders {', '.join(extenders)}; --allow-plugins "
+                f"calls them again"
+            )
+        if not manifest.plugins or self.plugins:
+            return RunSettings(config, default_registry(self.plugins), manifest.seed)
+        if not self.allows_plugins:
+            names = ", ".join(shown(Path(name).name) for name in manifest.plugins)
+            raise PluginsNotAllowedError(
+                f"{self.path}: the run has the plugins {names}, which are code; --allow-plugins "
+                f"executes the copies in the folder, --plugin FILE.py a file of yours"
+            )
+        for name in manifest.plugins:
+            self._check(name, manifest)
         files = tuple(self.path / name for name in manifest.plugins)
-        workload = self._decoded(_WORKLOAD, Workload)
-        return Inputs(manifest=manifest, workload=workload, plugin_files=files)
+        return RunSettings(config, default_registry(files), manifest.seed)
+
+    def _check(self, name: str, manifest: Manifest) -> None:
+        """Raises RunFolderError for a file that was changed."""
+        if _digest(self._read(name)) != manifest.digests.get(name):
+            raise RunFolderError(f"{self.path / name}: was changed since the run")
 
     def _decoded(self, name: str, kind: type[T]) -> T:
         try:
@@ -375,7 +323,7 @@ def is_run(path: Path) -> bool:
 
 @final
 class RunWriter:
-    """A journal sink, and a log of states. Their failures name the folder.
+    """A journal sink, and where the entries of the log of states go. Failures name the folder.
 
     On entry it writes the inputs in place of an earlier run. Raises RunFolderError.
     """
@@ -384,8 +332,6 @@ class RunWriter:
         """``inputs``: path inside the folder → content."""
         self._folder = folder
         self._inputs = inputs
-        #: For the scheduler of the run.
-        self.states = StateLog(self._put)
 
     def __enter__(self) -> "RunWriter":
         path = self._folder.path
@@ -410,7 +356,8 @@ class RunWriter:
         with _writing(self._folder.path):
             self._sink.write(record)
 
-    def _put(self, entry: Entry) -> None:
+    def put(self, entry: Entry) -> None:
+        """The next entry of the log of states, for a `Simulation`. Raises RunFolderError."""
         try:
             self._states.put(entry)
         except OSError as problem:
@@ -438,7 +385,9 @@ def _contents(
     contents = {name: file.read_bytes() for name, file in plugins.items()}
     contents[_WORKLOAD] = msgspec.json.encode(workload)
     digests = {name: _digest(content) for name, content in contents.items()}
-    whole = msgspec.structs.replace(manifest, plugins=tuple(plugins), digests=digests)
+    whole = msgspec.structs.replace(
+        manifest, plugins=tuple(plugins), digests=digests, admission=workload.admission
+    )
     contents[MANIFEST] = msgspec.json.format(msgspec.json.encode(whole), indent=2)
     return contents
 

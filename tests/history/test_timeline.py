@@ -5,10 +5,9 @@ import pytest
 from msgspec.structs import replace
 
 from bayplan import rng
-from bayplan.sim.output.run_folder import RunFolder
-from bayplan.ui.recording import Recorder
-from bayplan.ui.subjects import RunSubject
-from bayplan.ui.timeline import NEVER, ChangeKind, Series, State, Timeline
+from bayplan.history.columns import NEVER
+from bayplan.history.timeline import ChangeKind, Series, State, Timeline
+from tests.history.stored_runs import FoldedSimulation, folded
 from tests.sim.runs import workload
 from tests.ui.example_run import example_workload, simulated
 
@@ -18,8 +17,8 @@ MOMENTS = [0.0, *(round(_DRAWS.uniform(0, 1), 3) for _ in range(5))]
 
 
 @pytest.fixture(scope="module")
-def line(subject: RunSubject) -> Timeline:
-    return subject.timeline
+def line() -> Timeline:
+    return folded(example_workload())
 
 
 @pytest.mark.parametrize("moment", MOMENTS)
@@ -53,7 +52,7 @@ def test_the_example_has_all_kinds_of_changes(line: Timeline) -> None:
         ChangeKind.GROUP,
         ChangeKind.UNSCHEDULABLE,
     ):
-        assert (line.what == happening).any(), happening
+        assert (line.changes.what == happening).any(), happening
 
 
 def test_series_agree_with_the_state_at_each_change(line: Timeline) -> None:
@@ -69,13 +68,10 @@ def test_series_agree_with_the_state_at_each_change(line: Timeline) -> None:
         assert series.unschedulable[change] == kinds.count("unschedulable")
 
 
-def test_queue_lengths_are_those_of_the_scheduler_at_the_end(run_folder: RunFolder) -> None:
-    simulation = simulated(example_workload())
-    recorder = Recorder(simulation.scheduler)
-    recorder.attach(simulation)
-    simulation.run()
-    line = recorder.timeline()
-    assert line.state(line.last_change).queue_lengths == simulation.scheduler.queue.counts()
+def test_queue_lengths_are_those_of_the_scheduler_at_the_end() -> None:
+    run = FoldedSimulation(example_workload())
+    line = run.run()
+    assert line.state(line.last_change).queue_lengths == run.simulation.scheduler.queue.counts()
 
 
 def test_change_0_is_the_empty_cluster(line: Timeline) -> None:
@@ -86,19 +82,15 @@ def test_change_0_is_the_empty_cluster(line: Timeline) -> None:
 
 
 def test_an_empty_run_has_a_timeline() -> None:
-    simulation = simulated(workload())
-    recorder = Recorder(simulation.scheduler)
-    recorder.attach(simulation)
-    simulation.run()
-    line = recorder.timeline()
+    line = folded(workload())
     assert (line.last_change, line.end_seconds, line.resource_order) == (0, 0.0, ())
     assert Series(line).placed.tolist() == [0.0]
 
 
 def test_each_lifetime_begins_before_it_ends(line: Timeline) -> None:
-    assert (line.placements[:, 3] < line.placements[:, 4]).all()
-    assert (line.versions[:, 2] < line.versions[:, 3]).all()
-    assert (line.pod_created < line.pod_gone).all()
+    assert (line.placements.start < line.placements.end).all()
+    assert (line.versions.start < line.versions.end).all()
+    assert (line.lives.created < line.lives.gone).all()
     waits = line.waits_from != NEVER
-    assert (line.waits_from[waits] <= line.waits_to[waits]).all()
+    assert (line.waits_from[waits] <= line.lives.waits_to[waits]).all()
     assert (np.diff(line.seconds) >= 0).all()

@@ -1,51 +1,59 @@
-"""Records the changes around a scheduler: of pods and nodes, and the decisions of its journal.
+"""The fold of a log into a timeline: each change of a pod's or node's state, and each decision.
 
-A run is a function of its inputs. So a run folder needs no further file: the run is repeated once,
-and the recorder writes down each change of a pod's or node's state and each decision. Changes are
-numbered from 1 in the order in which they happen. Change 0 is the empty cluster.
+Changes are numbered from 1 in the order in which they happen. Change 0 is the empty cluster. An
+entry of the log makes no change, one, or several.
 
 Amounts follow the rules of `sim.world.occupancy`: a pod that has ended requests nothing, each
 placed pod counts as one of `pods`, and devices count as amounts of the resources that they stand
 for. A change of these devices is a change of the nodes that can use them.
 """
 
-import re
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection
 from typing import NamedTuple, TypeVar, final
 
 import numpy as np
 
-from bayplan.adapters.embedded.cluster import EVENT
-from bayplan.adapters.embedded.versioned_store import StoredObject
-from bayplan.api.objects import ApiObject, Node, Pod, is_terminal
+from bayplan.api.device_objects import DEVICE_CLASS, RESOURCE_SLICE
+from bayplan.api.objects import (
+    NODE,
+    POD,
+    DecodeError,
+    Node,
+    Pod,
+    decoded_as,
+    is_terminal,
+)
+from bayplan.api.pod_groups import PodGroupKinds
 from bayplan.api.pod_requests import PODS, requested
-from bayplan.engine.scheduler import Scheduler
-from bayplan.framework.events import UPDATE, ActionType, ClusterEvent
-from bayplan.framework.plugin import EnqueueExtensions
-from bayplan.journal import AttemptRecord, BindingRecord, GateRecord, GroupRecord, Record
-from bayplan.ports import EventType, WatchEvent
-from bayplan.sim.simulation import Simulation
+from bayplan.history.columns import (
+    NEVER,
+    Changes,
+    Lives,
+    Placements,
+    PodRow,
+    QueueSamples,
+    Rows,
+    Table,
+    Tables,
+    Verdicts,
+    Versions,
+    forget_before,
+)
+from bayplan.history.entries import Entry, ObjectChange, Origin, QueueLengths
+from bayplan.history.timeline import NEW, Cause, CausePart, ChangeKind, Timeline, numbers
+from bayplan.journal import (
+    AttemptRecord,
+    BindingRecord,
+    GateRecord,
+    GroupRecord,
+    Record,
+)
+from bayplan.ports import EventType
 from bayplan.state.device_supply import DeviceSupply
 from bayplan.state.device_table import ANY_NODE
 from bayplan.state.pod_groups import group_key_of
-from bayplan.ui.tables import Table, Tables, forget_before
-from bayplan.ui.timeline import (
-    NEVER,
-    NEW,
-    Cause,
-    CausePart,
-    ChangeColumn,
-    ChangeKind,
-    Life,
-    PlacementColumn,
-    PodRow,
-    Rows,
-    Timeline,
-    VerdictColumn,
-    VersionColumn,
-    numbers,
-)
+from bayplan.state.pods import DEFAULT_SCHEDULER
 
 _RESULTS = {
     "scheduled": ChangeKind.SCHEDULED,
@@ -65,7 +73,7 @@ _PREEMPTED = "PreemptionByScheduler"
 _BOUND = "bound"
 
 
-# ---- the recorder ---------------------------------------------------------------------------
+# ---- the fold -------------------------------------------------------------------------------
 
 
 class _Place(NamedTuple):
@@ -75,24 +83,39 @@ class _Place(NamedTuple):
     parts: tuple[object, ...]
 
 
-@final
-class Recorder:
-    """Records the changes around one scheduler, from its beginning. Use it once.
+#: What a fold reads: the entries of a log, with the records of the journal in place of decisions.
+Item = Entry | Record
 
-    `attach` makes it follow a simulation. For a live scheduler, `bayplan.ui.backlog` hands in what
-    the watches and the journal bring, and has the beginning forgotten (`forget_before`).
+
+@final
+class TimelineFold:
+    """Adds the items of one log up to a timeline, from the beginning. Use it once.
+
+    Of a running scheduler the beginning is forgotten in time (`forget_before`).
     """
 
-    def __init__(self, scheduler: Scheduler, now: Callable[[], float] | None = None) -> None:
-        """``now``: the time of a change in seconds; None: the present time of the scheduler."""
-        self._scheduler = scheduler
-        self._now = now or scheduler.now_seconds
+    def __init__(self, origin: Origin, group_kinds: PodGroupKinds) -> None:
+        self._origin = origin
+        self._group_kinds = group_kinds
+        self._readers: dict[str, Callable[[ObjectChange], None]] = {
+            NODE: self._read_node,
+            POD: self._read_pod,
+            DEVICE_CLASS: self._read_devices,
+            RESOURCE_SLICE: self._read_devices,
+            **dict.fromkeys(group_kinds, self._read_group),
+        }
+        #: The kinds of objects that a timeline follows from.
+        self.kinds = frozenset(self._readers)
         self.change = 0
+        #: The time of the last item, in seconds.
+        self.seconds = 0.0
         #: The first change at which the state is complete.
         self.first_change = 0
+        #: How many entries the log had with the present item.
+        self._entry_count = 0
         self._tables = Tables()
-        self._tables.seconds.append([0.0])
-        self._tables.changes.append([0, -1, -1])
+        self._tables.times.append([0.0])
+        self._tables.changes.append([0, -1, -1, 0])
         self._resources: dict[str, int] = {}
         self._amount_rows: dict[tuple[tuple[str, int], ...], int] = {}
         self._last_parts: tuple[object, ...] = ()
@@ -113,28 +136,44 @@ class Recorder:
         #: Pod → the row of its last verdict.
         self._last_verdict: dict[int, int] = {}
         self._groups: dict[str, int] = {}
+        #: Group → the minimum of members of its object.
+        self._minimums: dict[str, int] = {}
         #: Group → its pods, also those that are gone.
         self._members: dict[int, list[int]] = defaultdict(list)
         self._group_causes: set[int] = set()
         self._group_records: list[tuple[int, GroupRecord]] = []
-        self._queue_names = tuple(scheduler.queue.counts())
         #: A change, and the lengths of the queues after that change.
-        self._queues = Table(1 + len(self._queue_names))
+        self._queues = Table(QueueSamples, further=len(origin.queue_names))
         self._last_look = -1
-        self._wake_events: Mapping[str, tuple[str, ...]] | None = None
         self._line = 0
 
-    def attach(self, simulation: Simulation) -> None:
-        simulation.cluster.observe(self.observe, ignored_kinds=(EVENT,))
-        simulation.keep_journal(self)
-        simulation.scheduler.executor.observe(self.look)
+    @property
+    def pod_count(self) -> int:
+        """How many pods came so far, without those that are forgotten."""
+        return len(self._tables.pods)
 
-    def look(self) -> None:
+    def begin_at(self, record_count: int) -> None:
+        """The log begins late: the items so far are its checkpoint, and the journal has so many
+        records before."""
+        self.first_change = self.change
+        self._line = record_count
+
+    def add(self, item: Item, entry_count: int = 0) -> None:
+        """Add the next item. ``entry_count``: how many entries the log has with it."""
+        self._entry_count = entry_count
+        if isinstance(item, ObjectChange):
+            read = self._readers.get(item.kind)
+            if read is not None:
+                self.seconds = item.at_seconds
+                read(item)
+        elif isinstance(item, QueueLengths):
+            self._add_lengths(item.lengths)
+        elif isinstance(item, Record):
+            self.seconds = max(self.seconds, item.at_seconds)
+            self._add_record(item)
+
+    def _add_lengths(self, lengths: tuple[int, ...]) -> None:
         """Note the lengths of the queues: the last ones of a change count."""
-        self.note_queues(self._scheduler.queue.counts().values())
-
-    def note_queues(self, lengths: Iterable[int]) -> None:
-        """As `look`, of lengths that were read earlier, in the order of `queue.counts`."""
         row = [self.change, *lengths]
         if self._last_look == self.change:
             self._queues.put(len(self._queues) - 1, row)
@@ -144,37 +183,42 @@ class Recorder:
 
     def _add(self, what: ChangeKind, pod: int = -1, node: int = -1) -> int:
         self.change += 1
-        self._tables.seconds.append([self._now()])
-        self._tables.changes.append([what, pod, node])
+        self._tables.times.append([self.seconds])
+        self._tables.changes.append([what, pod, node, self._entry_count])
         return self.change
 
     # ---- objects ----------------------------------------------------------------------------
 
-    def observe(self, before: StoredObject | None, after: StoredObject | None) -> None:
-        """A change in an embedded API server: see `object_store.Observer`."""
-        changed = after or before
-        assert changed is not None
-        if isinstance(changed.object, Pod):
-            placed = None if after is None else after.placed_pod
-            is_visible = after is not None and after.is_visible
-            self.pod(changed.object, placed, is_there=after is not None, is_visible=is_visible)
-        elif isinstance(changed.object, Node):
-            self.node(changed.object, is_there=after is not None)
+    def _read_pod(self, change: ObjectChange) -> None:
+        pod, is_there = change.object, change.type is not EventType.DELETED
+        assert isinstance(pod, Pod)
+        is_visible = is_there and not is_terminal(pod)
+        placed = pod if is_visible and pod.spec.node_name else None
+        self._pod(pod, placed, is_there=is_there, is_visible=is_visible)
+
+    def _read_node(self, change: ObjectChange) -> None:
+        node = change.object
+        assert isinstance(node, Node)
+        self._node(node, is_there=change.type is not EventType.DELETED)
+
+    def _read_devices(self, change: ObjectChange) -> None:
+        is_there = change.type is not EventType.DELETED
+        self._reread_nodes(self._devices.change(change.object, is_there=is_there))
+
+    def _read_group(self, change: ObjectChange) -> None:
+        """A group whose object cannot be read has the minimum that it had."""
+        kind = self._group_kinds.by_kind[change.kind]
+        try:
+            content = decoded_as(change.kind, kind.decoded_as, change.object)
+            group = kind.compile(change.kind, content)
+        except DecodeError:
+            return
+        if change.type is EventType.DELETED:
+            self._minimums.pop(str(group.key), None)
         else:
-            self.devices(changed.object, is_there=after is not None)
+            self._minimums[str(group.key)] = group.min_member
 
-    def observe_event(self, event: WatchEvent) -> None:
-        """A watch event of any kind."""
-        is_there = event.type is not EventType.DELETED
-        if isinstance(event.object, Node):
-            self.node(event.object, is_there=is_there)
-        elif isinstance(event.object, Pod):
-            pod = event.object
-            is_visible = is_there and not is_terminal(pod)
-            placed = pod if is_visible and pod.spec.node_name else None
-            self.pod(pod, placed, is_there=is_there, is_visible=is_visible)
-
-    def pod(self, pod: Pod, placed: Pod | None, *, is_there: bool, is_visible: bool) -> None:
+    def _pod(self, pod: Pod, placed: Pod | None, *, is_there: bool, is_visible: bool) -> None:
         """A pod changed. ``placed``: the pod, if it is on a node and has not ended; ``is_visible``:
         whether it has not ended."""
         uid = pod.metadata.uid or ""
@@ -203,7 +247,7 @@ class Recorder:
             ends = is_terminal(pod) and uid not in self._ended
             what = ChangeKind.POD_ENDED if ends else ChangeKind.POD_DELETED
             gone = self._add(what, row, self._row_of_node(pod))
-            self._tables.lives.set(row, Life.GONE, gone)
+            self._tables.lives.set(row, Lives.gone, gone)
             self._preempted.discard(uid)
             self._ended.discard(uid)
 
@@ -211,7 +255,7 @@ class Recorder:
         row = self._pod_rows[uid] = len(self._tables.pods)
         change = self._add(ChangeKind.POD_CREATED, row)
         meta, spec = pod.metadata, pod.spec
-        key = group_key_of(pod, self._scheduler.pod_groups.kinds)
+        key = group_key_of(pod, self._group_kinds)
         group = -1 if key is None else self._group_row(str(key))
         if group >= 0:
             self._members[group].append(row)
@@ -227,33 +271,31 @@ class Recorder:
             )
         )
         waits_from = NEVER if spec.node_name else change
-        is_ours = self._scheduler.is_responsible_for(spec.scheduler_name)
+        is_ours = (spec.scheduler_name or DEFAULT_SCHEDULER) in self._origin.profiles
         self._tables.lives.append([change, NEVER, waits_from, NEVER, group, int(is_ours), 0])
 
     def _wait(self, row: int, *, is_there: bool, is_waiting: bool) -> None:
         """End the waiting of a pod that has a node, has ended or is gone."""
         lives = self._tables.lives
-        is_over = lives.get(row, Life.WAITS_TO) != NEVER
-        if is_waiting or is_over or lives.get(row, Life.WAITS_FROM) == NEVER:
+        is_over = lives.get(row, Lives.waits_to) != NEVER
+        if is_waiting or is_over or lives.get(row, Lives.waits_from) == NEVER:
             return
         end = self.change if is_there else self.change + 1
-        lives.set(row, Life.WAITS_TO, end)
+        lives.set(row, Lives.waits_to, end)
         self._end_verdict(row, end)
 
     def _end_verdict(self, pod: int, end: int) -> None:
         verdict = self._last_verdict.get(pod)
         if verdict is not None:
             verdicts = self._tables.verdicts
-            verdicts.set(
-                verdict, VerdictColumn.END, min(verdicts.get(verdict, VerdictColumn.END), end)
-            )
+            verdicts.set(verdict, Verdicts.end, min(verdicts.get(verdict, Verdicts.end), end))
 
     def _place(self, row: int, uid: str, pod: Pod, *, is_new: bool) -> None:
         node = self._node_row(pod.spec.node_name or "")
         # A pod that comes with its node is one change.
         change = self.change if is_new else self._add(ChangeKind.POD_BOUND, row, node)
         if is_new:
-            self._tables.changes.set(change, ChangeColumn.NODE, node)
+            self._tables.changes.set(change, Changes.node, node)
         self._open(row, uid, node, pod)
 
     def _open(self, row: int, uid: str, node: int, pod: Pod) -> None:
@@ -265,14 +307,14 @@ class Recorder:
         """A placement ends with the next change."""
         place = self._places.pop(uid, None)
         if place is not None:
-            self._tables.placements.set(place.row, PlacementColumn.END, self.change + 1)
+            self._tables.placements.set(place.row, Placements.end, self.change + 1)
 
     def _resize(self, row: int, uid: str, pod: Pod) -> None:
         place, placements = self._places[uid], self._tables.placements
         if _parts(pod) == place.parts:
             return
-        if self._amounts_of(pod) != placements.get(place.row, PlacementColumn.AMOUNTS):
-            node = placements.get(place.row, PlacementColumn.NODE)
+        if self._amounts_of(pod) != placements.get(place.row, Placements.amounts):
+            node = placements.get(place.row, Placements.node)
             self._leave(uid)
             self._add(ChangeKind.POD_RESIZED, row, node)
             self._open(row, uid, node, pod)
@@ -308,39 +350,34 @@ class Recorder:
             self._tables.node_names.append(name)
         return row
 
-    def node(self, node: Node, *, is_there: bool) -> None:
+    def _node(self, node: Node, *, is_there: bool) -> None:
         """A node changed."""
         name, tables = node.metadata.name, self._tables
         row, current = self._node_row(name), self._current.get(name)
         amounts_row = self._interned(self._devices.offered(node)) if is_there else 0
         if current is not None and is_there:
-            has_amounts = tables.versions.get(current, VersionColumn.AMOUNTS) == amounts_row
+            has_amounts = tables.versions.get(current, Versions.amounts) == amounts_row
             if has_amounts and not _differs(tables.nodes[current], node):
                 return
         what = ChangeKind.NODE_CHANGED if current is not None else ChangeKind.NODE_ADDED
         change = self._add(what if is_there else ChangeKind.NODE_REMOVED, node=row)
         if current is not None:
-            tables.versions.set(current, VersionColumn.END, change)
+            tables.versions.set(current, Versions.end, change)
             del self._current[name]
         if is_there:
             self._current[name] = tables.versions.append([row, amounts_row, change, NEVER])
             tables.nodes.append(node)
-
-    def devices(self, device_object: ApiObject, *, is_there: bool) -> None:
-        """A DeviceClass or a ResourceSlice changed. Objects of other kinds are ignored."""
-        self._reread_nodes(self._devices.change(device_object, is_there=is_there))
 
     def _reread_nodes(self, names: Collection[str]) -> None:
         """Note the nodes among these, or among all (ANY_NODE), that offer other amounts now."""
         for name in list(self._current) if ANY_NODE in names else sorted(names):
             current = self._current.get(name)
             if current is not None:
-                self.node(self._tables.nodes[current], is_there=True)
+                self._node(self._tables.nodes[current], is_there=True)
 
     # ---- decisions --------------------------------------------------------------------------
 
-    def write(self, record: Record) -> None:
-        """A record of the journal: see `bayplan.journal.Sink`."""
+    def _add_record(self, record: Record) -> None:
         line, self._line = self._line, self._line + 1
         if isinstance(record, AttemptRecord):
             self._attempt(record, line)
@@ -363,7 +400,7 @@ class Recorder:
         cause = Cause("group", (CausePart("", _GROUP_REASONS[record.result]),))
         number = self._number_of(cause)
         for row in self._members.get(group, ()):
-            is_waiting = self._tables.lives.get(row, Life.WAITS_TO) == NEVER
+            is_waiting = self._tables.lives.get(row, Lives.waits_to) == NEVER
             if is_waiting and self._last_cause(row) in (0, *self._group_causes):
                 self._note(change, row, number)
         self._group_causes.add(number)
@@ -377,11 +414,11 @@ class Recorder:
 
     def _last_cause(self, pod: int) -> int:
         verdict = self._last_verdict.get(pod)
-        return 0 if verdict is None else self._tables.verdicts.get(verdict, VerdictColumn.CAUSE)
+        return 0 if verdict is None else self._tables.verdicts.get(verdict, Verdicts.cause)
 
     def _note(self, change: int, pod: int, cause: int) -> None:
         self._end_verdict(pod, change)
-        end = self._tables.lives.get(pod, Life.WAITS_TO)
+        end = self._tables.lives.get(pod, Lives.waits_to)
         self._last_verdict[pod] = self._tables.verdicts.append([change, pod, cause, end])
 
     def _attempt(self, record: AttemptRecord, line: int) -> None:
@@ -408,34 +445,27 @@ class Recorder:
 
         ``now_seconds``: the time, if more may follow.
         """
-        minimums = {str(s.key): s.min_member for s in self._scheduler.pod_groups.all()}
         tables = self._tables
-        if self._wake_events is None:
-            self._wake_events = wake_events(self._scheduler)
-        changes, queues = tables.changes.rows, self._queues.rows
         line = Timeline(
-            seconds=tables.seconds.rows[:, 0],
-            what=changes[:, ChangeColumn.WHAT],
-            of_pod=changes[:, ChangeColumn.POD],
-            of_node=changes[:, ChangeColumn.NODE],
+            seconds=tables.times.columns.seconds,
+            changes=tables.changes.columns,
             resources=tuple(self._resources),
             amounts=self._amount_table(),
             pods=list(tables.pods),
-            lives=tables.lives.rows,
-            placements=tables.placements.rows,
+            lives=tables.lives.columns,
+            placements=tables.placements.columns,
             node_names=list(tables.node_names),
-            versions=tables.versions.rows,
+            versions=tables.versions.columns,
             nodes=list(tables.nodes),
-            attempts=tables.attempts.rows,
-            verdicts=tables.verdicts.rows,
+            attempts=tables.attempts.columns,
+            verdicts=tables.verdicts.columns,
             causes=list(self._numbered_causes),
             group_names=list(self._groups),
-            group_minimums=[minimums.get(name, 1) for name in self._groups],
+            group_minimums=[self._minimums.get(name, 1) for name in self._groups],
             group_records=list(self._group_records),
-            queue_changes=queues[:, 0],
-            queue_lengths=queues[:, 1:],
-            queue_names=self._queue_names,
-            wake_events=self._wake_events,
+            queues=self._queues.columns,
+            queue_names=self._origin.queue_names,
+            wake_events=self._origin.wake_events,
             forgotten_attempts=tables.forgotten_attempts,
             first_change=self.first_change,
             now_seconds=now_seconds,
@@ -457,7 +487,7 @@ class Recorder:
         """Forget what ended before a change. All later changes get new numbers."""
         tables = self._tables
         to = forget_before(tables, first)
-        self.change = len(tables.seconds) - 1
+        self.change = len(tables.times) - 1
         self.first_change = int(to.changes[first])
         self._pod_rows = _mapped(self._pod_rows, to.pods)
         self._rows_by_name = _mapped(self._rows_by_name, to.pods)
@@ -474,18 +504,18 @@ class Recorder:
         }
         self._amount_rows = _mapped(self._amount_rows, to.amounts)
         self._last_parts = ()
-        queues = self._queues.rows
-        oldest = max(int(np.searchsorted(queues[:, 0], first, side="right")) - 1, 0)
-        queues = queues[oldest:].copy()
-        queues[:, 0] = to.changes[np.maximum(queues[:, 0], first)]
-        self._queues.replace(queues)
-        self._last_look = int(queues[-1, 0]) if len(queues) else -1
+        samples = self._queues.columns
+        oldest = max(int(np.searchsorted(samples.change, first, side="right")) - 1, 0)
+        samples = QueueSamples(samples.rows[oldest:].copy())
+        samples.change[:] = to.changes[np.maximum(samples.change, first)]
+        self._queues.replace(samples)
+        self._last_look = int(samples.change[-1]) if len(samples) else -1
         self._forget_causes()
         self._forget_groups(first, to.changes)
 
     def _forget_causes(self) -> None:
         """The numbers of causes stay, because the page names them in its address."""
-        used = set(self._tables.verdicts.rows[:, VerdictColumn.CAUSE].tolist()) | {0}
+        used = {0, *numbers(self._tables.verdicts.columns.cause)}
         self._causes = {one: number for one, number in self._causes.items() if number in used}
         self._numbered_causes = [
             cause if number in used else NEW for number, cause in enumerate(self._numbered_causes)
@@ -494,7 +524,7 @@ class Recorder:
 
     def _forget_groups(self, first: int, changes: Rows) -> None:
         """Forget groups without pods."""
-        groups = self._tables.lives.rows[:, Life.GROUP]
+        groups = self._tables.lives.columns.group
         members = np.flatnonzero(groups >= 0)
         used, numbers_of_members = np.unique(groups[members], return_inverse=True)
         groups[members] = numbers_of_members
@@ -550,37 +580,3 @@ def cause_of(record: AttemptRecord) -> Cause:
     if not parts:
         parts = {(record.plugin, record.message)}
     return Cause(kind, tuple(CausePart(*part) for part in sorted(parts)))
-
-
-def wake_events(scheduler: Scheduler) -> Mapping[str, tuple[str, ...]]:
-    """Plugin instance → the events after which its rejected pods are tried again, in words."""
-    events: dict[str, tuple[str, ...]] = {}
-    for profile in scheduler.profile_names:
-        for plugin in scheduler.framework(profile).plugins.instances():
-            name = plugin.instance_name
-            if isinstance(plugin, EnqueueExtensions):
-                named = [_event_name(one.event) for one in plugin.events_to_register()]
-                events[name] = tuple(dict.fromkeys(named))
-    return events
-
-
-def _event_name(event: ClusterEvent) -> str:
-    """Such as "Node: added, label changed"."""
-    words: list[str] = []
-    if event.action & ActionType.ADD:
-        words.append("added")
-    if event.action & ActionType.DELETE:
-        words.append("deleted")
-    updates = event.action & UPDATE
-    if updates == UPDATE:
-        words.append("changed")
-    elif updates:
-        bits = (str(bit).removeprefix("UpdateNode") for bit in ActionType if bit in updates)
-        parts = [_words(bit.removeprefix("UpdatePod")) for bit in bits]
-        words.append(f"{', '.join(parts)} changed")
-    return f"{event.resource.rpartition('/')[2]}: {', '.join(words)}"
-
-
-def _words(text: str) -> str:
-    """The words of a name in camel case: "GatesEliminated" → "gates eliminated"."""
-    return re.sub("(?<!^)(?=[A-Z])", " ", text).lower()

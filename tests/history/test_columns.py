@@ -3,42 +3,42 @@
 import numpy as np
 import pytest
 
+from bayplan.history.columns import Column, Columns, Table
+from bayplan.history.timeline import State, Timeline, numbers
+from bayplan.history.timeline_fold import TimelineFold
 from bayplan.ui import pages
-from bayplan.ui.recording import Recorder
-from bayplan.ui.tables import Table
-from bayplan.ui.timeline import State, Timeline, numbers
-from tests.ui.example_run import example_workload, simulated
+from tests.history.stored_runs import FoldedSimulation
+from tests.ui.example_run import example_workload
+
+
+class Pairs(Columns):
+    left = Column()
+    right = Column()
 
 
 def test_a_view_of_a_table_stays_valid_while_rows_are_added() -> None:
-    table = Table(2)
+    table = Table(Pairs)
     first = table.append([1, 2])
-    view = table.rows
+    view = table.columns
     for number in range(1000):
         table.append([number, 0])
-    table.set(first, 1, 5)
-    assert table.rows.shape == (1001, 2)
-    assert table.get(first, 1) == 5
-    assert view.shape == (1, 2)
-    table.replace(table.rows[500:])
-    assert (len(table), table.get(0, 0), view[0, 0]) == (501, 499, 1)
+    table.set(first, Pairs.right, 5)
+    assert table.columns.rows.shape == (1001, 2)
+    assert table.get(first, Pairs.right) == 5
+    assert view.rows.shape == (1, 2)
+    table.replace(table.columns[500:])
+    assert (len(table), table.get(0, Pairs.left), view.left[0]) == (501, 499, 1)
 
 
 def recorded(forget_at: int, window: int) -> Timeline:
     """The example run. After each ``forget_at`` changes, all but the last ``window`` are
     forgotten."""
-    simulation = simulated(example_workload())
-    recorder = Recorder(simulation.scheduler)
-    recorder.attach(simulation)
 
-    def forget() -> None:
-        if recorder.change >= recorder.first_change + forget_at:
-            recorder.forget_before(recorder.change - window)
+    def forget(fold: TimelineFold) -> None:
+        if fold.change >= fold.first_change + forget_at:
+            fold.forget_before(fold.change - window)
 
-    if forget_at:
-        simulation.scheduler.executor.observe(forget)
-    simulation.run()
-    return recorder.timeline()
+    return FoldedSimulation(example_workload(), forget if forget_at else None).run()
 
 
 @pytest.fixture(scope="module")
@@ -102,5 +102,5 @@ def test_groups_and_causes_without_pods_are_forgotten(whole: Timeline) -> None:
     line = recorded(7, 1)
     assert len(line.pods) < len(whole.pods)
     assert len(line.attempts) < len(whole.attempts)
-    assert line.attempts[:, 1].max(initial=-1) < len(line.pods)
+    assert line.attempts.pod.max(initial=-1) < len(line.pods)
     assert line.group_names == whole.group_names  # its members exist until the end

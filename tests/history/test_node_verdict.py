@@ -1,47 +1,32 @@
-"""The explanation of one node in one attempt, by a replay of the run."""
+"""What one attempt of a run says about one node."""
 
-import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from bayplan.config import config_from, load_config
-from bayplan.config.loading import DEFAULT_CONFIG
+from bayplan.history.node_verdict import NodeVerdict
 from bayplan.journal import AttemptRecord
-from bayplan.plugins.registry import default_registry
-from bayplan.sim.input.workload import Workload
-from bayplan.sim.output.run_folder import Manifest, RunFolder, RunFolderError
-from bayplan.sim.replay import NodeVerdict, node_verdict
-from bayplan.sim.simulation import Simulation
+from bayplan.model.past import attempt_of_run
+from bayplan.sim.output.run_folder import RunFolder, RunFolderError
 from tests.adapters.manifests import Content, container, node, pod
+from tests.history.stored_runs import attempts_of, stored_run
 from tests.sim.runs import create, delete, workload
 
 LARGE = node("large", status={"allocatable": {"cpu": "64", "pods": "110"}})
 TAINTED = {"taints": [{"key": "gpu", "effect": "NoSchedule"}]}
 
 
-def stored_run(path: Path, feed: Workload, seed: int = 5, config: str | None = None) -> RunFolder:
-    """A run of the feed, stored in a folder, with the plugin files of ``path``."""
-    folder, files = RunFolder(path / "run", allows_plugins=True), sorted(path.glob("*.py"))
-    manifest = Manifest(seed=seed, config=config, feature_gates="")
-    chosen = load_config(config, "test") if config else config_from(DEFAULT_CONFIG)
-    with folder.start(manifest, feed, files) as sink:
-        run = Simulation(feed, chosen, default_registry(files), seed=seed)
-        run.keep_journal(sink)
-        folder.finish(run.run())
-    return folder
-
-
 def attempts(folder: RunFolder, name: str) -> list[AttemptRecord]:
-    records = [record for record in folder.journal() if isinstance(record, AttemptRecord)]
-    return [record for record in records if record.pod == f"default/{name}"]
+    return [record for record in attempts_of(folder) if record.pod == f"default/{name}"]
 
 
 def verdict(folder: RunFolder, name: str, node_name: str, number: int = -1) -> NodeVerdict:
     """The verdict of a pod's last attempt, or of attempt ``number``."""
-    return node_verdict(folder, attempts(folder, name)[number], node_name)
+    repeated = attempt_of_run(folder, attempts(folder, name)[number], node_name)
+    assert repeated.is_exact
+    assert repeated.verdict is not None
+    return repeated.verdict
 
 
 def pod_requesting(name: str, cpu: str, **fields: Any) -> Content:
@@ -82,7 +67,7 @@ def test_the_chosen_node_is_evaluated_without_the_pod(tmp_path: Path) -> None:
     """At the end of the run the pod is on the node, and there is no room for a second one."""
     folder = stored_run(tmp_path, workload(node("n1"), node("n2"), pod_requesting("a", "3")))
     [attempt] = attempts(folder, "a")
-    result = node_verdict(folder, attempt, attempt.node)
+    result = verdict(folder, "a", attempt.node)
     assert [status for _, status in result.alone] == [None] * len(result.alone)
     assert ("NodeResourcesFit", None) in result.alone
     assert result.scores is not None
@@ -155,7 +140,7 @@ profiles:
 """
 
 
-def test_a_failing_plugin_fails_again_in_a_replay(tmp_path: Path) -> None:
+def test_a_failing_plugin_fails_again(tmp_path: Path) -> None:
     (tmp_path / "broken.py").write_text(BROKEN)
     feed = workload(node("n1"), node("n2"), pod("a"))
     result = verdict(stored_run(tmp_path, feed, config=WITH_BROKEN), "a", "n1")
@@ -165,32 +150,7 @@ def test_a_failing_plugin_fails_again_in_a_replay(tmp_path: Path) -> None:
     assert "RuntimeError: boom" in message.message
 
 
-# ---- the same run --------------------------------------------------------------------------
-
-
-def test_a_replay_makes_the_decisions_of_the_journal(tmp_path: Path) -> None:
-    pods = [pod_requesting(f"p{i}", "1") for i in range(12)]
-    folder = stored_run(tmp_path, workload(node("n1"), node("n2"), *pods))
-    last = attempts(folder, "p11")[-1]
-    # The replay compares every record with the journal.
-    assert node_verdict(folder, last, "n1").record == last
-
-
-def test_a_journal_of_another_run_is_refused(tmp_path: Path) -> None:
-    feed = workload(node("n1"), node("n2"), *(pod_requesting(f"p{i}", "1m") for i in range(8)))
-    folder = stored_run(tmp_path, feed)
-    tampered = list(_tampered(folder.path / "journal.jsonl"))
-    (folder.path / "journal.jsonl").write_text("".join(tampered))
-    with pytest.raises(RunFolderError, match="differs from the journal in line 1;"):
-        verdict(folder, "p7", "n1")
-
-
-def _tampered(journal: Path) -> Iterator[str]:
-    """The journal with the first pod on another node."""
-    first, *other_lines = journal.read_text().splitlines(keepends=True)
-    record = json.loads(first)
-    yield json.dumps({**record, "node": "n3"}) + "\n"
-    yield from other_lines
+# ---- what is not in the log -----------------------------------------------------------------
 
 
 def test_an_unknown_attempt_is_not_found(tmp_path: Path) -> None:
@@ -199,11 +159,11 @@ def test_an_unknown_attempt_is_not_found(tmp_path: Path) -> None:
     ghost = AttemptRecord(
         at_seconds=0.0, pod=attempt.pod, uid=attempt.uid, profile="p", attempt=9, result="error"
     )
-    with pytest.raises(RunFolderError, match="did not reach attempt 9 at default/a"):
-        node_verdict(folder, ghost, "n1")
+    with pytest.raises(RunFolderError, match="not have the state before attempt 9 at default/a"):
+        attempt_of_run(folder, ghost, "n1")
 
 
-def test_an_interrupted_run_can_be_replayed(tmp_path: Path) -> None:
+def test_an_attempt_of_an_interrupted_run_is_repeated(tmp_path: Path) -> None:
     feed = workload(node("n1"), pod("a"), pod("b"))
     folder = stored_run(tmp_path, feed)
     lines = (folder.path / "journal.jsonl").read_text().splitlines(keepends=True)

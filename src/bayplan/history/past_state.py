@@ -1,0 +1,202 @@
+"""The state at one moment as the sum of entries, and the newest entries in memory.
+
+`PastState` adds entries up: the state before an attempt is a checkpoint plus the entries since.
+"""
+
+from collections import deque
+from collections.abc import Iterable, Iterator
+from typing import final
+
+import msgspec
+
+from bayplan.api.objects import POD, ApiObject, Pod, is_terminal
+from bayplan.history.entries import (
+    AttemptStart,
+    Decision,
+    Entry,
+    ObjectChange,
+    Origin,
+    identity_of,
+)
+from bayplan.objects.keys import Content
+from bayplan.ports import EventType
+
+
+@final
+class PastState:
+    """The state of a scheduler and its API server at one moment: the sum of the entries so far."""
+
+    def __init__(self) -> None:
+        #: None: unknown.
+        self.origin: Origin | None = None
+        #: Kind → uid (without one: namespace/name) → object, in the order of the first entries.
+        self.objects: dict[str, dict[str, ApiObject]] = {}
+        #: The same keys → content, of objects whose content is in the log.
+        self.contents: dict[str, dict[str, Content]] = {}
+        #: Uid → node, of pods whose bindings the API server has not reported.
+        self.assumed: dict[str, str] = {}
+        #: Uid → node, of nominations that the API server has not reported, the oldest first.
+        self.nominated: dict[str, str] = {}
+
+    def copy(self) -> "PastState":
+        """A state of its own; objects are shared."""
+        copied = PastState()
+        copied.origin = self.origin
+        copied.objects = {kind: dict(objects) for kind, objects in self.objects.items()}
+        copied.contents = {kind: dict(contents) for kind, contents in self.contents.items()}
+        copied.assumed, copied.nominated = dict(self.assumed), dict(self.nominated)
+        return copied
+
+    def add(self, entry: Entry) -> None:
+        """Add the next entry."""
+        if isinstance(entry, ObjectChange):
+            self._add_change(entry)
+        elif isinstance(entry, Decision):
+            self._add_decision(entry)
+        elif isinstance(entry, Origin):
+            self.origin = entry
+
+    def entries(self, at_seconds: float = 0.0) -> Iterator[Entry]:
+        """Entries that lead from nothing to this state. ``at_seconds``: their time."""
+        if self.origin is not None:
+            yield self.origin
+        for kind, objects in self.objects.items():
+            contents = self.contents.get(kind, {})
+            for identity, each in objects.items():
+                yield ObjectChange(
+                    at_seconds=at_seconds,
+                    type=EventType.ADDED,
+                    kind=kind,
+                    object=each,
+                    content=contents.get(identity),
+                )
+        yield from (Decision(uid, node) for uid, node in self.assumed.items())
+        yield from (Decision(uid, nominated_node=node) for uid, node in self.nominated.items())
+
+    # ---- looking in -------------------------------------------------------------------------
+
+    def visible_objects(self) -> dict[str, list[ApiObject]]:
+        """The objects by kind, without pods that have ended: as an informer sees them."""
+        by_kind = {kind: list(objects.values()) for kind, objects in self.objects.items()}
+        pods = by_kind.get(POD, [])
+        by_kind[POD] = [each for each in pods if not (isinstance(each, Pod) and is_terminal(each))]
+        return {kind: objects for kind, objects in by_kind.items() if objects}
+
+    def objects_as_decided(self) -> dict[str, list[ApiObject]]:
+        """`visible_objects` as they are when the API server has reported all decisions."""
+        by_kind = self.visible_objects()
+        if POD in by_kind and (self.assumed or self.nominated):
+            by_kind[POD] = [self.as_decided(each) for each in by_kind[POD]]
+        return by_kind
+
+    def as_decided(self, content: ApiObject) -> ApiObject:
+        """A pod as it is when the API server has reported all decisions."""
+        uid = content.metadata.uid or ""
+        node, nominated_node = self.assumed.get(uid), self.nominated.get(uid)
+        if not isinstance(content, Pod) or (node is None and nominated_node is None):
+            return content
+        if node is not None:
+            spec = msgspec.structs.replace(content.spec, node_name=node)
+            return msgspec.structs.replace(content, spec=spec)
+        status = msgspec.structs.replace(content.status, nominated_node_name=nominated_node)
+        return msgspec.structs.replace(content, status=status)
+
+    # ---- adding -----------------------------------------------------------------------------
+
+    def _add_decision(self, entry: Decision) -> None:
+        if entry.nominated_node:
+            self.nominated[entry.uid] = entry.nominated_node
+        elif entry.node:
+            self.assumed[entry.uid] = entry.node
+            self.nominated.pop(entry.uid, None)
+        elif entry.uid:
+            self.assumed.pop(entry.uid, None)
+
+    def _add_change(self, entry: ObjectChange) -> None:
+        identity, kind, content = identity_of(entry.object), entry.kind, entry.object
+        is_deleted = entry.type is EventType.DELETED
+        if is_deleted:
+            self.objects.get(kind, {}).pop(identity, None)
+            self.contents.get(kind, {}).pop(identity, None)
+        else:
+            self.objects.setdefault(kind, {})[identity] = content
+            if entry.content is not None:
+                self.contents.setdefault(kind, {})[identity] = entry.content
+        if not isinstance(content, Pod):
+            return
+        if is_deleted or content.spec.node_name:
+            self.assumed.pop(identity, None)
+            self.nominated.pop(identity, None)
+        elif content.status.nominated_node_name:
+            self.nominated.pop(identity, None)
+
+
+def as_learned(entries: Iterable[Entry]) -> Iterator[Entry]:
+    """The entries in the order in which the scheduler learned of them.
+
+    A change that the scheduler had not learned of when an attempt began comes after that attempt.
+    """
+    pending: list[Entry] = []
+    for entry in entries:
+        if not isinstance(entry, AttemptStart):
+            pending.append(entry)
+            continue
+        learned_versions, later = entry.learned_versions, list[Entry]()
+        for each in pending:
+            if (
+                learned_versions
+                and isinstance(each, ObjectChange)
+                and each.version > learned_versions.get(each.kind, each.version)
+            ):
+                later.append(each)
+            else:
+                yield each
+        pending = later
+        yield entry
+    yield from pending
+
+
+def state_before(
+    state: PastState, entries: Iterable[Entry], uid: str, attempt: int
+) -> tuple[PastState, AttemptStart] | None:
+    """Add entries to a state up to the beginning of an attempt; None: the attempt is not there."""
+    for entry in as_learned(entries):
+        if isinstance(entry, AttemptStart) and entry.attempts.get(uid) == attempt:
+            return state, entry
+        state.add(entry)
+    return None
+
+
+@final
+class StateRing:
+    """The newest entries in memory, and the state before the oldest of them.
+
+    Memory: the entries, with the versions of objects that they name, and one reference to each
+    object of the cluster, which the scheduler holds anyway. Time: constant for each entry.
+    """
+
+    def __init__(self, length_max: int) -> None:
+        self._length_max = length_max
+        self._entries: deque[Entry] = deque()
+        #: The state before the oldest entry.
+        self._checkpoint = PastState()
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def put(self, entry: Entry) -> None:
+        """Store the next entry. The oldest one becomes a part of the checkpoint."""
+        self._entries.append(entry)
+        if len(self._entries) > self._length_max:
+            self._checkpoint.add(self._entries.popleft())
+
+    def present(self) -> PastState:
+        """The state after the newest entry."""
+        state = self._checkpoint.copy()
+        for entry in self._entries:
+            state.add(entry)
+        return state
+
+    def before(self, uid: str, attempt: int) -> tuple[PastState, AttemptStart] | None:
+        """The state before an attempt; None: the attempt is too old, or unknown."""
+        return state_before(self._checkpoint.copy(), self._entries, uid, attempt)
