@@ -47,6 +47,19 @@ def test_the_generated_tests_pass(folder: Path, monkeypatch: pytest.MonkeyPatch)
         tests[name]()
 
 
+def test_the_commands_of_the_generated_readme_work(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(folder)
+    lines = (folder / "README.md").read_text().splitlines()
+    commands = [line.split()[1:] for line in lines if line.startswith("    bayplan ")]
+    local = [command for command in commands if command[0] != "capture" and "run" in command]
+    assert [command[0] for command in local] == ["simulate", "why"]
+    assert "passed  PreferQuietNodes" in answer(*commands[0])
+    answers = [answer(*command) for command in local]
+    assert "PreferQuietNodes" in answers[1]
+
+
 def test_the_generated_entry_point_names_the_plugin(folder: Path) -> None:
     project = tomllib.loads((folder / "pyproject.toml").read_text())
     assert project["project"]["name"] == "prefer-quiet-nodes"

@@ -120,7 +120,7 @@ class WaitsInFilter(ScalarFilterPlugin):
 
 
 def test_a_wait_from_filter_is_detected() -> None:
-    assert "Filter answered Wait, which it may not" in failure_of(WaitsInFilter)
+    assert "filter_node returned a rejection with Wait" in failure_of(WaitsInFilter)
 
 
 @final

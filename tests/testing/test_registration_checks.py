@@ -74,11 +74,6 @@ def failing(pod: Any, old: Any, new: Any) -> QueueingHint:
             id="no action",
         ),
         pytest.param(
-            hinted(cast(Any, "Queue")),
-            "the hint for NodeAdd is no function",
-            id="a hint that is not a function",
-        ),
-        pytest.param(
             hinted(lambda pod, old, new: True),
             "its hint for NodeAdd returned True; wanted a QueueingHint",
             id="a hint with a wrong result",

@@ -226,15 +226,15 @@ class RestlessOrder(QueueSortPlugin):
 
 
 WRONG: list[tuple[type[Plugin], str]] = [
-    (SkippingGate, "pre_enqueue answered Skip, which it may not"),
-    (RejectingPreScore, "pre_score answered Unschedulable, which it may not"),
+    (SkippingGate, "pre_enqueue returned Skip"),
+    (RejectingPreScore, "pre_score returned Unschedulable"),
     (SomewherePostFilter, "post_filter succeeds without a nomination"),
-    (WaitingPostFilter, "post_filter answered Wait, which it may not"),
+    (WaitingPostFilter, "post_filter returned Wait"),
     (MixedOrder, "keys cannot be compared"),
     (RestlessOrder, "key says something else when it is asked again"),
-    (EndlessPermit, "permit waits for 0.0 s: wanted more than 0"),
-    (WaitingBinder, "bind answered Wait, which it may not"),
-    (SkippingPreBind, "pre_bind answered Skip, which it may not"),
+    (EndlessPermit, "permit returned Wait and 0.0"),
+    (WaitingBinder, "bind returned Wait"),
+    (SkippingPreBind, "pre_bind returned Skip"),
 ]
 
 

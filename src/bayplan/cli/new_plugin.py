@@ -71,6 +71,43 @@ def test_a_pod_counts_as_much_as_the_configuration_says() -> None:
     assert scores({"pointsPerPod": 60}) == [100, 0]
 '''
 
+_README = """# $name
+
+A plugin for Bayplan, the Kubernetes scheduler in Python: it prefers the feasible node with the
+fewest pods.
+
+| file | what it is |
+| --- | --- |
+| `$module.py` | the plugin: `score_node` rates a node, `${name}Args` has its arguments |
+| `test_$module.py` | its tests; `check_plugin` checks the contract of a plugin |
+| `config.yaml` | a scheduler configuration that enables the plugin, with its arguments |
+| `scenario.yaml` | two nodes and a few pods to try it on |
+| `pyproject.toml` | the package; its entry point makes the plugin known to Bayplan |
+
+Try a change in three steps:
+
+    bayplan plugins test $module.py
+    bayplan simulate scenario.yaml --plugin $module.py --config config.yaml --out run
+    bayplan why c --run run
+
+The first checks the contract and names the promise that is broken, the second places the pods
+and records the run, and the third says why pod `c` is on its node, with the score of every
+plugin.
+
+On your own cluster's objects, without changing anything in it:
+
+    bayplan capture --output cluster.yaml
+    bayplan simulate cluster.yaml --plugin $module.py --config config.yaml
+
+After `pip install .` Bayplan finds the plugin by its entry point, and `--plugin` is no longer
+needed. To run it as a scheduler in the cluster, install the package into the image and give
+`config.yaml` to `bayplan run --config`.
+
+`bayplan plugins` lists all plugins with their arguments. The guide for authors is
+`docs/plugins.md` in Bayplan's repository: extension points, the accessors of `NodeView`, events
+and hints, caching.
+"""
+
 _PYPROJECT = """[build-system]
 requires = ["hatchling>=1.27"]
 build-backend = "hatchling.build"
@@ -133,6 +170,7 @@ spec:
 
 #: File → template; the names of the files are templates, too.
 _FILES = {
+    "README.md": _README,
     "$module.py": _PLUGIN,
     "test_$module.py": _TEST,
     "pyproject.toml": _PYPROJECT,
@@ -183,7 +221,9 @@ def _write(folder: Path, words: dict[str, str]) -> None:
 
 def _what_now(folder: Path, module: str) -> str:
     return (
-        f"{folder} has a plugin, its test, a configuration and a scenario. Try the plugin:\n\n"
+        f"{folder} has a plugin, its test, a configuration, a scenario and a README. "
+        f"Try the plugin:\n\n"
+        f"    bayplan plugins test {folder / module}.py\n"
         f"    bayplan simulate {folder / 'scenario.yaml'} --plugin {folder / module}.py"
         f" --config {folder / 'config.yaml'}\n"
         f"    cd {folder} && pytest\n\n"

@@ -1,4 +1,4 @@
-"""`bayplan plugins`: list all plugins; `bayplan plugins new`: write one."""
+"""`bayplan plugins`: list all plugins; `new` writes one, and `test` checks those of a file."""
 
 from collections.abc import Iterator
 
@@ -24,6 +24,10 @@ _COMMANDS = {
         "bayplan.cli.new_plugin:new_command",
         "Write a package with a working, tested plugin called NAME, as a starting point.",
     ),
+    "test": CommandEntry(
+        "bayplan.cli.check_plugins:test_command",
+        "Check that the plugins of files keep the contract of a plugin.",
+    ),
 }
 
 
@@ -35,7 +39,7 @@ _COMMANDS = {
 def plugins_command(
     context: click.Context, plugins: tuple[str, ...], config_path: str | None, output: str
 ) -> None:
-    """List all plugins with their extension points, arguments and events; `new` writes one."""
+    """List all plugins with their extension points, arguments and events."""
     if context.invoked_subcommand is not None:
         return
     with refusals():

@@ -116,10 +116,10 @@ def permit(
     waits: dict[str, float] = {}
     for name, ask in calls:
         try:
-            answer, timeout_seconds = checked_pair(ask(state, pod, node_name), _PERMIT_RESULT)
+            answer, timeout_seconds = checked_pair(ask(state, pod, node_name), PERMIT_RESULT)
             status = checked(answer)
             if status is not None and status.code is Code.WAIT:
-                waits[name] = _wait(timeout_seconds)
+                waits[name] = wait_seconds(timeout_seconds)
                 continue
         except BaseException as problem:  # noqa: BLE001
             return failure_of(name, "Permit", problem, ask), {}
@@ -152,10 +152,10 @@ def pre_flights(
     return None if busy else SKIP
 
 
-_PERMIT_RESULT = "a tuple of a Status or None and the seconds to wait"
+PERMIT_RESULT = "a tuple of a Status or None and the seconds to wait"
 
 
-def _wait(timeout_seconds: Any) -> float:
+def wait_seconds(timeout_seconds: Any) -> float:
     """The time-out, limited to upstream's maximum. Raises WrongAnswer unless it is above 0.
 
     A pod that waits for 0 seconds would be tried again at once, and its run would not end.
@@ -208,7 +208,7 @@ _PLAIN_REJECTIONS = (Code.UNSCHEDULABLE, Code.PENDING)
 #: The codes with which PreFilter may reject a pod.
 _PRE_FILTER_REJECTS = (Code.UNSCHEDULABLE, Code.UNSCHEDULABLE_AND_UNRESOLVABLE)
 _PRE_FILTER = (*_PRE_FILTER_REJECTS, Code.SKIP)
-_POST_FILTER_RESULT = "a tuple of a Nomination or None and a Status or None"
+POST_FILTER_RESULT = "a tuple of a Nomination or None and a Status or None"
 
 _ALL_NODES = PreFilterResult()
 
@@ -436,11 +436,11 @@ class Framework:
         for name, ask in self.calls(state, pod).post_filter:
             try:
                 nomination, answer = checked_pair(
-                    ask(state, pod, node_to_status), _POST_FILTER_RESULT
+                    ask(state, pod, node_to_status), POST_FILTER_RESULT
                 )
                 status = checked(answer)
                 if not isinstance(nomination, Nomination | None):
-                    raise WrongAnswer(described((nomination, answer)), _POST_FILTER_RESULT)
+                    raise WrongAnswer(described((nomination, answer)), POST_FILTER_RESULT)
             except BaseException as problem:  # noqa: BLE001
                 return None, failure_of(name, "PostFilter", problem, ask)
             if status is None or status.code is Code.SUCCESS:

@@ -22,7 +22,9 @@ from bayplan.ports import ApiError, OutcomeUnknownError, raise_interruption
 
 _PACKAGE: Final = Path(__file__).parent.parent
 #: Packages whose frames stand between a scheduler and its plugins.
-_CALLERS: Final = frozenset(_PACKAGE / name for name in ("engine", "framework", "profile", "queue"))
+_CALLERS: Final = frozenset(
+    _PACKAGE / name for name in ("cli", "engine", "framework", "profile", "queue", "testing")
+)
 #: Of a value in a message: enough to recognize it.
 _TEXT_LENGTH_MAX: Final = 120
 #: Occurs in Python's message for a write to a read-only mapping.

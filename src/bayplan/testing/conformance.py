@@ -4,10 +4,12 @@ Clusters and pods are drawn from a seed. The labels and annotations that the plu
 recorded, and drawn, too. The message of a failed check names the broken promise and the correction.
 """
 
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from bayplan.clock import wall_seconds
 from bayplan.framework.plugin import Plugin
 from bayplan.problems import ConfigError
 from bayplan.testing.answer_checks import (
@@ -78,8 +80,36 @@ _CHECKS: Final[Sequence[_Check]] = (
 class CheckReport:
     """Measurements of a plugin that passed."""
 
+    #: In how many clusters it was checked.
+    clusters: int
     #: Average of one pre_enqueue; 0 for a plugin without one.
     pre_enqueue_cpu_seconds: float
+
+
+class _Progress:
+    """A line on standard error, if it is a terminal, for checks that take longer than a moment."""
+
+    def __init__(self, name: str, total: int) -> None:
+        self._name, self._total = name, total
+        self._start = wall_seconds()
+        self._is_shown = False
+
+    def show(self, done: int) -> None:
+        if wall_seconds() - self._start > _QUIET_SECONDS and sys.stderr.isatty():
+            self._is_shown = True
+            text = f"{self._name}: {done} of {self._total} clusters checked"
+            sys.stderr.write(f"\r{text}")
+            sys.stderr.flush()
+
+    def end(self) -> None:
+        """Remove the line."""
+        if self._is_shown:
+            sys.stderr.write("\r\033[K")
+            sys.stderr.flush()
+
+
+#: No progress is shown before: most plugins are checked within this time.
+_QUIET_SECONDS: Final = 2.0
 
 
 def check_plugin(
@@ -106,10 +136,15 @@ def check_plugin(
     for check in _DECLARATIONS:
         check(subject, first)
     subject.listen()
-    for index in range(clusters):
-        scene = subject.scene(index)
-        for check in _CHECKS:
-            check(subject, scene)
+    progress = _Progress(subject.name, clusters)
+    try:
+        for index in range(clusters):
+            progress.show(index)
+            scene = subject.scene(index)
+            for check in _CHECKS:
+                check(subject, scene)
+    finally:
+        progress.end()
     taken = gates_quickly(subject, first)
     first.plugin.close()
-    return CheckReport(taken)
+    return CheckReport(clusters, taken)

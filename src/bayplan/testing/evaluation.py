@@ -6,8 +6,8 @@ The plugin runs alone in the real framework. So the framework refuses here what 
 
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from typing import Any, Final, NoReturn
-from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -93,8 +93,9 @@ def _first_difference(one: Mapping[str, object], other: Mapping[str, object]) ->
     return f"node {name}: {one.get(name, 'none')!r} or {other.get(name, 'none')!r}"
 
 
+@lru_cache(maxsize=8)
 def alone(plugin: Plugin) -> Framework:
-    """A framework of one plugin."""
+    """A framework of one plugin. It is made once, because a check evaluates thousands of pods."""
     plugins = ProfilePlugins(PROFILE, PrioritySort(None, plugin.handle))
     if isinstance(plugin, PreFilterPlugin):
         plugins.pre_filter = [plugin]
@@ -113,20 +114,13 @@ def _sources_of(plugin: Plugin) -> list[ScorePlugin | ScalarScorePlugin]:
 
     A label in a name only distinguishes instances.
     """
-    sources = _SOURCES.get(plugin)
-    if sources is None:
-        sources = _SOURCES[plugin] = []
-        for name in reads_of(plugin.args).names:
-            source: Plugin = plugin.handle.make(name)
-            assert isinstance(source, ScorePlugin | ScalarScorePlugin), f"{name} has no Score"
-            source.instance_name = name
-            sources += [*_sources_of(source), source]
+    sources: list[ScorePlugin | ScalarScorePlugin] = []
+    for name in reads_of(plugin.args).names:
+        source: Plugin = plugin.handle.make(name)
+        assert isinstance(source, ScorePlugin | ScalarScorePlugin), f"{name} has no Score"
+        source.instance_name = name
+        sources += [*_sources_of(source), source]
     return sources
-
-
-_Sources = WeakKeyDictionary[Plugin, list[ScorePlugin | ScalarScorePlugin]]
-#: Made once for each reader.
-_SOURCES: Final[_Sources] = WeakKeyDictionary()
 
 
 def ask(
@@ -258,8 +252,8 @@ def _text(status: Status) -> str:
 
 def _accept(plugin: Plugin, error: Status, again: Callable[[], Any]) -> None:
     """Accept an Error status that the plugin returned. Raises CheckFailed for an exception and for
-    a code that is not allowed."""
-    if _problem(again) is not None or "which it may not" in error.message:
+    a result that the framework refused: its message says what was wanted."""
+    if _problem(again) is not None or "; wanted " in error.message:
         _refuse(plugin, error, again)
 
 

@@ -52,8 +52,6 @@ def registers_its_events(subject: Subject, scene: Scene) -> None:
         if not isinstance(entry, ClusterEventWithHint):
             raise subject.failed(f"registers {entry!r}; wanted a ClusterEventWithHint")
         _check_event(subject, each.event)
-        if each.hint is not None and not callable(each.hint):
-            raise subject.failed(f"the hint for {each.event.label} is no function")
     if isinstance(plugin, REJECTING) and not registered:
         raise subject.failed(
             "registers no event, although it can reject pods: they would only be tried again "

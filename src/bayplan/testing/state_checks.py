@@ -3,8 +3,8 @@
 `SamplePort` is the API that PreBind and Bind write to in these checks.
 """
 
-from collections.abc import Coroutine
-from typing import Any, Final, final
+from collections.abc import Callable, Collection, Coroutine, Sequence
+from typing import Any, Final, cast, final
 
 import msgspec
 
@@ -24,6 +24,7 @@ from bayplan.framework.plugin import (
     QueueSortPlugin,
     ReservePlugin,
 )
+from bayplan.framework.runtime import PERMIT_RESULT, POST_FILTER_RESULT, wait_seconds
 from bayplan.framework.status import (
     Code,
     NodeToStatus,
@@ -34,10 +35,19 @@ from bayplan.framework.status import (
     unschedulable,
 )
 from bayplan.framework.types import QueuedPodInfo
+from bayplan.framework.validation import (
+    REJECTION_CODES,
+    WrongAnswer,
+    checked,
+    checked_pair,
+    codes_text,
+    line_of,
+)
 from bayplan.objects.object_store import ObjectStore
 from bayplan.ports import PatchPodStatus
 from bayplan.state.pods import PodInfo
 from bayplan.testing.cases import Scene, Subject
+from bayplan.testing.evaluation import CheckFailed
 from bayplan.testing.fingerprints import fingerprint
 
 # ---- sample port ----------------------------------------------------------------------------
@@ -99,8 +109,7 @@ class SamplePort:
 PRE_ENQUEUE_CPU_SECONDS_MAX: Final = 0.001
 _ROUNDS: Final = 20
 
-_REJECTIONS: Final = {Code.UNSCHEDULABLE, Code.UNSCHEDULABLE_AND_UNRESOLVABLE, Code.PENDING}
-_ENDINGS: Final = {Code.SUCCESS, Code.ERROR}
+_REJECTIONS: Final = frozenset(REJECTION_CODES)
 #: Attributes that are not the plugin's own state.
 _NOT_ITS_OWN: Final = ("handle", "args")
 
@@ -111,15 +120,16 @@ def answers_with_its_codes(subject: Subject, scene: Scene) -> None:
     for _, each in scene.pods:
         state = CycleState()
         if isinstance(plugin, PreEnqueuePlugin):
-            _check_code(subject, "pre_enqueue", plugin.pre_enqueue(each), _REJECTIONS)
+            _status(subject, plugin.pre_enqueue, (each,), _REJECTIONS)
         if isinstance(plugin, PreFilterPlugin):
-            status = plugin.pre_filter(state, each, nodes)
+            status = _result(subject, plugin.pre_filter, (state, each, nodes))
             if isinstance(status, Status):
-                _check_code(subject, "pre_filter", status, _REJECTIONS | {Code.SKIP})
+                allowed = {*_REJECTIONS, Code.SKIP} - {Code.PENDING}
+                _check_code(subject, plugin.pre_filter, status, allowed)
                 if status.code is not Code.SUCCESS:
                     continue
         if isinstance(plugin, PreScorePlugin):
-            _check_code(subject, "pre_score", plugin.pre_score(state, each, nodes), {Code.SKIP})
+            _status(subject, plugin.pre_score, (state, each, nodes), {Code.SKIP})
 
 
 def post_filters_with_its_codes(subject: Subject, scene: Scene) -> None:
@@ -134,8 +144,10 @@ def post_filters_with_its_codes(subject: Subject, scene: Scene) -> None:
         state = CycleState()
         if not is_success(framework.run_pre_filter(state, each, nodes)[1]):
             continue
-        nomination, status = plugin.post_filter(state, each, NodeToStatus(rejected))
-        _check_code(subject, "post_filter", status, _REJECTIONS)
+        nomination, status = _pair(
+            subject, plugin.post_filter, (state, each, NodeToStatus(rejected)), POST_FILTER_RESULT
+        )
+        _check_code(subject, plugin.post_filter, status, _REJECTIONS)
         if code_of(status) is Code.SUCCESS and nomination is None:
             raise subject.failed("post_filter succeeds without a nomination: it must say where")
 
@@ -195,8 +207,7 @@ def unreserve_undoes_reserve(subject: Subject, scene: Scene) -> None:
 def _reserve_and_undo(subject: Subject, plugin: ReservePlugin, pods: list[PodInfo]) -> None:
     for index, each in enumerate(pods):
         state, before = CycleState(), _own(plugin)
-        status = plugin.reserve(state, each, each.node_name)
-        _check_code(subject, "reserve", status, _REJECTIONS)
+        _status(subject, plugin.reserve, (state, each, each.node_name), _REJECTIONS)
         plugin.unreserve(state, each, each.node_name)
         if _own(plugin) != before:
             raise subject.failed(
@@ -227,24 +238,44 @@ def permits_and_binds(subject: Subject, scene: Scene) -> None:
         name = scene.draws.one(sorted(scene.nodes))
         each, state = unplaced.on_node(name), CycleState()
         if isinstance(plugin, PermitPlugin):
-            status, timeout_seconds = plugin.permit(state, each, name)
-            _check_code(subject, "permit", status, _REJECTIONS | {Code.WAIT})
-            if code_of(status) is Code.WAIT and timeout_seconds <= 0:
-                raise subject.failed(f"permit waits for {timeout_seconds} s: wanted more than 0")
+            status, seconds = _pair(subject, plugin.permit, (state, each, name), PERMIT_RESULT)
+            _check_code(subject, plugin.permit, status, {*_REJECTIONS, Code.WAIT})
+            if code_of(status) is Code.WAIT:
+                _check_wait(subject, plugin, seconds)
         if isinstance(plugin, PreBindPlugin):
-            status = plugin.pre_bind_preflight(state, each, name)
-            _check_code(subject, "pre_bind_preflight", status, {Code.SKIP})
-            if not is_skip(status):
-                status = _result(plugin.pre_bind(state, each, name, port))
-                _check_code(subject, "pre_bind", status, _REJECTIONS)
+            preflight = plugin.pre_bind_preflight
+            if not is_skip(_status(subject, preflight, (state, each, name), {Code.SKIP})):
+                _status(subject, plugin.pre_bind, (state, each, name, port), _REJECTIONS)
         if isinstance(plugin, BindPlugin):
-            status = _result(plugin.bind(state, each, name, port))
-            _check_code(subject, "bind", status, _REJECTIONS | {Code.SKIP})
+            allowed = {*_REJECTIONS, Code.SKIP}
+            _status(subject, plugin.bind, (state, each, name, port), allowed)
         if isinstance(plugin, PostBindPlugin):
-            _result(plugin.post_bind(state, each, name, port))
+            _result(subject, plugin.post_bind, (state, each, name, port))
 
 
-def _result(steps: Coroutine[Any, Any, Status | None]) -> Status | None:
+def _check_wait(subject: Subject, plugin: PermitPlugin, seconds: Any) -> None:
+    try:
+        wait_seconds(seconds)
+    except WrongAnswer as problem:
+        raise _failed(subject, plugin.permit, problem) from None
+
+
+# ---- one call ------------------------------------------------------------------------------
+
+
+def _result(subject: Subject, method: Callable[..., Any], values: Sequence[Any]) -> Any:
+    """What a method returns. Raises CheckFailed where it raises."""
+    try:
+        answer = method(*values)
+        return _ended(cast("Steps", answer)) if isinstance(answer, Coroutine) else answer
+    except Exception as problem:
+        raise _failed(subject, method, problem) from problem
+
+
+Steps = Coroutine[Any, Any, Any]
+
+
+def _ended(steps: Steps) -> Any:
     """Nothing here waits, so a coroutine ends at its first step."""
     try:
         steps.send(None)
@@ -254,8 +285,39 @@ def _result(steps: Coroutine[Any, Any, Status | None]) -> Status | None:
     raise AssertionError("awaits something other than its port")
 
 
-def _check_code(subject: Subject, point: str, status: Status | None, allowed: set[Code]) -> None:
-    code = code_of(status)
-    if code not in allowed | _ENDINGS:
-        listed = ", ".join(str(each) for each in sorted(allowed | _ENDINGS))
-        raise subject.failed(f"{point} answered {code}, which it may not: wanted {listed}")
+def _status(
+    subject: Subject, method: Callable[..., Any], values: Sequence[Any], allowed: Collection[Code]
+) -> Status | None:
+    """The status that a method returns. Raises CheckFailed for anything else."""
+    status = _result(subject, method, values)
+    _check_code(subject, method, status, allowed)
+    return status
+
+
+def _pair(
+    subject: Subject, method: Callable[..., Any], values: Sequence[Any], expected: str
+) -> tuple[Any, Any]:
+    answer = _result(subject, method, values)
+    try:
+        return checked_pair(answer, expected)
+    except WrongAnswer as problem:
+        raise _failed(subject, method, problem) from None
+
+
+def _check_code(
+    subject: Subject, method: Callable[..., Any], answer: Any, allowed: Collection[Code]
+) -> None:
+    try:
+        status = checked(answer)
+        if code_of(status) not in {*allowed, Code.SUCCESS, Code.ERROR}:
+            expected = codes_text((Code.SUCCESS, *sorted(allowed)))
+            raise WrongAnswer(str(code_of(status)), expected, method)
+    except WrongAnswer as problem:
+        raise _failed(subject, method, problem) from None
+
+
+def _failed(subject: Subject, method: Callable[..., Any], problem: Exception) -> CheckFailed:
+    if isinstance(problem, WrongAnswer):
+        return subject.failed(problem.message_of(problem.method or method))
+    name = method.__name__
+    return subject.failed(f"{name} raised {type(problem).__name__}: {problem}{line_of(problem)}")
