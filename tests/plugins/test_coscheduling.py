@@ -26,7 +26,7 @@ from bayplan.framework.events import (
     EventResource,
     QueueingHint,
 )
-from bayplan.framework.status import Code, NodeToStatus, code_of
+from bayplan.framework.status import Code, code_of
 from bayplan.framework.types import QueuedPodInfo
 from bayplan.journal import AttemptRecord, Record
 from bayplan.plugins.coscheduling import (
@@ -72,13 +72,6 @@ def order(cluster: SampleCluster, *entries: QueuedPodInfo) -> list[str]:
     return [each.pod.name for each in sorted(entries, key=key)]
 
 
-def test_the_higher_priority_is_tried_first() -> None:
-    cluster = nodes()
-    put_group(cluster, created=T0)
-    entries = queued(member("a")), queued(pod("urgent", priority=1), T2)
-    assert order(cluster, *entries) == ["urgent", "a"]
-
-
 def test_a_member_is_as_old_as_its_group() -> None:
     cluster = nodes()
     put_group(cluster, created=T1)
@@ -97,11 +90,6 @@ def test_members_of_a_group_are_tried_one_after_another() -> None:
         queued(member("g2", "g"), sequence=4),
     ]
     assert order(cluster, *entries) == ["g1", "g2", "h1", "h2"]
-
-
-def test_pods_of_the_same_second_are_tried_in_order_of_arrival() -> None:
-    entries = queued(pod("b"), sequence=1), queued(pod("a"), sequence=2)
-    assert order(nodes(), *entries) == ["b", "a"]
 
 
 # ---- PreFilter ------------------------------------------------------------------------------
@@ -205,30 +193,6 @@ def test_it_satisfies_the_plugin_contract(placement: str) -> None:
 
     plugin_args = {"placement": placement}
     check_plugin(Coscheduling, plugin_args, pods=members, prepare=prepare, clusters=10)
-
-
-# ---- PostFilter -----------------------------------------------------------------------------
-
-
-def message_after_filter(cluster: SampleCluster, waiting: PodInfo) -> str:
-    plugin = coscheduling(cluster)
-    nomination, status = plugin.post_filter(CycleState(), waiting, NodeToStatus())
-    assert nomination is None
-    assert code_of(status) is Code.UNSCHEDULABLE
-    return str(status)
-
-
-def test_a_member_that_does_not_fit_rejects_its_group() -> None:
-    expected = (
-        "PodGroup default/g gets rejected due to Pod m0 is unschedulable even after PostFilter"
-    )
-    assert message_after_filter(gang_of(3, 3), member("m0")) == expected
-
-
-def test_pods_without_a_group_that_do_not_fit_reject_no_group() -> None:
-    cluster = gang_of(3, 3)
-    assert message_after_filter(cluster, pod("alone")) == ""
-    assert message_after_filter(cluster, member("x", group="absent")) == ""
 
 
 # ---- members placed one by one, in a cluster --------------------------------------------------
@@ -558,40 +522,11 @@ def test_a_change_of_its_own_group_object_queues_the_pod() -> None:
 A, B = GroupKey("g", "default", "a"), GroupKey("g", "default", "b")
 
 
-def test_a_group_is_remembered_for_its_time() -> None:
-    recent = Recent(3.0)
-    recent.note(A, 10.0)
-    assert [recent.has(A, at) for at in (10.0, 12.9, 13.0)] == [True, True, False]
-    assert not recent.has(B, 10.0)
-
-
 def test_noting_a_group_again_does_not_extend_its_time() -> None:
     recent = Recent(3.0)
     recent.note(A, 0.0)
     recent.note(A, 2.0)
     assert not recent.has(A, 3.0)
-
-
-def test_after_its_time_a_group_can_be_noted_again() -> None:
-    recent = Recent(3.0)
-    recent.note(A, 0.0)
-    recent.note(A, 3.0)
-    assert recent.has(A, 5.9)
-
-
-def test_a_group_may_be_dropped() -> None:
-    recent = Recent(3.0)
-    recent.note(A, 0.0)
-    recent.drop(A)
-    recent.drop(B)
-    assert not recent.has(A, 0.0)
-
-
-def test_with_zero_seconds_no_group_is_remembered() -> None:
-    recent = Recent(0.0)
-    recent.note(A, 0.0)
-    assert not recent.has(A, 0.0)
-    assert len(recent) == 0
 
 
 def test_forgotten_groups_use_no_memory() -> None:
@@ -623,30 +558,8 @@ def lack(
     return missing(state.group, members, cluster.lend().nodes)
 
 
-def test_all_nodes_count_together() -> None:
-    assert lack({"cpu": 8, "memory": "16Gi"}) == {}
-    assert lack({"cpu": "8500m", "memory": "16Gi"}) == {"cpu": 500}
-
-
-def test_nothing_is_missing_without_requests() -> None:
-    assert lack(None, min_member=1000) == {}
-
-
-def test_resources_of_other_pods_are_not_free() -> None:
-    assert lack({"cpu": 8}, pod("other", cpu=3, node="n1")) == {"cpu": 3000}
-
-
 def test_resources_of_members_count_as_free() -> None:
     assert lack({"cpu": 8}, member("a", cpu=3, node="n1"), member("b", cpu=2, node="n2")) == {}
-
-
-def test_an_overcommitted_node_does_not_reduce_the_resources_of_other_nodes() -> None:
-    assert lack({"cpu": 4}, pod("other", cpu=9, node="n1")) == {}
-
-
-def test_each_member_counts_towards_the_number_of_pods() -> None:
-    assert lack({"cpu": 1}, min_member=5, pods=2) == {"pods": 1}
-    assert lack({"cpu": 1}, member("a", node="n1"), min_member=4, pods=2) == {}
 
 
 def test_a_resource_that_no_node_has_is_missing() -> None:

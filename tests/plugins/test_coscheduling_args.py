@@ -39,10 +39,6 @@ def test_the_older_set_decodes() -> None:
     assert (result.wait_seconds, result.denied_seconds) == (10, 3)
 
 
-def test_a_missing_waiting_time_is_the_default() -> None:
-    assert args(permitWaitingTimeSeconds=0).wait_seconds == 60
-
-
 @pytest.mark.parametrize(
     ("path", "value"),
     [
@@ -66,11 +62,6 @@ def test_an_unknown_field_is_refused_with_the_nearest_name() -> None:
         resolve(config_from({**DEFAULT_CONFIG, "profiles": [profile]}), Registry())
     expected = 'permitWaitingTimeSecond: unknown field; did you mean "permitWaitingTimeSeconds"?'
     assert expected in str(caught.value)
-
-
-def test_the_limits_are_in_range() -> None:
-    for percentage in (0, 100):
-        assert not list(CoschedulingArgs(pod_group_reject_percentage=percentage).problems())
 
 
 @pytest.mark.parametrize(

@@ -113,4 +113,4 @@ def test_a_pod_is_tried_again_when_its_node_allows_preemption(
 
 
 def test_it_satisfies_the_plugin_contract() -> None:
-    check_plugin(DeferredPodScheduling)
+    check_plugin(DeferredPodScheduling, clusters=6)

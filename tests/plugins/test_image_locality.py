@@ -1,8 +1,5 @@
 """ImageLocality: compared with a plain rule, and by examples."""
 
-from typing import Any
-
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -80,21 +77,6 @@ def test_all_nodes_have_the_scores_of_the_plain_rule(
 
 # ---- examples ------------------------------------------------------------------------------
 
-IMAGES_BY_NODE = [{"web:latest": 523 * MIB}, {"web:latest": 523 * MIB}, {}]
-
-
-@pytest.mark.parametrize(
-    "asking",
-    [
-        pytest.param(running("web"), id="a tag left out"),
-        pytest.param(running("web:latest"), id="a tag"),
-    ],
-)
-def test_nodes_with_the_image_score_by_size_and_spread(asking: PodInfo) -> None:
-    share = 523 * MIB * 2 // 3
-    score = 100 * (share - 23 * MIB) // (977 * MIB)
-    assert scored(PLUGIN, asking, lent(IMAGES_BY_NODE)) == {"n0": score, "n1": score, "n2": 0}
-
 
 def test_a_port_is_not_a_tag() -> None:
     nodes = lent([{"registry:5000/web:latest": 1000 * MIB}])
@@ -104,44 +86,3 @@ def test_a_port_is_not_a_tag() -> None:
 def test_images_of_volumes_count() -> None:
     nodes = lent([{"data:1": 2000 * MIB}])
     assert scored(PLUGIN, running("web", volumes=("data:1",)), nodes) == {"n0": 100}
-
-
-def test_missing_images_and_pods_without_containers_score_0() -> None:
-    nodes = lent(IMAGES_BY_NODE)
-    assert set((scored(PLUGIN, running("other"), nodes) or {}).values()) == {0}
-    assert set((scored(PLUGIN, pod(), nodes) or {}).values()) == {0}
-
-
-def test_one_more_node_makes_every_share_smaller() -> None:
-    cache = Cache()
-    cache.add_node(holding("n0", {"web:1": 1000 * MIB}))
-    before = cache.lend()
-    assert scored(PLUGIN, running("web:1"), before.nodes) == {"n0": 100}
-    before.end()
-    cache.add_node(holding("n1", {}))
-    assert scored(PLUGIN, running("web:1"), cache.lend().nodes) == {"n0": 48, "n1": 0}
-
-
-# ---- sign ----------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("one", "other", "is_equal"),
-    [
-        pytest.param(running("x", "y"), running("y", "x"), True, id="their order"),
-        pytest.param(running("x"), running("x:latest"), True, id="the default tag"),
-        pytest.param(running("x"), running(init=("x",)), True, id="the container"),
-        pytest.param(running("x"), running(volumes=("x",)), True, id="in a volume"),
-        pytest.param(running("x:1"), running("x:2"), False, id="another tag"),
-        pytest.param(running("x"), running("x", "x"), False, id="an image named twice"),
-    ],
-)
-def test_images_with_equal_scores_have_equal_signatures(
-    one: PodInfo, other: PodInfo, is_equal: bool
-) -> None:
-    assert (PLUGIN.sign_pod(one) == PLUGIN.sign_pod(other)) is is_equal
-
-
-def test_fields_without_images_are_not_signed() -> None:
-    volume: dict[str, Any] = {"name": "v", "configMap": {"name": "settings"}}
-    assert PLUGIN.sign_pod(pod(volumes=[volume])) == PLUGIN.sign_pod(pod())

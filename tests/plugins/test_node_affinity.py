@@ -18,7 +18,6 @@ from tests.plugins.row_kit import (
     filter_is_row_wise,
     hint,
     lent,
-    normalized_scores,
     pre_filter_result,
     registered,
     rejected,
@@ -220,31 +219,6 @@ def test_pods_without_affinity_are_skipped(tested_pod: PodInfo, skips: bool) -> 
     assert (pre_filter_result(plugin(None, [{"weight": 1}]), tested_pod, nodes) is SKIP) is skips
 
 
-def test_an_empty_node_selector_rejects_no_node() -> None:
-    assert rejected(plugin(), pod(nodeSelector={}), lent(NODES)) == {}
-
-
-@pytest.mark.parametrize(
-    ("terms", "narrowed"),
-    [
-        pytest.param([named("n1")], {"n1"}, id="one node"),
-        pytest.param([named("n1"), named("n2")], {"n1", "n2"}, id="terms are OR-ed"),
-        pytest.param([named("n1", "n1")], {"n1"}, id="conditions are AND-ed"),
-        pytest.param(
-            [named("n1"), named("n1", "n2")], {"n1"}, id="a term that matches nothing adds no node"
-        ),
-        pytest.param([named("ghost")], {"ghost"}, id="a node that does not exist"),
-        pytest.param([{**named("n1"), **ZONE_B}], {"n1"}, id="labels are evaluated in Filter"),
-        pytest.param([named("n1"), ZONE_B], None, id="a term without names allows all nodes"),
-        pytest.param([named("n1"), {}], None, id="an empty term"),
-        pytest.param([named("n1", operator="NotIn")], None, id="NotIn has no names"),
-        pytest.param([], None, id="no terms"),
-    ],
-)
-def test_terms_that_name_nodes_narrow_the_nodes(terms: Any, narrowed: set[str] | None) -> None:
-    assert pre_filter_result(plugin(), pod_with_terms(terms), lent(NODES)) == narrowed
-
-
 @pytest.mark.parametrize(
     "terms",
     [
@@ -282,22 +256,11 @@ def test_the_added_affinity_is_evaluated_first() -> None:
     assert result == unresolvable(["n1"], NO_MATCH) | unresolvable(["n2", "n3"], NO_ADDED_MATCH)
 
 
-def test_filter_works_without_pre_filter() -> None:
-    """A profile may disable one extension point of a plugin."""
-    (rejection,) = plugin().filter(CycleState(), pod_with_terms([ZONE_A]), lent(NODES), None)  # type: ignore[arg-type]
-    assert rejection.positions.tolist() == [False, True, True]
-
-
 # ---- Score ---------------------------------------------------------------------------------
 
 
 def preferring(*weighted: tuple[int, Any]) -> PodInfo:
     return pod_with_terms(preferred=[{"weight": w, "preference": term} for w, term in weighted])
-
-
-def test_scores_are_scaled_to_the_best_node() -> None:
-    tested_pod = preferring((4, ZONE_A), (1, ZONE_B))
-    assert normalized_scores(plugin(), tested_pod, lent(NODES)) == {"n1": 100, "n2": 25, "n3": 0}
 
 
 def test_an_empty_preference_matches_nothing() -> None:
@@ -309,10 +272,6 @@ def test_a_preference_that_does_not_parse_is_an_error() -> None:
     assert status is not None
     assert status.code is Code.ERROR
     assert "no value!" in status.message
-
-
-def test_a_preference_without_weight_is_never_read() -> None:
-    assert scored(plugin(), preferring((0, BROKEN)), lent(NODES)) == {"n1": 0, "n2": 0, "n3": 0}
 
 
 def test_score_is_skipped_only_without_any_preference() -> None:
@@ -363,12 +322,6 @@ def test_args_that_do_not_parse_are_named_by_their_path() -> None:
         (f"addedAffinity.{REQUIRED}.nodeSelectorTerms[1]", message),
         (f"addedAffinity.{PREFERRED}[1]", message),
     ]
-
-
-def test_without_args_nothing_is_added() -> None:
-    assert not list(NodeAffinityArgs().problems())
-    nothing = msgspec.convert({"addedAffinity": {REQUIRED: None}}, NodeAffinityArgs)
-    assert pre_filter_result(NodeAffinity(nothing, NO_HANDLE), pod(), lent(NODES)) is SKIP
 
 
 # ---- hints ---------------------------------------------------------------------------------
@@ -427,67 +380,3 @@ def test_a_hint_with_terms_that_do_not_parse_is_queue(
 ) -> None:
     event = ("Node", ActionType.UPDATE_NODE_LABEL)
     assert hint(plugin(), event, tested_pod, IN_A, IN_A) is expected
-
-
-# ---- signature -----------------------------------------------------------------------------
-
-TWO = labelled(condition("a", "In", "1"), condition("b", "Exists"))
-OWT = labelled(condition("b", "Exists"), condition("a", "In", "1"))
-
-
-@pytest.mark.parametrize(
-    ("one", "other", "equal"),
-    [
-        pytest.param(
-            pod("a", priority=1), pod("b", labels={"x": "y"}), True, id="name, labels, priority"
-        ),
-        pytest.param(
-            pod(nodeSelector={"a": "1", "b": "2"}),
-            pod(nodeSelector={"b": "2", "a": "1"}),
-            True,
-            id="the order of a map",
-        ),
-        pytest.param(
-            pod_with_terms([TWO, ZONE_A]),
-            pod_with_terms([ZONE_A, OWT]),
-            True,
-            id="the order of conditions",
-        ),
-        pytest.param(
-            pod_with_terms([labelled(condition("a", "In", "1", "2"))]),
-            pod_with_terms([labelled(condition("a", "In", "2", "1"))]),
-            True,
-            id="the order of values",
-        ),
-        pytest.param(
-            preferring((1, ZONE_A), (2, ZONE_B)),
-            preferring((2, ZONE_B), (1, ZONE_A)),
-            True,
-            id="the order of preferences",
-        ),
-        pytest.param(pod(nodeSelector={"a": "1"}), pod(), False, id="a selector"),
-        pytest.param(
-            pod_with_terms([ZONE_A]), pod_with_terms([ZONE_B]), False, id="a required term"
-        ),
-        pytest.param(pod_with_terms([]), pod(), False, id="an empty list of required terms"),
-        pytest.param(preferring((1, ZONE_A)), preferring((2, ZONE_A)), False, id="a weight"),
-        pytest.param(
-            preferring((1, ZONE_A)),
-            preferring((1, ZONE_A), (1, ZONE_A)),
-            False,
-            id="a repeated preference",
-        ),
-        pytest.param(
-            pod_with_terms([named("n1")]), pod_with_terms([named("n2")]), False, id="a name"
-        ),
-    ],
-)
-def test_pods_with_equal_demands_have_equal_signatures(
-    one: PodInfo, other: PodInfo, equal: bool
-) -> None:
-    assert (plugin().sign_pod(one) == plugin().sign_pod(other)) is equal
-
-
-def test_added_affinity_does_not_affect_signatures() -> None:
-    assert plugin([ZONE_A], [{"weight": 1}]).sign_pod(pod()) == plugin().sign_pod(pod())
-    assert plugin().sign_pod(pod()) is not None

@@ -3,10 +3,8 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.events import ActionType, QueueingHint
-from bayplan.plugins.node_name import NodeName, NodeNameOrder
-from bayplan.testing import SampleCluster, plugin
+from bayplan.plugins.node_name import NodeName
 from tests.engine.kit import Engine, waiting_pod
 from tests.kit.objects import node, pod
 from tests.plugins.row_kit import (
@@ -23,12 +21,6 @@ from tests.plugins.row_kit import (
 PLUGIN = NodeName(None, NO_HANDLE)
 REASON = "node(s) didn't match the requested node name"
 NODES = [node("n1"), node("n2"), node("n3")]
-
-
-def test_a_pod_that_names_no_node_may_go_anywhere() -> None:
-    nodes = lent(NODES)
-    assert pre_filter_result(PLUGIN, pod(), nodes) is None
-    assert rejected(PLUGIN, pod(), nodes) == {}
 
 
 def test_a_pod_that_names_a_node_narrows_the_nodes_to_it() -> None:
@@ -59,31 +51,10 @@ def test_only_a_new_node_can_help() -> None:
     assert hint(PLUGIN, ("Node", ActionType.UPDATE_NODE_LABEL), waiting, node(), node()) is None
 
 
-def test_the_signature_is_the_name() -> None:
-    assert PLUGIN.sign_pod(pod(nodeName="n1")) != PLUGIN.sign_pod(pod())
-    assert PLUGIN.sign_pod(pod(nodeName="n1")) != PLUGIN.sign_pod(pod(nodeName="n2"))
-    assert PLUGIN.sign_pod(pod("a", labels={"x": "1"})) == PLUGIN.sign_pod(pod("b", priority=5))
-
-
 # ---- NodeNameOrder --------------------------------------------------------------------------
 
 
 TIE_BREAK = {"enabled": [{"name": "NodeNameOrder"}]}
-
-
-def first_of(*names: str, positions: list[int] | None = None) -> str:
-    cluster = SampleCluster().add(*map(node, names))
-    nodes = cluster.lend().nodes
-    if positions is not None:
-        nodes = nodes.take(positions)
-    key = plugin(NodeNameOrder, cluster=cluster).tie_break(CycleState(), pod(), nodes)
-    assert sorted(key.tolist()) == [0] * (len(nodes) - 1) + [1]
-    return nodes.name(int(key.argmax()))
-
-
-def test_names_are_compared_letter_by_letter() -> None:
-    assert first_of("node-9", "node-10", "node-2") == "node-10"
-    assert first_of("b", "a", "c", positions=[2, 0]) == "b"
 
 
 def test_among_equal_nodes_the_smallest_name_is_taken_whatever_the_seed() -> None:

@@ -134,27 +134,3 @@ def test_registered_events() -> None:
 )
 def test_deleting_a_pod_queues_the_pod_if_it_had_the_port(gone: PodInfo, message: str) -> None:
     assert str(hint(PLUGIN, GONE, WAITING, gone, None)) == message
-
-
-# ---- sign ----------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("other", "is_equal"),
-    [
-        pytest.param([port(80, "TCP", "0.0.0.0")], True, id="explicit defaults"),
-        pytest.param([port(80), port(80), port(0)], True, id="a repeated port"),
-        pytest.param([port(80, "UDP")], False, id="another protocol"),
-        pytest.param([port(80, ip="10.0.0.1")], False, id="one address"),
-        pytest.param([port(80), port(81)], False, id="an additional port"),
-        pytest.param([], False, id="none"),
-    ],
-)
-def test_equal_ports_have_equal_signatures(other: list[Port], is_equal: bool) -> None:
-    one = PLUGIN.sign_pod(with_ports("p", port(80)))
-    assert (PLUGIN.sign_pod(with_ports("q", *other)) == one) is is_equal
-
-
-def test_the_order_of_ports_does_not_affect_signatures() -> None:
-    one, other = with_ports("p", port(81), port(80)), with_ports("p", port(80), port(81))
-    assert PLUGIN.sign_pod(one) == PLUGIN.sign_pod(other)

@@ -14,7 +14,6 @@ from bayplan.plugins.node_resources_balanced_allocation import (
     NodeResourcesBalancedAllocation,
     NodeResourcesBalancedAllocationArgs,
 )
-from bayplan.state.cache import Cache
 from bayplan.testing import plugin as made
 from tests.plugins import scored_devices
 from tests.plugins.devices_kit import allocated, claim, put
@@ -30,13 +29,12 @@ from tests.plugins.resource_kit import (
     Place,
     clusters,
     lent,
-    node_offering,
     pod_of_containers,
     pods,
     total,
 )
 from tests.plugins.row_kit import NO_HANDLE, score_is_row_wise, scored
-from tests.plugins.scored_devices import BIG_IF_PRESENT, BY_CLASS, asking, scores
+from tests.plugins.scored_devices import BY_CLASS, asking, scores
 
 PLUGIN = NodeResourcesBalancedAllocation(None, NO_HANDLE)
 
@@ -148,46 +146,6 @@ def test_pod_level_requests_count() -> None:
     assert scored(PLUGIN, asking, lent([Place(EVEN)])) == {"n0": 75}
 
 
-def test_the_cached_column_follows_placements(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "FEW_NODES", 0)
-    cache, asking = Cache(), pod_of_containers(containers=[{"memory": 500}])
-    for name in ("a", "b"):
-        cache.add_node(node_offering(EVEN, name=name))
-    for _ in range(2):
-        snapshot = cache.lend()
-        assert scored(PLUGIN, asking, snapshot.nodes) == {"a": 62, "b": 62}
-        snapshot.end()
-    cache.add_pod(pod_of_containers("running", [{"cpu": 500}], on="b"))
-    assert scored(PLUGIN, asking, cache.lend().nodes) == {"a": 62, "b": 87}
-
-
-def test_no_nodes_have_no_scores() -> None:
-    no_nodes = lent([Place(EVEN)]).take([])
-    for plugin in (PLUGIN, balanced("cpu"), balanced("cpu", "memory", GPU)):
-        assert scored(plugin, pod_of_containers(containers=[{"cpu": 1, GPU: 1}]), no_nodes) == {}
-
-
-# ---- sign ----------------------------------------------------------------------------------
-
-
-def test_only_the_balanced_resources_are_signed() -> None:
-    one, other = (
-        pod_of_containers(containers=[{"cpu": 1, GPU: 1}]),
-        pod_of_containers(containers=[{"cpu": 1, GPU: 2}]),
-    )
-    assert PLUGIN.sign_pod(one) == PLUGIN.sign_pod(other)
-    assert balanced("cpu", GPU).sign_pod(one) != balanced("cpu", GPU).sign_pod(other)
-
-
-def test_requests_of_containers_sign_as_their_sum() -> None:
-    one, other = (
-        pod_of_containers(containers=[{"cpu": 400}, {}]),
-        pod_of_containers(containers=[{"cpu": 300}, {"cpu": 100}]),
-    )
-    assert PLUGIN.sign_pod(one) == PLUGIN.sign_pod(other)
-    assert PLUGIN.sign_pod(one) != PLUGIN.sign_pod(pod_of_containers(containers=[{"cpu": 401}]))
-
-
 # ---- args ----------------------------------------------------------------------------------
 
 
@@ -245,15 +203,6 @@ def test_devices_are_balanced_equally_for_few_and_many_nodes(
     # All devices are taken: full and 0 of 8 cpu becomes full and half a cpu.
     put(cluster.store, claim("more", status=allocated(*(("a", f"g{n}") for n in (1, 2, 3)))))
     assert scores(balances, cluster, asking())["a"] == math.floor(75 + (53 - 50) / 2)
-
-
-def test_selectors_of_the_class_are_evaluated() -> None:
-    """kube-scheduler v1.37.0 fails here, because it does not compile selectors at this point."""
-    cluster = scored_devices.cluster(BIG_IF_PRESENT)
-    args = {"resources": [{"name": name} for name in ("cpu", GPU)]}
-    balances = made(NodeResourcesBalancedAllocation, args, cluster=cluster)
-    # Of two big devices on e, instead of three, one is half.
-    assert scores(balances, cluster, asking())["e"] == math.floor(75 - (50 - 6.25) / 4)
 
 
 def test_a_pod_without_balanced_resources_is_skipped_with_devices_too() -> None:

@@ -18,7 +18,7 @@ from bayplan.state.pods import PodInfo, pod_info
 from bayplan.testing import plugin as made
 from tests.kit.objects import pod as pod_as_written
 from tests.plugins import scored_devices
-from tests.plugins.devices_kit import allocated, claim, class_of, put
+from tests.plugins.devices_kit import class_of, put
 from tests.plugins.resource_kit import (
     GPU,
     HUGE,
@@ -43,7 +43,6 @@ from tests.plugins.row_kit import (
     NO_HANDLE,
     filter_is_row_wise,
     hint,
-    pre_filter_result,
     registered,
     rejected,
     score_is_row_wise,
@@ -145,14 +144,6 @@ def test_eviction_may_help_if_only_the_free_amount_is_too_small() -> None:
     }
 
 
-def test_a_pod_without_requests_needs_one_free_pod_slot() -> None:
-    places = [Place({}, pods=1), Place({}, pods=1, running=[[{}]])]
-    assert pre_filter_result(PLUGIN, pod_of_containers(), lent(places)) is None
-    assert rejected(PLUGIN, pod_of_containers(), lent(places)) == {
-        "n1": (Code.UNSCHEDULABLE, ("Too many pods",))
-    }
-
-
 def test_pod_level_requests_count() -> None:
     asking = pod_of_containers(containers=[{"cpu": 100}], resources={"requests": {"cpu": "2"}})
     assert list(rejected(PLUGIN, asking, lent([Place({"cpu": 1999}), Place({"cpu": 2000})]))) == [
@@ -249,14 +240,6 @@ def on_line(shape: list[tuple[int, int]], at: int) -> int:
     return shape[-1][1] * 10
 
 
-def test_least_allocated_prefers_the_emptier_node_most_allocated_the_fuller() -> None:
-    places = [Place({"cpu": 4000, "memory": 10**10}), Place({"cpu": 8000, "memory": 10**10})]
-    nodes, asking = lent(places), pod_of_containers(containers=[{"cpu": 1000, "memory": 5 * 10**9}])
-    assert scored(PLUGIN, asking, nodes) == {"n0": 62, "n1": 68}
-    most = fit(scoringStrategy={"type": "MostAllocated"})
-    assert scored(most, asking, nodes) == {"n0": 37, "n1": 31}
-
-
 def test_score_ignores_pod_level_requests() -> None:
     nodes = lent([Place({"cpu": 1000})])
     plugin = fit(**scorer("LeastAllocated", {"cpu": 1}))
@@ -265,24 +248,6 @@ def test_score_ignores_pod_level_requests() -> None:
     )
     # 500m, and 100m for the container without a request.
     assert scored(plugin, with_whole, nodes) == {"n0": 40}
-
-
-def test_the_resource_pods_is_not_scored() -> None:
-    plugin = fit(**scorer("MostAllocated", {"pods": 1}))
-    assert scored(plugin, pod_of_containers(), lent([Place({"cpu": 1000}, running=[[{}]])])) == {
-        "n0": 0
-    }
-
-
-def test_no_nodes_have_no_scores() -> None:
-    no_nodes = lent([Place({"cpu": 1})]).take([])
-    line = [(0, 0), (100, 10)]
-    for kind in STRATEGIES:
-        shape = line if kind == STRATEGIES[2] else ()
-        assert (
-            scored(fit(**scorer(kind, {"cpu": 1, GPU: 2}, shape)), pod_of_containers(), no_nodes)
-            == {}
-        )
 
 
 # ---- hints ---------------------------------------------------------------------------------
@@ -338,11 +303,6 @@ def test_a_changed_node_queues_the_pod_if_a_requested_amount_grew(
     )
 
 
-def test_a_node_that_allows_more_pods_queues_the_pod() -> None:
-    before, after = node_offering(ENOUGH, pods=5), node_offering(ENOUGH, pods=6)
-    assert hint(PLUGIN, NODE_GREW, WAITING, before, after) is QueueingHint.QUEUE
-
-
 def test_a_node_that_lacks_only_ignored_resources_queues_the_pod() -> None:
     """Upstream compares ignored resources in the hint, so the pod waits there."""
     plugin = fit(ignoredResourceGroups=["example.com"])
@@ -361,14 +321,6 @@ def test_a_node_that_lacks_only_ignored_resources_queues_the_pod() -> None:
 def test_deleting_a_placed_pod_makes_room(gone: PodInfo, message: str) -> None:
     event = ("AssignedPod", ActionType.DELETE)
     assert str(hint(PLUGIN, event, WAITING, gone, None)) == message
-
-
-def test_deleting_a_nominated_pod_makes_room() -> None:
-    status = {"nominatedNodeName": "n0"}
-    pod = decode(POD, {"metadata": {"name": "gone", "uid": "u"}, "status": status})
-    assert isinstance(pod, Pod)
-    event = ("AssignedPod", ActionType.DELETE)
-    assert hint(PLUGIN, event, WAITING, pod_info(pod), None) is QueueingHint.QUEUE
 
 
 @pytest.mark.parametrize(
@@ -432,20 +384,6 @@ def test_needed_and_scored_amounts_are_both_signed() -> None:
     # The second pod needs more and scores the same.
     assert signed({"cpu": 1}) != signed({"cpu": 1}, resources=whole)
     assert signed({"cpu": 2}, resources=whole) != signed({"cpu": 1}, resources=whole)
-
-
-def test_ignored_resources_are_not_signed() -> None:
-    plugin = fit(ignoredResources=[GPU])
-    assert signed({GPU: 1}, plugin) == signed({}, plugin)
-    assert signed({GPU: 1}) != signed({})
-
-
-def test_two_instances_do_not_share_compiled_values() -> None:
-    """Both store values with the same pod shape, under different keys."""
-    asking = pod_of_containers(containers=[{GPU: 1}])
-    nodes = lent([Place({"cpu": 1000, "memory": 10**9})])
-    assert rejected(PLUGIN, asking, nodes)
-    assert not rejected(fit(ignoredResources=[GPU]), asking, nodes)
 
 
 # ---- args ----------------------------------------------------------------------------------
@@ -572,27 +510,9 @@ def test_a_class_may_be_requested_by_its_name() -> None:
     assert answers == {"a": 39, "b": 40, "c": 12, "d": 51, "e": 26, "f": 76}
 
 
-def test_devices_do_not_affect_pods_that_do_not_request_them() -> None:
-    cluster = scored_devices.cluster()
-    fits = made(NodeResourcesFit, scorer(MOST, {"cpu": 1, GPU: 3}), cluster=cluster)
-    answers = scores(fits, cluster, pod_as_written(containers=[container({"cpu": 500})]))
-    assert answers == {"a": 6, "b": 12, "c": 12, "d": 6, "e": 6, "f": 6}
-
-
 def test_without_a_class_a_resource_that_no_node_offers_is_not_scored() -> None:
     cluster = scored_devices.cluster()
     put(cluster.store, class_of("gpu"))
     fits = made(NodeResourcesFit, scorer(MOST, {"cpu": 1, GPU: 3}), cluster=cluster)
     answers = scores(fits, cluster, asking())
     assert answers == {"a": 6, "b": 12, "c": 40, "d": 6, "e": 6, "f": 6}
-
-
-def test_device_scores_follow_devices_that_are_taken_and_released() -> None:
-    cluster = scored_devices.cluster()
-    fits = made(NodeResourcesFit, scorer(MOST, {GPU: 1}), cluster=cluster)
-    assert scores(fits, cluster, asking())["f"] == 100
-    assert scores(fits, cluster, asking())["a"] == 50
-    put(cluster.store, claim("more", status=allocated(("a", "g2"), ("a", "g3"))))
-    assert scores(fits, cluster, asking())["a"] == 100
-    put(cluster.store, claim("more"))
-    assert scores(fits, cluster, asking())["a"] == 50

@@ -26,25 +26,6 @@ KEY = "node.kubernetes.io/unschedulable"
 NODES = [node("open"), node("cordoned", unschedulable=True), node("again", unschedulable=False)]
 
 
-@pytest.mark.parametrize(
-    ("tolerations", "tolerated"),
-    [
-        pytest.param(None, False, id="none"),
-        pytest.param([{"key": KEY, "operator": "Exists"}], True, id="the key"),
-        pytest.param([{"key": KEY, "effect": "NoSchedule"}], True, id="the exact taint"),
-        pytest.param([{"operator": "Exists"}], True, id="a toleration of everything"),
-        pytest.param([{"key": KEY, "value": "x"}], False, id="a toleration with a value"),
-        pytest.param([{"key": KEY, "effect": "NoExecute"}], False, id="another effect"),
-        pytest.param([{"key": "x", "operator": "Exists"}], False, id="another key"),
-    ],
-)
-def test_pods_that_tolerate_the_taint_fit_a_cordoned_node(
-    tolerations: Any, tolerated: bool
-) -> None:
-    result = rejected(PLUGIN, pod(tolerations=tolerations), lent(NODES))
-    assert result == ({} if tolerated else unresolvable(["cordoned"], REASON))
-
-
 def test_pre_filter_runs_for_every_pod_and_does_not_narrow_the_nodes() -> None:
     assert pre_filter_result(PLUGIN, pod(), lent(NODES)) is None
 
@@ -98,15 +79,3 @@ def test_a_new_toleration_helps_if_it_tolerates_the_taint(key: str, expected: Qu
     new = pod(tolerations=[{"key": key, "operator": "Exists"}])
     event = ("TargetPod", ActionType.UPDATE_POD_TOLERATION)
     assert hint(PLUGIN, event, new, pod(), new) is expected
-
-
-# ---- signature -----------------------------------------------------------------------------
-
-
-def test_the_signature_tells_whether_the_taint_is_tolerated() -> None:
-    foreign = pod(tolerations=[{"key": "x", "operator": "Exists"}])
-    tolerating = pod(tolerations=[{"key": KEY, "operator": "Exists"}])
-    everything = pod(tolerations=[{"operator": "Exists"}])
-    assert PLUGIN.sign_pod(foreign) == PLUGIN.sign_pod(pod())
-    assert PLUGIN.sign_pod(tolerating) != PLUGIN.sign_pod(pod())
-    assert PLUGIN.sign_pod(tolerating) == PLUGIN.sign_pod(everything)

@@ -49,33 +49,6 @@ def reasons(over: SampleCluster, asking: PodInfo) -> dict[str, str]:
     return dict(rejected(NodeVolumeLimits, over, asking))
 
 
-def test_a_node_that_is_full_takes_no_further_volume() -> None:
-    there = [with_claims("a", "c0", node="n1"), with_claims("b", "c1", node="n2")]
-    limits = [csi_node("n1", {DRIVER: 1}), csi_node("n2", {DRIVER: 2})]
-    over = cluster(NODES, *disks(4), *limits, pods=there)
-    assert reasons(over, with_claims("p", "c2")) == {"n1": TOO_MANY}
-    assert reasons(over, with_claims("p", "c2", "c3")) == {"n1": TOO_MANY, "n2": TOO_MANY}
-
-
-def test_a_volume_that_is_attached_already_is_not_counted_twice() -> None:
-    there = [with_claims("a", "c0", node="n1"), with_claims("b", "c0", node="n1")]
-    over = cluster(NODES, *disks(1), csi_node("n1", {DRIVER: 1}), pods=there)
-    assert reasons(over, with_claims("p", "c0")) == {}
-
-
-def test_a_volume_that_is_still_attached_counts() -> None:
-    objects = [*disks(2), csi_node("n1", {DRIVER: 1}), attachment("x", "n1", "pv1")]
-    over = cluster(NODES, *objects)
-    assert reasons(over, with_claims("p", "c0")) == {"n1": TOO_MANY}
-    over.objects(VOLUME_ATTACHMENT).remove(decode(VOLUME_ATTACHMENT, objects[-1]))
-    assert reasons(over, with_claims("p", "c0")) == {}
-
-
-def test_nodes_without_a_limit_accept_any_number() -> None:
-    over = cluster(NODES, *disks(1), csi_node("n1", {DRIVER: None}), csi_node("n2", {"other": 0}))
-    assert reasons(over, with_claims("p", "c0")) == {}
-
-
 def test_an_unbound_claim_counts_for_the_driver_of_its_class() -> None:
     objects = [claim("new"), storage_class(provisioner=DRIVER), csi_node("n1", {DRIVER: 0})]
     assert reasons(cluster(NODES, *objects), with_claims("p", "new")) == {"n1": TOO_MANY}
@@ -95,21 +68,6 @@ def test_without_its_gate_no_driver_is_required() -> None:
     assert reasons(over, with_claims("p", "c0")) == {}
 
 
-def test_a_limit_that_grows_has_an_effect() -> None:
-    over = cluster(NODES[:1], *disks(1), csi_node("n1", {DRIVER: 0}))
-    assert reasons(over, with_claims("p", "c0")) == {"n1": TOO_MANY}
-    add(over, csi_node("n1", {DRIVER: 1}))
-    assert reasons(over, with_claims("p", "c0")) == {}
-
-
-def test_a_claim_that_is_bound_later_counts_from_then_on() -> None:
-    there = [with_claims("a", "c0", node="n1")]
-    over = cluster(NODES[:1], *disks(2)[2:], csi_node("n1", {DRIVER: 1}), pods=there)
-    assert reasons(over, with_claims("p", "c1")) == {}
-    add(over, *disks(1))
-    assert reasons(over, with_claims("p", "c1")) == {"n1": TOO_MANY}
-
-
 # ---- in-tree volumes -----------------------------------------------------------------------
 
 
@@ -119,13 +77,6 @@ def test_in_tree_volumes_count_as_their_drivers_where_there_is_a_csi_node() -> N
     over = cluster(NODES, *objects)
     assert reasons(over, with_claims("p", "old")) == {"n1": TOO_MANY}
     assert reasons(over, with_claims("p", inline=disk)) == {"n1": TOO_MANY}
-
-
-def test_an_inline_disk_and_its_volume_are_one() -> None:
-    disk: dict[str, Any] = {"awsElasticBlockStore": {"volumeID": "vol-1"}}
-    objects = [claim("old", bound_to="pv"), volume("pv", **disk), csi_node("n1", {EBS: 1})]
-    over = cluster(NODES[:1], *objects, pods=[with_claims("a", node="n1", inline=disk)])
-    assert reasons(over, with_claims("p", "old")) == {}
 
 
 def test_a_class_of_an_in_tree_plugin_counts_for_its_driver() -> None:
@@ -163,10 +114,6 @@ def test_a_placed_pod_with_such_a_claim_does_not_fail_other_pods() -> None:
     there = [with_claims("q", node="n1", scratch={"ephemeral": {}})]
     objects = [claim("q-scratch", bound_to="pv9"), *disks(1), csi_node("n1", {DRIVER: 1})]
     assert reasons(cluster(NODES, *objects, pods=there), with_claims("p", "c0")) == {}
-
-
-def test_a_pod_without_csi_volumes_is_skipped() -> None:
-    assert results_of(NodeVolumeLimits, cluster(NODES), pod("p")).pre_filter == "Skip"
 
 
 # ---- the plain rule ----------------------------------------------------------------

@@ -21,24 +21,6 @@ def order(*entries: QueuedPodInfo) -> list[str]:
     return [entry.pod.name for entry in sorted(entries, key=PLUGIN.key)]
 
 
-def test_the_higher_priority_is_first_regardless_of_arrival() -> None:
-    assert order(queued("low", priority=-1), queued("high", priority=5, at=9.0)) == ["high", "low"]
-
-
-def test_a_missing_priority_is_zero() -> None:
-    result = order(queued("none"), queued("below", priority=-1), queued("above", priority=1))
-    assert result == ["above", "none", "below"]
-
-
-def test_among_equal_priorities_the_earlier_timestamp_is_first_and_then_the_earlier_arrival() -> (
-    None
-):
-    result = order(
-        queued("second", at=1.0, sequence=7), queued("first", at=1.0, sequence=6), queued("zeroth")
-    )
-    assert result == ["zeroth", "first", "second"]
-
-
 ENTRIES = st.builds(
     lambda priority, at, sequence: queued("p", priority=priority, at=at, sequence=sequence),
     st.one_of(st.none(), st.integers(-2, 2)),

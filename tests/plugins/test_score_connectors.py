@@ -64,21 +64,11 @@ def test_scaling_to_the_highest_is_the_default() -> None:
     assert made_of(Normalize, {"scoreFrom": "A"}, {"A": (3, 6, 12)}) == [25, 50, 100]
 
 
-def test_only_feasible_nodes_count() -> None:
-    result = made_of(Normalize, {"scoreFrom": "A"}, {"A": (3, 6, 12)}, feasible=[0, 1])
-    assert result == [50, 100]
-
-
 def test_raw_scores_may_be_normalised_with_another_method() -> None:
     """The source's own normalisation gives 75, 50, 0."""
     args = {"scoreFrom": "A", "stage": "raw", "to": "minMax"}
     result = made_of(Normalize, args, {"A": (3, 6, 12)}, normalizer=Normalizer.MAX_REVERSED)
     assert result == [0, 33, 100]
-
-
-def test_there_are_two_methods() -> None:
-    message = 'to: "minmax"; wanted "max" or "minMax"; did you mean "minMax"?'
-    assert refusal(Normalize, {"scoreFrom": "A", "to": "minmax"}) == message
 
 
 # ---- scale ----------------------------------------------------------------------------------
@@ -226,17 +216,6 @@ def test_scores_are_combined(how: str | None, expected: list[int]) -> None:
 )
 def test_weights_count(weights: Any, expected: list[int]) -> None:
     assert combined("weightedSum", weights) == expected
-
-
-def test_a_single_source_is_unchanged() -> None:
-    for name in ("A", ["A"]):
-        assert made_of(Combine, {"scoreFrom": name, "with": "product"}, {"A": A}) == list(A)
-
-
-def test_three_scores_are_multiplied_pair_by_pair() -> None:
-    """55 x 55 / 100 = 30, 30 x 55 / 100 = 16."""
-    args = {"scoreFrom": ["A", "B", "C"], "with": "product"}
-    assert made_of(Combine, args, {"A": (55,), "B": (55,), "C": (55,)}) == [16]
 
 
 def test_a_connector_is_skipped_if_all_its_sources_are_skipped() -> None:

@@ -9,8 +9,6 @@ from hypothesis import strategies as st
 from bayplan.api.objects import Node
 from bayplan.framework.events import ActionType, QueueingHint
 from bayplan.plugins.taint_toleration import TaintToleration
-from bayplan.state.cache import Cache
-from bayplan.state.pods import PodInfo
 from tests.kit.objects import node, pod
 from tests.plugins.row_kit import (
     NO_HANDLE,
@@ -92,11 +90,6 @@ def test_the_result_for_all_nodes_equals_the_rule_for_each_node(
 # ---- examples ------------------------------------------------------------------------------
 
 
-def test_a_node_is_rejected_once_for_any_number_of_taints() -> None:
-    nodes = lent([node("n1", taints=[taint("a"), taint("b")]), node("n2")])
-    assert rejected(PLUGIN, pod(), nodes) == unresolvable(["n1"], REASON)
-
-
 def test_soft_taints_reject_no_node_and_nodes_with_the_fewest_score_best() -> None:
     soft = [taint(key, "PreferNoSchedule") for key in "abcd"]
     nodes = lent([node("n0"), node("n1", taints=soft[:1]), node("n4", taints=soft)])
@@ -104,44 +97,8 @@ def test_soft_taints_reject_no_node_and_nodes_with_the_fewest_score_best() -> No
     assert normalized_scores(PLUGIN, pod(), nodes) == {"n0": 100, "n1": 75, "n4": 0}
 
 
-def test_without_taints_all_nodes_are_equal() -> None:
-    nodes = lent([node("n1"), node("n2")])
-    assert rejected(PLUGIN, pod(), nodes) == {}
-    assert scored(PLUGIN, pod(), nodes) == {"n1": 0, "n2": 0}
-    assert normalized_scores(PLUGIN, pod(), nodes) == {"n1": 100, "n2": 100}
-
-
 def test_pre_filter_runs_for_every_pod_and_does_not_narrow_the_nodes() -> None:
     assert pre_filter_result(PLUGIN, pod(), lent([node()])) is None
-
-
-# ---- what a pod's shape remembers ----------------------------------------------------------
-
-
-def refused(cache: Cache, who: PodInfo) -> set[str]:
-    snapshot = cache.lend()
-    rejected_nodes = set(rejected(PLUGIN, who, snapshot.nodes))
-    snapshot.end()
-    return rejected_nodes
-
-
-def test_results_follow_added_and_removed_taints() -> None:
-    cache, who = Cache(), pod()
-    cache.add_node(node("n1"))
-    assert refused(cache, who) == set()
-    cache.update_node(node("n1", taints=[taint("a")]))
-    assert refused(cache, who) == {"n1"}
-    cache.add_node(node("n2", taints=[taint("b")]))
-    assert refused(cache, who) == {"n1", "n2"}
-    cache.update_node(node("n1"))
-    assert refused(cache, who) == {"n2"}
-
-
-def test_cached_values_of_a_shape_are_separate_for_two_clusters() -> None:
-    who, one, other = pod(), Cache(), Cache()
-    one.add_node(node("n1", taints=[taint("a")]))
-    other.add_node(node("n1", taints=[taint("a", "PreferNoSchedule")]))
-    assert [refused(one, who), refused(other, who), refused(one, who)] == [{"n1"}, set(), {"n1"}]
 
 
 # ---- hints ---------------------------------------------------------------------------------
@@ -189,29 +146,6 @@ def test_any_new_toleration_queues_the_pod() -> None:
 
 
 # ---- signature -----------------------------------------------------------------------------
-
-A, B = {"key": "a", "operator": "Exists"}, {"key": "b", "value": "1"}
-
-
-@pytest.mark.parametrize(
-    ("one", "other", "equal"),
-    [
-        pytest.param([A, B], [B, A], True, id="in any order"),
-        pytest.param([A, A], [A], True, id="a repeated toleration"),
-        pytest.param([B], [{**B, "operator": "Equal"}], True, id="Equal is the default"),
-        pytest.param([A], [{**A, "value": "x"}], True, id="Exists ignores the value"),
-        pytest.param([A], [{**A, "effect": ""}], True, id="no effect means every effect"),
-        pytest.param([A], [{**A, "tolerationSeconds": 5}], True, id="tolerationSeconds is ignored"),
-        pytest.param([A], [], False, id="an additional toleration"),
-        pytest.param([B], [{**B, "value": "2"}], False, id="another value"),
-        pytest.param([A], [{**A, "effect": "NoExecute"}], False, id="a single effect"),
-    ],
-)
-def test_pods_with_equal_tolerations_have_equal_signatures(
-    one: list[Any], other: list[Any], equal: bool
-) -> None:
-    result = PLUGIN.sign_pod(pod(tolerations=one)) == PLUGIN.sign_pod(pod(tolerations=other))
-    assert result is equal
 
 
 @given(CLUSTERS, st.lists(TOLERATIONS, max_size=3), st.lists(TOLERATIONS, max_size=3))

@@ -68,12 +68,6 @@ def test_disks_for_one_pod_separate_pods(
     assert result == ({"n1": CONFLICT} if clashes else {})
 
 
-def test_a_pod_without_such_volumes_is_skipped() -> None:
-    over = cluster(NODES, claim("data"))
-    for each in (pod("p"), with_claims("p", "data"), with_claims("p", c={"configMap": {}})):
-        assert results_of(VolumeRestrictions, over, each).pre_filter == "Skip"
-
-
 def test_a_claim_for_one_pod_rejects_a_second_pod() -> None:
     user = with_claims("there", "data", node="n2")
     over = cluster(NODES, claim("data", **ALONE), pods=[user])
@@ -89,11 +83,6 @@ def test_if_disk_and_claim_conflict_the_disk_is_reported() -> None:
     over = cluster(NODES, claim("data", **ALONE), pods=[there])
     result = rejected(VolumeRestrictions, over, with_claims("p", "data", disk=gce("a")))
     assert result == {"n1": CONFLICT, "n2": IN_USE}
-
-
-def test_a_claim_for_many_pods_rejects_no_pod() -> None:
-    over = cluster(NODES, claim("data"), pods=[with_claims("there", "data", node="n1")])
-    assert results_of(VolumeRestrictions, over, with_claims("p", "data")).pre_filter == "Skip"
 
 
 def test_a_missing_claim_is_reported() -> None:
@@ -156,11 +145,3 @@ def test_it_satisfies_the_plugin_contract() -> None:
     ]
     each: Any = [{"spec": {"volumes": volumes[:1]}}, {"spec": {"volumes": volumes}}]
     check_plugin(VolumeRestrictions, pods=each, prepare=prepare, clusters=8)
-
-
-def test_claims_and_disks_are_signed() -> None:
-    plugin = instance(VolumeRestrictions, SampleCluster())
-    one, other = with_claims("p", "a", disk=gce("x")), with_claims("q", "a", disk=gce("x"))
-    assert plugin.sign_pod(one) == plugin.sign_pod(other)
-    assert plugin.sign_pod(one) != plugin.sign_pod(with_claims("p", "a", disk=gce("y")))
-    assert plugin.sign_pod(pod("p")) == plugin.sign_pod(pod("q", namespace="other"))

@@ -46,15 +46,6 @@ def test_nodes_of_other_zones_are_rejected() -> None:
     assert reasons(statuses) == ["n2", "n3"]
 
 
-def test_a_node_without_any_such_label_takes_any_volume() -> None:
-    assert reasons(over({ZONE: "a"}, n1={}, n2={"rack": "1"})) == []
-
-
-def test_a_volume_may_be_in_several_zones() -> None:
-    statuses = over({ZONE: "a__ b"}, n1={ZONE: "a"}, n2={ZONE: "b"}, n3={ZONE: "c"})
-    assert reasons(statuses) == ["n3"]
-
-
 def test_a_label_with_an_empty_part_is_ignored() -> None:
     statuses = over({ZONE: "a__"}, n1={ZONE: "c"})
     assert results_of(VolumeZone, statuses, with_claims("p", "data")).pre_filter == "Skip"
@@ -108,10 +99,6 @@ def test_a_missing_object_is_reported(objects: list[Any], reason: str) -> None:
 def test_a_claim_that_waits_for_its_pod_has_no_zones() -> None:
     sample = cluster([node("n1")], claim("data"), storage_class())
     assert results_of(VolumeZone, sample, with_claims("p", "data")).pre_filter == "Skip"
-
-
-def test_a_volume_without_labels_is_anywhere() -> None:
-    assert results_of(VolumeZone, over({}, n1={}), with_claims("p", "data")).pre_filter == "Skip"
 
 
 def test_a_label_that_is_added_to_a_volume_counts() -> None:
@@ -177,9 +164,3 @@ def test_it_satisfies_the_plugin_contract() -> None:
 
 
 VOLUMES = [{"name": "v", "persistentVolumeClaim": {"claimName": "data"}}]
-
-
-def test_claims_are_signed_by_their_names() -> None:
-    plugin = instance(VolumeZone, SampleCluster())
-    assert plugin.sign_pod(with_claims("p", "a")) == plugin.sign_pod(with_claims("q", "a"))
-    assert plugin.sign_pod(with_claims("p", "a")) != plugin.sign_pod(with_claims("p", "b"))

@@ -11,6 +11,7 @@ from bayplan.plugins.default_preemption.victims import victims_on_all
 from bayplan.state.pods import PodInfo
 from bayplan.testing import node, pod
 from tests.plugins.preemption_kit import EARLY, LATER, Scene, budget, scene, started
+from tests.seeded import depth
 
 TAINT = [{"key": "k", "effect": "NoSchedule"}]
 NODES = 4
@@ -126,7 +127,7 @@ STEPS = st.lists(
 )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=depth(15, 60), deadline=None)
 @given(STEPS, st.booleans())
 def test_cached_results_equal_new_results(steps: list[Step], has_budgets: bool) -> None:
     nodes = [node(f"n{number}", cpu=3) for number in range(NODES)]

@@ -47,12 +47,6 @@ def terms(*requirements: Any) -> Any:
     return {"nodeSelectorTerms": [{"matchExpressions": list(requirements)}]}
 
 
-def test_a_device_of_one_node_binds_the_claim_to_it() -> None:
-    allocated = allocation(claim("c", exactly()), slice_of("n1", "x"))
-    field = {"key": "metadata.name", "operator": "In", "values": ["n1"]}
-    assert plain(allocated.node_selector) == {"nodeSelectorTerms": [{"matchFields": [field]}]}
-
-
 def test_devices_of_a_fabric_need_the_node_selectors_of_all_their_slices() -> None:
     one = slice_of("s1", "x", nodeSelector=terms(ZONE))
     other = slice_of("s2", "y", nodeSelector=terms(ZONE, RACK))

@@ -35,15 +35,6 @@ def names_of_claims(pod: PodInfo, *contents: dict[str, Any]) -> list[str] | str:
     return answer.message
 
 
-def test_claims_are_in_the_order_of_the_pod() -> None:
-    other = {"name": "h", "resourceClaimName": "a"}
-    assert names_of_claims(asking(BY_NAME, other), claim("a"), claim("c")) == ["c", "a"]
-
-
-def test_a_claim_made_from_a_template_is_named_by_the_status() -> None:
-    assert names_of_claims(asking(BY_TEMPLATE, status=MADE), owned()) == ["c"]
-
-
 def test_a_claim_that_is_not_needed_is_left_out() -> None:
     status = {"resourceClaimStatuses": [{"name": "g"}]}
     assert names_of_claims(asking(BY_TEMPLATE, status=status)) == []

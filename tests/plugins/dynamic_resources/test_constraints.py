@@ -31,36 +31,6 @@ def _claim(requests: tuple[Any, ...], devices: Any) -> Any:
     return {"metadata": meta, "spec": {"devices": {"requests": list(requests), **devices}}}
 
 
-TWO = exactly("r", count=2)
-
-
-@pytest.mark.parametrize(
-    ("values", "expected"),
-    [
-        ((0, 1, 0), ["d0", "d2"]),
-        ((0, 1, 1), ["d1", "d2"]),
-        ((0, 1), None),
-        ((None, None), None),
-        ((1, True), None),
-        (("a", "a"), ["d0", "d1"]),
-    ],
-)
-def test_devices_that_must_match_have_the_same_value(
-    values: tuple[Any, ...], expected: list[str] | None
-) -> None:
-    assert allocated_devices(values, {"matchAttribute": NUMA}, TWO) == expected
-
-
-@pytest.mark.parametrize(
-    ("values", "expected"),
-    [((0, 0, 1), ["d0", "d2"]), ((0, 0), None), ((None, 1), None), ((1, True), ["d0", "d1"])],
-)
-def test_devices_that_must_differ_have_different_values(
-    values: tuple[Any, ...], expected: list[str] | None
-) -> None:
-    assert allocated_devices(values, {"distinctAttribute": NUMA}, TWO) == expected
-
-
 def test_a_constraint_concerns_the_requests_it_names() -> None:
     only_a = {"matchAttribute": NUMA, "requests": ["a"]}
     assert allocated_devices((0, 1), only_a, exactly("a"), exactly("b")) == ["d0", "d1"]

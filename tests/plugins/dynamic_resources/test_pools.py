@@ -46,12 +46,6 @@ def part(name: str, *devices: Any, count: int = 2, generation: int = 1, **spec: 
     return slice_of(name, *devices, pool=pool, **{"nodeName": "n1", **spec})
 
 
-def test_slices_of_a_pool_are_ordered_by_their_names_and_pools_by_theirs() -> None:
-    result = pools(part("b", "y"), part("a", "x"), slice_of("n1", "z"))
-    assert result == {"gpu.example.com/n1": ["z"], "gpu.example.com/p": ["x", "y"]}
-    assert list(result) == sorted(result)
-
-
 def test_a_pool_has_only_the_devices_that_the_node_can_use() -> None:
     pool_list = pools(
         slice_of("n2", "no"),
@@ -67,15 +61,6 @@ def test_a_pool_has_only_the_devices_that_the_node_can_use() -> None:
     )
     listed = {name.rpartition("/")[2]: devices for name, devices in pool_list.items()}
     assert listed == {"s1": ["yes"], "s2": ["yes"], "s4": ["mine", "hers"]}
-
-
-def test_a_pool_that_lacks_slices_is_incomplete() -> None:
-    assert pools(part("a", "x")) == {"gpu.example.com/p": "incomplete"}
-
-
-def test_slices_for_other_nodes_complete_a_pool() -> None:
-    result = pools(part("a", "x"), part("b", "y", nodeName="n2"))
-    assert result == {"gpu.example.com/p": ["x"]}
 
 
 def test_only_the_newest_generation_counts() -> None:

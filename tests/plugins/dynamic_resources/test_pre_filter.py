@@ -134,19 +134,6 @@ def test_a_pod_waits_for_a_claim_in_flight_for_another_pod() -> None:
     assert answer.message == "resource claim default/c is in the process of being allocated"
 
 
-def test_allocated_claims_need_no_allocator() -> None:
-    answer = prepared(sample(claim("c", exactly(), status=allocated(("n1", "x"), node_name="n1"))))
-    assert isinstance(answer, Attempt)
-    assert answer.allocator is None
-    assert answer.selectors[0] is not None
-
-
-def test_a_pod_without_claims_has_an_empty_attempt() -> None:
-    answer = prepared(sample(), pod("q"))
-    assert isinstance(answer, Attempt)
-    assert answer.claims == []
-
-
 def test_a_resource_that_devices_represent_adds_a_claim_of_the_scheduler() -> None:
     cluster = sample(class_of("gpu", extendedResourceName="example.com/gpu"))
     answer = prepared(cluster, pod("q", requests={"example.com/gpu": 1}))

@@ -6,26 +6,13 @@ import pytest
 
 from bayplan.api.device_objects import DeviceTaint
 from bayplan.plugins.dynamic_resources.requests import Request, alternatives_of
-from tests.plugins.devices_kit import as_claim, claim, exactly, first_of
+from tests.plugins.devices_kit import as_claim, claim, exactly
 
 
 def requests(content: Any) -> list[Request]:
     requests = as_claim(claim("c", content)).spec.devices.requests
     assert requests is not None
     return list(alternatives_of(requests[0]))
-
-
-def test_an_exact_request_is_its_only_alternative() -> None:
-    (result,) = requests(exactly("r", count=3, adminAccess=True))
-    assert (result.full_name, result.parent_or_own_name, result.count) == ("r", "r", 3)
-    assert result.admin_access
-
-
-def test_alternatives_are_in_order_and_have_the_name_of_the_request() -> None:
-    request_list = requests(first_of("r", big={"count": 2}, small={}))
-    assert [each.full_name for each in request_list] == ["r/big", "r/small"]
-    assert {each.parent_or_own_name for each in request_list} == {"r"}
-    assert [each.count for each in request_list] == [2, 1]
 
 
 TAINT = DeviceTaint(key="broken", value="yes", effect="NoSchedule")
@@ -47,12 +34,6 @@ TAINT = DeviceTaint(key="broken", value="yes", effect="NoSchedule")
 def test_a_taint_is_tolerated_by_key_value_and_effect(toleration: Any, does: bool) -> None:
     (result,) = requests(exactly("r", tolerations=[toleration]))
     assert result.tolerates_all_of((TAINT,)) is does
-
-
-@pytest.mark.parametrize(("effect", "does"), [("NoSchedule", False), ("NoExecute", False)])
-def test_a_taint_rejects_requests_that_do_not_tolerate_it(effect: str, does: bool) -> None:
-    (result,) = requests(exactly("r"))
-    assert result.tolerates_all_of((DeviceTaint(key="a", effect=effect),)) is does
 
 
 @pytest.mark.parametrize("effect", ["None", "Unknown"])

@@ -26,28 +26,11 @@ def models(*names: str) -> dict[str, Any]:
     return slice_of("n1", *devices)
 
 
-def test_an_earlier_request_makes_room_for_a_later_one() -> None:
-    """The first request accepts any device; the second needs the device that is first in order."""
-    new_claim = claim("c", exactly("any"), exactly("a", expressions=is_model("a")))
-    assert allocate_on("n1", (models("a", "b"),), new_claim) == [["any n1/d1", "a n1/d0"]]
-
-
-def test_an_earlier_claim_makes_room_for_a_later_one() -> None:
-    any_one, a = claim("c", exactly()), claim("d", exactly(expressions=is_model("a")))
-    assert allocate_on("n1", (models("a", "b"),), any_one, a) == [["r n1/d1"], ["r n1/d0"]]
-
-
 def test_the_first_alternative_that_can_be_allocated_is_chosen() -> None:
     request = first_of("r", three={"count": 3}, two={"count": 2}, one={})
     assert allocate_on("n1", (models("a", "b"),), claim("c", request)) == [
         ["r/two n1/d0", "r/two n1/d1"]
     ]
-
-
-def test_an_alternative_gives_way_to_a_later_request() -> None:
-    request = first_of("r", two={"count": 2}, one={})
-    result = allocate_on("n1", (models("a", "b"),), claim("c", request, exactly("q")))
-    assert result == [["r/one n1/d0", "q n1/d1"]]
 
 
 def test_all_devices_means_all_devices_that_the_request_selects() -> None:
@@ -60,10 +43,6 @@ def test_all_devices_means_all_devices_that_the_request_selects() -> None:
     ]
 
 
-def test_a_request_for_all_devices_needs_at_least_one() -> None:
-    assert allocate_on("n1", (models("b"),), claim("c", all_of(expressions=is_model("a")))) is None
-
-
 def test_a_request_for_all_devices_fails_if_some_break_a_constraint() -> None:
     same = [{"matchAttribute": f"{DRIVER}/model"}]
     message = (
@@ -71,10 +50,6 @@ def test_a_request_for_all_devices_fails_if_some_break_a_constraint() -> None:
     )
     with pytest.raises(AllocationError, match=message):
         allocate_on("n1", (models("a", "b"),), claim("c", all_of(), constraints=same))
-
-
-def test_a_pod_without_unallocated_claims_gets_an_empty_result() -> None:
-    assert allocate_on("n1", (models("a"),)) == []
 
 
 def test_a_claim_cannot_list_more_devices_than_32() -> None:

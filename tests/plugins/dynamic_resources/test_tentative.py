@@ -40,13 +40,6 @@ def test_partitions_fit_while_the_counters_last() -> None:
     assert allocate_on("n1", (chip("6"), HALVES), claim("c", exactly())) == [["r p/half-1"]]
 
 
-def test_allocated_devices_have_consumed_their_counters() -> None:
-    used = claim("used", exactly(), status=allocated(("p", "half-1")))
-    assert allocate_on("n1", (chip(), HALVES, used), claim("c", exactly())) == [["r p/half-2"]]
-    whole = claim("used", exactly(), status=allocated(("p", "whole")))
-    assert allocate_on("n1", (chip(), HALVES, whole), claim("c", exactly())) is None
-
-
 def test_partitions_for_other_nodes_draw_on_the_same_counters() -> None:
     counters = slice_of(
         "counters",
@@ -61,14 +54,6 @@ def test_partitions_for_other_nodes_draw_on_the_same_counters() -> None:
     assert allocate_on("n1", (counters, mine, hers, used), claim("c", exactly())) is None
 
 
-def test_a_second_share_of_a_device_consumes_no_counters() -> None:
-    shared = partition("s", "8", allowMultipleAllocations=True, capacity={"slots": "4"})
-    one = exactly("r", capacity={"requests": {"slots": "1"}})
-    two = exactly("q", capacity={"requests": {"slots": "1"}})
-    devices = allocate_on("n1", (chip(), parts(shared)), claim("c", one, two))
-    assert devices == [["r p/s", "q p/s"]]
-
-
 # ---- takings --------------------------------------------------------------------------------
 
 
@@ -81,21 +66,6 @@ def capacity_request(name: str, memory: str | None) -> dict[str, Any]:
     if memory is None:
         return exactly(name)
     return exactly(name, capacity={"requests": {"memory": memory}})
-
-
-def test_a_device_is_allocated_once() -> None:
-    content = (slice_of("n1", "a", "b"),)
-    assert allocate_on("n1", content, claim("c", exactly("r"), exactly("q"))) == [
-        ["r n1/a", "q n1/b"]
-    ]
-    assert allocate_on("n1", content, claim("c", exactly(count=2)), claim("d", exactly())) is None
-
-
-def test_an_allocated_device_is_not_allocated_again() -> None:
-    used = claim("used", exactly(), status=allocated(("n1", "a")))
-    assert allocate_on("n1", (slice_of("n1", "a", "b"), used), claim("c", exactly())) == [
-        ["r n1/b"]
-    ]
 
 
 def test_admin_access_shares_a_device_with_other_claims_but_not_within_one_claim() -> None:
@@ -124,19 +94,3 @@ def test_a_shared_device_is_allocated_while_its_capacity_lasts(
     requests = [capacity_request(f"r{index}", memory) for index, memory in enumerate(expected)]
     devices = allocate_on("n1", (slice_of("n1", SHARED),), claim("c", *requests))
     assert (devices is not None) is fits
-
-
-def test_capacity_that_other_claims_consume_is_not_available() -> None:
-    used = claim("used", exactly(), status=allocated(("n1", "s")))
-    result = used["status"]["allocation"]["devices"]["results"][0]
-    result |= {"shareID": "1", "consumedCapacity": {"memory": "6"}}
-    content = (slice_of("n1", SHARED), used)
-    assert allocate_on("n1", content, claim("c", capacity_request("r", "4"))) == [["r n1/s"]]
-    assert allocate_on("n1", content, claim("c", capacity_request("r", "5"))) is None
-
-
-def test_a_device_that_is_too_small_is_skipped() -> None:
-    small, large = device("a", capacity={"memory": "4"}), device("b", capacity={"memory": "8"})
-    content = (slice_of("n1", small, large),)
-    assert allocate_on("n1", content, claim("c", capacity_request("r", "6"))) == [["r n1/b"]]
-    assert allocate_on("n1", content, claim("c", capacity_request("r", "9"))) is None

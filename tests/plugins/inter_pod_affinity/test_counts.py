@@ -48,14 +48,6 @@ def test_each_node_gets_the_count_of_its_domain(zones: Zones, data: st.DataObjec
     assert counts.is_empty is not any(expected.values())
 
 
-def test_a_key_is_present_if_a_pod_is_in_one_of_its_domains() -> None:
-    for amounts, keys in (([0, 0], []), ([0, 3], []), ([1, 0], ["zone"])):
-        nodes, counts = view(["z1", None], amounts), DomainCounts()
-        counts.count(nodes, "zone", ALL)
-        counts.count(nodes, "rack", ALL)
-        assert (counts.keys, counts.is_empty) == (keys, not keys)
-
-
 def test_all_nodes_of_a_domain_have_an_amount_added_to_the_domain() -> None:
     nodes, counts = view(["z1", "z2", "z2", None]), DomainCounts()
     z2 = nodes.info(1).label_id("zone")
@@ -64,33 +56,3 @@ def test_all_nodes_of_a_domain_have_an_amount_added_to_the_domain() -> None:
     assert counts.of(nodes, "zone").tolist() == [0, 2, 2, 0]
     counts.add("zone", z2, -2)
     assert counts.is_empty
-
-
-def test_a_clone_and_its_original_change_independently() -> None:
-    nodes, counts = view(["z1", "z2"], [1, 0]), DomainCounts()
-    counts.count(nodes, "zone", ALL)
-    clone = counts.clone()
-    clone.add("zone", 1, 5)
-    counts.add("zone", 0, 2)
-    again = clone.clone()
-    clone.add("zone", 0, 1)
-    assert counts.of(nodes, "zone").tolist() == [3, 0]
-    assert clone.of(nodes, "zone").tolist() == [2, 5]
-    assert again.of(nodes, "zone").tolist() == [1, 5]
-
-
-def test_domains_that_appear_after_the_count_have_an_amount_of_zero() -> None:
-    """The cluster may grow while a cycle waits for an extender."""
-    cache, counts = Cache(), DomainCounts()
-    cache.add_node(node("a", labels={"zone": "z1"}))
-    for name in ("p", "q"):
-        cache.add_pod(pod(name, node="a"))
-    snapshot = cache.lend()
-    counts.count(snapshot.nodes, "zone", ALL)
-    snapshot.end()
-    cache.add_node(node("b", labels={"zone": "z2"}))
-    cache.add_node(node("c"))
-    nodes = cache.lend().nodes
-    assert counts.of(nodes, "zone").tolist() == [2, 0, 0]
-    counts.add("zone", nodes.info(1).label_id("zone"), 1)
-    assert counts.of(nodes, "zone").tolist() == [2, 1, 0]

@@ -3,12 +3,11 @@
 from typing import Any
 
 import msgspec
-import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bayplan.api.objects import HOSTNAME_LABEL, NAMESPACE, ZONE_LABEL
+from bayplan.api.objects import NAMESPACE, ZONE_LABEL
 from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.events import ActionType, EventResource
 from bayplan.framework.status import Code, Status
@@ -112,21 +111,6 @@ def test_notes_follow_pods_added_and_removed_in_a_what_if(
 # ---- required affinity -------------------------------------------------------------------------
 
 
-def test_affinity_keeps_a_pod_in_the_domain_of_a_pod_that_matches() -> None:
-    world = zones(pod("web", "a", labels=WEB))
-    wanting = pod(affinity=near(term(WEB, key=ZONE_LABEL)))
-    assert filtered(world, wanting) == {"a": None, "b": None, "c": NO_AFFINITY, "d": NO_AFFINITY}
-
-
-def test_one_pod_must_match_all_terms_at_once() -> None:
-    """A web pod and a front pod in different places do not match as one pod."""
-    both = near(term(WEB, key=ZONE_LABEL), term({"tier": "front"}, key=HOSTNAME_LABEL))
-    apart = zones(pod("w", "a", labels=WEB), pod("f", "a", labels={"tier": "front"}))
-    assert filtered(apart, pod(affinity=both)) == dict.fromkeys("abcd", NO_AFFINITY)
-    in_one = zones(pod("wf", "a", labels=WEB | {"tier": "front"}))
-    assert filtered(in_one, pod(affinity=both)) == {"a": None} | dict.fromkeys("bcd", NO_AFFINITY)
-
-
 def test_the_first_pod_of_a_self_affine_group_may_use_any_node_with_the_label() -> None:
     first = pod(labels=WEB, affinity=near(term(WEB, key=ZONE_LABEL)))
     assert filtered(zones(), first) == {"a": None, "b": None, "c": None, "d": NO_AFFINITY}
@@ -139,11 +123,6 @@ def test_a_matching_pod_outside_all_domains_does_not_count_as_the_first() -> Non
     assert answers == {"a": None, "b": None, "c": None, "d": NO_AFFINITY}
 
 
-def test_a_pod_that_does_not_match_its_own_terms_is_not_a_first_pod() -> None:
-    stranger = pod(labels=DB, affinity=near(term(WEB, key=ZONE_LABEL)))
-    assert filtered(zones(), stranger) == dict.fromkeys("abcd", NO_AFFINITY)
-
-
 def test_pods_that_are_being_deleted_count_for_affinity_and_anti_affinity() -> None:
     world = zones(pod("web", "a", labels=WEB, terminating=True))
     assert filtered(world, pod(affinity=near(term(WEB)))) == {
@@ -154,44 +133,6 @@ def test_pods_that_are_being_deleted_count_for_affinity_and_anti_affinity() -> N
         "a": NO_ANTI,
         **dict.fromkeys("bcd"),
     }
-
-
-def test_pods_on_a_deleted_node_do_not_count() -> None:
-    world = zones(pod("web", "gone", labels=WEB))
-    assert filtered(world, pod(affinity=near(term(WEB)))) == dict.fromkeys("abcd", NO_AFFINITY)
-    refusing = zones(pod("web", "gone", labels=WEB, affinity=away(term(DB))))
-    assert filtered(refusing, pod(labels=DB)) is Code.SKIP
-
-
-# ---- required anti-affinity --------------------------------------------------------------------
-
-
-def test_anti_affinity_rejects_the_nodes_of_a_domain_but_not_nodes_outside_all_domains() -> None:
-    world = zones(pod("web", "a", labels=WEB), pod("web2", "d", labels=WEB))
-    answers = filtered(world, pod(affinity=away(term(WEB, key=ZONE_LABEL))))
-    assert answers == {"a": NO_ANTI, "b": NO_ANTI, "c": None, "d": None}
-
-
-def test_each_anti_affinity_term_rejects_on_its_own() -> None:
-    world = zones(pod("web", "a", labels=WEB), pod("db", "c", labels=DB))
-    answers = filtered(world, pod(affinity=away(term(WEB), term(DB, key=ZONE_LABEL))))
-    assert answers == {"a": NO_ANTI, "b": None, "c": NO_ANTI, "d": None}
-
-
-def test_the_anti_affinity_of_a_placed_pod_rejects_incoming_pods() -> None:
-    world = zones(pod("web", "a", labels=WEB, affinity=away(term(DB, key=ZONE_LABEL))))
-    refused = {"a": REFUSED, "b": REFUSED, "c": None, "d": None}
-    assert filtered(world, pod(labels=DB)) == refused
-    assert filtered(world, pod(labels=WEB)) is Code.SKIP
-    assert filtered(world, pod(labels=DB, namespace="other")) is Code.SKIP
-
-
-def test_a_node_has_only_its_first_reason() -> None:
-    world = zones(pod("web", "a", labels=WEB, affinity=away(term(DB))))
-    one = pod(labels=DB, affinity=near(term({"app": "x"})) | away(term(WEB)))
-    assert filtered(world, one) == dict.fromkeys("abcd", NO_AFFINITY)
-    other = pod(labels=DB, affinity=near(term(WEB)) | away(term(WEB)))
-    assert filtered(world, other) == {"a": NO_ANTI, **dict.fromkeys("bcd", NO_AFFINITY)}
 
 
 # ---- namespaces --------------------------------------------------------------------------------
@@ -250,34 +191,6 @@ def test_preferred_terms_of_both_sides_and_required_ones_of_placed_pods_add_up()
     assert scored(world, coming) == {n: (s, int(100 * ((s + 4) / 14))) for n, s in raw.items()}
 
 
-def test_without_counts_scoring_is_skipped() -> None:
-    world = zones(pod("web", "a", labels=WEB, affinity=away(term(WEB))))
-    assert scored(world, pod(labels=DB)) is Code.SKIP
-    assert scored(world, pod(affinity=near(prefer=[weighted(5, term({"app": "x"}))]))) is Code.SKIP
-    assert scored(world, pod(affinity=near(prefer=[weighted(5, term(WEB, key="x"))]))) is Code.SKIP
-
-
-def test_counts_that_cancel_out_are_still_scored() -> None:
-    both = near(prefer=[weighted(5, term(WEB))]) | away(prefer=[weighted(5, term(WEB))])
-    answers = scored(zones(pod("web", "a", labels=WEB)), pod(affinity=both))
-    assert answers == dict.fromkeys("abcd", (0, 0))
-
-
-def test_a_weight_of_0_scores_0_and_is_not_skipped() -> None:
-    """No API server admits it, but upstream's answer is defined."""
-    world = zones(pod("web", "a", affinity=near(prefer=[weighted(0, term(DB))])))
-    assert scored(world, pod(labels=DB)) == dict.fromkeys("abcd", (0, 0))
-
-
-@pytest.mark.parametrize(("weight", "skips"), [(0, True), (1, False)])
-def test_required_affinity_of_placed_pods_scores_unless_its_weight_is_0(
-    weight: int, skips: bool
-) -> None:
-    args = InterPodAffinityArgs(hard_pod_affinity_weight=weight)
-    world = zones(pod("web", "a", affinity=near(term(DB))), args=args)
-    assert (scored(world, pod(labels=DB)) is Code.SKIP) is skips
-
-
 def test_ignoring_preferred_terms_of_placed_pods_needs_a_pod_without_its_own() -> None:
     args = InterPodAffinityArgs(ignore_preferred_terms_of_existing_pods=True)
     world = zones(
@@ -287,20 +200,6 @@ def test_ignoring_preferred_terms_of_placed_pods_needs_a_pod_without_its_own() -
     both = scored(world, pod(labels=DB, affinity=near(prefer=[weighted(5, term(WEB))])))
     assert isinstance(both, dict)
     assert both["a"] == (8, 100)
-
-
-def test_normalising_divides_first() -> None:
-    """29/100 of the way is 28 in float64: 100 * 0.29 is a little less than 29."""
-    plugin = zones().plugin()
-    scores = np.array([0, 29, 57, 58, 100], np.int64)
-    final = plugin.normalize(CycleState(), pod(), scores)
-    assert (final.tolist(), final.dtype) == ([0, 28, 56, 57, 100], np.int64)
-
-
-def test_equal_scores_and_no_scores_are_normalised() -> None:
-    plugin = zones().plugin()
-    assert plugin.normalize(CycleState(), pod(), np.array([7, 7], np.int64)).tolist() == [0, 0]
-    assert plugin.normalize(CycleState(), pod(), np.array([], np.int64)).tolist() == []
 
 
 # ---- what does not parse -----------------------------------------------------------------------
@@ -323,12 +222,6 @@ def test_a_pod_whose_terms_do_not_parse_is_rejected_for_good() -> None:
 
 
 # ---- args, signatures, events --------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("weight", [0, 100])
-def test_weights_within_range_are_accepted(weight: int) -> None:
-    args = msgspec.convert({"hardPodAffinityWeight": weight}, InterPodAffinityArgs)
-    assert list(args.problems()) == []
 
 
 @pytest.mark.parametrize("weight", [-1, 101])
@@ -357,34 +250,6 @@ def test_two_instances_have_separate_notes() -> None:
     plain.remove_pod(state, wanting, world.placed[0], nodes.info(0))
     assert filter_answers(plain, state, wanting, nodes)["a"] == NO_AFFINITY
     assert filter_answers(named, state, wanting, nodes)["a"] is None
-
-
-SIGNED: dict[str, Any] = {"namespace": "default", "labels": WEB}
-
-
-@pytest.mark.parametrize(
-    ("one", "other", "equal"),
-    [
-        pytest.param({}, {"priority": 7, "uid": "x", "name": "y"}, True, id="priority, uid, name"),
-        pytest.param({}, {"requests": {"cpu": 1}}, True, id="requests"),
-        pytest.param(
-            {"labels": {"a": "1", "b": "2"}}, {"labels": {"b": "2", "a": "1"}}, True, id="order"
-        ),
-        pytest.param({}, {"labels": DB}, False, id="labels, which placed pods' terms read"),
-        pytest.param(
-            {}, {"namespace": "other"}, False, id="the namespace, which placed pods' terms read"
-        ),
-        pytest.param({}, {"affinity": {"podAffinity": {}}}, True, id="an affinity without terms"),
-    ],
-)
-def test_pods_that_are_equal_to_the_plugin_have_equal_signatures(
-    one: dict[str, Any], other: dict[str, Any], equal: bool
-) -> None:
-    plugin = zones().plugin()
-    pods: list[dict[str, Any]] = [SIGNED | one, SIGNED | other]
-    signed = [plugin.sign_pod(pod(**options)) for options in pods]
-    assert None not in signed
-    assert (signed[0] == signed[1]) is equal
 
 
 @pytest.mark.parametrize(

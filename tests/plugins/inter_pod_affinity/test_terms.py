@@ -4,7 +4,7 @@ from typing import Any, cast
 
 import pytest
 
-from bayplan.api.selectors import EVERYTHING, NOTHING, map_selector
+from bayplan.api.selectors import map_selector
 from bayplan.framework.handle import Objects
 from bayplan.plugins.inter_pod_affinity.terms import own_terms
 from bayplan.state.domain_counts import PodSet
@@ -47,11 +47,6 @@ def test_namespaces_of_a_term(where: dict[str, Any], namespaces: set[str] | None
     assert want.pods(NAMESPACES) == PodSet(expected, map_selector(WEB))
 
 
-def test_pods_that_match_all_terms_are_one_set() -> None:
-    own = own_terms(near(term(WEB, namespaces=["one", "x"]), term(FRONT, namespaceSelector=TEAM_A)))
-    assert own.matching_all(NAMESPACES) == PodSet(frozenset(("one",)), map_selector(WEB | FRONT))
-
-
 def test_a_term_for_all_namespaces_does_not_narrow_another_term() -> None:
     everywhere, listed = term(WEB, namespaceSelector={}), term(FRONT, namespaces=["x"])
     for terms in ((everywhere, listed), (listed, everywhere)):
@@ -59,13 +54,6 @@ def test_a_term_for_all_namespaces_does_not_narrow_another_term() -> None:
         assert pods == PodSet(frozenset(("x",)), map_selector(WEB | FRONT))
     both = own_terms(near(everywhere, everywhere)).matching_all(NAMESPACES)
     assert both == PodSet(None, map_selector(WEB))
-
-
-def test_a_term_without_a_selector_matches_no_pod() -> None:
-    no_selector = {"topologyKey": "zone"}
-    for terms in ((no_selector, term(WEB)), (term(WEB), no_selector)):
-        assert own_terms(near(*terms)).matching_all(NAMESPACES).selector == NOTHING
-    assert own_terms(near(term())).matching_all(NAMESPACES).selector == EVERYTHING
 
 
 def test_terms_without_namespace_selectors_are_compiled_once_for_a_shape() -> None:

@@ -9,7 +9,6 @@ import msgspec
 import pytest
 
 from bayplan.api.objects import (
-    HOSTNAME_LABEL,
     REPLICA_SET,
     REPLICATION_CONTROLLER,
     SERVICE,
@@ -56,20 +55,6 @@ def test_missing_fields_have_the_defaults_of_the_api() -> None:
     assert (result.honors_affinity, result.honors_taints) == (True, False)
 
 
-def test_explicit_values_are_used() -> None:
-    policies = {"nodeAffinityPolicy": "Ignore", "nodeTaintsPolicy": "Honor"}
-    result = only(constraint("rack", maxSkew=4, minDomains=3, **policies))
-    assert (result.topology_key, result.max_skew, result.min_domains) == ("rack", 4, 3)
-    assert (result.honors_affinity, result.honors_taints) == (False, True)
-
-
-def test_constraints_with_different_actions_are_different() -> None:
-    spread = [constraint("a"), constraint("b", SOFT), constraint("c"), constraint("d", "")]
-    waiting = app_pod(spread=spread)
-    assert [c.topology_key for c in rules().hard(waiting).constraints] == ["a", "c"]
-    assert [c.topology_key for c in rules().soft(waiting).constraints] == ["b"]
-
-
 def test_pods_of_one_shape_are_compiled_once() -> None:
     one, other = app_pod("one", spread=[constraint()]), app_pod("other", spread=[constraint()])
     assert rules().hard(one) is rules(SYSTEM).hard(other)
@@ -104,21 +89,10 @@ def test_match_label_keys_that_the_api_server_merged_change_nothing() -> None:
     assert result.selector == map_selector({"app": "a"})
 
 
-def test_an_empty_selector_counts_no_pods_and_matches_the_pod() -> None:
-    result = only(constraint(labelSelector={}))
-    assert result.pods is None
-    assert result.self_match_count == 1
-
-
 def test_a_missing_selector_matches_no_pod_even_with_match_label_keys() -> None:
     result = only(constraint(labelSelector=None, matchLabelKeys=["app"]))
     assert result.selector.nothing
     assert result.self_match_count == 0
-
-
-def test_a_pod_may_not_match_its_own_constraint() -> None:
-    assert only(constraint(), labels={"app": "b"}).self_match_count == 0
-    assert only(constraint(), labels={"app": "a"}).self_match_count == 1
 
 
 BROKEN = {"matchExpressions": [{"key": "app", "operator": "Foo"}]}
@@ -155,17 +129,6 @@ def test_the_systems_defaults_are_all_soft() -> None:
     spread = rules(SYSTEM, SpreadCluster().put(SERVICE, "web", {"app": "a"}))
     assert len(spread.soft(app_pod()).constraints) == 2
     assert not spread.hard(app_pod()).constraints
-
-
-def test_a_list_may_hold_both_kinds() -> None:
-    spread = rules(LISTED, SpreadCluster().put(SERVICE, "web", {"app": "a"}))
-    assert [c.max_skew for c in spread.hard(app_pod()).constraints] == [2]
-    assert [c.max_skew for c in spread.soft(app_pod()).constraints] == [2]
-
-
-def test_own_constraints_of_either_kind_replace_the_defaults() -> None:
-    spread = rules(LISTED, SpreadCluster().put(SERVICE, "web", {"app": "a"}))
-    assert not spread.soft(app_pod(spread=[constraint()])).constraints
 
 
 def test_the_selectors_of_all_services_that_select_the_pod_are_merged() -> None:
@@ -270,15 +233,6 @@ def problems(*constraints: dict[str, Any], defaulting: str | None = "List") -> l
     """The paths."""
     args = decoded(defaultConstraints=list(constraints), defaultingType=defaulting)
     return [path for path, _ in args.problems()]
-
-
-@pytest.mark.parametrize("content", [{}, {"defaultingType": "System"}, {"defaultingType": None}])
-def test_without_a_list_the_systems_constraints_apply(content: dict[str, Any]) -> None:
-    args = decoded(**content)
-    results = [(c.topology_key, c.max_skew, c.when_unsatisfiable) for c in args.constraints()]
-    assert results == [(HOSTNAME_LABEL, 3, "ScheduleAnyway"), (ZONE_LABEL, 5, "ScheduleAnyway")]
-    assert args.is_system_defaulting
-    assert not list(args.problems())
 
 
 def test_an_empty_list_means_no_defaults() -> None:

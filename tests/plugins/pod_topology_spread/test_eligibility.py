@@ -9,8 +9,6 @@ from bayplan.plugins.pod_topology_spread.eligibility import Topology, counts_nod
 from bayplan.state.cache import Snapshot
 from bayplan.state.pods import PodInfo
 from tests.plugins.spread_kit import (
-    RACK,
-    REQUIRED,
     app_pod,
     constraint,
     drawn_clusters,
@@ -43,31 +41,6 @@ def test_eligibility_equals_the_plain_rules(snapshot: Snapshot, waiting: PodInfo
         expected = [plainly_included(each, info, waiting) for info in nodes.infos()]
         assert expected == ([True] * len(nodes) if mask is None else mask.tolist())
         assert expected == [counts_node(waiting.shape, each, info) for info in nodes.infos()]
-
-
-def test_node_affinity_is_honoured_unless_the_constraint_ignores_it() -> None:
-    snapshot = lent([labelled_node("a", labels={RACK: "r1"}), labelled_node("b")])
-    selected = {RACK: "r1"}
-    ignoring = constraint(nodeAffinityPolicy="Ignore")
-    assert included(snapshot, app_pod(spread=[constraint()], nodeSelector=selected)) == ["a"]
-    assert included(snapshot, app_pod(spread=[ignoring], nodeSelector=selected)) is None
-
-
-def test_a_required_affinity_without_terms_includes_no_node() -> None:
-    affinity = {"nodeAffinity": {REQUIRED: {"nodeSelectorTerms": []}}}
-    assert (
-        included(lent([labelled_node("a")]), app_pod(spread=[constraint()], affinity=affinity))
-        == []
-    )
-
-
-def test_taints_are_ignored_unless_the_constraint_honours_them() -> None:
-    snapshot = lent([labelled_node("a", taints=["k"]), labelled_node("b")])
-    honouring = constraint(nodeTaintsPolicy="Honor")
-    tolerating = [{"key": "k", "operator": "Exists"}]
-    assert included(snapshot, app_pod(spread=[constraint()])) is None
-    assert included(snapshot, app_pod(spread=[honouring])) == ["b"]
-    assert included(snapshot, app_pod(spread=[honouring], tolerations=tolerating)) is None
 
 
 def test_later_taints_and_other_clusters_are_evaluated_again() -> None:

@@ -5,7 +5,6 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -124,61 +123,12 @@ def counts_in_a_what_if(constraints: Sequence[Constraint]) -> Any:
 # ---- examples --------------------------------------------------------------------------------
 
 
-def test_the_pod_fits_the_domain_with_the_fewest_pods() -> None:
-    assert rejected(zoned(a=2, b=1, c=1), constraint()) == {"in-a": SKEWED}
-    assert rejected(zoned(a=1, b=1, c=1), constraint()) == {}
-
-
-def test_more_skew_may_be_allowed() -> None:
-    assert rejected(zoned(a=3, b=1, c=0), constraint(maxSkew=2)) == {"in-a": SKEWED}
-    assert rejected(zoned(a=3, b=1, c=0), constraint(maxSkew=4)) == {}
-
-
-def test_a_pod_that_does_not_match_itself_does_not_count() -> None:
-    snapshot = zoned(a=1, b=0)
-    assert rejected(snapshot, constraint()) == {"in-a": SKEWED}
-    assert rejected(snapshot, constraint(), labels={"app": "b"}) == {}
-
-
-def test_with_fewer_domains_than_demanded_the_minimum_is_zero() -> None:
-    snapshot = zoned(a=1, b=1)
-    assert rejected(snapshot, constraint(minDomains=2)) == {}
-    assert rejected(snapshot, constraint(minDomains=3)) == {"in-a": SKEWED, "in-b": SKEWED}
-
-
-def test_a_node_without_the_label_is_unresolvable() -> None:
-    snapshot = lent([labelled_node("a", zone="z"), labelled_node("b")])
-    assert rejected(snapshot, constraint()) == {"b": UNLABELLED}
-
-
 def test_the_first_violated_constraint_is_the_reason() -> None:
     nodes = [labelled_node("a", zone="z"), labelled_node("b", zone="z", labels={RACK: "r"})]
     snapshot = lent(nodes, [app_pod("x", "b")])
     zone, rack = constraint(minDomains=2), constraint(RACK)
     assert rejected(snapshot, zone, rack) == {"a": SKEWED, "b": SKEWED}
     assert rejected(snapshot, rack, zone) == {"a": UNLABELLED, "b": SKEWED}
-
-
-def test_nodes_that_lack_another_constraints_label_are_not_counted() -> None:
-    nodes = [labelled_node("a", zone="z1", labels={RACK: "r"}), labelled_node("b", zone="z2")]
-    crowded = lent(nodes, [app_pod("x", "a"), app_pod("y", "a")])
-    assert rejected(crowded, constraint()) == {"a": SKEWED}
-    assert rejected(crowded, constraint(), constraint(RACK)) == {"b": UNLABELLED}
-
-
-def test_domains_that_the_pod_cannot_reach_are_not_counted() -> None:
-    """Taints are ignored unless the constraint honours them, a node selector is honoured."""
-    nodes = [
-        labelled_node("a", zone="z1"),
-        labelled_node("b", zone="z2", labels={"disk": "hdd"}, taints=["k"]),
-    ]
-    snapshot = lent(nodes, [app_pod("x", "a")])
-    assert rejected(snapshot, constraint()) == {"a": SKEWED}
-    assert rejected(snapshot, constraint(nodeTaintsPolicy="Honor")) == {}
-    selective = lent(
-        [labelled_node("a", zone="z1", labels={"disk": "ssd"}), nodes[1]], [app_pod("x", "a")]
-    )
-    assert rejected(selective, constraint(), nodeSelector={"disk": "ssd"}) == {}
 
 
 def test_nodes_that_share_a_hostname_are_one_domain() -> None:
@@ -193,22 +143,6 @@ def test_nodes_that_share_a_hostname_are_one_domain() -> None:
     assert rejected(snapshot, constraint(HOSTNAME_LABEL)) == {"a": SKEWED, "b": SKEWED}
 
 
-@pytest.mark.parametrize(
-    "stranger",
-    [
-        pytest.param({"namespace": "other"}, id="another namespace"),
-        pytest.param({"labels": {"app": "b"}}, id="other labels"),
-        pytest.param({"terminating": True}, id="being deleted"),
-    ],
-)
-def test_pods_that_do_not_count(stranger: dict[str, Any]) -> None:
-    snapshot = lent(
-        [labelled_node("a", zone="z1"), labelled_node("b", zone="z2")],
-        [app_pod("x", "a", **stranger)],
-    )
-    assert rejected(snapshot, constraint()) == {}
-
-
 def test_an_empty_cluster_has_no_rejections() -> None:
     assert rejected(lent([]), constraint()) == {}
 
@@ -221,18 +155,6 @@ def changed(step: int, other: PodInfo, waiting: PodInfo, snapshot: Snapshot) -> 
     spread = counted(waiting, snapshot.nodes).clone()
     spread.change(waiting, other, snapshot.node(other.node_name), step)
     return verdicts(spread, waiting, snapshot.nodes)
-
-
-def test_removing_a_victim_makes_room() -> None:
-    snapshot, waiting = zoned(a=1, b=0), app_pod(spread=[constraint()])
-    assert changed(-1, app_pod("a0", "in-a"), waiting, snapshot) == {}
-    assert changed(-1, app_pod("a0", "in-a", labels={}), waiting, snapshot) == {"in-a": SKEWED}
-
-
-def test_a_nominated_pod_takes_room() -> None:
-    snapshot, waiting = zoned(a=0, b=0), app_pod(spread=[constraint()])
-    assert changed(1, app_pod("x", "in-b"), waiting, snapshot) == {"in-b": SKEWED}
-    assert changed(1, app_pod("x", "in-b", namespace="other"), waiting, snapshot) == {}
 
 
 def test_changes_of_a_clone_do_not_affect_the_original() -> None:
@@ -261,28 +183,6 @@ def test_in_a_what_if_a_pod_being_deleted_counts_although_it_did_not_before() ->
     waiting = app_pod(spread=[constraint()])
     gone = app_pod("gone", "a", terminating=True)
     assert changed(-1, gone, waiting, snapshot) == {}
-
-
-def test_in_a_what_if_an_empty_selector_counts_although_it_did_not_before() -> None:
-    """A fact of v1.37.0."""
-    snapshot, waiting = zoned(a=3, b=0), app_pod(spread=[constraint(labelSelector={})])
-    assert verdicts(counted(waiting, snapshot.nodes), waiting, snapshot.nodes) == {}
-    assert changed(1, app_pod("x", "in-a"), waiting, snapshot) == {"in-a": SKEWED}
-
-
-def test_pods_on_a_node_that_does_not_count_change_nothing() -> None:
-    nodes = [
-        labelled_node("a", zone="z1"),
-        labelled_node("b", zone="z2"),
-        labelled_node("c", labels={RACK: "r"}),
-    ]
-    snapshot = lent(nodes, [app_pod("x", "a")])
-    waiting = app_pod(spread=[constraint()], nodeSelector={RACK: "r"})
-    before = verdicts(counted(waiting, snapshot.nodes), waiting, snapshot.nodes)
-    assert changed(1, app_pod("y", "c"), waiting, snapshot) == before, "the node has no zone"
-    assert changed(1, app_pod("y", "a"), waiting, snapshot) == before, (
-        "the node selector excludes the node"
-    )
 
 
 def test_a_domain_that_appears_after_the_count_is_empty() -> None:

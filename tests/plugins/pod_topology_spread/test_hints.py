@@ -84,12 +84,6 @@ def test_new_labels_help_if_the_pod_begins_or_ceases_to_match(
     assert is_queue(HINTS.after_pod(WAITING, old, new)) is worth_it
 
 
-def test_an_event_may_help_any_of_the_constraints() -> None:
-    spread = [constraint(labelSelector={"matchLabels": OTHER}), constraint(RACK)]
-    placed = app_pod("x", "n1", labels=WEB)
-    assert is_queue(HINTS.after_pod(app_pod(spread=spread), None, placed))
-
-
 def test_soft_constraints_reject_no_node_and_queue_no_pod() -> None:
     waiting = app_pod(spread=[constraint(action=SOFT)])
     assert not is_queue(HINTS.after_pod(waiting, None, app_pod("x", "n1", labels=WEB)))
@@ -156,19 +150,6 @@ def test_an_update_of_a_node_helps_if_its_domain_or_taints_change(
     old: Node | None, new: Node | None, worth_it: bool
 ) -> None:
     assert is_queue(HINTS.after_node(WAITING, old, new)) is worth_it
-
-
-def test_a_node_must_have_the_labels_of_all_constraints() -> None:
-    waiting = app_pod(spread=[constraint(), constraint(RACK)])
-    assert not is_queue(HINTS.after_node(waiting, None, ZONED))
-    assert is_queue(HINTS.after_node(waiting, ZONED, RACKED))
-
-
-def test_without_hard_constraints_every_node_counts() -> None:
-    """A fact of v1.37.0: a node has all labels of an empty set."""
-    assert is_queue(HINTS.after_node(app_pod(), None, BARE))
-    assert is_queue(HINTS.after_node(app_pod(), ZONED, TAINTED))
-    assert not is_queue(HINTS.after_node(app_pod(), ZONED, MOVED))
 
 
 # ---- what does not parse ---------------------------------------------------------------------

@@ -14,12 +14,9 @@ from bayplan.plugins.pod_topology_spread.constraints import HARD, SOFT, DefaultC
 from bayplan.state.cache import Snapshot
 from bayplan.state.pods import PodInfo
 from tests.plugins.spread_kit import (
-    NO_DEFAULTS,
     SpreadCluster,
     app_pod,
     constraint,
-    labelled_node,
-    lent,
     spreading,
     zoned,
 )
@@ -79,11 +76,6 @@ def test_without_args_the_systems_defaults_apply() -> None:
     assert plugin.sign_pod(app_pod()) is None
 
 
-def test_an_empty_cluster_is_not_scored() -> None:
-    waiting = app_pod(spread=[constraint(action=SOFT)])
-    assert spreading().pre_score(CycleState(), waiting, lent([]).nodes) is SKIP
-
-
 # ---- what fails ------------------------------------------------------------------------------
 
 
@@ -123,16 +115,6 @@ def test_what_ifs_change_a_clone_of_the_state() -> None:
     assert rejected(plugin, state, waiting, snapshot) == ["in-a"]
 
 
-def test_counts_are_those_at_pre_filter() -> None:
-    """A trial changes the columns. The notes change through AddPod and RemovePod only."""
-    plugin, snapshot, waiting = spreading(), zoned(a=1, b=0), app_pod(spread=[constraint()])
-    state = CycleState()
-    plugin.pre_filter(state, waiting, snapshot.nodes)
-    with snapshot.trial() as trial:
-        trial.assume(app_pod("x"), "in-b")
-        assert rejected(plugin, state, waiting, snapshot) == ["in-a"]
-
-
 def test_the_plugin_normalises_its_scores() -> None:
     plugin, state, nodes = spreading(), CycleState(), zoned(a=2, b=1, c=0).nodes
     waiting = app_pod(spread=[constraint(action=SOFT)])
@@ -142,26 +124,7 @@ def test_the_plugin_normalises_its_scores() -> None:
     assert plugin.normalize(state, waiting, raw).tolist() == [0, 33, 100]
 
 
-def test_two_instances_have_separate_notes() -> None:
-    handle, state, nodes = spreading().handle, CycleState(), zoned(a=2, b=0).nodes
-    instances = [PodTopologySpread(NO_DEFAULTS, handle, f"PodTopologySpread/{i}") for i in "xy"]
-    pods = [app_pod(spread=[constraint(action=SOFT, maxSkew=skew)]) for skew in (1, 5)]
-    for instance, waiting in zip(instances, pods, strict=True):
-        assert instance.pre_score(state, waiting, nodes) is None
-    results = [i.score(state, p, nodes).tolist() for i, p in zip(instances, pods, strict=True)]
-    assert results == [[3, 0], [7, 4]]
-
-
 # ---- signature -------------------------------------------------------------------------------
-
-
-def test_a_pod_that_is_never_spread_has_an_empty_part() -> None:
-    assert spreading().sign_pod(app_pod()) == ()
-
-
-def test_own_constraints_are_unsigned() -> None:
-    assert spreading().sign_pod(app_pod(spread=[constraint()])) is None
-    assert spreading().sign_pod(app_pod(spread=[constraint(action=SOFT)])) is None
 
 
 def test_with_defaults_nothing_is_signed_because_a_service_may_be_added() -> None:
@@ -176,18 +139,3 @@ def test_the_plugin_reads_only_the_kinds_it_declares() -> None:
         "apps/v1 StatefulSet",
     )
     assert PodTopologySpread.scope == "cluster"
-
-
-def test_a_node_alone_has_the_same_result_as_among_all_nodes() -> None:
-    plugin, waiting = spreading(), app_pod(spread=[constraint()])
-    snapshot = lent(
-        [labelled_node("a", zone="z1"), labelled_node("b", zone="z2"), labelled_node("c")],
-        [app_pod("x", "a")],
-    )
-    state = CycleState()
-    plugin.pre_filter(state, waiting, snapshot.nodes)
-    for position, refused in enumerate([True, False, True]):
-        alone = snapshot.nodes.take([position])
-        outcome = FilterOutcome(alone, np.ones(1, np.bool_))
-        outcome.add(plugin.name, plugin.filter(state, waiting, alone, outcome.feasible))
-        assert bool(outcome.feasible[0]) is not refused

@@ -18,7 +18,6 @@ from bayplan.state.cache import Snapshot
 from bayplan.state.nodes import NodeInfo, NodeView
 from bayplan.state.pods import PodInfo
 from tests.plugins.spread_kit import (
-    RACK,
     SpreadCluster,
     app_pod,
     constraint,
@@ -115,59 +114,6 @@ def test_all_nodes_at_once_have_the_same_scores_as_each_node_by_the_plain_rule(
 # ---- examples --------------------------------------------------------------------------------
 
 
-def test_the_emptiest_domain_is_the_best() -> None:
-    assert normalized(zoned(a=2, b=1, c=0), soft()) == {"in-a": 0, "in-b": 33, "in-c": 100}
-
-
-def test_without_pods_all_nodes_are_equal() -> None:
-    assert normalized(zoned(a=0, b=0), soft()) == {"in-a": 100, "in-b": 100}
-
-
-def test_a_larger_skew_reduces_the_effect_of_a_difference() -> None:
-    snapshot = zoned(a=2, b=0)
-    assert normalized(snapshot, soft()) == {"in-a": 0, "in-b": 100}
-    assert normalized(snapshot, soft(maxSkew=5)) == {"in-a": 57, "in-b": 100}
-
-
-def test_nodes_without_a_label_score_0() -> None:
-    snapshot = lent([labelled_node("a", zone="z"), labelled_node("b")], [app_pod("x", "a")])
-    assert normalized(snapshot, soft()) == {"a": 100, "b": 0}
-    assert normalized(snapshot, soft(RACK)) == {"a": 0, "b": 0}
-
-
-def test_pods_on_nodes_that_are_not_feasible_count() -> None:
-    nodes = [
-        labelled_node("a", zone="z1"),
-        labelled_node("b", zone="z1"),
-        labelled_node("c", zone="z2"),
-    ]
-    snapshot, waiting = lent(nodes, [app_pod("x", "a")]), app_pod(spread=[soft()])
-    feasible = snapshot.nodes.take([1, 2])
-    assert scored(counted(waiting, feasible), waiting, feasible) == {"b": (1, 0), "c": (0, 100)}
-
-
-def test_domains_of_infeasible_nodes_do_not_affect_the_weight() -> None:
-    """ln(1 + 2) x 2 pods is 2.2, ln(3 + 2) x 2 pods is 3.2."""
-    snapshot, waiting = zoned(a=2, b=0, c=0), app_pod(spread=[soft()])
-    for positions, raw in ([0], 2), ([0, 1, 2], 3):
-        feasible = snapshot.nodes.take(positions)
-        assert scored(counted(waiting, feasible), waiting, feasible)["in-a"][0] == raw
-
-
-def test_nodes_that_share_a_hostname_are_counted_separately() -> None:
-    shared = {HOSTNAME_LABEL: "same"}
-    nodes = [labelled_node("a", labels=shared), labelled_node("b", labels=shared)]
-    assert normalized(lent(nodes, [app_pod("x", "a")]), soft(HOSTNAME_LABEL)) == {"a": 0, "b": 100}
-
-
-def test_policies_have_no_effect_on_counts_by_node() -> None:
-    nodes = [labelled_node("a", zone="z1", taints=["k"]), labelled_node("b", zone="z2")]
-    snapshot = lent(nodes, [app_pod("x", "a")])
-    honouring = {"nodeTaintsPolicy": "Honor"}
-    assert normalized(snapshot, soft(**honouring)) == {"a": 100, "b": 100}
-    assert normalized(snapshot, soft(HOSTNAME_LABEL, **honouring)) == {"a": 0, "b": 100}
-
-
 def test_an_empty_selector_counts_no_pods() -> None:
     for key in (ZONE_LABEL, HOSTNAME_LABEL):
         assert set(normalized(zoned(a=2, b=0), soft(key, labelSelector={})).values()) == {100}
@@ -188,19 +134,6 @@ def test_by_the_systems_defaults_a_node_without_zone_is_spread_over_by_hostname(
         [labelled_node("a", zone="z"), labelled_node("b")], [app_pod("x", "a"), app_pod("y", "b")]
     )
     assert by_default(snapshot) == {"a": 9, "b": 3}
-
-
-def test_nodes_without_a_label_and_nodes_with_an_empty_label_are_one_domain() -> None:
-    """A fact of v1.37.0, seen by the system's defaults only: a's zone holds b's pods, too."""
-    pods = [app_pod(f"x{i}", "b") for i in range(4)]
-    named = lent(
-        [labelled_node("a", zone="z"), labelled_node("b"), labelled_node("c", zone="y")], pods
-    )
-    empty = lent(
-        [labelled_node("a", zone=""), labelled_node("b"), labelled_node("c", zone="y")], pods
-    )
-    assert by_default(named)["a"] == 6
-    assert by_default(empty)["a"] == 12
 
 
 def test_without_nodes_there_is_no_result() -> None:

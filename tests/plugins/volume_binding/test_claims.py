@@ -53,14 +53,6 @@ def names(claims: PodClaims | Status) -> tuple[list[str], list[str]]:
     return [each.name for each in claims.bound], [each.name for each in claims.delayed]
 
 
-def test_a_bound_claim_is_bound() -> None:
-    assert names(claims_of(claim("data", bound_to="pv"))) == (["data"], [])
-
-
-def test_a_claim_of_a_class_that_waits_is_delayed() -> None:
-    assert names(claims_of(claim("data"), LATE)) == ([], ["data"])
-
-
 UNBOUND = "pod has unbound immediate PersistentVolumeClaims"
 
 
@@ -151,11 +143,6 @@ def taken(over: SampleCluster, *claims: str) -> dict[str, dict[str, str]]:
 # ---- bound claims --------------------------------------------------------------------------
 
 
-def test_a_bound_volume_restricts_its_pod_to_nodes_that_reach_it() -> None:
-    over = cluster(NODES, claim("data", bound_to="pv"), volume("pv", zone="b"))
-    assert rejected(over, "data") == {"n1": [OUT_OF_REACH], "n3": [OUT_OF_REACH]}
-
-
 def test_a_deleted_volume_rejects_all_nodes() -> None:
     over = cluster(NODES[:1], claim("data", bound_to="pv"))
     assert rejected(over, "data") == {"n1": [NO_SUCH_VOLUME]}
@@ -204,35 +191,6 @@ def test_a_disk_that_the_migrated_driver_cannot_translate_is_an_error() -> None:
 # ---- volumes that are there ----------------------------------------------------------------
 
 
-def test_each_node_takes_the_smallest_volume_that_suffices() -> None:
-    over = cluster(
-        NODES,
-        storage_class(),
-        claim("data", "5Gi"),
-        volume("large", "20Gi"),
-        volume("fits", "6Gi", zone="a"),
-        volume("small", "4Gi"),
-    )
-    assert taken(over, "data") == {
-        "n1": {"data": "fits"},
-        "n2": {"data": "large"},
-        "n3": {"data": "large"},
-    }
-
-
-def test_a_volume_is_used_for_one_claim_only() -> None:
-    over = cluster(
-        NODES[:2],
-        storage_class(),
-        claim("big", "8Gi"),
-        claim("small", "1Gi"),
-        volume("a", "10Gi"),
-        volume("b", "9Gi", zone="a"),
-    )
-    assert taken(over, "big", "small")["n1"] == {"small": "b", "big": "a"}
-    assert rejected(over, "big", "small") == {"n2": [NOTHING_TO_BIND]}
-
-
 @pytest.mark.parametrize(
     ("wrong", "spec"),
     [
@@ -277,11 +235,6 @@ def test_a_claim_uses_its_reserved_volume_only() -> None:
 MAKER = storage_class(provisioner="disk.test")
 
 
-def test_a_missing_volume_is_provisioned() -> None:
-    over = cluster(NODES[:2], MAKER, claim("data"), volume("pv", zone="a"))
-    assert taken(over, "data") == {"n1": {"data": "pv"}, "n2": {"data": ""}}
-
-
 def test_a_class_provisions_volumes_in_its_topologies_only() -> None:
     expression = {"key": "zone", "values": ["b", "c"]}
     terms = [{"matchLabelExpressions": [expression]}, {"matchLabelExpressions": []}]
@@ -302,11 +255,6 @@ def test_capacity_is_required_if_the_driver_reports_it() -> None:
     over = cluster(NODES, MAKER, claim("data"), csi_driver(storageCapacity=True), *rooms)
     assert rejected(over, "data") == {"n1": [NOT_ENOUGH_SPACE], "n3": [NOT_ENOUGH_SPACE]}
     over = cluster(NODES, MAKER, claim("data"), csi_driver(), *rooms)
-    assert rejected(over, "data") == {}
-
-
-def test_a_claim_without_a_size_needs_no_capacity() -> None:
-    over = cluster(NODES[:1], MAKER, claim("data", None), csi_driver(storageCapacity=True))
     assert rejected(over, "data") == {}
 
 

@@ -16,7 +16,6 @@ from bayplan.framework.status import SKIP, Code, Status
 from bayplan.plugins.volume_binding.claims import PodClaims, find_volumes, pod_claims
 from bayplan.plugins.volume_binding.plugin import (
     TIMED_OUT,
-    Notes,
     VolumeBinding,
     VolumeBindingArgs,
     scores,
@@ -101,19 +100,6 @@ def nothing(now: float) -> None: ...
 # ---- before a node is chosen ---------------------------------------------------------------
 
 
-def test_a_pod_without_claims_is_skipped_and_not_scored() -> None:
-    answer = results_of(VolumeBinding, world(), pod("p"))
-    assert answer.pre_filter == "Skip"
-    assert answer.scores == {"n1": 0, "n2": 0}
-
-
-def test_nodes_without_volumes_for_the_pod_are_rejected() -> None:
-    over = world(claim("data", bound_to="pv"), volume("pv", zone="a"))
-    assert rejected(VolumeBinding, over, ASKING) == {
-        "n2": "UnschedulableAndUnresolvable: node(s) didn't match PersistentVolume's node affinity"
-    }
-
-
 def test_more_free_capacity_scores_higher_unless_configured_otherwise() -> None:
     rooms = [capacity("x", "20Gi", "a"), capacity("y", "100Gi", "b")]
     over = world(claim("data"), csi_driver(storageCapacity=True), *rooms)
@@ -143,12 +129,6 @@ def test_a_pod_that_shares_an_unbound_claim_uses_the_same_node() -> None:
     over = world(claim("data"))
     reserved(over)
     assert set(rejected(VolumeBinding, over, with_claims("q", "data"))) == {"n2"}
-
-
-def test_with_bound_claims_pre_bind_has_nothing_to_do() -> None:
-    plugin, state = reserved(world(claim("data", bound_to="pv"), volume("pv")))
-    assert plugin.pre_bind_preflight(state, ASKING, "n1") is SKIP
-    assert plugin.pre_bind_preflight(CycleState(), pod("p"), "n1") is SKIP
 
 
 # ---- PreBind -------------------------------------------------------------------------------
@@ -261,12 +241,6 @@ def test_ephemeral_claims_are_not_signed() -> None:
     assert plugin.sign_pod(pod("p")) == plugin.sign_pod(pod("q", namespace="other"))
 
 
-def test_notes_are_made_only_for_pods_with_claims() -> None:
-    over = world(claim("data"))
-    state = attempt(instance(VolumeBinding, over), over, ASKING)
-    assert isinstance(state["VolumeBinding"], Notes)
-
-
 def test_it_satisfies_the_plugin_contract() -> None:
     def prepare(cluster: SampleCluster) -> None:
         add(cluster, MAKER, csi_driver(storageCapacity=True), capacity("c", "50Gi"))
@@ -320,27 +294,9 @@ def score(
     return scores(find_volumes(over.volumes, result, nodes), line, len(nodes)).tolist()
 
 
-def test_a_volume_scores_by_its_requested_share() -> None:
-    volumes = [volume("x", "10Gi", zone="a"), volume("y", "20Gi", zone="b")]
-    assert score(storage_class(), claim("data", "10Gi"), *volumes) == [100, 50]
-    assert score(storage_class(), claim("data", "10Gi"), *volumes, line=EMPTIEST) == [0, 50]
-
-
 def test_capacity_scores_by_its_requested_share() -> None:
     rooms = [capacity("x", "20Gi", "a"), capacity("y", "100Gi", "b")]
     assert score(MAKER, COUNTED, claim("data", "10Gi"), *rooms) == [50, 10]
-
-
-def test_two_volumes_of_a_class_share_one_capacity() -> None:
-    rooms = [capacity("x", "100Gi")]
-    claims = [claim("one", "30Gi"), claim("two", "20Gi")]
-    assert score(MAKER, COUNTED, *claims, *rooms, claims=("one", "two")) == [50, 50]
-
-
-def test_volumes_of_a_class_are_added_up() -> None:
-    volumes = [volume("x", "10Gi"), volume("y", "30Gi")]
-    claims = [claim("one", "5Gi"), claim("two", "15Gi")]
-    assert score(storage_class(), *claims, *volumes, claims=("one", "two")) == [50, 50]
 
 
 def test_classes_count_equally_and_halves_are_rounded_up() -> None:
