@@ -7,6 +7,8 @@ JOBS ?= 2
 SEEDS ?= 20
 # Machines that draw from such a seed; they try one seed of 200.
 MACHINES := tests/engine/test_reuse_machine.py tests/engine/test_gang_machine.py
+# Tests that draw more with BAYPLAN_DEEP=1, which `make deep` and .ci/run set.
+DEEP_TESTS := tests/engine tests/queue tests/sim tests/cases tests/plugins/default_preemption
 # Examples that `make properties` draws for each property; `make test` draws 100.
 EXAMPLES ?= 5000
 # How many minutes `make soak` lasts.
@@ -52,7 +54,7 @@ endif
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: demo test test-live soak test-alerts test-e2e test-ui check coverage coverage-floor bench bench-gangs bench-peer bench-upstream parity scenarios sim properties manifests image wheel \
+.PHONY: demo test test-live soak test-alerts test-e2e test-ui check coverage coverage-floor bench bench-gangs bench-peer bench-upstream parity scenarios sim deep properties manifests image wheel \
 	release-check changelog site docs help clean static
 
 demo: .venv/.runtime ## simulate examples/quickstart (installs what running needs, nothing more)
@@ -132,13 +134,16 @@ parity: need-PARITY_DIR .venv/.dev ## compare with kube-scheduler's recorded ans
 scenarios: need-SCENARIOS_DIR .venv/.dev ## run a folder of scenarios: SCENARIOS_DIR=../shared/scenarios (SCENARIOS_FLAGS=...)
 	$(BIN)/python "$(SCENARIOS_DIR)/check.py" --project . $(SCENARIOS_FLAGS) $(BIN)/bayplan
 
+deep: .venv/.dev ## what `make test` draws a little of, with many steps: machines, planted faults, dumps of 1,000 nodes
+	BAYPLAN_DEEP=1 $(BIN)/python -m pytest --timeout=0 -n $(JOBS) $(DEEP_TESTS)
+
 sim: .venv/.dev ## simulate with faults: SEEDS=200 tries the first 200 seeds, SEEDS=1000..1099 these, SEED=7 replays one
 ifdef SEED
 	BAYPLAN_SIM_SEED=$(SEED) $(BIN)/python -m tests.sim.seed_runs
-	BAYPLAN_SIM_SEED=$(SEED) $(BIN)/python -m pytest --timeout=0 $(MACHINES)
+	BAYPLAN_DEEP=1 BAYPLAN_SIM_SEED=$(SEED) $(BIN)/python -m pytest --timeout=0 $(MACHINES)
 else
 	BAYPLAN_SIM_SEEDS=$(SEEDS) $(BIN)/python -m tests.sim.seed_runs --jobs $(JOBS)
-	BAYPLAN_SIM_SEEDS=$(SEEDS) $(BIN)/python -m pytest --timeout=0 -n $(JOBS) tests/sim/test_planted_faults.py $(MACHINES)
+	BAYPLAN_DEEP=1 BAYPLAN_SIM_SEEDS=$(SEEDS) $(BIN)/python -m pytest --timeout=0 -n $(JOBS) tests/sim/test_planted_faults.py $(MACHINES)
 endif
 
 properties: .venv/.dev ## the tests of properties with many examples (EXAMPLES=5000)

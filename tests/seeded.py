@@ -10,10 +10,12 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 from hypothesis import HealthCheck, Phase, seed, settings
 from hypothesis.stateful import RuleBasedStateMachine, run_state_machine_as_test
+
+T = TypeVar("T")
 
 #: Sequences of events are long and slow to draw, and most events need an earlier event.
 UNCHECKED = (
@@ -22,6 +24,15 @@ UNCHECKED = (
     HealthCheck.filter_too_much,
     HealthCheck.large_base_example,
 )
+
+
+#: Set by `.ci/run` and by `make deep`: suites that draw try many more steps and larger worlds.
+IS_DEEP = bool(os.environ.get("BAYPLAN_DEEP"))
+
+
+def depth(short: T, deep: T) -> T:
+    """``short`` in `make test`; ``deep`` in `make deep` and on CI."""
+    return deep if IS_DEEP else short
 
 
 #: Environment variables that `make sim` sets.

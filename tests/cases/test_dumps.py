@@ -1,4 +1,4 @@
-"""Every command on every reported case, and on ten dumps of clusters of all providers."""
+"""Every command on every reported case, and on dumps of clusters of all providers."""
 
 from pathlib import Path
 
@@ -7,14 +7,15 @@ import pytest
 from tests.cases.dumps import draw_dump
 from tests.cases.every_command import Input, check_every_command, check_simulation, succeeded
 from tests.cli.command_line import write_objects
+from tests.seeded import depth
 
 _FOLDER = Path(__file__).parent
 #: A workload without nodes is read together with its nodes.
 _TOGETHER = {"02-wl.yaml": ("02-nodes.yaml",)}
 CASES = sorted(path for path in _FOLDER.iterdir() if path.suffix in (".yaml", ".json"))
-DUMPS = 10
+DUMPS = depth(3, 10)
 #: Most dumps are small: the largest one takes as long as all others together.
-NODES_MIN, NODES_MAX = 60, 1000
+NODES_MIN, NODES_MAX = depth((10, 60), (60, 1000))
 
 
 @pytest.mark.parametrize("path", CASES, ids=lambda path: path.name)

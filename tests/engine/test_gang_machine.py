@@ -11,10 +11,10 @@ import pytest
 from bayplan.engine.podgroups.trial import PodGroupTrial
 from bayplan.sim.world.checkers import InvariantBroken
 from tests.engine.gang_machine import GangMachine
-from tests.seeded import Play, machine_seeds, replayable, table_of
+from tests.seeded import Play, depth, machine_seeds, replayable, table_of
 
-SEEDS_BY_DEFAULT = 2
-PLAY = Play(GangMachine, sequences=60, steps_per_sequence=40)
+SEEDS_BY_DEFAULT = depth(1, 2)
+PLAY = Play(GangMachine, sequences=depth(20, 60), steps_per_sequence=40)
 
 
 @pytest.mark.timeout(1800)

@@ -15,6 +15,7 @@ from bayplan.framework.types import QueuedPodInfo
 from bayplan.state.pods import PodInfo
 from bayplan.testing import node, pod
 from tests.plugins.preemption_kit import Scene, scene
+from tests.seeded import depth
 
 WEB = pod("web", cpu=2, priority=5)
 
@@ -56,7 +57,7 @@ def results(outcome: FilterOutcome) -> tuple[Any, ...]:
     return outcome.feasible.tolist(), statuses, outcome.rejection_counts(), outcome.error
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=depth(40, 200), deadline=None)
 @given(worlds())
 def test_all_nominated_nodes_at_once_have_the_same_results_as_one_by_one(
     drawn: tuple[Scene, PodInfo],

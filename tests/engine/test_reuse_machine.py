@@ -27,10 +27,10 @@ from tests.engine.reuse_faults import (
 from tests.engine.reuse_kinds import CHANGES, KINDS
 from tests.engine.reuse_machine import ReuseMachine
 from tests.engine.reuse_pair import INITIAL_CAPACITY, Fault, no_fault
-from tests.seeded import Play, machine_seeds, replayable, table_of
+from tests.seeded import IS_DEEP, Play, depth, machine_seeds, replayable, table_of
 
-#: Seeds in one test: together at least STEPS_MIN steps, of which the events are counted.
-SEEDS_PER_TEST = 4
+#: Seeds in one test. Deep runs have at least STEPS_MIN steps, of which the events are counted.
+SEEDS_PER_TEST = depth(1, 4)
 STEPS_MIN = 20_000
 COUNT_MIN = 200
 #: Reasons why rankings and results are dropped, except for those that need a plugin with a wrong
@@ -42,7 +42,10 @@ REASONS = (
     PLUGIN_FAILED,
     OBJECT_CHANGED,
 )
-PLAY = Play(ReuseMachine, sequences=95, steps_per_sequence=50)
+PLAY = Play(ReuseMachine, sequences=depth(20, 95), steps_per_sequence=50)
+#: Planted faults are looked for in as many sequences as it takes.
+SEARCH = Play(ReuseMachine, sequences=95, steps_per_sequence=50)
+SEARCHED_SEEDS = 4
 
 
 #: Faults that only some kinds of pods can show.
@@ -109,12 +112,11 @@ def play(
     tally: Counter[str],
     fault: Fault = no_fault,
     pool: Sequence[str] = tuple(sorted(KINDS)),
-    *,
-    is_shrunk: bool = True,
+    machine: Play = PLAY,
 ) -> None:
     """Run one seed. Raises AssertionError if the two schedulers differ."""
     members = {"tally": tally, "fault": staticmethod(fault), "pool": pool}
-    PLAY.run(number, members, is_shrunk=is_shrunk)
+    machine.run(number, members, is_shrunk=machine is PLAY)
 
 
 @pytest.fixture(autouse=True)
@@ -132,7 +134,7 @@ def test_reuse_changes_no_decision(numbers: list[int], capsys: pytest.CaptureFix
             play(number, tally)
     with capsys.disabled():
         print("\n" + table_of(tally))
-    if len(numbers) == SEEDS_PER_TEST:
+    if len(numbers) == SEEDS_PER_TEST and IS_DEEP:
         assert tally["steps"] >= STEPS_MIN
         rare = {event: tally[event] for event in EVENTS if tally[event] < COUNT_MIN}
         assert not rare, "the machine tests too little of events that are rare"
@@ -145,7 +147,7 @@ def test_a_cache_that_steps_aside_changes_no_decision(monkeypatch: pytest.Monkey
     tally = Counter[str]()
     with replayable(ASIDE_SEED):
         play(ASIDE_SEED, tally)
-    assert tally["rankings used"] >= COUNT_MIN
+    assert tally["rankings used"] >= depth(1, COUNT_MIN)
 
 
 @pytest.mark.timeout(600)
@@ -161,5 +163,5 @@ def test_a_planted_fault_is_detected(plant: Plant, monkeypatch: pytest.MonkeyPat
 
 def look_for(fault: Fault, pool: Sequence[str]) -> None:
     """Run seed after seed, because not every seed shows every fault."""
-    for number in range(SEEDS_PER_TEST):
-        play(number, Counter[str](), fault, pool, is_shrunk=False)
+    for number in range(SEARCHED_SEEDS):
+        play(number, Counter[str](), fault, pool, SEARCH)

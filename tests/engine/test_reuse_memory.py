@@ -10,9 +10,10 @@ from bayplan.engine.reuse.cache import ResultCache
 from bayplan.testing import node
 from tests.engine.kit import Engine, waiting_pod
 from tests.scenarios.world import PROFILE
+from tests.seeded import depth
 
-NODE_COUNT, SHAPE_COUNT = 5000, 1000
-BYTES_MAX = 4 * 2**20
+NODE_COUNT, SHAPE_COUNT = depth((2000, 300), (5000, 1000))
+BYTES_MAX = depth(2**20, 4 * 2**20)
 PLUGINS = ("NodeResourcesFit", 1), ("NodeAffinity", 1), ("TaintToleration", 1), "NodePorts"
 
 
@@ -57,7 +58,7 @@ def _traced_bytes() -> int:
     return tracemalloc.get_traced_memory()[0]
 
 
-def test_a_thousand_shapes_on_five_thousand_nodes_stay_within_the_bound(
+def test_many_shapes_on_many_nodes_stay_within_the_bound(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """B-078. Every shape is cached, although that does not pay."""

@@ -36,6 +36,7 @@ from tests.queue.factories import (
     waiting_pod,
 )
 from tests.queue.naive_queue import NaivePod, NaiveQueue
+from tests.seeded import depth
 
 GATES = ("GateA", "GateB")
 PLUGINS = ("Fit", "Spread", "Claims", *GATES)
@@ -309,4 +310,4 @@ class QueueMachine(RuleBasedStateMachine):
 
 
 def test_the_queue_agrees_with_the_naive_queue() -> None:
-    run_state_machine_as_test(QueueMachine, settings=settings(max_examples=200))
+    run_state_machine_as_test(QueueMachine, settings=settings(max_examples=depth(80, 200)))

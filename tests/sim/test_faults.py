@@ -2,14 +2,14 @@
 
 import pytest
 
-from tests.seeded import replayable, seeds
+from tests.seeded import depth, replayable, seeds
 from tests.sim.fault_plan import SEEDS_BY_DEFAULT, Plan
 from tests.sim.fault_world import FaultWorld
 from tests.sim.shrinking import failure_of, shrunk
 
 
 @pytest.mark.timeout(600)
-@pytest.mark.parametrize("seed", seeds(SEEDS_BY_DEFAULT))
+@pytest.mark.parametrize("seed", seeds(depth(15, SEEDS_BY_DEFAULT)))
 def test_after_any_faults_every_pod_is_placed_if_possible_and_the_cache_agrees(seed: int) -> None:
     failure = failure_of(Plan.drawn(seed))
     with replayable(seed):

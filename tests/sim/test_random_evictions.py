@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.seeded import replayable, seeds
+from tests.seeded import depth, replayable, seeds
 from tests.sim.disruptions import check, play
 
-SEEDS_BY_DEFAULT = 40
+SEEDS_BY_DEFAULT = depth(10, 40)
 
 
 @pytest.mark.parametrize("seed", seeds(SEEDS_BY_DEFAULT))

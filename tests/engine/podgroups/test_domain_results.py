@@ -11,6 +11,7 @@ from bayplan.api.objects import NODE, POD
 from bayplan.engine.podgroups.trial import PodGroupTrial
 from bayplan.rng import stream
 from tests.engine.podgroups.reuse_kit import Content, GroupScheduler, node, pod
+from tests.seeded import depth
 
 
 def _run_events(groups: GroupScheduler, seed: int) -> None:
@@ -40,7 +41,7 @@ def _run_events(groups: GroupScheduler, seed: int) -> None:
         groups.schedule()
 
 
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", range(depth(4, 12)))
 def test_the_cache_changes_no_record_of_a_group_in_racks(seed: int) -> None:
     cached, evaluated = GroupScheduler(is_cached=True), GroupScheduler(is_cached=False)
     for groups in (cached, evaluated):

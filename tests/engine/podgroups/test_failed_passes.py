@@ -11,6 +11,7 @@ from bayplan.api.objects import NODE, POD
 from bayplan.engine.podgroups.trial import PodGroupTrial
 from bayplan.rng import stream
 from tests.engine.podgroups.reuse_kit import Content, GroupScheduler, node, pod
+from tests.seeded import depth
 
 NODE_COUNT = 12
 #: After so long a group is tried again, although no event has helped.
@@ -51,7 +52,7 @@ def _run_events(groups: GroupScheduler, seed: int) -> None:
         groups.wait(LONG_SECONDS)
 
 
-@pytest.mark.parametrize("seed", range(10))
+@pytest.mark.parametrize("seed", range(depth(3, 10)))
 def test_the_cache_changes_no_record_of_a_group_that_fails(seed: int) -> None:
     cached, evaluated = GroupScheduler(is_cached=True), GroupScheduler(is_cached=False)
     for groups in (cached, evaluated):
