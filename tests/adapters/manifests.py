@@ -5,12 +5,22 @@ from typing import Any
 Content = dict[str, Any]
 
 
+_METADATA = {
+    "annotations",
+    "creationTimestamp",
+    "deletionTimestamp",
+    "finalizers",
+    "labels",
+    "ownerReferences",
+    "resourceVersion",
+    "uid",
+}
+
+
 def pod(name: str = "web", **spec: Any) -> Content:
-    """A pod in namespace default; ``labels``, ``status`` and metadata are keywords."""
+    """A pod in namespace default; ``status`` and the fields of metadata are keywords."""
     meta: Content = {"name": name, "namespace": spec.pop("namespace", "default")}
-    for field in ("labels", "annotations", "finalizers", "ownerReferences", "deletionTimestamp"):
-        if field in spec:
-            meta[field] = spec.pop(field)
+    meta |= {field: spec.pop(field) for field in _METADATA & spec.keys()}
     status = spec.pop("status", None)
     content: Content = {
         "apiVersion": "v1",

@@ -9,9 +9,7 @@ import pytest
 from bayplan.adapters.embedded.cluster import EmbeddedCluster
 from bayplan.api.objects import Pod
 from bayplan.clock import ManualClock
-from bayplan.objects.keys import object_key
 from bayplan.ports import (
-    ApiError,
     ConflictError,
     GoneError,
     OutcomeUnknownError,
@@ -110,24 +108,6 @@ def test_a_status_patch_or_a_deletion_may_get_no_answer() -> None:
     run_scene(scene, unknown_outcomes=1.0)
 
 
-def test_slow_calls_take_virtual_time() -> None:
-    async def scene(inner: EmbeddedCluster, cluster: FaultyCluster) -> None:
-        await cluster.bind(created(inner), "n1")
-
-    assert 0.0 < run_scene(scene, slow_calls=1.0, slow_seconds=5.0) <= 10.0
-
-
-def test_a_list_may_fail() -> None:
-    async def scene(inner: EmbeddedCluster, cluster: FaultyCluster) -> None:
-        with pytest.raises(ApiError) as error:
-            await cluster.list(POD)
-        assert error.value.code == 503
-        with pytest.raises(ApiError):
-            await cluster.get_pod("default", "web")
-
-    run_scene(scene, list_failures=1.0)
-
-
 def test_a_dropped_watch_loses_no_event() -> None:
     async def follow(cluster: FaultyCluster, count: int) -> list[WatchEvent]:
         events: list[WatchEvent] = []
@@ -164,19 +144,6 @@ def test_a_watch_may_be_expired_and_its_events_delayed() -> None:
 
     run_scene(expired, gone_on_resume=1.0)
     assert run_scene(late, watch_lags=1.0, slow_seconds=3.0) > 0.0
-
-
-def test_in_the_calm_phase_no_call_fails() -> None:
-    async def scene(inner: EmbeddedCluster, cluster: FaultyCluster) -> None:
-        cluster.calm()
-        await cluster.bind(created(inner), "n1")
-        stored = inner.get(object_key(POD, "default", "web"))
-        assert stored is not None
-        assert stored.content["spec"]["nodeName"] == "n1"
-
-    assert (
-        run_scene(scene, conflicts=1.0, unknown_outcomes=1.0, slow_calls=1.0, slow_seconds=9) == 0.0
-    )
 
 
 def test_one_seed_gives_one_sequence_of_faults() -> None:

@@ -12,7 +12,6 @@ from bayplan.adapters.embedded.admission.extended_resource_toleration import (
     ExtendedResourceToleration,
 )
 from bayplan.adapters.embedded.admission.limit_ranger import ANNOTATION
-from bayplan.adapters.embedded.admission.plugin import is_admitted
 from bayplan.adapters.embedded.admission.plugin_set import PluginSet, plugin_set
 from bayplan.adapters.embedded.admission.pod_topology_labels import with_topology_labels
 from bayplan.adapters.embedded.admission.priority import PriorityRefusal, with_priority
@@ -21,12 +20,11 @@ from bayplan.adapters.embedded.admission.resource_quota import ResourceQuotaAdmi
 from bayplan.adapters.embedded.admission.runtime_class import merged_tolerations
 from bayplan.adapters.embedded.api_errors import ForbiddenError
 from bayplan.adapters.embedded.cluster import EmbeddedCluster
-from bayplan.adapters.embedded.field_validation import stable_uid
 from bayplan.adapters.embedded.versioned_store import VersionedStore
 from bayplan.api.admission_objects import LIMIT_RANGE, RUNTIME_CLASS
 from bayplan.api.objects import ObjectMeta, Pod, PriorityClass
 from bayplan.clock import ManualClock
-from bayplan.objects.keys import ObjectKey, key_of
+from bayplan.objects.keys import ObjectKey
 from bayplan.problems import BadInputError
 from tests.adapters.manifests import Content, container, node, pod
 
@@ -401,10 +399,6 @@ def filled(content: Content, *classes: PriorityClass) -> tuple[int, str, str | N
     return spec["priority"], spec["preemptionPolicy"], spec.get("priorityClassName")
 
 
-def test_without_classes_a_pod_has_priority_0_and_may_preempt() -> None:
-    assert filled(pod(), HIGH) == (0, "PreemptLowerPriority", None)
-
-
 def test_a_class_determines_priority_and_preemption_policy() -> None:
     assert filled(pod(priorityClassName="high"), LOW, HIGH) == (1000, "Never", "high")
     assert filled(pod(priorityClassName="low"), LOW, HIGH) == (-5, "PreemptLowerPriority", "low")
@@ -510,13 +504,6 @@ def test_an_object_of_a_dump_is_neither_changed_nor_refused(mark: Content) -> No
     assert spec["overhead"] == {"cpu": "1"}
 
 
-def test_a_uid_that_a_simulation_made_up_does_not_count() -> None:
-    made_up = pod()
-    made_up["metadata"]["uid"] = stable_uid(key_of(made_up), 0)
-    assert not is_admitted(made_up)
-    assert is_admitted({**made_up, "metadata": {**made_up["metadata"], "uid": "u"}})
-
-
 def test_plugins_run_in_the_order_of_kube_apiserver() -> None:
     chain = AdmissionChain(plugin_set(), VersionedStore(), ManualClock())
     assert chain.read_kinds == (LIMIT_RANGE, "scheduling.k8s.io/v1 PriorityClass", RUNTIME_CLASS)
@@ -569,12 +556,3 @@ def test_names_of_plugins_are_checked(enable: list[str], disable: list[str], mes
 
 def test_plugins_without_effect_on_scheduling_can_be_named() -> None:
     assert plugin_set(disable=["ServiceAccount", "PodSecurity"]) == plugin_set()
-
-
-def test_containers_with_and_without_resources_mix() -> None:
-    spec = admitted(
-        bare_pod("web", container(), {"name": "d", "image": "i"}),
-        limit_range(defaultRequest={"cpu": "2"}),
-    )
-    requests = [one["resources"]["requests"]["cpu"] for one in spec["containers"]]
-    assert requests == ["1", "2"]

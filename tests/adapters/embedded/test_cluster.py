@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from bayplan.adapters.embedded.cluster import EVENT, EVENTS_MAX, EmbeddedCluster
-from bayplan.adapters.embedded.versioned_store import StoredObject, Watch
-from bayplan.api.device_objects import RESOURCE_CLAIM, ResourceClaim
+from bayplan.adapters.embedded.versioned_store import Watch
+from bayplan.api.device_objects import RESOURCE_CLAIM
 from bayplan.api.objects import Pod, PodCondition
 from bayplan.clock import ManualClock
 from bayplan.objects.keys import ObjectKey, object_key
@@ -27,15 +27,14 @@ from bayplan.ports import (
     PatchPodStatus,
     WatchEvent,
 )
-from bayplan.sim.loop import VirtualLoop, run, settled
+from bayplan.sim.loop import VirtualLoop, run
 from bayplan.state.pods import pod_info
-from tests.adapters.manifests import node, pod
+from tests.adapters.manifests import pod
 
 # ---- the port for any object ----------------------------------------------------------------
 
 
 T = TypeVar("T")
-KEY = object_key(RESOURCE_CLAIM, "default", "c")
 
 
 def cluster() -> EmbeddedCluster:
@@ -56,42 +55,6 @@ def cluster() -> EmbeddedCluster:
 
 def result_of(call: Coroutine[Any, Any, T]) -> T:
     return asyncio.run(call)
-
-
-def test_a_status_write_changes_only_the_status() -> None:
-    embedded = cluster()
-    patch = {"metadata": {"labels": {"a": "b"}}, "status": {"reservedFor": [{"uid": "u"}]}}
-    written = result_of(embedded.patch(*KEY, patch, "status"))
-    assert isinstance(written, ResourceClaim)
-    assert written.is_reserved_for("u")
-    assert written.metadata.labels is None
-    assert result_of(embedded.read(*KEY)) == written
-
-
-def test_a_patch_in_an_older_version_is_refused() -> None:
-    embedded = cluster()
-    version = result_of(embedded.read(*KEY)).metadata.resource_version
-    meant = {"metadata": {"resourceVersion": version}}
-    result_of(embedded.patch(*KEY, {**meant, "status": {"reservedFor": [{"uid": "u"}]}}, "status"))
-    with pytest.raises(ConflictError):
-        result_of(embedded.patch(*KEY, {**meant, "status": {"reservedFor": []}}, "status"))
-
-
-def test_an_object_is_created_with_a_generated_name() -> None:
-    embedded = cluster()
-    content = {"metadata": {"generateName": "p-", "namespace": "default"}, "spec": {"devices": {}}}
-    created = result_of(embedded.create_object(RESOURCE_CLAIM, content))
-    assert created.metadata.name.startswith("p-")
-    assert result_of(embedded.read(RESOURCE_CLAIM, "default", created.metadata.name)) == created
-
-
-def test_a_deletion_with_a_uid_deletes_only_that_object() -> None:
-    embedded = cluster()
-    with pytest.raises(ConflictError):
-        result_of(embedded.delete_object(*KEY, "another"))
-    result_of(embedded.delete_object(*KEY, result_of(embedded.read(*KEY)).metadata.uid or ""))
-    with pytest.raises(NotFoundError):
-        result_of(embedded.read(*KEY))
 
 
 # ---- the port of the scheduler --------------------------------------------------------------
@@ -155,17 +118,6 @@ def test_sleep_and_grace_periods_take_virtual_time() -> None:
     assert clock.now() == 30.0
 
 
-def test_a_finished_pod_leaves_the_list_but_not_the_cluster() -> None:
-    async def main() -> tuple[int, str]:
-        cluster = EmbeddedCluster(ManualClock())
-        cluster.create(pod(nodeName="n1"))
-        cluster.end_pod(key())
-        (stored,) = cluster.objects(POD)
-        return len((await cluster.list(POD)).objects), stored.content["status"]["phase"]
-
-    assert run(main(), ManualClock()) == (0, "Succeeded")
-
-
 def test_events_are_stored_as_objects() -> None:
     async def main() -> EmbeddedCluster:
         cluster = EmbeddedCluster(ManualClock(start_seconds=5))
@@ -194,31 +146,6 @@ def test_the_oldest_events_are_removed() -> None:
     assert events[0].content["note"] == "10"
 
 
-def test_observers_see_changes_as_they_happen() -> None:
-    cluster = EmbeddedCluster(ManualClock())
-    changes: list[str] = []
-
-    def note(before: StoredObject | None, after: StoredObject | None) -> None:
-        changes.append(f"{cluster.version} {before is not None} {after is not None}")
-
-    cluster.observe(note)
-    cluster.create(node("n1"))
-    cluster.update({**node("n1"), "spec": {"unschedulable": True}})
-    cluster.delete(object_key("v1 Node", "", "n1"))
-    assert changes == ["1 False True", "2 True True", "3 True False"]
-
-
-def test_declared_fields_reach_watchers() -> None:
-    async def main() -> Pod:
-        cluster = EmbeddedCluster(ManualClock(), declared={POD: ("spec.hostname",)})
-        cluster.create(pod(hostname="h"))
-        result = (await cluster.list(POD)).objects[0]
-        assert isinstance(result, Pod)
-        return result
-
-    assert run(main(), ManualClock()).declared == {"spec.hostname": "h"}
-
-
 def test_an_expired_version_requires_a_new_list() -> None:
     async def main() -> None:
         cluster = EmbeddedCluster(ManualClock())
@@ -228,17 +155,6 @@ def test_an_expired_version_requires_a_new_list() -> None:
             await anext(cluster.watch(POD, "0"))
 
     run(main(), ManualClock())
-
-
-def test_a_watch_receives_events_that_come_while_it_waits() -> None:
-    async def main() -> WatchEvent:
-        cluster = EmbeddedCluster(ManualClock())
-        step = asyncio.ensure_future(anext(cluster.watch(POD, "0")))
-        await settled()
-        cluster.create(pod())
-        return await step
-
-    assert run(main(), ManualClock()).type is EventType.ADDED
 
 
 # ---- list and watch as a state machine ------------------------------------------------------

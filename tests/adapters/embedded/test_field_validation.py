@@ -8,22 +8,9 @@ from bayplan.adapters.embedded.field_validation import (
     stable_suffix,
     stable_uid,
 )
-from bayplan.objects.keys import ObjectKey, key_of, object_key
-from tests.adapters.manifests import node, pod
+from bayplan.objects.keys import ObjectKey
 
 # ---- object names ---------------------------------------------------------------------------
-
-
-def test_a_pod_without_namespace_is_in_default() -> None:
-    bare = {**pod(), "metadata": {"name": "web"}}
-    assert key_of(bare) == ObjectKey("v1 Pod", "default", "web")
-
-
-def test_a_node_never_has_a_namespace() -> None:
-    namespaced = {**node("a"), "metadata": {"name": "a", "namespace": "kube-system"}}
-    assert (
-        key_of(namespaced) == object_key("v1 Node", "other", "a") == ObjectKey("v1 Node", "", "a")
-    )
 
 
 @pytest.mark.parametrize(

@@ -96,13 +96,6 @@ def test_without_pod_garbage_collection_the_pods_stay() -> None:
     assert not run_steps(None, (0, NODE_AND_POD), (5, CollectedCluster.delete_node)).deletion_times
 
 
-def test_pods_of_other_nodes_stay() -> None:
-    there = create(node("n1"), node("n2"), on("a"), on("b", "n2"))
-    assert run_steps(AT_ONCE, (0, there), (5, CollectedCluster.delete_node)).deletion_times == {
-        "a": 5
-    }
-
-
 @pytest.mark.parametrize(
     ("deleted_at", "expected"),
     [
@@ -129,10 +122,6 @@ def test_a_quarantine_without_a_period_ends_exactly() -> None:
     times = PodGcTimes(quarantine_seconds=0.1)
     world = run_steps(times, (0, NODE_AND_POD), (0.2, CollectedCluster.delete_node))
     assert world.deletion_times["a"] == pytest.approx(0.3)
-
-
-def test_a_pod_created_on_a_missing_node_is_deleted() -> None:
-    assert run_steps(AT_ONCE, (0, create(on("a", "nowhere")))).deletion_times == {"a": 0}
 
 
 def test_a_succeeded_pod_is_deleted_with_its_node_and_keeps_its_phase() -> None:
@@ -185,8 +174,3 @@ def test_on_an_out_of_service_node_a_terminating_pod_is_deleted_unless_the_node_
     slow = pod("a", nodeName="n1", terminationGracePeriodSeconds=300)
     world = run_steps(AT_ONCE, (0, create(there, slow)), (5, lambda world: world.delete_pod("a")))
     assert world.deletion_times == {"a": expected}
-
-
-def test_a_collector_without_work_sets_no_timer() -> None:
-    world = run_steps(UPSTREAM, (0, NODE_AND_POD))
-    assert world.cluster.next_collection_seconds is None

@@ -1,6 +1,6 @@
 """Pods of one template are recognized by their equal parts."""
 
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -9,21 +9,7 @@ from bayplan.adapters.embedded.pod_templates import TEMPLATES_MAX, PodTemplates,
 from bayplan.adapters.embedded.versioned_store import VersionedStore
 from bayplan.clock import ManualClock
 from bayplan.ports import ApiError
-
-
-def pod(name: Any = "a", cpu: str = "1", **meta: Any) -> dict[str, Any]:
-    containers = [{"name": "c", "resources": {"requests": {"cpu": cpu}}}]
-    metadata = {"name": name, "namespace": "default", **meta}
-    return {
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": metadata,
-        "spec": {"containers": containers},
-    }
-
-
-def test_pods_of_one_template_may_differ_in_their_names() -> None:
-    assert template_key(pod()) == template_key(pod("b")) is not None
+from tests.adapters.manifests import container, pod
 
 
 @pytest.mark.parametrize(
@@ -52,7 +38,7 @@ def test_pods_of_one_template_may_differ_in_the_values_of_annotations() -> None:
 @pytest.mark.parametrize(
     "other",
     [
-        pod(cpu="2"),
+        pod(containers=[container("2")]),
         pod(namespace="x"),
         pod(labels={"app": "a"}),
         pod(finalizers=["f"]),
@@ -72,7 +58,7 @@ def test_every_other_difference_makes_another_template(other: dict[str, Any]) ->
         {**pod(), "kind": "Node"},
         {**pod(), "metadata": None},
         pod("Not-A-Name"),
-        pod(7),
+        pod(cast(str, 7)),
         pod(uid=7),
         pod(uid=""),
         pod(annotations=True),
@@ -105,8 +91,8 @@ def test_the_number_of_templates_is_bounded() -> None:
     templates, store = PodTemplates(), VersionedStore()
     server = ApiServer(ManualClock(), store, lambda seconds, call: None)
     for number in range(TEMPLATES_MAX + 1):
-        content = pod(f"p{number}", cpu=f"{number + 1}m")
+        content = pod(f"p{number}", containers=[container(f"{number + 1}m")])
         assert templates.find(content) is None
         templates.learn(server.create(content))
-    assert templates.find(pod("first", cpu="1m")) is None
-    assert templates.find(pod("last", cpu=f"{TEMPLATES_MAX + 1}m")) is not None
+    assert templates.find(pod("first", containers=[container("1m")])) is None
+    assert templates.find(pod("last", containers=[container(f"{TEMPLATES_MAX + 1}m")])) is not None

@@ -130,10 +130,6 @@ def test_field_selectors_of_a_node_select_its_name(
     assert [p.path for p in problems] == ([f"s.matchFields[0].{field}"] if field else [])
 
 
-def test_absent_selectors_are_valid() -> None:
-    assert list(label_selector(None, "s")) == list(node_selector(None, "s")) == []
-
-
 @pytest.mark.parametrize(
     ("metadata_labels", "path"),
     [

@@ -101,16 +101,3 @@ def test_a_binding_mode_is_immediate_or_wait_for_first_consumer() -> None:
             '"WaitForFirstConsumer"'
         )
     ]
-
-
-def test_valid_objects_pass_and_optional_fields_may_be_absent() -> None:
-    spec = {
-        "accessModes": ["ReadWriteOnce", "ReadOnlyMany"],
-        "resources": {"requests": {"storage": "1Gi"}},
-        "storageClassName": "fast",
-        "volumeMode": "Block",
-    }
-    assert problems_of("v1 PersistentVolumeClaim", spec=spec) == []
-    assert problems_of("v1 PersistentVolumeClaim") == []
-    assert problems_of("v1 PersistentVolume", spec={"capacity": {"storage": "1Gi"}}) == []
-    assert problems_of("storage.k8s.io/v1 StorageClass", volumeBindingMode="Immediate") == []

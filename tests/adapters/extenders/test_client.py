@@ -127,13 +127,6 @@ def test_a_call_without_an_answer_ends_at_its_timeout() -> None:
     assert result.error.endswith("(Client.Timeout exceeded while awaiting headers)")
 
 
-def test_an_unreachable_extender_is_named() -> None:
-    port = closed_port()
-    assert (
-        f"127.0.0.1:{port}: connect: connection refused" in answer(f"http://127.0.0.1:{port}").error
-    )
-
-
 def test_no_call_is_made_about_a_deleted_pod() -> None:
     with extender({}) as server:
         assert answer(server.url, pod_is_there=False).error == "pod default/p is gone"

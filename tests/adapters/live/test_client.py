@@ -139,16 +139,6 @@ def test_idempotent_requests_are_retried_with_growing_delays(tmp_path: Path) -> 
     assert 0.1 <= naps[0] <= 0.2 <= naps[1] <= 0.4 <= naps[2] <= 0.8
 
 
-def test_delays_are_determined_by_the_seed(tmp_path: Path) -> None:
-    drawn = [
-        response_and_naps(
-            tmp_path, Cutting(3), lambda client: client.request("PATCH", "/x"), seed=seed
-        )[1]
-        for seed in (1, 1, 2)
-    ]
-    assert drawn[0] == drawn[1] != drawn[2]
-
-
 def test_a_write_without_an_answer_is_not_retried(tmp_path: Path) -> None:
     cutting = Cutting(1)
     with pytest.raises(OutcomeUnknownError, match="POST /x: no answer"):
@@ -249,14 +239,6 @@ def test_a_request_that_gets_no_place_in_its_lane_before_its_deadline_is_not_sen
         await asyncio.wait(requests)
 
     response_and_naps(tmp_path, silent, ask)
-
-
-def test_a_failure_has_the_same_message_at_every_attempt(tmp_path: Path) -> None:
-    """The log reports a failure once if its message does not change."""
-    with pytest.raises(OutcomeUnknownError, match=r"^POST /x: no answer"):
-        response_and_naps(
-            tmp_path, Cutting(1), lambda client: client.request("POST", "/x?version=7")
-        )
 
 
 @pytest.mark.parametrize("body", [b"", b"<html>log in first</html>", b'{"truncated":', b"[]"])

@@ -40,15 +40,6 @@ async def renewed(credentials: Credentials, clock: ManualClock) -> str | None:
     return credentials.authorization()
 
 
-def test_a_token_becomes_a_header(tmp_path: Path) -> None:
-    async def main() -> None:
-        credentials = await load_credentials(kubeconfig(tmp_path, SERVER), ManualClock())
-        assert credentials.authorization() == "Bearer secret"
-        assert credentials.server == SERVER
-
-    asyncio.run(main())
-
-
 def test_a_token_file_is_read_again(tmp_path: Path) -> None:
     async def main() -> None:
         (tmp_path / "token").write_text("one\n")

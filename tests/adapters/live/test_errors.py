@@ -34,11 +34,6 @@ def test_each_refusal_has_its_own_exception_with_the_message_of_the_server(
     assert (problem.code, problem.reason, str(problem)) == (code, reason, message)
 
 
-def test_an_existing_name_is_not_a_conflict() -> None:
-    problem = refusal_of(409, "AlreadyExists", 'pods "web" already exists')
-    assert (type(problem), problem.reason) == (ApiError, "AlreadyExists")
-
-
 def test_a_terminating_namespace_is_not_a_missing_right() -> None:
     message = 'pods "web" is forbidden: unable to create new content in namespace x because it is'
     assert type(refusal_of(403, "Forbidden", message)) is ApiError

@@ -325,17 +325,6 @@ def test_a_cancelled_request_closes_its_connection() -> None:
     assert server.connection_count == 2
 
 
-def test_concurrent_requests_have_separate_connections() -> None:
-    async def scene(transport: ConnectionPool) -> None:
-        answers = await asyncio.gather(*(get(transport) for _ in range(5)))
-        assert answers == [Answer(200, b"fine")] * 5
-        assert transport.idle_count == 5
-
-    server = Server(*[FINE] * 5)
-    talk(server, scene)
-    assert server.connection_count == 5
-
-
 # ---- through a proxy ------------------------------------------------------------------------
 
 

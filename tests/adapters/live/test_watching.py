@@ -112,13 +112,6 @@ def test_a_list_without_an_end_is_given_up(
     assert pages.count <= count_max
 
 
-def test_pages_without_objects_between_others_are_fine(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(watching, "EMPTY_PAGES_MAX", 1)
-    pages = Pages([named("a")], [], [named("b")], [], [named("c")])
-    listing = result_of(pages, lambda reading: reading.list())
-    assert [each.metadata.name for each in listing.objects] == ["a", "b", "c"]
-
-
 def test_an_event_without_an_end_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(watching, "_EVENT_BYTES_MAX", 1000)
 
@@ -142,10 +135,6 @@ def test_a_list_joins_all_pages_of_one_version() -> None:
         {"limit": str(PAGE_LENGTH)},
         {"limit": str(PAGE_LENGTH), "continue": "1"},
     ]
-
-
-def test_an_empty_list_is_empty() -> None:
-    assert not result_of(Pages([]), lambda reading: reading.list()).objects
 
 
 POD_JSON = '{"metadata":{"name":"a"},"spec":{"containers":[{"name":"x"}]}}'
@@ -269,15 +258,6 @@ def test_a_line_may_arrive_in_parts() -> None:
     whole = line("ADDED", named("a", "6")) + line("ADDED", named("b", "7"))
     events, _ = watched(whole[:10], whole[10:70], whole[70:])
     assert [event.object.metadata.name for event in events] == ["a", "b"]
-
-
-def test_a_bookmark_only_has_a_version() -> None:
-    nulls = {
-        "metadata": {"resourceVersion": "9", "creationTimestamp": None},
-        "spec": {"containers": None},
-    }
-    [event], _ = watched(line("BOOKMARK", nulls), resource=PODS)
-    assert event == WatchEvent(EventType.BOOKMARK, POD, None, "9")
 
 
 def test_an_expired_version_raises_gone() -> None:

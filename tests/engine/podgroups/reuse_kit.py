@@ -11,24 +11,21 @@ from bayplan.engine.scheduler import Scheduler
 from bayplan.journal import DigestSink, Journal
 from bayplan.plugins.registry import default_registry
 from bayplan.ports import BindPod, EventType, WatchEvent
+from tests.adapters.manifests import Content, container, node, pod
 
 GROUP_KIND = f"{COSCHEDULING_GROUP}/v1alpha1 PodGroup"
-Content = dict[str, Any]
 
 
-def node(index: int, rack_count: int, cpu: int = 4, **spec: Any) -> Content:
+def rack_node(index: int, rack_count: int, cpu: int = 4, **spec: Any) -> Content:
     amounts = {"cpu": str(cpu), "memory": "16Gi", "pods": "20"}
-    labels = {"rack": f"r{index % rack_count}"}
     status = {"allocatable": amounts, "capacity": amounts}
-    return {"metadata": {"name": f"n{index}", "labels": labels}, "spec": spec, "status": status}
+    return node(f"n{index}", labels={"rack": f"r{index % rack_count}"}, spec=spec, status=status)
 
 
-def pod(name: str, cpu: int, group: str = "", **spec: Any) -> Content:
-    requests = {"cpu": f"{cpu}m", "memory": "100Mi"}
+def member(name: str, cpu: int, group: str = "", **spec: Any) -> Content:
     labels = {COSCHEDULING_LABEL: group} if group else {}
-    containers = [{"name": "c", "image": "app", "resources": {"requests": requests}}]
-    metadata = {"name": name, "namespace": "default", "uid": name, "labels": labels}
-    return {"metadata": metadata, "spec": {"containers": containers, **spec}}
+    containers = [container(f"{cpu}m")]
+    return pod(name, uid=name, labels=labels, containers=containers, **spec)
 
 
 def group(name: str, minimum: int, topology: str = "rack") -> Content:
@@ -81,4 +78,4 @@ class GroupScheduler:
     ) -> None:
         self.add(GROUP_KIND, group(name, count, topology))
         for index in range(count):
-            self.add(POD, pod(f"{name}-{index}", cpu, name, **spec))
+            self.add(POD, member(f"{name}-{index}", cpu, name, **spec))

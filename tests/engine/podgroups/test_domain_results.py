@@ -10,7 +10,7 @@ import pytest
 from bayplan.api.objects import NODE, POD
 from bayplan.engine.podgroups.trial import PodGroupTrial
 from bayplan.rng import stream
-from tests.engine.podgroups.reuse_kit import Content, GroupScheduler, node, pod
+from tests.engine.podgroups.reuse_kit import Content, GroupScheduler, member, rack_node
 from tests.seeded import depth
 
 
@@ -25,16 +25,16 @@ def _run_events(groups: GroupScheduler, seed: int) -> None:
             spec = {"unschedulable": True}
         elif seed % 3 == 0 and rng.random() < 0.3:
             spec = {"taints": [{"key": "t", "value": "v", "effect": "PreferNoSchedule"}]}
-        groups.add(NODE, node(index, rack_count, rng.choice(sizes), **spec))
+        groups.add(NODE, rack_node(index, rack_count, rng.choice(sizes), **spec))
     for index in range(rng.choice((0, 0, 10, 30))):
         there = f"n{rng.randrange(node_count)}"
-        groups.add(POD, pod(f"there-{index}", rng.choice((100, 300)), nodeName=there))
+        groups.add(POD, member(f"there-{index}", rng.choice((100, 300)), nodeName=there))
     for number in range(12):
         event = rng.random()
         if event < 0.15:
-            groups.modify(NODE, node(rng.randrange(node_count), rack_count, rng.choice(sizes)))
+            groups.modify(NODE, rack_node(rng.randrange(node_count), rack_count, rng.choice(sizes)))
         elif event < 0.3:
-            groups.add(POD, pod(f"alone-{number}", rng.choice((250, 500, 5000))))
+            groups.add(POD, member(f"alone-{number}", rng.choice((250, 500, 5000))))
         spec = {"nodeSelector": {"rack": "r0"}} if event > 0.9 else {}
         count = rng.choice((1, 3, 5, 20))
         groups.add_group(f"g{number}", count, rng.choice((250, 500, 500, 900)), **spec)
@@ -68,7 +68,7 @@ def passes(monkeypatch: pytest.MonkeyPatch) -> list[frozenset[str] | None]:
 def test_racks_with_equal_resources_are_tried_once(passes: list[frozenset[str] | None]) -> None:
     groups = GroupScheduler(is_cached=True)
     for index in range(40):
-        groups.add(NODE, node(index, 10))
+        groups.add(NODE, rack_node(index, 10))
     groups.add_group("a", 4)
     groups.schedule()
     # One trial, and the pass that places the group.
@@ -89,11 +89,11 @@ def test_a_rack_is_tried_again_after_one_of_its_nodes_changed(
 ) -> None:
     groups = GroupScheduler(is_cached=True)
     for index in range(40):
-        groups.add(NODE, node(index, 10))
+        groups.add(NODE, rack_node(index, 10))
     groups.add_group("a", 4)
     groups.schedule()
     passes.clear()
-    groups.modify(NODE, node(7, 10, cpu=16))
+    groups.modify(NODE, rack_node(7, 10, cpu=16))
     groups.add_group("b", 4)
     groups.schedule()
     changed = frozenset(f"n{index}" for index in range(40) if index % 10 == 7)
@@ -105,7 +105,7 @@ def test_a_draw_among_unequal_nodes_is_not_shared(passes: list[frozenset[str] | 
     groups = GroupScheduler(is_cached=True)
     for index in range(12):
         # Each rack has two nodes of equal score and unequal size.
-        groups.add(NODE, node(index, 6, cpu=4 if index < 6 else 8))
+        groups.add(NODE, rack_node(index, 6, cpu=4 if index < 6 else 8))
     groups.add_group("a", 1, cpu=0)
     groups.schedule()
     assert len(passes) == 7
@@ -114,7 +114,7 @@ def test_a_draw_among_unequal_nodes_is_not_shared(passes: list[frozenset[str] | 
 def _place_in_zones(groups: GroupScheduler) -> None:
     """Four racks in two zones; groups require a rack or a zone in turn."""
     for index in range(8):
-        content = node(index, 4)
+        content = rack_node(index, 4)
         content["metadata"]["labels"]["zone"] = f"z{index % 2}"
         groups.add(NODE, content)
     for number in range(6):

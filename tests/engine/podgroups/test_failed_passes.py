@@ -10,7 +10,7 @@ import pytest
 from bayplan.api.objects import NODE, POD
 from bayplan.engine.podgroups.trial import PodGroupTrial
 from bayplan.rng import stream
-from tests.engine.podgroups.reuse_kit import Content, GroupScheduler, node, pod
+from tests.engine.podgroups.reuse_kit import Content, GroupScheduler, member, rack_node
 from tests.seeded import depth
 
 NODE_COUNT = 12
@@ -19,12 +19,12 @@ LONG_SECONDS = 400.0
 
 
 def filler(index: int, cpu: int = 4000) -> Content:
-    return pod(f"filler-{index}", cpu, nodeName=f"n{index}")
+    return member(f"filler-{index}", cpu, nodeName=f"n{index}")
 
 
 def fill(groups: GroupScheduler, cpu: int = 4000) -> None:
     for index in range(NODE_COUNT):
-        groups.add(NODE, node(index, 3))
+        groups.add(NODE, rack_node(index, 3))
         groups.add(POD, filler(index, cpu))
 
 
@@ -48,7 +48,7 @@ def _run_events(groups: GroupScheduler, seed: int) -> None:
             if rng.random() < 0.7:
                 groups.add(POD, filler(index, rng.choice((1000, 4000))))
         if rng.random() < 0.2:
-            groups.modify(NODE, node(rng.randrange(NODE_COUNT), 3, rng.choice((4, 5))))
+            groups.modify(NODE, rack_node(rng.randrange(NODE_COUNT), 3, rng.choice((4, 5))))
         groups.wait(LONG_SECONDS)
 
 
@@ -108,10 +108,10 @@ def test_a_change_needs_a_new_pass(pass_counts: list[int]) -> None:
     waiting_groups(groups, "abcd")
     groups.wait(LONG_SECONDS)
     pass_counts.clear()
-    groups.modify(NODE, node(3, 3, cpu=5))
+    groups.modify(NODE, rack_node(3, 3, cpu=5))
     groups.wait(LONG_SECONDS)
     assert 1 <= len(pass_counts) < 4
-    groups.modify(NODE, node(4, 3, cpu=5))
+    groups.modify(NODE, rack_node(4, 3, cpu=5))
     groups.wait(LONG_SECONDS)
     assert len(groups.nodes_of) == 5, "two nodes have room for one more each"
 

@@ -17,7 +17,7 @@ from bayplan.sim.output.result import (
     Usage,
     group_results,
 )
-from tests.adapters.manifests import node, pod
+from tests.adapters.manifests import container, node, pod
 from tests.cli.command_line import answer, write_objects
 from tests.scenarios.gangs import FIT, MING, X_K8S, add_member, put_group
 from tests.scenarios.world import World, play
@@ -127,22 +127,10 @@ def test_groups_of_two_kinds_with_one_name_are_both_reported() -> None:
 # ---- results by signature -------------------------------------------------------------------
 
 
-def api_node(name: str, allocatable: dict[str, str]) -> dict[str, Any]:
-    status = {"allocatable": allocatable}
-    return {"apiVersion": "v1", "kind": "Node", "metadata": {"name": name}, "status": status}
-
-
-def api_pod(name: str, cpu: str) -> dict[str, Any]:
-    container = {"name": "c", "resources": {"requests": {"cpu": cpu}}}
-    spec = {"containers": [container]}
-    return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name}, "spec": spec}
-
-
 def kinds(tmp_path: Path, *flags: str) -> list[dict[str, Any]]:
-    allocatable = {"cpu": "8", "memory": "16Gi", "pods": "110"}
-    nodes = [api_node(f"n{number}", allocatable) for number in range(4)]
-    pods = [api_pod(f"small-{number}", "100m") for number in range(6)]
-    pods += [api_pod(f"large-{number}", "2") for number in range(2)]
+    nodes = [node(f"n{number}") for number in range(4)]
+    pods = [pod(f"small-{number}", containers=[container("100m")]) for number in range(6)]
+    pods += [pod(f"large-{number}", containers=[container("2")]) for number in range(2)]
     path = write_objects(tmp_path / "cluster.yaml", *nodes, *pods)
     return json.loads(answer("simulate", path, "--format", "json", *flags))["pod_kinds"]
 
