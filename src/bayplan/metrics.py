@@ -87,7 +87,8 @@ class Buckets:
         self.counts = [0] * (len(bounds) + 1)
         self.total = 0.0
 
-    def observe(self, amount: float, count: int = 1) -> None:
+    def __call__(self, amount: float, count: int = 1) -> None:
+        """Observe an amount, so many times."""
         if amount:
             self.counts[bisect_left(self.bounds, amount)] += count
             self.total += amount * count
@@ -109,11 +110,8 @@ class Histogram(Collector):
         self._labels = labels
         self._children: dict[tuple[Hashable, ...], Buckets] = {}
 
-    def of(self, *labels: Hashable) -> Callable[[float], None]:
-        """A function that observes for these labels. Frequent callers store the function."""
-        return self._child(labels).observe
-
-    def _child(self, labels: tuple[Hashable, ...]) -> Buckets:
+    def of(self, *labels: Hashable) -> Buckets:
+        """What observes for these labels. Frequent callers store it."""
         buckets = self._children.get(labels)
         if buckets is None:
             assert len(labels) == len(self._labels), f"{self._name} has labels {self._labels}"
@@ -123,8 +121,8 @@ class Histogram(Collector):
     def observe(self, amount: float, *labels: Hashable, count: int = 1) -> None:
         buckets = self._children.get(labels)
         if buckets is None:
-            buckets = self._child(labels)
-        buckets.observe(amount, count)
+            buckets = self.of(*labels)
+        buckets(amount, count)
 
     def collect(self) -> "Iterable[HistogramMetricFamily]":
         make_family = load("prometheus_client.core:HistogramMetricFamily")

@@ -41,6 +41,9 @@ FLAVOURS: Sequence[Mapping[str, Any]] = (
     {"is_plain": False, "has_keys": False, "bytes_max": _LARGE, "percentage": 40},
     {"is_plain": False, "has_keys": False, "bytes_max": _LARGE, "has_extenders": True},
     {"is_plain": True, "has_keys": False, "bytes_max": _LARGE, "has_extenders": True},
+    {"is_plain": False, "has_keys": False, "bytes_max": _LARGE, "refuses": False},
+    {"is_plain": True, "has_keys": False, "bytes_max": _LARGE, "refuses": False},
+    {"is_plain": True, "has_keys": False, "bytes_max": _TINY, "refuses": False},
 )
 
 #: A high priority: these pods are tried first, the newest first, one right after another.
@@ -125,6 +128,26 @@ class ReuseMachine(RuleBasedStateMachine):
         for _ in range(count):
             self._new_pod(KINDS[kind])
             self._after(1)
+
+    @rule(
+        kind=st.sampled_from((*_RANKED[:5], "web", "lone", "")),
+        place=some,
+        profile=st.sampled_from((FIRST, SECOND)),
+        count=st.sampled_from((4, 8, 20)),
+        pause=st.sampled_from((0, 3, 7)),
+    )
+    def a_run_of_pods_comes(
+        self, kind: str, place: int, profile: str, count: int, pause: int
+    ) -> None:
+        """Equal pods are tried one right after another; a comparison interrupts the run."""
+        kind = kind or self.kinds[place % len(self.kinds)]
+        options = {**KINDS[kind], "scheduler_name": profile, "priority": _FIRST_OF_ALL}
+        self._end_nominations()
+        for _ in range(count):
+            self._new_pod(options)
+        self._did("a run of pods came")
+        self._after(pause)
+        self._after(count - pause)
 
     @rule(
         kind=st.sampled_from(("licensed", "small")),
@@ -460,13 +483,16 @@ class ReuseMachine(RuleBasedStateMachine):
 
     def _row_of(self, kind: str, count: int) -> None:
         """Equal pods that are tried one after another, without nominations of other pods."""
-        for name in self._pending():
-            if self.pods[name].get("nominated_node"):
-                self._change_pod(name, nominated_node="")
+        self._end_nominations()
         options = {**KINDS[kind], "priority": _FIRST_OF_ALL}
         for _ in range(count):
             self._new_pod(options)
             self._after(1)
+
+    def _end_nominations(self) -> None:
+        for name in self._pending():
+            if self.pods[name].get("nominated_node"):
+                self._change_pod(name, nominated_node="")
 
     def _new_pod(self, options: Mapping[str, Any]) -> str:
         self._names += 1

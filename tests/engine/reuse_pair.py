@@ -69,16 +69,19 @@ def config_of(
     has_graph: bool = False,
     percentage: int = 0,
     has_extenders: bool = False,
+    refuses: bool = True,
     args: Sequence[Mapping[str, Any]] = (),
 ) -> SchedulerConfig:
     """``is_plain``: the first profile is upstream's default one, without plugins of the tests.
     ``args``: its pluginConfig. ``has_graph``: a plugin reads another's scores. ``percentage``: of
-    nodes to score; 0: upstream's default."""
+    nodes to score; 0: upstream's default. ``refuses``: a plugin takes part in Reserve and Permit,
+    so that there are no runs."""
     enabled: list[dict[str, Any]] = []
     if not is_plain:
         enabled += [{"name": each.name} for each in FILTERING]
         enabled += [{"name": each.name, "weight": weight} for each, weight in SCORING]
-    enabled += [{"name": "Refuses"}]
+    if refuses:
+        enabled += [{"name": "Refuses"}]
     if has_graph:
         enabled += [{"name": "Invert", "weight": 2}]
         args = [*args, {"name": "Invert", "args": {"scoreFrom": "NodeResourcesFit"}}]
@@ -157,6 +160,7 @@ class Side:
             raise_bugs=True,
             on_attempt=self._note,
         )
+        self._runs = self.scheduler._attempts._runs
         fault(self.scheduler)
         self.is_on = config.gate("OpportunisticBatching")
 
@@ -206,7 +210,9 @@ class Side:
     def schedule_one(self) -> bool:
         """Run one attempt, and count the rows whose results were reused."""
         before = self._rows() if self.is_on else {}
+        before_run = self._runs.attempt_count
         is_done = self.scheduler.schedule_one()
+        self._tally["attempts of runs"] += self._runs.attempt_count - before_run
         if self.is_on:
             self._count(before, self._rows())
         return is_done

@@ -58,6 +58,8 @@ POOLS: Mapping[Plant, Sequence[str]] = {
 #: Events that each must occur at least COUNT_MIN times.
 EVENTS = (
     "pods came",
+    "a run of pods came",
+    "attempts of runs",
     "a second profile's pod came",
     "another's pod came",
     "a group came",

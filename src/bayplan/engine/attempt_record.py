@@ -6,10 +6,11 @@ from typing import final
 
 from bayplan.engine.cycle import Cycle
 from bayplan.engine.cycle_answer import CycleAnswer
+from bayplan.engine.ranking.ranked_nodes import RankedNodes
 from bayplan.engine.telemetry import Telemetry
-from bayplan.framework.scoring import ScoreTable
+from bayplan.framework.scoring import Choice, ScoreTable
 from bayplan.framework.status import Status
-from bayplan.framework.types import Nomination
+from bayplan.framework.types import Nomination, QueuedPodInfo
 from bayplan.journal import AttemptRecord, NodeScore, RejectionCount, TieBreakStep
 from bayplan.state.cache import ClusterView
 
@@ -50,6 +51,11 @@ class CycleEnd:
             self._telemetry.journal.write(record)
         self._cluster.take_back()
 
+    def show(self, cycle: Cycle) -> None:
+        """Show the cycle to whoever reads each of them."""
+        if self._on_attempt is not None:
+            self._on_attempt(cycle)
+
     def observe(
         self,
         cycle: Cycle,
@@ -60,8 +66,7 @@ class CycleEnd:
         nomination: Nomination | None = None,
     ) -> AttemptRecord | None:
         """The record of the cycle; None: nobody reads the journal. The cluster stays lent."""
-        if self._on_attempt is not None:
-            self._on_attempt(cycle)
+        self.show(cycle)
         telemetry = self._telemetry
         if not telemetry.journal.is_recording:
             return None
@@ -74,8 +79,7 @@ class CycleEnd:
                 rejections = answer.feasibility.rejection_counts()
             else:
                 rejections = _rejections(cycle, answer)
-            # One feasible node is chosen without scores; without a choice only arrays have scores.
-            if feasible_count > 1 and (choice is not None or table is not None):
+            if cycle.is_scored:
                 scores = answer.best_scores(BEST_NODES_MAX)
         return AttemptRecord(
             at_seconds=telemetry.clock.now(),
@@ -97,6 +101,31 @@ class CycleEnd:
             nominated_node="" if nomination is None else nomination.node_name,
             plugin="" if status is None else status.plugin,
         )
+
+
+def record_of_repeat(
+    queued: QueuedPodInfo,
+    profile_name: str,
+    ranking: RankedNodes,
+    choice: Choice,
+    at_seconds: float,
+) -> AttemptRecord:
+    """The record of an attempt that a complete ranking of all nodes answered, without a cycle."""
+    return AttemptRecord(
+        at_seconds=at_seconds,
+        pod=queued.pod.key,
+        uid=queued.pod.uid,
+        profile=profile_name,
+        attempt=queued.attempts,
+        result="scheduled",
+        node=choice.node_name,
+        node_count=ranking.table.node_count,
+        feasible_count=ranking.feasible_count,
+        rejections=ranking.feasibility.rejection_counts(),
+        scores=ranking.best_scores(BEST_NODES_MAX),
+        tied_count=choice.tied_count,
+        tied_index=choice.tied_index,
+    )
 
 
 def _rejections(cycle: Cycle, answer: CycleAnswer) -> tuple[RejectionCount, ...]:

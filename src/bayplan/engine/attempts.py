@@ -8,7 +8,6 @@ Upstream: schedule_one.go.
 
 from collections.abc import Callable
 from dataclasses import replace
-from functools import partial
 from typing import final
 
 from msgspec import structs
@@ -27,6 +26,7 @@ from bayplan.engine.podgroups.topology import Domains
 from bayplan.engine.podgroups.trial import TrialSetup
 from bayplan.engine.reservations import restrict_to_unreserved
 from bayplan.engine.resizes import needs_scheduling, waiting_for_kubelet
+from bayplan.engine.runs import Runs
 from bayplan.engine.schedule_one import CycleRunner
 from bayplan.engine.sync_preemption import SyncPreemptions
 from bayplan.framework.preemption import EVICTING, REVIEW, PendingEvictions
@@ -56,6 +56,9 @@ class Attempts:
         self._end = CycleEnd(engine.cluster, engine.telemetry, on_attempt)
         self.placements = Placements(engine, self._failures, self._end)
         self._boundary = self.placements.boundary
+        self._runs = Runs(
+            engine, self._runner, self.placements, self._end, observe_seconds=self._observe_seconds
+        )
         setup = TrialSetup(engine, self._runner, self._end, Domains(engine.cluster.cache.table))
         self._domains = setup.domains
         self._parked = PendingExtenderCalls()
@@ -76,6 +79,10 @@ class Attempts:
         if isinstance(queued, QueuedPodGroupInfo):
             self._groups.start(queued)
             return
+        now = self._engine.clock.now()
+        self._boundary.run_for_pod(queued, now, self._attempt, queued, now)
+
+    def _attempt(self, queued: QueuedPodInfo, started_seconds: float) -> None:
         engine, pod = self._engine, queued.pod
         if pod.is_terminating:
             note = f"skip schedule deleting pod: {pod.key}"
@@ -86,8 +93,9 @@ class Attempts:
         elif engine.cluster.cache.pod(pod.uid) is not None and not pod.node_name:
             engine.queue.done(pod.uid)
         else:
-            now = engine.clock.now()
-            self._boundary.run_for_pod(queued, now, partial(self._begin, queued, now))
+            is_sampled = self._metrics_sample.random() < _METRICS_SAMPLE
+            if not self._runs.attempt(queued, started_seconds, is_sampled=is_sampled):
+                self._begin(queued, started_seconds, is_sampled=is_sampled)
 
     def resume(self, token: int, answer: ExtenderAnswer) -> None:
         """An extender answered. If no answer is missing, the cycle starts again. An unknown token
@@ -102,10 +110,11 @@ class Attempts:
         if current is None or not needs_scheduling(engine, current):
             engine.queue.done(cycle.pod.uid)
             return
-        go_on = partial(self._resume, cycle, answered)
-        self._boundary.run_for_pod(cycle.queued, cycle.started_seconds, go_on)
+        self._boundary.run_for_pod(
+            cycle.queued, cycle.started_seconds, self._resume, cycle, answered
+        )
 
-    def _begin(self, queued: QueuedPodInfo, started_seconds: float) -> None:
+    def _begin(self, queued: QueuedPodInfo, started_seconds: float, *, is_sampled: bool) -> None:
         engine, pod = self._engine, queued.pod
         cycle = Cycle(
             queued, engine.frameworks[pod.scheduler_name], engine.cluster.lend(), started_seconds
@@ -116,7 +125,7 @@ class Attempts:
                 cycle.within = domain_of_members(self._domains, cycle.snapshot, state)
             if engine.reservations.current is not None:
                 restrict_to_unreserved(cycle, engine.reservations)
-        cycle.state.record_plugin_metrics = self._metrics_sample.random() < _METRICS_SAMPLE
+        cycle.state.record_plugin_metrics = is_sampled
         self._go_on(cycle, self._runner.run(cycle))
 
     def _resume(self, cycle: Cycle, answered: AnsweredQuestion) -> None:
@@ -134,6 +143,7 @@ class Attempts:
                 self._end_failed(cycle, Failure(status, status.message))
             else:
                 self.placements.place(cycle, cycle.choice.node_name)
+                self._runs.follow(cycle)
         else:
             assert cycle.status is not None, "a cycle ends with a node or a status"
             self._no_node(cycle, cycle.status)

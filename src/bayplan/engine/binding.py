@@ -144,34 +144,21 @@ class BindingOutcome(Struct, frozen=True):
     remarks: tuple[Status, ...] = ()
 
 
-@final
-class BindingCycle:
+class BindingCycle(Struct):
     """The binding cycle of one pod, as a callable that does not raise."""
 
-    def __init__(
-        self,
-        framework: Framework,
-        state: CycleState,
-        pod: PodInfo,
-        node_name: str,
-        *,
-        extender_binding: ExtenderBinding | None = None,
-        in_pre_bind: PodInPreBind | None = None,
-    ) -> None:
-        """``extender_binding``: the extender that may bind the pod, before the Bind plugins.
-
-        ``in_pre_bind``: None: no PreBind plugin has work for the pod.
-        """
-        self._framework = framework
-        self._state = state
-        self._pod = pod
-        self._node_name = node_name
-        self._extender_binding = extender_binding
-        self._in_pre_bind = in_pre_bind
+    framework: Framework
+    state: CycleState
+    pod: PodInfo
+    node_name: str
+    #: The extenders that may bind the pod, before the Bind plugins.
+    extender_binding: ExtenderBinding | None = None
+    #: None: no PreBind plugin has work for the pod.
+    in_pre_bind: PodInPreBind | None = None
 
     async def __call__(self, port: BindPort, start: StartWork, ask: Ask) -> BindingOutcome:
         """``start``: starts work beside the cycle. ``ask``: sends a request to an extender."""
-        uid = self._pod.uid
+        uid = self.pod.uid
         status = await self._timed("PreBind", self._pre_bind(port, start))
         if status is None or is_success(status):
             status = await self._bound(port, ask)
@@ -182,34 +169,34 @@ class BindingCycle:
     @property
     def is_one_request(self) -> bool:
         """Whether the cycle is one request to the API server, without plugin metrics."""
-        if self._in_pre_bind is not None or self._extender_binding is not None:
+        if self.in_pre_bind is not None or self.extender_binding is not None:
             return False
-        plugins = self._framework.plugins
+        plugins = self.framework.plugins
         if len(plugins.bind) != 1 or not plugins.bind[0].binds_with_one_request:
             return False
-        return not plugins.post_bind and not self._state.record_plugin_metrics
+        return not plugins.post_bind and not self.state.record_plugin_metrics
 
     def run_now(self, cluster: ImmediateCluster) -> BindingOutcome | None:
         """Run a cycle that is one request. None: the server rejects it; then call the cycle, which
         reports the reason.
         """
-        watches = self._framework.stopwatches
+        watches = self.framework.stopwatches
         bind = watches["Bind"]
         start = bind.now()
         try:
-            cluster.bind_now(self._pod, self._node_name)
+            cluster.bind_now(self.pod, self.node_name)
         except ApiError:
             return None
         watches["PreBind"].idle()
         bind.took[Code.SUCCESS](bind.now() - start)
         watches["PostBind"].idle()
-        return BindingOutcome(self._pod.uid, None)
+        return BindingOutcome(self.pod.uid, None)
 
     def _calls(self) -> Calls:
-        return self._framework.calls(self._state, self._pod)
+        return self.framework.calls(self.state, self.pod)
 
     async def _timed(self, point: str, run: Awaitable[T]) -> T:
-        watch = self._framework.stopwatches[point]
+        watch = self.framework.stopwatches[point]
         start = watch.now()
         answer = await run
         watch.took[code_in(answer)](watch.now() - start)
@@ -217,7 +204,7 @@ class BindingCycle:
 
     async def _pre_bind(self, port: BindPort, start: StartWork) -> Status | None:
         """The first status that is no success. Plugins that skipped at preflight do not run."""
-        if self._in_pre_bind is None:
+        if self.in_pre_bind is None:
             return None
 
         async def run(name: str, ask: Bind) -> Status | None:
@@ -226,13 +213,13 @@ class BindingCycle:
                 return None
             return _named(status, "PreBind", name, ask)
 
-        skipped = self._state.skip_pre_bind_plugins
-        return await self._in_pre_bind.run(self._calls(), skipped, run, start)
+        skipped = self.state.skip_pre_bind_plugins
+        return await self.in_pre_bind.run(self._calls(), skipped, run, start)
 
     async def _bound(self, port: BindPort, ask: Ask) -> Status | None:
         """Bind by an extender that binds this pod, else by plugins. Upstream: extendersBinding."""
-        if self._extender_binding is not None:
-            is_taken, status = await self._extender_binding.bind(self._pod, self._node_name, ask)
+        if self.extender_binding is not None:
+            is_taken, status = await self.extender_binding.bind(self.pod, self.node_name, ask)
             if is_taken:
                 return status
         return await self._timed("Bind", self._bind(port))
@@ -245,7 +232,7 @@ class BindingCycle:
                 return None
             if not is_skip(status):
                 return _named(status, "Bind", name, bind)
-        reason = f"no bind plugin took pod {self._pod.key}: all of them skipped it"
+        reason = f"no bind plugin took pod {self.pod.key}: all of them skipped it"
         return Status(Code.ERROR, (reason,))
 
     async def _post_bind(self, port: BindPort) -> tuple[Status, ...]:
@@ -253,7 +240,7 @@ class BindingCycle:
         remarks: list[Status] = []
         for name, ask in self._calls().post_bind:
             try:
-                await ask(self._state, self._pod, self._node_name, port)
+                await ask(self.state, self.pod, self.node_name, port)
             except GeneratorExit:
                 raise
             except BaseException as problem:  # noqa: BLE001
@@ -262,7 +249,7 @@ class BindingCycle:
 
     async def _evaluated(self, name: str, ask: Bind, point: str, port: BindPort) -> Status | None:
         try:
-            answer = await ask(self._state, self._pod, self._node_name, port)
+            answer = await ask(self.state, self.pod, self.node_name, port)
             return None if answer is None else checked(answer)
         except GeneratorExit:
             raise

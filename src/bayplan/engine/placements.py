@@ -7,7 +7,7 @@ prepareForBindingCycle, bindingCycle and handleBindingCycleError.
 
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
-from typing import final
+from typing import ParamSpec, final
 
 import msgspec
 from msgspec import Struct
@@ -41,12 +41,15 @@ from bayplan.framework.status import (
     is_success,
 )
 from bayplan.framework.types import QueuedPodInfo
-from bayplan.journal import BUG_PREFIX, BindingRecord
+from bayplan.journal import BUG_PREFIX, AttemptRecord, BindingRecord
 from bayplan.ports import BindPod
 from bayplan.state.cache import ClusterView
 from bayplan.state.pods import PodInfo
 
 _CLAIM_UPDATE = ClusterEvent(EventResource.RESOURCE_CLAIM, UPDATE)
+
+
+P = ParamSpec("P")
 
 
 class PlacedPod(Struct):
@@ -87,11 +90,19 @@ class AttemptBoundary:
         self._drop = drop
 
     def run_for_pod(
-        self, queued: QueuedPodInfo, started_seconds: float, step: Callable[[], None]
+        self,
+        queued: QueuedPodInfo,
+        started_seconds: float,
+        step: Callable[P, None],
+        *args: P.args,
+        **options: P.kwargs,
     ) -> None:
         """A step of an attempt at one pod."""
-        fail = partial(self._failures.handle, queued, started_seconds)
-        self.run(queued.pod.key, (queued,), step, fail)
+        try:
+            step(*args, **options)
+        except Exception as problem:  # noqa: BLE001 - see `run`
+            failure = self._failure(queued.pod.key, (queued,), problem)
+            self._failures.handle(queued, started_seconds, failure)
 
     def run(
         self,
@@ -105,12 +116,18 @@ class AttemptBoundary:
         try:
             step()
         except Exception as problem:  # noqa: BLE001 - the boundary of an attempt: no pod is lost
-            self._cluster.take_back()
-            self._telemetry.bug(subject, problem)
-            for each in queued:
-                self._drop(each.pod)
-            text = f"{BUG_PREFIX}: {type(problem).__name__}: {problem}"
-            fail(failure_by_error(Status(Code.ERROR, (text,)), text))
+            fail(self._failure(subject, queued, problem))
+
+    def _failure(
+        self, subject: str, queued: Iterable[QueuedPodInfo], problem: Exception
+    ) -> Failure:
+        """Report the bug, and drop what the pods hold."""
+        self._cluster.take_back()
+        self._telemetry.bug(subject, problem)
+        for each in queued:
+            self._drop(each.pod)
+        text = f"{BUG_PREFIX}: {type(problem).__name__}: {problem}"
+        return failure_by_error(Status(Code.ERROR, (text,)), text)
 
 
 @final
@@ -196,6 +213,16 @@ class Placements:
             self.give_back(placed)
             self._fail(placed, _failure_at_permit(placed, status))
 
+    def place_straight(self, placed: PlacedPod, record: AttemptRecord | None) -> None:
+        """A node was chosen without a cycle, and no plugin takes part before Bind. The pod is in no
+        group, and no pod is nominated."""
+        pod = placed.pod
+        self._placed[pod.uid] = placed
+        self._engine.cluster.cache.assume(pod)
+        if record is not None:
+            self._engine.telemetry.journal.write(record)
+        self._bind(placed)
+
     def adopt(self, cycle: Cycle, pod: PodInfo) -> PlacedPod:
         """A member of a group, which is assumed and reserved already."""
         placed = PlacedPod(cycle.queued, cycle.framework, pod, cycle.state, cycle.started_seconds)
@@ -279,8 +306,8 @@ class Placements:
             # A bug gave the pod back; the watch will say where the pod is.
             self._engine.telemetry.note(outcome.uid, "a binding ended that was given up")
             return
-        finish = partial(self._finish, placed, outcome)
-        self.boundary.run_for_pod(placed.queued, placed.started_seconds, finish)
+        queued, started_seconds = placed.queued, placed.started_seconds
+        self.boundary.run_for_pod(queued, started_seconds, self._finish, placed, outcome)
 
     def _finish(self, placed: PlacedPod, outcome: BindingOutcome) -> None:
         for remark in outcome.remarks:
@@ -301,7 +328,7 @@ class Placements:
         engine.metrics.scheduled(queued.attempts, now - (now if since is None else since))
         if queued.was_flushed:
             engine.metrics.pod_scheduled_after_flush.add()
-        note = f"Successfully assigned {pod.key} to {placed.node_name}"
+        note = f"Successfully assigned {pod.key} to {pod.node_name}"
         engine.outbox.emit(
             placed.framework.profile_name, pod, "Normal", "Scheduled", "Binding", note
         )
@@ -379,7 +406,7 @@ class Placements:
             at_seconds=engine.clock.now(),
             pod=pod.key,
             uid=pod.uid,
-            node=placed.node_name,
+            node=pod.node_name,
             result=result,
             message="" if failure is None else failure.message,
             plugin="" if failure is None else failure.status.plugin,

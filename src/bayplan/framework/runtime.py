@@ -65,7 +65,7 @@ from bayplan.state.pods import PodInfo
 
 
 #: The result of each of these points without plugins.
-_STRAIGHT = (
+STRAIGHT_TO_BIND = (
     ("Reserve", Code.SUCCESS),
     ("Permit", Code.SUCCESS),
     ("PreBindPreFlight", Code.SKIP),
@@ -75,11 +75,11 @@ _STRAIGHT = (
 def goes_straight_to_bind(watched: TimedObject, calls: Calls) -> bool:
     """Whether no plugin takes part in Reserve, Permit and PreBind.
 
-    The three points then count as run, with the results of `_STRAIGHT`.
+    The three points then count as run, with the results of `STRAIGHT_TO_BIND`.
     """
     if calls.reserve or calls.permit or calls.pre_bind_pre_flight:
         return False
-    for point, code in _STRAIGHT:
+    for point, code in STRAIGHT_TO_BIND:
         # As `idle`, without a further call: this is the way of most attempts.
         watched.stopwatches[point].took[code](0.0)
     return True
@@ -229,7 +229,7 @@ class Framework:
         self.graph = graph_of(plugins)
         self.is_plain_sum = self.graph is None and not plugins.tie_break
         self._nominator = nominator
-        self._signer = signer or Signer(plugins)
+        self.signer = signer or Signer(plugins)
         self.stopwatches = stopwatches(watch, self.profile_name)
         #: Filters that are skipped → the cached result of `only_amounts_matter` in
         #: profile/filter_runner.py.
@@ -252,7 +252,7 @@ class Framework:
         """The pod's signature in this profile. Upstream: SignPod."""
         watch = self.stopwatches["Sign"]
         start = watch.now()
-        signature = self._signer.sign(pod)
+        signature = self.signer.sign(pod)
         # As upstream, the code is Success even if a plugin does not sign.
         watch.took[Code.SUCCESS](watch.now() - start)
         return signature

@@ -99,6 +99,8 @@ class Signer:
             for name in self._names
             if name in self._signers and not self._signers[name].promises.signs_template
         )
+        #: Whether all pods of one shape, on no node, have the same signature.
+        self.signs_templates = not self._source_names
         #: Instances that are called once per shape: their part is the same for all its pods.
         self._template_names = frozenset(self._names) - frozenset(self._source_names)
         #: By the parts in the order of the names.

@@ -150,13 +150,17 @@ class Stopwatch:
         #: By code. An observer is looked up by its labels on first use, because that is slow.
         self.took: list[Observe] = [partial(self._first, code) for code in Code]
 
+    def observer(self, code: Code) -> Observe:
+        """The observer of the runs with this code."""
+        observe = self.took[code] = self._of_code(code)
+        return observe
+
     def idle(self, code: Code = Code.SUCCESS) -> None:
         """Record a run without plugins."""
         self.took[code](0.0)
 
     def _first(self, code: Code, seconds: float) -> None:
-        self.took[code] = self._of_code(code)
-        self.took[code](seconds)
+        self.observer(code)(seconds)
 
 
 # ---- extension points ----------------------------------------------------------------------

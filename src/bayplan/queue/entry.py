@@ -116,6 +116,7 @@ class Entry:
     def begin(self) -> None:
         """An attempt at the group begins."""
         assert self.group is not None
+        self.popped_count = len(self.pods)
         self.group.attempts += 1
         for queued in self.pods:
             if queued.initial_attempt_seconds is None:
@@ -291,6 +292,11 @@ def is_waiting(state: State) -> bool:
 
 #: `TRANSITIONS` by number: the hash of an enumeration's member is slow.
 NEXT_STATES: Final = [[TRANSITIONS[state].get(cause) for cause in Cause] for state in State]
+
+
+#: The states of an entry after its pop and after its attempt.
+POPPED: Final = TRANSITIONS[State.ACTIVE][Cause.POPPED]
+FINISHED: Final = TRANSITIONS[POPPED][Cause.FINISHED]
 
 
 def is_possible(state: State, cause: Cause) -> bool:

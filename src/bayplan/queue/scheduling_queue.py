@@ -30,6 +30,7 @@ from bayplan.framework.events import (
 )
 from bayplan.framework.types import QueuedPodInfo
 from bayplan.queue.entry import (
+    FINISHED,
     PENDING_QUEUES,
     Cause,
     Entry,
@@ -38,7 +39,6 @@ from bayplan.queue.entry import (
     counted_as,
     is_possible,
     is_waiting,
-    next_state,
     rejectors,
 )
 from bayplan.queue.groups import GroupEntries
@@ -288,14 +288,15 @@ class SchedulingQueue:
 
     def done(self, uid: str) -> None:
         """The attempt ended, and the pod leaves the queue. Idempotent."""
-        self.in_flight.finish(uid)
+        if uid in self.in_flight.marks:
+            self.in_flight.finish(uid)
         entry = self._entries.get(uid)
         if entry is None or entry.state is not State.IN_FLIGHT:
             return
         if entry.group is not None:
             self.groups.leave(entry, uid)
         else:
-            entry.state = next_state(entry.state, Cause.FINISHED)
+            entry.state = FINISHED
             del self._entries[uid]
 
     def add_unschedulable(self, queued: QueuedPodInfo, *, at_once: bool = False) -> None:

@@ -35,6 +35,7 @@ from bayplan.framework.validation import REJECTION_CODES, as_error, checked, fai
 from bayplan.queue.entry import (
     ENTERED_QUEUES,
     PENDING_QUEUES,
+    POPPED,
     QUEUES,
     Cause,
     Entry,
@@ -215,14 +216,18 @@ class OrderedEntries:
 
     def pop(self) -> Entry | None:
         """Remove and return the first entry."""
-        if not self.items:
+        row, items = self._row, self.items
+        if not items:
             return None
-        item = self._first()
-        if self._row and item is self._row[0]:
-            self._row.popleft()
+        # The usual case, without a further call: nothing came out of order.
+        item = row[0] if row and not self._heap else None
+        if item is None or items.get(item[2].key) is not item:
+            item = self._first()
+        if row and item is row[0]:
+            row.popleft()
         else:
             heappop(self._heap)
-        del self.items[item[2].key]
+        del items[item[2].key]
         return item[2]
 
     def _first(self) -> _Item:
@@ -593,7 +598,8 @@ class SubQueues:
             if entry is not None:
                 if place is self._backing_off:
                     self._count_incoming(entry, ENTERED_QUEUES[State.ACTIVE], POP_FROM_BACKOFF_Q)
-                self._popped(entry)
+                self.sizes.change(entry, -1)
+                entry.state = POPPED
                 return entry
         return None
 
@@ -604,14 +610,9 @@ class SubQueues:
         if entry.state is not State.ACTIVE:
             return False
         self._active.leave(entry)
-        self._popped(entry)
-        return True
-
-    def _popped(self, entry: Entry) -> None:
         self.sizes.change(entry, -1)
-        entry.state = next_state(entry.state, Cause.POPPED)
-        if entry.group is not None:
-            entry.popped_count = len(entry.pods)
+        entry.state = POPPED
+        return True
 
     def _count_incoming(self, entry: Entry, queue: str, event: str) -> None:
         kind = POD_ENTITY if entry.group is None else GROUP_ENTITY

@@ -360,7 +360,9 @@ class NodeTable:
 
     def assign(self, pod: PodInfo) -> int:
         """Count a pod on its node, which need not exist. Returns the row."""
-        row = self._row_for(pod.node_name)
+        row = self.row_of.get(pod.node_name)
+        if row is None:
+            row = self._row_for(pod.node_name)
         pods = self.pods[row]
         assert pod.uid not in pods, f"{pod!r} is already counted on {pod.node_name}"
         pods[pod.uid] = pod

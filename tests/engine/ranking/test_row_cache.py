@@ -80,23 +80,18 @@ def of_amounts(cluster: SampleCluster) -> CachedScores:
     return CachedScores(cluster.cache.table, Facet.REQUESTED, follows_amounts=True)
 
 
-def number_of(cluster: SampleCluster, row: int) -> int:
-    return cluster.cache.table.resources.equivalence.numbers[row]
-
-
 def test_a_row_that_becomes_equivalent_is_renewed() -> None:
     cluster = some(2)
     for name in ("n0", "n1"):
         cluster.add(pod(f"on-{name}", node=name))
     results = of_amounts(cluster)
     results.learn_one(0, 70)
-    since = results.generation
     cluster.add(pod("more", node="n1"))
-    assert not results.renew(since, 1, number_of(cluster, 1)), "no equivalent row was evaluated"
+    results.catch_up()
+    assert results.recall(1) is None, "no equivalent row was evaluated"
     cluster.cache.remove_pod("uid-default/more")
-    assert results.renew(since, 1, number_of(cluster, 1))
-    assert (results.of_row(1), results.generation) == (70, cluster.cache.table.log.generation)
-    assert not results.renew(since, 1, number_of(cluster, 1)), "the row is current already"
+    results.catch_up()
+    assert (results.recall(1), results.of_row(1)) == (70, 70)
 
 
 def test_the_number_of_remembered_results_is_bounded() -> None:

@@ -9,7 +9,7 @@ from typing import Final, final
 
 from bayplan.engine.ranking.evaluation_plan import EvaluationPlan
 from bayplan.engine.ranking.node_feasibility import FEASIBLE
-from bayplan.engine.ranking.row_cache import EQUIVALENT_MAX
+from bayplan.engine.ranking.row_cache import EQUIVALENT_MAX, UNKNOWN
 from bayplan.state.change_log import Facet
 from bayplan.state.node_table import NodeTable
 
@@ -52,10 +52,19 @@ class NodeEquivalence:
         result = self._of_class.get(equivalent)
         if result is None:
             return None
-        is_feasible, since = result[0] == FEASIBLE, self._log.generation - 1
+        is_feasible, generation = result[0] == FEASIBLE, self._log.generation
         if not (is_feasible or may_be_rejected):
             return None
         for cache in self._caches:
-            if not cache.renew(since, row, equivalent, is_needed=is_feasible):
+            if cache.generation != generation - 1 or cache.of_equivalent is None:
                 return None
+            cached = cache.of_equivalent.get(equivalent)
+            if cached is not None:
+                cache.put(row, cached)
+            elif is_feasible:
+                return None
+            else:
+                # The row is rejected, so nobody needs the result.
+                cache.marks[row] = UNKNOWN
+            cache.generation = generation
         return result

@@ -56,7 +56,7 @@ from bayplan.engine.ranking.row_cache import (
     RowCache,
     RowCounts,
 )
-from bayplan.engine.ranking.score_index import PlaceBlocks, ScoreIndex, TotalIndex, as_array
+from bayplan.engine.ranking.score_index import ScoreIndex, TotalIndex, as_array
 from bayplan.framework.arithmetic import normalized
 from bayplan.framework.scoring import Choice, PluginScores, ScoreTable, total_scores
 from bayplan.framework.signing import PodSignature
@@ -380,21 +380,19 @@ class RankedNodes:
         """The one feasible node."""
         row = next(iter(self._unscored or self._moved), None)
         if row is None:
-            row = self._order.item(self._best_places()[0])
+            assert self._index is not None, "the ranking is only a part of the answer"
+            row = self._order.item(self._index.best()[0])
         return Choice(self.table.names[row])
 
     def choose(self, seed: int, pod_uid: str, attempt: int) -> Choice:
         """The node with the highest total; among equals the one that is drawn."""
         self._scored_count += self.feasibility.counts[FEASIBLE]
-        places = self._best_places()
+        assert self._index is not None, "the ranking is only a part of the answer"
+        places = self._index.best()
         count = len(places)
         index = tie_index(seed, pod_uid, attempt, count) if count > 1 else 0
         name = self.table.names[self._order.item(places[index])]
         return Choice(name, count, index)
-
-    def _best_places(self) -> "array[int] | PlaceBlocks":
-        assert self._index is not None, "the ranking is only a part of the answer"
-        return self._index.best()
 
     def best_total(self) -> int:
         """The highest total. All rows have totals."""

@@ -57,13 +57,13 @@ class RowCache(ABC):
     """The rows whose result is cached, and the change up to which the results are valid."""
 
     __slots__ = (
-        "_of_equivalent",
         "_table",
         "bytes_counted",
         "entry_count",
         "facets",
         "generation",
         "marks",
+        "of_equivalent",
     )
 
     def __init__(self, table: NodeTable, facets: int, follows_amounts: bool = False) -> None:
@@ -72,7 +72,7 @@ class RowCache(ABC):
         #: uint8 or wider [rows]: UNKNOWN where no result is cached.
         self.marks: npt.NDArray[Any] = np.zeros(table.capacity, np.uint8)
         #: By class of equivalent nodes, the result of one of its rows.
-        self._of_equivalent: dict[int, int] | None = {} if follows_amounts else None
+        self.of_equivalent: dict[int, int] | None = {} if follows_amounts else None
         # A plain integer: arithmetic with flags is slow.
         self.facets = int(facets)
         self.generation = table.log.generation
@@ -82,37 +82,19 @@ class RowCache(ABC):
 
     @property
     def follows_amounts(self) -> bool:
-        return self._of_equivalent is not None
+        return self.of_equivalent is not None
 
     def recall(self, row: int) -> int | None:
         """Learn the result of an equivalent node. None: none is cached."""
-        if self._of_equivalent is None:
+        if self.of_equivalent is None:
             return None
-        result = self._of_equivalent.get(self._table.resources.equivalence.numbers[row])
+        result = self.of_equivalent.get(self._table.resources.equivalence.numbers[row])
         if result is not None:
-            self._put(row, result)
+            self.put(row, result)
         return result
 
-    def renew(self, since: int, row: int, equivalent: int, *, is_needed: bool = True) -> bool:
-        """Give a row the result of its new class of ``equivalent`` nodes. Only the amounts of the
-        row changed after ``since``.
-
-        If no result of that class is cached: returns False, or, if the result is not needed,
-        forgets the row."""
-        if self.generation != since or self._of_equivalent is None:
-            return False
-        result = self._of_equivalent.get(equivalent)
-        if result is not None:
-            self._put(row, result)
-        elif is_needed:
-            return False
-        else:
-            self.marks[row] = UNKNOWN
-        self.generation = self._table.log.generation
-        return True
-
     def _learn_equivalent(self, row: int, result: int) -> None:
-        of_equivalent = self._of_equivalent
+        of_equivalent = self.of_equivalent
         if of_equivalent is not None:
             if len(of_equivalent) >= EQUIVALENT_MAX:
                 of_equivalent.clear()
@@ -146,8 +128,8 @@ class RowCache(ABC):
         self.marks[:] = UNKNOWN
 
     def _forget_equivalent(self) -> None:
-        if self._of_equivalent:
-            self._of_equivalent.clear()
+        if self.of_equivalent:
+            self.of_equivalent.clear()
 
     def valid_now(self, rows: Rows) -> Mask:
         """bool[rows]: whether a result is cached and its row has not changed since. For checks."""
@@ -165,7 +147,8 @@ class RowCache(ABC):
         self.marks = _grown(self.marks, capacity)
 
     @abstractmethod
-    def _put(self, row: int, result: int) -> None: ...
+    def put(self, row: int, result: int) -> None:
+        """Cache the result of a row: the number of a verdict, or a score."""
 
 
 @final
@@ -228,7 +211,7 @@ class CachedFilterResults(RowCache):
                 self.marks = self.marks.astype(np.uint32)
         return number
 
-    def _put(self, row: int, result: int) -> None:
+    def put(self, row: int, result: int) -> None:
         self.marks[row] = result
 
 
@@ -261,10 +244,10 @@ class CachedScores(RowCache):
         self.marks[rows] = CACHED
 
     def learn_one(self, row: int, score: int) -> None:
-        self._put(row, score)
+        self.put(row, score)
         self._learn_equivalent(row, score)
 
-    def _put(self, row: int, result: int) -> None:
+    def put(self, row: int, result: int) -> None:
         if self.scores is not None and 0 <= result <= _NARROW_MAX:
             self.scores[row] = result
         elif not self._is_all(result):

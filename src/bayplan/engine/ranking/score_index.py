@@ -133,8 +133,18 @@ class ScoreIndex:
 
     def move(self, place: int, before: int, now: int) -> None:
         """Move a row of this index to its new total."""
-        self.remove(place, before)
-        self.add(place, now)
+        places, equal = self._of_score[before], self._of_score.get(now)
+        if not (isinstance(places, array) and isinstance(equal, array)) or (
+            len(places) == 1 or len(equal) == _ARRAY_MAX
+        ):
+            self.remove(place, before)
+            self.add(place, now)
+            return
+        # The usual case, without further calls: both totals have other rows.
+        at = bisect_left(places, place)
+        assert places[at] == place, f"place {place} is not there"
+        del places[at]
+        equal.insert(bisect_left(equal, place), place)
 
     @property
     def best_score(self) -> int:

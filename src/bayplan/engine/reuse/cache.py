@@ -342,6 +342,32 @@ class ResultCache:
             owner.generation = ranking.generation
             self._entries.move_to_end(ranking.owner)
 
+    def may_repeat(self, entry: SignatureEntry) -> bool:
+        """Whether a cycle would use the entry: it is still there, few rows have changed since its
+        last use, caching pays, and no check is due."""
+        changed_count = self._table.log.generation - entry.generation
+        if self._balance < 0 or entry.generation < 0 or changed_count > CHANGES_MAX:
+            return False
+        if self._entries.get(entry.signature) is not entry:
+            return False
+        # The next look-up counts for the check.
+        return not self._is_check_due(self.possible_count + 1)
+
+    def repeated(
+        self, entry: SignatureEntry, ranking: RankedNodes, seconds: float, *, is_first: bool
+    ) -> None:
+        """Record an attempt that a ranking of the entry's own answered without a cycle.
+
+        ``seconds``: its duration; ``is_first``: whether it is the first attempt at the pod.
+        """
+        self.possible_count += 1
+        self._entries.move_to_end(entry.signature)
+        entry.cycle_count += 1
+        entry.pod_count += is_first
+        self.used(entry, ranking)
+        self.attempt_counts[HINT_USED] += 1
+        self._observe[True](seconds)
+
     def drop_ranking(self, entry: SignatureEntry, ranking: RankedNodes, reason: str) -> None:
         self.flushed_counts[reason] += 1
         self._entries[ranking.owner].drop_ranking(ranking)
@@ -371,8 +397,11 @@ class ResultCache:
 
     @property
     def is_check_due(self) -> bool:
+        return self._is_check_due(self.possible_count)
+
+    def _is_check_due(self, count: int) -> bool:
         period = CHECK_PERIOD * (1 + self._table.node_count // CHECK_NODES)
-        return self.possible_count % period == period - 1
+        return count % period == period - 1
 
     def compare(
         self, entry: SignatureEntry, state: CycleState, pod: PodInfo, nodes: NodeView

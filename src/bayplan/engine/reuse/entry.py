@@ -55,7 +55,7 @@ class CachedPreState:
     depend on changed: see `Caching.pre_state_per_template`.
     """
 
-    __slots__ = ("_object_generation", "_owners", "_shape", "is_scored", "ranking_ref", "state")
+    __slots__ = ("_object_generation", "_owners", "is_scored", "ranking_ref", "shape", "state")
 
     def __init__(
         self,
@@ -67,7 +67,7 @@ class CachedPreState:
         is_scored: bool,
     ) -> None:
         """``ranking``: of the entry, or one that it shares. ``is_scored``: PreScore ran as well."""
-        self._shape = pod.shape
+        self.shape = pod.shape
         self._owners = pod.metadata.owner_references
         self._object_generation = object_generation
         #: A cycle takes a clone.
@@ -79,7 +79,7 @@ class CachedPreState:
     def fits(self, pod: PodInfo, object_generation: int) -> bool:
         """Whether PreFilter and PreScore would leave the same notes for ``pod``."""
         return (
-            pod.shape is self._shape
+            pod.shape is self.shape
             and object_generation == self._object_generation
             and pod.metadata.owner_references == self._owners
         )

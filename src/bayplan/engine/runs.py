@@ -1,0 +1,222 @@
+"""Runs: attempts at equal pods that follow one another, without a cycle for each of them.
+
+The theory. Pods of one template agree in all that a complete ranking answers from. A cycle at one
+of them finds the framework, the cache entry, the ranking and the notes of PreFilter and PreScore,
+and would find the same for the next one. A `Run` holds these values. What remains for each pod is
+the choice, the assumption, the record and the effect.
+
+Why it stays true. Whatever could change an answer between two pods is compared before each choice:
+the template and the owners of the pod, its nominations and all others, reservations, the objects
+that the notes depend on, the cache entry and its ranking, and whether a check is due. The ranking
+follows the one node that the pod before was placed on (`RankedNodes.follow`), or evaluates the few
+rows that changed. In every other case the pod gets a cycle. A plugin that takes part in Reserve or
+Permit, an extender, a sample of the nodes or a score graph rules runs out.
+
+Metrics count each attempt of a run as a cycle would. What takes no time is observed as 0 seconds.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import final
+
+from msgspec import Struct
+
+from bayplan.engine.attempt_record import CycleEnd, record_of_repeat
+from bayplan.engine.core import EngineCore
+from bayplan.engine.cycle import Cycle
+from bayplan.engine.placements import PlacedPod, Placements
+from bayplan.engine.ranking.evaluation_plan import RankingInvalid, SingleNodeEvaluator
+from bayplan.engine.ranking.node_feasibility import FEASIBLE
+from bayplan.engine.ranking.ranked_nodes import RankedNodes
+from bayplan.engine.reuse.cache import ResultCache
+from bayplan.engine.reuse.entry import CachedPreState, SignatureEntry
+from bayplan.engine.schedule_one import CycleRunner
+from bayplan.framework.calls import Calls
+from bayplan.framework.cycle_state import CycleState
+from bayplan.framework.runtime import STRAIGHT_TO_BIND, Framework
+from bayplan.framework.scoring import Choice
+from bayplan.framework.status import Code
+from bayplan.framework.types import QueuedPodInfo
+from bayplan.metrics import Buckets
+from bayplan.state.pods import PodInfo
+
+#: Fewer feasible nodes have no scores: such choices are left to cycles.
+_SCORED_MIN = 2
+
+
+class Run(Struct, frozen=True):
+    """What the attempts at the pods of one template share."""
+
+    framework: Framework
+    cache: ResultCache
+    entry: SignatureEntry
+    ranking: RankedNodes
+    #: The notes that a cycle would start with; see `CachedPreState.fits`.
+    pre_state: CachedPreState
+    #: The states of attempts without durations of plugins, and with them.
+    states: tuple[CycleState, CycleState]
+    #: The counts of durations of 0 seconds, of the extension points without a plugin.
+    idle_counts: Sequence[list[int]]
+
+    def goes_on(self, pod: PodInfo) -> bool:
+        """Whether a cycle at the pod would answer from the ranking, with the same notes."""
+        entry, signer = self.entry, self.framework.signer
+        return (
+            entry.pre_state is self.pre_state
+            and entry.cells is None
+            and not self.ranking.is_dropped
+            # The pod before may have taken the last room of its node.
+            and self.ranking.feasibility.counts[FEASIBLE] > _SCORED_MIN
+            and self.pre_state.fits(pod, self.cache.object_generation.now())
+            and self.cache.may_repeat(entry)
+            and (signer.signs_templates or signer.sign(pod) is entry.signature)
+        )
+
+
+@final
+class Runs:
+    """The present run of one scheduler."""
+
+    def __init__(
+        self,
+        engine: EngineCore,
+        runner: CycleRunner,
+        placements: Placements,
+        end: CycleEnd,
+        *,
+        observe_seconds: Callable[[float], None],
+    ) -> None:
+        """``observe_seconds``: of the duration of a cycle."""
+        self._engine = engine
+        self._runner = runner
+        self._placements = placements
+        self._end = end
+        self._observe_seconds = observe_seconds
+        self._run: Run | None = None
+        #: How many attempts were made without a cycle.
+        self.attempt_count = 0
+
+    def attempt(self, queued: QueuedPodInfo, started_seconds: float, *, is_sampled: bool) -> bool:
+        """Make the attempt at a pod of the present run. False: the pod needs a cycle.
+
+        ``is_sampled``: whether the attempt records durations of plugins.
+        """
+        run, pod, engine = self._run, queued.pod, self._engine
+        if (
+            run is None
+            or pod.shape is not run.pre_state.shape
+            or pod.status.nominated_node_name
+            or pod.node_name
+            or engine.nominator.node_of
+            or engine.reservations.current is not None
+            or not run.goes_on(pod)
+            or not (run.ranking.follow() or self._catch_up(run, pod, is_sampled))
+        ):
+            return False
+        self.attempt_count += 1
+        choice = run.ranking.choose(engine.seed, pod.uid, queued.attempts)
+        seconds = engine.clock.now() - started_seconds
+        run.cache.repeated(run.entry, run.ranking, seconds, is_first=queued.attempts <= 1)
+        self._observe_seconds(seconds)
+        for counts in run.idle_counts:
+            counts[0] += 1
+        placed = PlacedPod(
+            queued,
+            run.framework,
+            pod.on_node(choice.node_name),
+            run.states[is_sampled],
+            started_seconds,
+        )
+        if self._end.is_observed:
+            self._show(run, placed, choice)
+        record = None
+        if engine.telemetry.journal.is_recording:
+            name, now = run.framework.profile_name, engine.clock.now()
+            record = record_of_repeat(queued, name, run.ranking, choice, now)
+        self._placements.place_straight(placed, record)
+        return True
+
+    def _catch_up(self, run: Run, pod: PodInfo, is_sampled: bool) -> bool:
+        """Evaluate the rows that changed. False: the ranking is dropped, or the changes may leave
+        fewer than two feasible nodes."""
+        cluster, ranking = self._engine.cluster, run.ranking
+        changed_count = ranking.table.log.generation - ranking.generation
+        if ranking.feasible_count < changed_count + _SCORED_MIN:
+            return False
+        state, caches = run.pre_state.state.clone(), run.entry.caches
+        state.record_plugin_metrics, state.cached_results = is_sampled, caches
+        calls, nodes = run.framework.calls(state, pod), cluster.lend().nodes
+        evaluator = SingleNodeEvaluator(calls, state, pod, nodes, counts=caches.counts)
+        try:
+            ranking.update(evaluator)
+            if ranking.is_behind or ranking.with_extremes:
+                ranking.score(evaluator)
+        except RankingInvalid as problem:
+            run.cache.drop_ranking(run.entry, ranking, problem.reason)
+            return False
+        finally:
+            cluster.take_back()
+        return True
+
+    def follow(self, cycle: Cycle) -> None:
+        """A cycle has placed its pod. Its ranking and its notes serve the next pods, if it made the
+        choice from notes of an earlier cycle."""
+        entry = cycle.entry
+        pre_state = None if entry is None else entry.pre_state
+        if entry is None or pre_state is None or cycle.ranked_answer is not pre_state.ranking:
+            return
+        if self._run is not None and self._run.pre_state is pre_state:
+            return
+        framework, ranking = cycle.framework, pre_state.ranking
+        calls = framework.calls(cycle.state, cycle.pod)
+        self._run = None
+        if (
+            ranking is None
+            or not pre_state.is_scored
+            or cycle.pod.shape is not pre_state.shape
+            or cycle.within is not None
+            or cycle.pod.shape.group_key is not None
+            or self._engine.extenders
+            or not self._runner.may_rank(cycle)
+            or not _binds_alone(framework, calls)
+        ):
+            return
+        plain, sampled = pre_state.state.clone(), pre_state.state.clone()
+        sampled.record_plugin_metrics = True
+        plain.pods_to_activate = sampled.pods_to_activate = {}
+        self._run = Run(
+            framework,
+            self._engine.reuse[framework.profile_name],
+            entry,
+            ranking,
+            pre_state,
+            (plain, sampled),
+            _idle_counts(framework),
+        )
+
+    def _show(self, run: Run, placed: PlacedPod, choice: Choice) -> None:
+        """Show the attempt as a cycle to the one that observes cycles."""
+        cluster = self._engine.cluster
+        cycle = Cycle(placed.queued, run.framework, cluster.lend(), placed.started_seconds)
+        cycle.start_with(run.pre_state.state.clone(), run.entry)
+        cycle.step, cycle.entry, cycle.choice = 1, run.entry, choice
+        cycle.ranking = cycle.ranked_answer = run.ranking
+        self._end.show(cycle)
+        cluster.take_back()
+
+
+def _binds_alone(framework: Framework, calls: Calls) -> bool:
+    """Whether no plugin takes part after the choice but one that binds with one request."""
+    bind = framework.plugins.bind
+    return (
+        not (calls.reserve or calls.unreserve or calls.permit or calls.pre_bind_pre_flight)
+        and not framework.plugins.post_bind
+        and len(bind) == 1
+        and bind[0].binds_with_one_request
+    )
+
+
+def _idle_counts(framework: Framework) -> list[list[int]]:
+    """Of Sign, whose result the run has, and of the points that no plugin takes part in."""
+    points = (("Sign", Code.SUCCESS), *STRAIGHT_TO_BIND)
+    observers = [framework.stopwatches[point].observer(code) for point, code in points]
+    return [observer.counts for observer in observers if isinstance(observer, Buckets)]
