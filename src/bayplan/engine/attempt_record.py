@@ -6,6 +6,7 @@ from typing import final
 
 from bayplan.engine.cycle import Cycle
 from bayplan.engine.cycle_answer import CycleAnswer
+from bayplan.engine.ranking.node_feasibility import FEASIBLE
 from bayplan.engine.ranking.ranked_nodes import RankedNodes
 from bayplan.engine.telemetry import Telemetry
 from bayplan.framework.scoring import Choice, ScoreTable
@@ -30,11 +31,8 @@ class CycleEnd:
         self._cluster = cluster
         self._telemetry = telemetry
         self._on_attempt = on_attempt
-
-    @property
-    def is_observed(self) -> bool:
-        """Whether someone reads each cycle as a whole."""
-        return self._on_attempt is not None
+        #: Whether someone reads each cycle as a whole.
+        self.is_observed = on_attempt is not None
 
     def __call__(
         self,
@@ -120,7 +118,7 @@ def record_of_repeat(
         result="scheduled",
         node=choice.node_name,
         node_count=ranking.table.node_count,
-        feasible_count=ranking.feasible_count,
+        feasible_count=ranking.feasibility.counts[FEASIBLE],
         rejections=ranking.feasibility.rejection_counts(),
         scores=ranking.best_scores(BEST_NODES_MAX),
         tied_count=choice.tied_count,

@@ -84,7 +84,7 @@ class Attempts:
 
     def _attempt(self, queued: QueuedPodInfo, started_seconds: float) -> None:
         engine, pod = self._engine, queued.pod
-        if pod.is_terminating:
+        if pod.metadata.deletion_timestamp is not None:
             note = f"skip schedule deleting pod: {pod.key}"
             engine.outbox.emit(
                 pod.scheduler_name, pod, "Warning", "FailedScheduling", "Scheduling", note

@@ -333,7 +333,8 @@ class Placements:
             placed.framework.profile_name, pod, "Normal", "Scheduled", "Binding", note
         )
         self._record(placed, "bound")
-        self._activate(placed)
+        if placed.state.pods_to_activate:
+            self._activate(placed)
 
     def _binding_failed(self, placed: PlacedPod, failure: Failure) -> None:
         """Upstream: handleBindingCycleError."""

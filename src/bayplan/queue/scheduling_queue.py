@@ -189,7 +189,8 @@ class SchedulingQueue:
         if pod.uid in self._entries:
             self.update(None, pod)
             return
-        self.nominator.add_nominated_pod(pod)
+        if pod.status.nominated_node_name or pod.uid in self.nominator.node_of:
+            self.nominator.add_nominated_pod(pod)
         queued = QueuedPodInfo(pod, self._clock(), next(self._sequence))
         queue_group = self._queue_group(pod)
         if queue_group is not None:

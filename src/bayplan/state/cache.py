@@ -316,7 +316,7 @@ def _counts_equally(one: PodInfo, other: PodInfo) -> bool:
     return (
         one.shape is other.shape
         and one.node_name == other.node_name
-        and one.is_terminating == other.is_terminating
+        and (one.metadata.deletion_timestamp is None) == (other.metadata.deletion_timestamp is None)
         and one.declared == other.declared
     )
 

@@ -134,7 +134,8 @@ class SelectorCounts:
 
     def add(self, row: int, pod: PodInfo) -> None:
         shape, pod_class = self._last
-        if pod.shape is not shape or pod.is_terminating:
+        # As `is_terminating`, without a call for each placement.
+        if pod.shape is not shape or pod.metadata.deletion_timestamp is not None:
             pod_class = self._interned(pod)
             if not pod.is_terminating:
                 self._last = pod.shape, pod_class

@@ -59,11 +59,11 @@ class WeightedScore:
     __slots__ = (
         "_counts",
         "_high",
-        "_lines",
         "_low",
         "_raw",
         "_same",
         "cache",
+        "lines",
         "name",
         "normalizer",
         "weight",
@@ -82,8 +82,8 @@ class WeightedScore:
         self._low = self._high = 0
         #: How many rows have the lowest and the highest raw score.
         self._counts = [0, 0]
-        #: By raw score; valid as long as the extremes.
-        self._lines: dict[int, PluginScore] = {}
+        #: By raw score, the journal's lines that `line_of` made; valid as long as the extremes.
+        self.lines: dict[int, PluginScore] = {}
 
     def start(self, nodes: NodeView) -> None:
         """Take the extremes of the feasible nodes, at least one."""
@@ -152,17 +152,13 @@ class WeightedScore:
             return score * self.weight
         return self._normal(score) * self.weight
 
-    def line(self, row: int) -> PluginScore:
-        """The cached score of a row with a total, for the journal."""
-        raw = self.cache.of_row(row)
-        return self._lines.get(raw) or self._line_of(raw)
-
-    def _line_of(self, raw: int) -> PluginScore:
+    def line_of(self, raw: int) -> PluginScore:
+        """A raw score of a row with a total, for the journal; not in `lines` yet."""
         normal = raw if self.normalizer is Normalizer.NONE else self._normal(raw)
-        if len(self._lines) >= _LINES_MAX:
-            self._lines.clear()
+        if len(self.lines) >= _LINES_MAX:
+            self.lines.clear()
         line = PluginScore(self.name, raw, normal, normal * self.weight)
-        self._lines[raw] = line
+        self.lines[raw] = line
         return line
 
     def _normal(self, score: int) -> int:

@@ -60,7 +60,7 @@ from bayplan.engine.ranking.score_index import ScoreIndex, TotalIndex, as_array
 from bayplan.framework.arithmetic import normalized
 from bayplan.framework.scoring import Choice, PluginScores, ScoreTable, total_scores
 from bayplan.framework.signing import PodSignature
-from bayplan.journal import NodeScore
+from bayplan.journal import NodeScore, PluginScore
 from bayplan.rng import tie_index
 from bayplan.state.change_log import Facet
 from bayplan.state.columns import Int64s, Rows, places_of
@@ -421,8 +421,13 @@ class RankedNodes:
         return list(map(lines.__getitem__, places))
 
     def _line(self, row: int) -> NodeScore:
-        plugins = tuple([score.line(row) for score in self.plan.scores])
-        return NodeScore(self.table.names[row], self._totals[row], plugins)
+        plugins: list[PluginScore] = []
+        for score in self.plan.scores:
+            # As `CachedScores.of_row`, without a call for each score of each new line.
+            cache = score.cache
+            raw = cache.common if cache.scores is None else cache.scores.item(row)
+            plugins.append(score.lines.get(raw) or score.line_of(raw))
+        return NodeScore(self.table.names[row], self._totals[row], tuple(plugins))
 
     def score_table(self, nodes: NodeView) -> ScoreTable:
         """The scores of a complete ranking as arrays. ``nodes``: the feasible ones."""

@@ -219,13 +219,14 @@ class CachedFilterResults(RowCache):
 class CachedScores(RowCache):
     """Of a Score: by row, the raw score. A score that all rows have is stored once."""
 
-    __slots__ = ("_same", "scores")
+    __slots__ = ("common", "scores")
 
     def __init__(self, table: NodeTable, facets: int, follows_amounts: bool = False) -> None:
         super().__init__(table, facets, follows_amounts)
         #: uint8 or int64 [rows]; None: every cached row has the same score.
         self.scores: npt.NDArray[Any] | None = None
-        self._same = 0
+        #: The score that every cached row has, if ``scores`` is None; only this class writes.
+        self.common = 0
 
     @property
     def bytes_used(self) -> int:
@@ -255,33 +256,33 @@ class CachedScores(RowCache):
         self.marks[row] = CACHED
 
     def of_row(self, row: int) -> int:
-        return self._same if self.scores is None else self.scores.item(row)
+        return self.common if self.scores is None else self.scores.item(row)
 
     @property
     def same(self) -> int | None:
         """The score that every cached row has."""
-        return self._same if self.scores is None else None
+        return self.common if self.scores is None else None
 
     def of(self, selection: Rows | slice, count: int) -> NodeScores:
         """int64[count]: the raw scores of a selection of rows whose scores are cached."""
         if self.scores is None:
-            return uniform(self._same, count)
+            return uniform(self.common, count)
         return self.scores[selection].astype(np.int64)
 
     def _is_all(self, score: int | None) -> bool:
         """Whether this is the one score of all cached rows, or can be."""
         if self.scores is not None or score is None:
             return False
-        if score != self._same and not self.marks.any():
-            self._same = score
-        return score == self._same
+        if score != self.common and not self.marks.any():
+            self.common = score
+        return score == self.common
 
     def _room_for(self, low: int, high: int) -> npt.NDArray[Any]:
         is_narrow = low >= 0 and high <= _NARROW_MAX
         if self.scores is None:
-            is_narrow = is_narrow and 0 <= self._same <= _NARROW_MAX
+            is_narrow = is_narrow and 0 <= self.common <= _NARROW_MAX
             dtype = np.uint8 if is_narrow else np.int64
-            self.scores = np.full(len(self.marks), self._same, dtype)
+            self.scores = np.full(len(self.marks), self.common, dtype)
         elif not is_narrow and self.scores.dtype == np.uint8:
             self.scores = self.scores.astype(np.int64)
         return self.scores

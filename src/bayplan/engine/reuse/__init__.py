@@ -16,7 +16,8 @@ nominate  a repeated pod takes the best node of the ranking, after changed rows 
 PodTopologySpread and InterPodAffinity look across nodes, but by counts alone. `NodeCells` completes
 a ranking for the pods of one template with such constraints.
 
-A cycle takes the first way that applies:
+An equal pod that follows another one may need no cycle at all (`engine/runs.py`). A cycle takes the
+first way that applies:
 
 1. One pod was placed since, and its node is now equivalent to a node that was evaluated before:
    the ranking moves one node (`RankedNodes.follow`).
