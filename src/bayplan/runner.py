@@ -46,6 +46,8 @@ from bayplan.ports import (
 )
 
 WAIT_SECONDS_MIN = 0.001
+#: Attempts at equal pods that are made at once, and for how long, so that events do not wait.
+RUN_PODS_MAX, RUN_SECONDS_MAX = 64, 0.002
 RETRY_SECONDS_MIN = 0.05
 RETRY_SECONDS_MAX = 5.0
 STATUS_PATCH_TRIES = 4
@@ -106,6 +108,12 @@ class Runner:
         #: What `run` waits for while nothing is to be done.
         self._waiter: asyncio.Future[None] | None = None
         self._immediate = cluster if isinstance(cluster, ImmediateCluster) else None
+        #: A cluster that answers at once reports each binding before the next attempt.
+        self._schedule: Callable[[], int] = (
+            partial(scheduler.schedule_run, RUN_PODS_MAX, RUN_SECONDS_MAX)
+            if self._immediate is None
+            else scheduler.schedule_one
+        )
         self._performers: Mapping[type, Callable[[Any], None]] = {
             BindPod: self._perform_binding,
             PatchPodStatus: self._patch_status,
@@ -207,7 +215,7 @@ class Runner:
         while self._answers:
             scheduler.extender_answered(*self._answers.popleft())
         scheduler.run_timers()
-        is_busy = not self._is_paused and scheduler.schedule_one()
+        is_busy = not self._is_paused and self._schedule() > 0
         for effect in scheduler.take_effects():
             self._performers[type(effect)](effect)
         return is_busy or bool(inbox)

@@ -140,6 +140,7 @@ class ReuseMachine(RuleBasedStateMachine):
         self, kind: str, place: int, profile: str, count: int, pause: int
     ) -> None:
         """Equal pods are tried one right after another; a comparison interrupts the run."""
+        assert self.pair is not None
         kind = kind or self.kinds[place % len(self.kinds)]
         options = {**KINDS[kind], "scheduler_name": profile, "priority": _FIRST_OF_ALL}
         self._end_nominations()
@@ -147,7 +148,8 @@ class ReuseMachine(RuleBasedStateMachine):
             self._new_pod(options)
         self._did("a run of pods came")
         self._after(pause)
-        self._after(count - pause)
+        self.pair.schedule_run(count)
+        self._after(2)
 
     @rule(
         kind=st.sampled_from(("licensed", "small")),

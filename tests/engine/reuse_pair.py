@@ -4,6 +4,7 @@ After each step everything visible must be equal: the result of each attempt for
 journal, the effects, the queues, the cache and the nominations.
 """
 
+import math
 import zlib
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -160,7 +161,7 @@ class Side:
             raise_bugs=True,
             on_attempt=self._note,
         )
-        self._runs = self.scheduler._attempts._runs
+        self._runs = self.scheduler._attempts.runs
         fault(self.scheduler)
         self.is_on = config.gate("OpportunisticBatching")
 
@@ -216,6 +217,13 @@ class Side:
         if self.is_on:
             self._count(before, self._rows())
         return is_done
+
+    def schedule_run(self, pods_max: int) -> int:
+        """Run the attempts of a run, at most so many; returns how many."""
+        before_run = self._runs.attempt_count
+        count = self.scheduler.schedule_run(pods_max, math.inf)
+        self._tally["attempts of runs"] += self._runs.attempt_count - before_run
+        return count
 
     def _rows(self) -> dict[tuple[str, str], tuple[int, int]]:
         return {
@@ -353,6 +361,13 @@ class Pair:
             assert done[0] == done[1], "only one of them has a pod to try"
             if not done[0]:
                 return
+
+    def schedule_run(self, pods_max: int) -> None:
+        """The scheduler with reuse makes a run of attempts, the other one the same attempts one by
+        one."""
+        on, off = self._sides
+        for _ in range(on.schedule_run(pods_max)):
+            assert off.schedule_one(), "only one of them has a pod to try"
 
     # ---- comparing ------------------------------------------------------------------------
 

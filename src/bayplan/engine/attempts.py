@@ -56,7 +56,8 @@ class Attempts:
         self._end = CycleEnd(engine.cluster, engine.telemetry, on_attempt)
         self.placements = Placements(engine, self._failures, self._end)
         self._boundary = self.placements.boundary
-        self._runs = Runs(
+        #: The present run of equal pods.
+        self.runs = Runs(
             engine, self._runner, self.placements, self._end, observe_seconds=self._observe_seconds
         )
         setup = TrialSetup(engine, self._runner, self._end, Domains(engine.cluster.cache.table))
@@ -94,7 +95,7 @@ class Attempts:
             engine.queue.done(pod.uid)
         else:
             is_sampled = self._metrics_sample.random() < _METRICS_SAMPLE
-            if not self._runs.attempt(queued, started_seconds, is_sampled=is_sampled):
+            if not self.runs.attempt(queued, started_seconds, is_sampled=is_sampled):
                 self._begin(queued, started_seconds, is_sampled=is_sampled)
 
     def resume(self, token: int, answer: ExtenderAnswer) -> None:
@@ -143,7 +144,7 @@ class Attempts:
                 self._end_failed(cycle, Failure(status, status.message))
             else:
                 self.placements.place(cycle, cycle.choice.node_name)
-                self._runs.follow(cycle)
+                self.runs.follow(cycle)
         else:
             assert cycle.status is not None, "a cycle ends with a node or a status"
             self._no_node(cycle, cycle.status)

@@ -95,6 +95,10 @@ class Runs:
         #: How many attempts were made without a cycle.
         self.attempt_count = 0
 
+    def has_template_of(self, pod: PodInfo) -> bool:
+        """Whether a pod is of the template of the present run."""
+        return self._run is not None and pod.shape is self._run.pre_state.shape
+
     def attempt(self, queued: QueuedPodInfo, started_seconds: float, *, is_sampled: bool) -> bool:
         """Make the attempt at a pod of the present run. False: the pod needs a cycle.
 

@@ -2,6 +2,7 @@
 
     scheduler.handle(event)              something changed in the cluster
     scheduler.schedule_one()             one attempt at the first entry of activeQ
+    scheduler.schedule_run(64, 0.002)    the same, and attempts at equal pods behind it
     scheduler.take_effects()             work for the shell
     scheduler.binding_finished(outcome)  results come back like events
     scheduler.run_timers()               work that is due by the clock
@@ -316,6 +317,24 @@ class Scheduler:
             self._state_log.begins(queued, self._engine.clock.now(), self.sampling_starts)
         self._engine.executor.run(queued.pod.key, partial(self._attempts.start, queued))
         return True
+
+    def schedule_run(self, pods_max: int, seconds_max: float) -> int:
+        """Try the first entry that is ready, and the equal pods that follow it in the queue, within
+        these bounds. Returns how many entries were tried.
+
+        No event is handled in between, and all effects of the run leave together.
+        """
+        if not self.schedule_one():
+            return 0
+        queue, runs, now = self._engine.queue, self._attempts.runs, self._engine.clock.now
+        count, end = 1, now() + seconds_max
+        while count < pods_max and now() < end:
+            following = queue.first_active()
+            if following is None or not runs.has_template_of(following.pod):
+                break
+            self.schedule_one()
+            count += 1
+        return count
 
     def binding_finished(self, outcome: BindingOutcome) -> None:
         """Take the outcome of a BindPod effect."""

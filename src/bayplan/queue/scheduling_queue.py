@@ -267,6 +267,10 @@ class SchedulingQueue:
         entry = self._sub_queues.pop()
         return None if entry is None else self._in_flight(entry)
 
+    def first_active(self) -> QueuedPodInfo | None:
+        """The pod, or the group, that `pop` returns next, unless it is in backoffQ."""
+        return self._sub_queues.first_active()
+
     def pop_pod(self, uid: str) -> QueuedPodInfo | None:
         """Take this pod, or its group, out of order. The pod is then in flight.
 

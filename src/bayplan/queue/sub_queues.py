@@ -603,6 +603,11 @@ class SubQueues:
                 return entry
         return None
 
+    def first_active(self) -> QueuedPodInfo | None:
+        """The first pod, or group, of activeQ."""
+        first = self._active.first()
+        return None if first is None else first[1].queued
+
     def take_out(self, entry: Entry) -> bool:
         """Remove one entry out of order. False: PreEnqueue rejects it."""
         if is_possible(entry.state, Cause.ACTIVATED):
