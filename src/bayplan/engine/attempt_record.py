@@ -103,9 +103,10 @@ class CycleEnd:
 
 def record_of_repeat(
     queued: QueuedPodInfo,
-    profile_name: str,
+    profile: str,
     ranking: RankedNodes,
     choice: Choice,
+    *,
     at_seconds: float,
 ) -> AttemptRecord:
     """The record of an attempt that a complete ranking of all nodes answered, without a cycle."""
@@ -113,7 +114,7 @@ def record_of_repeat(
         at_seconds=at_seconds,
         pod=queued.pod.key,
         uid=queued.pod.uid,
-        profile=profile_name,
+        profile=profile,
         attempt=queued.attempts,
         result="scheduled",
         node=choice.node_name,

@@ -135,7 +135,7 @@ class Runs:
         record = None
         if engine.telemetry.journal.is_recording:
             name, now = run.framework.profile_name, engine.clock.now()
-            record = record_of_repeat(queued, name, run.ranking, choice, now)
+            record = record_of_repeat(queued, name, run.ranking, choice, at_seconds=now)
         self._placements.place_straight(placed, record)
         return True
 
