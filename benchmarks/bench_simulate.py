@@ -42,7 +42,7 @@ def command_seconds(path: Path, pods: int, env: dict[str, str]) -> float:
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     command = [sys.executable, "-c", "from bayplan.cli import main; main()"]
     done = subprocess.run(
-        [*command, "simulate", str(path), "--format", "json"],
+        [*command, "simulate", str(path), "-o", "json"],
         check=False,
         env=env,
         stdout=subprocess.PIPE,

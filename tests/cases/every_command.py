@@ -1,7 +1,7 @@
 """All commands that take a file, run on one file: each ends as it is documented to end.
 
 A command must not raise (`tests.cli.command_line` raises what the command line would turn into a
-line about a defect), must end with an exit code of docs/simulation.md#exit-codes, and must not
+line about a defect), must end with an exit code of docs/output.md#exit-codes, and must not
 write `internal error`. The run and the page account for every pod of the file.
 """
 
@@ -115,16 +115,16 @@ def check_every_command(given: Input, folder: Path, *, is_large: bool = False) -
 def check_simulation(given: Input, folder: Path) -> None:
     """Every pod of the file is placed, waits or is gone, and nothing else is."""
     run = folder / "run"
-    result = json.loads(succeeded("simulate", given.path, "--out", run, "--format", "json"))
+    result = json.loads(succeeded("simulate", given.path, "--out", run, "-o", "json"))
     pods: dict[str, Content] = result["pods"]
     names = {pod_name(pod) for pod in given.live_pods}
     assert names <= pods.keys(), names - pods.keys()
-    earlier_count = sum(map(len, result["earlier_pods"].values()))
+    earlier_count = sum(map(len, result["earlierPods"].values()))
     assert result["counts"]["pods"] == len(pods) + earlier_count
     for name, pod in pods.items():
-        is_gone, is_placed = pod["deleted_at"] is not None, pod["node"] is not None
-        assert is_gone or not is_placed or pod["node"] in result["node_usage"], (name, pod)
-    waiting = [n for n, pod in pods.items() if pod["deleted_at"] is None and pod["node"] is None]
+        is_gone, is_placed = pod["deletedAt"] is not None, pod["node"] is not None
+        assert is_gone or not is_placed or pod["node"] in result["nodeUsage"], (name, pod)
+    waiting = [n for n, pod in pods.items() if pod["deletedAt"] is None and pod["node"] is None]
     assert result["unschedulable"].keys() <= set(waiting)
     first = next(iter(pods), None)
     if first is not None:
@@ -170,7 +170,7 @@ def check_redaction(given: Input, folder: Path) -> None:
     known = [each for each in given.objects if each.get("metadata")]
     hidden = redacted(known).objects
     file = write_objects(folder / "redacted.json", {"kind": "List", "items": hidden})
-    result = json.loads(succeeded("simulate", file, "--format", "json"))
+    result = json.loads(succeeded("simulate", file, "-o", "json"))
     assert result["counts"]["pods"] >= len([p for p in given.live_pods if p in known])
 
 

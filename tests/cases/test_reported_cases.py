@@ -19,7 +19,7 @@ def case(name: str) -> Path:
 
 
 def simulated(*names: str) -> dict[str, Any]:
-    return json.loads(answer("simulate", *map(case, names), "--format", "json"))
+    return json.loads(answer("simulate", *map(case, names), "-o", "json"))
 
 
 def why(subject: str, name: str, exit_code: int = 1) -> str:

@@ -26,7 +26,7 @@ def file(tmp_path: Path) -> Path:
 
 def measured(*arguments: str | Path) -> dict[str, dict[str, Any]]:
     """The printed DataItems by name and metric."""
-    result = json.loads(answer("bench", *arguments, "--format", "json"))
+    result = json.loads(answer("bench", *arguments, "-o", "json"))
     assert result["version"] == "v1"
     items = result["dataItems"]
     return {f"{one['labels']['Name']} {one['labels']['Metric']}": one for one in items}

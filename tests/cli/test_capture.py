@@ -73,7 +73,7 @@ def test_a_redacted_capture_lists_the_unredacted_fields_and_can_be_simulated(
     assert "bayplan: kept: label keys" in result.stderr
     assert "hunter2" not in file.read_text()
     assert "node-1" in file.read_text()
-    assert "node-1" in answer("simulate", file, "--format", "json")
+    assert "node-1" in answer("simulate", file, "-o", "json")
 
 
 def test_failures_are_reported_in_one_line(

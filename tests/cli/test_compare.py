@@ -55,7 +55,7 @@ def test_flags_select_inputs_and_configurations(tmp_path: Path) -> None:
 
 def test_an_experiment_file_gives_the_same_result_as_flags(tmp_path: Path) -> None:
     file = experiment(tmp_path, inputs=[{"paths": [cluster_file(tmp_path).name]}], seeds="0..1")
-    comparison = json.loads(answer("compare", file, "--format", "json"))
+    comparison = json.loads(answer("compare", file, "-o", "json"))
     packed, spread = (comparison["policies"][name]["nodes_used"] for name in ("packed", "spread"))
     assert packed == {"mean": 1.0, "sd": 0.0, "values": [1.0, 1.0]}
     assert spread["mean"] == 3.0
@@ -64,7 +64,7 @@ def test_an_experiment_file_gives_the_same_result_as_flags(tmp_path: Path) -> No
 def test_nodes_pods_and_seeds_of_an_experiment_can_be_overridden(tmp_path: Path) -> None:
     file, nodes = experiment(tmp_path), write_objects(tmp_path / "nodes.json", node_with_cpu("n"))
     options = ("--nodes", nodes, "--pods", cluster_file(tmp_path), "--seeds", "4,6,8")
-    result = json.loads(answer("compare", file, *options, "--format", "json"))
+    result = json.loads(answer("compare", file, *options, "-o", "json"))
     assert len(result["policies"]["packed"]["nodes_used"]["values"]) == 3
     assert result["policies"]["spread"]["nodes_used"]["mean"] == 4.0
 
@@ -72,7 +72,7 @@ def test_nodes_pods_and_seeds_of_an_experiment_can_be_overridden(tmp_path: Path)
 def test_several_inputs_are_reported_separately(tmp_path: Path) -> None:
     cluster_file(tmp_path)
     inputs = [{"name": name, "paths": ["cluster.json"]} for name in ("one", "two")]
-    result = json.loads(answer("compare", experiment(tmp_path, inputs=inputs), "--format", "json"))
+    result = json.loads(answer("compare", experiment(tmp_path, inputs=inputs), "-o", "json"))
     assert result["inputs"]["one"]["policies"].keys() == {"packed", "spread"}
     assert result["inputs"].keys() == {"one", "two"}
 
@@ -227,6 +227,6 @@ def test_a_failing_plugin_is_named_with_its_configuration_and_the_exit_code_is_1
         "broken: 4 failures of plugin Broken in 1 run, first with seed 0 at default/p0: "
         'running Filter plugin "Broken": RuntimeError: broken (broken.py:8)'
     ) in result.stdout.splitlines()
-    result = bayplan("compare", cluster_file(tmp_path), *options, "--format", "json")
+    result = bayplan("compare", cluster_file(tmp_path), *options, "-o", "json")
     [failure] = json.loads(result.stdout)["failures"]
     assert (result.exit_code, failure["configuration"], failure["count"]) == (1, "broken", 4)

@@ -45,7 +45,7 @@ def test_bash_completes_a_command() -> None:
 
 
 def test_bash_completes_an_option_of_a_command() -> None:
-    assert completed_in_bash("bayplan", "simulate", "--form") == ["--format"]
+    assert completed_in_bash("bayplan", "simulate", "--outp") == ["--output"]
 
 
 def test_an_unknown_shell_is_refused_with_the_supported_names() -> None:

@@ -108,8 +108,8 @@ def composed() -> dict[str, Any]:
 def test_the_score_graph_is_drawn(tmp_path: Path) -> None:
     file = write_objects(tmp_path / "c.yaml", composed())
     assert "ImageLocality → Invert/a" in answer("config", "graph", file)
-    assert answer("config", "graph", file, "--format", "dot").startswith("digraph")
-    assert answer("config", "graph", file, "--format", "svg").startswith("<svg")
+    assert answer("config", "graph", file, "-o", "dot").startswith("digraph")
+    assert answer("config", "graph", file, "-o", "svg").startswith("<svg")
 
 
 def test_the_effective_configuration_has_the_sources_and_can_be_read_again(tmp_path: Path) -> None:

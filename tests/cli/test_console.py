@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 from rich.text import Text
 
+from bayplan.answers.pages import PAGE_WIDTH
+from bayplan.answers.table import Table
 from bayplan.cli import console, streams
-from bayplan.pages import PAGE_WIDTH
-from bayplan.sim.output.report import new_table as table
 from tests.adapters.manifests import node, pod
 from tests.cli.command_line import process, write_objects
 
@@ -45,7 +45,7 @@ def test_a_line_stays_one_line_in_a_file(monkeypatch: pytest.MonkeyPatch) -> Non
 
 def test_a_table_is_wrapped_to_a_readable_width(monkeypatch: pytest.MonkeyPatch) -> None:
     raw = standard_output(monkeypatch)
-    rows = table("said")
+    rows = Table("said")
     rows.add_row("word " * 100)
     console.show([rows])
     lines = raw.getvalue().decode().splitlines()
@@ -55,7 +55,7 @@ def test_a_table_is_wrapped_to_a_readable_width(monkeypatch: pytest.MonkeyPatch)
 
 def test_brackets_and_colons_are_printed_literally(monkeypatch: pytest.MonkeyPatch) -> None:
     raw = standard_output(monkeypatch)
-    rows = table("[bold]said[/bold]")
+    rows = Table("[bold]said[/bold]")
     rows.add_row("plugin(s) [a b] :smile: [/x]")
     console.show([rows])
     assert "plugin(s) [a b] :smile: [/x]" in raw.getvalue().decode()
@@ -66,8 +66,8 @@ def test_names_from_a_cluster_cannot_move_the_cursor_or_forge_a_line(
 ) -> None:
     raw = standard_output(monkeypatch)
     name = "x\x1b]0;t\x1b[2J\n4 of 4"
-    rows = table(name, "a column")
-    rows.add_row(Text(name), "")
+    rows = Table(name, "a column")
+    rows.add_row(name, "")
     rows.add_row("a cell that is wider than the text of unknown origin", "")
     console.show([Text(name), name, rows])
     written_text = raw.getvalue().decode()
@@ -86,7 +86,7 @@ def test_characters_that_a_terminal_cannot_write_are_replaced(
 
 def test_tables_fall_back_to_ascii_lines(monkeypatch: pytest.MonkeyPatch) -> None:
     raw = standard_output(monkeypatch, "latin-1")
-    rows = table("a", "b")
+    rows = Table("a", "b")
     rows.add_row("1", "2")
     console.show([rows])
     assert raw.getvalue() == b"a | b\n--+--\n1 | 2\n"
@@ -105,7 +105,7 @@ def test_bytes_are_written_unchanged(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_closed_pipe_is_not_a_failure(objects: Path, output: str) -> None:
     reading, writing = os.pipe()
     os.close(reading)
-    completed = process("simulate", objects, "--format", output, stdout=writing)
+    completed = process("simulate", objects, "-o", output, stdout=writing)
     os.close(writing)
     assert (completed.returncode, completed.stderr) == (0, b"")
 
@@ -113,7 +113,7 @@ def test_a_closed_pipe_is_not_a_failure(objects: Path, output: str) -> None:
 @pytest.mark.parametrize("output", ["text", "json"])
 def test_a_full_disk_is_reported_in_one_line(objects: Path, output: str) -> None:
     with open("/dev/full", "wb") as full:
-        completed = process("simulate", objects, "--format", output, stdout=full)
+        completed = process("simulate", objects, "-o", output, stdout=full)
     assert completed.returncode == 1
     assert completed.stderr == (
         b"bayplan: standard output: cannot be written: No space left on device\n"
@@ -166,7 +166,7 @@ def test_tables_are_as_wide_as_the_terminal(objects: Path) -> None:
     plain = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", output)
     summary = plain[plain.index("1 of 2 pods") :].splitlines()
     assert max(map(len, summary)) <= 60
-    assert "Insufficient" in " ".join(summary)
+    assert "1      2 lack cpu   default/large" in summary
 
 
 def test_emphasis_is_used_only_on_terminals_that_support_it() -> None:

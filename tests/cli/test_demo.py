@@ -27,7 +27,7 @@ def test_the_demo_places_the_pods_of_the_quickstart_and_writes_nothing(
 
 
 def test_the_demo_decides_as_simulate_does() -> None:
-    simulated = json.loads(answer("simulate", EXAMPLES / "quickstart", "--format", "json"))
+    simulated = json.loads(answer("simulate", EXAMPLES / "quickstart", "-o", "json"))
     assert f"digest {simulated['digest'][:12]}" in answer("demo")
 
 

@@ -26,8 +26,8 @@ def test_headroom_is_a_table_and_a_document(cluster: Path, web: Path, tmp_path: 
     lines = answer("headroom", "-f", web, "-f", small, cluster).splitlines()
     assert lines[0] == f"how many more pods fit into {cluster}"
     assert [line.split()[:3] for line in lines if line.startswith(("web", "small"))] == [
-        ["web", "2", "1.5"],
-        ["small", "5", "1.0"],
+        ["web", "2", "1500m"],
+        ["small", "5", "1"],
     ]
     document = json.loads(answer("headroom", "-f", small, cluster, "-o", "json", "--limit", "3"))
     assert document["kind"] == "Headroom"

@@ -26,7 +26,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 def test_the_generated_plugin_runs_in_a_simulation(folder: Path) -> None:
     options = ("--plugin", folder / f"{MODULE}.py", "--config", folder / "config.yaml")
-    result = json.loads(answer("simulate", folder / "scenario.yaml", *options, "--format", "json"))
+    result = json.loads(answer("simulate", folder / "scenario.yaml", *options, "-o", "json"))
     assert result["placements"] == {f"default/{name}": "quiet" for name in "cde"}
 
 

@@ -1,8 +1,10 @@
 """Options that several commands share."""
 
 import click
+import pytest
 
-from bayplan.cli.options import examples, format_option
+from bayplan.answers.formats import OutputFormat
+from bayplan.cli.options import examples, output_option
 from tests.cli.command_line import bayplan
 
 
@@ -14,15 +16,39 @@ def test_examples_are_printed_line_by_line_in_help() -> None:
 
 def test_a_format_has_a_default_that_help_names() -> None:
     @click.command()
-    @format_option(("text", "svg"))
-    def draw(output: str) -> None:
-        click.echo(output)
+    @output_option("text", "svg")
+    def draw(output: OutputFormat) -> None:
+        click.echo(output.name)
 
     text = " ".join(draw.get_help(click.Context(draw)).split())
-    assert "--format [text|svg]" in text
+    assert "-o, --output text|svg" in text
     assert "[default: text]" in text
 
 
-def test_every_format_is_described_equally() -> None:
-    for name in ("simulate", "compare", "bench", "plugins"):
-        assert "Format of the output" in bayplan(name, "--help").stdout
+_FORMATS = "text, wide, json, yaml, csv, name, markdown or jsonpath=TEMPLATE"
+#: Command → what -o may be.
+_COMMANDS = {
+    "bench x": "text or json",
+    "config graph x": "text, dot or svg",
+    **dict.fromkeys(
+        (
+            "compare x",
+            "fit -f x",
+            "headroom -f x",
+            "plugins",
+            "shadow",
+            "simulate x",
+            "whatif x",
+            "why x",
+        ),
+        _FORMATS,
+    ),
+}
+
+
+@pytest.mark.parametrize("command", _COMMANDS)
+def test_a_format_that_does_not_exist_is_refused_with_those_that_do(command: str) -> None:
+    result = bayplan(*command.split(), "-o", "jsno")
+    meant = '; did you mean "json"?' if "json" in _COMMANDS[command] else ""
+    line = f'bayplan: -o: found "jsno", wanted {_COMMANDS[command]}{meant}\n'
+    assert (result.exit_code, result.stderr) == (2, line)

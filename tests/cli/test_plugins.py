@@ -63,8 +63,8 @@ def test_a_configuration_shows_its_instances(tmp_path: Path) -> None:
 
 
 def test_json_is_one_row_per_plugin() -> None:
-    rows = {row["name"]: row for row in json.loads(answer("plugins", "--format", "json"))}
-    assert rows["NodeName"]["extension_points"] == ["preFilter", "filter"]
+    rows = {row["name"]: row for row in json.loads(answer("plugins", "-o", "json"))["plugins"]}
+    assert rows["NodeName"]["extensionPoints"] == ["preFilter", "filter"]
     assert rows["TopologyPlacementGenerator"]["note"] == "not here yet"
 
 

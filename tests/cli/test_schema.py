@@ -6,12 +6,14 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from bayplan.explain.explanation import Explanation, explanation_schema
+from bayplan.answers.document import schema_of
+from bayplan.cli.schema import NAMES
+from bayplan.explain.explanation import Explanation
 from tests.adapters.manifests import container, node, pod
 from tests.cli.command_line import answer, bayplan, write_objects
 
 
-@pytest.mark.parametrize("name", ["explanation", "what-if"])
+@pytest.mark.parametrize("name", NAMES)
 def test_a_schema_is_json(name: str) -> None:
     schema = json.loads(answer("schema", name))
     assert schema["$schema"].startswith("https://json-schema.org")
@@ -24,7 +26,7 @@ def test_an_unknown_name_is_refused() -> None:
 def test_an_answer_has_the_fields_of_its_schema(tmp_path: Path) -> None:
     file = write_objects(tmp_path / "in.yaml", node("n1"), pod("p", containers=[container("64")]))
     value = json.loads(bayplan("why", "p", file, "-o", "json").stdout)
-    properties = explanation_schema()["$defs"]["Explanation"]["properties"]
+    properties = schema_of(Explanation)["$defs"]["Explanation"]["properties"]
     assert list(value) == list(properties)
     # The answer decodes strictly into the type from which the schema was made.
     assert msgspec.convert(value, Explanation).fixes

@@ -28,7 +28,10 @@ def test_drain_each_prints_a_row_per_node(cluster: Path) -> None:
     rows = {line.split()[0]: line.split()[1:] for line in lines if line.startswith("n")}
     assert rows["n1"] == ["yes", "1"]
     assert rows["n2"][:3] == ["no", "0", "1"]
-    assert "default/db-0: budget default/db allows no disruption" in " ".join(lines)
+    assert rows["n2"][3:] == ["budget", "default/db"]
+    wide = " ".join(answer("whatif", cluster, "--drain-each", "-o", "wide").split())
+    assert "default/db-0: budget default/db allows no disruption" in wide
+    assert answer("whatif", cluster, "--drain-each", "-o", "name") == "n1\nn3\nn4\n"
 
 
 def test_remove_each_by_domain_is_a_document(cluster: Path) -> None:

@@ -44,7 +44,7 @@ def test_a_machine_readable_answer_has_a_version(files: Path, output: str) -> No
 
 
 def test_a_wide_answer_has_nodes_and_manifests(files: Path) -> None:
-    result = bayplan("why", "default/big", files, "--format", "wide")
+    result = bayplan("why", "default/big", files, "-o", "wide")
     assert "nodes: n1" in result.stdout
     assert "| kind: Pod" in result.stdout
 

@@ -80,7 +80,7 @@ def test_without_the_plots_extra_there_are_only_tables(
         "timings.csv",
         "report.html",
     ]
-    assert outputs.left_out() == (
+    assert outputs.missing_packages() == (
         "no Parquet and no plots: pip install 'bayplan[compare]' brings them"
     )
     assert "data:image" not in (tmp_path / "report.html").read_text()

@@ -226,7 +226,7 @@ def test_the_default_profile_needs_no_configuration_for_reuse() -> None:
     engine = engine_of(profile=DEFAULT_PROFILE)
     many(engine, pod_count=2)
     assert engine.metric("bayplan_reuse_possible_total", profile=PROFILE) == 1
-    assert engine.metric("bayplan_reuse_rows_kept_total", profile=PROFILE, plugin=FIT) > 0
+    assert engine.metric("bayplan_reuse_rows_cached_total", profile=PROFILE, plugin=FIT) > 0
     assert engine.metric("bayplan_reuse_entries", profile=PROFILE) == 1
 
 

@@ -17,13 +17,13 @@ JOBS = ("train-a", "train-b")
 
 
 def simulated(*arguments: Any) -> Any:
-    return json.loads(answer("simulate", *arguments, "--format", "json"))
+    return json.loads(answer("simulate", *arguments, "-o", "json"))
 
 
 def bound_at(result: Any, job: str) -> list[float | None]:
     """The time of binding of each pod of a job."""
     start = f"default/{job}"
-    return [pod["bound_at"] for key, pod in result["pods"].items() if key.startswith(start)]
+    return [pod["boundAt"] for key, pod in result["pods"].items() if key.startswith(start)]
 
 
 @pytest.mark.parametrize("options", [(), ("--config", FOLDER / "one_pass.yaml")])
@@ -51,7 +51,7 @@ def test_the_example_for_a_cluster_is_placed_as_one_group() -> None:
     assert (group["metadata"]["name"], group["spec"]["minMember"]) == ("nginx", 3)
     result = simulated(folder / "gang.yaml", EXAMPLES / "gang_nodes.yaml")
     assert sorted(result["placements"].values()) == ["n1", "n2", "n3"]
-    assert result["podgroups"]["default/nginx"]["phase"] == "Running"
+    assert result["podGroups"]["default/nginx"]["phase"] == "Running"
 
 
 # ---- the generator --------------------------------------------------------------------------
@@ -107,4 +107,4 @@ def test_generated_gangs_are_placed_in_both_modes(tmp_path: Path, config: str) -
     result = simulated(nodes, scenario, "--config", FOLDER / f"{config}.yaml")
     assert not result["unschedulable"]
     assert result["pods"]
-    assert all(pod["bound_at"] is not None for pod in result["pods"].values())
+    assert all(pod["boundAt"] is not None for pod in result["pods"].values())

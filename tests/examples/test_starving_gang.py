@@ -15,7 +15,7 @@ def test_a_reservation_shortens_the_wait_of_the_gang_and_delays_other_pods_littl
         for name in ("greedy", "reserving")
         for text in ("--config", str(FOLDER / f"{name}.yaml"))
     ]
-    metrics = ("--metric", "gangs", "--metric", "waiting", "--processes", "1", "--format", "json")
+    metrics = ("--metric", "gangs", "--metric", "waiting", "--processes", "1", "-o", "json")
     comparison: Any = json.loads(answer("compare", FOLDER, *configs, *metrics))
     waits = {name: mean(comparison["policies"][name], "gang_waiting_seconds_max") for name in NAMES}
     assert waits == {"greedy": 320, "reserving": 110}

@@ -8,9 +8,7 @@ from bayplan.api.disruption_objects import POD_DISRUPTION_BUDGET
 from bayplan.api.objects import PRIORITY_CLASS, decode
 from bayplan.explain.explainer import NoSuchPodError, explain_pod
 from bayplan.explain.explanation import Cause, Explanation
-from bayplan.explain.text import explained
 from bayplan.model.cluster_model import ClusterModel
-from bayplan.pages import as_text
 from tests.kit.objects import node, pod
 from tests.model.clusters import model_of
 
@@ -39,7 +37,7 @@ def test_the_nearest_node_is_named_with_what_it_lacks() -> None:
     assert (cause.reason, cause.nodes, cause.is_preemptible) == ("Insufficient cpu", 2, True)
     assert cause.nearest is not None
     assert (cause.nearest.node, cause.nearest.distance) == ("n1", "lacks 100m")
-    text = as_text(explained(explanation))
+    text = str(explanation)
     assert text.startswith("0/2 nodes are available: 2 Insufficient cpu.")
     assert "Insufficient cpu: 2 nodes, the nearest lacks 100m: n1" in text
 
@@ -97,7 +95,7 @@ def test_changes_that_work_only_together_are_one_fix() -> None:
         "uncordon node n1",
         "lower the request for cpu from 2 to 1",
     }
-    assert "(only together)" in as_text(explained(explanation))
+    assert "(only together)" in str(explanation)
 
 
 def test_spreading_shows_its_domains_and_how_much_skew_is_needed() -> None:
@@ -179,7 +177,7 @@ def test_a_bound_pod_is_compared_with_all_nodes() -> None:
     assert comparison is not None
     assert (comparison.feasible, comparison.better) == (2, 1)
     assert [each.node for each in comparison.nodes] == ["n1", "n2"]
-    assert "Nodes with a higher score than n1: 1." in as_text(explained(explanation))
+    assert "Nodes with a higher score than n1: 1." in str(explanation)
 
 
 def test_the_comparison_of_a_bound_pod_that_no_longer_fits_has_the_rejection() -> None:

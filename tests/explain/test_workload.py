@@ -4,9 +4,7 @@ import pytest
 
 from bayplan.explain.explainer import explain_pod
 from bayplan.explain.explanation import Cause, Explanation, WorkloadPods
-from bayplan.explain.text import explained
 from bayplan.explain.workload import NoSuchWorkloadError, explain_workload
-from bayplan.pages import as_text
 from tests.adapters.manifests import Content, node, pod
 from tests.sim.manifests import controller, template
 from tests.whatif.clusters import cluster_of, deployment, model_of, owned_pod, pod_with_cpu
@@ -36,7 +34,7 @@ def test_the_answer_names_its_pod_and_says_how_many_pods_have_a_node() -> None:
     assert explanation.workload == WorkloadPods(
         kind="ReplicaSet", name="default/web", pods=4, placed=3
     )
-    assert as_text(explained(explanation)).splitlines()[0] == (
+    assert str(explanation).splitlines()[0] == (
         "ReplicaSet default/web: 4 pods, 3 with a node, 1 waiting; the first that waits is "
         "default/web-9:"
     )
@@ -92,7 +90,7 @@ def test_a_workload_without_pods_says_why(
     explanation = answer(kind, name, workload)
     assert (explanation.result, explanation.pod) == ("no-pods", "")
     assert why in explanation.message
-    assert as_text(explained(explanation)).splitlines()[0] == explanation.message
+    assert str(explanation).splitlines()[0] == explanation.message
 
 
 def test_a_workload_that_does_not_exist_has_a_near_name() -> None:
@@ -133,4 +131,4 @@ def test_a_cause_without_words_has_no_heading() -> None:
         result="gated",
         causes=(Cause(plugin="GangScheduling", reason=""),),
     )
-    assert "Causes" not in as_text(explained(explanation))
+    assert "Causes" not in str(explanation)

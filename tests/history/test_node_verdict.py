@@ -43,23 +43,22 @@ def test_a_rejection_names_the_plugin_and_the_results_of_the_other_plugins(tmp_p
     result = verdict(folder, "a", "t")
     assert result.rejection is not None
     assert result.rejection.plugin == "TaintToleration"
-    message = {name: status.message for name, status in result.alone if status is not None}
+    message = {each.plugin: each.message for each in result.alone if each.message}
     assert message == {
         "TaintToleration": "node(s) had untolerated taint(s)",
         "NodeResourcesFit": "Insufficient cpu",
     }
-    assert result.scores is None
+    assert not result.scores
 
 
 def test_a_node_that_was_not_chosen_is_compared_with_the_chosen_one(tmp_path: Path) -> None:
     nodes = [node("full"), node("empty"), pod("r", nodeName="full")]
     result = verdict(stored_run(tmp_path, workload(*nodes, pod_requesting("a", "1"))), "a", "full")
     assert result.rejection is None
-    assert result.scores is not None
-    own, chosen = result.scores.lines
+    own, chosen = result.scores
     assert (own.node, chosen.node) == ("full", "empty")
     assert own.total < chosen.total
-    assert (result.scores.better_count, result.scores.equal_count) == (1, 0)
+    assert (result.better, result.equal) == (1, 0)
     assert own.total == sum(plugin.weighted for plugin in own.plugins)
 
 
@@ -68,11 +67,10 @@ def test_the_chosen_node_is_evaluated_without_the_pod(tmp_path: Path) -> None:
     folder = stored_run(tmp_path, workload(node("n1"), node("n2"), pod_requesting("a", "3")))
     [attempt] = attempts(folder, "a")
     result = verdict(folder, "a", attempt.node)
-    assert [status for _, status in result.alone] == [None] * len(result.alone)
-    assert ("NodeResourcesFit", None) in result.alone
-    assert result.scores is not None
-    assert [line.node for line in result.scores.lines] == [attempt.node]
-    assert (result.scores.better_count, result.scores.equal_count) == (0, 1)
+    assert not any(each.code for each in result.alone)
+    assert "NodeResourcesFit" in [each.plugin for each in result.alone]
+    assert [line.node for line in result.scores] == [attempt.node]
+    assert (result.better, result.equal) == (0, 1)
 
 
 def test_a_node_that_did_not_exist_yet_was_not_evaluated(tmp_path: Path) -> None:
@@ -144,8 +142,9 @@ def test_a_failing_plugin_fails_again(tmp_path: Path) -> None:
     (tmp_path / "broken.py").write_text(BROKEN)
     feed = workload(node("n1"), node("n2"), pod("a"))
     result = verdict(stored_run(tmp_path, feed, config=WITH_BROKEN), "a", "n1")
-    assert (result.record.result, result.rejection) == ("error", None)
-    message = dict(result.alone)["Broken"]
+    assert result.rejection is None
+    assert result.ruling == "no plugin had rejected it when the attempt failed"
+    message = next(each for each in result.alone if each.plugin == "Broken")
     assert message is not None
     assert "RuntimeError: boom" in message.message
 
@@ -169,4 +168,4 @@ def test_an_attempt_of_an_interrupted_run_is_repeated(tmp_path: Path) -> None:
     lines = (folder.path / "journal.jsonl").read_text().splitlines(keepends=True)
     (folder.path / "journal.jsonl").write_text("".join(lines[:3]))
     (folder.path / "summary.json").unlink()
-    assert verdict(folder, "b", "n1").record.node == "n1"
+    assert verdict(folder, "b", "n1").ruling == "chosen"

@@ -115,7 +115,7 @@ def test_a_capture_can_be_simulated_and_a_redacted_one_names_nothing(
     assert "acme-secret-pod" not in hidden.read_text()
     config = config_file(tmp_path / "c.yaml", {"profiles": [{"schedulerName": "run-captured"}]})
     for each in (file, hidden):
-        summary = json.loads(answer("simulate", each, "--config", config, "--format", "json"))
+        summary = json.loads(answer("simulate", each, "--config", config, "-o", "json"))
         assert summary["counts"]["scheduled"] == 1
 
 

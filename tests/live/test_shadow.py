@@ -212,11 +212,11 @@ def test_the_shadow_agrees_with_kube_scheduler_and_only_reads(
     assert decisions["shareBestWhenReordered"] >= 0.999, report["disagreements"]
     assert report["stream"]["missedEvents"] == 0
     check_reads_only(plane)
-    runs = [answer("simulate", tmp_path / "out" / "recording", "--format", "json") for _ in "12"]
+    runs = [answer("simulate", tmp_path / "out" / "recording", "-o", "json") for _ in "12"]
     first, second = map(json.loads, runs)
     print(first["digest"])
     assert first["digest"] == second["digest"]
-    assert sum(each["bound_at"] is not None for each in first["pods"].values()) == POD_COUNT
+    assert sum(each["boundAt"] is not None for each in first["pods"].values()) == POD_COUNT
 
 
 @pytest.mark.parametrize(("user", "context"), [("stranger", ""), ("scheduler", "nope")])

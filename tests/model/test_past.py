@@ -86,16 +86,17 @@ def test_a_repeated_attempt_is_that_of_a_replay_of_the_whole_run(tmp_path: Path,
     folder = stored_run(tmp_path, drawn_feed(seed), seed)
     records = {(each.uid, each.attempt): each for each in attempts_of(folder)}
     names = [*(f"n{i}" for i in range(8)), "n9"]
-    expected: list[NodeVerdict] = []
+    expected: list[tuple[AttemptRecord, NodeVerdict]] = []
 
     def look(cycle: Cycle) -> None:
         record = records[cycle.pod.uid, cycle.queued.attempts]
-        expected.append(verdict_of(cycle, record, names[len(expected) % len(names)]))
+        name = names[len(expected) % len(names)]
+        expected.append((record, verdict_of(cycle, record, name)))
 
     repetition(folder, look).run()
     assert len(expected) > 30
-    for verdict in expected[seed::5]:
-        repeated = attempt_of_run(folder, verdict.record, verdict.node)
+    for record, verdict in expected[seed::5]:
+        repeated = attempt_of_run(folder, record, verdict.node)
         assert repeated == Repetition(verdict, is_exact=True)
 
 

@@ -71,7 +71,7 @@ def test_seeds_differ_if_nodes_are_equal() -> None:
 
 #: Page → the words that it must contain. tests/documents tests that the commands run.
 PAGES = {
-    "batching.md": ("bayplan_reuse_rows_asked_total", "OpportunisticBatching", "reuse: false"),
+    "batching.md": ("bayplan_reuse_rows_evaluated_total", "OpportunisticBatching", "reuse: false"),
     "plugins.md": ("scoreFrom", "handle.make", "**In code**"),
     "gangs.md": ("PodGroup", "minMember", "bayplan why podgroup"),
     "operations.md": ("schedulerName: bayplan", "helm install bayplan", "To go back"),

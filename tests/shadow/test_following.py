@@ -133,7 +133,7 @@ def test_a_decision_is_compared_and_recorded(tmp_path: Path) -> None:
     assert lines[0] == (
         "https://api.example: 2 nodes, 0 pods wait; decisions of default-scheduler are compared"
     )
-    result = json.loads(answer("simulate", tmp_path / "recording", "--format", "json"))
+    result = json.loads(answer("simulate", tmp_path / "recording", "-o", "json"))
     assert result["counts"]["gone"] == {"deleted": 1}
     assert result["pods"]["default/web"]["node"]
     assert "2 changes recorded" in report.remarks[-1]

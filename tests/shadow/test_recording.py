@@ -58,7 +58,7 @@ class Writing:
 
     def result(self) -> dict[str, Any]:
         """The result of a simulation of the recording, which is run twice."""
-        runs = [answer("simulate", self.recording.path, "--format", "json") for _ in range(2)]
+        runs = [answer("simulate", self.recording.path, "-o", "json") for _ in range(2)]
         first, second = map(json.loads, runs)
         assert first["digest"] == second["digest"]
         return first

@@ -195,7 +195,7 @@ def test_a_policy_is_compared_on_the_same_states() -> None:
     assert compared is not None
     assert (compared.compared, compared.equal, compared.share_equal) == (2, 1, 0.5)
     assert [(each.node, each.policy_node) for each in compared.decisions] == [("small", "large")]
-    assert compared.left_out == 0
+    assert compared.omitted == 0
 
 
 def test_the_number_of_disagreements_in_the_report_is_bounded() -> None:
@@ -206,7 +206,7 @@ def test_the_number_of_disagreements_in_the_report_is_bounded() -> None:
         stream.bind(web, "small")
     report = stream.report()
     assert len(report.disagreements) == 2
-    assert report.disagreements_left_out == 3
+    assert report.disagreements_omitted == 3
 
 
 def test_a_gated_pod_that_has_a_node_is_not_compared() -> None:

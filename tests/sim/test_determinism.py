@@ -83,9 +83,9 @@ def simulated(path: Path, *options: str, hash_seed: str = "0") -> dict[str, Any]
     """The output for the busy cluster, without its wall-clock time."""
     source = path / "input.yaml"
     source.write_text("\n---\n".join(map(json.dumps, busy_cluster())))
-    output = bayplan("simulate", str(source), "--format", "json", *options, hash_seed=hash_seed)
+    output = bayplan("simulate", str(source), "-o", "json", *options, hash_seed=hash_seed)
     summary = json.loads(output)
-    del summary["wall_seconds"]
+    del summary["wallSeconds"]
     return summary
 
 

@@ -28,7 +28,7 @@ class PreferN2(ScalarScorePlugin):
 
 def test_the_result_is_that_of_the_command(tmp_path: Path) -> None:
     path = write_objects(tmp_path / "in.yaml", node("n1"), node("n2"), pod("a"), LARGE)
-    printed = json.loads(answer("simulate", path, "--seed", "7", "--format", "json"))
+    printed = json.loads(answer("simulate", path, "--seed", "7", "-o", "json"))
     result = bayplan.simulate(path, seed=7)
     assert result.summary.digest == printed["digest"]
     assert result.summary.placements == printed["placements"]

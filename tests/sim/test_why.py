@@ -4,8 +4,6 @@ from typing import Any
 
 import pytest
 
-from bayplan.framework.status import Code, Status
-from bayplan.history.node_verdict import NodeVerdict, Scores
 from bayplan.journal import (
     AttemptRecord,
     BindingRecord,
@@ -17,33 +15,16 @@ from bayplan.journal import (
     RejectionCount,
     TieBreakStep,
 )
-from bayplan.sim.output.pod_counts import PodEnd
+from bayplan.sim.output.pod_counts import PodEnd, counts_of, pod_state
 from bayplan.sim.output.result import Counts, PodResult, SimulationResult
 from bayplan.sim.why import (
-    explain_node,
     explain_records,
     explain_workload,
-    ruling,
     similar_pods,
     without_record,
 )
 from tests.sim.printing import printed
-
-WEB = "default/web"
-
-
-def attempt(number: int = 1, at_seconds: float = 0.0, **fields: Any) -> AttemptRecord:
-    """An attempt, by default without a feasible node."""
-    values = {"result": "unschedulable", "node_count": 3, "uid": "u", **fields}
-    return AttemptRecord(
-        at_seconds=at_seconds, pod=WEB, profile="default-scheduler", attempt=number, **values
-    )
-
-
-def line(node: str, **weighted: int) -> NodeScore:
-    plugins = tuple(PluginScore(name, count * 2, count, count) for name, count in weighted.items())
-    return NodeScore(node, sum(weighted.values()), plugins)
-
+from tests.sim.records import WEB, attempt, line
 
 # ---- unknown pods ---------------------------------------------------------------------------
 
@@ -288,75 +269,6 @@ def test_equal_bindings_are_all_printed() -> None:
     assert printed(explain_records(twice)).count("failed") == 2
 
 
-# ---- one node -------------------------------------------------------------------------------
-
-
-def test_a_node_is_explained_with_the_result_of_each_filter_and_its_scores() -> None:
-    record = attempt(result="scheduled", node="n2", feasible_count=2)
-    full = Status(Code.UNSCHEDULABLE, ("Too many pods",), "NodeResourcesFit")
-    scores = Scores((line("n1", Fit=1), line("n2", Fit=3)), better_count=1, equal_count=0)
-    verdict = NodeVerdict(record, "n1", alone=(("A", None), ("B", full)), scores=scores)
-    assert printed(explain_node(verdict)) == (
-        "0.000 s  attempt 1 at default/web: chose n2, 2 of 3 nodes feasible\n"
-        "n1: feasible, not chosen\n"
-        "\n"
-        "Filter plugin   result for n1 alone\n"
-        "─────────────────────────────────────────────\n"
-        "A               no objection\n"
-        "B               Too many pods (Unschedulable)\n"
-        "\n"
-        "score   raw   0-100   weighted, n1   weighted, n2\n"
-        "─────────────────────────────────────────────────\n"
-        "Fit       2       1              1              3\n"
-        "total                            1              3\n"
-        "\n"
-        "of the others, 1 scored higher and none as high"
-    )
-
-
-NO_ROOM = Status(Code.UNSCHEDULABLE, ("Insufficient cpu",), "NodeResourcesFit")
-CHOSE_N1 = attempt(result="scheduled", node="n1")
-
-
-@pytest.mark.parametrize(
-    ("verdict", "outcome"),
-    [
-        pytest.param(
-            NodeVerdict(attempt(), "n1", skip_reason="the node did not exist then"),
-            "not evaluated: the node did not exist then",
-            id="not evaluated",
-        ),
-        pytest.param(
-            NodeVerdict(attempt(), "n1", rejection=NO_ROOM),
-            "rejected by NodeResourcesFit: Insufficient cpu (Unschedulable)",
-            id="rejected",
-        ),
-        pytest.param(NodeVerdict(CHOSE_N1, "n1"), "chosen", id="chosen"),
-        pytest.param(NodeVerdict(CHOSE_N1, "n2"), "feasible, not chosen", id="not chosen"),
-        pytest.param(
-            NodeVerdict(attempt(result="unschedulable", node="n1"), "n1"),
-            "chosen at first",
-            id="chosen, and then rejected by Reserve or Permit",
-        ),
-        pytest.param(
-            NodeVerdict(attempt(result="error"), "n1"),
-            "no plugin had rejected it when the attempt failed",
-            id="the attempt failed",
-        ),
-    ],
-)
-def test_the_outcome_for_a_node_is_one_line(verdict: NodeVerdict, outcome: str) -> None:
-    assert ruling(verdict) == outcome
-
-
-def test_the_message_of_a_failed_attempt_comes_before_the_node() -> None:
-    verdict = NodeVerdict(attempt(message="0/3 nodes."), "n1", rejection=NO_ROOM)
-    assert printed(explain_node(verdict)).splitlines()[1:] == [
-        "0/3 nodes.",
-        "n1: rejected by NodeResourcesFit: Insufficient cpu (Unschedulable)",
-    ]
-
-
 # ---- pods of a workload ---------------------------------------------------------------------
 
 
@@ -370,12 +282,15 @@ def test_pods_of_a_workload_are_grouped_by_node_and_by_reason() -> None:
         ("d/gone", PodResult(node="n3", deleted_at=4.0, end=PodEnd.EVICTED, replaced=True)),
     ]
     last = {"d/c": attempt(3, at_seconds=7.0, message=no_room)}
-    lines = printed(explain_workload("Deployment/web in d", pods, last)).splitlines()
+    counts = counts_of(pod for _, pod in pods)
+    states = [pod_state(name, pod) for name, pod in pods]
+    parts = explain_workload("Deployment/web in d", counts, states, last)
+    lines = printed(parts).splitlines()
     head = "Deployment/web in d: 5 pods, 3 with a node, 2 waiting; 1 pod gone: 1 evicted (replaced)"
     assert lines[0] == head
     assert not any(line.startswith("n3 ") for line in lines)
-    assert "evicted               1      d/gone" in lines
-    assert "n1     2      d/a0, d/a1" in lines
-    assert "2      0/2 nodes are available: 2 Insufficient cpu.   d/c, d/e" in lines
+    assert "evicted                  1   d/gone" in lines
+    assert "n1        2   d/a0, d/a1" in lines
+    assert "   2   0/2 nodes are available: 2 Insufficient cpu.   d/c, d/e" in lines
     assert "the last attempt at d/c, one of 2:" in lines
     assert lines[-1].startswith("7.000 s  attempt 3 (default-scheduler): unschedulable")

@@ -24,7 +24,7 @@ from tests.deploy.monitoring import families
 
 Schema = dict[str, Any]
 
-#: Command → the type of its answer with --format json.
+#: Command → the type of its answer with -o json.
 JSON_ANSWERS: dict[str, Any] = {
     "simulate": SimulationResult,
     "fit": Fit,
@@ -98,14 +98,14 @@ def _configuration() -> str:
 def _json() -> str:
     head = (
         "# JSON answers\n\n"
-        "Fields of the answers with `--format json`. Later versions may add fields "
+        "Fields of the answers with `-o json`. Later versions may add fields "
         "([versions](../versions.md)).\n"
     )
     (*answers,), parts = msgspec.json.schema_components(
         JSON_ANSWERS.values(), ref_template="#/$defs/{name}"
     )
     rows = [
-        (_code(f"bayplan {command} --format json"), _type(answer))
+        (_code(f"bayplan {command} -o json"), _type(answer))
         for command, answer in zip(JSON_ANSWERS, answers, strict=True)
     ]
     return "\n".join([head, _table(("command", "answer"), rows), *_sections(parts)])

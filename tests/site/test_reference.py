@@ -63,6 +63,6 @@ def test_the_json_answers_have_their_fields(reference: dict[str, str]) -> None:
     page = reference["reference/json.md"]
     for field in ("placements", "unschedulable", "digest", "counts"):
         assert f"| `{field}` |" in page
-    assert "| `bayplan fit --format json` | [Fit](#fit) |" in page
+    assert "| `bayplan fit -o json` | [Fit](#fit) |" in page
     links = {*re.findall(r"\]\(#([\w-]+)\)", page)}
     assert links <= {name.lower() for name in re.findall(r"^## (\w+)$", page, re.MULTILINE)}

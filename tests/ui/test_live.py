@@ -378,22 +378,24 @@ def test_what_if_answers_about_the_present_and_changes_nothing(live: LiveSchedul
     before = overview(live)
     answer = computed(live, "whatif?drain=n0&force=1&snapshot=1")
     assert answer["phase"] == "ready", answer["problem"]
-    assert answer["before"]["nodes"] == answer["after"]["nodes"] == 4
-    assert answer["after"]["cordoned"] == 1
+    value = answer["value"]
+    assert value["before"]["nodes"] == value["after"]["nodes"] == 4
+    assert value["after"]["schedulableNodes"] == 3
     on_node = json.loads(get(f"{live.url}api/pods?node=n0")[2])["total"]
-    assert answer["gone"][0]["pods"] == on_node > 0
+    (gone,) = (one for one in value["reasons"] if one["outcome"] == "gone")
+    assert gone["pods"] == on_node > 0
     grown = computed(live, "whatif?add=2&template=n0&snapshot=1")
-    assert (grown["before"]["nodes"], grown["after"]["nodes"]) == (4, 6)
+    assert (grown["value"]["before"]["nodes"], grown["value"]["after"]["nodes"]) == (4, 6)
     assert overview(live).placed == before.placed
 
 
 def test_questions_of_one_snapshot_are_about_one_state(live: LiveScheduler) -> None:
     question = "whatif?cordon=n1&snapshot="
-    first = computed(live, f"{question}2")["before"]["pods"]
+    first = computed(live, f"{question}2")["value"]["before"]["pods"]
     live.create(pod("newer", containers=[container("100m")]))
     until(lambda: json.loads(get(f"{live.url}api/pods?search=newer")[2])["total"] == 1)
-    assert computed(live, f"{question}3")["before"]["pods"] == first + 1
-    assert computed(live, f"{question}2")["before"]["pods"] == first
+    assert computed(live, f"{question}3")["value"]["before"]["pods"] == first + 1
+    assert computed(live, f"{question}2")["value"]["before"]["pods"] == first
     live.delete_pod("newer")
 
 
@@ -404,9 +406,9 @@ def test_a_past_attempt_is_repeated_for_any_node(live: LiveScheduler) -> None:
     for name in {f"n{index}" for index in range(4)}:
         verdict = computed(live, f"verdict?pod=default/web-0&attempt=1&node={name}")
         assert verdict["phase"] == "ready", verdict["problem"]
-        assert verdict["isExact"]
-        assert verdict["scores"][0]["node"] == name
-        assert verdict["scores"][-1]["node"] == node_name
+        assert verdict["value"]["isExact"]
+        assert verdict["value"]["scores"][0]["node"] == name
+        assert verdict["value"]["scores"][-1]["node"] == node_name
 
 
 def test_an_attempt_that_is_too_old_is_not_repeated(
@@ -421,14 +423,14 @@ def test_an_attempt_that_is_too_old_is_not_repeated(
 def test_a_pod_that_waits_gets_fixes(live: LiveScheduler) -> None:
     answer = computed(live, "explanation?pod=default/huge&snapshot=3")
     assert answer["phase"] == "ready", answer["problem"]
-    assert answer["explanation"]["causes"][0]["reason"] == "Insufficient cpu"
-    assert answer["explanation"]["fixes"]
+    assert answer["value"]["causes"][0]["reason"] == "Insufficient cpu"
+    assert answer["value"]["fixes"]
 
 
 def test_a_node_has_the_rejections_that_it_would_cause(live: LiveScheduler) -> None:
     answer = computed(live, "rejections?node=n0&snapshot=4")
-    assert answer["isNow"]
-    assert [row["reason"] for row in answer["rows"]] == ["Insufficient cpu"]
+    assert answer["value"]["isNow"]
+    assert [row["reason"] for row in answer["value"]["rows"]] == ["Insufficient cpu"]
 
 
 def test_the_engine_gives_no_answers_about_earlier_moments(live: LiveScheduler) -> None:

@@ -11,11 +11,14 @@ import pytest
 
 from bayplan.api.objects import NODE, POD, Pod
 from bayplan.clock import wall_seconds
+from bayplan.explain.explanation import Explanation
 from bayplan.sim.input.what_if import NewNodes, Scaling, WhatIf
 from bayplan.ui import model_answers, pages
+from bayplan.ui.answers import Computation
 from bayplan.ui.computations import Computations, ComputationState
-from bayplan.ui.model_answers import ExplanationAnswer, NodeRejections, WhatIfPage, WorkloadPage
+from bayplan.ui.model_answers import NodeRejections, WorkloadPage
 from bayplan.ui.subjects import ClusterSubject, RunSubject, Subject
+from bayplan.whatif.comparison import WhatIfAnswer
 from tests.ui.fetching import fetched
 
 WAIT_SECONDS = 60.0
@@ -36,7 +39,7 @@ def answer_of(subject: Subject, path: str, kind: Any) -> Any:
     def ask() -> Any:
         response, body = fetched([subject], f"api/{path}")
         assert response.status == 200, body
-        return msgspec.json.decode(body, type=kind, strict=True)
+        return msgspec.json.decode(body, type=Computation[kind], strict=True)
 
     answer = ready(ask)
     assert answer.phase == "ready", answer.problem
@@ -73,40 +76,43 @@ def test_the_objects_of_a_change_are_those_of_the_timeline(
 
 
 def test_a_what_if_is_about_the_state_at_its_change(subject: RunSubject) -> None:
-    page = answer_of(subject, "whatif?at=300&drain=n0&force=1&add=1&template=n3", WhatIfPage)
+    page = answer_of(
+        subject, "whatif?at=300&drain=n0&force=1&add=1&template=n3", WhatIfAnswer
+    ).value
     state = subject.timeline.state(300)
     assert page.text == "add 1 node like n3, drain n0"
     assert (page.before.nodes, page.before.waiting) == (len(state.there), len(state.waiting))
-    assert (page.after.nodes, page.after.cordoned) == (len(state.there) + 1, 1)
-    assert page.before.usage[0].used == state.used[state.there].sum(0)[0]
-    (evicted,) = page.gone
+    after = page.after
+    assert (after.nodes, after.schedulable_nodes) == (len(state.there) + 1, len(state.there))
+    assert page.before.utilization["cpu"].requested == state.used[state.there].sum(0)[0]
+    (evicted,) = (one for one in page.reasons if one.outcome == "gone")
     assert evicted.reason == "evicted"
     assert evicted.pods == len(state.pods_on(subject.timeline.node_rows["n0"]))
-    assert page.before.waiting - page.after.waiting == page.total
+    assert page.before.waiting - page.after.waiting == len(page.moves)
 
 
 def test_a_budget_that_blocks_is_named(cluster: ClusterSubject) -> None:
-    page = answer_of(cluster, "whatif?drain=a", WhatIfPage)
-    (blocked,) = page.blocked
+    page = answer_of(cluster, "whatif?drain=a", WhatIfAnswer).value
+    (blocked,) = (one for one in page.reasons if one.outcome == "not evicted")
     assert blocked.budgets == ("default/one-at-a-time",)
     assert blocked.examples == ("default/db-0",)
 
 
 def test_pods_that_do_not_fit_are_grouped_by_message(cluster: ClusterSubject) -> None:
-    page = answer_of(cluster, "whatif?scale=default/Deployment/web=9", WhatIfPage)
-    by_reason = {one.reason: one for one in page.left_over}
-    assert sum(one.pods for one in page.left_over) == page.after.waiting
-    assert sum(one.waited_before for one in page.left_over) < len(by_reason) + 9
+    page = answer_of(cluster, "whatif?scale=default/Deployment/web=9", WhatIfAnswer).value
+    by_reason = {one.reason: one for one in page.reasons}
+    assert sum(one.pods for one in page.reasons) == page.after.waiting
+    assert sum(one.waited_before for one in page.reasons) < len(by_reason) + 9
     assert all("Insufficient cpu" in reason for reason in by_reason)
 
 
 def test_moves_are_paged_and_the_table_has_all(cluster: ClusterSubject) -> None:
     question = "scale=default/Deployment/web=5"
-    first = answer_of(cluster, f"whatif?{question}&limit=1", WhatIfPage)
-    assert (first.offset, len(first.moves)) == (0, 1)
+    first = answer_of(cluster, f"whatif?{question}&limit=1", WhatIfAnswer)
+    assert (first.offset, len(first.value.moves)) == (0, 1)
     assert first.total >= 2
-    second = answer_of(cluster, f"whatif?{question}&limit=1&offset=1", WhatIfPage)
-    assert second.moves != first.moves
+    second = answer_of(cluster, f"whatif?{question}&limit=1&offset=1", WhatIfAnswer)
+    assert second.value.moves != first.value.moves
     response, body = fetched([cluster], f"api/whatif.csv?{question}")
     assert response.status == 200
     lines = body.decode().splitlines()
@@ -126,7 +132,7 @@ def test_a_workload_that_does_not_exist_is_named(cluster: ClusterSubject) -> Non
 
 
 def test_workloads_are_listed_with_their_pods(cluster: ClusterSubject) -> None:
-    page = answer_of(cluster, "workloads", WorkloadPage)
+    page = answer_of(cluster, "workloads", WorkloadPage).value
     assert [(row.kind, row.name, row.pods) for row in page.rows] == [
         ("Deployment", "default/web", 2),
         ("StatefulSet", "default/db", 1),
@@ -155,21 +161,21 @@ def test_the_queue_of_computations_is_short_and_prefers_the_newest() -> None:
 
 
 def test_fixes_of_a_pod_at_a_change_have_been_tried(subject: RunSubject) -> None:
-    answer = answer_of(subject, "explanation?pod=default/huge&at=300", ExplanationAnswer)
-    assert answer.explanation.result == "unschedulable"
-    assert answer.explanation.fixes[0].steps == ("lower the request for cpu from 900 to 1",)
-    assert answer.explanation.trials > 0
+    answer = answer_of(subject, "explanation?pod=default/huge&at=300", Explanation).value
+    assert answer.result == "unschedulable"
+    assert answer.fixes[0].steps == ("lower the request for cpu from 900 to 1",)
+    assert answer.trials > 0
 
 
 def test_a_cluster_without_a_run_explains_its_waiting_pods(cluster: ClusterSubject) -> None:
-    answer = answer_of(cluster, "explanation?pod=default/large", ExplanationAnswer)
-    assert answer.explanation.result == "unschedulable"
-    assert {cause.reason for cause in answer.explanation.causes} == {"Insufficient cpu"}
+    answer = answer_of(cluster, "explanation?pod=default/large", Explanation).value
+    assert answer.result == "unschedulable"
+    assert {cause.reason for cause in answer.causes} == {"Insufficient cpu"}
 
 
 def test_a_node_has_its_rejections_up_to_a_moment(subject: RunSubject) -> None:
-    early = answer_of(subject, "rejections?node=n3&at=100", NodeRejections)
-    late = answer_of(subject, "rejections?node=n3&at=450", NodeRejections)
+    early = answer_of(subject, "rejections?node=n3&at=100", NodeRejections).value
+    late = answer_of(subject, "rejections?node=n3&at=450", NodeRejections).value
     assert 0 <= early.rejecting < late.rejecting <= late.attempts
     assert {row.reason for row in late.rows} >= {"Insufficient cpu"}
     assert [row.change for row in late.rows] == sorted(
@@ -181,7 +187,7 @@ def test_a_node_has_its_rejections_up_to_a_moment(subject: RunSubject) -> None:
 def test_rejections_of_a_node_agree_with_the_journal(subject: RunSubject) -> None:
     """If an attempt has no feasible node, each node has rejected the pod."""
     late = subject.timeline.last_change
-    row = answer_of(subject, "rejections?node=n0", NodeRejections).rows[0]
+    row = answer_of(subject, "rejections?node=n0", NodeRejections).value.rows[0]
     record = subject.decision(row.pod, row.attempt).record
     assert row.change <= late
     assert (row.plugin, row.reason) in {(one.plugin, one.reason) for one in record.rejections}
@@ -190,7 +196,7 @@ def test_rejections_of_a_node_agree_with_the_journal(subject: RunSubject) -> Non
 def test_a_cluster_without_a_run_has_the_rejections_that_a_node_would_cause(
     cluster: ClusterSubject,
 ) -> None:
-    answer = answer_of(cluster, "rejections?node=b", NodeRejections)
+    answer = answer_of(cluster, "rejections?node=b", NodeRejections).value
     assert answer.is_now
     assert [(row.pod, row.reason) for row in answer.rows] == [("default/large", "Insufficient cpu")]
 
@@ -199,9 +205,7 @@ def test_new_nodes_are_counted(subject: RunSubject) -> None:
     end = subject.timeline.last_change
     changes = WhatIf(add=(NewNodes(template="n3", count=2),))
     computed = ready(lambda: model_answers.computed_what_if(subject, end, changes, force=False))
-    page = model_answers.what_if_page(computed, 0, 10)
-    assert page.before is not None
-    assert page.after is not None
+    page = computed.part(0, 10).value
     assert page.after.nodes == page.before.nodes + 2
     assert Path(subject.folder.path).name == subject.name
 

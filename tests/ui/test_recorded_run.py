@@ -6,10 +6,11 @@ from typing import Any
 import pytest
 from msgspec import json, structs
 
+from bayplan.history.node_verdict import NodeVerdict
 from bayplan.history.timeline import Timeline
 from bayplan.sim.input.workload import Workload
 from bayplan.sim.output.run_folder import PluginsNotAllowedError, RunFolder
-from bayplan.ui.answers import NodeVerdictAnswer
+from bayplan.ui.answers import Computation
 from bayplan.ui.subjects import RunSubject
 from tests.history.stored_runs import folded, stored_run
 from tests.ui.example_run import example_workload
@@ -113,7 +114,7 @@ def test_what_needs_the_plugins_says_so(run: _Run) -> None:
         subject.moment(0, lambda: None)
     with pytest.raises(PluginsNotAllowedError, match="--allow-plugins"):
         subject.rejections("n1", lambda: None)
-    answer = NodeVerdictAnswer(phase="computing")
+    answer: Computation[NodeVerdict] = Computation(phase="computing")
     while answer.phase == "computing":
         answer = subject.verdict("default/job-000", 1, "n1")
     assert answer.phase == "failed"

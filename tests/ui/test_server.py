@@ -14,6 +14,7 @@ from yarl import URL
 
 from bayplan.config import config_from
 from bayplan.config.loading import DEFAULT_CONFIG
+from bayplan.history.node_verdict import NodeVerdict
 from bayplan.plugins.registry import default_registry
 from bayplan.sim.output.run_folder import RunFolder
 from bayplan.ui import answers
@@ -311,17 +312,19 @@ def test_a_cluster_has_the_state_at_the_beginning(tmp_path: Path) -> None:
 
 
 def test_any_node_of_a_decision_is_explained_by_a_replay(subject: RunSubject) -> None:
-    async def visit(session: ClientSession, url: str) -> answers.NodeVerdictAnswer:
+    async def visit(session: ClientSession, url: str) -> answers.Computation[NodeVerdict]:
         for _ in range(600):
             path = "api/verdict?pod=default/huge&attempt=1&node=n0"
             async with session.get(url + path, headers=PAGE) as response:
-                verdict = msgspec.json.decode(await response.read(), type=answers.NodeVerdictAnswer)
+                body = await response.read()
+                verdict = msgspec.json.decode(body, type=answers.Computation[NodeVerdict])
             if verdict.phase != "computing":
                 return verdict
             await asyncio.sleep(0.05)
         raise AssertionError("no verdict")
 
-    verdict = visited([subject], visit)
+    verdict = visited([subject], visit).value
+    assert verdict is not None
     assert verdict.ruling.startswith("rejected by NodeResourcesFit: Insufficient cpu")
-    rejecting = [one.plugin for one in verdict.filters if one.message]
+    rejecting = [one.plugin for one in verdict.alone if one.message]
     assert rejecting == ["NodeResourcesFit"]

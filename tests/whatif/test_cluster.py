@@ -114,7 +114,7 @@ def test_why_explains_a_pending_pod_and_a_bound_one() -> None:
     objects = [*NODES, pod_with_cpu("large", "5"), owned_pod("web-a", "n1")]
     with bayplan.Cluster.from_files(*objects) as cluster:
         assert "Insufficient cpu: 2 nodes, the nearest lacks 1" in str(cluster.why("large"))
-        assert cluster.explanation("default/large").fixes
+        assert cluster.why("default/large").fixes
         assert "n1" in str(cluster.why("web-a"))
         with pytest.raises(BadInputError, match=r"there is no pod default/larg; .*default/large"):
             cluster.why("larg")

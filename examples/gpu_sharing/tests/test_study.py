@@ -35,7 +35,7 @@ def files(folder: Path) -> tuple[Path, Path]:
 
 
 def studied(study: Path, nodes: Path, pods: Path, seeds: str, *flags: str) -> dict[str, Any]:
-    given = ("--nodes", nodes, "--pods", pods, "--seeds", seeds, "--format", "json", *flags)
+    given = ("--nodes", nodes, "--pods", pods, "--seeds", seeds, "-o", "json", *flags)
     return json.loads(answer("compare", study, *given))["policies"]
 
 

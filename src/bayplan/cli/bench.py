@@ -11,12 +11,13 @@ from typing import Any, final
 import click
 import msgspec
 
+from bayplan.answers.formats import OutputFormat
 from bayplan.cli.configuration import read_config, read_plugins
 from bayplan.cli.console import show, sign_of_life
 from bayplan.cli.options import (
     config_option,
     examples,
-    format_option,
+    output_option,
     plugin_option,
     seed_option,
 )
@@ -51,7 +52,7 @@ class _Options:
     seed: int
     timeout: float
     is_list: bool
-    output: str
+    output: OutputFormat
     out: str | None
 
 
@@ -93,7 +94,7 @@ class _Options:
     is_flag=True,
     help="List the workloads, and why some cannot run, without running them",
 )
-@format_option()
+@output_option("text", "json")
 @click.option(
     "--out", metavar="FILE", help="File for the results, in scheduler_perf's format (DataItems)"
 )
@@ -207,7 +208,7 @@ def _run(plan: Plan, registry: Registry, options: _Options) -> Outcome:
 
 
 def _report(outcomes: Sequence[Outcome], options: _Options) -> None:
-    if options.output == "json":
+    if options.output.name == "json":
         put(_json(_items(outcomes)))
     else:
         show(summary(outcomes))

@@ -10,15 +10,13 @@ from pathlib import Path
 from typing import Any, TypeVar, final
 
 import click
-import msgspec
-import yaml
 
 from bayplan.adapters.embedded.admission.plugin_set import PluginSet
 from bayplan.cli.configuration import read_config, read_plugins
 from bayplan.cli.console import sign_of_life
 from bayplan.cli.options import KUBECONFIG_HELP
 from bayplan.cli.problems import STANDARD_INPUT, refusals
-from bayplan.cli.streams import EXIT_UNREADABLE, put, remark
+from bayplan.cli.streams import EXIT_UNREADABLE, remark
 from bayplan.config import SchedulerConfig
 from bayplan.config.pod_group_kinds import group_kinds
 from bayplan.lazy_loader import load
@@ -212,25 +210,3 @@ def moment_option() -> Callable[[F], F]:
         metavar="TIME",
         help="With the folder of a run: the moment, as start, end or 10m. Default: end",
     )
-
-
-def output_option(*formats: str) -> Callable[[F], F]:
-    """-o, with the alternative name --format."""
-    return click.option(
-        "-o",
-        "--format",
-        "output",
-        type=click.Choice(formats or ("text", "json", "yaml")),
-        default="text",
-        show_default=True,
-        help="Format of the output",
-    )
-
-
-def put_document(answer: msgspec.Struct, output: str) -> None:
-    """Print an answer as JSON or YAML."""
-    if output == "json":
-        put(msgspec.json.format(msgspec.json.encode(answer), indent=2) + b"\n")
-    else:
-        dumper: Any = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
-        put(yaml.dump(msgspec.to_builtins(answer), Dumper=dumper, sort_keys=False).encode())

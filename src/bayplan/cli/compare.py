@@ -9,16 +9,15 @@ from pathlib import Path
 from typing import Any, final
 
 import click
-import msgspec
 from msgspec import structs
-from msgspec.structs import asdict
 
-from bayplan.cli.console import ProgressLines, show, sign_of_life
-from bayplan.cli.options import examples, format_option, plugin_option
+from bayplan.answers.formats import OutputFormat
+from bayplan.cli.console import ProgressLines, show_answer, sign_of_life
+from bayplan.cli.options import examples, output_option, plugin_option
 from bayplan.cli.pflag import feature_gates_option
 from bayplan.cli.problems import refusals
 from bayplan.cli.progress_bar import progress_bar
-from bayplan.cli.streams import EXIT_FAILED, fail, put, remark
+from bayplan.cli.streams import EXIT_FAILED, fail, remark
 from bayplan.comparison.comparing import OnRun, RunFailed, performed
 from bayplan.comparison.decisions import Decisions, decisions_in, differences
 from bayplan.comparison.executors import ExecutorError
@@ -29,9 +28,9 @@ from bayplan.comparison.experiment import (
     is_experiment,
     read_experiment,
 )
-from bayplan.comparison.outputs import left_out, write_outputs
+from bayplan.comparison.outputs import missing_packages, write_outputs
 from bayplan.comparison.planning import Plan, plan
-from bayplan.comparison.report import comparison_report, differences_report
+from bayplan.comparison.report import comparison_answer, run_differences
 from bayplan.comparison.store import Run, decisions_of, is_compared_run
 from bayplan.comparison.table import Comparison
 from bayplan.lazy_loader import load
@@ -57,7 +56,7 @@ class _Options:
     baseline: str
     processes: int
     executor: str | None
-    output: str
+    output: OutputFormat
     out: str | None
     strict: bool
     is_shown: bool
@@ -115,7 +114,7 @@ class _Options:
     help="Number of processes. Default: one per processor",
 )
 @click.option("--executor", metavar="dask://HOST:PORT", help="Existing Dask cluster to run on")
-@format_option()
+@output_option()
 @click.option(
     "--out",
     metavar="DIR",
@@ -137,7 +136,7 @@ def compare_command(**values: Any) -> None:
     if all(is_run(path) or is_compared_run(path) for path in folders):
         if options.is_shown:
             _show_runs(folders, options.plugins)
-        _compare_runs(folders)
+        _compare_runs(folders, options.output)
         return
     with refusals():
         spec, source, title = _spec(options)
@@ -292,36 +291,21 @@ def _print(comparison: Comparison, options: _Options, title: str) -> None:
         with refusals():
             written = write_outputs(comparison, Path(options.out), title)
         remark(f"written to {options.out}: {', '.join(written)}")
-        if missing := left_out():
+        if missing := missing_packages():
             remark(missing)
-    if options.output == "json":
-        put(msgspec.json.encode(_as_json(comparison)) + b"\n")
-        return
-    show(list(comparison_report(comparison)))
-
-
-def _as_json(comparison: Comparison) -> dict[str, Any]:
-    """The policies of the input; with several inputs, the policies of each."""
-    failures = [
-        {"input": run.input, "configuration": run.configuration, "seed": run.seed, **asdict(one)}
-        for run, one in comparison.failures
-    ]
-    if len(comparison.inputs) == 1:
-        return {"policies": comparison.policies(comparison.inputs[0]), "failures": failures}
-    inputs = {name: {"policies": comparison.policies(name)} for name in comparison.inputs}
-    return {"inputs": inputs, "failures": failures}
+    show_answer(comparison_answer(comparison, title), options.output)
 
 
 # ---- two runs ------------------------------------------------------------------------------
 
 
-def _compare_runs(folders: list[Path]) -> None:
+def _compare_runs(folders: list[Path], output: OutputFormat) -> None:
     if len(folders) != 2:
         fail(f"runs: found {len(folders)}, wanted two, to compare their decisions")
     one, other = folders
     with refusals():
         differing = differences(_decisions(one), _decisions(other))
-    show(list(differences_report(differing, (str(one), str(other)))))
+    show_answer(run_differences(differing, (str(one), str(other))), output)
     if differing:
         sys.exit(EXIT_FAILED)
 

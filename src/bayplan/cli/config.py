@@ -6,10 +6,11 @@ import sys
 import click
 import yaml
 
+from bayplan.answers.formats import OutputFormat
 from bayplan.cli.configuration import read_config, read_plugins
 from bayplan.cli.graph_drawing import as_dot, as_svg, as_text
 from bayplan.cli.lazy_group import CommandEntry, LazyGroup
-from bayplan.cli.options import format_option, plugin_option
+from bayplan.cli.options import output_option, plugin_option
 from bayplan.cli.pflag import feature_gates_option
 from bayplan.cli.problems import refusals
 from bayplan.cli.streams import put, remark
@@ -85,13 +86,13 @@ def check_command(path: str, plugins: tuple[str, ...], feature_gates: str, reade
 @click.command("graph")
 @click.argument("path", metavar="FILE")
 @plugin_option()
-@format_option(sorted(_DRAWINGS))
-def graph_command(path: str, plugins: tuple[str, ...], output: str) -> None:
+@output_option(*_DRAWINGS)
+def graph_command(path: str, plugins: tuple[str, ...], output: OutputFormat) -> None:
     """Draw which score plugins read which others, and which ones add to the total."""
     with refusals():
         registry = read_plugins(plugins)
         graphs = profile_graphs(read_config(path, ""), registry)
-    put(_DRAWINGS[output](graphs).encode())
+    put(_DRAWINGS[output.name](graphs).encode())
 
 
 @click.command("schema")

@@ -11,33 +11,56 @@ import click
 from rich.console import Console, RenderableType
 from rich.text import Text
 
-from bayplan.cli.streams import put
+from bayplan.answers.document import Answer
+from bayplan.answers.formats import OutputFormat, written
+from bayplan.answers.pages import PAGE_WIDTH, PrintableConsole
+from bayplan.answers.table import Table
+from bayplan.cli.streams import fail, put
 from bayplan.clock import wall_seconds
-from bayplan.pages import PAGE_WIDTH, PrintableConsole
+from bayplan.problems import BadInputError
 
+#: The width of tables with -o wide: a narrower terminal breaks their lines.
+WIDE_WIDTH = 240
 #: Without a terminal, progress is reported this often.
 PROGRESS_SECONDS = 10.0
 
 
-def show(parts: Iterable[RenderableType]) -> None:
+def show_answer(answer: Answer, output: OutputFormat) -> None:
+    """Print an answer in the format of `-o`. Ends the command for a path to a field that does not
+    exist."""
+    if output.is_text:
+        show(answer.parts(is_wide=output.is_wide), is_wide=output.is_wide)
+        return
+    try:
+        content = written(answer, output)
+    except BadInputError as problem:
+        fail(str(problem))
+    put(content)
+
+
+def show(parts: Iterable[RenderableType], *, is_wide: bool = False) -> None:
     """Print for a reader: as wide as the terminal, or, without one, as wide as COLUMNS says or as
-    tables need."""
+    tables need. ``is_wide``: names in tables stay whole."""
     is_piped = not Console(file=sys.stdout).is_terminal
     columns = os.environ.get("COLUMNS", "")
     piped_width = int(columns) if columns.isascii() and columns.isdigit() else 0
+    width = (piped_width or PAGE_WIDTH) if is_piped else Console(file=sys.stdout).width
     page = io.BytesIO()
     console = PrintableConsole(
         file=io.TextIOWrapper(page, sys.stdout.encoding, sys.stdout.errors, write_through=True),
         force_terminal=not is_piped,
-        width=(piped_width or PAGE_WIDTH) if is_piped else None,
+        width=max(width, WIDE_WIDTH) if is_wide else width,
         markup=False,
         emoji=False,
         highlight=False,
     )
     for part in parts:
+        if isinstance(part, Table):
+            part.is_wide = is_wide
         # In a file, a line is not wrapped unless COLUMNS is set. Tables always have a width. A
         # command for a shell is one line everywhere: a line break in it would be copied, too.
-        is_line = isinstance(part, Text) and (part.no_wrap or (is_piped and not piped_width))
+        is_whole = is_wide or (is_piped and not piped_width)
+        is_line = isinstance(part, Text) and (part.no_wrap or is_whole)
         console.print(part, soft_wrap=bool(is_line))
     lines = page.getvalue().splitlines()
     put(b"".join((line.rstrip() if is_piped else line) + b"\n" for line in lines))

@@ -14,7 +14,6 @@ from bayplan.cli.problems import refusals
 from bayplan.cli.streams import fail
 from bayplan.plugins.registry import Registry
 from bayplan.sim.input.inputs import load_inputs
-from bayplan.sim.output.report import summary
 from bayplan.sim.output.result import SimulationResult
 from bayplan.sim.simulation import Simulation
 from bayplan.state.pods import DEFAULT_SCHEDULER
@@ -58,7 +57,7 @@ def demo_command(folder: str | None) -> None:
     with refusals():
         result = _simulated(source / "quickstart")
     hints = _FIRST_HINTS if folder is None else _file_hints(result, Path(folder))
-    show([*summary(result), Text(""), *map(Text, hints)])
+    show([*result.parts(), Text(""), *map(Text, hints)])
 
 
 def _examples_folder() -> Path:

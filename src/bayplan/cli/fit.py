@@ -5,8 +5,8 @@ from typing import Any
 
 import click
 
-from bayplan.cli.cluster_source import put_document, question_refusals
-from bayplan.cli.console import show
+from bayplan.cli.cluster_source import question_refusals
+from bayplan.cli.console import show_answer
 from bayplan.cli.options import examples
 from bayplan.cli.questions import (
     ignore_pending_option,
@@ -31,7 +31,7 @@ from bayplan.whatif.fit import fit_answer
 @click.option("--max", "counts", is_flag=True, help="Count how many fit, whatever its replicas are")
 @limit_option("With --max: count no further")
 @ignore_pending_option()
-@question_options("text", "wide", "json", "yaml")
+@question_options()
 def fit_command(workload: tuple[str, ...], **options: Any) -> None:
     """Place a workload in memory on a cluster as it is now, and say whether it fits.
 
@@ -53,10 +53,7 @@ def fit_command(workload: tuple[str, ...], **options: Any) -> None:
             limit=options["limit"] if options["counts"] else None,
             ignores_waiting=options["ignores_waiting"],
         )
-    if options["output"] in ("text", "wide"):
-        show(answer.parts(is_wide=options["output"] == "wide"))
-    else:
-        put_document(answer, options["output"])
+    show_answer(answer, options["output"])
     if answer.left_over:
         sys.exit(EXIT_FAILED)
     if not answer.is_judged:

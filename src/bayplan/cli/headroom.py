@@ -6,8 +6,8 @@ from typing import Any
 import click
 
 from bayplan import durations
-from bayplan.cli.cluster_source import put_document, question_refusals
-from bayplan.cli.console import show
+from bayplan.cli.cluster_source import question_refusals
+from bayplan.cli.console import show_answer
 from bayplan.cli.options import examples
 from bayplan.cli.questions import (
     ignore_pending_option,
@@ -73,10 +73,7 @@ def headroom_command(shapes: tuple[str, ...], **options: Any) -> None:
                 answer, lambda: _counted(shapes, options), listening, interval
             )
             return
-    if options["output"] == "text":
-        show(answer.parts())
-    else:
-        put_document(answer, options["output"])
+    show_answer(answer, options["output"])
     if not answer.shapes:
         sys.exit(EXIT_NOT_JUDGED)
 

@@ -4,6 +4,11 @@ from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 import click
+from click.shell_completion import CompletionItem
+
+from bayplan.answers.formats import FORMATS, JSON_PATH, OutputFormat, output_format
+from bayplan.cli.streams import fail
+from bayplan.problems import BadInputError
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -32,12 +37,41 @@ def seed_option(
     return click.option("--seed", default=0, show_default=True, help=text)
 
 
-def format_option(formats: Sequence[str] = ("text", "json")) -> Callable[[F], F]:
+class _OutputFormat(click.ParamType):
+    """The value of -o."""
+
+    name = "format"
+
+    def __init__(self, formats: Sequence[str]) -> None:
+        self._formats = formats
+
+    def get_metavar(self, param: click.Parameter, ctx: click.Context | None = None) -> str:
+        return "|".join(f"{name}=…" if name == JSON_PATH else name for name in self._formats)
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> OutputFormat:
+        """Ends the command for a format that does not exist."""
+        try:
+            return output_format(str(value), self._formats)
+        except BadInputError as problem:
+            fail(str(problem))
+
+    def shell_complete(
+        self, ctx: click.Context, param: click.Parameter, incomplete: str
+    ) -> list[CompletionItem]:
+        names = (f"{name}=" if name == JSON_PATH else name for name in self._formats)
+        return [CompletionItem(name) for name in names if name.startswith(incomplete)]
+
+
+def output_option(*formats: str) -> Callable[[F], F]:
+    """-o of a command. Without ``formats``: all formats of an answer."""
     return click.option(
-        "--format",
+        "-o",
+        "--output",
         "output",
-        type=click.Choice(formats),
-        default="text",
+        type=_OutputFormat(formats or FORMATS),
+        default=(formats or FORMATS)[0],
         show_default=True,
         help="Format of the output",
     )

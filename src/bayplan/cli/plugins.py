@@ -1,21 +1,21 @@
 """`bayplan plugins`: list all plugins; `new` writes one, and `test` checks those of a file."""
 
 from collections.abc import Iterator
+from typing import ClassVar, Literal, final
 
 import click
-import msgspec
 import yaml
 from rich.console import RenderableType
-from rich.padding import Padding
-from rich.table import Table
 from rich.text import Text
 
+from bayplan.answers.document import Answer, Rows
+from bayplan.answers.formats import OutputFormat
+from bayplan.answers.table import BLANK
 from bayplan.cli.configuration import read_config, read_plugins
-from bayplan.cli.console import show
+from bayplan.cli.console import show_answer
 from bayplan.cli.lazy_group import CommandEntry, LazyGroup
-from bayplan.cli.options import config_option, format_option, plugin_option
+from bayplan.cli.options import config_option, output_option, plugin_option
 from bayplan.cli.problems import refusals
-from bayplan.cli.streams import put
 from bayplan.plugins.registry import IN_TREE
 from bayplan.profile.plugin_table import NOT_HERE_YET, PluginRow, plugin_table
 
@@ -34,10 +34,13 @@ _COMMANDS = {
 @click.group("plugins", cls=LazyGroup, entries=_COMMANDS, invoke_without_command=True)
 @plugin_option()
 @config_option("Configuration whose plugin instances to list")
-@format_option()
+@output_option()
 @click.pass_context
 def plugins_command(
-    context: click.Context, plugins: tuple[str, ...], config_path: str | None, output: str
+    context: click.Context,
+    plugins: tuple[str, ...],
+    config_path: str | None,
+    output: OutputFormat,
 ) -> None:
     """List all plugins with their extension points, arguments and events."""
     if context.invoked_subcommand is not None:
@@ -46,25 +49,47 @@ def plugins_command(
         registry = read_plugins(plugins)
         config = read_config(config_path, "") if config_path is not None else None
         rows = plugin_table(registry, config)
-    if output == "json":
-        put(msgspec.json.format(msgspec.json.encode(rows), indent=2) + b"\n")
-    else:
-        show(_listed(rows))
+    show_answer(PluginList(plugins=tuple(rows)), output)
 
 
-def _listed(rows: list[PluginRow]) -> Iterator[RenderableType]:
-    """One paragraph for each plugin, because the columns of a table would be too narrow."""
-    for row in rows:
-        if row.note != NOT_HERE_YET:
-            yield Text(row.name, style="bold")
-            yield Padding(_facts(row), (0, 0, 1, 2))
-    missing = [row.name for row in rows if row.note == NOT_HERE_YET]
-    if missing:
-        yield Text(f"{NOT_HERE_YET}: {', '.join(missing)}")
+@final
+class PluginList(Answer, frozen=True, kw_only=True):
+    """The answer of `bayplan plugins`."""
+
+    kind: Literal["PluginList"] = "PluginList"
+    field_of_list: ClassVar[str] = "plugins"
+    plugins: tuple[PluginRow, ...]
+
+    def parts(self, *, is_wide: bool = False) -> list[RenderableType]:
+        """One paragraph for each plugin, because the columns of a table would be too narrow."""
+        parts: list[RenderableType] = []
+        for row in self.plugins:
+            if row.note != NOT_HERE_YET:
+                parts += [Text(row.name, style="bold"), *_facts(row), BLANK]
+        missing = [row.name for row in self.plugins if row.note == NOT_HERE_YET]
+        if missing:
+            parts.append(Text(f"{NOT_HERE_YET}: {', '.join(missing)}"))
+        return parts
+
+    def rows(self) -> Rows:
+        """The plugins."""
+        headings = ("name", "origin", "extension_points", "profiles", "scope", "signed", "note")
+        rows = (
+            (
+                row.name,
+                row.origin,
+                " ".join(row.extension_points),
+                " ".join(row.profiles),
+                row.scope,
+                row.is_signed,
+                row.note,
+            )
+            for row in self.plugins
+        )
+        return Rows(headings, rows)
 
 
-def _facts(row: PluginRow) -> Table:
-    grid = Table.grid(padding=(0, 2))
+def _facts(row: PluginRow) -> Iterator[Text]:
     facts = {
         "from": "" if row.origin == IN_TREE else row.origin,
         "at": ", ".join(row.extension_points),
@@ -74,10 +99,10 @@ def _facts(row: PluginRow) -> Table:
         "scope": f"{row.scope}, {'signed' if row.is_signed else 'not signed'}",
         "but": row.note,
     }
+    width = max(len(name) for name, fact in facts.items() if fact)
     for name, fact in facts.items():
-        if fact:
-            grid.add_row(name, Text(fact, overflow="fold"))
-    return grid
+        for index, line in enumerate(fact.splitlines()):
+            yield Text(f"  {'' if index else name:{width}}  {line}")
 
 
 def _args(row: PluginRow) -> str:

@@ -13,10 +13,10 @@ from bayplan.cli.cluster_source import (
     kubectl_options,
     model_of,
     moment_option,
-    output_option,
 )
 from bayplan.cli.options import (
     config_option,
+    output_option,
     plugin_option,
     seed_option,
 )
@@ -48,11 +48,8 @@ class OpenModel(NamedTuple):
     scheduler_name: str | None
 
 
-def question_options(*formats: str) -> Callable[[F], F]:
-    """CLUSTER…, and the options of every command that opens a model.
-
-    ``formats``: those of the output, as `output_option` has them.
-    """
+def question_options() -> Callable[[F], F]:
+    """CLUSTER…, and the options of every command that opens a model."""
     decorators = (
         click.argument("cluster", nargs=-1, metavar="[CLUSTER…]"),
         moment_option(),
@@ -62,7 +59,7 @@ def question_options(*formats: str) -> Callable[[F], F]:
         feature_gates_option(),
         admission_options(),
         seed_option(),
-        output_option(*formats),
+        output_option(),
     )
 
     def decorate(command: F) -> F:

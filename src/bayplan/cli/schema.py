@@ -8,22 +8,48 @@ from bayplan.cli.options import examples
 from bayplan.cli.streams import put
 from bayplan.lazy_loader import load
 
-#: Name on the command line → "module:function" that makes the schema.
-_SCHEMAS = {
-    "decisions": "bayplan.explain.decisions:decisions_schema",
-    "explanation": "bayplan.explain.explanation:explanation_schema",
-    "what-if": "bayplan.sim.input.what_if:what_if_schema",
+#: Name on the command line → "module:class" of an answer.
+_ANSWERS = {
+    "comparison": "bayplan.comparison.report:ComparisonAnswer",
+    "decisions": "bayplan.sim.decisions:Decisions",
+    "departure-report": "bayplan.whatif.drain_each:DepartureReport",
+    "explanation": "bayplan.explain.explanation:Explanation",
+    "fit": "bayplan.whatif.fit:Fit",
+    "headroom": "bayplan.whatif.headroom:Headroom",
+    "plugin-list": "bayplan.cli.plugins:PluginList",
+    "run-differences": "bayplan.comparison.report:RunDifferences",
+    "shadow-report": "bayplan.shadow.report:ShadowReport",
+    "simulation": "bayplan.sim.output.result:SimulationResult",
+    "what-if-answer": "bayplan.whatif.comparison:WhatIfAnswer",
 }
+#: The document that `bayplan whatif -f` reads.
+_WHAT_IF = "what-if"
+NAMES = sorted((*_ANSWERS, _WHAT_IF))
 
 
 @click.command("schema", epilog=examples("bayplan schema explanation > explanation.schema.json"))
-@click.argument("name", type=click.Choice(sorted(_SCHEMAS)), metavar="|".join(sorted(_SCHEMAS)))
+@click.argument("name", type=click.Choice(NAMES), metavar="NAME")
 def schema_command(name: str) -> None:
-    """Print the JSON schema of an answer or a document.
+    """Print the JSON schema of an answer, as `-o json` prints it, or of a document.
 
-    explanation: the answer of `bayplan why -o json`. decisions: the same with --run and --address.
-    what-if: the document of `bayplan whatif`.
+    \b
+    explanation       why
+    decisions         why --run, why --address
+    fit               fit
+    headroom          headroom
+    what-if-answer    whatif
+    departure-report  whatif --drain-each, whatif --remove-each
+    simulation        simulate
+    shadow-report     shadow
+    comparison        compare
+    run-differences   compare, of two runs
+    plugin-list       plugins
+    what-if           the document that whatif -f reads
+
     The schema of the configuration is `bayplan config schema`.
     """
-    schema = load(_SCHEMAS[name])()
+    if name == _WHAT_IF:
+        schema = load("bayplan.sim.input.what_if:what_if_schema")()
+    else:
+        schema = load("bayplan.answers.document:schema_of")(load(_ANSWERS[name]))
     put(json.dumps(schema, indent=2).encode() + b"\n")

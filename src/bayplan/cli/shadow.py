@@ -5,25 +5,22 @@ from pathlib import Path
 from typing import Any
 
 import click
-import msgspec
 
 from bayplan.adapters.live.credentials import CredentialsError
-from bayplan.cli.cluster_source import kubectl_options, output_option, put_document
+from bayplan.cli.cluster_source import kubectl_options
 from bayplan.cli.configuration import read_config, read_plugins
-from bayplan.cli.console import show
+from bayplan.cli.console import show_answer
 from bayplan.cli.event_loop import run_event_loop
-from bayplan.cli.options import config_option, examples, plugin_option, seed_option
+from bayplan.cli.options import config_option, examples, output_option, plugin_option, seed_option
 from bayplan.cli.pflag import feature_gates_option
 from bayplan.cli.problems import refusals
-from bayplan.cli.streams import EXIT_UNREADABLE, fail, put, remark
+from bayplan.cli.streams import EXIT_UNREADABLE, fail, remark
 from bayplan.config import SchedulerConfig
 from bayplan.durations import DurationError, parse_duration
 from bayplan.ports import ApiError
 from bayplan.profile.dry_start import dry_start
 from bayplan.shadow.following import FollowOptions, follow
 from bayplan.shadow.recording import FOLDER
-from bayplan.shadow.report import json_schema
-from bayplan.shadow.text import reported
 
 
 @click.command(
@@ -47,8 +44,7 @@ from bayplan.shadow.text import reported
 @click.option(
     "--port", type=click.IntRange(0, 65535), help="Serve /metrics on loopback. 0: any free port"
 )
-@click.option("--schema", is_flag=True, help="Print the JSON schema of the report and exit")
-@output_option("text", "json", "yaml")
+@output_option()
 def shadow_command(**options: Any) -> None:
     """Compare each decision of a cluster's scheduler with Bayplan's, and write nothing.
 
@@ -63,9 +59,6 @@ def shadow_command(**options: Any) -> None:
     The exit code is 0, also with disagreements; 2 if the input is wrong, and 3 if the cluster
     cannot be read.
     """
-    if options["schema"]:
-        put(msgspec.json.format(msgspec.json.encode(json_schema()), indent=2) + b"\n")
-        return
     with refusals():
         following = _options(options)
         try:
@@ -76,10 +69,7 @@ def shadow_command(**options: Any) -> None:
         except OSError as problem:
             place = problem.filename or f"--port {options['port']}"
             fail(f"{place}: {problem.strerror}")
-    if options["output"] == "text":
-        show(reported(report))
-    else:
-        put_document(report, options["output"])
+    show_answer(report, options["output"])
 
 
 def _options(options: dict[str, Any]) -> FollowOptions:

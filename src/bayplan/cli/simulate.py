@@ -10,22 +10,22 @@ from tempfile import TemporaryDirectory
 from typing import Any, final
 
 import click
-import msgspec
 from rich.text import Text
 
+from bayplan.answers.formats import OutputFormat
 from bayplan.cli.admission import admission_of, admission_options
 from bayplan.cli.configuration import read_config, read_plugins
-from bayplan.cli.console import ProgressLines, show, sign_of_life
+from bayplan.cli.console import ProgressLines, show, show_answer, sign_of_life
 from bayplan.cli.options import (
     config_option,
     examples,
-    format_option,
+    output_option,
     plugin_option,
     seed_option,
 )
 from bayplan.cli.pflag import feature_gates_option
 from bayplan.cli.problems import STANDARD_INPUT, refusals
-from bayplan.cli.streams import EXIT_FAILED, fail, put, remark
+from bayplan.cli.streams import EXIT_FAILED, fail, remark
 from bayplan.config import SchedulerConfig
 from bayplan.config.pod_group_kinds import group_kinds
 from bayplan.lazy_loader import load
@@ -35,7 +35,6 @@ from bayplan.profile.effective_config import remarks
 from bayplan.profile.resolved_config import resolve
 from bayplan.sim.input.inputs import load_inputs
 from bayplan.sim.input.workload import ExpansionMode, Workload, with_times
-from bayplan.sim.output.report import summary
 from bayplan.sim.output.result import SimulationResult
 from bayplan.sim.output.run_folder import Manifest, RunFolder
 from bayplan.sim.simulation import OnProgress, Simulation
@@ -57,7 +56,7 @@ class _Options:
     feature_gates: str
     seed: int
     time_mode: str
-    output: str
+    output: OutputFormat
     out: str | None
     pod_gc_quarantine: str | None
     pod_gc_period: str | None
@@ -76,7 +75,7 @@ class _Options:
         "bayplan simulate cluster.yaml workload.yaml",
         "bayplan simulate cluster.yaml --config scheduler.yaml --plugin my_policy.py",
         "bayplan simulate cluster.yaml scenario.yaml --out runs/a",
-        "kubectl get nodes,pods -A -o yaml | bayplan simulate - --format json",
+        "kubectl get nodes,pods -A -o yaml | bayplan simulate - -o json",
     ),
 )
 @click.argument("paths", nargs=-1, required=True, metavar="PATH…")
@@ -92,7 +91,7 @@ class _Options:
     show_default=True,
     help="For traces. arrivals: pods arrive in order and stay; trace: they come and go as traced",
 )
-@format_option()
+@output_option()
 @click.option(
     "--out",
     metavar="DIR",
@@ -168,10 +167,9 @@ def _reported(options: _Options, update: OnProgress | None = None) -> Simulation
     """``update``: gets the progress, too."""
     with refusals():
         result = _simulated(options, update)
-    if options.output == "json":
-        put(msgspec.json.encode(result) + b"\n")
-    else:
-        show([*summary(result), Text(_what_next(result, options.out))])
+    show_answer(result, options.output)
+    if options.output.is_text:
+        show([Text(_what_next(result, options.out))])
     return result
 
 

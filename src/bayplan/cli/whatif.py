@@ -5,9 +5,10 @@ from typing import Any
 
 import click
 
-from bayplan.cli.cluster_source import put_document, question_refusals
+from bayplan.answers.document import Answer
+from bayplan.cli.cluster_source import question_refusals
 from bayplan.cli.configuration import read_config
-from bayplan.cli.console import show, sign_of_life
+from bayplan.cli.console import show_answer, sign_of_life
 from bayplan.cli.options import examples
 from bayplan.cli.questions import OpenModel, open_model, question_options
 from bayplan.cli.streams import remark
@@ -26,7 +27,6 @@ from bayplan.whatif.comparison import WhatIfAnswer, what_if
 from bayplan.whatif.configuration import what_if_configured
 from bayplan.whatif.drain_each import Action, DepartureReport, drain_each, remove_each
 from bayplan.whatif.over_time import what_if_over_time
-from bayplan.whatif.text import Answer
 
 
 @click.command(
@@ -107,10 +107,7 @@ def whatif_command(**options: Any) -> None:
                 answer = _configured(opened, options)
             else:
                 answer = _compared(opened, change, options)
-    if options["output"] == "text":
-        show(answer.parts())
-    else:
-        put_document(answer, options["output"])
+    show_answer(answer, options["output"])
 
 
 def _change(options: dict[str, Any]) -> WhatIf:

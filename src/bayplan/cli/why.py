@@ -12,12 +12,12 @@ from bayplan.cli.cluster_source import (
     ClusterSource,
     kubectl_options,
     moment_option,
-    output_option,
 )
 from bayplan.cli.options import (
     allow_plugins_option,
     config_option,
     examples,
+    output_option,
     plugin_option,
     seed_option,
 )
@@ -50,7 +50,7 @@ from bayplan.lazy_loader import load
 @allow_plugins_option()
 @feature_gates_option()
 @seed_option()
-@output_option("text", "wide", "json", "yaml")
+@output_option()
 @click.option("--run", "run_path", metavar="DIR", help="Run written by `simulate --out`")
 @click.option("--address", metavar="HOST:PORT", help="Endpoints of a running scheduler")
 @click.option("--token-file", metavar="FILE", help="With --address: file with a bearer token")

@@ -8,15 +8,13 @@ from typing import Any
 from bayplan.cli.cluster_source import (
     ClusterSource,
     model_of,
-    put_document,
     question_refusals,
 )
-from bayplan.cli.console import show
+from bayplan.cli.console import show_answer
 from bayplan.cli.streams import EXIT_FAILED, EXIT_NOT_JUDGED, fail
 from bayplan.cli.why_subject import Subject
 from bayplan.explain.explainer import NoSuchPodError, explain_pod
 from bayplan.explain.explanation import Explanation
-from bayplan.explain.text import explained
 from bayplan.explain.workload import NoSuchWorkloadError, explain_workload
 from bayplan.lazy_loader import load
 from bayplan.model.cluster_model import ClusterModel
@@ -32,11 +30,7 @@ def why_now(
     pod = "" if subject.kind else subject.name
     with question_refusals(), model_of(source, options, pod) as (model, _, _):
         explanation = _explanation(model, subject, namespace)
-    output = options["output"]
-    if output in ("json", "yaml"):
-        put_document(explanation, output)
-    else:
-        show(explained(explanation, is_wide=output == "wide"))
+    show_answer(explanation, options["output"])
     if explanation.result == "no-pods":
         sys.exit(EXIT_NOT_JUDGED)
     if explanation.result == "missing-node" or not (

@@ -7,23 +7,16 @@ comes over HTTP, and the attempt is repeated in this process.
 import difflib
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rich.console import RenderableType
-from rich.text import Text
-
-from bayplan.cli.cluster_source import put_document
 from bayplan.cli.configuration import read_plugins
-from bayplan.cli.console import show, sign_of_life
+from bayplan.cli.console import show_answer, sign_of_life
 from bayplan.cli.problems import read_text, refusals
 from bayplan.cli.streams import EXIT_FAILED, fail
 from bayplan.cli.why_subject import Subject, subject_of_words
 from bayplan.journal import (
     AttemptRecord,
-    BindingRecord,
-    GroupRecord,
     Record,
     group_subject,
     is_group,
@@ -31,21 +24,18 @@ from bayplan.journal import (
 )
 from bayplan.lazy_loader import load
 from bayplan.serving.decision_history import DecisionHistory
-from bayplan.sim.output.pod_counts import PodEnd, PodResult, counts_of
+from bayplan.sim.decisions import Decisions, gives_node, is_placed
+from bayplan.sim.output.pod_counts import counts_of, pod_state
 from bayplan.sim.output.result import SimulationResult
 from bayplan.sim.output.run_folder import RunFolder, RunFolderError
 from bayplan.sim.why import (
     end_line,
-    explain_node,
-    explain_records,
-    explain_workload,
     similar_pods,
     without_record,
 )
 
 if TYPE_CHECKING:
     from bayplan.cli.remote_history import Address
-    from bayplan.history.node_verdict import NodeVerdict
 
 _WORKLOADS_MAX = 5
 _NOT_EXACT = (
@@ -53,24 +43,6 @@ _NOT_EXACT = (
     "scheduler does not log; the answer for the node may differ, too"
 )
 _NO_PREEMPTION = "a dry run looks for no victims; cached results: {} nodes, evaluated: {} nodes"
-
-
-@dataclass(frozen=True, kw_only=True)
-class _Answer:
-    """What the records say."""
-
-    source: str
-    subject: str
-    parts: list[RenderableType]
-    has_node: bool
-    records: tuple[Record, ...] = ()
-    started: str = ""
-    verdict: "NodeVerdict | None" = None
-    #: Of a workload: its pods with their names.
-    pods: Sequence[tuple[str, PodResult]] | None = None
-    #: Of a dry run: nodes that were evaluated, and nodes whose results were cached.
-    counts: tuple[int, int] | None = None
-    remarks: tuple[str, ...] = ()
 
 
 def answer_from_records(words: tuple[str, ...], options: dict[str, Any]) -> None:
@@ -95,7 +67,7 @@ def answer_from_records(words: tuple[str, ...], options: dict[str, Any]) -> None
             answer = _workload_answer(_run_folder(options), subject)
         else:
             answer = _answer(_run_folder(options), name, node, options["attempt"])
-    _show(answer, options["output"])
+    show_answer(answer, options["output"])
     if options["exit_code"] and not answer.has_node:
         sys.exit(EXIT_FAILED)
 
@@ -106,52 +78,10 @@ def _run_folder(options: dict[str, Any]) -> RunFolder:
     return RunFolder(path, plugins=plugins, allows_plugins=allows_plugins)
 
 
-def _show(answer: _Answer, output: str) -> None:
-    if output in ("text", "wide"):
-        show([*answer.parts, *(Text(f"Note: {remark}") for remark in answer.remarks)])
-        return
-    node_result = load("bayplan.explain.decisions:node_result")
-    pod_state = load("bayplan.explain.decisions:PodState")
-    evaluated_count, cached_count = answer.counts or (None, None)
-    document = load("bayplan.explain.decisions:Decisions")(
-        subject=answer.subject,
-        source=answer.source,
-        has_node=answer.has_node,
-        records=answer.records,
-        started=answer.started,
-        node=None if answer.verdict is None else node_result(answer.verdict),
-        pods=tuple(
-            pod_state(
-                pod=name,
-                node=(pod.node if pod.end is PodEnd.PLACED else "") or "",
-                message=pod.message or "",
-                end=pod.end,
-                replaced=pod.replaced,
-            )
-            for name, pod in answer.pods or ()
-        ),
-        counts=None if answer.pods is None else counts_of(pod for _, pod in answer.pods),
-        evaluated_count=evaluated_count,
-        cached_count=cached_count,
-        remarks=answer.remarks,
-    )
-    put_document(document, output)
-
-
-def _has_node(records: Sequence[Record]) -> bool:
-    """Whether the last thing that happened gave the pod, or the group, a node."""
-    results = [
-        record.result
-        for record in records
-        if isinstance(record, AttemptRecord | BindingRecord | GroupRecord)
-    ]
-    return bool(results) and results[-1] in ("scheduled", "bound", "placed")
-
-
 # ---- a running scheduler --------------------------------------------------------------------
 
 
-def _remote_answer(pod: str, options: dict[str, Any]) -> _Answer:
+def _remote_answer(pod: str, options: dict[str, Any]) -> Decisions:
     """What a running scheduler says. Raises RunFolderError for an attempt that is not there."""
     token = read_text(options["token_file"]).strip() if options["token_file"] else ""
     address_of = load("bayplan.cli.remote_history:address_of")
@@ -171,35 +101,32 @@ def _remote_answer(pod: str, options: dict[str, Any]) -> _Answer:
         if not attempts:
             fail(f"{address.url}: no record of attempt {number} at {pod}")
         records = tuple(attempts[-1:])
-    head = Text(f"times are seconds since the scheduler's start, {history.started}")
-    return _Answer(
+    return Decisions(
         source=address.url,
         subject=pod,
-        parts=[head, *explain_records(records)],
-        has_node=_has_node(records),
+        has_node=gives_node(records),
         records=records,
         started=history.started,
     )
 
 
-def _dry_run(pod: str, address: "Address") -> _Answer:
+def _dry_run(pod: str, address: "Address") -> Decisions:
     """The next attempt at a pod, made by the running scheduler with its cached results."""
     result = load("bayplan.cli.remote_history:remote_dry_run")(pod, address)
     if result.record is None:
         fail(f"{address.url}: {result.reason}")
-    counts = result.evaluated_count, result.cached_count
-    return _Answer(
+    return Decisions(
         source=address.url,
         subject=pod,
-        parts=explain_records([result.record]),
-        has_node=_has_node([result.record]),
+        has_node=gives_node([result.record]),
         records=(result.record,),
-        counts=counts,
-        remarks=(_NO_PREEMPTION.format(f"{counts[1]:,}", f"{counts[0]:,}"),),
+        evaluated_count=result.evaluated_count,
+        cached_count=result.cached_count,
+        remarks=(_NO_PREEMPTION.format(f"{result.cached_count:,}", f"{result.evaluated_count:,}"),),
     )
 
 
-def _remote_node(pod: str, address: "Address", options: dict[str, Any]) -> _Answer:
+def _remote_node(pod: str, address: "Address", options: dict[str, Any]) -> Decisions:
     """One node in one attempt, which is repeated here from the state before it."""
     remote_attempt = load("bayplan.cli.remote_history:remote_attempt")
     registry = read_plugins(options["plugins"])
@@ -220,13 +147,12 @@ def _remote_node(pod: str, address: "Address", options: dict[str, Any]) -> _Answ
         )
     if repeated.verdict is None:
         fail(f"{address.url}: {pod} does not wait in the state before that attempt")
-    return _Answer(
+    return Decisions(
         source=address.url,
         subject=pod,
-        parts=explain_node(repeated.verdict),
-        has_node=_has_node([head.record]),
+        has_node=gives_node([head.record]),
         records=(head.record,),
-        verdict=repeated.verdict,
+        node=repeated.verdict,
         remarks=() if repeated.is_exact else (_NOT_EXACT,),
     )
 
@@ -234,7 +160,7 @@ def _remote_node(pod: str, address: "Address", options: dict[str, Any]) -> _Answ
 # ---- a run ----------------------------------------------------------------------------------
 
 
-def _answer(folder: RunFolder, pod: str, node: str | None, attempt: int | None) -> _Answer:
+def _answer(folder: RunFolder, pod: str, node: str | None, attempt: int | None) -> Decisions:
     records: list[Record] = []
     other_subjects: set[str] = set()
     for record in folder.journal():
@@ -246,49 +172,41 @@ def _answer(folder: RunFolder, pod: str, node: str | None, attempt: int | None) 
     source, result = str(folder.path), folder.result()
     if not records:
         text = _without_record(folder, pod, other_subjects)
-        has_node = _has_node_at_end(pod, result, records)
-        return _Answer(source=source, subject=pod, parts=[Text(text)], has_node=has_node)
-    has_node = _has_node_at_end(pod, result, records)
+        has_node = is_placed(pod, result, records)
+        return Decisions(source=source, subject=pod, message=text, has_node=has_node)
+    has_node = is_placed(pod, result, records)
     if attempt is not None or node is not None:
         chosen = _attempt(folder, pod, records, attempt)
         if node is not None:
             return _node_answer(folder, chosen, node, has_node=has_node)
         records = [chosen]
-    end = end_line(pod, result)
-    return _Answer(
+    return Decisions(
         source=source,
         subject=pod,
-        parts=[*explain_records(records), *([Text(end)] if end else [])],
+        message=end_line(pod, result),
         has_node=has_node,
         records=tuple(records),
     )
 
 
-def _has_node_at_end(pod: str, result: SimulationResult | None, records: Sequence[Record]) -> bool:
-    """Whether a pod, or a group, has its node at the end. An interrupted run has no result: then
-    the last decision counts."""
-    if result is None or pod not in result.pods:
-        return _has_node(records)
-    return result.pods[pod].end is PodEnd.PLACED
-
-
-def _node_answer(folder: RunFolder, record: AttemptRecord, node: str, *, has_node: bool) -> _Answer:
+def _node_answer(
+    folder: RunFolder, record: AttemptRecord, node: str, *, has_node: bool
+) -> Decisions:
     with sign_of_life("repeating the attempt"):
         repeated = load("bayplan.model.past:attempt_of_run")(folder, record, node)
     if repeated.verdict is None:
         fail(f"{folder.path}: {record.pod} does not wait in the state before that attempt")
-    return _Answer(
+    return Decisions(
         source=str(folder.path),
         subject=record.pod,
-        parts=explain_node(repeated.verdict),
         has_node=has_node,
         records=(record,),
-        verdict=repeated.verdict,
+        node=repeated.verdict,
         remarks=() if repeated.is_exact else (_NOT_EXACT,),
     )
 
 
-def _workload_answer(folder: RunFolder, subject: Subject) -> _Answer:
+def _workload_answer(folder: RunFolder, subject: Subject) -> Decisions:
     """The pods of a workload. Raises RunFolderError for one that has none."""
     result = folder.result()
     if result is None:
@@ -310,13 +228,13 @@ def _workload_answer(folder: RunFolder, subject: Subject) -> _Answer:
     }
     name = f"{subject.controller} in {subject.namespace}"
     counts = counts_of(pod for _, pod in pods)
-    return _Answer(
+    return Decisions(
         source=str(folder.path),
         subject=name,
-        parts=explain_workload(name, pods, attempts),
         has_node=counts.placed == counts.present,
         records=tuple(attempts.values()),
-        pods=pods,
+        pods=tuple(pod_state(pod, result) for pod, result in pods),
+        counts=counts,
     )
 
 

@@ -5,6 +5,9 @@ import io
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple, final
 
+from msgspec import Struct
+
+from bayplan.answers.csv_text import csv_text
 from bayplan.journal import AttemptRecord, Record
 
 _HEADER = ("pod", "attempt", "result", "node")
@@ -17,7 +20,7 @@ class Attempt(NamedTuple):
     attempt: int
 
 
-class Outcome(NamedTuple):
+class Outcome(Struct, frozen=True):
     """A decision."""
 
     result: str
@@ -66,11 +69,8 @@ def differences(one: Decisions, other: Decisions) -> list[Difference]:
 
 
 def to_csv(decisions: Decisions) -> bytes:
-    text = io.StringIO(newline="")
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(_HEADER)
-    writer.writerows((*attempt, *outcome) for attempt, outcome in decisions.items())
-    return text.getvalue().encode()
+    rows = ((*attempt, one.result, one.node) for attempt, one in decisions.items())
+    return csv_text(_HEADER, rows).encode()
 
 
 def from_csv(content: bytes) -> Decisions:

@@ -10,7 +10,7 @@ from html import escape
 
 from bayplan.comparison.findings import BETTER, WORSE, Finding, Findings, conclusions, findings
 from bayplan.comparison.metrics.catalogue import HIGHER, metric_note
-from bayplan.comparison.report import failure_lines
+from bayplan.comparison.report import failure_lines, run_failures
 from bayplan.comparison.statistics import CONFIDENCE, difference, figure, has_intervals, spread
 from bayplan.comparison.table import SPEED, Comparison
 
@@ -57,7 +57,7 @@ def page(comparison: Comparison, title: str, svgs: Mapping[str, str]) -> str:
 def _body(comparison: Comparison, title: str, svgs: Mapping[str, str]) -> Iterator[str]:
     yield f"<h1>{escape(title)}</h1>"
     yield f'<p class="faint">{escape(_counted(comparison))}</p>'
-    yield from _paragraphs("failure", failure_lines(comparison))
+    yield from _paragraphs("failure", failure_lines(run_failures(comparison)))
     is_compared = len(comparison.configurations) > 1
     for input_name in comparison.inputs:
         if input_name and len(comparison.inputs) > 1:

@@ -7,12 +7,10 @@ plots/*.png,*.svg if matplotlib is installed
 report.html       all results on one page without external resources
 """
 
-import csv
-import io
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
+from bayplan.answers.csv_text import csv_text
 from bayplan.comparison.html import page
 from bayplan.comparison.table import Comparison, speed
 from bayplan.lazy_loader import load
@@ -51,7 +49,7 @@ def write_outputs(comparison: Comparison, folder: Path, title: str) -> list[str]
     return [*written, REPORT]
 
 
-def left_out() -> str:
+def missing_packages() -> str:
     """The files that need a missing package, and how to install it; "": all are written."""
     missing = [
         what
@@ -73,7 +71,7 @@ def is_installed(module: str) -> bool:
 
 
 def results_csv(comparison: Comparison) -> bytes:
-    return _csv(comparison.columns, [list(row.values()) for row in comparison])
+    return csv_text(comparison.columns, (list(row.values()) for row in comparison)).encode()
 
 
 def _timings_csv(comparison: Comparison) -> bytes:
@@ -90,15 +88,7 @@ def _timings_csv(comparison: Comparison) -> bytes:
         ]
         for run in comparison.runs
     ]
-    return _csv(header, rows)
-
-
-def _csv(header: list[str], rows: list[list[Any]]) -> bytes:
-    text = io.StringIO(newline="")
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(header)
-    writer.writerows(rows)
-    return text.getvalue().encode()
+    return csv_text(header, rows).encode()
 
 
 def _write_parquet(comparison: Comparison, path: Path) -> None:

@@ -218,12 +218,12 @@ def show_reuse(engine: EngineCore) -> None:
             "plugin",
             lambda r: r.mismatch_counts,
         ),
-        "bayplan_reuse_rows_asked": (
+        "bayplan_reuse_rows_evaluated": (
             "Nodes that a plugin evaluated.",
             "plugin",
             lambda r: {name: count.evaluated for name, count in r.row_counts().items()},
         ),
-        "bayplan_reuse_rows_kept": (
+        "bayplan_reuse_rows_cached": (
             "Nodes for which a cached result of a plugin was used.",
             "plugin",
             lambda r: {name: count.cached for name, count in r.row_counts().items()},

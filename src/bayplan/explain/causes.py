@@ -6,12 +6,13 @@ from dataclasses import dataclass, field
 from itertools import chain
 from typing import Any, final
 
+from bayplan.answers.amounts import amount_text, counted, short_text
+from bayplan.answers.names import in_natural_order, listed_names
 from bayplan.api.objects import NODE, POD, Node, Pod
 from bayplan.api.pod_requests import PODS
 from bayplan.api.selectors import NodeTerm, SelectorError, label_selector, map_selector, node_term
-from bayplan.explain.amounts import amount_text, counted, listed_names, short_text
 from bayplan.explain.device_details import device_details
-from bayplan.explain.diagnosis import Diagnosis, in_natural_order, pods_by_node
+from bayplan.explain.diagnosis import Diagnosis, pods_by_node
 from bayplan.explain.explanation import Cause, NodeDistance
 from bayplan.explain.fixes.edits import plain
 from bayplan.explain.fixes.resource_edits import lacking_on

@@ -7,6 +7,8 @@ from typing import final
 
 from msgspec import Struct
 
+from bayplan.answers.amounts import counted
+from bayplan.answers.names import in_natural_order, listed_names
 from bayplan.api.device_objects import (
     ALL_DEVICES,
     DEVICE_CLASS,
@@ -19,8 +21,6 @@ from bayplan.api.device_objects import (
     ResourceSlice,
 )
 from bayplan.api.objects import Node
-from bayplan.explain.amounts import counted, listed_names
-from bayplan.explain.diagnosis import in_natural_order
 from bayplan.explain.fixes.rule_edits import nodes_of
 from bayplan.model.cluster_model import ClusterModel
 from bayplan.plugins.dynamic_resources.allocator import PoolsByNode

@@ -6,6 +6,7 @@ from typing import final
 
 import msgspec
 
+from bayplan.answers.names import in_natural_order
 from bayplan.api.pod_requests import PODS
 from bayplan.engine.cycle import Cycle
 from bayplan.framework.status import Status
@@ -43,7 +44,8 @@ class Diagnosis:
     attempt: Attempt = field(init=False)
 
     def nodes_rejected_by(self, plugin: str) -> list[str]:
-        return sorted(name for name, status in self.rejected.items() if status.plugin == plugin)
+        rejected = self.rejected.items()
+        return in_natural_order(name for name, status in rejected if status.plugin == plugin)
 
 
 def diagnose(model: ClusterModel, pod: str) -> Diagnosis:
@@ -129,8 +131,3 @@ def pods_on(model: ClusterModel, node: str) -> list[PodInfo]:
     table = model.scheduler.cache.table
     row = table.row_of.get(node)
     return [] if row is None else list(table.pods[row].values())
-
-
-def in_natural_order(names: Iterable[str]) -> list[str]:
-    """Names in a natural order: n2 before n10."""
-    return sorted(names, key=lambda name: (len(name), name))

@@ -1,17 +1,18 @@
-"""Explanation: the answer of `bayplan why` as a value with a version.
+"""Explanation: the answer of `bayplan why`, and what a reader sees of it.
 
-Names and messages in it come from a cluster and may hold any characters; `text` prints them safely.
+Names and messages in it come from a cluster and may hold any characters.
 """
 
-from typing import Any, Literal
+from collections.abc import Iterator
+from typing import Any, ClassVar, Literal
 
-import msgspec
-from msgspec import Struct
+from rich.console import RenderableType
+from rich.text import Text
 
+from bayplan.answers.amounts import counted, pod_count
+from bayplan.answers.document import Answer, Rows, Value
+from bayplan.answers.table import BLANK, Table, node_columns
 from bayplan.model.picture import RunMoment
-
-API_VERSION = "bayplan.dev/v1alpha1"
-KIND = "Explanation"
 
 #: What the answer is about the pod now. ``fits``: an attempt would place it. ``nominated``: it
 #: waits for the end of victims. ``foreign``: another scheduler is responsible for it.
@@ -32,11 +33,7 @@ Result = Literal[
 ]
 
 
-class Value(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
-    """Base of the parts of an explanation."""
-
-
-class NodeDistance(Value, frozen=True, kw_only=True):
+class NodeDistance(Value, frozen=True, kw_only=True, omit_defaults=True):
     """How far one node is from fitting."""
 
     node: str
@@ -44,7 +41,7 @@ class NodeDistance(Value, frozen=True, kw_only=True):
     distance: str = ""
 
 
-class Cause(Value, frozen=True, kw_only=True):
+class Cause(Value, frozen=True, kw_only=True, omit_defaults=True):
     """One reason, with the nodes that it keeps out."""
 
     #: The plugin that rejects; "" for what no plugin decides.
@@ -63,7 +60,7 @@ class Cause(Value, frozen=True, kw_only=True):
     is_preemptible: bool = False
 
 
-class Budget(Value, frozen=True, kw_only=True):
+class Budget(Value, frozen=True, kw_only=True, omit_defaults=True):
     """A PodDisruptionBudget that covers victims or pods in the way."""
 
     name: str
@@ -71,7 +68,7 @@ class Budget(Value, frozen=True, kw_only=True):
     pods: tuple[str, ...]
 
 
-class Preemption(Value, frozen=True, kw_only=True):
+class Preemption(Value, frozen=True, kw_only=True, omit_defaults=True):
     """What preemption comes to."""
 
     #: kube-scheduler's words, or a sentence of our own where it says nothing.
@@ -81,7 +78,7 @@ class Preemption(Value, frozen=True, kw_only=True):
     budgets: tuple[Budget, ...] = ()
 
 
-class Group(Value, frozen=True, kw_only=True):
+class Group(Value, frozen=True, kw_only=True, omit_defaults=True):
     """The pod's group in this attempt."""
 
     name: str
@@ -101,7 +98,7 @@ class Group(Value, frozen=True, kw_only=True):
     message: str = ""
 
 
-class Change(Value, frozen=True, kw_only=True):
+class Change(Value, frozen=True, kw_only=True, omit_defaults=True):
     """One change of one object, for programs. ``verb``: patch (JSON patch), replace (delete and
     recreate), create or delete."""
 
@@ -116,7 +113,7 @@ class Change(Value, frozen=True, kw_only=True):
     content: dict[str, Any] | None = None
 
 
-class Fix(Value, frozen=True, kw_only=True):
+class Fix(Value, frozen=True, kw_only=True, omit_defaults=True):
     """The smallest change of its kind with which the pod fits.
 
     The commands were tried in a model of the cluster, with its admission and controllers.
@@ -151,7 +148,7 @@ class Fix(Value, frozen=True, kw_only=True):
         return len(self.steps) > 1
 
 
-class NodeComparison(Value, frozen=True, kw_only=True):
+class NodeComparison(Value, frozen=True, kw_only=True, omit_defaults=True):
     """One node as a place for a bound pod."""
 
     node: str
@@ -162,7 +159,7 @@ class NodeComparison(Value, frozen=True, kw_only=True):
     reason: str = ""
 
 
-class Comparison(Value, frozen=True, kw_only=True):
+class Comparison(Value, frozen=True, kw_only=True, omit_defaults=True):
     """A bound pod's node among all nodes, as if the pod were pending now."""
 
     node: str
@@ -176,7 +173,7 @@ class Comparison(Value, frozen=True, kw_only=True):
     rejection: str = ""
 
 
-class WorkloadPods(Value, frozen=True, kw_only=True, omit_defaults=False):
+class WorkloadPods(Value, frozen=True, kw_only=True):
     """The workload that a question was about. The pod of the answer is one of its pods."""
 
     kind: str
@@ -187,11 +184,11 @@ class WorkloadPods(Value, frozen=True, kw_only=True, omit_defaults=False):
     placed: int = 0
 
 
-class Explanation(Value, frozen=True, kw_only=True, omit_defaults=False):
+class Explanation(Answer, frozen=True, kw_only=True):
     """Why a pod has a node or none, and what would give it one."""
 
-    api_version: str = API_VERSION
-    kind: str = KIND
+    kind: Literal["Explanation"] = "Explanation"
+    field_of_list: ClassVar[str] = "causes"
     #: "namespace/name"; "": the workload has no pods.
     pod: str
     scheduler: str
@@ -218,16 +215,191 @@ class Explanation(Value, frozen=True, kw_only=True, omit_defaults=False):
     #: What the answer leaves out, and what the reader should know.
     remarks: tuple[str, ...] = ()
 
+    def parts(self, *, is_wide: bool = False) -> list[RenderableType]:
+        """The answer first. ``is_wide``: with examples of nodes and with manifests."""
+        parts: list[RenderableType] = [Text(_headline(self), style="bold")]
+        if self.workload is not None and self.pod:
+            parts[:0] = [Text(_workload_line(self.workload, self.pod)), BLANK]
+        if self.moment is not None:
+            parts.append(Text(f"The answer is about {self.moment}."))
+        if self.stored_message:
+            parts.append(Text(f"The status of the pod says: {self.stored_message}"))
+        if self.group is not None:
+            parts += [BLANK, *_group(self.group, self.message)]
+        causes = [each for each in self.causes if each.reason or each.nodes or each.details]
+        if causes:
+            parts += [BLANK, Text("Causes", style="bold")]
+            for cause in causes:
+                parts += _cause(cause, is_wide=is_wide)
+        if self.preemption is not None:
+            parts += [BLANK, Text("Preemption", style="bold"), *_preemption(self.preemption)]
+        if self.fixes:
+            parts += [BLANK, Text("What would make it fit (each was tried)", style="bold")]
+            for number, fix in enumerate(self.fixes, 1):
+                parts += _fix(number, fix, is_wide=is_wide)
+        elif self.trials:
+            text = f"None of {self.trials} changes that were tried makes it fit."
+            parts += [BLANK, Text(text)]
+        if self.comparison is not None:
+            parts += [BLANK, *_comparison(self.comparison)]
+        if self.remarks:
+            parts += [BLANK, *(Text(f"Note: {remark}") for remark in self.remarks)]
+        return parts
 
-def explanation_schema() -> dict[str, Any]:
-    """The schema of an explanation."""
-    return schema_of(Explanation, KIND)
+    def rows(self) -> Rows:
+        """The causes."""
+        headings = ("plugin", "reason", "nodes", "nearest_node", "distance")
+        return Rows(headings, map(_cause_row, self.causes))
+
+    def names(self) -> Iterator[str]:
+        """The pod; of a workload without pods, its own name."""
+        yield self.pod or (self.workload.name if self.workload is not None else "")
 
 
-def schema_of(answer: type[Value], kind: str) -> dict[str, Any]:
-    """The schema of an answer with a version (JSON Schema, draft 2020-12)."""
-    (whole,), parts = msgspec.json.schema_components([answer], ref_template="#/$defs/{name}")
-    root = parts[answer.__name__]
-    root["properties"] |= {"apiVersion": {"const": API_VERSION}, "kind": {"const": kind}}
-    schema = "https://json-schema.org/draft/2020-12/schema"
-    return {"$schema": schema, "title": kind, **whole, "$defs": parts}
+def _cause_row(cause: Cause) -> tuple[Any, ...]:
+    nearest = cause.nearest or NodeDistance(node="")
+    return cause.plugin, cause.reason, cause.nodes, nearest.node, nearest.distance
+
+
+# ---- what a reader sees -------------------------------------------------------------------------
+
+_SUBJECTS = {
+    "pod": "change the workload",
+    "object": "change another object",
+    "workload": "make room",
+    "node": "add a node",
+}
+
+
+def _workload_line(workload: WorkloadPods, pod: str) -> str:
+    """How many pods of a workload have a node, and which one the answer is about."""
+    waiting = workload.pods - workload.placed
+    counts = f"{pod_count(workload.pods)}, {workload.placed:,} with a node, {waiting:,} waiting"
+    which = "the first that waits" if waiting else "one of them"
+    return f"{workload.kind} {workload.name}: {counts}; {which} is {pod}:"
+
+
+def _headline(explanation: Explanation) -> str:
+    """kube-scheduler's own sentence, where there is one."""
+    pod, result = explanation.pod, explanation.result
+    if explanation.message:
+        return explanation.message
+    if result == "bound":
+        return f"{pod} is on {explanation.node}"
+    if result == "fits":
+        return f"{pod} fits now: an attempt would place it on {explanation.node}"
+    if result == "foreign":
+        where = f" and is on {explanation.node}" if explanation.node else ""
+        return f"{pod} belongs to another scheduler, {explanation.scheduler}{where}"
+    if result == "ended":
+        return f"{pod} has ended: a scheduler has nothing to do with it any more"
+    if result == "waiting":
+        return f"{pod} waits at Permit for {explanation.node}"
+    if result == "gated":
+        return f"{pod} is held back before any attempt; kube-scheduler writes no sentence for it"
+    return f"{pod}: {result}"
+
+
+def _group(group: Group, sentence: str) -> Iterator[RenderableType]:
+    yield Text(f"Group {group.name} ({group.kind})", style="bold")
+    missing = max(group.need - group.have, 0)
+    lacking = f": {missing} missing" if missing else ""
+    yield Text(
+        f"  {group.have} members exist, {group.need} are needed{lacking}; {group.placed} have a "
+        f"node, {group.fitting} more fit in this attempt"
+    )
+    if group.domain:
+        yield Text(f"  tried in {group.domain}")
+    if group.first_failing_member:
+        yield Text(
+            f"  the first member that fails is {group.first_failing_member}: "
+            f"{group.saturated_nodes} nodes are full, {group.excluded_nodes} are excluded"
+        )
+    if group.message and group.message != sentence:
+        yield Text(f"  {group.message}")
+
+
+def _cause(cause: Cause, *, is_wide: bool) -> Iterator[RenderableType]:
+    plugin = f" ({cause.plugin})" if cause.plugin else ""
+    if not cause.nodes:
+        yield Text(f"  {cause.reason}{plugin}")
+    else:
+        count = counted(cause.nodes, "node")
+        nearest = cause.nearest
+        distance = f", the nearest {nearest.distance}: {nearest.node}" if nearest else ""
+        yield Text(f"  {cause.reason}: {count}{distance}{plugin}")
+    for detail in cause.details:
+        yield Text(f"    {detail}")
+    if is_wide and cause.examples:
+        more = ", …" if cause.nodes > len(cause.examples) else ""
+        yield Text(f"    nodes: {', '.join(cause.examples)}{more}")
+
+
+def _preemption(preemption: Preemption) -> Iterator[RenderableType]:
+    yield Text(f"  {preemption.verdict}")
+    if preemption.victims:
+        yield Text(f"  victims: {', '.join(preemption.victims)}")
+    for budget in preemption.budgets:
+        yield Text(
+            f"  PodDisruptionBudget {budget.name} allows {budget.disruptions_allowed} disruptions; "
+            f"it covers {', '.join(budget.pods)}"
+        )
+
+
+def _fix(number: int, fix: Fix, *, is_wide: bool) -> Iterator[RenderableType]:
+    together = " (only together)" if fix.is_combined else ""
+    subject = f"change {fix.target}" if fix.target else _SUBJECTS[fix.changes_what]
+    yield Text(f"  {number}. {subject}{together}, {_effect(fix)}:")
+    for step in fix.steps:
+        yield Text(f"     {step}")
+    if fix.managed_by:
+        yield Text(
+            f"     {fix.managed_by} writes {fix.target}: change it there, too, "
+            "or its next update undoes this"
+        )
+    for note in fix.notes:
+        yield Text(f"     note: {note}")
+    for command in fix.commands:
+        # A terminal breaks a long line where it ends; a line break here would be part of the copy.
+        yield Text(f"       {command}", style="cyan", no_wrap=True, overflow="ignore")
+    if is_wide and fix.manifest:
+        for line in fix.manifest.splitlines():
+            yield Text(f"       | {line}")
+
+
+def _effect(fix: Fix) -> str:
+    if fix.waiting <= 1:
+        return f"then it goes to {fix.node}"
+    if fix.helped >= fix.waiting:
+        return f"then all {fix.waiting:,} pods that wait get a node, for example {fix.node}"
+    some = f"{'at least ' * fix.is_bounded}{fix.helped:,} of {fix.waiting:,} pods that wait"
+    return f"then {some} get a node, for example {fix.node}"
+
+
+def _comparison(comparison: Comparison) -> Iterator[RenderableType]:
+    yield Text("Its node among all nodes, as if the pod were pending now", style="bold")
+    if comparison.rejection:
+        yield Text(f"  {comparison.node} would be rejected now: {comparison.rejection}")
+    elif comparison.feasible <= 1:
+        yield Text(f"  {comparison.node} is the only feasible node")
+    else:
+        yield Text(
+            f"  {comparison.feasible:,} nodes are feasible. Nodes with a higher score than "
+            f"{comparison.node}: {comparison.better:,}. Other nodes with the same score: "
+            f"{comparison.equal:,}."
+        )
+    scored = [node for node in comparison.nodes if node.total is not None]
+    if not scored:
+        return
+    yield _scores(comparison, [node.node for node in scored])
+
+
+def _scores(comparison: Comparison, names: list[str]) -> Table:
+    table = Table("weighted score", *node_columns(names))
+    lines = {node.node: node for node in comparison.nodes}
+    for plugin in lines[names[0]].scores:
+        values = [lines[name].scores.get(plugin, 0) for name in names]
+        if any(values):
+            table.add_row(plugin, *map(str, values))
+    table.add_row("total", *(str(lines[name].total) for name in names), is_bold=True)
+    return table

@@ -7,6 +7,8 @@ CSIStorageCapacity objects, if volumes are provisioned.
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
+from bayplan.answers.amounts import counted
+from bayplan.answers.names import in_natural_order, listed_names
 from bayplan.api.objects import (
     PERSISTENT_VOLUME,
     PERSISTENT_VOLUME_CLAIM,
@@ -29,8 +31,7 @@ from bayplan.api.storage_objects import (
     StorageClass,
     TopologySelectorTerm,
 )
-from bayplan.explain.amounts import counted, listed_names
-from bayplan.explain.diagnosis import Diagnosis, in_natural_order, pods_by_node
+from bayplan.explain.diagnosis import Diagnosis, pods_by_node
 from bayplan.explain.fixes.edits import plain
 from bayplan.explain.fixes.rule_edits import nodes_of, selector_text, term_text
 from bayplan.model.cluster_model import ClusterModel

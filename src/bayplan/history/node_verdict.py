@@ -5,41 +5,49 @@ end: of the attempt itself, or of its repetition.
 """
 
 from contextlib import ExitStack
-from dataclasses import dataclass
 
 import numpy as np
+from msgspec.structs import replace
 
+from bayplan.answers.document import Value
 from bayplan.engine.cycle import Cycle
 from bayplan.framework.scoring import ScoreTable
 from bayplan.framework.status import Status
 from bayplan.journal import AttemptRecord, NodeScore
 
 
-@dataclass(frozen=True, slots=True)
-class Scores:
-    """The scores of a node, and its rank among all nodes that were scored."""
+class PluginResult(Value, frozen=True, kw_only=True):
+    """What one Filter plugin says of a node."""
 
-    #: The line of the node and, if it is another node, of the chosen one.
-    lines: tuple[NodeScore, ...]
-    #: The number of nodes with a higher total, and of other nodes with the same total.
-    better_count: int
-    equal_count: int
+    plugin: str
+    #: "": no objection.
+    code: str = ""
+    message: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.message} ({self.code})" if self.code else "no objection"
 
 
-@dataclass(frozen=True, slots=True)
-class NodeVerdict:
+class NodeVerdict(Value, frozen=True, kw_only=True):
     """The result of one attempt for one node."""
 
-    #: The attempt's record in the journal.
-    record: AttemptRecord
     node: str
+    attempt: int
+    #: The outcome for the node, in a line.
+    ruling: str
     #: Why the node was not evaluated; "": it was evaluated.
     skip_reason: str = ""
-    #: The first rejection, which decides; None: no plugin rejected the node.
-    rejection: Status | None = None
-    #: Filter instance → its result for this node alone; None: no objection.
-    alone: tuple[tuple[str, Status | None], ...] = ()
-    scores: Scores | None = None
+    #: The first rejection, which decides; null: no plugin rejected the node.
+    rejection: PluginResult | None = None
+    #: Each Filter plugin's result for this node alone.
+    alone: tuple[PluginResult, ...] = ()
+    #: The scores of the node and, if it is another node, of the chosen one.
+    scores: tuple[NodeScore, ...] = ()
+    #: The number of nodes with a higher total, and of other nodes with the same total.
+    better: int = 0
+    equal: int = 0
+    #: Whether the repeated attempt has the same record as the attempt.
+    is_exact: bool = True
 
 
 # ---- verdict -------------------------------------------------------------------------------
@@ -53,14 +61,44 @@ def verdict_of(cycle: Cycle, record: AttemptRecord, node: str) -> NodeVerdict:
         _skip_reason(cycle, node) if position is not None else "the node did not exist then"
     )
     if skip_reason or position is None:
-        return NodeVerdict(record, node, skip_reason)
-    return NodeVerdict(
-        record,
-        node,
-        rejection=rejection_of(cycle, node),
+        return NodeVerdict(
+            node=node,
+            attempt=record.attempt,
+            ruling=ruling(record, node, skip_reason, None),
+            skip_reason=skip_reason,
+        )
+    status = rejection_of(cycle, node)
+    rejection = None if status is None else plugin_result(status.plugin, status)
+    verdict = NodeVerdict(
+        node=node,
+        attempt=record.attempt,
+        ruling=ruling(record, node, "", rejection),
+        rejection=rejection,
         alone=_alone(cycle, position),
-        scores=None if table is None else _scores(table, node, record.node),
     )
+    return verdict if table is None else _with_scores(verdict, table, record.node)
+
+
+def plugin_result(plugin: str, status: Status | None) -> PluginResult:
+    """``status``: None: no objection."""
+    if status is None:
+        return PluginResult(plugin=plugin)
+    return PluginResult(plugin=plugin, code=str(status.code), message=status.message)
+
+
+def ruling(
+    record: AttemptRecord, node: str, skip_reason: str, rejection: PluginResult | None
+) -> str:
+    """The outcome for the node, in a line."""
+    if skip_reason:
+        return f"not evaluated: {skip_reason}"
+    if rejection is not None:
+        return f"rejected by {rejection.plugin}: {rejection}"
+    if record.node == node:
+        return "chosen" if record.result in ("scheduled", "waiting") else "chosen at first"
+    if record.result == "error" and not record.node:
+        return "no plugin had rejected it when the attempt failed"
+    return "feasible, not chosen"
 
 
 def _skip_reason(cycle: Cycle, node: str) -> str:
@@ -91,14 +129,16 @@ def rejection_of(cycle: Cycle, node: str) -> Status | None:
     return status or cycle.extender_round.statuses.get(node)
 
 
-def _alone(cycle: Cycle, position: int) -> tuple[tuple[str, Status | None], ...]:
+def _alone(cycle: Cycle, position: int) -> tuple[PluginResult, ...]:
     """Each Filter plugin's result for this node, as if it were the only node."""
     with ExitStack() as stack:
         if cycle.choice is not None:
             _take_off(cycle, cycle.choice.node_name, stack)
         view = cycle.snapshot.nodes.take([position])
         answers = cycle.framework.filter_answers(cycle.state, cycle.pod, view)
-        return tuple((name, outcome.error or outcome.status_of(0)) for name, outcome in answers)
+        return tuple(
+            plugin_result(name, outcome.error or outcome.status_of(0)) for name, outcome in answers
+        )
 
 
 def _take_off(cycle: Cycle, node: str, stack: ExitStack) -> None:
@@ -109,14 +149,17 @@ def _take_off(cycle: Cycle, node: str, stack: ExitStack) -> None:
             return
 
 
-def _scores(table: ScoreTable, node: str, chosen: str) -> Scores | None:
+def _with_scores(verdict: NodeVerdict, table: ScoreTable, chosen: str) -> NodeVerdict:
+    """``chosen``: the node that was chosen; "": none."""
+    node = verdict.node
     position = table.nodes.position(node)
     if position is None:
-        return None
+        return verdict
     positions = [position, table.nodes.position(chosen)] if chosen not in ("", node) else [position]
     own = table.totals[position]
-    return Scores(
-        lines=tuple(table.line_at(line) for line in positions if line is not None),
-        better_count=int(np.count_nonzero(table.totals > own)),
-        equal_count=int(np.count_nonzero(table.totals == own)) - 1,
+    return replace(
+        verdict,
+        scores=tuple(table.line_at(line) for line in positions if line is not None),
+        better=int(np.count_nonzero(table.totals > own)),
+        equal=int(np.count_nonzero(table.totals == own)) - 1,
     )

@@ -120,7 +120,7 @@ def read_additions(
             *(f"{key} {_TAKEN_NOTE}" for key in taken),
             *(f"{key} {_UNCHANGED_NOTE}" for key in unchanged),
         ),
-        unjudged=tuple(_unjudged(own, added, present, workload.passed_over)),
+        unjudged=tuple(_unjudged(own, added, present, workload.ignored_kinds)),
         scheduler_name=scheduler_name,
     )
 
@@ -129,7 +129,7 @@ def _unjudged(
     own: Iterable[Part],
     added: Iterable[tuple[ObjectKey, ApiObject]],
     present: ObjectStore[ApiObject],
-    passed_over: Collection[str],
+    ignored_kinds: Collection[str],
 ) -> Iterator[UnjudgedWorkload]:
     """The objects of the workload from which no pod came. ``added``: all that is new."""
     objects = dict(added)
@@ -142,7 +142,7 @@ def _unjudged(
         created = objects.get(key)
         uid = content["metadata"].get("uid") if created is None else created.metadata.uid
         if uid not in with_pods:
-            is_read = key.kind not in passed_over
+            is_read = key.kind not in ignored_kinds
             one = unjudged(key, content, is_present=key in present, is_read=is_read)
             if one is not None:
                 yield one

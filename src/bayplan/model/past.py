@@ -101,7 +101,8 @@ def repeat(
         model.close()
     repeated = attempt.record
     is_exact = repeated is not None and replace(repeated, at_seconds=record.at_seconds) == record
-    return Repetition(verdicts[-1] if verdicts else None, is_exact)
+    verdict = replace(verdicts[-1], is_exact=is_exact) if verdicts else None
+    return Repetition(verdict, is_exact)
 
 
 # ---- all attempts of a run ------------------------------------------------------------------

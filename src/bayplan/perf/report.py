@@ -3,22 +3,22 @@
 from collections.abc import Iterable, Iterator
 
 from rich.console import RenderableType
-from rich.table import Table
 from rich.text import Text
 
+from bayplan.answers.amounts import counted
+from bayplan.answers.table import BLANK, Table, number_columns
 from bayplan.perf.data_items import SAMPLES_MIN, Measurement
 from bayplan.perf.planning import Plan, RefusedWorkload
 from bayplan.perf.running import Outcome
-from bayplan.sim.output.report import BLANK
-from bayplan.sim.output.report import new_table as new_table
 
-_COLUMNS = ("workload", "nodes", "pods", "used", "seconds", "pods/s")
+_WORKLOAD = "workload"
+_COLUMNS = ("nodes", "pods", "used", "seconds", "pods/s")
 _SAMPLED = {"Average": "average", "Perc50": "p50", "Perc90": "p90", "Perc99": "p99"}
 
 
 def summary(outcomes: Iterable[Outcome]) -> list[RenderableType]:
     """The results, and the meaning of the columns below them."""
-    table = new_table(*_COLUMNS, *_SAMPLED.values(), numbers=True)
+    table = Table(_WORKLOAD, *number_columns(*_COLUMNS, *_SAMPLED.values()))
     for outcome in outcomes:
         for one in outcome.measured:
             table.add_row(*_row(outcome, one))
@@ -53,7 +53,7 @@ def _rate(value: float | None) -> str:
 
 def listing(plans: Iterable[Plan | RefusedWorkload], labels: dict[str, tuple[str, ...]]) -> Table:
     """Workloads with their labels, and why some cannot be run here."""
-    table = new_table("workload", "labels", "cannot be run")
+    table = Table(_WORKLOAD, "labels", "cannot be run")
     for plan in plans:
         why = "; ".join(plan.reasons) if isinstance(plan, RefusedWorkload) else ""
         table.add_row(plan.name, ", ".join(labels.get(plan.name, ())), why)
@@ -64,9 +64,9 @@ def errors(outcome: Outcome) -> Iterator[str]:
     """Failures by error while the workload ran."""
     if outcome.error_count:
         count = outcome.error_count
-        yield f"{outcome.name}: {count:,} attempt{'s' * (count != 1)} failed by an error"
+        yield f"{outcome.name}: {counted(count, 'attempt')} failed by an error"
     for plugin, count in sorted(outcome.plugin_failures.items()):
-        yield f"{outcome.name}: {count:,} failure{'s' * (count != 1)} of plugin {plugin}"
+        yield f"{outcome.name}: {counted(count, 'failure')} of plugin {plugin}"
 
 
 def below_threshold(outcome: Outcome) -> Iterator[str]:

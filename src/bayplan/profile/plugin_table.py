@@ -5,9 +5,12 @@ args, for a scheduler that does not run. If that fails, the row has the reason.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
+from msgspec.structs import replace
+
+from bayplan.answers.document import Value
 from bayplan.config.decoding import decode
 from bayplan.config.loading import SchedulerConfig
 from bayplan.config.upstream import UPSTREAM_PLUGINS
@@ -28,8 +31,7 @@ from bayplan.profile.resolved_config import Instance, ResolvedProfile, resolve
 NOT_HERE_YET = "not here yet"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PluginRow:
+class PluginRow(Value, frozen=True, kw_only=True):
     """A plugin, an instance of a plugin in a configuration, or a plugin that Bayplan lacks."""
 
     name: str

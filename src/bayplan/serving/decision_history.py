@@ -26,16 +26,7 @@ PATH = "/debug/journal"
 _NAMED_MAX = 200
 
 
-class DecisionHistory(
-    Struct,
-    frozen=True,
-    kw_only=True,
-    rename={
-        "subjects": "known",
-        "record_count": "kept_count",
-        "record_count_max": "kept_count_max",
-    },
-):
+class DecisionHistory(Struct, frozen=True, kw_only=True, rename="camel"):
     """The records of one pod in a running scheduler."""
 
     #: Oldest first.

@@ -17,7 +17,7 @@ import msgspec
 
 from bayplan.problems import BadInputError
 from bayplan.regular_files import lines_of_regular_file, read_regular_file
-from bayplan.shadow.report import KIND, Decision, ShadowReport
+from bayplan.shadow.report import Decision, ShadowReport
 
 REPORT: Final = "report.json"
 RUNNING: Final = "running.json"
@@ -78,7 +78,7 @@ def is_shadow(path: Path) -> bool:
     if path.suffix != ".json" or not path.is_file():
         return False
     with path.open("rb") as file:
-        return f'"{KIND}"'.encode() in file.read(_HEAD_BYTES)
+        return b'"ShadowReport"' in file.read(_HEAD_BYTES)
 
 
 def written_so_far(folder: Path) -> int | None:

@@ -1,22 +1,21 @@
-"""ShadowReport: the answer of `bayplan shadow` as a value with a version.
+"""ShadowReport: the answer of `bayplan shadow`, and what a reader sees of it.
 
-Names and messages in it come from a cluster and may hold any characters; `text` prints them safely.
+Names and messages in it come from a cluster and may hold any characters.
 """
 
-from typing import Any, Literal
+from collections.abc import Iterator
+from typing import Any, ClassVar, Literal
 
 import msgspec
-from msgspec import Struct
+from rich.console import RenderableType
+from rich.text import Text
 
-API_VERSION = "bayplan.dev/v1alpha1"
-KIND = "ShadowReport"
-
-
-class Value(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
-    """Base of the parts of a report."""
+from bayplan.answers.document import Answer, Rows, Value
+from bayplan.answers.table import BLANK, Table, name_columns, number_columns
+from bayplan.answers.times import span
 
 
-class Decisions(Value, frozen=True, kw_only=True, omit_defaults=False):
+class Decisions(Value, frozen=True, kw_only=True):
     """How many bindings arrived, and how they compare.
 
     ``compared`` is the sum of ``best``, ``lower`` and ``rejected``.
@@ -46,7 +45,7 @@ class Decisions(Value, frozen=True, kw_only=True, omit_defaults=False):
     median_best_nodes: float | None
 
 
-class Disagreement(Value, frozen=True, kw_only=True):
+class Disagreement(Value, frozen=True, kw_only=True, omit_defaults=True):
     """One decision that differs."""
 
     pod: str
@@ -69,7 +68,7 @@ class Disagreement(Value, frozen=True, kw_only=True):
     best_when_reordered: bool = False
 
 
-class Decision(Value, frozen=True, kw_only=True):
+class Decision(Value, frozen=True, kw_only=True, omit_defaults=True):
     """One decision that was judged, also one that agrees."""
 
     pod: str
@@ -81,7 +80,7 @@ class Decision(Value, frozen=True, kw_only=True):
     disagreement: Disagreement | None = None
 
 
-class PluginCount(Value, frozen=True, kw_only=True, omit_defaults=False):
+class PluginCount(Value, frozen=True, kw_only=True):
     """Disagreements that no reordering explains, by plugin."""
 
     #: "" for what no plugin decides.
@@ -93,7 +92,7 @@ class PluginCount(Value, frozen=True, kw_only=True, omit_defaults=False):
     points: int
 
 
-class LongerWait(Value, frozen=True, kw_only=True):
+class LongerWait(Value, frozen=True, kw_only=True, omit_defaults=True):
     """A pod that the shadow would have placed earlier."""
 
     pod: str
@@ -107,7 +106,7 @@ class LongerWait(Value, frozen=True, kw_only=True):
     node: str = ""
 
 
-class WaitingPods(Value, frozen=True, kw_only=True, omit_defaults=False):
+class WaitingPods(Value, frozen=True, kw_only=True):
     """The pods that wait, and those that waited longer than in the shadow."""
 
     #: Pods that waited for the scheduler at the end.
@@ -119,10 +118,10 @@ class WaitingPods(Value, frozen=True, kw_only=True, omit_defaults=False):
     longer: int
     #: The longest waits.
     pods: tuple[LongerWait, ...]
-    left_out: int
+    omitted: int
 
 
-class PolicyDecision(Value, frozen=True, kw_only=True):
+class PolicyDecision(Value, frozen=True, kw_only=True, omit_defaults=True):
     """One decision that the policy would have made otherwise."""
 
     pod: str
@@ -134,7 +133,7 @@ class PolicyDecision(Value, frozen=True, kw_only=True):
     message: str = ""
 
 
-class Policy(Value, frozen=True, kw_only=True, omit_defaults=False):
+class Policy(Value, frozen=True, kw_only=True):
     """What another configuration would have chosen, on the same states."""
 
     source: str
@@ -146,10 +145,10 @@ class Policy(Value, frozen=True, kw_only=True, omit_defaults=False):
     unplaced: int
     untried: int
     decisions: tuple[PolicyDecision, ...]
-    left_out: int
+    omitted: int
 
 
-class Relist(Value, frozen=True, kw_only=True, omit_defaults=False):
+class Relist(Value, frozen=True, kw_only=True):
     """A list after the first one: the watch was lost for a time."""
 
     kind: str
@@ -158,7 +157,7 @@ class Relist(Value, frozen=True, kw_only=True, omit_defaults=False):
     changes: int
 
 
-class Stream(Value, frozen=True, kw_only=True, omit_defaults=False):
+class Stream(Value, frozen=True, kw_only=True):
     """What was read."""
 
     #: Kind → events, without those of the first lists.
@@ -166,18 +165,18 @@ class Stream(Value, frozen=True, kw_only=True, omit_defaults=False):
     #: At least so many events were missed: the changes that relists brought.
     missed_events: int
     relists: tuple[Relist, ...]
-    relists_left_out: int
+    relists_omitted: int
     #: "list v1 Node: reason" → how often it failed.
     failures: dict[str, int]
     #: Kind → why it is not read: the shadow decides without it.
     unreadable: dict[str, str]
 
 
-class ShadowReport(Value, frozen=True, kw_only=True, omit_defaults=False):
+class ShadowReport(Answer, frozen=True, kw_only=True):
     """The whole report."""
 
-    api_version: str = API_VERSION
-    kind: str = KIND
+    kind: Literal["ShadowReport"] = "ShadowReport"
+    field_of_list: ClassVar[str] = "disagreements"
     source: str
     #: Names of the schedulers whose pods are compared.
     schedulers: tuple[str, ...]
@@ -187,14 +186,195 @@ class ShadowReport(Value, frozen=True, kw_only=True, omit_defaults=False):
     nodes: int
     decisions: Decisions
     disagreements: tuple[Disagreement, ...]
-    disagreements_left_out: int
+    disagreements_omitted: int
     plugins: tuple[PluginCount, ...]
     waiting: WaitingPods
     policy: Policy | None = None
     stream: Stream
     remarks: tuple[str, ...] = ()
 
+    def parts(self, *, is_wide: bool = False) -> list[RenderableType]:
+        """The agreement first. ``is_wide``: with all disagreements that the report has."""
+        lines_max = len(self.disagreements) if is_wide else _LINES_MAX
+        parts: list[RenderableType] = [Text(_headline(self), style="bold"), BLANK]
+        parts.append(_decisions(self))
+        if self.disagreements:
+            heading = Text("Disagreements", style="bold")
+            parts += [BLANK, heading, *_disagreements(self, lines_max)]
+        if self.plugins:
+            parts += [BLANK, Text("By plugin, without the reordered ones", style="bold")]
+            table = Table(
+                "plugin", *number_columns("rejects the node", "prefers another", "points")
+            )
+            for each in self.plugins:
+                counts = (each.rejected, each.favours_shadow, each.points)
+                table.add_row(each.plugin or "none", *map(str, counts))
+            parts.append(table)
+        parts += [BLANK, *_waiting(self.waiting)]
+        if self.policy is not None:
+            parts += [BLANK, *_policy(self.policy)]
+        parts += [BLANK, *(Text(line) for line in _stream(self.stream))]
+        parts += [Text(f"Note: {remark}") for remark in self.remarks]
+        return parts
 
-def json_schema() -> dict[str, Any]:
-    """A JSON schema of the report."""
-    return msgspec.json.schema(ShadowReport)
+    def rows(self) -> Rows:
+        """The disagreements."""
+        return Rows(DISAGREEMENT_HEADINGS, map(disagreement_row, self.disagreements))
+
+
+#: The columns of a table of disagreements, for programs.
+DISAGREEMENT_HEADINGS = (
+    "pod",
+    "seconds",
+    "node",
+    "shadow_node",
+    "result",
+    "points",
+    "plugins",
+    "message",
+)
+
+
+def disagreement_row(one: Disagreement) -> tuple[Any, ...]:
+    """One row of that table."""
+    return (
+        one.pod,
+        one.at_seconds,
+        one.node,
+        one.shadow_node,
+        "best if reordered" if one.best_when_reordered else one.result,
+        one.points,
+        " ".join(plugins_of(one)),
+        one.message,
+    )
+
+
+def plugins_of(one: Disagreement) -> list[str]:
+    """The plugins that decide a disagreement: the one that rejects, or those with more points."""
+    if one.plugin:
+        return [one.plugin]
+    return [plugin for plugin, points in one.plugin_points.items() if points > 0]
+
+
+# ---- what a reader sees -------------------------------------------------------------------------
+
+#: Lines of each table; the JSON has more.
+_LINES_MAX = 20
+
+
+def percentage(share: float | None) -> str:
+    """Rounded down, so that 100 % means all; "–" for none."""
+    if share is None:
+        return "–"
+    return f"{int(share * 10_000 + 1e-9) / 100:.2f} %"
+
+
+def _headline(report: ShadowReport) -> str:
+    decisions = report.decisions
+    names = ", ".join(report.schedulers)
+    if not decisions.compared:
+        return f"{names}: no decision was compared in {span(report.seconds)}"
+    share = percentage(decisions.share_best)
+    return (
+        f"{names}: {share} of {decisions.compared:,} decisions chose one of the shadow's best "
+        f"nodes, in {span(report.seconds)}"
+    )
+
+
+def _decisions(report: ShadowReport) -> RenderableType:
+    decisions = report.decisions
+    table = Table("decisions", *number_columns("count"))
+    rows = [
+        ("compared", decisions.compared),
+        ("  node is best", decisions.best),
+        ("  node is feasible, another has a higher score", decisions.lower),
+        ("  node is not feasible", decisions.rejected),
+        ("  of these two: best if bindings are reordered", decisions.best_when_reordered),
+    ]
+    further = (
+        ("not compared: no attempt reached the nodes", decisions.untried),
+        ("not compared: learned from a list", decisions.unordered),
+        ("not compared: first seen with a node", decisions.first_seen_bound),
+    )
+    rows += [row for row in further if row[1]]
+    for text, count in rows:
+        table.add_row(text, f"{count:,}")
+    if decisions.median_best_nodes is not None:
+        table.add_row(
+            "nodes with the best score, in the median", f"{decisions.median_best_nodes:g}"
+        )
+    return table
+
+
+def _disagreements(report: ShadowReport, lines_max: int) -> Iterator[RenderableType]:
+    table = Table("at", *name_columns("pod", "is on", "shadow"), "why")
+    for each in report.disagreements[:lines_max]:
+        at = f"{each.at_seconds:.1f} s"
+        table.add_row(at, each.pod, each.node, each.shadow_node or "none", _why(each))
+    yield table
+    omitted = len(report.disagreements[lines_max:]) + report.disagreements_omitted
+    if omitted:
+        yield Text(f"and {omitted:,} more")
+
+
+def _why(each: Disagreement) -> str:
+    if each.result == "rejected":
+        text = f"{each.plugin}: {each.message}" if each.plugin else each.message
+    else:
+        pairs = sorted(each.plugin_points.items(), key=lambda pair: (-abs(pair[1]), pair[0]))
+        plugins = ", ".join(f"{plugin} {points:+d}" for plugin, points in pairs)
+        text = f"{each.points:+d}: {plugins}"
+    return f"{text} (best if reordered)" if each.best_when_reordered else text
+
+
+def _waiting(waiting: WaitingPods) -> Iterator[RenderableType]:
+    yield Text(f"{waiting.pending} pods wait at the end")
+    if waiting.median_seconds is not None:
+        yield Text(f"A pod waited {waiting.median_seconds:g} s for its node, in the median")
+    if not waiting.longer:
+        return
+    bound = f"{waiting.longer_from_seconds:g} s"
+    yield Text(f"{waiting.longer} pods waited at least {bound} longer than in the shadow")
+    table = Table(
+        *name_columns("pod"),
+        "waited",
+        "shadow would place it since",
+        *name_columns("there", "is on"),
+    )
+    for each in waiting.pods[:_LINES_MAX]:
+        row = (span(each.waited_seconds), span(each.fitted_seconds))
+        table.add_row(each.pod, *row, each.shadow_node, each.node or "none")
+    yield table
+
+
+def _policy(policy: Policy) -> Iterator[RenderableType]:
+    share = percentage(policy.share_equal)
+    yield Text(
+        f"{policy.source}: the pod's node is one of its best nodes in {share} of "
+        f"{policy.compared:,} decisions; it would have chosen no node in {policy.unplaced:,}"
+    )
+    if not policy.decisions:
+        return
+    table = Table(*name_columns("pod", "is on", "policy"), "why not the pod's node")
+    for each in policy.decisions[:_LINES_MAX]:
+        table.add_row(
+            each.pod, each.node, each.policy_node or "none", each.message or "lower score"
+        )
+    yield table
+    omitted = len(policy.decisions[_LINES_MAX:]) + policy.omitted
+    if omitted:
+        yield Text(f"and {omitted:,} more")
+
+
+def _stream(stream: Stream) -> Iterator[str]:
+    yield f"{sum(stream.events.values()):,} events were read"
+    if stream.relists:
+        count = len(stream.relists) + stream.relists_omitted
+        yield (
+            f"Lists after the first: {count}; they brought {stream.missed_events:,} changes, so at "
+            "least as many events were missed"
+        )
+    for line, count in stream.failures.items():
+        yield f"Failed {count} times: {line}"
+    for kind, reason in stream.unreadable.items():
+        yield f"Decided without {kind}: {reason}"

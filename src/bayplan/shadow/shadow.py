@@ -122,7 +122,7 @@ class Shadow:
         self._best_counts: list[int] = []
         self._wait_seconds: list[float] = []
         self._disagreements: list[Disagreement] = []
-        self._left_out_count = 0
+        self._omitted_count = 0
         self._plugins: dict[str, Counter[str]] = {}
         #: The longest, and the number of all.
         self._longer: list[LongerWait] = []
@@ -319,7 +319,7 @@ class Shadow:
         if len(self._disagreements) < self._options.disagreements_max:
             self._disagreements.append(disagreement)
         else:
-            self._left_out_count += 1
+            self._omitted_count += 1
 
     def _count_plugins(self, verdict: Verdict) -> None:
         if verdict.result == "rejected":
@@ -402,7 +402,7 @@ class Shadow:
             nodes=self._model.scheduler.cache.table.node_count,
             decisions=self._decisions(),
             disagreements=tuple(self._disagreements),
-            disagreements_left_out=self._left_out_count,
+            disagreements_omitted=self._omitted_count,
             plugins=self._plugin_counts(),
             waiting=self._waiting_report(),
             policy=self._policy_report(),
@@ -410,7 +410,7 @@ class Shadow:
                 events=dict(sorted(self._events.items())),
                 missed_events=self._missed_count,
                 relists=tuple(self._relists),
-                relists_left_out=self._relist_count - len(self._relists),
+                relists_omitted=self._relist_count - len(self._relists),
                 failures=dict(sorted(failures.items())),
                 unreadable=dict(source.unreadable),
             ),
@@ -457,7 +457,7 @@ class Shadow:
             longer_from_seconds=LONGER_FROM_SECONDS,
             longer=self._longer_count,
             pods=tuple(self._longer),
-            left_out=self._longer_count - len(self._longer),
+            omitted=self._longer_count - len(self._longer),
         )
 
     def _policy_report(self) -> Policy | None:
@@ -472,7 +472,7 @@ class Shadow:
             unplaced=counts.unplaced,
             untried=counts.untried,
             decisions=tuple(counts.decisions),
-            left_out=counts.compared - counts.equal - len(counts.decisions),
+            omitted=counts.compared - counts.equal - len(counts.decisions),
         )
 
     def _since_start(self) -> float:

@@ -5,7 +5,6 @@ from pathlib import Path
 from typing import Any, TypedDict, Unpack, final
 
 import msgspec
-from rich.text import Text
 
 from bayplan.adapters.embedded.field_validation import one_of
 from bayplan.config import SchedulerConfig, config_from, load_config
@@ -14,26 +13,20 @@ from bayplan.config.pod_group_kinds import group_kinds
 from bayplan.frames import DataFrame, frame
 from bayplan.framework.plugin import Plugin
 from bayplan.journal import (
-    AttemptRecord,
-    BindingRecord,
-    GateRecord,
-    GroupRecord,
     MemorySink,
-    NoteRecord,
     Record,
     subject_of,
 )
-from bayplan.pages import Page, as_html, as_text
 from bayplan.plugins.registry import Registry, default_registry
 from bayplan.problems import BadInputError, optional_duration, wrong
+from bayplan.sim.decisions import Decisions, is_placed
 from bayplan.sim.input.inputs import ARRIVALS, TRACE, load_inputs
 from bayplan.sim.input.sources import InputSource
 from bayplan.sim.input.workload import ExpansionMode, with_times
-from bayplan.sim.output.report import summary
 from bayplan.sim.output.result import SimulationResult
 from bayplan.sim.output.run_folder import Manifest, RunFolder
 from bayplan.sim.simulation import Simulation
-from bayplan.sim.why import end_line, explain_records, similar_pods, without_record
+from bayplan.sim.why import end_line, record_row, similar_pods, without_record
 from bayplan.state.pods import DEFAULT_NAMESPACE, DEFAULT_SCHEDULER
 
 #: A configuration: a file, the plain values of a document, or None: the default one.
@@ -160,20 +153,20 @@ class Result:
     """The result of a simulation. ``print`` and notebooks show the summary of the command."""
 
     def __init__(self, result: SimulationResult, records: Sequence[Record]) -> None:
-        #: The object that `bayplan simulate --format json` prints.
+        #: The object that `bayplan simulate -o json` prints.
         self.summary = result
         #: The journal: every decision, in order.
         self.records = records
 
     def __str__(self) -> str:
-        return as_text(summary(self.summary))
+        return str(self.summary)
 
     def __repr__(self) -> str:
         counts = self.summary.counts
         return f"Result({counts.scheduled} placed, {counts.unschedulable} waiting)"
 
     def _repr_html_(self) -> str:
-        return as_html(summary(self.summary))
+        return self.summary._repr_html_()
 
     @property
     def placements(self) -> DataFrame:
@@ -192,26 +185,24 @@ class Result:
         namespace/name"), event (attempt, binding, gate, group or note), and the outcome."""
         return frame(_TIMELINE_COLUMNS, [_row(record) for record in self.records])
 
-    def why(self, pod: str) -> Page:
+    def why(self, pod: str) -> Decisions:
         """All decisions about a pod, as `bayplan why POD --run DIR` prints them.
 
         ``pod``: "namespace/name", or a name in the namespace default. Raises BadInputError for a
         pod without any decision; the message has similar names.
         """
         name = pod if "/" in pod else f"{DEFAULT_NAMESPACE}/{pod}"
-        records = [record for record in self.records if subject_of(record) == name]
-        if records:
-            end = end_line(name, self.summary)
-            return Page([*explain_records(records), *([Text(end)] if end else [])])
-        reason = without_record(name, self.summary)
-        if reason is None:
+        records = tuple(record for record in self.records if subject_of(record) == name)
+        message = end_line(name, self.summary) if records else without_record(name, self.summary)
+        if message is None:
             similar = similar_pods(name, map(subject_of, self.records))
             raise BadInputError(f"there is no decision about {name}; {similar}")
-        return Page([Text(reason)])
+        has_node = is_placed(name, self.summary, records)
+        return Decisions(subject=name, has_node=has_node, records=records, message=message)
 
 
 def _row(record: Record) -> dict[str, Any]:
-    event, result, node, attempt, plugin, message = _outcome(record)
+    event, result, node, attempt, plugin, message = record_row(record)
     return {
         "at": record.at_seconds,
         "subject": subject_of(record),
@@ -222,25 +213,3 @@ def _row(record: Record) -> dict[str, Any]:
         "plugin": plugin,
         "message": message,
     }
-
-
-def _outcome(record: Record) -> tuple[str, str, str, int | None, str, str]:
-    """(event, result, node, attempt, plugin, message)"""
-    match record:
-        case AttemptRecord():
-            return (
-                "attempt",
-                record.result,
-                record.node or record.nominated_node,
-                record.attempt,
-                record.plugin,
-                record.message,
-            )
-        case BindingRecord():
-            return "binding", record.result, record.node, None, record.plugin, record.message
-        case GateRecord():
-            return "gate", record.code or "held back", "", None, record.plugin, record.message
-        case GroupRecord():
-            return "group", record.result, record.domain, record.attempt, "", record.message
-        case NoteRecord():
-            return "note", "", "", None, record.plugin, record.text

@@ -30,16 +30,16 @@ from bayplan.ports import Ask
 from bayplan.runner import Runner
 from bayplan.sim.input.workload import ExpansionMode, Workload
 from bayplan.sim.loop import run, settled
-from bayplan.sim.output.lost_pods import LossLog, PodLog, is_gated_by_api
-from bayplan.sim.output.pod_counts import PodEnd, PodResult, counts_of
-from bayplan.sim.output.result import (
+from bayplan.sim.output.collectors import (
     AttemptCounter,
     Failures,
-    SimulationResult,
     group_results,
-    pod_kinds,
     reasons_to_wait,
+    signature_results,
 )
+from bayplan.sim.output.lost_pods import LossLog, PodLog, is_gated_by_api
+from bayplan.sim.output.pod_counts import PodEnd, PodResult, counts_of
+from bayplan.sim.output.result import SimulationResult
 from bayplan.sim.world.checkers import CapacityChecker, DeviceChecker, GangChecker, differences
 from bayplan.sim.world.driver import Driver
 from bayplan.sim.world.occupancy import OCCUPANCY_KINDS, Occupancy
@@ -171,7 +171,7 @@ class Simulation:
         lost = self._losses.lost()
         counts = counts_of(
             chain(pods.values(), *earlier_pods.values()),
-            left_out=self.workload.left_out_count,
+            completed=self.workload.completed_count,
             not_recreated=sum(one.count for one in lost if one.workload),
         )
         return SimulationResult(
@@ -194,10 +194,10 @@ class Simulation:
             attempts=self._attempts.by_uid.total(),
             usage=self._occupancy.usage(),
             node_usage=self._occupancy.node_usage(),
-            podgroups=group_results(self.scheduler),
-            pod_kinds=pod_kinds(self.scheduler),
+            pod_groups=group_results(self.scheduler),
+            signatures=signature_results(self.scheduler),
             lost=lost,
-            passed_over=self.workload.passed_over,
+            ignored_kinds=self.workload.ignored_kinds,
             failures=self._failures.results(),
             notes=(*self.workload.all_notes(self._driver.further_count), *self._driver.refused),
         )

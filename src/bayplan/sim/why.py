@@ -1,4 +1,4 @@
-"""`bayplan why`: the records of a pod, a workload or a node as text and tables."""
+"""`bayplan why`: the records of a pod or a workload as text and tables."""
 
 import difflib
 from collections import defaultdict
@@ -10,27 +10,29 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 from rich.console import RenderableType
-from rich.table import Table
 from rich.text import Text
 
-from bayplan.framework.status import Status
+from bayplan.answers.amounts import pod_count
+from bayplan.answers.names import in_natural_order
+from bayplan.answers.pod_tables import by_message, examples, messages_table, nodes_table
+from bayplan.answers.table import BLANK, Table, node_columns, number_columns
+from bayplan.answers.times import moment
 from bayplan.journal import (
     AttemptRecord,
     BindingRecord,
     GateRecord,
     GroupRecord,
     NodeScore,
+    NoteRecord,
     PluginScore,
     Record,
     is_group,
 )
-from bayplan.sim.output.pod_counts import PodEnd, PodResult, counts_of, gone_text
-from bayplan.sim.output.report import BLANK, by_message, examples, pods_by_node
-from bayplan.sim.output.report import new_table as new_table
+from bayplan.sim.output.pod_counts import Counts, PodEnd, PodState, gone_text
 from bayplan.sim.output.result import PodGroupResult, SimulationResult
 
 if TYPE_CHECKING:
-    from bayplan.history.node_verdict import NodeVerdict, Scores
+    from bayplan.history.node_verdict import NodeVerdict
 
 _NAMED_PODS_MAX = 5
 #: The most names that are compared letter by letter.
@@ -104,7 +106,7 @@ def end_line(pod: str, result: SimulationResult | None) -> str:
     ``pod``: "namespace/name", or the subject of a group.
     """
     if result is not None and is_group(pod):
-        return _group_end(result.podgroups.get(pod.partition(" ")[2]))
+        return _group_end(result.pod_groups.get(pod.partition(" ")[2]))
     pod_result = result.pods.get(pod) if result is not None else None
     if pod_result is None or pod_result.end in (PodEnd.PLACED, PodEnd.WAITING):
         return ""
@@ -163,11 +165,11 @@ def _repeated(records: Sequence[Record]) -> str:
     which = f"attempt {numbers[0]}"
     if len(numbers) > 1:
         which = f"attempts {numbers[0]} to {numbers[-1]}"
-    return f"{_when(records[-1])}  {which}: the same outcome"
+    return f"{when(records[-1])}  {which}: the same outcome"
 
 
-def _when(record: Record) -> str:
-    return f"{record.at_seconds:.3f} s"
+def when(record: Record) -> str:
+    return moment(record.at_seconds)
 
 
 def _explained(record: Record) -> Iterator[RenderableType]:
@@ -175,19 +177,19 @@ def _explained(record: Record) -> Iterator[RenderableType]:
         yield from _attempt(record)
     elif isinstance(record, BindingRecord):
         message = f": {record.message}" if record.message else ""
-        yield Text(f"{_when(record)}  binding to {record.node}: {record.result}{message}")
+        yield Text(f"{when(record)}  binding to {record.node}: {record.result}{message}")
     elif isinstance(record, GateRecord):
         message = f": {record.message}" if record.message else ""
-        yield Text(f"{_when(record)}  held back by {record.plugin}{message}")
+        yield Text(f"{when(record)}  held back by {record.plugin}{message}")
     elif isinstance(record, GroupRecord):
         yield from _group(record)
     else:
-        yield Text(f"{_when(record)}  {record.text}")
+        yield Text(f"{when(record)}  {record.text}")
 
 
 def _group(record: GroupRecord) -> Iterator[RenderableType]:
     number = f"attempt {record.attempt}: " if record.attempt else ""
-    yield Text(f"{_when(record)}  {number}{group_outcome(record)}", style="bold")
+    yield Text(f"{when(record)}  {number}{group_outcome(record)}", style="bold")
     if record.message:
         yield Text(record.message)
 
@@ -206,7 +208,7 @@ def group_outcome(record: GroupRecord) -> str:
 
 
 def _attempt(record: AttemptRecord) -> Iterator[RenderableType]:
-    head = f"{_when(record)}  attempt {record.attempt} ({record.profile})"
+    head = f"{when(record)}  attempt {record.attempt} ({record.profile})"
     yield Text(f"{head}: {outcome(record)}", style="bold")
     if record.message:
         yield Text(record.message)
@@ -234,8 +236,7 @@ def outcome(record: AttemptRecord) -> str:
 
 
 def _rejections(record: AttemptRecord) -> Table:
-    table = new_table("rejected by", "nodes", "code", "reason")
-    table.columns[1].justify = "right"
+    table = Table("rejected by", *number_columns("nodes"), "code", "reason")
     for rejection in record.rejections:
         table.add_row(rejection.plugin, f"{rejection.nodes:,}", rejection.code, rejection.reason)
     return table
@@ -243,15 +244,15 @@ def _rejections(record: AttemptRecord) -> Table:
 
 def score_table(scores: Sequence[NodeScore]) -> list[RenderableType]:
     """Plugins by nodes: weighted, normalized and raw scores, and the scores that plugins read."""
-    table = new_table("score", *(score.node for score in scores), numbers=True)
+    table = Table("score", *node_columns(score.node for score in scores))
     zeros: list[str] = []
     for index, plugin in enumerate(scores[0].plugins):
         cells = [score.plugins[index] for score in scores]
-        if any(map(_counts, cells)):
+        if any(map(is_shown, cells)):
             table.add_row(plugin.plugin, *(_cell(cell) for cell in cells))
         else:
             zeros.append(plugin.plugin)
-    table.add_row("total", *(str(score.total) for score in scores), style="bold")
+    table.add_row("total", *(str(score.total) for score in scores), is_bold=True)
     for index, plugin in enumerate(scores[0].read):
         cells = [score.read[index] for score in scores]
         table.add_row(f"{plugin.plugin} (read)", *(f"({c.normalized}; {c.raw})" for c in cells))
@@ -264,7 +265,7 @@ def score_table(scores: Sequence[NodeScore]) -> list[RenderableType]:
 _SCORE_LEGEND = "weighted score (normalized; raw); the weighted scores add up to the total"
 
 
-def _counts(score: PluginScore) -> bool:
+def is_shown(score: PluginScore) -> bool:
     """Whether a score deserves a row: it is not zero at every stage."""
     return bool(score.raw or score.normalized or score.weighted)
 
@@ -285,48 +286,60 @@ def _draw(record: AttemptRecord) -> str:
     )
 
 
+def record_row(record: Record) -> tuple[str, str, str, int | None, str, str]:
+    """(event, result, node, attempt, plugin, message)"""
+    match record:
+        case AttemptRecord():
+            return (
+                "attempt",
+                record.result,
+                record.node or record.nominated_node,
+                record.attempt,
+                record.plugin,
+                record.message,
+            )
+        case BindingRecord():
+            return "binding", record.result, record.node, None, record.plugin, record.message
+        case GateRecord():
+            return "gate", record.code or "held back", "", None, record.plugin, record.message
+        case GroupRecord():
+            return "group", record.result, record.domain, record.attempt, "", record.message
+        case NoteRecord():
+            return "note", "", "", None, record.plugin, record.text
+
+
 # ---- a workload ----------------------------------------------------------------------------
 
 
 def explain_workload(
-    name: str,
-    pods: Sequence[tuple[str, PodResult]],
-    last_attempts: Mapping[str, AttemptRecord],
-) -> list[RenderableType]:
+    name: str, counts: Counts, pods: Sequence[PodState], last_attempts: Mapping[str, AttemptRecord]
+) -> Iterator[RenderableType]:
     """The pods of one workload, grouped by what became of them.
 
-    ``pods``: with their names; a name may occur more than once. ``last_attempts``: the last attempt
-    at each waiting pod.
+    ``pods``: a name may occur more than once. ``last_attempts``: the last attempt at each waiting
+    pod.
     """
-    placed = {pod: result.node or "" for pod, result in pods if result.end is PodEnd.PLACED}
-    waiting = {pod: result.message or "" for pod, result in pods if result.end is PodEnd.WAITING}
-    parts: list[RenderableType] = [Text(_workload_line(name, pods), style="bold")]
-    if placed:
-        parts += [BLANK, *_by_node(placed)]
-    parts += _elsewhere(pods)
+    yield Text(_workload_line(name, counts), style="bold")
+    waiting = {pod.pod: pod.message for pod in pods if pod.end is PodEnd.WAITING}
+    yield from _by_node(pods)
+    yield from _elsewhere(pods)
     groups = by_message(waiting)
     if groups:
-        table = new_table("pods", "why they wait", "for example")
-        for names in groups:
-            table.add_row(f"{len(names):,}", waiting[names[0]] or "not tried yet", examples(names))
-        parts += [BLANK, table]
-    for names in groups[:_EXPLAINED_MAX]:
-        record = last_attempts.get(names[0])
+        yield from (BLANK, messages_table("pods", "why they wait", waiting, is_wide=True))
+    for group in groups[:_EXPLAINED_MAX]:
+        record = last_attempts.get(group[0])
         if record is not None:
-            of = f", one of {len(names):,}" if len(names) > 1 else ""
-            parts += [
-                BLANK,
-                Text(f"the last attempt at {names[0]}{of}:"),
-                *_attempt(replace(record, message="")),
-            ]
-    return parts
+            of = f", one of {len(group):,}" if len(group) > 1 else ""
+            yield from (BLANK, Text(f"the last attempt at {group[0]}{of}:"))
+            yield from _attempt(replace(record, message=""))
 
 
-def _workload_line(name: str, pods: Sequence[tuple[str, PodResult]]) -> str:
+def _workload_line(name: str, counts: Counts) -> str:
     """How many pods the workload has at the end, and how many are gone."""
-    counts = counts_of(result for _, result in pods)
-    present = f"{counts.present:,} pod{'s' * (counts.present != 1)}"
-    line = f"{name}: {present}, {counts.placed:,} with a node, {counts.unschedulable:,} waiting"
+    line = (
+        f"{name}: {pod_count(counts.present)}, {counts.placed:,} with a node, "
+        f"{counts.unschedulable:,} waiting"
+    )
     if counts.missing_nodes:
         line += f", {counts.missing_nodes:,} on nodes that do not exist"
     if counts.other_schedulers:
@@ -334,93 +347,65 @@ def _workload_line(name: str, pods: Sequence[tuple[str, PodResult]]) -> str:
     return f"{line}; {gone_text(counts)}" if counts.gone else line
 
 
-def _elsewhere(pods: Sequence[tuple[str, PodResult]]) -> Iterator[RenderableType]:
+def _elsewhere(pods: Iterable[PodState]) -> Iterator[RenderableType]:
     """The pods that neither have a node nor wait, by what became of them."""
-    names: dict[PodEnd, list[str]] = defaultdict(list)
-    for name, result in pods:
-        if result.end not in (PodEnd.PLACED, PodEnd.WAITING):
-            names[result.end].append(name)
-    if names:
-        table = new_table("what became of them", "pods", "for example")
-        for end in sorted(names, key=lambda one: (-len(names[one]), one)):
-            table.add_row(end, f"{len(names[end]):,}", examples(names[end]))
+    by_end: dict[PodEnd, list[str]] = defaultdict(list)
+    for pod in pods:
+        if pod.end not in (PodEnd.PLACED, PodEnd.WAITING):
+            by_end[pod.end].append(pod.pod)
+    if by_end:
+        table = Table("what became of them", *number_columns("pods"), "for example")
+        for end in sorted(by_end, key=lambda one: (-len(by_end[one]), one)):
+            table.add_row(end, f"{len(by_end[end]):,}", examples(by_end[end]))
         yield from (BLANK, table)
 
 
-def _by_node(placed: Mapping[str, str]) -> Iterator[RenderableType]:
+def _by_node(pods: Iterable[PodState]) -> Iterator[RenderableType]:
+    placed = {pod.pod: pod.node for pod in pods if pod.end is PodEnd.PLACED}
     by_node: dict[str, list[str]] = defaultdict(list)
-    for pod in sorted(placed):
+    for pod in in_natural_order(placed):
         by_node[placed[pod]].append(pod)
-    return pods_by_node(new_table("node", "pods", "for example"), by_node)
+    if by_node:
+        yield from (BLANK, *nodes_table(by_node))
 
 
 # ---- one node ------------------------------------------------------------------------------
 
 
-def explain_node(verdict: "NodeVerdict") -> list[RenderableType]:
-    """One node in one attempt."""
-    record = verdict.record
-    head = f"{_when(record)}  attempt {record.attempt} at {record.pod}: {outcome(record)}"
-    parts: list[RenderableType] = [
-        Text(head, style="bold"),
-        Text(f"{verdict.node}: {ruling(verdict)}"),
-    ]
+def explain_node(verdict: "NodeVerdict", record: AttemptRecord) -> Iterator[RenderableType]:
+    """One node in one attempt. ``record``: of the attempt."""
+    head = f"{when(record)}  attempt {record.attempt} at {record.pod}: {outcome(record)}"
+    yield Text(head, style="bold")
     if record.message:
-        parts.insert(1, Text(record.message))
+        yield Text(record.message)
+    yield Text(f"{verdict.node}: {verdict.ruling}")
     if verdict.alone:
-        table = new_table("Filter plugin", f"result for {verdict.node} alone")
-        for name, status in verdict.alone:
-            table.add_row(name, _status_text(status))
-        parts += [BLANK, table]
-    if verdict.scores is not None:
-        parts += [
-            BLANK,
-            _compared(verdict.scores),
-            BLANK,
-            Text(_rank(verdict.scores)),
-        ]
-    return parts
+        table = Table("Filter plugin", f"result for {verdict.node} alone")
+        for result in verdict.alone:
+            table.add_row(result.plugin, str(result))
+        yield from (BLANK, table)
+    if verdict.scores:
+        counts = (f"{c:,}" if c else "none" for c in (verdict.better, verdict.equal))
+        better, equal = counts
+        rank = f"of the others, {better} scored higher and {equal} as high"
+        yield from (BLANK, _compared(verdict.scores), BLANK, Text(rank))
 
 
-def ruling(verdict: "NodeVerdict") -> str:
-    """The outcome for the node, in a line."""
-    record = verdict.record
-    if verdict.skip_reason:
-        return f"not evaluated: {verdict.skip_reason}"
-    if verdict.rejection is not None:
-        return f"rejected by {verdict.rejection.plugin}: {_status_text(verdict.rejection)}"
-    if record.node == verdict.node:
-        return "chosen" if record.result in ("scheduled", "waiting") else "chosen at first"
-    if record.result == "error" and not record.node:
-        return "no plugin had rejected it when the attempt failed"
-    return "feasible, not chosen"
-
-
-def _compared(scores: "Scores") -> Table:
+def _compared(lines: Sequence[NodeScore]) -> Table:
     """The node's scores, beside those of the chosen node."""
-    own, *chosen = scores.lines
-    weighted = (f"weighted, {line.node}" for line in scores.lines)
-    table = new_table("score", "raw", "0-100", *weighted, numbers=True)
+    own, *chosen = lines
+    weighted = (f"weighted, {line.node}" for line in lines)
+    table = Table("score", *number_columns("raw", "0-100", *weighted))
     for index, score in enumerate(own.plugins):
-        if not any(_counts(line.plugins[index]) for line in scores.lines):
+        if not any(is_shown(line.plugins[index]) for line in lines):
             continue
         chosen_cells = (str(line.plugins[index].weighted) for line in chosen)
         cells = (str(score.raw), str(score.normalized), str(score.weighted))
         table.add_row(score.plugin, *cells, *chosen_cells)
-    totals = (str(line.total) for line in scores.lines)
-    table.add_row("total", "", "", *totals, style="bold")
+    totals = (str(line.total) for line in lines)
+    table.add_row("total", "", "", *totals, is_bold=True)
     for index, score in enumerate(own.read):
         chosen_cells = (str(line.read[index].normalized) for line in chosen)
         cells = (str(score.raw), str(score.normalized), str(score.normalized))
         table.add_row(f"{score.plugin} (read)", *cells, *chosen_cells)
     return table
-
-
-def _rank(scores: "Scores") -> str:
-    better = f"{scores.better_count:,}" if scores.better_count else "none"
-    equal = f"{scores.equal_count:,}" if scores.equal_count else "none"
-    return f"of the others, {better} scored higher and {equal} as high"
-
-
-def _status_text(status: Status | None) -> str:
-    return "no objection" if status is None else f"{status.message} ({status.code})"

@@ -5,27 +5,38 @@ map's: one number per node. Amounts are cpu in millicores and other resources in
 are seconds of the run.
 """
 
-from typing import dataclass_transform
+from typing import Generic, TypeVar
 
-from msgspec import Struct, field
-
+from bayplan.answers.document import Value
 from bayplan.history.timeline import Cause
-from bayplan.journal import AttemptRecord, NodeScore
+from bayplan.journal import AttemptRecord
 
 #: The most entries of one page of a list.
 PAGE_MAX = 500
 PAGE = 100
 
 
-@dataclass_transform(frozen_default=True, field_specifiers=(field,))
-class Answer(Struct, frozen=True, kw_only=True, rename="camel"):
-    """The base of all answers."""
+T = TypeVar("T")
+
+
+class Computation(Value, Generic[T]):
+    """An answer that is computed in the background, or a part of it; the page asks again while
+    ``phase`` is computing."""
+
+    #: computing, ready, failed
+    phase: str
+    #: Why it failed.
+    problem: str = ""
+    value: T | None = None
+    #: Of a list in the answer: the length of the whole list, and the first entry of this part.
+    total: int = 0
+    offset: int = 0
 
 
 # ---- what is shown --------------------------------------------------------------------------
 
 
-class Totals(Answer):
+class Totals(Value):
     """Numbers of pods at the end of a run, from its summary."""
 
     nodes: int
@@ -39,7 +50,7 @@ class Totals(Answer):
     gone: str
 
 
-class Source(Answer):
+class Source(Value):
     """What the page shows, and whether it is ready."""
 
     name: str
@@ -80,7 +91,7 @@ class Source(Answer):
     leader: str = ""
 
 
-class Tick(Answer):
+class Tick(Value):
     """A running scheduler at a moment: what `api/events` sends."""
 
     #: As in `Source`. Another start is another process.
@@ -95,7 +106,7 @@ class Tick(Answer):
     reason: str = ""
 
 
-class Moment(Answer):
+class Moment(Value):
     change: int
     seconds: float
 
@@ -103,7 +114,7 @@ class Moment(Answer):
 # ---- overview -------------------------------------------------------------------------------
 
 
-class Usage(Answer):
+class Usage(Value):
     """One resource over all nodes."""
 
     resource: str
@@ -111,7 +122,7 @@ class Usage(Answer):
     allocatable: int
 
 
-class Change(Answer):
+class Change(Value):
     """One change: what happened, and to which pod or node."""
 
     change: int
@@ -122,7 +133,7 @@ class Change(Answer):
     node: str = ""
 
 
-class Overview(Answer):
+class Overview(Value):
     change: int
     seconds: float
     nodes: int
@@ -138,7 +149,7 @@ class Overview(Answer):
     recent: tuple[Change, ...]
 
 
-class SeriesAnswer(Answer):
+class SeriesAnswer(Value):
     """Columns for charts: each has one number per point."""
 
     changes: list[int]
@@ -156,12 +167,12 @@ class SeriesAnswer(Answer):
 # ---- nodes ----------------------------------------------------------------------------------
 
 
-class HeatGroup(Answer):
+class HeatGroup(Value):
     name: str
     count: int
 
 
-class Heat(Answer):
+class Heat(Value):
     """The heat map: one number per node, group by group."""
 
     change: int
@@ -178,7 +189,7 @@ class Heat(Answer):
     sizes: str = ""
 
 
-class NodeRow(Answer):
+class NodeRow(Value):
     number: int
     name: str
     pods: int
@@ -186,13 +197,13 @@ class NodeRow(Answer):
     is_unschedulable: bool = False
 
 
-class NodePage(Answer):
+class NodePage(Value):
     total: int
     offset: int
     rows: tuple[NodeRow, ...]
 
 
-class NodeAnswer(Answer):
+class NodeAnswer(Value):
     number: int
     name: str
     #: Whether it exists at this change.
@@ -208,7 +219,7 @@ class NodeAnswer(Answer):
 # ---- pods -----------------------------------------------------------------------------------
 
 
-class PodEntry(Answer):
+class PodEntry(Value):
     name: str
     #: placed, missing node (it is not there), waiting, ended, gone, absent
     state: str
@@ -221,13 +232,13 @@ class PodEntry(Answer):
     requests: dict[str, int] = {}
 
 
-class PodPage(Answer):
+class PodPage(Value):
     total: int
     offset: int
     rows: tuple[PodEntry, ...]
 
 
-class WaitingGroup(Answer):
+class WaitingGroup(Value):
     """Pods that wait for one cause."""
 
     number: int
@@ -240,7 +251,7 @@ class WaitingGroup(Answer):
     events: dict[str, tuple[str, ...]]
 
 
-class WaitingPage(Answer):
+class WaitingPage(Value):
     change: int
     seconds: float
     #: Pods that wait.
@@ -252,7 +263,7 @@ class WaitingPage(Answer):
     offset: int = 0
 
 
-class AttemptEntry(Answer):
+class AttemptEntry(Value):
     """One attempt at a pod."""
 
     attempt: int
@@ -262,7 +273,7 @@ class AttemptEntry(Answer):
     node: str = ""
 
 
-class PodAnswer(Answer):
+class PodAnswer(Value):
     pod: PodEntry
     priority: int
     profile: str
@@ -275,7 +286,7 @@ class PodAnswer(Answer):
     attempts: tuple[AttemptEntry, ...]
 
 
-class Decision(Answer):
+class Decision(Value):
     """One attempt, as the journal has it, and what it evicted."""
 
     record: AttemptRecord
@@ -283,34 +294,10 @@ class Decision(Answer):
     victims: tuple[str, ...] = ()
 
 
-class FilterResult(Answer):
-    plugin: str
-    #: "": no objection.
-    message: str = ""
-    code: str = ""
-
-
-class NodeVerdictAnswer(Answer):
-    """One node in one attempt, which was repeated."""
-
-    #: computing, ready, failed
-    phase: str
-    problem: str = ""
-    ruling: str = ""
-    #: Each Filter plugin's result for this node alone.
-    filters: tuple[FilterResult, ...] = ()
-    #: The node and, if it is another one, the chosen node.
-    scores: tuple[NodeScore, ...] = ()
-    better_count: int = 0
-    equal_count: int = 0
-    #: Whether the repeated attempt has the same record as the attempt.
-    is_exact: bool = True
-
-
 # ---- groups ---------------------------------------------------------------------------------
 
 
-class GroupEntry(Answer):
+class GroupEntry(Value):
     name: str
     minimum: int
     members: int
@@ -323,13 +310,13 @@ class GroupEntry(Answer):
     message: str = ""
 
 
-class GroupPage(Answer):
+class GroupPage(Value):
     total: int
     offset: int
     rows: tuple[GroupEntry, ...]
 
 
-class GroupAttempt(Answer):
+class GroupAttempt(Value):
     change: int
     seconds: float
     attempt: int
@@ -340,7 +327,7 @@ class GroupAttempt(Answer):
     message: str
 
 
-class GroupReservation(Answer):
+class GroupReservation(Value):
     """Nodes that are kept for a group."""
 
     nodes: int
@@ -349,7 +336,7 @@ class GroupReservation(Answer):
     start_seconds: float | None
 
 
-class GroupDomain(Answer):
+class GroupDomain(Value):
     """One value of a topology label."""
 
     key: str
@@ -361,7 +348,7 @@ class GroupDomain(Answer):
     is_chosen: bool
 
 
-class GroupAnswer(Answer):
+class GroupAnswer(Value):
     group: GroupEntry
     attempts: tuple[GroupAttempt, ...]
     #: Node → members on it.
@@ -379,7 +366,7 @@ class GroupAnswer(Answer):
 # ---- two runs -------------------------------------------------------------------------------
 
 
-class ComparisonRow(Answer):
+class ComparisonRow(Value):
     """One number of both runs."""
 
     name: str
@@ -389,7 +376,7 @@ class ComparisonRow(Answer):
     other: float
 
 
-class Step(Answer):
+class Step(Value):
     """One decision: the outcome of an attempt."""
 
     pod: str
@@ -400,14 +387,14 @@ class Step(Answer):
     node: str
 
 
-class FirstDifference(Answer):
+class FirstDifference(Value):
     #: The decision's place in both runs, from 1.
     number: int
     one: Step
     other: Step
 
 
-class Comparison(Answer):
+class Comparison(Value):
     """What differs between two runs."""
 
     one: str
@@ -422,14 +409,14 @@ class Comparison(Answer):
     attempts: tuple[int, int]
 
 
-class ScoreDifference(Answer):
+class ScoreDifference(Value):
     """Weighted score of the chosen node less that of the other node."""
 
     plugin: str
     difference: int
 
 
-class Preference(Answer):
+class Preference(Value):
     """Why a run preferred its node to the node of the other run."""
 
     #: Of the totals.
@@ -439,7 +426,7 @@ class Preference(Answer):
     note: str = ""
 
 
-class MovedPod(Answer):
+class MovedPod(Value):
     """A pod that went elsewhere. "": the run did not place the pod."""
 
     pod: str
@@ -449,62 +436,13 @@ class MovedPod(Answer):
     in_other: Preference
 
 
-class MovedPage(Answer):
+class MovedPage(Value):
     total: int
     offset: int
     rows: tuple[MovedPod, ...]
 
 
-# ---- several configurations -------------------------------------------------------------------
-
-
-class ExperimentCell(Answer):
-    """One metric of one configuration, compared with the baseline."""
-
-    configuration: str
-    #: Mean and deviation over the seeds.
-    value: str
-    #: The mean of the differences, with its 95 % interval.
-    difference: str
-    #: better, worse, different; "": the interval has zero in it.
-    verdict: str
-    is_same: bool = False
-
-
-class ExperimentMetric(Answer):
-    name: str
-    meaning: str
-    unit: str
-    #: higher, lower; "": neither.
-    better: str
-    baseline: str
-    cells: tuple[ExperimentCell, ...]
-
-
-class ExperimentRun(Answer):
-    configuration: str
-    seed: int
-    attempts: int
-    failures: int
-
-
-class Experiment(Answer):
-    """One input of `bayplan compare`, over all configurations and seeds."""
-
-    title: str
-    input: str
-    inputs: tuple[str, ...]
-    baseline: str
-    configurations: tuple[str, ...]
-    #: One sentence per configuration.
-    conclusions: tuple[str, ...]
-    differing: tuple[ExperimentMetric, ...]
-    #: Metrics that are equal in all runs.
-    same: tuple[ExperimentMetric, ...]
-    runs: tuple[ExperimentRun, ...]
-
-
-class Problem(Answer):
+class Problem(Value):
     """The body of an answer with an HTTP status of 400 or more."""
 
     error: str

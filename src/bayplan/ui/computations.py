@@ -11,10 +11,12 @@ from collections.abc import Callable, Hashable
 from concurrent.futures import CancelledError, Executor, Future
 from typing import Any, NamedTuple, final
 
+from bayplan.answers.document import Answer
 from bayplan.clock import wall_seconds
 from bayplan.internal_errors import internal_error
 from bayplan.ports import RunAborted
 from bayplan.problems import BadInputError
+from bayplan.ui.answers import Computation
 
 COMPUTING, READY, FAILED = "computing", "ready", "failed"
 #: Answers that are cached, and computations that wait.
@@ -32,6 +34,17 @@ class ComputationState(NamedTuple):
     value: Any = None
     #: Why it failed.
     problem: str = ""
+
+    def answer(self) -> Computation[Any]:
+        """The whole answer, for the page."""
+        return Computation(phase=self.phase, problem=self.problem, value=self.value)
+
+    def part(self, offset: int, limit: int) -> Computation[Any]:
+        """The answer with a part of its list; no other list in it is longer than ``limit``."""
+        if not isinstance(self.value, Answer):
+            return self.answer()
+        value, total = self.value.page(offset, limit)
+        return Computation(phase=self.phase, value=value, total=total, offset=min(offset, total))
 
 
 @final

@@ -22,6 +22,7 @@ from typing import final
 from bayplan.clock import cpu_seconds, rfc3339_micro
 from bayplan.history.backlog import Backlog
 from bayplan.history.entries import ObjectChange
+from bayplan.history.node_verdict import NodeVerdict
 from bayplan.history.timeline import Timeline
 from bayplan.journal import AttemptRecord
 from bayplan.model.past import repeat
@@ -30,11 +31,11 @@ from bayplan.objects.object_store import store_of
 from bayplan.problems import BadInputError
 from bayplan.serving.page import PageSources
 from bayplan.ui import pages
-from bayplan.ui.answers import NodeVerdictAnswer, Source, Tick
+from bayplan.ui.answers import Computation, Source, Tick
 from bayplan.ui.computations import Computations, Deadline
 from bayplan.ui.copies import IS_AVAILABLE, Copies, is_orphan
 from bayplan.ui.moments import Moment
-from bayplan.ui.subjects import FAILED, READY, NotReady, Subject, verdict_answer
+from bayplan.ui.subjects import FAILED, READY, NotReady, Subject, exact_verdict
 
 #: The page goes back over at least so many changes, and a quarter more.
 CHANGES_MAX = 40_000
@@ -235,14 +236,14 @@ class SchedulerSubject(Subject):
         )
         return Moment(source, model.config, model.registry, seed=model.seed)
 
-    def verdict(self, pod: str, attempt: int, node: str) -> NodeVerdictAnswer:
+    def verdict(self, pod: str, attempt: int, node: str) -> Computation[NodeVerdict]:
         """Repeats the attempt in a copy of this process, from the state before it."""
         model = self.sources.model
         _, record = self.record(pod, attempt)
         if model is None or not self.has_model:
             return super().verdict(pod, attempt, node)
 
-        def compute(deadline: Deadline) -> NodeVerdictAnswer:
+        def compute(deadline: Deadline) -> NodeVerdict:
             past = model.states.before(record.uid, record.attempt)
             if past is None:
                 raise BadInputError("the scheduler no longer remembers the state before it")
@@ -255,12 +256,10 @@ class SchedulerSubject(Subject):
                 seed=model.seed,
                 absent=model.absent_kinds,
             )
-            return verdict_answer(repeated)
+            return exact_verdict(repeated)
 
         computed = self.computations.ask(("verdict", record.uid, attempt, node), compute)
-        if computed.value is None:
-            return NodeVerdictAnswer(phase=computed.phase, problem=computed.problem)
-        return computed.value
+        return computed.answer()
 
     # ---- following --------------------------------------------------------------------------
 

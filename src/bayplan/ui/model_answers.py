@@ -4,11 +4,11 @@ The page asks again while ``phase`` is computing. A page of a list has at most `
 """
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, cast
+from collections.abc import Iterator, Sequence
+from typing import cast
 
+from bayplan.answers.document import Value
 from bayplan.api.objects import POD, Pod
-from bayplan.api.pod_requests import CPU, MEMORY
 from bayplan.explain.diagnosis import diagnose
 from bayplan.explain.explainer import NoSuchPodError, explain_pod
 from bayplan.explain.explanation import Explanation
@@ -17,20 +17,13 @@ from bayplan.model.past import Rejection
 from bayplan.problems import BadInputError
 from bayplan.sim.input.controller_kinds import SCALED_KINDS
 from bayplan.sim.input.what_if import WhatIf
-from bayplan.ui.answers import Answer, Usage
+from bayplan.ui.answers import Computation
 from bayplan.ui.computations import ComputationState, Deadline
 from bayplan.ui.pages import Part
 from bayplan.ui.subjects import Subject
-from bayplan.whatif.comparison import (
-    HEADROOM_LIMIT,
-    ClusterState,
-    WhatIfAnswer,
-    described,
-    what_if,
-)
+from bayplan.whatif.comparison import WhatIfAnswer, what_if
 from bayplan.whatif.copies import workload_of
 
-_EXAMPLES_MAX = 5
 #: Rows of a table that has no pages.
 _ROWS_MAX = 100
 #: Waiting pods that are tried to learn what a node rejects, each of another workload.
@@ -40,62 +33,7 @@ _TRIED_MAX = 30
 # ---- the answers ----------------------------------------------------------------------------
 
 
-class Move(Answer):
-    """A pod that gets a node. ``source``: the node that it leaves; "": it had none."""
-
-    pod: str
-    source: str
-    target: str
-    #: Whether it waited before the changes.
-    waited: bool
-
-
-class PodsOfReason(Answer):
-    """Pods with one reason."""
-
-    reason: str
-    pods: int
-    examples: tuple[str, ...]
-    #: Of the pods: those that waited before the changes, too.
-    waited_before: int = 0
-    #: Budgets that do not let the pods go, as namespace/name.
-    budgets: tuple[str, ...] = ()
-
-
-class ClusterNumbers(Answer):
-    nodes: int
-    cordoned: int
-    pods: int
-    waiting: int
-    usage: tuple[Usage, ...]
-    #: Workload → how many more of its pods fit, at most `headroomLimit`.
-    headroom: dict[str, int]
-
-
-class WhatIfPage(Answer):
-    """What would happen if something changed at a moment; the moves are paged."""
-
-    #: computing, ready, failed
-    phase: str
-    problem: str = ""
-    #: The changes in a line.
-    text: str = ""
-    before: ClusterNumbers | None = None
-    after: ClusterNumbers | None = None
-    headroom_limit: int = 0
-    total: int = 0
-    offset: int = 0
-    moves: tuple[Move, ...] = ()
-    #: Pods without a node after the changes, by the scheduler's message.
-    left_over: tuple[PodsOfReason, ...] = ()
-    #: Pods that a drain cannot evict.
-    blocked: tuple[PodsOfReason, ...] = ()
-    #: Pods that go and are not created again.
-    gone: tuple[PodsOfReason, ...] = ()
-    notes: tuple[str, ...] = ()
-
-
-class WorkloadRow(Answer):
+class WorkloadRow(Value):
     """A workload with a number of replicas."""
 
     kind: str
@@ -104,24 +42,11 @@ class WorkloadRow(Answer):
     pods: int
 
 
-class WorkloadPage(Answer):
-    #: computing, ready, failed
-    phase: str
-    problem: str = ""
-    total: int = 0
+class WorkloadPage(Value):
     rows: tuple[WorkloadRow, ...] = ()
 
 
-class ExplanationAnswer(Answer):
-    """The answer of `bayplan why` about a pod at a moment."""
-
-    #: computing, ready, failed
-    phase: str
-    problem: str = ""
-    explanation: Explanation | None = None
-
-
-class NodeRejection(Answer):
+class NodeRejection(Value):
     """One reason for which a node was rejected."""
 
     plugin: str
@@ -137,12 +62,9 @@ class NodeRejection(Answer):
     seconds: float = 0.0
 
 
-class NodeRejections(Answer):
+class NodeRejections(Value):
     """What a node rejected up to a moment, the newest first."""
 
-    #: computing, ready, failed
-    phase: str
-    problem: str = ""
     #: All attempts up to the moment, and those that rejected the node.
     attempts: int = 0
     rejecting: int = 0
@@ -152,7 +74,12 @@ class NodeRejections(Answer):
     is_now: bool = False
 
 
-MODEL_TYPES = (WhatIfPage, WorkloadPage, ExplanationAnswer, NodeRejections)
+MODEL_TYPES = (
+    Computation[WhatIfAnswer],
+    Computation[WorkloadPage],
+    Computation[Explanation],
+    Computation[NodeRejections],
+)
 
 
 # ---- what-if --------------------------------------------------------------------------------
@@ -168,100 +95,12 @@ def computed_what_if(
     return subject.computations.ask(("what-if", change, repr(changes), force), compute)
 
 
-def what_if_page(computed: ComputationState, offset: int, limit: int) -> WhatIfPage:
-    if computed.value is None:
-        return WhatIfPage(phase=computed.phase, problem=computed.problem)
-    answer = cast(WhatIfAnswer, computed.value)
-    part = Part(answer.moves, offset, limit)
-    return WhatIfPage(
-        phase=computed.phase,
-        text=described(answer.change),
-        before=_numbers(answer.before),
-        after=_numbers(answer.after),
-        headroom_limit=HEADROOM_LIMIT,
-        total=part.total,
-        offset=part.offset,
-        moves=tuple(
-            Move(pod=m.pod, source=m.source, target=m.target, waited=m.waited) for m in part.items
-        ),
-        left_over=_left_over(answer),
-        blocked=_blocked(answer),
-        gone=tuple(
-            PodsOfReason(reason=reason, pods=len(pods), examples=tuple(pods[:_EXAMPLES_MAX]))
-            for reason, pods in answer.gone.items()
-        ),
-        notes=answer.notes,
-    )
-
-
-def _left_over(answer: WhatIfAnswer) -> tuple[PodsOfReason, ...]:
-    """Pods by reason: first those that are newly without a node, then those that waited before."""
-    by_reason: dict[str, list[str]] = {}
-    for one in (*answer.left_over, *answer.waited_before):
-        by_reason.setdefault(one.message, []).append(one.pod)
-    waited = Counter(one.message for one in answer.waited_before)
-    return tuple(
-        PodsOfReason(
-            reason=reason,
-            pods=len(names),
-            examples=tuple(names[:_EXAMPLES_MAX]),
-            waited_before=waited[reason],
-        )
-        for reason, names in by_reason.items()
-    )
-
-
-def _blocked(answer: WhatIfAnswer) -> tuple[PodsOfReason, ...]:
-    by_reason: dict[tuple[str, tuple[str, ...]], list[str]] = {}
-    for one in answer.blocked:
-        namespace = one.pod.partition("/")[0]
-        budgets = tuple(f"{namespace}/{name}" for name in one.budgets)
-        by_reason.setdefault((one.message, budgets), []).append(one.pod)
-    return tuple(
-        PodsOfReason(
-            reason=reason, pods=len(pods), examples=tuple(pods[:_EXAMPLES_MAX]), budgets=budgets
-        )
-        for (reason, budgets), pods in by_reason.items()
-    )
-
-
-def _numbers(state: ClusterState) -> ClusterNumbers:
-    first = {CPU: 0, MEMORY: 1}
-    names = sorted(state.utilization, key=lambda name: (first.get(name, 2), name))
-    return ClusterNumbers(
-        nodes=state.nodes,
-        cordoned=state.nodes - state.schedulable_nodes,
-        pods=state.pods,
-        waiting=state.waiting,
-        usage=tuple(
-            Usage(resource=name, used=one.requested, allocatable=one.allocatable)
-            for name in names
-            for one in (state.utilization[name],)
-        ),
-        headroom=state.headroom,
-    )
-
-
-def what_if_rows(computed: ComputationState) -> Iterator[tuple[str, str, str, str, str]]:
-    """pod, outcome, from, to, why: for a table."""
-    answer = cast(WhatIfAnswer, computed.value)
-    for move in answer.moves:
-        yield move.pod, "gets a node", move.source, move.target, ""
-    for left in answer.left_over:
-        yield left.pod, "left over", left.source, "", left.message
-    for left in answer.waited_before:
-        yield left.pod, "waited before, too", "", "", left.message
-    for blocked in answer.blocked:
-        yield blocked.pod, "not evicted", "", "", blocked.message
-    for reason, pods in answer.gone.items():
-        for pod in pods:
-            yield pod, reason, "", "", ""
-
-
 # ---- workloads ------------------------------------------------------------------------------
 
 
-def workload_page(subject: Subject, change: int, search: str, limit: int) -> WorkloadPage:
+def workload_page(
+    subject: Subject, change: int, search: str, limit: int
+) -> Computation[WorkloadPage]:
     """Workloads that can be scaled, those with the most pods first."""
 
     def compute(deadline: Deadline) -> Sequence[tuple[str, int]]:
@@ -276,24 +115,23 @@ def workload_page(subject: Subject, change: int, search: str, limit: int) -> Wor
 
     computed = subject.computations.ask(("workloads", change), compute)
     if computed.value is None:
-        return WorkloadPage(phase=computed.phase, problem=computed.problem)
+        return computed.answer()
     text = search.lower()
     rows = [(name, pods) for name, pods in computed.value if text in name.lower()]
     part = Part(rows, 0, limit)
-    return WorkloadPage(
-        phase=computed.phase,
-        total=part.total,
+    page = WorkloadPage(
         rows=tuple(
             WorkloadRow(kind=name.partition(" ")[0], name=name.partition(" ")[2], pods=pods)
             for name, pods in part.items
         ),
     )
+    return Computation(phase=computed.phase, value=page, total=part.total)
 
 
 # ---- a pod ----------------------------------------------------------------------------------
 
 
-def explanation_answer(subject: Subject, change: int, pod: str) -> ExplanationAnswer:
+def explanation_answer(subject: Subject, change: int, pod: str) -> Computation[Explanation]:
     def compute(deadline: Deadline) -> Explanation:
         model = subject.model(change, deadline.check).model
         try:
@@ -301,16 +139,15 @@ def explanation_answer(subject: Subject, change: int, pod: str) -> ExplanationAn
         except NoSuchPodError:
             raise BadInputError(f"{pod} does not exist at this moment") from None
 
-    computed = subject.computations.ask(("why", change, pod), compute)
-    return ExplanationAnswer(
-        phase=computed.phase, problem=computed.problem, explanation=computed.value
-    )
+    return subject.computations.ask(("why", change, pod), compute).answer()
 
 
 # ---- what a node rejected -------------------------------------------------------------------
 
 
-def node_rejections(subject: Subject, state: State, change: int, node: str) -> NodeRejections:
+def node_rejections(
+    subject: Subject, state: State, change: int, node: str
+) -> Computation[NodeRejections]:
     """``change``: see `Subject.model`."""
     if subject.kind != "run":
         return _rejections_now(subject, change, node)
@@ -320,14 +157,14 @@ def node_rejections(subject: Subject, state: State, change: int, node: str) -> N
 
     computed = subject.computations.ask(("rejections", node), compute)
     if computed.value is None:
-        return NodeRejections(phase=computed.phase, problem=computed.problem)
+        return computed.answer()
     so_far = [(at, one) for at, one in computed.value if at <= state.change]
-    return NodeRejections(
-        phase=computed.phase,
+    rejections = NodeRejections(
         attempts=int(state.attempt_counts.sum()),
         rejecting=len(so_far),
         rows=tuple(_rejection_rows(state.timeline, so_far)),
     )
+    return Computation(phase=computed.phase, value=rejections)
 
 
 def _with_changes(
@@ -365,10 +202,10 @@ def _rejection_rows(
         )
 
 
-def _rejections_now(subject: Subject, change: int, node: str) -> NodeRejections:
+def _rejections_now(subject: Subject, change: int, node: str) -> Computation[NodeRejections]:
     """What the node would reject of the pods that wait, one of each workload."""
 
-    def compute(deadline: Deadline) -> Mapping[str, Any]:
+    def compute(deadline: Deadline) -> NodeRejections:
         model = subject.model(change, deadline.check).model
         by_workload: dict[str, list[str]] = {}
         for info in model.pending():
@@ -388,15 +225,11 @@ def _rejections_now(subject: Subject, change: int, node: str) -> NodeRejections:
                         pod=pods[0],
                     )
                 )
-        return {"attempts": min(len(by_workload), _TRIED_MAX), "rows": tuple(rows)}
+        return NodeRejections(
+            attempts=min(len(by_workload), _TRIED_MAX),
+            rejecting=len(rows),
+            rows=tuple(rows),
+            is_now=True,
+        )
 
-    computed = subject.computations.ask(("rejections", change, node), compute)
-    if computed.value is None:
-        return NodeRejections(phase=computed.phase, problem=computed.problem, is_now=True)
-    return NodeRejections(
-        phase=computed.phase,
-        attempts=computed.value["attempts"],
-        rejecting=len(computed.value["rows"]),
-        rows=computed.value["rows"],
-        is_now=True,
-    )
+    return subject.computations.ask(("rejections", change, node), compute).answer()

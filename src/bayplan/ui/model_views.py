@@ -1,8 +1,9 @@
 """The questions of the page for which the engine is asked: what they accept, and their limits."""
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, Final
+from typing import Any, Final, cast
 
+from bayplan.answers.document import Rows
 from bayplan.history.timeline import State
 from bayplan.problems import BadInputError
 from bayplan.sim.input.what_if import NewNodes, Scaling, WhatIf, parse_scaling
@@ -12,6 +13,7 @@ from bayplan.ui.answers import PAGE
 from bayplan.ui.computations import ComputationState
 from bayplan.ui.pages import NoSuchObject
 from bayplan.ui.subjects import NotReady, Query
+from bayplan.whatif.comparison import WhatIfAnswer
 
 #: The most nodes that a question names, new nodes, workloads that it scales, and their replicas.
 _NODES_MAX: Final = 200
@@ -109,16 +111,14 @@ def _moment(query: Query, state: State) -> int:
 
 
 def _what_if_page(query: Query) -> Any:
-    return model_answers.what_if_page(
-        _what_if(query), query.number("offset", 0), query.number("limit", PAGE)
-    )
+    return _what_if(query).part(query.number("offset", 0), query.number("limit", PAGE))
 
 
-def _what_if_rows(query: Query) -> tuple[Sequence[str], Iterable[Sequence[Any]]]:
+def _what_if_rows(query: Query) -> Rows:
     computed = _what_if(query)
     if computed.value is None:
         raise NotReady(computed.problem or "the answer is being computed")
-    return ("pod", "outcome", "from", "to", "why"), model_answers.what_if_rows(computed)
+    return cast(WhatIfAnswer, computed.value).rows()
 
 
 def _workloads(query: Query) -> Any:

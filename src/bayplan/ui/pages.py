@@ -1,7 +1,6 @@
 """Computes the answers of the page from a timeline: each function is one view at one change."""
 
 import base64
-import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Generic, TypeVar, final
@@ -10,6 +9,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from bayplan.answers.names import in_natural_order, natural_key
 from bayplan.api.objects import Node
 from bayplan.api.pod_requests import PODS
 from bayplan.engine.podgroups.status import reservation_of
@@ -187,7 +187,7 @@ def heat(state: State, *, color: str, group_by: str, size_by: str = "") -> Heat:
     there = state.there
     groups = [_label(state, node, group_by) for node in numbers(there)]
     names = state.timeline.node_names
-    ranks = {name: rank for rank, name in enumerate(sorted(set(groups), key=_natural))}
+    ranks = {name: rank for rank, name in enumerate(sorted(set(groups), key=natural_key))}
     order = sorted(range(len(there)), key=lambda i: (ranks[groups[i]], names[int(there[i])]))
     values = _heat_values(state, color)[there].astype("<f4")[order]
     counts = Counter(groups)
@@ -208,12 +208,6 @@ def _sizes(state: State, resource: str) -> Rows:
     if resource not in state.timeline.resources:
         raise NoSuchObject("resource", resource)
     return state.allocatable[:, state.timeline.resources.index(resource)]
-
-
-def _natural(name: str) -> list[tuple[int, str]]:
-    """Sorts r2 before r10."""
-    parts = re.split(r"(\d+)", name)
-    return [(int(part) if part.isdecimal() else 0, part) for part in parts]
 
 
 def _packed(column: NDArray[Any]) -> str:
@@ -549,7 +543,7 @@ def group_answer(state: State, name: str) -> GroupAnswer:
     return GroupAnswer(
         group=group_entry(state, number),
         attempts=tuple(attempts[-PAGE_MAX:]),
-        nodes=dict(sorted(by_node.items())),
+        nodes={name: by_node[name] for name in in_natural_order(by_node)},
         reservation=_reservation(attempts),
         domains=tuple(_domains(state, nodes, attempts))[:_DOMAINS_MAX],
         waiting_causes=dict(causes),
@@ -583,7 +577,7 @@ def _domains(
     for key in sorted(keys):
         nodes = Counter(own[key] for own in labels.values() if key in own)
         members = Counter(labels.get(node, {}).get(key) for node in member_nodes)
-        for domain in sorted(nodes, key=lambda one: (-members[one], _natural(one))):
+        for domain in sorted(nodes, key=lambda one: (-members[one], natural_key(one))):
             yield GroupDomain(
                 key=key,
                 name=domain,

@@ -10,11 +10,9 @@ server only, and no inline script or style. So a name of an object that contains
 """
 
 import asyncio
-import csv
 import hmac
-import io
 import signal
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import lru_cache, partial
@@ -26,6 +24,9 @@ from urllib.parse import urlsplit
 import msgspec
 from aiohttp import web
 
+from bayplan.answers.csv_text import csv_text
+from bayplan.comparison.report import ComparisonAnswer
+from bayplan.history.node_verdict import NodeVerdict
 from bayplan.history.timeline import State
 from bayplan.problems import BadInputError
 from bayplan.serving.http_server import (
@@ -72,8 +73,6 @@ PAGE_HEADER = "X-Bayplan-Page"
 _RETRY = b"retry: 2000\n\n"
 #: A page opens several connections at once and loads a dozen files.
 _LIMITS = HttpLimits()
-#: A cell of a spreadsheet that begins with one of these is a formula.
-_FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -91,7 +90,8 @@ class UiOptions:
 class ExperimentSource(Protocol):
     """What `api/experiment` asks."""
 
-    def experiment(self, input_name: str) -> answers.Experiment: ...
+    @property
+    def comparison(self) -> ComparisonAnswer: ...
 
 
 # ---- questions ------------------------------------------------------------------------------
@@ -284,7 +284,7 @@ def _experiment(question: Question) -> Any:
     subject = question.subject
     if not isinstance(subject, ExperimentSource):
         raise BadQuestion("found no comparison of configurations")
-    return subject.experiment(question.text("input"))
+    return subject.comparison
 
 
 def _groups(question: Question) -> Any:
@@ -347,12 +347,12 @@ _SCHEMA_TYPES = (
     answers.PodPage,
     answers.PodAnswer,
     answers.Decision,
-    answers.NodeVerdictAnswer,
+    answers.Computation[NodeVerdict],
     answers.WaitingPage,
     answers.GroupPage,
     answers.GroupAnswer,
     answers.Comparison,
-    answers.Experiment,
+    ComparisonAnswer,
     answers.MovedPage,
     *MODEL_TYPES,
     *SHADOW_TYPES,
@@ -366,7 +366,7 @@ def _nodes_csv(question: Question) -> str:
     state, rows = _node_rows(question)
     resources = pages.resources_of(state.timeline)
     heading = ["node", "pods", *(f"{r} {what}" for r in resources for what in ("used", "of"))]
-    return _csv(heading, (_node_cells(state, row) for row in rows))
+    return csv_text(heading, (_node_cells(state, row) for row in rows))
 
 
 def _node_cells(state: State, row: int) -> list[Any]:
@@ -377,7 +377,7 @@ def _node_cells(state: State, row: int) -> list[Any]:
 def _pods_csv(question: Question) -> str:
     state, rows = _pod_rows(question)
     heading = ["pod", "state", "node", "since_seconds", "attempts", "cause"]
-    return _csv(heading, (_pod_cells(state, row) for row in rows))
+    return csv_text(heading, (_pod_cells(state, row) for row in rows))
 
 
 def _pod_cells(state: State, row: int) -> list[Any]:
@@ -390,7 +390,7 @@ def _pod_cells(state: State, row: int) -> list[Any]:
 def _moved_csv(question: Question) -> str:
     runs, search = question.two_runs, question.text("search").lower()
     rows = ((place.pod, *place.nodes) for place in runs.moved if search in place.pod.lower())
-    return _csv(["pod", "node in A", "node in B"], rows)
+    return csv_text(["pod", "node in A", "node in B"], rows)
 
 
 def _waiting_csv(question: Question) -> str:
@@ -404,7 +404,7 @@ def _waiting_csv(question: Question) -> str:
         )
         for group in pages.waiting(question.state).groups
     )
-    return _csv(["cause", "reasons", "pods", "since_seconds", "oldest"], rows)
+    return csv_text(["cause", "reasons", "pods", "since_seconds", "oldest"], rows)
 
 
 def _groups_csv(question: Question) -> str:
@@ -412,11 +412,11 @@ def _groups_csv(question: Question) -> str:
     names = state.timeline.group_names
     groups = (pages.group_entry(state, row) for row, n in enumerate(names) if search in n.lower())
     rows = ((g.name, g.minimum, g.members, g.placed, g.waiting, g.result) for g in groups)
-    return _csv(["group", "minimum", "members", "placed", "waiting", "last_attempt"], rows)
+    return csv_text(["group", "minimum", "members", "placed", "waiting", "last_attempt"], rows)
 
 
 def _rows_csv(rows: Callable[[Question], tuple[Any, Any]], question: Question) -> str:
-    return _csv(*rows(question))
+    return csv_text(*rows(question))
 
 
 _TABLES: dict[str, Callable[[Question], str]] = {
@@ -427,20 +427,6 @@ _TABLES: dict[str, Callable[[Question], str]] = {
     "groups": _groups_csv,
     **{name: partial(_rows_csv, rows) for name, rows in (MODEL_TABLES | SHADOW_TABLES).items()},
 }
-
-
-def _csv(heading: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
-    text = io.StringIO(newline="")
-    writer = csv.writer(text)
-    writer.writerow(heading)
-    writer.writerows([_cell(value) for value in row] for row in rows)
-    return text.getvalue()
-
-
-def _cell(value: Any) -> Any:
-    """A text that a spreadsheet would take for a formula begins with an apostrophe."""
-    is_formula = isinstance(value, str) and value.startswith(_FORMULA_STARTS)
-    return f"'{value}" if is_formula else value
 
 
 # ---- application ----------------------------------------------------------------------------

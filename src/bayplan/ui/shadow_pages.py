@@ -4,19 +4,25 @@ See docs/shadow.md. A report has no timeline: the other views are not shown.
 """
 
 import asyncio
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, final
 
-import msgspec
 import numpy as np
-from msgspec import Raw
 from msgspec.structs import replace
 
+from bayplan.answers.document import Rows, Value
 from bayplan.problems import BadInputError
 from bayplan.shadow.folder import read_shadow, written_so_far
-from bayplan.shadow.report import Decision, Disagreement, ShadowReport
-from bayplan.ui.answers import PAGE, Answer
+from bayplan.shadow.report import (
+    DISAGREEMENT_HEADINGS,
+    Decision,
+    Disagreement,
+    ShadowReport,
+    disagreement_row,
+    plugins_of,
+)
+from bayplan.ui.answers import PAGE
 from bayplan.ui.pages import Part
 from bayplan.ui.subjects import FileSubject, NotReady, Query, Remark, no_remark
 
@@ -28,7 +34,7 @@ _SPAN_DECISIONS = 4
 # ---- the answers ----------------------------------------------------------------------------
 
 
-class AgreementSeries(Answer):
+class AgreementSeries(Value):
     """Agreement in equal spans of time: each column has one number per span."""
 
     #: Where each span ends.
@@ -40,9 +46,9 @@ class AgreementSeries(Answer):
     reordered: list[int]
 
 
-class ShadowAnswer(Answer):
-    #: A ShadowReport without its disagreements; `bayplan shadow --schema` prints its schema.
-    report: Raw
+class ShadowAnswer(Value):
+    #: Without its disagreements, which come page by page.
+    report: ShadowReport
     #: None: the report has no folder with all decisions.
     series: AgreementSeries | None
     #: Plugins that differ, the most frequent first.
@@ -51,7 +57,7 @@ class ShadowAnswer(Answer):
     is_running: bool
 
 
-class DisagreementPage(Answer):
+class DisagreementPage(Value):
     total: int
     offset: int
     rows: tuple[Disagreement, ...]
@@ -139,13 +145,6 @@ def series_of(decisions: Sequence[Decision], seconds: float, points: int) -> Agr
     )
 
 
-def plugins_of(one: Disagreement) -> list[str]:
-    """The plugins that decide a disagreement: the one that rejects, or those with more points."""
-    if one.plugin:
-        return [one.plugin]
-    return [plugin for plugin, points in one.plugin_points.items() if points > 0]
-
-
 def _answer(query: Query) -> Any:
     subject = _shadow(query)
     report = subject.report
@@ -156,7 +155,7 @@ def _answer(query: Query) -> Any:
             counts[plugin] = counts.get(plugin, 0) + 1
     points = max(2, query.number("points", 60))
     return ShadowAnswer(
-        report=Raw(msgspec.json.encode(replace(report, disagreements=()))),
+        report=replace(report, disagreements=()),
         series=series_of(subject.decisions, report.seconds, points) if has_all else None,
         plugins=tuple(sorted(counts, key=lambda name: (-counts[name], name))),
         is_running=subject.is_running,
@@ -178,25 +177,10 @@ def _page(query: Query) -> Any:
     return DisagreementPage(total=part.total, offset=part.offset, rows=tuple(part.items))
 
 
-def _table(query: Query) -> tuple[Sequence[str], Iterable[Sequence[Any]]]:
-    heading = ("seconds", "pod", "node", "shadow_node", "result", "points", "plugins", "message")
-    return heading, (
-        (
-            one.at_seconds,
-            one.pod,
-            one.node,
-            one.shadow_node,
-            "best if reordered" if one.best_when_reordered else one.result,
-            one.points,
-            " ".join(plugins_of(one)),
-            one.message,
-        )
-        for one in _rows(query)
-    )
+def _table(query: Query) -> Rows:
+    return Rows(DISAGREEMENT_HEADINGS, map(disagreement_row, _rows(query)))
 
 
 SHADOW_QUESTIONS: dict[str, Callable[[Any], Any]] = {"shadow": _answer, "disagreements": _page}
 #: Tables as CSV: a heading and rows.
-SHADOW_TABLES: dict[str, Callable[[Any], tuple[Sequence[str], Iterable[Sequence[Any]]]]] = {
-    "disagreements": _table
-}
+SHADOW_TABLES: dict[str, Callable[[Any], Rows]] = {"disagreements": _table}

@@ -22,11 +22,12 @@ from bayplan.adapters.embedded.versioned_store import StoredObject
 from bayplan.config import SchedulerConfig
 from bayplan.config.pod_group_kinds import group_kinds
 from bayplan.history.entries import ObjectChange
+from bayplan.history.node_verdict import NodeVerdict
 from bayplan.history.state_log import change_of, origin_of
 from bayplan.history.timeline import Series, State, Timeline
 from bayplan.history.timeline_fold import TimelineFold
 from bayplan.internal_errors import internal_error, shows_tracebacks
-from bayplan.journal import AttemptRecord, NodeScore, Record
+from bayplan.journal import AttemptRecord, Record
 from bayplan.model.past import Rejection, Repetition, attempt_of_run, rejections_of
 from bayplan.model.picture import ClusterPicture
 from bayplan.model.reading import objects_of_workload
@@ -40,10 +41,9 @@ from bayplan.sim.input.sources import JOURNAL
 from bayplan.sim.input.workload import ExpansionMode
 from bayplan.sim.output.pod_counts import gone_text
 from bayplan.sim.output.run_folder import PluginsNotAllowedError, RunFolder
-from bayplan.sim.why import ruling
 from bayplan.state.pods import DEFAULT_SCHEDULER
 from bayplan.ui import pages
-from bayplan.ui.answers import Decision, FilterResult, NodeVerdictAnswer, Source, Totals
+from bayplan.ui.answers import Computation, Decision, Source, Totals
 from bayplan.ui.computations import Computations
 from bayplan.ui.moments import ModelCache, Moment, OpenModel, causes_now, with_causes
 
@@ -215,7 +215,7 @@ class Subject:
         victims = pages.victims_of(self.timeline, change, record.nominated_node)
         return Decision(record=record, change=change, victims=victims)
 
-    def verdict(self, pod: str, attempt: int, node: str) -> NodeVerdictAnswer:
+    def verdict(self, pod: str, attempt: int, node: str) -> Computation[NodeVerdict]:
         """Raises NotReady, NoSuchObject."""
         raise pages.NoSuchObject("decision about pod", pod)
 
@@ -343,39 +343,22 @@ class RunSubject(FileSubject):
         change, line = pages.attempt_line(self.timeline, pod, attempt)
         return change, self._journal.attempt(line)
 
-    def verdict(self, pod: str, attempt: int, node: str) -> NodeVerdictAnswer:
+    def verdict(self, pod: str, attempt: int, node: str) -> Computation[NodeVerdict]:
         """Repeats the attempt in the background; ask again until the phase is another one."""
         _, record = self.record(pod, attempt)
         computed = self.computations.ask(
             ("verdict", pod, attempt, node),
-            lambda _: verdict_answer(attempt_of_run(self.folder, record, node)),
+            lambda _: exact_verdict(attempt_of_run(self.folder, record, node)),
         )
-        if computed.value is None:
-            return NodeVerdictAnswer(phase=computed.phase, problem=computed.problem)
-        return computed.value
+        return computed.answer()
 
 
-def verdict_answer(repeated: Repetition) -> NodeVerdictAnswer:
-    """A verdict as the page has it. Raises BadInputError if the attempt did not reach the pod."""
-    verdict = repeated.verdict
-    if verdict is None:
+def exact_verdict(repeated: Repetition) -> NodeVerdict:
+    """The verdict of a repeated attempt. Raises BadInputError if the attempt did not reach the
+    pod."""
+    if repeated.verdict is None:
         raise BadInputError("the repeated attempt did not reach the pod")
-    scores = verdict.scores
-    lines: tuple[NodeScore, ...] = () if scores is None else scores.lines
-    return NodeVerdictAnswer(
-        phase=READY,
-        ruling=ruling(verdict),
-        filters=tuple(
-            FilterResult(plugin=name)
-            if status is None
-            else FilterResult(plugin=name, message=status.message, code=str(status.code))
-            for name, status in verdict.alone
-        ),
-        scores=lines,
-        better_count=0 if scores is None else scores.better_count,
-        equal_count=0 if scores is None else scores.equal_count,
-        is_exact=repeated.is_exact,
-    )
+    return repeated.verdict
 
 
 @final

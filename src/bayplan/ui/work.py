@@ -12,18 +12,9 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import final
 
-from bayplan.comparison.findings import Finding, conclusions, findings
-from bayplan.comparison.metrics.catalogue import metric_note
-from bayplan.comparison.statistics import difference, spread
+from bayplan.comparison.report import ComparisonAnswer, comparison_answer
 from bayplan.comparison.table import Comparison
-from bayplan.ui.answers import (
-    Experiment,
-    ExperimentCell,
-    ExperimentMetric,
-    ExperimentRun,
-    Source,
-)
-from bayplan.ui.pages import NoSuchObject
+from bayplan.ui.answers import Source
 from bayplan.ui.server import UiOptions, serve_until
 from bayplan.ui.subjects import LOADING, READY, Subject
 
@@ -67,59 +58,16 @@ class ComparisonSubject(Subject):
 
     def __init__(self, comparison: Comparison, title: str) -> None:
         super().__init__(title)
-        self._comparison = comparison
+        self._answer = comparison_answer(comparison, title)
         self._phase = READY
 
     def answer(self) -> Source:
         return Source(name=self.name, kind=self.kind, phase=self._phase)
 
-    def experiment(self, input_name: str) -> Experiment:
-        """One input of the comparison; "": the first. Raises NoSuchObject."""
-        comparison = self._comparison
-        input_name = input_name or comparison.inputs[0]
-        if input_name not in comparison.inputs:
-            raise NoSuchObject("input", input_name)
-        found = findings(comparison, input_name)
-        return Experiment(
-            title=self.name,
-            input=input_name,
-            inputs=tuple(comparison.inputs),
-            baseline=comparison.baseline,
-            configurations=tuple(comparison.configurations),
-            conclusions=tuple(conclusions(comparison, input_name)),
-            differing=tuple(self._metric(input_name, name, row) for name, row in found.differing),
-            same=tuple(self._metric(input_name, name, ()) for name in found.same),
-            runs=tuple(
-                ExperimentRun(
-                    configuration=run.configuration,
-                    seed=run.seed,
-                    attempts=run.result.attempts,
-                    failures=len(run.result.failures),
-                )
-                for run in comparison.runs
-                if run.input == input_name
-            ),
-        )
-
-    def _metric(self, input_name: str, metric: str, row: tuple[Finding, ...]) -> ExperimentMetric:
-        note, summary = metric_note(metric), self._comparison.summary
-        return ExperimentMetric(
-            name=metric,
-            meaning=note.meaning,
-            unit=note.unit,
-            better=note.better,
-            baseline=spread(summary(input_name, self._comparison.baseline, metric)),
-            cells=tuple(
-                ExperimentCell(
-                    configuration=one.configuration,
-                    value=spread(summary(input_name, one.configuration, metric)),
-                    difference=difference(one.paired),
-                    verdict=one.verdict if one.is_clear else "",
-                    is_same=one.paired is not None and one.paired.is_nothing,
-                )
-                for one in row
-            ),
-        )
+    @property
+    def comparison(self) -> ComparisonAnswer:
+        """The answer of `bayplan compare`."""
+        return self._answer
 
 
 # ---- the page in a thread -------------------------------------------------------------------

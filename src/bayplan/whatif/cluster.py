@@ -26,7 +26,6 @@ from bayplan.config import SchedulerConfig
 from bayplan.config.pod_group_kinds import group_kinds
 from bayplan.explain.explainer import NoSuchPodError, explain_pod
 from bayplan.explain.explanation import Explanation
-from bayplan.explain.text import explained
 from bayplan.frames import DataFrame, frame
 from bayplan.lazy_loader import load
 from bayplan.model.additions import AdditionsReader
@@ -34,7 +33,6 @@ from bayplan.model.cluster_model import ClusterModel
 from bayplan.model.picture import ClusterPicture, RunMoment
 from bayplan.model.reading import objects_of_workload
 from bayplan.model.run_moments import END, objects_of_run, run_moment
-from bayplan.pages import Page
 from bayplan.plugins.registry import Registry
 from bayplan.problems import BadInputError
 from bayplan.sim.input.inputs import load_inputs
@@ -293,16 +291,12 @@ class Cluster:
             )
         return what_if(self._model, whole, self._read, self._kinds, shapes=additions, force=force)
 
-    def why(self, pod: str) -> Page:
+    def why(self, pod: str) -> Explanation:
         """Why a pod is pending, with fixes that were tried; or why it is on its node.
 
         ``pod``: "namespace/name", or a name in the namespace default. Raises BadInputError for a
         pod that does not exist.
         """
-        return Page(explained(self.explanation(pod)))
-
-    def explanation(self, pod: str) -> Explanation:
-        """The answer of `why` as a value."""
         name = pod if "/" in pod else f"{DEFAULT_NAMESPACE}/{pod}"
         try:
             return explain_pod(self._model, name)

@@ -5,14 +5,18 @@ and have a node as far as they fit (`placing`). After the change, it is at rest 
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
-from typing import cast, final
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import ClassVar, Literal, cast, final
 
-from msgspec import Struct, field
+from msgspec import field
 from msgspec.structs import replace
 from rich.console import RenderableType
 from rich.text import Text
 
+from bayplan.answers.amounts import counted, pod_count, share_text, short_text
+from bayplan.answers.document import Answer, Rows, Value
+from bayplan.answers.pod_tables import messages_table, named_pods
+from bayplan.answers.table import BLANK, Table, name_columns, number_columns
 from bayplan.api.device_objects import DEVICE_CLASS, RESOURCE_SLICE
 from bayplan.api.objects import NODE, POD, Node, Pod
 from bayplan.api.pod_groups import PodGroupKinds
@@ -21,7 +25,6 @@ from bayplan.model.additions import Additions, AdditionsReader
 from bayplan.model.cluster_model import ClusterModel
 from bayplan.model.picture import RunMoment
 from bayplan.sim.input.what_if import WhatIf
-from bayplan.sim.output.report import BLANK, amount, new_table
 from bayplan.state.device_supply import DeviceSupply
 from bayplan.whatif.changes import Outcome, check_nodes, make_changes
 from bayplan.whatif.copies import units_of, workload_of
@@ -29,17 +32,17 @@ from bayplan.whatif.evictions import BlockedPod, LeftOver
 from bayplan.whatif.fit import max_fit
 from bayplan.whatif.headroom import shape_names
 from bayplan.whatif.placing import Move, Placer
-from bayplan.whatif.text import API_VERSION, Answer, left_over_rows, named_pods, pod_count
 
 #: Without shapes of the user, the largest workloads are counted, each up to a limit.
 SHAPES_MAX = 3
 HEADROOM_LIMIT = 1000
 _MOVES_MAX = 40
+_EXAMPLES_MAX = 5
 _RESOURCES_MAX = 4
 
 
 @final
-class Utilization(Struct, frozen=True, kw_only=True, rename="camel"):
+class Utilization(Value, frozen=True, kw_only=True):
     """A resource over all nodes: cpu in millicores, others in whole units."""
 
     requested: int
@@ -47,7 +50,7 @@ class Utilization(Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 @final
-class ClusterState(Struct, frozen=True, kw_only=True, rename="camel"):
+class ClusterState(Value, frozen=True, kw_only=True):
     """The numbers of a cluster at one moment."""
 
     nodes: int
@@ -62,16 +65,33 @@ class ClusterState(Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 @final
+class PodsOfReason(Value, frozen=True, kw_only=True):
+    """Pods with one outcome for one reason."""
+
+    outcome: Literal["left over", "not evicted", "gone"]
+    reason: str
+    pods: int
+    #: The first of them.
+    examples: tuple[str, ...]
+    #: Of the pods: those that waited before the changes, too.
+    waited_before: int = 0
+    #: Budgets that do not let the pods go, as namespace/name.
+    budgets: tuple[str, ...] = ()
+
+
+@final
 class WhatIfAnswer(Answer, frozen=True, kw_only=True):
     """The answer of `bayplan whatif`."""
 
-    api_version: str = API_VERSION
-    kind: str = "WhatIfAnswer"
+    kind: Literal["WhatIfAnswer"] = "WhatIfAnswer"
+    field_of_list: ClassVar[str] = "moves"
     #: The name of the cluster, for messages.
     cluster: str
     #: Of the folder of a run: its moment that the answer is about.
     moment: RunMoment | None = None
     change: WhatIf
+    #: The changes in a line.
+    text: str
     #: The configuration that takes the place of the default one, if that is the change.
     configuration: str = ""
     before: ClusterState
@@ -88,6 +108,10 @@ class WhatIfAnswer(Answer, frozen=True, kw_only=True):
     blocked: tuple[BlockedPod, ...]
     #: Reason → pods that go and are not created again.
     gone: dict[str, list[str]]
+    #: All pods that have no node, are not evicted, or go, by reason.
+    reasons: tuple[PodsOfReason, ...] = ()
+    #: The counts in `ClusterState.headroom` end here.
+    headroom_limit: int = HEADROOM_LIMIT
     notes: tuple[str, ...] = field(default=())
 
     @property
@@ -95,12 +119,6 @@ class WhatIfAnswer(Answer, frozen=True, kw_only=True):
         """The pods that leave a node: those that get another one, then those that get none."""
         pods = (*self.moves, *self.left_over)
         return [pod for pod in pods if pod.source]
-
-    @property
-    def _title(self) -> str:
-        if self.configuration:
-            return f"schedule the pods that wait with {self.configuration}"
-        return described(self.change)
 
     @property
     def verdict(self) -> str:
@@ -116,21 +134,22 @@ class WhatIfAnswer(Answer, frozen=True, kw_only=True):
         listed = [f"{pod_count(count)} {what}" for count, what in counts if count]
         return ", ".join(listed) or "no pod is displaced, and none gets a node"
 
-    def parts(self) -> list[RenderableType]:
+    def parts(self, *, is_wide: bool = False) -> list[RenderableType]:
         parts: list[RenderableType] = [
-            Text(f"{self.cluster}: {self._title}", style="bold"),
+            Text(f"{self.cluster}: {self.text}", style="bold"),
             Text(self.verdict),
         ]
         if self.displaced:
             parts += [BLANK, _displaced_table(self.displaced)]
         if self.left_over:
             messages = {one.pod: one.message for one in self.left_over}
-            parts += [BLANK, *left_over_rows(messages, "newly without a node")]
+            heading, why = "newly without a node", "why they do not fit"
+            parts += [BLANK, messages_table(heading, why, messages, is_wide=is_wide)]
         if self.waited_before:
             parts += [BLANK, Text(f"{pod_count(len(self.waited_before))} waited before, too")]
         parts += self._new_placements()
         if self.blocked:
-            table = new_table("not evicted", "why")
+            table = Table(*name_columns("not evicted"), "why")
             for one in self.blocked:
                 table.add_row(one.pod, one.message)
             parts += [BLANK, table]
@@ -139,12 +158,29 @@ class WhatIfAnswer(Answer, frozen=True, kw_only=True):
         lines += [*self._placed_before_lines(), *self.notes]
         return [*parts, *([BLANK, *map(Text, lines)] if lines else [])]
 
+    def rows(self) -> Rows:
+        """Every pod that the changes concern, with what comes of it."""
+        return Rows(("pod", "outcome", "from", "to", "why"), self._outcomes())
+
+    def _outcomes(self) -> Iterator[tuple[str, str, str, str, str]]:
+        for move in self.moves:
+            yield move.pod, "gets a node", move.source, move.target, ""
+        for left in self.left_over:
+            yield left.pod, "left over", left.source, "", left.message
+        for left in self.waited_before:
+            yield left.pod, "waited before, too", "", "", left.message
+        for blocked in self.blocked:
+            yield blocked.pod, "not evicted", "", "", blocked.message
+        for reason, pods in self.gone.items():
+            for pod in pods:
+                yield pod, reason, "", "", ""
+
     def _new_placements(self) -> list[RenderableType]:
         """Pods that had no node and get one."""
         placed = [move for move in self.moves if not move.source]
         if not placed:
             return []
-        table = new_table("pod that gets a node", "node")
+        table = Table(*name_columns("pod that gets a node", "node"))
         for move in placed[:_MOVES_MAX]:
             table.add_row(move.pod, move.target)
         further = len(placed) - _MOVES_MAX
@@ -160,11 +196,11 @@ class WhatIfAnswer(Answer, frozen=True, kw_only=True):
 
 
 def _displaced_table(displaced: Sequence[Move | LeftOver]) -> RenderableType:
-    table = new_table("displaced pod", "from", "to")
-    for pod in displaced:
+    replacements = [pod.replacement.rpartition("/")[2] for pod in displaced]
+    table = Table(*name_columns("displaced pod", "from", "to", *["as"] * any(replacements)))
+    for pod, name in zip(displaced, replacements, strict=True):
         target = pod.target if isinstance(pod, Move) else "no node"
-        name = pod.replacement.rpartition("/")[2]
-        table.add_row(pod.pod, pod.source, f"{target} (as {name})" if name else target)
+        table.add_row(pod.pod, pod.source, target, *[name] * any(replacements))
     return table
 
 
@@ -192,19 +228,78 @@ def what_if(
         before = state_of(model, shapes, kinds)
         outcome: Outcome = make_changes(model, change, read, force=force, on_step=on_step)
         after = state_of(model, shapes, kinds)
+    return what_if_answer(
+        model, change, states=(before, after), outcome=outcome, placed_before=placed_before
+    )
+
+
+def what_if_answer(
+    model: ClusterModel,
+    change: WhatIf,
+    *,
+    states: tuple[ClusterState, ClusterState],
+    outcome: Outcome,
+    placed_before: Sequence[Move],
+    configuration: str = "",
+) -> WhatIfAnswer:
+    """``states``: before and after. ``placed_before``: pods that get a node without the changes.
+    ``configuration``: the one that takes the place of the default one."""
+    text = described(change)
+    if configuration:
+        text = f"schedule the pods that wait with {configuration}"
     return WhatIfAnswer(
         cluster=model.source.source,
         moment=model.source.moment,
         change=change,
-        before=before,
-        after=after,
+        text=text,
+        configuration=configuration,
+        before=states[0],
+        after=states[1],
         moves=tuple(outcome.moves),
         left_over=tuple(outcome.left_over),
         waited_before=tuple(outcome.waited_before),
         placed_before=tuple(placed_before),
         blocked=tuple(outcome.blocked),
         gone=outcome.gone,
-        notes=(*model.source.notes, *outcome.notes),
+        reasons=tuple(_reasons(outcome)),
+        notes=tuple(dict.fromkeys((*model.source.notes, *outcome.notes))),
+    )
+
+
+def _reasons(outcome: Outcome) -> Iterator[PodsOfReason]:
+    """First the pods without a node: those that are newly without one are the first examples."""
+    left_over: dict[str, list[str]] = {}
+    for one in (*outcome.left_over, *outcome.waited_before):
+        left_over.setdefault(one.message, []).append(one.pod)
+    waited = Counter(one.message for one in outcome.waited_before)
+    for reason, pods in left_over.items():
+        yield _of_reason("left over", reason, pods, waited_before=waited[reason])
+    blocked: dict[tuple[str, tuple[str, ...]], list[str]] = {}
+    for one in outcome.blocked:
+        namespace = one.pod.partition("/")[0]
+        budgets = tuple(f"{namespace}/{name}" for name in one.budgets)
+        blocked.setdefault((one.message, budgets), []).append(one.pod)
+    for (reason, budgets), pods in blocked.items():
+        yield _of_reason("not evicted", reason, pods, budgets=budgets)
+    for reason, pods in outcome.gone.items():
+        yield _of_reason("gone", reason, pods)
+
+
+def _of_reason(
+    outcome: Literal["left over", "not evicted", "gone"],
+    reason: str,
+    pods: Sequence[str],
+    *,
+    waited_before: int = 0,
+    budgets: tuple[str, ...] = (),
+) -> PodsOfReason:
+    return PodsOfReason(
+        outcome=outcome,
+        reason=reason,
+        pods=len(pods),
+        examples=tuple(pods[:_EXAMPLES_MAX]),
+        waited_before=waited_before,
+        budgets=budgets,
     )
 
 
@@ -280,12 +375,10 @@ def _copy(pod: Pod) -> Pod:
 
 def described(change: WhatIf) -> str:
     """The changes in a line, in the order in which they happen."""
-    words = [
-        f"add {new.count:,} node{'s' * (new.count != 1)} like {new.template}" for new in change.add
-    ]
+    words = [f"add {counted(new.count, 'node')} like {new.template}" for new in change.add]
     words += [f"uncordon {name}" for name in change.uncordon]
     if change.apply:
-        words.append(f"apply {len(change.apply)} object{'s' * (len(change.apply) != 1)}")
+        words.append(f"apply {counted(len(change.apply), 'object')}")
     words += [
         f"scale {one.kind} {one.namespace}/{one.name} to {one.replicas}" for one in change.scale
     ]
@@ -299,7 +392,7 @@ def described(change: WhatIf) -> str:
 
 
 def _states(before: ClusterState, after: ClusterState) -> RenderableType:
-    table = new_table("", "before", "after", numbers=True)
+    table = Table("", *number_columns("before", "after"))
     table.add_row("nodes", f"{before.nodes:,}", f"{after.nodes:,}")
     if (before.nodes, after.nodes) != (before.schedulable_nodes, after.schedulable_nodes):
         counts = (f"{one.nodes - one.schedulable_nodes:,}" for one in (before, after))
@@ -333,5 +426,6 @@ def _shown_resources(before: ClusterState, after: ClusterState) -> Sequence[str]
 def _share(one: Utilization | None, resource: str) -> str:
     if one is None or not one.allocatable:
         return ""
-    share = f"{one.requested / one.allocatable:.0%}"
-    return f"{amount(resource, one.requested)} of {amount(resource, one.allocatable)} ({share})"
+    share = share_text(one.requested, one.allocatable)
+    amounts = (short_text(resource, amount) for amount in (one.requested, one.allocatable))
+    return f"{' of '.join(amounts)} ({share})"

@@ -10,7 +10,8 @@ from bayplan.model.additions import Additions
 from bayplan.model.cluster_model import ClusterModel
 from bayplan.sim.input.what_if import WhatIf
 from bayplan.state.pods import PodInfo
-from bayplan.whatif.comparison import WhatIfAnswer, largest_shapes, state_of
+from bayplan.whatif.changes import Outcome
+from bayplan.whatif.comparison import WhatIfAnswer, largest_shapes, state_of, what_if_answer
 from bayplan.whatif.evictions import LeftOver
 from bayplan.whatif.placing import Move, Placer
 
@@ -38,14 +39,8 @@ def what_if_configured(
         sources = {move.pod: move.target for move in before.moves()}
         moves, left = after.moves(), [*after.left_over(), *_of_no_profile(model, waiting)]
     same = [move for move in moves if sources.get(move.pod) == move.target]
-    return WhatIfAnswer(
-        cluster=model.source.source,
-        moment=model.source.moment,
-        change=WhatIf(),
-        configuration=name,
-        before=state_before,
-        after=state_after,
-        moves=tuple(
+    outcome = Outcome(
+        moves=[
             Move(
                 pod=move.pod,
                 source=sources.get(move.pod, ""),
@@ -54,17 +49,18 @@ def what_if_configured(
             )
             for move in moves
             if sources.get(move.pod) != move.target
-        ),
-        left_over=tuple(
+        ],
+        left_over=[
             LeftOver(pod=one.pod, source=sources[one.pod], message=one.message)
             for one in left
             if one.pod in sources
-        ),
-        waited_before=tuple(one for one in left if one.pod not in sources),
-        placed_before=tuple(same),
-        blocked=(),
+        ],
+        waited_before=[one for one in left if one.pod not in sources],
         gone=after.gone,
-        notes=model.source.notes,
+    )
+    states = state_before, state_after
+    return what_if_answer(
+        model, WhatIf(), states=states, outcome=outcome, placed_before=same, configuration=name
     )
 
 

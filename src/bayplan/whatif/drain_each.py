@@ -14,17 +14,21 @@ fails for one pod, all pods of the domain are placed in the trial.
 """
 
 from collections import Counter, defaultdict, deque
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import cast, final
+from typing import ClassVar, Literal, cast, final
 
-from msgspec import Struct
 from msgspec import field as struct_field
 from msgspec.structs import replace
 from rich.console import RenderableType
 from rich.text import Text
 
+from bayplan.answers.amounts import counted, pod_count
+from bayplan.answers.document import Answer, Rows, Value
+from bayplan.answers.names import in_natural_order
+from bayplan.answers.reasons import short_reason
+from bayplan.answers.table import BLANK, Column, Table, name_columns, number_columns
 from bayplan.api.device_objects import RESOURCE_SLICE
 from bayplan.api.objects import NODE, POD, Node, PodSpec
 from bayplan.api.pod_requests import CPU, MEMORY, PODS
@@ -34,7 +38,6 @@ from bayplan.model.cluster_model import Attempt, ClusterModel
 from bayplan.model.picture import RunMoment
 from bayplan.plugins.pod_topology_spread.plugin import PodTopologySpread
 from bayplan.problems import BadInputError, nearest, suggestion
-from bayplan.sim.output.report import BLANK, new_table
 from bayplan.state.pods import NO_VOLUMES, PodInfo, PodShape
 from bayplan.whatif.evictions import (
     DAEMON_SET,
@@ -50,7 +53,7 @@ from bayplan.whatif.evictions import (
 )
 from bayplan.whatif.fit import pod_name
 from bayplan.whatif.placing import placed_first
-from bayplan.whatif.text import API_VERSION, Answer, WaitingPods, note_lines, pod_count
+from bayplan.whatif.text import WaitingPods, note_lines
 
 _HARD = "DoNotSchedule"
 #: Resources that no device stands for.
@@ -68,7 +71,7 @@ class Action(StrEnum):
 
 
 @final
-class Departure(Struct, frozen=True, kw_only=True, rename="camel"):
+class Departure(Value, frozen=True, kw_only=True):
     """What happens if one node, or all nodes of one domain, go."""
 
     #: The name of the node, or the value of the topology key.
@@ -98,13 +101,26 @@ class Departure(Struct, frozen=True, kw_only=True, rename="camel"):
             return f"{self.blocked[0].pod}: {self.blocked[0].message}"
         return f"{self.unmanaged[0]} has no controller (with --force it may go)"
 
+    @property
+    def short_reason(self) -> str:
+        """The first reason, in a few words."""
+        if self.left_over:
+            return short_reason(self.left_over[0].message)
+        if self.blocked:
+            pod, budgets = self.blocked[0].pod, self.blocked[0].budgets
+            names = ", ".join(f"{pod.partition('/')[0]}/{name}" for name in budgets)
+            return f"budget {names}" if names else self.blocked[0].message
+        if self.unmanaged and not self.can_go:
+            return f"without a controller: {self.unmanaged[0]}"
+        return ""
+
 
 @final
 class DepartureReport(Answer, frozen=True, kw_only=True):
     """The answer of `bayplan whatif --drain-each` and `--remove-each`."""
 
-    api_version: str = API_VERSION
-    kind: str = "DepartureReport"
+    kind: Literal["DepartureReport"] = "DepartureReport"
+    field_of_list: ClassVar[str] = "departures"
     #: The name of the cluster, for messages.
     cluster: str
     #: Of the folder of a run: its moment that the answer is about.
@@ -119,32 +135,60 @@ class DepartureReport(Answer, frozen=True, kw_only=True):
     waiting: WaitingPods = WaitingPods()
     notes: tuple[str, ...] = ()
 
-    def parts(self) -> list[RenderableType]:
+    def parts(self, *, is_wide: bool = False) -> list[RenderableType]:
+        """One line per node or domain, those that cannot go first. ``is_wide``: with the first pod
+        that is in the way, and with kube-scheduler's whole sentence."""
         rows = self.departures
         can_go = sum(row.can_go for row in rows)
         noun = f"domains of {self.topology_key}" if self.topology_key else "nodes"
         verb = "be drained" if self.action is Action.DRAIN else "go"
         head = f"{can_go:,} of {len(rows):,} {noun} of {self.cluster} can {verb}"
-        name = "domain" if self.topology_key else "node"
-        nodes = ("nodes",) if self.topology_key else ()
-        table = new_table(name, *nodes, "can go", "pods", "left over", "blocked", "why not")
-        for column in table.columns[1:-1]:
-            column.justify = "right"
-        for row in sorted(rows, key=lambda row: row.can_go):
-            count = (f"{row.nodes:,}",) if self.topology_key else ()
-            cells = (f"{row.pods:,}", _count_or_none(row.left_over), _count_or_none(row.blocked))
-            table.add_row(row.name, *count, "yes" if row.can_go else "no", *cells, row.reason)
-        parts: list[RenderableType] = [Text(head, style="bold"), BLANK, table]
+        parts: list[RenderableType] = [
+            Text(head, style="bold"),
+            BLANK,
+            self._table(is_wide=is_wide),
+        ]
         lines = list(self.notes)
         if self.nodes_without_domain:
-            count = self.nodes_without_domain
-            lines.append(
-                f"{count:,} node{'s' * (count != 1)} without the label {self.topology_key}"
-            )
+            count = counted(self.nodes_without_domain, "node")
+            lines.append(f"{count} without the label {self.topology_key}")
         others = sum(row.other_schedulers for row in rows)
         if others:
             lines.append(f"{pod_count(others)} of other schedulers were not tried")
         return [*parts, *note_lines([*self.waiting.lines(), *lines])]
+
+    def _table(self, *, is_wide: bool) -> Table:
+        name = "domain" if self.topology_key else "node"
+        nodes = number_columns("nodes") if self.topology_key else []
+        counts = number_columns("pods", "left over", "blocked")
+        table = Table(*name_columns(name), *nodes, "can go", *counts, Column("why not", "line"))
+        for row in sorted(self.departures, key=lambda row: row.can_go):
+            count = (f"{row.nodes:,}",) if self.topology_key else ()
+            cells = (f"{row.pods:,}", _count_or_none(row.left_over), _count_or_none(row.blocked))
+            reason = row.reason if is_wide else row.short_reason
+            table.add_row(row.name, *count, "yes" if row.can_go else "no", *cells, reason)
+        return table
+
+    def rows(self) -> Rows:
+        """The nodes, or the domains."""
+        headings = ("name", "can_go", "nodes", "pods", "left_over", "blocked", "reason")
+        rows = (
+            (
+                row.name,
+                row.can_go,
+                row.nodes,
+                row.pods,
+                len(row.left_over),
+                len(row.blocked),
+                row.reason,
+            )
+            for row in self.departures
+        )
+        return Rows(headings, rows)
+
+    def names(self) -> Iterator[str]:
+        """The nodes, or the domains, that can go."""
+        yield from (row.name for row in self.departures if row.can_go)
 
 
 def _count_or_none(values: Sequence[object]) -> str:
@@ -190,7 +234,7 @@ def _report(
     with model.trial():
         waiting = placed_first(model)
         question = _Question(model, action, force=force)
-        departures = [question.departure(name, domains[name]) for name in sorted(domains)]
+        departures = [question.departure(name, domains[name]) for name in in_natural_order(domains)]
     return DepartureReport(
         cluster=model.source.source,
         moment=model.source.moment,

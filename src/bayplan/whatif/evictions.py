@@ -9,9 +9,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import cast, final
 
-from msgspec import Struct
 from msgspec.structs import replace
 
+from bayplan.answers.document import Value
 from bayplan.api.disruption_objects import POD_DISRUPTION_BUDGET, PodDisruptionBudget
 from bayplan.api.objects import Pod
 from bayplan.api.selectors import Selector, SelectorError, label_selector
@@ -27,7 +27,7 @@ ENDED = ("Succeeded", "Failed")
 
 
 @final
-class LeftOver(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
+class LeftOver(Value, frozen=True, kw_only=True, omit_defaults=True):
     """A pod that waits and does not fit."""
 
     #: "namespace/name"; of a replacement, the name of the pod that goes.
@@ -42,7 +42,7 @@ class LeftOver(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=
 
 
 @final
-class BlockedPod(Struct, frozen=True, kw_only=True, rename="camel"):
+class BlockedPod(Value, frozen=True, kw_only=True):
     """A pod that a budget does not let go."""
 
     pod: str

@@ -8,18 +8,21 @@ the answer names them.
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from typing import final
+from typing import ClassVar, Literal, final
 
-from msgspec import Struct, field
+from msgspec import field
 from msgspec.structs import replace
 from rich.console import RenderableType
 from rich.text import Text
 
+from bayplan.answers.amounts import pod_count
+from bayplan.answers.document import Answer, Rows, Value
+from bayplan.answers.pod_tables import by_message, messages_table, named_pods, nodes_table
+from bayplan.answers.table import BLANK
 from bayplan.api.objects import NODE, POD, ApiObject, Pod
 from bayplan.api.pod_groups import GroupKey, PodGroupKinds
 from bayplan.explain.explainer import explain_pod
 from bayplan.explain.explanation import Explanation
-from bayplan.explain.text import explained
 from bayplan.model.additions import Additions, AdditionsReader
 from bayplan.model.cluster_model import ClusterModel
 from bayplan.model.daemon_pods import DaemonPod, place_daemon_pods
@@ -28,20 +31,9 @@ from bayplan.model.unjudged import UnjudgedWorkload
 from bayplan.objects.keys import key_of_metadata
 from bayplan.problems import BadInputError
 from bayplan.sim.input.sources import InputSource
-from bayplan.sim.output.report import BLANK, by_message
 from bayplan.whatif.copies import Unit, single_unit
 from bayplan.whatif.placing import placed_first
-from bayplan.whatif.text import (
-    API_VERSION,
-    Answer,
-    WaitingPods,
-    left_over_rows,
-    named_pods,
-    node_rows,
-    note_lines,
-    pod_count,
-    unjudged_table,
-)
+from bayplan.whatif.text import WaitingPods, note_lines, unjudged_table
 
 #: `--max` stops at this count by default.
 LIMIT = 10_000
@@ -50,7 +42,7 @@ EXPLAINED_MAX = 3
 
 
 @final
-class PodFit(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
+class PodFit(Value, frozen=True, kw_only=True, omit_defaults=True):
     """What came of one pod."""
 
     #: "namespace/name"
@@ -64,14 +56,14 @@ class PodFit(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=Tr
 
 
 @final
-class MaxFit(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
+class MaxFit(Value, frozen=True, kw_only=True, omit_defaults=True):
     """How many more pods fit, until the first does not."""
 
     #: What is counted, as in "Deployment default/web".
     workload: str
     count: int
     #: Whether the count ended because it reached its limit.
-    is_limit: bool = field(default=False, name="isLimit")
+    is_limit: bool = False
     #: Why the next pod does not fit.
     message: str = ""
     #: How many pods preemption evicts for them.
@@ -100,8 +92,8 @@ class MaxFit(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=Tr
 class Fit(Answer, frozen=True, kw_only=True):
     """The answer of `bayplan fit`."""
 
-    api_version: str = API_VERSION
-    kind: str = "Fit"
+    kind: Literal["Fit"] = "Fit"
+    field_of_list: ClassVar[str] = "pods"
     #: Whether all pods fit. False if there is no pod, or if an object hides some.
     fits: bool
     #: The name of the cluster, for messages.
@@ -154,19 +146,26 @@ class Fit(Answer, frozen=True, kw_only=True):
             if pod.node:
                 by_node[pod.node].append(pod.pod)
         if by_node:
-            parts += [BLANK, *node_rows(by_node)]
+            parts += [BLANK, *nodes_table(by_node)]
         if left_over:
-            parts += [BLANK, *left_over_rows({pod.pod: pod.message for pod in left_over})]
+            messages = {pod.pod: pod.message for pod in left_over}
+            why = "why they do not fit"
+            parts += [BLANK, messages_table("pods", why, messages, is_wide=is_wide)]
         for explanation in self.explanations:
             heading = Text(f"why {explanation.pod} does not fit", style="bold")
             # The first part is the message, which the table has, and the head has the moment.
             about_pod = replace(explanation, moment=None)
-            parts += [BLANK, heading, *explained(about_pod, is_wide=is_wide)[1:]]
+            parts += [BLANK, heading, *about_pod.parts(is_wide=is_wide)[1:]]
         if self.victims:
             parts += [BLANK, Text(f"preemption evicts {named_pods(self.victims)}")]
         if self.max is not None:
             parts += [BLANK, *(Text(line) for line in self.max.lines())]
         return [*parts, *note_lines([*self.waiting.lines(), *self.notes])]
+
+    def rows(self) -> Rows:
+        """The pods of the workload."""
+        pods = ((pod.pod, pod.node, pod.message, " ".join(pod.victims)) for pod in self.pods)
+        return Rows(("pod", "node", "message", "victims"), pods)
 
 
 def fit(

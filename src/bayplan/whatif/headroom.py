@@ -6,26 +6,28 @@ own: the shapes do not compete with one another.
 
 from collections import Counter
 from collections.abc import Sequence
-from typing import final
+from typing import ClassVar, Literal, final
 
-from msgspec import Struct
 from rich.console import RenderableType
 from rich.text import Text
 
+from bayplan.answers.amounts import short_text
+from bayplan.answers.document import Answer, Rows, Value
+from bayplan.answers.reasons import short_reason
+from bayplan.answers.table import BLANK, Table, number_columns
 from bayplan.api.pod_groups import PodGroupKinds
 from bayplan.model.additions import Additions
 from bayplan.model.cluster_model import ClusterModel
 from bayplan.model.picture import RunMoment
 from bayplan.model.unjudged import UnjudgedWorkload
-from bayplan.sim.output.report import BLANK, amount, new_table
 from bayplan.whatif.copies import Unit, units_of
 from bayplan.whatif.fit import LIMIT, MaxFit, check_schedulers, max_fit
 from bayplan.whatif.placing import placed_first
-from bayplan.whatif.text import API_VERSION, Answer, WaitingPods, note_lines, unjudged_table
+from bayplan.whatif.text import WaitingPods, note_lines, unjudged_table
 
 
 @final
-class ShapeHeadroom(Struct, frozen=True, kw_only=True, rename="camel"):
+class ShapeHeadroom(Value, frozen=True, kw_only=True):
     """One shape."""
 
     #: A short name: that of the workload, with its namespace if the name alone is not unique.
@@ -44,8 +46,8 @@ class ShapeHeadroom(Struct, frozen=True, kw_only=True, rename="camel"):
 class Headroom(Answer, frozen=True, kw_only=True):
     """The answer of `bayplan headroom`."""
 
-    api_version: str = API_VERSION
-    kind: str = "Headroom"
+    kind: Literal["Headroom"] = "Headroom"
+    field_of_list: ClassVar[str] = "shapes"
     #: The name of the cluster, for messages.
     cluster: str
     #: Of the folder of a run: its moment that the answer is about.
@@ -57,17 +59,17 @@ class Headroom(Answer, frozen=True, kw_only=True):
     waiting: WaitingPods = WaitingPods()
     notes: tuple[str, ...] = ()
 
-    def parts(self) -> list[RenderableType]:
+    def parts(self, *, is_wide: bool = False) -> list[RenderableType]:
         resources = list(dict.fromkeys(name for one in self.shapes for name in one.requests))
-        table = new_table("shape", "fit", *resources, "the next does not fit")
-        for column in table.columns[1:-1]:
-            column.justify = "right"
+        table = Table("shape", *number_columns("fit", *resources), "the next does not fit")
         for one in self.shapes:
             requests = (
-                amount(name, one.requests[name]) if name in one.requests else ""
+                short_text(name, one.requests[name]) if name in one.requests else ""
                 for name in resources
             )
-            table.add_row(one.shape, one.count_text, *requests, one.max.message)
+            message = one.max.message
+            shown = message if is_wide else short_reason(message)
+            table.add_row(one.shape, one.count_text, *requests, shown)
         head = f"how many more pods fit into {self.cluster}"
         if not self.shapes:
             head = f"nothing was counted: the shapes have no pod to place into {self.cluster}"
@@ -76,6 +78,14 @@ class Headroom(Answer, frozen=True, kw_only=True):
         if self.unjudged:
             parts += [BLANK, unjudged_table(self.unjudged, "not counted")]
         return [*parts, *note_lines([*self.waiting.lines(), *self.notes])]
+
+    def rows(self) -> Rows:
+        """The shapes."""
+        headings = ("shape", "count", "is_limit", "message")
+        shapes = (
+            (one.shape, one.max.count, one.max.is_limit, one.max.message) for one in self.shapes
+        )
+        return Rows(headings, shapes)
 
 
 def headroom(

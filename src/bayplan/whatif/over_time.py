@@ -29,7 +29,7 @@ from bayplan.sim.input.what_if import WhatIf
 from bayplan.sim.input.workload import Workload
 from bayplan.sim.simulation import Simulation
 from bayplan.whatif.changes import Outcome, check_nodes
-from bayplan.whatif.comparison import WhatIfAnswer, largest_shapes, state_of
+from bayplan.whatif.comparison import WhatIfAnswer, largest_shapes, state_of, what_if_answer
 from bayplan.whatif.evictions import DAEMON_SET, LeftOver
 from bayplan.whatif.fit import pod_name
 from bayplan.whatif.placing import Move, Placer
@@ -74,19 +74,9 @@ def what_if_over_time(
     finally:
         after_model.close()
     outcome = _outcome(pods_before, [cast(Pod, each) for each in objects.of(POD)], waiting)
-    return WhatIfAnswer(
-        cluster=model.source.source,
-        moment=model.source.moment,
-        change=change,
-        before=before,
-        after=after,
-        moves=tuple(outcome.moves),
-        left_over=tuple(outcome.left_over),
-        waited_before=tuple(outcome.waited_before),
-        placed_before=tuple(placed_before),
-        blocked=(),
-        gone=outcome.gone,
-        notes=tuple(dict.fromkeys((*model.source.notes, *result.notes))),
+    outcome.notes += result.notes
+    return what_if_answer(
+        model, change, states=(before, after), outcome=outcome, placed_before=placed_before
     )
 
 

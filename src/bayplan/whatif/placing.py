@@ -9,8 +9,7 @@ others got a node, since it may need one of them in its zone. In the end no pod 
 from collections.abc import Callable, Iterable
 from typing import final
 
-from msgspec import Struct
-
+from bayplan.answers.document import Value
 from bayplan.api.objects import POD
 from bayplan.model.cluster_model import ClusterModel
 from bayplan.model.daemon_pods import DaemonPod
@@ -24,7 +23,7 @@ _ROUNDS_MAX = 20
 
 
 @final
-class Move(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
+class Move(Value, frozen=True, kw_only=True, omit_defaults=True):
     """A pod that gets a node."""
 
     #: "namespace/name"; of a replacement, the name of the pod that goes.

@@ -318,8 +318,8 @@ def test_metrics_show_the_benefit_of_reuse() -> None:
     assert metric_of("bayplan_reuse_entries") == 1
     assert metric_of("bayplan_reuse_possible_total") == 4
     assert metric_of("bayplan_reuse_bytes") == reuse_of(engine).bytes_used > 0
-    evaluated_count = metric_of("bayplan_reuse_rows_asked_total", plugin="CountingFilter")
-    cached_count = metric_of("bayplan_reuse_rows_kept_total", plugin="CountingFilter")
+    evaluated_count = metric_of("bayplan_reuse_rows_evaluated_total", plugin="CountingFilter")
+    cached_count = metric_of("bayplan_reuse_rows_cached_total", plugin="CountingFilter")
     assert evaluated_count == evaluated_rows(engine) == 5 + 1 + 1 + 1 + 3
     assert evaluated_count + cached_count == 4 * 5 + 6
 

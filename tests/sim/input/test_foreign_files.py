@@ -71,7 +71,7 @@ def test_a_folder_is_read_without_the_files_of_other_tools(tmp_path: Path) -> No
     workload = load_inputs([str(tmp_path)])
     names = {content["metadata"]["name"] for content in workload.initial}
     assert {"web", "n1"} <= names
-    assert workload.passed_over == {}
+    assert workload.ignored_kinds == {}
     count = len(FOREIGN) + len(UNKNOWN)
     first, *more = workload.notes
     assert first.startswith(f"{tmp_path}: passed over {count} files without objects: Chart.yaml, ")
@@ -164,7 +164,7 @@ def test_braces_elsewhere_do_not_explain_an_error(tmp_path: Path) -> None:
     (tmp_path / "a.json").unlink()
     config_map = f"apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: c}}\n{alert}"
     write(tmp_path, {"a.yaml": config_map})
-    assert load_inputs([str(tmp_path)]).passed_over == {"v1 ConfigMap": 1}
+    assert load_inputs([str(tmp_path)]).ignored_kinds == {"v1 ConfigMap": 1}
 
 
 def test_a_path_in_a_command_is_quoted_and_no_option(

@@ -6,7 +6,6 @@ from typing import Any
 import pytest
 from rich.text import Text
 
-from bayplan.sim.output.report import summary
 from bayplan.sim.output.result import SimulationResult
 from tests.adapters.manifests import Content, container, node, pod, priority_class
 from tests.sim.manifests import controller, owned, template
@@ -33,7 +32,7 @@ def lost(result: SimulationResult) -> dict[str, dict[str, int]]:
 
 
 def lines(result: SimulationResult) -> list[str]:
-    return [part.plain for part in summary(result) if isinstance(part, Text)]
+    return [part.plain for part in result.parts() if isinstance(part, Text)]
 
 
 def at(seconds: float, **verbs: Any) -> Content:

@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 from bayplan.sim.output.pod_counts import Counts, PodEnd, PodResult, counts_of, gone_text
-from bayplan.sim.output.report import summary
 from bayplan.sim.output.run_folder import RunFolder
 from bayplan.ui import pages
 from bayplan.ui.subjects import RunSubject
@@ -204,17 +203,17 @@ ENDS: dict[str, tuple[list[Content], tuple[int, int], str]] = {
 def test_every_surface_says_what_the_run_ended_with(case: str, tmp_path: Path) -> None:
     objects, (placed, waiting), gone = ENDS[case]
     path, folder = write_objects(tmp_path / "in.yaml", *objects), tmp_path / "run"
-    printed_json = json.loads(answer("simulate", path, "--out", folder, "--format", "json"))
+    printed_json = json.loads(answer("simulate", path, "--out", folder, "-o", "json"))
     result = RunFolder(folder).result()
     assert result is not None
     counts = result.counts
     assert (counts.scheduled, counts.unschedulable, gone_text(counts)) == (placed, waiting, gone)
     assert counts.pods == counts.present + sum(counts.gone.values())
-    placements, usage = printed_json["placements"], printed_json["node_usage"]
+    placements, usage = printed_json["placements"], printed_json["nodeUsage"]
     assert len(placements) == placed
     assert set(placements.values()) <= set(usage)
     assert sum(one["pods"] for one in usage.values()) == counts.placed
-    assert not gone or gone in printed(summary(result), 200).splitlines()
+    assert not gone or gone in printed(result.parts(), 200).splitlines()
     # placements.csv has a row for each pod that was bound, whatever became of it.
     rows = [line.split(",") for line in (folder / "placements.csv").read_text().splitlines()[1:]]
     assert [row[0] for row in rows] == [name for name, _ in result.bound_pods()]

@@ -4,17 +4,9 @@ from typing import Any
 
 import pytest
 
+from bayplan.answers.pod_tables import EXAMPLES_MAX, GROUPS_MAX, kind_of
 from bayplan.sim.output.pod_counts import PodEnd
-from bayplan.sim.output.report import (
-    EXAMPLES_MAX,
-    GROUPS_MAX,
-    NODES_MAX,
-    amount,
-    kind_of,
-    span,
-    summary,
-)
-from bayplan.sim.output.result import Counts, NodeUsage, SimulationResult, Usage
+from bayplan.sim.output.result import NODES_MAX, Counts, NodeUsage, SimulationResult, Usage
 from tests.sim.printing import printed
 
 
@@ -38,7 +30,7 @@ def result(unschedulable: dict[str, str] | None = None, **fields: Any) -> Simula
 
 
 def read(of: SimulationResult, width: int = 120) -> list[str]:
-    return printed(summary(of), width).splitlines()
+    return printed(of.parts(), width).splitlines()
 
 
 # ---- headline -------------------------------------------------------------------------------
@@ -50,7 +42,7 @@ def test_the_summary_has_its_parts_in_order() -> None:
         running=1,
         scheduled=2,
         unschedulable=1,
-        left_out=3,
+        completed=3,
         other_schedulers=4,
         missing_nodes=1,
         gone={PodEnd.PREEMPTED: 3},
@@ -69,7 +61,7 @@ def test_the_summary_has_its_parts_in_order() -> None:
         "",
         "resource   requested           allocatable",
         "──────────────────────────────────────────",
-        "cpu              1.5   37.5%           4.0",
+        "cpu            1500m   37.5%             4",
         "",
         "pods   why they wait   for example",
         "──────────────────────────────────",
@@ -119,7 +111,7 @@ def test_messages_that_differ_only_in_counts_are_one_reason() -> None:
         "default/b": "0/6 nodes are available: 2 node(s) had taint, 4 Insufficient cpu.",
     }
     [row] = rows(result(waiting))
-    assert row.startswith("   2   0/5 nodes are available: 2 Insufficient cpu")
+    assert row == "   2   3 had taint, 2 lack cpu   default/a, default/b"
 
 
 def test_the_largest_group_comes_first_and_small_groups_are_summed() -> None:
@@ -186,7 +178,7 @@ def test_peak_usage_is_printed_beside_the_usage_at_the_end() -> None:
     assert read(result(usage=usage))[2:5] == [
         "resource   requested          peak           allocatable",
         "────────────────────────────────────────────────────────",
-        "cpu              0.0   0.0%    3.0   75.0%           4.0",
+        "cpu                0   0.0%      3   75.0%             4",
     ]
 
 
@@ -231,47 +223,7 @@ def test_many_nodes_are_counted() -> None:
     assert "and 6 more nodes with 0 placed pods; 6 of them empty" in lines
 
 
-@pytest.mark.parametrize(
-    ("resource", "count", "text"),
-    [
-        ("cpu", 1500, "1.5"),
-        ("cpu", 4_000_000, "4,000.0"),
-        ("memory", 0, "0"),
-        ("memory", 1023, "1,023"),
-        ("memory", 64 * 2**20, "64.0Mi"),
-        ("memory", 3 * 2**29, "1.5Gi"),
-        ("memory", 2000 * 2**30, "1.95Ti"),
-        ("memory", 5 * 2**28, "1.25Gi"),
-        ("memory", 20000 * 2**20, "19.5Gi"),
-        ("cpu", 250, "0.25"),
-        ("cpu", 2, "0.002"),
-        ("cpu", 31375, "31.4"),
-        ("ephemeral-storage", 2**70, "1,024.0Ei"),
-        ("hugepages-2Mi", 2**22, "4.0Mi"),
-        ("example.com/gpu", 12345, "12,345"),
-    ],
-)
-def test_amounts_have_readable_units(resource: str, count: int, text: str) -> None:
-    assert amount(resource, count) == text
-
-
 # ---- rates ----------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("seconds", "text"),
-    [
-        (0.0, "0.0 s"),
-        (119.94, "119.9 s"),
-        (120.0, "2 min 0 s"),
-        (250.0, "4 min 10 s"),
-        (7500.0, "2 h 5 min"),
-        (3 * 86400.0 + 4 * 3600.0, "3 d 4 h"),
-        (12_902_960.0, "149 d 8 h"),
-    ],
-)
-def test_durations_have_a_readable_precision(seconds: float, text: str) -> None:
-    assert span(seconds) == text
 
 
 def test_a_narrow_terminal_wraps_without_loss() -> None:
@@ -279,4 +231,4 @@ def test_a_narrow_terminal_wraps_without_loss() -> None:
     lines = read(result({"default/a-pod-with-a-long-name": text}), width=40)
     assert all(len(line) <= 40 for line in lines if "simulated" not in line)
     squeezed = "".join("".join(lines).split())
-    assert "very-long-resource-name" in squeezed or "resource-name." in squeezed
+    assert all(piece in squeezed for piece in ("very-long-", "resource-name", "long-name"))

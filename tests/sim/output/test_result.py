@@ -8,14 +8,13 @@ import msgspec
 import pytest
 
 from bayplan.journal import BUG_PREFIX, AttemptRecord, BindingRecord, GateRecord, NoteRecord, Record
+from bayplan.sim.output.collectors import Failures, group_results
 from bayplan.sim.output.result import (
     Counts,
     FailureResult,
-    Failures,
     PodResult,
     SimulationResult,
     Usage,
-    group_results,
 )
 from tests.adapters.manifests import container, node, pod
 from tests.cli.command_line import answer, write_objects
@@ -35,12 +34,12 @@ def plain(result: object) -> dict[str, object]:
 def test_a_pod_has_null_for_missing_values() -> None:
     assert plain(PodResult(created_at=0.0)) == {
         "node": None,
-        "created_at": 0.0,
-        "bound_at": None,
-        "deleted_at": None,
+        "createdAt": 0.0,
+        "boundAt": None,
+        "deletedAt": None,
         "controller": None,
         "attempts": 0,
-        "nominated_node": None,
+        "nominatedNode": None,
         "message": None,
         "end": "waiting",
         "replaced": False,
@@ -48,14 +47,16 @@ def test_a_pod_has_null_for_missing_values() -> None:
 
 
 def test_counts_have_zero_for_missing_values() -> None:
-    fates = ("pods", "running", "scheduled", "unschedulable", "left_out", "other_schedulers")
-    zeros = dict.fromkeys((*fates, "notRecreated", "missing_nodes"), 0)
+    fates = ("pods", "running", "scheduled", "unschedulable", "completed", "otherSchedulers")
+    zeros = dict.fromkeys((*fates, "notRecreated", "missingNodes"), 0)
     assert plain(Counts()) == {**zeros, "gone": {}, "replaced": {}}
 
 
 def test_the_object_has_its_keys_in_order() -> None:
     result = simulate(node("n1"), pod("a"))
     assert list(plain(result)) == [
+        "apiVersion",
+        "kind",
         "nodes",
         "counts",
         "placements",
@@ -63,18 +64,18 @@ def test_the_object_has_its_keys_in_order() -> None:
         "pods",
         "seed",
         "digest",
-        "simulated_seconds",
-        "wall_seconds",
+        "simulatedSeconds",
+        "wallSeconds",
         "attempts",
         "usage",
-        "node_usage",
-        "podgroups",
-        "pod_kinds",
-        "passed_over",
+        "nodeUsage",
+        "podGroups",
+        "signatures",
+        "ignoredKinds",
         "failures",
         "lost",
         "notes",
-        "earlier_pods",
+        "earlierPods",
     ]
 
 
@@ -132,7 +133,7 @@ def kinds(tmp_path: Path, *flags: str) -> list[dict[str, Any]]:
     pods = [pod(f"small-{number}", containers=[container("100m")]) for number in range(6)]
     pods += [pod(f"large-{number}", containers=[container("2")]) for number in range(2)]
     path = write_objects(tmp_path / "cluster.yaml", *nodes, *pods)
-    return json.loads(answer("simulate", path, "--format", "json", *flags))["pod_kinds"]
+    return json.loads(answer("simulate", path, "-o", "json", *flags))["signatures"]
 
 
 def test_each_signature_has_its_pods_cycles_and_rows(tmp_path: Path) -> None:
@@ -140,12 +141,12 @@ def test_each_signature_has_its_pods_cycles_and_rows(tmp_path: Path) -> None:
     assert (small["example"], small["pods"], small["cycles"]) == ("default/small-0", 6, 6)
     assert (large["example"], large["pods"], large["cycles"]) == ("default/large-0", 2, 2)
     assert small["profile"] == "default-scheduler"
-    assert small["rows_kept"] > small["rows_asked"] > 0
+    assert small["rowsCached"] > small["rowsEvaluated"] > 0
 
 
 def test_without_reuse_the_result_has_no_reuse_part(tmp_path: Path) -> None:
     rows = kinds(tmp_path, "--feature-gates", "OpportunisticBatching=false")
-    assert all(kind["rows_kept"] == 0 for kind in rows)
+    assert all(kind["rowsCached"] == 0 for kind in rows)
 
 
 # ---- failures -------------------------------------------------------------------------------

@@ -45,20 +45,20 @@ class Gangs(RunMetric):
             self._groups[new.key] = str(new.group_key)
 
     def values(self, result: SimulationResult) -> Mapping[str, float]:
-        if not result.podgroups:
+        if not result.pod_groups:
             return {}
-        members: dict[str, list[PodResult]] = {name: [] for name in result.podgroups}
+        members: dict[str, list[PodResult]] = {name: [] for name in result.pod_groups}
         for pod, group in self._groups.items():
             if group in members and pod in result.pods:
                 members[group].append(result.pods[pod])
         spans = [
             span
-            for name, group in result.podgroups.items()
+            for name, group in result.pod_groups.items()
             for span in _waited(group, members[name])
         ]
         return {
             "gangs_placed": float(len(spans)),
-            "gangs_waiting": float(len(result.podgroups) - len(spans)),
+            "gangs_waiting": float(len(result.pod_groups) - len(spans)),
             **span_metrics("gang_waiting_seconds", spans),
         }
 

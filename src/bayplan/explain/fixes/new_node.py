@@ -10,10 +10,10 @@ from copy import deepcopy
 from itertools import count, islice
 from typing import Any
 
+from bayplan.answers.amounts import amount_text
 from bayplan.api.device_objects import RESOURCE_SLICE
 from bayplan.api.objects import CSI_NODE, HOSTNAME_LABEL, NODE, Node
 from bayplan.api.pod_requests import PODS, amounts, is_extended
-from bayplan.explain.amounts import amount_text
 from bayplan.explain.diagnosis import Diagnosis
 from bayplan.explain.explanation import Change
 from bayplan.explain.fixes.edits import Harm, ObjectEdit, change_of, plain

@@ -3,8 +3,8 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from bayplan.answers.amounts import amount_text, rounded_down, short_text
 from bayplan.api.pod_requests import CPU, EPHEMERAL_STORAGE, MEMORY, PODS, amounts
-from bayplan.explain.amounts import amount_text, rounded_down, short_text
 from bayplan.explain.diagnosis import Diagnosis
 from bayplan.explain.fixes.edits import EditNotPossibleError, Harm, PodEdit, Spec
 from bayplan.plugins.node_resources_fit import NodeResourcesFit

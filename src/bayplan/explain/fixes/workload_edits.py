@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import final
 
+from bayplan.answers.names import in_natural_order
 from bayplan.api.disruption_objects import POD_DISRUPTION_BUDGET, PodDisruptionBudget
 from bayplan.api.objects import (
     POD,
@@ -43,6 +44,7 @@ from bayplan.model.cluster_model import ClusterModel
 from bayplan.objects.keys import ObjectKey
 from bayplan.printable import printable
 from bayplan.sim.input.controller_kinds import DEPLOYMENT, JOB
+from bayplan.sim.input.object_checks import AUTOSCALERS
 from bayplan.state.pods import PodInfo
 
 #: Nodes that are tried, the nearest first; and pods that are removed from one of them at most.
@@ -56,10 +58,6 @@ _DELETION_COST = "controller.kubernetes.io/pod-deletion-cost"
 _COST = -1000
 #: Upstream: pkg/apis/scheduling (HighestUserDefinablePriority).
 _CRITICAL_FROM = 1_000_000_001
-_AUTOSCALERS = (
-    "autoscaling/v2 HorizontalPodAutoscaler",
-    "autoscaling/v1 HorizontalPodAutoscaler",
-)
 _MIRROR = "kubernetes.io/config.mirror"
 
 
@@ -72,7 +70,8 @@ def room_edits(model: ClusterModel, owners: Owners, diagnosis: Diagnosis) -> Ite
     if diagnosis.attempt.pod.group_key is not None:
         # Members of a group take room on several nodes. The first removal may help: what the whole
         # group lacks is not known.
-        nodes = sorted(n for n, s in diagnosis.rejected.items() if s.code is Code.UNSCHEDULABLE)
+        rejected = diagnosis.rejected.items()
+        nodes = in_natural_order(n for n, s in rejected if s.code is Code.UNSCHEDULABLE)
         yield from room.edits(room.removable(nodes), {}, dict(diagnosis.pod.requests))
 
 
@@ -141,7 +140,7 @@ class _Room:
     @cached_property
     def _autoscaled(self) -> set[ObjectKey]:
         targets: set[ObjectKey] = set()
-        for kind in _AUTOSCALERS:
+        for kind in AUTOSCALERS:
             for each in self._model.objects(kind):
                 if isinstance(each, Unstructured):
                     target = (each.content.get("spec") or {}).get("scaleTargetRef") or {}

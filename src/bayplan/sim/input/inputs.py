@@ -185,7 +185,7 @@ class _Loader:
         self._recreate_after_seconds = 0.0
         self._objects: list[_InputObject] = []
         self._arrivals: list[tuple[float, _InputObject]] = []
-        self._left_out_count = 0
+        self._completed_count = 0
         self._notes: list[str] = []
 
     def load(self, time_mode: str) -> Workload:
@@ -217,12 +217,12 @@ class _Loader:
             steps=tuple(steps),
             until_seconds=self._until_seconds,
             followers=timeline.followers,
-            left_out_count=self._left_out_count,
+            completed_count=self._completed_count,
             pod_gc=self._pod_gc,
             expansion=self._expansion,
             recreate_after_seconds=self._recreate_after_seconds,
             admission=self._admission or DEFAULT_PLUGINS,
-            passed_over=dict(self.not_understood.passed_over),
+            ignored_kinds=dict(self.not_understood.ignored_kinds),
             created_pods=CreatedPods(
                 pods=dict(timeline.made),
                 controllers={kind: len(each) for kind, each in timeline.made_for.items()},
@@ -236,7 +236,7 @@ class _Loader:
                 *self._notes,
                 *timeline.identities.notes(),
                 *_patch_notes(timeline, self._expansion),
-                *_cron_job_notes(self.not_understood.passed_over),
+                *_cron_job_notes(self.not_understood.ignored_kinds),
                 *storage.notes,
             ),
         )
@@ -294,7 +294,7 @@ class _Loader:
             self._notes.append(f"{part.place} was ignored: it configures a scheduler")
         elif checks.accepts(part.value, part.place):
             if has_ended(part.value):
-                self._left_out_count += 1
+                self._completed_count += 1
             self._objects.append(_InputObject(part.value, part.place))
 
     def _read_csv(self, part: CsvText, time_mode: str) -> None:
@@ -385,9 +385,9 @@ def _namespaces(timeline: Timeline, steps: Iterable[Step]) -> list[Content]:
     ]
 
 
-def _cron_job_notes(passed_over: Mapping[str, int]) -> list[str]:
+def _cron_job_notes(ignored_kinds: Mapping[str, int]) -> list[str]:
     """A CronJob is no workload controller of a simulation: it would create Jobs by the clock."""
-    count = sum(count for kind, count in passed_over.items() if kind.endswith(" CronJob"))
+    count = sum(count for kind, count in ignored_kinds.items() if kind.endswith(" CronJob"))
     if not count:
         return []
     named = "1 CronJob is" if count == 1 else f"{count} CronJobs are"

@@ -24,6 +24,7 @@ from bayplan.adapters.embedded.api_validation import (
 )
 from bayplan.adapters.embedded.field_validation import one_of
 from bayplan.adapters.embedded.pod_templates import TEMPLATES_MAX, template_key
+from bayplan.answers.amounts import counted
 from bayplan.api.admission_objects import LIMIT_RANGE
 from bayplan.api.device_objects import RESOURCE_CLAIM_TEMPLATE
 from bayplan.api.field_tables import unknown_fields
@@ -190,6 +191,23 @@ def has_containers(value: Any, depth: int = 0) -> bool:
     return isinstance(value, list) and any(has_containers(each, depth + 1) for each in value)
 
 
+def _short(kind: str) -> str:
+    """ "ConfigMap"; with its group where a kind that is read has the same name, as kubectl has it:
+    "Job.batch.volcano.sh"."""
+    version, _, name = kind.rpartition(" ")
+    is_taken = any(each.rpartition(" ")[2] == name for each in READ_KINDS)
+    return f"{name}.{version.rpartition('/')[0]}" if is_taken else name
+
+
+#: Kinds whose content the fixes read. Nothing else does, so `--strict` refuses them.
+AUTOSCALERS = (
+    "autoscaling/v2 HorizontalPodAutoscaler",
+    "autoscaling/v1 HorizontalPodAutoscaler",
+)
+#: The most kinds that the note about unread kinds names.
+_NAMED_KINDS_MAX = 4
+
+
 @final
 class NotUnderstood:
     """Collects unread kinds and unknown fields while an input is read."""
@@ -198,7 +216,7 @@ class NotUnderstood:
         """``read_kinds``: the kinds that plugins read."""
         self._read_kinds = READ_KINDS.union(read_kinds)
         #: Kind as "batch/v1 CronJob" → its objects.
-        self.passed_over: Counter[str] = Counter()
+        self.ignored_kinds: Counter[str] = Counter()
         #: (kind, the kind as which it is read) → its objects.
         self._converted: Counter[tuple[str, str]] = Counter()
         #: Those of them with the template of a pod: workloads of a kind that is not known.
@@ -216,7 +234,7 @@ class NotUnderstood:
         if kind not in self._read_kinds:
             stored = kind_of(in_stored_version(content))
             if stored not in READ_KINDS:
-                self.passed_over[kind] += 1
+                self.ignored_kinds[kind] += 1
                 self._note_workload(key, content)
                 self._first.setdefault(kind, f"{place} ({key})")
                 return False
@@ -255,10 +273,16 @@ class NotUnderstood:
     def notes(self) -> list[str]:
         """Notes for the reader, besides `versions`."""
         notes: list[str] = []
-        unread = [one for one in self._kinds() if read_version(one[0]) is None]
+        unread = [
+            (_short(kind), count)
+            for kind, count in self._kinds()
+            if read_version(kind) is None and kind not in AUTOSCALERS
+        ]
         if unread:
-            named = ", ".join(f"{count:,} {kind}" for kind, count in unread)
-            notes.append(f"ignored, because nothing reads these kinds: {named}")
+            listed = ", ".join(f"{count:,} {kind}" for kind, count in unread[:_NAMED_KINDS_MAX])
+            further = len(unread) - _NAMED_KINDS_MAX
+            more = f" and {counted(further, 'more kind')}" if further > 0 else ""
+            notes.append(f"not read: {listed}{more}")
         lines = [f"{place}: {problem}" for place, problem in self._fields()]
         notes += lines[:LINES_MAX]
         if len(lines) > LINES_MAX:
@@ -266,7 +290,7 @@ class NotUnderstood:
         return notes
 
     def _kinds(self) -> list[tuple[str, int]]:
-        return sorted(self.passed_over.items(), key=lambda one: (-one[1], one[0]))
+        return sorted(self.ignored_kinds.items(), key=lambda one: (-one[1], one[0]))
 
     def _fields(self) -> Iterator[tuple[str, str]]:
         """(place, problem)"""

@@ -116,9 +116,9 @@ class Workload(Struct, frozen=True, kw_only=True):
     #: input is expanded once, each takes the place of a pod of its Job that succeeded.
     followers: dict[str, tuple[Content, ...]] = {}
     #: The number of pods of the input that had ended. They take no part.
-    left_out_count: int = 0
+    completed_count: int = 0
     #: Kinds that nothing reads, and how many objects of them the input has.
-    passed_over: dict[str, int] = {}
+    ignored_kinds: dict[str, int] = {}
     #: Those of these objects that have the template of a pod.
     unknown_workloads: tuple[ObjectKey, ...] = ()
     #: When pods are collected whose node is gone: at once, unless the input says otherwise.

@@ -10,7 +10,10 @@ from collections import Counter
 from collections.abc import Iterable
 from enum import StrEnum
 
-from msgspec import Struct, field
+from msgspec import field
+
+from bayplan.answers.amounts import pod_count
+from bayplan.answers.document import Value
 
 
 class PodEnd(StrEnum):
@@ -43,7 +46,7 @@ _THERE = frozenset(
 )
 
 
-class PodResult(Struct, frozen=True, kw_only=True):
+class PodResult(Value, frozen=True, kw_only=True):
     """The history of one pod. Times are seconds of virtual time; None: it did not happen."""
 
     #: Its node; of a pod that is gone, its last one.
@@ -62,7 +65,31 @@ class PodResult(Struct, frozen=True, kw_only=True):
     replaced: bool = False
 
 
-class Counts(Struct, frozen=True, kw_only=True):
+class PodState(Value, frozen=True, kw_only=True):
+    """One pod of a workload at the end of a run."""
+
+    pod: str
+    #: Its node; "": it has none, or it is gone.
+    node: str
+    message: str
+    end: PodEnd
+    #: Whether another pod came in place of a pod that is gone.
+    replaced: bool = False
+
+
+def pod_state(name: str, pod: PodResult) -> PodState:
+    """What a pod's history comes to at the end."""
+    node = pod.node if pod.end is PodEnd.PLACED else None
+    return PodState(
+        pod=name,
+        node=node or "",
+        message=pod.message or "",
+        end=pod.end,
+        replaced=pod.replaced,
+    )
+
+
+class Counts(Value, frozen=True, kw_only=True):
     """The numbers of pods at the end of a run, or of a part of its pods."""
 
     #: All pods that took part, of any scheduler: those that are there, and those that are gone.
@@ -74,11 +101,11 @@ class Counts(Struct, frozen=True, kw_only=True):
     #: Pods of our profiles that are pending.
     unschedulable: int = 0
     #: Completed and failed pods of the input, which take no part.
-    left_out: int = 0
+    completed: int = 0
     #: Pending pods whose schedulerName is the name of no profile.
     other_schedulers: int = 0
     #: Lost pods that the controllers of a cluster would create again. Nothing does so here.
-    not_recreated: int = field(default=0, name="notRecreated")
+    not_recreated: int = 0
     #: Pods that are there and whose node is not.
     missing_nodes: int = 0
     #: Cause → pods that are gone.
@@ -97,8 +124,8 @@ class Counts(Struct, frozen=True, kw_only=True):
         return self.placed + self.missing_nodes + self.unschedulable + self.other_schedulers
 
 
-def counts_of(pods: Iterable[PodResult], *, left_out: int = 0, not_recreated: int = 0) -> Counts:
-    """The counts of pods. ``left_out``, ``not_recreated``: see `Counts`."""
+def counts_of(pods: Iterable[PodResult], *, completed: int = 0, not_recreated: int = 0) -> Counts:
+    """The counts of pods. ``completed``, ``not_recreated``: see `Counts`."""
     ends: Counter[PodEnd] = Counter()
     replaced: Counter[PodEnd] = Counter()
     scheduled = 0
@@ -111,7 +138,7 @@ def counts_of(pods: Iterable[PodResult], *, left_out: int = 0, not_recreated: in
         running=ends[PodEnd.PLACED] - scheduled,
         scheduled=scheduled,
         unschedulable=ends[PodEnd.WAITING],
-        left_out=left_out,
+        completed=completed,
         other_schedulers=ends[PodEnd.OTHER_SCHEDULER],
         not_recreated=not_recreated,
         missing_nodes=ends[PodEnd.MISSING_NODE],
@@ -129,7 +156,7 @@ def gone_text(counts: Counts) -> str:
         f"{number:,} {end}{_replaced_text(number, counts.replaced.get(end, 0))}"
         for end, number in counts.gone.items()
     )
-    return f"{count:,} pod{'s' * (count != 1)} gone: {', '.join(causes)}"
+    return f"{pod_count(count)} gone: {', '.join(causes)}"
 
 
 def _replaced_text(count: int, replaced_count: int) -> str:

@@ -1,38 +1,28 @@
-"""The result of a simulation as plain data: the object that `--format json` prints.
-
-A pod that fits nowhere is a result. An exception, or the code Error, is a failure: then the result
-for the pod says nothing about the cluster. Failures are read from the records of the journal, so
-each failure that the engine records is counted, whatever caused it.
-"""
+"""SimulationResult: the answer of `bayplan simulate`, and the summary that a reader sees of it."""
 
 from collections import Counter
-from collections.abc import Iterator
-from typing import final
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Literal, final
 
-from msgspec import Struct, field
+from msgspec import field
+from rich.console import RenderableType
+from rich.text import Text
 
-from bayplan.engine.podgroups.status import phase_of, scheduled_count
-from bayplan.engine.reuse.entry import SignatureEntry
-from bayplan.engine.scheduler import Scheduler
-from bayplan.framework.status import Code
-from bayplan.journal import (
-    BUG_PREFIX,
-    AttemptRecord,
-    BindingRecord,
-    GateRecord,
-    GroupRecord,
-    NoteRecord,
-    Record,
-    subject_of,
-)
+from bayplan.answers.amounts import NONE, counted, pod_count, share_text, short_text
+from bayplan.answers.document import Answer, Rows, Value
+from bayplan.answers.names import natural_key
+from bayplan.answers.pod_tables import GROUPS_MAX, messages_table
+from bayplan.answers.table import BLANK, Table, name_columns, number_columns
+from bayplan.answers.times import span
+from bayplan.journal import BUG_PREFIX
 from bayplan.sim.output.pod_counts import Counts as Counts
 from bayplan.sim.output.pod_counts import PodResult as PodResult
-from bayplan.state.pod_groups import GroupState
+from bayplan.sim.output.pod_counts import gone_text
 
 # ---- result ---------------------------------------------------------------------------------
 
 
-class PodGroupResult(Struct, frozen=True, kw_only=True):
+class PodGroupResult(Value, frozen=True, kw_only=True):
     """The state of a pod group at the end."""
 
     phase: str
@@ -48,7 +38,7 @@ class PodGroupResult(Struct, frozen=True, kw_only=True):
     message: str | None = None
 
 
-class PodKindResult(Struct, frozen=True, kw_only=True):
+class SignatureResult(Value, frozen=True, kw_only=True):
     """Pods with one signature, and how many results were cached for them."""
 
     profile: str
@@ -57,11 +47,11 @@ class PodKindResult(Struct, frozen=True, kw_only=True):
     pods: int
     cycles: int
     #: Results of plugins for single nodes: evaluated, and taken from the cache.
-    rows_evaluated: int = field(name="rows_asked")
-    rows_cached: int = field(name="rows_kept")
+    rows_evaluated: int
+    rows_cached: int
 
 
-class FailureResult(Struct, frozen=True, kw_only=True):
+class FailureResult(Value, frozen=True, kw_only=True):
     """One kind of failure: an exception or the code Error, not a rejection."""
 
     #: "": no plugin caused the failure.
@@ -80,7 +70,7 @@ class FailureResult(Struct, frozen=True, kw_only=True):
         return bool(self.plugin) or self.message.startswith(BUG_PREFIX)
 
 
-class LostPods(Struct, frozen=True, kw_only=True):
+class LostPods(Value, frozen=True, kw_only=True):
     """Pods of one workload that went before their end and were not replaced."""
 
     #: Kind, namespace and name, as in "Deployment default/web"; "": pods without a controller.
@@ -93,7 +83,7 @@ class LostPods(Struct, frozen=True, kw_only=True):
         return sum(self.causes.values())
 
 
-class Usage(Struct, frozen=True, kw_only=True):
+class Usage(Value, frozen=True, kw_only=True):
     """One resource over all nodes at the end: cpu in millicores, others in whole units."""
 
     resource: str
@@ -103,7 +93,7 @@ class Usage(Struct, frozen=True, kw_only=True):
     allocatable: int
 
 
-class NodeUsage(Struct, frozen=True, kw_only=True):
+class NodeUsage(Value, frozen=True, kw_only=True):
     """One node at the end; amounts as in `Usage`."""
 
     #: Pods on it that have not ended.
@@ -113,9 +103,10 @@ class NodeUsage(Struct, frozen=True, kw_only=True):
 
 
 @final
-class SimulationResult(Struct, frozen=True, kw_only=True):
+class SimulationResult(Answer, frozen=True, kw_only=True):
     """The result of a run. What it says about pods is what the run ended with."""
 
+    kind: Literal["Simulation"] = "Simulation"
     nodes: int
     counts: Counts
     #: "namespace/name" → node, of pods that this run bound and that are there at the end, on nodes
@@ -134,11 +125,11 @@ class SimulationResult(Struct, frozen=True, kw_only=True):
     #: Name → usage, for nodes that exist at the end.
     node_usage: dict[str, NodeUsage] = field(default_factory=dict[str, NodeUsage])
     #: "namespace/name" → the state of a pod group.
-    podgroups: dict[str, PodGroupResult] = field(default_factory=dict[str, PodGroupResult])
-    #: Kinds of pods, those with the most cycles first.
-    pod_kinds: tuple[PodKindResult, ...] = ()
+    pod_groups: dict[str, PodGroupResult] = field(default_factory=dict[str, PodGroupResult])
+    #: The signatures of pods, those with the most cycles first.
+    signatures: tuple[SignatureResult, ...] = ()
     #: Kinds of the input that nothing reads, and how many objects of them there are.
-    passed_over: dict[str, int] = field(default_factory=dict[str, int])
+    ignored_kinds: dict[str, int] = field(default_factory=dict[str, int])
     #: Failures by error, in the order of their first occurrence.
     failures: tuple[FailureResult, ...] = ()
     #: Pods that went before their end and were not replaced, by workload.
@@ -160,149 +151,191 @@ class SimulationResult(Struct, frozen=True, kw_only=True):
         """The newest pod of each name that this run bound, also if it is gone."""
         return ((name, pod) for name, pod in self.pods.items() if pod.bound_at is not None)
 
+    def parts(self, *, is_wide: bool = False) -> list[RenderableType]:
+        """The summary. ``is_wide``: with kube-scheduler's whole sentences, and all nodes."""
+        parts: list[RenderableType] = [Text(line) for line in _what(self)]
+        parts += [Text(line, style="bold") for line in failure_lines(self.failures)]
+        if self.node_usage:
+            parts += [BLANK, *_nodes(self, len(self.node_usage) if is_wide else NODES_MAX)]
+        if any(one.peak for one in self.usage):
+            parts += [BLANK, *_how_full(self.usage)]
+        if self.unschedulable:
+            table = messages_table("pods", "why they wait", self.unschedulable, is_wide=is_wide)
+            parts += [BLANK, table]
+        parts.append(BLANK)
+        parts += [Text(note) for note in self.notes]
+        parts += [Text(line) for line in _how_fast(self)]
+        return parts
 
-# ---- group results --------------------------------------------------------------------------
-
-
-def group_results(scheduler: Scheduler) -> dict[str, PodGroupResult]:
-    """The groups with an object, by "namespace/name". If groups of two kinds share a name, the
-    second has its API group behind the name: "namespace/name (scheduling.ming.io)"."""
-    states = sorted(scheduler.pod_groups.all(), key=lambda state: (str(state.key), state.key))
-    results: dict[str, PodGroupResult] = {}
-    for state in states:
-        name = str(state.key)
-        if state.group is not None:
-            is_taken = name in results
-            results[f"{name} ({state.key.api_group})" if is_taken else name] = _result(state)
-    return results
-
-
-def reasons_to_wait(scheduler: Scheduler) -> dict[str, str]:
-    """By uid: why members wait without an attempt. No condition of the pods says so."""
-    return {
-        pod.metadata.uid or "": state.message
-        for state in scheduler.pod_groups.all()
-        for pod in state.pending()
-        if state.message
-    }
-
-
-def _result(state: GroupState) -> PodGroupResult:
-    status = None if state.group is None else state.group.status
-    return PodGroupResult(
-        phase=phase_of(state),
-        min_member=state.min_member,
-        scheduled=scheduled_count(state),
-        running=state.running_count,
-        succeeded=state.succeeded_count,
-        failed=state.failed_count,
-        occupied_by=None if status is None else status.occupied_by,
-        schedule_start_time=None if status is None else status.schedule_start_time,
-        message=state.message or None,
-    )
-
-
-# ---- pod kinds ------------------------------------------------------------------------------
-
-
-def pod_kinds(scheduler: Scheduler) -> tuple[PodKindResult, ...]:
-    """The signatures of all profiles, those with the most cycles first; evicted entries are
-    missing."""
-    kinds = [
-        _kind_result(profile, entry)
-        for profile in scheduler.profile_names
-        for entry in scheduler.reuse(profile).entries()
-    ]
-    return tuple(sorted(kinds, key=lambda kind: (-kind.cycles, kind.profile, kind.example)))
-
-
-def _kind_result(profile: str, entry: SignatureEntry) -> PodKindResult:
-    row_counts = entry.row_counts().values()
-    return PodKindResult(
-        profile=profile,
-        example=entry.example,
-        pods=entry.pod_count,
-        cycles=entry.cycle_count,
-        rows_evaluated=sum(counts.evaluated for counts in row_counts),
-        rows_cached=sum(counts.cached for counts in row_counts),
-    )
-
-
-# ---- attempts and failures ------------------------------------------------------------------
-
-
-@final
-class AttemptCounter:
-    """A journal sink: the number of attempts at each pod, by uid."""
-
-    def __init__(self) -> None:
-        self.by_uid: Counter[str] = Counter()
-
-    def write(self, record: Record) -> None:
-        if isinstance(record, AttemptRecord):
-            # A missing count of a Counter costs a call.
-            self.by_uid[record.uid] = self.by_uid.get(record.uid, 0) + 1
-
-
-#: The most kinds of failures. A further kind counts as an earlier kind of its plugin.
-_WAYS_MAX = 20
-_ERROR = "error"
-_CODE_ERROR = str(Code.ERROR)
-
-
-class _Way:
-    """One way to fail."""
-
-    __slots__ = ("count", "example", "message", "plugin")
-
-    def __init__(self, plugin: str, example: str, message: str) -> None:
-        self.plugin = plugin
-        self.example = example
-        self.message = message
-        self.count = 0
-
-
-@final
-class Failures:
-    """A journal sink: the failures by kind."""
-
-    def __init__(self) -> None:
-        self._ways: dict[tuple[str, str], _Way] = {}
-
-    def write(self, record: Record) -> None:
-        if isinstance(record, AttemptRecord) and record.result != _ERROR:
-            return
-        failure = _failure(record)
-        if failure is not None:
-            plugin, message = failure
-            self._way(plugin, subject_of(record), message).count += 1
-
-    def _way(self, plugin: str, subject: str, message: str) -> _Way:
-        own_name = subject.partition("/")[2] or subject
-        key = plugin, message.replace(subject, "").replace(own_name, "")
-        if key not in self._ways and len(self._ways) >= _WAYS_MAX:
-            key = next(
-                (other_key for other_key in self._ways if other_key[0] == plugin), (plugin, "")
-            )
-        return self._ways.setdefault(key, _Way(plugin, subject, message))
-
-    def results(self) -> tuple[FailureResult, ...]:
-        """The failures in the order of their first occurrence."""
-        return tuple(
-            FailureResult(
-                plugin=way.plugin, count=way.count, example=way.example, message=way.message
-            )
-            for way in self._ways.values()
+    def rows(self) -> Rows:
+        """Every pod at the end: those that waited first."""
+        headings = ("pod", "node", "end", "created_at", "bound_at", "deleted_at", "attempts")
+        headings = (*headings, "message")
+        pods = sorted(self.pods.items(), key=lambda item: item[0] not in self.unschedulable)
+        return Rows(
+            headings,
+            (
+                (
+                    name,
+                    pod.node or "",
+                    str(pod.end),
+                    pod.created_at,
+                    pod.bound_at,
+                    pod.deleted_at,
+                    pod.attempts,
+                    pod.message or "",
+                )
+                for name, pod in pods
+            ),
         )
 
 
-def _failure(record: Record) -> tuple[str, str] | None:
-    """Plugin and message of a record of a failure; None: the record is no failure."""
-    if isinstance(record, AttemptRecord):
-        return (record.plugin, record.message) if record.result == _ERROR else None
-    if isinstance(record, BindingRecord | GateRecord):
-        return (record.plugin, record.message) if record.code == _CODE_ERROR else None
-    if isinstance(record, NoteRecord):
-        return (record.plugin, record.text) if record.plugin else None
-    assert isinstance(record, GroupRecord)
-    return None
+# ---- the summary ----------------------------------------------------------------------------
+
+#: The most nodes with a row of their own, and the most resources with a column.
+NODES_MAX = 10
+RESOURCES_MAX = 4
+_FIRST_RESOURCES = ("cpu", "memory")
+
+
+def _what(result: SimulationResult) -> Iterator[str]:
+    counts = result.counts
+    yield _headline(counts, result.nodes)
+    if counts.unschedulable:
+        yield f"{pod_count(counts.unschedulable)} still waiting"
+    if counts.running:
+        yield f"{pod_count(counts.running)} had a node already"
+    if counts.missing_nodes:
+        yield f"{pod_count(counts.missing_nodes)} on nodes that do not exist"
+    if counts.other_schedulers:
+        yield f"{pod_count(counts.other_schedulers)} without a node left to other schedulers"
+    if counts.completed:
+        yield f"{pod_count(counts.completed)} left out, completed or failed"
+    if counts.gone:
+        yield gone_text(counts)
+    yield from _lost(result)
+
+
+def _lost(result: SimulationResult) -> Iterator[str]:
+    """Lines about lost pods: those that a cluster would create again, and the others."""
+    workloads = [one for one in result.lost if one.workload]
+    if workloads:
+        count = result.counts.not_recreated
+        yield (
+            f"{pod_count(count)} not made again, as a cluster's controllers would: "
+            f"{_causes(workloads)}"
+        )
+        ordered = sorted(workloads, key=lambda one: (-one.count, one.workload))
+        listed = [f"{one.workload} {one.count:,}" for one in ordered[:GROUPS_MAX]]
+        further = len(ordered) - len(listed)
+        yield f"  of {', '.join(listed)}" + (f" and {further:,} more" if further else "")
+    bare = [one for one in result.lost if not one.workload]
+    if bare:
+        yield f"{pod_count(bare[0].count)} without a controller gone for good: {_causes(bare)}"
+
+
+def _causes(lost: Iterable[LostPods]) -> str:
+    total: Counter[str] = Counter()
+    for one in lost:
+        total.update(one.causes)
+    return ", ".join(f"{count:,} {cause}" for cause, count in sorted(total.items()))
+
+
+def _headline(counts: Counts, node_count: int) -> str:
+    nodes = counted(node_count, "node")
+    ours = counts.scheduled + counts.unschedulable
+    if not ours:
+        return (
+            f"no pod of this run is left on {nodes}"
+            if counts.gone
+            else (f"no pod to be placed on {nodes}")
+        )
+    return f"{counts.scheduled:,} of {pod_count(ours)} placed on {nodes}"
+
+
+def failure_lines(failures: Sequence[FailureResult]) -> Iterator[str]:
+    """The failures by error, one line per kind of failure."""
+    for one in failures[:GROUPS_MAX]:
+        whose = f" of plugin {one.plugin}" if one.plugin else ""
+        times = f"{one.count:,} failure{'s' * (one.count != 1)}{whose}"
+        first = "at" if one.count == 1 else "first at"
+        yield f"{times}, {first} {one.example}: {one.message}"
+    further = failures[GROUPS_MAX:]
+    if further:
+        yield f"{sum(one.count for one in further):,} failures of {len(further):,} further kinds"
+
+
+# ---- where pods went -----------------------------------------------------------------------
+
+
+def _nodes(result: SimulationResult, nodes_max: int) -> Iterator[RenderableType]:
+    """The nodes that most pods went to, and how full they are."""
+    counts = Counter(result.placements.values())
+    nodes = result.node_usage
+    ordered = sorted(nodes, key=lambda name: (-counts[name], -nodes[name].pods, natural_key(name)))
+    resources = _shown_resources(nodes.values())
+    table = Table(*name_columns("node"), *number_columns("placed", "pods", *resources))
+    for name in ordered[:nodes_max]:
+        node = nodes[name]
+        shares = (_share(node, resource) for resource in resources)
+        table.add_row(name, f"{counts[name]:,}", f"{node.pods:,}", *shares)
+    yield table
+    further = ordered[nodes_max:]
+    if further:
+        placed = sum(counts[name] for name in further)
+        empty = sum(not nodes[name].pods for name in further)
+        yield Text(
+            f"and {len(further):,} more node{'s' * (len(further) > 1)} with {placed:,} placed "
+            f"pod{'s' * (placed != 1)}; {empty:,} of them empty"
+        )
+
+
+def _shown_resources(nodes: Iterable[NodeUsage]) -> list[str]:
+    """The resources that pods request: cpu and memory first."""
+    requested: Counter[str] = Counter()
+    for node in nodes:
+        requested.update(node.requested)
+    resources = [resource for resource, amount in requested.items() if amount]
+    return sorted(resources, key=lambda one: (one not in _FIRST_RESOURCES, one))[:RESOURCES_MAX]
+
+
+def _share(node: NodeUsage, resource: str) -> str:
+    return share_text(node.requested.get(resource, 0), node.allocatable.get(resource, 0))
+
+
+# ---- how full ------------------------------------------------------------------------------
+
+
+def _how_full(usage: Iterable[Usage]) -> Iterator[RenderableType]:
+    """The usage at the end and, if pods went during the run, at the peak."""
+    used = [one for one in usage if one.peak]
+    has_peaks = any(one.peak > one.requested for one in used)
+    peaks = ("peak", "") if has_peaks else ()
+    table = Table("resource", *number_columns("requested", "", *peaks, "allocatable"))
+    for one in used:
+        cells = [one.requested, one.peak] if has_peaks else [one.requested]
+        cells = [
+            text
+            for count in cells
+            for text in (short_text(one.resource, count), _percentage(count, one.allocatable))
+        ]
+        table.add_row(one.resource, *cells, short_text(one.resource, one.allocatable))
+    yield table
+
+
+def _percentage(count: int, allocatable: int) -> str:
+    """More than 100 % is possible: pods may come with a node that is too small for them, and a peak
+    may be above the capacity of the nodes that are left."""
+    return f"{count / allocatable:.1%}" if allocatable else NONE
+
+
+# ---- how fast ------------------------------------------------------------------------------
+
+
+def _how_fast(result: SimulationResult) -> Iterator[str]:
+    rate = result.attempts / result.wall_seconds if result.wall_seconds else 0.0
+    yield (
+        f"{span(result.simulated_seconds)} simulated in {result.wall_seconds:,.2f} s: "
+        f"{result.attempts:,} decision{'s' * (result.attempts != 1)}, {rate:,.0f} per second"
+    )
+    yield f"seed {result.seed}, digest {result.digest[:12]}"

@@ -1,7 +1,7 @@
 """The folder of a run: its decisions and its past, and the inputs that are needed to repeat it.
 
     run.json         configuration, seed and plugins of the run
-    summary.json     the object that --format json prints
+    summary.json     the object that -o json prints
     placements.csv   pod, node, bound_at, end: each pod that the run bound, and what became of it
     journal.jsonl    every decision
     states/          what the scheduler learned and decided (history/state_files.py): the timeline,
@@ -15,7 +15,6 @@ A folder may come from somebody else. So only regular files inside it are read, 
 and the plugins of a run, which are code, are executed only if the user allows it (`RunFolder`).
 """
 
-import csv
 import errno
 import hashlib
 import os
@@ -31,6 +30,7 @@ import msgspec
 from msgspec import Struct
 
 from bayplan.adapters.embedded.admission.plugin_set import DEFAULT_PLUGINS, PluginSet
+from bayplan.answers.csv_text import csv_text
 from bayplan.config import SchedulerConfig, config_from, load_config
 from bayplan.config.loading import DEFAULT_CONFIG
 from bayplan.history.entries import AttemptStart, Decision, Entry, StatesError, time_of
@@ -145,10 +145,8 @@ class RunFolder:
         """Raises RunFolderError."""
         with _writing(self.path):
             with (self.path / PLACEMENTS).open("w", encoding="utf-8", newline="") as file:
-                writer = csv.writer(file, lineterminator="\n")
-                writer.writerow(("pod", "node", "bound_at", "end"))
-                for name, pod in result.bound_pods():
-                    writer.writerow((name, pod.node, pod.bound_at, pod.end))
+                rows = ((n, p.node, p.bound_at, p.end) for n, p in result.bound_pods())
+                file.write(csv_text(("pod", "node", "bound_at", "end"), rows))
             encoded = msgspec.json.format(msgspec.json.encode(result), indent=2)
             (self.path / SUMMARY).write_bytes(encoded + b"\n")
 

@@ -27,7 +27,7 @@ export function useComputed(view, questionParams) {
         if (control.signal.aborted) return;
         if (data.phase === "computing") timer = setTimeout(poll, POLL_MS);
         else if (data.phase === "failed") setState({ data: null, error: data.problem, isComputing: false, key });
-        else setState({ data, error: "", isComputing: false, key });
+        else setState({ data: { ...data.value, total: data.total, offset: data.offset }, error: "", isComputing: false, key });
       } catch (problem) {
         if (problem.name !== "AbortError") setState({ data: null, error: problem.message, isComputing: false, key });
       }

@@ -4,24 +4,27 @@ import { Loading, Problem, count, go, html, plural, useAnswer } from "./lib.js";
 const ARROWS = { higher: "higher is better ↑", lower: "lower is better ↓" };
 
 export function Experiment({ params }) {
-  const { data, error } = useAnswer("experiment", { input: params.input });
+  const { data, error } = useAnswer("experiment", {});
   if (error) return html`<${Problem} text=${error} />`;
   if (!data) return html`<${Loading} />`;
   const others = data.configurations.filter((name) => name !== data.baseline);
-  const failures = data.runs.reduce((sum, run) => sum + run.failures, 0);
-  const seeds = new Set(data.runs.map((run) => run.seed)).size;
+  const names = Object.keys(data.inputs);
+  const input = names.includes(params.input) ? params.input : names[0];
+  const one = data.inputs[input];
+  const failures = one.runs.reduce((sum, run) => sum + run.failures, 0);
+  const seeds = new Set(one.runs.map((run) => run.seed)).size;
   return html`<h1>${data.title}</h1>
-    <p class="note">${plural(data.configurations.length, "configuration")}, ${plural(seeds, "seed")}, ${plural(data.runs.length, "run")}. The baseline is ${data.baseline}.</p>
-    ${data.inputs.length > 1 && html`<div class="controls"><label>Input <select value=${data.input}
+    <p class="note">${plural(data.configurations.length, "configuration")}, ${plural(seeds, "seed")}, ${plural(one.runs.length, "run")}. The baseline is ${data.baseline}.</p>
+    ${names.length > 1 && html`<div class="controls"><label>Input <select value=${input}
       onChange=${(event) => go("comparison", { ...params, input: event.currentTarget.value }, { replace: true })}>
-      ${data.inputs.map((one) => html`<option key=${one} value=${one}>${one}</option>`)}</select></label></div>`}
+      ${names.map((name) => html`<option key=${name} value=${name}>${name}</option>`)}</select></label></div>`}
     ${failures > 0 && html`<${Problem} text=${`${plural(failures, "attempt")} failed with an error.`} />`}
-    ${data.conclusions.length > 0 && html`<ul class="reasons">${data.conclusions.map((text) => html`<li key=${text}>${text}</li>`)}</ul>`}
+    ${one.conclusions.length > 0 && html`<ul class="reasons">${one.conclusions.map((text) => html`<li key=${text}>${text}</li>`)}</ul>`}
     ${others.length > 0 && html`<h2>Metrics that differ</h2>
-      ${data.differing.length ? html`<${Differing} data=${data} others=${others} />` : html`<p class="empty">No metric differs.</p>`}
+      ${one.differing.length ? html`<${Differing} baseline=${data.baseline} metrics=${one.differing} others=${others} />` : html`<p class="empty">No metric differs.</p>`}
       <p class="note">Mean ± deviation over the seeds. A difference is the mean over pairs of runs with equal seeds, with its 95 % interval. It is called better or worse only if the interval excludes zero.</p>`}
     <h2>${others.length ? "Metrics that are equal in all runs" : "Metrics"}</h2>
-    <${Same} metrics=${data.same} />`;
+    <${Same} metrics=${one.same} />`;
 }
 
 function Metric({ metric }) {
@@ -29,13 +32,13 @@ function Metric({ metric }) {
   return html`<th scope="row" class="metric">${metric.name}${about && html`<small>${about}</small>`}</th>`;
 }
 
-function Differing({ data, others }) {
-  return html`<div class="scroll" tabindex="0" role="region" aria-label="Metrics that differ"><table><thead><tr><th>Metric</th><th class="number">${data.baseline}</th>
+function Differing({ baseline, metrics, others }) {
+  return html`<div class="scroll" tabindex="0" role="region" aria-label="Metrics that differ"><table><thead><tr><th>Metric</th><th class="number">${baseline}</th>
     ${others.map((name) => html`<th key=${name} class="number" colspan="2">${name}, and its difference</th>`)}</tr></thead>
-    <tbody>${data.differing.map((metric) => html`<tr key=${metric.name}><${Metric} metric=${metric} /><td class="number">${metric.baseline}</td>
+    <tbody>${metrics.map((metric) => html`<tr key=${metric.name}><${Metric} metric=${metric} /><td class="number">${metric.baseline}</td>
       ${metric.cells.map((cell) => html`<td key=${`${cell.configuration} value`} class="number">${cell.value}</td>
         <td key=${cell.configuration} class="number">${cell.isSame ? html`<span class="none">same</span>`
-          : html`${cell.difference} ${cell.verdict && html`<span class=${`state ${cell.verdict}`}>${cell.verdict}</span>`}`}</td>`)}
+          : html`${cell.difference} ${cell.isClear && html`<span class=${`state ${cell.verdict}`}>${cell.verdict}</span>`}`}</td>`)}
     </tr>`)}</tbody></table></div>`;
 }
 

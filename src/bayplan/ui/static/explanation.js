@@ -13,7 +13,7 @@ export function Explanation({ source, params, isWaiting }) {
   const isLive = source.kind === "live";
   const isOpen = !isPast(at) && (source.kind === "cluster" || params.fixes === "1" || (isAtEnd && source.kind === "run"));
   const state = useComputed(isOpen ? "explanation" : null, { at, pod: name });
-  const explanation = state.data?.explanation;
+  const explanation = state.data;
   return html`<section aria-label="Fixes" tabindex="-1">
     <h2>${isWaiting ? "What would make it fit" : "Its node among all nodes"}</h2>
     ${!isOpen && html`<p><button onClick=${() => go("pods", { ...params, at: isLive ? undefined : at, fixes: 1 }, { replace: true })}>Find fixes ${isLive ? "now" : "at this moment"}</button>

@@ -177,11 +177,11 @@ function Verdict({ pod, attempt, node }) {
   const state = useComputed("verdict", { pod, attempt, node });
   const { data, error } = state;
   if (error || !data) return html`<div class="computing"><${Problem} text=${error} />${!error && html`<p class="loading" role="status">The attempt is repeated…</p>`}</div>`;
-  const rejecting = data.filters.filter((one) => one.message);
+  const rejecting = data.alone.filter((one) => one.message);
   return html`<p><b>${node}</b>: ${data.ruling}</p>
     ${!data.isExact && html`<p class="note">The repeated attempt differs from the attempt: a plugin that remembers earlier attempts, or an extender, decided, too.</p>`}
     ${rejecting.length > 0 && html`<ul class="reasons">${rejecting.map((one) => html`<li key=${one.plugin}>${one.message} <span class="plugin">${one.plugin}, ${one.code}</span></li>`)}</ul>`}
-    ${data.filters.length > 0 && html`<p class="note">${count(data.filters.length - rejecting.length)} of ${count(data.filters.length)} Filter plugins have no objection to this node alone.</p>`}
+    ${data.alone.length > 0 && html`<p class="note">${count(data.alone.length - rejecting.length)} of ${count(data.alone.length)} Filter plugins have no objection to this node alone.</p>`}
     ${data.scores.length > 0 && html`<${Scores} label=${`Scores of ${node}`} scores=${data.scores} chosen=${data.scores.at(-1).node === node ? "" : data.scores.at(-1).node} />
-      <p class="note">${plural(data.betterCount, "other node")} scored higher, ${count(data.equalCount)} as high.</p>`}`;
+      <p class="note">${plural(data.better, "other node")} scored higher, ${count(data.equal)} as high.</p>`}`;
 }

@@ -113,7 +113,7 @@ function Waiting({ waiting, isRunning }) {
       <div class="scroll" tabindex="0" role="region" aria-label="Longer waits"><table class="pods"><thead><tr><th>Pod</th><th class="number">Waited</th><th class="number">The shadow would have placed it</th><th>There</th><th>It is on</th></tr></thead>
         <tbody>${waiting.pods.map((one) => html`<tr key=${one.pod}><th scope="row" class="name">${one.pod}</th><td class="number">${time(one.waitedSeconds)}</td>
           <td class="number">${time(one.fittedSeconds)} earlier</td><td class="name">${one.shadowNode}</td><td class="name">${one.node || "no node"}</td></tr>`)}</tbody></table></div>
-      ${waiting.leftOut > 0 && html`<p class="note">${count(waiting.leftOut)} more.</p>`}`}`;
+      ${waiting.omitted > 0 && html`<p class="note">${count(waiting.omitted)} more.</p>`}`}`;
 }
 
 function Policy({ policy }) {
@@ -122,7 +122,7 @@ function Policy({ policy }) {
     ${policy.decisions.length > 0 && html`<div class="scroll" tabindex="0" role="region" aria-label="Another policy"><table class="pods"><thead><tr><th class="number">Time</th><th>Pod</th><th>Its node</th><th>The policy's node</th><th>Why not the pod's node</th></tr></thead>
       <tbody>${policy.decisions.map((one) => html`<tr key=${`${one.pod} ${one.atSeconds}`}><td class="number">${time(one.atSeconds)}</td><th scope="row" class="name">${one.pod}</th>
         <td class="name">${one.node}</td><td class="name">${one.policyNode || "none"}</td><td>${one.message || "lower score"}</td></tr>`)}</tbody></table></div>
-      ${policy.leftOut > 0 && html`<p class="note">${count(policy.leftOut)} more.</p>`}`}`;
+      ${policy.omitted > 0 && html`<p class="note">${count(policy.omitted)} more.</p>`}`}`;
 }
 
 function Stream({ report }) {

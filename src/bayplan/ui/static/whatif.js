@@ -132,7 +132,7 @@ function Result({ at, changes }) {
       <${Summary} data=${data} />
       <div class="columns">
         <section><h2>Before and after</h2><${BeforeAfter} data=${data} /></section>
-        <section><${LeftOver} rows=${data.leftOver} at=${at} /><${Blocked} rows=${data.blocked} at=${at} /><${Gone} rows=${data.gone} at=${at} /></section>
+        <section><${LeftOver} rows=${withOutcome(data, "left over")} at=${at} /><${Blocked} rows=${withOutcome(data, "not evicted")} at=${at} /><${Gone} rows=${withOutcome(data, "gone")} at=${at} /></section>
       </div>
       <div class="section-head"><h2>Pods that get a node</h2><a class="csv" href=${tableAddress("whatif", { at, ...changes, snapshot })} download>CSV of all pods</a></div>
       <${Moves} data=${data} at=${at} />
@@ -141,13 +141,15 @@ function Result({ at, changes }) {
     </section>`}`;
 }
 
+const withOutcome = (data, outcome) => data.reasons.filter((row) => row.outcome === outcome);
 const total = (rows) => rows.reduce((sum, row) => sum + row.pods, 0);
 
 function Summary({ data }) {
-  const without = total(data.leftOver) - data.leftOver.reduce((sum, row) => sum + row.waitedBefore, 0);
-  const lost = data.gone.filter((row) => row.reason !== "scaled down");
+  const [leftOver, blocked, gone] = ["left over", "not evicted", "gone"].map((outcome) => withOutcome(data, outcome));
+  const without = total(leftOver) - leftOver.reduce((sum, row) => sum + row.waitedBefore, 0);
+  const lost = gone.filter((row) => row.reason !== "scaled down");
   const problems = [
-    data.blocked.length && `${plural(total(data.blocked), "pod")} cannot be evicted`,
+    blocked.length && `${plural(total(blocked), "pod")} cannot be evicted`,
     without && `${plural(without, "pod")} would be left without a node`,
     lost.length && `${plural(total(lost), "pod")} would not be created again`,
   ].filter(Boolean);
@@ -156,13 +158,21 @@ function Summary({ data }) {
     <ul class="figures">
       <li><b>${count(data.total)}</b><span>${data.total === 1 ? "pod gets" : "pods get"} a node</span></li>
       <li class=${without ? "alert" : ""}><b>${count(without)}</b><span>newly without a node</span></li>
-      <li class=${data.blocked.length ? "alert" : ""}><b>${count(total(data.blocked))}</b><span>not evicted</span></li>
-      <li><b>${count(total(data.gone))}</b><span>${total(data.gone) === 1 ? "pod goes" : "pods go"} for good</span></li>
+      <li class=${blocked.length ? "alert" : ""}><b>${count(total(blocked))}</b><span>not evicted</span></li>
+      <li><b>${count(total(gone))}</b><span>${total(gone) === 1 ? "pod goes" : "pods go"} for good</span></li>
     </ul>`;
 }
 
+// The numbers of a cluster as the table has them: cpu and memory come first.
+function stateOf(state) {
+  const first = { cpu: 0, memory: 1 };
+  const usage = Object.entries(state.utilization).map(([resource, one]) => ({ resource, used: one.requested, allocatable: one.allocatable }));
+  usage.sort((one, other) => (first[one.resource] ?? 2) - (first[other.resource] ?? 2) || (one.resource < other.resource ? -1 : 1));
+  return { ...state, cordoned: state.nodes - state.schedulableNodes, usage };
+}
+
 function BeforeAfter({ data }) {
-  const { before, after } = data;
+  const [before, after] = [data.before, data.after].map(stateOf);
   const numbers = [["nodes", "nodes"], ["cordoned", "cordoned nodes"], ["pods", "pods"], ["waiting", "pods waiting"]]
     .filter(([key]) => before[key] || after[key] || key === "nodes");
   const shown = after.usage.filter((one) => one.used || before.usage.some((old) => old.resource === one.resource && old.used));

@@ -68,19 +68,3 @@ def _console(page: io.StringIO, *, is_recorded: bool) -> PrintableConsole:
 def _write(console: Console, parts: Iterable[RenderableType]) -> None:
     for part in parts:
         console.print(part, soft_wrap=isinstance(part, Text))
-
-
-@final
-class Page:
-    """An answer of the Python API. ``str()`` gives it as text; a notebook shows it."""
-
-    def __init__(self, parts: Iterable[RenderableType]) -> None:
-        self.parts = tuple(parts)
-
-    def __str__(self) -> str:
-        return as_text(self.parts)
-
-    __repr__ = __str__
-
-    def _repr_html_(self) -> str:
-        return as_html(self.parts)

@@ -2,8 +2,8 @@
 
 from rich.text import Text
 
-from bayplan.pages import PAGE_WIDTH, Page, as_html, as_text
-from bayplan.sim.output.report import new_table
+from bayplan.answers.pages import PAGE_WIDTH, as_html, as_text
+from bayplan.answers.table import Table
 
 
 def test_a_long_line_is_not_wrapped_and_has_no_blanks_at_its_end() -> None:
@@ -12,7 +12,7 @@ def test_a_long_line_is_not_wrapped_and_has_no_blanks_at_its_end() -> None:
 
 
 def test_control_characters_are_shown_as_escapes() -> None:
-    table = new_table("name of the pod")
+    table = Table("name of the pod")
     table.add_row("web\x1b[2J")
     text = as_text([Text("a\nb"), table])
     assert "\x1b" not in text
@@ -29,9 +29,3 @@ def test_html_escapes_what_has_a_meaning_in_it() -> None:
     assert "<script>" not in page
     assert "&lt;script&gt;" in page
     assert page.startswith("<pre")
-
-
-def test_a_page_is_its_text_and_its_html() -> None:
-    page = Page([Text("one"), Text("two")])
-    assert str(page) == repr(page) == "one\ntwo"
-    assert "one\ntwo" in page._repr_html_()

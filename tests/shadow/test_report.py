@@ -6,11 +6,11 @@ import msgspec
 from prometheus_client.exposition import generate_latest
 from rich.console import Console
 
+from bayplan.answers.document import schema_of
 from bayplan.ports import EventType, WatchEvent
 from bayplan.shadow.metrics import registry_of
-from bayplan.shadow.report import ShadowReport, json_schema
+from bayplan.shadow.report import ShadowReport, percentage
 from bayplan.shadow.shadow import Shadow
-from bayplan.shadow.text import percentage, reported
 from tests.kit.objects import node, pod
 from tests.model.clusters import model_of
 
@@ -38,7 +38,7 @@ def report() -> ShadowReport:
 def test_the_text_has_the_counts_the_reasons_and_the_missed_events() -> None:
     output = io.StringIO()
     console = Console(file=output, width=120)
-    for part in reported(report()):
+    for part in report().parts():
         console.print(part)
     text = output.getvalue()
     assert "default-scheduler: 50.00 % of 2 decisions" in text
@@ -53,7 +53,7 @@ def test_the_text_has_the_counts_the_reasons_and_the_missed_events() -> None:
 def test_a_shadow_without_decisions_reports_that_no_decision_was_compared() -> None:
     idle = Shadow(model_of([node("n1")]))
     idle.finish(60.0)
-    first, *_ = reported(idle.report("2026-01-01T00:00:00Z"))
+    first, *_ = idle.report("2026-01-01T00:00:00Z").parts()
     assert str(first) == "default-scheduler: no decision was compared in 60.0 s"
 
 
@@ -69,7 +69,7 @@ def test_the_report_is_a_document_with_a_version_and_a_schema() -> None:
     assert msgspec.json.decode(written, type=ShadowReport) == report()
     content = msgspec.json.decode(written)
     assert (content["apiVersion"], content["kind"]) == ("bayplan.dev/v1alpha1", "ShadowReport")
-    properties = json_schema()["$defs"]["ShadowReport"]["properties"]
+    properties = schema_of(ShadowReport)["$defs"]["ShadowReport"]["properties"]
     assert set(content) <= set(properties)
 
 

@@ -1,0 +1,47 @@
+"""The order of names, and the suffix that names of nodes share."""
+
+import re
+from collections.abc import Iterable, Sequence
+
+_DIGITS = re.compile(r"(\d+)")
+#: A shorter suffix is not worth a line.
+_SUFFIX_MIN = 8
+
+
+def natural_key(name: str) -> list[tuple[bool, int, str]]:
+    """A key for sorting: numbers inside a name count as numbers, so that n2 is before n10."""
+    return [
+        (not index % 2, int(part) if index % 2 else 0, part)
+        for index, part in enumerate(_DIGITS.split(name))
+    ]
+
+
+def in_natural_order(names: Iterable[str]) -> list[str]:
+    """Names in their natural order: n2 before n10."""
+    return sorted(names, key=natural_key)
+
+
+def common_suffix(names: Iterable[str]) -> str:
+    """The longest suffix, from a dot on, that all names with a dot share: ".eu-west-1.internal".
+
+    "": fewer than two names have a dot, or they share none, or one that is short.
+    """
+    dotted = [name for name in dict.fromkeys(names) if "." in name.strip(".")]
+    if len(dotted) < 2:
+        return ""
+    suffix = dotted[0][dotted[0].index(".") :]
+    while suffix and not all(name.endswith(suffix) and name != suffix for name in dotted):
+        _, dot, further = suffix[1:].partition(".")
+        suffix = dot + further
+    return suffix if len(suffix) >= _SUFFIX_MIN else ""
+
+
+#: Names that a list shows.
+_NAMES_MAX = 5
+
+
+def listed_names(names: Sequence[str]) -> str:
+    """The first names, and how many follow."""
+    shown = ", ".join(names[:_NAMES_MAX])
+    further = len(names) - _NAMES_MAX
+    return shown if further <= 0 else f"{shown} and {further:,} more"

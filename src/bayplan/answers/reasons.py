@@ -1,0 +1,55 @@
+"""The short form of kube-scheduler's sentence about a pod: "52 lack cpu, 6 tainted, 2 cordoned".
+
+The sentence is "0/60 nodes are available: 52 Insufficient cpu, 6 node(s) had untolerated taint(s),
+2 node(s) were unschedulable. preemption: …". A text that is no such sentence stays as it is.
+"""
+
+import re
+from collections import Counter
+
+_SENTENCE = re.compile(r"^0/\d+ nodes are available: (?P<reasons>.*?)\.?(?: preemption: .*)?$")
+_REASON = re.compile(r"(?:^|, )(\d+) (.+?)(?=, \d+ |$)")
+#: Beginnings of upstream's reasons, behind "node(s) ", and short words for them.
+_SHORT = (
+    ("Insufficient ", "lack "),
+    ("Too many pods", "full of pods"),
+    ("were unschedulable", "cordoned"),
+    ("had untolerated taint", "tainted"),
+    ("didn't match Pod's node affinity/selector", "not selected by node affinity"),
+    ("didn't match pod affinity rules", "without the pods of its affinity"),
+    ("didn't match pod anti-affinity rules", "with pods of its anti-affinity"),
+    ("didn't satisfy existing pods anti-affinity rules", "kept by other pods' anti-affinity"),
+    ("didn't match pod topology spread constraints (missing", "without the topology label"),
+    ("didn't match pod topology spread constraints", "against the topology spread"),
+    ("didn't have free ports", "lack the host port"),
+    ("didn't have enough free storage", "lack storage"),
+    ("did not have enough free storage", "lack storage"),
+    ("had volume node affinity conflict", "out of reach of the volume"),
+    ("didn't find available persistent volumes to bind", "lack a volume"),
+    ("exceed max volume count", "full of volumes"),
+    ("cannot allocate all claims", "lack devices"),
+    ("didn't match the requested node name", "not the named node"),
+)
+#: These have the resource behind them.
+_WITH_RESOURCE = ("Insufficient ",)
+
+
+def short_reason(message: str) -> str:
+    """The reasons with their numbers of nodes, the largest first; without preemption."""
+    sentence = _SENTENCE.match(message)
+    if sentence is None:
+        return message
+    counts: Counter[str] = Counter()
+    for count, reason in _REASON.findall(sentence["reasons"]):
+        counts[_short(reason)] += int(count)
+    ordered = sorted(counts.items(), key=lambda item: -item[1])
+    return ", ".join(f"{count:,} {words}" for words, count in ordered) or message
+
+
+def _short(reason: str) -> str:
+    own = reason.removeprefix("node(s) ")
+    for beginning, words in _SHORT:
+        if own.startswith(beginning):
+            is_open = beginning in _WITH_RESOURCE
+            return words + own.removeprefix(beginning) if is_open else words
+    return own

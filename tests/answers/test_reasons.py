@@ -1,0 +1,40 @@
+"""The short form of kube-scheduler's sentence."""
+
+import pytest
+
+from bayplan.answers.reasons import short_reason
+
+
+@pytest.mark.parametrize(
+    ("sentence", "short"),
+    [
+        ("0/2 nodes are available: 2 Insufficient cpu.", "2 lack cpu"),
+        (
+            (
+                "0/60 nodes are available: 2 node(s) were unschedulable, 3 node(s) had untolerated "
+                "taint(s), 3 node(s) had untolerated taint {a: b}, 52 Insufficient cpu. "
+                "preemption: 0/60 nodes are available: 60 Preemption is not helpful for scheduling."
+            ),
+            "52 lack cpu, 6 tainted, 2 cordoned",
+        ),
+        (
+            "0/3 nodes are available: 1 Too many pods, 2 Insufficient nvidia.com/gpu.",
+            "2 lack nvidia.com/gpu, 1 full of pods",
+        ),
+        (
+            (
+                "0/3 nodes are available: 3 node(s) didn't match pod topology spread constraints "
+                "(missing required label)."
+            ),
+            "3 without the topology label",
+        ),
+        (
+            "0/3 nodes are available: 3 a plugin's own words, with a comma.",
+            "3 a plugin's own words, with a comma",
+        ),
+        ("no nodes available to schedule pods", "no nodes available to schedule pods"),
+        ("", ""),
+    ],
+)
+def test_a_sentence_has_a_short_form_with_its_numbers(sentence: str, short: str) -> None:
+    assert short_reason(sentence) == short
