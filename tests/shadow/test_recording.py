@@ -7,10 +7,9 @@ from typing import Any
 import pytest
 import yaml
 
-from bayplan.adapters.embedded.json_merge import merge_patch
 from bayplan.api.objects import NAMESPACE, NODE, PERSISTENT_VOLUME_CLAIM, POD, REPLICA_SET
 from bayplan.ports import EventType
-from bayplan.shadow.recording import OBJECTS, SCENARIO, Recording, difference
+from bayplan.shadow.recording import OBJECTS, SCENARIO, Recording
 from tests.cli.command_line import answer
 
 ADDED, MODIFIED, DELETED = EventType.ADDED, EventType.MODIFIED, EventType.DELETED
@@ -171,19 +170,3 @@ def test_a_recording_without_changes_is_valid_and_never_overwritten(tmp_path: Pa
     assert (writing.recording.path / OBJECTS).stat().st_mode & 0o077 == 0
     with pytest.raises(FileExistsError):
         Recording(tmp_path, ())
-
-
-@pytest.mark.parametrize(
-    ("old", "new"),
-    [
-        ({}, {"a": 1}),
-        ({"a": 1, "b": 2}, {"a": 1}),
-        ({"a": {"b": 1, "c": 2}}, {"a": {"b": 3}}),
-        ({"a": [1, 2]}, {"a": [2]}),
-        ({"a": {"b": 1}}, {"a": 5}),
-        ({"a": {"b": {"c": 1}}}, {"a": {"b": {"c": 1}}}),
-    ],
-)
-def test_a_difference_is_the_merge_patch(old: dict[str, Any], new: dict[str, Any]) -> None:
-    assert merge_patch(old, difference(old, new)) == new
-    assert not difference(new, new)

@@ -18,12 +18,13 @@ things are recorded otherwise than they were, or not at all:
 import os
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any, Final, TextIO, final
+from typing import Final, TextIO, final
 
 import msgspec
 
 from bayplan.adapters.embedded.json_merge import difference
 from bayplan.api.device_objects import RESOURCE_CLAIM
+from bayplan.api.object_meta import ObjectMeta, OwnerReference
 from bayplan.api.objects import (
     NAMESPACE,
     NODE,
@@ -31,12 +32,11 @@ from bayplan.api.objects import (
     PERSISTENT_VOLUME_CLAIM,
     POD,
 )
-from bayplan.objects.keys import ObjectKey
+from bayplan.objects.keys import Content, ObjectKey, key_of_metadata
+from bayplan.objects.object_store import ObjectStore
 from bayplan.ports import EventType
 from bayplan.sim.input.controller_kinds import CONTROLLERS, SCALED_KINDS
 from bayplan.sim.input.scenario import API_VERSION
-
-Content = dict[str, Any]
 
 FOLDER: Final = "recording"
 OBJECTS: Final = "objects.yaml"
@@ -77,9 +77,7 @@ class Recording:
         self._scenario = _new_file(self._folder / SCENARIO)
         self._scenario.write(f"apiVersion: {API_VERSION}\nkind: Scenario\nspec:\n  events:\n")
         #: The objects as the recording has them.
-        self._present: dict[ObjectKey, Content] = {}
-        #: Owner's uid → its dependents.
-        self._dependents: dict[str, dict[ObjectKey, None]] = {}
+        self._present = ObjectStore[Content](_metadata)
         self._at_seconds = 0.0
         #: The number of creations, changes and deletions.
         self.step_count = 0
@@ -96,7 +94,7 @@ class Recording:
         for kind, content in contents:
             recorded = _recorded(kind, content, keeps_times=True)
             if recorded is not None and self._is_visible(kind, recorded):
-                self._put(_key(kind, recorded), recorded)
+                self._present.put(_key(kind, recorded), recorded)
                 self._objects.write(f"---\n{_text(recorded)}\n")
         self._objects.close()
 
@@ -112,10 +110,10 @@ class Recording:
         uid = recorded["metadata"].get("uid")
         if event is EventType.DELETED:
             if present is not None:
-                self._delete(key)
+                self._delete(key, present)
             return
         if present is not None and present["metadata"].get("uid") != uid:
-            self._delete(key, is_replaced=True)
+            self._delete(key, present, is_replaced=True)
             present = None
         if not self._is_visible(kind, recorded):
             return
@@ -141,7 +139,7 @@ class Recording:
         return bool(spec.get("nodeName")) or spec.get("schedulerName") in self._schedulers
 
     def _create(self, key: ObjectKey, content: Content) -> None:
-        self._put(key, content)
+        self._present.put(key, content)
         if key.kind not in (NODE, *_UNCHANGED):
             content = {name: part for name, part in content.items() if name != "status"}
         self._step("create", content)
@@ -153,15 +151,14 @@ class Recording:
         if key.kind == POD and not (present.get("spec") or {}).get("nodeName"):
             content = _without_binding(present, content)
         patch = difference(_compared(key.kind, present), _compared(key.kind, content))
-        self._put(key, content)
+        self._present.put(key, content)
         if patch:
             version, _, kind = key.kind.partition(" ")
             meta = {**patch.pop("metadata", {}), **_names(key)}
             self._step("patch", {"apiVersion": version, "kind": kind, "metadata": meta, **patch})
 
-    def _delete(self, key: ObjectKey, *, is_replaced: bool = False) -> None:
-        uid = self._present[key]["metadata"].get("uid") or ""
-        owns = any(each in self._present for each in self._dependents.get(uid, ()))
+    def _delete(self, key: ObjectKey, present: Content, *, is_replaced: bool = False) -> None:
+        owns = bool(self._present.owned_by(present["metadata"].get("uid") or ""))
         stays = key.kind == NAMESPACE or (owns and key.kind not in _TAKING_DEPENDENTS)
         if stays and not is_replaced:
             self.left_out_count += 1
@@ -170,18 +167,12 @@ class Recording:
         version, _, kind = key.kind.partition(" ")
         self._step("delete", {"apiVersion": version, "kind": kind, **_names(key)})
 
-    def _put(self, key: ObjectKey, content: Content) -> None:
-        self._present[key] = content
-        for owner in content["metadata"].get("ownerReferences") or ():
-            self._dependents.setdefault(owner.get("uid", ""), {})[key] = None
-
     def _forget(self, key: ObjectKey) -> None:
         """Drop an object and its dependents: a simulation deletes them together."""
-        content = self._present.pop(key, None)
-        if content is None:
-            return
-        for dependent in self._dependents.pop(content["metadata"].get("uid") or "", ()):
-            self._forget(dependent)
+        content = self._present.remove(key)
+        if content is not None:
+            for dependent in self._present.owned_by(content["metadata"].get("uid") or ""):
+                self._forget(dependent)
 
     def _step(self, verb: str, content: Content) -> None:
         self.step_count += 1
@@ -230,9 +221,20 @@ def _recorded(kind: str, content: bytes, *, keeps_times: bool = False) -> Conten
     return recorded
 
 
-def _key(kind: str, content: Content) -> ObjectKey:
+def _metadata(content: Content) -> ObjectMeta:
+    """What the store of the recording reads of an object."""
     meta = content["metadata"]
-    return ObjectKey(kind, meta.get("namespace") or "", meta["name"])
+    owners = meta.get("ownerReferences") or ()
+    return ObjectMeta(
+        name=meta["name"],
+        namespace=meta.get("namespace"),
+        uid=meta.get("uid"),
+        owner_references=tuple(OwnerReference(uid=each.get("uid") or "") for each in owners),
+    )
+
+
+def _key(kind: str, content: Content) -> ObjectKey:
+    return key_of_metadata(kind, _metadata(content))
 
 
 def _names(key: ObjectKey) -> dict[str, str]:

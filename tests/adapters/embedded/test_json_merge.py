@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bayplan.adapters.embedded.json_merge import merge_patch, without_nulls
+from bayplan.adapters.embedded.json_merge import difference, merge_patch, without_nulls
 
 PLAIN = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(max_size=3),
@@ -56,3 +56,19 @@ def test_without_nulls_no_member_is_null(value: Any) -> None:
         return inside + [member for part in parts for member in members(part)]
 
     assert None not in members(without_nulls(value))
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ({}, {"a": 1}),
+        ({"a": 1, "b": 2}, {"a": 1}),
+        ({"a": {"b": 1, "c": 2}}, {"a": {"b": 3}}),
+        ({"a": [1, 2]}, {"a": [2]}),
+        ({"a": {"b": 1}}, {"a": 5}),
+        ({"a": {"b": {"c": 1}}}, {"a": {"b": {"c": 1}}}),
+    ],
+)
+def test_a_difference_is_the_merge_patch(old: dict[str, Any], new: dict[str, Any]) -> None:
+    assert merge_patch(old, difference(old, new)) == new
+    assert not difference(new, new)
