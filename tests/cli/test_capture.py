@@ -10,7 +10,7 @@ import yaml
 from bayplan.adapters.live.errors import UnreachableError
 from bayplan.api.objects import POD
 from bayplan.cli import capture
-from bayplan.serving.capture import Capture
+from bayplan.model.capture import Capture
 from tests.cli.command_line import answer, bayplan, profile, refusal, write_objects
 from tests.serving.confidential import NODE
 from tests.serving.confidential import POD as POD_MANIFEST

@@ -26,7 +26,7 @@ from bayplan.config import SchedulerConfig
 from bayplan.config.pod_group_kinds import group_kinds
 from bayplan.model.additions import AdditionsReader
 from bayplan.model.cluster_model import ClusterModel
-from bayplan.model.live_reading import objects_of_cluster
+from bayplan.model.live_reading import model_of_cluster
 from bayplan.model.picture import ClusterPicture
 from bayplan.plugins.registry import default_registry
 from bayplan.whatif.copies import single_unit
@@ -111,8 +111,9 @@ async def compare(
     for each in (*storage_classes(), *case.objects):
         await cluster.create(each)
     ours = await asyncio.to_thread(counted, case, kubeconfig, folder)
-    objects = await objects_of_cluster(cluster.client, SchedulerConfig(), default_registry(()))
-    seed_counts = await asyncio.to_thread(counts_by_seeds, objects, case)
+    model = await model_of_cluster(cluster.client, SchedulerConfig(), default_registry(()))
+    model.close()
+    seed_counts = await asyncio.to_thread(counts_by_seeds, model.source, case)
     theirs = await bound_in_turn(cluster, case)
     await cluster.empty()
     of_seeds = sorted({ours.pods, *seed_counts})

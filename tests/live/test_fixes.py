@@ -29,8 +29,7 @@ from bayplan.adapters.live.client import (
 from bayplan.config import SchedulerConfig
 from bayplan.explain.explainer import explain_pod
 from bayplan.explain.explanation import Explanation, Fix
-from bayplan.model.cluster_model import ClusterModel
-from bayplan.model.live_reading import objects_of_cluster
+from bayplan.model.live_reading import model_of_cluster
 from bayplan.plugins.registry import default_registry
 from bayplan.rng import stream
 from tests.live.beside import Cluster, condition_of, kube_scheduler, node_of
@@ -175,8 +174,7 @@ class Stage:
         meta = min(self.waiting(story), key=lambda pod: pod["metadata"]["name"])["metadata"]
         name = f"{meta['namespace']}/{meta['name']}"
         registry, config = default_registry(()), SchedulerConfig()
-        objects = await objects_of_cluster(self.client, config, registry, name)
-        model = ClusterModel(objects, config, registry)
+        model = await model_of_cluster(self.client, config, registry, name)
         try:
             # Admission runs under virtual time, which has an event loop of its own.
             return await asyncio.to_thread(explain_pod, model, name)

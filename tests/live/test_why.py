@@ -20,8 +20,7 @@ from bayplan.config import SchedulerConfig, config_from
 from bayplan.config.loading import DEFAULT_CONFIG
 from bayplan.explain.explainer import explain_pod
 from bayplan.explain.explanation import Explanation
-from bayplan.model.cluster_model import ClusterModel
-from bayplan.model.live_reading import objects_of_cluster
+from bayplan.model.live_reading import model_of_cluster
 from bayplan.plugins.registry import default_registry
 from bayplan.rng import stream
 from tests.cli.command_line import bayplan
@@ -41,8 +40,7 @@ async def explained(
     client: ApiClient, name: str, config: SchedulerConfig | None = None
 ) -> Explanation:
     registry, config = default_registry(()), config or SchedulerConfig()
-    objects = await objects_of_cluster(client, config, registry, name)
-    model = ClusterModel(objects, config, registry)
+    model = await model_of_cluster(client, config, registry, name)
     try:
         # Admission runs under virtual time, which has an event loop of its own.
         return await asyncio.to_thread(explain_pod, model, name)

@@ -12,7 +12,7 @@ from msgspec import structs
 from bayplan.adapters.live.errors import AccessDeniedError
 from bayplan.api.objects import NODE, POD, STORAGE_CLASS, ApiObject, Node, Pod
 from bayplan.config import SchedulerConfig
-from bayplan.model.following import FollowedKinds
+from bayplan.model.cluster_kinds import ClusterKinds
 from bayplan.plugins.registry import default_registry
 from bayplan.ports import ApiError, EventType, GoneError, Listing, WatchDroppedError, WatchEvent
 from bayplan.shadow.folder import read_shadow, written_so_far
@@ -21,7 +21,7 @@ from bayplan.shadow.report import ShadowReport
 from tests.cli.command_line import answer
 from tests.kit.objects import node, pod
 
-SOURCE = FollowedKinds("https://api.example", (NODE, STORAGE_CLASS, POD))
+SOURCE = ClusterKinds("https://api.example", (NODE, STORAGE_CLASS, POD))
 
 
 def versioned(content: Pod | Node, version: int) -> ApiObject:

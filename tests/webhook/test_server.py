@@ -13,7 +13,7 @@ import pytest
 
 from bayplan.api.objects import NODE, POD, ApiObject
 from bayplan.config import SchedulerConfig
-from bayplan.model.following import FollowedKinds
+from bayplan.model.cluster_kinds import ClusterKinds
 from bayplan.plugins.registry import default_registry
 from bayplan.ports import EventType, Listing, WatchEvent
 from bayplan.webhook import judgement
@@ -68,7 +68,7 @@ def play(scene: Scene, options: WebhookOptions = OPTIONS, *, is_listed: bool = T
         cluster, stop, port = Cluster(), asyncio.Event(), free_port()
         if is_listed:
             cluster.is_listed.set()
-        followed = FollowedKinds("https://api.example", (NODE, POD))
+        followed = ClusterKinds("https://api.example", (NODE, POD))
         task = asyncio.ensure_future(serve(replace(options, port=port), cluster, followed, stop))
         async with aiohttp.ClientSession(f"http://127.0.0.1:{port}") as session:
 

@@ -17,9 +17,9 @@ from bayplan.cli.options import KUBECONFIG_HELP, config_option, examples, plugin
 from bayplan.cli.pflag import feature_gates_option
 from bayplan.cli.problems import refusals
 from bayplan.cli.streams import EXIT_UNREADABLE, fail, put, remark
+from bayplan.model.capture import Capture, capture
 from bayplan.ports import ApiError
 from bayplan.profile.kinds_in_use import kinds_in_use
-from bayplan.serving.capture import Capture, capture
 from bayplan.serving.redaction import PRESERVED, redacted
 
 #: A capture is a few list requests, so it needs no rate limit.

@@ -50,7 +50,7 @@ from bayplan.engine.reservations import RESERVATION_EVENTS, RESERVATION_NAME, Re
 from bayplan.engine.reuse.cache import ResultCache
 from bayplan.engine.state_log import StateLog
 from bayplan.engine.waiting import PodWaitingOnPermit
-from bayplan.framework.calls import with_parts
+from bayplan.framework.calls import fields_of, with_parts
 from bayplan.framework.events import default_events
 from bayplan.framework.handle import Handle, SharedDRAManager
 from bayplan.framework.plugin import Plugin, QueueSortPlugin
@@ -448,12 +448,7 @@ class Scheduler:
     @property
     def declared_fields(self) -> dict[str, tuple[str, ...]]:
         """Kind → additional field paths of pods and nodes that configured plugins read."""
-        paths: dict[str, set[str]] = {}
-        for plugin in with_parts(_instances(self._profiles)):
-            for declared in plugin.fields:
-                kind, _, path = declared.partition(".")
-                paths.setdefault(f"v1 {kind}", set()).add(path)
-        return {kind: tuple(sorted(kind_paths)) for kind, kind_paths in paths.items()}
+        return fields_of(_instances(self._profiles))
 
     @property
     def only_retries_wait(self) -> bool:

@@ -68,6 +68,16 @@ def with_parts(plugins: Iterable[Plugin]) -> Iterator[Plugin]:
         yield from with_parts(parts_of(plugin))
 
 
+def fields_of(plugins: Iterable[Plugin]) -> dict[str, tuple[str, ...]]:
+    """Kind → further field paths of pods and nodes that the plugins and their parts read."""
+    paths: dict[str, set[str]] = {}
+    for plugin in with_parts(plugins):
+        for declared in plugin.fields:
+            kind, _, path = declared.partition(".")
+            paths.setdefault(f"v1 {kind}", set()).add(path)
+    return {kind: tuple(sorted(kind_paths)) for kind, kind_paths in paths.items()}
+
+
 def _inside(plugin: Plugin, base: type[Any]) -> Iterator[Any]:
     """The parts of a plugin that implement an extension point. A part that does not implement it is
     replaced by its own parts."""

@@ -8,23 +8,18 @@ the model up to date with each later one.
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from functools import partial
 from types import MappingProxyType, TracebackType
 from typing import Final, final
 
-from bayplan.adapters.live.client import ApiClient
-from bayplan.adapters.live.discovery import Discovery
 from bayplan.adapters.live.errors import AccessDeniedError
-from bayplan.api.objects import NAMESPACE, NODE, POD, PRIORITY_CLASS, ApiObject
-from bayplan.config import SchedulerConfig
-from bayplan.config.pod_group_kinds import group_kinds
+from bayplan.api.objects import ApiObject
+from bayplan.model.cluster_kinds import NEEDED, ClusterKinds
 from bayplan.model.cluster_model import ClusterModel, without_decision
 from bayplan.model.picture import ClusterPicture
 from bayplan.objects.keys import key_of_metadata
-from bayplan.objects.object_store import ObjectStore, store_of
-from bayplan.plugins.registry import Registry
+from bayplan.objects.object_store import ObjectStore
 from bayplan.ports import (
     ApiError,
     ClusterReader,
@@ -35,74 +30,10 @@ from bayplan.ports import (
     WatchDroppedError,
     WatchEvent,
 )
-from bayplan.profile.kinds_in_use import kinds_in_use
 from bayplan.runner import Reflector
-from bayplan.serving.discovery import offered_kinds
 
-#: Read whatever the plugins are.
-_ALWAYS = (NODE, NAMESPACE, PRIORITY_CLASS)
-#: Nothing is followed without these.
-_NEEDED = (NODE, POD)
 #: Different failures that are counted one by one.
 _FAILURES_MAX: Final = 50
-
-
-@final
-@dataclass(frozen=True, slots=True)
-class FollowedKinds:
-    """What is followed."""
-
-    #: A name of the cluster.
-    name: str
-    #: The kinds to follow, pods last.
-    kinds: tuple[str, ...]
-    #: Kinds that the API server does not have.
-    absent: frozenset[str] = frozenset()
-
-
-async def followed_kinds(
-    client: ApiClient,
-    configs: Sequence[SchedulerConfig],
-    registry: Registry,
-    further: Sequence[str] = (),
-) -> FollowedKinds:
-    """The kinds that the plugins of the configurations read and that the API server has.
-
-    ``further``: kinds to follow besides. Raises ApiError.
-    """
-    plugin_kinds = [kind for config in configs for kind in kinds_in_use(config, registry)]
-    plugin_kinds += further
-    versions = tuple(
-        dict.fromkeys(kind for c in configs for kind in group_kinds(c.spec.pod_groups.kinds))
-    )
-    discovery = Discovery(client)
-    await discovery.discover((*_ALWAYS, *plugin_kinds, *versions, POD))
-
-    def is_offered(kind: str) -> bool:
-        return discovery.resource(kind) is not None
-
-    ordered = dict.fromkeys((*_ALWAYS, *(k for k in plugin_kinds if k not in versions)))
-    ordered |= dict.fromkeys(offered_kinds(versions, is_offered))
-    ordered.pop(POD, None)
-    kinds = (*ordered, POD)
-    return FollowedKinds(
-        client.server,
-        tuple(kind for kind in kinds if is_offered(kind)),
-        frozenset(kind for kind in kinds if not is_offered(kind)),
-    )
-
-
-def declared_fields(
-    configs: Iterable[SchedulerConfig], registry: Registry, absent: frozenset[str]
-) -> dict[str, tuple[str, ...]]:
-    """The further fields that the plugins of the configurations read. Raises ConfigError."""
-    declared: dict[str, set[str]] = {}
-    for config in configs:
-        model = ClusterModel(ClusterPicture(store_of({}), absent=absent), config, registry)
-        for kind, paths in model.scheduler.declared_fields.items():
-            declared.setdefault(kind, set()).update(paths)
-        model.close()
-    return {kind: tuple(sorted(paths)) for kind, paths in declared.items()}
 
 
 @final
@@ -219,7 +150,7 @@ class KindReflectors:
                 denial = self._reads.denials.get(kind)
                 if denial is None:
                     continue
-                if kind in _NEEDED:
+                if kind in NEEDED:
                     raise ApiError(403, "Forbidden", denial)
                 left_out(kind, denial)
                 self._tasks[kind].cancel()
@@ -230,7 +161,7 @@ class KindReflectors:
 
 
 def objects_of_events(
-    followed: FollowedKinds,
+    followed: ClusterKinds,
     events: Iterable[WatchEvent],
     denials: dict[str, str],
     epoch_seconds: float,

@@ -1,6 +1,6 @@
 """The objects of a cluster at one moment, with what could not be read of them."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Literal, final
@@ -9,7 +9,6 @@ import msgspec
 from msgspec import Struct
 
 from bayplan.adapters.embedded.admission.plugin_set import DEFAULT_PLUGINS, PluginSet
-from bayplan.adapters.embedded.cluster import EmbeddedCluster
 from bayplan.adapters.embedded.json_merge import difference, merge_patch
 from bayplan.api.objects import ApiObject, Unstructured
 from bayplan.objects.keys import Content, ObjectKey
@@ -111,14 +110,3 @@ def with_kind(kind: str, content: Content) -> Content:
     """A manifest: the items of a list do not name their kind."""
     version, _, name = kind.rpartition(" ")
     return {**content, "apiVersion": version, "kind": name}
-
-
-def picture_of(cluster: EmbeddedCluster, kinds: Iterable[str], source: str) -> ClusterPicture:
-    """The objects of these kinds that a scheduler sees in an API server in memory."""
-    objects, contents = ObjectStore[ApiObject](), dict[ObjectKey, Content | bytes]()
-    for kind in sorted(kinds):
-        for stored in cluster.objects(kind):
-            if stored.is_visible:
-                objects.put(stored.key, stored.object)
-                contents[stored.key] = stored.content
-    return ClusterPicture(objects, MappingProxyType(contents), source=source)

@@ -6,16 +6,18 @@ defaults, the pods of controllers, and the claims that controllers make for pods
 
 from collections.abc import Collection, Iterable
 from dataclasses import replace
+from types import MappingProxyType
 from typing import final
 
 from bayplan.adapters.embedded.admission.plugin_set import PluginSet
 from bayplan.adapters.embedded.api_errors import named
 from bayplan.adapters.embedded.cluster import EmbeddedCluster
 from bayplan.adapters.embedded.versioned_store import Observer
-from bayplan.api.objects import decoded_kinds
+from bayplan.api.objects import ApiObject, decoded_kinds
 from bayplan.clock import ManualClock
-from bayplan.model.picture import ClusterPicture, picture_of
-from bayplan.objects.keys import key_of, kind_of
+from bayplan.model.picture import ClusterPicture
+from bayplan.objects.keys import ObjectKey, key_of, kind_of
+from bayplan.objects.object_store import ObjectStore
 from bayplan.ports import ApiError
 from bayplan.sim.input.inputs import load_inputs
 from bayplan.sim.input.workload import Content, ExpansionMode, Step, Verb, Workload, is_pod
@@ -85,6 +87,17 @@ async def _created(
         notes=tuple(notes),
         admission=workload.admission,
     )
+
+
+def picture_of(cluster: EmbeddedCluster, kinds: Iterable[str], source: str) -> ClusterPicture:
+    """The objects of these kinds that a scheduler sees in an API server in memory."""
+    objects, contents = ObjectStore[ApiObject](), dict[ObjectKey, Content | bytes]()
+    for kind in sorted(kinds):
+        for stored in cluster.objects(kind):
+            if stored.is_visible:
+                objects.put(stored.key, stored.object)
+                contents[stored.key] = stored.content
+    return ClusterPicture(objects, MappingProxyType(contents), source=source)
 
 
 @final

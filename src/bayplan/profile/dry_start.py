@@ -11,14 +11,14 @@ from bayplan.clock import ManualClock
 from bayplan.config.feature_gates import FeatureGates, default_gates
 from bayplan.config.loading import SchedulerConfig
 from bayplan.config.pod_group_kinds import group_kinds
-from bayplan.framework.calls import with_parts
+from bayplan.framework.calls import fields_of, with_parts
 from bayplan.framework.handle import Handle, PodInPreBind, WaitingPod, Write
 from bayplan.framework.plugin import Plugin
 from bayplan.metrics import SchedulerMetrics
 from bayplan.plugins.registry import Registry
 from bayplan.ports import EmitEvent
 from bayplan.profile.filter_runner import ProfileFilters
-from bayplan.profile.profiles import build_profiles, event_kinds, make_plugin
+from bayplan.profile.profiles import BuiltProfile, build_profiles, event_kinds, make_plugin
 from bayplan.queue.nominator import Nominator
 from bayplan.state.cache import ClusterView
 from bayplan.state.pods import PodInfo
@@ -35,6 +35,26 @@ def kinds_to_follow(config: SchedulerConfig, registry: Registry) -> list[str]:
     Kinds of pod groups are included only if a plugin looks them up. Starts and closes every plugin.
     Raises ConfigError as a real start does.
     """
+    profiles, plugins = _started(config, registry)
+    listed = {kind for plugin in with_parts(plugins) for kind in plugin.kinds}
+    waited_for = event_kinds(
+        profiles, bool(config.spec.extenders or registry.extenders)
+    ) - frozenset(group_kinds(config.spec.pod_groups.kinds))
+    return sorted(listed | waited_for)
+
+
+def declared_fields(
+    configs: Iterable[SchedulerConfig], registry: Registry
+) -> dict[str, tuple[str, ...]]:
+    """Kind → further field paths that plugins of the configurations read, as
+    `Scheduler.declared_fields`. Raises as `kinds_to_follow`."""
+    return fields_of(plugin for each in configs for plugin in _started(each, registry)[1])
+
+
+def _started(
+    config: SchedulerConfig, registry: Registry
+) -> tuple[list[BuiltProfile], list[Plugin]]:
+    """The profiles, and their plugins, which were started and closed."""
     services = _IdleScheduler(registry, config.gates)
 
     def handle_for(profile_name: str, instance_name: str, plugin: type[Plugin]) -> Handle:
@@ -42,13 +62,9 @@ def kinds_to_follow(config: SchedulerConfig, registry: Registry) -> list[str]:
 
     profiles = build_profiles(config, registry, handle_for)
     plugins = [plugin for profile in profiles for plugin in profile.plugins.instances()]
-    listed = {kind for plugin in with_parts(plugins) for kind in plugin.kinds}
-    waited_for = event_kinds(
-        profiles, bool(config.spec.extenders or registry.extenders)
-    ) - frozenset(group_kinds(config.spec.pod_groups.kinds))
     for plugin in plugins:
         plugin.close()
-    return sorted(listed | waited_for)
+    return profiles, plugins
 
 
 def idle_handle(

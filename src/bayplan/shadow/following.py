@@ -25,15 +25,9 @@ from bayplan.adapters.live.errors import UnreachableError
 from bayplan.api.objects import NODE
 from bayplan.clock import RealClock, rfc3339
 from bayplan.config import SchedulerConfig
+from bayplan.model.cluster_kinds import ClusterKinds, cluster_kinds
 from bayplan.model.cluster_model import ClusterModel
-from bayplan.model.following import (
-    CountedReads,
-    FollowedKinds,
-    KindReflectors,
-    declared_fields,
-    followed_kinds,
-    objects_of_events,
-)
+from bayplan.model.following import CountedReads, KindReflectors, objects_of_events
 from bayplan.model.picture import ClusterPicture
 from bayplan.objects.keys import ObjectKey, key_of_metadata
 from bayplan.plugins.registry import Registry
@@ -42,6 +36,7 @@ from bayplan.ports import (
     EventType,
     WatchEvent,
 )
+from bayplan.profile.dry_start import declared_fields
 from bayplan.serving.process import stop_on_signals
 from bayplan.shadow.folder import DecisionFile, write_report, write_report_so_far
 from bayplan.shadow.metrics import MetricsEndpoint
@@ -121,11 +116,11 @@ async def _follow(
     )
     async with open_client(options.kubeconfig, rates) as client:
         configs = [options.config, *([] if options.policy is None else [options.policy])]
-        source = await followed_kinds(client, configs, options.registry)
+        source = await cluster_kinds(client, configs, options.registry)
         for kind in sorted(source.absent):
             say(f"the API server does not have {kind}")
         live = ClusterOptions(
-            declared=declared_fields(configs, options.registry, source.absent),
+            declared=declared_fields(configs, options.registry),
             whole_kinds=source.kinds if options.folder is not None else (),
         )
         async with open_cluster(client, live) as cluster:
@@ -161,7 +156,7 @@ class Follower:
     def __init__(
         self,
         cluster: Reader,
-        source: FollowedKinds,
+        source: ClusterKinds,
         options: FollowOptions,
         say: Callable[[str], None],
     ) -> None:

@@ -24,18 +24,13 @@ from bayplan.adapters.live.cluster import ClusterOptions, open_cluster
 from bayplan.clock import RealClock
 from bayplan.config import SchedulerConfig
 from bayplan.metrics import COUNTER, GAUGE, ScrapedFamily
+from bayplan.model.cluster_kinds import ClusterKinds, cluster_kinds
 from bayplan.model.cluster_model import ClusterModel
-from bayplan.model.following import (
-    CountedReads,
-    FollowedKinds,
-    KindReflectors,
-    declared_fields,
-    followed_kinds,
-    objects_of_events,
-)
+from bayplan.model.following import CountedReads, KindReflectors, objects_of_events
 from bayplan.model.picture import ClusterPicture
 from bayplan.plugins.registry import Registry
 from bayplan.ports import ClusterReader
+from bayplan.profile.dry_start import declared_fields
 from bayplan.serving.http_server import DEFAULT_LIMITS, HttpServer, Rate, refuse_pages
 from bayplan.serving.log_lines import Log
 from bayplan.serving.process import settle_memory, stop_on_signals, unless
@@ -84,8 +79,8 @@ async def serve_webhook(options: WebhookOptions) -> None:
     connection = options.config.spec.client_connection
     rates = ClientOptions(qps=_UNLIMITED_QPS, context_name=options.context_name)
     async with open_client(options.kubeconfig or connection.kubeconfig or None, rates) as client:
-        followed = await followed_kinds(client, [options.config], options.registry, FURTHER_KINDS)
-        declared = declared_fields([options.config], options.registry, followed.absent)
+        followed = await cluster_kinds(client, [options.config], options.registry, FURTHER_KINDS)
+        declared = declared_fields([options.config], options.registry)
         async with open_cluster(client, ClusterOptions(declared=declared)) as cluster:
             await cluster.discover(followed.kinds)
             await serve(options, cluster, followed, stop)
@@ -94,7 +89,7 @@ async def serve_webhook(options: WebhookOptions) -> None:
 async def serve(
     options: WebhookOptions,
     cluster: ClusterReader,
-    followed: FollowedKinds,
+    followed: ClusterKinds,
     stop: asyncio.Event,
 ) -> None:
     """Follow a cluster and answer until ``stop`` is set. Raises ApiError, ConfigError, OSError."""
@@ -122,7 +117,7 @@ def _left_out(kind: str, reason: str) -> None:
 
 
 def _model(
-    options: WebhookOptions, judge: TimedJudge, followed: FollowedKinds, reads: CountedReads
+    options: WebhookOptions, judge: TimedJudge, followed: ClusterKinds, reads: CountedReads
 ) -> tuple[ClusterModel, Judge]:
     """A model of what was read, in the thread that uses it. Raises ConfigError."""
     events = [judge.inbox.popleft() for _ in range(len(judge.inbox))]

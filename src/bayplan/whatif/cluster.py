@@ -94,15 +94,22 @@ class Cluster:
     """A cluster at one moment, in memory. Close it, or use it in a ``with`` statement, to close
     the plugins."""
 
-    def __init__(self, objects: ClusterPicture, **options: Unpack[ClusterOptions]) -> None:
-        """See `from_files`, `from_run`. Raises BadInputError."""
+    def __init__(
+        self, source: ClusterPicture | ClusterModel, **options: Unpack[ClusterOptions]
+    ) -> None:
+        """See `from_files`, `from_run`. ``source``: a model was made with ``options``. Raises
+        BadInputError."""
         config, registry = _settings(options)
         self._kinds: PodGroupKinds = group_kinds(config.spec.pod_groups.kinds)
         default = options.get("config") is None
         self._config, self._registry = config, registry
         self._seed = options.get("seed", 0)
         self._scheduler_name = DEFAULT_SCHEDULER if default else None
-        self._model = ClusterModel(objects, config, registry, seed=self._seed)
+        self._model = (
+            source
+            if isinstance(source, ClusterModel)
+            else ClusterModel(source, config, registry, seed=self._seed)
+        )
         kinds = {*registry.kinds, *self._kinds}
         self._read = AdditionsReader(self._model, kinds, self._scheduler_name)
 
@@ -154,9 +161,10 @@ class Cluster:
         path = None if kubeconfig is None else str(kubeconfig)
         # A notebook has an event loop that runs: the one of the client has a thread of its own.
         with ThreadPoolExecutor(1) as threads:
-            reading = _read_live(path, context, config, registry, is_whole=whole)
-            objects = threads.submit(asyncio.run, reading).result()
-        return cls(objects, **options)
+            seed = options.get("seed", 0)
+            reading = _read_live(path, context, config, registry, is_whole=whole, seed=seed)
+            model = threads.submit(asyncio.run, reading).result()
+        return cls(model, **options)
 
     # ---- tables -----------------------------------------------------------------------------
 
@@ -349,15 +357,16 @@ async def _read_live(
     registry: Registry,
     *,
     is_whole: bool,
-) -> ClusterPicture:
+    seed: int,
+) -> ClusterModel:
     # Loading an HTTP client takes time, which questions about files do not need.
     open_client = load("bayplan.adapters.live.client:open_client")
     options = load("bayplan.adapters.live.client:ClientOptions")(
         qps=-1.0, context_name=context, accepts_gzip=True, notice_seconds=5.0
     )
-    objects_of_cluster = load("bayplan.model.live_reading:objects_of_cluster")
+    model_of_cluster = load("bayplan.model.live_reading:model_of_cluster")
     async with open_client(kubeconfig, options) as client:
-        return await objects_of_cluster(client, config, registry, is_whole=is_whole)
+        return await model_of_cluster(client, config, registry, is_whole=is_whole, seed=seed)
 
 
 def _settings(options: ClusterOptions) -> tuple[SchedulerConfig, Registry]:

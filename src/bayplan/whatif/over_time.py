@@ -20,7 +20,8 @@ from bayplan.config import SchedulerConfig
 from bayplan.config.pod_group_kinds import group_kinds
 from bayplan.model.additions import Additions
 from bayplan.model.cluster_model import ClusterModel
-from bayplan.model.picture import picture_of, with_kind
+from bayplan.model.picture import with_kind
+from bayplan.model.reading import picture_of
 from bayplan.plugins.registry import Registry
 from bayplan.problems import BadInputError
 from bayplan.sim.input.inputs import load_inputs

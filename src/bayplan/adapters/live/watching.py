@@ -10,7 +10,7 @@ kinds that are sent on, and trimmed when an object is first sent, because most o
 """
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Sequence
 from contextlib import aclosing, suppress
 from dataclasses import dataclass
 from typing import Generic, TypeVar, final
@@ -30,6 +30,7 @@ from bayplan.adapters.live.errors import (
 )
 from bayplan.adapters.live.transport import ANSWER_BYTES_MAX
 from bayplan.api.objects import POD, ApiObject, DecodeError, decode, struct_of
+from bayplan.objects.keys import Content
 from bayplan.ports import EventType, GoneError, Listing, WatchEvent
 from bayplan.rng import Stream
 
@@ -224,6 +225,42 @@ class ReadingOptions:
     originals: Originals | None = None
 
 
+class _NamedMetadata(msgspec.Struct):
+    name: str
+    annotations: dict[str, str] | None = None
+
+
+class _NamedObject(msgspec.Struct):
+    """What each object must have."""
+
+    metadata: _NamedMetadata
+
+
+def _plain(body: bytes, request: str) -> Sequence[Content]:
+    """The objects of a page as plain values. Raises UnreadableAnswerError."""
+    contents = read_answer(body, _Page[Content], request).items or ()
+    for number, content in enumerate(contents):
+        try:
+            msgspec.convert(content, _NamedObject)
+        except msgspec.ValidationError as problem:
+            raise UnreadableAnswerError(f"{request}: items[{number}]: {problem}") from None
+    return contents
+
+
+async def _whole(pages: Callable[[int], AsyncGenerator[_Item]]) -> list[_Item]:
+    """All pages of a list; a single one, if the server forgets the moment that they show. Raises
+    ApiError."""
+    try:
+        return await _collected(pages(PAGE_LENGTH))
+    except GoneError:
+        return await _collected(pages(0))
+
+
+async def _collected(pages: AsyncGenerator[_Item]) -> list[_Item]:
+    async with aclosing(pages):
+        return [page async for page in pages]
+
+
 @final
 class KindReader:
     """Lists and watches of one kind."""
@@ -248,19 +285,19 @@ class KindReader:
 
     async def list(self) -> Listing:
         """Raises ApiError."""
-        try:
-            return await self._pages(PAGE_LENGTH)
-        except GoneError:
-            return await self._pages(0)
+        pages = await _whole(self.pages)
+        objects = [each for page in pages for each in page.objects]
+        return Listing(objects, pages[-1].resource_version)
 
-    async def _pages(self, length: int) -> Listing:
-        objects: list[ApiObject] = []
-        version = ""
-        async with aclosing(self.pages(length)) as pages:
-            async for page in pages:
-                objects += page.objects
-                version = page.resource_version
-        return Listing(objects, version)
+    async def contents(self) -> "list[Content]":
+        """All objects as the server wrote them; each has a name. Raises ApiError."""
+
+        async def pages(length: int) -> AsyncGenerator[Sequence[Content]]:
+            async with aclosing(self._read_pages(length, _plain)) as read:
+                async for page, _ in read:
+                    yield page
+
+        return [content for page in await _whole(pages) for content in page]
 
     async def pages(self, length: int = PAGE_LENGTH) -> AsyncGenerator[Listing]:
         """The pages of a list, in order. The server prepares a page while the caller works with the
@@ -270,6 +307,21 @@ class KindReader:
         (GoneError: the server has forgotten the moment that the pages show).
         """
         originals = self._options.originals and self._options.originals.listing(self._resource.kind)
+
+        def decoded(body: bytes, request: str) -> Sequence[ApiObject]:
+            return self._objects(body, request, originals)
+
+        async with aclosing(self._read_pages(length, decoded)) as pages:
+            async for objects, metadata in pages:
+                if not metadata.continue_ and originals is not None:
+                    originals.end()
+                yield Listing(objects, metadata.resource_version)
+
+    async def _read_pages(
+        self, length: int, read: Callable[[bytes, str], Sequence[_Item]]
+    ) -> AsyncGenerator[tuple[Sequence[_Item], ListMeta]]:
+        """The items and the metadata of each page. ``read``: called with a body and a name of the
+        request, returns the items."""
         query = {**self._selectors, "limit": str(length)}
         request = f"GET {self._resource.path()}"
         limits = PageLimits(request)
@@ -283,11 +335,9 @@ class KindReader:
                     query["continue"] = metadata.continue_
                     next_body = asyncio.ensure_future(self._page(query, length))
                     await asyncio.sleep(0)  # the request is sent
-                objects = self._objects(body, request, originals)
-                limits.end_page(len(objects))
-                if not metadata.continue_ and originals is not None:
-                    originals.end()
-                yield Listing(objects, metadata.resource_version)
+                items = read(body, request)
+                limits.end_page(len(items))
+                yield items, metadata
                 if not metadata.continue_:
                     return
         finally:

@@ -7,17 +7,19 @@ import pytest
 
 from bayplan.adapters.live.errors import UnreadableAnswerError
 from bayplan.clock import ManualClock
-from bayplan.serving.capture import capture
+from bayplan.model.capture import capture
 from bayplan.sim.loop import run
 
 
 class Client:
     """Lists pods, nodes and namespaces in pages of one object."""
 
+    server = "https://api.example"
+
     def __init__(self) -> None:
         self.paths: list[str] = []
 
-    async def request(self, method: str, path: str) -> bytes:
+    async def request(self, method: str, path: str, **options: Any) -> bytes:
         self.paths.append(path)
         if path == "/api/v1":
             kinds = (("Pod", "pods", True), ("Node", "nodes", False))

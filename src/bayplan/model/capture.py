@@ -1,0 +1,58 @@
+"""Capture: the objects that a scheduler reads, as manifests from an API server.
+
+`bayplan simulate` uses them to answer what-if questions about a real cluster: pods, nodes,
+namespaces, the kinds that admission reads, and the kinds that the configured plugins look up. Each
+kind is read at one moment; between two kinds the cluster may change. As in a scheduler, pods that
+have ended are left out.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from bayplan.adapters.live.client import ApiClient, all_results
+from bayplan.api.admission_objects import ADMISSION_KINDS
+from bayplan.api.objects import NAMESPACE, POD
+from bayplan.model.cluster_kinds import offered
+from bayplan.model.live_reading import ClusterLists
+from bayplan.objects.keys import Content
+
+#: An annotation that repeats the whole object.
+_LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
+
+
+@dataclass(frozen=True, slots=True)
+class Capture:
+    """The captured objects."""
+
+    objects: list[Content]
+    #: Kinds that the API server does not have.
+    absent: list[str]
+    #: Kinds that admission reads and that the user may not list, with the reason of the server.
+    unreadable: dict[str, str]
+
+
+async def capture(client: ApiClient, kinds: Iterable[str]) -> Capture:
+    """All objects of ``kinds`` and of the kinds that are always captured. Raises ApiError."""
+    read = await offered((*kinds, *ADMISSION_KINDS), client)
+    ordered = sorted(read.kinds, key=_order)
+    needed = [kind for kind in ordered if kind not in ADMISSION_KINDS]
+    lists = ClusterLists(client, needed=needed)
+    contents = await all_results(lists.contents(read.resources[kind]) for kind in ordered)
+    objects = [
+        _cleaned(k, one) for k, of_kind in zip(ordered, contents, strict=True) for one in of_kind
+    ]
+    return Capture(objects, sorted(read.absent), lists.unreadable)
+
+
+def _order(kind: str) -> tuple[int, str]:
+    """The order in the file: objects that others refer to first, pods last."""
+    return ((kind == POD) - (kind == NAMESPACE), kind)
+
+
+def _cleaned(kind: str, content: Content) -> Content:
+    """A manifest as `kubectl get -o yaml` prints it, without managedFields."""
+    version, _, name = kind.partition(" ")
+    meta = {key: part for key, part in content["metadata"].items() if key != "managedFields"}
+    if _LAST_APPLIED in (meta.get("annotations") or {}):
+        meta["annotations"] = {k: v for k, v in meta["annotations"].items() if k != _LAST_APPLIED}
+    return {"apiVersion": version, "kind": name, **content, "metadata": meta}
