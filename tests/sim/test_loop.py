@@ -297,6 +297,24 @@ def test_threads_are_not_available() -> None:
         run(main(), ManualClock())
 
 
+def test_in_a_thread_with_another_event_loop_virtual_time_has_a_thread_of_its_own() -> None:
+    """As in a notebook, whose cells run in an event loop."""
+
+    async def nap() -> float:
+        await asyncio.sleep(1000 * HOUR)
+        return now()
+
+    async def fail() -> None:
+        raise ValueError("its own")
+
+    async def cell() -> float:
+        with pytest.raises(ValueError, match="its own"):
+            run(fail(), ManualClock())
+        return run(nap(), ManualClock())
+
+    assert asyncio.run(cell()) == 1000 * HOUR
+
+
 def test_virtual_time_does_not_nest() -> None:
     async def main() -> None:
         run(asyncio.sleep(1), ManualClock())

@@ -48,10 +48,17 @@ class DeadlockError(RuntimeError):
 def run(coroutine: Coroutine[Any, Any, T], clock: ManualClock) -> T:
     """Run a coroutine to its end under virtual time and return its result.
 
-    Raises the exception of the coroutine, the exception of a task that no other task awaited, or
-    DeadlockError. Tasks that are left at the end are cancelled.
+    In a thread that runs another event loop, such as that of a notebook, the coroutine runs in a
+    thread of its own, and the caller waits for it. Raises the exception of the coroutine, the
+    exception of a task that no other task awaited, or DeadlockError. Tasks that are left at the end
+    are cancelled.
     """
-    return VirtualLoop(clock).run(coroutine)
+    loop = VirtualLoop(clock)
+    outer = asyncio._get_running_loop()
+    if outer is None or isinstance(outer, VirtualLoop):
+        return loop.run(coroutine)
+    with concurrent.futures.ThreadPoolExecutor(1, "virtual-time") as thread:
+        return thread.submit(copy_context().run, loop.run, coroutine).result()
 
 
 def settled() -> "asyncio.Future[None]":
