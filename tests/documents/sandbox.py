@@ -267,6 +267,7 @@ def _write_files(folder: Path) -> None:
         write_objects(folder / f"{name}.yaml", configuration(strategy))
     write_objects(folder / "packed.yaml", configuration("MostAllocated"))
     write_objects(folder / "scheduler.yaml", configuration("LeastAllocated"))
+    (folder / "token").write_text("a-token-of-a-test")
     _write_traces(folder)
     _write_upstream(folder / "upstream" / "affinity")
 

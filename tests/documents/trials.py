@@ -132,6 +132,11 @@ TRIALS: dict[str, Trial] = {
         cluster=True,
         url=f"{_HERE}/readyz",
     ),
+    # Without a client, the standard input ends, and so does the program.
+    "bayplan mcp": Trial(command="bayplan mcp", cluster=True),
+    "bayplan mcp --http 8000 --token-file token": Trial(
+        command="bayplan mcp cluster.yaml --http {port} --token-file token", url=f"{_HERE}/healthz"
+    ),
     "bayplan webhook --port 9443": Trial(
         command="bayplan webhook --port {port}", cluster=True, url=f"{_HERE}/readyz"
     ),

@@ -62,15 +62,21 @@ def sdist_names(sdist: Path) -> set[str]:
         return {member.name.removeprefix(f"{DISTRIBUTION}/") for member in archive.getmembers()}
 
 
+#: What `bayplan mcp` gives to agents.
+_CARRIED_DOCUMENTS = tuple(
+    f"docs/{name}.md" for name in ("agents", "fit", "glossary", "what-if", "why")
+)
+
+
 def expected_wheel_names() -> set[str]:
-    """The package, the examples without their tests, and the metadata."""
+    """The package, the examples without their tests, documents for agents, and the metadata."""
     names = {f"{DISTRIBUTION}.dist-info/{name}" for name in _METADATA}
     for name in project_files():
         if name.startswith("src/bayplan/"):
             names.add(name.removeprefix("src/"))
         elif name.startswith("examples/") and not name.startswith("examples/gpu_sharing/tests/"):
             names.add(f"bayplan/{name}")
-    return names
+    return names | {f"bayplan/{name}" for name in _CARRIED_DOCUMENTS}
 
 
 def expected_sdist_names() -> set[str]:

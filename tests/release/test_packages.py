@@ -50,4 +50,4 @@ def test_the_metadata_name_the_version_the_licence_and_the_optional_extras(
     assert metadata["Version"] == __version__
     assert metadata["License-Expression"] == "Apache-2.0"
     assert metadata["Requires-Python"] == ">=3.11"
-    assert metadata.get_all("Provides-Extra") == ["compare", "dask", "uvloop"]
+    assert metadata.get_all("Provides-Extra") == ["compare", "dask", "mcp", "uvloop"]

@@ -6,6 +6,7 @@ import sys
 from collections.abc import Callable, Collection, Coroutine, Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar, final
 
@@ -17,6 +18,7 @@ from bayplan.cli.console import sign_of_life
 from bayplan.cli.options import KUBECONFIG_HELP
 from bayplan.cli.problems import STANDARD_INPUT, refusals
 from bayplan.cli.streams import EXIT_UNREADABLE, remark
+from bayplan.cli.warm_models import OpenedModel, warm_models
 from bayplan.config import SchedulerConfig
 from bayplan.config.pod_group_kinds import group_kinds
 from bayplan.lazy_loader import load
@@ -141,22 +143,36 @@ class ClusterSource:
 @contextmanager
 def model_of(
     source: ClusterSource, options: dict[str, Any], subject: str = "", *, is_whole: bool = False
-) -> Iterator[tuple[ClusterModel, SchedulerConfig, Registry]]:
+) -> Iterator[OpenedModel]:
     """The model of a cluster under the configuration of the options; its plugins are closed at the
-    end.
+    end. In a process with warm models, the model may be that of an earlier question.
 
     ``subject``, ``is_whole``: see `ClusterSource.model`. Raises BadInputError,
     UnreadableClusterError.
     """
+    models = warm_models()
+    if models is not None:
+        what = (source, options["config_path"], options["feature_gates"], options["seed"])
+        make = partial(_opened, source, options, "", is_whole=True)
+        with models.lent(source.paths, what, make) as opened:
+            yield opened
+        return
+    opened = _opened(source, options, subject, is_whole=is_whole)
+    try:
+        yield opened
+    finally:
+        opened.model.close()
+        gc.unfreeze()
+
+
+def _opened(
+    source: ClusterSource, options: dict[str, Any], subject: str, *, is_whole: bool
+) -> OpenedModel:
     registry = read_plugins(options["plugins"])
     config = read_config(options["config_path"], options["feature_gates"])
     with _without_collection():
         model = source.model(config, registry, subject, is_whole=is_whole, seed=options["seed"])
-    try:
-        yield model, config, registry
-    finally:
-        model.close()
-        gc.unfreeze()
+    return OpenedModel(model, config, registry)
 
 
 @contextmanager

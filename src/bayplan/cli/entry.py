@@ -62,6 +62,10 @@ _COMMANDS = {
         "bayplan.cli.ui:ui_command",
         "Show a run or a cluster in a browser.",
     ),
+    "mcp": CommandEntry(
+        "bayplan.cli.mcp:mcp_command",
+        "Answer the questions of an agent, over the Model Context Protocol.",
+    ),
     "capture": CommandEntry(
         "bayplan.cli.capture:capture_command",
         "Write the objects that a scheduler reads to a file for `bayplan simulate`.",
