@@ -19,6 +19,7 @@ from typing import Any, Final, Literal, NamedTuple, TypeAlias, cast, final
 import msgspec
 import numpy as np
 
+from bayplan.answers.amounts import counted, short_text
 from bayplan.api.admission_objects import LIMIT_RANGE, RUNTIME_CLASS
 from bayplan.api.device_objects import DEVICE_CLASS, RESOURCE_CLAIM_TEMPLATE
 from bayplan.api.objects import (
@@ -38,7 +39,6 @@ from bayplan.config import SchedulerConfig
 from bayplan.config.pod_group_kinds import group_kinds
 from bayplan.engine.attempt_record import OnAttempt
 from bayplan.engine.cycle import Cycle
-from bayplan.explain.amounts import counted, short_text
 from bayplan.framework.status import Code, listed_reasons
 from bayplan.model.additions import Additions, read_additions
 from bayplan.model.cluster_model import Attempt, ClusterModel
