@@ -2,11 +2,15 @@
 
 import os
 import re
+from enum import Enum
 from pathlib import Path
 
 import pytest
 
 from bayplan.config import ConfigError
+from bayplan.framework.events import ActionType, EventResource
+from bayplan.framework.status import Code
+from bayplan.state.change_log import Facet
 from tests.documents.reading import DOCUMENTS, ROOT, commands_of, excerpts_of, make_targets
 from tests.documents.sandbox import Sandbox
 from tests.documents.trials import NOT_RUN, SCRIPTS, TRIALS, program_of, ways_of
@@ -87,6 +91,17 @@ def test_all_three_kinds_of_plugins_are_documented() -> None:
     text = (ROOT / "docs" / "plugins.md").read_text(encoding="utf-8")
     for words in ("**In the configuration**", "**In a plugin of your own**", "**In code**"):
         assert words in text
+
+
+@pytest.mark.parametrize("values", [Code, Facet, EventResource])
+def test_the_guide_for_plugins_lists_every_code_facet_and_resource(values: type[Enum]) -> None:
+    text = (ROOT / "docs" / "plugins.md").read_text(encoding="utf-8")
+    assert not [one.name for one in values if f"`{values.__name__}.{one.name}`" not in text]
+
+
+def test_the_guide_for_plugins_lists_every_action() -> None:
+    text = (ROOT / "docs" / "plugins.md").read_text(encoding="utf-8")
+    assert not [one.name for one in ActionType if f"`{one.name}`" not in text]
 
 
 def test_modules_that_the_glossary_names_exist() -> None:
