@@ -3,8 +3,8 @@
 import pytest
 
 from bayplan.comparison.decisions import (
-    Attempt,
-    Outcome,
+    DecisionKey,
+    DecisionOutcome,
     decisions_in,
     differences,
     from_csv,
@@ -13,9 +13,9 @@ from bayplan.comparison.decisions import (
 from bayplan.journal import AttemptRecord, NoteRecord
 
 ON_A, ON_B, NOWHERE = (
-    Outcome("scheduled", "a"),
-    Outcome("scheduled", "b"),
-    Outcome("unschedulable", ""),
+    DecisionOutcome("scheduled", "a"),
+    DecisionOutcome("scheduled", "b"),
+    DecisionOutcome("unschedulable", ""),
 )
 
 
@@ -28,26 +28,26 @@ def record(pod: str, attempt: int, result: str, node: str = "") -> AttemptRecord
 def test_only_attempts_are_decisions() -> None:
     note = NoteRecord(at_seconds=0, subject="x", text="y")
     records = [record("d/p", 1, "unschedulable"), note, record("d/p", 2, "scheduled", "a")]
-    assert decisions_in(records) == {Attempt("d/p", 1): NOWHERE, Attempt("d/p", 2): ON_A}
+    assert decisions_in(records) == {DecisionKey("d/p", 1): NOWHERE, DecisionKey("d/p", 2): ON_A}
 
 
 def test_equal_runs_have_no_differences() -> None:
-    decided = {Attempt("p", 1): ON_A}
+    decided = {DecisionKey("p", 1): ON_A}
     assert differences(decided, dict(decided)) == []
 
 
 def test_another_node_or_another_attempt_is_a_difference() -> None:
-    one = {Attempt("p", 1): ON_A, Attempt("q", 1): ON_B, Attempt("q", 2): ON_A}
-    other = {Attempt("r", 1): ON_A, Attempt("q", 1): ON_B, Attempt("p", 1): ON_B}
+    one = {DecisionKey("p", 1): ON_A, DecisionKey("q", 1): ON_B, DecisionKey("q", 2): ON_A}
+    other = {DecisionKey("r", 1): ON_A, DecisionKey("q", 1): ON_B, DecisionKey("p", 1): ON_B}
     assert differences(one, other) == [
-        (Attempt("p", 1), ON_A, ON_B),
-        (Attempt("q", 2), ON_A, None),
-        (Attempt("r", 1), None, ON_A),
+        (DecisionKey("p", 1), ON_A, ON_B),
+        (DecisionKey("q", 2), ON_A, None),
+        (DecisionKey("r", 1), None, ON_A),
     ]
 
 
 def test_decisions_are_read_back_from_csv() -> None:
-    decided = {Attempt("d/p", 1): NOWHERE, Attempt('d/"q,', 2): ON_A}
+    decided = {DecisionKey("d/p", 1): NOWHERE, DecisionKey('d/"q,', 2): ON_A}
     assert from_csv(to_csv(decided)) == decided
 
 

@@ -51,7 +51,8 @@ def test_without_scipy_the_report_says_how_to_get_intervals(
 @pytest.mark.parametrize("count", [0, 1, 12])
 def test_differing_decisions_are_counted_and_some_are_listed(count: int) -> None:
     differences = [
-        Difference(Attempt(f"d/p{i}", 1), Outcome("scheduled", "a"), None) for i in range(count)
+        Difference(DecisionKey(f"d/p{i}", 1), DecisionOutcome("scheduled", "a"), None)
+        for i in range(count)
     ]
     text = lines(run_differences(differences, ("one", "other")).parts())
     assert text[0] == f"{count} differing decision{'s' * (count != 1)}"

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from bayplan.comparison.decisions import Attempt, Outcome
+from bayplan.comparison.decisions import DecisionKey, DecisionOutcome
 from bayplan.comparison.job import Job, perform
 from bayplan.comparison.planning import plan
 from bayplan.comparison.store import RunStore, decisions_of, is_compared_run
@@ -29,9 +29,9 @@ def test_the_decisions_of_a_run_are_stored(tmp_path: Path) -> None:
     RunStore(tmp_path).keep(one, perform(one))
     folder = tmp_path / "runs" / one.key
     assert is_compared_run(folder)
-    assert decisions_of(folder)[Attempt("default/p0", 1)].result == "scheduled"
+    assert decisions_of(folder)[DecisionKey("default/p0", 1)].result == "scheduled"
     assert len(decisions_of(folder)) == 4
-    assert Outcome("scheduled", "n9") not in decisions_of(folder).values()
+    assert DecisionOutcome("scheduled", "n9") not in decisions_of(folder).values()
 
 
 def test_an_unfinished_run_is_not_found(tmp_path: Path) -> None:

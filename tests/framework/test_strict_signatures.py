@@ -12,8 +12,8 @@ from bayplan.framework.status import Status, unschedulable
 from bayplan.state.change_log import Facet
 from bayplan.state.nodes import NodeInfo
 from bayplan.state.pods import PodInfo
-from bayplan.testing import Answer, ask, node
-from bayplan.testing.cases import Subject
+from bayplan.testing import PluginAnswer, ask, node
+from bayplan.testing.cases import PluginSubject
 from tests.engine.kit import Engine, waiting_pod
 from tests.testing.variants import SIGNING
 
@@ -105,11 +105,11 @@ def test_without_strict_signatures_the_unsigned_annotation_is_read() -> None:
 def test_plugins_of_this_tree_read_only_what_they_sign(
     plugin_class: type[Plugin], args: Any
 ) -> None:
-    subject = Subject(plugin_class, args, (), None, seed=1)
+    subject = PluginSubject(plugin_class, args, (), None, seed=1)
     for index in range(3):
         scene = subject.scene(index)
         nodes = scene.cluster.lend().nodes
         expected = [ask(scene.plugin, each, nodes) for _, each in scene.pods]
         enforce_signature(scene.plugin)
         strict = [ask(scene.plugin, each, nodes) for _, each in scene.pods]
-        assert not any(map(Answer.difference, expected, strict))
+        assert not any(map(PluginAnswer.difference, expected, strict))

@@ -12,7 +12,7 @@ from bayplan.history.timeline_fold import TimelineFold
 from bayplan.journal import AttemptRecord, Record
 from bayplan.plugins.registry import default_registry
 from bayplan.sim.input.workload import Workload
-from bayplan.sim.output.run_folder import Manifest, RunFolder
+from bayplan.sim.output.run_folder import RunFolder, RunManifest
 from bayplan.sim.simulation import Simulation
 
 
@@ -31,7 +31,7 @@ def write_run(
 ) -> RunFolder:
     """Run a workload and store the run. ``config``: the text of a configuration."""
     folder = RunFolder(path, allows_plugins=True)
-    manifest = Manifest(seed=seed, config=config, feature_gates="")
+    manifest = RunManifest(seed=seed, config=config, feature_gates="")
     chosen = load_config(config, "test") if config else config_from(DEFAULT_CONFIG)
     with folder.start(manifest, feed, plugins) as run:
         registry = default_registry(plugins)

@@ -8,7 +8,7 @@ import yaml
 from bayplan.clock import ManualClock
 from bayplan.perf.planning import Plan, RefusedWorkload, Selection, Setting, plan_all
 from bayplan.perf.reading import ReadCase, read_files
-from bayplan.perf.running import Outcome, WorkloadRun
+from bayplan.perf.running import WorkloadOutcome, WorkloadRun
 from bayplan.plugins.registry import Registry
 from bayplan.sim.input.errors import InputErrors
 from bayplan.sim.loop import run
@@ -86,7 +86,7 @@ def run_of(path: Path, clock: ManualClock, **options: Any) -> WorkloadRun:
     return WorkloadRun(plan(path), Registry(), clock, **options)
 
 
-def run_cases(path: Path, **options: Any) -> Outcome:
+def run_cases(path: Path, **options: Any) -> WorkloadOutcome:
     """Run a file's only workload under virtual time. Returns its outcome."""
     clock = ManualClock()
     return run(run_of(path, clock, **options).play(), clock)

@@ -13,7 +13,7 @@ from bayplan.clock import ManualClock
 from bayplan.config.feature_gates import default_gates
 from bayplan.objects.keys import ObjectKey, object_key
 from bayplan.perf.operations import allocations, at_pace, paced, updated
-from bayplan.perf.running import Outcome
+from bayplan.perf.running import WorkloadOutcome
 from bayplan.sim.loop import run
 from bayplan.testing import node
 from tests.perf.kit import LARGE_POD, SMALL_POD, case, op, pod_with_spec, run_of, write_cases
@@ -35,7 +35,7 @@ class Played:
         path = write_cases(folder, case(*operations, params=params), pod=SMALL_POD, **files)
         self.clock = ManualClock()
         whole = run_of(path, self.clock)
-        self.outcome: Outcome = run(whole.play(), self.clock)
+        self.outcome: WorkloadOutcome = run(whole.play(), self.clock)
         self.cluster = whole._cluster
         assert not self.outcome.failure, self.outcome.failure
 

@@ -5,7 +5,7 @@ import re
 from bayplan.perf.data_items import Measurement
 from bayplan.perf.planning import RefusedWorkload
 from bayplan.perf.report import below_threshold, listing, summary
-from bayplan.perf.running import Outcome
+from bayplan.perf.running import WorkloadOutcome
 from tests.sim.printing import printed
 
 SAMPLES = (900.0, 1000.0, 1100.0)
@@ -22,11 +22,13 @@ def measurement(samples: tuple[float, ...] = ()) -> Measurement:
     )
 
 
-def outcome(*measured: Measurement, threshold: float = 0.0) -> Outcome:
-    return Outcome(name="Case/w", nodes=5000, pods=2000, measured=measured, threshold=threshold)
+def outcome(*measured: Measurement, threshold: float = 0.0) -> WorkloadOutcome:
+    return WorkloadOutcome(
+        name="Case/w", nodes=5000, pods=2000, measured=measured, threshold=threshold
+    )
 
 
-def rows(*outcomes: Outcome) -> list[list[str]]:
+def rows(*outcomes: WorkloadOutcome) -> list[list[str]]:
     lines = printed(summary(outcomes)).splitlines()
     return [line.split() for line in lines if line.startswith("Case")]
 

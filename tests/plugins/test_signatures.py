@@ -20,7 +20,7 @@ from bayplan.plugins.registry import in_tree_plugins
 from bayplan.rng import Stream
 from bayplan.state.pods import PodInfo
 from bayplan.testing import CheckFailed, api_pod, ask, pod
-from bayplan.testing.cases import Scene, Subject
+from bayplan.testing.cases import PluginSubject, Scene
 from bayplan.testing.factories import PodOptions
 from bayplan.testing.generators import FIELD_DRAWS, Draws, draw_field, draw_pod
 from bayplan.testing.signature_checks import compare_pair
@@ -70,7 +70,7 @@ def changed_answers(
     Pods are drawn from seeds: Hypothesis' own draws repeat values so often that it would take three
     times as many pods to show a difference.
     """
-    subject = Subject(plugin_class, args, (), None, seed=2)
+    subject = PluginSubject(plugin_class, args, (), None, seed=2)
     scenes = [subject.scene(index) for index in range(CLUSTERS)]
     fields = sorted({path for scene in scenes[:5] for path in read_fields(scene)})
     reports = Counter[str]()
@@ -171,6 +171,6 @@ def test_no_plugin_reads_fields_listed_as_unread() -> None:
     read = {
         path
         for plugin_class, args in (each.values for each in SIGNING)
-        for path in read_fields(Subject(plugin_class, args, (), None, seed=2).scene(0))  # type: ignore[arg-type]
+        for path in read_fields(PluginSubject(plugin_class, args, (), None, seed=2).scene(0))  # type: ignore[arg-type]
     }
     assert read.isdisjoint(UNREAD)

@@ -18,11 +18,11 @@ from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.events import ActionType, ClusterEvent, QueueingHint
 from bayplan.framework.plugin import EnqueueExtensions, Plugin
 from bayplan.framework.status import is_success
-from bayplan.plugins.volume_binding.binding import Decision, decide
+from bayplan.plugins.volume_binding.binding import VolumeDecision, decide
 from bayplan.plugins.volume_binding.claims import PodClaims, find_volumes, pod_claims
 from bayplan.state.pods import PodInfo
 from bayplan.testing.clusters import SampleCluster, handle_for
-from bayplan.testing.evaluation import Answer, alone, ask
+from bayplan.testing.evaluation import PluginAnswer, alone, ask
 from bayplan.testing.factories import node, pod
 
 Content = dict[str, Any]
@@ -170,7 +170,7 @@ def instance(plugin: type[P], over: SampleCluster, args: Any = None) -> P:
     return plugin(args, handle_for(over, plugin, plugin.name))
 
 
-def results_of(plugin: type[Plugin], over: SampleCluster, asking: PodInfo) -> Answer:
+def results_of(plugin: type[Plugin], over: SampleCluster, asking: PodInfo) -> PluginAnswer:
     """The results of a plugin in a cluster."""
     return ask(instance(plugin, over), asking, over.lend().nodes)
 
@@ -201,7 +201,7 @@ def hint(
     return None
 
 
-def decided(over: SampleCluster, *claims: str) -> Decision:
+def decided(over: SampleCluster, *claims: str) -> VolumeDecision:
     result = pod_claims(over.volumes, with_claims("p", *claims))
     assert isinstance(result, PodClaims)
     return decide(find_volumes(over.volumes, result, over.lend().nodes), "n1")

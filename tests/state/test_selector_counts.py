@@ -17,7 +17,7 @@ from bayplan.api.selectors import (
     Selector,
     map_selector,
 )
-from bayplan.state.domain_counts import INDEXED_KEYS_MAX, Counter, PodSet, SelectorCounts
+from bayplan.state.domain_counts import INDEXED_KEYS_MAX, PodCounter, PodSet, SelectorCounts
 from bayplan.state.pods import PodInfo
 from tests.kit.objects import pod
 
@@ -78,7 +78,7 @@ class Placements(RuleBasedStateMachine):
         self.capacity = CAPACITY
         self.counts = SelectorCounts(self.capacity, self.cached_max)
         self.placed: list[tuple[int, PodInfo]] = []
-        self.cached: dict[PodSet, Counter] = {}  # least recently read first
+        self.cached: dict[PodSet, PodCounter] = {}  # least recently read first
         self.number = 0
 
     @rule(row=rows, namespace=namespaces, labels=label_sets, terminating=st.booleans())

@@ -8,22 +8,22 @@ from bayplan.plugins.inter_pod_affinity import InterPodAffinity
 from bayplan.state.nodes import NodeInfo
 from bayplan.state.pods import PodInfo
 from bayplan.testing import node
-from bayplan.testing.cases import Subject, rebuilt
+from bayplan.testing.cases import PluginSubject, rebuilt
 
 
-def names_and_labels(subject: Subject, index: int) -> list[str]:
+def names_and_labels(subject: PluginSubject, index: int) -> list[str]:
     scene = subject.scene(index)
     return [repr(info.labels) for info in scene.cluster.lend().nodes.infos()]
 
 
 def test_a_scene_is_determined_by_its_number() -> None:
-    subject = Subject(InterPodAffinity, None, (), None, seed=1)
+    subject = PluginSubject(InterPodAffinity, None, (), None, seed=1)
     assert names_and_labels(subject, 3) == names_and_labels(subject, 3)
     assert names_and_labels(subject, 3) != names_and_labels(subject, 4)
 
 
 def test_passed_pods_come_first() -> None:
-    subject = Subject(InterPodAffinity, None, [{"priority": 77}], None, seed=1)
+    subject = PluginSubject(InterPodAffinity, None, [{"priority": 77}], None, seed=1)
     assert subject.scene(0).pods[0][1].priority == 77
 
 
@@ -41,7 +41,7 @@ class ReadsKeys(ScalarScorePlugin):
 
 
 def test_the_events_of_a_plugin_are_recorded() -> None:
-    subject = Subject(ReadsKeys, None, (), None, seed=1)
+    subject = PluginSubject(ReadsKeys, None, (), None, seed=1)
     subject.listen()
     vocabulary = subject.scene(0).draws.vocabulary
     assert "test.org/node" in vocabulary.node_labels
@@ -51,7 +51,7 @@ def test_the_events_of_a_plugin_are_recorded() -> None:
 
 
 def test_a_rebuilt_cluster_equals_the_changed_one() -> None:
-    subject = Subject(InterPodAffinity, None, (), None, seed=1)
+    subject = PluginSubject(InterPodAffinity, None, (), None, seed=1)
     scene = subject.scene(0)
     scene.cluster.cache.update_node(node("node-0", cpu=77))
     fresh, instance = rebuilt(subject, scene)

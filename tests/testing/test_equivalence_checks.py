@@ -25,7 +25,7 @@ from bayplan.state.change_log import Facet
 from bayplan.state.columns import NodeMask, NodeScores
 from bayplan.state.nodes import NodeInfo, NodeView
 from bayplan.testing import CheckFailed, check_plugin
-from bayplan.testing.cases import Subject
+from bayplan.testing.cases import PluginSubject
 from bayplan.testing.equivalence_checks import pre_state_serves_pods_of_one_template
 
 # ---- promises of equivalence ----------------------------------------------------------------
@@ -98,7 +98,7 @@ def test_state_that_depends_on_more_than_the_template_is_detected(
 
 
 def ask_in_clusters(count: int) -> None:
-    subject = Subject(Prepares, None, (), None, seed=1)
+    subject = PluginSubject(Prepares, None, (), None, seed=1)
     for index in range(count):
         pre_state_serves_pods_of_one_template(subject, subject.scene(index))
 

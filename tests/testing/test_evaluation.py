@@ -12,7 +12,16 @@ from bayplan.plugins.node_resources_fit import NodeResourcesFit
 from bayplan.plugins.taint_toleration import TaintToleration
 from bayplan.state.nodes import NodeInfo, NodeView
 from bayplan.state.pods import PodInfo
-from bayplan.testing import Answer, CheckFailed, SampleCluster, ask, cluster, node, plugin, pod
+from bayplan.testing import (
+    CheckFailed,
+    PluginAnswer,
+    SampleCluster,
+    ask,
+    cluster,
+    node,
+    plugin,
+    pod,
+)
 
 
 def small() -> SampleCluster:
@@ -40,7 +49,7 @@ def test_a_rejection_by_pre_filter_ends_the_evaluation() -> None:
     terms = {"nodeSelectorTerms": [{"matchFields": fields}]}
     affinity = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": terms}}
     answer = ask(plugin(NodeAffinity, cluster=sample), pod(affinity=affinity), sample.lend().nodes)
-    assert answer == Answer("UnschedulableAndUnresolvable: pod affinity terms conflict")
+    assert answer == PluginAnswer("UnschedulableAndUnresolvable: pod affinity terms conflict")
 
 
 def test_a_skip_is_reported() -> None:
@@ -80,11 +89,11 @@ def test_an_exception_fails_the_check_as_its_cause() -> None:
 
 
 def test_the_first_difference_is_reported() -> None:
-    one = Answer("", {"a": "Unschedulable: x"}, "", {"b": 1})
-    other = Answer("", {}, "", {"b": 2})
+    one = PluginAnswer("", {"a": "Unschedulable: x"}, "", {"b": 1})
+    other = PluginAnswer("", {}, "", {"b": 2})
     assert one.difference(one) == ""
     assert one.difference(other) == "rejections of node a: 'Unschedulable: x' or 'none'"
-    assert Answer().difference(Answer("Skip")) == "pre_filter 'Success' or 'Skip'"
+    assert PluginAnswer().difference(PluginAnswer("Skip")) == "pre_filter 'Success' or 'Skip'"
 
 
 def test_raw_scores_are_reported() -> None:

@@ -39,7 +39,7 @@ class CelError(Exception):
     """An expression that does not compile, or that fails for a device."""
 
 
-class DeviceSelector(Protocol):
+class CompiledSelector(Protocol):
     """A compiled expression."""
 
     def matches(self, driver: str, device: Device) -> bool:
@@ -48,7 +48,7 @@ class DeviceSelector(Protocol):
 
 
 @lru_cache(maxsize=COMPILED_MAX)
-def compile_selector(expression: str) -> DeviceSelector | CelError:
+def compile_selector(expression: str) -> CompiledSelector | CelError:
     """The compiled expression, or its error as a value: the caller adds the place to the
     message."""
     if len(expression.encode(errors="surrogatepass")) > EXPRESSION_LENGTH_MAX:

@@ -31,7 +31,7 @@ from bayplan.perf.data_items import DataItems, data_items
 from bayplan.perf.planning import Plan, RefusedWorkload, Selection, Setting, plan_all
 from bayplan.perf.reading import ReadCase, read_files
 from bayplan.perf.report import below_threshold, errors, listing, summary
-from bayplan.perf.running import TIMEOUT_SECONDS, Outcome, WorkloadRun
+from bayplan.perf.running import TIMEOUT_SECONDS, WorkloadOutcome, WorkloadRun
 from bayplan.plugins.registry import Registry
 from bayplan.profile.plugin_sets import is_not_implemented
 from bayplan.profile.resolved_config import resolve
@@ -184,8 +184,8 @@ def _absent_defaults(config: SchedulerConfig, registry: Registry) -> list[str]:
     return [entry.name for entry in defaults if is_not_implemented(entry.name, registry)]
 
 
-def _run_all(plans: Sequence[Plan], registry: Registry, options: _Options) -> list[Outcome]:
-    outcomes: list[Outcome] = []
+def _run_all(plans: Sequence[Plan], registry: Registry, options: _Options) -> list[WorkloadOutcome]:
+    outcomes: list[WorkloadOutcome] = []
     for plan in plans:
         outcomes.append(_run(plan, registry, options))
         # After an interruption, the file has the results so far.
@@ -194,7 +194,7 @@ def _run_all(plans: Sequence[Plan], registry: Registry, options: _Options) -> li
     return outcomes
 
 
-def _run(plan: Plan, registry: Registry, options: _Options) -> Outcome:
+def _run(plan: Plan, registry: Registry, options: _Options) -> WorkloadOutcome:
     with sign_of_life(plan.name), refusals():
         run = WorkloadRun(
             plan, registry, RealClock(), seed=options.seed, timeout_seconds=options.timeout
@@ -216,7 +216,7 @@ def _report(outcomes: Sequence[Outcome], options: _Options) -> None:
         sys.exit(EXIT_FAILED)
 
 
-def _items(outcomes: Sequence[Outcome]) -> DataItems:
+def _items(outcomes: Sequence[WorkloadOutcome]) -> DataItems:
     return data_items((one, outcome.threshold) for outcome in outcomes for one in outcome.measured)
 
 

@@ -36,7 +36,7 @@ from bayplan.profile.resolved_config import resolve
 from bayplan.sim.input.inputs import load_inputs
 from bayplan.sim.input.workload import ExpansionMode, Workload, with_times
 from bayplan.sim.output.result import SimulationResult
-from bayplan.sim.output.run_folder import Manifest, RunFolder
+from bayplan.sim.output.run_folder import RunFolder, RunManifest
 from bayplan.sim.simulation import OnProgress, Simulation
 from bayplan.state.pods import DEFAULT_SCHEDULER
 from bayplan.watchdog import BlockingCall, PluginWatchdog
@@ -195,7 +195,7 @@ def _simulated(options: _Options, update: OnProgress | None) -> SimulationResult
     if options.out is None:
         simulation = Simulation(workload, config, registry, seed=options.seed)
         return _played(simulation, workload.pod_count, update)
-    manifest = Manifest(
+    manifest = RunManifest(
         seed=options.seed,
         config=None if options.config_path is None else config.text,
         feature_gates=options.feature_gates,

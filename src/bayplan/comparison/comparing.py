@@ -16,7 +16,7 @@ from bayplan.comparison.experiment import (
     InputSpec,
 )
 from bayplan.comparison.job import Job, JobResult, perform
-from bayplan.comparison.metrics.scheduling import Arrivals, Demand
+from bayplan.comparison.metrics.scheduling import Arrivals, FillingDemand
 from bayplan.comparison.outputs import write_outputs
 from bayplan.comparison.planning import Plan, plan
 from bayplan.comparison.store import Run, RunStore, run_of
@@ -51,7 +51,7 @@ def compare(
 
     Raises InputError and ConfigError for wrong arguments, RunFailed for a run.
     """
-    demand = [Demand(resource=name, percent=at) for name, at in (until_demand or {}).items()]
+    demand = [FillingDemand(resource=name, percent=at) for name, at in (until_demand or {}).items()]
     assert len(demand) <= 1, "arrivals end when enough of one resource is asked for"
     spec = ExperimentSpec(
         inputs=(InputSpec(paths=tuple(map(str, inputs))),),

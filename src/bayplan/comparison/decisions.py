@@ -13,7 +13,7 @@ from bayplan.journal import AttemptRecord, Record
 _HEADER = ("pod", "attempt", "result", "node")
 
 
-class Attempt(NamedTuple):
+class DecisionKey(NamedTuple):
     """Identifies a decision."""
 
     pod: str
@@ -27,15 +27,15 @@ class Outcome(Struct, frozen=True):
     node: str
 
 
-Decisions = Mapping[Attempt, Outcome]
+Decisions = Mapping[DecisionKey, DecisionOutcome]
 
 
 class Difference(NamedTuple):
     """One decision of two runs; None: this run has no such attempt."""
 
-    attempt: Attempt
-    one: Outcome | None
-    other: Outcome | None
+    attempt: DecisionKey
+    one: DecisionOutcome | None
+    other: DecisionOutcome | None
 
 
 @final
@@ -43,12 +43,12 @@ class DecisionSink:
     """A journal sink that collects decisions only."""
 
     def __init__(self) -> None:
-        self.decisions: dict[Attempt, Outcome] = {}
+        self.decisions: dict[DecisionKey, DecisionOutcome] = {}
 
     def write(self, record: Record) -> None:
         if isinstance(record, AttemptRecord):
-            decided = Outcome(record.result, record.node)
-            self.decisions[Attempt(record.pod, record.attempt)] = decided
+            decided = DecisionOutcome(record.result, record.node)
+            self.decisions[DecisionKey(record.pod, record.attempt)] = decided
 
 
 def decisions_in(records: Iterable[Record]) -> Decisions:
@@ -78,4 +78,7 @@ def from_csv(content: bytes) -> Decisions:
     rows = csv.reader(io.StringIO(content.decode(), newline=""))
     if tuple(next(rows, ())) != _HEADER:
         raise ValueError(f"wanted the columns {','.join(_HEADER)}")
-    return {Attempt(pod, int(number)): Outcome(result, node) for pod, number, result, node in rows}
+    return {
+        DecisionKey(pod, int(number)): DecisionOutcome(result, node)
+        for pod, number, result, node in rows
+    }

@@ -27,7 +27,7 @@ from bayplan.adapters.embedded.versioned_store import StoredObject
 from bayplan.api.objects import NODE, POD, Node, Pod
 from bayplan.comparison.decisions import DecisionSink, to_csv
 from bayplan.comparison.extensions import METRICS_GROUP, PREPARATIONS_GROUP, installed_metrics
-from bayplan.comparison.metrics.catalogue import BUILT_IN, Domains
+from bayplan.comparison.metrics.catalogue import BUILT_IN, DomainsInUse
 from bayplan.comparison.metrics.run_metric import RunMetric
 from bayplan.comparison.metrics.scheduling import Arrivals, arranged
 from bayplan.config import SchedulerConfig, config_from, load_config
@@ -216,7 +216,7 @@ def made_metrics(watched: WatchedMetrics) -> list[RunMetric]:
     """An instance of each metric to measure."""
     all_metrics = {**{one.name: one for one in BUILT_IN}, **installed_metrics()}
     chosen = [all_metrics[name] for name in watched.metrics]
-    return [Domains(watched.topology_keys) if one is Domains else one() for one in chosen]
+    return [DomainsInUse(watched.topology_keys) if one is DomainsInUse else one() for one in chosen]
 
 
 @final

@@ -358,7 +358,7 @@ def run_differences(differences: Sequence[Difference], names: tuple[str, str]) -
     )
 
 
-def _outcome(outcome: Outcome | None) -> str:
+def _outcome(outcome: DecisionOutcome | None) -> str:
     if outcome is None:
         return "not tried"
     return f"{outcome.result} {outcome.node}".rstrip()

@@ -16,7 +16,7 @@ _COLUMNS = ("nodes", "pods", "used", "seconds", "pods/s")
 _SAMPLED = {"Average": "average", "Perc50": "p50", "Perc90": "p90", "Perc99": "p99"}
 
 
-def summary(outcomes: Iterable[Outcome]) -> list[RenderableType]:
+def summary(outcomes: Iterable[WorkloadOutcome]) -> list[RenderableType]:
     """The results, and the meaning of the columns below them."""
     table = Table(_WORKLOAD, *number_columns(*_COLUMNS, *_SAMPLED.values()))
     for outcome in outcomes:
@@ -34,7 +34,7 @@ _LEGEND = (
 )
 
 
-def _row(outcome: Outcome, one: Measurement) -> Iterator[str]:
+def _row(outcome: WorkloadOutcome, one: Measurement) -> Iterator[str]:
     yield one.name
     yield f"{outcome.nodes:,}"
     yield f"{one.pods:,}"
@@ -60,7 +60,7 @@ def listing(plans: Iterable[Plan | RefusedWorkload], labels: dict[str, tuple[str
     return table
 
 
-def errors(outcome: Outcome) -> Iterator[str]:
+def errors(outcome: WorkloadOutcome) -> Iterator[str]:
     """Failures by error while the workload ran."""
     if outcome.error_count:
         count = outcome.error_count
@@ -69,7 +69,7 @@ def errors(outcome: Outcome) -> Iterator[str]:
         yield f"{outcome.name}: {counted(count, 'failure')} of plugin {plugin}"
 
 
-def below_threshold(outcome: Outcome) -> Iterator[str]:
+def below_threshold(outcome: WorkloadOutcome) -> Iterator[str]:
     """Results below upstream's thresholds, which are for upstream's own machines."""
     for one in outcome.measured:
         average = one.sampled.get("Average")

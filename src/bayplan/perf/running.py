@@ -33,7 +33,7 @@ _RECORDS_MAX = 4000
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Outcome:
+class WorkloadOutcome:
     """The outcome of a workload."""
 
     name: str
@@ -82,7 +82,7 @@ class WorkloadRun:
         self._operations = Operations(plan, self._world, self._fail)
         self._background_failure: BaseException | None = None
 
-    async def play(self) -> Outcome:
+    async def play(self) -> WorkloadOutcome:
         """Perform all operations. A bug of Bayplan raises."""
         loop = asyncio.get_running_loop()
         running = loop.create_task(Runner(self._scheduler, self._cluster).run(), name="scheduler")
@@ -105,9 +105,9 @@ class WorkloadRun:
     def _fail(self, problem: BaseException) -> None:
         self._background_failure = problem
 
-    def _outcome(self, failure: str) -> Outcome:
+    def _outcome(self, failure: str) -> WorkloadOutcome:
         threshold = self._plan.workload.threshold
-        return Outcome(
+        return WorkloadOutcome(
             name=self._plan.name,
             nodes=len(self._cluster.objects(NODE)),
             pods=len(self._cluster.objects(POD)),

@@ -28,7 +28,7 @@ from bayplan.serving.access import Access, Denial, OpenAccess, owner_of
 from bayplan.serving.decision_history import DecisionHistory
 from bayplan.serving.dry_runs import DryRun
 from bayplan.serving.http_server import Handler, HttpServer, answer_everybody, refuse_foreign_names
-from bayplan.serving.page import COOKIE, PREFIX, Page
+from bayplan.serving.page import COOKIE, PREFIX, SchedulerPage
 from bayplan.serving.past_attempts import PastAttempts
 
 #: Name → a health check, called at each request.
@@ -50,7 +50,7 @@ class EndpointSources:
     #: Full names of metrics that are not exposed.
     hidden_metrics: frozenset[str] = frozenset()
     live: Checks = field(default_factory=dict[str, Callable[[], bool]])
-    page: Page | None = None
+    page: SchedulerPage | None = None
 
 
 @final

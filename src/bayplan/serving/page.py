@@ -66,7 +66,7 @@ class PageSources:
     model: ModelSources | None = None
 
 
-class Page(Protocol):
+class SchedulerPage(Protocol):
     """The page of one running scheduler."""
 
     def application(self) -> web.Application:
@@ -82,4 +82,4 @@ class Page(Protocol):
         ...
 
 
-MakePage = Callable[[PageSources], Page]
+MakePage = Callable[[PageSources], SchedulerPage]

@@ -74,9 +74,9 @@ from bayplan.serving.page import (
     STOPPING,
     MakePage,
     ModelSources,
-    Page,
     PageSources,
     ReplicaPhase,
+    SchedulerPage,
 )
 from bayplan.serving.past_attempts import ENTRIES_MAX, PastAttempts
 from bayplan.serving.process import on_signal, settle_memory, stop_on_signals, unless
@@ -390,7 +390,7 @@ class _SchedulerServer:
 
     def _page(
         self, scheduler: Scheduler, parts: "_Parts", election: Election | None
-    ) -> Page | None:
+    ) -> SchedulerPage | None:
         if self._options.make_page is None or not self._options.serving.port:
             return None
         spec = self._config.spec.leader_election

@@ -24,7 +24,7 @@ from bayplan.sim.input.inputs import ARRIVALS, TRACE, load_inputs
 from bayplan.sim.input.sources import InputSource
 from bayplan.sim.input.workload import ExpansionMode, with_times
 from bayplan.sim.output.result import SimulationResult
-from bayplan.sim.output.run_folder import Manifest, RunFolder
+from bayplan.sim.output.run_folder import RunFolder, RunManifest
 from bayplan.sim.simulation import Simulation
 from bayplan.sim.why import end_line, record_row, similar_pods, without_record
 from bayplan.state.pods import DEFAULT_NAMESPACE, DEFAULT_SCHEDULER
@@ -99,7 +99,7 @@ def simulate(
     files = [Path(one) for one in plugins if isinstance(one, str | Path)]
     if len(files) < len(plugins):
         raise BadInputError("out: a run can be repeated only if its plugins are in files")
-    manifest = Manifest(
+    manifest = RunManifest(
         seed=seed,
         config=None if config is None else configuration.text,
         feature_gates=feature_gates,

@@ -75,11 +75,11 @@ class PodClass:
     labels: Mapping[str, str]
     terminating: bool
     rows: dict[int, int] = field(default_factory=dict[int, int])
-    counters: list["Counter"] = field(default_factory=list["Counter"])
+    counters: list["PodCounter"] = field(default_factory=list["PodCounter"])
 
 
 @dataclass(slots=True, eq=False)
-class Counter:
+class PodCounter:
     """int32 matching pods per row, for one `PodSet`.
 
     Good until the next counter is asked for: it may be the one that leaves.
@@ -105,21 +105,21 @@ class SelectorCounts:
         self._capacity = capacity
         self._counters_max = counters_max
         self._namespaces: dict[str, _Classes] = {}
-        self._counters: OrderedDict[PodSet, Counter] = OrderedDict()
+        self._counters: OrderedDict[PodSet, PodCounter] = OrderedDict()
         #: The class of the last pod that came: mostly the next is of the same template.
         self._last: tuple[PodShape | None, PodClass | None] = None, None
         #: (namespace or None, (key, value) or None) → counters whose matches must carry it.
-        self._index: dict[tuple[str | None, _Pair | None], list[Counter]] = {}
+        self._index: dict[tuple[str | None, _Pair | None], list[PodCounter]] = {}
 
     # ---- asking ---------------------------------------------------------------------------
 
-    def counter(self, pods: PodSet) -> Counter:
+    def counter(self, pods: PodSet) -> PodCounter:
         """The counter of a pod set; made on first demand."""
         counter = self._counters.get(pods)
         if counter is not None:
             self._counters.move_to_end(pods)
             return counter
-        counter = Counter(pods, Column(self._capacity, np.int32))
+        counter = PodCounter(pods, Column(self._capacity, np.int32))
         for pod_class in self._classes_for(pods):
             if pods.matches(pod_class.namespace, pod_class.labels, pod_class.terminating):
                 counter.include(pod_class)
@@ -187,7 +187,7 @@ class SelectorCounts:
             ]
         return pod_class
 
-    def _counters_for(self, pod_class: PodClass) -> Iterator[Counter]:
+    def _counters_for(self, pod_class: PodClass) -> Iterator[PodCounter]:
         """Counters that may match a class."""
         pairs = (None, *pod_class.labels.items())
         for namespace in (pod_class.namespace, None):
@@ -203,14 +203,14 @@ class SelectorCounts:
             if classes is not None:
                 yield from classes.carrying(pair)
 
-    def _enter(self, counter: Counter) -> None:
+    def _enter(self, counter: PodCounter) -> None:
         self._counters[counter.pods] = counter
         for place in _places_of(counter.pods):
             self._index.setdefault(place, []).append(counter)
         if len(self._counters) > self._counters_max:
             self._leave(self._counters.popitem(last=False)[1])
 
-    def _leave(self, counter: Counter) -> None:
+    def _leave(self, counter: PodCounter) -> None:
         for place in _places_of(counter.pods):
             self._index[place].remove(counter)
             if not self._index[place]:

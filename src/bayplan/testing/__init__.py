@@ -8,16 +8,16 @@ def test_my_policy_keeps_to_the_contract() -> None:
 
 from bayplan.testing.clusters import SampleCluster, cluster, handle, plugin
 from bayplan.testing.conformance import CheckReport, check_plugin
-from bayplan.testing.evaluation import Answer, CheckFailed, ask
+from bayplan.testing.evaluation import CheckFailed, PluginAnswer, ask
 from bayplan.testing.factories import NodeOptions, PodOptions, api_pod, node, pod
 from bayplan.testing.memory_devices import MemoryDevices
 
 __all__ = [
-    "Answer",
     "CheckFailed",
     "CheckReport",
     "MemoryDevices",
     "NodeOptions",
+    "PluginAnswer",
     "PodOptions",
     "SampleCluster",
     "api_pod",

@@ -18,8 +18,8 @@ from bayplan.framework.signing import facets_read
 from bayplan.framework.status import Code, is_success
 from bayplan.state.change_log import Facet
 from bayplan.state.pods import PodInfo, PodShape
-from bayplan.testing.cases import Scene, Subject, rebuilt
-from bayplan.testing.evaluation import NO_NODE, Answer, alone, ask
+from bayplan.testing.cases import PluginSubject, Scene, rebuilt
+from bayplan.testing.evaluation import NO_NODE, PluginAnswer, alone, ask
 from bayplan.testing.factories import NodeOptions, node, pod
 from bayplan.testing.fingerprints import columns_of
 from bayplan.testing.generators import FACET_DRAWS, draw_placed_pod, merged
@@ -28,7 +28,7 @@ _SUBSETS: Final = 3
 _CHANGES: Final = 4
 
 
-def same_question_same_answer(subject: Subject, scene: Scene) -> None:
+def same_question_same_answer(subject: PluginSubject, scene: Scene) -> None:
     """Results depend on args, cluster and pod only: not on earlier calls, and not on the
     instance."""
     nodes = scene.cluster.lend().nodes
@@ -54,7 +54,7 @@ def same_question_same_answer(subject: Subject, scene: Scene) -> None:
                 )
 
 
-def leaves_its_mask_alone(subject: Subject, scene: Scene) -> None:
+def leaves_its_mask_alone(subject: PluginSubject, scene: Scene) -> None:
     """The mask of nodes that are still feasible is the framework's."""
     plugin, nodes = scene.plugin, scene.cluster.lend().nodes
     if not isinstance(plugin, FilterPlugin):
@@ -77,7 +77,7 @@ def _forgotten(each: PodInfo) -> PodInfo:
 # ---- through a part of the nodes -----------------------------------------------------------
 
 
-def same_through_any_selection(subject: Subject, scene: Scene) -> None:
+def same_through_any_selection(subject: PluginSubject, scene: Scene) -> None:
     """A node gets the same result alone and among other nodes, in any order."""
     nodes = scene.cluster.lend().nodes
     count = len(nodes)
@@ -90,7 +90,9 @@ def same_through_any_selection(subject: Subject, scene: Scene) -> None:
             _compare_selection(subject, whole.about(names), part, scene.plugin)
 
 
-def _compare_selection(subject: Subject, whole: Answer, part: Answer, plugin: Plugin) -> None:
+def _compare_selection(
+    subject: PluginSubject, whole: PluginAnswer, part: PluginAnswer, plugin: Plugin
+) -> None:
     answers = (whole, part)
     if plugin.scope == "cluster":
         # Filter is called for single nodes, too; Score is called once, for all nodes.
@@ -108,7 +110,7 @@ def _compare_selection(subject: Subject, whole: Answer, part: Answer, plugin: Pl
 # ---- after a change ------------------------------------------------------------------------
 
 
-def unchanged_but_for_declared_facets(subject: Subject, scene: Scene) -> None:
+def unchanged_but_for_declared_facets(subject: PluginSubject, scene: Scene) -> None:
     """Only rows that changed in a facet the plugin declares may get another answer."""
     for _ in range(_CHANGES):
         for facet in FACET_DRAWS:
@@ -122,7 +124,7 @@ def unchanged_but_for_declared_facets(subject: Subject, scene: Scene) -> None:
 
 
 def _compare_change(
-    subject: Subject, scene: Scene, name: str, facet: Facet, *, changed: NodeOptions | None
+    subject: PluginSubject, scene: Scene, name: str, facet: Facet, *, changed: NodeOptions | None
 ) -> None:
     """``changed``: the new version of the node; None: a pod is placed on the node."""
     cluster, plugin = scene.cluster, scene.plugin
@@ -147,8 +149,8 @@ def _compare_change(
 
 
 def _compare_untouched(
-    subject: Subject,
-    answers: tuple[Answer, Answer],
+    subject: PluginSubject,
+    answers: tuple[PluginAnswer, PluginAnswer],
     names: list[str],
     changed: str,
     *,
@@ -180,7 +182,7 @@ def _is_rejection(pre_filter: str) -> bool:
     return pre_filter.startswith((str(Code.UNSCHEDULABLE), str(Code.ERROR)))
 
 
-def _compare_with_fresh(subject: Subject, scene: Scene) -> None:
+def _compare_with_fresh(subject: PluginSubject, scene: Scene) -> None:
     """Values stored between cycles (`nodes.derived`, `shape.once`) must equal newly computed
     ones."""
     fresh, instance = rebuilt(subject, scene)
@@ -198,7 +200,7 @@ def _compare_with_fresh(subject: Subject, scene: Scene) -> None:
 # ---- what-if -------------------------------------------------------------------------------
 
 
-def notes_follow_a_what_if(subject: Subject, scene: Scene) -> None:
+def notes_follow_a_what_if(subject: PluginSubject, scene: Scene) -> None:
     """After add_pod and remove_pod, Filter returns the same as with the pod placed, or removed."""
     plugin = scene.plugin
     if not isinstance(plugin, PreFilterPlugin) or not isinstance(plugin, FilterPlugin):
@@ -215,7 +217,7 @@ def notes_follow_a_what_if(subject: Subject, scene: Scene) -> None:
 
 
 def _compare_what_if(
-    subject: Subject, scene: Scene, each: PodInfo, other: PodInfo, *, is_added: bool
+    subject: PluginSubject, scene: Scene, each: PodInfo, other: PodInfo, *, is_added: bool
 ) -> None:
     snapshot = scene.cluster.lend()
     framework, state = alone(scene.plugin), CycleState()

@@ -39,7 +39,7 @@ class Scene:
 
 
 @final
-class Subject:
+class PluginSubject:
     """A plugin class with its args, and everything that is drawn for it."""
 
     def __init__(
@@ -117,7 +117,7 @@ class Subject:
                 other.objects(kind).put(each)
 
 
-def rebuilt(subject: Subject, scene: Scene) -> tuple[SampleCluster, Plugin]:
+def rebuilt(subject: PluginSubject, scene: Scene) -> tuple[SampleCluster, Plugin]:
     """A new copy of the scene's cluster, with a new instance of the plugin."""
     fresh = SampleCluster(seed=scene.cluster.seed)
     for kind in subject.plugin_class.kinds:

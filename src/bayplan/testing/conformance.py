@@ -19,7 +19,7 @@ from bayplan.testing.answer_checks import (
     same_through_any_selection,
     unchanged_but_for_declared_facets,
 )
-from bayplan.testing.cases import Prepare, Scene, Subject
+from bayplan.testing.cases import PluginSubject, Prepare, Scene
 from bayplan.testing.equivalence_checks import (
     equivalent_nodes_get_equal_results,
     pre_state_serves_pods_of_one_template,
@@ -46,7 +46,7 @@ from bayplan.testing.state_checks import (
 
 CLUSTERS: Final = 30
 
-_Check = Callable[[Subject, Scene], object]
+_Check = Callable[[PluginSubject, Scene], object]
 
 #: Run in one cluster, because they do not depend on drawn objects.
 _DECLARATIONS: Final[Sequence[_Check]] = (
@@ -126,7 +126,7 @@ def check_plugin(
     ``pods``: keyword arguments of `pod` for further pods that concern the plugin. ``prepare``: adds
     objects that the plugin needs to each drawn cluster.
     """
-    subject = Subject(plugin_class, args, pods, prepare, seed=seed)
+    subject = PluginSubject(plugin_class, args, pods, prepare, seed=seed)
     try:
         first = subject.scene(0)
     except ConfigError as problem:

@@ -24,7 +24,7 @@ from bayplan.framework.status import is_success
 from bayplan.state.change_log import Facet
 from bayplan.state.nodes import NodeView
 from bayplan.state.pods import PodInfo
-from bayplan.testing.cases import Scene, Subject
+from bayplan.testing.cases import PluginSubject, Scene
 from bayplan.testing.evaluation import alone, ask, ask_prepared, prepared
 from bayplan.testing.factories import node, pod
 from bayplan.testing.generators import FACET_DRAWS, draw_placed_pod, merged
@@ -35,7 +35,7 @@ from bayplan.testing.generators import FACET_DRAWS, draw_placed_pod, merged
 _TWINS: Final = ("twin-a", "twin-b")
 
 
-def equivalent_nodes_get_equal_results(subject: Subject, scene: Scene) -> None:
+def equivalent_nodes_get_equal_results(subject: PluginSubject, scene: Scene) -> None:
     """Two nodes that offer the same, and hold the same pods, differ in all else."""
     plugin, draws = scene.plugin, scene.draws
     if not plugin.promises.amounts_only:
@@ -60,7 +60,7 @@ def equivalent_nodes_get_equal_results(subject: Subject, scene: Scene) -> None:
             )
 
 
-def pre_state_serves_pods_of_one_template(subject: Subject, scene: Scene) -> None:
+def pre_state_serves_pods_of_one_template(subject: PluginSubject, scene: Scene) -> None:
     """Results of PreFilter and PreScore for a pod hold for the next pod of the template, although
     nodes changed and pods without affinity terms were placed meanwhile."""
     plugin = scene.plugin
@@ -107,7 +107,7 @@ def _change_something(scene: Scene) -> None:
 # ---- single rows ----------------------------------------------------------------------------
 
 
-def same_row_by_row(subject: Subject, scene: Scene) -> None:
+def same_row_by_row(subject: PluginSubject, scene: Scene) -> None:
     """Every row of the cluster, for every pod."""
     if not isinstance(scene.plugin, RowFilter | RowScore):
         return
@@ -122,7 +122,7 @@ def same_row_by_row(subject: Subject, scene: Scene) -> None:
 
 
 def _compare_verdicts(
-    subject: Subject, scene: Scene, state: CycleState, pod: PodInfo, *, nodes: NodeView
+    subject: PluginSubject, scene: Scene, state: CycleState, pod: PodInfo, *, nodes: NodeView
 ) -> NodeView:
     """Returns the nodes that are feasible."""
     plugin = scene.plugin
@@ -143,7 +143,7 @@ def _compare_verdicts(
 
 
 def _compare_scores(
-    subject: Subject, scene: Scene, state: CycleState, pod: PodInfo, *, nodes: NodeView
+    subject: PluginSubject, scene: Scene, state: CycleState, pod: PodInfo, *, nodes: NodeView
 ) -> None:
     plugin = scene.plugin
     if not isinstance(plugin, ScorePlugin) or not isinstance(plugin, RowScore):

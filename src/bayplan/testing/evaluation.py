@@ -42,7 +42,7 @@ class CheckFailed(AssertionError):
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class PluginAnswer:
     """The results of a plugin. Codes and reasons as texts; scores before normalization."""
 
     pre_filter: str = ""
@@ -52,10 +52,10 @@ class Answer:
     #: Numbers of a tie-break key; comparable only among the nodes of one call.
     keys: Mapping[str, int] = field(default_factory=dict[str, int])
 
-    def about(self, names: Iterable[str]) -> "Answer":
+    def about(self, names: Iterable[str]) -> "PluginAnswer":
         """The results for some of the nodes."""
         selected = set(names)
-        return Answer(
+        return PluginAnswer(
             self.pre_filter,
             {name: text for name, text in self.rejections.items() if name in selected},
             self.pre_score,
@@ -66,10 +66,10 @@ class Answer:
         """(why a node is rejected, its score)"""
         return self.rejections.get(name, ""), self.scores.get(name)
 
-    def without_scores(self) -> "Answer":
+    def without_scores(self) -> "PluginAnswer":
         return replace(self, pre_score="", scores={}, keys={})
 
-    def difference(self, other: "Answer") -> str:
+    def difference(self, other: "PluginAnswer") -> str:
         """The first difference between two results; "" if they are equal."""
         if self.pre_filter != other.pre_filter:
             return f"pre_filter {_skip_text(self.pre_filter)} or {_skip_text(other.pre_filter)}"
@@ -125,7 +125,7 @@ def _sources_of(plugin: Plugin) -> list[ScorePlugin | ScalarScorePlugin]:
 
 def ask(
     plugin: Plugin, pod: PodInfo, nodes: NodeView, positions: Sequence[int] | None = None
-) -> Answer:
+) -> PluginAnswer:
     """The results of PreFilter, Filter, PreScore and Score. Raises CheckFailed.
 
     ``positions``: Filter, PreScore and Score get only these nodes. As in a cycle, PreFilter always
@@ -137,13 +137,15 @@ def ask(
         assert status is not None
         if not is_rejected(status):
             _accept(plugin, status, lambda: _pre_filter(plugin, pod, nodes))
-        return Answer(_text(status))
+        return PluginAnswer(_text(status))
     names = result.node_names
     pre_filter = _skip(state.skip_filter_plugins)
     pre_filter = f"only {sorted(names)}" if names is not None else pre_filter
     view = nodes if positions is None else nodes.take(list(positions))
     rejections, feasible = _filtered(framework, plugin, state, pod, nodes=view)
-    answer = Answer(pre_filter, rejections, *_scored(framework, plugin, state, pod, nodes=feasible))
+    answer = PluginAnswer(
+        pre_filter, rejections, *_scored(framework, plugin, state, pod, nodes=feasible)
+    )
     if isinstance(plugin, TieBreakPlugin) and len(feasible) > 1:
         return replace(answer, keys=_keys(plugin, state, pod, feasible))
     return answer
@@ -176,16 +178,20 @@ def prepared(plugin: Plugin, pod: PodInfo, nodes: NodeView) -> PreparedPod | Non
     return PreparedPod(_skip(state.skip_filter_plugins), _skip(state.skip_score_plugins), state)
 
 
-def ask_prepared(plugin: Plugin, pod: PodInfo, nodes: NodeView, before: PreparedPod) -> Answer:
+def ask_prepared(
+    plugin: Plugin, pod: PodInfo, nodes: NodeView, before: PreparedPod
+) -> PluginAnswer:
     """The results of Filter and Score with the state of ``before``. Raises CheckFailed."""
     framework, state = alone(plugin), before.state.clone()
     rejections, feasible = _filtered(framework, plugin, state, pod, nodes=nodes)
     if not len(feasible):
-        return Answer(before.pre_filter, rejections, NO_NODE)
+        return PluginAnswer(before.pre_filter, rejections, NO_NODE)
     table = framework.run_score(state, pod, feasible)
     if not isinstance(table, ScoreTable):
         _refuse(plugin, table, lambda: _score(plugin, state, pod, feasible))
-    return Answer(before.pre_filter, rejections, *_score_parts(table, before.pre_score, feasible))
+    return PluginAnswer(
+        before.pre_filter, rejections, *_score_parts(table, before.pre_score, feasible)
+    )
 
 
 def _skip(skipped: Set[str]) -> str:

@@ -16,14 +16,14 @@ from bayplan.plugins.registry import Registry
 from bayplan.problems import ConfigError
 from bayplan.profile.profiles import REJECTING
 from bayplan.state.change_log import ALL_FACETS, Facet
-from bayplan.testing.cases import Scene, Subject
+from bayplan.testing.cases import PluginSubject, Scene
 from bayplan.testing.factories import node, pod
 from bayplan.testing.generators import FACET_DRAWS, draw_node, draw_placed_pod, draw_variant, merged
 
 _CHANGES: Final = 6
 
 
-def is_well_declared(subject: Subject, scene: Scene) -> None:
+def is_well_declared(subject: PluginSubject, scene: Scene) -> None:
     """Name, extension points, scope, fields, facets and kinds."""
     plugin_class = subject.plugin_class
     try:
@@ -41,7 +41,7 @@ def is_well_declared(subject: Subject, scene: Scene) -> None:
             raise subject.failed(f'kinds has {kind!r}; wanted e.g. "v1 Service"')
 
 
-def registers_its_events(subject: Subject, scene: Scene) -> None:
+def registers_its_events(subject: PluginSubject, scene: Scene) -> None:
     """Events exist, hints return values, and a plugin that can reject registers events."""
     plugin = scene.plugin
     if not isinstance(plugin, EnqueueExtensions):
@@ -62,7 +62,7 @@ def registers_its_events(subject: Subject, scene: Scene) -> None:
         _ask_about_a_pod(subject, scene, registered)
 
 
-def _check_event(subject: Subject, event: ClusterEvent) -> None:
+def _check_event(subject: PluginSubject, event: ClusterEvent) -> None:
     resource = str(event.resource)
     is_resource = resource in {str(each) for each in EventResource} or "/" in resource
     if not is_resource:
@@ -75,7 +75,7 @@ def _check_event(subject: Subject, event: ClusterEvent) -> None:
 
 
 def _ask_about_a_node(
-    subject: Subject, scene: Scene, registered: Sequence[ClusterEventWithHint]
+    subject: PluginSubject, scene: Scene, registered: Sequence[ClusterEventWithHint]
 ) -> None:
     """A node is added, changes in one facet, is deleted."""
     options = draw_node(scene.draws)
@@ -88,7 +88,7 @@ def _ask_about_a_node(
 
 
 def _ask_about_a_pod(
-    subject: Subject, scene: Scene, registered: Sequence[ClusterEventWithHint]
+    subject: PluginSubject, scene: Scene, registered: Sequence[ClusterEventWithHint]
 ) -> None:
     """A placed pod comes, changes and goes; the waiting pod itself changes."""
     name = scene.draws.one(sorted(scene.nodes))
@@ -103,7 +103,7 @@ def _ask_about_a_pod(
 
 
 def _ask_hints(
-    subject: Subject,
+    subject: PluginSubject,
     scene: Scene,
     registered: Sequence[ClusterEventWithHint],
     event: ClusterEvent,

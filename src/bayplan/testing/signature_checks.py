@@ -10,7 +10,7 @@ from bayplan.framework.plugin import Plugin, SignPlugin
 from bayplan.framework.recorded_pod import SOURCES, Reads, recorded_pod
 from bayplan.state.nodes import NodeView
 from bayplan.state.pods import PodInfo
-from bayplan.testing.cases import Scene, Subject
+from bayplan.testing.cases import PluginSubject, Scene
 from bayplan.testing.evaluation import CheckFailed, ask
 from bayplan.testing.factories import PodOptions, api_pod, pod
 from bayplan.testing.generators import FIELD_DRAWS, draw_field
@@ -22,7 +22,7 @@ _OTHER_PAIRS: Final = 3
 _ELSEWHERE: Final = -1
 
 
-def signs_all_it_reads(subject: Subject, scene: Scene) -> None:
+def signs_all_it_reads(subject: PluginSubject, scene: Scene) -> None:
     """The signature has everything that results depend on, or there is no signature."""
     plugin = scene.plugin
     if not isinstance(plugin, SignPlugin):
@@ -54,7 +54,7 @@ def _reads(look: Callable[[PodInfo], object], each: PodInfo) -> Reads | None:
     return reads
 
 
-def equal_signatures_equal_answers(subject: Subject, scene: Scene) -> None:
+def equal_signatures_equal_answers(subject: PluginSubject, scene: Scene) -> None:
     """Two pods that differ in one field and have equal signatures get equal results."""
     plugin = scene.plugin
     if not isinstance(plugin, SignPlugin):
@@ -71,7 +71,12 @@ def equal_signatures_equal_answers(subject: Subject, scene: Scene) -> None:
 
 
 def compare_pair(
-    subject: Subject, plugin: Plugin, nodes: NodeView, path: str, *, pair: tuple[PodInfo, PodInfo]
+    subject: PluginSubject,
+    plugin: Plugin,
+    nodes: NodeView,
+    path: str,
+    *,
+    pair: tuple[PodInfo, PodInfo],
 ) -> bool:
     """Whether the results for two pods differ. ``path``: the field in which the pods differ. Raises
     CheckFailed."""
@@ -85,7 +90,7 @@ def compare_pair(
     return bool(difference)
 
 
-def signature_covers_what_is_read(subject: Subject, scene: Scene) -> None:
+def signature_covers_what_is_read(subject: PluginSubject, scene: Scene) -> None:
     """Two pods with equal signatures get equal results, although everything outside the signature
     differs."""
     plugin = scene.plugin
@@ -101,7 +106,7 @@ def signature_covers_what_is_read(subject: Subject, scene: Scene) -> None:
 
 
 def _drift(
-    subject: Subject, scene: Scene, options: PodOptions, each: PodInfo
+    subject: PluginSubject, scene: Scene, options: PodOptions, each: PodInfo
 ) -> list[tuple[str, PodInfo]]:
     """(field, pod): fields are redrawn one by one, as long as the signature stays equal."""
     signature = _signature(subject, scene.plugin, each)
@@ -115,7 +120,7 @@ def _drift(
     return steps
 
 
-def signs_its_shape(subject: Subject, scene: Scene) -> None:
+def signs_its_shape(subject: PluginSubject, scene: Scene) -> None:
     """A plugin with `signs_template` reads nothing else, whether it signs the pod or not."""
     plugin = scene.plugin
     if not isinstance(plugin, SignPlugin) or not plugin.promises.signs_template:
@@ -142,7 +147,7 @@ def _is_beyond_shape(path: str) -> bool:
     return not of_shape and path not in ("metadata.namespace", "metadata.labels")
 
 
-def signs_only_what_pods_share(subject: Subject, scene: Scene) -> None:
+def signs_only_what_pods_share(subject: PluginSubject, scene: Scene) -> None:
     """Name, uid, times, owners, annotations and status are not in any signature."""
     plugin = scene.plugin
     if not isinstance(plugin, SignPlugin):
@@ -174,7 +179,7 @@ _UNSHARED: Final = {
 
 
 def _compare_unshared(
-    subject: Subject, plugin: Plugin, signature: Hashable, other: PodInfo, *, path: str
+    subject: PluginSubject, plugin: Plugin, signature: Hashable, other: PodInfo, *, path: str
 ) -> None:
     if _signature(subject, plugin, other) != signature:
         raise subject.failed(
@@ -183,7 +188,7 @@ def _compare_unshared(
         )
 
 
-def _signature(subject: Subject, plugin: Plugin, each: PodInfo) -> Hashable:
+def _signature(subject: PluginSubject, plugin: Plugin, each: PodInfo) -> Hashable:
     """Raises CheckFailed for a value that cannot be looked up."""
     assert isinstance(plugin, SignPlugin)
     signature = plugin.sign_pod(each)

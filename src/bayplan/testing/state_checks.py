@@ -46,7 +46,7 @@ from bayplan.framework.validation import (
 from bayplan.objects.object_store import ObjectStore
 from bayplan.ports import PatchPodStatus
 from bayplan.state.pods import PodInfo
-from bayplan.testing.cases import Scene, Subject
+from bayplan.testing.cases import PluginSubject, Scene
 from bayplan.testing.evaluation import CheckFailed
 from bayplan.testing.fingerprints import fingerprint
 
@@ -114,7 +114,7 @@ _REJECTIONS: Final = frozenset(REJECTION_CODES)
 _NOT_ITS_OWN: Final = ("handle", "args")
 
 
-def answers_with_its_codes(subject: Subject, scene: Scene) -> None:
+def answers_with_its_codes(subject: PluginSubject, scene: Scene) -> None:
     """PreFilter, PreScore and PreEnqueue return codes that these points allow."""
     plugin, nodes = scene.plugin, scene.cluster.lend().nodes
     for _, each in scene.pods:
@@ -132,7 +132,7 @@ def answers_with_its_codes(subject: Subject, scene: Scene) -> None:
             _status(subject, plugin.pre_score, (state, each, nodes), {Code.SKIP})
 
 
-def post_filters_with_its_codes(subject: Subject, scene: Scene) -> None:
+def post_filters_with_its_codes(subject: PluginSubject, scene: Scene) -> None:
     """PostFilter rejects, or succeeds with a nomination."""
     plugin = scene.plugin
     if not isinstance(plugin, PostFilterPlugin):
@@ -152,7 +152,7 @@ def post_filters_with_its_codes(subject: Subject, scene: Scene) -> None:
             raise subject.failed("post_filter succeeds without a nomination: it must say where")
 
 
-def sorts_its_queue(subject: Subject, scene: Scene) -> None:
+def sorts_its_queue(subject: PluginSubject, scene: Scene) -> None:
     """Keys of any two pods can be compared, and a pod has the same key each time."""
     plugin = scene.plugin
     if not isinstance(plugin, QueueSortPlugin):
@@ -167,7 +167,7 @@ def sorts_its_queue(subject: Subject, scene: Scene) -> None:
         raise subject.failed(f"keys cannot be compared: {problem}") from problem
 
 
-def gates_quickly(subject: Subject, scene: Scene) -> float:
+def gates_quickly(subject: PluginSubject, scene: Scene) -> float:
     """Mean CPU seconds of one pre_enqueue; 0 without PreEnqueue."""
     plugin = scene.plugin
     if not isinstance(plugin, PreEnqueuePlugin):
@@ -188,7 +188,7 @@ def gates_quickly(subject: Subject, scene: Scene) -> float:
 # ---- reserve and unreserve -----------------------------------------------------------------
 
 
-def unreserve_undoes_reserve(subject: Subject, scene: Scene) -> None:
+def unreserve_undoes_reserve(subject: PluginSubject, scene: Scene) -> None:
     """Unreserve is harmless without a Reserve before it, and if repeated."""
     plugin = scene.plugin
     if not isinstance(plugin, ReservePlugin):
@@ -204,7 +204,7 @@ def unreserve_undoes_reserve(subject: Subject, scene: Scene) -> None:
     _reserve_and_undo(subject, plugin, pods)
 
 
-def _reserve_and_undo(subject: Subject, plugin: ReservePlugin, pods: list[PodInfo]) -> None:
+def _reserve_and_undo(subject: PluginSubject, plugin: ReservePlugin, pods: list[PodInfo]) -> None:
     for index, each in enumerate(pods):
         state, before = CycleState(), _own(plugin)
         _status(subject, plugin.reserve, (state, each, each.node_name), _REJECTIONS)
@@ -230,7 +230,7 @@ def _own(plugin: ReservePlugin) -> str:
 # ---- permit and binding --------------------------------------------------------------------
 
 
-def permits_and_binds(subject: Subject, scene: Scene) -> None:
+def permits_and_binds(subject: PluginSubject, scene: Scene) -> None:
     """Permit and the steps of the binding cycle return codes that these points allow."""
     plugin, port = scene.plugin, SamplePort(scene.cluster.store)
     scene.cluster.lend()
@@ -253,7 +253,7 @@ def permits_and_binds(subject: Subject, scene: Scene) -> None:
             _result(subject, plugin.post_bind, (state, each, name, port))
 
 
-def _check_wait(subject: Subject, plugin: PermitPlugin, seconds: Any) -> None:
+def _check_wait(subject: PluginSubject, plugin: PermitPlugin, seconds: Any) -> None:
     try:
         wait_seconds(seconds)
     except WrongAnswer as problem:
@@ -263,7 +263,7 @@ def _check_wait(subject: Subject, plugin: PermitPlugin, seconds: Any) -> None:
 # ---- one call ------------------------------------------------------------------------------
 
 
-def _result(subject: Subject, method: Callable[..., Any], values: Sequence[Any]) -> Any:
+def _result(subject: PluginSubject, method: Callable[..., Any], values: Sequence[Any]) -> Any:
     """What a method returns. Raises CheckFailed where it raises."""
     try:
         answer = method(*values)
@@ -286,7 +286,10 @@ def _ended(steps: Steps) -> Any:
 
 
 def _status(
-    subject: Subject, method: Callable[..., Any], values: Sequence[Any], allowed: Collection[Code]
+    subject: PluginSubject,
+    method: Callable[..., Any],
+    values: Sequence[Any],
+    allowed: Collection[Code],
 ) -> Status | None:
     """The status that a method returns. Raises CheckFailed for anything else."""
     status = _result(subject, method, values)
@@ -295,7 +298,7 @@ def _status(
 
 
 def _pair(
-    subject: Subject, method: Callable[..., Any], values: Sequence[Any], expected: str
+    subject: PluginSubject, method: Callable[..., Any], values: Sequence[Any], expected: str
 ) -> tuple[Any, Any]:
     answer = _result(subject, method, values)
     try:
@@ -305,7 +308,7 @@ def _pair(
 
 
 def _check_code(
-    subject: Subject, method: Callable[..., Any], answer: Any, allowed: Collection[Code]
+    subject: PluginSubject, method: Callable[..., Any], answer: Any, allowed: Collection[Code]
 ) -> None:
     try:
         status = checked(answer)
@@ -316,7 +319,7 @@ def _check_code(
         raise _failed(subject, method, problem) from None
 
 
-def _failed(subject: Subject, method: Callable[..., Any], problem: Exception) -> CheckFailed:
+def _failed(subject: PluginSubject, method: Callable[..., Any], problem: Exception) -> CheckFailed:
     if isinstance(problem, WrongAnswer):
         return subject.failed(problem.message_of(problem.method or method))
     name = method.__name__

@@ -12,8 +12,8 @@ from bayplan.adapters.embedded.cluster import EmbeddedCluster
 from bayplan.adapters.embedded.versioned_store import StoredObjects
 from bayplan.adapters.extenders import client as sending
 from bayplan.adapters.extenders.client import (
+    ExtenderUnreachable,
     HttpSender,
-    NoAnswerError,
     Request,
     open_extenders,
     sender_makers,
@@ -158,7 +158,7 @@ def send(url: str, *, timeout_seconds: float = 5.0, repeatable: bool = True) -> 
 
 
 def refused(url: str, **options: float) -> str:
-    with pytest.raises(NoAnswerError) as raised:
+    with pytest.raises(ExtenderUnreachable) as raised:
         send(url, **options)  # pyright: ignore[reportArgumentType]
     return str(raised.value)
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from bayplan.adapters.extenders.client import HttpSender, NoAnswerError, Request, ssl_context
+from bayplan.adapters.extenders.client import ExtenderUnreachable, HttpSender, Request, ssl_context
 from bayplan.clock import RealClock
 from bayplan.config import ConfigError
 from bayplan.config.decoding import decode
@@ -44,7 +44,7 @@ def response(pem: Path, *, server_name: str = "", mutual: bool = False, **fields
         try:
             _, body = await sender.send(Request(f"{url}/filter", b"{}", 5.0))
             return body.decode()
-        except NoAnswerError as problem:
+        except ExtenderUnreachable as problem:
             return str(problem)
         finally:
             await sender.close()

@@ -7,7 +7,7 @@ import pytest
 
 from bayplan.adapters.embedded.cluster import EmbeddedCluster
 from bayplan.adapters.embedded.versioned_store import StoredObjects
-from bayplan.adapters.extenders.wire import GoneError, NonsenseError, decoded, encoded
+from bayplan.adapters.extenders.wire import NonsenseError, PodGoneError, decoded, encoded
 from bayplan.api.objects import POD, Pod
 from bayplan.clock import ManualClock
 from bayplan.ports import AskExtender, ExtenderAnswer, ExtenderVerb, NamedVictims, Victims
@@ -80,7 +80,7 @@ def test_a_deleted_node_is_not_sent() -> None:
 
 def test_a_call_about_a_deleted_pod_is_refused() -> None:
     request = AskExtender(1, "far", FILTER, pod("other"), ("n1",))
-    with pytest.raises(GoneError, match="pod default/other is gone"):
+    with pytest.raises(PodGoneError, match="pod default/other is gone"):
         encoded(request, StoredObjects(cluster().get), by_name=True)
 
 

@@ -14,11 +14,11 @@ from bayplan.adapters.live.client import ClientOptions, open_client
 from bayplan.adapters.live.errors import UnreachableError
 from bayplan.adapters.live.transport import (
     KEEPALIVE_SECONDS,
-    Answer,
     Connection,
     ConnectionPool,
     NoAnswerError,
     NotSentError,
+    Response,
     TooLargeError,
 )
 from bayplan.ports import OutcomeUnknownError
@@ -81,7 +81,7 @@ def talk(server: Server, scene: Callable[[ConnectionPool], Awaitable[None]], pre
     asyncio.run(main())
 
 
-async def get(transport: ConnectionPool) -> Answer:
+async def get(transport: ConnectionPool) -> Response:
     return await transport.send("GET", "/x", "", None)
 
 
@@ -99,7 +99,7 @@ def test_a_request_is_valid_http_and_connections_are_reused() -> None:
         for _ in range(2):
             head = "Authorization: Bearer a\r\n"
             answer = await transport.send("POST", "/x?y=z", head, b"{}")
-            assert answer == Answer(200, b"fine")
+            assert answer == Response(200, b"fine")
 
     server = Server(FINE, FINE)
     talk(server, scene, "/prefix")
@@ -127,8 +127,8 @@ def test_a_request_is_valid_http_and_connections_are_reused() -> None:
 )
 def test_an_answer_is_complete_for_each_kind_of_length(answer: bytes) -> None:
     async def scene(transport: ConnectionPool) -> None:
-        assert await get(transport) == Answer(200, b"fine")
-        assert await get(transport) == Answer(200, b"fine")
+        assert await get(transport) == Response(200, b"fine")
+        assert await get(transport) == Response(200, b"fine")
 
     talk(Server(answer, FINE), scene)
 
@@ -140,8 +140,8 @@ def compressed(body: bytes) -> bytes:
 
 def test_a_compressed_answer_is_decompressed_and_the_next_one_is_read_as_it_is() -> None:
     async def scene(transport: ConnectionPool) -> None:
-        assert await get(transport) == Answer(200, b"fine")
-        assert await get(transport) == Answer(200, b"fine")
+        assert await get(transport) == Response(200, b"fine")
+        assert await get(transport) == Response(200, b"fine")
 
     talk(Server(compressed(gzip.compress(b"fine")), FINE), scene)
 
@@ -177,7 +177,7 @@ def test_an_answer_has_a_size(answer: bytes) -> None:
     async def scene(transport: ConnectionPool) -> None:
         with pytest.raises(TooLargeError, match="the answer is larger than 1 MiB"):
             await transport.send("GET", "/x", "", None, bytes_max=_SMALL)
-        assert await get(transport) == Answer(200, b"fine")
+        assert await get(transport) == Response(200, b"fine")
 
     talk(Server(answer + END, FINE), scene)
 
@@ -318,7 +318,7 @@ def test_a_cancelled_request_closes_its_connection() -> None:
         sending.cancel()
         await asyncio.wait((sending,))
         assert transport.idle_count == 0
-        assert await get(transport) == Answer(200, b"fine")
+        assert await get(transport) == Response(200, b"fine")
 
     server = Server(b"", FINE)
     talk(server, scene)

@@ -11,7 +11,7 @@ from bayplan.comparison.experiment import ConfigurationSpec, InputSpec
 from bayplan.comparison.job import perform
 from bayplan.comparison.metrics.scheduling import (
     Arrivals,
-    Demand,
+    FillingDemand,
     Preemptions,
     arranged,
     requested_by,
@@ -122,7 +122,7 @@ def names(workload: Workload) -> list[str]:
 
 
 def until(percent: float, resource: str = "cpu") -> Arrivals:
-    return Arrivals(shuffled=True, until_demand=Demand(resource=resource, percent=percent))
+    return Arrivals(shuffled=True, until_demand=FillingDemand(resource=resource, percent=percent))
 
 
 def test_without_settings_the_workload_stays_unchanged() -> None:

@@ -9,7 +9,7 @@ import pytest
 from bayplan.api.objects import NODE, POD, Node, Pod, decode
 from bayplan.comparison.experiment import ConfigurationSpec, InputSpec
 from bayplan.comparison.job import RunResult, perform
-from bayplan.comparison.metrics.catalogue import Domains
+from bayplan.comparison.metrics.catalogue import DomainsInUse
 from bayplan.comparison.metrics.utilization import Utilization
 from bayplan.comparison.planning import plan
 from bayplan.state.pods import PodInfo, pod_info
@@ -93,7 +93,7 @@ def owned(pod: PodInfo, kind: str) -> PodInfo:
 
 @pytest.mark.parametrize("kind", ["DaemonSet", "Node"])
 def test_pods_that_start_on_their_node_do_not_make_the_node_used(kind: str) -> None:
-    metric, nodes = Utilization(), Domains()
+    metric, nodes = Utilization(), DomainsInUse()
     for one in (metric, nodes):
         for name in ("a", "b"):
             one.node(None, decoded(node_with_cpu(name, cpu=4)))

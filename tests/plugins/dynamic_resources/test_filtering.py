@@ -12,7 +12,7 @@ from bayplan.plugins.dynamic_resources.filtering import (
     CANNOT_ALLOCATE,
     NOT_AVAILABLE,
     OPTIONAL_NODE_OPERATIONS,
-    Attempt,
+    ClaimsAttempt,
     NodeFilter,
     prepare,
 )
@@ -24,9 +24,9 @@ ASKING = pod("p", spec={"resourceClaims": [{"name": "g", "resourceClaimName": "c
 
 def verdicts(
     cluster: SampleCluster, timeout_seconds: float = 10.0
-) -> tuple[Attempt, dict[str, Status | None]]:
+) -> tuple[ClaimsAttempt, dict[str, Status | None]]:
     attempt = prepare(ASKING, cluster.devices, PoolsByNode(cluster.devices.resource_slices))
-    assert isinstance(attempt, Attempt)
+    assert isinstance(attempt, ClaimsAttempt)
     node_filter = NodeFilter(handle(cluster), timeout_seconds, 600.0)
     nodes = cluster.lend().nodes
     return attempt, {
@@ -100,7 +100,7 @@ def test_a_search_that_takes_too_long_is_an_error() -> None:
     cluster = sample(slice_of("n1", *(f"d{i:02}" for i in range(24))), nodes=("n1",))
     cluster.store.of(RESOURCE_CLAIM).put(decode(RESOURCE_CLAIM, _pigeons()))
     attempt = prepare(ASKING, cluster.devices, PoolsByNode(cluster.devices.resource_slices))
-    assert isinstance(attempt, Attempt)
+    assert isinstance(attempt, ClaimsAttempt)
     node_filter = NodeFilter(_Hasty(cluster), 10.0, 600.0)  # pyright: ignore[reportArgumentType]
     status = node_filter.verdict(attempt, ASKING, cluster.lend().nodes.info(0))
     assert status is not None

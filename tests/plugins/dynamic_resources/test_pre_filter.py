@@ -12,7 +12,7 @@ from bayplan.clock import ManualClock
 from bayplan.framework.status import Code, Status
 from bayplan.plugins.dynamic_resources.allocator import PoolsByNode
 from bayplan.plugins.dynamic_resources.filtering import (
-    Attempt,
+    ClaimsAttempt,
     is_ready,
     is_timed_out,
     prepare,
@@ -93,7 +93,7 @@ def test_a_claim_without_conditions_or_without_a_time_stamp_is_never_late() -> N
 ASKING = pod("p", spec={"resourceClaims": [{"name": "g", "resourceClaimName": "c"}]})
 
 
-def prepared(cluster: SampleCluster, asking: Any = ASKING) -> Attempt | Status:
+def prepared(cluster: SampleCluster, asking: Any = ASKING) -> ClaimsAttempt | Status:
     return prepare(asking, cluster.devices, PoolsByNode(cluster.devices.resource_slices))
 
 
@@ -137,6 +137,6 @@ def test_a_pod_waits_for_a_claim_in_flight_for_another_pod() -> None:
 def test_a_resource_that_devices_represent_adds_a_claim_of_the_scheduler() -> None:
     cluster = sample(class_of("gpu", extendedResourceName="example.com/gpu"))
     answer = prepared(cluster, pod("q", requests={"example.com/gpu": 1}))
-    assert isinstance(answer, Attempt)
+    assert isinstance(answer, ClaimsAttempt)
     assert answer.special is not None
     assert answer.allocator is not None

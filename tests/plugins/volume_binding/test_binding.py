@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from bayplan.plugins.volume_binding.binding import BindingFailed, Decision, Progress
+from bayplan.plugins.volume_binding.binding import BindingFailed, Progress, VolumeDecision
 from bayplan.testing.clusters import SampleCluster
 from tests.plugins.volume_kit import add, at, claim, cluster, decided, storage_class, volume, zoned
 
@@ -13,16 +13,16 @@ SELECTED = "volume.kubernetes.io/selected-node"
 NODES = zoned(n1="a")
 
 
-def is_complete(over: SampleCluster, decision: Decision) -> bool:
+def is_complete(over: SampleCluster, decision: VolumeDecision) -> bool:
     return Progress(over.volumes, NODES[0]).is_complete(decision)
 
 
-def binding() -> tuple[SampleCluster, Decision]:
+def binding() -> tuple[SampleCluster, VolumeDecision]:
     over = cluster(NODES, MAKER, claim("data"), volume("pv"))
     return over, decided(over, "data")
 
 
-def provision() -> tuple[SampleCluster, Decision]:
+def provision() -> tuple[SampleCluster, VolumeDecision]:
     over = cluster(NODES, MAKER, claim("data"))
     return over, decided(over, "data")
 

@@ -8,7 +8,7 @@ from bayplan.objects.keys import key_of
 from bayplan.sim.input.errors import InputError, InputErrors
 from bayplan.sim.input.object_checks import ObjectChecks
 from bayplan.sim.input.scenario import Action
-from bayplan.sim.input.timeline import Timeline
+from bayplan.sim.input.timeline import StepSequence
 from bayplan.sim.input.workload import Step, Verb
 from tests.adapters.manifests import node, pod, pod_group
 from tests.sim.manifests import controller, owned
@@ -33,7 +33,7 @@ class Played:
 
     def __init__(self, *did: Did, classes: tuple[str, ...] = ()) -> None:
         errors = InputErrors()
-        self.timeline = Timeline(ObjectChecks(errors, classes), errors)
+        self.timeline = StepSequence(ObjectChecks(errors, classes), errors)
         actions = [
             Action(at, verb, value, f"action {number}")
             for number, (verb, value, at) in enumerate(did)

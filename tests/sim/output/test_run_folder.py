@@ -13,15 +13,15 @@ from bayplan.journal import AttemptRecord, NoteRecord, Record
 from bayplan.sim.input.sources import belongs_to_run
 from bayplan.sim.input.workload import Workload
 from bayplan.sim.output.result import SimulationResult
-from bayplan.sim.output.run_folder import Manifest, RunFolder, RunFolderError, is_run
+from bayplan.sim.output.run_folder import RunFolder, RunFolderError, RunManifest, is_run
 from tests.adapters.manifests import container, node, pod
 from tests.sim.runs import simulation, workload
 
 FEED = workload(node("n1"), pod("a"), pod("b", containers=[container("64")]))
-DEFAULT = Manifest(seed=7, config=None, feature_gates="")
+DEFAULT = RunManifest(seed=7, config=None, feature_gates="")
 
 
-def write_run(path: Path, *plugin_files: Path, manifest: Manifest = DEFAULT) -> SimulationResult:
+def write_run(path: Path, *plugin_files: Path, manifest: RunManifest = DEFAULT) -> SimulationResult:
     """Run FEED and store the run in a folder."""
     folder = RunFolder(path)
     with folder.start(manifest, FEED, plugin_files) as run:
@@ -81,7 +81,7 @@ def plugin_files(folder: RunFolder) -> list[Path]:
 def test_inputs_are_read_back_unchanged(tmp_path: Path) -> None:
     plugin = tmp_path / "policy.py"
     plugin.write_text("X = 1\n")
-    gates = Manifest(seed=3, config="kind: K\n", feature_gates="A=true")
+    gates = RunManifest(seed=3, config="kind: K\n", feature_gates="A=true")
     write_run(tmp_path / "run", plugin, manifest=gates)
     folder = RunFolder(tmp_path / "run")
     manifest = folder.manifest()

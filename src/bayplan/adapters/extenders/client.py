@@ -24,7 +24,7 @@ import aiohttp
 from yarl import URL
 
 from bayplan.adapters.embedded.versioned_store import WholeObjects
-from bayplan.adapters.extenders.wire import GoneError, NonsenseError, decoded, encoded
+from bayplan.adapters.extenders.wire import NonsenseError, PodGoneError, decoded, encoded
 from bayplan.config.schema import Extender, ExtenderTLSConfig, named_extenders, verb_paths
 from bayplan.durations import duration_seconds
 from bayplan.ports import Ask, AskExtender, ExtenderAnswer, ExtenderVerb
@@ -104,7 +104,7 @@ _ERRNO_TEXTS = {
 _UNKNOWN_AUTHORITY = frozenset((18, 19, 20, 21))
 
 
-class NoAnswerError(Exception):
+class ExtenderUnreachable(Exception):
     """No answer came. The message is a sentence that names the URL."""
 
 
@@ -123,7 +123,7 @@ class Sender(Protocol):
     """Sends requests to one extender."""
 
     async def send(self, request: Request) -> tuple[int, bytes]:
-        """(HTTP status, body). Raises NoAnswerError."""
+        """(HTTP status, body). Raises ExtenderUnreachable."""
         ...
 
     async def close(self) -> None: ...
@@ -144,14 +144,14 @@ class HttpSender:
             return await self._sent(request)
         except aiohttp.ServerDisconnectedError:
             if not request.is_repeatable:
-                raise NoAnswerError(_post_error(request.url, "EOF")) from None
+                raise ExtenderUnreachable(_post_error(request.url, "EOF")) from None
         try:
             return await self._sent(request)
         except aiohttp.ServerDisconnectedError:
-            raise NoAnswerError(_post_error(request.url, "EOF")) from None
+            raise ExtenderUnreachable(_post_error(request.url, "EOF")) from None
 
     async def _sent(self, request: Request) -> tuple[int, bytes]:
-        """Raises NoAnswerError, ServerDisconnectedError."""
+        """Raises ExtenderUnreachable, ServerDisconnectedError."""
         try:
             async with self._session.post(
                 URL(request.url, encoded=True),
@@ -165,9 +165,9 @@ class HttpSender:
             raise
         except TimeoutError:
             reason = "context deadline exceeded (Client.Timeout exceeded while awaiting headers)"
-            raise NoAnswerError(_post_error(request.url, reason)) from None
+            raise ExtenderUnreachable(_post_error(request.url, reason)) from None
         except (aiohttp.ClientError, OSError, ValueError) as problem:
-            raise NoAnswerError(_post_error(request.url, _reason(problem))) from None
+            raise ExtenderUnreachable(_post_error(request.url, _reason(problem))) from None
 
     async def close(self) -> None:
         await self._session.close()
@@ -242,7 +242,7 @@ class HttpExtender:
         try:
             body = await self._answer_to(question)
             return decoded(question.verb, body, by_name=self._entry.node_cache_capable)
-        except (GoneError, NoAnswerError) as problem:
+        except (PodGoneError, ExtenderUnreachable) as problem:
             return ExtenderAnswer(error=str(problem))
         except NonsenseError as problem:
             path = self._paths[question.verb]
@@ -250,7 +250,7 @@ class HttpExtender:
             return ExtenderAnswer(error=f'extender "{self._entry.url_prefix}": {text}')
 
     async def _answer_to(self, question: AskExtender) -> bytes:
-        """Raises GoneError, NoAnswerError."""
+        """Raises PodGoneError, ExtenderUnreachable."""
         path = self._paths[question.verb]
         request = Request(
             f"{self._entry.url_prefix.rstrip('/')}/{path}",
@@ -261,7 +261,7 @@ class HttpExtender:
         status, body = await self._sender.send(request)
         if status != _OK:
             text = f"failed {path} with extender at URL {request.url}, code {status}"
-            raise NoAnswerError(text)
+            raise ExtenderUnreachable(text)
         return body
 
 

@@ -19,7 +19,7 @@ from bayplan.state.pods import PodInfo
 T = TypeVar("T")
 
 
-class GoneError(Exception):
+class PodGoneError(Exception):
     """The pod of the question has been deleted."""
 
 
@@ -32,7 +32,7 @@ class NonsenseError(Exception):
 
 def encoded(question: AskExtender, objects: WholeObjects, *, by_name: bool) -> bytes:
     """The body of a question. ``by_name``: the extender is nodeCacheCapable, so nodes and pods are
-    sent as names. Raises GoneError."""
+    sent as names. Raises PodGoneError."""
     if question.verb is ExtenderVerb.BIND:
         return msgspec.json.encode(_binding_args(question))
     pod = _whole_pod(question.pod, objects)
@@ -81,7 +81,7 @@ def _preemption_args(
 def _whole_pod(pod: PodInfo, objects: WholeObjects) -> Raw:
     content = objects.whole(POD, pod.namespace, pod.name)
     if content is None:
-        raise GoneError(f"pod {pod.key} is gone")
+        raise PodGoneError(f"pod {pod.key} is gone")
     return Raw(content)
 
 

@@ -37,10 +37,10 @@ from bayplan.adapters.live.transport import (
     ANSWER_BYTES_MAX,
     GZIP,
     IDENTITY,
-    Answer,
     ConnectionPool,
     NoAnswerError,
     NotSentError,
+    Response,
     TooLargeError,
     Transport,
 )
@@ -275,7 +275,7 @@ class ApiClient:
         return self._jittered(attempts.failed)
 
     async def _delay_after_refusal(
-        self, request: "_Request", answer: Answer, attempts: _Attempts
+        self, request: "_Request", answer: Response, attempts: _Attempts
     ) -> float:
         """Seconds until the next attempt. Raises the refusal if there is no next attempt."""
         if answer.status == UNAUTHORIZED and not attempts.has_renewed:
@@ -410,7 +410,7 @@ def _unanswered(method: str, message: str) -> ApiError | OutcomeUnknownError:
     return UnreachableError(message) if method == "GET" else OutcomeUnknownError(message)
 
 
-def _put_off_seconds(method: str, answer: Answer) -> float | None:
+def _put_off_seconds(method: str, answer: Response) -> float | None:
     """The delay that the server requests before a retry; None if the request must not be retried.
 
     After a 5xx the outcome of a write is unknown, so only repeatable methods are retried.

@@ -41,7 +41,7 @@ class CredentialsError(Exception):
     """There are no credentials, or they are invalid. The message names the place and the remedy."""
 
 
-class Source(Protocol):
+class CredentialSource(Protocol):
     async def load(self) -> Login:
         """Read everything. Raises any exception of the reader."""
         ...
@@ -58,7 +58,7 @@ class _Kubeconfig:
     def __init__(self, paths: str, context_name: str) -> None:
         self._paths = paths
         self._context_name = context_name
-        self._library: Source | None = None
+        self._library: CredentialSource | None = None
 
     def __str__(self) -> str:
         context = f", context {self._context_name}" if self._context_name else ""
@@ -74,7 +74,7 @@ class _Kubeconfig:
             self._library = None
             return plain
         kubeconfig = load("bayplan.adapters.live.library_login:LibraryKubeconfig")
-        source: Source = kubeconfig([str(path) for path in paths], self._context_name)
+        source: CredentialSource = kubeconfig([str(path) for path in paths], self._context_name)
         self._library = source
         return await source.load()
 
@@ -111,7 +111,7 @@ class _RedirectedKubeconfig:
     """A kubeconfig with another address of the API server; without a kubeconfig, that address
     alone."""
 
-    def __init__(self, source: Source | None, server: str) -> None:
+    def __init__(self, source: CredentialSource | None, server: str) -> None:
         self._source = source
         self._server = server.rstrip("/")
 
@@ -136,7 +136,7 @@ class Credentials:
     """The address, TLS context and authorization for connections to the API server. Made by
     `load_credentials`."""
 
-    def __init__(self, source: Source, login: Login, clock: Clock) -> None:
+    def __init__(self, source: CredentialSource, login: Login, clock: Clock) -> None:
         """Raises ssl.SSLError."""
         self._source = source
         self._login = login
@@ -209,7 +209,7 @@ async def load_credentials(
     ``context_name``: a context of the kubeconfig; "" for its current context. Raises
     CredentialsError.
     """
-    source: Source = _source(kubeconfig, context_name)
+    source: CredentialSource = _source(kubeconfig, context_name)
     if master:
         source = _RedirectedKubeconfig(source if kubeconfig else None, master)
     try:

@@ -66,7 +66,7 @@ class _Details(msgspec.Struct):
     causes: tuple[_Cause, ...] | None = None
 
 
-class Status(msgspec.Struct):
+class ApiStatus(msgspec.Struct):
     """The API's Status object, which a refusal carries."""
 
     message: str | None = None
@@ -96,7 +96,7 @@ def refusal(code: int, body: bytes, request: str) -> ApiError:
     return of_status(code, _status(body), request)
 
 
-def of_status(code: int, status: Status, request: str) -> ApiError:
+def of_status(code: int, status: ApiStatus, request: str) -> ApiError:
     """The exception for a Status object."""
     message = _shortened(status.message or "") or f"{request}: HTTP {code}"
     if code == NOT_FOUND:
@@ -128,13 +128,13 @@ def _unauthorized(request: str) -> str:
     )
 
 
-def _status(body: bytes) -> Status:
-    """The Status of a body. For other bodies, of proxies for example, the start of the text."""
+def _status(body: bytes) -> ApiStatus:
+    """The Status object of a body. For other bodies, as proxies send, the start of the text."""
     try:
-        return msgspec.json.decode(body, type=Status)
+        return msgspec.json.decode(body, type=ApiStatus)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         text = " ".join(body[:_MESSAGE_LENGTH_MAX].decode(errors="replace").split())[:200]
-        return Status(message=text or None)
+        return ApiStatus(message=text or None)
 
 
 #: Parts of the server's message for a wrong uid in a patch, a deletion and a binding.

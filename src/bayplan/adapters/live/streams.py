@@ -28,9 +28,9 @@ from bayplan.adapters.live.transport import (
     CLOSE_SECONDS,
     CONNECT_SECONDS,
     IDENTITY,
-    Answer,
     NoAnswerError,
     NotSentError,
+    Response,
     TooLargeError,
     keep_alive,
 )
@@ -214,7 +214,7 @@ class ProxiedSession:
         body: bytes | None,
         *,
         bytes_max: int = ANSWER_BYTES_MAX,
-    ) -> Answer:
+    ) -> Response:
         """Raises NotSentError, NoAnswerError."""
         lines = [line.split(": ", 1) for line in head.split("\r\n") if line]
         headers = [(name, value) for name, value in lines]
@@ -230,7 +230,7 @@ class ProxiedSession:
             )
             async with _answered(request) as answer:
                 read = await _content(answer, bytes_max)
-                return Answer(answer.status, read, answer.headers.get("Retry-After", ""))
+                return Response(answer.status, read, answer.headers.get("Retry-After", ""))
         except aiohttp.ClientConnectorCertificateError as problem:
             raise NotSentError(_text_of(problem), is_untrusted=True) from None
         except aiohttp.InvalidURL as problem:

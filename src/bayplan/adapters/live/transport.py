@@ -43,7 +43,7 @@ _DEFAULT_PORTS = MappingProxyType({"http": 80, "https": 443})
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class Response:
     """An HTTP response."""
 
     status: int
@@ -87,7 +87,7 @@ class Transport(Protocol):
         body: bytes | None,
         *,
         bytes_max: int = ANSWER_BYTES_MAX,
-    ) -> Answer:
+    ) -> Response:
         """``head``: further header lines, each with its end. ``bytes_max``: of the answer's body.
         Raises NotSentError, NoAnswerError (TooLargeError)."""
         ...
@@ -102,7 +102,7 @@ class Connection(asyncio.Protocol):
     def __init__(self) -> None:
         self._parser: httptools.HttpResponseParser | None = httptools.HttpResponseParser(self)
         self._transport: asyncio.Transport | None = None
-        self._answer: asyncio.Future[Answer] | None = None
+        self._answer: asyncio.Future[Response] | None = None
         self._bytes_max = 0
         self._begin()
         #: When the connection became idle.
@@ -111,7 +111,7 @@ class Connection(asyncio.Protocol):
         #: Set when the connection is closed.
         self.lost = asyncio.Event()
 
-    async def exchange(self, request: bytes, bytes_max: int = ANSWER_BYTES_MAX) -> Answer:
+    async def exchange(self, request: bytes, bytes_max: int = ANSWER_BYTES_MAX) -> Response:
         """Raises NotSentError, NoAnswerError. A cancelled caller must abort the connection."""
         assert self._answer is None, "a connection carries one request at a time"
         if self._transport is None:
@@ -204,7 +204,7 @@ class Connection(asyncio.Protocol):
         except NoAnswerError as problem:
             self._give_up(problem)
         else:
-            self._answer.set_result(Answer(status, body, retry_after))
+            self._answer.set_result(Response(status, body, retry_after))
 
     # ---- helpers ----------------------------------------------------------------------------
 
@@ -287,7 +287,7 @@ class ConnectionPool:
         body: bytes | None,
         *,
         bytes_max: int = ANSWER_BYTES_MAX,
-    ) -> Answer:
+    ) -> Response:
         """Raises NotSentError, NoAnswerError."""
         length = "" if body is None else f"Content-Length: {len(body)}\r\n"
         text = f"{method} {self._prefix}{path} HTTP/1.1\r\n{self._fixed}{head}{length}\r\n"

@@ -22,7 +22,7 @@ from bayplan.adapters.embedded.versioned_store import trimmed
 from bayplan.adapters.live.client import ApiClient
 from bayplan.adapters.live.discovery import Resource
 from bayplan.adapters.live.errors import (
-    Status,
+    ApiStatus,
     UnreadableAnswerError,
     of_status,
     read_answer,
@@ -405,7 +405,7 @@ class KindReader:
             version = read_answer(line_parts.object, _Bookmark, request).metadata.resource_version
             return WatchEvent(EventType.BOOKMARK, kind, None, version)
         if line_parts.type == "ERROR":
-            status = read_answer(line_parts.object, Status, request)
+            status = read_answer(line_parts.object, ApiStatus, request)
             raise of_status(status.code or 0, status, f"watch of {kind}")
         changed = self._decoded(line_parts.object, request)
         if line_parts.type not in _CHANGES:

@@ -252,7 +252,7 @@ class Fragmentation(RunMetric):
 
 
 @final
-class Domains(RunMetric):
+class DomainsInUse(RunMetric):
     """How many nodes have pods at the end, and how many values of a topology label these nodes
     have. Daemon pods and mirrors of static pods do not count, for every node has them."""
 
@@ -288,7 +288,7 @@ BUILT_IN: tuple[type[RunMetric], ...] = (
     Allocation,
     Utilization,
     Fragmentation,
-    Domains,
+    DomainsInUse,
     Emptiable,
     WaitingTime,
     Gangs,

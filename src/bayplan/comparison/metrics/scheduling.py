@@ -115,7 +115,7 @@ class Preemptions(RunMetric):
 PERCENT_MAX = 100_000.0
 
 
-class Demand(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, rename="camel"):
+class FillingDemand(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, rename="camel"):
     """Draw further pods until they request this percentage of a resource."""
 
     resource: str
@@ -126,7 +126,7 @@ class Arrivals(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, re
     """How a seed arranges an input."""
 
     shuffled: bool = False
-    until_demand: Demand | None = None
+    until_demand: FillingDemand | None = None
     #: Nodes get a number before their names; see `bayplan.comparison.renumbering`.
     nodes_renumbered: bool = False
 
@@ -148,7 +148,7 @@ def arranged(workload: Workload, arrivals: Arrivals, seed: int) -> Workload:
     return msgspec.structs.replace(workload, initial=(*placed, *pods))
 
 
-def _missing(placed: Iterable[Content], pods: Iterable[Content], demand: Demand) -> float:
+def _missing(placed: Iterable[Content], pods: Iterable[Content], demand: FillingDemand) -> float:
     """The amount that further pods must request."""
     has = sum(_of_node(one, demand.resource) for one in placed if one.get("kind") == "Node")
     request = sum(requested_by(one, demand.resource) for one in pods)

@@ -253,7 +253,7 @@ async def _clear(port: BindPort, pod: PodInfo) -> None:
 
 
 @final
-class Evictions:
+class RunningEvictions:
     """Those under way."""
 
     def __init__(self, handle: Handle, instance_name: str) -> None:

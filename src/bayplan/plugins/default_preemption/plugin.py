@@ -58,8 +58,8 @@ from bayplan.plugins.default_preemption.executor import (
     POD,
     POD_GROUP,
     PREFIX,
-    Evictions,
     Preemptor,
+    RunningEvictions,
     is_preempted,
 )
 from bayplan.plugins.default_preemption.search_cache import RotatedPositions, SearchCache
@@ -129,7 +129,7 @@ class DefaultPreemption(
 
     def setup(self) -> None:
         self._args: DefaultPreemptionArgs = self.args or DefaultPreemptionArgs()
-        self._evictions = Evictions(self.handle, self.instance_name)
+        self._evictions = RunningEvictions(self.handle, self.instance_name)
         #: Whether attempts end before their victims are evicted.
         self._is_async = self.handle.gates.enabled("SchedulerAsyncPreemption")
         #: Compiled from these objects.

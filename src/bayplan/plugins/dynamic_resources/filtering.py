@@ -9,7 +9,7 @@ whether allocated claims can be used on a node, and whether the other claims can
 An allocated device may name conditions that must be true before the pod is bound, and conditions
 that mean a failure. Upstream: isClaimReadyForBinding, isClaimTimeout.
 
-`Attempt` is the state of one attempt about the claims, from PreFilter to the end of binding.
+`ClaimsAttempt` is the state of one attempt about the claims, from PreFilter to the end of binding.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -114,7 +114,7 @@ class NodeAllocation(Struct, eq=False):
     special: NodeClaim | None
 
 
-class Attempt(Struct, eq=False):
+class ClaimsAttempt(Struct, eq=False):
     """The pod's claims with their allocations."""
 
     #: Those that the pod names, then the special one for extended resources, if it needs one.
@@ -163,7 +163,7 @@ class Attempt(Struct, eq=False):
         return special is not None and special.metadata.name != IN_MEMORY_NAME
 
 
-def preference(attempt: Attempt, node_allocation: NodeAllocation) -> int:
+def preference(attempt: ClaimsAttempt, node_allocation: NodeAllocation) -> int:
     """How high the alternatives rank that a node would give: the first of each request is best."""
     score = 0
     for number, claim in enumerate(attempt.claims):
@@ -247,7 +247,7 @@ def _is_true(status: AllocatedDeviceStatus, name: str) -> bool:
 # ---- PreFilter ------------------------------------------------------------------------------
 
 
-def prepare(pod: PodInfo, devices: SharedDRAManager, pools: PoolsByNode) -> Attempt | Status:
+def prepare(pod: PodInfo, devices: SharedDRAManager, pools: PoolsByNode) -> ClaimsAttempt | Status:
     """The pod's claims, ready for Filter; or why it cannot be placed now."""
     claims = claims_of(pod, devices.resource_claims)
     if isinstance(claims, Status):
@@ -255,7 +255,7 @@ def prepare(pod: PodInfo, devices: SharedDRAManager, pools: PoolsByNode) -> Atte
     has_special = requested_devices(pod, devices.device_classes)
     if has_special:
         claims.append(special_claim(pod, devices.resource_claims.list(pod.namespace)))
-    attempt = Attempt(claims, has_special)
+    attempt = ClaimsAttempt(claims, has_special)
     why_not = _why_not(attempt, devices)
     if why_not is not None:
         return why_not
@@ -275,7 +275,7 @@ def _terms(claim: ResourceClaim) -> Sequence[NodeTerm] | None:
     return compiled(claim.allocation.node_selector)
 
 
-def _why_not(attempt: Attempt, devices: SharedDRAManager) -> Status | None:
+def _why_not(attempt: ClaimsAttempt, devices: SharedDRAManager) -> Status | None:
     for index, claim in attempt.unallocated():
         if devices.resource_claims.pending_allocation(claim.uid) is not None:
             return unresolvable(f"resource claim {claim.key} is in the process of being allocated")
@@ -332,7 +332,7 @@ class NodeFilter(Struct, frozen=True):
     #: Whether devices may have to be made ready before their pods are bound.
     has_binding_conditions: bool = True
 
-    def verdict(self, attempt: Attempt, pod: PodInfo, node: NodeInfo) -> Status | None:
+    def verdict(self, attempt: ClaimsAttempt, pod: PodInfo, node: NodeInfo) -> Status | None:
         """None: the node can be used, and its allocation is stored."""
         special: NodeClaim | None = None
         if attempt.special is not None:
@@ -354,7 +354,7 @@ class NodeFilter(Struct, frozen=True):
             attempt.by_node[node.name] = NodeAllocation(results, special)
         return None
 
-    def _unavailable(self, attempt: Attempt, node: Node) -> set[int]:
+    def _unavailable(self, attempt: ClaimsAttempt, node: Node) -> set[int]:
         """Allocated claims that the node cannot use, or whose devices have failed."""
         unavailable: set[int] = set()
         for index, claim in enumerate(attempt.claims):
@@ -379,7 +379,7 @@ class NodeFilter(Struct, frozen=True):
         return not ready and is_timed_out(claim, now, timeout)
 
     def _results(
-        self, attempt: Attempt, special: NodeClaim | None, node: Node
+        self, attempt: ClaimsAttempt, special: NodeClaim | None, node: Node
     ) -> dict[int, AllocationResult] | Status:
         if attempt.allocator is None:
             return {}

@@ -59,8 +59,8 @@ from bayplan.plugins.dynamic_resources.extended import may_want_devices
 from bayplan.plugins.dynamic_resources.features import GATES, features_of
 from bayplan.plugins.dynamic_resources.filtering import (
     BINDING_TIMEOUT,
-    Attempt,
     ClaimLookup,
+    ClaimsAttempt,
     NodeFilter,
     claims_of,
     is_ready,
@@ -177,7 +177,7 @@ POLL_SECONDS = 5.0
 _TIME_IS_UP = "context deadline exceeded"
 _KEY = "DynamicResources"
 #: The state of pods that request no devices; it is never changed.
-_NO_CLAIMS = Attempt([], has_special=False)
+_NO_CLAIMS = ClaimsAttempt([], has_special=False)
 _NOTHING_TO_RELEASE = unschedulable()
 
 
@@ -249,7 +249,7 @@ class DynamicResources(
         if not may_want_devices(pod.shape):
             state[_KEY] = _NO_CLAIMS
             return SKIP
-        state[_KEY] = Attempt([], has_special=False)
+        state[_KEY] = ClaimsAttempt([], has_special=False)
         prepared = prepare(pod, self.handle.devices, self._pools)
         if isinstance(prepared, Status):
             return prepared
@@ -266,7 +266,7 @@ class DynamicResources(
 
         Upstream takes a random claim of this kind; Bayplan takes the first.
         """
-        attempt: Attempt | None = state.get(_KEY)
+        attempt: ClaimsAttempt | None = state.get(_KEY)
         if attempt is None:
             return None, Status(Code.ERROR, (NO_NOTES,))
         for index in sorted(attempt.unavailable):
@@ -282,17 +282,17 @@ class DynamicResources(
 
     def score(self, state: CycleState, pod: PodInfo, nodes: NodeView) -> NodeScores:
         """int64[nodes]: how high the alternatives rank that the node would give."""
-        attempt: Attempt | None = state.get(_KEY)
+        attempt: ClaimsAttempt | None = state.get(_KEY)
         if attempt is None or not attempt.by_node:
             return uniform(0, len(nodes))
         return np.array([_score_of(attempt, name) for name in nodes.names()], np.int64)
 
     def score_row(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> int:
-        attempt: Attempt | None = state.get(_KEY)
+        attempt: ClaimsAttempt | None = state.get(_KEY)
         return 0 if attempt is None or not attempt.by_node else _score_of(attempt, node.name)
 
     def reserve(self, state: CycleState, pod: PodInfo, node_name: str) -> Status | None:
-        attempt: Attempt | None = state.get(_KEY)
+        attempt: ClaimsAttempt | None = state.get(_KEY)
         if attempt is None:
             return Status(Code.ERROR, (NO_NOTES,))
         if attempt.allocator is None:
@@ -309,7 +309,7 @@ class DynamicResources(
         return None
 
     def unreserve(self, state: CycleState, pod: PodInfo, node_name: str) -> None:
-        attempt: Attempt | None = state.get(_KEY)
+        attempt: ClaimsAttempt | None = state.get(_KEY)
         if attempt is None:
             return
         self._give_back(attempt)
@@ -322,13 +322,13 @@ class DynamicResources(
         attempt.written.clear()
 
     def pre_bind_preflight(self, state: CycleState, pod: PodInfo, node_name: str) -> Status | None:
-        attempt: Attempt | None = state.get(_KEY)
+        attempt: ClaimsAttempt | None = state.get(_KEY)
         return None if attempt is not None and attempt.claims else SKIP
 
     async def pre_bind(
         self, state: CycleState, pod: PodInfo, node_name: str, port: BindPort
     ) -> Status | None:
-        attempt: Attempt = state[_KEY]
+        attempt: ClaimsAttempt = state[_KEY]
         try:
             for index, claim in enumerate(list(attempt.claims)):
                 if await self._releases.ended(claim.uid, pod.uid, port):
@@ -359,7 +359,7 @@ class DynamicResources(
     # ---- binding --------------------------------------------------------------------------
 
     async def _bind(
-        self, attempt: Attempt, index: int, pod: PodInfo, node_name: str, *, port: BindPort
+        self, attempt: ClaimsAttempt, index: int, pod: PodInfo, node_name: str, *, port: BindPort
     ) -> None:
         """One claim. Raises BindingError, ApiError, OutcomeUnknownError."""
         allocation = attempt.reserved.get(index)
@@ -401,7 +401,7 @@ class DynamicResources(
         if released is not None:
             self.handle.devices.resource_claims.assume(released)
 
-    async def _create_special(self, attempt: Attempt, node_name: str, port: BindPort) -> None:
+    async def _create_special(self, attempt: ClaimsAttempt, node_name: str, port: BindPort) -> None:
         """From now on the claim has another uid."""
         special, old = attempt.by_node[node_name].special, attempt.claims[-1]
         assert special is not None, f"{old.key} was not asked for"
@@ -412,7 +412,7 @@ class DynamicResources(
         claims.put_in_flight(created, allocation)
         attempt.in_flight[created.uid] = allocation
 
-    async def _ready(self, attempt: Attempt, port: BindPort) -> Status | None:
+    async def _ready(self, attempt: ClaimsAttempt, port: BindPort) -> Status | None:
         """Wait until all devices are ready, one has failed, or time is up."""
         deadline = self.handle.now_seconds + self._binding_timeout_seconds
         while True:
@@ -443,7 +443,7 @@ class DynamicResources(
     def _stamp(self) -> str:
         return rfc3339(self.handle.epoch_seconds)
 
-    def _give_back(self, attempt: Attempt) -> None:
+    def _give_back(self, attempt: ClaimsAttempt) -> None:
         for uid, allocation in attempt.in_flight.items():
             self.handle.devices.resource_claims.remove_in_flight(uid, allocation)
         attempt.in_flight.clear()
@@ -459,6 +459,6 @@ def _is_free_but_for(claim: ResourceClaim, pod: PodInfo) -> bool:
     return all(user.uid == pod.uid for user in claim.status.reserved_for or ())
 
 
-def _score_of(attempt: Attempt, node_name: str) -> int:
+def _score_of(attempt: ClaimsAttempt, node_name: str) -> int:
     allocation = attempt.by_node.get(node_name)
     return 0 if allocation is None else preference(attempt, allocation)

@@ -57,7 +57,7 @@ class Provision(Struct):
 
 
 @final
-class Decision(Struct):
+class VolumeDecision(Struct):
     """For one pod on one node."""
 
     node_name: str
@@ -83,7 +83,7 @@ class Decision(Struct):
                 volumes.restore_claim(provision.new)
 
 
-def decide(volumes: NodeVolumes, node_name: str) -> Decision:
+def decide(volumes: NodeVolumes, node_name: str) -> VolumeDecision:
     """``volumes``: for the node alone."""
     bindings = [
         _binding(matched.claim, matched.volumes[index])
@@ -95,7 +95,7 @@ def decide(volumes: NodeVolumes, node_name: str) -> Decision:
         for each in volumes.provisioned
         if each.needed.item(0)
     ]
-    return Decision(node_name, bindings, provisions)
+    return VolumeDecision(node_name, bindings, provisions)
 
 
 def _binding(claim: ClaimInfo, volume: VolumeInfo) -> Binding:
@@ -188,7 +188,7 @@ class Progress(Struct, frozen=True):
     volumes: Volumes
     node: Node
 
-    def is_complete(self, decision: Decision) -> bool:
+    def is_complete(self, decision: VolumeDecision) -> bool:
         """Whether all claims are bound. Raises BindingFailed."""
         return all(map(self._is_bound, decision.bindings)) and all(
             map(self._is_provisioned, decision.provisions)

@@ -56,8 +56,8 @@ from bayplan.plugins.volume_binding.binding import (
     NO_NODE,
     NO_POD,
     BindingFailed,
-    Decision,
     Progress,
+    VolumeDecision,
     claim_write,
     decide,
     volume_write,
@@ -253,7 +253,7 @@ class Notes(Struct):
     bound."""
 
     claims: PodClaims
-    decision: Decision | None = None
+    decision: VolumeDecision | None = None
 
 
 @final
@@ -360,7 +360,7 @@ class VolumeBinding(
         except BindingFailed as problem:
             return Status(Code.ERROR, (f"binding volumes: {problem}",))
 
-    async def _wait(self, decision: Decision, pod: PodInfo, port: BindPort) -> Status | None:
+    async def _wait(self, decision: VolumeDecision, pod: PodInfo, port: BindPort) -> Status | None:
         """Until all is bound. Raises BindingFailed."""
         until = self.handle.now_seconds + self._timeout_seconds
         while True:
@@ -370,7 +370,7 @@ class VolumeBinding(
             if self.handle.now_seconds + POLL_SECONDS > until:
                 return Status(Code.ERROR, (TIMED_OUT,))
 
-    def _is_complete(self, decision: Decision, pod: PodInfo) -> bool:
+    def _is_complete(self, decision: VolumeDecision, pod: PodInfo) -> bool:
         """Raises BindingFailed."""
         node = self.handle.volumes.node(decision.node_name)
         if node is None:
@@ -394,7 +394,7 @@ class VolumeBinding(
         return (pod.namespace, names, volumes.inline_drivers) if names else ()
 
 
-async def _write(decision: Decision, port: BindPort) -> None:
+async def _write(decision: VolumeDecision, port: BindPort) -> None:
     """Writes are not undone after a failure. Raises ApiError, OutcomeUnknownError."""
     for binding in decision.bindings:
         # Each binding writes: the pod that assumed these values may fail to write them.

@@ -28,7 +28,7 @@ from bayplan.sim.input.object_checks import (
     is_limit_range,
     priority_class_name,
 )
-from bayplan.sim.input.openb import Table, read_table
+from bayplan.sim.input.openb import CsvTable, read_table
 from bayplan.sim.input.scenario import Action, read_scenario
 from bayplan.sim.input.sources import (
     SCENARIO,
@@ -40,7 +40,7 @@ from bayplan.sim.input.sources import (
     read_sources,
 )
 from bayplan.sim.input.storage_classes import missing_storage_classes
-from bayplan.sim.input.timeline import Timeline
+from bayplan.sim.input.timeline import StepSequence
 from bayplan.sim.input.what_if import WhatIf, actions_of, decode_what_if
 from bayplan.sim.input.workload import (
     Content,
@@ -202,7 +202,7 @@ class _Loader:
                 self._read_csv(part, time_mode)
             elif not own_kind(part.value):
                 self._read_object(part, checks)
-        timeline = Timeline(checks, self._errors, self._expansion, self._present)
+        timeline = StepSequence(checks, self._errors, self._expansion, self._present)
         initial = self._initial(timeline)
         for change, place in self._changes:
             self._actions += actions_of(change, timeline.index, place, self._errors)
@@ -298,7 +298,7 @@ class _Loader:
             self._objects.append(_InputObject(part.value, part.place))
 
     def _read_csv(self, part: CsvText, time_mode: str) -> None:
-        table: Table = read_table(part.text, with_times=time_mode == TRACE)
+        table: CsvTable = read_table(part.text, with_times=time_mode == TRACE)
         self._errors.add_all(part.place, table.problems)
         self._objects += [_InputObject(node, part.place) for node in table.nodes]
         if time_mode == TRACE:
@@ -310,7 +310,7 @@ class _Loader:
 
     # ---- putting together -------------------------------------------------------------------
 
-    def _initial(self, timeline: Timeline) -> list[Content]:
+    def _initial(self, timeline: StepSequence) -> list[Content]:
         """All objects at the beginning, in the order of their creation."""
         keys = [(timeline.add(one.content, one.place), one.place) for one in self._objects]
         timeline.identities.mend_all()
@@ -334,7 +334,7 @@ class _Loader:
         self._notes += _notes_of_gone([one for one in there if _is_gone(one)])
         return sorted(in_the_past(there), key=_turn)
 
-    def _arrival_steps(self, timeline: Timeline) -> list[Step]:
+    def _arrival_steps(self, timeline: StepSequence) -> list[Step]:
         """A trace's pods, counted from its first."""
         first = min((at for at, _ in self._arrivals), default=0.0)
         return [
@@ -374,7 +374,7 @@ def _is_configuration(value: Any) -> bool:
     return isinstance(value, dict) and value.get("kind") == CONFIGURATION
 
 
-def _namespaces(timeline: Timeline, steps: Iterable[Step]) -> list[Content]:
+def _namespaces(timeline: StepSequence, steps: Iterable[Step]) -> list[Content]:
     """Namespaces that objects are in and that the input lacks: a real cluster has them."""
     used = timeline.index.namespaces() | {step.key.namespace for step in steps}
     created = {one["metadata"]["name"] for one in timeline.index.of_kind(NAMESPACE)}
@@ -394,7 +394,7 @@ def _cron_job_notes(ignored_kinds: Mapping[str, int]) -> list[str]:
     return [f"{named} not expanded: put the Jobs that run meanwhile into the input"]
 
 
-def _patch_notes(timeline: Timeline, mode: ExpansionMode) -> list[str]:
+def _patch_notes(timeline: StepSequence, mode: ExpansionMode) -> list[str]:
     """Notes for the reader about controllers whose templates are changed."""
     what = "is patched, but the pods created for it stay unchanged"
     if mode is ExpansionMode.CONTROLLERS:

@@ -29,7 +29,7 @@ _BACKOFF_SECONDS_MAX = 600.0
 
 
 @final
-class Backoff:
+class JobBackoff:
     """The failures since the last success. Upstream: backoffRecord."""
 
     def __init__(self) -> None:
@@ -70,9 +70,9 @@ class JobTally:
         #: Indexes that are never tried again.
         self.failed_indexes = set(_ranges(status.get("failedIndexes") or ""))
         self._failures: Counter[int] = Counter()
-        self.backoff = Backoff()
+        self.backoff = JobBackoff()
         #: For a Job with backoffLimitPerIndex, by index.
-        self.index_backoffs: dict[int, Backoff] = defaultdict(Backoff)
+        self.index_backoffs: dict[int, JobBackoff] = defaultdict(JobBackoff)
         #: When the Job was resumed last, in seconds since 1970; None: it was not.
         self.resumed_seconds: float | None = None
         #: Why the Job fails whatever its limits say; "": nothing says so.

@@ -47,7 +47,7 @@ class TracePod(NamedTuple):
     at_seconds: float
 
 
-class Table(NamedTuple):
+class CsvTable(NamedTuple):
     """One CSV: nodes or pods."""
 
     nodes: tuple[Content, ...]
@@ -55,7 +55,7 @@ class Table(NamedTuple):
     problems: tuple[Problem, ...]
 
 
-def read_table(text: str, *, with_times: bool) -> Table:
+def read_table(text: str, *, with_times: bool) -> CsvTable:
     """A list of nodes or a list of pods; the header decides."""
     try:
         rows = csv.DictReader(text.splitlines(), restkey=_SURPLUS, strict=True)
@@ -65,9 +65,9 @@ def read_table(text: str, *, with_times: bool) -> Table:
         if _has(header, POD_COLUMNS):
             return _pods(rows, header, with_times=with_times)
     except csv.Error as problem:
-        return Table((), (), (Problem("", f"cannot be read as CSV: {problem}"),))
+        return CsvTable((), (), (Problem("", f"cannot be read as CSV: {problem}"),))
     expected = f"openb's nodes ({','.join(NODE_COLUMNS)}) or pods ({','.join(POD_COLUMNS)}…)"
-    return Table((), (), (wrong("line 1", ",".join(map(str, header)), expected),))
+    return CsvTable((), (), (wrong("line 1", ",".join(map(str, header)), expected),))
 
 
 def is_table(text: str) -> bool:
@@ -80,7 +80,7 @@ def _has(header: tuple[str, ...], columns: tuple[str, ...]) -> bool:
     return set(columns) <= set(header)
 
 
-def _nodes(rows: "csv.DictReader[str]") -> Table:
+def _nodes(rows: "csv.DictReader[str]") -> CsvTable:
     nodes: list[Content] = []
     problems: list[Problem] = []
     for row in rows:
@@ -90,13 +90,13 @@ def _nodes(rows: "csv.DictReader[str]") -> Table:
         problems += row_problems
         if not row_problems:
             nodes.append(_node(row))
-    return Table(tuple(nodes), (), tuple(problems))
+    return CsvTable(tuple(nodes), (), tuple(problems))
 
 
-def _pods(rows: "csv.DictReader[str]", header: tuple[str, ...], *, with_times: bool) -> Table:
+def _pods(rows: "csv.DictReader[str]", header: tuple[str, ...], *, with_times: bool) -> CsvTable:
     if with_times and not _has(header, TIME_COLUMNS):
         reason = "has no creation_time and deletion_time: it cannot be replayed with its times"
-        return Table((), (), (Problem("line 1", reason),))
+        return CsvTable((), (), (Problem("line 1", reason),))
     numbers = ("cpu_milli", "memory_mib", "num_gpu", "gpu_milli")
     pods: list[TracePod] = []
     problems: list[Problem] = []
@@ -107,7 +107,7 @@ def _pods(rows: "csv.DictReader[str]", header: tuple[str, ...], *, with_times: b
         problems += row_problems
         if not row_problems:
             pods.append(_timed_pod(row) if with_times else TracePod(_pod(row), 0.0))
-    return Table((), tuple(pods), tuple(problems))
+    return CsvTable((), tuple(pods), tuple(problems))
 
 
 # ---- rows -----------------------------------------------------------------------------------

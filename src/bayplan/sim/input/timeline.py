@@ -48,7 +48,7 @@ _NAMES = ("name", "namespace")
 
 
 @final
-class Timeline:
+class StepSequence:
     """Turns objects and actions, in the order of their time, into steps."""
 
     def __init__(

@@ -78,7 +78,7 @@ class PluginsNotAllowedError(RunFolderError):
     """The run needs code, or a program, of its own, and the user has not allowed it."""
 
 
-class Manifest(Struct, frozen=True, kw_only=True):
+class RunManifest(Struct, frozen=True, kw_only=True):
     """How the run was started."""
 
     seed: int
@@ -118,7 +118,7 @@ class RunFolder:
     # ---- writing --------------------------------------------------------------------------
 
     def start(
-        self, manifest: Manifest, workload: Workload, plugin_files: Sequence[Path]
+        self, manifest: RunManifest, workload: Workload, plugin_files: Sequence[Path]
     ) -> "RunWriter":
         """The writer of a new run; it writes nothing before it is entered. Raises RunFolderError.
 
@@ -225,9 +225,9 @@ class RunFolder:
         """The result; None: the run was interrupted. Raises RunFolderError."""
         return self._decoded(SUMMARY, SimulationResult) if self._has(SUMMARY) else None
 
-    def manifest(self) -> Manifest:
+    def manifest(self) -> RunManifest:
         """How the run was started. Raises RunFolderError."""
-        manifest = self._decoded(MANIFEST, Manifest)
+        manifest = self._decoded(MANIFEST, RunManifest)
         for name in manifest.plugins:
             self._inside(name)
         return manifest
@@ -269,7 +269,7 @@ class RunFolder:
         files = tuple(self.path / name for name in manifest.plugins)
         return RunSettings(config, default_registry(files), manifest.seed)
 
-    def _check(self, name: str, manifest: Manifest) -> None:
+    def _check(self, name: str, manifest: RunManifest) -> None:
         """Raises RunFolderError for a file that was changed."""
         if _digest(self._read(name)) != manifest.digests.get(name):
             raise RunFolderError(f"{self.path / name}: was changed since the run")
@@ -375,7 +375,7 @@ def _unwritable(folder: Path, problem: OSError) -> RunFolderError:
 
 
 def _contents(
-    manifest: Manifest, workload: Workload, plugin_files: Sequence[Path]
+    manifest: RunManifest, workload: Workload, plugin_files: Sequence[Path]
 ) -> dict[str, bytes]:
     """The files of the inputs: path inside the folder → content."""
     # Each plugin file has a folder of its own, so that all files can keep their names.
