@@ -116,17 +116,17 @@ static: .venv/.dev
 	$(BIN)/lint-imports --no-logo
 
 bench: .venv/.dev ## measure scheduling cycles (BENCH_FLAGS=...), then reuse (TRACE_DIR=../shared/data/openb)
-	$(BIN)/python -m benchmarks.bench_cycle $(BENCH_FLAGS)
-	$(BIN)/python -m benchmarks.bench_reuse $(if $(TRACE_DIR),--trace "$(TRACE_DIR)")
+	$(BIN)/python -m benchmarks cycle $(BENCH_FLAGS)
+	$(BIN)/python -m benchmarks reuse $(if $(TRACE_DIR),--trace "$(TRACE_DIR)")
 
 bench-gangs: .venv/.dev ## groups in one pass and one by one, in one run (BENCH_FLAGS=--divide=10)
-	$(BIN)/python -m benchmarks.bench_gangs $(BENCH_FLAGS)
+	$(BIN)/python -m benchmarks gangs $(BENCH_FLAGS)
 
 bench-peer: need-PEER_DIR .venv/.dev ## the same loads here and by a peer: PEER_DIR=../shared/peer OUT=rows.json
-	$(BIN)/python -m benchmarks.bench_peer --peer-dir "$(PEER_DIR)" $(if $(OUT),--out "$(OUT)") $(BENCH_FLAGS)
+	$(BIN)/python -m benchmarks peer --peer-dir "$(PEER_DIR)" $(if $(OUT),--out "$(OUT)") $(BENCH_FLAGS)
 
 bench-upstream: .venv/.dev ## upstream's scheduler_perf files in their smallest sizes (UPSTREAM_DIR=…/scheduler_perf; else Go downloads them)
-	$(BIN)/python -m benchmarks.bench_upstream $(if $(UPSTREAM_DIR),--folder "$(UPSTREAM_DIR)")
+	$(BIN)/python -m benchmarks upstream $(if $(UPSTREAM_DIR),--folder "$(UPSTREAM_DIR)")
 
 parity: need-PARITY_DIR .venv/.dev ## compare with kube-scheduler's recorded answers: PARITY_DIR=../shared/parity
 	$(BIN)/python -m tests.parity.runner "$(PARITY_DIR)"

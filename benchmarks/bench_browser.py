@@ -1,6 +1,6 @@
 """The loading time of the page in a browser, with a large run.
 
-    python -m benchmarks.bench_browser [--nodes 15000] [--pods 100000] [--turns 5] [--pictures DIR]
+    python -m benchmarks browser [--nodes 15000] [--pods 100000] [--turns 5] [--pictures DIR]
 
 The timeline is that of `benchmarks.bench_ui`; a process of its own serves it, and Chromium opens it
 on the same machine. The overview is usable when its numbers and four charts are there; a pod is
@@ -84,7 +84,7 @@ def main(nodes: int, pods: int, turns: int, pictures: Path | None, serve: bool) 
     if serve:
         _serve(nodes, pods)
         return
-    command = [sys.executable, "-m", "benchmarks.bench_browser", "--serve"]
+    command = [sys.executable, "-m", "benchmarks", "browser", "--serve"]
     command += ["--nodes", str(nodes), "--pods", str(pods)]
     load = os.getloadavg()[0]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
@@ -123,7 +123,3 @@ def _measured(url: str, last: str, turns: int, pictures: Path | None) -> dict[st
 def _picture(page: Page, folder: Path | None, name: str) -> None:
     if folder is not None:
         page.screenshot(path=folder / f"large-{name}.png", full_page=name != "pods")
-
-
-if __name__ == "__main__":
-    main()

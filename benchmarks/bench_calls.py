@@ -1,6 +1,6 @@
 """What an attempt spends its time on: microseconds by part of the engine, and longest functions.
 
-    python -m benchmarks.bench_calls [--only basic] [--seconds 5] [--markdown benchmarks/RESULTS.md]
+    python -m benchmarks calls [--only basic] [--seconds 5] [--markdown benchmarks/RESULTS.md]
 
 A timer interrupts the measured run, and the function that runs at that moment gets the sample; time
 in numpy and in builtins counts for the function that called them. A second, shorter run counts the
@@ -142,7 +142,7 @@ def profiled(calls: Counter[str]) -> Iterator[None]:
 
 def markdown_lines(rows: Sequence[Samples]) -> Iterator[str]:
     yield f"Measured {today()}: {machine()}."
-    yield from ("", "    python -m benchmarks.bench_calls", "")
+    yield from ("", "    python -m benchmarks calls", "")
     yield from markdown_table(HEADINGS, (row.cells() for row in rows))
 
 
@@ -160,7 +160,3 @@ def main(only: str, seconds: float, markdown: Path | None) -> None:
     Console(width=220).print(table)
     if markdown is not None:
         put_between(markdown, "calls", markdown_lines(rows))
-
-
-if __name__ == "__main__":
-    main()

@@ -1,6 +1,6 @@
 """Full scheduling cycles on one core, all nodes scored, default profile.
 
-    python -m benchmarks.bench_cycle [--seconds 2] [--repeat 3] [--only basic,affinity]
+    python -m benchmarks cycle [--seconds 2] [--repeat 3] [--only basic,affinity]
 
 Absolute figures are for orientation. ranges.yaml limits each shape's time per pod over
 that of basic-5000, measured in turn in the same run. Exit status 1: a limit is exceeded, or pods
@@ -87,7 +87,3 @@ def main(seconds: float, repeat: int, only: str) -> None:
     for problem in problems:
         click.echo(problem, err=True)
     sys.exit(bool(problems))
-
-
-if __name__ == "__main__":
-    main()

@@ -1,6 +1,6 @@
 """How long it takes to compute which nodes of a large cluster can be drained.
 
-    python -m benchmarks.bench_drain [--nodes 1000] [--pods 30000] [--workloads 300]
+    python -m benchmarks drain [--nodes 1000] [--pods 30000] [--workloads 300]
         [--hard 0.02] [--fullness 0.75] [--out drain.json]
 
 The pods belong to ReplicaSets; each workload has a PodDisruptionBudget that allows one disruption.
@@ -135,7 +135,3 @@ def _pod(number: int, workload: int, node: int, cpu: str, hard_count: int) -> Ap
         "ownerReferences": [{**owner, "controller": True}],
     }
     return _decoded(POD, {"metadata": metadata, "spec": spec, "status": {"phase": "Running"}})
-
-
-if __name__ == "__main__":
-    main()

@@ -1,6 +1,6 @@
 """Groups of pods: placed in one pass, and member by member, in the same run.
 
-    python -m benchmarks.bench_gangs [--only 100x100,full] [--divide 1] [--repeat 1]
+    python -m benchmarks gangs [--only 100x100,full] [--divide 1] [--repeat 1]
         [--markdown benchmarks/RESULTS.md]
 
 Most loads are placed on nodes with room for all. With "racks" in its name, a load requires that a
@@ -345,12 +345,8 @@ def main(only: str, divide: int, repeat: int, markdown: Path | None) -> None:
     Console(width=120).print(table)
     if markdown is not None:
         text = [f"Measured {today()}: {machine()}.", ""]
-        text += ["    python -m benchmarks.bench_gangs", ""]
+        text += ["    python -m benchmarks gangs", ""]
         put_between(markdown, "groups", [*text, *markdown_table(("load", *COLUMNS), lines)])
     for problem in problems:
         click.echo(problem, err=True)
     sys.exit(bool(problems))
-
-
-if __name__ == "__main__":
-    main()

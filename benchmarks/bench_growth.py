@@ -1,6 +1,6 @@
 """The cost of one more pod in larger clusters, and with more kinds of pods.
 
-    python -m benchmarks.bench_growth [--nodes 1000,5000,15000,50000] [--kinds 10,100,1000,5000]
+    python -m benchmarks growth [--nodes 1000,5000,15000,50000] [--kinds 10,100,1000,5000]
         [--out growth.json] [--docs docs]
 
 Each size is measured several times, and the best of its rounds counts, in processor time of this
@@ -192,7 +192,3 @@ def main(nodes: str, kinds: str, out: Path | None, docs: Path | None) -> None:
     for problem in broken_limits:
         click.echo(problem, err=True)
     sys.exit(bool(broken_limits))
-
-
-if __name__ == "__main__":
-    main()

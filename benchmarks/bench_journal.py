@@ -1,6 +1,6 @@
 """The cost of the journal: the time of an attempt with and without the sinks of `bayplan run`.
 
-    python -m benchmarks.bench_journal [--nodes 1000,5000,20000,50000] [--shape basic-5000]
+    python -m benchmarks journal [--nodes 1000,5000,20000,50000] [--shape basic-5000]
         [--rounds 40] [--markdown benchmarks/RESULTS.md]
 
 Two schedulers with equal clusters attempt equal pods in turn, some dozens at a time, in processor
@@ -113,13 +113,9 @@ def main(nodes: str, name: str, round_count: int, markdown: Path | None) -> None
         table.add_row(*row.cells())
     Console(width=110).print(table)
     if markdown is not None:
-        lines = [f"Measured {today()}: {machine()}.", "", "    python -m benchmarks.bench_journal"]
+        lines = [f"Measured {today()}: {machine()}.", "", "    python -m benchmarks journal"]
         lines += ["", *markdown_table(HEADINGS, (row.cells() for row in rows))]
         put_between(markdown, "journal", lines)
     for problem in problems(rows):
         click.echo(problem, err=True)
     sys.exit(bool(problems(rows)))
-
-
-if __name__ == "__main__":
-    main()

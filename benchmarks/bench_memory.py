@@ -1,6 +1,6 @@
 """Peak memory of a scheduler of a large cluster, and of kube-scheduler with the same cluster.
 
-    python -m benchmarks.bench_memory [--sizes 5000x100000,50000x500000]
+    python -m benchmarks memory [--sizes 5000x100000,50000x500000]
         [--kube-scheduler BINARY] [--markdown benchmarks/RESULTS.md]
 
 Each size runs in its own process: the scheduler gets nodes and placed pods one by one, as from a
@@ -73,7 +73,7 @@ def measure_here(size: str) -> None:
 
 
 def ours(size: str) -> Peak:
-    command = [sys.executable, "-m", "benchmarks.bench_memory", "--here", size]
+    command = [sys.executable, "-m", "benchmarks", "memory", "--here", size]
     done = subprocess.run(command, check=True, capture_output=True, text=True)
     seconds, peak = done.stdout.split()
     shape = shape_of(size)
@@ -122,13 +122,9 @@ def main(
     Console().print(table)
     if markdown is not None:
         text = [f"Measured {today()}: {machine()}.", ""]
-        text += ["    python -m benchmarks.bench_memory --kube-scheduler BINARY", ""]
+        text += ["    python -m benchmarks memory --kube-scheduler BINARY", ""]
         put_between(
             markdown,
             "memory",
             [*text, *markdown_table(HEADINGS, [peak.cells() for peak in peaks])],
         )
-
-
-if __name__ == "__main__":
-    main()

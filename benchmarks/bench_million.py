@@ -1,6 +1,6 @@
 """A million plain pods on a million nodes, every node scored, in one process on one core.
 
-    python -m benchmarks.bench_million [--nodes 1000000] [--pods 1000000] [--records FILE] [--out F]
+    python -m benchmarks million [--nodes 1000000] [--pods 1000000] [--records FILE] [--out F]
 
 The engine gets the nodes as events of the API. Then the pods arrive in batches, as from a client
 that creates pods at the rate at which they are scheduled: each batch is handed over, scheduled and
@@ -189,7 +189,3 @@ def main(nodes: int, pods: int, records_path: Path, out: Path | None) -> None:
     for problem in problems:
         print(f"WRONG: {problem}")
     sys.exit(1 if problems else 0)
-
-
-if __name__ == "__main__":
-    main()

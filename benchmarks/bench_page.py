@@ -1,6 +1,6 @@
 """The cost of `bayplan run --ui` compared with `bayplan run`, with a real API server over HTTP.
 
-    python -m benchmarks.bench_page [--nodes 1000] [--rate 100] [--seconds 15] [--burst 1000]
+    python -m benchmarks page [--nodes 1000] [--rate 100] [--seconds 15] [--burst 1000]
         [--turns 3] [--markdown benchmarks/RESULTS.md]
 
 etcd and kube-apiserver come from KUBEBUILDER_ASSETS. Turns with and without the page follow one
@@ -220,12 +220,8 @@ def main(turns: int, markdown: Path | None, **loads: int) -> None:
         lines = [
             f"Measured {today()}: {machine()}. Load average {os.getloadavg()[0]:.0f}.",
             "",
-            f"    python -m benchmarks.bench_page {flags}",
+            f"    python -m benchmarks page {flags}",
             "",
             *markdown_table(HEADINGS, rows),
         ]
         put_between(markdown, "page", lines)
-
-
-if __name__ == "__main__":
-    main()

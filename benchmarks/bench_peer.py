@@ -1,6 +1,6 @@
 """The same loads on kube-scheduler and here, in turn, in one run: the ratio of medians.
 
-    python -m benchmarks.bench_peer --peer-dir DIR [--repeat 3] [--seconds 2] [--only basic]
+    python -m benchmarks peer --peer-dir DIR [--repeat 3] [--seconds 2] [--only basic]
 
 Both sides do the same work on the same pods: from the queue's pop to the point where the binding
 would be sent; nothing that depends on nodes is computed before the pop. A column beside that rate
@@ -265,10 +265,6 @@ def main(
             out.write_text(json.dumps({"rows": [each.row() for each in rows]}, indent=2) + "\n")
     Console(width=140).print(table)
     if markdown is not None:
-        command = f"python -m benchmarks.bench_peer --peer-dir DIR --repeat {repeat}"
+        command = f"python -m benchmarks peer --peer-dir DIR --repeat {repeat}"
         write_markdown(markdown, rows, f"{command} --seconds {seconds:g}")
     sys.exit(not all(each.is_good for each in rows))
-
-
-if __name__ == "__main__":
-    main()

@@ -1,6 +1,6 @@
 """How much reuse of results saves: the same loads with and without it, and equal decisions.
 
-    python -m benchmarks.bench_reuse [--pods 2000] [--repeat 3] [--only job,replicas]
+    python -m benchmarks reuse [--pods 2000] [--repeat 3] [--only job,replicas]
         [--trace FOLDER] [--out reuse.json] [--markdown benchmarks/RESULTS.md]
 
 Decisions per second are attempts over the processor time of this process between the queue's pop
@@ -361,7 +361,7 @@ def main(
     Console(width=110).print(table)
     if markdown is not None:
         text = [f"Measured {today()}: {machine()}.", ""]
-        text += [f"    python -m benchmarks.bench_reuse --repeat {repeat} --trace FOLDER", ""]
+        text += [f"    python -m benchmarks reuse --repeat {repeat} --trace FOLDER", ""]
         text += markdown_table(HEADINGS, map(line, rows))
         put_between(markdown, "reuse", text)
     if out is not None:
@@ -373,7 +373,3 @@ def main(
     for problem in problems:
         click.echo(problem, err=True)
     sys.exit(bool(problems))
-
-
-if __name__ == "__main__":
-    main()

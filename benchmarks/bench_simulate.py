@@ -1,6 +1,6 @@
 """The whole command `bayplan simulate` beside the engine alone, on one load and in one run.
 
-    python -m benchmarks.bench_simulate [--shape basic-5000] [--rounds 3] [--markdown RESULTS.md]
+    python -m benchmarks simulate [--shape basic-5000] [--rounds 3] [--markdown RESULTS.md]
 
 The command is a process of its own: it reads the cluster and the pods from a file, places the pods
 and prints its report. The engine alone places the same pods: from the queue's pop to the bind
@@ -106,9 +106,5 @@ def main(name: str, rounds: int, markdown: Path | None) -> None:
         put_between(
             markdown,
             "simulate",
-            [measured, "", "    python -m benchmarks.bench_simulate", "", *table],
+            [measured, "", "    python -m benchmarks simulate", "", *table],
         )
-
-
-if __name__ == "__main__":
-    main()

@@ -1,6 +1,6 @@
 """The start time of commands, compared with the imports of three libraries, in the same run.
 
-    python -m benchmarks.bench_start [--repeat 9] [--without-bytecode] [--markdown RESULTS.md]
+    python -m benchmarks start [--repeat 9] [--without-bytecode] [--markdown RESULTS.md]
 
 The unit is the processor time of `python -c "import numpy, msgspec, click"`. Each round runs every
 command once, and the ratio of a command is the median of its ratios in the rounds. The time that
@@ -134,12 +134,8 @@ def rows(repeat: int, *, without_bytecode: bool) -> list[list[str]]:
 def main(repeat: int, without_bytecode: bool, document: Path | None) -> None:
     table = markdown_table(HEADINGS, rows(repeat, without_bytecode=without_bytecode))
     flags = f" --repeat {repeat}" + (" --without-bytecode" if without_bytecode else "")
-    head = [f"Measured {today()}: {machine()}.", "", f"    python -m benchmarks.bench_start{flags}"]
+    head = [f"Measured {today()}: {machine()}.", "", f"    python -m benchmarks start{flags}"]
     lines = [*head, "", *table]
     print("\n".join(lines))
     if document is not None:
         put_between(document, "start", lines)
-
-
-if __name__ == "__main__":
-    main()

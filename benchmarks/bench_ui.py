@@ -1,7 +1,7 @@
 """The processor time of the page's server for each answer, with a large timeline.
 
-    python -m benchmarks.bench_ui [--nodes 15000] [--pods 100000]
-    python -m benchmarks.bench_ui --live [--nodes 1000] [--rate 100]
+    python -m benchmarks ui [--nodes 15000] [--pods 100000]
+    python -m benchmarks ui --live [--nodes 1000] [--rate 100]
 
 The timeline is made up: pods arrive one after the other, one in twenty finds no node. Processor
 time of this process; the first question at a moment also computes the state at that moment. The
@@ -158,7 +158,3 @@ def _measure_answers(node_count: int, pod_count: int) -> None:
             times.append(f"{1000 * (process_time() - start):.1f}")
         table.add_row(name, *times, f"{size / 1000:.1f}")
     Console().print(table)
-
-
-if __name__ == "__main__":
-    main()

@@ -1,6 +1,6 @@
 """Run upstream's own scheduler_perf files, unchanged, each workload in its smallest size.
 
-    python -m benchmarks.bench_upstream [--folder DIR] [--markdown docs/benchmarks.md]
+    python -m benchmarks upstream [--folder DIR] [--markdown docs/benchmarks.md]
 
 DIR is test/integration/scheduler_perf of Kubernetes; without it, Go downloads the module once. The
 smallest sizes are the workloads with the labels "integration-test" and "short", or the first one.
@@ -212,7 +212,3 @@ def main(folder: Path | None, markdown: Path | None, only: str) -> None:
     ]
     if problems:
         sys.exit("\n".join(["not as expected:", *problems]))
-
-
-if __name__ == "__main__":
-    main()

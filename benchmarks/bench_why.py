@@ -1,6 +1,6 @@
 """How long `bayplan why` takes on a live cluster, over the time in which its lists can be fetched.
 
-    python -m benchmarks.bench_why [--nodes 5000] [--pods 50000] [--rounds 5]
+    python -m benchmarks why [--nodes 5000] [--pods 50000] [--rounds 5]
         [--markdown benchmarks/RESULTS.md]
 
 etcd and kube-apiserver are real: see `tests.live.binaries`. Nodes and pods are written into etcd as
@@ -498,10 +498,6 @@ def main(node_count: int, pod_count: int, round_count: int, markdown: Path | Non
     print("\n".join(table))
     if markdown is not None:
         measured = f"Measured {today()}: {machine()}. Load average {os.getloadavg()[0]:.0f}."
-        lines = [measured, "", "    python -m benchmarks.bench_why", "", *table]
+        lines = [measured, "", "    python -m benchmarks why", "", *table]
         put_between(markdown, "why", lines)
     sys.exit(ratio > at_most)
-
-
-if __name__ == "__main__":
-    main()

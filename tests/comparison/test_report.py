@@ -6,7 +6,7 @@ import pytest
 from rich.console import Console
 
 from bayplan.comparison import report
-from bayplan.comparison.decisions import Attempt, Difference, Outcome
+from bayplan.comparison.decisions import DecisionKey, DecisionOutcome, Difference
 from bayplan.comparison.report import comparison_answer, run_differences
 from bayplan.comparison.table import Comparison
 from tests.comparison.kit import run

@@ -207,7 +207,7 @@ def _run(plan: Plan, registry: Registry, options: _Options) -> WorkloadOutcome:
     return outcome
 
 
-def _report(outcomes: Sequence[Outcome], options: _Options) -> None:
+def _report(outcomes: Sequence[WorkloadOutcome], options: _Options) -> None:
     if options.output.name == "json":
         put(_json(_items(outcomes)))
     else:

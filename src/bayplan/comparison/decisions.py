@@ -20,7 +20,7 @@ class DecisionKey(NamedTuple):
     attempt: int
 
 
-class Outcome(Struct, frozen=True):
+class DecisionOutcome(Struct, frozen=True):
     """A decision."""
 
     result: str

@@ -10,7 +10,7 @@ from rich.text import Text
 from bayplan.answers.amounts import counted
 from bayplan.answers.document import Answer, Rows, Value
 from bayplan.answers.table import BLANK, Table, name_columns, number_columns
-from bayplan.comparison.decisions import Difference, Outcome
+from bayplan.comparison.decisions import DecisionOutcome, Difference
 from bayplan.comparison.findings import Finding, conclusions, findings
 from bayplan.comparison.metrics.catalogue import metric_note
 from bayplan.comparison.statistics import (
@@ -304,8 +304,8 @@ class DecisionDifference(Value, frozen=True, kw_only=True):
 
     pod: str
     attempt: int
-    one: Outcome | None
-    other: Outcome | None
+    one: DecisionOutcome | None
+    other: DecisionOutcome | None
 
 
 @final

@@ -9,7 +9,7 @@ from bayplan.answers.amounts import counted
 from bayplan.answers.table import BLANK, Table, number_columns
 from bayplan.perf.data_items import SAMPLES_MIN, Measurement
 from bayplan.perf.planning import Plan, RefusedWorkload
-from bayplan.perf.running import Outcome
+from bayplan.perf.running import WorkloadOutcome
 
 _WORKLOAD = "workload"
 _COLUMNS = ("nodes", "pods", "used", "seconds", "pods/s")
