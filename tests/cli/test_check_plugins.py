@@ -64,8 +64,8 @@ def test_each_plugin_of_a_file_has_a_line_and_a_failure_ends_with_exit_code_1(
 
 def test_the_report_as_json_names_what_is_missing(tmp_path: Path) -> None:
     (tmp_path / "mine.py").write_text(PLUGINS)
-    result = bayplan("plugins", "test", tmp_path / "mine.py", "--format", "json")
-    steady, waits, divides = json.loads(result.stdout)
+    result = bayplan("plugins", "test", tmp_path / "mine.py", "-o", "json")
+    steady, waits, divides = json.loads(result.stdout)["checks"]
     assert (steady["plugin"], steady["passed"], steady["extensionPoints"]) == (
         "Steady",
         False,

@@ -14,7 +14,7 @@ from rich.text import Text
 from bayplan.answers.amounts import pod_count
 from bayplan.answers.names import in_natural_order, natural_key
 from bayplan.answers.reasons import short_reason
-from bayplan.answers.table import Table, name_columns, number_columns
+from bayplan.answers.table import Column, Table, name_columns, number_columns
 
 #: The most pods named as examples, and in a line.
 EXAMPLES_MAX = 3
@@ -52,7 +52,7 @@ def messages_table(
 ) -> Table:
     """Pods → message as a table, the largest groups first. ``heading``: of the numbers of pods.
     ``why``: the heading of the messages."""
-    table = Table(*number_columns(heading), why, "for example")
+    table = Table(*number_columns(heading), why, Column("for example", "examples"))
     groups = by_message(messages)
     for pods in groups[:GROUPS_MAX]:
         message = messages[pods[0]] or "not tried yet"
@@ -69,7 +69,7 @@ def messages_table(
 def nodes_table(by_node: Mapping[str, Sequence[str]]) -> Iterator[RenderableType]:
     """A table of the nodes with most pods, and a line about the other nodes. ``by_node``: pods by
     node."""
-    table = Table(*name_columns("node"), *number_columns("pods"), "for example")
+    table = Table(*name_columns("node"), *number_columns("pods"), Column("for example", "examples"))
     ordered = sorted(by_node, key=lambda node: (-len(by_node[node]), natural_key(node)))
     for node in ordered[:_NODES_MAX]:
         table.add_row(node, f"{len(by_node[node]):,}", examples(by_node[node]))

@@ -1,10 +1,10 @@
 """Table: the one table of all answers, laid out for the width that a terminal has.
 
 A table that fits is printed as it is. Otherwise three things happen, one after the other, until it
-fits. The suffix that all names of nodes share is left out and printed once below the table. Columns
-of text become narrower, down to a readable width, and wrap between words; lines are cut, with an
-ellipsis. A table with a column for each of several nodes is divided into two. At last, names are
-broken, behind a dash, a dot or a slash.
+fits. The suffix that all names of nodes share is left out and printed once below the table, and of
+several examples the first is shown. Columns of text become narrower, down to a readable width, and
+wrap between words; lines are cut, with an ellipsis. A table with a column for each of several nodes
+is divided into two. At last, names are broken, behind a dash, a dot or a slash.
 """
 
 import re
@@ -24,8 +24,9 @@ T = TypeVar("T")
 
 #: The blank line between a table and the next part.
 BLANK = Text()
-#: text wraps between words, a line is cut, a name stays whole, a number is on the right.
-Kind = Literal["text", "line", "name", "number"]
+#: text wraps between words, a line is cut, a name stays whole, a number is on the right. Examples
+#: are names with a comma between them.
+Kind = Literal["text", "line", "name", "examples", "number"]
 #: Blanks between two columns.
 _GAP = 3
 #: Columns do not become narrower than this, in two stages.
@@ -142,6 +143,7 @@ class _Layout:
         room = width - _GAP * (len(self._columns) - 1)
         if sum(self.widths) > room and not table.is_wide:
             self._leave_out_suffix()
+            self._show_first_examples(room)
         first, *further = self._floors()
         _shrink(self.widths, first, room)
         #: Whether the table fits with all names whole and all texts at a readable width.
@@ -169,6 +171,14 @@ class _Layout:
             ]
             self.widths = self._natural_widths()
 
+    def _show_first_examples(self, room: int) -> None:
+        for index, column in enumerate(self._columns):
+            if column.kind == "examples" and sum(self.widths) > room:
+                for row in self.rows:
+                    first, comma, _ = row[index].partition(", ")
+                    row[index] = f"{first}, …" if comma else first
+                self.widths = self._natural_widths()
+
     def _floors(self) -> Iterator[list[int]]:
         """The least width of each column, stage by stage."""
         cells = [max(map(cell_len, c), default=0) for c in zip(*self.rows, strict=True)]
@@ -177,7 +187,7 @@ class _Layout:
             max(cell, _longest_piece(heading))
             for cell, heading in zip(cells, self.headings, strict=True)
         ]
-        texts, all_names = ("text", "line"), ("text", "line", "name")
+        texts, all_names = ("text", "line"), ("text", "line", "name", "examples")
         for narrow, flexible in ((_READABLE, texts), (_NARROW, texts), (_NARROW, all_names)):
             yield [
                 narrow if column.kind in flexible else least

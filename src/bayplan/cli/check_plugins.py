@@ -1,20 +1,20 @@
 """`bayplan plugins test`: check_plugin for each plugin of a file, as a report."""
 
 import sys
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Iterator, Mapping
+from typing import Any, ClassVar, Literal, final
 
 import click
-import msgspec
-from msgspec import Struct
-from rich.padding import Padding
+from rich.console import RenderableType
 from rich.text import Text
 
+from bayplan.answers.document import Answer, Rows, Value
+from bayplan.answers.formats import OutputFormat
 from bayplan.cli.configuration import read_config
-from bayplan.cli.console import show
-from bayplan.cli.options import config_option, examples, format_option
+from bayplan.cli.console import show_answer
+from bayplan.cli.options import config_option, examples, output_option
 from bayplan.cli.problems import read_bytes, refusals
-from bayplan.cli.streams import EXIT_FAILED, put
+from bayplan.cli.streams import EXIT_FAILED
 from bayplan.config.loading import SchedulerConfig
 from bayplan.framework.plugin import Plugin
 from bayplan.framework.profile import extension_points_of
@@ -23,7 +23,7 @@ from bayplan.lazy_loader import load
 from bayplan.plugins.registry import Registry
 
 
-class PluginCheck(Struct, frozen=True, rename="camel"):
+class PluginCheck(Value, frozen=True, kw_only=True):
     """What the checks of one plugin came to."""
 
     plugin: str
@@ -37,13 +37,31 @@ class PluginCheck(Struct, frozen=True, rename="camel"):
     cached: bool = False
 
 
+@final
+class PluginChecks(Answer, frozen=True, kw_only=True):
+    """The answer of `bayplan plugins test`."""
+
+    kind: Literal["PluginChecks"] = "PluginChecks"
+    field_of_list: ClassVar[str] = "checks"
+    checks: tuple[PluginCheck, ...]
+
+    def parts(self, *, is_wide: bool = False) -> list[RenderableType]:
+        """Two lines for each plugin."""
+        return [line for check in self.checks for line in _lines(check)]
+
+    def rows(self) -> Rows:
+        """The plugins."""
+        rows = ((c.plugin, c.passed, c.clusters, c.cached, c.message) for c in self.checks)
+        return Rows(("plugin", "passed", "clusters", "cached", "message"), rows)
+
+
 @click.command(
     "test", epilog=examples("bayplan plugins test my_policy.py", "bayplan plugins test a.py b.py")
 )
 @click.argument("files", nargs=-1, required=True, metavar="FILE.py...")
 @config_option("Configuration that has the arguments of the plugins. Default: their defaults")
-@format_option()
-def test_command(files: tuple[str, ...], config_path: str | None, output: str) -> None:
+@output_option()
+def test_command(files: tuple[str, ...], config_path: str | None, output: OutputFormat) -> None:
     """Check that the plugins of files keep the contract of a plugin.
 
     The checks draw clusters and pods, and name each promise that does not hold with its correction;
@@ -57,10 +75,7 @@ def test_command(files: tuple[str, ...], config_path: str | None, output: str) -
             names += registry.load_file(file)
     plugins = [plugin for name in names if (plugin := registry.find(name)) is not None]
     checks = [_check(plugin, args.get(plugin.name)) for plugin in plugins]
-    if output == "json":
-        put(msgspec.json.format(msgspec.json.encode(checks), indent=2) + b"\n")
-    else:
-        show(_listed(checks))
+    show_answer(PluginChecks(checks=tuple(checks)), output)
     sys.exit(0 if all(check.passed for check in checks) else EXIT_FAILED)
 
 
@@ -84,18 +99,24 @@ def _check(plugin: type[Plugin], args: Any) -> PluginCheck:
         message = f"{type(problem).__name__}: {problem}{line_of(problem)}"
     else:
         is_cached = plugin.caching is not None
-        return PluginCheck(plugin.name, points, True, report.clusters, cached=is_cached)
-    return PluginCheck(plugin.name, points, False, message=message)
+        return PluginCheck(
+            plugin=plugin.name,
+            extension_points=points,
+            passed=True,
+            clusters=report.clusters,
+            cached=is_cached,
+        )
+    return PluginCheck(plugin=plugin.name, extension_points=points, passed=False, message=message)
 
 
-def _listed(checks: Iterable[PluginCheck]) -> Iterable[Text | Padding]:
-    for check in checks:
-        points = ", ".join(check.extension_points)
-        if check.passed:
-            caching = "its results are cached" if check.cached else "its results are not cached"
-            text = f"keeps the contract in {check.clusters} clusters; {caching}"
-        else:
-            text = check.message
-        result = "passed" if check.passed else "FAILED"
-        yield Text(f"{result}  {check.plugin} ({points})", style="bold")
-        yield Padding(Text(text, overflow="fold"), (0, 0, 0, 8))
+def _lines(check: PluginCheck) -> Iterator[Text]:
+    points = ", ".join(check.extension_points)
+    result = "passed" if check.passed else "FAILED"
+    yield Text(f"{result}  {check.plugin} ({points})", style="bold")
+    if check.passed:
+        caching = "its results are cached" if check.cached else "its results are not cached"
+        text = f"keeps the contract in {check.clusters} clusters; {caching}"
+    else:
+        text = check.message
+    for line in text.splitlines():
+        yield Text(f"        {line}")

@@ -5,6 +5,7 @@ import os
 import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from textwrap import wrap
 from typing import final
 
 import click
@@ -61,9 +62,26 @@ def show(parts: Iterable[RenderableType], *, is_wide: bool = False) -> None:
         # command for a shell is one line everywhere: a line break in it would be copied, too.
         is_whole = is_wide or (is_piped and not piped_width)
         is_line = isinstance(part, Text) and (part.no_wrap or is_whole)
-        console.print(part, soft_wrap=bool(is_line))
+        for line in [part] if is_line else _hanging(part, console.width):
+            console.print(line, soft_wrap=bool(is_line))
     lines = page.getvalue().splitlines()
     put(b"".join((line.rstrip() if is_piped else line) + b"\n" for line in lines))
+
+
+def _hanging(part: RenderableType, width: int) -> Iterable[RenderableType]:
+    """A line that is indented and too long as several lines, the further ones indented more."""
+    if not isinstance(part, Text) or len(part.plain) <= width or part.plain[:1] != " ":
+        return [part]
+    indent = part.plain[: len(part.plain) - len(part.plain.lstrip())]
+    lines = wrap(
+        part.plain.strip(),
+        width,
+        initial_indent=indent,
+        subsequent_indent=f"{indent}  ",
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+    return [Text(line, part.style) for line in lines]
 
 
 @contextmanager

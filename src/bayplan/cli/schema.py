@@ -16,6 +16,7 @@ _ANSWERS = {
     "explanation": "bayplan.explain.explanation:Explanation",
     "fit": "bayplan.whatif.fit:Fit",
     "headroom": "bayplan.whatif.headroom:Headroom",
+    "plugin-checks": "bayplan.cli.check_plugins:PluginChecks",
     "plugin-list": "bayplan.cli.plugins:PluginList",
     "run-differences": "bayplan.comparison.report:RunDifferences",
     "shadow-report": "bayplan.shadow.report:ShadowReport",
@@ -44,6 +45,7 @@ def schema_command(name: str) -> None:
     comparison        compare
     run-differences   compare, of two runs
     plugin-list       plugins
+    plugin-checks     plugins test
     what-if           the document that whatif -f reads
 
     The schema of the configuration is `bayplan config schema`.

@@ -231,8 +231,9 @@ class Explanation(Answer, frozen=True, kw_only=True):
             parts += [BLANK, Text("Causes", style="bold")]
             for cause in causes:
                 parts += _cause(cause, is_wide=is_wide)
-        if self.preemption is not None:
-            parts += [BLANK, Text("Preemption", style="bold"), *_preemption(self.preemption)]
+        preemption = self.preemption
+        if preemption is not None and (is_wide or not self._repeats(preemption)):
+            parts += [BLANK, Text("Preemption", style="bold"), *_preemption(preemption)]
         if self.fixes:
             parts += [BLANK, Text("What would make it fit (each was tried)", style="bold")]
             for number, fix in enumerate(self.fixes, 1):
@@ -245,6 +246,11 @@ class Explanation(Answer, frozen=True, kw_only=True):
         if self.remarks:
             parts += [BLANK, *(Text(f"Note: {remark}") for remark in self.remarks)]
         return parts
+
+    def _repeats(self, preemption: Preemption) -> bool:
+        """Whether the message has all that is to be said about preemption."""
+        has_more = preemption.victims or preemption.budgets
+        return preemption.verdict in self.message and not has_more
 
     def rows(self) -> Rows:
         """The causes."""

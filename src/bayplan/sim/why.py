@@ -15,7 +15,7 @@ from rich.text import Text
 from bayplan.answers.amounts import pod_count
 from bayplan.answers.names import in_natural_order
 from bayplan.answers.pod_tables import by_message, examples, messages_table, nodes_table
-from bayplan.answers.table import BLANK, Table, node_columns, number_columns
+from bayplan.answers.table import BLANK, Column, Table, node_columns, number_columns
 from bayplan.answers.times import moment
 from bayplan.journal import (
     AttemptRecord,
@@ -354,7 +354,9 @@ def _elsewhere(pods: Iterable[PodState]) -> Iterator[RenderableType]:
         if pod.end not in (PodEnd.PLACED, PodEnd.WAITING):
             by_end[pod.end].append(pod.pod)
     if by_end:
-        table = Table("what became of them", *number_columns("pods"), "for example")
+        table = Table(
+            "what became of them", *number_columns("pods"), Column("for example", "examples")
+        )
         for end in sorted(by_end, key=lambda one: (-len(by_end[one]), one)):
             table.add_row(end, f"{len(by_end[end]):,}", examples(by_end[end]))
         yield from (BLANK, table)
