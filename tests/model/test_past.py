@@ -116,16 +116,9 @@ def test_the_state_is_that_of_the_api_server_at_each_change(tmp_path: Path, seed
             if not isinstance(entry, ObjectChange) or number % 5:
                 return
             compared_count += 1
-            stored = {
-                (kind, each.key.namespace, each.key.name): each.content
-                for kind in decoded_kinds() | state.contents.keys()
-                for each in replay.cluster.objects(kind)
-            }
-            logged = {
-                (kind, each.metadata.namespace or "", each.metadata.name): state.contents[kind][uid]
-                for kind, objects in state.objects.items()
-                for uid, each in objects.items()
-            }
+            kinds = {*decoded_kinds(), *state.objects.kinds()}
+            stored = {e.key: e.content for kind in kinds for e in replay.cluster.objects(kind)}
+            logged = {key: state.contents[key] for key, _ in state.objects}
             assert logged == stored
 
         replay = repetition(folder, put_entry=compare)

@@ -16,9 +16,9 @@ from bayplan.history.entries import (
     Entry,
     ObjectChange,
     Origin,
-    identity_of,
 )
-from bayplan.objects.keys import Content
+from bayplan.objects.keys import Content, ObjectKey, key_of_metadata
+from bayplan.objects.object_store import ObjectStore
 from bayplan.ports import EventType
 
 
@@ -29,10 +29,10 @@ class PastState:
     def __init__(self) -> None:
         #: None: unknown.
         self.origin: Origin | None = None
-        #: Kind → uid (without one: namespace/name) → object, in the order of the first entries.
-        self.objects: dict[str, dict[str, ApiObject]] = {}
-        #: The same keys → content, of objects whose content is in the log.
-        self.contents: dict[str, dict[str, Content]] = {}
+        #: Of each kind in the order of the first entries.
+        self.objects = ObjectStore[ApiObject]()
+        #: The contents of objects whose content is in the log.
+        self.contents: dict[ObjectKey, Content] = {}
         #: Uid → node, of pods whose bindings the API server has not reported.
         self.assumed: dict[str, str] = {}
         #: Uid → node, of nominations that the API server has not reported, the oldest first.
@@ -42,8 +42,7 @@ class PastState:
         """A state of its own; objects are shared."""
         copied = PastState()
         copied.origin = self.origin
-        copied.objects = {kind: dict(objects) for kind, objects in self.objects.items()}
-        copied.contents = {kind: dict(contents) for kind, contents in self.contents.items()}
+        copied.objects, copied.contents = self.objects.copy(), dict(self.contents)
         copied.assumed, copied.nominated = dict(self.assumed), dict(self.nominated)
         return copied
 
@@ -60,34 +59,36 @@ class PastState:
         """Entries that lead from nothing to this state. ``at_seconds``: their time."""
         if self.origin is not None:
             yield self.origin
-        for kind, objects in self.objects.items():
-            contents = self.contents.get(kind, {})
-            for identity, each in objects.items():
-                yield ObjectChange(
-                    at_seconds=at_seconds,
-                    type=EventType.ADDED,
-                    kind=kind,
-                    object=each,
-                    content=contents.get(identity),
-                )
+        for key, each in self.objects:
+            yield ObjectChange(
+                at_seconds=at_seconds,
+                type=EventType.ADDED,
+                kind=key.kind,
+                object=each,
+                content=self.contents.get(key),
+            )
         yield from (Decision(uid, node) for uid, node in self.assumed.items())
         yield from (Decision(uid, nominated_node=node) for uid, node in self.nominated.items())
 
     # ---- looking in -------------------------------------------------------------------------
 
-    def visible_objects(self) -> dict[str, list[ApiObject]]:
-        """The objects by kind, without pods that have ended: as an informer sees them."""
-        by_kind = {kind: list(objects.values()) for kind, objects in self.objects.items()}
-        pods = by_kind.get(POD, [])
-        by_kind[POD] = [each for each in pods if not (isinstance(each, Pod) and is_terminal(each))]
-        return {kind: objects for kind, objects in by_kind.items() if objects}
+    def visible_objects(self) -> ObjectStore[ApiObject]:
+        """The objects without pods that have ended: as an informer sees them."""
+        visible = self.objects.copy()
+        for key, each in self.objects.items(POD):
+            if isinstance(each, Pod) and is_terminal(each):
+                visible.remove(key)
+        return visible
 
-    def objects_as_decided(self) -> dict[str, list[ApiObject]]:
+    def objects_as_decided(self) -> ObjectStore[ApiObject]:
         """`visible_objects` as they are when the API server has reported all decisions."""
-        by_kind = self.visible_objects()
-        if POD in by_kind and (self.assumed or self.nominated):
-            by_kind[POD] = [self.as_decided(each) for each in by_kind[POD]]
-        return by_kind
+        objects = self.visible_objects()
+        for uid in dict.fromkeys((*self.assumed, *self.nominated)):
+            key = objects.key_of_uid(uid)
+            pod = None if key is None else objects.get(key)
+            if key is not None and pod is not None:
+                objects.put(key, self.as_decided(pod))
+        return objects
 
     def as_decided(self, content: ApiObject) -> ApiObject:
         """A pod as it is when the API server has reported all decisions."""
@@ -113,22 +114,24 @@ class PastState:
             self.assumed.pop(entry.uid, None)
 
     def _add_change(self, entry: ObjectChange) -> None:
-        identity, kind, content = identity_of(entry.object), entry.kind, entry.object
+        content = entry.object
+        key = key_of_metadata(entry.kind, content.metadata)
         is_deleted = entry.type is EventType.DELETED
         if is_deleted:
-            self.objects.get(kind, {}).pop(identity, None)
-            self.contents.get(kind, {}).pop(identity, None)
+            self.objects.remove(key)
+            self.contents.pop(key, None)
         else:
-            self.objects.setdefault(kind, {})[identity] = content
+            self.objects.put(key, content)
             if entry.content is not None:
-                self.contents.setdefault(kind, {})[identity] = entry.content
+                self.contents[key] = entry.content
         if not isinstance(content, Pod):
             return
+        uid = content.metadata.uid or ""
         if is_deleted or content.spec.node_name:
-            self.assumed.pop(identity, None)
-            self.nominated.pop(identity, None)
+            self.assumed.pop(uid, None)
+            self.nominated.pop(uid, None)
         elif content.status.nominated_node_name:
-            self.nominated.pop(identity, None)
+            self.nominated.pop(uid, None)
 
 
 def as_learned(entries: Iterable[Entry]) -> Iterator[Entry]:

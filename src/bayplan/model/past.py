@@ -20,7 +20,8 @@ from bayplan.history.past_state import PastState, as_learned
 from bayplan.journal import AttemptRecord
 from bayplan.model.cluster_model import ClusterModel
 from bayplan.model.picture import ClusterPicture
-from bayplan.objects.object_store import store_of
+from bayplan.objects.keys import ObjectKey
+from bayplan.objects.object_store import ObjectStore
 from bayplan.plugins.registry import Registry
 from bayplan.ports import EventType
 from bayplan.sim.output.run_folder import RunFolder, RunFolderError
@@ -46,8 +47,7 @@ def attempt_of_run(folder: RunFolder, record: AttemptRecord, node: str) -> Repet
     if past is None:
         attempt = f"attempt {record.attempt} at {record.pod}"
         raise RunFolderError(f"{folder.path}: the log does not have the state before {attempt}")
-    nodes = past[0].objects.get(NODE, {}).values()
-    if all(each.metadata.name != node for each in nodes):
+    if ObjectKey(NODE, "", node) not in past[0].objects:
         _check_node(folder, node)
     return repeat(*past, record, node, config=config, registry=registry, seed=seed)
 
@@ -79,7 +79,7 @@ def repeat(
     """Make one attempt again. ``absent``: kinds that the API server does not have. Raises
     ConfigError."""
     source = ClusterPicture(
-        store_of(state.objects_as_decided()),
+        state.objects_as_decided(),
         absent=absent,
         epoch_seconds=ManualClock.EPOCH_SECONDS + start.at_seconds,
     )
@@ -134,7 +134,7 @@ def rejections_of(folder: RunFolder, node: str, check: Callable[[], None]) -> li
             rejections.append(Rejection(uid, attempt, status.plugin, status.message, code))
 
     config, registry, seed = folder.settings()
-    model = ClusterModel(ClusterPicture(store_of({})), config, registry, seed=seed)
+    model = ClusterModel(ClusterPicture(ObjectStore()), config, registry, seed=seed)
     try:
         with folder.reading_states() as log:
             entries = (entry for _, entry in log.numbered_entries())
@@ -155,18 +155,23 @@ def _attempts(model: ClusterModel, entries: Iterable[Entry]) -> Iterator[str]:
     state = PastState()
     for entry in as_learned(entries):
         state.add(entry)
-        pods = state.objects.get(POD, {})
         if isinstance(entry, ObjectChange) and entry.kind in followed:
             is_there = entry.type is not EventType.DELETED
             _follow(model, entry.kind, state.as_decided(entry.object), is_there=is_there)
-        elif isinstance(entry, Decision) and entry.uid in pods:
-            _follow(model, POD, state.as_decided(pods[entry.uid]), is_there=True)
+        elif isinstance(entry, Decision):
+            pod = _pod_of(state, entry.uid)
+            if pod is not None:
+                _follow(model, POD, state.as_decided(pod), is_there=True)
         elif isinstance(entry, AttemptStart):
             model.continue_from(entry)
-            uid = next(iter(entry.attempts), "")
-            if uid in pods:
-                meta = pods[uid].metadata
-                yield f"{meta.namespace}/{meta.name}"
+            pod = _pod_of(state, next(iter(entry.attempts), ""))
+            if pod is not None:
+                yield f"{pod.metadata.namespace}/{pod.metadata.name}"
+
+
+def _pod_of(state: PastState, uid: str) -> ApiObject | None:
+    key = state.objects.key_of_uid(uid)
+    return None if key is None else state.objects.get(key)
 
 
 def _follow(model: ClusterModel, kind: str, content: ApiObject, *, is_there: bool) -> None:

@@ -9,11 +9,8 @@ from math import inf
 
 from bayplan.clock import ManualClock
 from bayplan.durations import DESCRIPTION, DurationError, parse_duration
-from bayplan.history.entries import identity_of
 from bayplan.history.past_state import PastState
 from bayplan.model.picture import ClusterPicture, RunMoment
-from bayplan.objects.keys import key_of_metadata
-from bayplan.objects.object_store import store_of
 from bayplan.problems import BadInputError, wrong
 from bayplan.sim.output.run_folder import RunFolder
 
@@ -64,15 +61,9 @@ def objects_of(
 
     Raises RunFolderError.
     """
-    visible = state.visible_objects()
-    contents = {
-        key_of_metadata(kind, each.metadata): state.contents[kind][identity_of(each)]
-        for kind, objects in visible.items()
-        for each in objects
-    }
     return ClusterPicture(
-        store_of(visible),
-        contents,
+        state.visible_objects(),
+        state.contents,
         source=source,
         epoch_seconds=ManualClock.EPOCH_SECONDS + at_seconds,
         admission=folder.manifest().admission,

@@ -27,7 +27,6 @@ from bayplan.history.timeline import Timeline
 from bayplan.journal import AttemptRecord
 from bayplan.model.past import repeat
 from bayplan.model.picture import ClusterPicture
-from bayplan.objects.object_store import store_of
 from bayplan.problems import BadInputError
 from bayplan.serving.page import PageSources
 from bayplan.ui import pages
@@ -229,7 +228,7 @@ class SchedulerSubject(Subject):
         if model is None:
             return super().moment(change, check)
         source = ClusterPicture(
-            store_of(model.states.present().objects_as_decided()),
+            model.states.present().objects_as_decided(),
             absent=model.absent_kinds,
             source=self.name,
             epoch_seconds=self.sources.clock.epoch_seconds(),
