@@ -1,8 +1,7 @@
-"""The web page of Bayplan: runs and clusters in a browser.
+"""The web page of Bayplan: runs, clusters, shadows and running schedulers in a browser.
 
-`recording` repeats a run and records its changes, `timeline` has the changes as columns and the
-state at any of them, `answers` are the JSON answers, `pages` computes them, `decisions` reads the
-journal, `server` serves the answers and the files in `static`. The page itself is hand-written ES
-modules; nothing is built and nothing is fetched from another host. A scheduler never imports this
-package.
+`subjects` says what a page is about, `answers` are the JSON answers, `pages` computes them from the
+state of a timeline (`bayplan.history`), `model_answers` asks a model, and `server` serves the
+answers and the files in `static`. The page itself is hand-written ES modules; nothing is built and
+nothing is fetched from another host. A scheduler never imports this package.
 """

@@ -62,10 +62,10 @@ class Source(Value):
     problem: str = ""
     #: What the reader should know: what is missing, what was made up.
     notes: tuple[str, ...] = ()
-    #: What is being done, as a sentence, and what is counted; "": the run is repeated.
+    #: What is being done, as a sentence, and what is counted; "": the log is read.
     doing: str = ""
     unit: str = "pod"
-    #: While the run is repeated: pods created, and all pods.
+    #: While the log is read: pods created, and all pods.
     done_count: int = 0
     total_count: int = 0
     #: From the summary of the run, also while it is loading.

@@ -14,7 +14,6 @@ tick waits some seconds: the browsers would ask while the scheduler sends its bi
 import asyncio
 import os
 from collections.abc import AsyncIterator, Callable
-from contextlib import suppress
 from functools import cached_property, partial
 from math import inf
 from typing import final
@@ -138,11 +137,16 @@ class SchedulerSubject(Subject):
     @property
     def timeline(self) -> Timeline:
         """Of the last tick; while nobody follows, at most a second old. Raises NotReady."""
-        if self._phase == READY and not self._is_current:
-            self._renew()
+        self._refresh()
         if self._timeline is None or self._phase != READY:
             raise NotReady(self._problem)
         return self._timeline
+
+    def _refresh(self) -> None:
+        """Make the timeline again, unless it is current. The old answers are dropped, and a failure
+        sets the phase."""
+        if self._phase == READY and not self._is_current:
+            self._renew()
 
     @property
     def _is_current(self) -> bool:
@@ -164,12 +168,11 @@ class SchedulerSubject(Subject):
         self._work_seconds += cpu_seconds() - start
         self._is_outdated = False
         self._answers.clear()
-        vars(self).pop("series", None)
+        self._series = None
 
     def answered(self, question: str, answer: Callable[[], bytes]) -> bytes:
         """The answer about the present timeline."""
-        if self._phase == READY:
-            self.timeline  # noqa: B018 - a new one drops the old answers
+        self._refresh()
         body = self._answers.get(question)
         if body is None:
             start = cpu_seconds()
@@ -181,8 +184,7 @@ class SchedulerSubject(Subject):
         return body
 
     def answer(self) -> Source:
-        with suppress(NotReady):
-            self.timeline  # noqa: B018 - a failure sets the phase
+        self._refresh()
         line = self._timeline if self._phase == READY else None
         tick = self.tick()
         return Source(

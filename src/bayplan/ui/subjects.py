@@ -109,6 +109,8 @@ class Subject:
         self._notes: list[str] = []
         self._progress = (0, 0)
         self._timeline: Timeline | None = None
+        #: Of the timeline; None: nobody has looked at it yet.
+        self._series: Series | None = None
         self._totals: Totals | None = None
         self._worker: ThreadPoolExecutor | None = None
         self._remark: Remark = no_remark
@@ -129,10 +131,13 @@ class Subject:
             raise NotReady(self._problem or f"{self.name} is loading")
         return self._timeline
 
-    @cached_property
+    @property
     def series(self) -> Series:
-        """Raises NotReady."""
-        return Series(self.timeline)
+        """Of the present timeline. Raises NotReady."""
+        line = self.timeline
+        if self._series is None:
+            self._series = Series(line)
+        return self._series
 
     async def prepare(self) -> None:
         """Called before each answer."""

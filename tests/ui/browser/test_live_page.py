@@ -200,7 +200,7 @@ def test_names_and_labels_that_are_markup_are_text(browser: Browser, live: LiveS
     assert live.page is not None
     strange = sample_node(MARKUP, labels={"note": MARKUP})
     for kind, one in ((NODE, strange), (POD, api_pod(MARKUP, cpu=1))):
-        live.call(live.page.observe, WatchEvent(EventType.ADDED, kind, one))
+        live.call(live.page.subject.sources.log.handled, WatchEvent(EventType.ADDED, kind, one))
     with visit(browser, live.url) as page:
         settle(page)
         expect(
@@ -213,7 +213,7 @@ def test_names_and_labels_that_are_markup_are_text(browser: Browser, live: LiveS
         go(page, f"pods?name={quote('default/' + MARKUP)}")
         expect(page.locator("main h1")).to_have_text(f"default/{MARKUP}")
         assert not page.locator("img[src=x]").count()
-    live.call(live.page.observe, WatchEvent(EventType.DELETED, NODE, strange))
+    live.call(live.page.subject.sources.log.handled, WatchEvent(EventType.DELETED, NODE, strange))
 
 
 def test_the_page_reports_the_end_and_the_restart_of_a_scheduler(browser: Browser) -> None:

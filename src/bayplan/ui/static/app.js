@@ -115,9 +115,9 @@ function Runs({ sources, run, route }) {
 
 function Tabs({ source, route, isComparing }) {
   const isShown = { groups: source.hasGroups, whatif: source.hasModel };
-  const shown = VIEWS.filter(([view]) => isShown[view] ?? true);
+  const visible = VIEWS.filter(([view]) => isShown[view] ?? true);
   return html`<nav class="tabs" aria-label="Views">
-    ${shown.map(([view, name]) => html`<a key=${view} href=${address(view, { at: route.params.at })}
+    ${visible.map(([view, name]) => html`<a key=${view} href=${address(view, { at: route.params.at })}
       aria-current=${!isComparing && route.view === view ? "page" : undefined}>${name}</a>`)}
   </nav>`;
 }
@@ -129,7 +129,7 @@ function View({ source, route }) {
   return html`<${Shown} source=${source} params=${route.params} />`;
 }
 
-// A run that is being repeated: its totals are there at once.
+// A run whose log is being read: its totals are there at once.
 function Opening({ source }) {
   if (source.phase === "failed") {
     return html`<h1>${source.name} cannot be shown</h1><${Problem} text=${source.problem} />`;
@@ -141,9 +141,9 @@ function Opening({ source }) {
       <${Figure} number=${totals.unschedulable} label="pods waiting at the end" />
       <${Figure} number=${totals.nodes} label="nodes at the end" />
     </ul>${totals.gone && html`<p>${totals.gone}.</p>`}`}
-    <p>${doing || "The run is repeated once to show each moment of it."}</p>
+    <p>${doing || "The log of the run is read to show each moment of it."}</p>
     <progress aria-label=${unit === "run" ? "Runs done" : "Pods created"} max=${totalCount || 1} value=${totalCount ? doneCount : undefined}></progress>
-    <p class="note">${totalCount ? `${count(doneCount)} of ${plural(totalCount, unit)}` : "reading the inputs"}</p>`;
+    <p class="note">${totalCount ? `${count(doneCount)} of ${plural(totalCount, unit)}` : "reading"}</p>`;
 }
 
 function Figure({ number, label }) {

@@ -31,7 +31,7 @@ export function Chart({ title, x, series, xLabel = "Time", formatX, formatY, isW
     const draw = () => {
       plot.current?.destroy();
       plot.current = new uPlot(options(), [x, ...series.map((one) => one.values)], element.current);
-      requestAnimationFrame(rest);
+      requestAnimationFrame(showPosition);
     };
     const options = () => ({
       width: element.current.clientWidth,
@@ -102,11 +102,11 @@ export function Chart({ title, x, series, xLabel = "Time", formatX, formatY, isW
 
   useEffect(() => {
     plot.current?.redraw(false);
-    requestAnimationFrame(rest);
+    requestAnimationFrame(showPosition);
   }, [at]);
 
   // Without a cursor the legend has the values at the position of the page.
-  function rest() {
+  function showPosition() {
     let index = x.findIndex((value) => value > position.current);
     index = index < 0 ? x.length - 1 : Math.max(0, index - 1);
     plot.current?.setLegend({ idx: index });
@@ -117,6 +117,6 @@ export function Chart({ title, x, series, xLabel = "Time", formatX, formatY, isW
   };
   return html`<figure class="chart">
     <figcaption>${title}</figcaption>
-    <div ref=${element} onMouseDown=${() => { isDragged.current = true; }} onClick=${pick} onDblClick=${onReset} onMouseLeave=${rest}></div>
+    <div ref=${element} onMouseDown=${() => { isDragged.current = true; }} onClick=${pick} onDblClick=${onReset} onMouseLeave=${showPosition}></div>
   </figure>`;
 }

@@ -81,10 +81,10 @@ function Place({ run, pod, node }) {
 const signed = (number) => (number > 0 ? `+${count(number)}` : `−${count(-number)}`);
 
 function Why({ preference, other }) {
-  const shown = preference.plugins.slice(0, PLUGINS_MAX);
-  const more = preference.plugins.length - shown.length;
+  const visible = preference.plugins.slice(0, PLUGINS_MAX);
+  const more = preference.plugins.length - visible.length;
   return html`${preference.difference !== 0 && html`<b>${signed(preference.difference)}</b> <small>over <${Name} text=${other} /></small>`}
-    ${shown.length > 0 && html`<ul class="plain">${shown.map((one) => html`<li key=${one.plugin}>${signed(one.difference)} <span class="plugin">${one.plugin}</span></li>`)}
+    ${visible.length > 0 && html`<ul class="plain">${visible.map((one) => html`<li key=${one.plugin}>${signed(one.difference)} <span class="plugin">${one.plugin}</span></li>`)}
       ${more > 0 && html`<li class="note">and ${plural(more, "plugin")} more</li>`}</ul>`}
     ${preference.note && html`<span class="note">${preference.note}</span>`}`;
 }

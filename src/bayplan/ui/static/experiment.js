@@ -7,7 +7,7 @@ export function Experiment({ params }) {
   const { data, error } = useAnswer("experiment", {});
   if (error) return html`<${Problem} text=${error} />`;
   if (!data) return html`<${Loading} />`;
-  const others = data.configurations.filter((name) => name !== data.baseline);
+  const alternatives = data.configurations.filter((name) => name !== data.baseline);
   const names = Object.keys(data.inputs);
   const input = names.includes(params.input) ? params.input : names[0];
   const one = data.inputs[input];
@@ -20,10 +20,10 @@ export function Experiment({ params }) {
       ${names.map((name) => html`<option key=${name} value=${name}>${name}</option>`)}</select></label></div>`}
     ${failures > 0 && html`<${Problem} text=${`${plural(failures, "attempt")} failed with an error.`} />`}
     ${one.conclusions.length > 0 && html`<ul class="reasons">${one.conclusions.map((text) => html`<li key=${text}>${text}</li>`)}</ul>`}
-    ${others.length > 0 && html`<h2>Metrics that differ</h2>
-      ${one.differing.length ? html`<${Differing} baseline=${data.baseline} metrics=${one.differing} others=${others} />` : html`<p class="empty">No metric differs.</p>`}
+    ${alternatives.length > 0 && html`<h2>Metrics that differ</h2>
+      ${one.differing.length ? html`<${Differing} baseline=${data.baseline} metrics=${one.differing} alternatives=${alternatives} />` : html`<p class="empty">No metric differs.</p>`}
       <p class="note">Mean ± deviation over the seeds. A difference is the mean over pairs of runs with equal seeds, with its 95 % interval. It is called better or worse only if the interval excludes zero.</p>`}
-    <h2>${others.length ? "Metrics that are equal in all runs" : "Metrics"}</h2>
+    <h2>${alternatives.length ? "Metrics that are equal in all runs" : "Metrics"}</h2>
     <${Same} metrics=${one.same} />`;
 }
 
@@ -32,9 +32,9 @@ function Metric({ metric }) {
   return html`<th scope="row" class="metric">${metric.name}${about && html`<small>${about}</small>`}</th>`;
 }
 
-function Differing({ baseline, metrics, others }) {
+function Differing({ baseline, metrics, alternatives }) {
   return html`<div class="scroll" tabindex="0" role="region" aria-label="Metrics that differ"><table><thead><tr><th>Metric</th><th class="number">${baseline}</th>
-    ${others.map((name) => html`<th key=${name} class="number" colspan="2">${name}, and its difference</th>`)}</tr></thead>
+    ${alternatives.map((name) => html`<th key=${name} class="number" colspan="2">${name}, and its difference</th>`)}</tr></thead>
     <tbody>${metrics.map((metric) => html`<tr key=${metric.name}><${Metric} metric=${metric} /><td class="number">${metric.baseline}</td>
       ${metric.cells.map((cell) => html`<td key=${`${cell.configuration} value`} class="number">${cell.value}</td>
         <td key=${cell.configuration} class="number">${cell.isSame ? html`<span class="none">same</span>`

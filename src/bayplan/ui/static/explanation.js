@@ -17,7 +17,7 @@ export function Explanation({ source, params, isWaiting }) {
   return html`<section aria-label="Fixes" tabindex="-1">
     <h2>${isWaiting ? "What would make it fit" : "Its node among all nodes"}</h2>
     ${!isOpen && html`<p><button onClick=${() => go("pods", { ...params, at: isLive ? undefined : at, fixes: 1 }, { replace: true })}>Find fixes ${isLive ? "now" : "at this moment"}</button>
-      <span class="note"> ${isLive ? "tries each fix in a copy of the scheduler" : "repeats the run up to here and tries each fix in the engine"}</span></p>`}
+      <span class="note"> ${isLive ? "tries each fix in a copy of the scheduler" : "tries each fix in the engine"}</span></p>`}
     <${Computing} state=${state} text="Each fix is tried in the engine…" />
     ${explanation && !state.error && html`<div class=${state.isComputing ? "stale" : ""}>
       ${isWaiting ? html`<${Waiting} explanation=${explanation} at=${at} isCluster=${source.kind === "cluster"} />` : html`<${Bound} comparison=${explanation.comparison} at=${at} />`}

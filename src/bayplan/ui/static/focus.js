@@ -39,17 +39,17 @@ export function useBeginnings(place) {
 // Rows stay while something in them has the focus: [the rows, the element around them].
 export function useHeld(rows) {
   const element = useRef(null);
-  const held = useRef(rows);
+  const lastRows = useRef(rows);
   const [, setCount] = useState(0);
   const inside = document.activeElement;
-  if (!element.current?.contains(inside) || element.current === inside) held.current = rows;
+  if (!element.current?.contains(inside) || element.current === inside) lastRows.current = rows;
   useEffect(() => {
     const around = element.current;
     const leave = () => setTimeout(() => setCount((count) => count + 1));
     around?.addEventListener("focusout", leave);
     return () => around?.removeEventListener("focusout", leave);
   }, [element.current]);
-  return [held.current, element];
+  return [lastRows.current, element];
 }
 
 // Something that opens on the request of the user has the focus until it is closed.

@@ -63,9 +63,9 @@ function Group({ params }) {
 
 // The newest attempts first.
 function Attempts({ attempts }) {
-  const [shown, button] = useFew(attempts.slice().reverse(), SHOWN, "attempts");
+  const [visible, button] = useFew(attempts.slice().reverse(), SHOWN, "attempts");
   return html`<div class="scroll" tabindex="0" role="region" aria-label="Attempts"><table><thead><tr><th class="number">Time</th><th>Result</th><th class="number">Assigned before</th><th class="number">Placed now</th><th>Domain</th><th>Message</th></tr></thead>
-      <tbody>${shown.map((one) => html`<tr key=${one.change}><td class="number">${time(one.seconds)}</td><td>${RESULTS[one.result] ?? one.result}</td>
+      <tbody>${visible.map((one) => html`<tr key=${one.change}><td class="number">${time(one.seconds)}</td><td>${RESULTS[one.result] ?? one.result}</td>
         <td class="number">${count(one.assigned)}</td><td class="number">${count(one.fitting)}</td><td>${one.domain || "–"}</td><td class="text">${one.message}</td></tr>`)}</tbody></table></div>${button}`;
 }
 

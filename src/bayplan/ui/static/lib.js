@@ -72,10 +72,10 @@ export function useAnswer(view, params) {
     return () => control.abort();
   }, [key]);
   const version = useVersion("at" in params && params.at === undefined);
-  const asked = useRef(version);
+  const lastVersion = useRef(version);
   useEffect(() => {
-    if (version === asked.current) return;
-    asked.current = version;
+    if (version === lastVersion.current) return;
+    lastVersion.current = version;
     again.current();
   }, [version]);
   return { ...answer, isCurrent: answer.key === key };

@@ -130,7 +130,7 @@ function NodePanel({ source, at, name, isOpenedHere, onClose }) {
   </aside>`;
 }
 
-// What the node rejected up to this moment. The run is repeated for it, so it waits for a click.
+// What the node rejected up to this moment. Each attempt is made again for it, so it waits for a click.
 function Rejections({ source, at, node }) {
   const [isOpen, setOpen] = useState(source.kind === "cluster");
   const state = useComputed(isOpen ? "rejections" : null, { at, node });
@@ -138,8 +138,8 @@ function Rejections({ source, at, node }) {
   const isRun = source.kind === "run";
   const title = isRun ? "What it rejected" : "What it would reject";
   return html`<section aria-label=${title} tabindex="-1"><h3>${title}</h3>
-    ${!isOpen && html`<button onClick=${() => setOpen(true)}>Show ${title.toLowerCase()}</button> <span class="note">${isRun ? "repeats the run once" : "tries the waiting pods in a copy of the scheduler"}</span>`}
-    <${Computing} state=${state} text=${!isRun ? "The waiting pods are tried…" : "The run is repeated…"} />
+    ${!isOpen && html`<button onClick=${() => setOpen(true)}>Show ${title.toLowerCase()}</button> <span class="note">${isRun ? "makes each attempt of the run again" : "tries the waiting pods in a copy of the scheduler"}</span>`}
+    <${Computing} state=${state} text=${!isRun ? "The waiting pods are tried…" : "Each attempt is made again…"} />
     ${data && !state.error && html`<p class="note">${data.isNow
         ? `Of ${plural(data.attempts, "workload")} with waiting pods, it would reject ${count(data.rejecting)} now.`
         : `${count(data.rejecting)} of ${plural(data.attempts, "attempt")} so far. The newest cause is first.`}</p>

@@ -165,8 +165,8 @@ function chartsOf(curves, byTime) {
 function chartedResources(usage) {
   const entries = Object.entries(usage);
   const isRequested = ([, values]) => values.some((share) => share > 0);
-  const shown = entries.slice().sort((one, other) => isRequested(other) - isRequested(one)).slice(0, RESOURCES_MAX);
-  return [entries.filter((one) => shown.includes(one)), entries.length - shown.length];
+  const visible = entries.slice().sort((one, other) => isRequested(other) - isRequested(one)).slice(0, RESOURCES_MAX);
+  return [entries.filter((one) => visible.includes(one)), entries.length - visible.length];
 }
 
 // Each rate is that of the second after its point, or of a part of it where the charts show few seconds.
@@ -177,8 +177,8 @@ function rates({ seconds, attempts }) {
   return seconds.map((moment, index) => {
     next = Math.max(next, Math.min(index + 1, last));
     while (next < last && seconds[next] - moment < window) next += 1;
-    const passed = seconds[next] - moment;
-    return passed > 0 ? (attempts[next] - attempts[index]) / Math.max(passed, window) : 0;
+    const duration = seconds[next] - moment;
+    return duration > 0 ? (attempts[next] - attempts[index]) / Math.max(duration, window) : 0;
   });
 }
 

@@ -53,9 +53,9 @@ function Pod({ source, params }) {
 
 // The newest changes of the pod, the newest first.
 function History({ changes, at }) {
-  const [shown, button] = useFew(changes.slice().reverse(), CHANGES_SHOWN, "changes");
+  const [visible, button] = useFew(changes.slice().reverse(), CHANGES_SHOWN, "changes");
   if (!changes.length) return html`<${Empty}>Nothing so far.</${Empty}>`;
-  return html`<${ChangeTable} changes=${shown} at=${at} hidePod=${true} />${button}`;
+  return html`<${ChangeTable} changes=${visible} at=${at} hidePod=${true} />${button}`;
 }
 
 function Attempts({ params, attempts, attempt }) {
@@ -69,11 +69,11 @@ function Attempts({ params, attempts, attempt }) {
 function AttemptTable({ params, attempts, attempt }) {
   const newest = attempts.slice().reverse();
   const [few, button] = useFew(newest, ATTEMPTS_SHOWN, "attempts");
-  const [shown, element] = useHeld(newest.filter((one, index) => index < few.length || one.attempt === attempt));
+  const [visible, element] = useHeld(newest.filter((one, index) => index < few.length || one.attempt === attempt));
   const link = (one) => address("pods", { ...params, attempt: one.attempt });
   return html`<h2>Attempts</h2>
     <div class="scroll" tabindex="0" role="region" aria-label="Attempts" ref=${element}><table><thead><tr><th class="number">Attempt</th><th class="number">Time</th><th>Result</th><th>Node</th></tr></thead>
-      <tbody>${shown.map((one) => html`<tr key=${one.attempt} class=${one.attempt === attempt ? "chosen" : ""} aria-current=${one.attempt === attempt ? "true" : undefined}>
+      <tbody>${visible.map((one) => html`<tr key=${one.attempt} class=${one.attempt === attempt ? "chosen" : ""} aria-current=${one.attempt === attempt ? "true" : undefined}>
         <td class="number"><a href=${link(one)}>${count(one.attempt)}</a></td><td class="number">${time(one.seconds)}</td>
         <td>${WHAT[one.result] ?? one.result}</td><td class="name"><${Name} text=${one.node} /></td></tr>`)}</tbody></table></div>${button}`;
 }

@@ -38,10 +38,10 @@ export function PodTable({ at, filter, show, empty, search: fixed, onSearch }) {
 
 // A name and which pod of this name: a row keeps its element, and the focus in it, when other rows go.
 function keyed(rows) {
-  const seen = new Map();
+  const counts = new Map();
   return rows.map((row) => {
-    seen.set(row.name, (seen.get(row.name) ?? 0) + 1);
-    return [row, `${row.name} ${seen.get(row.name)}`];
+    counts.set(row.name, (counts.get(row.name) ?? 0) + 1);
+    return [row, `${row.name} ${counts.get(row.name)}`];
   });
 }
 

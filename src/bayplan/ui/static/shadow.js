@@ -59,11 +59,11 @@ function Curves({ series }) {
       return compared ? best / compared : null;
     });
     const spans = series.compared.map((number, index) => (number ? series.best[index] / number : null));
-    const others = series.compared.map((number, index) => number - series.best[index] - series.reordered[index]);
+    const disagreements = series.compared.map((number, index) => number - series.best[index] - series.reordered[index]);
     return [
       { title: "Decisions that chose one of the best nodes", format: (share) => exactShare(share), series: [{ label: "in this span", values: spans }, { label: "so far", values: soFar }] },
       { title: "Decisions in each span", format: count, isWhole: true, series: [
-        { label: "compared", values: series.compared }, { label: "best if reordered", values: series.reordered }, { label: "disagree", values: others },
+        { label: "compared", values: series.compared }, { label: "best if reordered", values: series.reordered }, { label: "disagree", values: disagreements },
       ] },
     ];
   }, [series]);

@@ -52,7 +52,7 @@ function RunBar({ source, route }) {
   const [isPlaying, setPlaying] = useState(false);
   // The newest question about a time, and the last one that has its answer.
   const latest = useRef(0);
-  const settled = useRef(0);
+  const lastNumber = useRef(0);
 
   const move = (change) => {
     const bounded = Math.max(0, Math.min(lastChange, change));
@@ -64,7 +64,7 @@ function RunBar({ source, route }) {
     setSeconds(moment);
     const answer = await ask("moment", { seconds: moment }).catch(() => null);
     if (number !== latest.current) return;
-    settled.current = number;
+    lastNumber.current = number;
     if (answer) move(answer.change);
   };
 
@@ -72,7 +72,7 @@ function RunBar({ source, route }) {
     // While a newer time is asked about, and once it was, the slider stays there: an older answer
     // would move it back under the next key press.
     const number = latest.current;
-    if (settled.current !== number) return undefined;
+    if (lastNumber.current !== number) return undefined;
     let isOver = false;
     ask("moment", { at }).then((answer) => {
       if (!isOver && number === latest.current) setSeconds(answer.seconds);

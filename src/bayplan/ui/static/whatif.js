@@ -20,7 +20,7 @@ const VERBS = [
 const WORDS = { drain: "drain", remove: "remove", cordon: "cordon", uncordon: "uncordon" };
 const KEYS = ["drain", "remove", "cordon", "uncordon", "add", "template", "scale", "force"];
 
-const listed = (text) => (text ?? "").split(",").filter(Boolean);
+const namesIn = (text) => (text ?? "").split(",").filter(Boolean);
 const changesOf = (params) => Object.fromEntries(KEYS.map((key) => [key, params[key]]));
 
 // The address of this view with one more change, for links of other views.
@@ -31,14 +31,14 @@ export function whatIfAddress(at, changes) {
 export function WhatIf({ source, params }) {
   const { at } = params;
   const set = (changes) => go("whatif", { ...params, ...changes }, { replace: true });
-  const rows = chosen(params);
+  const rows = changeRows(params);
   if (isPast(at)) return html`<h1>What if</h1><${PresentOnly} params=${params} />`;
   return html`<h1>What if</h1>
     <p class="note">The changes happen at once${source.kind === "run" ? ", at the moment of the time bar" : ""}: capacity comes first, drains come last. The changes are only tried.</p>
     <div role="group" aria-label="Choice of changes" tabindex="-1"><${NewChange} at=${at} params=${params} onChange=${set} />
     ${rows.length > 0 && html`<ul class="tags changes" aria-label="Changes">${rows.map((row) => html`<li key=${row.text} class="tag"><${Name} text=${row.text} />
       <button class="quiet" aria-label=${`Leave out: ${row.text}`} onClick=${() => set(row.without)}>✕</button></li>`)}</ul>
-    ${listed(params.drain).length > 0 && html`<label class="check"><input type="checkbox" checked=${params.force === "1"}
+    ${namesIn(params.drain).length > 0 && html`<label class="check"><input type="checkbox" checked=${params.force === "1"}
       onChange=${(event) => set({ force: event.currentTarget.checked ? 1 : undefined })} /> also evict pods without a controller (they do not come back)</label>`}`}</div>
     ${rows.length ? html`<${Result} at=${at} changes=${changesOf(params)} />`
       : html`<${Empty}>No change is chosen. Drain a node${live.source ? " or add nodes" : ", add nodes, or scale a workload"} to see which pods move.</${Empty}>`}`;
@@ -49,10 +49,10 @@ function PresentOnly({ params }) {
     <a href=${address("whatif", { ...params, at: undefined })}>Go to the present</a></${Empty}>`;
 }
 
-function chosen(params) {
-  const rows = Object.keys(WORDS).flatMap((verb) => listed(params[verb]).map((name) => ({
+function changeRows(params) {
+  const rows = Object.keys(WORDS).flatMap((verb) => namesIn(params[verb]).map((name) => ({
     text: `${WORDS[verb]} ${name}`,
-    without: { [verb]: listed(params[verb]).filter((one) => one !== name).join(",") || undefined },
+    without: { [verb]: namesIn(params[verb]).filter((one) => one !== name).join(",") || undefined },
   })));
   if (params.add && params.template) {
     rows.unshift({
@@ -60,9 +60,9 @@ function chosen(params) {
       without: { add: undefined, template: undefined },
     });
   }
-  return rows.concat(listed(params.scale).map((scaling) => ({
+  return rows.concat(namesIn(params.scale).map((scaling) => ({
     text: `scale ${scaling.replace("=", " to ")}`,
-    without: { scale: listed(params.scale).filter((one) => one !== scaling).join(",") || undefined },
+    without: { scale: namesIn(params.scale).filter((one) => one !== scaling).join(",") || undefined },
   })));
 }
 
@@ -81,9 +81,9 @@ function NewChange({ at, params, onChange }) {
     event.preventDefault();
     if (verb === "add") onChange({ add: number, template: node });
     else if (isScale) {
-      const others = listed(params.scale).filter((one) => one.split("=")[0] !== workload);
-      onChange({ scale: [...others, `${workload}=${number}`].join(",") });
-    } else onChange({ [verb]: [...new Set([...listed(params[verb]), node])].join(",") });
+      const scalings = namesIn(params.scale).filter((one) => one.split("=")[0] !== workload);
+      onChange({ scale: [...scalings, `${workload}=${number}`].join(",") });
+    } else onChange({ [verb]: [...new Set([...namesIn(params[verb]), node])].join(",") });
     setNode("");
   };
   return html`<form class="controls panel-like" onSubmit=${submit}>
@@ -147,11 +147,11 @@ const total = (rows) => rows.reduce((sum, row) => sum + row.pods, 0);
 function Summary({ data }) {
   const [leftOver, blocked, gone] = ["left over", "not evicted", "gone"].map((outcome) => withOutcome(data, outcome));
   const without = total(leftOver) - leftOver.reduce((sum, row) => sum + row.waitedBefore, 0);
-  const lost = gone.filter((row) => row.reason !== "scaled down");
+  const losses = gone.filter((row) => row.reason !== "scaled down");
   const problems = [
     blocked.length && `${plural(total(blocked), "pod")} cannot be evicted`,
     without && `${plural(without, "pod")} would be left without a node`,
-    lost.length && `${plural(total(lost), "pod")} would not be created again`,
+    losses.length && `${plural(total(losses), "pod")} would not be created again`,
   ].filter(Boolean);
   const verdict = problems.length ? problems.join(", ") : data.total ? "no pod is left without a node by it" : "no pod moves";
   return html`<p class=${`verdict ${problems.length ? "bad" : "good"}`}><b>${data.text}</b>: ${verdict}.</p>
@@ -175,12 +175,12 @@ function BeforeAfter({ data }) {
   const [before, after] = [data.before, data.after].map(stateOf);
   const numbers = [["nodes", "nodes"], ["cordoned", "cordoned nodes"], ["pods", "pods"], ["waiting", "pods waiting"]]
     .filter(([key]) => before[key] || after[key] || key === "nodes");
-  const shown = after.usage.filter((one) => one.used || before.usage.some((old) => old.resource === one.resource && old.used));
+  const visible = after.usage.filter((one) => one.used || before.usage.some((old) => old.resource === one.resource && old.used));
   const most = (number) => `${count(number)}${number >= data.headroomLimit ? "+" : ""}`;
   return html`<div class="scroll" tabindex="0" role="region" aria-label="Before and after"><table class="compare"><thead><tr><th><span class="visually-hidden">Number</span></th><th class="number">Before</th><th class="number">After</th></tr></thead>
     <tbody>${numbers.map(([key, label]) => html`<tr key=${key}><th scope="row">${label}</th><td class="number">${count(before[key])}</td>
         <td class=${`number ${before[key] === after[key] ? "" : "differs"}`}>${count(after[key])}</td></tr>`)}
-      ${shown.map((one) => html`<tr key=${one.resource}><th scope="row"><${ResourceName} resource=${one.resource} /> requested</th>
+      ${visible.map((one) => html`<tr key=${one.resource}><th scope="row"><${ResourceName} resource=${one.resource} /> requested</th>
         <td class="number"><${Share} usage=${before.usage.find((old) => old.resource === one.resource)} /></td>
         <td class="number"><${Share} usage=${one} /></td></tr>`)}
       ${Object.entries(before.headroom).map(([name, number]) => html`<tr key=${name}><th scope="row" class="name">room for more of ${name}</th>
@@ -201,9 +201,9 @@ function PodLinks({ names, pods, at }) {
 function LeftOver({ rows, at }) {
   // Those that waited anyway come last.
   const isOld = (row) => Number(row.waitedBefore === row.pods);
-  const [shown, button] = useFew(rows.slice().sort((one, other) => isOld(one) - isOld(other)), REASONS_SHOWN, "reasons");
+  const [visible, button] = useFew(rows.slice().sort((one, other) => isOld(one) - isOld(other)), REASONS_SHOWN, "reasons");
   if (!rows.length) return html`<h2>Left over</h2><${Empty}>No pod waits after the changes.</${Empty}>`;
-  return html`<h2>Left over</h2><ul class="cards">${shown.map((row) => html`<li key=${row.reason}>
+  return html`<h2>Left over</h2><ul class="cards">${visible.map((row) => html`<li key=${row.reason}>
     <p><b>${plural(row.pods, "pod")}</b>${row.waitedBefore > 0 && html` <span class="note">${row.waitedBefore === row.pods ? "waited before, too" : `${count(row.waitedBefore)} waited before, too`}</span>`}</p>
     <p class="name">${row.reason || "The pod group waits."}</p><${PodLinks} names=${row.examples} pods=${row.pods} at=${at} /></li>`)}</ul>${button}`;
 }
