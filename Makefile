@@ -128,8 +128,8 @@ bench-peer: need-PEER_DIR .venv/.dev ## the same loads here and by a peer: PEER_
 bench-upstream: .venv/.dev ## upstream's scheduler_perf files in their smallest sizes (UPSTREAM_DIR=…/scheduler_perf; else Go downloads them)
 	$(BIN)/python -m benchmarks upstream $(if $(UPSTREAM_DIR),--folder "$(UPSTREAM_DIR)")
 
-parity: need-PARITY_DIR .venv/.dev ## compare with kube-scheduler's recorded answers: PARITY_DIR=../shared/parity
-	$(BIN)/python -m tests.parity.runner "$(PARITY_DIR)"
+parity: need-PARITY_DIR .venv/.dev ## compare with kube-scheduler's recorded answers: PARITY_DIR=../shared/parity (KUBERNETES=1.36.3: of that version)
+	$(BIN)/python -m tests.parity.runner "$(PARITY_DIR)" $(if $(KUBERNETES),--kubernetes "$(KUBERNETES)")
 
 scenarios: need-SCENARIOS_DIR .venv/.dev ## run a folder of scenarios: SCENARIOS_DIR=../shared/scenarios (SCENARIOS_FLAGS=...)
 	$(BIN)/python "$(SCENARIOS_DIR)/check.py" --project . $(SCENARIOS_FLAGS) $(BIN)/bayplan

@@ -550,3 +550,27 @@ def test_links_in_documents_have_targets() -> None:
         missing = [t for t in local if not (document.parent / t.split("#")[0]).exists()]
         broken += [f"{path}: {target}" for target in missing]
     assert not broken
+
+
+# ---- versions ------------------------------------------------------------------------------
+
+#: Where a version may be named: its tables, the pages made from them, and the commands.
+_KNOWS_VERSIONS = ("config/", "cli/", "profile/config_schema.py")
+_VERSION = re.compile(r"KubernetesVersion\.\w|gates\.version|NEWEST\b(?!_)|changes_between")
+
+
+def test_no_code_asks_for_a_version_of_kubernetes() -> None:
+    """What versions do differently is in the tables of `config`; see config/behaviour.py."""
+    asking = {
+        path
+        for path in MODULES
+        if not path.startswith(_KNOWS_VERSIONS)
+        and _VERSION.search((SOURCE / path).read_text(encoding="utf-8"))
+    }
+    # The plugins of a version, the gates of a version for a remark, a metric and a test's cluster.
+    assert asking <= {
+        "engine/instrumentation.py",
+        "profile/effective_config.py",
+        "profile/plugin_sets.py",
+        "testing/clusters.py",
+    }

@@ -22,6 +22,7 @@ def options(*cluster: Path, **changed: Any) -> dict[str, Any]:
         "plugins": (),
         "config_path": None,
         "feature_gates": "",
+        "kubernetes": "",
         "seed": 0,
     }
     return {"cluster": tuple(map(str, cluster)), **defaults, **changed}

@@ -3,15 +3,16 @@
 import pytest
 
 from bayplan.config.feature_gates import (
-    ALL_NAMES,
     ALPHA,
     BETA,
-    GATES,
-    OTHER_COMPONENTS_GATES,
     default_gates,
+    gate_names_of,
+    gates_of,
+    other_gates_of,
     parse_gates,
     resolve_gates,
 )
+from bayplan.config.kubernetes_versions import NEWEST, KubernetesVersion
 
 
 def resolved(**values: bool) -> tuple[dict[str, bool], list[str]]:
@@ -41,11 +42,17 @@ def test_an_unknown_gate_has_no_value() -> None:
         default_gates().enabled("OpportunisticBatchin")
 
 
-def test_every_required_gate_exists_and_can_be_switched_off() -> None:
-    for gate in GATES.values():
-        assert all(name in GATES and not GATES[name].is_locked for name in gate.needs)
-    assert not OTHER_COMPONENTS_GATES.intersection(GATES)
-    assert len(ALL_NAMES) == len(GATES) + len(OTHER_COMPONENTS_GATES) + 3
+@pytest.mark.parametrize("version", KubernetesVersion)
+def test_every_gate_has_one_row_in_each_version(version: KubernetesVersion) -> None:
+    gates, others = gates_of(version), other_gates_of(version)
+    assert not others.intersection(gates)
+    assert len(gate_names_of(version)) == len(gates) + len(others) + 3
+
+
+def test_a_needed_gate_exists_in_some_version() -> None:
+    known = {name for version in KubernetesVersion for name in gates_of(version)}
+    needed = {n for v in KubernetesVersion for gate in gates_of(v).values() for n in gate.needs}
+    assert needed <= known
 
 
 def test_a_gate_is_set_by_its_name_or_its_alias() -> None:
@@ -94,11 +101,11 @@ def test_a_required_gate_that_is_switched_off_is_named() -> None:
 
 def test_a_stage_switches_all_gates_without_an_explicit_value() -> None:
     values, problems = resolved(AllBeta=False, SchedulerPopFromBackoffQ=True)
-    beta = {name for name, gate in GATES.items() if gate.stage == BETA}
+    beta = {name for name, gate in gates_of(NEWEST).items() if gate.stage == BETA}
     assert {name for name in beta if values[name]} == {"SchedulerPopFromBackoffQ"}
     assert not problems
     values, problems = resolved(AllAlpha=True, GenericWorkload=True)
-    assert all(values[name] for name, gate in GATES.items() if gate.stage == ALPHA)
+    assert all(values[name] for name, gate in gates_of(NEWEST).items() if gate.stage == ALPHA)
     assert not problems
 
 

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from bayplan.config.feature_gates import GATES
+from bayplan.config.feature_gates import STAGE_SWITCHES, gates_of, other_gates_of
 from tests.parity.tally import Sheet
 
 Json = dict[str, Any]
@@ -11,8 +11,11 @@ SUITE = "feature-gates"
 
 
 def compare_gates(recorded: Json, sheet: Sheet) -> None:
-    """Compare the gates that exist here; the record has those of all components."""
-    for name, gate in GATES.items():
+    """Compare the gates that kube-scheduler reads, and the names of all others."""
+    gates, others = gates_of(sheet.kubernetes), other_gates_of(sheet.kubernetes)
+    unknown = sorted(set(recorded) - set(gates) - others - set(STAGE_SWITCHES))
+    sheet.compare("names", [], unknown, "that the table lacks")
+    for name, gate in gates.items():
         expected: Json = recorded.get(name) or {}
         sheet.compare("stage", str(expected.get("stage")).lower(), gate.stage, name)
         sheet.compare("default", expected.get("default"), gate.default, name)

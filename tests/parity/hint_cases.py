@@ -1,9 +1,11 @@
 """Cases of the suite `hints`: one pending pod, one change of one object."""
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from bayplan.api.objects import NODE, POD
+from bayplan.config.kubernetes_versions import KubernetesVersion
 from bayplan.ports import EventType
 from bayplan.state.pods import PodInfo
 from tests.parity.deviations import deviation
@@ -22,7 +24,9 @@ from tests.parity.world import World, compare_config, make_world
 
 Json = dict[str, Any]
 
-CASE_FIELDS = frozenset(("id", "suite", "note", "cluster", "config", "pod", "event", "answers"))
+CASE_FIELDS = frozenset(
+    ("id", "suite", "note", "cluster", "config", "pod", "event", "answers", "unknownFields")
+)
 _ANSWER_FIELDS = frozenset(
     ("configError", "events", "hints", "hintsByEvent", "preCheck", "gatedBy", "move")
 )
@@ -103,9 +107,9 @@ def _change(case: Json, scene: HintWorld) -> None:
     scene.apply(kind, _EVENT_TYPES[event["action"]], read_object(kind, changed, version))
 
 
-def _hint_of(case: Json, plugin: str) -> str | None:
+def _hint_of(kubernetes: KubernetesVersion, case: Json, plugin: str) -> str | None:
     """The result of one plugin's hint for the change of a case."""
-    scene = _scene(case, make_world(case.get("config")), Sheet(Tally(), "", ""))
+    scene = _scene(case, make_world(case.get("config"), kubernetes), Sheet(Tally(), "", ""))
     scene.listen()
     _change(case, scene)
     return _strongest(scene.tap.answers).get(plugin)
@@ -164,7 +168,7 @@ def _compare_hints(case: Json, scene: HintWorld, missing: Missing, sheet: Sheet)
         expected, ours = recorded.get(plugin), actual.get(plugin)
         if missing.behind(plugin):
             sheet.pass_over("hints", missing.behind(plugin))
-        elif kind := _deviation(plugin, expected, ours, case):
+        elif kind := _deviation(plugin, expected, ours, case, sheet):
             deviating[plugin] = kind
             sheet.deviates("hints", kind)
         else:
@@ -180,10 +184,12 @@ def _compare_hints(case: Json, scene: HintWorld, missing: Missing, sheet: Sheet)
     return deviating
 
 
-def _deviation(plugin: str, expected: str | None, ours: str | None, case: Json) -> str:
+def _deviation(
+    plugin: str, expected: str | None, ours: str | None, case: Json, sheet: Sheet
+) -> str:
     if (expected, ours) != ("QueueSkip", "Queue"):
         return ""
-    return deviation(plugin, case, _hint_of)
+    return deviation(plugin, case, partial(_hint_of, sheet.kubernetes))
 
 
 def _as_counted(expected: str | None, ours: str | None) -> tuple[str | None, str | None]:

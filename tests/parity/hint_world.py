@@ -15,6 +15,7 @@ from bayplan.engine.event_handlers import EventHandlers
 from bayplan.engine.placements import Placements
 from bayplan.engine.podgroups.controller import PodGroupController
 from bayplan.engine.reservations import Reservations
+from bayplan.framework.cluster_rules import device_rules
 from bayplan.framework.events import ClusterEvent, EventResource
 from bayplan.framework.types import QueuedPodInfo
 from bayplan.journal import Journal
@@ -49,6 +50,7 @@ _POD_OR_NODE = frozenset(
         EventResource.ASSIGNED_POD,
         EventResource.UNSCHEDULED_POD,
         EventResource.TARGET_POD,
+        EventResource.UNSCHEDULABLE_POD,
     )
 )
 
@@ -160,12 +162,12 @@ class HintWorld:
         self.built: BuiltProfile = world.built[pod.scheduler_name]
         remarks = Remarks()
         cluster = world.cluster
-        self.tap = Tap(pod, Hints(self.built.events, remarks, cluster.clock.now), remarks)
-        engine = EngineCore(cluster.clock, 0, Journal())
+        self.tap = Tap(pod, Hints(self.built.queued_events, remarks, cluster.clock.now), remarks)
+        engine = EngineCore(cluster.clock, 0, Journal(), gates=cluster.gates)
         engine.frameworks.update(cluster.frameworks)
         engine.cluster = ClusterView(
             engine.frameworks.__contains__,
-            has_taint_rules=True,
+            device_rules=device_rules(cluster.gates),
             cache=cluster.cache,
             objects=cluster.store,
         )

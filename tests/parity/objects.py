@@ -18,6 +18,7 @@ from bayplan.api.objects import (
     decode,
     is_terminal,
 )
+from bayplan.framework.cluster_rules import resize_rules
 from bayplan.state.pods import DEFAULT_NAMESPACE, DEFAULT_SCHEDULER, PodInfo, pod_info
 from bayplan.testing.clusters import SampleCluster
 from tests.parity.tally import Sheet
@@ -106,9 +107,10 @@ def load(cluster: SampleCluster, content: Json, sheet: Sheet) -> None:
             cluster.add(node)
         else:
             cluster.objects(kind).put(node)
-    cluster.add(*map(pod_info, cluster_pods(content)))
+    resizes = resize_rules(cluster.gates)
+    cluster.add(*(pod_info(pod, resizes=resizes) for pod in cluster_pods(content)))
     for pod in cluster_pods(content, "nominatedPods"):
-        cluster.nominator.add_nominated_pod(pod_info(pod))
+        cluster.nominator.add_nominated_pod(pod_info(pod, resizes=resizes))
 
 
 def started(pod: PodInfo, index: int, node_name: str) -> PodInfo:

@@ -58,7 +58,7 @@ def compare_registrations(recorded: Json, sheet: Sheet) -> None:
     default: Json = recorded.get("default") or {}
     for name in sorted(set(default) - _ANSWERS):
         sheet.not_understood(f"default.{name}", is_answer=True)
-    world = make_world(None)
+    world = make_world(None, sheet.kubernetes)
     registered = default.get("registered") or {}
     _compare_registered(registered, world, sheet)
     _compare_handlers(registered, default.get("handlers") or {}, world, sheet)
@@ -127,7 +127,8 @@ def _compare_further(plugin: str, recorded: Sequence[Json], sheet: Sheet) -> Non
             "apiVersion": "kubescheduler.config.k8s.io/v1",
             "kind": "KubeSchedulerConfiguration",
             "profiles": [{"plugins": enabled}],
-        }
+        },
+        sheet.kubernetes,
     )
     expected = [_with_sorted_actions(entry) for entry in recorded]
     ours = [
@@ -200,7 +201,7 @@ def _compare_with_args(text: str, world: World, sheet: Sheet) -> None:
         "kind": "KubeSchedulerConfiguration",
         "profiles": [{"pluginConfig": [{"name": plugin, "args": args}]}],
     }
-    changed = _registered(make_world(config))
+    changed = _registered(make_world(config, sheet.kubernetes))
     actual = {name: _events_as_json(events) for name, events in changed.items()}
     default = {name: _events_as_json(events) for name, events in _registered(world).items()}
     sheet.compare("sameAsDefaultWith", default, actual, text)

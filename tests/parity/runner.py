@@ -1,6 +1,6 @@
 """Compare our answers with kube-scheduler's recorded ones.
 
-    python -m tests.parity.runner PARITY_DIR_OR_FILES... [--examples N] [--processes N]
+    python -m tests.parity.runner PARITY_DIR_OR_FILES... [--kubernetes VERSION] [--examples N]
 
 Every recorded case runs in the real framework. Which answers are compared is described in
 pod_answers.py, signature_answers.py and hint_cases.py beside it. Prints per suite and field how
@@ -14,9 +14,16 @@ import multiprocessing
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+from bayplan.config.kubernetes_versions import (
+    NEWEST,
+    VERSION_CHOICES,
+    KubernetesVersion,
+    version_of_release,
+)
 from tests.parity import gates, hint_cases, pod_cases, registrations
 from tests.parity.tally import Sheet, Tally, report
 
@@ -31,7 +38,9 @@ _WHOLE_FILES: Mapping[str, tuple[str, Callable[[Json, Sheet], None]]] = {
 }
 
 
-def compare_file_line(line: bytes, place: str, tally: Tally) -> None:
+def compare_file_line(
+    line: bytes, place: str, tally: Tally, kubernetes: KubernetesVersion = NEWEST
+) -> None:
     """Compare one case of any suite. No content of a case ends the run."""
     try:
         case = json.loads(line)
@@ -40,7 +49,7 @@ def compare_file_line(line: bytes, place: str, tally: Tally) -> None:
         Sheet(tally, "unknown", place).not_understood("a line that is no case", is_answer=True)
         return
     tally.cases[suite] += 1
-    sheet = Sheet(tally, suite, name)
+    sheet = Sheet(tally, suite, name, kubernetes)
     compare = _shape_of(case)
     if compare is None:
         sheet.not_understood("a case of another shape", is_answer=True)
@@ -91,30 +100,35 @@ def _is_cases(file: Path) -> bool:
     return file.name.endswith((".jsonl", ".jsonl.gz"))
 
 
-def _compare_batch(batch: Sequence[tuple[str, bytes]]) -> Tally:
+def _compare_batch(kubernetes: KubernetesVersion, batch: Sequence[tuple[str, bytes]]) -> Tally:
     tally = Tally()
     for place, line in batch:
-        compare_file_line(line, place, tally)
+        compare_file_line(line, place, tally, kubernetes)
     return tally
 
 
-def compare_files(files: Sequence[Path], processes: int = 1) -> Tally:
-    """Compare all cases of these files, the table of registered events and that of gates."""
+def compare_files(
+    files: Sequence[Path], processes: int = 1, kubernetes: KubernetesVersion = NEWEST
+) -> Tally:
+    """Compare all cases of these files, the table of registered events and that of gates.
+
+    ``kubernetes``: the version whose answers they are.
+    """
     tally = Tally()
     cases = [file for file in files if _is_cases(file)]
     for file in files:
         if file.name in _WHOLE_FILES:
-            _compare_whole(file, tally)
+            _compare_whole(file, tally, kubernetes)
         elif file not in cases and file.suffix != ".md":
             Sheet(tally, "unknown", file.name).not_understood(file.name, is_answer=False)
-    for part in _compared(_batches(cases), processes):
+    for part in _compared(_batches(cases), processes, kubernetes):
         tally.merge(part)
     return tally
 
 
-def _compare_whole(file: Path, tally: Tally) -> None:
+def _compare_whole(file: Path, tally: Tally, kubernetes: KubernetesVersion) -> None:
     suite, compare = _WHOLE_FILES[file.name]
-    sheet = Sheet(tally, suite, file.name)
+    sheet = Sheet(tally, suite, file.name, kubernetes)
     tally.cases[suite] += 1
     try:
         compare(json.loads(file.read_bytes()), sheet)
@@ -122,14 +136,17 @@ def _compare_whole(file: Path, tally: Tally) -> None:
         sheet.compare("file", "answers", f"{type(problem).__name__}: {problem}")
 
 
-def _compared(batches: Iterator[list[tuple[str, bytes]]], processes: int) -> Iterator[Tally]:
+def _compared(
+    batches: Iterator[list[tuple[str, bytes]]], processes: int, kubernetes: KubernetesVersion
+) -> Iterator[Tally]:
+    compare = partial(_compare_batch, kubernetes)
     if processes <= 1:
-        yield from map(_compare_batch, batches)
+        yield from map(compare, batches)
         return
     # Spawned and not forked, so that nothing of this process is shared.
     context = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(processes, context) as pool:
-        yield from pool.map(_compare_batch, batches)
+        yield from pool.map(compare, batches)
 
 
 # ---- the command ---------------------------------------------------------------------------
@@ -141,11 +158,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("places", nargs="+", type=Path, metavar="PARITY_DIR_OR_FILES")
     parser.add_argument("--examples", type=int, default=3, help="differences shown per field")
     parser.add_argument("--processes", type=int, default=2)
+    parser.add_argument("--kubernetes", default=NEWEST, help="the version, such as 1.36.3")
     options = parser.parse_args(arguments)
+    kubernetes = version_of_release(options.kubernetes)
+    if kubernetes is None:
+        parser.error(f"--kubernetes {options.kubernetes}: {VERSION_CHOICES}")
     absent = [str(place) for place in options.places if not place.exists()]
     if absent:
         parser.error(f"no such file or folder: {', '.join(absent)}")
-    tally = compare_files(files_of(options.places), options.processes)
+    tally = compare_files(files_of(options.places), options.processes, kubernetes)
     print("\n".join(report(tally, options.examples)))
     return 1 if tally.different else 0
 

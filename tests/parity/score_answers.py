@@ -28,6 +28,10 @@ def compare_scores(question: PodQuestion) -> ScoreTable | Status | None:
     scored = _scored(question, state, nodes.take(positions))
     if "error" in expected:
         return scored
+    if "scoreError" in expected or isinstance(scored, Status):
+        recorded_error, failed = expected.get("scoreError"), isinstance(scored, Status)
+        sheet.compare("scoreError", recorded_error is not None, failed)
+        return None
     skips: Sequence[str] = expected.get("preScoreSkip") or ()
     for plugin in missing.among(skips):
         sheet.pass_over("preScoreSkip", [plugin])

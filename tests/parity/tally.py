@@ -2,8 +2,10 @@
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
+
+from bayplan.config.kubernetes_versions import NEWEST, KubernetesVersion
 
 #: Texts of differences that are stored per field; all differences are counted.
 EXAMPLES_MAX = 20
@@ -68,9 +70,11 @@ class Sheet:
     suite: str
     #: Case and pod, for the text of a difference.
     place: str
+    #: The version whose answers were recorded.
+    kubernetes: KubernetesVersion = NEWEST
 
     def at(self, place: str) -> "Sheet":
-        return Sheet(self.tally, self.suite, f"{self.place} {place}")
+        return replace(self, place=f"{self.place} {place}")
 
     def compare(self, name: str, expected: Any, actual: Any, where: str = "") -> bool:
         """Compare one answer. Returns whether it equals the recorded one."""

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from bayplan.api.affinity import AffinityTerm
 from bayplan.api.objects import NAMESPACE, Namespace, Node, ObjectMeta
+from bayplan.config.behaviour import NEWEST_BEHAVIOUR
 from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.filtering import FilterOutcome
 from bayplan.framework.handle import Handle
@@ -43,6 +44,8 @@ class Namespaces:
 
 class NamespaceHandle:
     """The part of a handle that the plugin uses."""
+
+    behaviour = NEWEST_BEHAVIOUR
 
     def __init__(self, labels: dict[str, dict[str, str]]) -> None:
         self._namespaces = Namespaces(labels)

@@ -6,7 +6,7 @@ labels, hostnames that two nodes share, pods being deleted, empty and null selec
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, cast
+from typing import Any, ClassVar, cast
 
 from hypothesis import strategies as st
 
@@ -20,6 +20,7 @@ from bayplan.api.objects import (
     decode,
 )
 from bayplan.api.selectors import first_untolerated, map_selector, node_term
+from bayplan.config.behaviour import NEWEST_BEHAVIOUR, Behaviour
 from bayplan.framework.handle import Handle
 from bayplan.plugins.pod_topology_spread import PodTopologySpread, PodTopologySpreadArgs
 from bayplan.plugins.pod_topology_spread.constraints import (
@@ -106,6 +107,7 @@ class Listed:
 class SpreadCluster:
     """A handle with Services and controllers only."""
 
+    behaviour: ClassVar[Behaviour] = NEWEST_BEHAVIOUR
     kinds: dict[str, Listed] = field(
         default_factory=lambda: {kind: Listed() for kind in SELECTING_KINDS}
     )

@@ -4,11 +4,11 @@ from typing import Any
 
 import pytest
 
+from bayplan.config.behaviour import NEWEST_BEHAVIOUR
 from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.events import ActionType
 from bayplan.framework.status import SKIP, Code
 from bayplan.plugins.node_declared_features import (
-    NOT_DECLARED,
     RESTART_ALL_CONTAINERS,
     USER_NAMESPACES_HOST_NETWORK,
     VOLUME_BIND_MOUNT_OPTIONS,
@@ -53,8 +53,8 @@ def declaring(*features: str) -> Any:
     [
         ((RESTART_ALL_CONTAINERS,), None),
         ((VOLUME_BIND_MOUNT_OPTIONS, RESTART_ALL_CONTAINERS), None),
-        ((VOLUME_BIND_MOUNT_OPTIONS,), NOT_DECLARED),
-        ((), NOT_DECLARED),
+        ((VOLUME_BIND_MOUNT_OPTIONS,), NEWEST_BEHAVIOUR.declared_features_text),
+        ((), NEWEST_BEHAVIOUR.declared_features_text),
     ],
 )
 def test_a_node_must_declare_all_needed_features(features: tuple[str, ...], message: str) -> None:

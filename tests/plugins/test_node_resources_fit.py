@@ -11,9 +11,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bayplan.api.objects import POD, Node, Pod, decode
+from bayplan.config.feature_gates import default_gates
+from bayplan.config.kubernetes_versions import KubernetesVersion
 from bayplan.framework.events import ActionType, QueueingHint
 from bayplan.framework.status import Code
-from bayplan.plugins.node_resources_fit import NodeResourcesFit, NodeResourcesFitArgs
+from bayplan.plugins.node_resources_fit import (
+    NodeResourcesFit,
+    NodeResourcesFitArgs,
+    ScoringStrategy,
+)
 from bayplan.state.pods import PodInfo, pod_info
 from bayplan.testing import plugin as made
 from tests.kit.objects import pod as pod_as_written
@@ -426,9 +432,19 @@ def shaped(*points: tuple[int, int]) -> dict[str, Any]:
     ],
 )
 def test_invalid_args_are_reported(args: dict[str, Any], path: str) -> None:
-    assert [problems for problems, _ in msgspec.convert(args, NodeResourcesFitArgs).problems()] == [
-        path
-    ]
+    config = msgspec.convert(args, NodeResourcesFitArgs)
+    complaints = [*config.problems(), *config.problems_in_version(default_gates())]
+    assert [at for at, _ in complaints] == [path]
+
+
+def test_before_1_36_the_shape_is_a_field_of_the_strategy() -> None:
+    old = default_gates(KubernetesVersion.V1_35)
+    unused = NodeResourcesFitArgs(
+        scoring_strategy=msgspec.convert(
+            {"type": "MostAllocated", "requestedToCapacityRatio": {}}, ScoringStrategy
+        )
+    )
+    assert not list(unused.problems_in_version(old))
 
 
 @pytest.mark.parametrize(

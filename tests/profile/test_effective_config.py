@@ -12,7 +12,8 @@ import yaml
 
 import bayplan
 from bayplan.config import ConfigError, SchedulerConfig, load_config
-from bayplan.config.feature_gates import GATES
+from bayplan.config.feature_gates import gates_of
+from bayplan.config.kubernetes_versions import NEWEST
 from bayplan.framework.profile import EXTENSION_POINTS
 from bayplan.plugins.registry import Registry, in_tree_plugins
 from bayplan.profile.effective_config import READ_GATES, effective, foreign, plain_args, remarks
@@ -95,7 +96,7 @@ def test_defaults_outside_of_profiles_are_filled_in() -> None:
     assert result["podInitialBackoffSeconds"] == 1
     assert result["leaderElection"]["leaseDuration"] == "15s"
     assert result["enableContentionProfiling"] is True
-    assert set(result["featureGates"]) == set(GATES)
+    assert set(result["featureGates"]) == set(gates_of(NEWEST))
     assert result["profiles"][0]["percentageOfNodesToScore"] == 0
 
 

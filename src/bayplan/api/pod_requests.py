@@ -3,11 +3,14 @@
 Upstream: component-helpers/resource/helpers.go, PodRequests. The rules in order: containers summed;
 init containers walked with the sidecars started so far; the larger of both; pod-level requests
 replace; overhead is added. Under in-place resize the aggregate is the maximum of the spec's
-requests, the allocated and the actuated amounts. All amounts are exact (billionths) until the last
+requests, the allocated and the actuated amounts; before Kubernetes 1.37 the sum of each container's
+maximum. All amounts are exact (billionths) until the last
 step, which rounds up once: cpu to millicores, everything else to whole units.
 """
 
 from collections.abc import Callable, Iterable, Mapping
+
+from msgspec import Struct
 
 from bayplan.api.device_objects import DEVICE_CLASS_RESOURCE_PREFIX
 from bayplan.api.objects import Container, ContainerStatus, Pod, PodSpec, PodStatus, Quantities
@@ -35,6 +38,18 @@ NON_ZERO_DEFAULTS: Mapping[str, int] = {
 NO_DEFAULTS: Mapping[str, int] = {}
 
 Amounts = dict[str, int]
+
+
+class ResizeRules(Struct, frozen=True):
+    """How the requests of pods in a resize add up."""
+
+    #: The largest of three sums, and not the sum of each container's largest amount.
+    compares_sums: bool = True
+    #: Whether the status of the pod as a whole counts.
+    has_pod_level: bool = True
+
+
+NEWEST_RESIZE_RULES = ResizeRules()
 _RequestsOf = Callable[[Container], Mapping[str, int]]
 
 
@@ -85,6 +100,7 @@ def requested(
     *,
     defaults: Mapping[str, int] = NO_DEFAULTS,
     pod_level: bool = True,
+    resizes: ResizeRules = NEWEST_RESIZE_RULES,
 ) -> Amounts:
     """The pod's request: cpu in millicores, everything else in whole units. Raises QuantityError.
 
@@ -94,11 +110,11 @@ def requested(
     level = _pod_level_requests(pod) if pod_level else {}
     if level and defaults:
         # A default applies only to a resource that the pod as a whole does not request.
-        cached = _footprint(pod, level, NO_DEFAULTS)
+        cached = _footprint(pod, level, NO_DEFAULTS, resizes)
         defaults = {name: amount for name, amount in defaults.items() if name not in cached}
     return {
         name: thousandths_of(amount) if name == CPU else units_of(amount)
-        for name, amount in _footprint(pod, level, defaults).items()
+        for name, amount in _footprint(pod, level, defaults, resizes).items()
     }
 
 
@@ -144,9 +160,12 @@ def _exact(quantities: Quantities | None) -> Amounts:
     return {name: nanos(quantity) for name, quantity in (quantities or {}).items()}
 
 
-def _footprint(pod: Pod, level: Amounts, defaults: Mapping[str, int]) -> Amounts:
-    total = _resized(pod, defaults)
-    total.update(_effective_pod_level(pod, level))
+def _footprint(
+    pod: Pod, level: Amounts, defaults: Mapping[str, int], resizes: ResizeRules
+) -> Amounts:
+    resized = _resized if resizes.compares_sums else _resized_by_container
+    total = resized(pod, defaults, resizes)
+    total.update(_effective_pod_level(pod, level) if resizes.has_pod_level else level)
     _add(total, _exact(pod.spec.overhead))
     return total
 
@@ -167,17 +186,38 @@ def _effective_pod_level(pod: Pod, level: Amounts) -> Amounts:
     return effective
 
 
-def _resized(pod: Pod, defaults: Mapping[str, int]) -> Amounts:
+def _resized(pod: Pod, defaults: Mapping[str, int], resizes: ResizeRules) -> Amounts:
     """The requests of the containers; with a kubelet's report, the largest of requested, allocated
     and actuated."""
     spec = _aggregate(pod, lambda c: _with_defaults(_requests(c), defaults))
-    reported = _pod_level_status(pod) or _container_statuses(pod, defaults)
+    of_pod = _pod_level_status(pod) if resizes.has_pod_level else None
+    reported = of_pod or _container_statuses(pod, defaults)
     if reported is None:
         return spec
     total: Amounts = {} if _is_resize_infeasible(pod) else spec
     for aggregate in reported:
         _raise_to(total, aggregate)
     return total
+
+
+def _resized_by_container(pod: Pod, defaults: Mapping[str, int], resizes: ResizeRules) -> Amounts:
+    """The sum of each container's largest amount; init containers that end have that of the
+    spec."""
+    reported = (*(pod.status.container_statuses or ()), *(pod.status.init_container_statuses or ()))
+    statuses = {s.name: s for s in reported if s.resources is not None}
+    ending = {c.name for c in pod.spec.init_containers or () if c.restart_policy != "Always"}
+    infeasible = _is_resize_infeasible(pod)
+
+    def largest(container: Container) -> Mapping[str, int]:
+        status = None if container.name in ending else statuses.get(container.name)
+        if status is None or status.resources is None:
+            return _with_defaults(_requests(container), defaults)
+        total: Amounts = {} if infeasible else _requests(container)
+        _raise_to(total, _exact(status.resources.requests))
+        _raise_to(total, _exact(status.allocated_resources))
+        return _with_defaults(total, defaults)
+
+    return _aggregate(pod, largest)
 
 
 def _pod_level_status(pod: Pod) -> tuple[Amounts, Amounts] | None:

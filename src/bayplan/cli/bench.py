@@ -49,6 +49,7 @@ class _Options:
     config_path: str | None
     plugins: tuple[str, ...]
     feature_gates: str
+    kubernetes: str
     seed: int
     timeout: float
     is_list: bool
@@ -128,7 +129,9 @@ def _planned(
     errors = InputErrors()
     config = None
     if options.config_path is not None:
-        config = read_config(options.config_path, options.feature_gates)
+        config = read_config(
+            options.config_path, options.feature_gates, kubernetes=options.kubernetes
+        )
         resolve(config, registry)
     selection = Selection(_patterns(options.names), options.label_filter)
     cases = read_files(options.paths, errors)

@@ -17,7 +17,7 @@ from bayplan.cli.options import KUBECONFIG_HELP, config_option, examples, plugin
 from bayplan.cli.pflag import feature_gates_option
 from bayplan.cli.problems import refusals
 from bayplan.cli.streams import EXIT_UNREADABLE, fail, put, remark
-from bayplan.model.capture import Capture, capture
+from bayplan.model.capture import Capture, capture, scenario_of
 from bayplan.ports import ApiError
 from bayplan.profile.kinds_in_use import kinds_in_use
 from bayplan.serving.redaction import PRESERVED, redacted
@@ -50,7 +50,10 @@ def capture_command(**options: Any) -> None:
     with refusals():
         registry = read_plugins(options["plugins"])
         kinds = kinds_in_use(
-            read_config(options["config_path"], options["feature_gates"]), registry
+            read_config(
+                options["config_path"], options["feature_gates"], kubernetes=options["kubernetes"]
+            ),
+            registry,
         )
     captured = _captured(options["kubeconfig"], kinds)
     objects = captured.objects
@@ -65,6 +68,8 @@ def capture_command(**options: Any) -> None:
         remark(f"left out: {kind}: {reason}")
     for kind in captured.absent:
         remark(f"the API server does not have {kind}")
+    if captured.release:
+        objects = [scenario_of(captured.release), *objects]
     _write(options["output"], yaml.dump_all(objects, Dumper=_DUMPER, sort_keys=False).encode())
     remark(", ".join(f"{count} {kind}" for kind, count in _counts(objects)))
 

@@ -152,7 +152,8 @@ def model_of(
     """
     models = warm_models()
     if models is not None:
-        what = (source, options["config_path"], options["feature_gates"], options["seed"])
+        config = (options["config_path"], options["feature_gates"], options["kubernetes"])
+        what = (source, *config, options["seed"])
         make = partial(_opened, source, options, "", is_whole=True)
         with models.lent(source.paths, what, make) as opened:
             yield opened
@@ -169,10 +170,12 @@ def _opened(
     source: ClusterSource, options: dict[str, Any], subject: str, *, is_whole: bool
 ) -> OpenedModel:
     registry = read_plugins(options["plugins"])
-    config = read_config(options["config_path"], options["feature_gates"])
+    config = read_config(
+        options["config_path"], options["feature_gates"], kubernetes=options["kubernetes"]
+    )
     with _without_collection():
         model = source.model(config, registry, subject, is_whole=is_whole, seed=options["seed"])
-    return OpenedModel(model, config, registry)
+    return OpenedModel(model, model.config, registry)
 
 
 @contextmanager

@@ -50,6 +50,7 @@ class _Options:
     nodes: tuple[str, ...]
     pods: tuple[str, ...]
     feature_gates: str
+    kubernetes: tuple[str, ...]
     seeds: str | None
     time_mode: str | None
     metrics: tuple[str, ...]
@@ -85,7 +86,7 @@ class _Options:
 @click.option(
     "--pods", multiple=True, metavar="FILE", help="Pods; replace the inputs of the experiment"
 )
-@feature_gates_option()
+@feature_gates_option(many_versions=True)
 @click.option("--seeds", metavar="0..9", help="Seeds to run each configuration with. Default: 0")
 @click.option(
     "--time",
@@ -156,19 +157,33 @@ def _spec(options: _Options) -> tuple[ExperimentSpec, str, str]:
     if not further and is_experiment(first):
         return _from_file(first, options)
     errors = InputErrors()
-    if not options.configs:
+    if not options.configs and len(options.kubernetes) < 2:
         errors.add("--config", "found none, wanted one or more, or an experiment file")
     if options.nodes or options.pods:
         errors.add("--nodes, --pods", "these options need an experiment file")
     errors.raise_if_any()
     spec = ExperimentSpec(
         inputs=(InputSpec(paths=options.paths),),
-        configurations=tuple(
-            ConfigurationSpec(name=name, file=path, feature_gates=options.feature_gates)
-            for name, path in _named(options.configs)
-        ),
+        configurations=tuple(_configurations(options)),
     )
     return _with_flags(spec, options), "command line", "Comparison"
+
+
+def _configurations(options: _Options) -> Iterator[ConfigurationSpec]:
+    """Each configuration, in each version of kube-scheduler that is named."""
+    files: list[tuple[str, str | None]] = [*_named(options.configs)] or [("default", None)]
+    versions = options.kubernetes or ("",)
+    for name, path in files:
+        for version in versions:
+            whole_name = f"{name} {version}" if len(versions) > 1 else name
+            if not options.configs:
+                whole_name = version
+            yield ConfigurationSpec(
+                name=whole_name,
+                file=path,
+                feature_gates=options.feature_gates,
+                kubernetes=version,
+            )
 
 
 def _named(paths: tuple[str, ...]) -> list[tuple[str, str]]:

@@ -62,11 +62,13 @@ def config_group() -> None:
     show_default=True,
     help="Scheduler to check for. kube-scheduler: list what it does not understand, exit code 1",
 )
-def check_command(path: str, plugins: tuple[str, ...], feature_gates: str, reader: str) -> None:
+def check_command(
+    path: str, plugins: tuple[str, ...], feature_gates: str, kubernetes: str, reader: str
+) -> None:
     """Print the configuration with all defaults, or every error with its path."""
     with refusals():
         registry = read_plugins(plugins)
-        config = read_config(path, feature_gates)
+        config = read_config(path, feature_gates, kubernetes=kubernetes)
         dry_start(config, registry)
         whole = effective(config, registry)
         lines = remarks(config, registry)

@@ -11,8 +11,9 @@ from typing import Any, TypeVar, cast, final
 import click
 
 from bayplan.config.feature_gates import COMPONENT_PREFIX, is_prefixed
+from bayplan.config.kubernetes_versions import requested_version
 from bayplan.durations import is_duration
-from bayplan.problems import suggestion
+from bayplan.problems import BadInputError, suggestion
 
 _TRUE = frozenset(("1", "t", "T", "TRUE", "true", "True"))
 _FALSE = frozenset(("0", "f", "F", "FALSE", "false", "False"))
@@ -122,12 +123,40 @@ def _next(remaining: Iterator[str]) -> Iterator[str]:
 
 
 def feature_gates_option(
-    text: str = "Feature gates of kube-scheduler; may be repeated",
+    text: str = "Feature gates of kube-scheduler; may be repeated", *, many_versions: bool = False
 ) -> Callable[[F], F]:
-    """`--feature-gates A=true,kube:B=false`; repeated flags add up, as kube-scheduler's do."""
-    return click.option(
+    """`--feature-gates A=true,kube:B=false`, where repeated flags add up, as kube-scheduler's do;
+    and `--kubernetes 1.36`, the version that has them. ``many_versions``: it may be repeated."""
+    gates = click.option(
         "--feature-gates", multiple=True, callback=_joined_gates, metavar="A=true,…", help=text
     )
+    version = kubernetes_option(multiple=many_versions)
+    return lambda command: gates(version(command))
+
+
+def kubernetes_option(*, multiple: bool = False) -> Callable[[F], F]:
+    """`--kubernetes 1.36`: the version of kube-scheduler to answer as, or several."""
+    text = "Version of kube-scheduler to answer as. Default: that of the cluster, or the newest"
+    return click.option(
+        "--kubernetes",
+        multiple=multiple,
+        default=() if multiple else "",
+        callback=_checked_versions,
+        metavar="1.36",
+        help=text,
+    )
+
+
+def _checked_versions(
+    ctx: click.Context, param: click.Parameter, value: str | tuple[str, ...]
+) -> str | tuple[str, ...]:
+    for text in (value,) if isinstance(value, str) else value:
+        try:
+            requested_version(text, "--kubernetes")
+        except BadInputError as problem:
+            message = str(problem).removeprefix("--kubernetes: ")
+            raise click.BadParameter(message, ctx, param) from None
+    return value
 
 
 def _joined_gates(ctx: click.Context, param: click.Parameter, texts: tuple[str, ...]) -> str:

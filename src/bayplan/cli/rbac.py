@@ -43,7 +43,7 @@ def rbac_command(path: str, **options: Any) -> None:
     names = Names(options["name"], options["namespace"], options["service_account"])
     with refusals():
         registry = read_plugins(options["plugins"])
-        config = read_config(path, options["feature_gates"])
+        config = read_config(path, options["feature_gates"], kubernetes=options["kubernetes"])
         if options["webhook"]:
             further: tuple[str, ...] = load("bayplan.webhook.judgement:FURTHER_KINDS")
             documents = following_manifests(config, registry, names, further)

@@ -137,7 +137,12 @@ def run_command(**flags: Any) -> None:
 def _options(flags: dict[str, Any]) -> ServerOptions:
     """Raises ConfigError."""
     registry = read_plugins(flags["plugins"])
-    config = read_config(flags["config_path"], flags["feature_gates"], overrides(flags))
+    config = read_config(
+        flags["config_path"],
+        flags["feature_gates"],
+        overrides(flags),
+        kubernetes=flags["kubernetes"],
+    )
     config = structs.replace(
         config, unschedulable_max_seconds=duration_seconds(flags["unschedulable_max"])
     )

@@ -111,7 +111,9 @@ def serve_extender_command(**flags: Any) -> None:
 def _options(flags: dict[str, Any]) -> ExtenderServerOptions:
     """Raises ConfigError, InputError, CertificateError."""
     registry = read_plugins(flags["plugins"])
-    config = read_config(flags["config_path"], flags["feature_gates"])
+    config = read_config(
+        flags["config_path"], flags["feature_gates"], kubernetes=flags["kubernetes"]
+    )
     resolve(config, registry)
     return ExtenderServerOptions(
         config=config,

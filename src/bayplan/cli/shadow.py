@@ -75,11 +75,15 @@ def shadow_command(**options: Any) -> None:
 def _options(options: dict[str, Any]) -> FollowOptions:
     """Raises BadInputError."""
     registry = read_plugins(options["plugins"])
-    config = read_config(options["config_path"], options["feature_gates"])
+    config = read_config(
+        options["config_path"], options["feature_gates"], kubernetes=options["kubernetes"]
+    )
     dry_start(config, registry)
     policy = None
     if options["policy_path"] is not None:
-        policy = read_config(options["policy_path"], options["feature_gates"])
+        policy = read_config(
+            options["policy_path"], options["feature_gates"], kubernetes=options["kubernetes"]
+        )
         dry_start(policy, registry)
         _check_names(options["policy_path"], _names(config), _names(policy))
     return FollowOptions(

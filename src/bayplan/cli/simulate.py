@@ -27,6 +27,7 @@ from bayplan.cli.pflag import feature_gates_option
 from bayplan.cli.problems import STANDARD_INPUT, refusals
 from bayplan.cli.streams import EXIT_FAILED, fail, remark
 from bayplan.config import SchedulerConfig
+from bayplan.config.cluster_version import version_for
 from bayplan.config.pod_group_kinds import group_kinds
 from bayplan.lazy_loader import load
 from bayplan.plugins.registry import Registry
@@ -54,6 +55,7 @@ class _Options:
     config_path: str | None
     plugins: tuple[str, ...]
     feature_gates: str
+    kubernetes: str
     seed: int
     time_mode: str
     output: OutputFormat
@@ -175,7 +177,7 @@ def _reported(options: _Options, update: OnProgress | None = None) -> Simulation
 
 def _simulated(options: _Options, update: OnProgress | None) -> SimulationResult:
     registry = read_plugins(options.plugins)
-    config = read_config(options.config_path, options.feature_gates)
+    config = read_config(options.config_path, options.feature_gates, kubernetes=options.kubernetes)
     # Reading standard input needs no spinner: a person may be typing there.
     with nullcontext() if STANDARD_INPUT in options.paths else sign_of_life("reading"):
         workload = load_inputs(
@@ -199,6 +201,7 @@ def _simulated(options: _Options, update: OnProgress | None) -> SimulationResult
         seed=options.seed,
         config=None if options.config_path is None else config.text,
         feature_gates=options.feature_gates,
+        kubernetes=version_for(config, workload.reported),
     )
     folder = RunFolder(Path(options.out))
     run = folder.start(manifest, workload, [Path(path) for path in options.plugins])

@@ -151,5 +151,7 @@ def _subject(paths: tuple[str, ...], flags: dict[str, Any]) -> list[Subject]:
     if missing is not None:
         fail(f"{missing}: there is no such file or folder; wanted a run, or files of a cluster")
     registry = read_plugins(flags["plugins"])
-    config = read_config(flags["config_path"], flags["feature_gates"])
+    config = read_config(
+        flags["config_path"], flags["feature_gates"], kubernetes=flags["kubernetes"]
+    )
     return [ClusterSubject(paths, config, registry, remark)]

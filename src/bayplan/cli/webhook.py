@@ -111,7 +111,9 @@ def webhook_command(**flags: Any) -> None:
 def _options(flags: dict[str, Any]) -> WebhookOptions:
     """Raises BadInputError, CertificateError."""
     registry = read_plugins(flags["plugins"])
-    config = read_config(flags["config_path"], flags["feature_gates"])
+    config = read_config(
+        flags["config_path"], flags["feature_gates"], kubernetes=flags["kubernetes"]
+    )
     dry_start(config, registry)
     return WebhookOptions(
         config=config,

@@ -175,7 +175,7 @@ def _compared(opened: OpenModel, change: WhatIf, options: dict[str, Any]) -> Wha
 def _configured(opened: OpenModel, options: dict[str, Any]) -> WhatIfAnswer:
     """Raises BadInputError."""
     shapes = opened.read(options["shapes"], are_shapes=True) if options["shapes"] else None
-    config = read_config(None, options["feature_gates"])
+    config = read_config(None, options["feature_gates"], kubernetes=options["kubernetes"])
     seed = options["seed"]
     default = ClusterModel(opened.model.source, config, opened.registry, seed=seed)
     try:

@@ -53,6 +53,7 @@ class ConfigurationSpec(_Part):
     file: str | None = None
     config: dict[str, Any] | None = None
     feature_gates: str = ""
+    kubernetes: str = ""
 
 
 class ExperimentSpec(_Part):
@@ -172,4 +173,5 @@ def _placed(one: ConfigurationSpec, folder: Path) -> ConfigurationSpec:
         file=None if one.file is None else str(folder / one.file),
         config=one.config,
         feature_gates=one.feature_gates,
+        kubernetes=one.kubernetes,
     )

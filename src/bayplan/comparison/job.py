@@ -31,6 +31,7 @@ from bayplan.comparison.metrics.catalogue import BUILT_IN, DomainsInUse
 from bayplan.comparison.metrics.run_metric import RunMetric
 from bayplan.comparison.metrics.scheduling import Arrivals, arranged
 from bayplan.config import SchedulerConfig, config_from, load_config
+from bayplan.config.kubernetes_versions import requested_version
 from bayplan.config.loading import DEFAULT_CONFIG
 from bayplan.journal import Record
 from bayplan.lazy_loader import built
@@ -121,6 +122,8 @@ class Configuration(Struct, frozen=True, kw_only=True):
     #: The place of the configuration, for messages.
     source: str = ""
     feature_gates: str = ""
+    #: The version of kube-scheduler; "": that of the cluster, or the newest.
+    kubernetes: str = ""
 
 
 class WatchedMetrics(Struct, frozen=True, kw_only=True):
@@ -146,7 +149,8 @@ class Job(Struct, frozen=True, kw_only=True):
     def key(self) -> str:
         """Equal for equal runs."""
         plugins = [(Path(one.path).name, digest(one.content)) for one in self.plugin_files]
-        how = (self.configuration.text, self.configuration.feature_gates, plugins)
+        one = self.configuration
+        how = (one.text, one.feature_gates, plugins, *filter(None, (one.kubernetes,)))
         return key_of((digest(self.workload), self.arrivals, how, self.seed, self.watched))
 
 
@@ -207,9 +211,11 @@ def perform(job: Job) -> JobResult:
 
 def config_of(configuration: Configuration) -> SchedulerConfig:
     """Raises ConfigError for an invalid document."""
+    version = requested_version(configuration.kubernetes, "kubernetes")
+    gates = configuration.feature_gates
     if configuration.text is None:
-        return config_from(DEFAULT_CONFIG, "", configuration.feature_gates)
-    return load_config(configuration.text, configuration.source, configuration.feature_gates)
+        return config_from(DEFAULT_CONFIG, "", gates, kubernetes=version)
+    return load_config(configuration.text, configuration.source, gates, kubernetes=version)
 
 
 def made_metrics(watched: WatchedMetrics) -> list[RunMetric]:

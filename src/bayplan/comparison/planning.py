@@ -181,7 +181,13 @@ def _configurations(
             text = msgspec.json.encode(one.config).decode()
             origin = f"{source}: {joined('spec', f'configurations[{index}].config')}"
         configurations.append(
-            Configuration(name=one.name, text=text, source=origin, feature_gates=one.feature_gates)
+            Configuration(
+                name=one.name,
+                text=text,
+                source=origin,
+                feature_gates=one.feature_gates,
+                kubernetes=one.kubernetes,
+            )
         )
     return configurations
 

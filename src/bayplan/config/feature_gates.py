@@ -1,15 +1,21 @@
-"""Feature gates: upstream's names and defaults, v1.37.
+"""Feature gates: upstream's names and defaults in each version.
 
-A gate is set by kube-scheduler's `--feature-gates` string or by the key `featureGates`; the string
-wins. Gates of other components are known, too, because clusters pass one list to all components.
-The effect of a gate is decided once, when objects are created, and not during scheduling.
+`gate_table` has the gates. A gate is set by kube-scheduler's `--feature-gates` string or by the key
+`featureGates`; the string wins. Gates of other components are known, too, because clusters pass one
+list to all components. The effect of a gate is decided once, when objects are created, and not
+during scheduling.
 Upstream: pkg/features/kube_features.go, component-base/featuregate.
 """
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
+from functools import cache
 
 from msgspec import Struct
 
+from bayplan.config.behaviour import NEWEST_BEHAVIOUR, Behaviour, behaviour_of
+from bayplan.config.gate_table import HISTORY, OTHER_COMPONENTS_GATES
+from bayplan.config.kubernetes_versions import NEWEST, KubernetesVersion
 from bayplan.problems import Problem, joined, suggestion
 
 ALPHA = "alpha"
@@ -30,8 +36,8 @@ _FALSE = frozenset(("0", "f", "F", "FALSE", "false", "False"))
 
 
 class Gate(Struct, frozen=True):
-    """A gate of the scheduler. ``needs``: gates that must be on if this gate is on, without those
-    that are locked on."""
+    """A gate of the scheduler. ``needs``: gates that must be on if this gate is on, where the
+    version has them."""
 
     stage: str
     default: bool
@@ -39,126 +45,53 @@ class Gate(Struct, frozen=True):
     needs: tuple[str, ...] = ()
 
 
-GATES: Mapping[str, Gate] = {
-    "CompositePodGroup": Gate(
-        ALPHA, False, needs=("GenericWorkload", "TopologyAwareWorkloadScheduling")
-    ),
-    "DRAAdminAccess": Gate(GA, True, is_locked=True),
-    "DRAConsumableCapacity": Gate(BETA, True),
-    "DRADerivedAttributes": Gate(ALPHA, False),
-    "DRADeviceBindingConditions": Gate(BETA, True),
-    "DRADeviceCompatibilityGroups": Gate(ALPHA, False, needs=("DRAPartitionableDevices",)),
-    "DRADeviceTaintRules": Gate(GA, True, needs=("DRADeviceTaints",)),
-    "DRADeviceTaints": Gate(GA, True),
-    "DRAExtendedResource": Gate(GA, True, is_locked=True),
-    "DRAFractionalCapacityRange": Gate(BETA, False, needs=("DRAConsumableCapacity",)),
-    "DRAListTypeAttributes": Gate(ALPHA, False),
-    "DRANodeAllocatableResources": Gate(ALPHA, False),
-    "DRAOptionalNodeOperations": Gate(ALPHA, False),
-    "DRAPartitionableDevices": Gate(BETA, True),
-    "DRAPrioritizedList": Gate(GA, True, is_locked=True),
-    "DRAResourceClaimDeviceStatus": Gate(GA, True, is_locked=True),
-    "DRASchedulerFilterTimeout": Gate(BETA, True),
-    "DRAWorkloadResourceClaims": Gate(BETA, False, needs=("GenericWorkload",)),
-    "DynamicResourceAllocation": Gate(GA, True, is_locked=True),
-    "GenericWorkload": Gate(BETA, False),
-    "InPlacePodLevelResourcesVerticalScaling": Gate(BETA, True, needs=("PodLevelResources",)),
-    "InPlacePodVerticalScaling": Gate(GA, True, is_locked=True),
-    "InPlacePodVerticalScalingSchedulerPreemption": Gate(ALPHA, False),
-    "InterPodAffinityHostnameFastPath": Gate(ALPHA, False),
-    "MatchLabelKeysInPodAffinity": Gate(GA, True, is_locked=True),
-    "MatchLabelKeysInPodTopologySpread": Gate(BETA, True),
-    "NodeDeclaredFeatures": Gate(GA, True, is_locked=True),
-    "NodeInclusionPolicyInPodTopologySpread": Gate(GA, True, is_locked=True),
-    "NominatedNodeNameForExpectation": Gate(BETA, True),
-    "OpportunisticBatching": Gate(BETA, True),
-    "PodGroupPreemptionPolicy": Gate(ALPHA, False, needs=("GenericWorkload",)),
-    "PodLevelResources": Gate(BETA, True),
-    "SchedulerAsyncAPICalls": Gate(BETA, False),
-    "SchedulerAsyncPreemption": Gate(BETA, True),
-    "SchedulerPopFromBackoffQ": Gate(BETA, True),
-    "SchedulerPreQueueingHints": Gate(ALPHA, False),
-    "StorageCapacityScoring": Gate(BETA, True),
-    "TaintTolerationComparisonOperators": Gate(ALPHA, False),
-    "TopologyAwareWorkloadScheduling": Gate(ALPHA, False, needs=("GenericWorkload",)),
-    "VolumeAttributesClass": Gate(GA, True, is_locked=True),
-    "VolumeLimitScaling": Gate(BETA, True),
-}
+def _history() -> dict[str, list[tuple[KubernetesVersion, Gate | None]]]:
+    """Gate → (the first version, the gate from this version on, or None: it is gone)."""
+    history: dict[str, list[tuple[KubernetesVersion, Gate | None]]] = {}
+    for row in re.split(r"\n(?=\S)", HISTORY.strip()):
+        name, _, life = row.partition(": ")
+        stages, _, needs = life.partition(";")
+        needed = tuple(needs.split()[1:])
+        history[name] = [_from_version(each, needed) for each in stages.split(", ")]
+    return history
 
-#: Gates that kube-scheduler does not read.
-OTHER_COMPONENTS_GATES = frozenset(
-    """
-    APIResponseCompression APIServerIdentity APIServerWebhookAuthenticationToken
-    APIServingWithRoutine AggregatedDiscoveryRemoveBetaType AllowDNSOnlyNodeCSR
-    AllowInsecureKubeletCertificateSigningRequests AllowOverwriteTerminationGracePeriodSeconds
-    AllowParsingUserUIDFromCertAuth AllowServiceExternalIPs AllowUnsafeMalformedObjectDeletion
-    AtomicFIFO AtomicWriteVolumeUserFields AuthorizePodWebsocketUpgradeCreatePermission
-    CBORServingAndStorage CPUManagerPolicyAlphaOptions CPUManagerPolicyBetaOptions
-    CPUManagerPolicyOptions CRDObservedGenerationTracking CRDValidationRatcheting CRIListStreaming
-    CSIServiceAccountTokenSecrets CSIVolumeHealth ChangeContainerStatusOnKubeletRestart
-    ClearingNominatedNodeNameAfterBinding ClientsAllowCARotation ClientsAllowCBOR
-    ClientsAllowTLSCacheGC ClientsPreferCBOR CloudControllerManagerWatchBasedRoutesReconciliation
-    CloudControllerManagerWebhook ClusterTrustBundle ClusterTrustBundleProjection ComponentFlagz
-    ComponentStatusz ConcurrentWatchObjectDecode ConsistentListFromCacheSkipTimeoutFallback
-    ConstrainedImpersonation ContainerCheckpoint ContainerRestartRules ContainerStopSignals
-    ContextualLogging CoordinatedLeaderElection CrossNamespaceVolumeDataSource
-    CustomCPUCFSQuotaPeriod CustomResourceFieldSelectors DRAPartitionableDevicesType
-    DRAResourceClaimGranularStatusAuthorization DRAResourcePoolStatus DeclarativeValidation
-    DeclarativeValidationBeta DeclarativeValidationTakeover DefaultPodSysctls
-    DeploymentReplicaSetTerminatingReplicas DetectCacheInconsistency DisableAllocatorDualWrite
-    DisableCPUQuotaWithExclusiveCPUs DisableNodeKubeProxyVersion EmptyDirVolumeMode EnvFiles
-    EtcdRangeStream EventedPLEG EvictionRequestAPI ExcludeAdmissionWebhookVirtualResources
-    ExecProbeTimeout ExtendWebSocketsToKubelet ExternalServiceAccountTokenSigner
-    GRPCContainerProbeTLS GitRepoVolumeDriver GracefulNodeShutdown
-    GracefulNodeShutdownBasedOnPodPriority H2CContainerProbe HPAConfigurableTolerance HPAGeneration
-    HPAOptimizedSelectorStore HPAScaleToZero HostnameOverride HugepageAwareEviction
-    ImageMaximumGCAge ImageVolume ImageVolumeWithDigest InOrderInformers
-    InOrderInformersBatchProcess InPlacePodVerticalScalingExclusiveCPUs
-    InPlacePodVerticalScalingExclusiveMemory InPlacePodVerticalScalingInitContainers
-    InPlacePodVerticalScalingMemoryBackedVolumes InformerResourceVersion JobManagedBy KMSv1
-    KubeProxyIPVS KubeProxyNFTablesLocalhostNodePorts KubeletAllocatedPodsEndpoint
-    KubeletCgroupDriverFromCRI KubeletCrashLoopBackOffMax KubeletEnsureSecretPulledImages
-    KubeletFineGrainedAuthz KubeletInUserNamespace KubeletPSI KubeletPodResourcesDynamicResources
-    KubeletPodResourcesGet KubeletPodResourcesListUseActivePods KubeletRegistrationGetOnExistsOnly
-    KubeletSeparateDiskGC KubeletServiceAccountTokenForCredentialProviders KubeletTracing
-    ListFromCacheSnapshot LocalStorageCapacityIsolationFSQuotaMonitoring LoggingAlphaOptions
-    LoggingBetaOptions ManifestBasedAdmissionControlConfig
-    MatchLabelKeysInPodTopologySpreadSelectorMerge MaxUnavailableStatefulSet MemoryQoS
-    MultiCIDRServiceAllocator MutableCSINodeAllocatableCount MutablePVNodeAffinity
-    MutablePodResourcesForSuspendedJobs MutableSchedulingDirectivesForSuspendedJobs
-    MutatingAdmissionPolicy NFTablesNetlink NFTablesProxyMode NativeHistograms
-    NodeControllerLeaseCircuitBreaker NodeLifecycleConditions NodeLogQuery NodeSwap OpenAPIEnums
-    PLEGOnDemandRelist PersistentVolumeClaimUnusedSinceTime PodAndContainerStatsFromCRI
-    PodCertificateRequest PodDeletionCost PodLevelResourceManagers PodLevelResourcesFixDefaulting
-    PodLevelResourcesFixKubeletQOSClass PodLogsQuerySplitStreams PodObservedGenerationTracking
-    PodReadyToStartContainersCondition PodSchedulingReadiness PodTopologyLabelsAdmission PodsAPI
-    PortForwardWebsockets PreferSameTrafficDistribution ProcMountType QOSReserved
-    RecoverVolumeExpansionFailure RecursiveReadOnlyMounts ReduceDefaultCrashLoopBackOffDecay
-    RelaxedEnvironmentVariableValidation RelaxedServiceNameValidation ReloadKubeletClientCAFile
-    ReloadKubeletServerCertificateFile RemoteRequestHeaderUID ResourceHealthStatus
-    ResourceHealthStatusMessage RestartAllContainersOnContainerExits RotateKubeletServerCertificate
-    RuntimeClassInImageCriApi SELinuxChangePolicy SELinuxMount SELinuxMountReadWriteOncePod
-    SeparateCacheWatchRPC SeparateTaintEvictionController ServiceAccountNodeAudienceRestriction
-    ServiceAccountTokenJTI ServiceAccountTokenNodeBinding ServiceAccountTokenNodeBindingValidation
-    ServiceAccountTokenPodNodeInfo ServiceCIDRStatusFieldWiping ShardedListAndWatch
-    SizeBasedListCostEstimate StaleControllerConsistencyDaemonSet StaleControllerConsistencyHPA
-    StaleControllerConsistencyJob StaleControllerConsistencyReplicaSet
-    StaleControllerConsistencyStatefulSet StatefulSetRecreateStrategy
-    StatefulSetSemanticRevisionComparison StorageNamespaceIndex StorageVersionAPI StorageVersionHash
-    StorageVersionMigrator StrictIPCIDRValidation
-    StructuredAuthenticationConfigurationEgressSelector
-    StructuredAuthenticationConfigurationJWKSMetrics SupplementalGroupsPolicy SystemdWatchdog
-    TokenRequestServiceAccountUIDValidation TopologyManagerPolicyAlphaOptions
-    TopologyManagerPolicyBetaOptions TopologyManagerPolicyOptions
-    TranslateStreamCloseWebsocketRequests UnauthenticatedHTTP2DOSMitigation
-    UnknownVersionInteroperabilityProxy UnlockWhileProcessingFIFO UserNamespacesHostNetworkSupport
-    UserNamespacesSupport VolumeBindMountOptions WatchCacheInitializationPostStartHook WatchList
-    WatchListClient WatchListCompression WebhookRoundTripLoadBalancing WinDSR WinOverlay
-    WindowsCPUAndMemoryAffinity WindowsGracefulNodeShutdown WindowsHostNetwork WorkloadWithJob
-    """.split()  # noqa: SIM905 - a line for each would fill a file
-)
 
-ALL_NAMES = frozenset((*GATES, *OTHER_COMPONENTS_GATES, *STAGE_SWITCHES, *ALIASES))
+def _from_version(text: str, needs: tuple[str, ...]) -> tuple[KubernetesVersion, Gate | None]:
+    version, stage, *state = text.split()
+    if stage == "gone":
+        return KubernetesVersion(version), None
+    return KubernetesVersion(version), Gate(stage, state[0] == "on", "locked" in state, needs)
+
+
+_HISTORY = _history()
+
+
+@cache
+def gates_of(version: KubernetesVersion) -> Mapping[str, Gate]:
+    """The gates that kube-scheduler of this version reads, by name."""
+    gates: dict[str, Gate] = {}
+    for name, life in _HISTORY.items():
+        lived = [gate for since, gate in life if since.position <= version.position]
+        if lived and lived[-1] is not None:
+            gates[name] = lived[-1]
+    return gates
+
+
+@cache
+def other_gates_of(version: KubernetesVersion) -> frozenset[str]:
+    """The gates of this version that kube-scheduler does not read."""
+    return frozenset(
+        name
+        for (first, last), names in OTHER_COMPONENTS_GATES.items()
+        if first.position <= version.position <= last.position
+        for name in names.split()
+    )
+
+
+@cache
+def gate_names_of(version: KubernetesVersion) -> frozenset[str]:
+    """Every name that may be set, aliases and stage switches included."""
+    return frozenset((*gates_of(version), *other_gates_of(version), *STAGE_SWITCHES, *ALIASES))
 
 
 class FeatureGates(Struct, frozen=True):
@@ -167,14 +100,19 @@ class FeatureGates(Struct, frozen=True):
     values: Mapping[str, bool]
     #: The gates that were set by name, in order.
     named: tuple[str, ...] = ()
+    version: KubernetesVersion = NEWEST
+    #: What kube-scheduler of the version does, besides what gates decide.
+    behaviour: Behaviour = NEWEST_BEHAVIOUR
 
     def enabled(self, name: str) -> bool:
-        """Whether a gate is on. Raises KeyError for an unknown gate."""
-        return self.values[name]
+        """Whether a gate is on; a gate that only other versions have is off. Raises KeyError for an
+        unknown gate."""
+        return self.values[name] if name in self.values or name not in _HISTORY else False
 
 
-def default_gates() -> FeatureGates:
-    return FeatureGates({name: gate.default for name, gate in GATES.items()})
+def default_gates(version: KubernetesVersion = NEWEST) -> FeatureGates:
+    gates = {name: gate.default for name, gate in gates_of(version).items()}
+    return FeatureGates(gates, version=version, behaviour=behaviour_of(version))
 
 
 def parse_gates(text: str, origin: str) -> tuple[dict[str, bool], list[Problem]]:
@@ -203,38 +141,51 @@ def is_prefixed(part: str) -> bool:
 
 
 def resolve_gates(
-    *sources: tuple[str, Mapping[str, bool]],
+    *sources: tuple[str, Mapping[str, bool]], version: KubernetesVersion = NEWEST
 ) -> tuple[FeatureGates, list[Problem]]:
-    """The gates after ``sources``, each (path, name → value). Later sources win."""
+    """The gates of a version after ``sources``, each (path, name → value). Later sources win."""
+    gates = gates_of(version)
     problems: list[Problem] = []
     named: dict[str, bool] = {}
     origins: dict[str, str] = {}
     for origin, settings in sources:
         for written, value in settings.items():
             name = ALIASES.get(written, written)
-            problem = _setting_problem(name, value, joined(origin, written))
+            problem = _setting_problem(name, value, joined(origin, written), version)
             if problem is not None:
                 problems.append(problem)
             else:
                 named[name], origins[name] = value, joined(origin, written)
-    values = {name: _value(name, named) for name in GATES}
+    values = {name: _value(name, gate, named) for name, gate in gates.items()}
     if not problems:
-        problems += _missing_needs(values, origins)
-    return FeatureGates(values, tuple(named)), problems
+        problems += _missing_needs(gates, values, origins)
+    return FeatureGates(values, tuple(named), version, behaviour_of(version)), problems
 
 
-def _setting_problem(name: str, value: bool, path: str) -> Problem | None:
-    if name not in ALL_NAMES:
-        meant = suggestion(name, (*GATES, *STAGE_SWITCHES)) or suggestion(name, ALL_NAMES)
-        return Problem(path, f'unknown feature gate "{name}"', meant)
-    gate = GATES.get(name)
+def _setting_problem(
+    name: str, value: bool, path: str, version: KubernetesVersion
+) -> Problem | None:
+    gates, all_names = gates_of(version), gate_names_of(version)
+    if name not in all_names:
+        meant = suggestion(name, (*gates, *STAGE_SWITCHES)) or suggestion(name, all_names)
+        return Problem(path, f'unknown feature gate "{name}"', _versions_with(name) or meant)
+    gate = gates.get(name)
     if gate is not None and gate.is_locked and value is not gate.default:
         return Problem(path, _spelled(value), f"this gate is locked to {_spelled(gate.default)}")
     return None
 
 
-def _value(name: str, named: Mapping[str, bool]) -> bool:
-    gate = GATES[name]
+def _versions_with(name: str) -> str:
+    """Which versions have a gate; "": none has it."""
+    versions = [each for each in KubernetesVersion if name in gate_names_of(each)]
+    if not versions:
+        return ""
+    if versions[-1] is list(KubernetesVersion)[-1]:
+        return f"Kubernetes {versions[0]} is the first version with it"
+    return f"Kubernetes {versions[-1]} is the last version with it"
+
+
+def _value(name: str, gate: Gate, named: Mapping[str, bool]) -> bool:
     if name in named:
         return named[name]
     for switch, stage in STAGE_SWITCHES.items():
@@ -243,9 +194,11 @@ def _value(name: str, named: Mapping[str, bool]) -> bool:
     return gate.default
 
 
-def _missing_needs(values: Mapping[str, bool], origins: Mapping[str, str]) -> Iterator[Problem]:
-    for name, gate in GATES.items():
-        missing = [other for other in gate.needs if not values[other]]
+def _missing_needs(
+    gates: Mapping[str, Gate], values: Mapping[str, bool], origins: Mapping[str, str]
+) -> Iterator[Problem]:
+    for name, gate in gates.items():
+        missing = [other for other in gate.needs if not values.get(other, True)]
         if values[name] and missing:
             # The gate may be on by default and another one switched off.
             culprits: Iterable[str] = (name, *missing, *STAGE_SWITCHES)

@@ -18,8 +18,9 @@ from bayplan.config.feature_gates import (
     parse_gates,
     resolve_gates,
 )
+from bayplan.config.kubernetes_versions import NEWEST, KubernetesVersion
 from bayplan.config.schema import API_VERSION, KIND, KubeSchedulerConfiguration, with_defaults
-from bayplan.config.validation import problems_of
+from bayplan.config.validation import problems_of, version_problems
 from bayplan.problems import ConfigError, Problem
 from bayplan.yaml_documents import DocumentError, load_documents
 
@@ -44,6 +45,13 @@ class SchedulerConfig(Struct, frozen=True):
     text: str = ""
     #: The errors that can be found without the plugins.
     problems: tuple[Problem, ...] = ()
+    #: Whether the version to answer as was named; otherwise that of a cluster may replace it.
+    names_version: bool = False
+    #: What depends on the version: (path, gates) of each source, the plain values, and the errors
+    #: of everything else.
+    gate_sources: tuple[tuple[str, Mapping[str, bool]], ...] = ()
+    value: Any = None
+    other_problems: tuple[Problem, ...] = ()
     #: Top-level keys that were written.
     written: frozenset[str] = frozenset()
     #: The longest time that a pod waits for an event. In kube-scheduler this is a flag.
@@ -67,11 +75,14 @@ def load_config(
     source: str,
     feature_gates: str = "",
     overrides: Mapping[str, Any] = MappingProxyType({}),
+    *,
+    kubernetes: KubernetesVersion | None = None,
 ) -> SchedulerConfig:
     """A configuration from YAML or JSON.
 
-    ``feature_gates``: as in kube-scheduler's flag. ``overrides``: fields that flags set, in the
-    form of a file.
+    ``kubernetes``: the version to answer as; None: the newest, unless a cluster says which.
+    ``feature_gates``: as in kube-scheduler's flag.
+    ``overrides``: fields that flags set, in the form of a file.
 
     Raises ConfigError for text that is not a document; other errors stay with the configuration.
     """
@@ -83,7 +94,8 @@ def load_config(
     if len(documents) != 1:
         problem = Problem("", f"{len(documents) or 'no'} documents", f"wanted one {KIND}")
         raise ConfigError([problem], source)
-    config = config_from(documents[0].value, source, feature_gates, overrides)
+    value = documents[0].value
+    config = config_from(value, source, feature_gates, overrides, kubernetes=kubernetes)
     return replace(config, text=text if isinstance(text, str) else text.decode("utf-8-sig"))
 
 
@@ -92,20 +104,34 @@ def config_from(
     source: str = "",
     feature_gates: str = "",
     overrides: Mapping[str, Any] = MappingProxyType({}),
+    *,
+    kubernetes: KubernetesVersion | None = None,
 ) -> SchedulerConfig:
-    """A configuration from plain values, as decoded from YAML or JSON."""
+    """A configuration from plain values, as decoded from YAML or JSON; see `load_config`."""
     decoded, problems = decode(_over(value, overrides), KubeSchedulerConfiguration, "")
     spec = with_defaults(decoded or KubeSchedulerConfiguration())
     _add(problems, problems_of(spec))
     from_flag, bad_parts = parse_gates(feature_gates, FEATURE_GATES_FLAG)
-    gates, bad_gates = resolve_gates(
-        ("featureGates", spec.feature_gates), (FEATURE_GATES_FLAG, from_flag)
-    )
-    problems += [*bad_parts, *bad_gates]
+    problems += bad_parts
     written = frozenset(cast("dict[str, Any]", value) if isinstance(value, dict) else ())
-    return SchedulerConfig(
-        spec=spec, gates=gates, source=source, problems=tuple(problems), written=written
+    config = SchedulerConfig(
+        spec=spec,
+        source=source,
+        written=written,
+        names_version=kubernetes is not None,
+        gate_sources=(("featureGates", spec.feature_gates), (FEATURE_GATES_FLAG, from_flag)),
+        value=value,
+        other_problems=tuple(problems),
     )
+    return in_version(config, kubernetes or NEWEST)
+
+
+def in_version(config: SchedulerConfig, version: KubernetesVersion) -> SchedulerConfig:
+    """The configuration as kube-scheduler of a version reads it."""
+    gates, bad_gates = resolve_gates(*config.gate_sources, version=version)
+    problems = [*config.other_problems, *bad_gates]
+    _add(problems, version_problems(config.value, gates.behaviour))
+    return replace(config, gates=gates, problems=tuple(problems))
 
 
 def _over(value: Any, overrides: Mapping[str, Any]) -> Any:

@@ -1,10 +1,14 @@
-"""The names of the plugins of kube-scheduler v1.37, and its default profile.
+"""The names of the plugins of kube-scheduler, and its default profile.
 
 The registry knows which of these plugins Bayplan has. Upstream:
 pkg/scheduler/apis/config/v1/default_plugins.go and framework/plugins/registry.go.
 """
 
+from collections.abc import Mapping
+
+from bayplan.config.behaviour import Behaviour
 from bayplan.config.feature_gates import FeatureGates
+from bayplan.config.kubernetes_versions import KubernetesVersion
 from bayplan.config.schema import PluginEntry
 
 #: (name, weight, the gate it depends on) in the order of the default profile.
@@ -50,8 +54,39 @@ REMOVED_PLUGINS = frozenset(("AzureDiskLimits", "CinderLimits", "EBSLimits", "GC
 
 def default_plugins(gates: FeatureGates) -> tuple[PluginEntry, ...]:
     """The default profile's multiPoint list."""
-    return tuple(
+    entries = [
         PluginEntry(name=name, weight=weight)
         for name, weight, gate in _DEFAULT_PROFILE
         if not gate or gates.enabled(gate)
-    )
+    ]
+    if not gates.behaviour.node_name_is_first:
+        names = [entry.name for entry in entries]
+        first, second = names.index("NodeName"), names.index("NodeUnschedulable")
+        entries[first], entries[second] = entries[second], entries[first]
+    return tuple(entries)
+
+
+#: Plugins that are new → the first version.
+_NEW_PLUGINS = {
+    "DeferredPodScheduling": KubernetesVersion.V1_37_0,
+    "GangScheduling": KubernetesVersion.V1_35,
+    "NodeDeclaredFeatures": KubernetesVersion.V1_35,
+    "PodGroupPodsCount": KubernetesVersion.V1_36,
+    "TopologyPlacementGenerator": KubernetesVersion.V1_36,
+}
+
+
+def plugins_absent(version: KubernetesVersion) -> frozenset[str]:
+    """The plugins that kube-scheduler of a version does not have yet."""
+    return frozenset(n for n, since in _NEW_PLUGINS.items() if since.position > version.position)
+
+
+def points_absent(behaviour: Behaviour) -> Mapping[str, frozenset[str]]:
+    """Plugin → the extension points that it does not have yet."""
+    absent: dict[str, frozenset[str]] = {}
+    if not behaviour.node_checks_have_pre_filter:
+        checks = ("NodeName", "NodeUnschedulable", "TaintToleration")
+        absent |= dict.fromkeys(checks, frozenset(("preFilter",)))
+    if not behaviour.devices_have_score:
+        absent["DynamicResources"] = frozenset(("score",))
+    return absent

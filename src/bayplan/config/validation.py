@@ -4,11 +4,13 @@ None of these checks needs to know a plugin. Upstream:
 pkg/scheduler/apis/config/validation/validation.go, component-base/config/validation.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, cast
 from urllib.parse import urlsplit
 
 from bayplan.api.pod_requests import is_extended
 from bayplan.api.selectors import is_label_key
+from bayplan.config.behaviour import Behaviour
 from bayplan.config.pod_group_kinds import kind_problems
 from bayplan.config.schema import (
     API_VERSION,
@@ -43,6 +45,28 @@ def problems_of(spec: KubeSchedulerConfiguration) -> Iterator[Problem]:
     yield from _queue_sorts(spec.profiles)
     yield from _extenders(spec.extenders)
     yield from kind_problems(spec.pod_groups.kinds)
+
+
+def version_problems(written: Any, behaviour: Behaviour) -> Iterator[Problem]:
+    """Fields that kube-scheduler of a version does not know. ``written``: the plain values."""
+    has_field = {
+        "placementGenerate": behaviour.has_placement_points,
+        "placementScore": behaviour.has_placement_points,
+        "podGroupPostFilter": behaviour.has_pod_group_post_filter,
+    }
+    for index, profile in enumerate(_entries(_fields(written).get("profiles"))):
+        for point in _fields(_fields(profile).get("plugins")):
+            if not has_field.get(point, True):
+                path = f"profiles[{index}].plugins.{point}"
+                yield Problem(path, "unknown field", "newer versions of Kubernetes have it")
+
+
+def _fields(value: Any) -> Mapping[str, Any]:
+    return cast("Mapping[str, Any]", value) if isinstance(value, dict) else {}
+
+
+def _entries(value: Any) -> Sequence[Any]:
+    return cast("list[Any]", value) if isinstance(value, list) else ()
 
 
 def _must_be(path: str, actual: str, expected: str) -> Iterator[Problem]:

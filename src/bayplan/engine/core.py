@@ -17,6 +17,7 @@ from bayplan.engine.reservations import Reservations
 from bayplan.engine.reuse.cache import ResultCache
 from bayplan.engine.telemetry import Telemetry
 from bayplan.engine.waiting import Activations, Deadlines, WaitingPods
+from bayplan.framework.cluster_rules import device_rules, resize_rules
 from bayplan.framework.handle import (
     Handle,
     PodInPreBind,
@@ -145,7 +146,7 @@ class EngineCore:
         self.cluster = ClusterView(
             self.frameworks.__contains__,
             group_kinds,
-            has_taint_rules=self.gates.enabled("DRADeviceTaintRules"),
+            device_rules=device_rules(self.gates),
         )
         self.devices = self.cluster.devices if devices is None else devices
         self.nominator = Nominator(self.cluster.pods.get)
@@ -158,6 +159,8 @@ class EngineCore:
         self.listed_kinds: frozenset[str] = frozenset()
         #: Whether pods with a deferred resize are tried: see engine.resizes.
         self.tries_resizes = self.gates.enabled("InPlacePodVerticalScalingSchedulerPreemption")
+        #: How the requests of pods in a resize add up.
+        self.resizes = resize_rules(self.gates)
         self._registry = registry
 
     def forget_kind(self, kind: str) -> None:

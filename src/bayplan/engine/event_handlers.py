@@ -34,13 +34,14 @@ from bayplan.framework.events import (
     EVENT_UNSCHEDULED_POD_ADD,
     EVENT_UNSCHEDULED_POD_DELETE,
     EVENT_UNSCHEDULED_POD_UPDATE,
+    OWN_UPDATES,
     UPDATE,
     ActionType,
     ClusterEvent,
     EventResource,
     resource_of_kind,
 )
-from bayplan.framework.object_changes import node_events, pod_events
+from bayplan.framework.object_changes import event_vocabulary, node_events, pod_events
 from bayplan.ports import EventType, WatchEvent
 from bayplan.state.pod_groups import GroupState, PodGroups
 from bayplan.state.pods import DEFAULT_SCHEDULER, PodInfo, PodShape, pod_info
@@ -95,6 +96,9 @@ class EventHandlers:
         self._placements = placements
         #: As upstream, a new pending pod is an event only if groups can wait for the pod.
         self._reports_pending_pods = engine.gates.enabled("GenericWorkload")
+        #: The events of the version that is answered as.
+        has_declared_features = engine.gates.enabled("NodeDeclaredFeatures")
+        self._vocabulary = event_vocabulary(engine.gates.behaviour, has_declared_features)
         #: By label: the observer of the duration of an event.
         self._took: dict[str, Callable[[float], None]] = {}
         #: The shapes of the newest pods. They stay when their last pod is gone: the next pods of a
@@ -144,7 +148,7 @@ class EventHandlers:
         if old is None:
             queue.move_all(_NODE_ADD, None, node)
             return _NODE_ADDED
-        events = node_events(old, node)
+        events = node_events(old, node, self._vocabulary)
         for event in events:
             queue.move_all(event, old, node)
         return [event.label for event in events]
@@ -214,7 +218,7 @@ class EventHandlers:
         problem: object = "it has no uid"
         if pod.metadata.uid:
             try:
-                compiled = pod_info(pod, self._engine.group_kinds)
+                compiled = pod_info(pod, self._engine.group_kinds, self._engine.resizes)
             except QuantityError as error:
                 problem = error
             else:
@@ -268,7 +272,7 @@ class EventHandlers:
         is_echo = new.uid in patches.by_uid and patches.is_echo(old, new)
         if old.node_name:
             engine.cluster.cache.update_pod(new)
-            events = pod_events(old, new)
+            events = pod_events(old, new, self._vocabulary)
             follow(engine, old, new, events)
             for event in events:
                 engine.queue.move_all(event, old, new)
@@ -292,8 +296,8 @@ class EventHandlers:
             if new.is_terminating and not old.is_terminating:
                 self._assumed_deleted(new)
             return _POD_UPDATED
-        events = pod_events(old, new)
-        own = [e for e in events if e.resource == EventResource.TARGET_POD and not is_echo]
+        events = pod_events(old, new, self._vocabulary)
+        own = [e for e in events if e.resource in OWN_UPDATES and not is_echo]
         engine.queue.update(old, new, own)
         if EVENT_ASSIGNED_POD_DELETE in events:
             self._room_freed_by(old, also_itself=not is_echo)
@@ -469,7 +473,7 @@ class NewPods:
         if not is_placed or not uid or uid in cluster.pods or cluster.pod_groups.by_key:
             return None
         try:
-            new = pod_info(pod, engine.group_kinds)
+            new = pod_info(pod, engine.group_kinds, engine.resizes)
         except QuantityError:
             return None
         is_tried = engine.tries_resizes and new.shape.has_deferred_resize

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from typing import final
 
-from bayplan.config.feature_gates import ALPHA, BETA, GA, GATES
+from bayplan.config.feature_gates import ALPHA, BETA, GA, gates_of
 from bayplan.engine.core import EngineCore
 from bayplan.engine.reuse.cache import ResultCache
 from bayplan.engine.reuse.entry import ObjectGeneration
@@ -151,7 +151,7 @@ def show_features(engine: EngineCore) -> None:
     """kubernetes_feature_enabled: the gates of the scheduler. They never change."""
     values = {
         (name, _STAGES[gate.stage]): float(engine.gates.enabled(name))
-        for name, gate in GATES.items()
+        for name, gate in gates_of(engine.gates.version).items()
     }
     engine.metrics.show_gauge(
         "kubernetes_feature_enabled",

@@ -134,7 +134,7 @@ def queue_profile(built: BuiltProfile, has_extenders: bool) -> QueueProfile:
     Extenders register no events, so each event may help a pod that an extender rejected.
     """
     events = {
-        **built.events,
+        **built.queued_events,
         TOPOLOGY_NAME: TOPOLOGY_EVENTS,
         RESERVATION_NAME: RESERVATION_EVENTS,
     }

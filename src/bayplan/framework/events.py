@@ -82,6 +82,7 @@ class EventResource(StrEnum):
     ASSIGNED_POD = "AssignedPod"
     UNSCHEDULED_POD = "UnscheduledPod"
     TARGET_POD = "TargetPod"
+    UNSCHEDULABLE_POD = "UnschedulablePod"  # TargetPod's name before Kubernetes 1.37
     NODE = "Node"
     PERSISTENT_VOLUME = "PersistentVolume"
     PERSISTENT_VOLUME_CLAIM = "PersistentVolumeClaim"
@@ -99,8 +100,15 @@ class EventResource(StrEnum):
 
 
 _POD_PARTS: Final = frozenset(
-    (EventResource.ASSIGNED_POD, EventResource.UNSCHEDULED_POD, EventResource.TARGET_POD)
+    (
+        EventResource.ASSIGNED_POD,
+        EventResource.UNSCHEDULED_POD,
+        EventResource.TARGET_POD,
+        EventResource.UNSCHEDULABLE_POD,
+    )
 )
+#: An update of the waiting pod itself.
+OWN_UPDATES: Final = frozenset((EventResource.TARGET_POD, EventResource.UNSCHEDULABLE_POD))
 
 
 def resource_of_kind(kind: str) -> str:
@@ -256,7 +264,7 @@ def all_cluster_event_labels() -> list[str]:
     labels = {EVENT_UNSCHEDULABLE_TIMEOUT.label, EVENT_FORCE_ACTIVATE.label}
     labels |= {SCHEDULE_ATTEMPT_FAILURE, BACKOFF_COMPLETE, POP_FROM_BACKOFF_Q}
     for resource in EventResource:
-        if resource is EventResource.WILDCARD:
+        if resource in (EventResource.WILDCARD, EventResource.UNSCHEDULABLE_POD):
             continue
         labels |= {ClusterEvent(resource, a).label for a in _actions_of(resource)}
     return sorted(labels)

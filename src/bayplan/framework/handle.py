@@ -380,6 +380,8 @@ class Handle:
         self.instance_name = instance_name
         self.seed = services.seed
         self.gates = services.gates
+        #: What the version of kube-scheduler does that is answered as.
+        self.behaviour = services.gates.behaviour
         #: The scheduler's metrics, shared by all plugins.
         self.metrics = services.metrics
         #: In the order in which they are called.

@@ -1,15 +1,18 @@
 """The cluster events of a change of a pod or a node.
 
 Each event for which a plugin can register is one predicate of (old, new), in the order in which
-upstream emits the events (framework/events.go and eventhandlers.go, v1.37.0). Predicates compare as
-the API machinery does: a missing map equals an empty map, "1" of cpu equals "1000m".
+upstream emits the events (framework/events.go and eventhandlers.go). Predicates compare as the API
+machinery does: a missing map equals an empty map, "1" of cpu equals "1000m". An `EventVocabulary`
+has the events of one version of kube-scheduler.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
+from functools import cache
 from typing import Final, NamedTuple
 
 from bayplan.api.objects import Node, PodExtendedResourceClaimStatus, Quantities, Taint
 from bayplan.api.quantity import parse
+from bayplan.config.behaviour import NEWEST_BEHAVIOUR, Behaviour
 from bayplan.framework.events import (
     EVENT_ASSIGNED_POD_ADD,
     EVENT_ASSIGNED_POD_DELETE,
@@ -23,7 +26,9 @@ from bayplan.state.pods import PodInfo
 # ---- nodes ---------------------------------------------------------------------------------
 
 
-def node_events(old: Node | None, new: Node | None) -> list[ClusterEvent]:
+def node_events(
+    old: Node | None, new: Node | None, vocabulary: "EventVocabulary | None" = None
+) -> list[ClusterEvent]:
     """The events of a change of a node; none if no plugin can register for the change.
 
     ``old`` is None for an added node, ``new`` for a deleted one. One event may occur twice: a node
@@ -33,7 +38,8 @@ def node_events(old: Node | None, new: Node | None) -> list[ClusterEvent]:
         return [_node_event(ActionType.ADD)]
     if new is None:
         return [_node_event(ActionType.DELETE)]
-    return [event for event, changed in _NODE_CHANGES if changed(old, new)]
+    changes = (vocabulary or NEWEST_VOCABULARY).node_changes
+    return [event for event, changed in changes if changed(old, new)]
 
 
 def _became_schedulable(old: Node, new: Node) -> bool:
@@ -95,7 +101,9 @@ def _node_event(action: ActionType) -> ClusterEvent:
     return ClusterEvent(EventResource.NODE, action)
 
 
-_NODE_CHANGES: Final[Sequence[tuple[ClusterEvent, Callable[[Node, Node], bool]]]] = (
+_NodeChanges = Sequence[tuple[ClusterEvent, Callable[[Node, Node], bool]]]
+
+_NODE_CHANGES: Final[_NodeChanges] = (
     (_node_event(ActionType.UPDATE_NODE_TAINT), _became_schedulable),
     (_node_event(ActionType.UPDATE_NODE_ALLOCATABLE), _allocatable_changed),
     (_node_event(ActionType.UPDATE_NODE_LABEL), _node_labels_changed),
@@ -109,7 +117,9 @@ _NODE_CHANGES: Final[Sequence[tuple[ClusterEvent, Callable[[Node, Node], bool]]]
 # ---- pods ----------------------------------------------------------------------------------
 
 
-def pod_events(old: PodInfo | None, new: PodInfo | None) -> list[ClusterEvent]:
+def pod_events(
+    old: PodInfo | None, new: PodInfo | None, vocabulary: "EventVocabulary | None" = None
+) -> list[ClusterEvent]:
     """The events of a change of a pod, in the order in which upstream emits them.
 
     ``old`` is None for an added pod, ``new`` for a deleted one. A pod without a node causes events
@@ -117,15 +127,16 @@ def pod_events(old: PodInfo | None, new: PodInfo | None) -> list[ClusterEvent]:
     such a pod loses its nomination, AssignedPod Delete is added: pods of the same or a lower
     priority, this pod included, may use the amounts that the nomination kept free.
     """
+    known = vocabulary or NEWEST_VOCABULARY
     if old is not None and old.node_name:
         if new is None or not new.node_name:
             return [EVENT_ASSIGNED_POD_DELETE]
-        return _pod_updates(old, new, _ASSIGNED_POD_UPDATES)
+        return _pod_updates(old, new, known.assigned_updates)
     if new is not None and new.node_name:
         return [EVENT_ASSIGNED_POD_ADD]
     if old is None:
         return []
-    events = [] if new is None else _pod_updates(old, new, _TARGET_POD_UPDATES)
+    events = [] if new is None else _pod_updates(old, new, known.own_updates)
     nominated = "" if new is None else new.nominated_node_name
     if old.nominated_node_name not in ("", nominated):
         events.append(EVENT_ASSIGNED_POD_DELETE)
@@ -193,10 +204,41 @@ _POD_CHANGES: Final[Sequence[tuple[ActionType, Callable[[PodInfo, PodInfo], bool
 )
 
 
-def _updates_of(resource: EventResource) -> _PodUpdates:
-    special = [(ClusterEvent(resource, action), changed) for action, changed in _POD_CHANGES]
+def _updates_of(resource: EventResource, absent: Container[ActionType]) -> _PodUpdates:
+    special = [
+        (ClusterEvent(resource, action), changed)
+        for action, changed in _POD_CHANGES
+        if action not in absent
+    ]
     return _PodUpdates(special, ClusterEvent(resource, UPDATE))
 
 
-_ASSIGNED_POD_UPDATES: Final = _updates_of(EventResource.ASSIGNED_POD)
-_TARGET_POD_UPDATES: Final = _updates_of(EventResource.TARGET_POD)
+# ---- versions ------------------------------------------------------------------------------
+
+
+class EventVocabulary(NamedTuple):
+    """The events of updates in one version."""
+
+    node_changes: _NodeChanges
+    assigned_updates: _PodUpdates
+    own_updates: _PodUpdates
+
+
+@cache
+def event_vocabulary(behaviour: Behaviour, has_declared_features: bool) -> EventVocabulary:
+    """``has_declared_features``: whether the gate NodeDeclaredFeatures is on."""
+    absent: set[ActionType] = set()
+    if not behaviour.has_scale_up:
+        absent |= {ActionType.UPDATE_POD_SCALE_UP, ActionType.UPDATE_NODE_PREEMPTION_POLICY}
+    if not has_declared_features:
+        absent.add(ActionType.UPDATE_NODE_DECLARED_FEATURE)
+    is_own = behaviour.has_pod_resources
+    own = EventResource.TARGET_POD if is_own else EventResource.UNSCHEDULABLE_POD
+    return EventVocabulary(
+        [(event, changed) for event, changed in _NODE_CHANGES if event.action not in absent],
+        _updates_of(EventResource.ASSIGNED_POD, absent),
+        _updates_of(own, absent),
+    )
+
+
+NEWEST_VOCABULARY: Final = event_vocabulary(NEWEST_BEHAVIOUR, True)

@@ -34,6 +34,7 @@ from typing import (
 import msgspec
 from msgspec import Struct
 
+from bayplan.config.feature_gates import FeatureGates
 from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.events import ClusterEventWithHint
 from bayplan.framework.handle import Handle
@@ -120,6 +121,10 @@ class PluginArgs(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, 
 
     def problems(self) -> Iterable[tuple[str, str]]:
         """(path, the value and what to write instead) of each value out of range."""
+        return ()
+
+    def problems_in_version(self, gates: FeatureGates) -> Iterable[tuple[str, str]]:
+        """The same for values that a version of kube-scheduler, or its gates, refuse."""
         return ()
 
     def remarks(self, written: Collection[str]) -> Iterable[tuple[str, str]]:

@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from bayplan.adapters.live.client import ApiClient, all_results
+from bayplan.adapters.live.server_version import reported_by_server
 from bayplan.api.admission_objects import ADMISSION_KINDS
 from bayplan.api.objects import NAMESPACE, POD
 from bayplan.model.cluster_kinds import offered
@@ -29,6 +30,8 @@ class Capture:
     absent: list[str]
     #: Kinds that admission reads and that the user may not list, with the reason of the server.
     unreadable: dict[str, str]
+    #: What the API server reports as its version; "": nothing.
+    release: str = ""
 
 
 async def capture(client: ApiClient, kinds: Iterable[str]) -> Capture:
@@ -41,7 +44,17 @@ async def capture(client: ApiClient, kinds: Iterable[str]) -> Capture:
     objects = [
         _cleaned(k, one) for k, of_kind in zip(ordered, contents, strict=True) for one in of_kind
     ]
-    return Capture(objects, sorted(read.absent), lists.unreadable)
+    release = "".join((await reported_by_server(client)).releases)
+    return Capture(objects, sorted(read.absent), lists.unreadable, release)
+
+
+def scenario_of(release: str) -> Content:
+    """The document that says which version the captured cluster runs."""
+    return {
+        "apiVersion": "bayplan.dev/v1alpha1",
+        "kind": "Scenario",
+        "spec": {"kubernetesVersion": release},
+    }
 
 
 def _order(kind: str) -> tuple[int, str]:

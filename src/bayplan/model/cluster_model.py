@@ -26,6 +26,7 @@ from bayplan.adapters.embedded.json_merge import merge_patch
 from bayplan.api.objects import NODE, POD, ApiObject, Pod, decode
 from bayplan.clock import ManualClock, epoch_of
 from bayplan.config import SchedulerConfig
+from bayplan.config.cluster_version import for_cluster
 from bayplan.engine.attempt_record import OnAttempt
 from bayplan.engine.binding import BindingOutcome
 from bayplan.engine.cycle import Cycle
@@ -132,7 +133,10 @@ class ClusterModel:
         For a model that is built while the list of pods arrives, ``source`` has all others; then
         come `read_pods` and `end_reading`.
         """
-        self.source, objects = source, source.objects
+        config, self._version_note = for_cluster(config, source.reported)
+        #: In the version of the cluster, unless the configuration names one.
+        self.config = config
+        self.source, objects = self._with_note(source), source.objects
         start_seconds = max(source.epoch_seconds - ManualClock.EPOCH_SECONDS, 0.0)
         self._records = MemorySink()
         self._observer: OnAttempt | None = None
@@ -165,6 +169,11 @@ class ClusterModel:
                     self.store.put(key, each)
         self._scheduler.take_effects()
 
+    def _with_note(self, source: ClusterPicture) -> ClusterPicture:
+        if not self._version_note:
+            return source
+        return replace(source, notes=(*source.notes, self._version_note))
+
     def read_pods(self, pods: Iterable[tuple[ObjectKey, ApiObject]]) -> None:
         """Further pods of the cluster as it was read."""
         added: list[Pod] = []
@@ -181,7 +190,7 @@ class ClusterModel:
 
     def end_reading(self, source: ClusterPicture) -> None:
         """All objects, the pods of `read_pods` among them, were read."""
-        self.source = source
+        self.source = self._with_note(source)
         self._scheduler.take_effects()
 
     def close(self) -> None:

@@ -23,6 +23,7 @@ from bayplan.adapters.live.errors import (
     read_answer,
     unreadable,
 )
+from bayplan.adapters.live.server_version import reported_by_server
 from bayplan.adapters.live.watching import PAGE_LENGTH, KindReader, Originals, ReadingOptions
 from bayplan.api.objects import (
     POD,
@@ -34,6 +35,7 @@ from bayplan.api.objects import (
 )
 from bayplan.clock import RealClock
 from bayplan.config import SchedulerConfig
+from bayplan.config.cluster_version import NOTHING_REPORTED
 from bayplan.model.cluster_kinds import CHANGED_KINDS, NEEDED, ClusterKinds, cluster_kinds
 from bayplan.model.cluster_model import ClusterModel
 from bayplan.model.picture import ClusterPicture
@@ -133,11 +135,13 @@ async def model_of_cluster(
     """
     kinds = await cluster_kinds(client, [config], registry, CHANGED_KINDS)
     declared = declared_fields([config], registry)
+    reported = NOTHING_REPORTED if config.names_version else await reported_by_server(client)
 
     async def read(length: int) -> ClusterModel:
         originals = Originals(kinds.kinds if is_whole else _WITH_PARTS)
         lists = ClusterLists(client, declared=declared, originals=originals)
         building = _ModelBuilder(kinds, lists, config=config, registry=registry, seed=seed)
+        building.reported = reported
         try:
             await building.read(length)
             chain = await _chain(client, kinds, subject, lists.unreadable) if subject else {}
@@ -172,6 +176,7 @@ class _ModelBuilder:
         self._registry = registry
         self._seed = seed
         self.objects = ObjectStore[ApiObject]()
+        self.reported = NOTHING_REPORTED
         #: None while the other lists are read.
         self._model: ClusterModel | None = None
 
@@ -198,6 +203,7 @@ class _ModelBuilder:
             absent=self._kinds.absent,
             unreadable=MappingProxyType(dict(sorted(self._lists.unreadable.items()))),
             source=self._kinds.name,
+            reported=self.reported,
             epoch_seconds=RealClock().epoch_seconds(),
         )
 

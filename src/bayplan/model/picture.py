@@ -11,6 +11,7 @@ from msgspec import Struct
 from bayplan.adapters.embedded.admission.plugin_set import DEFAULT_PLUGINS, PluginSet
 from bayplan.adapters.embedded.json_merge import difference, merge_patch
 from bayplan.api.objects import ApiObject, Unstructured
+from bayplan.config.cluster_version import NOTHING_REPORTED, ReportedReleases
 from bayplan.objects.keys import Content, ObjectKey
 from bayplan.objects.object_store import ObjectStore
 
@@ -65,6 +66,8 @@ class ClusterPicture:
     notes: tuple[str, ...] = ()
     #: The admission plugins that the cluster's API server runs.
     admission: PluginSet = DEFAULT_PLUGINS
+    #: What says which version of Kubernetes the cluster runs.
+    reported: ReportedReleases = NOTHING_REPORTED
     #: Of a run: the moment that the objects are of; `source` names it, too.
     moment: RunMoment | None = None
 

@@ -86,6 +86,7 @@ async def _created(
         unknown_workloads=workload.unknown_workloads,
         notes=tuple(notes),
         admission=workload.admission,
+        reported=workload.reported,
     )
 
 

@@ -8,6 +8,7 @@ from dataclasses import replace
 from math import inf
 
 from bayplan.clock import ManualClock
+from bayplan.config.cluster_version import ReportedReleases
 from bayplan.durations import DESCRIPTION, DurationError, parse_duration
 from bayplan.history.past_state import PastState
 from bayplan.model.picture import ClusterPicture, RunMoment
@@ -51,7 +52,9 @@ def objects_of_run(folder: RunFolder, moment: RunMoment) -> ClusterPicture:
             state = log.state_at_start()
         else:
             state = log.state_at(inf if moment.at == "end" else moment.seconds)
-    return replace(objects_of(folder, state, str(moment), moment.seconds), moment=moment)
+    picture = objects_of(folder, state, str(moment), moment.seconds)
+    reported = ReportedReleases((folder.manifest().kubernetes,), "the run was made as")
+    return replace(picture, moment=moment, reported=reported)
 
 
 def objects_of(

@@ -32,6 +32,7 @@ from bayplan.api.device_objects import RESOURCE_CLAIM, AllocationResult, Resourc
 from bayplan.api.objects import NODE, POD, ApiObject, Node
 from bayplan.clock import Clock
 from bayplan.config.feature_gates import FeatureGates
+from bayplan.framework.cluster_rules import device_rules
 from bayplan.objects.keys import Content, ObjectKey, key_of, kind_of
 from bayplan.objects.object_store import ObjectStore
 from bayplan.perf.data_items import Measurement, measurement
@@ -188,8 +189,7 @@ def allocations(
     for kind in DEVICE_KINDS:
         for _, stored in objects(kind):
             store.of(kind).put(stored)
-    rules = gates.enabled("DRADeviceTaintRules")
-    devices = Devices(NodeTable(), store, has_taint_rules=rules)
+    devices = Devices(NodeTable(), store, device_rules(gates))
     draws = stream(0, "allocResourceClaims")
     pools = PoolsByNode(devices.resource_slices, features_of(gates))
     claims = devices.resource_claims

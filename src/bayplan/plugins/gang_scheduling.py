@@ -20,6 +20,9 @@ from bayplan.framework.status import Status, unresolvable
 from bayplan.state.pod_groups import GroupState
 from bayplan.state.pods import PodInfo
 
+#: The kind of gangs in Kubernetes 1.35.
+_WORKLOAD = "scheduling.k8s.io/v1alpha1 Workload"
+
 # Upstream's words, letter for letter.
 NO_GROUP = 'waiting for pods\'s pod group "{}" to appear in scheduling queue'
 TOO_FEW = "waiting for minCount pods from a gang to appear in scheduling queue"
@@ -40,14 +43,18 @@ class GangScheduling(PreEnqueuePlugin, EnqueueExtensions):
         return None if state.is_complete else unresolvable(TOO_FEW)
 
     def events_to_register(self) -> Sequence[ClusterEventWithHint]:
+        behaviour = self.handle.behaviour
+        gangs = EventResource.POD_GROUP if behaviour.gangs_are_pod_groups else _WORKLOAD
+        events = [
+            (EventResource.UNSCHEDULED_POD, ActionType.ADD, _of_its_group),
+            (EventResource.ASSIGNED_POD, ActionType.ADD, _of_its_group),
+            (gangs, ActionType.ADD, _its_group),
+        ]
+        if behaviour.changed_groups_are_events:
+            events.append((gangs, UPDATE, _its_group))
         return [
             ClusterEventWithHint(ClusterEvent(resource, action), hint)
-            for resource, action, hint in (
-                (EventResource.UNSCHEDULED_POD, ActionType.ADD, _of_its_group),
-                (EventResource.ASSIGNED_POD, ActionType.ADD, _of_its_group),
-                (EventResource.POD_GROUP, ActionType.ADD, _its_group),
-                (EventResource.POD_GROUP, UPDATE, _its_group),
-            )
+            for resource, action, hint in events
         ]
 
     def _group(self, pod: PodInfo) -> GroupState | None:

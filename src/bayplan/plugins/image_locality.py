@@ -37,9 +37,19 @@ class ImageLocality(ScorePlugin, SignPlugin):
     name = "ImageLocality"
     caching = Caching(facets=Facet.IMAGES, signs_template=True)
 
+    def setup(self) -> None:
+        behaviour = self.handle.behaviour
+        self._rules = _ImageRules(
+            behaviour.image_volumes_are_images, behaviour.image_volumes_are_containers
+        )
+        self._key = f"ImageLocality.images {self._rules}"
+
+    def _images(self, pod: PodInfo) -> "_Images":
+        return pod.shape.once_per_spec(self._key, self._rules.images)
+
     def score(self, state: CycleState, pod: PodInfo, nodes: NodeView) -> NodeScores:
         """int64[nodes]: 0..100 between the least and the largest size that counts."""
-        images = _images(pod)
+        images = self._images(pod)
         present_bytes: Int64s | None = None
         for name, times in images.times.items():
             image = nodes.image(name)
@@ -57,7 +67,7 @@ class ImageLocality(ScorePlugin, SignPlugin):
 
     def sign_pod(self, pod: PodInfo) -> Hashable | None:
         """All images, image volumes included, each as often as the pod names it."""
-        return _images(pod).signature
+        return self._images(pod).signature
 
 
 class _Images(Struct, frozen=True):
@@ -67,17 +77,22 @@ class _Images(Struct, frozen=True):
     signature: Hashable
 
 
-def _images(pod: PodInfo) -> _Images:
-    return pod.shape.once_per_spec("ImageLocality.images", _compiled)
+class _ImageRules(Struct, frozen=True):
+    """Whether image volumes count in the sum of sizes, and where it is divided."""
+
+    volumes_add: bool
+    volumes_divide: bool
+
+    def images(self, shape: PodShape) -> _Images:
+        containers = [container.image or "" for container in all_containers(shape.spec)]
+        volumes = list(_of_volumes(shape.spec))
+        added = volumes if self.volumes_add else []
+        names = sorted(map(_full_name, (*containers, *added)))
+        count = len(containers) + (len(volumes) if self.volumes_divide else 0)
+        return _Images(dict(Counter(names)), count, (*names, count))
 
 
-def _compiled(shape: PodShape) -> _Images:
-    names = sorted(map(_full_name, _named(shape.spec)))
-    return _Images(dict(Counter(names)), len(names), tuple(names))
-
-
-def _named(spec: PodSpec) -> Iterator[str]:
-    yield from (container.image or "" for container in all_containers(spec))
+def _of_volumes(spec: PodSpec) -> Iterator[str]:
     yield from (v.image.reference or "" for v in spec.volumes or () if v.image is not None)
 
 

@@ -33,8 +33,6 @@ from bayplan.state.change_log import Facet
 from bayplan.state.nodes import NodeInfo, NodeView
 from bayplan.state.pods import PodInfo, PodShape
 
-NOT_DECLARED = "node(s) didn't match Pod's required features"
-
 RESTART_ALL_CONTAINERS = "RestartAllContainersOnContainerExits"
 USER_NAMESPACES_HOST_NETWORK = "UserNamespacesHostNetworkSupport"
 VOLUME_BIND_MOUNT_OPTIONS = "VolumeBindMountOptions"
@@ -51,20 +49,27 @@ class NodeDeclaredFeatures(PreFilterPlugin, ScalarFilterPlugin, EnqueueExtension
     caching = Caching(facets=Facet.DECLARED, signs_template=True, pre_state_per_template=True)
     fields = (f"Node.{_PATH}",)
     ignores_resizes = True
+    gates = ("NodeDeclaredFeatures",)
+
+    def setup(self) -> None:
+        self._is_on = self.handle.gates.enabled("NodeDeclaredFeatures")
+        self._text = self.handle.behaviour.declared_features_text
 
     def concerns(self, shape: PodShape) -> bool:
-        return bool(_required(shape))
+        return self._is_on and bool(_required(shape))
 
     def pre_filter(
         self, state: CycleState, pod: PodInfo, nodes: NodeView
     ) -> PreFilterResult | Status | None:
-        return None if required(pod) else SKIP
+        return None if self._is_on and required(pod) else SKIP
 
     def filter_node(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> Status | None:
-        declared = node.node.declared.get(_PATH) or ()
-        return None if required(pod) <= set(declared) else unresolvable(NOT_DECLARED)
+        missing = required(pod).difference(node.node.declared.get(_PATH) or ())
+        return unresolvable(self._text.format(", ".join(sorted(missing)))) if missing else None
 
     def events_to_register(self) -> Sequence[ClusterEventWithHint]:
+        if not self._is_on:
+            return []
         node_action = ActionType.ADD | ActionType.UPDATE_NODE_DECLARED_FEATURE
         node_changed = ClusterEvent(EventResource.NODE, node_action)
         itself_changed = ClusterEvent(EventResource.TARGET_POD, UPDATE)

@@ -1,7 +1,8 @@
 """NodeResourcesBalancedAllocation: prefer nodes whose resources are used evenly.
 
 A node's balance is 100 x (1 - the standard deviation of its used fractions). The score shows how
-the pod changes the balance: 75 is no change, more is an improvement. The balance without the pod
+the pod changes the balance: 75 is no change, more is an improvement. Before Kubernetes 1.36 the
+score is the balance with the pod. The balance without the pod
 depends on the row alone, so it is a column; only the balance with the pod is computed per pod. If
 devices are counted, both are computed per pod. Upstream: plugins/noderesources,
 balanced_allocation.go (v1.37), which fails if the selectors of a device class must be evaluated.
@@ -104,6 +105,8 @@ class NodeResourcesBalancedAllocation(
         amounts_only = not any(may_be_devices(spec.name) for spec in self._resources)
         self.caching = replace(_CACHING, amounts_only=amounts_only)
         self._request_key = f"NodeResourcesBalancedAllocation.request {self._resources!r}"
+        #: Before 1.36 the balance with the pod is the score.
+        self._scores_change = self.handle.behaviour.scores_change_of_balance
 
     def pre_score(self, state: CycleState, pod: PodInfo, nodes: NodeView) -> Status | None:
         """Without Skip, all pods that request none of the resources would prefer the same node."""
@@ -114,8 +117,13 @@ class NodeResourcesBalancedAllocation(
         request = self._request(pod)
         if request.is_empty:
             return np.zeros(len(nodes), np.int64)
+        seen: AmountsOfNodes = nodes
         if request.devices and (counts := counted(self.handle.devices, request.devices)):
-            before, change = _balance(NodesWithDevices(nodes, counts), request.both)
+            seen = NodesWithDevices(nodes, counts)
+        if not self._scores_change:
+            return _balance(seen, request.bundle).astype(np.int64)
+        if seen is not nodes:
+            before, change = _balance(seen, request.both)
         elif len(nodes) <= FEW_NODES:
             before, change = _balance(nodes, request.both)
         else:
@@ -143,7 +151,10 @@ class NodeResourcesBalancedAllocation(
                 used, then = has.requested / offered, (has.requested + amount) / offered
                 before.append(used if used < 1.0 else 1.0)
                 after.append(then if then < 1.0 else 1.0)
-        return int((_balance_of_one(after) - _balance_of_one(before)) * 0.5 + 75.0)
+        balance = _balance_of_one(after)
+        if not self._scores_change:
+            return int(balance)
+        return int((balance - _balance_of_one(before)) * 0.5 + 75.0)
 
     def sign_pod(self, pod: PodInfo) -> Hashable | None:
         request = self._request(pod)

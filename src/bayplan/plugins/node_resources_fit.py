@@ -37,6 +37,7 @@ from bayplan.api.pod_requests import (
     requested,
 )
 from bayplan.api.selectors import is_label_key
+from bayplan.config.feature_gates import FeatureGates
 from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.events import (
     UPDATE,
@@ -133,11 +134,15 @@ class NodeResourcesFitArgs(PluginArgs, frozen=True):
         for index, name in enumerate(self.ignored_resource_groups):
             if "/" in name or not is_label_key(name):
                 yield f"ignoredResourceGroups[{index}]", f'"{name}"; wanted example.com or such'
+
+    def problems_in_version(self, gates: FeatureGates) -> Iterable[tuple[str, str]]:
+        is_own_field = gates.behaviour.ratio_shape_is_own_field
         ratio = self.scoring_strategy.requested_to_capacity_ratio
         path = "scoringStrategy.requestedToCapacityRatio"
         if self.scoring_strategy.type == REQUESTED_TO_CAPACITY_RATIO:
-            yield from shape_problems(f"{path}.shape", ratio.shape if ratio is not None else ())
-        elif ratio is not None:
+            shape_path = f"{path}.shape" if is_own_field else "scoringStrategy.shape"
+            yield from shape_problems(shape_path, ratio.shape if ratio is not None else ())
+        elif ratio is not None and is_own_field:
             yield path, f"unwanted; belongs to the type {REQUESTED_TO_CAPACITY_RATIO}"
 
 
@@ -264,8 +269,9 @@ class NodeResourcesFit(
             ClusterEventWithHint(node_changed, self._after_node),
             ClusterEventWithHint(other_shrunk, _after_other_shrunk),
             ClusterEventWithHint(itself_shrunk, _after_itself_shrunk),
-            ClusterEventWithHint(class_changed, _after_class),
         ]
+        if self.handle.gates.enabled("DRAExtendedResource"):
+            events.append(ClusterEventWithHint(class_changed, _after_class))
         return with_resizes(events) if self._tries_resizes else events
 
     def sign_pod(self, pod: PodInfo) -> Hashable | None:

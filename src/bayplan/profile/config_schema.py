@@ -10,7 +10,13 @@ from typing import Any, cast
 
 from msgspec.json import schema_components
 
-from bayplan.config.feature_gates import ALIASES, ALL_NAMES, GATES, STAGE_SWITCHES
+from bayplan.config.feature_gates import (
+    ALIASES,
+    STAGE_SWITCHES,
+    gate_names_of,
+    gates_of,
+)
+from bayplan.config.kubernetes_versions import NEWEST
 from bayplan.config.schema import API_VERSION, KIND, KubeSchedulerConfiguration
 from bayplan.config.upstream import REMOVED_PLUGINS, UPSTREAM_PLUGINS
 from bayplan.config.validation import ALL_PLUGINS, LABEL_SEPARATOR
@@ -50,8 +56,8 @@ def json_schema(registry: Registry) -> Schema:
 
 
 def _gates() -> Schema:
-    gates: dict[str, Schema] = {name: {"type": "boolean"} for name in sorted(ALL_NAMES)}
-    for name, gate in GATES.items():
+    gates: dict[str, Schema] = {name: {"type": "boolean"} for name in sorted(gate_names_of(NEWEST))}
+    for name, gate in gates_of(NEWEST).items():
         default = "on" if gate.default else "off"
         gates[name] = {
             **({"const": gate.default} if gate.is_locked else {"type": "boolean"}),

@@ -11,7 +11,7 @@ from typing import Any, cast
 
 import msgspec
 
-from bayplan.config.feature_gates import GATES
+from bayplan.config.feature_gates import gates_of
 from bayplan.config.loading import SchedulerConfig
 from bayplan.config.schema import (
     DEFAULT_SCHEDULER_NAME,
@@ -40,7 +40,9 @@ _IS_TYPE = frozenset(("apiVersion", "kind"))
 READ_GATES = frozenset(
     (
         "DRADeviceTaintRules",
+        "DRAExtendedResource",
         "GenericWorkload",
+        "InPlacePodLevelResourcesVerticalScaling",
         "OpportunisticBatching",
         "SchedulerPopFromBackoffQ",
         "TopologyAwareWorkloadScheduling",
@@ -178,9 +180,10 @@ def _lease(election: LeaderElection, profiles: tuple[Profile, ...]) -> Iterator[
 def _gates(config: SchedulerConfig, registry: Registry) -> Iterator[str]:
     plugins = filter(None, map(registry.find, registry.names))
     read = READ_GATES.union(*(plugin.gates for plugin in plugins))
+    gates = gates_of(config.gates.version)
     for name in config.gates.named:
         brings = [p for p in PLUGIN_GATES.get(name, ()) if not is_not_implemented(p, registry)]
-        is_news = name not in GATES or config.gates.values[name] is not GATES[name].default
+        is_news = name not in gates or config.gates.values[name] is not gates[name].default
         if is_news and name not in read and not brings:
             yield f"featureGates: {name} has no effect"
 

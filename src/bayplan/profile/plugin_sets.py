@@ -7,8 +7,15 @@ expandMultiPointPlugins in framework/runtime/framework.go, v1.37.
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+from bayplan.config.behaviour import NEWEST_BEHAVIOUR, Behaviour
+from bayplan.config.feature_gates import FeatureGates, default_gates
 from bayplan.config.schema import PluginEntry, Plugins, PluginSet
-from bayplan.config.upstream import REMOVED_PLUGINS, UPSTREAM_PLUGINS
+from bayplan.config.upstream import (
+    REMOVED_PLUGINS,
+    UPSTREAM_PLUGINS,
+    plugins_absent,
+    points_absent,
+)
 from bayplan.config.validation import ALL_PLUGINS, LABEL_SEPARATOR
 from bayplan.framework.profile import (
     EXTENSION_POINTS,
@@ -52,11 +59,15 @@ _WHERE_PLUGINS_COME_FROM = (
 # ---- checking ------------------------------------------------------------------------------
 
 
-def set_problems(plugins: Plugins, registry: Registry, path: str) -> Iterator[Problem]:
+def set_problems(
+    plugins: Plugins, registry: Registry, path: str, gates: FeatureGates | None = None
+) -> Iterator[Problem]:
     """Problems of names without a plugin, of plugins at an extension point that they do not
-    implement, and of repeated names."""
+    implement, and of repeated names. ``gates``: those of the version; None: the newest one's."""
+    version = default_gates() if gates is None else gates
     for point, plugin_set in {"multiPoint": plugins.multi_point, **plugins.by_point()}.items():
-        yield from _enabled_problems(plugin_set, point, registry, f"{path}.{point}.enabled")
+        at = f"{path}.{point}.enabled"
+        yield from _enabled_problems(plugin_set, point, registry, at, gates=version)
         for index, entry in enumerate(plugin_set.disabled):
             if not _may_be_disabled(entry.name, registry):
                 at = f"{path}.{point}.disabled[{index}].name"
@@ -80,17 +91,23 @@ def _may_be_disabled(name: str, registry: Registry) -> bool:
 
 
 def _enabled_problems(
-    plugin_set: PluginSet, point: str, registry: Registry, path: str
+    plugin_set: PluginSet, point: str, registry: Registry, path: str, *, gates: FeatureGates
 ) -> Iterator[Problem]:
     first: dict[str, int] = {}
+    absent, points = plugins_absent(gates.version), points_absent(gates.behaviour)
     for index, entry in enumerate(plugin_set.enabled):
         at = f"{path}[{index}].name"
         plugin = registry.find(plugin_name(entry.name))
         if plugin is None:
             if plugin_name(entry.name) not in ("", ALL_PLUGINS):
                 yield Problem(at, *absence(entry.name, registry))
-        elif point != "multiPoint" and not may_be_enabled_at(point, plugin):
-            implemented = ", ".join(extension_points_of(plugin))
+        elif plugin.name in absent:
+            expected = f"kube-scheduler {gates.version} does not have it yet"
+            yield Problem(at, f'no plugin "{plugin.name}"', expected)
+        elif point != "multiPoint" and (
+            not may_be_enabled_at(point, plugin) or point in points.get(plugin.name, ())
+        ):
+            implemented = ", ".join(_points_of(entry.name, registry, gates.behaviour))
             yield Problem(at, f'"{entry.name}" has no {point}', f"it has {implemented}")
         elif first.setdefault(entry.name, index) != index:
             expected = f"enabled[{first[entry.name]}] is the same; wanted each once"
@@ -103,11 +120,16 @@ def _enabled_problems(
 # ---- expanding -----------------------------------------------------------------------------
 
 
-def expand(plugins: Plugins, defaults: Iterable[PluginEntry], registry: Registry) -> PluginLists:
+def expand(
+    plugins: Plugins,
+    defaults: Iterable[PluginEntry],
+    registry: Registry,
+    behaviour: Behaviour = NEWEST_BEHAVIOUR,
+) -> PluginLists:
     """The lists of a profile without problems; ``defaults``: plugins that exist."""
     own = plugins.by_point()
     multi_point = _merged(defaults, plugins.multi_point)
-    points_of = {entry.name: _points_of(entry.name, registry) for entry in multi_point}
+    points_of = {entry.name: _points_of(entry.name, registry, behaviour) for entry in multi_point}
     lists = {
         point: _ordered(own[point], [e for e in multi_point if point in points_of[e.name]])
         for point in EXTENSION_POINTS
@@ -116,10 +138,11 @@ def expand(plugins: Plugins, defaults: Iterable[PluginEntry], registry: Registry
     return lists
 
 
-def _points_of(name: str, registry: Registry) -> list[str]:
+def _points_of(name: str, registry: Registry, behaviour: Behaviour) -> list[str]:
     plugin = registry.find(plugin_name(name))
     assert plugin is not None, f"{name} was not checked"
-    return extension_points_of(plugin)
+    absent = points_absent(behaviour).get(plugin.name, ())
+    return [point for point in extension_points_of(plugin) if point not in absent]
 
 
 def _merged(defaults: Iterable[PluginEntry], plugin_set: PluginSet) -> tuple[PluginEntry, ...]:

@@ -11,6 +11,7 @@ from typing import Any, cast, final
 
 from msgspec import Struct
 
+from bayplan.config.behaviour import Behaviour
 from bayplan.config.decoding import path_within
 from bayplan.config.loading import SchedulerConfig
 from bayplan.config.pod_group_kinds import group_kinds
@@ -40,6 +41,7 @@ from bayplan.framework.validation import WrongAnswer, described, line_of
 from bayplan.plugins.registry import Registry
 from bayplan.ports import raise_interruption
 from bayplan.problems import ConfigError, Problem, joined
+from bayplan.profile.older_registrations import queued_in, registered_in
 from bayplan.profile.plugin_sets import absence, plugin_name
 from bayplan.profile.resolved_config import Instance, ResolvedProfile, checked_args, resolve
 
@@ -65,8 +67,10 @@ class BuiltProfile(Struct, frozen=True):
     """One profile, ready to run."""
 
     plugins: ProfilePlugins
-    #: Instance name → the events that its rejected pods wait for; only `REJECTING` plugins.
+    #: Instance name → the events that it registers; only `REJECTING` plugins.
     events: Mapping[str, Events]
+    #: Instance name → the events that its rejected pods wait for.
+    queued_events: Mapping[str, Events]
     signer: Signer
 
 
@@ -109,9 +113,10 @@ def build_profiles(
             if profile.strict_signatures:
                 enforce_signature(plugin)
             if isinstance(plugin, REJECTING):
-                events[name] = _events(plugin, path, problems)
+                registered = _events(plugin, path, problems)
+                events[name] = registered_in(config.gates.behaviour, registered)
         if not problems:
-            built.append(_built(profile, running, events))
+            built.append(_built(profile, running, events, config.gates.behaviour))
             registrations += [(path, name, events[name]) for name in events]
     declared = {resource_of_kind(kind) for plugin in with_parts(started) for kind in plugin.kinds}
     declared |= set(map(resource_of_kind, group_kinds(config.spec.pod_groups.kinds)))
@@ -151,7 +156,7 @@ def make_plugin(
     plugin = registry.find(plugin_name(name))
     if plugin is None:
         raise NestedArgsError([Problem("", *absence(name, registry))], name, path)
-    checked, problems = checked_args(plugin, {} if args is None else args)
+    checked, problems = checked_args(plugin, {} if args is None else args, handle.gates)
     if problems:
         whose = f"(args of {name}, made by {handle.instance_name})"
         texts = [
@@ -240,7 +245,10 @@ def _without_kind(
 
 
 def _built(
-    profile: ResolvedProfile, running: Mapping[str, Plugin], events: Mapping[str, Events]
+    profile: ResolvedProfile,
+    running: Mapping[str, Plugin],
+    events: Mapping[str, Events],
+    behaviour: Behaviour,
 ) -> BuiltProfile:
     lists: dict[str, Any] = {
         _attribute(point): [running[entry.name] for entry in entries]
@@ -257,7 +265,8 @@ def _built(
         tries_resizes=profile.tries_resizes,
         **lists,
     )
-    return BuiltProfile(plugins, events, Signer(plugins))
+    queued = {name: queued_in(behaviour, each) for name, each in events.items()}
+    return BuiltProfile(plugins, events, queued, Signer(plugins))
 
 
 def _attribute(point: str) -> str:

@@ -14,6 +14,7 @@ import msgspec
 from msgspec import Struct, field
 
 from bayplan.config.decoding import decode
+from bayplan.config.feature_gates import FeatureGates, default_gates
 from bayplan.config.loading import SchedulerConfig
 from bayplan.config.schema import API_VERSION, Profile, ignored_resources
 from bayplan.config.upstream import UPSTREAM_PLUGINS, default_plugins
@@ -47,9 +48,11 @@ class Instance(Struct, frozen=True):
     args_path: str
 
 
-def checked_args(plugin: type[Plugin], value: Any) -> tuple[PluginArgs | None, list[Problem]]:
+def checked_args(
+    plugin: type[Plugin], value: Any, gates: FeatureGates | None = None
+) -> tuple[PluginArgs | None, list[Problem]]:
     """(args, their problems). Paths of problems are relative to the args. The args are None if the
-    plugin takes none, or if a wrong field has no default."""
+    plugin takes none, or if a wrong field has no default. ``gates``: None: the default gates."""
     if plugin.args_type is None:
         unwanted = [name for name in value if name not in ("apiVersion", "kind")]
         expected = f"{plugin.name} takes no args"
@@ -60,7 +63,9 @@ def checked_args(plugin: type[Plugin], value: Any) -> tuple[PluginArgs | None, l
         args, problems = decode(value, plugin.args_type, "")
     if args is not None and not problems:
         problems += _kind_problems(plugin.name, args)
-        problems += [Problem(path, text) for path, text in args.problems()]
+        version = default_gates() if gates is None else gates
+        complaints = (*args.problems(), *args.problems_in_version(version))
+        problems += [Problem(path, text) for path, text in complaints]
     return args, problems
 
 
@@ -202,15 +207,16 @@ class _Resolver:
 
     def _lists(self, profile: Profile) -> PluginLists | None:
         path = f"{self._path}.plugins"
-        self._problems += set_problems(profile.plugins, self._registry, path)
+        gates = self._config.gates
+        self._problems += set_problems(profile.plugins, self._registry, path, gates)
         if any(problem.path.startswith(path) for problem in self._problems):
             return None
         defaults = [
             entry
-            for entry in default_plugins(self._config.gates)
+            for entry in default_plugins(gates)
             if not is_not_implemented(entry.name, self._registry)
         ]
-        lists = expand(profile.plugins, defaults, self._registry)
+        lists = expand(profile.plugins, defaults, self._registry, gates.behaviour)
         wrong = list(list_problems(lists, path))
         self._problems += wrong
         return None if wrong else lists
@@ -237,7 +243,7 @@ class _Resolver:
         return self._instance(name, plugin, {}, f"{self._path}.pluginConfig[{name}].args")
 
     def _instance(self, name: str, plugin: type[Plugin], args: Any, path: str) -> Instance:
-        checked, problems = checked_args(plugin, args)
+        checked, problems = checked_args(plugin, args, self._config.gates)
         self._problems += [problem.under(path) for problem in problems]
         ignored = ignored_resources(self._config.spec.extenders)
         if ignored and isinstance(checked, NodeResourcesFitArgs):

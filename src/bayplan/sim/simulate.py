@@ -8,6 +8,8 @@ import msgspec
 
 from bayplan.adapters.embedded.field_validation import one_of
 from bayplan.config import SchedulerConfig, config_from, load_config
+from bayplan.config.cluster_version import version_for
+from bayplan.config.kubernetes_versions import requested_version
 from bayplan.config.loading import DEFAULT_CONFIG
 from bayplan.config.pod_group_kinds import group_kinds
 from bayplan.frames import DataFrame, frame
@@ -41,6 +43,8 @@ class SimulateOptions(TypedDict, total=False):
     """The options of `bayplan simulate` that few simulations need."""
 
     feature_gates: str
+    #: The version of kube-scheduler to answer as, such as "1.36"; default: that of the cluster.
+    kubernetes: str
     #: "arrivals" or "trace"
     time: str
     pod_gc_quarantine: Duration
@@ -74,7 +78,8 @@ def simulate(
         raise BadInputError(str(wrong("expansion", mode, one_of(modes), modes)))
     registry = registry_of(plugins)
     feature_gates = options.get("feature_gates", "")
-    configuration = configuration_of(config, feature_gates)
+    kubernetes = options.get("kubernetes", "")
+    configuration = configuration_of(config, feature_gates, kubernetes)
     workload = load_inputs(
         inputs,
         time_mode=time_mode,
@@ -103,6 +108,7 @@ def simulate(
         seed=seed,
         config=None if config is None else configuration.text,
         feature_gates=feature_gates,
+        kubernetes=version_for(configuration, workload.reported),
     )
     folder = RunFolder(Path(out))
     run = folder.start(manifest, workload, files)
@@ -115,14 +121,20 @@ def simulate(
     return Result(result, records.records)
 
 
-def configuration_of(source: ConfigurationSource, feature_gates: str = "") -> SchedulerConfig:
-    """A configuration from a file or from plain values. Raises BadInputError."""
+def configuration_of(
+    source: ConfigurationSource, feature_gates: str = "", kubernetes: str = ""
+) -> SchedulerConfig:
+    """A configuration from a file or from plain values. ``kubernetes``: the version to answer as;
+    "": the newest, unless a cluster says which. Raises BadInputError."""
+    version = requested_version(kubernetes, "kubernetes")
     if source is None:
-        return config_from(DEFAULT_CONFIG, "", feature_gates)
+        return config_from(DEFAULT_CONFIG, "", feature_gates, kubernetes=version)
     if isinstance(source, Mapping):
-        return load_config(msgspec.json.encode(dict(source)), "config", feature_gates)
+        content = msgspec.json.encode(dict(source))
+        return load_config(content, "config", feature_gates, kubernetes=version)
     try:
-        return load_config(Path(source).read_bytes(), str(source), feature_gates)
+        content = Path(source).read_bytes()
+        return load_config(content, str(source), feature_gates, kubernetes=version)
     except OSError as problem:
         raise BadInputError(f"{source}: cannot be read: {problem.strerror}") from None
 

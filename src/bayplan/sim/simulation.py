@@ -17,6 +17,7 @@ from bayplan.api.device_objects import RESOURCE_CLAIM
 from bayplan.api.objects import NODE, POD, Pod
 from bayplan.clock import ManualClock, wall_seconds
 from bayplan.config import SchedulerConfig
+from bayplan.config.cluster_version import for_cluster
 from bayplan.engine.attempt_record import OnAttempt
 from bayplan.engine.scheduler import Scheduler
 from bayplan.history.entries import Entry
@@ -67,6 +68,8 @@ class Simulation:
 
         Raises ConfigError, also when a plugin cannot start."""
         self.workload = workload
+        #: In the version of the cluster, unless the configuration names one.
+        config, self._version_note = for_cluster(config, workload.reported)
         self._extenders = _extenders(config)
         self._seed = seed
         self._clock = ManualClock()
@@ -199,7 +202,11 @@ class Simulation:
             lost=lost,
             ignored_kinds=self.workload.ignored_kinds,
             failures=self._failures.results(),
-            notes=(*self.workload.all_notes(self._driver.further_count), *self._driver.refused),
+            notes=(
+                *self.workload.all_notes(self._driver.further_count),
+                *self._driver.refused,
+                *filter(None, (self._version_note,)),
+            ),
         )
 
     def _with_end(self, result: PodResult, pod: Pod) -> PodResult:

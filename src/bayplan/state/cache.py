@@ -20,7 +20,7 @@ from bayplan.api.pod_groups import BUILT_IN_KINDS, PodGroupKinds
 from bayplan.objects.object_store import ObjectStore
 from bayplan.state.change_log import Facet
 from bayplan.state.columns import INITIAL_CAPACITY, Rows
-from bayplan.state.device_table import Devices
+from bayplan.state.device_table import NEWEST_DEVICE_RULES, DeviceRules, Devices
 from bayplan.state.node_table import NodeTable
 from bayplan.state.nodes import Loan, LoanEnded, NodeInfo, NodeView
 from bayplan.state.pod_groups import PodGroups
@@ -333,20 +333,20 @@ class ClusterView:
         is_ours: Callable[[str], bool],
         group_kinds: PodGroupKinds = BUILT_IN_KINDS,
         *,
-        has_taint_rules: bool = False,
+        device_rules: DeviceRules = NEWEST_DEVICE_RULES,
         cache: Cache | None = None,
         objects: ObjectStore[Any] | None = None,
     ) -> None:
         """``is_ours``: whether a scheduler name belongs to one of the profiles.
 
-        ``has_taint_rules``: whether DeviceTaintRules count (gate DRADeviceTaintRules).
+        ``device_rules``: see framework/cluster_rules.py.
         """
         self.cache = Cache() if cache is None else cache
         #: All objects but pods and nodes; these, too, where a plugin looks them up.
         self.objects = ObjectStore[Any]() if objects is None else objects
         #: The storage among ``objects``, with what is assumed of it.
         self.volumes = Volumes(self.cache.table, self.objects)
-        self.devices = Devices(self.cache.table, self.objects, has_taint_rules=has_taint_rules)
+        self.devices = Devices(self.cache.table, self.objects, device_rules)
         self.pod_groups = PodGroups(is_ours, group_kinds)
         #: The newest version of each pod that the API reported, by uid.
         self.pods: dict[str, PodInfo] = {}

@@ -535,28 +535,48 @@ def is_older(one: ResourceClaim, other: ResourceClaim) -> bool:
     return int(versions[0]) < int(versions[1])
 
 
+class DeviceRules(Struct, frozen=True):
+    """What counts as a device, and as a taint of one; see framework/cluster_rules.py."""
+
+    #: Whether DeviceTaintRules count.
+    has_taint_rules: bool = True
+    #: Whether a DeviceTaintRule without a selector matches all devices, or none.
+    rule_without_selector_matches: bool = False
+    #: Whether devices may stand for extended resources.
+    has_extended_resources: bool = True
+
+
+NEWEST_DEVICE_RULES = DeviceRules()
+
+
 @final
 class Slices:
     """ResourceSlices with the taints that rules add. Upstream: fwk.ResourceSliceLister."""
 
     def __init__(
-        self, slices: KindObjects[Any], rules: KindObjects[Any], *, has_rules: bool
+        self, slices: KindObjects[Any], taint_rules: KindObjects[Any], rules: DeviceRules
     ) -> None:
-        """``has_rules``: whether rules count. Gate DRADeviceTaintRules."""
-        self._has_rules = has_rules
         self._slices = slices
+        self._taint_rules = taint_rules
         self._rules = rules
         self._tainted: Sequence[ResourceSlice] | None = None
         #: One more whenever a slice or a rule changed.
         self.revision = 0
         slices.observe(self._changed)
-        rules.observe(self._changed)
+        taint_rules.observe(self._changed)
 
     def list_with_device_taint_rules(self) -> Sequence[ResourceSlice]:
         """All, in order of their names."""
         if self._tainted is None:
-            rules: Sequence[DeviceTaintRule] = self._rules.list() if self._has_rules else ()
-            self._tainted = tuple(with_taints(each, rules) for each in self._slices.list())
+            has_rules, without_selector = (
+                self._rules.has_taint_rules,
+                self._rules.rule_without_selector_matches,
+            )
+            rules: Sequence[DeviceTaintRule] = self._taint_rules.list() if has_rules else ()
+            self._tainted = tuple(
+                with_taints(each, rules, without_selector=without_selector)
+                for each in self._slices.list()
+            )
         return self._tainted
 
     def _changed(self, old: Any, new: Any) -> None:
@@ -568,8 +588,10 @@ class Slices:
 class Classes:
     """DeviceClasses, also by the resource they stand for. Upstream: fwk.DeviceClassLister."""
 
-    def __init__(self, store: KindObjects[Any]) -> None:
+    def __init__(self, store: KindObjects[Any], *, have_resources: bool) -> None:
+        """``have_resources``: whether devices may stand for extended resources."""
         self._store = store
+        self._have_resources = have_resources
         self._by_resource: Mapping[str, DeviceClass] | None = None
         store.observe(self._changed)
 
@@ -582,7 +604,8 @@ class Classes:
     def behind(self, resource: str) -> DeviceClass | None:
         """The class whose devices stand for an extended resource; upstream: DeviceClassResolver."""
         if self._by_resource is None:
-            self._by_resource = class_by_resource(self._store.list())
+            classes = self._store.list() if self._have_resources else ()
+            self._by_resource = class_by_resource(classes)
         return self._by_resource.get(resource)
 
     def _changed(self, old: Any, new: Any) -> None:
@@ -594,12 +617,14 @@ class Devices:
     """Everything about devices. Upstream: fwk.SharedDRAManager."""
 
     def __init__(
-        self, table: NodeTable, objects: ObjectStore[Any], *, has_taint_rules: bool = True
+        self, table: NodeTable, objects: ObjectStore[Any], rules: DeviceRules = NEWEST_DEVICE_RULES
     ) -> None:
-        slices, rules = objects.of(RESOURCE_SLICE), objects.of(DEVICE_TAINT_RULE)
+        slices, taint_rules = objects.of(RESOURCE_SLICE), objects.of(DEVICE_TAINT_RULE)
         self.resource_claims = Claims(objects.of(RESOURCE_CLAIM))
-        self.resource_slices = Slices(slices, rules, has_rules=has_taint_rules)
-        self.device_classes = Classes(objects.of(DEVICE_CLASS))
+        self.resource_slices = Slices(slices, taint_rules, rules)
+        self.device_classes = Classes(
+            objects.of(DEVICE_CLASS), have_resources=rules.has_extended_resources
+        )
         self._counts = DeviceCounts(table, objects, self.resource_claims.allocated)
         self.resource_claims.subscribe(self._counts.taken_changed)
 
@@ -615,9 +640,17 @@ class Devices:
 # ---- taint rules ---------------------------------------------------------------------------
 
 
-def with_taints(resource_slice: ResourceSlice, rules: Sequence[DeviceTaintRule]) -> ResourceSlice:
-    """The slice with the taints of all matching rules; the same object if none matches."""
-    about = [rule for rule in rules if _is_about(rule, resource_slice)]
+def with_taints(
+    resource_slice: ResourceSlice,
+    rules: Sequence[DeviceTaintRule],
+    *,
+    without_selector: bool = False,
+) -> ResourceSlice:
+    """The slice with the taints of all matching rules; the same object if none matches.
+
+    ``without_selector``: whether a rule without a selector matches all devices, as in 1.37.0.
+    """
+    about = [rule for rule in rules if _is_about(rule, resource_slice, without_selector)]
     if not about:
         return resource_slice
     devices = tuple(_tainted(device, about) for device in resource_slice.spec.devices or ())
@@ -625,13 +658,14 @@ def with_taints(resource_slice: ResourceSlice, rules: Sequence[DeviceTaintRule])
     return msgspec.structs.replace(resource_slice, spec=spec)
 
 
-def _is_about(rule: DeviceTaintRule, resource_slice: ResourceSlice) -> bool:
-    """Whether a rule may match devices of the slice. As upstream since v1.37.2, a rule without a
-    selector matches no device, and one with an empty selector matches all."""
+def _is_about(rule: DeviceTaintRule, resource_slice: ResourceSlice, without_selector: bool) -> bool:
+    """Whether a rule may match devices of the slice; one with an empty selector matches all."""
     selector = rule.spec.device_selector
-    return selector is not None and (
-        selector.driver in (None, resource_slice.spec.driver)
-        and selector.pool in (None, resource_slice.spec.pool.name)
+    if selector is None:
+        return without_selector
+    return selector.driver in (None, resource_slice.spec.driver) and selector.pool in (
+        None,
+        resource_slice.spec.pool.name,
     )
 
 
@@ -640,8 +674,8 @@ def _tainted(device: Device, rules: Sequence[DeviceTaintRule]) -> Device:
     added = tuple(
         rule.spec.taint
         for rule in rules
-        if rule.spec.device_selector is not None
-        and rule.spec.device_selector.device in (None, device.name)
+        if rule.spec.device_selector is None
+        or rule.spec.device_selector.device in (None, device.name)
     )
     if not added:
         return device

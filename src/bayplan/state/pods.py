@@ -25,7 +25,9 @@ from bayplan.api.pod_groups import BUILT_IN_KINDS, GroupKey, PodGroupKinds
 from bayplan.api.pod_requests import (
     CPU,
     MEMORY,
+    NEWEST_RESIZE_RULES,
     NON_ZERO_DEFAULTS,
+    ResizeRules,
     is_counted,
     pending_resize,
     requested,
@@ -312,7 +314,11 @@ _shapes: WeakValueDictionary[bytes, PodShape] = WeakValueDictionary()
 _shapes_by_spec: WeakValueDictionary[bytes, PodShape] = WeakValueDictionary()
 
 
-def pod_info(pod: Pod, group_kinds: PodGroupKinds = BUILT_IN_KINDS) -> PodInfo:
+def pod_info(
+    pod: Pod,
+    group_kinds: PodGroupKinds = BUILT_IN_KINDS,
+    resizes: ResizeRules = NEWEST_RESIZE_RULES,
+) -> PodInfo:
     """Compile a pod. ``group_kinds``: the labels by which a pod may name its group.
 
     Raises QuantityError if a request is not a quantity.
@@ -330,7 +336,7 @@ def pod_info(pod: Pod, group_kinds: PodGroupKinds = BUILT_IN_KINDS) -> PodInfo:
         declared = DeclaredFields("Pod", pod.metadata.name, pod.declared)
     has_conditions = bool(node_name and pod.status.conditions)
     is_deferred = has_conditions and pending_resize(pod.status) == _DEFERRED
-    shape = _shape_of(pod, group_kinds, is_deferred=is_deferred)
+    shape = _shape_of(pod, group_kinds, resizes, is_deferred=is_deferred)
     return PodInfo(pod.metadata, pod.status, shape, node_name, declared=declared)
 
 
@@ -361,8 +367,12 @@ def _read_only(spec: PodSpec) -> PodSpec:
     )
 
 
-def _shape_of(pod: Pod, group_kinds: PodGroupKinds, *, is_deferred: bool) -> PodShape:
+def _shape_of(
+    pod: Pod, group_kinds: PodGroupKinds, resizes: ResizeRules, *, is_deferred: bool
+) -> PodShape:
     meta, report = pod.metadata, resize_report(pod.status)
+    if report is not None and resizes is not NEWEST_RESIZE_RULES:
+        report = (report, resizes)
     labels = None if group_kinds is BUILT_IN_KINDS else group_kinds.labels
     key = _encoder.encode((meta.namespace, meta.labels, pod.spec, report, is_deferred, labels))
     shape = _shapes.get(key)
@@ -370,7 +380,7 @@ def _shape_of(pod: Pod, group_kinds: PodGroupKinds, *, is_deferred: bool) -> Pod
         spec_key = _encoder.encode((meta.namespace, pod.spec, report, is_deferred))
         shape = _shapes_by_spec.get(spec_key)
         if shape is None:
-            shape = _compiled(pod, group_kinds, is_deferred=is_deferred)
+            shape = _compiled(pod, group_kinds, resizes, is_deferred=is_deferred)
             _shapes_by_spec[spec_key] = shape
         else:
             shape = shape.with_labels(*_labels_and_group(pod, group_kinds))
@@ -378,7 +388,7 @@ def _shape_of(pod: Pod, group_kinds: PodGroupKinds, *, is_deferred: bool) -> Pod
             # The reported resources of a running pod are mostly equal to those of its template.
             # Then the pod shares the template's shape.
             plain = msgspec.structs.replace(pod, status=PodStatus())
-            template = _shape_of(plain, group_kinds, is_deferred=False)
+            template = _shape_of(plain, group_kinds, resizes, is_deferred=False)
             shape = template if _requests_equally(shape, template) else shape
         _shapes[key] = shape
     return shape
@@ -396,7 +406,9 @@ def _requests_equally(one: PodShape, other: PodShape) -> bool:
     )
 
 
-def _compiled(pod: Pod, group_kinds: PodGroupKinds, *, is_deferred: bool) -> PodShape:
+def _compiled(
+    pod: Pod, group_kinds: PodGroupKinds, resizes: ResizeRules, *, is_deferred: bool
+) -> PodShape:
     namespace = pod.metadata.namespace or DEFAULT_NAMESPACE
     affinity = pod.spec.affinity
     errors: list[str] = []
@@ -404,8 +416,8 @@ def _compiled(pod: Pod, group_kinds: PodGroupKinds, *, is_deferred: bool) -> Pod
     labels, group_key = _labels_and_group(pod, group_kinds)
     terms = affinity.pod_affinity if affinity else None
     anti_terms = affinity.pod_anti_affinity if affinity else None
-    amounts = requested(pod)
-    non_zero = requested(pod, defaults=NON_ZERO_DEFAULTS)
+    amounts = requested(pod, resizes=resizes)
+    non_zero = requested(pod, defaults=NON_ZERO_DEFAULTS, resizes=resizes)
     return PodShape(
         namespace=namespace,
         labels=labels,

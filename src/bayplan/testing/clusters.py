@@ -10,6 +10,8 @@ nominations and its objects, and it records the actions that they request (activ
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TypeVar, final
 
+from msgspec.structs import replace
+
 from bayplan.api.objects import (
     NAMESPACE,
     REPLICA_SET,
@@ -19,8 +21,10 @@ from bayplan.api.objects import (
     decode,
 )
 from bayplan.clock import ManualClock
-from bayplan.config.feature_gates import FeatureGates, default_gates
+from bayplan.config.feature_gates import default_gates
+from bayplan.config.kubernetes_versions import NEWEST, KubernetesVersion
 from bayplan.engine.waiting import WaitingPods
+from bayplan.framework.cluster_rules import device_rules
 from bayplan.framework.handle import (
     Extender,
     Handle,
@@ -61,16 +65,17 @@ class SampleCluster:
         seed: int = 0,
         registry: Registry | None = None,
         gates: Mapping[str, bool] | None = None,
+        kubernetes: KubernetesVersion = NEWEST,
         devices: SharedDRAManager | None = None,
     ) -> None:
-        """``gates``: those that differ from the defaults.
+        """``gates``: those that differ from the defaults of the version.
 
         ``devices``: the manager that plugins see in place of the cluster's own.
         """
         self.seed = seed
-        self.gates = FeatureGates({**default_gates().values, **(gates or {})})
-        has_taint_rules = self.gates.enabled("DRADeviceTaintRules")
-        self.cluster = ClusterView(lambda _: True, has_taint_rules=has_taint_rules)
+        defaults = default_gates(kubernetes)
+        self.gates = replace(defaults, values={**defaults.values, **(gates or {})})
+        self.cluster = ClusterView(lambda _: True, device_rules=device_rules(self.gates))
         self.cache = self.cluster.cache
         self.clock = ManualClock()
         self.nominator = Nominator()
@@ -223,7 +228,8 @@ def plugin(
     all their errors. Without ``handle``, the plugin gets a handle over ``cluster``, or over an
     empty cluster.
     """
-    checked, problems = checked_args(plugin_class, {} if args is None else args)
+    gates = None if cluster is None else cluster.gates
+    checked, problems = checked_args(plugin_class, {} if args is None else args, gates)
     if problems:
         raise ConfigError(problems, plugin_class.name)
     name = instance_name or plugin_class.name

@@ -71,6 +71,8 @@ class ClusterOptions(TypedDict, total=False):
     #: Files with plugins, or classes of plugins.
     plugins: Sequence[PluginSource]
     feature_gates: str
+    #: The version of kube-scheduler to answer as, such as "1.36"; default: that of the cluster.
+    kubernetes: str
     #: Breaks ties between equal nodes: equal seeds give equal results.
     seed: int
 
@@ -102,7 +104,7 @@ class Cluster:
         config, registry = _settings(options)
         self._kinds: PodGroupKinds = group_kinds(config.spec.pod_groups.kinds)
         default = options.get("config") is None
-        self._config, self._registry = config, registry
+        self._registry = registry
         self._seed = options.get("seed", 0)
         self._scheduler_name = DEFAULT_SCHEDULER if default else None
         self._model = (
@@ -110,6 +112,7 @@ class Cluster:
             if isinstance(source, ClusterModel)
             else ClusterModel(source, config, registry, seed=self._seed)
         )
+        self._config = self._model.config
         kinds = {*registry.kinds, *self._kinds}
         self._read = AdditionsReader(self._model, kinds, self._scheduler_name)
 
@@ -372,7 +375,8 @@ async def _read_live(
 def _settings(options: ClusterOptions) -> tuple[SchedulerConfig, Registry]:
     """Raises BadInputError."""
     registry = registry_of(options.get("plugins", ()))
-    return configuration_of(options.get("config"), options.get("feature_gates", "")), registry
+    settings = (options.get("feature_gates", ""), options.get("kubernetes", ""))
+    return configuration_of(options.get("config"), *settings), registry
 
 
 def _several(value: Any) -> tuple[Any, ...]:

@@ -6,6 +6,7 @@ import pytest
 
 from bayplan.api.device_objects import RESOURCE_CLAIM
 from bayplan.api.objects import decode
+from bayplan.config.behaviour import NEWEST_BEHAVIOUR
 from bayplan.framework.status import Code, Status
 from bayplan.plugins.dynamic_resources.allocator import PoolsByNode
 from bayplan.plugins.dynamic_resources.filtering import (
@@ -117,6 +118,8 @@ def _pigeons() -> Any:
 
 class _Hasty:
     """A handle whose clock advances by a second at every read."""
+
+    behaviour = NEWEST_BEHAVIOUR
 
     def __init__(self, cluster: SampleCluster) -> None:
         self.devices = cluster.devices

@@ -271,8 +271,10 @@ class DefaultPreemption(
             self._evictions.start(preemptor, victims)
         else:
             state[EVICTING] = self._evictions.awaited(preemptor, victims)
-        message = PREEMPTED_MESSAGE.format(name, len(victims.pods))
-        return Nomination(NominatingMode.OVERRIDE, name), Status(Code.SUCCESS, (message,))
+        reasons: tuple[str, ...] = ()
+        if self.handle.behaviour.preemption_names_node:
+            reasons = (PREEMPTED_MESSAGE.format(name, len(victims.pods)),)
+        return Nomination(NominatingMode.OVERRIDE, name), Status(Code.SUCCESS, reasons)
 
     def _no_candidates(
         self, state: CycleState, pod: PodInfo, codes: Codes, findings: Findings

@@ -5,6 +5,8 @@ Upstream: the second half of Allocate, and createNodeSelector.
 
 from collections.abc import Sequence
 
+import msgspec
+
 from bayplan.api.device_objects import (
     AllocationResult,
     DeviceAllocationConfiguration,
@@ -14,6 +16,7 @@ from bayplan.api.device_objects import (
 )
 from bayplan.api.object_meta import LabelSelectorRequirement, NodeSelector, NodeSelectorTerm
 from bayplan.api.selectors import NODE_NAME_FIELD
+from bayplan.config.behaviour import NEWEST_BEHAVIOUR, Behaviour
 from bayplan.plugins.dynamic_resources import capacity
 from bayplan.plugins.dynamic_resources.pools import AllocationError
 from bayplan.plugins.dynamic_resources.requests import (
@@ -34,10 +37,15 @@ def allocation(
     search: ClaimSearch,
     assigned: Sequence[AssignedDevice],
     node_name: str,
+    *,
+    behaviour: Behaviour = NEWEST_BEHAVIOUR,
 ) -> AllocationResult:
     """The allocation of a claim on a node. Raises AllocationError."""
     results = tuple(_result(each, claim.uid, index) for index, each in enumerate(assigned))
-    devices = DeviceAllocationResult(results=results, config=_configuration(claim, search) or None)
+    if not behaviour.results_have_tolerations:
+        results = tuple(msgspec.structs.replace(each, tolerations=None) for each in results)
+    config = _configuration(claim, search, is_unnamed=behaviour.config_for_all_is_unnamed)
+    devices = DeviceAllocationResult(results=results, config=config or None)
     return AllocationResult(devices=devices, node_selector=_node_selector(assigned, node_name))
 
 
@@ -69,10 +77,16 @@ def _share_id(claim_uid: str, index: int) -> str:
 
 
 def _configuration(
-    claim: ResourceClaim, search: ClaimSearch
+    claim: ResourceClaim, search: ClaimSearch, *, is_unnamed: bool
 ) -> tuple[DeviceAllocationConfiguration, ...]:
-    """That of classes first, then the claim's own; one that means every request names none."""
+    """That of classes first, then the claim's own; one that means every request names none.
+
+    Before 1.37, not ``is_unnamed``, it names them, and stands there once for each.
+    """
     chosen = [each[index] for each, index in zip(search.requests, search.chosen, strict=True)]
+    if not is_unnamed:
+        own = [c for c in _of_claim(claim, chosen) for _ in range(_meant_count(c, chosen))]
+        return (*_of_classes(chosen), *own)
     configurations = [*_of_classes(chosen), *_of_claim(claim, chosen)]
     return tuple(_meant_for_all(each, chosen) for each in configurations)
 
@@ -114,6 +128,12 @@ def _meant_for_all(
     if not requests or all(_names(each).intersection(requests) for each in chosen):
         return DeviceAllocationConfiguration(source=config.source, opaque=config.opaque)
     return config
+
+
+def _meant_count(config: DeviceAllocationConfiguration, chosen: Sequence[Alternative]) -> int:
+    """The number of requests that a configuration names; 1 if it names none."""
+    requests = config.requests or ()
+    return sum(bool(_names(each).intersection(requests)) for each in chosen) if requests else 1
 
 
 def _names(alternative: Alternative) -> set[str]:

@@ -15,6 +15,7 @@ from bayplan.api.device_objects import (
     EXACT_COUNT,
     AllocationResult,
     DeviceClass,
+    DeviceConstraint,
     DeviceRequest,
     ResourceClaim,
     ResourceSlice,
@@ -37,6 +38,7 @@ from bayplan.plugins.dynamic_resources.requests import (
     Request,
     alternatives_of,
     constraint,
+    unknown_constraint,
 )
 from bayplan.plugins.dynamic_resources.search import Search
 from bayplan.plugins.dynamic_resources.selection import Selection, SelectorResults
@@ -52,6 +54,8 @@ TOO_MANY_DEVICES = (
     "claim {}, request {}: adding {} devices exceeds the claim limit of {}, with {} already "
     "accounted for"
 )
+#: The same before 1.37.1: the claim, its devices, the limit.
+TOO_MANY_IN_SUM = "claim {}: number of requested devices {} exceeds the claim limit of {}"
 _INVALID_POOLS = "invalid resource pools were encountered"
 
 
@@ -123,7 +127,13 @@ class Allocator:
         features = self._pools.features
         selection = Selection(self._pools.results, node, features)
         searches = [self._claim_search(claim, pools, selection) for claim in claims]
-        candidates = [each for pool in pools if pool.is_usable for each in pool.candidates]
+        skips_incomplete = features.behaviour.incomplete_pools_are_skipped
+        candidates = [
+            each
+            for pool in pools
+            if pool.is_usable or not (skips_incomplete or pool.is_invalid)
+            for each in pool.candidates
+        ]
         takings = Takings(self._allocated, features)
         assigned = Search(searches, candidates, takings, selection).run(tick)
         if assigned is None:
@@ -132,7 +142,7 @@ class Allocator:
             return None
         results = zip(claims, searches, assigned, strict=True)
         name = node.metadata.name
-        return [allocation(c, w, g, name) for c, w, g in results]
+        return [allocation(c, w, g, name, behaviour=features.behaviour) for c, w, g in results]
 
     # ---- before the search ----------------------------------------------------------------
 
@@ -141,7 +151,7 @@ class Allocator:
     ) -> ClaimSearch:
         claim_requests = claim.spec.devices.requests or ()
         requests: list[list[Alternative]] = []
-        fewest_in_claim = 0
+        fewest_in_claim, exceeds_limit = 0, False
         for request in claim_requests:
             alternatives = [
                 self._alternative(claim, each, pools, selection)
@@ -150,25 +160,42 @@ class Allocator:
             requests.append(alternatives)
             fewest = min(each.device_count for each in alternatives)
             if fewest > ALLOCATION_RESULTS_MAX - fewest_in_claim:
-                raise AllocationError(
-                    TOO_MANY_DEVICES.format(
+                if self._pools.features.behaviour.device_limit_names_request:
+                    text = TOO_MANY_DEVICES.format(
                         claim.key, request.name, fewest, ALLOCATION_RESULTS_MAX, fewest_in_claim
                     )
-                )
+                    raise AllocationError(text)
+                exceeds_limit = True
             fewest_in_claim += fewest
+        if exceeds_limit:
+            raise AllocationError(
+                TOO_MANY_IN_SUM.format(claim.key, fewest_in_claim, ALLOCATION_RESULTS_MAX)
+            )
         constraints = [
             constraint(each, claim.key, index)
             for index, each in enumerate(claim.spec.devices.constraints or ())
+            if not self._is_ignored(each, claim.key, index)
         ]
         has_alternatives = [bool(request.first_available) for request in claim_requests]
         return ClaimSearch(
             claim.key, requests, has_alternatives, constraints, chosen=[0] * len(requests)
         )
 
+    def _is_ignored(self, declared: DeviceConstraint, claim: str, index: int) -> bool:
+        """Whether a constraint has no effect. Raises AllocationError for one that needs a disabled
+        feature."""
+        features = self._pools.features
+        if declared.distinct_attribute is None or declared.match_attribute is not None:
+            return False
+        if features.are_basic:
+            raise unknown_constraint(claim, index)
+        return not features.consumable_capacity and not features.behaviour.has_basic_allocator
+
     def _alternatives(self, claim: ResourceClaim, request: DeviceRequest) -> Sequence[Request]:
         """Raises AllocationError for a request that needs a disabled feature."""
         alternatives = alternatives_of(request)
-        if not self._pools.features.consumable_capacity:
+        features = self._pools.features
+        if not features.consumable_capacity and not features.are_basic:
             for each in alternatives:
                 if each.capacity is not None:
                     word = "subrequest" if each.parent else "request"

@@ -9,6 +9,7 @@ import msgspec
 from msgspec import Struct
 
 from bayplan.api.device_objects import Device, ResourceSlice
+from bayplan.config.behaviour import NEWEST_BEHAVIOUR, Behaviour
 from bayplan.config.feature_gates import FeatureGates
 
 GATES = (
@@ -28,6 +29,14 @@ class DeviceFeatures(Struct, frozen=True):
     consumable_capacity: bool = True
     partitionable_devices: bool = True
     filter_timeout: bool = True
+    behaviour: Behaviour = NEWEST_BEHAVIOUR
+
+    @property
+    def are_basic(self) -> bool:
+        """Whether upstream's allocator without consumable capacity is used, which does not know
+        its requests and constraints."""
+        has_more = self.consumable_capacity or self.binding_conditions
+        return self.behaviour.has_basic_allocator and not has_more
 
     def seen(self, resource_slice: ResourceSlice) -> ResourceSlice:
         """The slice as it counts: itself where no device has anything that does not."""
@@ -56,6 +65,7 @@ def features_of(gates: FeatureGates) -> DeviceFeatures:
         consumable_capacity=gates.enabled("DRAConsumableCapacity"),
         partitionable_devices=gates.enabled("DRAPartitionableDevices"),
         filter_timeout=gates.enabled("DRASchedulerFilterTimeout"),
+        behaviour=gates.behaviour,
     )
 
 

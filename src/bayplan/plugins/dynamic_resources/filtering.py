@@ -55,11 +55,16 @@ class ClaimLookup(Protocol):
     def get(self, namespace: str, name: str) -> ResourceClaim | None: ...
 
 
-def claims_of(pod: PodInfo, claims: ClaimLookup) -> list[ResourceClaim] | Status:
-    """The claims a pod names, in its order; or why it cannot be placed yet."""
+def claims_of(
+    pod: PodInfo, claims: ClaimLookup, pod_word: str = "Pod"
+) -> list[ResourceClaim] | Status:
+    """The claims a pod names, in its order; or why it cannot be placed yet.
+
+    ``pod_word``: see `Behaviour.claim_owner_word`.
+    """
     existing: list[ResourceClaim] = []
     for named in pod.spec.resource_claims or ():
-        claim = _claim(pod, named, claims)
+        claim = _claim(pod, named, claims, pod_word)
         if isinstance(claim, Status):
             return claim
         if claim is not None:
@@ -74,7 +79,7 @@ def is_owned_by(claim: ResourceClaim, pod: PodInfo) -> bool:
 
 
 def _claim(
-    pod: PodInfo, named: PodResourceClaim, claims: ClaimLookup
+    pod: PodInfo, named: PodResourceClaim, claims: ClaimLookup, pod_word: str
 ) -> ResourceClaim | Status | None:
     """None: it was decided that the pod needs none."""
     name = _name(pod, named)
@@ -86,8 +91,8 @@ def _claim(
     if claim.metadata.deletion_timestamp is not None:
         return unresolvable(f'resourceclaim "{name}" is being deleted')
     if named.resource_claim_name is None and not is_owned_by(claim, pod):
-        whose = f"{pod.key} (Pod is not owner)"
-        return unresolvable(f"ResourceClaim {claim.key} was not created for Pod {whose}")
+        whose = f"{pod_word} {pod.key} ({pod_word} is not owner)"
+        return unresolvable(f"ResourceClaim {claim.key} was not created for {whose}")
     return claim
 
 
@@ -249,7 +254,8 @@ def _is_true(status: AllocatedDeviceStatus, name: str) -> bool:
 
 def prepare(pod: PodInfo, devices: SharedDRAManager, pools: PoolsByNode) -> ClaimsAttempt | Status:
     """The pod's claims, ready for Filter; or why it cannot be placed now."""
-    claims = claims_of(pod, devices.resource_claims)
+    pod_word = pools.features.behaviour.claim_owner_word
+    claims = claims_of(pod, devices.resource_claims, pod_word)
     if isinstance(claims, Status):
         return claims
     has_special = requested_devices(pod, devices.device_classes)
@@ -310,6 +316,7 @@ def _class_missing(
 
 
 NOT_AVAILABLE = "resourceclaim not available on the node"
+TIMED_OUT = "timed out trying to allocate devices"
 CANNOT_ALLOCATE = "cannot allocate all claims"
 #: The feature of nodes whose kubelet can skip a driver's node operations for a device.
 OPTIONAL_NODE_OPERATIONS = "DRAOptionalNodeOperations"
@@ -392,8 +399,9 @@ class NodeFilter(Struct, frozen=True):
         try:
             results = attempt.allocator.allocate(node, list(unallocated.values()), self._ticks())
         except _OutOfTime:
-            reason = f"node {name}: timed out trying to allocate devices"
-            return Status(Code.ERROR, (reason,))
+            if not self.handle.behaviour.filter_timeout_is_error:
+                return unresolvable(TIMED_OUT)
+            return Status(Code.ERROR, (f"node {name}: {TIMED_OUT}",))
         except NodeAllocationFailed as problem:
             return unresolvable(str(problem))
         except AllocationError as problem:

@@ -24,6 +24,7 @@ from bayplan.api.device_objects import (
     ResourceClaim,
 )
 from bayplan.clock import rfc3339
+from bayplan.config.feature_gates import FeatureGates
 from bayplan.durations import Duration, duration_seconds
 from bayplan.framework.arithmetic import uniform
 from bayplan.framework.cycle_state import CycleState
@@ -52,6 +53,7 @@ from bayplan.framework.plugin import (
 )
 from bayplan.framework.status import SKIP, Code, NodeToStatus, Status, unschedulable
 from bayplan.framework.types import Nomination, Normalizer, PreFilterResult
+from bayplan.framework.validation import RefusedAnswer
 from bayplan.plugins.dynamic_resources import binding
 from bayplan.plugins.dynamic_resources.allocator import PoolsByNode
 from bayplan.plugins.dynamic_resources.binding import BindingError
@@ -82,8 +84,13 @@ from bayplan.state.pods import PodInfo, PodShape
 _NODE_ACTIONS = ActionType.ADD | ActionType.UPDATE_NODE_LABEL | ActionType.UPDATE_NODE_ALLOCATABLE
 
 
-def device_events(claims: ClaimLookup) -> Sequence[ClusterEventWithHint]:
-    """The events that pods with claims wait for. Hints read claims as they are after the change."""
+def device_events(
+    claims: ClaimLookup, *, are_deletions_events: bool = True
+) -> Sequence[ClusterEventWithHint]:
+    """The events that pods with claims wait for. Hints read claims as they are after the change.
+
+    ``are_deletions_events``: whether a deleted claim is one.
+    """
 
     def after_claim(
         pod: PodInfo, old: ResourceClaim | None, new: ResourceClaim | None
@@ -95,7 +102,10 @@ def device_events(claims: ClaimLookup) -> Sequence[ClusterEventWithHint]:
         pod_claims = claims_of(new, claims)
         return QueueingHint.QUEUE_SKIP if isinstance(pod_claims, Status) else QueueingHint.QUEUE
 
-    claim_changed = ClusterEvent(RESOURCE_CLAIM, ActionType.ADD | UPDATE | ActionType.DELETE)
+    actions = ActionType.ADD | UPDATE
+    if are_deletions_events:
+        actions |= ActionType.DELETE
+    claim_changed = ClusterEvent(RESOURCE_CLAIM, actions)
     own_claims = ActionType.UPDATE_POD_GENERATED_RESOURCE_CLAIM
     return [
         ClusterEventWithHint(ClusterEvent(EventResource.NODE, _NODE_ACTIONS)),
@@ -170,6 +180,7 @@ DEALLOCATED = "deallocation of ResourceClaim completed"
 DELETED = "deletion of ResourceClaim completed"
 #: The message of upstream's error where PreFilter did not run.
 NO_NOTES = "not found"
+TOO_FEW_ALLOCATIONS = "number of allocations {} is smaller than number of claims"
 NO_ALLOCATION = "claim allocation not found for node"
 #: The time between two checks of the devices' conditions.
 POLL_SECONDS = 5.0
@@ -178,20 +189,31 @@ _TIME_IS_UP = "context deadline exceeded"
 _KEY = "DynamicResources"
 #: The state of pods that request no devices; it is never changed.
 _NO_CLAIMS = ClaimsAttempt([], has_special=False)
-_NOTHING_TO_RELEASE = unschedulable()
+
+
+_DEFAULT_BINDING_TIMEOUT: Duration = "600s"
+_BINDING_GATES = ("DRADeviceBindingConditions", "DRAResourceClaimDeviceStatus")
 
 
 class DynamicResourcesArgs(PluginArgs, frozen=True):
     """How long a search on one node, and a device that is made ready, may take."""
 
     filter_timeout: Duration = "10s"
-    binding_timeout: Duration = "600s"
+    binding_timeout: Duration = _DEFAULT_BINDING_TIMEOUT
 
     def problems(self) -> Iterable[tuple[str, str]]:
         if duration_seconds(self.filter_timeout) < 0:
             yield "filterTimeout", f"{self.filter_timeout}; wanted 0s or more"
         if duration_seconds(self.binding_timeout) < 1:
             yield "bindingTimeout", f"{self.binding_timeout}; wanted 1s or more"
+
+    def problems_in_version(self, gates: FeatureGates) -> Iterable[tuple[str, str]]:
+        if self.binding_timeout is _DEFAULT_BINDING_TIMEOUT:
+            return
+        if not gates.behaviour.has_binding_timeout:
+            yield "bindingTimeout", "unknown field; newer versions of Kubernetes have it"
+        elif missing := [name for name in _BINDING_GATES if not gates.enabled(name)]:
+            yield "bindingTimeout", f"unwanted; belongs to the gate {missing[0]}, which is off"
 
 
 @final
@@ -232,12 +254,16 @@ class DynamicResources(
         )
         self._pools = PoolsByNode(self.handle.devices.resource_slices, self._features)
         self._releases = Releases()
+        texts = self.handle.behaviour.release_texts
+        self._has_no_claims = unschedulable(*filter(None, (texts.without_claims,)))
+        self._releases_nothing = unschedulable(*filter(None, (texts.nothing,)))
 
     def pre_enqueue(self, pod: PodInfo) -> Status | None:
         """A pod waits until its claims are there."""
         if not pod.spec.resource_claims:
             return None
-        claims = claims_of(pod, self.handle.devices.resource_claims)
+        pod_word = self.handle.behaviour.claim_owner_word
+        claims = claims_of(pod, self.handle.devices.resource_claims, pod_word)
         return claims if isinstance(claims, Status) else None
 
     def concerns(self, shape: PodShape) -> bool:
@@ -278,18 +304,31 @@ class DynamicResources(
             claim = attempt.special
             _perform(self.handle, claim, partial(binding.delete_claim, claim=claim))
             return None, unschedulable(DELETED)
-        return None, _NOTHING_TO_RELEASE
+        return None, self._releases_nothing if attempt.claims else self._has_no_claims
 
     def score(self, state: CycleState, pod: PodInfo, nodes: NodeView) -> NodeScores:
         """int64[nodes]: how high the alternatives rank that the node would give."""
         attempt: ClaimsAttempt | None = state.get(_KEY)
         if attempt is None or not attempt.by_node:
             return uniform(0, len(nodes))
+        self._check_scorable(attempt)
         return np.array([_score_of(attempt, name) for name in nodes.names()], np.int64)
 
     def score_row(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> int:
         attempt: ClaimsAttempt | None = state.get(_KEY)
-        return 0 if attempt is None or not attempt.by_node else _score_of(attempt, node.name)
+        if attempt is None or not attempt.by_node:
+            return 0
+        self._check_scorable(attempt)
+        return _score_of(attempt, node.name)
+
+    def _check_scorable(self, attempt: ClaimsAttempt) -> None:
+        """Before 1.36, Score fails for pods with allocated and unallocated claims. Raises
+        RefusedAnswer."""
+        if self.handle.behaviour.scores_allocated_claims:
+            return
+        for node_allocation in attempt.by_node.values():
+            if len(node_allocation.results) < len(attempt.claims):
+                raise RefusedAnswer(TOO_FEW_ALLOCATIONS.format(len(node_allocation.results)))
 
     def reserve(self, state: CycleState, pod: PodInfo, node_name: str) -> Status | None:
         attempt: ClaimsAttempt | None = state.get(_KEY)
@@ -347,7 +386,8 @@ class DynamicResources(
         return None
 
     def events_to_register(self) -> Sequence[ClusterEventWithHint]:
-        return device_events(self.handle.devices.resource_claims)
+        are_events = self.handle.behaviour.deleted_claims_are_events
+        return device_events(self.handle.devices.resource_claims, are_deletions_events=are_events)
 
     def sign_pod(self, pod: PodInfo) -> Hashable | None:
         """A search for devices depends on the whole cluster, so its result is never cached.

@@ -90,6 +90,8 @@ def gather_pools(
         pool = _pool(pool_id, of_pool, all_slices, features)
         if pool is not None:
             pools.append(pool)
+    if not features.behaviour.pools_are_sorted:
+        return sorted(pools, key=lambda pool: pool.has_binding_conditions)
     return sorted(pools, key=lambda pool: (pool.has_binding_conditions, pool.id))
 
 
@@ -173,6 +175,11 @@ def _pool(
     slice_count = slices[0].spec.pool.resource_slice_count
     if len(slices) == slice_count:
         return _built(pool_id, slices, (), features)
+    if not features.behaviour.incomplete_pools_are_skipped:
+        # Before 1.35, slices for other nodes were not counted, and devices were used all the same.
+        pool = _built(pool_id, slices, (), features)
+        pool.is_incomplete = True
+        return pool
     generation = slices[0].spec.pool.generation
     of_pool = [each for each in all_slices if _pool_id(each) == pool_id]
     if any(each.spec.pool.generation > generation for each in of_pool):

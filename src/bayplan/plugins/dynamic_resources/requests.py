@@ -58,10 +58,12 @@ class Request(Struct, frozen=True, eq=False):
     def parent_or_own_name(self) -> str:
         return self.parent or self.name
 
-    def tolerates_all_of(self, taints: Sequence[DeviceTaint] | None) -> bool:
-        """Taints with an unknown effect have no effect."""
+    def tolerates_all_of(
+        self, taints: Sequence[DeviceTaint] | None, *, all_have_effects: bool = False
+    ) -> bool:
+        """Taints with an unknown effect have no effect, unless ``all_have_effects``."""
         return all(
-            taint.effect not in (_NO_EXECUTE, _NO_SCHEDULE)
+            (taint.effect not in (_NO_EXECUTE, _NO_SCHEDULE) and not all_have_effects)
             or any(_tolerates(toleration, taint) for toleration in self.tolerations)
             for taint in taints or ()
         )
@@ -136,8 +138,13 @@ def constraint(declared: DeviceConstraint, claim: str, index: int) -> Constraint
         return _SameAttribute(names, declared.match_attribute)
     if declared.distinct_attribute is not None:
         return _DistinctAttribute(names, declared.distinct_attribute)
+    raise unknown_constraint(claim, index)
+
+
+def unknown_constraint(claim: str, index: int) -> AllocationError:
+    """The error for a constraint that upstream's allocator does not know."""
     empty = "empty constraint (unsupported constraint type?)"
-    raise AllocationError(f"claim {claim}, constraint #{index}: {empty}")
+    return AllocationError(f"claim {claim}, constraint #{index}: {empty}")
 
 
 @final

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from typing import final
 
 from bayplan.api.device_objects import DeviceClass, DeviceSelector, ResourceSlice
+from bayplan.api.device_programs import ADVICE
 from bayplan.api.device_selectors import CelError, compile_selector
 from bayplan.api.objects import Node
 from bayplan.plugins.dynamic_resources.features import ALL_ON, DeviceFeatures
@@ -19,6 +20,10 @@ from bayplan.plugins.dynamic_resources.requests import Request
 _Results = dict[tuple[str, str], bool]
 
 
+class CelRuntimeError(Exception):
+    """An expression fails for a device."""
+
+
 @final
 class SelectorResults:
     """Results of expressions, per slice; those of a slice that changed are forgotten."""
@@ -27,7 +32,7 @@ class SelectorResults:
         self._by_slice: dict[str, tuple[ResourceSlice, _Results]] = {}
 
     def holds(self, expression: str, candidate: Candidate) -> bool:
-        """Raises CelError."""
+        """Raises CelError, CelRuntimeError."""
         results = self._of(candidate.slice)
         key = (expression, candidate.id.device)
         result = results.get(key)
@@ -38,8 +43,7 @@ class SelectorResults:
             try:
                 result = program.matches(candidate.id.driver, candidate.device)
             except CelError as problem:
-                where = f"on device {candidate.id}"
-                raise CelError(f"{where}: CEL runtime error: {problem}") from None
+                raise CelRuntimeError(str(problem)) from None
             results[key] = result
         return result
 
@@ -90,10 +94,16 @@ class Selection:
             try:
                 if not self._results.holds(selector.cel.expression, candidate):
                     return False
-            except CelError as problem:
-                joint = ": " if str(problem).startswith("CEL compile") else " "
-                text = f"{subject}: selector #{index}{joint}{problem}"
+            except CelRuntimeError as problem:
+                where, text = "", f"CEL runtime error: {problem}"
+                if self._features.behaviour.selector_errors_name_devices:
+                    where = f" on device {candidate.id}"
+                else:
+                    text = text.removesuffix(ADVICE)
+                text = f"{subject}: selector #{index}{where}: {text}"
                 raise AllocationError(text) from None
+            except CelError as problem:
+                raise AllocationError(f"{subject}: selector #{index}: {problem}") from None
         return True
 
     def _is_for_node(self, candidate: Candidate) -> bool:

@@ -146,7 +146,9 @@ class Takings:
         is_shared = bool(candidate.device.allow_multiple_allocations)
         if self._is_whole_in_use(index, request, candidate, is_shared):
             return TakeResult.REFUSED
-        if not request.tolerates_all_of(candidate.device.taints):
+        all_have_effects = not self._features.behaviour.taints_without_effect_are_ignored
+        taints = candidate.device.taints
+        if not request.tolerates_all_of(taints, all_have_effects=all_have_effects):
             return TakeResult.REFUSED
         if candidate.device.consumes_counters and not self._features.partitionable_devices:
             return TakeResult.REFUSED

@@ -17,6 +17,7 @@ import numpy as np
 
 from bayplan.api.affinity import AffinityTerm
 from bayplan.api.objects import NAMESPACE, Node
+from bayplan.config.behaviour import NEWEST_BEHAVIOUR, Behaviour
 from bayplan.framework.arithmetic import normalized
 from bayplan.framework.cycle_state import Cloneable, CycleState
 from bayplan.framework.domain_rules import DomainCount, DomainPlugin, DomainRules
@@ -48,7 +49,7 @@ from bayplan.plugins.inter_pod_affinity.domain_rules import (
     TermCounts,
     rejections_of,
 )
-from bayplan.plugins.inter_pod_affinity.terms import OwnTerms, own_terms
+from bayplan.plugins.inter_pod_affinity.terms import OwnTerms, own_terms, own_terms_before_1_37
 from bayplan.state.change_log import Facet
 from bayplan.state.columns import Floats, Mask, NodeMask, NodeScores
 from bayplan.state.domain_counts import PodSet
@@ -67,16 +68,27 @@ _NO_LABELS: Labels = {}
 
 
 def after_assigned_pod(
-    pod: PodInfo, old: PodInfo | None, new: PodInfo | None, labels_of: LabelsOf
+    pod: PodInfo,
+    old: PodInfo | None,
+    new: PodInfo | None,
+    labels_of: LabelsOf,
+    *,
+    behaviour: Behaviour = NEWEST_BEHAVIOUR,
 ) -> QueueingHint:
     """Another pod was placed (``old`` None), changed, or was deleted (``new`` None)."""
-    if any(other is not None and not _has_place(other) for other in (old, new)):
+    counts_nominated = behaviour.nominated_pods_are_assigned
+    if any(other is not None and not _has_place(other, counts_nominated) for other in (old, new)):
         return QueueingHint.QUEUE_SKIP
     if own_terms(pod).is_unclear or (new is None and old is not None and own_terms(old).is_unclear):
         return QueueingHint.QUEUE
-    if _helps(pod, old, new, lambda namespace: _NO_LABELS) or _helps(pod, old, new, labels_of):
-        return QueueingHint.QUEUE
+    for labels in (_labels_of_none, labels_of):
+        if _helps(pod, old, new, labels, behaviour=behaviour):
+            return QueueingHint.QUEUE
     return QueueingHint.QUEUE_SKIP
+
+
+def _labels_of_none(namespace: str) -> Labels:
+    return _NO_LABELS
 
 
 def after_node(pod: PodInfo, old: Node | None, new: Node) -> QueueingHint:
@@ -101,24 +113,32 @@ def _labels(node: Node | None) -> Labels:
     return (node.metadata.labels or _NO_LABELS) if node is not None else _NO_LABELS
 
 
-def _has_place(pod: PodInfo) -> bool:
-    return bool(pod.node_name or pod.nominated_node_name)
+def _has_place(pod: PodInfo, counts_nominated: bool) -> bool:
+    return bool(pod.node_name or (counts_nominated and pod.nominated_node_name))
 
 
-def _helps(pod: PodInfo, old: PodInfo | None, new: PodInfo | None, labels_of: LabelsOf) -> bool:
+def _helps(
+    pod: PodInfo,
+    old: PodInfo | None,
+    new: PodInfo | None,
+    labels_of: LabelsOf,
+    *,
+    behaviour: Behaviour,
+) -> bool:
     required, required_anti = pod.shape.affinity.required, pod.shape.anti_affinity.required
+    refuses = _any_means if behaviour.any_anti_affinity_term_counts else _all_mean
     if new is not None:
         comes_near = _all_mean(required, new, labels_of)
         if old is None:
             return comes_near
         if comes_near and not _all_mean(required, old, labels_of):
             return True
-        return _any_means(required_anti, old, labels_of) and not _any_means(
-            required_anti, new, labels_of
-        )
+        return refuses(required_anti, old, labels_of) and not refuses(required_anti, new, labels_of)
     assert old is not None
+    if refuses(required_anti, old, labels_of):
+        return True
     refusing = old.shape.anti_affinity.required
-    return _any_means(required_anti, old, labels_of) or _any_means(refusing, pod, labels_of)
+    return behaviour.deleted_anti_affinity_counts and refuses(refusing, pod, labels_of)
 
 
 def _all_mean(terms: tuple[AffinityTerm, ...], pod: PodInfo, labels_of: LabelsOf) -> bool:
@@ -292,6 +312,8 @@ class InterPodAffinity(
 
     def setup(self) -> None:
         args = self.args or InterPodAffinityArgs()
+        limits = self.handle.behaviour.selector_limits_namespaces
+        self._own_terms = own_terms if limits else own_terms_before_1_37
         self._ignores_preferred = args.ignore_preferred_terms_of_existing_pods
         self._filter_key = f"PreFilter{self.instance_name}"
         self._score_key = f"PreScore{self.instance_name}"
@@ -310,7 +332,7 @@ class InterPodAffinity(
     def pre_filter(
         self, state: CycleState, pod: PodInfo, nodes: NodeView
     ) -> PreFilterResult | Status | None:
-        own = own_terms(pod)
+        own = self._own_terms(pod)
         if own.error:
             return unresolvable(f"parsing pod: {own.error}")
         has_own = bool(own.together or own.apart)
@@ -372,7 +394,7 @@ class InterPodAffinity(
     # ---- score ----------------------------------------------------------------------------
 
     def pre_score(self, state: CycleState, pod: PodInfo, nodes: NodeView) -> Status | None:
-        own = own_terms(pod)
+        own = self._own_terms(pod)
         if own.error:
             return Status(Code.ERROR, (f"failed to parse pod: {own.error}",))
         if self._ignores_preferred and not own.preferred:
@@ -404,7 +426,7 @@ class InterPodAffinity(
     # ---- domains --------------------------------------------------------------------------
 
     def domain_rules(self, pod: PodInfo, nodes: NodeView) -> DomainRules | None:
-        own = own_terms(pod)
+        own = self._own_terms(pod)
         if own.error:
             return None
         namespaces = self.handle.objects(NAMESPACE)
@@ -450,16 +472,17 @@ class InterPodAffinity(
         node_changed = ClusterEvent(
             EventResource.NODE, ActionType.ADD | ActionType.UPDATE_NODE_LABEL
         )
+        own = ClusterEventWithHint(relabelled, _after_own_labels)
         return (
             ClusterEventWithHint(assigned, self._after_assigned_pod),
-            ClusterEventWithHint(relabelled, _after_own_labels),
+            *((own,) if self.handle.behaviour.own_labels_are_events else ()),
             ClusterEventWithHint(node_changed, after_node),
         )
 
     def _after_assigned_pod(
         self, pod: PodInfo, old: PodInfo | None, new: PodInfo | None
     ) -> QueueingHint:
-        return after_assigned_pod(pod, old, new, self._labels_of)
+        return after_assigned_pod(pod, old, new, self._labels_of, behaviour=self.handle.behaviour)
 
     # ---- inside ---------------------------------------------------------------------------
 

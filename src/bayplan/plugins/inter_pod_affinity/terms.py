@@ -5,8 +5,8 @@ decide which, the names are looked up when the pod is tried; everything else is 
 that the sets are found again by the counts kept for them.
 """
 
-from collections.abc import Iterable, Sequence
-from functools import reduce
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial, reduce
 from typing import Any
 
 from msgspec import Struct
@@ -74,22 +74,25 @@ class OwnTerms(Struct, frozen=True):
 
 
 def own_terms(pod: PodInfo) -> OwnTerms:
-    return pod.shape.once("InterPodAffinity.own", _compiled)
+    return pod.shape.once("InterPodAffinity.own", partial(_compiled, _want))
 
 
-def _compiled(shape: PodShape) -> OwnTerms:
-    together = tuple(_want(term, 1) for term in shape.affinity.required)
-    preferred = (_want(weighted.term, weighted.weight) for weighted in shape.affinity.preferred)
-    dislikes = (
-        _want(weighted.term, -weighted.weight) for weighted in shape.anti_affinity.preferred
-    )
-    settled = [want.settled for want in together if want.settled is not None]
+def own_terms_before_1_37(pod: PodInfo) -> OwnTerms:
+    """The terms as older versions read them: see `Behaviour.selector_limits_namespaces`."""
+    return pod.shape.once("InterPodAffinity.own before 1.37", partial(_compiled, _want_before_1_37))
+
+
+def _compiled(want: Callable[[AffinityTerm, int], Want], shape: PodShape) -> OwnTerms:
+    together = tuple(want(term, 1) for term in shape.affinity.required)
+    preferred = (want(weighted.term, weighted.weight) for weighted in shape.affinity.preferred)
+    dislikes = (want(weighted.term, -weighted.weight) for weighted in shape.anti_affinity.preferred)
+    settled = [each.settled for each in together if each.settled is not None]
     problems = _problems(shape.errors)
     return OwnTerms(
         together=together,
-        apart=tuple(_want(term, 1) for term in shape.anti_affinity.required),
+        apart=tuple(want(term, 1) for term in shape.anti_affinity.required),
         preferred=(*preferred, *dislikes),
-        keys=tuple(dict.fromkeys(want.key for want in together)),
+        keys=tuple(dict.fromkeys(each.key for each in together)),
         settled=_intersection(settled) if together and len(settled) == len(together) else None,
         error=_aggregate(problems),
         is_unclear=any(problem.startswith("required") for problem in problems),
@@ -104,6 +107,14 @@ def _want(term: AffinityTerm, weight: int) -> Want:
     else:
         settled = None
     return Want(term, weight, settled)
+
+
+def _want_before_1_37(term: AffinityTerm, weight: int) -> Want:
+    """A selector was compared with no labels, whatever those of the namespace: one that accepts
+    them selected every namespace."""
+    if term.namespace_selector.matches({}):
+        return Want(term, weight, PodSet(None, term.selector))
+    return _want(term, weight)
 
 
 def _intersection(sets: Iterable[PodSet]) -> PodSet:

@@ -61,8 +61,10 @@ _NODE_CHANGES = (
 class SpreadHints:
     """The hints of one instance."""
 
-    def __init__(self, rules: SpreadRules) -> None:
+    def __init__(self, rules: SpreadRules, *, counts_nominated: bool = True) -> None:
+        """``counts_nominated``: whether nominated pods count as assigned ones."""
         self._rules: Final = rules
+        self._counts_nominated = counts_nominated
 
     def events(self) -> Sequence[ClusterEventWithHint]:
         assigned = ClusterEvent(EventResource.ASSIGNED_POD, _POD_CHANGES)
@@ -76,7 +78,7 @@ class SpreadHints:
 
     def after_pod(self, pod: PodInfo, old: PodInfo | None, new: PodInfo | None) -> QueueingHint:
         """A placed, or nominated, pod of the namespace came, went or changed its labels."""
-        if any(other is not None and not _involved(other, pod) for other in (old, new)):
+        if any(other is not None and not self._is_involved(other, pod) for other in (old, new)):
             return QueueingHint.QUEUE_SKIP
         hard = self._rules.hard(pod)
         if hard.error is not None:
@@ -109,15 +111,15 @@ class SpreadHints:
             return _answer(was_eligible or is_eligible)
         return _answer(is_eligible and _moved_or_tainted(old, new, keys))
 
+    def _is_involved(self, other: PodInfo, pod: PodInfo) -> bool:
+        """Whether a pod can count for the spread of another: it is, or is about to be,
+        somewhere."""
+        nominated = other.nominated_node_name if self._counts_nominated else ""
+        return bool(other.node_name or nominated) and other.namespace == pod.namespace
+
 
 def _answer(worth_it: bool) -> QueueingHint:
     return QueueingHint.QUEUE if worth_it else QueueingHint.QUEUE_SKIP
-
-
-def _involved(other: PodInfo, pod: PodInfo) -> bool:
-    """Whether a pod can count for the spread of another: it is, or is about to be, somewhere."""
-    somewhere = bool(other.node_name or other.nominated_node_name)
-    return somewhere and other.namespace == pod.namespace
 
 
 def _begins_or_ends_to_match(old: PodInfo, new: PodInfo, constraints: Sequence[Constraint]) -> bool:
@@ -169,7 +171,8 @@ class PodTopologySpread(
 
     def setup(self) -> None:
         self._rules = SpreadRules(self.args or PodTopologySpreadArgs(), self.handle)
-        self._hints = SpreadHints(self._rules)
+        counts_nominated = self.handle.behaviour.nominated_pods_are_assigned
+        self._hints = SpreadHints(self._rules, counts_nominated=counts_nominated)
         self._hard_key = f"PreFilter{self.instance_name}"
         self._soft_key = f"PreScore{self.instance_name}"
 

@@ -18,6 +18,7 @@ from bayplan.adapters.embedded.admission.plugin_set import DEFAULT_PLUGINS, Plug
 from bayplan.adapters.embedded.pod_gc_controller import PodGcTimes
 from bayplan.api.objects import NAMESPACE
 from bayplan.clock import ManualClock, rfc3339
+from bayplan.config.cluster_version import ReportedReleases
 from bayplan.objects.keys import ObjectKey, key_of
 from bayplan.sim.input.controller_kinds import is_controller
 from bayplan.sim.input.errors import InputError, InputErrors
@@ -181,6 +182,7 @@ class _Loader:
         self._pod_gc = PodGcTimes()
         self._option = expansion
         self._admission = admission
+        self._kubernetes_version = ""
         self._expansion = ExpansionMode.CONTROLLERS
         self._recreate_after_seconds = 0.0
         self._objects: list[_InputObject] = []
@@ -222,6 +224,7 @@ class _Loader:
             expansion=self._expansion,
             recreate_after_seconds=self._recreate_after_seconds,
             admission=self._admission or DEFAULT_PLUGINS,
+            reported=self._reported_releases(initial),
             ignored_kinds=dict(self.not_understood.ignored_kinds),
             created_pods=CreatedPods(
                 pods=dict(timeline.made),
@@ -255,6 +258,14 @@ class _Loader:
                 self._read_what_if(part)
         self._expansion = self._option or self._expansion
 
+    def _reported_releases(self, initial: Iterable[Content]) -> ReportedReleases:
+        """What a scenario says, or the kubelets of the nodes."""
+        if self._kubernetes_version:
+            return ReportedReleases((self._kubernetes_version,), "the capture says")
+        nodes = (each for each in initial if each.get("kind") == "Node")
+        releases = dict.fromkeys(filter(None, map(_kubelet_version, nodes)))
+        return ReportedReleases(tuple(releases), "the newest kubelet is")
+
     def _read_scenario(self, part: Part) -> None:
         scenario = read_scenario(part, self._errors)
         self._actions += scenario.actions
@@ -265,6 +276,7 @@ class _Loader:
             self._recreate_after_seconds = scenario.recreate_after_seconds
         if self._admission is None:
             self._admission = scenario.admission
+        self._kubernetes_version = scenario.kubernetes_version or self._kubernetes_version
         if scenario.expansion is not None:
             self._expansion = scenario.expansion
 
@@ -401,3 +413,8 @@ def _patch_notes(timeline: StepSequence, mode: ExpansionMode) -> list[str]:
         what = "has another template now, but its pods stay unchanged: only rollouts of "
         what += "Deployments and StatefulSets are simulated"
     return [f"{key} {what}" for key in dict.fromkeys(timeline.patched_controllers)]
+
+
+def _kubelet_version(node: Content) -> str:
+    info = (node.get("status") or {}).get("nodeInfo") or {}
+    return str(info.get("kubeletVersion") or "")

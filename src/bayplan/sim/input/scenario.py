@@ -8,6 +8,7 @@
       recreateAfter: 5s                              # left out: pods come back at once
       expansion: once                                # left out: controllers, in the whole run
       admission: {enable: [ExtendedResourceToleration], disable: [LimitRanger]}
+      kubernetesVersion: v1.36.3                     # left out: that of the newest kubelet
       events:
       - at: 0s                                       # 1m30s, 250ms, or seconds without a unit
         create: [whole objects]
@@ -33,6 +34,7 @@ from bayplan import durations
 from bayplan.adapters.embedded.admission.plugin_set import PluginSet, plugin_set
 from bayplan.adapters.embedded.field_validation import one_of
 from bayplan.adapters.embedded.pod_gc_controller import PodGcTimes
+from bayplan.config.kubernetes_versions import release_of
 from bayplan.durations import DurationError, parse_duration
 from bayplan.objects.keys import DEFAULT_NAMESPACE, Content
 from bayplan.problems import BadInputError, Problem, joined, wrong
@@ -44,7 +46,7 @@ from bayplan.sim.input.workload import DrainOptions, ExpansionMode, Verb
 API_VERSION = f"{SCENARIO_GROUP}/v1alpha1"
 
 _TOP = ("apiVersion", "kind", "metadata", "spec")
-_SPEC = ("until", "podGC", "recreateAfter", "expansion", "admission", "events")
+_SPEC = ("until", "podGC", "recreateAfter", "expansion", "admission", "kubernetesVersion", "events")
 _ADMISSION = ("enable", "disable")
 _MODES = tuple(mode.value for mode in ExpansionMode)
 _POD_GC = ("quarantine", "period")
@@ -74,6 +76,8 @@ class Scenario(NamedTuple):
     expansion: ExpansionMode | None = None
     #: The admission plugins of the API server; None: not in the document.
     admission: PluginSet | None = None
+    #: The release of the cluster; "": not in the document.
+    kubernetes_version: str = ""
 
 
 def read_scenario(part: Part, errors: InputErrors) -> Scenario:
@@ -115,7 +119,14 @@ class _Reader:
             recreate_after,
             self._expansion(spec.get("expansion")),
             self._admission(spec.get("admission")),
+            self._kubernetes_version(spec.get("kubernetesVersion")),
         )
+
+    def _kubernetes_version(self, value: Any) -> str:
+        if value is None or (isinstance(value, str) and release_of(value) is not None):
+            return value or ""
+        self._complain(wrong("spec.kubernetesVersion", value, "a release such as v1.36.3"))
+        return ""
 
     def _admission(self, value: Any) -> PluginSet | None:
         if value is None:

@@ -15,6 +15,7 @@ from msgspec import Struct
 from bayplan.adapters.embedded.admission.plugin_set import DEFAULT_PLUGINS, PluginSet
 from bayplan.adapters.embedded.pod_gc_controller import PodGcTimes
 from bayplan.api.objects import POD
+from bayplan.config.cluster_version import NOTHING_REPORTED, ReportedReleases
 from bayplan.objects.keys import ObjectKey, key_of
 
 Content = dict[str, Any]
@@ -129,6 +130,8 @@ class Workload(Struct, frozen=True, kw_only=True):
     recreate_after_seconds: float = 0.0
     #: The admission plugins of the API server.
     admission: PluginSet = DEFAULT_PLUGINS
+    #: What the input says about the version of the cluster.
+    reported: ReportedReleases = NOTHING_REPORTED
     #: The scheduler of pods that controllers create; "": as the template says.
     scheduler_name: str = ""
     created_pods: CreatedPods = CreatedPods()

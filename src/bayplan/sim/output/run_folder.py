@@ -32,6 +32,7 @@ from msgspec import Struct
 from bayplan.adapters.embedded.admission.plugin_set import DEFAULT_PLUGINS, PluginSet
 from bayplan.answers.csv_text import csv_text
 from bayplan.config import SchedulerConfig, config_from, load_config
+from bayplan.config.kubernetes_versions import requested_version
 from bayplan.config.loading import DEFAULT_CONFIG
 from bayplan.history.entries import AttemptStart, Decision, Entry, StatesError, time_of
 from bayplan.history.past_state import PastState
@@ -85,6 +86,8 @@ class RunManifest(Struct, frozen=True, kw_only=True):
     #: The configuration's text, None for the default one.
     config: str | None
     feature_gates: str
+    #: The version of kube-scheduler that the run answers as.
+    kubernetes: str = ""
     #: Plugin files, by their paths inside the folder.
     plugins: tuple[str, ...] = ()
     #: Path inside the folder → SHA-256 of a file that a repetition needs unchanged.
@@ -240,9 +243,10 @@ class RunFolder:
     def configuration(self) -> SchedulerConfig:
         """The configuration of the run. Raises RunFolderError, ConfigError."""
         manifest, source = self.manifest(), str(self.path / MANIFEST)
+        version, gates = requested_version(manifest.kubernetes, source), manifest.feature_gates
         if manifest.config is None:
-            return config_from(DEFAULT_CONFIG, source, manifest.feature_gates)
-        return load_config(manifest.config, source, manifest.feature_gates)
+            return config_from(DEFAULT_CONFIG, source, gates, kubernetes=version)
+        return load_config(manifest.config, source, gates, kubernetes=version)
 
     def settings(self) -> RunSettings:
         """With what the scheduler of the run decides. Loads its plugins, if the user allows it.

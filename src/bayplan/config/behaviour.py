@@ -1,0 +1,486 @@
+"""What kube-scheduler's versions do differently, besides feature gates: one table.
+
+A row of `CHANGES` names one change: the switch or text in `Behaviour`, what it was before, the
+first version that has it, and upstream's change. `behaviour_of` undoes the changes that are newer
+than a version. Feature gates and plugins are made from a `Behaviour` at start; no other code asks
+for a version. `docs/versions.md` is generated from the table.
+
+The rows were recorded from the binaries; those of a preview were read in merged pull requests.
+"""
+
+from functools import cache
+from typing import Any
+
+from msgspec import Struct, structs
+
+from bayplan.config.kubernetes_versions import NEWEST, KubernetesVersion
+
+
+class ReleaseTexts(Struct, frozen=True):
+    """What PostFilter of DynamicResources says; "": nothing."""
+
+    #: The pod has no claims.
+    without_claims: str = ""
+    #: No claim of the pod can be released.
+    nothing: str = ""
+
+
+class Behaviour(Struct, frozen=True):
+    """The switches and texts of one version. The defaults are those of the newest version; see
+    `CHANGES` for each field."""
+
+    # ---- plugins and their extension points
+    node_checks_have_pre_filter: bool = True
+    node_name_is_first: bool = True
+    devices_have_score: bool = True
+
+    # ---- filters and scores
+    scores_change_of_balance: bool = True
+    image_volumes_are_images: bool = True
+    image_volumes_are_containers: bool = True
+    selector_limits_namespaces: bool = True
+    resizes_add_up_whole: bool = True
+
+    # ---- messages
+    preemption_names_node: bool = True
+    release_texts: ReleaseTexts = ReleaseTexts()
+    declared_features_text: str = "node(s) didn't match Pod's required features"
+    claim_owner_word: str = "Pod"
+
+    # ---- devices
+    pools_are_sorted: bool = True
+    incomplete_pools_are_skipped: bool = True
+    results_have_tolerations: bool = True
+    taints_without_effect_are_ignored: bool = True
+    has_basic_allocator: bool = True
+    scores_allocated_claims: bool = True
+    filter_timeout_is_error: bool = True
+    selector_errors_name_devices: bool = True
+    config_for_all_is_unnamed: bool = True
+    wrong_capacity_is_error: bool = True
+    rule_without_selector_matches: bool = False
+    device_limit_names_request: bool = True
+
+    # ---- configuration
+    ratio_shape_is_own_field: bool = True
+    has_binding_timeout: bool = True
+    has_placement_points: bool = True
+    has_pod_group_post_filter: bool = True
+
+    # ---- events
+    taints_concern_everyone: bool = False
+    has_pod_resources: bool = True
+    has_scale_up: bool = True
+    deleted_claims_are_events: bool = True
+    any_anti_affinity_term_counts: bool = True
+    own_labels_are_events: bool = True
+    deleted_anti_affinity_counts: bool = True
+    nominated_pods_are_assigned: bool = True
+    changed_groups_are_events: bool = True
+    gangs_are_pod_groups: bool = True
+
+
+class Change(Struct, frozen=True):
+    """One change of behaviour."""
+
+    #: The field of `Behaviour`.
+    field: str
+    #: Its value in versions before ``since``.
+    before: Any
+    since: KubernetesVersion
+    #: The plugin or the part of kube-scheduler.
+    part: str
+    #: A short name, for a list of changes.
+    title: str
+    #: What is new, and what was before.
+    text: str
+    #: Upstream's pull request or file.
+    source: str
+
+
+_V1_35, _V1_36, _V1_37_0, _V1_37 = (
+    KubernetesVersion.V1_35,
+    KubernetesVersion.V1_36,
+    KubernetesVersion.V1_37_0,
+    KubernetesVersion.V1_37,
+)
+
+CHANGES: tuple[Change, ...] = (
+    Change(
+        "rule_without_selector_matches",
+        True,
+        _V1_37,
+        "DynamicResources",
+        "DeviceTaintRule without a selector",
+        "A DeviceTaintRule without deviceSelector matches no device; before, it matched all.",
+        "resourceslice/tracker",
+    ),
+    Change(
+        "device_limit_names_request",
+        False,
+        _V1_37,
+        "DynamicResources",
+        "text of claims with too many devices",
+        "The error of a claim for more than 32 devices names the request; before, it gave the sum.",
+        "structured/internal",
+    ),
+    Change(
+        "node_checks_have_pre_filter",
+        False,
+        _V1_37_0,
+        "NodeName, NodeUnschedulable, TaintToleration",
+        "NodeName narrows the nodes in PreFilter",
+        "These plugins have PreFilter, and NodeName narrows the nodes to the one that a pod names; "
+        "before, NodeName's Filter rejected every other node with a reason of its own.",
+        "plugins/nodename",
+    ),
+    Change(
+        "node_name_is_first",
+        False,
+        _V1_37_0,
+        "default profile",
+        "order of the default plugins",
+        "NodeName comes before NodeUnschedulable in the default profile; before, after it.",
+        "apis/config/v1/default_plugins.go",
+    ),
+    Change(
+        "release_texts",
+        ReleaseTexts("no new claims to deallocate", "still not schedulable"),
+        _V1_37_0,
+        "DynamicResources",
+        "text of PostFilter without claims to release",
+        "PostFilter gives no reason if it has nothing to release; before, messages of pods that "
+        'fit nowhere had "no new claims to deallocate".',
+        "plugins/dynamicresources",
+    ),
+    Change(
+        "preemption_names_node",
+        False,
+        _V1_37_0,
+        "DefaultPreemption",
+        "text of a successful preemption",
+        "The message says where preemption makes room, and how many pods leave; before, it said "
+        "nothing.",
+        "#140180",
+    ),
+    Change(
+        "image_volumes_are_containers",
+        False,
+        _V1_37_0,
+        "ImageLocality",
+        "image volumes in the divisor",
+        "Image volumes count where the sum of sizes is divided; before, only containers did.",
+        "#138951",
+    ),
+    Change(
+        "selector_limits_namespaces",
+        False,
+        _V1_37_0,
+        "InterPodAffinity",
+        "namespaceSelector that accepts empty labels",
+        "A namespaceSelector of the incoming pod that accepts empty labels (DoesNotExist, NotIn) "
+        "matches the selected namespaces only; before, it matched all namespaces.",
+        "plugins/interpodaffinity",
+    ),
+    Change(
+        "resizes_add_up_whole",
+        False,
+        _V1_37_0,
+        "resources of running pods",
+        "requests of pods in a resize",
+        "A pod in a resize takes the largest of three sums over its containers: spec, allocated, "
+        "actual; before, the sum of each container's largest value, which is more.",
+        "#140047",
+    ),
+    Change(
+        "selector_errors_name_devices",
+        False,
+        _V1_37_0,
+        "DynamicResources",
+        "text of CEL errors",
+        "The error of a CEL selector names the device and gives advice; before, it did neither.",
+        "dynamic-resource-allocation/cel",
+    ),
+    Change(
+        "config_for_all_is_unnamed",
+        False,
+        _V1_37_0,
+        "DynamicResources",
+        "claim configuration for all requests",
+        "A configuration that names all requests stands once in the allocation, without names; "
+        "before, once for each request.",
+        "structured/internal",
+    ),
+    Change(
+        "wrong_capacity_is_error",
+        False,
+        _V1_37_0,
+        "DynamicResources",
+        "capacity requests that cannot be represented",
+        "A capacity request that cannot be represented is an error; before, the device was "
+        "skipped.",
+        "structured/internal",
+    ),
+    Change(
+        "taints_concern_everyone",
+        True,
+        _V1_37_0,
+        "events",
+        "taints of nodes wake all pods",
+        "A changed taint retries pods of plugins that register for it; before, pods of every "
+        "plugin that registers for new nodes.",
+        "scheduler.go, buildQueueingHintMap",
+    ),
+    Change(
+        "has_pod_resources",
+        False,
+        _V1_37_0,
+        "events",
+        "events of pods by their kind",
+        "Plugins register for AssignedPod, UnscheduledPod and TargetPod; before, for Pod.",
+        "framework/events.go",
+    ),
+    Change(
+        "has_scale_up",
+        False,
+        _V1_37_0,
+        "events",
+        "pods that grow",
+        "An update that raises a pod's requests is UpdatePodScaleUp; before, Update.",
+        "framework/events.go",
+    ),
+    Change(
+        "deleted_claims_are_events",
+        False,
+        _V1_37_0,
+        "DynamicResources",
+        "deleted claims wake pods",
+        "The deletion of a ResourceClaim retries pods; before, it did not.",
+        "#140831",
+    ),
+    Change(
+        "any_anti_affinity_term_counts",
+        False,
+        _V1_37_0,
+        "InterPodAffinity",
+        "hint of pods with several anti-affinity terms",
+        "A pod that leaves helps if any anti-affinity term matches it; before, only if all did.",
+        "#139161",
+    ),
+    Change(
+        "changed_groups_are_events",
+        False,
+        _V1_37_0,
+        "GangScheduling",
+        "changed groups wake their pods",
+        "A changed PodGroup retries its pods; before, only a new one did.",
+        "plugins/gangscheduling",
+    ),
+    Change(
+        "has_pod_group_post_filter",
+        False,
+        _V1_37_0,
+        "configuration",
+        "plugins.podGroupPostFilter",
+        "The field exists; before, it was unknown.",
+        "kube-scheduler/config/v1",
+    ),
+    Change(
+        "scores_change_of_balance",
+        False,
+        _V1_36,
+        "NodeResourcesBalancedAllocation",
+        "BalancedAllocation's formula",
+        "The score is 50 + (50 + balance with the pod - balance without it) / 2; before, the "
+        "balance with the pod.",
+        "#135573",
+    ),
+    Change(
+        "image_volumes_are_images",
+        False,
+        _V1_36,
+        "ImageLocality",
+        "image volumes count",
+        "The images of image volumes count; before, only those of containers did.",
+        "#130231",
+    ),
+    Change(
+        "claim_owner_word",
+        "pod",
+        _V1_36,
+        "DynamicResources",
+        "text of claims of other pods",
+        'The message of a claim of another pod says "Pod"; before, "pod".',
+        "dynamic-resource-allocation/resourceclaim",
+    ),
+    Change(
+        "pools_are_sorted",
+        False,
+        _V1_36,
+        "DynamicResources",
+        "order of pools",
+        "Pools are tried by driver and name, and slices by name; before, in Go's order of maps, "
+        "which is random. Bayplan takes the order of their first slices.",
+        "structured/internal",
+    ),
+    Change(
+        "scores_allocated_claims",
+        False,
+        _V1_36,
+        "DynamicResources",
+        "score of allocated claims",
+        "Score works for pods with allocated and unallocated claims; before, it failed.",
+        "plugins/dynamicresources",
+    ),
+    Change(
+        "filter_timeout_is_error",
+        False,
+        _V1_36,
+        "DynamicResources",
+        "time limit of the search for devices",
+        "A search that takes too long is an error of the attempt; before, the node was rejected.",
+        "plugins/dynamicresources",
+    ),
+    Change(
+        "ratio_shape_is_own_field",
+        False,
+        _V1_36,
+        "NodeResourcesFit",
+        "requestedToCapacityRatio by strategy",
+        "requestedToCapacityRatio is required by its strategy and refused by others; before, it "
+        "was neither.",
+        "#132120",
+    ),
+    Change(
+        "has_placement_points",
+        False,
+        _V1_36,
+        "configuration",
+        "plugins.placementGenerate and placementScore",
+        "The fields exist; before, they were unknown.",
+        "kube-scheduler/config/v1",
+    ),
+    Change(
+        "own_labels_are_events",
+        False,
+        _V1_36,
+        "InterPodAffinity",
+        "own labels wake a pod",
+        "A change of a pod's own labels retries it; before, it did not.",
+        "#135394",
+    ),
+    Change(
+        "deleted_anti_affinity_counts",
+        False,
+        _V1_36,
+        "InterPodAffinity",
+        "hint of deleted pods with anti-affinity",
+        "A pod that leaves helps if its own anti-affinity matches the waiting pod; before, that "
+        "was not considered.",
+        "#135325",
+    ),
+    Change(
+        "nominated_pods_are_assigned",
+        False,
+        _V1_36,
+        "InterPodAffinity, PodTopologySpread",
+        "hints of nominated pods",
+        "A nomination that is given up is the deletion of an assigned pod; before, hints took the "
+        "pod for unscheduled.",
+        "#135392",
+    ),
+    Change(
+        "gangs_are_pod_groups",
+        False,
+        _V1_36,
+        "GangScheduling",
+        "kind of gangs",
+        "A gang is a PodGroup; before, a Workload. Bayplan does not read Workloads.",
+        "plugins/gangscheduling",
+    ),
+    Change(
+        "declared_features_text",
+        "node declared features check failed - unsatisfied requirements: {}",
+        _V1_36,
+        "NodeDeclaredFeatures",
+        "text of missing node features",
+        "The reason is one sentence; before, it listed the features.",
+        "plugins/nodedeclaredfeatures",
+    ),
+    Change(
+        "devices_have_score",
+        False,
+        _V1_35,
+        "DynamicResources",
+        "score of devices",
+        "DynamicResources scores nodes by the alternatives of prioritized lists; before, it had "
+        "no score, and a weight for it was an error.",
+        "plugins/dynamicresources",
+    ),
+    Change(
+        "incomplete_pools_are_skipped",
+        False,
+        _V1_35,
+        "DynamicResources",
+        "incomplete and invalid pools",
+        "Incomplete and invalid pools are skipped; before, incomplete ones were used (and an "
+        "invalid one was an error, which Bayplan does not repeat).",
+        "structured/internal",
+    ),
+    Change(
+        "results_have_tolerations",
+        False,
+        _V1_35,
+        "DynamicResources",
+        "tolerations in allocations",
+        "Tolerations of a request stand in its allocation; before, they did not.",
+        "#134479",
+    ),
+    Change(
+        "taints_without_effect_are_ignored",
+        False,
+        _V1_35,
+        "DynamicResources",
+        "taints with the effect None",
+        "A taint with the effect None is ignored; before, it had to be tolerated.",
+        "dynamicresources",
+    ),
+    Change(
+        "has_basic_allocator",
+        False,
+        _V1_35,
+        "DynamicResources",
+        "capacity of devices with the gates off",
+        "While DRAConsumableCapacity and DRADeviceBindingConditions are off, capacity requests are "
+        "ignored and a constraint distinctAttribute is an error; before, the other way round.",
+        "structured/allocator.go",
+    ),
+    Change(
+        "has_binding_timeout",
+        False,
+        _V1_35,
+        "DynamicResources",
+        "DynamicResourcesArgs.bindingTimeout",
+        "The field exists; before, it was unknown.",
+        "kube-scheduler/config/v1",
+    ),
+)
+
+
+@cache
+def behaviour_of(version: KubernetesVersion) -> Behaviour:
+    """What kube-scheduler of a version does."""
+    newer = {
+        change.field: change.before
+        for change in CHANGES
+        if change.since.position > version.position
+    }
+    return structs.replace(Behaviour(), **newer)
+
+
+NEWEST_BEHAVIOUR = behaviour_of(NEWEST)
+
+
+def changes_between(old: KubernetesVersion, new: KubernetesVersion) -> tuple[Change, ...]:
+    """The changes that an upgrade from one version to another brings."""
+    return tuple(c for c in CHANGES if old.position < c.since.position <= new.position)

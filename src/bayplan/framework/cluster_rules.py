@@ -1,0 +1,23 @@
+"""What a version of kube-scheduler counts: rules of the cluster's state, from its gates."""
+
+from bayplan.api.pod_requests import NEWEST_RESIZE_RULES, ResizeRules
+from bayplan.config.feature_gates import FeatureGates
+from bayplan.state.device_table import DeviceRules
+
+
+def resize_rules(gates: FeatureGates) -> ResizeRules:
+    """How the requests of pods in a resize add up."""
+    rules = ResizeRules(
+        compares_sums=gates.behaviour.resizes_add_up_whole,
+        has_pod_level=gates.enabled("InPlacePodLevelResourcesVerticalScaling"),
+    )
+    return NEWEST_RESIZE_RULES if rules == NEWEST_RESIZE_RULES else rules
+
+
+def device_rules(gates: FeatureGates) -> DeviceRules:
+    """What counts as a device, and as a taint of one."""
+    return DeviceRules(
+        has_taint_rules=gates.enabled("DRADeviceTaintRules"),
+        rule_without_selector_matches=gates.behaviour.rule_without_selector_matches,
+        has_extended_resources=gates.enabled("DRAExtendedResource"),
+    )

@@ -1,0 +1,114 @@
+"""The version of kube-scheduler that a command answers as, and what says it."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.adapters.manifests import Content, node
+from tests.cli.command_line import answer, bayplan, refusal, write_objects
+from tests.whatif.clusters import pod_with_cpu
+
+OLD_TEXT = "no new claims to deallocate"
+
+
+def node_of(name: str, release: str) -> Content:
+    content = node(name)
+    content["status"]["nodeInfo"] = {"kubeletVersion": release}
+    return content
+
+
+def written(folder: Path, *objects: Content) -> Path:
+    return write_objects(folder / "cluster.yaml", *objects, pod_with_cpu("big", "999"))
+
+
+def why(*arguments: str | Path) -> str:
+    """Of a pod that fits nowhere: the exit code is 1."""
+    result = bayplan("why", "big", *arguments)
+    assert result.exit_code == 1, result.stderr
+    return result.stdout
+
+
+def configuration(folder: Path, **profile: Any) -> Path:
+    path = folder / "scheduler.yaml"
+    head = {"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration"}
+    path.write_text(yaml.safe_dump({**head, "profiles": [profile]}))
+    return path
+
+
+def test_the_newest_kubelet_says_the_version(tmp_path: Path) -> None:
+    cluster = written(tmp_path, node_of("n1", "v1.34.2"), node_of("n2", "v1.36.3+k3s1"))
+    shown = why(cluster)
+    assert OLD_TEXT in shown
+    assert "answers are those of kube-scheduler 1.36 (the newest kubelet is v1.36.3+k3s1)" in shown
+
+
+def test_a_version_that_is_named_wins(tmp_path: Path) -> None:
+    cluster = written(tmp_path, node_of("n1", "v1.36.3"))
+    assert OLD_TEXT not in why(cluster, "--kubernetes", "1.37")
+    assert "kube-scheduler 1.34\n" in why(cluster, "--kubernetes", "1.34.4")
+
+
+def test_without_kubelets_the_newest_version_answers(tmp_path: Path) -> None:
+    shown = why(written(tmp_path, node("n1"), node_of("n2", "kwok-v0.6")))
+    assert OLD_TEXT not in shown
+    assert "answers are those of" not in shown
+
+
+def test_a_capture_says_the_version(tmp_path: Path) -> None:
+    spec = {"kubernetesVersion": "v1.35.4"}
+    scenario = {"apiVersion": "bayplan.dev/v1alpha1", "kind": "Scenario", "spec": spec}
+    cluster = written(tmp_path, scenario, node_of("n1", "v1.34.1"))
+    assert "kube-scheduler 1.35 (the capture says v1.35.4)" in why(cluster)
+
+
+def test_a_file_beside_the_configuration_says_the_version(tmp_path: Path) -> None:
+    cluster, config = written(tmp_path, node("n1")), configuration(tmp_path)
+    (tmp_path / "bayplan.yaml").write_text('kubernetesVersion: "1.35"\n')
+    assert OLD_TEXT in why(cluster, "--config", config)
+    (tmp_path / "bayplan.yaml").write_text('kubernetesVersion: "1.9"\n')
+    [line] = refusal("why", "big", cluster, "--config", config)
+    assert line.startswith(
+        f'{tmp_path}/bayplan.yaml: kubernetesVersion: found "1.9", wanted "1.34"'
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        ("kubernetesVersion: 1.36\n", "kubernetesVersion: found 1.36; write it in quotes"),
+        ("kubernetes: x\n", 'kubernetes: unknown field; did you mean "kubernetesVersion"?'),
+        ("- 1\n", 'wanted one document, as kubernetesVersion: "1.36"'),
+    ],
+)
+def test_a_wrong_file_beside_the_configuration_is_refused(
+    text: str, complaint: str, tmp_path: Path
+) -> None:
+    (tmp_path / "bayplan.yaml").write_text(text)
+    assert refusal("config", "check", configuration(tmp_path)) == [
+        f"{tmp_path}/bayplan.yaml: {complaint}"
+    ]
+
+
+def test_a_version_refuses_what_it_does_not_know(tmp_path: Path) -> None:
+    config = configuration(tmp_path, plugins={"podGroupPostFilter": {"enabled": []}})
+    assert bayplan("config", "check", config).exit_code == 0
+    [line] = refusal("config", "check", config, "--kubernetes", "1.36")
+    assert "profiles[0].plugins.podGroupPostFilter: unknown field" in line
+    gate = ("--feature-gates", "GangScheduling=true,GenericWorkload=true")
+    assert bayplan("config", "check", configuration(tmp_path), *gate).exit_code == 2
+    older = bayplan("config", "check", configuration(tmp_path), *gate, "--kubernetes", "1.36")
+    assert older.exit_code == 0, older.stderr
+
+
+def test_a_run_answers_later_as_the_version_it_was_made_as(tmp_path: Path) -> None:
+    cluster = written(tmp_path, node("n1"))
+    answer("simulate", cluster, "--kubernetes", "1.35", "--out", tmp_path / "run")
+    assert "kube-scheduler 1.35 (the run was made as 1.35)" in why(tmp_path / "run")
+
+
+def test_versions_are_compared(tmp_path: Path) -> None:
+    cluster = written(tmp_path, node("n1"))
+    versions = ("--kubernetes", "1.35", "--kubernetes", "1.37")
+    assert answer("compare", cluster, *versions).startswith("1.37 against 1.35:")
