@@ -63,7 +63,7 @@ def config_group() -> None:
     help="Scheduler to check for. kube-scheduler: list what it does not understand, exit code 1",
 )
 def check_command(
-    path: str, plugins: tuple[str, ...], feature_gates: str, kubernetes: str, reader: str
+    path: str, plugins: tuple[str, ...], *, feature_gates: str, kubernetes: str, reader: str
 ) -> None:
     """Print the configuration with all defaults, or every error with its path."""
     with refusals():
