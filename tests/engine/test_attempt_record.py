@@ -37,18 +37,6 @@ def test_a_score_line_has_raw_normalized_and_weighted_scores() -> None:
     assert result.plugins == (PluginScore("A", 7, 14, 70),)
 
 
-def test_the_best_nodes_are_recorded_from_the_best_one_on() -> None:
-    lines = table(5, 1, 9, 7, 3, 8, 2).best_lines(BEST_NODES_MAX)
-    assert [line.total for line in lines] == [18, 16, 14, 10, 6]
-    assert len(lines) == BEST_NODES_MAX
-
-
-def test_equal_nodes_are_recorded_in_tie_break_order() -> None:
-    results = [line.node for line in table(*[4] * 9, 8).best_lines(BEST_NODES_MAX)]
-    equals = sorted((f"n{number}" for number in range(9)), key=stable_hash)
-    assert results == ["n9", *equals[:4]]
-
-
 def test_nodes_selected_by_tie_break_keys_come_before_their_equals() -> None:
     score_table = table(*[4] * 9, 3)
     score_table.tied = np.arange(10) == 6
@@ -67,10 +55,6 @@ def test_the_best_nodes_are_the_first_of_all_nodes_by_total_and_draw_order(
     in_order = sorted(names, key=lambda name: (-total_of[name], stable_hash(name)))
     lines = [line.node for line in score_table.best_lines(BEST_NODES_MAX)]
     assert lines == in_order[:BEST_NODES_MAX]
-
-
-def test_a_table_of_few_nodes_is_recorded_completely() -> None:
-    assert [line.node for line in table(1, 2).best_lines(BEST_NODES_MAX)] == ["n1", "n0"]
 
 
 # ---- records --------------------------------------------------------------------------------

@@ -228,36 +228,6 @@ def test_a_pod_is_pending_while_its_extender_call_runs() -> None:
     assert engine.attempts() == []
 
 
-def test_other_pods_are_scheduled_during_an_extender_call() -> None:
-    engine = engine_with_extender()
-    engine.add(waiting_pod(**FAR), waiting_pod("q"))
-    assert list(engine.bound()) == ["q"]
-
-
-def test_an_answer_continues_the_cycle() -> None:
-    engine = engine_with_extender()
-    engine.add(waiting_pod(**FAR))
-    ask = question(engine)
-    engine.clock.advance_to(2.0)
-    engine.scheduler.extender_answered(ask.token, ExtenderAnswer(node_names=frozenset({"n2"})))
-    assert engine.bound() == {"p": "n2"}
-    (record,) = engine.attempts()
-    assert (record.at_seconds, record.feasible_count, record.attempt) == (2.0, 1, 1)
-
-
-def test_each_extender_call_has_its_own_token() -> None:
-    engine = engine_with_extender()
-    engine.add(waiting_pod("p", **FAR), waiting_pod("q", **FAR))
-    questions = engine.run_for(AskExtender)
-    engine.scheduler.extender_answered(
-        questions[1].token, ExtenderAnswer(node_names=frozenset({"n1"}))
-    )
-    engine.scheduler.extender_answered(
-        questions[0].token, ExtenderAnswer(node_names=frozenset({"n2"}))
-    )
-    assert engine.bound() == {"p": "n2", "q": "n1"}
-
-
 def test_an_answer_with_an_unknown_token_is_ignored() -> None:
     engine = engine_with_extender()
     engine.add(waiting_pod(**FAR))
@@ -387,14 +357,6 @@ def test_a_bug_in_the_cycle_fails_one_attempt(monkeypatch: pytest.MonkeyPatch) -
     engine.add(node("n3"))
     engine.until(3)
     assert list(engine.bound()) == ["p"]
-
-
-def test_a_bug_in_the_cycle_ends_a_simulation(monkeypatch: pytest.MonkeyPatch) -> None:
-    engine = Engine(plugins=[("A", 1)], classes=[answering("A", score_node=0)])
-    engine.add(node("n1"), node("n2"), waiting_pod())
-    monkeypatch.setattr("bayplan.engine.schedule_one.choose", raising)
-    with pytest.raises(ZeroDivisionError):
-        engine.run()
 
 
 def test_a_pod_that_fails_does_not_block_other_pods(

@@ -108,22 +108,6 @@ def test_the_first_failure_ends_the_binding_and_names_the_plugin(
     assert log == ([] if point == "pre_bind" else [("Late", "pre_bind")])
 
 
-def test_a_skip_from_pre_bind_is_an_error() -> None:
-    """PreBind may skip only in the preflight."""
-    status = ended(answering("A", pre_bind=SKIP), binder("B")).status
-    assert status is not None
-    assert "returned Skip; wanted Success, " in status.message
-
-
-def test_a_plugin_that_skips_in_the_preflight_is_left_out_of_pre_bind() -> None:
-    log: Calls = []
-    state = CycleState()
-    state.skip_pre_bind_plugins.add("A")
-    plugins = [answering("A", log, pre_bind=None), answering("B", log, pre_bind=None, bind=None)]
-    assert ended(*plugins, state=state).status is None
-    assert log == [("B", "pre_bind"), ("B", "bind")]
-
-
 def test_an_exception_in_post_bind_is_noted_only() -> None:
     log: Calls = []
     plugins = [

@@ -8,8 +8,7 @@ from bayplan.engine.core import EngineCore, SerialExecutor
 from bayplan.engine.outbox import NOTE_BYTES_MAX, cut
 from bayplan.journal import Journal, MemorySink
 from bayplan.ports import EmitEvent, ObjectReference, PatchPodStatus
-from bayplan.state.nodes import LoanEnded
-from bayplan.testing import node, pod
+from bayplan.testing import pod
 
 # ---- engine state ---------------------------------------------------------------------------
 
@@ -20,21 +19,6 @@ UNTRUE = PodCondition(type="PodScheduled", status="False", reason="Unschedulable
 def state(raise_bugs: bool = False) -> tuple[EngineCore, MemorySink]:
     sink = MemorySink()
     return EngineCore(ManualClock(), 1, Journal([sink]), raise_bugs=raise_bugs), sink
-
-
-# ---- the lent snapshot ----------------------------------------------------------------------
-
-
-def test_the_snapshot_is_lent_and_taken_back() -> None:
-    engine, _ = state()
-    engine.cluster.cache.add_node(node("n1"))
-    snapshot = engine.cluster.lend()
-    assert engine.cluster.loan is snapshot
-    for _ in range(2):
-        engine.cluster.take_back()
-        assert engine.cluster.loan is None
-    with pytest.raises(LoanEnded):
-        snapshot.node("n1")
 
 
 # ---- events ---------------------------------------------------------------------------------
@@ -129,12 +113,6 @@ def begun(failures: Failures | None = None) -> SerialExecutor:
     turns = SerialExecutor(lambda subject, problem: failure_list.append((subject, str(problem))))
     turns.start()
     return turns
-
-
-def test_work_outside_of_a_turn_runs_at_once() -> None:
-    done: list[int] = []
-    begun().run("a", lambda: done.append(1))
-    assert done == [1]
 
 
 def test_work_submitted_inside_a_turn_runs_after_it_in_order() -> None:

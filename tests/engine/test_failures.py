@@ -202,30 +202,6 @@ def test_the_same_condition_is_not_written_again() -> None:
 # ---- nominations ----------------------------------------------------------------------------
 
 
-def after_post_filter(nomination: Nomination | None, nominated: str = "") -> tuple[Any, Engine]:
-    """(the written nomination, the engine) after an attempt without a node."""
-    engine = engine_with(filter_node=unschedulable("no"), post_filter=(nomination, unschedulable()))
-    engine.add(waiting_pod(nominated_node=nominated))
-    (patch,) = engine.patches()
-    return patch.nominated_node_name, engine
-
-
-def test_a_new_nomination_is_stored_and_written() -> None:
-    written, engine = after_post_filter(Nomination(NominatingMode.OVERRIDE, "n1"))
-    assert (written, engine.nominated_on("n1")) == ("n1", ["p"])
-
-
-def test_a_result_without_nomination_keeps_the_nomination_of_the_pod() -> None:
-    for nothing in (None, Nomination()):
-        written, engine = after_post_filter(nothing, nominated="n1")
-        assert (written, engine.nominated_on("n1")) == (None, ["p"])
-
-
-def test_an_empty_nomination_clears_the_nomination() -> None:
-    written, engine = after_post_filter(CLEAR_NOMINATION, nominated="n1")
-    assert (written, engine.nominated_on("n1")) == ("", [])
-
-
 def test_without_post_filter_a_rejected_pod_loses_its_nomination() -> None:
     engine = engine_with(filter_node=unschedulable("no"))
     engine.add(waiting_pod(nominated_node="n1"))

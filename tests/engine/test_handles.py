@@ -23,16 +23,6 @@ def permit_waits(*names: str) -> type[Any]:
     )
 
 
-def test_waiting_pods_are_listed_by_uid() -> None:
-    engine = Engine(plugins=["PermitWaits"], classes=[permit_waits("b", "a")])
-    engine.add(node("n1"), waiting_pod("b"), waiting_pod("a"))
-    engine.run()
-    handle = engine.plugin("PermitWaits").handle
-    assert [waiting.pod.name for waiting in handle.waiting_pods()] == ["a", "b"]
-    assert handle.waiting_pod(uid("a")).node_name == "n1"
-    assert handle.waiting_pod(uid("absent")) is None
-
-
 def test_rejecting_while_iterating_is_allowed() -> None:
     engine = Engine(plugins=["PermitWaits"], classes=[permit_waits("a", "b", "c")])
     engine.add(node("n1"), *map(waiting_pod, "abc"))

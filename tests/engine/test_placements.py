@@ -6,7 +6,7 @@ import pytest
 
 from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.events import ActionType, ClusterEvent, ClusterEventWithHint, EventResource
-from bayplan.framework.status import SKIP, Code, Status, unschedulable
+from bayplan.framework.status import Code, Status, unschedulable
 from bayplan.journal import BindingRecord
 from bayplan.ports import BindPod, EmitEvent, ObjectReference, PatchPodStatus
 from bayplan.queue.entry import State
@@ -217,15 +217,6 @@ def test_a_binding_with_pre_bind_work_announces_its_node() -> None:
     assert isinstance(bind, BindPod)
 
 
-def test_a_binding_without_pre_bind_work_announces_nothing() -> None:
-    engine = engine_with(pre_bind=None, pre_bind_preflight=SKIP)
-    engine.add(waiting_pod())
-    (bind,) = engine.run()
-    assert isinstance(bind, BindPod)
-    performed(bind)
-    assert ("A", "pre_bind") not in engine.plugin("A").calls
-
-
 @pytest.mark.parametrize("answer", [ValueError("boom"), unschedulable("boom")])
 def test_a_failed_pre_bind_pre_flight_fails_the_binding(answer: Any) -> None:
     engine = engine_with(pre_bind=None, pre_bind_preflight=answer)
@@ -252,13 +243,6 @@ def test_a_pod_is_in_pre_bind_from_pre_flight_until_its_binding_ends() -> None:
     assert records(engine) == [("failed", "n1", 'running PreBind plugin "A": preempted by P')]
 
 
-def test_a_pod_without_pre_bind_work_is_not_in_pre_bind() -> None:
-    engine = engine_with(pre_bind=None, pre_bind_preflight=SKIP)
-    engine.add(waiting_pod())
-    assert engine.run_for(BindPod)
-    assert not engine.plugin("A").handle.pods_in_pre_bind
-
-
 def test_a_pod_rejected_by_pre_bind_is_retried_after_a_backoff() -> None:
     """Only Permit and earlier extension points can find that a pod does not fit."""
     engine = engine_with(pre_bind=unschedulable("not now"))
@@ -272,27 +256,6 @@ def test_a_pod_rejected_by_pre_bind_is_retried_after_a_backoff() -> None:
 
 
 # ---- bindings that fail ---------------------------------------------------------------------
-
-
-def test_a_failed_binding_is_an_error_and_releases_the_resources() -> None:
-    engine = engine_with(
-        filter_node=lambda state, pod, info: (
-            unschedulable("full") if pod.name == "q" and info.pods else None
-        ),
-        events_to_register=[ROOM_FREED],
-    )
-    engine.add(waiting_pod("p"), waiting_pod("q"))
-    engine.run()
-    engine.until(5)
-    engine.finish("p", BROKEN)
-    assert engine.placed_on("p") == ""
-    assert engine.state_of("q") is State.ACTIVE
-    assert engine.state_of("p") is State.ERROR_BACKOFF
-    notes = [e.note for e in engine.scheduler.take_effects() if isinstance(e, EmitEvent)]
-    assert notes == ["broken"]
-    assert records(engine) == [("failed", "n1", "broken")]
-    engine.delete(waiting_pod("q"))
-    assert engine.scheduler.only_retries_wait
 
 
 def test_an_outcome_of_an_unknown_binding_is_noted() -> None:

@@ -7,13 +7,13 @@ import numpy as np
 import pytest
 
 from bayplan.engine.cycle import Cycle
-from bayplan.framework.status import EXTENDER_NAME, SKIP, Code, Rejection, Status, unschedulable
+from bayplan.framework.status import EXTENDER_NAME, Code, Rejection, Status, unschedulable
 from bayplan.framework.types import NominatingMode, Nomination
 from bayplan.ports import ExtenderAnswer, ExtenderVerb
 from bayplan.state.pods import PodInfo
 from bayplan.testing import node, pod
 from tests.engine.cycle_kit import THREE, Walk, only, refused
-from tests.framework.answering import answering, scores
+from tests.framework.answering import answering
 
 
 def chosen(cycle: Cycle) -> str:
@@ -36,20 +36,6 @@ def test_the_best_feasible_node_is_chosen() -> None:
     assert (chosen(cycle), cycle.feasible_count, cycle.status) == ("n2", 2, None)
     assert cycle.table is not None
     assert cycle.table.row("n2") == ([("B", 100)], 100)
-
-
-def test_a_single_feasible_node_is_not_scored() -> None:
-    plugin = answering("A", filter=refused("n1", "n2"), pre_score=None, score=scores(1))
-    cycle = Walk(plugin).cycle()
-    assert (chosen(cycle), cycle.table) == ("n3", None)
-    assert plugin.calls == [("A", "filter")]
-
-
-def test_without_nodes_no_plugin_is_evaluated() -> None:
-    plugin = answering("A", pre_filter=None, filter=[])
-    cycle = Walk(plugin, nodes=()).cycle()
-    expected = Status(Code.UNSCHEDULABLE_AND_UNRESOLVABLE, ("no nodes available to schedule pods",))
-    assert (cycle.status, plugin.calls) == (expected, [])
 
 
 @pytest.mark.parametrize(
@@ -175,11 +161,6 @@ def test_a_share_of_the_nodes_is_scored_from_a_moving_start() -> None:
     assert len(set().union(*sampled)) == 1000
 
 
-def test_without_a_percentage_all_nodes_are_scored() -> None:
-    walk = Walk(answering("A", score=best("n499")), nodes=many(500))
-    assert chosen(walk.cycle()) == "n499"
-
-
 # ---- extenders ------------------------------------------------------------------------------
 
 
@@ -204,18 +185,6 @@ def test_the_cycle_stops_with_a_question_about_the_feasible_nodes() -> None:
     assert cycle.question is not None
     assert cycle.question.extender.name == "far"
     assert sorted(cycle.question.node_names) == ["n2", "n3"]
-
-
-def test_an_uninterested_extender_is_not_called() -> None:
-    walk = Walk(answering("A", score=best("n2")), extenders=(Far(label="gpu"),))
-    assert chosen(walk.cycle()) == "n2"
-    assert walk.cycle(pod("p", labels={"gpu": "1"})).question is not None
-
-
-def test_without_a_feasible_node_no_extender_is_called() -> None:
-    walk = Walk(answering("A", filter=refused(*THREE)), extenders=(Far(),))
-    cycle = walk.cycle()
-    assert (cycle.status, cycle.question) == (unschedulable(), None)
 
 
 def test_the_answer_filters_nodes_and_then_the_scores_decide() -> None:
@@ -274,20 +243,6 @@ def gives(*answers: dict[str, int]) -> dict[str, Any]:
     return {"answers": tuple(ExtenderAnswer(scores=tuple(each.items())) for each in answers)}
 
 
-def test_scoring_extenders_are_called_together_about_the_remaining_nodes() -> None:
-    extenders = Far("one", verbs=SCORES), Far("two", verbs=SCORES, weight=2)
-    walk = Walk(answering("A", filter=refused("n1"), score=best("n2")), extenders=extenders)
-    cycle = walk.cycle()
-    assert cycle.question is not None
-    assert cycle.question.verb is ExtenderVerb.PRIORITIZE
-    assert [each.name for each in cycle.question.extenders] == ["one", "two"]
-    assert sorted(cycle.question.node_names) == ["n2", "n3"]
-    walk.answered(cycle, **gives({"n2": 1}, {"n3": 10}))
-    assert chosen(cycle) == "n3"
-    assert cycle.table is not None
-    assert cycle.table.row("n3") == ([("A", 0), ("one", 0), ("two", 200)], 200)
-
-
 def test_scoring_extenders_are_called_after_filtering_ones() -> None:
     walk = Walk(answering("A", score=best("n1")), extenders=(Far(verbs=BOTH),))
     cycle = walk.answered(walk.cycle(), "n2", "n3")
@@ -296,21 +251,6 @@ def test_scoring_extenders_are_called_after_filtering_ones() -> None:
     walk.answered(cycle, **gives({"n2": 3, "n3": 8}))
     assert chosen(cycle) == "n3"
     assert cycle.node_to_status().get("n1").plugin == EXTENDER_NAME
-
-
-def test_a_single_feasible_node_needs_no_extender_scores() -> None:
-    walk = Walk(answering("A", filter=refused("n1", "n3")), extenders=(Far(verbs=SCORES),))
-    assert chosen(walk.cycle()) == "n2"
-
-
-def test_a_missing_answer_gives_no_scores() -> None:
-    walk = Walk(answering("A", score=best("n2")), extenders=(Far(verbs=SCORES),))
-    assert chosen(walk.answered(walk.cycle(), error="connection refused")) == "n2"
-
-
-def test_an_extender_that_only_binds_is_not_called_for_nodes() -> None:
-    binder = Far(verbs=frozenset((ExtenderVerb.BIND,)))
-    assert chosen(Walk(answering("A", score=best("n2")), extenders=(binder,)).cycle()) == "n2"
 
 
 def test_nodes_that_no_extender_scored_are_not_chosen() -> None:
@@ -453,33 +393,6 @@ def test_a_pre_filter_rejection_after_the_call_counts() -> None:
     cycle = walk.answered(walk.cycle(), "n1", "n2")
     assert cycle.fit_error().message == "0/3 nodes are available: not any more."
     assert cycle.fit_error().diagnosis.unschedulable_plugins == {"A"}
-
-
-def test_plugins_start_with_an_empty_state_and_the_same_measurement() -> None:
-    seen: list[bool] = []
-
-    def writes(state: Any, pod: Any, nodes: Any) -> Any:
-        seen.append("k" in state)
-        state["k"] = True
-        return SKIP
-
-    walk = Walk(answering("A", pre_filter=writes, filter=refused("n1")), extenders=(Far(),))
-    cycle = walk.cycle()
-    cycle.state.record_plugin_metrics = True
-    walk.answered(cycle, *THREE)
-    assert seen == [False, False]
-    assert cycle.state.record_plugin_metrics
-    assert cycle.state.skip_filter_plugins == {"A"}
-
-
-def test_earlier_extender_answers_stay_valid() -> None:
-    walk = Walk(answering("A", score=best("n1")), extenders=(Far("one"), Far("two")))
-    cycle = walk.cycle()
-    walk.answered(cycle, "n2", "n3")
-    walk.cluster.add(node("n0"))
-    walk.answered(cycle, "n2")
-    assert chosen(cycle) == "n2"
-    assert cycle.node_to_status().get("n1").plugin == EXTENDER_NAME
 
 
 def test_the_node_sample_of_an_attempt_is_drawn_once() -> None:

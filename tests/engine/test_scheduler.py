@@ -20,7 +20,7 @@ from bayplan.framework.status import Code, Status, unschedulable
 from bayplan.framework.types import QueuedPodInfo
 from bayplan.journal import AttemptRecord, DigestSink, Journal
 from bayplan.plugins.registry import Registry
-from bayplan.ports import BindPod, EventType, ExtenderVerb, WatchEvent
+from bayplan.ports import EventType, ExtenderVerb, WatchEvent
 from bayplan.queue.entry import State
 from bayplan.testing import node, pod
 from tests.engine.kit import Engine, waiting_pod
@@ -35,26 +35,6 @@ def raising(*_: Any, **__: Any) -> Any:
 
 
 # ---- effects --------------------------------------------------------------------------------
-
-
-def test_effects_are_returned_once_and_in_order() -> None:
-    engine = Engine()
-    engine.add(node("n1"), waiting_pod("p"), waiting_pod("q"))
-    names = [effect.pod.name for effect in engine.run_for(BindPod)]
-    assert names == ["p", "q"]
-    assert engine.scheduler.take_effects() == []
-
-
-def test_priority_comes_before_age() -> None:
-    engine = Engine()
-    engine.add(node("n1"), waiting_pod("old"), waiting_pod("young", priority=5))
-    assert [effect.pod.name for effect in engine.run_for(BindPod)] == ["young", "old"]
-
-
-def test_without_a_ready_pod_no_attempt_runs() -> None:
-    engine = Engine()
-    assert not engine.scheduler.schedule_one()
-    assert engine.scheduler.next_deadline_seconds() is None
 
 
 def test_equal_inputs_make_equal_journals() -> None:

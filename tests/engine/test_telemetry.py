@@ -1,7 +1,5 @@
 """Reports of the engine to the journal and to the metrics."""
 
-import pytest
-
 from bayplan.clock import ManualClock
 from bayplan.engine.telemetry import Telemetry
 from bayplan.journal import BUG_NOTE, Journal, MemorySink, NoteRecord
@@ -29,13 +27,6 @@ def test_a_bug_in_bayplan_has_its_own_kind_of_note() -> None:
     assert note.text.startswith("bug in the scheduler: ")
     assert (note.kind, note.subject) == (BUG_NOTE, "default/p")
     assert "ValueError: no" in note.text
-
-
-def test_with_raise_bugs_a_bug_of_bayplan_ends_the_run() -> None:
-    reports, sink = telemetry(raise_bugs=True)
-    with pytest.raises(ValueError, match="no"):
-        reports.bug("default/p", ValueError("no"))
-    assert not sink.records
 
 
 def test_without_a_sink_no_record_is_made() -> None:

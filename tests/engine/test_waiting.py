@@ -48,15 +48,6 @@ def test_the_first_deadline_rejects_with_upstreams_message():
     assert status.message == "rejected due to timeout after waiting 5s at plugin A"
 
 
-def test_a_wait_ends_once():
-    ends: Ends = []
-    waiting = waiting_pod(ends, A=5.0)
-    waiting.reject("A", "no")
-    waiting.allow("A")
-    waiting.reject("A", "no again")
-    assert len(ends) == 1
-
-
 def test_a_preempted_wait_ends_with_an_error_once() -> None:
     ends: Ends = []
     waiting = waiting_pod(ends, A=5.0)
@@ -126,9 +117,6 @@ def test_a_pod_allowed_by_the_end_of_another_wait_does_not_time_out():
 # ---- deadlines ------------------------------------------------------------------------------
 
 
-# ---- deadlines ------------------------------------------------------------------------------
-
-
 def test_a_key_is_taken_once_when_it_is_due() -> None:
     deadlines = Deadlines[str]()
     deadlines["a"] = 10.0
@@ -138,13 +126,6 @@ def test_a_key_is_taken_once_when_it_is_due() -> None:
     assert deadlines.take_due(10.0) == ["a"]
     assert deadlines.take_due(10.0) == []
     assert deadlines.next_seconds() is None
-
-
-def test_keys_due_together_are_taken_in_insertion_order() -> None:
-    deadlines = Deadlines[str]()
-    for key, at in (("late", 3.0), ("early", 1.0), ("never", 9.0)):
-        deadlines[key] = at
-    assert deadlines.take_due(4.0) == ["late", "early"]
 
 
 def test_a_removed_or_moved_key_has_only_its_new_time() -> None:

@@ -77,11 +77,6 @@ def test_failed_and_unresolvable_overrides_failed() -> None:
     assert statuses["a"].reasons == ("never",)
 
 
-def test_a_node_that_plugins_rejected_meanwhile_stays_rejected() -> None:
-    left, statuses, _ = after(ExtenderAnswer(node_names=frozenset("abcd")), feasible="bc")
-    assert (left, statuses) == ("bc", {})
-
-
 def test_a_node_that_was_not_in_the_question_stays_infeasible_without_a_status() -> None:
     left, statuses, _ = after(ExtenderAnswer(node_names=frozenset("ab")), sent="ab")
     assert (left, statuses) == ("ab", {})
@@ -96,12 +91,6 @@ def test_an_answer_with_an_unknown_node_is_an_error_that_names_the_node() -> Non
 def test_a_missing_answer_is_an_error() -> None:
     _, _, error = after(ExtenderAnswer(error="connection refused"))
     assert error == Status(Code.ERROR, ("connection refused",))
-
-
-@pytest.mark.parametrize(("name", "left"), [("abcd", "abcd"), ("ab", "ab")])
-def test_a_missing_answer_of_an_ignorable_extender_changes_nothing(name: str, left: str) -> None:
-    result = after(ExtenderAnswer(error="connection refused"), sent=name, ignorable=True)
-    assert result == (left, {}, None)
 
 
 # ---- scores --------------------------------------------------------------------------------
@@ -207,7 +196,3 @@ def test_a_failure_of_an_ignorable_binder_is_skipped() -> None:
     )
     failed = ExtenderAnswer(error="no")
     assert bound(*extenders, one=failed, two=failed)[0] == (False, None)
-
-
-def test_without_a_binder_the_plugins_bind() -> None:
-    assert Extenders((Far(),)).binding(pod("p")) is None

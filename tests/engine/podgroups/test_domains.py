@@ -230,14 +230,3 @@ def test_tried_domains_are_counted_by_whether_the_group_fits() -> None:
         assert (tried(world, "feasible"), tried(world, "infeasible")) == (1, 2)
 
     play(scenario, plugins=FIT)
-
-
-def test_a_group_without_topology_constraint_tries_no_domains() -> None:
-    async def scenario(world: World) -> None:
-        racks(world, r1=(3, 3))
-        put_group(world, "g", 2)
-        members(world, "a", "b")
-        await world.until(1)
-        assert world.metric("scheduler_generated_placements_total", profile=PROFILE) == 0
-
-    play(scenario, plugins=FIT)

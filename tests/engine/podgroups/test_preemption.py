@@ -77,11 +77,6 @@ def test_a_member_with_preemption_policy_never_stops_preemption_for_its_group() 
     assert victims_of(setup) == 0 and nominated(setup) == {}
 
 
-def test_without_a_node_no_pod_is_evicted() -> None:
-    engine_of_group = engine(member("g1"), member("g2"), nodes=0)
-    assert victims_of(engine_of_group) == 0 and nominated(engine_of_group) == {}
-
-
 # ---- attempts that wait for their evictions -------------------------------------------------
 
 PREEMPTION_MESSAGE = (

@@ -21,13 +21,6 @@ def _of(cluster: SampleCluster, domains: Domains) -> list[Domain]:
     return result
 
 
-def test_domains_are_in_the_order_of_their_values() -> None:
-    cluster = _cluster()
-    r1, r2 = _of(cluster, Domains(cluster.cache.table))
-    assert (r1.name, r1.nodes) == ("r1", {"b"})
-    assert (r2.name, r2.nodes) == ("r2", {"a", "c"})
-
-
 def test_a_new_node_and_a_changed_label_change_the_domains() -> None:
     cluster = _cluster()
     domains = Domains(cluster.cache.table)
