@@ -3,7 +3,7 @@
 import asyncio
 import contextlib
 import inspect
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -30,7 +30,6 @@ from bayplan.ports import (
     ExtenderAnswer,
     ExtenderVerb,
     GoneError,
-    Listing,
     NotFoundError,
     OutcomeUnknownError,
     PatchPodStatus,
@@ -52,45 +51,14 @@ from bayplan.sim.world.checkers import differences
 from bayplan.state.pods import PodInfo, pod_info
 from bayplan.testing import api_pod
 from tests.framework.answering import answering
+from tests.kit.ports import ReplacedCalls
+from tests.kit.scripted_cluster import END, ScriptedCluster
 from tests.scenarios.world import PROFILE, Setup, World, config_dict, play
 
 BUSY = ApiError(503, "ServiceUnavailable", "busy")
 
 
 # ---- the reflector, against a scripted server -----------------------------------------------
-
-
-class Server:
-    """Lists and watches from a script: each answer is used once, and the last one is repeated."""
-
-    def __init__(self, lists: list[Any], watches: list[Any]) -> None:
-        self.lists = lists
-        self.watches = watches
-        #: (time in seconds, request)
-        self.requests: list[tuple[float, str]] = []
-
-    async def list(self, kind: str) -> Listing:
-        self._note("list")
-        answer = self.lists.pop(0) if len(self.lists) > 1 else self.lists[0]
-        if isinstance(answer, Exception):
-            raise answer
-        return Listing(answer, "10")
-
-    async def watch(self, kind: str, resource_version: str) -> AsyncIterator[WatchEvent]:
-        self._note(f"watch {resource_version}")
-        steps = self.watches.pop(0) if self.watches else []
-        for step in steps:
-            if isinstance(step, Exception):
-                raise step
-            yield step
-        if not self.watches and not steps:
-            await asyncio.Event().wait()
-
-    async def sleep(self, seconds: float) -> None:
-        await asyncio.sleep(seconds)
-
-    def _note(self, what: str) -> None:
-        self.requests.append((round(asyncio.get_running_loop().time(), 6), what))
 
 
 def pod_at_version(name: str, version: int = 1, uid: str = "") -> Any:
@@ -118,7 +86,7 @@ class Delivery:
     failures: list[str]
 
 
-def reflect(lists: list[Any], watches: list[Any], seconds: float = 1.0) -> Delivery:
+def reflect(lists: list[Any], events: list[Any], seconds: float = 1.0) -> Delivery:
     delivery = Delivery([], [], [])
 
     def deliver(events: Any) -> None:
@@ -127,7 +95,7 @@ def reflect(lists: list[Any], watches: list[Any], seconds: float = 1.0) -> Deliv
             delivery.events.append((str(each.type), meta.name, meta.uid))
 
     async def main() -> None:
-        server: Any = Server(lists, watches)
+        server: Any = ScriptedCluster({POD: lists}, {POD: events})
         reflector = Reflector(
             server,
             POD,
@@ -145,7 +113,7 @@ def reflect(lists: list[Any], watches: list[Any], seconds: float = 1.0) -> Deliv
 
 def test_a_reflector_lists_and_then_watches_from_that_version() -> None:
     result = reflect(
-        [[pod_at_version("a"), pod_at_version("b")]], [[event(MODIFIED, pod_at_version("a", 11))]]
+        [[pod_at_version("a"), pod_at_version("b")]], [event(MODIFIED, pod_at_version("a", 11))]
     )
     assert result.events == [
         ("ADDED", "a", "uid-a"),
@@ -156,25 +124,26 @@ def test_a_reflector_lists_and_then_watches_from_that_version() -> None:
 
 
 def test_a_dropped_watch_resumes_from_the_last_event() -> None:
-    watches = [[event(ADDED, pod_at_version("a", 12)), WatchDroppedError("gone")], []]
-    result = reflect([[]], watches)
+    events = [event(ADDED, pod_at_version("a", 12)), WatchDroppedError("gone")]
+    result = reflect([[]], events)
     assert result.requests == [(0.0, "list"), (0.0, "watch 10"), (RETRY_SECONDS_MIN, "watch 12")]
 
 
 def test_a_dropped_watch_resumes_from_a_bookmark_which_is_not_delivered() -> None:
     bookmark = WatchEvent(EventType.BOOKMARK, POD, None, "17")
-    result = reflect([[]], [[bookmark, WatchDroppedError("cut")], []])
+    result = reflect([[]], [bookmark, WatchDroppedError("cut")])
     assert result.events == []
     assert [what for _, what in result.requests] == ["list", "watch 10", "watch 17"]
 
 
 def test_a_watch_that_ends_normally_resumes_at_a_slow_rate() -> None:
-    watches = [
-        [event(ADDED, pod_at_version("a", 12))],
-        [event(MODIFIED, pod_at_version("a", 13))],
-        [],
+    events = [
+        event(ADDED, pod_at_version("a", 12)),
+        END,
+        event(MODIFIED, pod_at_version("a", 13)),
+        END,
     ]
-    result = reflect([[]], watches)
+    result = reflect([[]], events)
     assert [what for _, what in result.requests] == ["list", "watch 10", "watch 12", "watch 13"]
     assert result.requests[2][0] == RETRY_SECONDS_MIN
 
@@ -192,7 +161,7 @@ def test_after_gone_the_reflector_relists_and_delivers_the_changes() -> None:
         pod_at_version("replaced", 6, uid="new"),
         pod_at_version("new"),
     ]
-    result = reflect([before, after], [[GoneError("too old")], []])
+    result = reflect([before, after], [GoneError("too old")])
     assert result.events[4:] == [
         ("DELETED", "deleted", "uid-deleted"),
         ("MODIFIED", "changed", "uid-changed"),
@@ -204,13 +173,13 @@ def test_after_gone_the_reflector_relists_and_delivers_the_changes() -> None:
 
 def test_another_object_under_the_same_name_replaces_the_previous_one() -> None:
     result = reflect(
-        [[pod_at_version("a", uid="one")]], [[event(ADDED, pod_at_version("a", 12, uid="two"))], []]
+        [[pod_at_version("a", uid="one")]], [event(ADDED, pod_at_version("a", 12, uid="two"))]
     )
     assert result.events == [("ADDED", "a", "one"), ("DELETED", "a", "one"), ("ADDED", "a", "two")]
 
 
 def test_a_deletion_of_an_undelivered_object_is_not_delivered() -> None:
-    result = reflect([[]], [[event(DELETED, pod_at_version("a", 12))], []])
+    result = reflect([[]], [event(DELETED, pod_at_version("a", 12))])
     assert result.events == []
 
 
@@ -218,7 +187,9 @@ def test_an_object_missing_from_a_listing_is_delivered_as_deleted_metadata() -> 
     objects: list[Any] = []
 
     async def main() -> None:
-        server: Any = Server([[pod_at_version("a")], []], [[GoneError("too old")], []])
+        server: Any = ScriptedCluster(
+            {POD: [[pod_at_version("a")], []]}, {POD: [GoneError("too old")]}
+        )
         reflector = Reflector(
             server, POD, lambda events: objects.extend(e.object for e in events), print
         )
@@ -240,14 +211,14 @@ def test_a_busy_server_is_retried_with_growing_delays() -> None:
 
 
 def test_an_answer_resets_the_retry_delay() -> None:
-    watches = [[event(ADDED, pod_at_version("a", 12)), BUSY], []]
-    result = reflect([BUSY, BUSY, []], watches)
+    events = [event(ADDED, pod_at_version("a", 12)), BUSY]
+    result = reflect([BUSY, BUSY, []], events)
     assert [what for _, what in result.requests] == ["list", "list", "list", "watch 10", "watch 12"]
     assert result.requests[4][0] - result.requests[3][0] == pytest.approx(0.1)
 
 
 def test_an_unexpected_failure_is_reported_and_the_reflector_continues() -> None:
-    result = reflect([[pod_at_version("a")]], [[ValueError("odd object")], []])
+    result = reflect([[pod_at_version("a")]], [ValueError("odd object")])
     assert result.failures == ["v1 Pod: odd object"]
     assert [what for _, what in result.requests] == ["list", "watch 10", "list", "watch 10"]
     assert result.events == [("ADDED", "a", "uid-a")]
@@ -442,17 +413,6 @@ SERVICE_MANIFEST: dict[str, Any] = {
 }
 
 
-class FlakyCluster:
-    """An embedded cluster with some of its calls replaced."""
-
-    def __init__(self, inner: EmbeddedCluster, calls: Mapping[str, Any]) -> None:
-        self._inner = inner
-        self._calls = calls
-
-    def __getattr__(self, name: str) -> Any:
-        return self._calls.get(name) or getattr(self._inner, name)
-
-
 @dataclass
 class Outcome:
     """The state after a run of some seconds."""
@@ -498,7 +458,7 @@ def run_scheduler(
     result = Outcome(scheduler, cluster, [], [])
 
     async def main() -> None:
-        port: Any = FlakyCluster(cluster, calls or {})
+        port: Any = ReplacedCalls(cluster, **(calls or {}))
         task = asyncio.get_running_loop().create_task(Runner(scheduler, port).run())
         await asyncio.wait([task], timeout=seconds)
         task.cancel()

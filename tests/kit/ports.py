@@ -1,10 +1,21 @@
-"""Ports for tests of plugins that bind."""
+"""Ports for tests of what binds."""
 
 from typing import Any
 
 from bayplan.api.objects import ApiObject, Pod
 from bayplan.ports import PatchPodStatus
 from bayplan.state.pods import PodInfo
+
+
+class ReplacedCalls:
+    """A cluster with some of its calls replaced."""
+
+    def __init__(self, inner: Any, **calls: Any) -> None:
+        self._inner = inner
+        self._calls = calls
+
+    def __getattr__(self, name: str) -> Any:
+        return self._calls.get(name) or getattr(self._inner, name)
 
 
 class UnusedPort:

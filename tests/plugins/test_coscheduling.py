@@ -49,6 +49,7 @@ from tests.plugins.coscheduling_kit import (
     put_members,
 )
 from tests.scenarios.world import World, play
+from tests.seeded import depth
 
 # ---- plugin ---------------------------------------------------------------------------------
 
@@ -192,7 +193,7 @@ def test_it_satisfies_the_plugin_contract(placement: str) -> None:
         put_members(cluster, "x", "y", "z")
 
     plugin_args = {"placement": placement}
-    check_plugin(Coscheduling, plugin_args, pods=members, prepare=prepare, clusters=10)
+    check_plugin(Coscheduling, plugin_args, pods=members, prepare=prepare, clusters=depth(3, 10))
 
 
 # ---- members placed one by one, in a cluster --------------------------------------------------

@@ -12,6 +12,7 @@ from bayplan.framework.status import SKIP, Status, unresolvable
 from bayplan.framework.types import PreFilterResult
 from bayplan.plugins.deferred_pod_scheduling import DeferredPodScheduling
 from bayplan.testing import SampleCluster, check_plugin, handle, node, pod
+from tests.seeded import depth
 
 ON = {"InPlacePodVerticalScalingSchedulerPreemption": True}
 CLOSED: Any = {"podPreemptionPolicy": {"disableResizePreemption": ["All"]}}
@@ -113,4 +114,4 @@ def test_a_pod_is_tried_again_when_its_node_allows_preemption(
 
 
 def test_it_satisfies_the_plugin_contract() -> None:
-    check_plugin(DeferredPodScheduling, clusters=6)
+    check_plugin(DeferredPodScheduling, clusters=depth(3, 6))

@@ -18,6 +18,7 @@ from bayplan.plugins.node_declared_features import (
 from bayplan.state.pods import PodInfo
 from bayplan.testing import SampleCluster, check_plugin, node, plugin, pod
 from tests.plugins.row_kit import hint
+from tests.seeded import depth
 
 RULE = {"action": "RestartAllContainers"}
 MOUNT = {"name": "v", "mountPath": "/v", "bindMountOptions": ["noexec"]}
@@ -86,7 +87,7 @@ def test_hints_queue_a_pod_if_something_changed() -> None:
 
 def test_it_satisfies_the_plugin_contract() -> None:
     asking: Any = [{"spec": {"hostNetwork": True, "hostUsers": False}}]
-    check_plugin(NodeDeclaredFeatures, pods=asking, clusters=6)
+    check_plugin(NodeDeclaredFeatures, pods=asking, clusters=depth(3, 6))
 
 
 def test_pods_with_equal_needs_have_equal_signatures() -> None:

@@ -30,6 +30,7 @@ from tests.plugins.volume_kit import (
     volume,
     with_claims,
 )
+from tests.seeded import depth
 
 TOO_MANY = "Unschedulable: node(s) exceed max volume count"
 NODES = [node("n1"), node("n2")]
@@ -201,7 +202,7 @@ def test_it_satisfies_the_plugin_contract() -> None:
 
     volumes = [{"name": f"v{i}", "persistentVolumeClaim": {"claimName": f"c{i}"}} for i in (0, 1)]
     each: Any = [{"spec": {"volumes": volumes}}, {"spec": {"volumes": volumes[1:]}}]
-    check_plugin(NodeVolumeLimits, pods=each, prepare=prepare, clusters=8)
+    check_plugin(NodeVolumeLimits, pods=each, prepare=prepare, clusters=depth(3, 8))
 
 
 def test_ephemeral_claims_are_not_signed() -> None:

@@ -25,11 +25,12 @@ from bayplan.testing.factories import PodOptions
 from bayplan.testing.generators import FIELD_DRAWS, Draws, draw_field, draw_pod
 from bayplan.testing.signature_checks import compare_pair
 from tests.framework.answering import plugins_of
+from tests.seeded import depth
 from tests.testing.broken_plugins import SignsTooLittle
 from tests.testing.variants import SIGNING
 
 EXAMPLES = 200
-CLUSTERS = 30
+CLUSTERS = depth(10, 30)
 
 #: Fields that only the queue or the kubelet reads, or that no component reads.
 UNREAD = (

@@ -21,6 +21,7 @@ from tests.plugins.volume_kit import (
     results_of,
     with_claims,
 )
+from tests.seeded import depth
 
 NODES = [node("n1"), node("n2")]
 ALONE: dict[str, Any] = {"accessModes": ["ReadWriteOncePod"]}
@@ -144,4 +145,4 @@ def test_it_satisfies_the_plugin_contract() -> None:
         {"name": "disk", **gce("a", True)},
     ]
     each: Any = [{"spec": {"volumes": volumes[:1]}}, {"spec": {"volumes": volumes}}]
-    check_plugin(VolumeRestrictions, pods=each, prepare=prepare, clusters=8)
+    check_plugin(VolumeRestrictions, pods=each, prepare=prepare, clusters=depth(3, 8))

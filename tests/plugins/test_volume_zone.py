@@ -21,6 +21,7 @@ from tests.plugins.volume_kit import (
     volume,
     with_claims,
 )
+from tests.seeded import depth
 
 ZONE, REGION = "topology.kubernetes.io/zone", "topology.kubernetes.io/region"
 OLD_ZONE = "failure-domain.beta.kubernetes.io/zone"
@@ -160,7 +161,9 @@ def test_it_satisfies_the_plugin_contract() -> None:
         labels = {ZONE: "za__zb"}
         add(cluster, claim("data", bound_to="pv"), volume("pv", meta={"labels": labels}))
 
-    check_plugin(VolumeZone, pods=[{"spec": {"volumes": VOLUMES}}], prepare=prepare, clusters=8)
+    check_plugin(
+        VolumeZone, pods=[{"spec": {"volumes": VOLUMES}}], prepare=prepare, clusters=depth(3, 8)
+    )
 
 
 VOLUMES = [{"name": "v", "persistentVolumeClaim": {"claimName": "data"}}]

@@ -23,23 +23,20 @@ from bayplan.serving.election.leader_guard import FencedCluster
 from bayplan.serving.replica import DRAIN_SECONDS_MAX, LeaseLostError, Replica
 from bayplan.sim.loop import run, settled
 from bayplan.state.pods import PodInfo
+from tests.kit.ports import ReplacedCalls
 from tests.scenarios.world import PROFILE, Setup, config_dict
 from tests.serving.leases import BUSY, MemoryLock, RecordedElection
 
 
-class SlowCluster:
-    """An embedded cluster whose bindings take time, and which records who bound each pod."""
+def slow_cluster(world: "ReplicaSet", name: str) -> ReplacedCalls:
+    """The cluster; its bindings take time, and the world records who bound each pod."""
 
-    def __init__(self, cluster: EmbeddedCluster, world: "ReplicaSet", name: str) -> None:
-        self._cluster, self._world, self._name = cluster, world, name
+    async def bind(pod: PodInfo, node_name: str) -> None:
+        await asyncio.sleep(world.bind_seconds)
+        await world.cluster.bind(pod, node_name)
+        world.binders.append((pod.name, name))
 
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._cluster, name)
-
-    async def bind(self, pod: PodInfo, node_name: str) -> None:
-        await asyncio.sleep(self._world.bind_seconds)
-        await self._cluster.bind(pod, node_name)
-        self._world.binders.append((pod.name, self._name))
+    return ReplacedCalls(world.cluster, bind=bind)
 
 
 class ReplicaSet:
@@ -81,7 +78,7 @@ class OneReplica:
         self.lock = MemoryLock(world.lease)
         self.log = RecordedElection()
         election = Election(name, ElectionSettings())
-        port: Any = SlowCluster(world.cluster, world, name)
+        port: Any = slow_cluster(world, name)
         candidate = None
         if elects:
             port = FencedCluster(port, lambda: election.is_leader(world.clock.now()))

@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +20,7 @@ from bayplan.shadow.following import Follower, FollowOptions
 from bayplan.shadow.report import ShadowReport
 from tests.cli.command_line import answer
 from tests.kit.objects import node, pod
+from tests.kit.scripted_cluster import ScriptedCluster
 
 SOURCE = ClusterKinds("https://api.example", (NODE, STORAGE_CLASS, POD))
 
@@ -38,46 +39,13 @@ def changed(content: Pod | Node, version: int, change: EventType) -> WatchEvent:
     return WatchEvent(change, kind, versioned(content, version), str(version))
 
 
-class Cluster:
-    """Lists and watches that a test defines. The last list of a kind is repeated; after the last
-    event of a kind, its watch is silent."""
+class Cluster(ScriptedCluster):
+    """Two nodes, and lists and watches that a test defines."""
 
     def __init__(self) -> None:
         nodes = Listing([versioned(node("n1", cpu="4"), 1), versioned(node("n2", cpu="2"), 1)], "1")
         empty = Listing([], "1")
-        self.lists: dict[str, list[Listing | Exception]] = {
-            NODE: [nodes],
-            STORAGE_CLASS: [empty],
-            POD: [empty],
-        }
-        self.events: dict[str, list[WatchEvent | Exception]] = {}
-
-    @property
-    def is_at_its_end(self) -> bool:
-        """Whether the last lists and events are read."""
-        return not any(self.events.values()) and all(len(each) == 1 for each in self.lists.values())
-
-    async def sleep(self, seconds: float) -> None:
-        await asyncio.sleep(0)
-
-    async def list(self, kind: str) -> Listing:
-        outcomes = self.lists[kind]
-        outcome = outcomes.pop(0) if len(outcomes) > 1 else outcomes[0]
-        if isinstance(outcome, Exception):
-            raise outcome
-        return outcome
-
-    def watch(self, kind: str, resource_version: str) -> AsyncIterator[WatchEvent]:
-        return self._watch(kind)
-
-    async def _watch(self, kind: str) -> AsyncIterator[WatchEvent]:
-        await asyncio.sleep(0.01)
-        while self.events.get(kind):
-            event = self.events[kind].pop(0)
-            if isinstance(event, Exception):
-                raise event
-            yield event
-        await asyncio.Event().wait()
+        super().__init__({NODE: [nodes], STORAGE_CLASS: [empty], POD: [empty]}, hurries=True)
 
     def whole(self, kind: str, namespace: str, name: str) -> bytes | None:
         if kind == NODE:

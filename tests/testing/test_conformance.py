@@ -16,12 +16,13 @@ from bayplan.framework.status import Status
 from bayplan.state.nodes import NodeInfo
 from bayplan.state.pods import PodInfo
 from bayplan.testing import CheckFailed, check_plugin
+from tests.seeded import depth
 from tests.testing.variants import VARIANTS
 
 
 @pytest.mark.parametrize(("plugin_class", "args"), VARIANTS)
 def test_a_plugin_of_the_tree_satisfies_the_contract(plugin_class: type[Plugin], args: Any) -> None:
-    check_plugin(plugin_class, args, clusters=10)
+    check_plugin(plugin_class, args, clusters=depth(3, 10))
 
 
 def test_the_result_is_reproducible() -> None:

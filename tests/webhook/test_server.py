@@ -3,8 +3,8 @@
 import asyncio
 import io
 import json
-from collections.abc import AsyncIterator, Awaitable, Callable
-from dataclasses import dataclass, field, replace
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from typing import Any
 
 import aiohttp
@@ -15,41 +15,26 @@ from bayplan.api.objects import NODE, POD, ApiObject
 from bayplan.config import SchedulerConfig
 from bayplan.model.cluster_kinds import ClusterKinds
 from bayplan.plugins.registry import default_registry
-from bayplan.ports import EventType, Listing, WatchEvent
+from bayplan.ports import EventType, WatchEvent
 from bayplan.webhook import judgement
 from bayplan.webhook.judgement import Judgement
 from bayplan.webhook.server import BODY_BYTES_MAX, WebhookOptions, serve
 from tests.kit.objects import node
+from tests.kit.scripted_cluster import ScriptedCluster
 from tests.live.processes import free_port
 from tests.webhook.bodies import review
 
 OPTIONS = WebhookOptions(config=SchedulerConfig(), registry=default_registry(()), budget_seconds=30)
 
 
-@dataclass
-class Cluster:
+class Cluster(ScriptedCluster):
     """One node of 2 cpu, and further nodes when a test adds them."""
 
-    events: asyncio.Queue[WatchEvent] = field(default_factory=asyncio.Queue[WatchEvent])
-    is_listed: asyncio.Event = field(default_factory=asyncio.Event)
-
-    async def sleep(self, seconds: float) -> None:
-        await asyncio.sleep(0)
-
-    async def list(self, kind: str) -> Listing:
-        await self.is_listed.wait()
-        return Listing([versioned(node("n1", cpu="2"), 1)] if kind == NODE else [], "1")
-
-    def watch(self, kind: str, resource_version: str) -> AsyncIterator[WatchEvent]:
-        return self._watch(kind)
-
-    async def _watch(self, kind: str) -> AsyncIterator[WatchEvent]:
-        while kind == NODE:
-            yield await self.events.get()
-        await asyncio.Event().wait()
+    def __init__(self) -> None:
+        super().__init__({NODE: [[versioned(node("n1", cpu="2"), 1)]], POD: [[]]}, hurries=True)
 
     def add(self, name: str, cpu: str) -> None:
-        self.events.put_nowait(WatchEvent(EventType.ADDED, NODE, versioned(node(name, cpu=cpu), 2)))
+        self.tell(NODE, WatchEvent(EventType.ADDED, NODE, versioned(node(name, cpu=cpu), 2)))
 
 
 def versioned(content: ApiObject, version: int) -> ApiObject:
@@ -66,8 +51,8 @@ def play(scene: Scene, options: WebhookOptions = OPTIONS, *, is_listed: bool = T
 
     async def work() -> None:
         cluster, stop, port = Cluster(), asyncio.Event(), free_port()
-        if is_listed:
-            cluster.is_listed.set()
+        if not is_listed:
+            cluster.answers.clear()
         followed = ClusterKinds("https://api.example", (NODE, POD))
         task = asyncio.ensure_future(serve(replace(options, port=port), cluster, followed, stop))
         async with aiohttp.ClientSession(f"http://127.0.0.1:{port}") as session:
@@ -128,7 +113,7 @@ def test_before_the_first_list_every_creation_is_allowed_without_a_warning() -> 
         assert (await ask("/readyz", None))[0] == 500
         assert await warnings(ask, "3") == []
         assert await results(ask) == {"not-ready": 1}
-        cluster.is_listed.set()
+        cluster.answers.set()
         await until(ask, "/readyz")
         assert await warnings(ask, "3") != []
 

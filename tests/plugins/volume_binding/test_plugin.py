@@ -42,6 +42,7 @@ from tests.plugins.volume_kit import (
     with_claims,
     zoned,
 )
+from tests.seeded import depth
 
 # ---- plugin ---------------------------------------------------------------------------------
 
@@ -249,7 +250,7 @@ def test_it_satisfies_the_plugin_contract() -> None:
 
     claims = [[name] for name in ("data", "new", "old")] + [["new", "old"]]
     pods: Any = [{"spec": {"volumes": [use(name) for name in each]}} for each in claims]
-    check_plugin(VolumeBinding, pods=pods, prepare=prepare, clusters=6)
+    check_plugin(VolumeBinding, pods=pods, prepare=prepare, clusters=depth(3, 6))
 
 
 def use(name: str) -> Any:
