@@ -104,6 +104,25 @@ def test_the_guide_for_plugins_lists_every_action() -> None:
     assert not [one.name for one in ActionType if f"`{one.name}`" not in text]
 
 
+def test_the_architecture_names_every_module_of_the_engine() -> None:
+    text = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    engine = ROOT / "src" / "bayplan" / "engine"
+    files = [one.name for one in engine.glob("*.py") if one.name != "__init__.py"]
+    packages = [f"{one.parent.name}/" for one in engine.glob("*/__init__.py")]
+    assert not [name for name in (*files, *packages) if f"`engine/{name}`" not in text]
+
+
+def test_modules_that_the_architecture_names_exist() -> None:
+    """A module is named with its folders, or by its file alone where the folder is clear."""
+    text = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    names = set(re.findall(r"`([a-z_]+(?:/[a-z_]+)*\.py)`", text))
+    files = [
+        f"/{one.as_posix()}" for folder in ("src", "tests") for one in (ROOT / folder).rglob("*.py")
+    ]
+    assert len(names) > 40
+    assert not {name for name in names if not any(file.endswith(f"/{name}") for file in files)}
+
+
 def test_modules_that_the_glossary_names_exist() -> None:
     text = (ROOT / "docs" / "glossary.md").read_text(encoding="utf-8")
     cells = [row.split("|")[3] for row in text.splitlines() if row.count("|") == 4]

@@ -1,20 +1,11 @@
 """Cached results per pod signature (KEP-5598). They are exact: what may be wrong is dropped first.
 
-A row-wise plugin gives the same result for equal signature parts and unchanged rows. A
-`ResultCache` per profile maps a signature to a `SignatureEntry`. An entry holds one row cache per
-row-wise plugin and, for each set of plugins that skip, a `RankedNodes`: the nodes by total score
-(both are in `engine/ranking/`). Entries with an equal part of the signature share its row cache.
-Entries that differ only in the parts of plugins that skip share a ranking (`SharedRanking`). The
-steps of a cycle that use the cache are in `engine/reuse_steps.py`.
-
-KEP-5598 has three operations. Here they are exact:
-create    the first pod of a signature opens an entry, which fills as plugins answer
-update    a row cache forgets the rows that changed in the facets it reads when a cycle needs it;
-          nothing happens at the change itself
-nominate  a repeated pod takes the best node of the ranking, after changed rows were evaluated
-
-PodTopologySpread and InterPodAffinity look across nodes, but by counts alone. `NodeCells` completes
-a ranking for the pods of one template with such constraints.
+docs/batching.md explains the mechanism, docs/architecture.md where its parts are. A `ResultCache`
+per profile maps a signature to a `SignatureEntry`, which holds one row cache per row-wise plugin
+and, for each set of plugins that skip, a `RankedNodes`. Entries with an equal part of the
+signature share its row cache, and entries that differ only in the parts of plugins that skip
+share a ranking (`SharedRanking`). Nothing happens at a change itself: a cycle that needs an entry
+brings it up to date.
 
 An equal pod that follows another one may need no cycle at all (`engine/runs.py`). A cycle takes the
 first way that applies:
