@@ -217,7 +217,8 @@ def _checked(operations: Iterable[Operation], manifests: ScenarioFiles) -> Itera
 
 
 def _config(case: ReadCase, workload: Workload, setting: Setting) -> SchedulerConfig:
-    """Gates: the test case's, then the workload's, then the command line's. Raises ConfigError."""
+    """The configuration of a workload. Feature gates of the workload go before those of the test
+    case, and those of the command line before both. Raises ConfigError."""
     feature_gates = {**case.case.feature_gates, **workload.feature_gates}
     gates = [f"{name}={str(value).lower()}" for name, value in feature_gates.items()]
     flags = ",".join(filter(None, (*gates, setting.feature_gates)))

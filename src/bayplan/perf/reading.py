@@ -92,8 +92,8 @@ def read_files(paths: Iterable[str], errors: InputErrors) -> list[ReadCase]:
 
 
 def _files(path: Path, errors: InputErrors) -> list[Path]:
-    """The file itself. For a folder: all files below it with upstream's name; without such files,
-    all .yaml files directly in it."""
+    """The files of a path: the file itself, or of a folder all files below it with upstream's name.
+    Without such files, all YAML files in the folder."""
     if not path.is_dir():
         return [path]
     files = sorted(path.rglob(FILE_NAME)) or sorted(path.glob("*.yaml"))

@@ -164,7 +164,8 @@ class NodeVolumeLimits(PreFilterPlugin, FilterPlugin, EnqueueExtensions, SignPlu
         ]
 
     def sign_pod(self, pod: PodInfo) -> Hashable | None:
-        """Disks, and claims by name; a claim made for the pod alone belongs to no other pod."""
+        """The disks, and the claims by name. A pod with an ephemeral volume is not signed, because
+        the claim that is made for this volume belongs to no other pod."""
         volumes = pod.shape.volumes
         if volumes.has_ephemeral:
             return None

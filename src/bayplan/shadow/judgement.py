@@ -150,7 +150,7 @@ STATES_MAX: Final = 8
 class NodeArrival:
     """The arrival of one pod's node."""
 
-    #: The pod as it waited.
+    #: The pod in the version in which it waited.
     pod: Pod
     node: str
     at_seconds: float

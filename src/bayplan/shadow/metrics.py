@@ -1,4 +1,4 @@
-"""/metrics of a shadow, on loopback."""
+"""The endpoint /metrics of a shadow; it listens on loopback."""
 
 from collections.abc import Iterator, Mapping
 from typing import final

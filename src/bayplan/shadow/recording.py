@@ -59,7 +59,7 @@ _DROPPED = frozenset(
 _UNCHANGED = frozenset((PERSISTENT_VOLUME, PERSISTENT_VOLUME_CLAIM, RESOURCE_CLAIM))
 #: The API server copies these from the node. Upstream: plugin/pkg/admission/podtopologylabels.
 _LABELS_OF_BINDINGS = frozenset(("topology.kubernetes.io/zone", "topology.kubernetes.io/region"))
-#: Their dependents go with them.
+#: Kinds whose deletion also removes their dependents.
 _TAKING_DEPENDENTS = frozenset((POD, NODE))
 
 
@@ -123,7 +123,7 @@ class Recording:
             self._change(key, present, recorded)
 
     def close(self) -> None:
-        """End the files."""
+        """Close the files of the recording."""
         if not self.step_count:
             self._scenario.write("  - {at: 0s}\n")
         self._scenario.close()

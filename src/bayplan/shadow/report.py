@@ -158,11 +158,11 @@ class Relist(Value, frozen=True, kw_only=True):
 
 
 class Stream(Value, frozen=True, kw_only=True):
-    """What was read."""
+    """The stream of events that the shadow has read."""
 
     #: Kind → events, without those of the first lists.
     events: dict[str, int]
-    #: At least so many events were missed: the changes that relists brought.
+    #: A lower bound of the events that were missed: the changes that relists brought.
     missed_events: int
     relists: tuple[Relist, ...]
     relists_omitted: int
@@ -194,7 +194,8 @@ class ShadowReport(Answer, frozen=True, kw_only=True):
     remarks: tuple[str, ...] = ()
 
     def parts(self, *, is_wide: bool = False) -> list[RenderableType]:
-        """The agreement first. ``is_wide``: with all disagreements that the report has."""
+        """The parts of the report; the agreement comes first. ``is_wide``: with all disagreements
+        that the report has."""
         lines_max = len(self.disagreements) if is_wide else _LINES_MAX
         parts: list[RenderableType] = [Text(_headline(self), style="bold"), BLANK]
         parts.append(_decisions(self))

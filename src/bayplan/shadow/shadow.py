@@ -163,7 +163,7 @@ class Shadow:
 
     @property
     def missed_event_count(self) -> int:
-        """At least so many events were missed."""
+        """A lower bound of the number of events that were missed."""
         return self._missed_count
 
     # ---- events -----------------------------------------------------------------------------

@@ -217,7 +217,7 @@ class _RealTimeCalls:
             waiter.set_exception(problem)
 
     def give_up(self) -> None:
-        """Cancel all calls."""
+        """Cancel all calls that have not ended."""
         for begun, _ in self.calls:
             begun.cancel()
 

@@ -198,7 +198,7 @@ def _distrust(problem: Exception) -> str:
 
 
 def _proxy(url: str) -> str | None:
-    """As in Go: the proxy of the environment, but never for the loopback."""
+    """The proxy of the environment, as in Go; None for the loopback."""
     parts = urllib.parse.urlsplit(url)
     host = parts.hostname or ""
     proxies: Mapping[str, str] = urllib.request.getproxies()
@@ -228,7 +228,7 @@ def sender_makers(entries: Sequence[Extender]) -> dict[str, MakeSender]:
 
 @final
 class HttpExtender:
-    """One extender. Upstream: HTTPExtender."""
+    """An extender that is called over HTTP. Upstream: HTTPExtender."""
 
     def __init__(self, entry: Extender, objects: WholeObjects, sender: Sender) -> None:
         self._entry = entry

@@ -70,14 +70,15 @@ class FailureLog:
         return self._problems
 
     def begin(self, what: str, problem: Exception) -> None:
-        """An operation failed. Logs an error that differs from the last one."""
+        """Note that an operation has failed, and begin to wait. Logs an error that differs from the
+        last one."""
         why = str(problem)
         if self._problems.get(what) != why:
             self._problems[what] = why
             _log.error("cannot %s: %s", what, why)
 
     def end(self, what: str) -> None:
-        """An operation succeeded. Logs the end of a failure."""
+        """Note that an operation has succeeded. Logs the end of a failure."""
         if self._problems and self._problems.pop(what, None) is not None:
             _log.info("can %s again", what)
 

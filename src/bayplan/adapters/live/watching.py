@@ -179,7 +179,8 @@ class PageLimits:
         self._token = ""
 
     def add(self, byte_count: int, token: str) -> None:
-        """A page arrived. ``token``: for the next one. Raises UnreadableAnswerError."""
+        """Add a page that has arrived. ``token``: for the next one. Raises
+        UnreadableAnswerError."""
         self._page_count += 1
         self._byte_count += byte_count
         if token and token == self._token:

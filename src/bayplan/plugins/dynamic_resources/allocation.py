@@ -79,9 +79,10 @@ def _share_id(claim_uid: str, index: int) -> str:
 def _configuration(
     claim: ResourceClaim, search: ClaimSearch, *, is_unnamed: bool
 ) -> tuple[DeviceAllocationConfiguration, ...]:
-    """That of classes first, then the claim's own; one that means every request names none.
+    """The configurations of the classes come first, then those of the claim itself.
 
-    Before 1.37, not ``is_unnamed``, it names them, and stands there once for each.
+    A configuration that applies to every request names no request. Before 1.37 (not
+    ``is_unnamed``), it stands there once for each request and names it.
     """
     chosen = [each[index] for each, index in zip(search.requests, search.chosen, strict=True)]
     if not is_unnamed:
@@ -92,7 +93,7 @@ def _configuration(
 
 
 def _of_classes(chosen: Sequence[Alternative]) -> list[DeviceAllocationConfiguration]:
-    """Each class once, for all the requests that name it."""
+    """The configurations of each class, once for all the requests that name the class."""
     names: dict[str, list[str]] = {}
     for each in chosen:
         names.setdefault(each.device_class.metadata.name, []).append(each.request.full_name)
@@ -144,8 +145,8 @@ def _names(alternative: Alternative) -> set[str]:
 
 
 def _node_selector(assigned: Sequence[AssignedDevice], node_name: str) -> NodeSelector | None:
-    """Selects this node alone if a device is local to it, else the nodes that all slices allow;
-    None: all nodes."""
+    """The selector of the nodes that can use the allocation: this node alone if a device is local
+    to it, else the nodes that all slices allow. None: all nodes."""
     fields: list[LabelSelectorRequirement] = []
     labels: list[LabelSelectorRequirement] = []
     for each in assigned:

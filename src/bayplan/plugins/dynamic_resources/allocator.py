@@ -61,7 +61,8 @@ _INVALID_POOLS = "invalid resource pools were encountered"
 
 @final
 class PoolsByNode:
-    """Pools of nodes as last gathered; forgotten when a slice or the node itself changes."""
+    """The pools of each node as they were last gathered. They are forgotten when a slice or the
+    node itself changes."""
 
     def __init__(self, lister: ResourceSliceLister, features: DeviceFeatures = ALL_ON) -> None:
         self._lister = lister
@@ -251,7 +252,8 @@ def _check_usable(pool: Pool, subject: str) -> None:
 
 
 def _has_capacity_at_all(candidate: Candidate, request: Request, subject: str) -> bool:
-    """Of a device that is too small even when it is free, "all devices" is not meant."""
+    """Whether the device has the capacity when it is free. A request for all devices does not mean
+    a device that is always too small."""
     try:
         consumed = consumed_by(request.capacity, candidate.device)
     except AllocationError as problem:

@@ -42,7 +42,7 @@ async def bind_claim(
     *,
     stamp: Callable[[], str] | None,
 ) -> ResourceClaim:
-    """Store allocation (if it is new) and reservation; returns the claim as it is then.
+    """Store the allocation, if it is new, and the reservation. Returns the claim after that.
 
     A claim that is allocated already must still have the devices that it has in ``claim``: the
     pod's node was chosen for them. Raises BindingError, ApiError, OutcomeUnknownError.
@@ -112,7 +112,8 @@ async def deallocate(port: BindPort, claim: ResourceClaim) -> None:
 
 
 async def delete_claim(port: BindPort, claim: ResourceClaim) -> None:
-    """Delete a claim of ours; its finalizer goes first. Raises ApiError, OutcomeUnknownError."""
+    """Delete a claim that the scheduler created. Its finalizer is removed first. Raises ApiError,
+    OutcomeUnknownError."""
     try:
         for _ in range(CONFLICT_TRIES):
             finalizers = [f for f in claim.metadata.finalizers or () if f != CLAIM_FINALIZER]
@@ -141,7 +142,7 @@ async def create_special_claim(port: BindPort, claim: ResourceClaim) -> Resource
 
 
 async def tell_containers(port: BindPort, pod: PodInfo, claim: str, mappings: Mappings) -> None:
-    """Write into the pod's status which container gets which request. Raises ApiError,
+    """Write into the status of the pod which container gets which request. Raises ApiError,
     OutcomeUnknownError."""
     status = {"resourceClaimName": claim, "requestMappings": _plain(mappings)}
     patch: Patch = {
@@ -194,7 +195,7 @@ def _reservation(
 
 
 async def _patched(port: BindPort, claim: ResourceClaim, patch: Patch) -> ResourceClaim:
-    """A write of the status."""
+    """Write the status of a claim."""
     return await _patch(port, claim, {"metadata": _meant(claim), **patch}, "status")
 
 
@@ -207,7 +208,8 @@ async def _patch(
 
 
 async def _read(port: BindPort, claim: ResourceClaim) -> ResourceClaim:
-    """The newest version, to write it. Raises BindingError, ApiError."""
+    """Read the newest version of a claim, on which the next write is based. Raises BindingError,
+    ApiError."""
     try:
         newest = await _newest(port, claim)
     except NotFoundError as problem:
@@ -219,7 +221,7 @@ async def _read(port: BindPort, claim: ResourceClaim) -> ResourceClaim:
 
 
 async def _newest(port: BindPort, claim: ResourceClaim) -> ResourceClaim | None:
-    """The newest version; None: another claim has its name. Raises ApiError."""
+    """The newest version of a claim. None: another claim has its name. Raises ApiError."""
     namespace, name = claim.metadata.namespace or "", claim.metadata.name
     newest = cast(ResourceClaim, await port.read(RESOURCE_CLAIM, namespace, name))
     return newest if newest.uid == claim.uid else None

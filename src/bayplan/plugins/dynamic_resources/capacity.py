@@ -68,7 +68,7 @@ def _consumed(name: str, requested: Amount | None, capacity: DeviceCapacity) -> 
 
 
 def _rounded_up(name: str, amount: int, allowed: CapacityRange) -> int:
-    """To the next step above the minimum, all in whole units."""
+    """The amount rounded up to the next step above the minimum, in whole units."""
     assert allowed.minimum is not None
     minimum = _nanos(allowed.minimum)
     if amount < minimum:
@@ -113,7 +113,7 @@ def _nanos(amount: Amount) -> int:
 
 
 def written(amounts: Mapping[str, int]) -> dict[str, str | int | float]:
-    """Billionths as the API writes quantities."""
+    """An amount in billionths as the API writes quantities."""
     return {name: _quantity(amount) for name, amount in amounts.items()}
 
 

@@ -91,7 +91,8 @@ class NodeClaim(Struct, frozen=True):
 def claim_for_node(
     pod: PodInfo, special: ResourceClaim, node: NodeInfo, classes: DeviceClassLister
 ) -> NodeClaim | Status | None:
-    """None: no device of this node stands for a resource that the pod requests."""
+    """The special claim for a node. None: no device of this node stands for a resource that the pod
+    requests."""
     if special.spec.devices.requests is not None:
         return unresolvable(STALE_CLAIM)
     class_names: dict[str, str] = {}
@@ -123,7 +124,7 @@ class _ContainerRequests(Struct):
 def _requests(
     pod: PodInfo, class_names: Mapping[str, str]
 ) -> tuple[list[DeviceRequest], list[ContainerExtendedResourceRequest]]:
-    """``class_names``: resource → class."""
+    """The requests for extended resources. ``class_names``: resource → class."""
     requests: list[DeviceRequest] = []
     mappings: list[ContainerExtendedResourceRequest] = []
     for resource in sorted(class_names):

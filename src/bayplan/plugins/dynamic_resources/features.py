@@ -22,7 +22,7 @@ GATES = (
 
 
 class DeviceFeatures(Struct, frozen=True):
-    """All that is on by default may be off."""
+    """The features of devices. Each that is on by default may be switched off."""
 
     taints: bool = True
     binding_conditions: bool = True
@@ -39,7 +39,8 @@ class DeviceFeatures(Struct, frozen=True):
         return self.behaviour.has_basic_allocator and not has_more
 
     def seen(self, resource_slice: ResourceSlice) -> ResourceSlice:
-        """The slice as it counts: itself where no device has anything that does not."""
+        """The slice without what the switched-off features have. It is the slice itself where no
+        device has such a thing."""
         if self.taints and self.consumable_capacity:
             return resource_slice
         devices = tuple(self._seen_device(device) for device in resource_slice.spec.devices or ())

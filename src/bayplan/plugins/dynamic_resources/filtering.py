@@ -81,7 +81,8 @@ def is_owned_by(claim: ResourceClaim, pod: PodInfo) -> bool:
 def _claim(
     pod: PodInfo, named: PodResourceClaim, claims: ClaimLookup, pod_word: str
 ) -> ResourceClaim | Status | None:
-    """None: it was decided that the pod needs none."""
+    """The claim of an entry of the pod. None: the status of the pod says that the entry needs no
+    claim."""
     name = _name(pod, named)
     if name is None or isinstance(name, Status):
         return name
@@ -114,7 +115,7 @@ def _name(pod: PodInfo, named: PodResourceClaim) -> str | Status | None:
 class NodeAllocation(Struct, eq=False):
     """The result of Filter for one node."""
 
-    #: Of the claims that were to be allocated, by their index.
+    #: The allocations of the claims that had none, by the index of the claim.
     results: Mapping[int, AllocationResult]
     special: NodeClaim | None
 
@@ -122,7 +123,8 @@ class NodeAllocation(Struct, eq=False):
 class ClaimsAttempt(Struct, eq=False):
     """The pod's claims with their allocations."""
 
-    #: Those that the pod names, then the special one for extended resources, if it needs one.
+    #: The claims that the pod names; then the special claim for extended resources, if the pod
+    #: needs one.
     claims: list[ResourceClaim]
     has_special: bool
     #: By index of an allocated claim: the nodes that can use it; None: all.
@@ -149,14 +151,14 @@ class ClaimsAttempt(Struct, eq=False):
         return len(self.claims) > self.has_special
 
     def user_claims(self) -> Sequence[ResourceClaim]:
-        """Without the special one."""
+        """The claims that the pod names, without the special claim."""
         return self.claims[:-1] if self.has_special else self.claims
 
     def is_special(self, index: int) -> bool:
         return self.has_special and index == len(self.claims) - 1
 
     def unallocated(self) -> Iterator[tuple[int, ResourceClaim]]:
-        """Claims that have nothing yet, with their index."""
+        """The claims without an allocation, with their indices."""
         for index, claim in enumerate(self.claims):
             if claim.allocation is None:
                 yield index, claim
@@ -169,7 +171,8 @@ class ClaimsAttempt(Struct, eq=False):
 
 
 def preference(attempt: ClaimsAttempt, node_allocation: NodeAllocation) -> int:
-    """How high the alternatives rank that a node would give: the first of each request is best."""
+    """How high the alternatives rank that a node would give. The first alternative of a request is
+    the best one."""
     score = 0
     for number, claim in enumerate(attempt.claims):
         allocation = claim.allocation or node_allocation.results.get(number)
@@ -211,14 +214,15 @@ def is_ready(claim: ResourceClaim) -> bool | str:
 
 
 def waits_for_conditions(claim: ResourceClaim) -> bool:
-    """Whether any of its devices names conditions."""
+    """Whether some device of the claim names conditions that must hold before the pod is bound."""
     return claim.allocation is not None and any(
         result.binding_conditions for result in claim.allocation.results
     )
 
 
 def is_timed_out(claim: ResourceClaim, epoch_seconds: float, timeout_seconds: float) -> bool:
-    """Whether it was allocated so long ago that it is not waited for any longer."""
+    """Whether the claim was allocated so long ago that the scheduler no longer waits for its
+    devices."""
     allocation = claim.allocation
     if allocation is None or allocation.allocation_timestamp is None:
         return False

@@ -136,7 +136,7 @@ def _after_claim(
 # ---- releases -------------------------------------------------------------------------------
 
 
-#: Between two looks at whether a write has ended.
+#: The time between two checks whether a write has ended.
 RELEASE_POLL_SECONDS: Final = 0.05
 #: The number of stored releases. The oldest are dropped; for them only the API's version of the
 #: claim is used.
@@ -145,22 +145,22 @@ COUNT_MAX: Final = 10_000
 
 @final
 class Releases:
-    """Writes that take a pod's reservation or the devices of its claim away, by the uids of claim
-    and pod, since the pod's last PreBind."""
+    """The writes that took a reservation, or the devices of a claim, away from a pod since its last
+    PreBind. They are found by the uids of the claim and of the pod."""
 
     def __init__(self) -> None:
-        #: Whether the write is under way still.
+        #: Whether the write has not ended yet.
         self._is_open: dict[tuple[str, str], bool] = {}
 
     def begin(self, claim_uid: str, pod_uid: str) -> None:
-        """A write is about to be sent."""
+        """Note that a write is about to be sent."""
         self._is_open.pop((claim_uid, pod_uid), None)
         self._is_open[claim_uid, pod_uid] = True
         if len(self._is_open) > COUNT_MAX:
             del self._is_open[next(iter(self._is_open))]
 
     def end(self, claim_uid: str, pod_uid: str) -> None:
-        """It was carried out, or failed."""
+        """Note that the write was carried out or has failed."""
         if (claim_uid, pod_uid) in self._is_open:
             self._is_open[claim_uid, pod_uid] = False
 
@@ -196,7 +196,8 @@ _BINDING_GATES = ("DRADeviceBindingConditions", "DRAResourceClaimDeviceStatus")
 
 
 class DynamicResourcesArgs(PluginArgs, frozen=True):
-    """How long a search on one node, and a device that is made ready, may take."""
+    """The arguments: how long the search on one node may take, and how long a device may take to
+    become ready."""
 
     filter_timeout: Duration = "10s"
     binding_timeout: Duration = _DEFAULT_BINDING_TIMEOUT
@@ -259,7 +260,7 @@ class DynamicResources(
         self._releases_nothing = unschedulable(*filter(None, (texts.nothing,)))
 
     def pre_enqueue(self, pod: PodInfo) -> Status | None:
-        """A pod waits until its claims are there."""
+        """Gate the pod until its claims exist."""
         if not pod.spec.resource_claims:
             return None
         pod_word = self.handle.behaviour.claim_owner_word
@@ -401,7 +402,7 @@ class DynamicResources(
     async def _bind(
         self, attempt: ClaimsAttempt, index: int, pod: PodInfo, node_name: str, *, port: BindPort
     ) -> None:
-        """One claim. Raises BindingError, ApiError, OutcomeUnknownError."""
+        """Bind one claim. Raises BindingError, ApiError, OutcomeUnknownError."""
         allocation = attempt.reserved.get(index)
         if attempt.is_special(index):
             if allocation is None:
@@ -436,13 +437,14 @@ class DynamicResources(
         _perform(self.handle, claim, tracked)
 
     async def _release(self, claim: ResourceClaim, pod_uid: str, port: BindPort) -> None:
-        """The pod uses the claim no more. Raises ApiError, OutcomeUnknownError."""
+        """Remove the reservation of the pod, because the pod no longer uses the claim. Raises
+        ApiError, OutcomeUnknownError."""
         released = await binding.unreserve(port, claim, pod_uid)
         if released is not None:
             self.handle.devices.resource_claims.assume(released)
 
     async def _create_special(self, attempt: ClaimsAttempt, node_name: str, port: BindPort) -> None:
-        """From now on the claim has another uid."""
+        """Create the special claim in the API. From then on the claim has another uid."""
         special, old = attempt.by_node[node_name].special, attempt.claims[-1]
         assert special is not None, f"{old.key} was not asked for"
         created = await binding.create_special_claim(port, special.claim)
@@ -453,7 +455,7 @@ class DynamicResources(
         attempt.in_flight[created.uid] = allocation
 
     async def _ready(self, attempt: ClaimsAttempt, port: BindPort) -> Status | None:
-        """Wait until all devices are ready, one has failed, or time is up."""
+        """Wait until all devices are ready, one device has failed, or the time is over."""
         deadline = self.handle.now_seconds + self._binding_timeout_seconds
         while True:
             ready = [self._is_ready(claim) for claim in attempt.claims]
@@ -467,7 +469,8 @@ class DynamicResources(
             await port.sleep(POLL_SECONDS)
 
     def _is_ready(self, claim: ResourceClaim) -> bool | str:
-        """By the API's version of the claims; a text says what has failed."""
+        """Whether all devices are ready in the API's version of the claims. A text names the device
+        that has failed."""
         namespace, name = claim.metadata.namespace or "", claim.metadata.name
         newest = self.handle.devices.resource_claims.get(namespace, name)
         if newest is None or newest.uid != claim.uid:

@@ -52,7 +52,7 @@ class Candidate(Struct, frozen=True, eq=False):
 
 
 class Pool(Struct, eq=False):
-    """Devices of one pool, as far as a node may use them."""
+    """The devices of one pool that a node may use."""
 
     id: PoolId
     is_incomplete: bool = False
@@ -137,7 +137,8 @@ def _is_relevant(node: Node, resource_slice: ResourceSlice) -> bool:
 
 
 def uses_compatibility_groups(resource_slice: ResourceSlice) -> bool:
-    """A disabled alpha feature: the slice is ignored, and its pool is incomplete."""
+    """Whether the slice uses compatibility groups, an alpha feature that is off. Such a slice is
+    ignored, and its pool is incomplete."""
     return any(
         consumption.compatibility_groups
         for device in resource_slice.spec.devices or ()
@@ -171,7 +172,8 @@ def _pool(
     all_slices: Sequence[ResourceSlice],
     features: DeviceFeatures,
 ) -> Pool | None:
-    """None: the driver is replacing the pool's slices, and has published none for this node yet."""
+    """The pool of these slices. None: the driver is replacing the slices and has published none for
+    this node yet."""
     slice_count = slices[0].spec.pool.resource_slice_count
     if len(slices) == slice_count:
         return _built(pool_id, slices, (), features)

@@ -38,7 +38,7 @@ class Request(Struct, frozen=True, eq=False):
     """One request, or one alternative of a request."""
 
     name: str
-    #: The request that this is an alternative of, "" for none.
+    #: The request of which this is an alternative; "": it is no alternative.
     parent: str
     class_name: str
     mode: str
@@ -51,7 +51,7 @@ class Request(Struct, frozen=True, eq=False):
 
     @property
     def full_name(self) -> str:
-        """As results and constraints name it."""
+        """The name of the request in results and constraints."""
         return f"{self.parent}/{self.name}" if self.parent else self.name
 
     @property
@@ -70,7 +70,8 @@ class Request(Struct, frozen=True, eq=False):
 
 
 def alternatives_of(device_request: DeviceRequest) -> Sequence[Request]:
-    """A request with alternatives: those, in their order; else itself alone."""
+    """The alternatives of a request in their order. A request without alternatives is its only
+    alternative."""
     if device_request.first_available:
         return [
             _request(each, each.name, device_request.name, None)
@@ -123,11 +124,12 @@ class Constraint(Protocol):
     """Devices are removed in the reverse order in which they were added."""
 
     def add(self, request: Request, candidate: Candidate) -> bool:
-        """Count the device in, unless it must not be among those that are."""
+        """Add the device to those that the constraint compares. False: the device must not be among
+        them."""
         ...
 
     def remove(self, request: Request) -> None:
-        """The device that was added last for a request is not among them any more."""
+        """Remove the device that was added last for a request."""
         ...
 
 
@@ -201,7 +203,8 @@ def _concerns(names: frozenset[str], request: Request) -> bool:
 
 
 def _value_of(candidate: Candidate, name: str) -> _Value | None:
-    """By its full name, or without the domain where that is the driver's."""
+    """The value of an attribute. It is found by its full name, or without the domain if that is the
+    domain of the driver."""
     attributes = candidate.device.attributes or {}
     attribute = attributes.get(name)
     if attribute is None:
@@ -230,7 +233,7 @@ class Alternative(Struct, eq=False):
     request: Request
     device_class: DeviceClass
     device_count: int
-    #: Of a request for all devices: which those are.
+    #: The devices that a request for all devices means.
     all_devices: Sequence[Candidate] = ()
 
     @property
@@ -255,10 +258,10 @@ class ClaimSearch(Struct, eq=False):
 
     #: "namespace/name"
     name: str
-    #: Per request its alternatives; a request without any has one.
+    #: By request: its alternatives. A request without alternatives has itself.
     requests: Sequence[Sequence[Alternative]]
     has_alternatives: Sequence[bool]
     constraints: Sequence[Constraint]
     assigned: list[AssignedDevice] = field(default_factory=list[AssignedDevice])
-    #: Per request the alternative that is tried.
+    #: By request: the alternative that is tried.
     chosen: list[int] = field(default_factory=list[int])

@@ -28,13 +28,15 @@ _TOO_MANY = "allocation max size exceeded"
 
 
 class _Place(NamedTuple):
-    """The next decision. ``alternative`` -1: it is to be chosen."""
+    """The place of the next decision in the claims. ``alternative`` -1: the alternative is to be
+    chosen."""
 
     claim: int = 0
     request: int = 0
     alternative: int = -1
     device: int = 0
-    #: Candidates before this one were tried for an earlier place of the request.
+    #: The index of the first candidate to try. Those before it were tried for an earlier device of
+    #: the request.
     start: int = 0
 
 
@@ -79,7 +81,8 @@ class Search:
             if place is not None:
                 place = self._next_decision(place)
                 if place is None:
-                    # Taken now: the choices are taken back when the stack is forgotten.
+                    # The result is read before the stack is dropped, because dropping it undoes the
+                    # choices.
                     return [list(claim.assigned) for claim in self._claims]
                 if not self._is_too_many(place):
                     self._stack.append(self._frame(place))
@@ -168,7 +171,8 @@ class Search:
             yield place._replace(alternative=index)
 
     def _one_of_all(self, place: _Place) -> _Choices:
-        """The next of all devices: without this device there is no solution."""
+        """Try the next device of a request for all devices. Without this device there is no
+        solution."""
         for candidate in self._alternative(place).all_devices[place.device : place.device + 1]:
             taking = self._take(place, candidate)
             if taking is TakeResult.CONSTRAINED:
@@ -203,7 +207,8 @@ class Search:
             raise AllocationError(f"claim {claim.name}, {problem}") from None
 
     def _is_eligible(self, place: _Place, candidate: Candidate) -> bool:
-        """Cheap questions first. Raises AllocationError."""
+        """Whether a request may be given a device. The cheap conditions are checked first. Raises
+        AllocationError."""
         alternative = self._alternative(place)
         if self._takings.is_in_use(place.claim, alternative.request, candidate):
             return False

@@ -63,7 +63,7 @@ class SelectorResults:
 
 @final
 class Selection:
-    """Answers for one claim's requests on one node."""
+    """Which devices the requests of one claim mean on one node."""
 
     def __init__(
         self, results: SelectorResults, node: Node, features: DeviceFeatures = ALL_ON

@@ -46,7 +46,7 @@ class Counters:
         return False
 
     def give_back(self, candidate: Candidate) -> None:
-        """The device is not taken after all."""
+        """Give back the counters of a device that is not taken after all."""
         self._of(candidate.pool).update(_consumed(candidate.device))
 
     def _of(self, pool: Pool) -> Counter[_Name]:
@@ -68,7 +68,7 @@ class Counters:
 
 
 def _devices(pool: Pool) -> Iterator[Device]:
-    """Devices of other nodes are included."""
+    """The devices of a pool, with those of other nodes."""
     for candidate in pool.candidates:
         yield candidate.device
     for each in pool.other_slices:
@@ -98,13 +98,13 @@ class TakeResult(Enum):
 
     TAKEN = "taken"
     REFUSED = "refused"
-    #: By a constraint of the claim.
+    #: A constraint of the claim does not allow the device.
     CONSTRAINED = "constrained"
 
 
 @final
 class Takings:
-    """Devices about to be given to claims, which are named by their index."""
+    """The devices that a search has given to claims so far. A claim is named by its index."""
 
     def __init__(self, allocated: AllocatedDevices, features: DeviceFeatures = ALL_ON) -> None:
         self._allocated = allocated
@@ -114,7 +114,8 @@ class Takings:
         self._shares: dict[DeviceId, list[Amounts]] = {}
 
     def is_in_use(self, claim: int, request: Request, candidate: Candidate) -> bool:
-        """With admin access only a device that the same claim has already is in use."""
+        """Whether the device is in use. With admin access, only a device that the same claim
+        already has is in use."""
         claims = self._whole.get(candidate.id)
         if request.admin_access:
             return bool(claims) and claim in (claims or ())
@@ -189,7 +190,7 @@ class Takings:
         return self.is_in_use(claim, request, candidate)
 
     def _draws_counters(self, candidate: Candidate, is_shared: bool) -> bool:
-        """A further share of a device consumes no counters."""
+        """Whether the device consumes counters. A further share of a device consumes none."""
         if not candidate.device.consumes_counters:
             return False
         has_shares = self._allocated.is_shared(candidate.id) or self._shares.get(candidate.id)
@@ -211,7 +212,8 @@ class Takings:
 
 
 def _satisfies(claim: ClaimSearch, request: Request, candidate: Candidate) -> bool:
-    """Count the device in at all constraints, or at none."""
+    """Add the device to all constraints of the claim, or to none if one of them does not allow
+    it."""
     for index, constraint in enumerate(claim.constraints):
         if not constraint.add(request, candidate):
             _leave(claim, request, index)

@@ -58,7 +58,7 @@ class LikelyMistakes:
             self._cores_of_nodes = max(self._cores_of_nodes, float(parse(amount)))
 
     def notes(self) -> list[str]:
-        """Remarks for the reader."""
+        """The remarks about likely mistakes, for the reader of the result."""
         notes: list[str] = []
         for mark, (first, count) in self._amounts.items():
             _, path, amount = mark

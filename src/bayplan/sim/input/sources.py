@@ -34,7 +34,7 @@ PLACEMENTS = "placements.csv"
 STATES = "states"
 RUN_FILES = (MANIFEST, SUMMARY, PLACEMENTS, JOURNAL, INPUTS, STATES)
 
-#: Of a file of a folder.
+#: The suffixes of files that are read from a folder.
 _BYTES_MAX = 4 << 30
 _SUFFIXES = (".csv", ".json", ".yaml", ".yml")
 

@@ -245,7 +245,8 @@ class ClaimBinding:
             self._bind(volume, stored)
 
     def _reserved_for(self, key: ObjectKey, claim: ClaimInfo) -> StoredObject | None:
-        """A volume that a user or the scheduler reserved for the claim, or None."""
+        """The volume that a user or the scheduler has reserved for the claim. None: there is no
+        such volume."""
         for name in self._reserved.get(key, ()):
             volume = self._cluster.get(name)
             if volume is not None and may_hold(volume_info(volume), claim):
