@@ -16,6 +16,7 @@ from pathlib import Path
 
 import pytest
 
+from bayplan.config.behaviour import Behaviour
 from bayplan.framework.plugin import SignPlugin
 from bayplan.framework.profile import extension_points_of
 from bayplan.plugins.registry import in_tree_plugins
@@ -574,3 +575,9 @@ def test_no_code_asks_for_a_version_of_kubernetes() -> None:
         "profile/plugin_sets.py",
         "testing/clusters.py",
     }
+
+
+def test_every_switch_of_a_version_is_read() -> None:
+    text = "\n".join((SOURCE / path).read_text(encoding="utf-8") for path in MODULES)
+    unread = [name for name in Behaviour.__struct_fields__ if f".{name}" not in text]
+    assert not unread

@@ -220,9 +220,23 @@ class Allocator:
             for pool in pools
             for each in pool.candidates
             if selection.means(each, request, device_class, claim.key)
-            and (is_any_capacity or _has_capacity_at_all(each, request, subject))
+            and (is_any_capacity or self._has_capacity_at_all(each, request, subject))
         ]
         return Alternative(request, device_class, len(devices), devices)
+
+    def _has_capacity_at_all(self, candidate: Candidate, request: Request, subject: str) -> bool:
+        """Whether the device has the capacity when it is free. A request for all devices does not
+        mean a device that is always too small."""
+        try:
+            consumed = consumed_by(request.capacity, candidate.device)
+        except AllocationError as problem:
+            if not self._pools.features.behaviour.wrong_capacity_is_error:
+                return False
+            name = candidate.device.name
+            raise AllocationError(
+                f"{subject}: checking capacity for device {name}: {problem}"
+            ) from None
+        return consumed is not None and fits(consumed, candidate.device, {}, {})
 
     def _class_of(self, request: Request, subject: str) -> DeviceClass:
         if request.has_derived_attributes:
@@ -249,16 +263,3 @@ def _check_usable(pool: Pool, subject: str) -> None:
         raise AllocationError(f"{asks} being updated")
     if pool.is_invalid:
         raise AllocationError(f"{asks} invalid")
-
-
-def _has_capacity_at_all(candidate: Candidate, request: Request, subject: str) -> bool:
-    """Whether the device has the capacity when it is free. A request for all devices does not mean
-    a device that is always too small."""
-    try:
-        consumed = consumed_by(request.capacity, candidate.device)
-    except AllocationError as problem:
-        name = candidate.device.name
-        raise AllocationError(
-            f"{subject}: checking capacity for device {name}: {problem}"
-        ) from None
-    return consumed is not None and fits(consumed, candidate.device, {}, {})
