@@ -19,6 +19,10 @@ class Client:
     def __init__(self) -> None:
         self.paths: list[str] = []
 
+    async def get(self, path: str) -> Any:
+        assert path == "/version"
+        return {"gitVersion": "v1.37.0"}
+
     async def request(self, method: str, path: str, **options: Any) -> bytes:
         self.paths.append(path)
         if path == "/api/v1":
@@ -53,6 +57,7 @@ def test_every_page_of_every_kind_is_read_and_pods_come_last() -> None:
         ("Pod", "a"),
         ("Pod", "b"),
     ]
+    assert result.release == "v1.37.0"
     assert result.absent == [
         "example.com/v1 Wish",
         "node.k8s.io/v1 RuntimeClass",

@@ -15,7 +15,9 @@ from bayplan.objects.keys import ObjectKey
 from bayplan.plugins.registry import default_registry
 from bayplan.ports import ApiError, GoneError, NotFoundError
 from bayplan.sim.input.what_if import WhatIf
+from bayplan.sim.simulate import configuration_of, registry_of
 from bayplan.whatif.over_time import what_if_over_time
+from tests.model.declared_fields import CONFIG, VERSION, KubeletVersion
 
 OWNER = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "web", "controller": True}
 POD_CONTENT = {
@@ -210,3 +212,14 @@ def test_another_object_than_the_one_asked_for_is_refused(
         read(Server(), "default/p")
     assert problem in str(error.value)
     assert "\n" not in str(error.value)
+
+
+def test_the_fields_that_plugins_declare_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    allocatable = {"cpu": "4", "memory": "8Gi", "pods": "9"}
+    status = {"allocatable": allocatable, "nodeInfo": {"kubeletVersion": VERSION}}
+    monkeypatch.setitem(LISTS, "/api/v1/nodes", [{"metadata": {"name": "n1"}, "status": status}])
+    config, registry = configuration_of(CONFIG), registry_of([KubeletVersion])
+    server: Any = Server()
+    model = asyncio.run(model_of_cluster(server, config, registry))
+    assert model.attempt("default/p").node == "n1"
+    model.close()

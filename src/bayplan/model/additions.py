@@ -9,9 +9,8 @@ cluster already gets only the pods that it still lacks.
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import Any, cast, final
-
-import msgspec
 
 from bayplan.adapters.embedded.admission.plugin_set import PluginSet
 from bayplan.api.admission_objects import ADMISSION_KINDS, RESOURCE_QUOTA
@@ -26,7 +25,7 @@ from bayplan.api.objects import (
     Pod,
 )
 from bayplan.model.cluster_model import ClusterModel
-from bayplan.model.picture import ClusterPicture, with_kind
+from bayplan.model.picture import ClusterPicture, plain, with_kind
 from bayplan.model.reading import objects_of_workload
 from bayplan.model.unjudged import UnjudgedWorkload, unjudged
 from bayplan.objects.keys import ObjectKey, key_of
@@ -75,13 +74,15 @@ def read_additions(
     *,
     are_shapes: bool = False,
     admission: PluginSet | None = None,
+    declared: Mapping[str, tuple[str, ...]] = MappingProxyType({}),
 ) -> Additions:
     """The workload of files, folders, standard input ("-") and objects. Raises BadInputError.
 
     ``read_kinds``: kinds that plugins read. ``scheduler_name``: the scheduler that gets all pods;
     None: the scheduler that each pod names. ``are_shapes``: the number of pods does not matter, so
     that a controller without replicas, and a suspended Job, have one. ``admission``: the admission
-    plugins that run; None: those of the cluster.
+    plugins that run; None: those of the cluster. ``declared``: see
+    `ClusterPicture.with_fields`.
     """
     errors = InputErrors()
     parts = [part for part in read_sources(sources, errors) if isinstance(part, Part)]
@@ -103,7 +104,7 @@ def read_additions(
     )
     if scheduler_name is not None:
         workload = workload.for_scheduler(scheduler_name)
-    created = objects_of_workload(workload, "the workload")
+    created = objects_of_workload(workload, "the workload").with_fields(declared)
     present = cluster.objects
     added = [(key, each) for key, each in created.objects if key not in present]
     pods = [cast(Pod, each) for key, each in added if key.kind == POD]
@@ -236,7 +237,7 @@ def _context(
         if key not in keys
     }
     return [
-        cluster.manifest(key, each) or with_kind(key.kind, msgspec.to_builtins(each))
+        cluster.manifest(key, each) or with_kind(key.kind, plain(each))
         for key, each in objects.items()
     ]
 
@@ -310,4 +311,5 @@ class AdditionsReader:
             self._scheduler_name,
             are_shapes=are_shapes,
             admission=self._admission,
+            declared=self._model.scheduler.declared_fields,
         )

@@ -136,7 +136,6 @@ class ClusterModel:
         config, self._version_note = for_cluster(config, source.reported)
         #: In the version of the cluster, unless the configuration names one.
         self.config = config
-        self.source, objects = self._with_note(source), source.objects
         start_seconds = max(source.epoch_seconds - ManualClock.EPOCH_SECONDS, 0.0)
         self._records = MemorySink()
         self._observer: OnAttempt | None = None
@@ -153,6 +152,8 @@ class ClusterModel:
             raise_bugs=True,
             absent_kinds=source.absent,
         )
+        self.source = self._with_note(source.with_fields(self._scheduler.declared_fields))
+        objects = self.source.objects
         #: The objects as they are now. To be looked at; only the model changes them.
         self.store = ObjectStore[ApiObject]()
         #: How many changes were made.
@@ -327,6 +328,10 @@ class ClusterModel:
         if removed is None:
             raise KeyError(f"there is no {key}")
         self._tell(EventType.DELETED, kind, removed)
+
+    def decoded(self, kind: str, content: dict[str, Any]) -> ApiObject:
+        """The object of a content, with the fields that plugins declare. Raises DecodeError."""
+        return decode(kind, content, self._scheduler.declared_fields.get(kind, ()))
 
     @contextmanager
     def trial(self) -> Generator[None]:

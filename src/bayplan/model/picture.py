@@ -1,7 +1,7 @@
 """The objects of a cluster at one moment, with what could not be read of them."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Literal, final
 
@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from bayplan.adapters.embedded.admission.plugin_set import DEFAULT_PLUGINS, PluginSet
 from bayplan.adapters.embedded.json_merge import difference, merge_patch
-from bayplan.api.objects import ApiObject, Unstructured
+from bayplan.api.objects import ApiObject, Node, Pod, Unstructured, at_path
 from bayplan.config.cluster_version import NOTHING_REPORTED, ReportedReleases
 from bayplan.objects.keys import Content, ObjectKey
 from bayplan.objects.object_store import ObjectStore
@@ -99,14 +99,36 @@ class ClusterPicture:
             content = merge_patch(content, _changes(original, present))
         return None if content is None else with_kind(key.kind, content)
 
+    def with_fields(self, declared: Mapping[str, tuple[str, ...]]) -> "ClusterPicture":
+        """The picture with further fields in its pods and nodes, as far as their content is there.
+
+        ``declared``: kind → paths, as `Scheduler.declared_fields`.
+        """
+        objects = self.objects.copy() if declared else self.objects
+        for kind, paths in declared.items():
+            for key, each in self.objects.items(kind):
+                content = self.contents.get(key)
+                if content is not None and isinstance(each, Pod | Node):
+                    plain = msgspec.json.decode(content) if isinstance(content, bytes) else content
+                    values = {path: at_path(plain, path) for path in paths}
+                    objects.put(key, msgspec.structs.replace(each, declared=values))
+        return replace(self, objects=objects)
+
 
 def _changes(original: ApiObject, present: ApiObject) -> Content:
     """The merge patch from an object as it was read to the same object as it is now."""
-    patch = difference(msgspec.to_builtins(original), msgspec.to_builtins(present))
+    patch = difference(plain(original), plain(present))
     # A server writes these, and a model in its place.
     for name in ("resourceVersion", "uid"):
         patch.get("metadata", {}).pop(name, None)
     return patch
+
+
+def plain(read: ApiObject) -> Content:
+    """The fields of an object that a scheduler reads, as in its content."""
+    content: Content = msgspec.to_builtins(read)
+    content.pop("declared", None)
+    return content
 
 
 def with_kind(kind: str, content: Content) -> Content:

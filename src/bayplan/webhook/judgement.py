@@ -230,6 +230,7 @@ class Judge:
             ClusterPicture(store_of(by_kind), admission=self._model.source.admission),
             self._read_kinds,
             None,
+            declared=self._model.scheduler.declared_fields,
         )
 
     def _add_objects(self, additions: Additions) -> None:

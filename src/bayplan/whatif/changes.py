@@ -14,7 +14,7 @@ from typing import Any, cast, final
 from msgspec.structs import replace
 
 from bayplan.adapters.embedded.json_merge import merge_patch
-from bayplan.api.objects import NODE, POD, ApiObject, Node, Pod, decode
+from bayplan.api.objects import NODE, POD, ApiObject, Node, Pod
 from bayplan.model.additions import AdditionsReader
 from bayplan.model.cluster_model import ClusterModel
 from bayplan.model.daemon_pods import place_daemon_pods
@@ -235,7 +235,7 @@ class _Changes:
                 if whole is None:
                     raise BadInputError(f"{key}: its content was not read, so it cannot be changed")
                 changed = merge_patch(whole, content)
-                self._model.replace(key.kind, decode(key.kind, changed))
+                self._model.replace(key.kind, self._model.decoded(key.kind, changed))
         for content in new:
             key = key_of(content)
             if key.kind in CONTROLLERS:

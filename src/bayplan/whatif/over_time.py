@@ -13,14 +13,12 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from typing import cast
 
-import msgspec
-
 from bayplan.api.objects import POD, ApiObject, Pod, decoded_kinds
 from bayplan.config import SchedulerConfig
 from bayplan.config.pod_group_kinds import group_kinds
 from bayplan.model.additions import Additions
 from bayplan.model.cluster_model import ClusterModel
-from bayplan.model.picture import with_kind
+from bayplan.model.picture import plain, with_kind
 from bayplan.model.reading import picture_of
 from bayplan.plugins.registry import Registry
 from bayplan.problems import BadInputError
@@ -175,7 +173,7 @@ def _workload(model: ClusterModel, change: WhatIf, read_kinds: set[str]) -> Work
             advice = "read the cluster with from_kubeconfig(whole=True)"
             raise BadInputError(f"{source.source}: {text}; {key} is without; {advice}")
         if content is None:
-            content = with_kind(key.kind, msgspec.to_builtins(present))
+            content = with_kind(key.kind, plain(present))
         if isinstance(present, Pod) and not stays:
             content["status"] = {"phase": "Running" if present.spec.node_name else "Pending"}
         parts.append(Part(content, str(key)))

@@ -26,7 +26,6 @@ from bayplan.api.objects import (
     POD,
     STATEFUL_SET,
     Pod,
-    decode,
 )
 from bayplan.explain.explanation import Change
 from bayplan.explain.fixes.edits import EditNotPossibleError, patched, plain
@@ -180,7 +179,7 @@ class Consequences:
             made = {**content, "metadata": {**content["metadata"], "uid": f"new-{key.name}"}}
             self._admit(job_pods(made, [])[0], key)
         elif key.kind not in CONTROLLERS:
-            self._model.add(key.kind, decode(key.kind, content))
+            self._model.add(key.kind, self._model.decoded(key.kind, content))
 
     def _delete(self, key: ObjectKey, *, is_for_good: bool = False) -> None:
         if key.kind == JOB:
@@ -214,7 +213,7 @@ class Consequences:
         content = patched(plain(present), change.patch)
         if key.kind == PERSISTENT_VOLUME and not content["spec"].get("claimRef"):
             content["status"] = {"phase": "Available"}
-        self._model.replace(key.kind, decode(key.kind, content))
+        self._model.replace(key.kind, self._model.decoded(key.kind, content))
 
     # ---- pods -------------------------------------------------------------------------------
 
