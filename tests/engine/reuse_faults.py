@@ -17,6 +17,7 @@ from bayplan.engine.ranking.row_cache import RowCache
 from bayplan.engine.ranking.score_index import ScoreIndex
 from bayplan.engine.reuse.entry import ObjectGeneration
 from bayplan.engine.reuse_steps import ReuseSteps
+from bayplan.engine.runs import Run, Runs
 from bayplan.engine.schedule_one import CycleRunner
 from bayplan.engine.scheduler import Scheduler
 from bayplan.journal import NodeScore
@@ -252,6 +253,18 @@ def a_node_does_not_move_in_the_index(patch: pytest.MonkeyPatch) -> Fault:
     return no_fault
 
 
+def a_run_goes_on_too_long(patch: pytest.MonkeyPatch) -> Fault:
+    """A run of equal pods does not end when an object or a nomination of its pods changes."""
+    patch.setattr(Run, "goes_on", lambda run, pod: run.ranking.feasible_count > 1)
+    return no_fault
+
+
+def a_run_does_not_catch_up(patch: pytest.MonkeyPatch) -> Fault:
+    """A run answers from its ranking though nodes changed."""
+    patch.setattr(Runs, "_catch_up", lambda runs, run, pod, is_sampled: True)
+    return no_fault
+
+
 FAULTS: tuple[Plant, ...] = (
     an_entry_of_the_log_is_dropped,
     a_generation_is_not_advanced,
@@ -270,4 +283,6 @@ FAULTS: tuple[Plant, ...] = (
     a_rejection_counts_twice,
     a_line_outlives_its_total,
     a_node_does_not_move_in_the_index,
+    a_run_goes_on_too_long,
+    a_run_does_not_catch_up,
 )
