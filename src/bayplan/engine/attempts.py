@@ -56,7 +56,7 @@ class Attempts:
         self._end = CycleEnd(engine.cluster, engine.telemetry, on_attempt)
         self.placements = Placements(engine, self._failures, self._end)
         self._boundary = self.placements.boundary
-        #: The present run of equal pods.
+        #: The present runs of equal pods.
         self.runs = Runs(
             engine, self._runner, self.placements, self._end, observe_seconds=self._observe_seconds
         )

@@ -1,4 +1,4 @@
-"""Runs: attempts at equal pods that follow one another, without a cycle for each of them.
+"""Runs: attempts at equal pods that come soon after one another, without a cycle for each of them.
 
 The theory. Pods of one template agree in all that a complete ranking answers from. A cycle at one
 of them finds the framework, the cache entry, the ranking and the notes of PreFilter and PreScore,
@@ -26,7 +26,7 @@ from bayplan.engine.cycle import Cycle
 from bayplan.engine.placements import PlacedPod, Placements
 from bayplan.engine.ranking.evaluation_plan import RankingInvalid, SingleNodeEvaluator
 from bayplan.engine.ranking.node_feasibility import FEASIBLE
-from bayplan.engine.ranking.ranked_nodes import RankedNodes
+from bayplan.engine.ranking.ranked_nodes import CHANGES_MAX, RankedNodes
 from bayplan.engine.reuse.cache import ResultCache
 from bayplan.engine.reuse.entry import CachedPreState, SignatureEntry
 from bayplan.engine.schedule_one import CycleRunner
@@ -37,10 +37,14 @@ from bayplan.framework.scoring import Choice
 from bayplan.framework.status import Code
 from bayplan.framework.types import QueuedPodInfo
 from bayplan.metrics import Buckets
-from bayplan.state.pods import PodInfo
+from bayplan.state.pods import PodInfo, PodShape
 
 #: Fewer feasible nodes have no scores: such choices are left to cycles.
 _SCORED_MIN = 2
+
+#: Runs of so many templates may alternate. With more, a ranking is too far behind when its template
+#: comes again.
+_TEMPLATES_MAX = CHANGES_MAX
 
 
 class Run(Struct, frozen=True):
@@ -74,7 +78,7 @@ class Run(Struct, frozen=True):
 
 @final
 class Runs:
-    """The present run of one scheduler."""
+    """The present runs of one scheduler."""
 
     def __init__(
         self,
@@ -91,23 +95,24 @@ class Runs:
         self._placements = placements
         self._end = end
         self._observe_seconds = observe_seconds
-        self._run: Run | None = None
+        #: By template, the last one that got a run at the end.
+        self._of_shape: dict[PodShape, Run] = {}
         #: How many attempts were made without a cycle.
         self.attempt_count = 0
 
     def has_template_of(self, pod: PodInfo) -> bool:
-        """Whether a pod is of the template of the present run."""
-        return self._run is not None and pod.shape is self._run.pre_state.shape
+        """Whether there is a run of the pod's template."""
+        return pod.shape in self._of_shape
 
     def attempt(self, queued: QueuedPodInfo, started_seconds: float, *, is_sampled: bool) -> bool:
-        """Make the attempt at a pod of the present run. False: the pod needs a cycle.
+        """Make the attempt at a pod whose template has a run. False: the pod needs a cycle.
 
         ``is_sampled``: whether the attempt records durations of plugins.
         """
-        run, pod, engine = self._run, queued.pod, self._engine
+        pod, engine = queued.pod, self._engine
+        run = self._of_shape.get(pod.shape)
         if (
             run is None
-            or pod.shape is not run.pre_state.shape
             or pod.status.nominated_node_name
             or pod.node_name
             or engine.nominator.node_of
@@ -168,17 +173,18 @@ class Runs:
         pre_state = None if entry is None else entry.pre_state
         if entry is None or pre_state is None or cycle.ranked_answer is not pre_state.ranking:
             return
-        if self._run is not None and self._run.pre_state is pre_state:
+        shape = cycle.pod.shape
+        run = self._of_shape.get(shape)
+        if run is not None and run.pre_state is pre_state:
             return
         framework, ranking = cycle.framework, pre_state.ranking
         calls = framework.calls(cycle.state, cycle.pod)
-        self._run = None
         if (
             ranking is None
             or not pre_state.is_scored
-            or cycle.pod.shape is not pre_state.shape
+            or shape is not pre_state.shape
             or cycle.within is not None
-            or cycle.pod.shape.group_key is not None
+            or shape.group_key is not None
             or self._engine.extenders
             or not self._runner.may_rank(cycle)
             or not _binds_alone(framework, calls)
@@ -187,7 +193,12 @@ class Runs:
         plain, sampled = pre_state.state.clone(), pre_state.state.clone()
         sampled.record_plugin_metrics = True
         plain.pods_to_activate = sampled.pods_to_activate = {}
-        self._run = Run(
+        for other, ended in list(self._of_shape.items()):
+            if other is shape or ended.ranking.is_dropped:
+                del self._of_shape[other]
+        if len(self._of_shape) >= _TEMPLATES_MAX:
+            del self._of_shape[next(iter(self._of_shape))]
+        self._of_shape[shape] = Run(
             framework,
             self._engine.reuse[framework.profile_name],
             entry,

@@ -319,8 +319,8 @@ class Scheduler:
         return True
 
     def schedule_run(self, pods_max: int, seconds_max: float) -> int:
-        """Try the first entry that is ready, and the equal pods that follow it in the queue, within
-        these bounds. Returns how many entries were tried.
+        """Try the first entry that is ready, and the pods with runs that follow it in the queue,
+        within these bounds. Returns how many entries were tried.
 
         No event is handled in between, and all effects of the run leave together.
         """
