@@ -142,7 +142,7 @@ def _bound_pods_are_not_counted_until_their_event_arrives(patch: Patch) -> None:
 
     def forgetful(self: Placements, placed: Any) -> None:
         bound(self, placed)
-        self._engine.cluster.forget(placed.pod)
+        self._cluster.forget(placed.pod)
 
     patch.setattr(Placements, "_bound", forgetful)
 

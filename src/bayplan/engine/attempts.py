@@ -13,7 +13,7 @@ from typing import final
 from msgspec import structs
 
 from bayplan.engine.attempt_record import CycleEnd, OnAttempt
-from bayplan.engine.core import EngineCore
+from bayplan.engine.core import EngineCore, SerialExecutor
 from bayplan.engine.cycle import Cycle
 from bayplan.engine.extenders.results import AnsweredQuestion, Question
 from bayplan.engine.extenders.round import ExtendersReview
@@ -25,7 +25,7 @@ from bayplan.engine.podgroups.domains import domain_of_members
 from bayplan.engine.podgroups.topology import Domains
 from bayplan.engine.podgroups.trial import TrialSetup
 from bayplan.engine.reservations import restrict_to_unreserved
-from bayplan.engine.resizes import needs_scheduling, waiting_for_kubelet
+from bayplan.engine.resizes import Resizes, waiting_for_kubelet
 from bayplan.engine.runs import Runs
 from bayplan.engine.schedule_one import CycleRunner
 from bayplan.engine.sync_preemption import SyncPreemptions
@@ -35,6 +35,7 @@ from bayplan.framework.types import Nomination, QueuedPodInfo
 from bayplan.journal import AttemptRecord
 from bayplan.ports import ExtenderAnswer, ExtenderVerb
 from bayplan.queue.entry import QueuedPodGroupInfo
+from bayplan.queue.scheduling_queue import SchedulingQueue
 from bayplan.rng import stream
 
 #: The share of attempts that record durations per plugin; upstream: pluginMetricsSamplePercent.
@@ -46,13 +47,30 @@ class Attempts:
     """Runs attempts one at a time, and never waits."""
 
     def __init__(self, engine: EngineCore, on_attempt: OnAttempt | None = None) -> None:
-        self._engine = engine
+        self._clock = engine.clock
+        self._cluster = engine.cluster
+        self._extenders = engine.extenders
+        self._frameworks = engine.frameworks
+        self._outbox = engine.outbox
+        self._queue = engine.queue
+        self._reservations = engine.reservations
+        self._telemetry = engine.telemetry
         self._runner = CycleRunner(engine.nominator, engine.seed, engine.extenders, engine.reuse)
         #: Profile → where the next search of a sample starts.
         self.sampling_starts = self._runner.sampling_starts
         self._observe_seconds = engine.metrics.algorithm_duration.of()
         self._metrics_sample = stream(engine.seed, "plugin-metrics")
-        self._failures = FailureHandler(engine)
+        self.resizes = Resizes(
+            engine.queue, engine.cluster.pods, engine.frameworks, is_on=engine.tries_resizes
+        )
+        self._failures = FailureHandler(
+            engine.cluster,
+            engine.queue,
+            engine.nominator,
+            engine.outbox,
+            telemetry=engine.telemetry,
+            resizes=self.resizes,
+        )
         self._end = CycleEnd(engine.cluster, engine.telemetry, on_attempt)
         self.placements = Placements(engine, self._failures, self._end)
         self._boundary = self.placements.boundary
@@ -60,12 +78,27 @@ class Attempts:
         self.runs = Runs(
             engine, self._runner, self.placements, self._end, observe_seconds=self._observe_seconds
         )
-        setup = TrialSetup(engine, self._runner, self._end, Domains(engine.cluster.cache.table))
+        setup = TrialSetup(
+            engine.cluster,
+            engine.frameworks,
+            engine.reservations,
+            engine.telemetry,
+            engine.gates,
+            self._runner,
+            self._end,
+            Domains(engine.cluster.cache.table),
+        )
         self._domains = setup.domains
         self._parked = PendingExtenderCalls()
         self._evicting = SyncPreemptions(engine, self._failures, self._end, self._step)
         self._groups = GroupAttempts(
-            setup, self._failures, self.placements, self._parked, evicting=self._evicting
+            engine,
+            setup,
+            self._failures,
+            self.placements,
+            parked=self._parked,
+            evicting=self._evicting,
+            resizes=self.resizes,
         )
 
     @property
@@ -80,19 +113,19 @@ class Attempts:
         if isinstance(queued, QueuedPodGroupInfo):
             self._groups.start(queued)
             return
-        now = self._engine.clock.now()
+        now = self._clock.now()
         self._boundary.run_for_pod(queued, now, self._attempt, queued, now)
 
     def _attempt(self, queued: QueuedPodInfo, started_seconds: float) -> None:
-        engine, pod = self._engine, queued.pod
+        pod = queued.pod
         if pod.metadata.deletion_timestamp is not None:
             note = f"skip schedule deleting pod: {pod.key}"
-            engine.outbox.emit(
+            self._outbox.emit(
                 pod.scheduler_name, pod, "Warning", "FailedScheduling", "Scheduling", note
             )
-            engine.queue.done(pod.uid)
-        elif engine.cluster.cache.pod(pod.uid) is not None and not pod.node_name:
-            engine.queue.done(pod.uid)
+            self._queue.done(pod.uid)
+        elif self._cluster.cache.pod(pod.uid) is not None and not pod.node_name:
+            self._queue.done(pod.uid)
         else:
             is_sampled = self._metrics_sample.random() < _METRICS_SAMPLE
             if not self.runs.attempt(queued, started_seconds, is_sampled=is_sampled):
@@ -101,38 +134,38 @@ class Attempts:
     def resume(self, token: int, answer: ExtenderAnswer) -> None:
         """An extender answered. If no answer is missing, the cycle starts again. An unknown token
         is ignored."""
-        engine, complete = self._engine, self._parked.answered(token, answer)
+        complete = self._parked.answered(token, answer)
         if complete is None:
             return
         cycle, answered = complete
         if self._groups.answered(cycle, answered):
             return
-        current = engine.cluster.pods.get(cycle.pod.uid)
-        if current is None or not needs_scheduling(engine, current):
-            engine.queue.done(cycle.pod.uid)
+        current = self._cluster.pods.get(cycle.pod.uid)
+        if current is None or not self.resizes.needs_scheduling(current):
+            self._queue.done(cycle.pod.uid)
             return
         self._boundary.run_for_pod(
             cycle.queued, cycle.started_seconds, self._resume, cycle, answered
         )
 
     def _begin(self, queued: QueuedPodInfo, started_seconds: float, *, is_sampled: bool) -> None:
-        engine, pod = self._engine, queued.pod
+        pod = queued.pod
         cycle = Cycle(
-            queued, engine.frameworks[pod.scheduler_name], engine.cluster.lend(), started_seconds
+            queued, self._frameworks[pod.scheduler_name], self._cluster.lend(), started_seconds
         )
         if not pod.node_name:
             if pod.shape.group_key is not None:
-                state = engine.cluster.pod_groups.of(pod)
+                state = self._cluster.pod_groups.of(pod)
                 cycle.within = domain_of_members(self._domains, cycle.snapshot, state)
-            if engine.reservations.current is not None:
-                restrict_to_unreserved(cycle, engine.reservations)
+            if self._reservations.current is not None:
+                restrict_to_unreserved(cycle, self._reservations)
         cycle.state.record_plugin_metrics = is_sampled
         self._go_on(cycle, self._runner.run(cycle))
 
     def _resume(self, cycle: Cycle, answered: AnsweredQuestion) -> None:
         for remark in answered.remarks():
-            self._engine.telemetry.note(cycle.pod.key, remark)
-        self._go_on(cycle, self._runner.resume(cycle, self._engine.cluster.lend(), answered))
+            self._telemetry.note(cycle.pod.key, remark)
+        self._go_on(cycle, self._runner.resume(cycle, self._cluster.lend(), answered))
 
     def _go_on(self, cycle: Cycle, question: Question | None) -> None:
         if question is not None:
@@ -150,8 +183,8 @@ class Attempts:
             self._no_node(cycle, cycle.status)
 
     def _park(self, cycle: Cycle, question: Question) -> None:
-        self._engine.cluster.take_back()
-        self._engine.outbox.effects += self._parked.park(cycle, question)
+        self._cluster.take_back()
+        self._outbox.effects += self._parked.park(cycle, question)
 
     def dry_run(self, queued: QueuedPodInfo) -> AttemptRecord | None:
         """The record of the attempt that would come next at a pod; None: extenders have to answer.
@@ -159,11 +192,11 @@ class Attempts:
         PreFilter, Filter and Score run as in an attempt, with the cached results. No victims are
         looked for, and nothing is decided or written.
         """
-        engine, pod = self._engine, queued.pod
+        pod = queued.pod
         next_one = replace(queued, attempts=queued.attempts + 1)
         starts = dict(self.sampling_starts)
         try:
-            cycle = Cycle(next_one, engine.frameworks[pod.scheduler_name], engine.cluster.lend())
+            cycle = Cycle(next_one, self._frameworks[pod.scheduler_name], self._cluster.lend())
             if self._runner.run(cycle) is not None:
                 return None
             if cycle.choice is not None:
@@ -175,7 +208,7 @@ class Attempts:
             result = "unschedulable" if is_rejected(status) else "error"
             return self._end.observe(cycle, result, status, message)
         finally:
-            engine.cluster.take_back()
+            self._cluster.take_back()
             self.sampling_starts.clear()
             self.sampling_starts.update(starts)
 
@@ -220,7 +253,7 @@ class Attempts:
         return Failure(status, fit_error.message, fit_error.diagnosis, nomination)
 
     def _measure(self, cycle: Cycle) -> None:
-        self._observe_seconds(self._engine.clock.now() - cycle.started_seconds)
+        self._observe_seconds(self._clock.now() - cycle.started_seconds)
 
     def _post_filter(self, cycle: Cycle, fit_error: FitError) -> Nomination | Question | None:
         """Run PostFilter: the new nomination, or the call of an extender that PostFilter needs. The
@@ -230,13 +263,13 @@ class Attempts:
             return CLEAR_NOMINATION
         node_to_status = cycle.node_to_status()
         fit_error.diagnosis.node_to_status = node_to_status
-        review = self._review(cycle) if self._engine.extenders else None
+        review = self._review(cycle) if self._extenders else None
         nomination, status = framework.run_post_filter(cycle.state, pod, node_to_status)
         if review is not None:
             if review.question is not None:
                 return review.question
             for text in review.passed_over:
-                self._engine.telemetry.note(pod.key, f"went on without {text}")
+                self._telemetry.note(pod.key, f"went on without {text}")
         if status is not None:
             fit_error.diagnosis.post_filter_msg = status.message
         return nomination
@@ -244,7 +277,7 @@ class Attempts:
     def _review(self, cycle: Cycle) -> ExtendersReview | None:
         """How extenders review the candidates of a preemption, which PostFilter finds in the state.
         None: no extender takes part for this pod."""
-        extenders, state, nodes = self._engine.extenders, cycle.state, cycle.snapshot.nodes
+        extenders, state, nodes = self._extenders, cycle.state, cycle.snapshot.nodes
         if not extenders.interested(cycle.pod, ExtenderVerb.PREEMPT):
             return None
         review = state[REVIEW] = ExtendersReview(
@@ -258,9 +291,13 @@ class DryRuns:
     """Dry runs in one scheduler, between its attempts."""
 
     def __init__(
-        self, engine: EngineCore, dry_run: Callable[[QueuedPodInfo], AttemptRecord | None]
+        self,
+        queue: SchedulingQueue,
+        executor: SerialExecutor,
+        dry_run: Callable[[QueuedPodInfo], AttemptRecord | None],
     ) -> None:
-        self._engine = engine
+        self._queue = queue
+        self._executor = executor
         self._dry_run = dry_run
 
     def record_of(self, uid: str) -> AttemptRecord | None:
@@ -270,9 +307,9 @@ class DryRuns:
         None: an extender has to be called. Raises KeyError for a pod that does not wait here, or
         that belongs to a group.
         """
-        queued = self._engine.queue.find(uid)
+        queued = self._queue.find(uid)
         if queued is None or queued.pod.group_key is not None:
             raise KeyError(uid)
         records: list[AttemptRecord | None] = []
-        self._engine.executor.run(queued.pod.key, lambda: records.append(self._dry_run(queued)))
+        self._executor.run(queued.pod.key, lambda: records.append(self._dry_run(queued)))
         return records[0] if records else None

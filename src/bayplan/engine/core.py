@@ -1,7 +1,7 @@
 """The parts of one scheduler, made once, and the executor that runs one piece of work at a time.
 
-`EngineCore` holds the parts together; it decides nothing. A module that needs one part only gets
-that part: the `ClusterView`, the `Outbox` of effects, or the `Telemetry`.
+`EngineCore` makes the parts, and decides nothing. A part that uses few of the others is handed
+these; one that uses many takes them out of the core in its constructor, and then uses its own.
 """
 
 from collections import deque
@@ -160,7 +160,7 @@ class EngineCore:
         #: Whether pods with a deferred resize are tried: see engine.resizes.
         self.tries_resizes = self.gates.enabled("InPlacePodVerticalScalingSchedulerPreemption")
         #: How the requests of pods in a resize add up.
-        self.resizes = resize_rules(self.gates)
+        self.resize_rules = resize_rules(self.gates)
         self._registry = registry
 
     def forget_kind(self, kind: str) -> None:

@@ -25,7 +25,7 @@ from bayplan.api.pod_groups import PodGroup, key_of
 from bayplan.api.quantity import QuantityError
 from bayplan.engine.core import EngineCore
 from bayplan.engine.placements import Placements
-from bayplan.engine.resizes import follow
+from bayplan.engine.resizes import Resizes
 from bayplan.engine.state_log import StateLog
 from bayplan.framework.events import (
     EVENT_ASSIGNED_POD_ADD,
@@ -91,9 +91,22 @@ _SLICE_UPDATED = (_SLICE_UPDATE.label,)
 class EventHandlers:
     """Applies watch events to the engine."""
 
-    def __init__(self, engine: EngineCore, placements: Placements) -> None:
-        self._engine = engine
+    def __init__(self, engine: EngineCore, placements: Placements, resizes: Resizes) -> None:
+        self._clock = engine.clock
+        self._cluster = engine.cluster
+        self._forget_kind = engine.forget_kind
+        self._frameworks = engine.frameworks
+        self._group_controller = engine.group_controller
+        self._group_kinds = engine.group_kinds
+        self._listed_kinds = engine.listed_kinds
+        self._metrics = engine.metrics
+        self._nominator = engine.nominator
+        self._outbox = engine.outbox
+        self._queue = engine.queue
+        self._resize_rules = engine.resize_rules
+        self._telemetry = engine.telemetry
         self._placements = placements
+        self._resizes = resizes
         #: As upstream, a new pending pod is an event only if groups can wait for the pod.
         self._reports_pending_pods = engine.gates.enabled("GenericWorkload")
         #: The events of the version that is answered as.
@@ -107,13 +120,13 @@ class EventHandlers:
         self._newest_shapes: deque[PodShape] = deque(maxlen=NEWEST_SHAPES_MAX)
 
     def apply(self, event: WatchEvent) -> None:
-        now = self._engine.clock.now
+        now = self._clock.now
         start = now()
         if event.kind == POD:
             handled = self._pod(event.type, event.object)
         elif event.kind == NODE:
             handled = self._node(event.type, event.object)
-        elif event.kind in self._engine.group_kinds:
+        elif event.kind in self._group_kinds:
             handled = self._group(event)
         else:
             handled = self._other(event)
@@ -121,13 +134,13 @@ class EventHandlers:
         for label in handled:
             observe = took.get(label)
             if observe is None:
-                observe = took[label] = self._engine.metrics.event_handling_duration.of(label)
+                observe = took[label] = self._metrics.event_handling_duration.of(label)
             observe(seconds)
 
     # ---- nodes ----------------------------------------------------------------------------
 
     def _node(self, kind: EventType, node: Node) -> Labels:
-        cache, queue = self._engine.cluster.cache, self._engine.queue
+        cache, queue = self._cluster.cache, self._queue
         old = cache.node(node.metadata.name)
         if kind is EventType.DELETED:
             if old is None:
@@ -142,7 +155,7 @@ class EventHandlers:
             else:
                 cache.update_node(node)
         except QuantityError as problem:
-            self._engine.telemetry.note(f"node {node.metadata.name}", f"ignored: {problem}")
+            self._telemetry.note(f"node {node.metadata.name}", f"ignored: {problem}")
             return ()
         self._list(NODE, old, node)
         if old is None:
@@ -156,45 +169,44 @@ class EventHandlers:
     # ---- pods -----------------------------------------------------------------------------
 
     def _pod(self, kind: EventType, pod: Pod) -> Labels:
-        engine, uid = self._engine, pod.metadata.uid or ""
-        old = engine.cluster.pods.get(uid)
+        uid = pod.metadata.uid or ""
+        old = self._cluster.pods.get(uid)
         if kind is _DELETED or pod.status.phase in TERMINAL_PHASES:
-            groups = _groups_of(engine.cluster.pod_groups, kind, pod)
+            groups = _groups_of(self._cluster.pod_groups, kind, pod)
             handled = self._ended(kind, pod, old)
-            engine.group_controller.changed(groups)
+            self._group_controller.changed(groups)
             return handled
         new = self._compiled(pod)
-        groups_by_key = engine.cluster.pod_groups.by_key
+        groups_by_key = self._cluster.pod_groups.by_key
         if new is not None and new.shape.group_key is None and not groups_by_key:
             return self._appeared(old, new)
-        state = None if new is None else engine.cluster.pod_groups.of(new)
+        state = None if new is None else self._cluster.pod_groups.of(new)
         assigned_count = 0 if state is None else state.assigned_count
-        groups = engine.cluster.pod_groups.put_pod(pod)
+        groups = self._cluster.pod_groups.put_pod(pod)
         handled = () if new is None else self._appeared(old, new)
         # Another program bound a member, so fewer members have to fit. Upstream: gangscheduling.go,
         # isSchedulableAfterPodAdded.
         wakes = state is not None and state.assigned_count > assigned_count
-        engine.group_controller.changed(groups, wakes=wakes)
+        self._group_controller.changed(groups, wakes=wakes)
         return handled
 
     def _ended(self, kind: EventType, pod: Pod, old: PodInfo | None) -> Labels:
         """A pod is deleted or terminal."""
-        engine, uid = self._engine, pod.metadata.uid or ""
+        uid = pod.metadata.uid or ""
         if old is None:
             return ()
         if kind is not _DELETED:
             self._count_rejection(pod)
-        del engine.cluster.pods[uid]
+        del self._cluster.pods[uid]
         self._list(POD, old, None)
         handled = self._removed(old)
-        engine.outbox.pending_patches.forget(uid)
+        self._outbox.pending_patches.forget(uid)
         return handled
 
     def _appeared(self, old: PodInfo | None, new: PodInfo) -> Labels:
         """A pod is new or has changed."""
-        engine = self._engine
-        engine.cluster.pods[new.uid] = new
-        if POD in engine.listed_kinds:
+        self._cluster.pods[new.uid] = new
+        if POD in self._listed_kinds:
             self._list(POD, old, new)
         if old is None:
             return self._added(new)
@@ -208,115 +220,109 @@ class EventHandlers:
         reason = pod.status.reason or ""
         name = pod.spec.scheduler_name or DEFAULT_SCHEDULER
         refused = reason in _KUBELET_REASONS or reason.startswith(_KUBELET_SHORTAGE)
-        if refused and name in self._engine.frameworks:
-            self._engine.metrics.pods_rejected_by_kubelet.add(reason)
+        if refused and name in self._frameworks:
+            self._metrics.pods_rejected_by_kubelet.add(reason)
             text = f"{pod.spec.node_name} did not admit it: {reason}"
-            self._engine.telemetry.note(f"{pod.metadata.namespace}/{pod.metadata.name}", text)
+            self._telemetry.note(f"{pod.metadata.namespace}/{pod.metadata.name}", text)
 
     def _compiled(self, pod: Pod) -> PodInfo | None:
         """None for an invalid pod; the reason is a note in the journal."""
         problem: object = "it has no uid"
         if pod.metadata.uid:
             try:
-                compiled = pod_info(pod, self._engine.group_kinds, self._engine.resizes)
+                compiled = pod_info(pod, self._group_kinds, self._resize_rules)
             except QuantityError as error:
                 problem = error
             else:
                 self._newest_shapes.append(compiled.shape)
                 return compiled
         name = f"{pod.metadata.namespace}/{pod.metadata.name}"
-        self._engine.telemetry.note(name, f"ignored: {problem}")
+        self._telemetry.note(name, f"ignored: {problem}")
         return None
 
     def _compiled_group(self, event: WatchEvent) -> PodGroup | None:
         """None for an invalid object of a configured kind; the reason is a note in the journal."""
-        row = self._engine.group_kinds.by_kind[event.kind]
+        row = self._group_kinds.by_kind[event.kind]
         try:
             decoded = decoded_as(event.kind, row.decoded_as, event.object)
         except DecodeError as problem:
-            self._engine.telemetry.note(
-                f"group {key_of(event.kind, event.object.metadata)}", str(problem)
-            )
+            self._telemetry.note(f"group {key_of(event.kind, event.object.metadata)}", str(problem))
             return None
         return row.compile(event.kind, decoded)
 
     def _is_ours(self, pod: PodInfo) -> bool:
-        return pod.scheduler_name in self._engine.frameworks
+        return pod.scheduler_name in self._frameworks
 
     def _added(self, pod: PodInfo) -> Labels:
         if pod.node_name:
             handled = self._assigned(pod)
-            follow(self._engine, None, pod)
+            self._resizes.follow(None, pod)
             return handled
-        if pod.scheduler_name not in self._engine.frameworks:
+        if pod.scheduler_name not in self._frameworks:
             return ()
-        self._engine.queue.add(pod)
+        self._queue.add(pod)
         if self._reports_pending_pods:
-            self._engine.queue.move_all(EVENT_UNSCHEDULED_POD_ADD, None, pod)
+            self._queue.move_all(EVENT_UNSCHEDULED_POD_ADD, None, pod)
         return _POD_ADDED
 
     def _assigned(self, pod: PodInfo) -> Labels:
         """A pod is now on a node, whichever scheduler bound it."""
-        engine = self._engine
-        engine.cluster.cache.add_pod(pod)
-        engine.outbox.pending_patches.forget(pod.uid)
-        engine.group_controller.forget(pod.uid)
-        if pod.uid in engine.nominator.node_of:
-            engine.nominator.delete_nominated_pod_if_exists(pod)
-        engine.queue.move_all(EVENT_ASSIGNED_POD_ADD, None, pod)
+        self._cluster.cache.add_pod(pod)
+        self._outbox.pending_patches.forget(pod.uid)
+        self._group_controller.forget(pod.uid)
+        if pod.uid in self._nominator.node_of:
+            self._nominator.delete_nominated_pod_if_exists(pod)
+        self._queue.move_all(EVENT_ASSIGNED_POD_ADD, None, pod)
         return _POD_ASSIGNED
 
     def _updated(self, old: PodInfo, new: PodInfo) -> Labels:
-        engine = self._engine
-        patches = engine.outbox.pending_patches
+        patches = self._outbox.pending_patches
         is_echo = new.uid in patches.by_uid and patches.is_echo(old, new)
         if old.node_name:
-            engine.cluster.cache.update_pod(new)
+            self._cluster.cache.update_pod(new)
             events = pod_events(old, new, self._vocabulary)
-            follow(engine, old, new, events)
+            self._resizes.follow(old, new, events)
             for event in events:
-                engine.queue.move_all(event, old, new)
+                self._queue.move_all(event, old, new)
             return dict.fromkeys((*_ASSIGNED_UPDATED, *(event.label for event in events)))
         if new.node_name:
-            if old.scheduler_name in engine.frameworks:
-                engine.queue.delete(old)
+            if old.scheduler_name in self._frameworks:
+                self._queue.delete(old)
             handled = self._assigned(new)
             self._placements.give_up(new, "the pod was bound by another")
             # A listing may show a binding and a deferred resize as one change. Upstream adds the
             # pod at its next update only (eventhandlers.go, updatePod).
-            follow(engine, None, new)
+            self._resizes.follow(None, new)
             return handled
         return self._updated_pending(old, new, is_echo) if self._is_ours(new) else ()
 
     def _updated_pending(self, old: PodInfo, new: PodInfo, is_echo: bool) -> Labels:
         """``is_echo``: the update is a patch of this scheduler, which is no event for the pod."""
-        engine = self._engine
-        if engine.cluster.cache.is_assumed(new.uid):
+        if self._cluster.cache.is_assumed(new.uid):
             # Its binding is in progress, so only a deletion matters.
             if new.is_terminating and not old.is_terminating:
                 self._assumed_deleted(new)
             return _POD_UPDATED
         events = pod_events(old, new, self._vocabulary)
         own = [e for e in events if e.resource in OWN_UPDATES and not is_echo]
-        engine.queue.update(old, new, own)
+        self._queue.update(old, new, own)
         if EVENT_ASSIGNED_POD_DELETE in events:
             self._room_freed_by(old, also_itself=not is_echo)
         return _POD_UPDATED
 
     def _removed(self, pod: PodInfo) -> Labels:
-        engine = self._engine
         if pod.node_name:
-            engine.cluster.cache.remove_pod(pod.uid)
-            follow(engine, pod, None)
-            engine.queue.move_all(EVENT_ASSIGNED_POD_DELETE, pod, None)
+            self._cluster.cache.remove_pod(pod.uid)
+            self._resizes.follow(pod, None)
+            self._queue.move_all(EVENT_ASSIGNED_POD_DELETE, pod, None)
         elif self._is_ours(pod):
-            engine.queue.delete(pod)
-            if engine.cluster.cache.is_assumed(pod.uid):
+            self._queue.delete(pod)
+            if self._cluster.cache.is_assumed(pod.uid):
                 self._assumed_deleted(pod)
             elif pod.nominated_node_name:
                 self._room_freed_by(pod)
-        engine.nominator.delete_nominated_pod_if_exists(pod)
-        engine.group_controller.forget(pod.uid)
+        self._nominator.delete_nominated_pod_if_exists(pod)
+        self._group_controller.forget(pod.uid)
         if pod.node_name:
             return _ASSIGNED_DELETED
         return _POD_DELETED if self._is_ours(pod) else ()
@@ -327,13 +333,12 @@ class EventHandlers:
         At Permit, the wait ends, and the queue gets its event there. After Permit, the binding
         continues and fails.
         """
-        engine = self._engine
         if self._placements.give_up(pod, "the pod is being deleted"):
             return
-        assumed = engine.cluster.cache.pod(pod.uid)
+        assumed = self._cluster.cache.pod(pod.uid)
         if assumed is not None:
-            engine.cluster.forget(assumed)
-            engine.queue.move_all(EVENT_ASSIGNED_POD_DELETE, assumed, None)
+            self._cluster.forget(assumed)
+            self._queue.move_all(EVENT_ASSIGNED_POD_DELETE, assumed, None)
 
     def _room_freed_by(self, pod: PodInfo, *, also_itself: bool = True) -> None:
         """A nomination ended: pods of the same or a lower priority may use the room."""
@@ -341,15 +346,15 @@ class EventHandlers:
         def may_use(other: PodInfo) -> bool:
             return other.priority <= pod.priority and (also_itself or other.uid != pod.uid)
 
-        self._engine.queue.move_all(EVENT_ASSIGNED_POD_DELETE, pod, None, may_use)
+        self._queue.move_all(EVENT_ASSIGNED_POD_DELETE, pod, None, may_use)
 
     # ---- everything else ------------------------------------------------------------------
 
     def _list(self, kind: str, old: object, new: object) -> None:
         """Store pods (as PodInfo) and nodes for plugins that look them up."""
-        if kind in self._engine.listed_kinds:
-            self._engine.forget_kind(kind)
-            store = self._engine.cluster.objects.of(kind)
+        if kind in self._listed_kinds:
+            self._forget_kind(kind)
+            store = self._cluster.objects.of(kind)
             if new is not None:
                 store.put(new)
             elif old is not None:
@@ -357,7 +362,7 @@ class EventHandlers:
 
     def _group(self, event: WatchEvent) -> Labels:
         """Apply the object of a group, which is also stored like other objects."""
-        groups = self._engine.cluster.pod_groups
+        groups = self._cluster.pod_groups
         key = key_of(event.kind, event.object.metadata)
         group_state = groups.get(key)
         old = None if group_state is None else group_state.group
@@ -372,42 +377,42 @@ class EventHandlers:
         if state is not None:
             # A change of the status, such as an own patch, helps no pod.
             wakes = old is None or state.group is None or not old.asks_the_same(state.group)
-            self._engine.group_controller.changed([state], wakes=wakes)
+            self._group_controller.changed([state], wakes=wakes)
         return handled
 
     def _other(self, event: WatchEvent) -> Labels:
         if event.kind == DEVICE_TAINT_RULE:
             return self._taint_rule(event)
-        store = self._engine.cluster.objects.of(event.kind)
+        store = self._cluster.objects.of(event.kind)
         resource = resource_of_kind(event.kind)
         new: Any = event.object
         if event.type is EventType.DELETED:
             old = store.remove(new)
             if old is None:
                 return ()
-            self._engine.forget_kind(event.kind)
+            self._forget_kind(event.kind)
             deleted = ClusterEvent(resource, ActionType.DELETE)
-            self._engine.queue.move_all(deleted, old, None)
+            self._queue.move_all(deleted, old, None)
             return (deleted.label,)
         old = store.put(new)
-        self._engine.forget_kind(event.kind)
+        self._forget_kind(event.kind)
         action = ActionType.ADD if old is None else UPDATE
         changed = ClusterEvent(resource, action)
-        self._engine.queue.move_all(changed, old, new)
+        self._queue.move_all(changed, old, new)
         return (changed.label,)
 
     def _taint_rule(self, event: WatchEvent) -> Labels:
         """Report the rule as an update of the slices whose devices it taints, as upstream."""
-        slices = self._engine.cluster.devices.resource_slices
+        slices = self._cluster.devices.resource_slices
         before = slices.list_with_device_taint_rules()
-        store = self._engine.cluster.objects.of(event.kind)
+        store = self._cluster.objects.of(event.kind)
         if event.type is EventType.DELETED:
             store.remove(event.object)
         else:
             store.put(event.object)
         for old, new in zip(before, slices.list_with_device_taint_rules(), strict=True):
             if old is not new and old.spec.devices != new.spec.devices:
-                self._engine.queue.move_all(_SLICE_UPDATE, old, new)
+                self._queue.move_all(_SLICE_UPDATE, old, new)
         return _SLICE_UPDATED
 
 
@@ -439,7 +444,16 @@ class NewPods:
         self, engine: EngineCore, events: EventHandlers, state_log: StateLog | None
     ) -> None:
         """``state_log``: events are written to it."""
-        self._engine = engine
+        self._clock = engine.clock
+        self._cluster = engine.cluster
+        self._executor = engine.executor
+        self._forget_kind = engine.forget_kind
+        self._group_kinds = engine.group_kinds
+        self._listed_kinds = engine.listed_kinds
+        self._metrics = engine.metrics
+        self._queue = engine.queue
+        self._resize_rules = engine.resize_rules
+        self._tries_resizes = engine.tries_resizes
         self._events = events
         self._state_log = state_log
 
@@ -449,15 +463,15 @@ class NewPods:
         if log is not None:
             for pod in pods:
                 log.handled(_added(pod))
-        self._engine.executor.run(POD, partial(self._add, pods))
+        self._executor.run(POD, partial(self._add, pods))
 
     def _add(self, pods: Iterable[Pod]) -> None:
-        now = self._engine.clock.now
+        now = self._clock.now
         start, placed = now(), list[PodInfo]()
         for pod in pods:
             new = self._placed_without_group(pod)
             if new is not None:
-                self._engine.cluster.pods[new.uid] = new
+                self._cluster.pods[new.uid] = new
                 placed.append(new)
                 continue
             self._place(placed, start)
@@ -467,33 +481,33 @@ class NewPods:
 
     def _placed_without_group(self, pod: Pod) -> PodInfo | None:
         """A pod that is new, runs on a node, and concerns nothing but the cache; otherwise None."""
-        engine, uid = self._engine, pod.metadata.uid
-        cluster = engine.cluster
+        uid = pod.metadata.uid
+        cluster = self._cluster
         is_placed = pod.spec.node_name and pod.status.phase not in TERMINAL_PHASES
         if not is_placed or not uid or uid in cluster.pods or cluster.pod_groups.by_key:
             return None
         try:
-            new = pod_info(pod, engine.group_kinds, engine.resizes)
+            new = pod_info(pod, self._group_kinds, self._resize_rules)
         except QuantityError:
             return None
-        is_tried = engine.tries_resizes and new.shape.has_deferred_resize
+        is_tried = self._tries_resizes and new.shape.has_deferred_resize
         return None if new.shape.group_key is not None or is_tried else new
 
     def _place(self, placed: Sequence[PodInfo], start: float) -> None:
         """Count new pods on their nodes. ``start``: when the work for them began."""
         if not placed:
             return
-        engine, cluster = self._engine, self._engine.cluster
-        if POD in engine.listed_kinds:
-            engine.forget_kind(POD)
+        cluster = self._cluster
+        if POD in self._listed_kinds:
+            self._forget_kind(POD)
             store = cluster.objects.of(POD)
             for pod in placed:
                 store.put(pod)
         cluster.cache.add_pods(placed)
         for pod in placed:
-            engine.queue.move_all(EVENT_ASSIGNED_POD_ADD, None, pod)
-        seconds = (engine.clock.now() - start) / len(placed)
-        duration = engine.metrics.event_handling_duration
+            self._queue.move_all(EVENT_ASSIGNED_POD_ADD, None, pod)
+        seconds = (self._clock.now() - start) / len(placed)
+        duration = self._metrics.event_handling_duration
         duration.observe(seconds, EVENT_ASSIGNED_POD_ADD.label, count=len(placed))
 
 

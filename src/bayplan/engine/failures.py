@@ -14,13 +14,16 @@ from typing import Final, final
 from msgspec import Struct
 
 from bayplan.api.objects import PodCondition
-from bayplan.clock import rfc3339
-from bayplan.engine.core import EngineCore
-from bayplan.engine.outbox import POD_SCHEDULED
-from bayplan.engine.resizes import end_attempt_of_member, needs_scheduling
+from bayplan.clock import Clock, rfc3339
+from bayplan.engine.outbox import POD_SCHEDULED, Outbox
+from bayplan.engine.resizes import Resizes
+from bayplan.engine.telemetry import Telemetry
 from bayplan.framework.status import Code, Diagnosis, Status, is_rejected, shared_names
 from bayplan.framework.types import NominatingMode, Nomination, QueuedPodInfo
 from bayplan.queue.entry import QueuedPodGroupInfo
+from bayplan.queue.nominator import Nominator
+from bayplan.queue.scheduling_queue import SchedulingQueue
+from bayplan.state.cache import ClusterView
 from bayplan.state.pods import PodInfo
 
 _FALSE = "False"
@@ -53,18 +56,33 @@ def failure_by_error(status: Status, message: str) -> Failure:
 class FailureHandler:
     """Handles failed attempts."""
 
-    def __init__(self, engine: EngineCore) -> None:
-        self._engine = engine
+    def __init__(
+        self,
+        cluster: ClusterView,
+        queue: SchedulingQueue,
+        nominator: Nominator,
+        outbox: Outbox,
+        *,
+        telemetry: Telemetry,
+        resizes: Resizes,
+    ) -> None:
+        self._cluster = cluster
+        self._queue = queue
+        self._nominator = nominator
+        self._outbox = outbox
+        self._clock = telemetry.clock
+        self._metrics = telemetry.metrics
+        self._resizes = resizes
 
     def handle(self, queued: QueuedPodInfo, started_seconds: float, failure: Failure) -> None:
         """``started_seconds``: the start of the attempt, in seconds of the clock."""
-        engine, status = self._engine, failure.status
-        seconds = engine.clock.now() - started_seconds
+        status = failure.status
+        seconds = self._clock.now() - started_seconds
         is_error = not is_rejected(status)
         result = "error" if is_error else "unschedulable"
-        engine.metrics.attempt(result, queued.pod.scheduler_name, seconds)
+        self._metrics.attempt(result, queued.pod.scheduler_name, seconds)
         if is_error and status.code is Code.ERROR and status.plugin:
-            engine.metrics.plugin_failures.add(status.plugin)
+            self._metrics.plugin_failures.add(status.plugin)
         current = self._requeue(queued, failure)
         if current is not None and not current.node_name:
             self._write(current, failure)
@@ -85,11 +103,11 @@ class FailureHandler:
         ``own``: uid → the failure of a member, which is reported as for a pod without a group.
         Without ``own``, each member gets the group's message, if its condition changes.
         """
-        engine, rejected = self._engine, is_rejected(failure.status)
+        rejected = is_rejected(failure.status)
         for queued in members:
-            current = engine.cluster.pods.get(queued.pod.uid)
+            current = self._cluster.pods.get(queued.pod.uid)
             if current is None or current.node_name:
-                end_attempt_of_member(engine, queued.pod.uid)
+                self._resizes.end_attempt_of_member(queued.pod.uid)
                 continue
             if not rejected:
                 queued.unschedulable_plugins = queued.pending_plugins = shared_names()
@@ -98,57 +116,57 @@ class FailureHandler:
         if not lead.members:
             return
         lead.pod = next(iter(lead.members.values())).pod
-        engine.queue.add_unschedulable(lead)
-        seconds = engine.clock.now() - started_seconds
+        self._queue.add_unschedulable(lead)
+        seconds = self._clock.now() - started_seconds
         if own:
             for queued in list(lead.members.values()):
                 each = own.get(queued.pod.uid, failure)
-                engine.metrics.attempt(_result(each), queued.pod.scheduler_name, seconds)
-                engine.nominator.add_nominated_pod(queued.pod, each.nomination)
+                self._metrics.attempt(_result(each), queued.pod.scheduler_name, seconds)
+                self._nominator.add_nominated_pod(queued.pod, each.nomination)
                 self._write(queued.pod, each)
             return
-        engine.metrics.attempt(_result(failure), lead.pod.scheduler_name, seconds)
+        self._metrics.attempt(_result(failure), lead.pod.scheduler_name, seconds)
         for queued in list(lead.members.values()):
             if failure.nomination is not None:
-                engine.nominator.add_nominated_pod(queued.pod, failure.nomination)
+                self._nominator.add_nominated_pod(queued.pod, failure.nomination)
             self._report_member(queued.pod, failure)
 
     def _report_member(self, pod: PodInfo, failure: Failure) -> None:
         """Write the condition and the nomination if they change, and an event if the condition
         does."""
-        condition = unschedulable_condition(self._engine, pod, _reason(failure), failure.message)
-        self._engine.outbox.patch_status(pod, condition, _nominated_node(failure))
+        condition = unschedulable_condition(pod, _reason(failure), failure.message, self._clock)
+        self._outbox.patch_status(pod, condition, _nominated_node(failure))
         if condition is not None:
             self._emit(pod, failure)
 
     def _requeue(self, queued: QueuedPodInfo, failure: Failure) -> PodInfo | None:
         """The newest version of the pod. None: it is deleted, or it runs and stays as it is."""
-        engine, uid, diagnosis = self._engine, queued.pod.uid, failure.diagnosis
+        uid, diagnosis = queued.pod.uid, failure.diagnosis
         queued.unschedulable_plugins = shared_names(diagnosis and diagnosis.unschedulable_plugins)
         queued.pending_plugins = shared_names(diagnosis and diagnosis.pending_plugins)
-        current = engine.cluster.pods.get(uid)
-        if current is None or not needs_scheduling(engine, current):
-            engine.queue.done(uid)
+        current = self._cluster.pods.get(uid)
+        if current is None or not self._resizes.needs_scheduling(current):
+            self._queue.done(uid)
             return None
         queued.pod = current
-        engine.queue.add_unschedulable(queued, at_once=failure.at_once)
+        self._queue.add_unschedulable(queued, at_once=failure.at_once)
         if not current.node_name:
-            engine.nominator.add_nominated_pod(current, failure.nomination)
+            self._nominator.add_nominated_pod(current, failure.nomination)
         return current
 
     def _write(self, pod: PodInfo, failure: Failure) -> None:
         """Write an event for each attempt, and the condition and the nomination if they change."""
         self._emit(pod, failure)
-        condition = unschedulable_condition(self._engine, pod, _reason(failure), failure.message)
-        self._engine.outbox.patch_status(pod, condition, _nominated_node(failure))
+        condition = unschedulable_condition(pod, _reason(failure), failure.message, self._clock)
+        self._outbox.patch_status(pod, condition, _nominated_node(failure))
 
     def _emit(self, pod: PodInfo, failure: Failure) -> None:
         profile, note = pod.scheduler_name, failure.message
-        self._engine.outbox.emit(profile, pod, "Warning", "FailedScheduling", "Scheduling", note)
+        self._outbox.emit(profile, pod, "Warning", "FailedScheduling", "Scheduling", note)
 
     def _is_gone(self, pod: PodInfo) -> bool:
         """Whether the pod was deleted, and no other pod has its name."""
-        pods = self._engine.cluster.pods
+        pods = self._cluster.pods
         return pod.uid not in pods and all(other.key != pod.key for other in pods.values())
 
 
@@ -169,7 +187,7 @@ def _reason(failure: Failure) -> str:
 
 
 def unschedulable_condition(
-    engine: EngineCore, pod: PodInfo, reason: str, message: str
+    pod: PodInfo, reason: str, message: str, clock: Clock
 ) -> PodCondition | None:
     """The condition PodScheduled=False to write. None: the pod has it already."""
     old = _NO_CONDITION
@@ -180,7 +198,7 @@ def unschedulable_condition(
     if (old.status, old.reason, old.message) == (_FALSE, reason, message):
         return None
     # The time of a condition changes only with its status. Otherwise no time is sent.
-    since = None if old.status == _FALSE else rfc3339(engine.clock.epoch_seconds())
+    since = None if old.status == _FALSE else rfc3339(clock.epoch_seconds())
     return PodCondition(
         type=POD_SCHEDULED,
         status=_FALSE,

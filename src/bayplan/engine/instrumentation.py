@@ -4,18 +4,20 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from typing import final
 
-from bayplan.config.feature_gates import ALPHA, BETA, GA, gates_of
-from bayplan.engine.core import EngineCore
+from bayplan.config.feature_gates import ALPHA, BETA, GA, FeatureGates, gates_of
 from bayplan.engine.reuse.cache import ResultCache
 from bayplan.engine.reuse.entry import ObjectGeneration
+from bayplan.engine.telemetry import Telemetry
 from bayplan.framework.runtime import Framework
 from bayplan.framework.status import Code, Status, is_rejected
 from bayplan.framework.types import QueuedPodInfo
 from bayplan.framework.validation import failure_of
 from bayplan.journal import GateRecord
+from bayplan.metrics import SchedulerMetrics
 from bayplan.queue.entry import PENDING_QUEUES
 from bayplan.queue.scheduling_queue import SchedulingQueue
 from bayplan.queue.sub_queues import GROUP_ENTITY
+from bayplan.state.cache import Cache, ClusterView
 from bayplan.state.pods import PodInfo
 
 #: Labels of scheduler_pending_pods for members of groups that are in no queue. Incomplete: the
@@ -32,72 +34,71 @@ _STAGES = {ALPHA: "ALPHA", BETA: "BETA", GA: ""}
 class QueueJournal:
     """queue.settings.QueueRecorder, with metrics and the journal."""
 
-    def __init__(self, engine: EngineCore) -> None:
-        self._engine = engine
+    def __init__(self, telemetry: Telemetry) -> None:
+        self._telemetry = telemetry
+        self._metrics = telemetry.metrics
         #: By profile: the observer of the duration of PreEnqueue.
         self._pre_enqueue_seconds: dict[str, Callable[[float], None]] = {}
 
     def incoming(self, queue: str, event: str, pod_count: int, kind: str) -> None:
-        metrics = self._engine.metrics
-        metrics.queue_incoming_pods.add(queue, event, count=pod_count)
-        metrics.queue_incoming_entities.add(queue, event, kind)
+        self._metrics.queue_incoming_pods.add(queue, event, count=pod_count)
+        self._metrics.queue_incoming_entities.add(queue, event, kind)
 
     def pre_enqueue_took(self, profile: str, seconds: float) -> None:
         observe = self._pre_enqueue_seconds.get(profile)
         if observe is None:
             # As upstream, the code is always Success.
-            durations = self._engine.metrics.extension_point_duration
+            durations = self._metrics.extension_point_duration
             observe = durations.of(_PRE_ENQUEUE, Code.SUCCESS, profile)
             self._pre_enqueue_seconds[profile] = observe
         observe(seconds)
 
     def pre_enqueue_plugin_took(self, plugin: str, code: Code, seconds: float) -> None:
-        self._engine.metrics.plugin_execution_duration.observe(seconds, plugin, _PRE_ENQUEUE, code)
+        self._metrics.plugin_execution_duration.observe(seconds, plugin, _PRE_ENQUEUE, code)
 
     def hint_took(self, plugin: str, event: str, answer: str, seconds: float) -> None:
-        self._engine.metrics.hint_duration.observe(seconds, plugin, event, answer)
+        self._metrics.hint_duration.observe(seconds, plugin, event, answer)
 
     def hint_failed(self, plugin: str, event: str, error: BaseException) -> None:
-        self._engine.metrics.hint_failures.add(plugin)
+        self._metrics.hint_failures.add(plugin)
         status = failure_of(plugin, f"QueueingHint of {event} of", error)
-        self._engine.telemetry.note(plugin, status.message, plugin)
+        self._telemetry.note(plugin, status.message, plugin)
 
     def key_failed(self, queued: QueuedPodInfo, plugin: str, error: BaseException) -> None:
         """QueueSort gives no valid key for the pod."""
         status = failure_of(plugin, "QueueSort", error)
-        self._engine.telemetry.plugin_failed(queued.pod.key, plugin, status.message)
+        self._telemetry.plugin_failed(queued.pod.key, plugin, status.message)
 
     def unschedulable_delta(self, plugin: str, profile: str, delta: int) -> None:
-        self._engine.metrics.unschedulable_pods.add(plugin, profile, count=delta)
+        self._metrics.unschedulable_pods.add(plugin, profile, count=delta)
 
     def gated(self, pod: PodInfo, plugin: str, status: Status) -> None:
-        engine = self._engine
+        telemetry = self._telemetry
         failed = not is_rejected(status)
         if failed:
-            engine.metrics.plugin_failures.add(plugin)
-        if engine.telemetry.journal.is_recording:
+            self._metrics.plugin_failures.add(plugin)
+        if telemetry.journal.is_recording:
             record = GateRecord(
-                at_seconds=engine.clock.now(),
+                at_seconds=telemetry.clock.now(),
                 pod=pod.key,
                 uid=pod.uid,
                 plugin=plugin,
                 message=status.message,
                 code=str(status.code) if failed else "",
             )
-            engine.telemetry.journal.write(record)
+            telemetry.journal.write(record)
 
 
-def show_sizes(engine: EngineCore) -> None:
+def show_sizes(metrics: SchedulerMetrics, queue: SchedulingQueue, cache: Cache) -> None:
     """Gauges whose values are read at each scrape."""
-    metrics, cache = engine.metrics, engine.cluster.cache
     waits = "Pods without a group and groups that wait, by queue."
-    entities = partial(_entities, engine.queue)
+    entities = partial(_entities, queue)
     metrics.show_gauge("scheduler_queued_entities", waits, ("queue", "type"), entities)
     in_flight = "Pods in flight, and the events that are recorded for them."
-    events = partial(_in_flight, engine.queue)
+    events = partial(_in_flight, queue)
     metrics.show_gauge("scheduler_inflight_events", in_flight, ("event",), events)
-    for queue in (*PENDING_QUEUES, INCOMPLETE, PENDING):
-        metrics.pending_pods.show(queue, partial(_pending, engine.queue, queue))
+    for name in (*PENDING_QUEUES, INCOMPLETE, PENDING):
+        metrics.pending_pods.show(name, partial(_pending, queue, name))
     metrics.cache_size.show("nodes", lambda: cache.table.node_count)
     metrics.cache_size.show("pods", lambda: len(cache.pods()))
     metrics.cache_size.show("assumed_pods", lambda: cache.assumed_count)
@@ -129,13 +130,13 @@ def _prevented(reuse: Mapping[str, ResultCache]) -> Iterator[tuple[tuple[str, ..
             yield (profile, *labels), count
 
 
-def show_evaluations(engine: EngineCore) -> None:
+def show_evaluations(metrics: SchedulerMetrics, frameworks: Mapping[str, Framework]) -> None:
     """scheduler_plugin_evaluation_total, read from the profiles at each scrape."""
-    engine.metrics.show_counter(
+    metrics.show_counter(
         "scheduler_plugin_evaluation",
         "Evaluations of plugins: of pods at PreFilter and PreScore, of nodes at Filter and Score.",
         ("plugin", "extension_point", "profile"),
-        partial(_evaluations, engine.frameworks),
+        partial(_evaluations, frameworks),
     )
 
 
@@ -147,13 +148,13 @@ def _evaluations(
             yield (*labels, profile), count
 
 
-def show_features(engine: EngineCore) -> None:
+def show_features(metrics: SchedulerMetrics, gates: FeatureGates) -> None:
     """kubernetes_feature_enabled: the gates of the scheduler. They never change."""
     values = {
-        (name, _STAGES[gate.stage]): float(engine.gates.enabled(name))
-        for name, gate in gates_of(engine.gates.version).items()
+        (name, _STAGES[gate.stage]): float(gates.enabled(name))
+        for name, gate in gates_of(gates.version).items()
     }
-    engine.metrics.show_gauge(
+    metrics.show_gauge(
         "kubernetes_feature_enabled",
         "Stage of each feature gate, and whether it is on (1).",
         ("name", "stage"),
@@ -164,24 +165,23 @@ def show_features(engine: EngineCore) -> None:
 # ---- reuse ---------------------------------------------------------------------------------
 
 
-def reuse_of(engine: EngineCore, framework: Framework) -> ResultCache:
+def reuse_of(framework: Framework, cluster: ClusterView, telemetry: Telemetry) -> ResultCache:
     """The result cache of a profile. Its remarks go to the journal, and its look-ups are timed."""
     name = framework.profile_name
-    duration = engine.metrics.node_hint_duration
+    duration = telemetry.metrics.node_hint_duration
     took = duration.of("no_hint", name), duration.of("hint", name)
-    epoch = ObjectGeneration(engine.cluster.cache.table, engine.cluster.objects)
+    table = cluster.cache.table
     return ResultCache(
         framework,
-        engine.cluster.cache.table,
-        epoch,
-        partial(engine.telemetry.note, name),
+        table,
+        ObjectGeneration(table, cluster.objects),
+        partial(telemetry.note, name),
         observe=took,
     )
 
 
-def show_reuse(engine: EngineCore) -> None:
+def show_reuse(metrics: SchedulerMetrics, reuse: Mapping[str, ResultCache]) -> None:
     """Metrics of reuse, with upstream's names where they exist (KEP-5598)."""
-    metrics, reuse = engine.metrics, engine.reuse
     gauges: dict[str, tuple[str, Callable[[ResultCache], float]]] = {
         "bayplan_reuse_entries": ("Pod signatures with cached results.", len),
         "bayplan_reuse_bytes": ("Memory of the cached results, in bytes.", lambda r: r.bytes_used),

@@ -16,11 +16,12 @@ from msgspec.structs import replace
 from bayplan.api.device_objects import ResourceClaim
 from bayplan.engine.attempt_record import CycleEnd
 from bayplan.engine.binding import BindingCycle, BindingOutcome, PodInPreBind
-from bayplan.engine.core import EngineCore
+from bayplan.engine.core import EngineCore, SerialExecutor
 from bayplan.engine.cycle import Cycle
 from bayplan.engine.failures import CLEAR_NOMINATION, Failure, FailureHandler, failure_by_error
+from bayplan.engine.outbox import Outbox
 from bayplan.engine.telemetry import Telemetry
-from bayplan.engine.waiting import PodWaitingOnPermit
+from bayplan.engine.waiting import PodWaitingOnPermit, WaitingPods
 from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.events import (
     EVENT_ASSIGNED_POD_DELETE,
@@ -43,6 +44,7 @@ from bayplan.framework.status import (
 from bayplan.framework.types import QueuedPodInfo
 from bayplan.journal import BUG_PREFIX, AttemptRecord, BindingRecord
 from bayplan.ports import BindPod
+from bayplan.queue.scheduling_queue import SchedulingQueue
 from bayplan.state.cache import ClusterView
 from bayplan.state.pods import PodInfo
 
@@ -134,8 +136,18 @@ class AttemptBoundary:
 class PermitWaits:
     """The waits of pods, and of members of groups, whose Permit plugins returned Wait."""
 
-    def __init__(self, engine: EngineCore) -> None:
-        self._engine = engine
+    def __init__(
+        self,
+        waiting: WaitingPods,
+        executor: SerialExecutor,
+        telemetry: Telemetry,
+        outbox: Outbox,
+    ) -> None:
+        self._waiting = waiting
+        self._executor = executor
+        self._clock = telemetry.clock
+        self._metrics = telemetry.metrics
+        self._outbox = outbox
 
     def hold(
         self,
@@ -147,20 +159,19 @@ class PermitWaits:
     ) -> None:
         """``waits``: instance → seconds. ``then`` runs after the work during which the wait ends,
         inside ``boundary``: with None if all instances allowed the pod, else with the rejection."""
-        engine = self._engine
 
         def ended(waiting_pod: PodWaitingOnPermit, status: Status | None) -> None:
             def go_on() -> None:
-                waited_seconds = engine.clock.now() - waiting_pod.since_seconds
-                engine.metrics.permit_wait_duration.observe(waited_seconds, code_of(status))
+                waited_seconds = self._clock.now() - waiting_pod.since_seconds
+                self._metrics.permit_wait_duration.observe(waited_seconds, code_of(status))
                 then(status)
 
-            engine.waiting.leave(waiting_pod.pod.uid)
-            engine.executor.run(waiting_pod.pod.key, partial(boundary, go_on))
-            engine.outbox.wake()
+            self._waiting.leave(waiting_pod.pod.uid)
+            self._executor.run(waiting_pod.pod.key, partial(boundary, go_on))
+            self._outbox.wake()
 
-        now = engine.clock.now()
-        engine.waiting.hold(
+        now = self._clock.now()
+        self._waiting.hold(
             PodWaitingOnPermit(placed.pod, placed.node_name, now, dict(waits), ended)
         )
 
@@ -170,14 +181,25 @@ class Placements:
     """Pods on their way to a node."""
 
     def __init__(self, engine: EngineCore, failures: FailureHandler, end: CycleEnd) -> None:
-        self._engine = engine
+        self._clock = engine.clock
+        self._cluster = engine.cluster
+        self._group_controller = engine.group_controller
+        self._metrics = engine.metrics
+        self._nominator = engine.nominator
+        self._outbox = engine.outbox
+        self._pods_in_pre_bind = engine.pods_in_pre_bind
+        self._queue = engine.queue
+        self._telemetry = engine.telemetry
+        self._waiting = engine.waiting
         self._failures = failures
         self._end = end
         self._placed: dict[str, PlacedPod] = {}
         #: None: there is none.
         self._extenders = engine.extenders or None
         self.boundary = AttemptBoundary(engine.cluster, engine.telemetry, failures, self.drop)
-        self.permit_waits = PermitWaits(engine)
+        self.permit_waits = PermitWaits(
+            engine.waiting, engine.executor, engine.telemetry, engine.outbox
+        )
 
     def __len__(self) -> int:
         return len(self._placed)
@@ -186,14 +208,14 @@ class Placements:
 
     def place(self, cycle: Cycle, node_name: str) -> None:
         """A node was chosen."""
-        engine, framework = self._engine, cycle.framework
+        framework = cycle.framework
         pod = cycle.pod.on_node(node_name)
         placed = PlacedPod(cycle.queued, framework, pod, cycle.state, cycle.started_seconds)
         self._placed[pod.uid] = placed
         # A pod may wait for a long time: its cache entry may leave in the meantime.
         cycle.state.cached_results = None
-        engine.cluster.assume(pod)
-        engine.nominator.delete_nominated_pod_if_exists(pod)
+        self._cluster.assume(pod)
+        self._nominator.delete_nominated_pod_if_exists(pod)
         if goes_straight_to_bind(framework, framework.calls(cycle.state, pod)):
             self._end(cycle, "scheduled")
             self._activate(placed)
@@ -218,16 +240,16 @@ class Placements:
         group, and no pod is nominated."""
         pod = placed.pod
         self._placed[pod.uid] = placed
-        self._engine.cluster.cache.assume(pod)
+        self._cluster.cache.assume(pod)
         if record is not None:
-            self._engine.telemetry.journal.write(record)
+            self._telemetry.journal.write(record)
         self._bind(placed)
 
     def adopt(self, cycle: Cycle, pod: PodInfo) -> PlacedPod:
         """A member of a group, which is assumed and reserved already."""
         placed = PlacedPod(cycle.queued, cycle.framework, pod, cycle.state, cycle.started_seconds)
         self._placed[pod.uid] = placed
-        self._engine.nominator.delete_nominated_pod_if_exists(pod)
+        self._nominator.delete_nominated_pod_if_exists(pod)
         return placed
 
     def go_on(self, placed: PlacedPod) -> None:
@@ -237,7 +259,7 @@ class Placements:
 
     def _begin_binding(self, placed: PlacedPod, waits: dict[str, float]) -> None:
         """KEP-5278: before a wait at Permit or in PreBind, status.nominatedNodeName is set."""
-        engine, node_name = self._engine, placed.node_name
+        node_name = placed.node_name
         status = placed.framework.run_pre_bind_pre_flights(placed.state, placed.pod, node_name)
         if not is_success(status) and not is_skip(status):
             assert status is not None
@@ -245,8 +267,8 @@ class Placements:
             return
         placed.needs_pre_bind = not is_skip(status)
         if waits or placed.needs_pre_bind:
-            current = engine.cluster.pods.get(placed.pod.uid, placed.pod)
-            engine.outbox.patch_status(current, None, node_name)
+            current = self._cluster.pods.get(placed.pod.uid, placed.pod)
+            self._outbox.patch_status(current, None, node_name)
         if waits:
             self.permit_waits.hold(
                 placed,
@@ -260,13 +282,13 @@ class Placements:
     def _bind(self, placed: PlacedPod) -> None:
         """Emit the binding cycle as an effect. Failures from here on are errors, not rejections."""
         pod = placed.pod
-        self._engine.queue.done(pod.uid)
+        self._queue.done(pod.uid)
         extenders = self._extenders
         binding = None if extenders is None else extenders.binding(pod)
         in_pre_bind: PodInPreBind | None = None
         if placed.needs_pre_bind:
             in_pre_bind = PodInPreBind()
-            self._engine.pods_in_pre_bind[pod.uid] = in_pre_bind
+            self._pods_in_pre_bind[pod.uid] = in_pre_bind
         placed.state.cached_results = None
         run = BindingCycle(
             placed.framework,
@@ -276,7 +298,7 @@ class Placements:
             extender_binding=binding,
             in_pre_bind=in_pre_bind,
         )
-        self._engine.outbox.effects.append(BindPod(pod, pod.node_name, run))
+        self._outbox.effects.append(BindPod(pod, pod.node_name, run))
 
     # ---- Permit ---------------------------------------------------------------------------
 
@@ -293,7 +315,7 @@ class Placements:
         """A placed pod is being deleted, or bound by another. False: it is not at Permit."""
         if pod.uid not in self._placed:
             return False
-        waiting_pod = self._engine.waiting.get(pod.uid)
+        waiting_pod = self._waiting.get(pod.uid)
         if waiting_pod is not None:
             waiting_pod.reject("", why)
         return waiting_pod is not None
@@ -304,32 +326,32 @@ class Placements:
         placed = self._placed.get(outcome.uid)
         if placed is None:
             # A bug gave the pod back; the watch will say where the pod is.
-            self._engine.telemetry.note(outcome.uid, "a binding ended that was given up")
+            self._telemetry.note(outcome.uid, "a binding ended that was given up")
             return
         queued, started_seconds = placed.queued, placed.started_seconds
         self.boundary.run_for_pod(queued, started_seconds, self._finish, placed, outcome)
 
     def _finish(self, placed: PlacedPod, outcome: BindingOutcome) -> None:
         for remark in outcome.remarks:
-            self._engine.telemetry.plugin_failed(placed.pod.key, remark.plugin, remark.message)
+            self._telemetry.plugin_failed(placed.pod.key, remark.plugin, remark.message)
         if outcome.status is None:
             self._bound(placed)
         else:
             self._binding_failed(placed, _failure(outcome.status))
 
     def _bound(self, placed: PlacedPod) -> None:
-        engine, pod, queued = self._engine, placed.pod, placed.queued
+        pod, queued = placed.pod, placed.queued
         self._leave(pod.uid)
-        now = engine.clock.now()
+        now = self._clock.now()
         since = queued.initial_attempt_seconds
-        engine.metrics.attempt(
+        self._metrics.attempt(
             "scheduled", placed.framework.profile_name, now - placed.started_seconds
         )
-        engine.metrics.scheduled(queued.attempts, now - (now if since is None else since))
+        self._metrics.scheduled(queued.attempts, now - (now if since is None else since))
         if queued.was_flushed:
-            engine.metrics.pod_scheduled_after_flush.add()
+            self._metrics.pod_scheduled_after_flush.add()
         note = f"Successfully assigned {pod.key} to {pod.node_name}"
-        engine.outbox.emit(
+        self._outbox.emit(
             placed.framework.profile_name, pod, "Normal", "Scheduled", "Binding", note
         )
         self._record(placed, "bound")
@@ -338,7 +360,7 @@ class Placements:
 
     def _binding_failed(self, placed: PlacedPod, failure: Failure) -> None:
         """Upstream: handleBindingCycleError."""
-        pod, claims = placed.pod, self._engine.cluster.devices.resource_claims
+        pod, claims = placed.pod, self._cluster.devices.resource_claims
         self._record(placed, "failed", failure)
         before = claims.in_flight
         self.give_back(placed)
@@ -346,32 +368,32 @@ class Placements:
         free = [claim for uid, claim in before.items() if uid not in after]
         rejected = is_rejected(failure.status)
         if not rejected:
-            _wake_by_release(self._engine, pod, free)
+            _wake_by_release(self._queue, pod, free)
         self._fail(placed, failure)
         if rejected:
             # That the pod left its node does not help the pod itself.
-            _wake_by_release(self._engine, pod, free, _other_than(pod.uid))
+            _wake_by_release(self._queue, pod, free, _other_than(pod.uid))
 
     # ---- giving back ----------------------------------------------------------------------
 
     def give_back(self, placed: PlacedPod) -> None:
         """Unreserve and forget: the node's columns are as before."""
-        engine, pod = self._engine, placed.pod
+        pod = placed.pod
         self._leave(pod.uid)
         for failure in placed.framework.run_unreserve(placed.state, pod, placed.node_name):
-            engine.telemetry.plugin_failed(pod.key, failure.plugin, failure.message)
-        engine.cluster.forget(pod)
+            self._telemetry.plugin_failed(pod.key, failure.plugin, failure.message)
+        self._cluster.forget(pod)
 
     def _fail(self, placed: PlacedPod, failure: Failure) -> None:
         """Reserve, Permit or a step of the binding failed."""
         # The members of a group wait for this pod: it is tried again at once.
         at_once = placed.pod.group_key is not None and not placed.queued.consecutive_errors_count
         if at_once and not is_rejected(failure.status):
-            self._engine.metrics.group_members_retried.add()
+            self._metrics.group_members_retried.add()
             failure = replace(failure, at_once=True)
         self._failures.handle(placed.queued, placed.started_seconds, failure)
         if placed.pod.group_key is not None:
-            self._engine.group_controller.changed_by([placed.pod])
+            self._group_controller.changed_by([placed.pod])
 
     # ---- bugs ---------------------------------------------------------------------
 
@@ -380,16 +402,16 @@ class Placements:
         if placed is None:
             return
         try:
-            self._engine.waiting.leave(pod.uid)
+            self._waiting.leave(pod.uid)
             self.give_back(placed)
         except Exception as problem:  # noqa: BLE001 - what it held may be lost, the pod is not
-            self._engine.telemetry.bug(pod.key, problem)
+            self._telemetry.bug(pod.key, problem)
 
     # ---- inside ---------------------------------------------------------------------------
 
     def _leave(self, uid: str) -> None:
         del self._placed[uid]
-        self._engine.pods_in_pre_bind.pop(uid, None)
+        self._pods_in_pre_bind.pop(uid, None)
 
     def _activate(self, placed: PlacedPod) -> None:
         """Try the pods that plugins of this cycle want activated."""
@@ -397,14 +419,14 @@ class Placements:
         if stash:
             pods = list(stash.values())
             stash.clear()
-            self._engine.queue.activate(pods)
+            self._queue.activate(pods)
 
     def _record(self, placed: PlacedPod, result: str, failure: Failure | None = None) -> None:
-        engine, pod = self._engine, placed.pod
-        if not engine.telemetry.journal.is_recording:
+        pod = placed.pod
+        if not self._telemetry.journal.is_recording:
             return
         record = BindingRecord(
-            at_seconds=engine.clock.now(),
+            at_seconds=self._clock.now(),
             pod=pod.key,
             uid=pod.uid,
             node=pod.node_name,
@@ -414,7 +436,7 @@ class Placements:
             code="" if failure is None else str(failure.status.code),
             is_rejected=failure is not None and failure.diagnosis is not None,
         )
-        engine.telemetry.journal.write(record)
+        self._telemetry.journal.write(record)
 
 
 def _failure_at_permit(placed: PlacedPod, status: Status) -> Failure:
@@ -442,7 +464,7 @@ def _other_than(uid: str) -> Callable[[PodInfo], bool]:
 
 
 def _wake_by_release(
-    engine: EngineCore,
+    queue: SchedulingQueue,
     pod: PodInfo,
     claims: Iterable[ResourceClaim],
     pre_check: Callable[[PodInfo], bool] | None = None,
@@ -450,8 +472,8 @@ def _wake_by_release(
     """A pod left its node, and these claims do not get the devices that were allocated in memory.
     The API server never had these placements and allocations, so no watch brings an event. This
     function sends the events to the queue."""
-    engine.queue.move_all(EVENT_ASSIGNED_POD_DELETE, pod, None, pre_check)
+    queue.move_all(EVENT_ASSIGNED_POD_DELETE, pod, None, pre_check)
     for claim in claims:
         status = msgspec.structs.replace(claim.status, allocation=None)
         without = msgspec.structs.replace(claim, status=status)
-        engine.queue.move_all(_CLAIM_UPDATE, claim, without, pre_check)
+        queue.move_all(_CLAIM_UPDATE, claim, without, pre_check)

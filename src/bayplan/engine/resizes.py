@@ -8,43 +8,61 @@ condition, because the kubelet decides. Upstream: eventhandlers.go and schedule_
 InPlacePodVerticalScalingSchedulerPreemption.
 """
 
-from collections.abc import Sequence
+from collections.abc import Container, Mapping, Sequence
+from typing import final
 
-from bayplan.engine.core import EngineCore
 from bayplan.framework.events import ClusterEvent
 from bayplan.framework.status import Code, Status
+from bayplan.queue.scheduling_queue import SchedulingQueue
 from bayplan.state.pods import PodInfo
 
 
-def needs_scheduling(engine: EngineCore, pod: PodInfo) -> bool:
-    """Whether a pod needs attempts: it has no node, or waits for a deferred resize."""
-    return not pod.node_name or _is_tried(engine, pod)
+@final
+class Resizes:
+    """Which pods on nodes wait in the queue for a resize."""
 
+    def __init__(
+        self,
+        queue: SchedulingQueue,
+        pods: Mapping[str, PodInfo],
+        frameworks: Container[str],
+        *,
+        is_on: bool,
+    ) -> None:
+        """``pods``: the newest versions by uid; ``frameworks``: by profile; ``is_on``: whether pods
+        with a deferred resize are tried."""
+        self._queue = queue
+        self._pods = pods
+        self._frameworks = frameworks
+        self._is_on = is_on
 
-def follow(
-    engine: EngineCore,
-    old: PodInfo | None,
-    new: PodInfo | None,
-    events: Sequence[ClusterEvent] = (),
-) -> None:
-    """Update the queue after a pod on a node was added, changed or deleted."""
-    if not engine.tries_resizes:
-        return
-    was_tried = old is not None and _is_tried(engine, old)
-    if new is not None and _is_tried(engine, new):
-        if was_tried:
-            engine.queue.update(old, new, events)
-        else:
-            engine.queue.add(new)
-    elif old is not None and was_tried:
-        engine.queue.delete(old)
+    def needs_scheduling(self, pod: PodInfo) -> bool:
+        """Whether a pod needs attempts: it has no node, or waits for a deferred resize."""
+        return not pod.node_name or self._is_tried(pod)
 
+    def follow(
+        self, old: PodInfo | None, new: PodInfo | None, events: Sequence[ClusterEvent] = ()
+    ) -> None:
+        """Update the queue after a pod on a node was added, changed or deleted."""
+        if not self._is_on:
+            return
+        was_tried = old is not None and self._is_tried(old)
+        if new is not None and self._is_tried(new):
+            if was_tried:
+                self._queue.update(old, new, events)
+            else:
+                self._queue.add(new)
+        elif old is not None and was_tried:
+            self._queue.delete(old)
 
-def end_attempt_of_member(engine: EngineCore, uid: str) -> None:
-    """End the attempt of a group's member that needs no node any more. If the member was bound
-    during the attempt and waits for a deferred resize by now, it returns to the queue alone."""
-    engine.queue.done(uid)
-    follow(engine, None, engine.cluster.pods.get(uid))
+    def end_attempt_of_member(self, uid: str) -> None:
+        """End the attempt of a group's member that needs no node any more. If the member was bound
+        during the attempt and waits for a deferred resize by now, it returns to the queue alone."""
+        self._queue.done(uid)
+        self.follow(None, self._pods.get(uid))
+
+    def _is_tried(self, pod: PodInfo) -> bool:
+        return self._is_on and pod.has_deferred_resize and pod.scheduler_name in self._frameworks
 
 
 def waiting_for_kubelet(pod: PodInfo) -> Status:
@@ -55,8 +73,3 @@ def waiting_for_kubelet(pod: PodInfo) -> Status:
     attempt sees whether another pod took the room before the kubelet did.
     """
     return Status(Code.ERROR, (f"pod {pod.uid}({pod.key}) is in the cache, so can't be assumed",))
-
-
-def _is_tried(engine: EngineCore, pod: PodInfo) -> bool:
-    is_tried = engine.tries_resizes and pod.has_deferred_resize
-    return is_tried and pod.scheduler_name in engine.frameworks

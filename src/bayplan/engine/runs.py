@@ -90,7 +90,14 @@ class Runs:
         observe_seconds: Callable[[float], None],
     ) -> None:
         """``observe_seconds``: of the duration of a cycle."""
-        self._engine = engine
+        self._clock = engine.clock
+        self._cluster = engine.cluster
+        self._extenders = engine.extenders
+        self._nominator = engine.nominator
+        self._reservations = engine.reservations
+        self._reuse = engine.reuse
+        self._seed = engine.seed
+        self._telemetry = engine.telemetry
         self._runner = runner
         self._placements = placements
         self._end = end
@@ -109,21 +116,21 @@ class Runs:
 
         ``is_sampled``: whether the attempt records durations of plugins.
         """
-        pod, engine = queued.pod, self._engine
+        pod = queued.pod
         run = self._of_shape.get(pod.shape)
         if (
             run is None
             or pod.status.nominated_node_name
             or pod.node_name
-            or engine.nominator.node_of
-            or engine.reservations.current is not None
+            or self._nominator.node_of
+            or self._reservations.current is not None
             or not run.goes_on(pod)
             or not (run.ranking.follow() or self._catch_up(run, pod, is_sampled))
         ):
             return False
         self.attempt_count += 1
-        choice = run.ranking.choose(engine.seed, pod.uid, queued.attempts)
-        seconds = engine.clock.now() - started_seconds
+        choice = run.ranking.choose(self._seed, pod.uid, queued.attempts)
+        seconds = self._clock.now() - started_seconds
         run.cache.repeated(run.entry, run.ranking, seconds, is_first=queued.attempts <= 1)
         self._observe_seconds(seconds)
         for counts in run.idle_counts:
@@ -138,8 +145,8 @@ class Runs:
         if self._end.is_observed:
             self._show(run, placed, choice)
         record = None
-        if engine.telemetry.journal.is_recording:
-            name, now = run.framework.profile_name, engine.clock.now()
+        if self._telemetry.journal.is_recording:
+            name, now = run.framework.profile_name, self._clock.now()
             record = record_of_repeat(queued, name, run.ranking, choice, at_seconds=now)
         self._placements.place_straight(placed, record)
         return True
@@ -147,7 +154,7 @@ class Runs:
     def _catch_up(self, run: Run, pod: PodInfo, is_sampled: bool) -> bool:
         """Evaluate the rows that changed. False: the ranking is dropped, or the changes may leave
         fewer than two feasible nodes."""
-        cluster, ranking = self._engine.cluster, run.ranking
+        cluster, ranking = self._cluster, run.ranking
         changed_count = ranking.table.log.generation - ranking.generation
         if ranking.feasible_count < changed_count + _SCORED_MIN:
             return False
@@ -185,7 +192,7 @@ class Runs:
             or shape is not pre_state.shape
             or cycle.within is not None
             or shape.group_key is not None
-            or self._engine.extenders
+            or self._extenders
             or not self._runner.may_rank(cycle)
             or not _binds_alone(framework, calls)
         ):
@@ -200,7 +207,7 @@ class Runs:
             del self._of_shape[next(iter(self._of_shape))]
         self._of_shape[shape] = Run(
             framework,
-            self._engine.reuse[framework.profile_name],
+            self._reuse[framework.profile_name],
             entry,
             ranking,
             pre_state,
@@ -210,7 +217,7 @@ class Runs:
 
     def _show(self, run: Run, placed: PlacedPod, choice: Choice) -> None:
         """Show the attempt as a cycle to the one that observes cycles."""
-        cluster = self._engine.cluster
+        cluster = self._cluster
         cycle = Cycle(placed.queued, run.framework, cluster.lend(), placed.started_seconds)
         cycle.start_with(run.pre_state.state.clone(), run.entry)
         cycle.step, cycle.entry, cycle.choice = 1, run.entry, choice

@@ -228,17 +228,17 @@ class Scheduler:
         self._timed = (*engine.queue.timed, engine.waiting.by_uid, *self._deadlines)
         self._attempts = Attempts(engine, options.get("on_attempt"))
         #: Attempts without effects.
-        self.dry_runs = DryRuns(engine, self._attempts.dry_run)
+        self.dry_runs = DryRuns(engine.queue, engine.executor, self._attempts.dry_run)
         #: Profile → where the next search of a sample starts.
         self.sampling_starts = self._attempts.sampling_starts
         self._state_log = options.get("state_log")
-        self._events = EventHandlers(engine, self._attempts.placements)
+        self._events = EventHandlers(engine, self._attempts.placements, self._attempts.resizes)
         #: Adds many pods at once.
         self.new_pods = NewPods(engine, self._events, self._state_log)
-        show_sizes(engine)
-        show_features(engine)
-        show_reuse(engine)
-        show_evaluations(engine)
+        show_sizes(engine.metrics, engine.queue, self.cache)
+        show_features(engine.metrics, engine.gates)
+        show_reuse(engine.metrics, engine.reuse)
+        show_evaluations(engine.metrics, engine.frameworks)
         engine.executor.start()
         if self._state_log is not None:
             journal.add(self._state_log)
@@ -256,7 +256,7 @@ class Scheduler:
             name = built.plugins.profile_name
             framework = Framework(built.plugins, engine.nominator, watch, built.signer)
             engine.frameworks[name] = framework
-            engine.reuse[name] = reuse_of(engine, framework)
+            engine.reuse[name] = reuse_of(framework, engine.cluster, engine.telemetry)
         self._event_kinds = event_kinds(self._profiles, bool(engine.extenders))
         plugins = _instances(self._profiles)
         engine.listed_kinds = frozenset(
@@ -267,7 +267,7 @@ class Scheduler:
         engine.group_controller = PodGroupController(
             engine, reports_assembling=group_settings.report_assembling
         )
-        recorder = QueueJournal(engine)
+        recorder = QueueJournal(engine.telemetry)
         settings = QueueSettings(
             sort_key=QueueOrder(self._profiles[0].plugins.queue_sort, recorder.key_failed),
             initial_backoff_seconds=config.pod_initial_backoff_seconds,

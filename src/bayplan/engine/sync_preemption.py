@@ -32,7 +32,12 @@ class SyncPreemptions:
     def __init__(
         self, engine: EngineCore, failures: FailureHandler, end: CycleEnd, step: Step
     ) -> None:
-        self._engine = engine
+        self._clock = engine.clock
+        self._cluster = engine.cluster
+        self._executor = engine.executor
+        self._nominator = engine.nominator
+        self._outbox = engine.outbox
+        self._telemetry = engine.telemetry
         self._failures = failures
         self._end = end
         self._step = step
@@ -43,7 +48,6 @@ class SyncPreemptions:
 
     def wait(self, subject: str, evicting: PendingEvictions, then: Callable[[str], None]) -> None:
         """Start the deletions. ``then`` runs at the end, with the problem, or "" for success."""
-        engine = self._engine
         self._count += 1
 
         def done(problem: str) -> None:
@@ -51,8 +55,8 @@ class SyncPreemptions:
             then(problem)
 
         def ended(problem: str) -> None:
-            engine.executor.run(subject, lambda: done(problem))
-            engine.outbox.wake()
+            self._executor.run(subject, lambda: done(problem))
+            self._outbox.wake()
 
         evicting.start(ended)
 
@@ -60,11 +64,11 @@ class SyncPreemptions:
         self, cycle: Cycle, status: Status, failure: Failure, evicting: PendingEvictions
     ) -> None:
         """``failure``: the result of the attempt if all deletions succeed."""
-        engine, nomination = self._engine, failure.nomination
+        nomination = failure.nomination
         message = failure.message
         record = self._end.observe(cycle, "unschedulable", status, message, nomination=nomination)
-        engine.cluster.take_back()
-        engine.nominator.add_nominated_pod(cycle.pod, nomination)
+        self._cluster.take_back()
+        self._nominator.add_nominated_pod(cycle.pod, nomination)
 
         def then(problem: str) -> None:
             self._step(cycle, partial(self._done, cycle, failure, record, problem))
@@ -74,13 +78,12 @@ class SyncPreemptions:
     def _done(
         self, cycle: Cycle, failure: Failure, record: AttemptRecord | None, problem: str
     ) -> None:
-        engine = self._engine
         if problem:
             failure = _failed(failure, problem)
         if record is not None:
             nominated = failure.nomination.node_name if failure.nomination is not None else ""
-            at_seconds, message = engine.clock.now(), failure.message
-            engine.telemetry.journal.write(
+            at_seconds, message = self._clock.now(), failure.message
+            self._telemetry.journal.write(
                 msgspec.structs.replace(
                     record, at_seconds=at_seconds, message=message, nominated_node=nominated
                 )

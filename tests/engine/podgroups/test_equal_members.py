@@ -20,11 +20,11 @@ def setup(
     """The parts of an engine that determine equality."""
     calls = SimpleNamespace(reserve=reserve, unreserve=())
     profile = SimpleNamespace(calls=lambda _state, _pod: calls)  # pyright: ignore[reportUnknownLambdaType]
-    engine = SimpleNamespace(
+    parts = SimpleNamespace(
         reservations=SimpleNamespace(reserved_nodes=lambda _pod: frozenset(reserved)),  # pyright: ignore[reportUnknownLambdaType]
         frameworks={"default-scheduler": profile},
+        end=SimpleNamespace(is_observed=is_observed),
     )
-    parts = SimpleNamespace(engine=engine, end=SimpleNamespace(is_observed=is_observed))
     return cast("TrialSetup", parts)
 
 

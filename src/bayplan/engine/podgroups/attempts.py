@@ -53,7 +53,7 @@ from bayplan.engine.podgroups.trial import (
     TrialSetup,
     UnplacedMember,
 )
-from bayplan.engine.resizes import end_attempt_of_member
+from bayplan.engine.resizes import Resizes
 from bayplan.engine.sync_preemption import SyncPreemptions
 from bayplan.framework.status import (
     Code,
@@ -107,39 +107,51 @@ class GroupAttempts:
 
     def __init__(
         self,
+        engine: EngineCore,
         setup: TrialSetup,
         failures: FailureHandler,
         placements: Placements,
-        parked: PendingExtenderCalls,
         *,
+        parked: PendingExtenderCalls,
         evicting: SyncPreemptions,
+        resizes: Resizes,
     ) -> None:
         self._setup = setup
+        self._resizes = resizes
         self._parked = parked
         self._evicting = evicting
         #: Groups that wait for answers, by the cycles of their members that stopped for a question.
         self._asking: dict[Cycle, _PendingGroup] = {}
-        self._engine: EngineCore = setup.engine
+        self._clock = engine.clock
+        self._cluster = engine.cluster
+        self._frameworks = engine.frameworks
+        self._group_controller = engine.group_controller
+        self._metrics = engine.metrics
+        self._nominator = engine.nominator
+        self._outbox = engine.outbox
+        self._queue = engine.queue
+        self._reservations = engine.reservations
+        self._telemetry = engine.telemetry
         self._failures = failures
         self._placements = placements
-        self._preemptor = PodGroupPreemptor(setup)
-        self._groups = GroupPlacements(self._engine, failures, placements)
+        self._preemptor = PodGroupPreemptor(setup, engine.nominator, engine.outbox)
+        self._groups = GroupPlacements(engine, failures, placements)
         self._failed_passes = FailedPasses(setup)
 
     def start(self, lead: QueuedPodGroupInfo, questions: GroupExtenderCalls | None = None) -> None:
         """Make one attempt at a popped group, or resume an attempt that waited for answers."""
         members = self._waiting(lead)
-        state = self._engine.cluster.pod_groups.get(lead.key)
+        state = self._cluster.pod_groups.get(lead.key)
         if not members or state is None:
             for queued in members:
-                self._engine.queue.done(queued.pod.uid)
+                self._queue.done(queued.pod.uid)
             return
-        started_seconds = self._engine.clock.now()
+        started_seconds = self._clock.now()
         if not state.is_complete:
             # Members were deleted while the extenders were called.
             failure = Failure(unschedulable(), waiting_for(state), Diagnosis())
             self._failures.handle_group(lead, members, started_seconds, failure)
-            self._engine.group_controller.changed([state])
+            self._group_controller.changed([state])
             return
         text = mismatch(state, members)
         if text:
@@ -159,8 +171,8 @@ class GroupAttempts:
     ) -> None:
         """Fail the attempt, because the members differ in a field that all must share."""
         refusal = self._error(state, members, text)
-        self._engine.telemetry.record_group(state, "error", attempt=lead.attempts, message=text)
-        self._engine.group_controller.explain(state.key, text, has_failed=True)
+        self._telemetry.record_group(state, "error", attempt=lead.attempts, message=text)
+        self._group_controller.explain(state.key, text, has_failed=True)
         self._failures.handle_group(
             lead, members, started_seconds, refusal.failure, own=refusal.members
         )
@@ -183,15 +195,14 @@ class GroupAttempts:
 
     def _waiting(self, lead: QueuedPodGroupInfo) -> list[QueuedPodInfo]:
         """The members that still need a node. Removes all others from the queue."""
-        engine = self._engine
-        pods, placed, members = engine.cluster.pods, engine.cluster.cache.pod, list[QueuedPodInfo]()
+        pods, placed, members = self._cluster.pods, self._cluster.cache.pod, list[QueuedPodInfo]()
         for queued in list(lead.members.values()):
             pod = queued.pod
             uid = pod.uid
             if uid in pods and not pod.is_terminating and placed(uid) is None:
                 members.append(queued)
             else:
-                end_attempt_of_member(engine, uid)
+                self._resizes.end_attempt_of_member(uid)
         return members
 
     def answered(self, cycle: Cycle, answered: AnsweredQuestion) -> bool:
@@ -200,7 +211,7 @@ class GroupAttempts:
         if asking is None:
             return False
         for remark in answered.remarks():
-            self._engine.telemetry.note(cycle.pod.key, remark)
+            self._telemetry.note(cycle.pod.key, remark)
         asking.questions.take(cycle, answered)
         asking.missing_count -= 1
         if not asking.missing_count:
@@ -213,7 +224,7 @@ class GroupAttempts:
         asking = _PendingGroup(lead, questions, len(open_questions))
         for cycle, question in open_questions:
             self._asking[cycle] = asking
-            self._engine.outbox.effects += self._parked.park(cycle, question)
+            self._outbox.effects += self._parked.park(cycle, question)
 
     def _attempt(
         self,
@@ -223,12 +234,12 @@ class GroupAttempts:
         questions: GroupExtenderCalls,
     ) -> None:
         questions.begin_round()
-        engine, started_seconds = self._engine, self._engine.clock.now()
+        started_seconds = self._clock.now()
         needed_count = max(1, state.min_member - state.assigned_count)
-        snapshot = engine.cluster.lend()
+        snapshot = self._cluster.lend()
         preemption: PreemptionPlan | NoPreemption | None = None
         uids = [queued.pod.uid for queued in members]
-        with snapshot.trial() as trial, engine.nominator.without(uids):
+        with snapshot.trial() as trial, self._nominator.without(uids):
             repeated = self._failed_passes.find(members, state, needed_count)
             if repeated is not None:
                 tried = _TrialOutcome(repeated)
@@ -241,12 +252,12 @@ class GroupAttempts:
                     self._reserve(lead, members, state, trial)
             if is_refused:
                 self._failed_passes.stay()
-        engine.cluster.take_back()
+        self._cluster.take_back()
         if tried.asks:
             self._ask(lead, questions)
             return
         self._write(result, fits=not is_refused)
-        engine.metrics.group_algorithm_duration.observe(engine.clock.now() - started_seconds)
+        self._metrics.group_algorithm_duration.observe(self._clock.now() - started_seconds)
         if tried.committed is not None:
             self._record(lead, state, "placed", result)
             self._place(lead, members, state, tried.committed)
@@ -274,7 +285,7 @@ class GroupAttempts:
         questions: GroupExtenderCalls,
     ) -> _TrialOutcome:
         """Run a pass, and commit it if enough members fit; else undo it."""
-        snapshot = self._engine.cluster.loan
+        snapshot = self._cluster.loan
         assert snapshot is not None
         setup = replace(self._setup, questions=questions)
         group_trial = best_pass(setup, trial, members, state, needed_count=needed_count)
@@ -292,9 +303,8 @@ class GroupAttempts:
         return _TrialOutcome(group_trial.result(), asks=asks, short=short, nowhere=nowhere)
 
     def _count(self, lead: QueuedPodGroupInfo, result: str, started_seconds: float) -> None:
-        engine = self._engine
-        took = engine.clock.now() - started_seconds
-        engine.metrics.group_attempt(result, lead.pod.scheduler_name, took)
+        took = self._clock.now() - started_seconds
+        self._metrics.group_attempt(result, lead.pod.scheduler_name, took)
 
     def _record(
         self,
@@ -308,7 +318,7 @@ class GroupAttempts:
         """Write the result of the attempt to the journal, and into the status of the group."""
         message = "" if refusal is None else refusal.failure.message
         condition_message = "" if refusal is None else refusal.condition_message
-        self._engine.telemetry.record_group(
+        self._telemetry.record_group(
             state,
             outcome,
             attempt=lead.attempts,
@@ -317,7 +327,7 @@ class GroupAttempts:
             domain=result.domain,
             message=message,
         )
-        self._engine.group_controller.explain(
+        self._group_controller.explain(
             state.key, message, condition_message, has_failed=outcome == "error"
         )
 
@@ -343,26 +353,25 @@ class GroupAttempts:
         state: GroupState,
         group_trial: PodGroupTrial,
     ) -> None:
-        engine = self._engine
-        started_seconds = engine.clock.now()
+        started_seconds = self._clock.now()
         for placed in group_trial.placed:
-            engine.cluster.pod_groups.assume(placed.pod)
-            engine.queue.done(placed.pod.uid)
+            self._cluster.pod_groups.assume(placed.pod)
+            self._queue.done(placed.pod.uid)
         tried = {one.queued.pod.uid: one for one in group_trial.unplaced}
         for queued in members:
             unplaced = tried.get(queued.pod.uid)
             if unplaced is not None:
                 self._failures.handle(queued, started_seconds, failure_of_member(unplaced))
         self._groups.place(lead, [(f.cycle, f.pod) for f in group_trial.placed])
-        engine.group_controller.changed([state])
+        self._group_controller.changed([state])
 
     def _take_back(self, group_trial: PodGroupTrial) -> None:
         """Give back what the members hold, because a bug of Bayplan stopped the attempt."""
         for placed in reversed(group_trial.placed):
             self._placements.drop(placed.pod)
-            if self._engine.cluster.cache.is_assumed(placed.pod.uid):
+            if self._cluster.cache.is_assumed(placed.pod.uid):
                 group_trial.unreserve(placed)
-                self._engine.cluster.forget(placed.pod)
+                self._cluster.forget(placed.pod)
 
     def _reserve(
         self,
@@ -372,13 +381,13 @@ class GroupAttempts:
         trial: Trial,
     ) -> None:
         """Reserve nodes for the group, if it has waited long enough."""
-        engine, reservations = self._engine, self._engine.reservations
-        assert engine.cluster.loan is not None
+        reservations = self._reservations
+        assert self._cluster.loan is not None
         first_seconds = lead.initial_attempt_seconds
-        if not reservations.may_reserve(state.key, first_seconds, engine.cluster.loan):
+        if not reservations.may_reserve(state.key, first_seconds, self._cluster.loan):
             return
         needed_count = max(1, state.min_member - state.assigned_count)
-        unobserved = CycleEnd(engine.cluster, engine.telemetry, None)
+        unobserved = CycleEnd(self._cluster, self._telemetry, None)
         unseen = replace(self._setup, end=unobserved, questions=GroupExtenderCalls())
 
         def place() -> PodGroupTrial | None:
@@ -388,13 +397,13 @@ class GroupAttempts:
             group_trial.undo()
             return None
 
-        departures = DepartureOrder(trial, engine.cluster.cache.pods(), state.key, engine.clock)
+        departures = DepartureOrder(trial, self._cluster.cache.pods(), state.key, self._clock)
         priority = max(queued.pod.priority for queued in members)
         reservations.current = find_reservation(state.key, priority, place, departures)
         departures.depart(0)
         if reservations.current is not None:
-            message = reserved_for(state, reservations.current, engine.clock.now())
-            engine.telemetry.record_group(state, "reserved", message=message)
+            message = reserved_for(state, reservations.current, self._clock.now())
+            self._telemetry.record_group(state, "reserved", message=message)
 
     # ---- too few fit ----------------------------------------------------------------------
 
@@ -482,7 +491,7 @@ class GroupAttempts:
                 names = rejecting
             queued.unschedulable_plugins = names | further if further else names
             if is_short:
-                framework = self._engine.frameworks[queued.pod.scheduler_name]
+                framework = self._frameworks[queued.pod.scheduler_name]
                 filters = framework.plugins.filter
                 queued.unschedulable_plugins |= {plugin.instance_name for plugin in filters}
 
@@ -490,7 +499,7 @@ class GroupAttempts:
 
     def _write(self, result: PassResult, *, fits: bool) -> None:
         """Write the record of each member. If the group does not fit, all are unschedulable."""
-        journal, outcome = self._engine.telemetry.journal, "scheduled" if fits else "unschedulable"
+        journal, outcome = self._telemetry.journal, "scheduled" if fits else "unschedulable"
         for placed in result.placed:
             record = placed.record
             if record is not None:

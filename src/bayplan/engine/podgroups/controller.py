@@ -230,7 +230,7 @@ class PodGroupController:
         if self._messages.get(pod.uid) == message:
             return
         self._messages[pod.uid] = message
-        condition = unschedulable_condition(engine, pod, "Unschedulable", message)
+        condition = unschedulable_condition(pod, "Unschedulable", message, engine.clock)
         if condition is not None:
             engine.outbox.patch_status(pod, condition, None)
             name = pod.scheduler_name

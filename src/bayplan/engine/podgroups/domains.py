@@ -91,7 +91,7 @@ def best_pass(
 ) -> PodGroupTrial:
     """The pass of the best domain or, if the group fits nowhere, the pass that explains why. Its
     placements are in the trial."""
-    snapshot, rejecting = setup.engine.cluster.loan, set[str]()
+    snapshot, rejecting = setup.cluster.loan, set[str]()
     assert snapshot is not None
     narrow, wide = _choices(setup.domains, snapshot, state)
 
@@ -102,14 +102,14 @@ def best_pass(
         rejecting.update(group_trial.blamed())
         return group_trial
 
-    watch = Watch(setup.engine.telemetry, members[0].pod.scheduler_name)
+    watch = Watch(setup.telemetry, members[0].pod.scheduler_name)
     compare = partial(_best, run, setup, members=members, needed_count=needed_count, watch=watch)
     group_trial = compare(narrow)
     if group_trial is None and len(wide) > 1:
         group_trial = compare(wide)
     if group_trial is None:
         group_trial = run(wide[0])
-        if setup.engine.gates.enabled("TopologyAwareWorkloadScheduling"):
+        if setup.gates.enabled("TopologyAwareWorkloadScheduling"):
             group_trial.placement_count = len(wide)
         if narrow or wide != [EVERYWHERE]:
             # An event that helps in another domain helps the group.

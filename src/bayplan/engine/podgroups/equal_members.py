@@ -46,8 +46,8 @@ _RANKING_CYCLES: Final = 3
 def are_equal(setup: TrialSetup, members: Sequence[QueuedPodInfo]) -> bool:
     """Whether all members are of one template, and no reservation, no nomination and no reserving
     plugin decides about them."""
-    engine, first = setup.engine, members[0].pod
-    if setup.end.is_observed or engine.reservations.reserved_nodes(first):
+    first = members[0].pod
+    if setup.end.is_observed or setup.reservations.reserved_nodes(first):
         return False
     shape, owners = first.shape, first.metadata.owner_references
     for queued in members:
@@ -56,7 +56,7 @@ def are_equal(setup: TrialSetup, members: Sequence[QueuedPodInfo]) -> bool:
             return False
         if pod.metadata.owner_references != owners:
             return False
-    calls = engine.frameworks[first.scheduler_name].calls(CycleState(), first)
+    calls = setup.frameworks[first.scheduler_name].calls(CycleState(), first)
     return not (calls.reserve or calls.unreserve)
 
 
@@ -71,11 +71,11 @@ def ranking_for(setup: TrialSetup, members: Sequence[QueuedPodInfo]) -> RankedNo
     members are not equal, or something besides the nodes may decide."""
     if not are_equal(setup, members):
         return None
-    engine, first = setup.engine, members[0]
-    framework, snapshot = engine.frameworks[first.pod.scheduler_name], engine.cluster.loan
+    first = members[0]
+    framework, snapshot = setup.frameworks[first.pod.scheduler_name], setup.cluster.loan
     assert snapshot is not None
     for _ in range(_RANKING_CYCLES):
-        cycle = Cycle(first, framework, snapshot, engine.clock.now())
+        cycle = Cycle(first, framework, snapshot, setup.telemetry.clock.now())
         if not setup.runner.may_rank(cycle):
             return None
         setup.runner.run(cycle)
@@ -111,7 +111,7 @@ class FailedPasses:
     """The results of failed passes by kind of members, for one state of the cluster."""
 
     def __init__(self, setup: TrialSetup) -> None:
-        cluster = setup.engine.cluster
+        cluster = setup.cluster
         self._setup = setup
         self._log = cluster.cache.table.log
         self._objects = ObjectGeneration(cluster.cache.table, cluster.objects)
@@ -166,13 +166,13 @@ class FailedPasses:
         group = state.group
         assert group is not None, "no attempt is made at a group without an object"
         is_in_domain = group.required_topology or group.preferred_topology
-        has_reservation = self._setup.engine.reservations.current is not None
+        has_reservation = self._setup.reservations.current is not None
         return not (is_in_domain or has_reservation or group.min_resources)
 
     def _repeated(self, result: PassResult, members: Sequence[QueuedPodInfo]) -> PassResult:
         """The result of an earlier pass with the names of these members, in the order in which they
         are tried."""
-        at_seconds = self._setup.engine.clock.now()
+        at_seconds = self._setup.telemetry.clock.now()
 
         def own(record: AttemptRecord | None, queued: QueuedPodInfo) -> AttemptRecord | None:
             if record is None:

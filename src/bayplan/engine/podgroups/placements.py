@@ -36,7 +36,12 @@ class GroupPlacements:
     def __init__(
         self, engine: EngineCore, failures: FailureHandler, placements: Placements
     ) -> None:
-        self._engine = engine
+        self._cluster = engine.cluster
+        self._group_controller = engine.group_controller
+        self._outbox = engine.outbox
+        self._queue = engine.queue
+        self._telemetry = engine.telemetry
+        self._waiting = engine.waiting
         self._failures = failures
         self._placements = placements
 
@@ -59,8 +64,8 @@ class GroupPlacements:
             self._bind(group)
 
     def _hold(self, group: _WaitingGroup, placed: PlacedPod, waits: dict[str, float]) -> None:
-        current = self._engine.cluster.pods.get(placed.pod.uid, placed.pod)
-        self._engine.outbox.patch_status(current, None, placed.node_name)
+        current = self._cluster.pods.get(placed.pod.uid, placed.pod)
+        self._outbox.patch_status(current, None, placed.node_name)
         self._placements.permit_waits.hold(
             placed,
             waits,
@@ -76,7 +81,7 @@ class GroupPlacements:
         def fail(failure: Failure) -> None:
             group.is_over = True
             self._failures.handle_group(group.lead, members, started_seconds, failure)
-            self._engine.group_controller.changed_by(queued.pod for queued in members)
+            self._group_controller.changed_by(queued.pod for queued in members)
 
         self._placements.boundary.run(f"group {group.lead.key}", members, step, fail)
 
@@ -98,9 +103,9 @@ class GroupPlacements:
 
     def _give_back(self, group: _WaitingGroup, pod: PodInfo, status: Status) -> None:
         """Give back all members. ``pod``: the member that was rejected."""
-        engine, group.is_over = self._engine, True
+        group.is_over = True
         for uid in group.waiting:
-            engine.waiting.leave(uid)
+            self._waiting.leave(uid)
         for placed in reversed(group.members):
             self._placements.give_back(placed)
         diagnosis = Diagnosis()
@@ -111,20 +116,20 @@ class GroupPlacements:
         message = f"group {group.lead.key}: {pod.key}: {status.message}"
         failure = Failure(status, message, diagnosis, CLEAR_NOMINATION)
         if not is_rejected(status):
-            engine.telemetry.plugin_failed(pod.key, status.plugin, status.message)
-        engine.group_controller.explain(group.lead.key, message)
-        state = engine.cluster.pod_groups.get(group.lead.key)
+            self._telemetry.plugin_failed(pod.key, status.plugin, status.message)
+        self._group_controller.explain(group.lead.key, message)
+        state = self._cluster.pod_groups.get(group.lead.key)
         if state is not None:
             attempt = group.lead.attempts
-            engine.telemetry.record_group(state, "given back", attempt=attempt, message=message)
+            self._telemetry.record_group(state, "given back", attempt=attempt, message=message)
         members = [placed.queued for placed in group.members]
         started_seconds = group.members[0].started_seconds
         self._failures.handle_group(group.lead, members, started_seconds, failure)
-        engine.group_controller.changed_by([pod])
+        self._group_controller.changed_by([pod])
         uids = {placed.pod.uid for placed in group.members}
         for placed in group.members:
             if is_rejected(status):
                 # The freed resources may help other pods, but not the group itself.
-                engine.queue.move_all(
+                self._queue.move_all(
                     EVENT_ASSIGNED_POD_DELETE, placed.pod, None, lambda p: p.uid not in uids
                 )

@@ -14,7 +14,7 @@ import numpy as np
 from msgspec import Struct
 
 from bayplan.engine.failures import CLEAR_NOMINATION
-from bayplan.engine.outbox import group_reference
+from bayplan.engine.outbox import Outbox, group_reference
 from bayplan.engine.podgroups.controller import missing_resources
 from bayplan.engine.podgroups.domains import best_pass
 from bayplan.engine.podgroups.refusals import UPSTREAM_PREFIX, NoPreemption, PreemptionPlan, reason
@@ -23,6 +23,7 @@ from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.preemption import GroupPreemption, PendingEvictions
 from bayplan.framework.status import is_success
 from bayplan.framework.types import NominatingMode, Nomination, QueuedPodInfo
+from bayplan.queue.nominator import Nominator
 from bayplan.state.cache import Snapshot, Trial
 from bayplan.state.disruption_units import Unit, Units
 from bayplan.state.pod_groups import GroupState
@@ -50,9 +51,12 @@ class _Group(Struct, frozen=True):
 class PodGroupPreemptor:
     """Finds the victims for a group. The plugin of the profile allows the preemption and evicts."""
 
-    def __init__(self, setup: TrialSetup) -> None:
+    def __init__(self, setup: TrialSetup, nominator: Nominator, outbox: Outbox) -> None:
         self._setup = setup
-        self._engine = setup.engine
+        self._cluster = setup.cluster
+        self._frameworks = setup.frameworks
+        self._nominator = nominator
+        self._outbox = outbox
         #: (generation of the nodes, the lowest priority of a pod on a node).
         self._lowest = (-1, NO_PRIORITY)
 
@@ -70,7 +74,7 @@ class PodGroupPreemptor:
             if plugin.is_making_room(pods):
                 return NoPreemption(why_not, f"{UPSTREAM_PREFIX}{_ONGOING}", is_being_made=True)
             return NoPreemption(why_not, self._with_reasons(members, why_not))
-        snapshot = self._engine.cluster.loan
+        snapshot = self._cluster.loan
         assert snapshot is not None
         group = _Group(members, state, needed_count)
         highest = self._highest_to_evict(snapshot, group)
@@ -91,7 +95,7 @@ class PodGroupPreemptor:
         plugin = self._plugin(members)
         assert plugin is not None
         for pod, nomination in self._nominations(plan):
-            self._engine.nominator.add_nominated_pod(pod, nomination)
+            self._nominator.add_nominated_pod(pod, nomination)
         assert state.group is not None, "no attempt is made at a group without an object"
         nodes = tuple(sorted({node_name for _, node_name in plan.placements}))
         pods = [queued.pod for queued in members]
@@ -100,40 +104,39 @@ class PodGroupPreemptor:
     def report_nominations(self, plan: PreemptionPlan) -> None:
         """Write the nominations of the members to the API."""
         for pod, nomination in self._nominations(plan):
-            self._engine.outbox.patch_status(pod, None, nomination.node_name)
+            self._outbox.patch_status(pod, None, nomination.node_name)
 
     def give_up(self, members: Sequence[QueuedPodInfo], problem: str) -> str:
         """Withdraw the nominations, because the evictions failed. Returns upstream's message."""
-        engine = self._engine
         for queued in members:
-            pod = engine.cluster.pods.get(queued.pod.uid)
+            pod = self._cluster.pods.get(queued.pod.uid)
             if pod is not None and not pod.node_name:
-                engine.nominator.add_nominated_pod(pod, CLEAR_NOMINATION)
-                engine.outbox.patch_status(pod, None, "")
-        plugins = engine.frameworks[members[0].pod.scheduler_name].plugins.post_filter
+                self._nominator.add_nominated_pod(pod, CLEAR_NOMINATION)
+                self._outbox.patch_status(pod, None, "")
+        plugins = self._frameworks[members[0].pod.scheduler_name].plugins.post_filter
         names = (p.instance_name for p in plugins if isinstance(p, GroupPreemption))
         return f'error in "{next(names)}" PodGroupPostFilter plugins: {problem}'
 
     def _nominations(self, plan: PreemptionPlan) -> Iterable[tuple[PodInfo, Nomination]]:
         """The nominations of the members that still wait for a node."""
         for pod, node_name in plan.placements:
-            current = self._engine.cluster.pods.get(pod.uid)
+            current = self._cluster.pods.get(pod.uid)
             if current is not None and not current.node_name:
                 yield current, Nomination(NominatingMode.OVERRIDE, node_name)
 
     def _plugin(self, members: Sequence[QueuedPodInfo]) -> GroupPreemption | None:
-        framework = self._engine.frameworks[members[0].pod.scheduler_name]
+        framework = self._frameworks[members[0].pod.scheduler_name]
         plugins = framework.plugins.post_filter
         return next((p for p in plugins if isinstance(p, GroupPreemption)), None)
 
     def _with_reasons(self, members: Sequence[QueuedPodInfo], text: str) -> str:
         """The message with the reasons of all PostFilter plugins, each of which upstream calls."""
-        plugins = self._engine.frameworks[members[0].pod.scheduler_name].plugins.post_filter
+        plugins = self._frameworks[members[0].pod.scheduler_name].plugins.post_filter
         reasons = (plugin.group_reason for plugin in plugins)
         return ", ".join([*filter(None, reasons), f"{UPSTREAM_PREFIX}{text}"])
 
     def _units(self, snapshot: Snapshot) -> Units:
-        return Units(self._engine.cluster.pod_groups, snapshot.nodes)
+        return Units(self._cluster.pod_groups, snapshot.nodes)
 
     # ---- pods to remove ---------------------------------------------------------------------
 
@@ -163,7 +166,7 @@ class PodGroupPreemptor:
     def _lowest_priority(self, snapshot: Snapshot) -> int:
         """The lowest priority of a pod on a node. In a full cluster one attempt after another reads
         it while no pod comes or goes."""
-        generation = self._engine.cluster.cache.table.log.generation
+        generation = self._cluster.cache.table.log.generation
         if self._lowest[0] != generation:
             lowest = snapshot.ranked_pods(snapshot.nodes).lowest.min(initial=NO_PRIORITY)
             self._lowest = generation, int(lowest)

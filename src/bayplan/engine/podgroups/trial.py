@@ -12,24 +12,26 @@ again with the answers. A pass without a guess equals one that asks for each mem
 """
 
 from collections import defaultdict
-from collections.abc import Sequence, Set
+from collections.abc import Mapping, Sequence, Set
 from typing import Final, NamedTuple, final
 
 from msgspec import Struct, field, structs
 
+from bayplan.config.feature_gates import FeatureGates
 from bayplan.engine.attempt_record import CycleEnd
-from bayplan.engine.core import EngineCore
 from bayplan.engine.cycle import Cycle
 from bayplan.engine.extenders.results import AnsweredQuestion, Question
 from bayplan.engine.podgroups.topology import DomainResults, Domains
 from bayplan.engine.ranking.ranked_nodes import RankedNodes
-from bayplan.engine.reservations import restrict_to_unreserved
+from bayplan.engine.reservations import Reservations, restrict_to_unreserved
 from bayplan.engine.schedule_one import CycleRunner
+from bayplan.engine.telemetry import Telemetry
+from bayplan.framework.runtime import Framework
 from bayplan.framework.status import Diagnosis, Status, is_rejected, is_success
 from bayplan.framework.types import QueuedPodInfo
 from bayplan.journal import AttemptRecord
 from bayplan.ports import ExtenderAnswer, ExtenderVerb
-from bayplan.state.cache import Trial
+from bayplan.state.cache import ClusterView, Trial
 from bayplan.state.pods import PodInfo
 
 # ---- calls of extenders ---------------------------------------------------------------------
@@ -151,7 +153,11 @@ class PassResult(Struct, frozen=True):
 class TrialSetup(Struct, frozen=True):
     """The parts of the engine that a pass uses."""
 
-    engine: EngineCore
+    cluster: ClusterView
+    frameworks: Mapping[str, Framework]
+    reservations: Reservations
+    telemetry: Telemetry
+    gates: FeatureGates
     runner: CycleRunner
     end: CycleEnd
     domains: Domains
@@ -173,7 +179,10 @@ class PodGroupTrial:
     ) -> None:
         """``within``: the names of the nodes to evaluate; None: all nodes. ``is_compared``: the
         result is compared with those of other domains."""
-        self._engine = setup.engine
+        self._cluster = setup.cluster
+        self._frameworks = setup.frameworks
+        self._reservations = setup.reservations
+        self._telemetry = setup.telemetry
         self._runner = setup.runner
         self._end = setup.end
         self._questions = setup.questions
@@ -260,16 +269,15 @@ class PodGroupTrial:
     # ---- one member -----------------------------------------------------------------------
 
     def _try(self, queued: QueuedPodInfo) -> None:
-        engine = self._engine
-        assert engine.cluster.loan is not None
-        framework = engine.frameworks[queued.pod.scheduler_name]
-        cycle = Cycle(queued, framework, engine.cluster.loan, engine.clock.now())
+        assert self._cluster.loan is not None
+        framework = self._frameworks[queued.pod.scheduler_name]
+        cycle = Cycle(queued, framework, self._cluster.loan, self._telemetry.clock.now())
         cycle.within = self._within
-        restrict_to_unreserved(cycle, engine.reservations)
+        restrict_to_unreserved(cycle, self._reservations)
         question = self._runner.run(cycle)
         while question is not None:
             answered = self._questions.answered(cycle, question)
-            question = self._runner.resume(cycle, engine.cluster.loan, answered)
+            question = self._runner.resume(cycle, self._cluster.loan, answered)
         self._note_ranking(cycle)
         if cycle.status is not None:
             self.unplaced.append(self._no_node(cycle, cycle.status))
@@ -332,7 +340,7 @@ class PodGroupTrial:
 
     def _unreserve(self, cycle: Cycle, pod: PodInfo) -> None:
         for failure in cycle.framework.run_unreserve(cycle.state, pod, pod.node_name):
-            self._engine.telemetry.plugin_failed(pod.key, failure.plugin, failure.message)
+            self._telemetry.plugin_failed(pod.key, failure.plugin, failure.message)
 
 
 def _score_of(cycle: Cycle) -> int:
