@@ -15,6 +15,7 @@ from bayplan.engine.event_handlers import EventHandlers
 from bayplan.engine.placements import Placements
 from bayplan.engine.podgroups.controller import PodGroupController
 from bayplan.engine.reservations import Reservations
+from bayplan.engine.resizes import Resizes
 from bayplan.framework.cluster_rules import device_rules
 from bayplan.framework.events import ClusterEvent, EventResource
 from bayplan.framework.types import QueuedPodInfo
@@ -176,7 +177,9 @@ class HintWorld:
         engine.queue = cast(SchedulingQueue, self.tap)
         engine.reservations = Reservations(cluster.clock, 0)
         engine.group_controller = PodGroupController(engine, reports_assembling=False)
-        self._events = EventHandlers(engine, cast(Placements, NothingPlaced()))
+        pods, frameworks = engine.cluster.pods, engine.frameworks
+        resizes = Resizes(engine.queue, pods, frameworks, is_on=engine.tries_resizes)
+        self._events = EventHandlers(engine, cast(Placements, NothingPlaced()), resizes)
 
     def heard_events(self) -> list[ClusterEvent]:
         """The announced events that some plugin registers for, and all events of pods and nodes."""
