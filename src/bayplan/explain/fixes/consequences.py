@@ -277,9 +277,7 @@ class Consequences:
 
     def _pod_content(self, name: str, pod: Pod) -> Content:
         """A pod as its controller sees it. A pod that got its node in the trial runs."""
-        key = ObjectKey(POD, pod.metadata.namespace or "", pod.metadata.name)
-        read = None if name in self._created else self._model.source.content(key)
-        content = read or plain(pod)
+        content = self._owners.pod_content(pod, is_new=name in self._created)
         meta = {**content["metadata"], "uid": pod.metadata.uid}
         if pod.metadata.annotations:
             meta["annotations"] = dict(pod.metadata.annotations)

@@ -24,8 +24,9 @@ from bayplan.api.objects import (
     Unstructured,
     Workload,
 )
+from bayplan.explain.fixes.edits import plain
 from bayplan.model.cluster_model import ClusterModel
-from bayplan.objects.keys import Content, ObjectKey
+from bayplan.objects.keys import Content, ObjectKey, key_of_metadata
 from bayplan.printable import printable
 from bayplan.sim.input.controller_kinds import DAEMON_SET, DEPLOYMENT, JOB
 from bayplan.sim.input.controller_pods import TEMPLATE_HASH_LABEL, pod_names
@@ -53,6 +54,8 @@ class Owners:
         self._model = model
         #: ReplicaSets that a trial makes, and their Deployments.
         self._adopted: dict[ObjectKey, ObjectKey] = {}
+        #: By the identity of a pod's parts, which the pod here protects.
+        self._pod_contents: dict[tuple[int, int, int, str], tuple[Pod, Content]] = {}
 
     def parent(self, meta: ObjectMeta, namespace: str) -> ObjectKey | None:
         """The controller that an object names."""
@@ -130,13 +133,30 @@ class Owners:
     @cached_property
     def _names(self) -> dict[ObjectKey, list[str]]:
         names: dict[ObjectKey, list[str]] = {}
+        #: Namespace and uid of a pod's controller → the topmost one: pods of one share it.
+        owners: dict[tuple[str | None, str], ObjectKey | None] = {}
         for each in self._model.objects(POD):
-            owner = self.of(each) if isinstance(each, Pod) else None
+            meta = each.metadata
+            controller = _controller(meta) if meta.owner_references else None
+            if controller is None or not isinstance(each, Pod):
+                continue
+            key = (meta.namespace, controller.uid)
+            owner = owners[key] if key in owners else owners.setdefault(key, self.of(each))
             if owner is not None:
-                names.setdefault(owner, []).append(
-                    f"{each.metadata.namespace}/{each.metadata.name}"
-                )
+                names.setdefault(owner, []).append(f"{meta.namespace}/{meta.name}")
         return names
+
+    def pod_content(self, pod: Pod, *, is_new: bool) -> Content:
+        """A pod as plain values, as it was read if it is not new. Nobody changes them: they are
+        made once for all trials."""
+        # An undo makes a new object with other metadata, of which the labels are read here.
+        parts = (id(pod.spec), id(pod.status), id(pod.metadata.labels), pod.metadata.name)
+        made = self._pod_contents.get(parts)
+        if made is None:
+            key = key_of_metadata(POD, pod.metadata)
+            content = None if is_new else self._model.source.content(key)
+            made = self._pod_contents[parts] = (pod, content or plain(pod))
+        return made[1]
 
     def content(self, key: ObjectKey) -> Content | None:
         """A controller as plain values; None: it was not read, or only the parts that a scheduler
