@@ -1,9 +1,9 @@
-"""Programs that check the rendered chart, built once with Go.
+"""Programs that check the rendered chart and the kubectl plugin, built once with Go.
 
-kubeconform comes from the folder $KUBECONFORM_ASSETS, promtool from the folder $PROMTOOL_ASSETS;
-else both come from the cache. kubeconform takes seconds to build, promtool takes minutes.
+kubeconform comes from the folder $KUBECONFORM_ASSETS, promtool from $PROMTOOL_ASSETS, krew from
+$KREW_ASSETS; else they come from the cache. promtool takes minutes to build, the others seconds.
 
-    python -m tests.deploy.checkers [kubeconform|promtool]
+    python -m tests.deploy.checkers [kubeconform|promtool|krew]
 """
 
 import sys
@@ -37,5 +37,20 @@ PROMTOOL = GoPrograms(
     ),
 )
 
+KREW = GoPrograms(
+    "krew",
+    "KREW_ASSETS",
+    (
+        GoModule(
+            _FOLDER / "krew",
+            {
+                "krew": "sigs.k8s.io/krew/cmd/krew",
+                "validate-krew-manifest": "sigs.k8s.io/krew/cmd/validate-krew-manifest",
+            },
+        ),
+    ),
+)
+_PROGRAMS = {"kubeconform": KUBECONFORM, "promtool": PROMTOOL, "krew": KREW}
+
 if __name__ == "__main__":
-    {"kubeconform": KUBECONFORM, "promtool": PROMTOOL}[(*sys.argv, "kubeconform")[1]].main()
+    _PROGRAMS[(*sys.argv, "kubeconform")[1]].main()

@@ -114,11 +114,15 @@ class Sandbox:
             self._pod(value, excerpt.line)
         elif "groups" in value:
             _check_alerts(value["groups"])
-        else:
+        elif "jobs" in value:
             steps = [step for job in value["jobs"].values() for step in job["steps"]]
             runs = [step.get("run", "") for step in steps]
             for line in re.findall(r"^bayplan .*", "\n".join(runs), re.MULTILINE):
                 self._mention(Excerpt("mention", line, excerpt.line))
+        else:
+            template = yaml.safe_load((ROOT / "deploy/ci/gitlab/bayplan.gitlab-ci.yml").read_text())
+            job: dict[str, Any] = value["capacity"]
+            assert job["variables"].keys() <= template[job["extends"]]["variables"].keys()
 
     def _document(self, kind: str, excerpt: Excerpt) -> None:
         """One of Bayplan's own kinds."""

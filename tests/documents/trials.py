@@ -240,6 +240,8 @@ NOT_RUN = {
     "docker": "builds and pushes an image: needs Docker, a registry and the network",
     "kubectl": "the tests have an API server and no kubectl",
     "pip": "installs a package; `make release-check` installs the wheel into new environments",
+    "pipx": "fetches a package",
+    "uvx": "fetches a package",
     "pytest": "runs tests that stand in this folder",
     "python -m": "a measurement that takes minutes",
     "python3 -m": "makes an environment; `make release-check` does it, too",
