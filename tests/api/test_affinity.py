@@ -5,7 +5,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from bayplan.api.affinity import NO_TERMS, AffinityTerm, affinity_term, compile_terms
+from bayplan.api.affinity import AffinityTerm, affinity_term, compile_terms
 from bayplan.api.objects import PodAffinity, PodAffinityTerm
 
 BAD = {"labelSelector": {"matchLabels": {"app": "not a value"}}, "topologyKey": "zone"}
@@ -67,19 +67,6 @@ def compiled(wire: dict[str, Any] | None) -> tuple[Any, list[str]]:
     errors: list[str] = []
     affinity = None if wire is None else msgspec.convert(wire, PodAffinity)
     return compile_terms(affinity, "a", "spec.x", errors), errors
-
-
-def test_no_affinity_has_no_terms() -> None:
-    assert compiled(None) == (NO_TERMS, [])
-    assert compiled({}) == (NO_TERMS, [])
-
-
-def test_preferred_terms_keep_their_weights() -> None:
-    wire = [{"weight": 3, "podAffinityTerm": GOOD}, {"weight": 7, "podAffinityTerm": GOOD}]
-    terms, errors = compiled({PREFERRED: wire})
-    assert [entry.weight for entry in terms.preferred] == [3, 7]
-    assert {entry.term.topology_key for entry in terms.preferred} == {"zone"}
-    assert not errors
 
 
 def test_an_invalid_term_is_reported_and_empties_its_own_list_only() -> None:

@@ -97,11 +97,6 @@ def test_a_disk_without_a_translation_is_reported(the_volume: PersistentVolume) 
         translated(the_volume)
 
 
-def test_a_volume_without_a_migrated_plugin_has_no_driver() -> None:
-    assert plugin_of(volume(csi={"driver": "d", "volumeHandle": "h"}).spec) is None
-    assert plugin_of(inline(emptyDir={})) is None
-
-
 def test_an_inline_disk_belongs_to_the_driver() -> None:
     migrated = inline(gcePersistentDisk={"pdName": "d"})
     plugin = plugin_of(migrated)

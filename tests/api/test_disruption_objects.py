@@ -17,13 +17,3 @@ def test_a_budget_is_decoded_with_either_kind_of_bound() -> None:
     ) == ("50%", None)
     assert pod_disruption_budget.status.disruptions_allowed == 2
     assert pod_disruption_budget.status.disrupted_pods == {"p": "2026-01-01T00:00:00Z"}
-
-
-def test_a_budget_without_a_status_allows_nothing() -> None:
-    content = {"metadata": {"name": "b"}, "spec": {"maxUnavailable": 1}}
-    pod_disruption_budget = decode(POD_DISRUPTION_BUDGET, content)
-    assert isinstance(pod_disruption_budget, PodDisruptionBudget)
-    assert (
-        pod_disruption_budget.spec.max_unavailable == 1
-        and pod_disruption_budget.status.disruptions_allowed == 0
-    )

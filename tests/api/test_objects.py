@@ -3,7 +3,6 @@
 import json
 from typing import Any
 
-import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -30,7 +29,6 @@ from bayplan.api.objects import (
     at_path,
     decode,
     is_terminal,
-    namespaced_name,
 )
 
 TYPES: dict[str, type[Any]] = {
@@ -61,22 +59,6 @@ def test_an_unknown_kind_keeps_everything_and_has_typed_metadata() -> None:
     assert isinstance(unstructured, Unstructured)
     assert (unstructured.metadata.name, unstructured.metadata.namespace) == ("a", None)
     assert unstructured.content == plain
-
-
-def test_names_on_the_wire_are_the_fields_own() -> None:
-    terms = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": []}}
-    port = {"hostIP": "10.0.0.1", "hostPort": 80}
-    spec = {"affinity": {"nodeAffinity": terms}, "containers": [{"ports": [port]}]}
-    pod = decode(POD, {"spec": spec})
-    assert isinstance(pod, Pod)
-    assert json.loads(msgspec.json.encode(pod.spec)) == spec
-
-
-def test_an_empty_list_differs_from_an_absent_one() -> None:
-    empty, absent = decode(POD, {"spec": {"nodeSelector": {}}}), decode(POD, {"spec": {}})
-    assert isinstance(empty, Pod)
-    assert isinstance(absent, Pod)
-    assert (empty.spec.node_selector, absent.spec.node_selector) == ({}, None)
 
 
 # ---- null ----------------------------------------------------------------------------------
@@ -205,11 +187,6 @@ def test_a_path_that_ends_early_leads_to_none() -> None:
 
 
 # ---- names and phases ----------------------------------------------------------------------
-
-
-def test_a_namespaced_name() -> None:
-    assert namespaced_name("a", "b") == "a/b"
-    assert namespaced_name(None, "b") == namespaced_name("", "b") == "b"
 
 
 @pytest.mark.parametrize(

@@ -21,7 +21,7 @@ from bayplan.api.pod_requests import (
     may_be_devices,
     requested,
 )
-from bayplan.api.quantity import INT64_MAX, QuantityError
+from bayplan.api.quantity import INT64_MAX
 
 MIB = 1024 * 1024
 Wire = dict[str, Any]
@@ -78,28 +78,6 @@ def test_a_pod_requests_the_largest_sum_rounded_once(
     )
     total = largest_sum(containers, steps) + overhead
     assert result == {"cpu": math.ceil(total * 1000), "memory": math.ceil(total)}
-
-
-def test_two_halves_of_a_millicore_are_one() -> None:
-    halves = [container(cpu="500u"), container(cpu="500u")]
-    assert requested(pod_with_spec(containers=halves)) == {"cpu": 1}
-
-
-def test_each_resource_has_its_own_largest_sum() -> None:
-    init = container(cpu="3", memory="1Mi")
-    result = requested(
-        pod_with_spec(containers=[container(cpu=1, memory="2Mi")], initContainers=[init])
-    )
-    assert result == {"cpu": 3000, "memory": 2 * MIB}
-
-
-def test_a_pod_without_containers_requests_nothing() -> None:
-    assert requested(pod_with_spec()) == {}
-
-
-def test_an_invalid_quantity_is_refused() -> None:
-    with pytest.raises(QuantityError):
-        requested(pod_with_spec(containers=[container(cpu="much")]))
 
 
 def test_sums_beyond_int64_stay_at_its_limit() -> None:

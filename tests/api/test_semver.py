@@ -19,10 +19,6 @@ def test_versions_are_ordered_as_semver_org_orders_them() -> None:
             assert one.compare(other) == (index > other_index) - (index < other_index)
 
 
-def test_text_after_a_plus_sign_makes_no_difference() -> None:
-    assert Semver.parse("1.0.0+a.b") == Semver.parse("1.0.0+c")
-
-
 @pytest.mark.parametrize("text", ["", "1", "1.2", "v1.2.3", "01.2.3", "1.2.3-", "1.2.3-01", "x"])
 def test_an_invalid_version_is_refused(text: str) -> None:
     with pytest.raises(SemverError, match="wanted a version such as"):

@@ -32,11 +32,6 @@ class Outer(Struct, frozen=True, kw_only=True, rename="camel"):
     free: Any = None
 
 
-class Needy(Struct, frozen=True, kw_only=True, rename="camel"):
-    topology_key: str
-    mode: Literal["sum", "mean"]
-
-
 def complaints(value: Any, kind: type[Struct] = Outer) -> list[str]:
     return [str(problem) for problem in decode(value, kind, "args")[1]]
 
@@ -81,28 +76,6 @@ def test_an_invalid_choice_is_reported_with_all_choices_and_the_nearest() -> Non
         'args.kind: "MostAlocated"; wanted "LeastAllocated" or "MostAllocated"; '
         'did you mean "MostAllocated"?'
     )
-
-
-def test_all_problems_are_reported_at_once_in_order() -> None:
-    value = {"count": 0, "flag": 1, "parts": [{"share": "x"}], "nothing": 1}
-    paths = [problem.path for problem in decode(value, Outer, "")[1]]
-    assert paths == ["count", "flag", "parts[0].share", "nothing"]
-
-
-def test_valid_fields_are_decoded_beside_invalid_ones() -> None:
-    value = {"count": 0, "flag": True, "parts": ["x", {"someName": "a", "share": "x"}]}
-    decoded, problems = decode(value, Outer, "")
-    assert decoded == Outer(flag=True, parts=(Inner(), Inner(some_name="a")))
-    assert len(problems) == 3
-
-
-def test_a_missing_required_field_gives_no_value() -> None:
-    decoded, problems = decode({"topologyKey": 1}, Needy, "args")
-    assert decoded is None
-    assert [str(problem) for problem in problems] == [
-        "args.topologyKey: 1; wanted a string",
-        'args.mode: missing; wanted "mean" or "sum"',
-    ]
 
 
 def test_an_optional_field_may_be_null() -> None:

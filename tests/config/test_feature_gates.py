@@ -37,11 +37,6 @@ def test_defaults_are_upstreams(name: str, value: bool) -> None:
     assert default_gates().enabled(name) is value
 
 
-def test_an_unknown_gate_has_no_value() -> None:
-    with pytest.raises(KeyError):
-        default_gates().enabled("OpportunisticBatchin")
-
-
 @pytest.mark.parametrize("version", KubernetesVersion)
 def test_every_gate_has_one_row_in_each_version(version: KubernetesVersion) -> None:
     gates, others = gates_of(version), other_gates_of(version)
@@ -79,10 +74,6 @@ def test_a_locked_gate_cannot_be_changed() -> None:
     ]
 
 
-def test_gates_of_other_components_are_accepted() -> None:
-    assert resolved(NodeSwap=True) == (dict(default_gates().values), [])
-
-
 def test_a_gate_requires_other_gates() -> None:
     assert resolved(PodGroupPreemptionPolicy=True)[1] == [
         (
@@ -91,12 +82,6 @@ def test_a_gate_requires_other_gates() -> None:
         )
     ]
     assert resolved(PodGroupPreemptionPolicy=True, GenericWorkload=True)[1] == []
-
-
-def test_a_required_gate_that_is_switched_off_is_named() -> None:
-    assert resolved(DRADeviceTaints=False)[1] == [
-        "featureGates.DRADeviceTaints: DRADeviceTaintRules is on; wanted DRADeviceTaints on, too"
-    ]
 
 
 def test_a_stage_switches_all_gates_without_an_explicit_value() -> None:

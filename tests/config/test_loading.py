@@ -1,7 +1,6 @@
 """A configuration from text, with all its problems."""
 
 import json
-from typing import Any
 
 import pytest
 
@@ -26,14 +25,6 @@ def test_yaml_and_json_are_read(text: str | bytes) -> None:
     assert config.text == (text if isinstance(text, str) else text.decode())
 
 
-def test_the_default_configuration_has_upstreams_values() -> None:
-    config = SchedulerConfig()
-    assert config.pod_initial_backoff_seconds == 1
-    assert config.pod_max_backoff_seconds == 10
-    assert config.gate("SchedulerPopFromBackoffQ")
-    assert not config.problems
-
-
 @pytest.mark.parametrize(
     ("text", "message"),
     [
@@ -47,12 +38,6 @@ def test_the_default_configuration_has_upstreams_values() -> None:
 )
 def test_text_that_does_not_parse_is_refused(text: str | bytes, message: str) -> None:
     assert refusal(text).startswith(message)
-
-
-@pytest.mark.parametrize("value", [[], "x", 3])
-def test_a_document_that_is_not_a_mapping_has_one_problem(value: Any) -> None:
-    [problem] = config_from(value).problems
-    assert str(problem).endswith("; wanted a mapping")
 
 
 def test_a_problem_of_a_field_is_reported_without_its_consequences() -> None:
@@ -71,13 +56,6 @@ def test_a_problem_of_a_field_is_reported_without_its_consequences() -> None:
         "podMaxBackoffSeconds: 0; wanted podInitialBackoffSeconds, 1, or more",
         "profiles[0].plugins.score.enabled[1].name: missing; wanted the name of a plugin",
     ]
-
-
-def test_gates_come_from_the_file_and_the_flag() -> None:
-    text = HEAD_YAML + "featureGates: {OpportunisticBatching: false, GenericWorkload: true}"
-    config = load_config(text, "", feature_gates="OpportunisticBatching=true")
-    assert config.gate("OpportunisticBatching")
-    assert config.gate("GenericWorkload")
 
 
 def test_problems_of_gates_are_reported_beside_all_other_problems() -> None:

@@ -26,10 +26,6 @@ def config(*rows: dict[str, Any]) -> Any:
     )
 
 
-def test_without_a_row_the_built_in_kinds_apply() -> None:
-    assert group_kinds(config().spec.pod_groups.kinds) is BUILT_IN_KINDS
-
-
 def test_a_row_adds_a_kind_and_a_label() -> None:
     kinds = group_kinds(config(ROW).spec.pod_groups.kinds)
     assert set(kinds) == {*KINDS, "batch.example.com/v1 Gang"}

@@ -13,14 +13,11 @@ from bayplan.config.schema import (
     KubeSchedulerConfiguration,
     LeaderElection,
     Plugins,
-    PluginSet,
     Profile,
     ignored_resources,
     named_extenders,
-    verb_paths,
     with_defaults,
 )
-from bayplan.ports import ExtenderVerb
 
 # ---- schema ---------------------------------------------------------------------------------
 
@@ -72,13 +69,6 @@ from bayplan.ports import ExtenderVerb
 )
 def test_fields_have_the_names_that_upstream_gives_them(kind: type, names: str) -> None:
     assert [field.encode_name for field in structs.fields(kind)] == names.split()
-
-
-def test_a_single_profile_without_a_name_is_the_default_scheduler() -> None:
-    assert names(KubeSchedulerConfiguration()) == ["default-scheduler"]
-    assert names(KubeSchedulerConfiguration(profiles=(Profile(),))) == ["default-scheduler"]
-    assert names(KubeSchedulerConfiguration(profiles=(Profile(scheduler_name=""),))) == [""]
-    assert names(KubeSchedulerConfiguration(profiles=(Profile(), Profile()))) == [None, None]
 
 
 def names(spec: KubeSchedulerConfiguration) -> list[str | None]:
@@ -142,13 +132,6 @@ def test_contention_profiling_follows_profiling(
     assert with_defaults(spec).enable_contention_profiling is effective
 
 
-def test_each_extension_point_has_its_plugin_set() -> None:
-    own = PluginSet()
-    by_point = Plugins(pre_enqueue=own).by_point()
-    assert by_point["preEnqueue"] is own
-    assert "multiPoint" not in by_point
-
-
 # ---- extenders ------------------------------------------------------------------------------
 
 
@@ -161,14 +144,6 @@ def entry(url: str = "http://a/", **fields: Any) -> Extender:
 def test_each_extender_has_a_unique_name_from_its_url() -> None:
     entries = [entry("http://a/"), entry("http://b/"), entry("http://a/")]
     assert list(named_extenders(entries)) == ["http://a/", "http://b/", "http://a/ (extenders[2])"]
-
-
-def test_configured_verbs_are_called() -> None:
-    assert verb_paths(entry()) == {}
-    assert verb_paths(entry(filterVerb="look", preemptVerb="evict")) == {
-        ExtenderVerb.FILTER: "look",
-        ExtenderVerb.PREEMPT: "evict",
-    }
 
 
 def test_only_managed_resources_with_the_mark_are_ignored_by_the_scheduler() -> None:

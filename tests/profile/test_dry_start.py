@@ -17,12 +17,6 @@ def test_every_plugin_of_the_default_profile_starts() -> None:
     dry_start(SchedulerConfig(), Registry())
 
 
-def test_every_plugin_that_started_is_closed() -> None:
-    Gate.closed.clear()
-    dry_start(config(profile(["Gate", "Gate/a"])), REGISTRY)
-    assert Gate.closed == ["Gate", "Gate/a"]
-
-
 def test_a_plugin_that_does_not_start_is_reported() -> None:
     with pytest.raises(ConfigError, match="NoEvents"):
         dry_start(config(profile(["NoEvents"])), REGISTRY)

@@ -3,20 +3,18 @@
 Settings that kube-scheduler would not understand have remarks, too.
 """
 
-import re
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
-import bayplan
 from bayplan.config import ConfigError, SchedulerConfig, load_config
 from bayplan.config.feature_gates import gates_of
 from bayplan.config.kubernetes_versions import NEWEST
 from bayplan.framework.profile import EXTENSION_POINTS
-from bayplan.plugins.registry import Registry, in_tree_plugins
-from bayplan.profile.effective_config import READ_GATES, effective, foreign, plain_args, remarks
+from bayplan.plugins.registry import Registry
+from bayplan.profile.effective_config import effective, foreign, plain_args, remarks
 from tests.engine.plugin_kit import (
     HEAD,
     Both,
@@ -63,11 +61,6 @@ def test_every_list_of_the_default_profile_is_printed() -> None:
     ]
     score = effective_config["profiles"][0]["plugins"]["score"]["enabled"]
     assert {"name": "TaintToleration", "weight": 3} in score
-
-
-def test_an_empty_list_is_printed_too() -> None:
-    without = {"plugins": {"score": {"disabled": [{"name": "*"}]}}}
-    assert names(effective(config(without), Registry()), "score") == []
 
 
 def test_args_are_filled_in() -> None:
@@ -169,24 +162,6 @@ def test_a_field_without_effect_is_reported(fields: dict[str, Any], message: str
 )
 def test_a_field_with_an_effect_or_the_default_is_not_reported(fields: dict[str, Any]) -> None:
     assert remark(profile(), **fields) == []
-
-
-def test_a_gate_of_an_implemented_plugin_has_an_effect() -> None:
-    class Gang(Both):  # type: ignore[misc] # pyright: ignore[reportGeneralTypeIssues]
-        name = "GangScheduling"
-
-    registry = Registry([*(plugin for plugin in map(REGISTRY.find, REGISTRY.names) if plugin)])
-    registry._plugins["GangScheduling"] = Gang  # pyright: ignore[reportPrivateUsage]
-    lines = remarks(config(profile(), featureGates={"GenericWorkload": True}), registry)
-    assert not [line for line in lines if "GenericWorkload" in line]
-
-
-def test_the_read_gates_are_those_that_plugins_declare() -> None:
-    """A gate that the code reads is listed; a gate that no code reads is not."""
-    sources = Path(bayplan.__file__).parent.rglob("*.py")
-    text = "\n".join(path.read_text(encoding="utf-8") for path in sources)
-    gates = set(re.findall(r'\.(?:gate|enabled)\(\s*"(\w+)"', text))
-    assert gates == READ_GATES.union(*(plugin.gates for plugin in in_tree_plugins()))
 
 
 def test_an_explicit_percentage_of_0_is_reported_as_all_nodes() -> None:

@@ -27,13 +27,6 @@ def runner_of(over: Scene) -> FilterRunner:
     return over.plugin.handle.runner
 
 
-def test_only_amounts_matter_if_no_filter_of_the_pod_reads_pods() -> None:
-    over = world()
-    assert runner_of(over).only_amounts_matter(over.cycle(HIGH).state)
-    with_port = pod("p", cpu=2, priority=9, host_ports=[80])
-    assert not runner_of(over).only_amounts_matter(over.cycle(with_port).state)
-
-
 def test_filters_see_nodes_without_the_removed_pods() -> None:
     over = world()
     state, snapshot = over.cycle(HIGH).state, over.cluster.lent_snapshot
@@ -45,13 +38,6 @@ def test_filters_see_nodes_without_the_removed_pods() -> None:
     assert every.feasible.tolist() == [True, False] and every.error is None
     amounts = runner_of(over).filter_overlay(state, HIGH, view, Facet.REQUESTED)
     assert np.all(amounts.feasible)
-
-
-def test_pods_nominated_ahead_have_at_least_the_same_priority() -> None:
-    over = world()
-    over.nominate(*(pod(f"n{p}", priority=p, nominated_node="n1") for p in (8, 9, 10)))
-    ahead = runner_of(over).nominated_ahead(HIGH, "n1")
-    assert [each.name for each in ahead] == ["n9", "n10"]
 
 
 def test_an_overlay_is_not_evaluated_if_a_filter_reads_pods_or_ports() -> None:

@@ -49,24 +49,6 @@ def test_a_plugin_with_missing_kinds_is_disabled_with_one_line() -> None:
     )
 
 
-def test_every_instance_of_the_plugin_is_disabled() -> None:
-    configuration = config("Devices/a", "NodeName", "Devices/b")
-    left, absent = without_absent(configuration, REGISTRY, lambda kind: False)
-    assert filters(left) == ["NodeName"]
-    assert [absence.plugin for absence in absent] == ["Devices"]
-
-
-def test_a_plugin_of_the_default_profile_is_disabled() -> None:
-    configuration = config_from(DEFAULT_CONFIG)
-    assert "PodTopologySpread" in filters(configuration)
-    left, absent = without_absent(
-        configuration, REGISTRY, lambda kind: kind != "apps/v1 ReplicaSet"
-    )
-    assert "PodTopologySpread" not in filters(left)
-    assert "NodeResourcesFit" in filters(left)
-    assert [absence.kinds for absence in absent] == [("apps/v1 ReplicaSet",)]
-
-
 class Lenient(ScalarFilterPlugin):
     name = "Lenient"
     kinds = (SLICE, CLASS)

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from msgspec import structs
 
 from bayplan.config import ConfigError, config_from
 from bayplan.config.schema import PluginEntry, Plugins, PluginSet
@@ -63,14 +62,6 @@ def score_list(plugins: Plugins, *defaults: str) -> list[tuple[str, int]]:
     return [(entry.name, entry.weight) for entry in lists["score"]]
 
 
-def test_labels_distinguish_instances_of_one_plugin() -> None:
-    plugins = Plugins(
-        multi_point=PluginSet(enabled=names("Both/a", "Both/b", **{"Both/a": 2})),
-        score=PluginSet(disabled=names("Both/b")),
-    )
-    assert score_list(plugins, "Both") == [("Both", 1), ("Both/a", 2)]
-
-
 def test_a_weight_at_score_overrides_the_one_at_multi_point_even_if_it_is_omitted() -> None:
     multi_point = PluginSet(enabled=names("Both", Both=5))
     assert score_list(Plugins(multi_point=multi_point)) == [("Both", 5)]
@@ -114,22 +105,6 @@ def test_kube_schedulers_plugins_may_be_disabled_and_misspelled_names_are_report
     assert problems(Plugins(score=PluginSet(disabled=name_list)), Both) == [
         'plugins.score.disabled[5].name: no plugin "Bothh"; did you mean "Both"?'
     ]
-
-
-@pytest.mark.parametrize("point", ["reserve", "placementScore"])
-def test_a_plugin_is_enabled_where_it_has_something_to_do(point: str) -> None:
-    field = next(f.name for f in structs.fields(Plugins) if f.encode_name == point)
-    plugins = Plugins(**{field: PluginSet(enabled=names("Both"))})
-    assert problems(plugins, Both) == [
-        f'plugins.{point}.enabled[0].name: "Both" has no {point}; it has filter, score'
-    ]
-
-
-@pytest.mark.parametrize("point", ["score", "multi_point"])
-def test_an_instance_is_enabled_once(point: str) -> None:
-    plugins = Plugins(**{point: PluginSet(enabled=names("Both", "Both/a", "Both/a"))})
-    [problem] = problems(plugins, Both)
-    assert '.enabled[2].name: "Both/a" again; enabled[1] is the same' in problem
 
 
 def test_a_tie_break_key_is_a_score_plugin_or_a_plugin_with_tie_break_only() -> None:

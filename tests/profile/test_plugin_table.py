@@ -6,7 +6,6 @@ import pytest
 
 from bayplan.config import ConfigError
 from bayplan.config.upstream import UPSTREAM_PLUGINS
-from bayplan.framework.events import default_events
 from bayplan.plugins.registry import IN_TREE, Registry
 from bayplan.profile.plugin_table import (
     NOT_HERE_YET,
@@ -52,12 +51,6 @@ def test_a_row_describes_a_plugin() -> None:
     assert row("Both").extension_points == ("filter", "score")
 
 
-def test_only_plugins_that_can_reject_have_events() -> None:
-    assert row("Talkative").events == ()
-    labels = [registered.event.label for registered in default_events()]
-    assert row("Both").events == tuple(labels)
-
-
 @pytest.mark.parametrize(
     ("name", "message"),
     [("NoEvents", "events depend on how it is configured: cannot think of any")],
@@ -65,10 +58,6 @@ def test_only_plugins_that_can_reject_have_events() -> None:
 def test_events_that_cannot_be_read_have_a_reason(name: str, message: str) -> None:
     assert row(name).events == ()
     assert row(name).note == message
-
-
-def test_args_without_defaults_are_not_printed() -> None:
-    assert row("Rack").args is None
 
 
 def test_a_plugin_that_is_not_implemented_has_a_row() -> None:

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from bayplan.config import ConfigError, SchedulerConfig
+from bayplan.config import ConfigError
 from bayplan.framework.events import (
     ActionType,
     ClusterEvent,
@@ -12,7 +12,6 @@ from bayplan.framework.events import (
     default_events,
 )
 from bayplan.framework.plugin import Plugin
-from bayplan.framework.profile import ProfilePlugins
 from bayplan.plugins.registry import Registry
 from bayplan.profile.dry_start import idle_handle
 from bayplan.profile.profiles import (
@@ -22,12 +21,10 @@ from bayplan.profile.profiles import (
     build_profiles,
     make_plugin,
 )
-from bayplan.testing import pod
 from tests.engine.plugin_kit import (
     NODE_ADDED,
     Both,
     Gate,
-    GateArgs,
     NoEvents,
     NoStart,
     Rack,
@@ -53,30 +50,7 @@ def refusal(*profiles: dict[str, Any], plugins: Registry = REGISTRY) -> list[str
     return complaints(caught.value)
 
 
-def names(plugins: list[Any]) -> list[str]:
-    return [plugin.instance_name for plugin in plugins]
-
-
 # ---- instances -----------------------------------------------------------------------------
-
-
-def test_every_list_holds_the_profiles_instances_in_order() -> None:
-    [result] = built(profile(["Gate/b", "Both", "Gate/a"]))
-    assert names(result.plugins.filter) == ["Gate/b", "Both", "Gate/a"]
-    assert [(p.instance_name, weight) for p, weight in result.plugins.score] == [("Both", 1)]
-    assert result.plugins.queue_sort.instance_name == "Sort"
-    assert names(list(result.plugins.bind)) == ["Binder"]
-    assert result.plugins.filter[1] is result.plugins.score[0][0]
-
-
-def test_every_extension_point_has_its_list() -> None:
-    [result] = build_profiles(SchedulerConfig(), Registry(), handles(Registry()))
-    assert result.plugins.profile_name == "default-scheduler"
-    assert isinstance(result.plugins, ProfilePlugins)
-    gating = ["SchedulingGates", "DynamicResources", "DefaultPreemption"]
-    assert names(list(result.plugins.pre_enqueue)) == gating
-    assert names(list(result.plugins.pre_filter))[0] == "NodeName"
-    assert result.plugins.post_bind == []
 
 
 def test_each_profile_has_instances_and_handles_of_its_own() -> None:
@@ -92,14 +66,6 @@ def test_each_profile_has_instances_and_handles_of_its_own() -> None:
     assert ("x", "Gate/a", Gate) in calls
     assert ("y", "Gate/a", Gate) in calls
     assert second.plugins.filter[0].handle.profile_name == "y"
-
-
-def test_an_instance_gets_its_args() -> None:
-    [built_config] = built(profile(["Gate/a", "Gate"], {"Gate/a": {"limit": 9}}))
-    assert [plugin.args for plugin in built_config.plugins.filter] == [
-        GateArgs(limit=9),
-        GateArgs(),
-    ]
 
 
 def test_a_refused_configuration_makes_no_instance() -> None:
@@ -123,14 +89,6 @@ def test_events_of_instances_that_can_reject_are_read_once() -> None:
 def test_plugins_that_can_reject_have_default_events() -> None:
     assert issubclass(Both, REJECTING)
     assert not issubclass(Talkative, REJECTING)
-
-
-def test_pods_are_signed_by_instance() -> None:
-    [result] = built(profile(["Both/a", "Gate"]))
-    signed = pod("p")
-    assert result.signer.part("Both/a", signed) == ("both", "Both/a")
-    assert result.signer.part("Gate", signed) is None
-    assert result.signer.part("Nobody", signed) is None
 
 
 # ---- failures ------------------------------------------------------------------------------
@@ -195,23 +153,11 @@ def test_all_plugins_that_fail_are_named_and_every_started_plugin_is_closed_once
     assert Gate.closed == ["Gate/a", "Gate/b"]
 
 
-def test_no_plugin_is_closed_if_all_plugins_start() -> None:
-    Gate.closed.clear()
-    built(profile(["Gate"]))
-    assert Gate.closed == []
-
-
 # ---- composition ---------------------------------------------------------------------------
 
 
 def handle(registry: Registry = REGISTRY) -> Any:
     return idle_handle(registry, "", "Rack/a", Rack)
-
-
-def test_a_plugin_is_made_with_args_of_any_form() -> None:
-    for args in ({"limit": 5}, GateArgs(limit=5)):
-        assert make_plugin(REGISTRY, "Gate", args, handle(), path="inner").args == GateArgs(limit=5)
-    assert make_plugin(REGISTRY, "Gate", None, handle(), path="inner").args == GateArgs()
 
 
 def test_a_nested_plugin_has_its_own_args_and_handle() -> None:

@@ -60,23 +60,6 @@ def test_the_default_profile_has_upstreams_plugins_as_far_as_they_are_implemente
     assert profile.queue_sort.name == "PrioritySort"
 
 
-def test_a_profile_has_its_own_percentage_or_the_one_of_the_configuration() -> None:
-    assert resolved(profile()).percentage_of_nodes_to_score == 0
-    common = {"percentageOfNodesToScore": 30}
-    assert resolved(profile(), **common).percentage_of_nodes_to_score == 30
-    own = profile() | {"percentageOfNodesToScore": 0}
-    assert resolved(own, **common).percentage_of_nodes_to_score == 0
-
-
-def test_each_instance_has_args_of_its_own_or_the_defaults() -> None:
-    args = {"Gate": {"limit": 5}, "Gate/b": {"key": "b"}}
-    instances = resolved(profile(["Gate", "Gate/a", "Gate/b"], args)).instances
-    assert instances["Gate"].args == GateArgs(limit=5)
-    assert instances["Gate/a"].args == GateArgs()
-    assert instances["Gate/b"].args == GateArgs(key="b")
-    assert instances["Gate/b"].args_path == "profiles[0].pluginConfig[1].args"
-
-
 # ---- args ----------------------------------------------------------------------------------
 
 
@@ -92,10 +75,6 @@ def test_wrong_args_are_reported_with_their_full_path(args: Any, complaint: str)
     assert refusal(profile(["Gate"], {"Gate/a": {}, "Gate": args})) == [
         f"profiles[0].pluginConfig[1].args.{complaint}"
     ]
-
-
-def test_args_of_a_plugin_that_is_not_enabled_are_checked_too() -> None:
-    assert len(refusal(profile([], {"Gate": {"limit": -1}}))) == 1
 
 
 def test_a_plugin_without_args_takes_none() -> None:

@@ -42,17 +42,6 @@ def test_sources_that_are_not_enabled_are_made_with_their_args_or_the_defaults()
     assert [entry.name for entry in result.lists["score"]] == ["Mean/d"]
 
 
-def test_an_enabled_plugin_is_not_listed_as_a_source() -> None:
-    assert resolved(["Invert/b", "Both"], {"Invert/b": reads("Both")}).sources == ()
-
-
-def test_a_plugin_that_is_disabled_at_score_is_a_source() -> None:
-    without = {"disabled": [{"name": "Both"}]}
-    result = resolved(["Invert/b", "Both"], {"Invert/b": reads("Both")}, score=without)
-    assert result.sources == ("Both",)
-    assert [entry.name for entry in result.lists["filter"]] == ["Both"]
-
-
 def test_a_tie_break_key_may_have_a_source() -> None:
     result = resolved([], {"Invert/k": reads("Both")}, tieBreak={"enabled": [{"name": "Invert/k"}]})
     assert result.sources == ("Both",)
@@ -129,13 +118,6 @@ def test_a_cycle_of_disabled_instances_is_reported_too() -> None:
     args = {"Invert/a": reads("Invert/b"), "Invert/b": reads("Invert/a")}
     [problem] = refusal([], args)
     assert "Invert/a → Invert/b → Invert/a" in problem
-
-
-def test_a_longer_cycle_is_reported_in_full() -> None:
-    names = ["Invert/a", "Invert/b", "Invert/c"]
-    args = {name: reads(names[(n + 1) % 3]) for n, name in enumerate(names)}
-    [problem] = refusal(["Invert/b"], args)
-    assert "Invert/b → Invert/c → Invert/a → Invert/b" in problem
 
 
 def test_an_unused_instance_is_refused() -> None:

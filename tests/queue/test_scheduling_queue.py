@@ -326,3 +326,30 @@ def test_a_follower_is_tried_when_its_leader_activates_it() -> None:
     setting.queue.done(leader.pod.uid)
     assert setting.pop().pod.name == "follower"
     assert setting.clock.now() == 0.4
+
+
+def test_a_pod_added_twice_is_one_pod() -> None:
+    setting = rig()
+    setting.queue.add(waiting_pod())
+    setting.queue.add(waiting_pod(priority=3))
+    assert setting.queue.counts()["active"] == 1
+    assert setting.pop().priority == 3
+
+
+def test_timers_that_run_early_do_nothing() -> None:
+    setting = one_rejected()
+    setting.queue.run_timers()
+    assert setting.state(waiting_pod()) == "UNSCHEDULABLE"
+
+
+def test_a_deleted_pod_leaves_no_state() -> None:
+    for failed_by in (["Fit"], []):
+        setting = rig(events=FIT_EVENTS)
+        setting.queue.add(waiting_pod(nominated="n1"))
+        setting.try_and_fail(*failed_by)
+        setting.queue.delete(waiting_pod())
+        assert setting.queue.find(waiting_pod().uid) is None
+        assert not any(setting.queue.counts().values())
+        assert not any(setting.recorder.unschedulable.values())
+        assert setting.queue.nominator.nominated_nodes() == []
+        assert setting.queue.next_deadline_seconds() is None

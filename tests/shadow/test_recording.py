@@ -10,26 +10,25 @@ import yaml
 from bayplan.api.objects import NAMESPACE, NODE, PERSISTENT_VOLUME_CLAIM, POD, REPLICA_SET
 from bayplan.ports import EventType
 from bayplan.shadow.recording import OBJECTS, SCENARIO, Recording
+from tests.adapters.manifests import node, pod
 from tests.cli.command_line import answer
 
 ADDED, MODIFIED, DELETED = EventType.ADDED, EventType.MODIFIED, EventType.DELETED
 
 
-def node(name: str, cpu: str = "4", **spec: Any) -> dict[str, Any]:
+def stored_node(name: str, cpu: str = "4", **spec: Any) -> dict[str, Any]:
     status = {"allocatable": {"cpu": cpu, "memory": "8Gi", "pods": "110"}}
-    return {"metadata": {"name": name, "uid": f"u-{name}"}, "spec": spec, "status": status}
+    made = node(name, spec=spec, status=status)
+    return {**made, "metadata": {"name": name, "uid": f"u-{name}"}}
 
 
-def pod(name: str, on: str = "", owner: str = "", **meta: Any) -> dict[str, Any]:
-    containers = [{"name": "c", "image": "app", "resources": {"requests": {"cpu": "1"}}}]
-    spec: dict[str, Any] = {"containers": containers, "schedulerName": "default-scheduler"}
-    if on:
-        spec["nodeName"] = on
-    meta = {"name": name, "namespace": "default", "uid": f"u-{name}", **meta}
+def stored_pod(name: str, on: str = "", owner: str = "", **meta: Any) -> dict[str, Any]:
+    options: dict[str, Any] = {"nodeName": on} if on else {}
     if owner:
         reference = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": owner}
-        meta["ownerReferences"] = [{**reference, "uid": f"u-{owner}", "controller": True}]
-    return {"metadata": meta, "spec": spec, "status": {"phase": "Pending"}}
+        options["ownerReferences"] = [{**reference, "uid": f"u-{owner}", "controller": True}]
+    options |= {"schedulerName": "default-scheduler", "status": {"phase": "Pending"}}
+    return pod(name, **{"uid": f"u-{name}", **meta, **options})
 
 
 def encoded(content: dict[str, Any]) -> bytes:
@@ -64,11 +63,11 @@ class Writing:
 
 
 def test_pods_are_created_at_their_times_and_placed_by_the_simulation(tmp_path: Path) -> None:
-    writing = Writing(tmp_path, (NODE, node("n1")), (POD, pod("running", on="n1")))
-    writing.add(ADDED, POD, pod("web"))
-    writing.add(MODIFIED, POD, pod("web", on="n1"))
-    writing.add(MODIFIED, POD, pod("web", on="n1", labels={"a": "b"}))
-    writing.add(DELETED, POD, pod("web"))
+    writing = Writing(tmp_path, (NODE, stored_node("n1")), (POD, stored_pod("running", on="n1")))
+    writing.add(ADDED, POD, stored_pod("web"))
+    writing.add(MODIFIED, POD, stored_pod("web", on="n1"))
+    writing.add(MODIFIED, POD, stored_pod("web", on="n1", labels={"a": "b"}))
+    writing.add(DELETED, POD, stored_pod("web"))
     verbs = [next(iter(each)) for each in writing.steps()]
     assert verbs == ["create", "patch", "delete"]
     result = writing.result()
@@ -80,18 +79,18 @@ def test_pods_are_created_at_their_times_and_placed_by_the_simulation(tmp_path: 
 
 
 def test_changes_that_a_binding_causes_are_not_recorded(tmp_path: Path) -> None:
-    writing = Writing(tmp_path, (NODE, node("n1")))
-    writing.add(ADDED, POD, pod("web"))
+    writing = Writing(tmp_path, (NODE, stored_node("n1")))
+    writing.add(ADDED, POD, stored_pod("web"))
     labels = {"topology.kubernetes.io/zone": "z1", "topology.kubernetes.io/region": "r1"}
-    writing.add(MODIFIED, POD, pod("web", on="n1", labels=labels))
+    writing.add(MODIFIED, POD, stored_pod("web", on="n1", labels=labels))
     assert [next(iter(each)) for each in writing.steps()] == ["create"]
 
 
 def test_a_pod_of_another_scheduler_is_recorded_with_its_node(tmp_path: Path) -> None:
-    foreign = pod("foreign")
+    foreign = stored_pod("foreign")
     foreign["spec"]["schedulerName"] = "theirs"
     bound = {**foreign, "spec": {**foreign["spec"], "nodeName": "n1"}}
-    writing = Writing(tmp_path, (NODE, node("n1")))
+    writing = Writing(tmp_path, (NODE, stored_node("n1")))
     writing.add(ADDED, POD, foreign)
     writing.add(MODIFIED, POD, bound)
     (step,) = writing.steps()
@@ -100,15 +99,15 @@ def test_a_pod_of_another_scheduler_is_recorded_with_its_node(tmp_path: Path) ->
 
 
 def test_the_pods_of_a_controller_are_recorded_one_by_one(tmp_path: Path) -> None:
-    template = {"metadata": {"labels": {"a": "b"}}, "spec": pod("x")["spec"]}
+    template = {"metadata": {"labels": {"a": "b"}}, "spec": stored_pod("x")["spec"]}
     spec = {"replicas": 3, "selector": {"matchLabels": {"a": "b"}}, "template": template}
     meta = {"name": "rs", "namespace": "default", "uid": "u-rs"}
-    writing = Writing(tmp_path, (NODE, node("n1")))
+    writing = Writing(tmp_path, (NODE, stored_node("n1")))
     writing.add(ADDED, REPLICA_SET, {"metadata": meta, "spec": spec})
-    writing.add(ADDED, POD, pod("rs-1", owner="rs", labels={"a": "b"}))
+    writing.add(ADDED, POD, stored_pod("rs-1", owner="rs", labels={"a": "b"}))
     # The garbage collector deletes the owner first.
     writing.add(DELETED, REPLICA_SET, {"metadata": meta})
-    writing.add(DELETED, POD, pod("rs-1"))
+    writing.add(DELETED, POD, stored_pod("rs-1"))
     assert [next(iter(each)) for each in writing.steps()] == ["create", "create", "delete"]
     assert writing.recording.left_out_count == 1
     assert writing.result()["counts"]["pods"] == 1
@@ -118,10 +117,10 @@ def test_objects_owned_by_a_deleted_pod_are_deleted_with_it(tmp_path: Path) -> N
     meta = {"name": "data", "namespace": "default", "uid": "u-data"}
     meta["ownerReferences"] = [{"apiVersion": "v1", "kind": "Pod", "name": "web", "uid": "u-web"}]  # type: ignore[assignment]
     spec = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
-    writing = Writing(tmp_path, (NODE, node("n1")))
-    writing.add(ADDED, POD, pod("web"))
+    writing = Writing(tmp_path, (NODE, stored_node("n1")))
+    writing.add(ADDED, POD, stored_pod("web"))
     writing.add(ADDED, PERSISTENT_VOLUME_CLAIM, {"metadata": meta, "spec": spec})
-    writing.add(DELETED, POD, pod("web"))
+    writing.add(DELETED, POD, stored_pod("web"))
     writing.add(MODIFIED, PERSISTENT_VOLUME_CLAIM, {"metadata": meta, "spec": spec})
     writing.add(DELETED, PERSISTENT_VOLUME_CLAIM, {"metadata": meta})
     verbs = [next(iter(each)) for each in writing.steps()]
@@ -130,20 +129,20 @@ def test_objects_owned_by_a_deleted_pod_are_deleted_with_it(tmp_path: Path) -> N
 
 
 def test_a_pod_of_the_same_name_replaces_its_predecessor(tmp_path: Path) -> None:
-    writing = Writing(tmp_path, (NODE, node("n1")))
-    writing.add(ADDED, POD, pod("web"))
-    writing.add(MODIFIED, POD, pod("web", uid="u-2"))
+    writing = Writing(tmp_path, (NODE, stored_node("n1")))
+    writing.add(ADDED, POD, stored_pod("web"))
+    writing.add(MODIFIED, POD, stored_pod("web", uid="u-2"))
     assert [next(iter(each)) for each in writing.steps()] == ["create", "delete", "create"]
     assert list(writing.result()["placements"]) == ["default/web"]
 
 
 def test_changes_and_deletions_of_nodes_are_recorded_and_namespaces_stay(tmp_path: Path) -> None:
     space = {"metadata": {"name": "shop", "uid": "u-shop"}}
-    writing = Writing(tmp_path, (NODE, node("n1")), (NAMESPACE, space))
-    writing.add(MODIFIED, NODE, node("n1"))
-    writing.add(MODIFIED, NODE, node("n1", cpu="8", unschedulable=True))
-    writing.add(MODIFIED, NODE, node("n1", cpu="8"))
-    writing.add(DELETED, NODE, node("n1"))
+    writing = Writing(tmp_path, (NODE, stored_node("n1")), (NAMESPACE, space))
+    writing.add(MODIFIED, NODE, stored_node("n1"))
+    writing.add(MODIFIED, NODE, stored_node("n1", cpu="8", unschedulable=True))
+    writing.add(MODIFIED, NODE, stored_node("n1", cpu="8"))
+    writing.add(DELETED, NODE, stored_node("n1"))
     writing.add(DELETED, NAMESPACE, space)
     first, second, third = writing.steps()
     assert first["patch"][0]["spec"] == {"unschedulable": True}
@@ -155,16 +154,16 @@ def test_changes_and_deletions_of_nodes_are_recorded_and_namespaces_stay(tmp_pat
 
 def test_times_never_decrease(tmp_path: Path) -> None:
     recording = Recording(tmp_path, ("default-scheduler",))
-    recording.begin([(NODE, encoded(node("n1")))])
-    recording.add(ADDED, POD, encoded(pod("a")), 2.0)
-    recording.add(ADDED, POD, encoded(pod("b")), 1.0)
+    recording.begin([(NODE, encoded(stored_node("n1")))])
+    recording.add(ADDED, POD, encoded(stored_pod("a")), 2.0)
+    recording.add(ADDED, POD, encoded(stored_pod("b")), 1.0)
     recording.close()
     events = yaml.safe_load((recording.path / SCENARIO).read_text())["spec"]["events"]
     assert [each["at"] for each in events] == ["2.000s", "2.000s"]
 
 
 def test_a_recording_without_changes_is_valid_and_never_overwritten(tmp_path: Path) -> None:
-    writing = Writing(tmp_path, (NODE, node("n1")), (POD, pod("web")))
+    writing = Writing(tmp_path, (NODE, stored_node("n1")), (POD, stored_pod("web")))
     writing.steps()
     assert writing.result()["counts"]["scheduled"] == 1
     assert (writing.recording.path / OBJECTS).stat().st_mode & 0o077 == 0

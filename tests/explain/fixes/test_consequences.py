@@ -15,6 +15,7 @@ from bayplan.model.cluster_model import ClusterModel
 from bayplan.model.reading import objects_of_files
 from bayplan.plugins.registry import default_registry
 from bayplan.whatif.fit import fit
+from tests.adapters.manifests import container, node, pod
 
 CASES = Path(__file__).parents[2] / "cases"
 TAINT = "node-role.kubernetes.io/control-plane:NoSchedule"
@@ -45,31 +46,19 @@ def steps(fixes: list[Fix]) -> list[tuple[str, ...]]:
     return [fix.steps for fix in fixes]
 
 
-def node(name: str, cpu: str = "2", **spec: Any) -> dict[str, Any]:
-    allocatable = {"cpu": cpu, "memory": "8Gi", "pods": "110"}
-    return {
-        "apiVersion": "v1",
-        "kind": "Node",
-        "metadata": {"name": name, "labels": {HOST: name}},
-        "spec": spec,
-        "status": {"allocatable": allocatable},
-    }
+def node_of(name: str, cpu: str = "2", **spec: Any) -> dict[str, Any]:
+    room = {"cpu": cpu, "memory": "8Gi", "pods": "110"}
+    return node(name, labels={HOST: name}, spec=spec, status={"allocatable": room})
 
 
-def pod(name: str, cpu: str = "1", **options: Any) -> dict[str, Any]:
-    container = {"name": "c", "image": "x", "resources": {"requests": {"cpu": cpu}}}
-    meta = {"name": name, **options.pop("metadata", {})}
-    return {
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": meta,
-        "spec": {"containers": [container], **options},
-    }
+def pod_of(name: str, cpu: str = "1", **options: Any) -> dict[str, Any]:
+    metadata = options.pop("metadata", {})
+    return pod(name, containers=[container(cpu)], **metadata, **options)
 
 
 def controller(kind: str, name: str, cpu: str = "1", **spec: Any) -> dict[str, Any]:
     labels = {"app": name}
-    template = {"metadata": {"labels": labels}, "spec": pod(name, cpu)["spec"]}
+    template = {"metadata": {"labels": labels}, "spec": pod_of(name, cpu)["spec"]}
     return {
         "apiVersion": "batch/v1" if kind == "Job" else "apps/v1",
         "kind": kind,
@@ -111,7 +100,7 @@ def owned(name: str, node_name: str, **options: Any) -> dict[str, Any]:
         "ownerReferences": [{**owner, "controller": True}],
         **options,
     }
-    placed = pod(name, nodeName=node_name, metadata=metadata)
+    placed = pod_of(name, nodeName=node_name, metadata=metadata)
     ready = [{"type": "Ready", "status": "True", "lastTransitionTime": "2026-01-01T00:00:00Z"}]
     return {**placed, "status": {"phase": "Running", "conditions": ready}}
 
@@ -120,11 +109,13 @@ def test_an_annotation_makes_the_controller_remove_the_pod_that_is_in_the_way(
     tmp_path: Path,
 ) -> None:
     # Of two pods that are equal otherwise, the one on n2 would go: two of them are there.
-    small = node("n2", cpu="2", taints=[{"key": "db", "effect": "NoSchedule"}])
+    small = node_of("n2", cpu="2", taints=[{"key": "db", "effect": "NoSchedule"}])
     pods = [owned("a", "n1"), owned("b", "n2"), owned("c", "n2")]
     room = [
         fix
-        for fix in fixes_for(tmp_path, [node("n1", cpu="1"), small, *pods, pod("p")], "default/p")
+        for fix in fixes_for(
+            tmp_path, [node_of("n1", cpu="1"), small, *pods, pod_of("p")], "default/p"
+        )
         if fix.changes_what == "workload" and fix.node == "n1"
     ]
     assert [fix.steps for fix in room] == [
@@ -138,7 +129,9 @@ def test_an_annotation_makes_the_controller_remove_the_pod_that_is_in_the_way(
 
 
 def test_the_last_pod_of_a_controller_stays(tmp_path: Path) -> None:
-    fixes = fixes_for(tmp_path, [node("n1", cpu="1"), owned("a", "n1"), pod("p")], "default/p")
+    fixes = fixes_for(
+        tmp_path, [node_of("n1", cpu="1"), owned("a", "n1"), pod_of("p")], "default/p"
+    )
     assert steps(fixes) == [("add one node like n1",)]
 
 
@@ -150,15 +143,15 @@ def test_a_budget_is_named_and_respected(tmp_path: Path) -> None:
         "spec": {"maxUnavailable": 1, "selector": {"matchLabels": {"app": "web"}}},
     }
     objects = [
-        node("n1", cpu="3"),
+        node_of("n1", cpu="3"),
         controller("Deployment", "web", replicas=3),
         budget,
         *(owned(name, "n1") for name in "abc"),
     ]
-    one = fixes_for(tmp_path, [*objects, pod("p", "1")], "default/p")
+    one = fixes_for(tmp_path, [*objects, pod_of("p", "1")], "default/p")
     room = next(fix for fix in one if fix.changes_what == "workload")
     assert room.notes == ("PodDisruptionBudget default/web allows 1 disruptions, this takes 1",)
-    two = fixes_for(tmp_path, [*objects, pod("p", "2")], "default/p")
+    two = fixes_for(tmp_path, [*objects, pod_of("p", "2")], "default/p")
     assert not [fix for fix in two if fix.changes_what == "workload"]
 
 
@@ -189,9 +182,9 @@ def test_a_rollout_that_needs_room_for_old_and_new_pods_removes_old_ones_first()
 
 
 def test_a_fix_that_helps_some_pods_says_how_many(tmp_path: Path) -> None:
-    tainted = node("n2", "4", taints=[{"key": "team", "effect": "NoSchedule"}])
-    busy = pod("busy", "2", nodeName="n1")
-    objects = [node("n1"), tainted, busy, controller("Deployment", "web", replicas=6)]
+    tainted = node_of("n2", "4", taints=[{"key": "team", "effect": "NoSchedule"}])
+    busy = pod_of("busy", "2", nodeName="n1")
+    objects = [node_of("n1"), tainted, busy, controller("Deployment", "web", replicas=6)]
     fixes = {fix.steps: fix for fix in fixes_for(tmp_path, objects)}
     tolerated = fixes["tolerate team:NoSchedule",]
     assert (tolerated.waiting, tolerated.helped) == (6, 4)
@@ -204,13 +197,13 @@ def test_a_tool_that_writes_the_workload_is_named(tmp_path: Path) -> None:
         "labels": {"app.kubernetes.io/managed-by": "Helm"},
         "annotations": {"meta.helm.sh/release-name": "shop"},
     }
-    objects = [node("n1"), controller("Deployment", "web", "4", metadata=metadata)]
+    objects = [node_of("n1"), controller("Deployment", "web", "4", metadata=metadata)]
     fix = fixes_for(tmp_path, objects)[0]
     assert (fix.target, fix.managed_by) == ("Deployment default/web", "Helm release shop")
 
 
 def test_the_pods_of_a_stateful_set_that_wait_are_deleted_after_the_patch(tmp_path: Path) -> None:
-    objects = [node("n1"), controller("StatefulSet", "db", "4", serviceName="db")]
+    objects = [node_of("n1"), controller("StatefulSet", "db", "4", serviceName="db")]
     fix = fixes_for(tmp_path, objects)[0]
     assert fix.commands[1:] == ("kubectl delete pod/db-0 -n default",)
     assert (fix.node, fix.helped) == ("n1", 1)
@@ -239,14 +232,14 @@ def test_a_volume_that_was_released_is_made_available_before_a_new_one_is_made()
 
 
 def test_a_node_of_a_kind_that_has_the_device_is_added_and_no_other(tmp_path: Path) -> None:
-    plain, gpu = node("m6i"), node("g5")
+    plain, gpu = node_of("m6i"), node_of("g5")
     gpu["status"]["allocatable"]["nvidia.com/gpu"] = "1"
     gpu["metadata"]["labels"]["node.kubernetes.io/instance-type"] = "g5.xlarge"
     gpu["metadata"]["labels"]["karpenter.sh/nodepool"] = "gpu"
     gpu["spec"]["taints"] = [{"key": "nvidia.com/gpu", "effect": "NoSchedule"}]
     tolerations = [{"key": "nvidia.com/gpu", "operator": "Exists"}]
-    user = pod("user", nodeName="g5", tolerations=tolerations)
-    waiting = pod("p", tolerations=tolerations)
+    user = pod_of("user", nodeName="g5", tolerations=tolerations)
+    waiting = pod_of("p", tolerations=tolerations)
     for each in (user, waiting):
         each["spec"]["containers"][0]["resources"]["limits"] = {"nvidia.com/gpu": "1"}
         each["spec"]["containers"][0]["resources"]["requests"]["nvidia.com/gpu"] = "1"
@@ -258,17 +251,17 @@ def test_a_node_of_a_kind_that_has_the_device_is_added_and_no_other(tmp_path: Pa
 
 
 def test_a_plain_pod_does_not_go_to_special_hardware(tmp_path: Path) -> None:
-    gpu = node("g5", taints=[{"key": "nvidia.com/gpu", "effect": "NoSchedule"}])
+    gpu = node_of("g5", taints=[{"key": "nvidia.com/gpu", "effect": "NoSchedule"}])
     gpu["status"]["allocatable"]["nvidia.com/gpu"] = "1"
-    busy = pod("busy", cpu="2", nodeName="n1")
-    fixes = fixes_for(tmp_path, [node("n1"), gpu, busy, pod("p", cpu="2")], "default/p")
+    busy = pod_of("busy", cpu="2", nodeName="n1")
+    fixes = fixes_for(tmp_path, [node_of("n1"), gpu, busy, pod_of("p", cpu="2")], "default/p")
     assert steps(fixes) == [("add one node like n1",), ("remove default/busy from n1",)]
 
 
 def test_a_typing_error_in_a_selector_is_the_first_fix(tmp_path: Path) -> None:
-    n1 = node("n1")
+    n1 = node_of("n1")
     n1["metadata"]["labels"] |= {"disktype": "nvme", "zone": "a"}
-    fixes = fixes_for(tmp_path, [n1, pod("p", nodeSelector={"disktype": "nvmee"})], "default/p")
+    fixes = fixes_for(tmp_path, [n1, pod_of("p", nodeSelector={"disktype": "nvmee"})], "default/p")
     assert fixes[0].steps == ("change disktype=nvmee to disktype=nvme in the node selector",)
 
 
@@ -277,11 +270,13 @@ def test_below_the_partition_of_a_stateful_set_a_new_template_changes_nothing(
 ) -> None:
     strategy = {"type": "RollingUpdate", "rollingUpdate": {"partition": 1}}
     made = controller("StatefulSet", "db", "4", serviceName="db", updateStrategy=strategy)
-    assert steps(fixes_for(tmp_path, [node("n1"), made])) == [("add one node like n1 with 4 cpu",)]
+    assert steps(fixes_for(tmp_path, [node_of("n1"), made])) == [
+        ("add one node like n1 with 4 cpu",)
+    ]
 
 
 def test_new_nodes_of_a_larger_kind_are_as_many_as_the_workload_needs(tmp_path: Path) -> None:
-    fixes = fixes_for(tmp_path, [node("n1"), controller("Deployment", "web", "3", replicas=2)])
+    fixes = fixes_for(tmp_path, [node_of("n1"), controller("Deployment", "web", "3", replicas=2)])
     last = fixes[-1]
     assert (last.steps, last.helped) == (("add 2 nodes like n1 with 3 cpu",), 2)
 
@@ -291,7 +286,7 @@ def test_the_owner_of_a_job_is_named(tmp_path: Path) -> None:
     metadata = {"ownerReferences": [{**owner, "controller": True}]}
     job = controller("Job", "nightly-1", "3", metadata=metadata)
     job["spec"]["template"]["spec"]["restartPolicy"] = "Never"
-    fix = fixes_for(tmp_path, [node("n1"), job])[0]
+    fix = fixes_for(tmp_path, [node_of("n1"), job])[0]
     assert (fix.target, fix.managed_by) == ("Job default/nightly-1", "CronJob default/nightly")
 
 
@@ -302,7 +297,7 @@ def test_preemption_by_a_higher_class_names_whom_it_evicts(tmp_path: Path) -> No
         "metadata": {"name": "high"},
         "value": 1000,
     }
-    objects = [node("n1"), high, pod("low", "2", nodeName="n1"), pod("p")]
+    objects = [node_of("n1"), high, pod_of("low", "2", nodeName="n1"), pod_of("p")]
     by_step = {fix.steps[0]: fix for fix in fixes_for(tmp_path, objects, "default/p")}
     fix = by_step["give it the priority class high, so that it preempts"]
     assert fix.notes == ("preemption evicts default/low",)
@@ -315,8 +310,8 @@ def test_the_pods_of_a_job_that_may_choose_stay(tmp_path: Path) -> None:
     owner = {"apiVersion": "batch/v1", "kind": "Job", "name": "batch", "uid": "u"}
     metadata = {"ownerReferences": [{**owner, "controller": True}]}
     job["spec"]["template"]["spec"]["restartPolicy"] = "Never"
-    pods = [pod(f"batch-{n}", nodeName=n, metadata=metadata) for n in ("n1", "n2")]
-    objects = [node("n1", "1"), node("n2", "1"), job, *pods, pod("p")]
+    pods = [pod_of(f"batch-{n}", nodeName=n, metadata=metadata) for n in ("n1", "n2")]
+    objects = [node_of("n1", "1"), node_of("n2", "1"), job, *pods, pod_of("p")]
     fixes = fixes_for(tmp_path, objects, "default/p")
     assert steps(fixes) == [("add one node like n1",)]
 
@@ -325,7 +320,7 @@ def test_the_pods_of_a_job_that_may_choose_stay(tmp_path: Path) -> None:
 
 
 def zoned(name: str, zone: str, **options: Any) -> dict[str, Any]:
-    made = node(name, **options)
+    made = node_of(name, **options)
     made["metadata"]["labels"]["topology.kubernetes.io/zone"] = zone
     return made
 
@@ -340,7 +335,7 @@ def spreading(**fields: Any) -> dict[str, Any]:
         "labelSelector": {"matchLabels": labels},
         **fields,
     }
-    made = pod("p")
+    made = pod_of("p")
     made["metadata"]["labels"] = labels
     made["spec"]["topologySpreadConstraints"] = [constraint]
     return made
