@@ -154,3 +154,8 @@ def test_azure_disks_keep_their_affinity() -> None:
         terms=[zone("topology.kubernetes.io/zone", "a")], azureDisk={"diskURI": "u"}
     )
     assert expressions(the_volume) == [("topology.kubernetes.io/zone", ("a",))]
+
+
+def test_a_volume_without_a_migrated_plugin_has_no_driver() -> None:
+    assert plugin_of(volume(csi={"driver": "d", "volumeHandle": "h"}).spec) is None
+    assert plugin_of(inline(emptyDir={})) is None

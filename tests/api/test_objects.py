@@ -29,6 +29,7 @@ from bayplan.api.objects import (
     at_path,
     decode,
     is_terminal,
+    namespaced_name,
 )
 
 TYPES: dict[str, type[Any]] = {
@@ -195,3 +196,8 @@ def test_a_path_that_ends_early_leads_to_none() -> None:
 )
 def test_finished_pods_request_nothing(phase: str | None, terminal: bool) -> None:
     assert is_terminal(Pod(status=PodStatus(phase=phase))) is terminal
+
+
+def test_a_namespaced_name() -> None:
+    assert namespaced_name("a", "b") == "a/b"
+    assert namespaced_name(None, "b") == namespaced_name("", "b") == "b"

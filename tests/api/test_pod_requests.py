@@ -21,7 +21,7 @@ from bayplan.api.pod_requests import (
     may_be_devices,
     requested,
 )
-from bayplan.api.quantity import INT64_MAX
+from bayplan.api.quantity import INT64_MAX, QuantityError
 
 MIB = 1024 * 1024
 Wire = dict[str, Any]
@@ -255,3 +255,8 @@ def test_cpu_is_counted_in_thousandths_and_every_other_resource_in_units() -> No
 def test_init_containers_are_named_first() -> None:
     spec = pod_with_spec(containers=[container("main")], initContainers=[container("first")]).spec
     assert [each.name for each in all_containers(spec)] == ["first", "main"]
+
+
+def test_an_invalid_quantity_is_refused() -> None:
+    with pytest.raises(QuantityError):
+        requested(pod_with_spec(containers=[container(cpu="much")]))

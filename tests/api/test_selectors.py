@@ -21,6 +21,7 @@ from bayplan.api.selectors import (
     Selector,
     SelectorError,
     first_untolerated,
+    is_label_key,
     label_selector,
     map_selector,
     node_term,
@@ -292,3 +293,10 @@ def test_only_taints_that_count_can_be_the_first_untolerated_taint() -> None:
 
     assert first_untolerated([soft, covered, hard], tolerations, counts) == hard
     assert first_untolerated([soft, covered], tolerations, counts) is None
+
+
+@pytest.mark.parametrize(
+    "key", ["", "/a", "a/", "a/b/c", "A/b", "a" * 64, "a" * 254 + "/b", "-a", "a..b/c"]
+)
+def test_invalid_label_keys(key: str) -> None:
+    assert not is_label_key(key)

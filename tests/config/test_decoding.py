@@ -11,6 +11,11 @@ from msgspec import Meta, Struct
 from bayplan.config.decoding import decode, path_within
 
 
+class Needy(Struct, frozen=True, kw_only=True, rename="camel"):
+    topology_key: str
+    mode: Literal["sum", "mean"]
+
+
 class Inner(Struct, frozen=True, kw_only=True, rename="camel"):
     some_name: str = ""
     share: float = 0.5
@@ -105,3 +110,12 @@ def test_a_path_leads_to_the_part_itself_and_not_to_an_equal_one() -> None:
     assert path_within(whole, whole.parts[0]) == "parts[0]"
     assert path_within(part, part) == ""
     assert path_within(whole, dict(part)) is None
+
+
+def test_a_missing_required_field_gives_no_value() -> None:
+    decoded, problems = decode({"topologyKey": 1}, Needy, "args")
+    assert decoded is None
+    assert [str(problem) for problem in problems] == [
+        "args.topologyKey: 1; wanted a string",
+        'args.mode: missing; wanted "mean" or "sum"',
+    ]

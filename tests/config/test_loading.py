@@ -76,3 +76,11 @@ def test_problems_of_gates_are_reported_beside_all_other_problems() -> None:
 def test_the_written_fields_are_remembered() -> None:
     assert config_from(HEAD | {"parallelism": 16}).written == {"apiVersion", "kind", "parallelism"}
     assert config_from(None).written == frozenset()
+
+
+def test_the_default_configuration_has_upstreams_values() -> None:
+    config = SchedulerConfig()
+    assert config.pod_initial_backoff_seconds == 1
+    assert config.pod_max_backoff_seconds == 10
+    assert config.gate("SchedulerPopFromBackoffQ")
+    assert not config.problems

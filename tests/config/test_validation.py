@@ -178,3 +178,8 @@ def test_an_extender_with_verbs_has_a_url(url: str) -> None:
     assert complaint.startswith("extenders[0].urlPrefix: ")
     assert complaint.endswith("wanted http://HOST:PORT/PATH or https://HOST:PORT/PATH")
     assert of_extenders({"urlPrefix": url}) == []
+
+
+def test_without_an_election_its_settings_are_not_checked() -> None:
+    election = {"leaderElect": False, "leaseDuration": "5s", "resourceLock": "endpoints"}
+    assert complaints(leaderElection=election) == []

@@ -382,3 +382,27 @@ def test_a_result_for_one_node_is_pairs_of_a_code_and_reasons(verdict: Any) -> N
     assert checked_verdict(((NO, ("no",)),)) == ((NO, ("no",)),)
     with pytest.raises(WrongAnswer, match=r"wanted a tuple of \(Code, reasons\) pairs"):
         checked_verdict(verdict)
+
+
+def test_a_part_written_for_arrays_is_called_with_an_array_of_one() -> None:
+    nodes = two().lend().nodes
+    codes = np.array([NEVER], np.uint8)
+
+    def refuse(state: object, answers: object, some: object, feasible: object) -> list[Rejection]:
+        return [Rejection(rows(0), NO, ("cpu",)), Rejection(rows(0), NO, ("memory",), codes)]
+
+    plugin = answering("Wide", filter=refuse, score=lambda *_: np.array([9], np.int64))
+    instance = plugin(None, handle())
+    answer = row_filter_of(instance)(CycleState(), pod(), nodes.info(1))
+    assert answer == ((NO, ("cpu",)), (NEVER, ("memory",)))
+    assert row_score_of(instance)(CycleState(), pod(), nodes.info(1)) == 9
+
+
+def test_a_part_written_node_by_node_is_called_directly() -> None:
+    nodes = two().lend().nodes
+    refuses = answering("No", filter_node=unschedulable("no"))(None, handle())
+    takes = answering("Yes", filter_node=None)(None, handle())
+    assert row_filter_of(refuses)(CycleState(), pod(), nodes.info(0)) == ((NO, ("no",)),)
+    assert row_filter_of(takes)(CycleState(), pod(), nodes.info(0)) == ()
+    scores = answering("Seven", score_node=7)(None, handle())
+    assert row_score_of(scores)(CycleState(), pod(), nodes.info(0)) == 7

@@ -13,6 +13,7 @@ from bayplan.framework.types import (
     MIN_NODE_SCORE,
     NominatingMode,
     Nomination,
+    QueuedPodInfo,
 )
 from bayplan.problems import ConfigError
 from bayplan.testing import handle, plugin, pod
@@ -76,3 +77,12 @@ def test_args_are_strict_frozen_and_camel_cased() -> None:
     with pytest.raises(AttributeError):
         plugin(Price).args.label = "other"
     assert list(PriceArgs().problems()) == []
+
+
+def test_a_queued_pod_begins_without_a_history() -> None:
+    queued = QueuedPodInfo(pod("p", priority=7), 1.5)
+    assert (queued.attempts, queued.initial_attempt_seconds, queued.gated) == (0, None, False)
+    assert (queued.unschedulable_plugins, queued.pending_plugins) == (set(), set())
+    assert queued.priority == 7
+    queued.gating_plugin = "SchedulingGates"
+    assert queued.gated

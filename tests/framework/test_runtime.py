@@ -507,3 +507,13 @@ def test_a_preflight_that_rejects_is_an_error(answer: Any) -> None:
     assert status is not None
     assert (status.code, status.plugin) == (Code.ERROR, "A")
     assert "broken" in status.message
+
+
+def test_each_filter_can_run_alone() -> None:
+    plugins = answering("A", filter=refused("n1")), answering("B", filter=refused("n1", "n2"))
+    nodes = three_nodes().lend().nodes
+    answers = framework_of(*plugins).filter_answers(CycleState(), P, nodes)
+    assert {name: outcome.feasible.tolist() for name, outcome in answers} == {
+        "A": [False, True, True],
+        "B": [False, False, True],
+    }

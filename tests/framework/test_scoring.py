@@ -174,3 +174,10 @@ def test_the_best_nodes_are_all_nodes_with_the_highest_total(
     node_table = table()
     node_table.totals = int64s(*totals)
     assert node_table.best_positions().tolist() == best
+
+
+def test_a_row_has_the_weighted_score_of_each_plugin_and_their_sum() -> None:
+    assert table().row("c") == ([("Fit", 40), ("Taint", 300), ("far away", 160)], 500)
+    for position in range(3):
+        pairs, total = table().row_at(position)
+        assert total == sum(score for _, score in pairs)

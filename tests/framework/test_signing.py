@@ -207,3 +207,17 @@ def test_the_node_name_of_a_pod_is_signed_beside_its_shape() -> None:
     unset, one, other = pod(), pod(node="n1"), pod(node="n2")
     assert unset.shape is one.shape
     assert len({signer.sign(each) for each in (unset, one, other)}) == 3
+
+
+def test_plugins_that_only_reject_whole_pods_have_a_part() -> None:
+    signer = signer_of(NarrowingOnly, Silent, Failing)
+    results = [signer.part(name, pod()) for name in ("NarrowingOnly", "Silent", "Failing", "None")]
+    assert results == [("default",), None, None, None]
+
+
+def test_pods_with_equal_parts_share_one_signature() -> None:
+    signer = signer_of(Noted)
+    one = signer.sign(pod("one", labels={"app": "x", "other": "1"}))
+    other = signer.sign(pod("other", labels={"app": "x", "other": "2"}))
+    assert one is other
+    assert one is not signer.sign(pod(labels={"app": "y", "other": "1"}))

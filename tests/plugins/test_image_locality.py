@@ -1,5 +1,7 @@
 """ImageLocality: compared with a plain rule, and by examples."""
 
+from typing import Any
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -86,3 +88,8 @@ def test_a_port_is_not_a_tag() -> None:
 def test_images_of_volumes_count() -> None:
     nodes = lent([{"data:1": 2000 * MIB}])
     assert scored(PLUGIN, running("web", volumes=("data:1",)), nodes) == {"n0": 100}
+
+
+def test_fields_without_images_are_not_signed() -> None:
+    volume: dict[str, Any] = {"name": "v", "configMap": {"name": "settings"}}
+    assert PLUGIN.sign_pod(pod(volumes=[volume])) == PLUGIN.sign_pod(pod())

@@ -380,3 +380,7 @@ def test_a_hint_with_terms_that_do_not_parse_is_queue(
 ) -> None:
     event = ("Node", ActionType.UPDATE_NODE_LABEL)
     assert hint(plugin(), event, tested_pod, IN_A, IN_A) is expected
+
+
+def test_an_empty_node_selector_rejects_no_node() -> None:
+    assert rejected(plugin(), pod(nodeSelector={}), lent(NODES)) == {}

@@ -74,3 +74,9 @@ _MULTI_POINT = {
     "disabled": [{"name": "*"}],
     "enabled": [{"name": "PrioritySort"}, {"name": "DefaultBinder"}],
 }
+
+
+def test_the_signature_is_the_name() -> None:
+    assert PLUGIN.sign_pod(pod(nodeName="n1")) != PLUGIN.sign_pod(pod())
+    assert PLUGIN.sign_pod(pod(nodeName="n1")) != PLUGIN.sign_pod(pod(nodeName="n2"))
+    assert PLUGIN.sign_pod(pod("a", labels={"x": "1"})) == PLUGIN.sign_pod(pod("b", priority=5))

@@ -14,6 +14,7 @@ from bayplan.plugins.node_resources_balanced_allocation import (
     NodeResourcesBalancedAllocation,
     NodeResourcesBalancedAllocationArgs,
 )
+from bayplan.state.cache import Cache
 from bayplan.testing import plugin as made
 from tests.plugins import scored_devices
 from tests.plugins.devices_kit import allocated, claim, put
@@ -29,6 +30,7 @@ from tests.plugins.resource_kit import (
     Place,
     clusters,
     lent,
+    node_offering,
     pod_of_containers,
     pods,
     total,
@@ -210,3 +212,16 @@ def test_a_pod_without_balanced_resources_is_skipped_with_devices_too() -> None:
     args = {"resources": [{"name": GPU}]}
     balances = made(NodeResourcesBalancedAllocation, args, cluster=cluster)
     assert scored(balances, asking(amount=0), cluster.lend().nodes) is None
+
+
+def test_the_cached_column_follows_placements(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "FEW_NODES", 0)
+    cache, asking = Cache(), pod_of_containers(containers=[{"memory": 500}])
+    for name in ("a", "b"):
+        cache.add_node(node_offering(EVEN, name=name))
+    for _ in range(2):
+        snapshot = cache.lend()
+        assert scored(PLUGIN, asking, snapshot.nodes) == {"a": 62, "b": 62}
+        snapshot.end()
+    cache.add_pod(pod_of_containers("running", [{"cpu": 500}], on="b"))
+    assert scored(PLUGIN, asking, cache.lend().nodes) == {"a": 62, "b": 87}

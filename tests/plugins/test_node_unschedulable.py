@@ -79,3 +79,12 @@ def test_a_new_toleration_helps_if_it_tolerates_the_taint(key: str, expected: Qu
     new = pod(tolerations=[{"key": key, "operator": "Exists"}])
     event = ("TargetPod", ActionType.UPDATE_POD_TOLERATION)
     assert hint(PLUGIN, event, new, pod(), new) is expected
+
+
+def test_the_signature_tells_whether_the_taint_is_tolerated() -> None:
+    foreign = pod(tolerations=[{"key": "x", "operator": "Exists"}])
+    tolerating = pod(tolerations=[{"key": KEY, "operator": "Exists"}])
+    everything = pod(tolerations=[{"operator": "Exists"}])
+    assert PLUGIN.sign_pod(foreign) == PLUGIN.sign_pod(pod())
+    assert PLUGIN.sign_pod(tolerating) != PLUGIN.sign_pod(pod())
+    assert PLUGIN.sign_pod(tolerating) == PLUGIN.sign_pod(everything)

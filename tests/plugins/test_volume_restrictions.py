@@ -146,3 +146,8 @@ def test_it_satisfies_the_plugin_contract() -> None:
     ]
     each: Any = [{"spec": {"volumes": volumes[:1]}}, {"spec": {"volumes": volumes}}]
     check_plugin(VolumeRestrictions, pods=each, prepare=prepare, clusters=depth(3, 8))
+
+
+def test_a_claim_for_many_pods_rejects_no_pod() -> None:
+    over = cluster(NODES, claim("data"), pods=[with_claims("there", "data", node="n1")])
+    assert results_of(VolumeRestrictions, over, with_claims("p", "data")).pre_filter == "Skip"

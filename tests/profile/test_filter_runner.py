@@ -94,3 +94,17 @@ def test_there_is_no_filter_key_without_reuse_or_with_an_unsigned_filter() -> No
     framework = framework_of(answering("A", filter_node=None))
     framework.plugins.reuse_bytes_max = 1
     assert filter_key(framework, CycleState(), HIGH, lambda kind: []) is None
+
+
+def test_pods_nominated_ahead_have_at_least_the_same_priority() -> None:
+    over = world()
+    over.nominate(*(pod(f"n{p}", priority=p, nominated_node="n1") for p in (8, 9, 10)))
+    ahead = runner_of(over).nominated_ahead(HIGH, "n1")
+    assert [each.name for each in ahead] == ["n9", "n10"]
+
+
+def test_only_amounts_matter_if_no_filter_of_the_pod_reads_pods() -> None:
+    over = world()
+    assert runner_of(over).only_amounts_matter(over.cycle(HIGH).state)
+    with_port = pod("p", cpu=2, priority=9, host_ports=[80])
+    assert not runner_of(over).only_amounts_matter(over.cycle(with_port).state)

@@ -353,3 +353,16 @@ def test_a_deleted_pod_leaves_no_state() -> None:
         assert not any(setting.recorder.unschedulable.values())
         assert setting.queue.nominator.nominated_nodes() == []
         assert setting.queue.next_deadline_seconds() is None
+
+
+def test_activating_an_unknown_pod_changes_nothing() -> None:
+    setting = one_rejected()
+    before = setting.queue.counts()
+    setting.queue.activate([waiting_pod("made-up")])
+    assert setting.queue.counts() == before
+
+
+def test_deleting_an_unknown_pod_has_no_effect() -> None:
+    setting = rig()
+    setting.queue.delete(waiting_pod())
+    assert not any(setting.queue.counts().values())

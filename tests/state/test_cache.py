@@ -464,3 +464,26 @@ def test_committed_changes_are_not_undone() -> None:
         trial.commit()
         trial.assume(pod("two"), "a")
     assert pods_on(snapshot, "a") == ["one"]
+
+
+def test_a_node_is_present_until_it_is_removed() -> None:
+    cache = cache_of("a")
+    cache.add_pod(pod("p", "a"))
+    assert cache.node("a") is not None
+    cache.remove_node("a")
+    assert (cache.node("a"), cache.node("ghost")) == (None, None)
+    assert len(cache.lend().nodes) == 0
+
+
+def test_a_snapshot_lists_the_rows_that_changed_since_another_one() -> None:
+    cache = Cache()
+    for name in ("n1", "n2"):
+        cache.add_node(node(name))
+    before = cache.lend()
+    generation = before.generation
+    before.end()
+    cache.add_pod(pod("p", "n2"))
+    snapshot = cache.lend()
+    assert snapshot.rows_since(generation, Facet.PODS).tolist() == [cache.table.row_of["n2"]]
+    assert snapshot.rows_since(generation, Facet.TAINTS).tolist() == []
+    snapshot.end()

@@ -116,3 +116,11 @@ def test_changes_of_devices_are_not_logged_before_the_first_read() -> None:
     put(sample.store, slice_of("n1", "x"), claim("c", status=allocated(("n1", "x"))))
     assert noted(sample, generation) == set()
     assert counts(sample)["n1"] == (1, 1)
+
+
+def test_an_added_node_has_its_device_counts() -> None:
+    sample = cluster(slice_of("n9", "x"), claim("c", status=allocated(("n9", "x"))))
+    assert counts(sample) == {"n1": (0, 0), "n2": (0, 0)}
+    sample.add(*(node(f"n{number}") for number in range(3, 200)))
+    assert counts(sample)["n9"] == (1, 1)
+    assert counts(sample)["n199"] == (0, 0)

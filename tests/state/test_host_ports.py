@@ -95,3 +95,13 @@ def test_sidecars_bind_ports_and_init_containers_give_them_back() -> None:
 
     ports = ports_of(initContainers=[init(80, "Always"), init(81, None)])
     assert [port.port for port in ports] == [80]
+
+
+def test_a_port_is_taken_until_both_pods_with_the_port_are_removed() -> None:
+    index, port = HostPortIndex(), HostPort("0.0.0.0", "TCP", 80)
+    for _ in range(2):
+        index.add(0, port)
+    index.remove(0, port)
+    assert index.conflicting_rows(port) == [0]
+    index.remove(0, port)
+    assert index.conflicting_rows(port) == []

@@ -210,3 +210,10 @@ def test_many_nodes_are_drawn_in_the_order_of_hash_and_name(
     assert order.rows().tolist() == expected
     order.remove(names[7])
     assert order.rows().tolist() == [row for row in expected if row != 7]
+
+
+def test_an_update_that_changes_nothing_changes_no_row() -> None:
+    table = table_of(node("a", zone="z"))
+    seen = table.log.generation
+    assert table.update_node(node("a", zone="z")) == Facet(0)
+    assert table.log.generation == seen

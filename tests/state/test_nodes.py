@@ -290,3 +290,19 @@ def test_the_reference_in_the_docs_lists_each_accessor_once() -> None:
     table = text.partition("### Accessors of `NodeView`")[2]
     listed = re.findall(r"^\| `([\w.]+)", table, re.MULTILINE)
     assert sorted(listed) == accessors()
+
+
+@pytest.mark.parametrize("view", [view_of("a", "b", "c"), holed_view("a", "b", "c", hole=0)])
+def test_nodes_are_looked_up_by_name(view: NodeView) -> None:
+    assert [view.position(name) for name in ("a", "c", "ghost", "gone")] == [0, 2, None, None]
+    assert view.positions(["c", "ghost", "a", "c", "gone"]).tolist() == [0, 2]
+    assert view.take([2, 1]).position("c") == 0
+    assert view.take([2, 1]).position("a") is None
+    assert view.take([2, 1]).positions(["a", "b"]).tolist() == [1]
+
+
+def test_a_selection_can_be_selected_again_and_all_returns_the_whole_view() -> None:
+    view = holed_view("a", "b", "c", "d", hole=2)
+    again = view.take([3, 1, 0]).take([2, 0])
+    assert again.names() == ["a", "d"]
+    assert again.all().names() == ["a", "b", "c", "d"]

@@ -10,6 +10,7 @@ import pytest
 
 from bayplan.api.objects import POD, Pod, decode
 from bayplan.api.pod_groups import COSCHEDULING_LABEL
+from bayplan.api.quantity import QuantityError
 from bayplan.state.pods import NO_VOLUMES, PodInfo, PodShape, PodVolumes, pod_info
 from bayplan.testing import pod
 
@@ -307,3 +308,8 @@ def test_inline_csi_volumes_are_listed_by_driver_only() -> None:
     result = volumes_of(a={"csi": {"driver": "disk.test"}})
     assert result.inline_drivers == ("disk.test",)
     assert not result.has_any
+
+
+def test_a_request_that_is_not_a_quantity_raises() -> None:
+    with pytest.raises(QuantityError):
+        compiled(containers=containers(cpu="lots"))

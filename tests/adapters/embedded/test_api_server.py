@@ -16,7 +16,7 @@ from bayplan.api.objects import PRIORITY_CLASS, Pod, PodCondition
 from bayplan.clock import ManualClock
 from bayplan.objects.keys import ObjectKey, key_of, object_key
 from bayplan.ports import ApiError, ConflictError, EventType, NotFoundError, PatchPodStatus
-from tests.adapters.manifests import Content, container, node, pod, pod_group
+from tests.adapters.manifests import Content, container, node, pod, pod_group, priority_class
 
 # ---- api server -----------------------------------------------------------------------------
 
@@ -508,3 +508,11 @@ def test_a_generated_name_that_is_taken_is_tried_again_up_to_eight_times() -> No
         world.server.create(pod(name))
     with pytest.raises(AlreadyExistsError, match=f'"{names[7]}" already exists'):
         world.server.create(content)
+
+
+def test_defaults_and_admission_are_applied() -> None:
+    world = TimedServer()
+    world.server.create(priority_class("high", 1000))
+    spec = world.server.create(pod(priorityClassName="high")).content["spec"]
+    assert (spec["priority"], spec["schedulerName"]) == (1000, "default-scheduler")
+    assert len(spec["tolerations"]) == 2

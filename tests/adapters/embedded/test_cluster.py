@@ -31,6 +31,8 @@ from bayplan.sim.loop import VirtualLoop, run
 from bayplan.state.pods import pod_info
 from tests.adapters.manifests import pod
 
+KEY = object_key(RESOURCE_CLAIM, "default", "c")
+
 # ---- the port for any object ----------------------------------------------------------------
 
 
@@ -310,3 +312,29 @@ class ListAndWatch(RuleBasedStateMachine):
 
 TestListAndWatch = ListAndWatch.TestCase
 TestListAndWatch.settings = settings(max_examples=60, stateful_step_count=40, deadline=None)
+
+
+def test_a_patch_in_an_older_version_is_refused() -> None:
+    embedded = cluster()
+    version = result_of(embedded.read(*KEY)).metadata.resource_version
+    meant = {"metadata": {"resourceVersion": version}}
+    result_of(embedded.patch(*KEY, {**meant, "status": {"reservedFor": [{"uid": "u"}]}}, "status"))
+    with pytest.raises(ConflictError):
+        result_of(embedded.patch(*KEY, {**meant, "status": {"reservedFor": []}}, "status"))
+
+
+def test_an_object_is_created_with_a_generated_name() -> None:
+    embedded = cluster()
+    content = {"metadata": {"generateName": "p-", "namespace": "default"}, "spec": {"devices": {}}}
+    created = result_of(embedded.create_object(RESOURCE_CLAIM, content))
+    assert created.metadata.name.startswith("p-")
+    assert result_of(embedded.read(RESOURCE_CLAIM, "default", created.metadata.name)) == created
+
+
+def test_a_deletion_with_a_uid_deletes_only_that_object() -> None:
+    embedded = cluster()
+    with pytest.raises(ConflictError):
+        result_of(embedded.delete_object(*KEY, "another"))
+    result_of(embedded.delete_object(*KEY, result_of(embedded.read(*KEY)).metadata.uid or ""))
+    with pytest.raises(NotFoundError):
+        result_of(embedded.read(*KEY))
