@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from hypothesis import settings
 
-from tests.seeded import REPLAY
+from tests.seeded import REPLAY, depth
 
 # pytest-xdist sets it for its workers. Without it, text is as wide as in a pipe.
 os.environ.pop("COLUMNS", None)
@@ -22,7 +22,7 @@ settings.register_profile(
     deadline=None,
     derandomize=False,
     print_blob=True,
-    max_examples=int(os.environ.get("BAYPLAN_EXAMPLES", "100")),
+    max_examples=int(os.environ.get("BAYPLAN_EXAMPLES", depth(30, 100))),
 )
 # On CI the examples are always the same, so that a push fails only because of its own changes.
 settings.register_profile(
