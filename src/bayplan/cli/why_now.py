@@ -12,7 +12,7 @@ from bayplan.cli.cluster_source import (
 )
 from bayplan.cli.console import show_answer
 from bayplan.cli.streams import EXIT_FAILED, EXIT_NOT_JUDGED, fail
-from bayplan.cli.why_subject import Subject
+from bayplan.cli.why_subject import WhySubject
 from bayplan.explain.explainer import NoSuchPodError, explain_pod
 from bayplan.explain.explanation import Explanation
 from bayplan.explain.workload import NoSuchWorkloadError, explain_workload
@@ -24,7 +24,7 @@ _PLACED = ("bound", "fits", "ended")
 
 
 def why_now(
-    subject: Subject, source: ClusterSource, namespace: str, options: dict[str, Any]
+    subject: WhySubject, source: ClusterSource, namespace: str, options: dict[str, Any]
 ) -> None:
     """Print the answer, and end with its exit code. ``namespace``: of names without one."""
     pod = "" if subject.kind else subject.name
@@ -39,7 +39,7 @@ def why_now(
         sys.exit(EXIT_FAILED)
 
 
-def _explanation(model: ClusterModel, subject: Subject, namespace: str) -> Explanation:
+def _explanation(model: ClusterModel, subject: WhySubject, namespace: str) -> Explanation:
     """Ends the process if there is no such pod or workload."""
     try:
         if subject.kind:

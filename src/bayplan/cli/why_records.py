@@ -14,7 +14,7 @@ from bayplan.cli.configuration import read_plugins
 from bayplan.cli.console import show_answer, sign_of_life
 from bayplan.cli.problems import read_text, refusals
 from bayplan.cli.streams import EXIT_FAILED, fail
-from bayplan.cli.why_subject import Subject, subject_of_words
+from bayplan.cli.why_subject import WhySubject, subject_of_words
 from bayplan.journal import (
     AttemptRecord,
     Record,
@@ -206,7 +206,7 @@ def _node_answer(
     )
 
 
-def _workload_answer(folder: RunFolder, subject: Subject) -> Decisions:
+def _workload_answer(folder: RunFolder, subject: WhySubject) -> Decisions:
     """The pods of a workload. Raises RunFolderError for one that has none."""
     result = folder.result()
     if result is None:
@@ -238,7 +238,7 @@ def _workload_answer(folder: RunFolder, subject: Subject) -> Decisions:
     )
 
 
-def _no_such_workload(subject: Subject, result: SimulationResult) -> str:
+def _no_such_workload(subject: WhySubject, result: SimulationResult) -> str:
     controllers = {
         f"{pod.controller} in {name.partition('/')[0]}"
         for name, pod in result.pods.items()

@@ -27,7 +27,7 @@ _EXPECTED = (
 
 @final
 @dataclass(frozen=True, slots=True)
-class Subject:
+class WhySubject:
     """What the question is about. ``kind``: "" for a pod, "podgroup", or a workload's kind."""
 
     kind: str
@@ -59,7 +59,7 @@ def is_kind_and_name(word: str) -> bool:
     return bool(slash) and is_kind(kind)
 
 
-def subject_of_words(words: tuple[str, ...], namespace: str | None) -> Subject:
+def subject_of_words(words: tuple[str, ...], namespace: str | None) -> WhySubject:
     """What the words name: "web-0", "shop/web-0", "pod web-0", "deployment/web", "job shop/x"."""
     *kinds, name = words
     if not kinds and is_kind_and_name(name):
@@ -71,11 +71,11 @@ def subject_of_words(words: tuple[str, ...], namespace: str | None) -> Subject:
         fail(f"found {name} and --namespace {namespace}, wanted one namespace")
     full_name = name if "/" in name else f"{namespace or DEFAULT_NAMESPACE}/{name}"
     if not kinds or kinds[0].lower() in _PODS:
-        return Subject("", full_name)
+        return WhySubject("", full_name)
     if kinds[0].lower() in _GROUPS:
-        return Subject("podgroup", full_name)
+        return WhySubject("podgroup", full_name)
     kind = _WORKLOADS.get(kinds[0].lower())
     if kind is None:
         hint = suggestion(kinds[0], [*_WORKLOADS, *_PODS, *_GROUPS])
         fail(f"found {' '.join(words)}, {_EXPECTED}" + (f"; {hint}" if hint else ""))
-    return Subject(kind, full_name)
+    return WhySubject(kind, full_name)

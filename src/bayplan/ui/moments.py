@@ -31,7 +31,7 @@ class Moment:
     scheduler_name: str | None = None
 
 
-class OpenModel(NamedTuple):
+class OpenMoment(NamedTuple):
     """The model of a moment, and what reads workloads for it."""
 
     model: ClusterModel
@@ -45,9 +45,9 @@ class ModelCache:
 
     def __init__(self) -> None:
         self._change = -1
-        self._opened: OpenModel | None = None
+        self._opened: OpenMoment | None = None
 
-    def open(self, change: int, moment: Callable[[], Moment]) -> OpenModel:
+    def open(self, change: int, moment: Callable[[], Moment]) -> OpenMoment:
         """The model of a change. Raises what ``moment`` raises, and ConfigError."""
         if self._opened is None or self._change != change:
             if self._opened is not None:
@@ -58,11 +58,11 @@ class ModelCache:
         return self._opened
 
 
-def _opened(moment: Moment) -> OpenModel:
+def _opened(moment: Moment) -> OpenMoment:
     kinds = group_kinds(moment.config.spec.pod_groups.kinds)
     model = ClusterModel(moment.objects, moment.config, moment.registry, seed=moment.seed)
     read = AdditionsReader(model, {*moment.registry.kinds, *kinds}, moment.scheduler_name)
-    return OpenModel(model, read, kinds)
+    return OpenMoment(model, read, kinds)
 
 
 # ---- why pods wait, without a run --------------------------------------------------------------

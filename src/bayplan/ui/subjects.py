@@ -45,7 +45,7 @@ from bayplan.state.pods import DEFAULT_SCHEDULER
 from bayplan.ui import pages
 from bayplan.ui.answers import Computation, Decision, Source, Totals
 from bayplan.ui.computations import Computations
-from bayplan.ui.moments import ModelCache, Moment, OpenModel, causes_now, with_causes
+from bayplan.ui.moments import ModelCache, Moment, OpenMoment, causes_now, with_causes
 
 LOADING, READY, FAILED = "loading", "ready", "failed"
 #: Items of a log between two looks at whether the page was closed.
@@ -199,7 +199,7 @@ class Subject:
     def _models(self) -> ModelCache:
         return ModelCache()
 
-    def model(self, change: int, check: Callable[[], None]) -> OpenModel:
+    def model(self, change: int, check: Callable[[], None]) -> OpenMoment:
         """The engine with the objects at a change, for the worker's thread. See `moment`."""
         return self._models.open(change, lambda: self.moment(change, check))
 
@@ -410,7 +410,7 @@ class ClusterSubject(FileSubject):
     def _see_change(self, before: StoredObject | None, after: StoredObject | None) -> None:
         self._changes.append(change_of(before, after, 0.0))
 
-    def model(self, change: int, check: Callable[[], None]) -> OpenModel:
+    def model(self, change: int, check: Callable[[], None]) -> OpenMoment:
         return super().model(0, check)
 
     def moment(self, change: int, check: Callable[[], None]) -> Moment:

@@ -26,7 +26,7 @@ from bayplan.sim.input.workload import Content
 from bayplan.state.pods import PodInfo
 from bayplan.whatif.copies import workload_of
 from bayplan.whatif.evictions import (
-    DAEMON_SET,
+    DAEMON_SET_NAME,
     ENDED,
     BlockedPod,
     Budgets,
@@ -182,7 +182,7 @@ class _Changes:
         self._model.remove(NODE, "", name)
         for pod in pods:
             self._model.remove(POD, pod.namespace, pod.name)
-            if controller_kind(pod) == DAEMON_SET or is_mirror(pod):
+            if controller_kind(pod) == DAEMON_SET_NAME or is_mirror(pod):
                 continue
             if recreated([pod]) and pod.status.phase not in ENDED and not pod.is_terminating:
                 self._placer.replace(pod)
@@ -195,7 +195,7 @@ class _Changes:
         leaving: deque[PodInfo] = deque()
         for pod in pods:
             controller = controller_kind(pod)
-            if controller in (DAEMON_SET, "Node") or is_mirror(pod):
+            if controller in (DAEMON_SET_NAME, "Node") or is_mirror(pod):
                 continue
             if pod.is_terminating or pod.status.phase in ENDED:
                 continue

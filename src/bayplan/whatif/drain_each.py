@@ -40,7 +40,7 @@ from bayplan.plugins.pod_topology_spread.plugin import PodTopologySpread
 from bayplan.problems import BadInputError, nearest, suggestion
 from bayplan.state.pods import NO_VOLUMES, PodInfo, PodShape
 from bayplan.whatif.evictions import (
-    DAEMON_SET,
+    DAEMON_SET_NAME,
     ENDED,
     BlockedPod,
     Budgets,
@@ -399,7 +399,7 @@ class _Question:
         on_nodes = (pod for node in nodes for pod in self._pods.get(node.metadata.name, ()))
         for pod in sorted(on_nodes, key=lambda pod: pod.key):
             controller = controller_kind(pod)
-            if controller in (DAEMON_SET, "Node") or is_mirror(pod):
+            if controller in (DAEMON_SET_NAME, "Node") or is_mirror(pod):
                 continue
             if pod.is_terminating or pod.status.phase in ENDED:
                 continue

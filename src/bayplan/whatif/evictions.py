@@ -19,7 +19,7 @@ from bayplan.model.cluster_model import ClusterModel
 from bayplan.state.pods import PodInfo, PodShape
 
 MIRROR_ANNOTATION = "kubernetes.io/config.mirror"
-DAEMON_SET = "DaemonSet"
+DAEMON_SET_NAME = "DaemonSet"
 ENDED = ("Succeeded", "Failed")
 
 
@@ -114,7 +114,7 @@ def blocked_by(
 
 def recreated(pods: Iterable[PodInfo]) -> list[PodInfo]:
     """Those that a controller creates again."""
-    return [pod for pod in pods if controller_kind(pod) not in ("", DAEMON_SET, "Node")]
+    return [pod for pod in pods if controller_kind(pod) not in ("", DAEMON_SET_NAME, "Node")]
 
 
 def replacement(pod: PodInfo, suffix: str = "") -> Pod:

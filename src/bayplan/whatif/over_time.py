@@ -29,7 +29,7 @@ from bayplan.sim.input.workload import Workload
 from bayplan.sim.simulation import Simulation
 from bayplan.whatif.changes import Outcome, check_nodes
 from bayplan.whatif.comparison import WhatIfAnswer, largest_shapes, state_of, what_if_answer
-from bayplan.whatif.evictions import DAEMON_SET, LeftOver
+from bayplan.whatif.evictions import DAEMON_SET_NAME, LeftOver
 from bayplan.whatif.fit import pod_name
 from bayplan.whatif.placing import Move, Placer
 
@@ -108,7 +108,7 @@ def _outcome(before: Sequence[Pod], after: Sequence[Pod], waiting: Mapping[str, 
 def _is_of_its_node(pod: Pod) -> bool:
     """Whether a pod goes with its node: that of a DaemonSet, or of a file there."""
     owners = pod.metadata.owner_references or ()
-    return any(owner.controller and owner.kind in (DAEMON_SET, "Node") for owner in owners)
+    return any(owner.controller and owner.kind in (DAEMON_SET_NAME, "Node") for owner in owners)
 
 
 def _pairs(gone: Sequence[Pod], new: Sequence[Pod]) -> Iterator[tuple[Pod, Pod | None]]:
