@@ -74,7 +74,7 @@ def test_entries_are_read_as_they_were_written(has_content: bool) -> None:
         Decision("a", "n1"),
         QueueLengths(3.0, (4,)),
     ]
-    assert list(entries_in(LineWriter().encoded(entries).splitlines())) == entries
+    assert list(entries_in(map(LineWriter().line, entries))) == entries
 
 
 _CONTENTS = st.recursive(
@@ -96,7 +96,7 @@ def test_pods_of_one_template_differ_in_their_names() -> None:
     lines = LineWriter()
     for name in ("a", "b"):
         added = change(EventType.ADDED, POD, identified(pod(name), name))
-        line = lines.encoded([added])
+        line = lines.line(added)
     assert line == (b'["object",1.5,"ADDED","v1 Pod","",7,{"metadata":{"name":"b","uid":"b"}}]\n')
 
 
@@ -105,7 +105,7 @@ def test_the_first_line_says_what_came_before() -> None:
     assert decoded_head(encoded_head(head)) == head
 
 
-@pytest.mark.parametrize("line", [b"x", b"{}", b'["decision","u","",""]'])
+@pytest.mark.parametrize("line", [b"x", b"{}", b'["decision","u","",""]', b'["head",0.0,0,0,-1]'])
 def test_another_first_line_is_refused(line: bytes) -> None:
     with pytest.raises(StatesError):
         decoded_head(line)
@@ -118,6 +118,8 @@ def test_another_first_line_is_refused(line: bytes) -> None:
         b'["object",0.0,"ADDED","v1 Pod","",1,{"spec":5}]',
         b'["object",0.0,"MODIFIED","v1 Pod","u",1,{}]',
         b'["object",0.0,"DELETED","v1 Pod","u",1,null]',
+        b'["object",0.0,"ADDED","v1 Node","",1,{"metadata":5}]',
+        b'["queues",0.0,[1]]',
         b'["decoded",0.0,"ADDED","v1 Pod",1,[]]',
         b'["object",0.0,"ADDED","v1 Pod","",1,' + b'{"a":' * 5000,
     ],

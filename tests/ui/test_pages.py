@@ -92,11 +92,6 @@ def test_the_heat_map_has_one_value_for_each_node_group_by_group(line: Timeline)
     assert np.allclose(values, expected)
 
 
-def test_groups_with_numbers_are_in_the_order_of_the_numbers() -> None:
-    names = ["r10", "r2", "", "a", "r1"]
-    assert sorted(names, key=pages._natural) == ["", "a", "r1", "r2", "r10"]
-
-
 def test_a_deleted_node_is_not_on_the_heat_map(line: Timeline) -> None:
     names = [
         {line.node_names[int(row)] for row in unpacked(heat.nodes, "<i4")}

@@ -13,13 +13,13 @@ So whoever writes or reads lines remembers the last content of each object.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, final
+from typing import Annotated, Any, final
 
 import msgspec
-from msgspec import Raw, Struct
+from msgspec import Meta, Raw, Struct
 
 from bayplan.adapters.embedded.json_merge import difference, merge_patch
-from bayplan.api.objects import ApiObject, DecodeError, decode, restored
+from bayplan.api.objects import ApiObject, DecodeError, Unstructured, decode, restored
 from bayplan.objects.keys import Content
 from bayplan.ports import EventType
 
@@ -114,15 +114,18 @@ def identity_of(content: ApiObject) -> str:
 # ---- lines ----------------------------------------------------------------------------------
 
 
+_Count = Annotated[int, Meta(ge=0)]
+
+
 class Head(Struct, frozen=True, kw_only=True, tag="head", tag_field="line", array_like=True):
     """The first line of a file: what the log had before, and how many entries sum it up."""
 
     #: The time of the last entry before this file.
     at_seconds: float = 0.0
-    entry_count: int = 0
-    record_count: int = 0
+    entry_count: _Count = 0
+    record_count: _Count = 0
     #: Entries that lead from nothing to the state at the beginning of this file. They follow.
-    checkpoint_count: int = 0
+    checkpoint_count: _Count = 0
 
 
 class _ObjectLine(Struct, frozen=True, tag="object", tag_field="line", array_like=True):
@@ -174,17 +177,15 @@ class LineWriter:
         #: Kind → the content of the newest object.
         self._newest: dict[str, Content] = {}
 
-    def encoded(self, entries: Iterable[Entry]) -> bytes:
-        """Lines, each with its end."""
-        return _encoder.encode_lines([self._line(entry) for entry in entries])
+    def line(self, entry: Entry) -> bytes:
+        """A line with its end."""
+        line = self._object_line(entry) if isinstance(entry, ObjectChange) else entry
+        return _encoder.encode(line) + b"\n"
 
     def forget(self) -> None:
         """The next lines begin a file, which is read without those before."""
         self._contents.clear()
         self._newest.clear()
-
-    def _line(self, entry: Entry) -> Struct:
-        return self._object_line(entry) if isinstance(entry, ObjectChange) else entry
 
     def _object_line(self, entry: ObjectChange) -> Struct:
         content, kind, seconds = entry.content, entry.kind, entry.at_seconds
@@ -233,7 +234,7 @@ def entries_in(lines: Iterable[bytes]) -> Iterator[Entry]:
         except (DecodeError, RecursionError) as problem:
             raise StatesError(str(problem)) from None
         except LookupError:
-            raise StatesError("a changed object is in no line before") from None
+            raise StatesError("a line needs another one that is not before it") from None
 
 
 def _decoded(line: bytes) -> Any:
@@ -251,12 +252,12 @@ class _LineReader:
     def __init__(self) -> None:
         #: The last change of each object, by kind and identity.
         self._changes: dict[tuple[str, str], ObjectChange] = {}
-        #: Kind → the content of the newest object.
-        self._newest: dict[str, Content] = {}
-        self._declared: Mapping[str, tuple[str, ...]] = {}
+        #: Kind → the creation of the newest object.
+        self._newest: dict[str, ObjectChange] = {}
+        self._origin = Origin(profiles=(), queue_names=())
 
     def entry(self, line: Struct) -> Entry:
-        """Raises DecodeError; LookupError for an object that no line before has."""
+        """Raises DecodeError; LookupError if a line before is missing."""
         if isinstance(line, _ObjectLine):
             if line.type is EventType.DELETED:
                 return self._deletion(line)
@@ -271,7 +272,11 @@ class _LineReader:
             )
         assert isinstance(line, Origin | AttemptStart | Decision | QueueLengths)
         if isinstance(line, Origin):
-            self._declared = line.declared_fields
+            self._origin = line
+        elif isinstance(line, QueueLengths) and (
+            len(line.lengths) != len(self._origin.queue_names)
+        ):
+            raise LookupError("the names of the queues")
         return line
 
     def _deletion(self, line: _ObjectLine) -> ObjectChange:
@@ -286,21 +291,34 @@ class _LineReader:
         )
 
     def _change(self, line: _ObjectLine) -> ObjectChange:
-        kind = line.kind
-        if line.type is _ADDED:
-            base = self._newest.get(kind, {})
-        else:
-            base = self._changes[kind, line.identity].content
-        content: Content = merge_patch(base, line.patch or {})
+        kind, patch = line.kind, line.patch or {}
+        is_new = line.type is _ADDED
+        base = self._newest.get(kind) if is_new else self._changes[kind, line.identity]
+        content: Content = merge_patch({} if base is None else base.content, patch)
         change = ObjectChange(
             at_seconds=line.at_seconds,
             type=line.type,
             kind=kind,
-            object=decode(kind, content, self._declared.get(kind, ())),
+            object=self._decoded(kind, base, patch, content),
             version=line.version,
             content=content,
         )
-        if line.type is _ADDED:
-            self._newest[kind] = content
+        if is_new:
+            self._newest[kind] = change
         self._changes[kind, change.identity] = change
         return change
+
+    def _decoded(
+        self, kind: str, base: ObjectChange | None, patch: Content, content: Content
+    ) -> ApiObject:
+        """The object of a content. Pods of one template share everything but their metadata."""
+        declared = self._origin.declared_fields.get(kind, ())
+        if (
+            base is None
+            or declared
+            or patch.keys() != {"metadata"}
+            or isinstance(base.object, Unstructured)
+        ):
+            return decode(kind, content, declared)
+        of_metadata = decode(kind, {"metadata": content["metadata"]})
+        return msgspec.structs.replace(base.object, metadata=of_metadata.metadata)

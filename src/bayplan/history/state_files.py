@@ -39,7 +39,7 @@ from bayplan.regular_files import lines_of_regular_file
 
 FILE_BYTES_MIN = 8 << 20
 TOTAL_BYTES_MAX = 1 << 30
-#: Entries that are encoded together.
+#: Lines that are written together.
 _BATCH = 512
 
 
@@ -61,21 +61,28 @@ class StateFiles:
         self._folder = folder
         self._file_bytes_min = file_bytes_min
         self._total_bytes_max = total_bytes_max
-        self._pending: list[Entry] = []
+        #: Lines that are not in the file yet.
+        self._pending: list[bytes] = []
         self._lines = LineWriter()
         self._state = PastState()
         self._seconds, self._entry_count, self._record_count = 0.0, 0, 0
         #: Number of each file → its bytes, the oldest first.
         self._sizes: dict[int, int] = {}
-        self._checkpoint_bytes = 0
         self._begin_file(0)
 
     def put(self, entry: Entry) -> None:
         """Write the next entry, some entries later. Raises OSError."""
         if self._is_full and isinstance(entry, AttemptStart) and not entry.learned_versions:
-            self._flush()
             self._end_file()
-        self._pending.append(entry)
+        # The line is made at once: what it is made of need not outlive the garbage collector's
+        # next round.
+        self._pending.append(self._lines.line(entry))
+        self._state.add(entry)
+        self._entry_count += 1
+        if isinstance(entry, Decision):
+            self._record_count += 1
+        else:
+            self._seconds = time_of(entry) or self._seconds
         if len(self._pending) >= _BATCH:
             self._flush()
             if self._bytes >= 2 * self._bytes_max:
@@ -96,23 +103,17 @@ class StateFiles:
         return max(self._file_bytes_min, self._checkpoint_bytes)
 
     def _flush(self) -> None:
-        entries, self._pending = self._pending, []
-        self._write(entries)
-        for entry in entries:
-            self._state.add(entry)
-            if isinstance(entry, Decision):
-                self._record_count += 1
-            else:
-                self._seconds = time_of(entry) or self._seconds
-        self._entry_count += len(entries)
+        lines, self._pending = b"".join(self._pending), []
+        self._file.write(lines)
+        self._sizes[self._number] += len(lines)
         self._is_full = self._bytes >= self._bytes_max
 
     def _end_file(self) -> None:
-        self._file.close()
+        self.close()
         self._begin_file(self._number + 1)
 
     def _begin_file(self, number: int) -> None:
-        self._number, self._is_full = number, False
+        self._number = number
         self._file = (self._folder / f"{number:06}.jsonl").open("wb")
         checkpoint = list(self._state.entries(self._seconds))
         head = encoded_head(
@@ -123,21 +124,17 @@ class StateFiles:
                 checkpoint_count=len(checkpoint),
             )
         )
-        self._file.write(head)
-        self._sizes[number] = len(head)
+        self._sizes[number] = 0
+        self._checkpoint_bytes = 0
         self._lines.forget()
-        self._write(checkpoint)
+        self._pending = [head, *map(self._lines.line, checkpoint)]
+        self._flush()
         self._checkpoint_bytes = self._sizes[number]
+        self._is_full = False
         while sum(self._sizes.values()) > self._total_bytes_max and len(self._sizes) > 1:
             oldest = next(iter(self._sizes))
             (self._folder / f"{oldest:06}.jsonl").unlink()
             del self._sizes[oldest]
-
-    def _write(self, entries: Sequence[Entry]) -> None:
-        if entries:
-            lines = self._lines.encoded(entries)
-            self._file.write(lines)
-            self._sizes[self._number] += len(lines)
 
 
 # ---- reading --------------------------------------------------------------------------------

@@ -164,7 +164,7 @@ class TimelineFold:
         if isinstance(item, ObjectChange):
             read = self._readers.get(item.kind)
             if read is not None:
-                self.seconds = item.at_seconds
+                self.seconds = max(self.seconds, item.at_seconds)
                 read(item)
         elif isinstance(item, QueueLengths):
             self._add_lengths(item.lengths)
