@@ -13,8 +13,9 @@ from bayplan.sim.input.inputs import load_inputs
 from bayplan.sim.output.run_folder import RunFolder
 from bayplan.ui import pages
 from bayplan.ui.answers import PAGE_MAX
-from bayplan.ui.pages import NoSuchObject, Part
+from bayplan.ui.pages import Part
 from bayplan.ui.subjects import RunSubject
+from bayplan.ui.tables import NoSuchObject, PodFilter, pod_rows
 from tests.history.stored_runs import write_run
 from tests.ui.example_run import ZONE
 
@@ -129,7 +130,7 @@ def test_waiting_pods_are_grouped_by_cause_in_the_order_of_first_occurrence(
         assert view.cause_count == len(numbers)
         assert sum(group.pods for group in view.groups) == view.total == len(state.waiting)
         for group in view.groups:
-            assert len(pages.pods_of_cause(state, group.number)) == group.pods
+            assert len(pod_rows(state, PodFilter(cause=group.number))) == group.pods
 
 
 def test_a_rejected_pod_names_the_plugin_and_the_events_that_wake_it(line: Timeline) -> None:

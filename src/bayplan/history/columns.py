@@ -233,6 +233,8 @@ class PodRow(NamedTuple):
     priority: int
     #: spec.schedulerName
     profile: str
+    #: As in "Deployment default/web"; see `workload_of`.
+    workload: str
     #: The row of its requests in `Timeline.amounts`.
     amounts: int
 

@@ -66,6 +66,19 @@ class ChangeKind(IntEnum):
     GROUP = 14
 
 
+class PodState(IntEnum):
+    """What a pod is at a change."""
+
+    WAITING = 0
+    PLACED = 1
+    #: It has a node that is not there.
+    MISSING_NODE = 2
+    ENDED = 3
+    GONE = 4
+    #: It is created later.
+    ABSENT = 5
+
+
 class CausePart(Struct, frozen=True):
     """One reason of a plugin. Equal reasons of one plugin are one part, whatever the nodes."""
 
@@ -86,6 +99,17 @@ class Cause(Struct, frozen=True):
 NEW = Cause("new")
 #: The cause of a pod that an attempt would place: in a cluster without a run, nothing tries it.
 FITS = Cause("fits")
+
+
+_READY = "Ready"
+_TRUE = "True"
+
+
+def is_ready(node: Node) -> bool:
+    """Whether the kubelet of a node reports that it is ready. A node without a condition of this
+    type, as in most scenarios, counts as ready."""
+    conditions = node.status.conditions or ()
+    return all(one.status == _TRUE for one in conditions if one.type == _READY)
 
 
 # ---- the timeline -------------------------------------------------------------------------
@@ -289,6 +313,33 @@ class State:
         is_on_node[placements.pod[lasting]] = True
         waits = self._lasts(line.lives.waits_from, line.lives.waits_to)
         return self.pods_there & ~is_on_node & ~waits
+
+    @cached_property
+    def pod_states(self) -> Rows:
+        """By pod: its `PodState`."""
+        lives, placements = self.timeline.lives, self.timeline.placements
+        states = np.where(self.change < lives.waits_to, PodState.WAITING, PodState.ENDED)
+        begun = placements[placements.start <= self.change]
+        lasting = self.change < begun.end
+        # Of several placements of a pod, the last one decides.
+        states[begun.pod] = np.where(lasting, PodState.MISSING_NODE, PodState.ENDED)
+        states[self.node_of_pod >= 0] = PodState.PLACED
+        states[lives.gone <= self.change] = PodState.GONE
+        states[self.change < lives.created] = PodState.ABSENT
+        return states
+
+    @cached_property
+    def state_changes(self) -> Rows:
+        """By pod: the change that began its state; of a pod that is created later: the change that
+        creates it."""
+        lives, placements = self.timeline.lives, self.timeline.placements
+        states = self.pod_states
+        changes = np.where(states == PodState.WAITING, lives.waits_from, lives.waits_to)
+        begun = placements[placements.start <= self.change]
+        changes[begun.pod] = np.where(self.change < begun.end, begun.start, begun.end)
+        for state, column in ((PodState.GONE, lives.gone), (PodState.ABSENT, lives.created)):
+            changes[states == state] = column[states == state]
+        return changes
 
     @cached_property
     def cause_of_pod(self) -> Rows:

@@ -10,6 +10,7 @@ for. A change of these devices is a change of the nodes that can use them.
 
 from collections import defaultdict
 from collections.abc import Callable, Collection
+from sys import intern
 from typing import NamedTuple, TypeVar, final
 
 import numpy as np
@@ -41,7 +42,15 @@ from bayplan.history.columns import (
     forget_before,
 )
 from bayplan.history.entries import Entry, ObjectChange, Origin, QueueLengths
-from bayplan.history.timeline import NEW, Cause, CausePart, ChangeKind, Timeline, numbers
+from bayplan.history.timeline import (
+    NEW,
+    Cause,
+    CausePart,
+    ChangeKind,
+    Timeline,
+    is_ready,
+    numbers,
+)
 from bayplan.journal import (
     AttemptRecord,
     BindingRecord,
@@ -49,6 +58,7 @@ from bayplan.journal import (
     GroupRecord,
     Record,
 )
+from bayplan.objects.workloads import workload_of
 from bayplan.ports import EventType
 from bayplan.state.device_supply import DeviceSupply
 from bayplan.state.device_table import ANY_NODE
@@ -267,6 +277,8 @@ class TimelineFold:
                 uid=uid,
                 priority=spec.priority or 0,
                 profile=spec.scheduler_name or "",
+                # Pods of one workload share the text.
+                workload=intern(workload_of(pod)),
                 amounts=self._amounts_of(pod),
             )
         )
@@ -565,6 +577,7 @@ def _differs(one: Node, other: Node) -> bool:
         one.metadata.labels != other.metadata.labels
         or one.spec.taints != other.spec.taints
         or one.spec.unschedulable != other.spec.unschedulable
+        or is_ready(one) != is_ready(other)
     )
 
 

@@ -78,6 +78,8 @@ class Source(Value):
     resources: tuple[str, ...] = ()
     #: Keys of node labels.
     labels: tuple[str, ...] = ()
+    #: What the names of all nodes end with; see `common_suffix`.
+    node_suffix: str = ""
     has_decisions: bool = False
     has_groups: bool = False
     #: Whether the engine answers questions about it: what-if, fixes.
@@ -194,13 +196,21 @@ class NodeRow(Value):
     name: str
     pods: int
     usage: tuple[Usage, ...]
+    #: The pool that a label names; "": none.
+    pool: str = ""
+    is_ready: bool = True
     is_unschedulable: bool = False
+    #: How many taints it has.
+    taints: int = 0
 
 
 class NodePage(Value):
     total: int
     offset: int
     rows: tuple[NodeRow, ...]
+    #: What the filters offer: the pools, and the keys of taints.
+    pools: tuple[str, ...] = ()
+    taints: tuple[str, ...] = ()
 
 
 class NodeAnswer(Value):
@@ -213,6 +223,8 @@ class NodeAnswer(Value):
     labels: dict[str, str] = {}
     #: As kubectl prints them: key=value:effect.
     taints: tuple[str, ...] = ()
+    pool: str = ""
+    is_ready: bool = True
     is_unschedulable: bool = False
 
 
@@ -221,6 +233,8 @@ class NodeAnswer(Value):
 
 class PodEntry(Value):
     name: str
+    #: As in "Deployment default/web"; without a controller, the pod.
+    workload: str
     #: placed, missing node (it is not there), waiting, ended, gone, absent
     state: str
     node: str = ""
@@ -236,6 +250,8 @@ class PodPage(Value):
     total: int
     offset: int
     rows: tuple[PodEntry, ...]
+    #: What the filter offers.
+    namespaces: tuple[str, ...] = ()
 
 
 class WaitingGroup(Value):
@@ -256,7 +272,7 @@ class WaitingPage(Value):
     seconds: float
     #: Pods that wait.
     total: int
-    #: In the order in which the causes first occurred: it never changes.
+    #: The largest group first; equal ones in the order in which the causes first occurred.
     groups: tuple[WaitingGroup, ...]
     #: All causes, and the position of the first of `groups` among them.
     cause_count: int = 0

@@ -18,6 +18,7 @@ from functools import cached_property, partial
 from math import inf
 from typing import final
 
+from bayplan.answers.names import common_suffix
 from bayplan.clock import cpu_seconds, rfc3339_micro
 from bayplan.history.backlog import Backlog
 from bayplan.history.entries import ObjectChange
@@ -197,6 +198,7 @@ class SchedulerSubject(Subject):
             end_seconds=tick.seconds,
             resources=() if line is None else pages.resources_of(line),
             labels=() if line is None else pages.label_keys(line),
+            node_suffix="" if line is None else common_suffix(line.node_names),
             has_decisions=True,
             has_groups=line is not None and bool(line.group_names),
             has_model=self.has_model,

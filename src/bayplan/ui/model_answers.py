@@ -14,6 +14,7 @@ from bayplan.explain.explainer import NoSuchPodError, explain_pod
 from bayplan.explain.explanation import Explanation
 from bayplan.history.timeline import State, Timeline, numbers
 from bayplan.model.past import Rejection
+from bayplan.objects.workloads import workload_of
 from bayplan.problems import BadInputError
 from bayplan.sim.input.controller_kinds import SCALED_KINDS
 from bayplan.sim.input.what_if import WhatIf
@@ -22,7 +23,6 @@ from bayplan.ui.computations import ComputationState, Deadline
 from bayplan.ui.pages import Part
 from bayplan.ui.subjects import Subject
 from bayplan.whatif.comparison import WhatIfAnswer, what_if
-from bayplan.whatif.copies import workload_of
 
 #: Rows of a table that has no pages.
 _ROWS_MAX = 100

@@ -11,8 +11,8 @@ from bayplan.state.pods import DEFAULT_NAMESPACE
 from bayplan.ui import model_answers
 from bayplan.ui.answers import PAGE
 from bayplan.ui.computations import ComputationState
-from bayplan.ui.pages import NoSuchObject
 from bayplan.ui.subjects import NotReady, Query
+from bayplan.ui.tables import NoSuchObject
 from bayplan.whatif.comparison import WhatIfAnswer
 
 #: The most nodes that a question names, new nodes, workloads that it scales, and their replicas.

@@ -2,7 +2,7 @@
 
 import base64
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Generic, TypeVar, final
 
 import msgspec
@@ -10,11 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bayplan.answers.names import in_natural_order, natural_key
-from bayplan.api.objects import Node
 from bayplan.api.pod_requests import PODS
 from bayplan.engine.podgroups.status import reservation_of
 from bayplan.history.columns import Attempts, Rows
-from bayplan.history.timeline import Cause, ChangeKind, Series, State, Timeline, numbers
+from bayplan.history.timeline import Cause, ChangeKind, Series, State, Timeline, is_ready, numbers
+from bayplan.objects.pools import pool_of
 from bayplan.ui.answers import (
     PAGE_MAX,
     AttemptEntry,
@@ -36,6 +36,7 @@ from bayplan.ui.answers import (
     WaitingGroup,
     WaitingPage,
 )
+from bayplan.ui.tables import NoSuchObject, group_number, node_at, shares, state_name
 
 T = TypeVar("T")
 
@@ -48,14 +49,6 @@ FITS = "fits:"
 _NO_GROUP = ""
 _TOPOLOGY = "topology."
 _DOMAINS_MAX = 100
-
-
-class NoSuchObject(KeyError):
-    """A question names a pod, node, group or resource that the run does not have."""
-
-    def __init__(self, kind: str, name: str) -> None:
-        super().__init__(f"no {kind} {name!r} in this run")
-        self.text = f"no {kind} {name!r} in this run"
 
 
 class NotRemembered(NoSuchObject):
@@ -217,12 +210,8 @@ def _packed(column: NDArray[Any]) -> str:
 def _label(state: State, node: int, key: str) -> str:
     if not key:
         return _NO_GROUP
-    labels = _object(state, node).metadata.labels or {}
+    labels = node_at(state, node).metadata.labels or {}
     return labels.get(key, _NO_GROUP)
-
-
-def _object(state: State, node: int) -> Node:
-    return state.timeline.nodes[int(state.node_version[node])]
 
 
 def _heat_values(state: State, color: str) -> NDArray[np.float64]:
@@ -233,13 +222,7 @@ def _heat_values(state: State, color: str) -> NDArray[np.float64]:
     if color not in state.timeline.resources:
         raise NoSuchObject("resource", color)
     index = state.timeline.resources.index(color)
-    return _shares(state.used[:, index], state.allocatable[:, index])
-
-
-def _shares(used: Rows, allocatable: Rows) -> NDArray[np.float64]:
-    """NaN where nothing is allocatable."""
-    nothing = np.full(len(used), np.nan)
-    return np.divide(used, allocatable, out=nothing, where=allocatable > 0)
+    return shares(state.used[:, index], state.allocatable[:, index])
 
 
 def fragmentation(state: State) -> NDArray[np.float64]:
@@ -252,10 +235,10 @@ def fragmentation(state: State) -> NDArray[np.float64]:
     columns = [index for index in line.resource_order if line.resources[index] != PODS]
     if not columns:
         return np.full(len(line.node_names), np.nan)
-    shares = np.stack([_shares(state.used[:, i], state.allocatable[:, i]) for i in columns])
-    absent = np.isnan(shares)
-    highest = np.where(absent, -np.inf, shares).max(0)
-    lowest = np.where(absent, np.inf, shares).min(0)
+    free = np.stack([shares(state.used[:, i], state.allocatable[:, i]) for i in columns])
+    absent = np.isnan(free)
+    highest = np.where(absent, -np.inf, free).max(0)
+    lowest = np.where(absent, np.inf, free).min(0)
     return np.where(absent.all(0), np.nan, highest - lowest)
 
 
@@ -271,23 +254,18 @@ def fit_counts(state: State, pod: str) -> NDArray[np.float64]:
     return (free // requests[wants]).min(1).astype(np.float64)
 
 
-def node_rows(state: State, search: str) -> Sequence[int]:
-    """The nodes that are there, by name. ``search``: a part of the name."""
-    names = state.timeline.node_names
-    text = search.lower()
-    rows = [row for row in numbers(state.there) if text in names[row].lower()]
-    return sorted(rows, key=lambda row: names[row])
-
-
 def node_row(state: State, node: int) -> NodeRow:
-    line = state.timeline
+    line, seen = state.timeline, node_at(state, node)
     pods = line.resources.index(PODS) if PODS in line.resources else None
     return NodeRow(
         number=node,
         name=line.node_names[node],
         pods=0 if pods is None else int(state.used[node, pods]),
         usage=_usage(line, state.used[node], state.allocatable[node]),
-        is_unschedulable=bool(_object(state, node).spec.unschedulable),
+        pool=pool_of(seen),
+        is_ready=is_ready(seen),
+        is_unschedulable=bool(seen.spec.unschedulable),
+        taints=len(seen.spec.taints or ()),
     )
 
 
@@ -299,7 +277,7 @@ def node_answer(state: State, name: str) -> NodeAnswer:
         raise NoSuchObject("node", name)
     if state.node_version[number] < 0:
         return NodeAnswer(number=number, name=name, is_there=False)
-    row, node = node_row(state, number), _object(state, number)
+    row, node = node_row(state, number), node_at(state, number)
     taints = node.spec.taints or ()
     return NodeAnswer(
         number=number,
@@ -309,6 +287,8 @@ def node_answer(state: State, name: str) -> NodeAnswer:
         usage=row.usage,
         labels=dict(sorted((node.metadata.labels or {}).items())),
         taints=tuple(f"{t.key}{'=' if t.value else ''}{t.value or ''}:{t.effect}" for t in taints),
+        pool=row.pool,
+        is_ready=row.is_ready,
         is_unschedulable=row.is_unschedulable,
     )
 
@@ -324,41 +304,15 @@ def _pod_row(line: Timeline, name: str) -> int:
     return row
 
 
-def pods_of_node(state: State, name: str) -> Sequence[int]:
-    """Raises NoSuchObject."""
-    number = state.timeline.node_rows.get(name)
-    if number is None:
-        raise NoSuchObject("node", name)
-    return numbers(state.pods_on(number))
-
-
-def pods_of_cause(state: State, cause: int) -> Sequence[int]:
-    waiting = state.waiting
-    return numbers(waiting[state.cause_of_pod[waiting] == cause])
-
-
-def pods_of_group(state: State, group: str) -> Sequence[int]:
-    """Raises NoSuchObject."""
-    number = _group_number(state.timeline, group)
-    return numbers(np.flatnonzero((state.timeline.lives.group == number) & state.pods_there))
-
-
-def searched(line: Timeline, rows: Iterable[int], search: str) -> Sequence[int]:
-    """The pods whose name contains a text."""
-    if not search:
-        return list(rows)
-    text = search.lower()
-    return [row for row in rows if text in line.pods[row].name]
-
-
 def pod_entry(state: State, row: int) -> PodEntry:
     line = state.timeline
     pod = line.pods[row]
     node = int(state.node_of_pod[row])
-    kind, since = _pod_state(state, row)
+    kind, since = state_name(state.pod_states[row]), int(state.state_changes[row])
     amounts = line.amounts[pod.amounts]
     return PodEntry(
         name=pod.name,
+        workload=pod.workload,
         state=kind,
         node=line.node_names[node] if node >= 0 else "",
         since_seconds=float(line.seconds[min(since, line.last_change)]),
@@ -370,26 +324,6 @@ def pod_entry(state: State, row: int) -> PodEntry:
             if line.resources[i] != PODS
         },
     )
-
-
-def _pod_state(state: State, row: int) -> tuple[str, int]:
-    """The state of a pod, and the change that began it."""
-    lives, placements, change = state.timeline.lives, state.timeline.placements, state.change
-    created, gone, waits_to = (int(of[row]) for of in (lives.created, lives.gone, lives.waits_to))
-    if change < created:
-        return "absent", created
-    if change >= gone:
-        return "gone", gone
-    own = placements[(placements.pod == row) & (placements.start <= change)]
-    if len(own):
-        end = int(own.end[-1])
-        if change < end:
-            is_there = state.node_version[own.node[-1]] >= 0
-            return "placed" if is_there else "missing node", int(own.start[-1])
-        return "ended", end
-    if change < waits_to:
-        return "waiting", int(lives.waits_from[row])
-    return "ended", waits_to
 
 
 def pod_answer(state: State, name: str) -> PodAnswer:
@@ -474,6 +408,7 @@ def waiting(state: State) -> WaitingPage:
                 events=_events(line, line.causes[number]),
             )
         )
+    groups.sort(key=lambda group: -group.pods)
     return WaitingPage(
         change=state.change,
         seconds=state.seconds,
@@ -489,12 +424,6 @@ def _events(line: Timeline, cause: Cause) -> dict[str, tuple[str, ...]]:
 
 
 # ---- groups ---------------------------------------------------------------------------------
-
-
-def _group_number(line: Timeline, name: str) -> int:
-    if name not in line.group_names:
-        raise NoSuchObject("group", name)
-    return list(line.group_names).index(name)
 
 
 def group_entry(state: State, number: int) -> GroupEntry:
@@ -533,7 +462,7 @@ def _group_records(state: State, name: str) -> list[GroupAttempt]:
 def group_answer(state: State, name: str) -> GroupAnswer:
     """Raises NoSuchObject."""
     line = state.timeline
-    number = _group_number(line, name)
+    number = group_number(line, name)
     member = line.lives.group == number
     nodes = numbers(state.node_of_pod[member & (state.node_of_pod >= 0)])
     by_node = Counter(line.node_names[node] for node in nodes)
@@ -569,7 +498,7 @@ def _domains(
 ) -> Iterator[GroupDomain]:
     """The domains of the keys of Kubernetes' topology, and of the key that the group used."""
     chosen = next((one.domain for one in reversed(attempts) if one.domain), "")
-    labels = {node: _object(state, node).metadata.labels or {} for node in numbers(state.there)}
+    labels = {node: node_at(state, node).metadata.labels or {} for node in numbers(state.there)}
     keys = {key for own in labels.values() for key in own if key.startswith(_TOPOLOGY)}
     if chosen:
         at = labels.get(member_nodes[0], {}) if member_nodes else {}

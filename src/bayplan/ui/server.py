@@ -38,14 +38,15 @@ from bayplan.serving.http_server import (
     refuse_cross_site,
     refuse_foreign_names,
 )
-from bayplan.ui import answers, pages
+from bayplan.ui import answers, pages, tables
 from bayplan.ui.answers import PAGE
 from bayplan.ui.live import SchedulerSubject
 from bayplan.ui.model_answers import MODEL_TYPES
 from bayplan.ui.model_views import MODEL_QUESTIONS, MODEL_TABLES
-from bayplan.ui.pages import NoSuchObject, NotRemembered, Part
+from bayplan.ui.pages import NotRemembered, Part
 from bayplan.ui.shadow_pages import SHADOW_QUESTIONS, SHADOW_TABLES, SHADOW_TYPES
 from bayplan.ui.subjects import NotReady, RunSubject, Subject
+from bayplan.ui.tables import NodeFilter, NoSuchObject, PodFilter
 from bayplan.ui.two_runs import TwoRuns
 
 STATIC = Path(__file__).parent / "static"
@@ -213,15 +214,19 @@ def _heat(question: Question) -> Any:
 
 
 def _node_rows(question: Question) -> tuple[State, Sequence[int]]:
-    state = question.state
-    return state, pages.node_rows(state, question.text("search"))
+    state, text = question.state, question.text
+    nodes = NodeFilter(text("search"), text("state"), text("pool"), text("taint"))
+    return state, tables.node_rows(state, nodes, text("sort"))
 
 
 def _nodes(question: Question) -> Any:
     state, rows = _node_rows(question)
     part = question.part(rows)
     page = tuple(pages.node_row(state, row) for row in part.items)
-    return answers.NodePage(total=part.total, offset=part.offset, rows=page)
+    pools, taints = tables.node_options(state)
+    return answers.NodePage(
+        total=part.total, offset=part.offset, rows=page, pools=pools, taints=taints
+    )
 
 
 def _node(question: Question) -> Any:
@@ -235,24 +240,26 @@ def _node(question: Question) -> Any:
 
 
 def _pod_rows(question: Question) -> tuple[State, Sequence[int]]:
-    """All pods so far, or those of a node, a cause or a group; with a text in their names."""
-    state = question.state
-    if node := question.text("node"):
-        rows = pages.pods_of_node(state, node)
-    elif question.text("cause"):
-        rows = pages.pods_of_cause(state, question.number("cause", 0))
-    elif group := question.text("group"):
-        rows = pages.pods_of_group(state, group)
-    else:
-        rows = range(int((state.timeline.lives.created <= state.change).sum()))
-    return state, pages.searched(state.timeline, rows, question.text("search"))
+    state, text = question.state, question.text
+    pods = PodFilter(
+        search=text("search"),
+        namespace=text("namespace"),
+        workload=text("workload"),
+        state=text("state"),
+        node=text("node"),
+        group=text("group"),
+        cause=question.number("cause", 0) if text("cause") else None,
+    )
+    return state, tables.pod_rows(state, pods, text("sort"))
 
 
 def _pods(question: Question) -> Any:
     state, rows = _pod_rows(question)
     part = question.part(rows)
     page = tuple(pages.pod_entry(state, row) for row in part.items)
-    return answers.PodPage(total=part.total, offset=part.offset, rows=page)
+    return answers.PodPage(
+        total=part.total, offset=part.offset, rows=page, namespaces=tables.namespaces(state)
+    )
 
 
 def _pod(question: Question) -> Any:

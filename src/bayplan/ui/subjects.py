@@ -19,6 +19,7 @@ import msgspec
 import numpy as np
 
 from bayplan.adapters.embedded.versioned_store import StoredObject
+from bayplan.answers.names import common_suffix
 from bayplan.config import SchedulerConfig
 from bayplan.config.pod_group_kinds import group_kinds
 from bayplan.history.entries import ObjectChange
@@ -167,6 +168,7 @@ class Subject:
             end_seconds=line.end_seconds,
             resources=pages.resources_of(line),
             labels=pages.label_keys(line),
+            node_suffix=common_suffix(line.node_names),
             has_decisions=self.kind == "run",
             has_groups=bool(line.group_names),
             has_model=self.has_model,

@@ -19,12 +19,12 @@ from bayplan.model.additions import AdditionsReader
 from bayplan.model.cluster_model import ClusterModel
 from bayplan.model.daemon_pods import place_daemon_pods
 from bayplan.objects.keys import ObjectKey, key_of, object_key
+from bayplan.objects.workloads import workload_of
 from bayplan.problems import BadInputError, suggestion
 from bayplan.sim.input.controller_kinds import CONTROLLERS
 from bayplan.sim.input.what_if import LIFECYCLE_TAINTS, NewNodes, Scaling, WhatIf
 from bayplan.sim.input.workload import Content
 from bayplan.state.pods import PodInfo
-from bayplan.whatif.copies import workload_of
 from bayplan.whatif.evictions import (
     DAEMON_SET_NAME,
     ENDED,

@@ -33,6 +33,7 @@ from bayplan.model.cluster_model import ClusterModel
 from bayplan.model.picture import ClusterPicture, RunMoment
 from bayplan.model.reading import objects_of_workload
 from bayplan.model.run_moments import END, objects_of_run, run_moment
+from bayplan.objects.workloads import workload_of
 from bayplan.plugins.registry import Registry
 from bayplan.problems import BadInputError
 from bayplan.sim.input.inputs import load_inputs
@@ -44,7 +45,6 @@ from bayplan.sim.simulate import ConfigurationSource, PluginSource, configuratio
 from bayplan.sim.why import similar_pods
 from bayplan.state.pods import DEFAULT_NAMESPACE, DEFAULT_SCHEDULER
 from bayplan.whatif.comparison import WhatIfAnswer, what_if
-from bayplan.whatif.copies import workload_of
 from bayplan.whatif.drain_each import DepartureReport, drain_each, remove_each
 from bayplan.whatif.fit import LIMIT, Fit, fit, fit_answer, placed, pod_name
 from bayplan.whatif.headroom import Headroom, headroom

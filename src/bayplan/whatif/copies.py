@@ -23,8 +23,8 @@ from bayplan.api.objects import (
 from bayplan.api.pod_groups import GroupKey, PodGroupKinds, key_of
 from bayplan.api.pod_requests import requested
 from bayplan.model.additions import Additions
+from bayplan.objects.workloads import workload_of
 from bayplan.problems import BadInputError
-from bayplan.sim.input.controller_pods import TEMPLATE_HASH_LABEL
 
 #: (kind, object)
 Added = tuple[str, ApiObject]
@@ -171,20 +171,6 @@ def _group_of(pod: Pod, kinds: PodGroupKinds) -> GroupKey | None:
         pod.metadata.labels,
         None if group is None else group.pod_group_name,
     )
-
-
-def workload_of(pod: Pod) -> str:
-    """The workload of a pod, as in "Deployment default/web"; without a controller, the pod."""
-    meta = pod.metadata
-    namespace = meta.namespace or ""
-    for owner in meta.owner_references or ():
-        if owner.controller:
-            # A ReplicaSet with a template hash belongs to a Deployment.
-            ending = f"-{(meta.labels or {}).get(TEMPLATE_HASH_LABEL)}"
-            if owner.kind == "ReplicaSet" and owner.name.endswith(ending):
-                return f"Deployment {namespace}/{owner.name.removesuffix(ending)}"
-            return f"{owner.kind} {namespace}/{owner.name}"
-    return f"Pod {namespace}/{meta.name}"
 
 
 def _named_claims(pod: Pod) -> Iterator[str]:

@@ -20,6 +20,7 @@ from bayplan.explain.fixes.edits import Harm, ObjectEdit, change_of, plain
 from bayplan.explain.fixes.taints import harm_of_tolerating, is_broken, untolerated
 from bayplan.model.cluster_model import ClusterModel
 from bayplan.model.daemon_pods import requests_with_daemons
+from bayplan.objects.pools import POOL_LABELS, pool_of
 from bayplan.printable import printable
 
 _KINDS_MAX = 12
@@ -27,14 +28,7 @@ _KINDS_MAX = 12
 _COUNT_MAX = 8
 _MANY_MAX = 100
 _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
-#: Labels that name the pool of a node, and its type: what an operator can ask for.
-_POOLS = (
-    "karpenter.sh/nodepool",
-    "eks.amazonaws.com/nodegroup",
-    "cloud.google.com/gke-nodepool",
-    "kubernetes.azure.com/agentpool",
-    "agentpool",
-)
+#: Labels that name the type of a node.
 _TYPES = ("node.kubernetes.io/instance-type", "beta.kubernetes.io/instance-type")
 _FAMILY = "new node"
 _CONDITIONS = "node.kubernetes.io/"
@@ -125,7 +119,7 @@ def _is_unknown_fact(model: ClusterModel, label: tuple[str, str]) -> bool:
     """Whether a label would state where a node is, or of which pool, and no node states that."""
     key, value = label
     domain = key.partition("/")[0]
-    is_fact = domain == "kubernetes.io" or domain.endswith(".kubernetes.io") or key in _POOLS
+    is_fact = domain == "kubernetes.io" or domain.endswith(".kubernetes.io") or key in POOL_LABELS
     nodes = model.objects(NODE) if is_fact else ()
     return is_fact and all((node.metadata.labels or {}).get(key) != value for node in nodes)
 
@@ -153,7 +147,7 @@ def _may_hold(node: Node, diagnosis: Diagnosis) -> bool:
 def _description(node: Node) -> str:
     """Its pool and its type, as in " (node pool gpu, g5.12xlarge)"."""
     labels = node.metadata.labels or {}
-    pool = next((labels[name] for name in _POOLS if name in labels), "")
+    pool = pool_of(node)
     instance_type = next((labels[name] for name in _TYPES if name in labels), "")
     parts = [f"node pool {pool}"] if pool else []
     parts += [instance_type] if instance_type else []

@@ -27,9 +27,10 @@ from bayplan.api.objects import (
 from bayplan.explain.fixes.edits import plain
 from bayplan.model.cluster_model import ClusterModel
 from bayplan.objects.keys import Content, ObjectKey, key_of_metadata
+from bayplan.objects.workloads import deployment_of
 from bayplan.printable import printable
 from bayplan.sim.input.controller_kinds import DAEMON_SET, DEPLOYMENT, JOB
-from bayplan.sim.input.controller_pods import TEMPLATE_HASH_LABEL, pod_names
+from bayplan.sim.input.controller_pods import pod_names
 from bayplan.state.pods import PodInfo
 
 #: Their pods have names that end in random letters.
@@ -80,11 +81,8 @@ class Owners:
         if replica_set is not None:
             return self.parent(replica_set.metadata, namespace) or parent
         # The ReplicaSet was not read: its Deployment gave it a name that ends in the hash.
-        ending = (pod.metadata.labels or {}).get(TEMPLATE_HASH_LABEL)
-        if ending and parent.name.endswith(f"-{ending}"):
-            name = parent.name.removesuffix(f"-{ending}")
-            return ObjectKey(DEPLOYMENT, namespace, name)
-        return parent
+        deployment = deployment_of(parent.name, pod.metadata.labels)
+        return parent if deployment is None else ObjectKey(DEPLOYMENT, namespace, deployment)
 
     def top(self, controller: ObjectKey) -> ObjectKey:
         """The topmost controller above a controller, itself if there is none."""

@@ -15,10 +15,10 @@ from bayplan.explain.fixes.edits import EditNotPossibleError, Harm, PodEdit, Spe
 from bayplan.explain.fixes.owners import Owners
 from bayplan.explain.fixes.taints import harm_of_tolerating, taint_text, untolerated
 from bayplan.model.cluster_model import ClusterModel
+from bayplan.objects.workloads import TEMPLATE_HASH_LABEL
 from bayplan.plugins.node_affinity import NodeAffinity
 from bayplan.printable import printable
 from bayplan.sim.input.controller_kinds import DEPLOYMENT
-from bayplan.sim.input.controller_pods import TEMPLATE_HASH_LABEL
 from bayplan.state.pods import PodInfo
 
 #: How much of two words must agree so that one may be a typing error of the other.

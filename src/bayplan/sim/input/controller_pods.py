@@ -138,7 +138,6 @@ def _toleration(content: Content) -> Toleration:
 
 
 TEMPLATE_HASH_LENGTH = 10
-TEMPLATE_HASH_LABEL = "pod-template-hash"
 REVISION_HASH_LABEL = "controller-revision-hash"
 
 

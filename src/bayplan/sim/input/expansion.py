@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 from bayplan.api.objects import NODE
 from bayplan.objects.keys import ObjectKey, key_of, kind_of
+from bayplan.objects.workloads import TEMPLATE_HASH_LABEL
 from bayplan.sim.input.controller_kinds import (
     DAEMON_SET,
     DEPLOYMENT,
@@ -23,7 +24,6 @@ from bayplan.sim.input.controller_kinds import (
     STATEFUL_SET,
 )
 from bayplan.sim.input.controller_pods import (
-    TEMPLATE_HASH_LABEL,
     DaemonTemplate,
     is_active,
     is_ordered,

@@ -22,6 +22,7 @@ from bayplan.adapters.embedded.versioned_store import StoredObject
 from bayplan.api.objects import NODE, ObjectMeta, Pod, Workload, is_terminal
 from bayplan.clock import ManualClock
 from bayplan.objects.keys import ObjectKey, kind_of, object_key
+from bayplan.objects.workloads import deployment_of
 from bayplan.sim.input.controller_kinds import CONTROLLERS, JOB
 from bayplan.sim.input.controller_pods import target_node
 from bayplan.sim.input.workload import Content
@@ -32,8 +33,6 @@ from bayplan.sim.output.result import LostPods, PodResult
 
 
 _REPLICA_SET = "ReplicaSet"
-#: The name of a ReplicaSet consists of the name of its Deployment and of this label.
-TEMPLATE_HASH_LABEL = "pod-template-hash"
 
 
 class _Entry:
@@ -99,11 +98,9 @@ class PodLog:
         if kind != _REPLICA_SET:
             return owner
         deployment = self._replica_set_owners.get((meta.namespace or "", name))
-        template_hash = (meta.labels or {}).get(TEMPLATE_HASH_LABEL, "")
-        if deployment is None and template_hash and name.endswith(f"-{template_hash}"):
-            # The ReplicaSet is not in the input. Its name contains the name of its Deployment.
-            deployment = f"Deployment/{name.removesuffix(f'-{template_hash}')}"
-        return deployment or owner
+        # Without the ReplicaSet in the input, its name tells the Deployment.
+        by_name = deployment_of(name, meta.labels)
+        return deployment or (owner if by_name is None else f"Deployment/{by_name}")
 
     def last_pods(self) -> dict[str, Pod]:
         """The last version of each pod of the run, by the sorted names."""

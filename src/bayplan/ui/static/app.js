@@ -1,11 +1,12 @@
 // The frame of the page: what is shown, the views, and the time.
 import {
-  Empty, Problem, address, ask, count, html, plural, render, useEffect, useRoute, useState,
+  Empty, Problem, address, ask, count, html, nameSuffix, plural, render, useEffect, useRoute, useState,
 } from "./lib.js";
 import { Comparison } from "./comparison.js";
 import { Experiment } from "./experiment.js";
 import { keepFocus, useBeginnings } from "./focus.js";
 import { Groups } from "./groups.js";
+import { Keys } from "./keys.js";
 import { follow, setLive } from "./live.js";
 import { Nodes } from "./nodes.js";
 import { Overview } from "./overview.js";
@@ -72,6 +73,7 @@ function App() {
   }, [route.view, source?.name]);
   useBeginnings(`${run} ${isComparing} ${route.view} ${route.params.name ?? ""}`);
   if (!source) return error ? html`<${Problem} text=${error} />` : html`<p class="loading">Loading…</p>`;
+  nameSuffix.text = source.nodeSuffix;
   const notReady = (isComparing ? sources : [source]).find((one) => one.phase !== "ready");
   const isReady = !notReady;
   const isTimed = source.kind === "live" || (source.kind === "run" && source.lastChange > 0);
@@ -85,6 +87,7 @@ function App() {
       ${isReady && !["shadow", "comparison"].includes(source.kind) && html`<${Tabs} source=${source} route=${route} isComparing=${isComparing} />`}
       ${isReady && html`<button class="quiet" onClick=${() => saveView(route.view)}
         title="This view as one HTML file without scripts">Save view</button>`}
+      ${isReady && html`<${Keys} source=${source} at=${route.params.at} />`}
     </header>
     ${hasTime && html`<${TimeBar} source=${source} route=${route} />`}
     <main id="main" tabindex="-1">

@@ -174,12 +174,17 @@ export function duration(seconds) {
 
 const NAME_MAX = 64;
 
-// A name of an object in a table. A long one loses its middle, because names often differ at their end;
-// the title has the whole name, and so has the page of the object.
+// What the names of all nodes end with, as in ".eu-west-1.compute.internal"; it tells nothing about one of them.
+export const nameSuffix = { text: "" };
+
+// A name of an object in a table. It stands without what the names of all nodes end with. A long one loses its
+// middle, because names often differ at their end. The title has the whole name, and so has the page of the object.
 export function Name({ text, length = NAME_MAX }) {
-  if (text.length <= length) return text;
+  const { text: suffix } = nameSuffix;
+  const own = suffix && text.endsWith(suffix) ? text.slice(0, -suffix.length) : text;
+  if (own.length <= length) return own === text ? text : html`<span title=${text}>${own}</span>`;
   const half = Math.floor((length - 1) / 2);
-  return html`<span title=${text}>${text.slice(0, half)}…${text.slice(text.length - half)}</span>`;
+  return html`<span title=${text}>${own.slice(0, half)}…${own.slice(own.length - half)}</span>`;
 }
 
 // A resource with its unit. It breaks after the domain.
@@ -238,6 +243,24 @@ export function Search({ label, value, onSearch }) {
     <input type="search" value=${text} placeholder=${label}
       onInput=${(event) => setText(event.currentTarget.value)} />
   </label>`;
+}
+
+// The heading of a column that sorts its table: from the smallest value, from the largest, and as it was.
+export function SortHeading({ column, sort, onSort, isNumber = false, span = 1, children }) {
+  const isUp = sort === column;
+  const isDown = sort === `-${column}`;
+  const [first, second] = isNumber ? [`-${column}`, column] : [column, `-${column}`];
+  const next = sort === first ? second : sort === second ? undefined : first;
+  return html`<th class=${isNumber ? "number" : undefined} colspan=${span} aria-sort=${isUp ? "ascending" : isDown ? "descending" : undefined}>
+    <button class="sort" onClick=${() => onSort(next)}>${children}<span class="sort-mark" aria-hidden="true">${isUp ? "▲" : isDown ? "▼" : ""}</span></button></th>`;
+}
+
+// A choice among what a table has; the first entry lets all rows pass.
+export function Choice({ label, value, options, onChoose }) {
+  const shown = value && !options.includes(value) ? [value, ...options] : options;
+  if (!shown.length) return null;
+  return html`<label>${label} <select value=${value} onChange=${(event) => onChoose(event.currentTarget.value || undefined)}>
+    <option value="">all</option>${shown.map((one) => html`<option key=${one} value=${one}>${one}</option>`)}</select></label>`;
 }
 
 export function Pager({ page, size, onOffset }) {

@@ -3,15 +3,14 @@ import { HeatMap } from "./heatmap.js";
 import { useOpenedFocus } from "./focus.js";
 import { Computing, isPast, useComputed } from "./computed.js";
 import {
-  Bar, Empty, Loading, Name, Pager, Problem, ResourceName, Search, address, amount, count, go, html, percent, plural,
+  Bar, Choice, Empty, Loading, Name, Pager, Problem, ResourceName, Search, SortHeading, address, amount, count, go, html, percent, plural,
   tableAddress, time, useAnswer, useEffect, useRef, useState,
 } from "./lib.js";
 import { PodTable } from "./podtable.js";
 import { whatIfAddress } from "./whatif.js";
 
 const PAGE = 50;
-// Of the table; beside a node that is open, there is room for one less.
-const COLUMNS_MAX = 3;
+const STATES = ["ready", "not ready", "cordoned", "tainted"];
 
 export function Nodes({ source, params }) {
   const { at, node, color = source.resources[0] ?? "", group = "", fits = "", size = "" } = params;
@@ -47,7 +46,7 @@ export function Nodes({ source, params }) {
         ${isFit && !fits ? html`<${Empty}>Choose a pod: the map then shows for how many pods with its requests each node has room.</${Empty}>`
           : html`<${HeatMap} at=${at} color=${heatColor} groupBy=${group} sizeBy=${size} isCount=${isFit} label=${label}
               onSelect=${(name) => set({ node: name })} />`}
-        <${NodeTable} at=${at} params=${params} resources=${columnsOf(source.resources, color, node ? COLUMNS_MAX - 1 : COLUMNS_MAX)} />
+        <${NodeTable} at=${at} params=${params} resources=${columnsOf(source.resources)} />
       </div>
       ${node && html`<${NodePanel} key=${node} source=${source} at=${at} name=${node} isOpenedHere=${first.current === null} onClose=${() => set({ node: undefined })} />`}
     </div>`;
@@ -65,35 +64,49 @@ function PodField({ at, value, onPod }) {
     <datalist id="pod-names">${(data?.rows ?? []).map((row) => html`<option key=${row.name} value=${row.name} />`)}</datalist></label>`;
 }
 
-// The table has the first resources, and always the one of the colors.
-function columnsOf(resources, color, most) {
+// Devices come first, because their nodes are scarce.
+function columnsOf(resources) {
   const shares = resources.filter((one) => one !== "pods");
-  const first = shares.slice(0, most);
-  return first.includes(color) || !shares.includes(color) ? first : [...first.slice(0, -1), color];
+  const isDevice = (one) => one.includes("/");
+  return [...shares.filter(isDevice), ...shares.filter((one) => !isDevice(one))];
 }
 
 function NodeTable({ at, params, resources: columns }) {
-  const search = params.search ?? "";
+  const { search = "", state = "", pool = "", taint = "", sort = "" } = params;
+  const chosen = { search, state, pool, taint, sort };
+  const choose = (changes) => go("nodes", { ...params, ...changes }, { replace: true });
   const [offset, setOffset] = useState(0);
-  useEffect(() => setOffset(0), [search, at]);
-  const { data, error } = useAnswer("nodes", { at, search, offset, limit: PAGE });
+  useEffect(() => setOffset(0), [search, state, pool, taint, sort, at]);
+  const { data, error } = useAnswer("nodes", { at, ...chosen, offset, limit: PAGE });
+  const order = { sort, onSort: (next) => choose({ sort: next }) };
   return html`<section aria-label="Table of nodes">
     <div class="controls"><${Search} label="Node name" value=${search}
-        onSearch=${(text) => go("nodes", { ...params, search: text || undefined }, { replace: true })} />
+        onSearch=${(text) => choose({ search: text || undefined })} />
+      <${Choice} label="State" value=${state} options=${STATES} onChoose=${(one) => choose({ state: one })} />
+      <${Choice} label="Pool" value=${pool} options=${data?.pools ?? []} onChoose=${(one) => choose({ pool: one })} />
+      <${Choice} label="Taint" value=${taint} options=${data?.taints ?? []} onChoose=${(one) => choose({ taint: one })} />
       ${data && html`<span class="note">${plural(data.total, "node")}</span>`}
-      <a class="csv" href=${tableAddress("nodes", { at, search })} download>CSV</a></div>
+      <a class="csv" href=${tableAddress("nodes", { at, ...chosen })} download>CSV</a></div>
     <${Problem} text=${error} />
-    ${!data ? !error && html`<${Loading} />` : !data.total ? html`<${Empty}>${search ? `No node has “${search}” in its name.` : "There is no node at this moment."}</${Empty}>` : html`
-    <div class="scroll" tabindex="0" role="region" aria-label="Nodes"><table><thead><tr><th>Node</th><th class="number">Pods</th>
-      ${columns.map((one) => html`<th key=${one} colspan="2"><${ResourceName} resource=${one} /></th>`)}</tr></thead>
+    ${!data ? !error && html`<${Loading} />` : !data.total ? html`<${Empty}>${search || state || pool || taint ? "No node is as the filters want it." : "There is no node at this moment."}</${Empty}>` : html`
+    <div class="scroll" tabindex="0" role="region" aria-label="Nodes"><table><thead><tr><${SortHeading} column="name" ...${order}>Node</${SortHeading}>
+      ${data.pools.length > 0 && html`<${SortHeading} column="pool" ...${order}>Pool</${SortHeading}>`}
+      <${SortHeading} column="pods" isNumber=${true} ...${order}>Pods</${SortHeading}>
+      ${columns.map((one) => html`<${SortHeading} key=${one} column=${one} span=${2} ...${order}><${ResourceName} resource=${one} /></${SortHeading}>`)}</tr></thead>
       <tbody>${data.rows.map((row) => html`<tr key=${row.name}>
         <th scope="row" class="name"><a href=${address("nodes", { ...params, node: row.name })}><${Name} text=${row.name} /></a>
-          ${row.isUnschedulable && html` <span class="tag">cordoned</span>`}</th>
+          <${NodeBadges} node=${row} taints=${row.taints} /></th>
+        ${data.pools.length > 0 && html`<td>${row.pool}</td>`}
         <td class="number">${count(row.pods)}</td>
         ${columns.map((one) => html`<${UsageCells} key=${one} usage=${row.usage.find((u) => u.resource === one)} />`)}
       </tr>`)}</tbody></table></div>
     <${Pager} page=${data} size=${PAGE} onOffset=${setOffset} />`}
   </section>`;
+}
+
+// What keeps pods away from a node.
+function NodeBadges({ node, taints }) {
+  return html`${!node.isReady && html` <span class="tag bad">not ready</span>`}${node.isUnschedulable && html` <span class="tag">cordoned</span>`}${taints > 0 && html` <span class="tag">${plural(taints, "taint")}</span>`}`;
 }
 
 function UsageCells({ usage }) {
@@ -114,7 +127,9 @@ function NodePanel({ source, at, name, isOpenedHere, onClose }) {
     <${Problem} text=${error} />
     ${data && !data.isThere && html`<${Empty}>This node does not exist at this moment.</${Empty}>`}
     ${data?.isThere && html`
+      ${!data.isReady && html`<p><span class="tag bad">not ready</span> The kubelet of the node does not report that it is ready.</p>`}
       ${data.isUnschedulable && html`<p><span class="tag">cordoned</span> No pod is placed here: spec.unschedulable is true.</p>`}
+      ${data.pool && html`<p class="note">Pool ${data.pool}.</p>`}
       <table class="usage"><thead><tr><th>Resource</th><th class="wide"><span class="visually-hidden">Share</span></th><th class="number">Requested</th><th class="number">Allocatable</th></tr></thead>
         <tbody>${data.usage.filter((one) => one.allocatable > 0).map((one) => html`<tr key=${one.resource}>
           <th scope="row"><${ResourceName} resource=${one.resource} /></th><td class="wide"><${Bar} share=${one.used / one.allocatable} /></td>

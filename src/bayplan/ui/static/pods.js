@@ -14,11 +14,11 @@ const ATTEMPTS_SHOWN = 6;
 const CHANGES_SHOWN = 12;
 
 export function Pods({ source, params }) {
-  const { at, name, search = "" } = params;
+  const { at, name } = params;
   if (name) return html`<${Pod} key=${name} source=${source} params=${params} />`;
   return html`<h1>Pods</h1>
-    <${PodTable} at=${at} filter=${{}} show=${["state", "node", "since", "attempts"]} search=${search}
-      onSearch=${(text) => go("pods", { ...params, search: text || undefined }, { replace: true })}
+    <${PodTable} at=${at} filter=${{ node: params.node }} show=${["workload", "state", "node", "since", "attempts", "requests"]} choices=${params}
+      onChoose=${(changes) => go("pods", { ...params, ...changes }, { replace: true })}
       empty="No pod has been created yet." />`;
 }
 

@@ -1,32 +1,46 @@
-// A paged table of pods, with a search by name and the table as CSV.
+// A paged table of pods, with filters, an order and the table as CSV.
 import {
-  Empty, Loading, Name, Pager, Problem, Search, address, amount, count, html, plural, query, tableAddress, time, useAnswer,
-  useEffect, useState,
+  Choice, Empty, Loading, Name, Pager, Problem, Search, SortHeading, address, amount, count, html, plural, query, tableAddress,
+  time, useAnswer, useEffect, useState,
 } from "./lib.js";
 
 const PAGE = 50;
+const STATES = ["waiting", "placed", "missing node", "ended", "gone"];
+const FILTERS = ["search", "namespace", "workload", "state"];
 
-export function PodTable({ at, filter, show, empty, search: fixed, onSearch }) {
-  const [own, setOwn] = useState("");
-  const [search, setSearch] = onSearch ? [fixed, onSearch] : [own, setOwn];
+// `filter`: which pods the table is about. `choices` and `onChoose`: what the reader chose (a text in the
+// name, a namespace, a workload, a state, an order), if it is in the address; else the table has it.
+export function PodTable({ at, filter, show, empty, choices: fixed, onChoose }) {
+  const [own, setOwn] = useState({});
+  const choices = fixed ?? own;
+  const choose = onChoose ?? ((changes) => setOwn({ ...own, ...changes }));
   const [offset, setOffset] = useState(0);
-  const key = query(filter);
-  useEffect(() => setOffset(0), [search, at, key]);
-  const { data, error } = useAnswer("pods", { at, ...filter, search, offset, limit: PAGE });
-  return html`<div class="controls"><${Search} label="Pod name" value=${search} onSearch=${setSearch} />
+  const chosen = Object.fromEntries(FILTERS.map((name) => [name, choices[name]]));
+  const sort = choices.sort ?? "";
+  const key = query({ ...filter, ...chosen, sort });
+  useEffect(() => setOffset(0), [at, key]);
+  const { data, error } = useAnswer("pods", { at, ...filter, ...chosen, sort, offset, limit: PAGE });
+  const order = { sort, onSort: (next) => choose({ sort: next }) };
+  const isFiltered = FILTERS.some((name) => choices[name]);
+  return html`<div class="controls"><${Search} label="Pod name" value=${choices.search ?? ""} onSearch=${(text) => choose({ search: text || undefined })} />
+      ${(data?.namespaces.length > 1 || choices.namespace) && html`<${Choice} label="Namespace" value=${choices.namespace ?? ""} options=${data?.namespaces ?? []} onChoose=${(namespace) => choose({ namespace })} />`}
+      ${show.includes("state") && html`<${Choice} label="State" value=${choices.state ?? ""} options=${STATES} onChoose=${(state) => choose({ state })} />`}
+      ${choices.workload && html`<button class="tag" onClick=${() => choose({ workload: undefined })} aria-label=${`Show the pods of all workloads, not only of ${choices.workload}`}>${choices.workload} ✕</button>`}
       ${data && html`<span class="note">${plural(data.total, "pod")}</span>`}
-      <a class="csv" href=${tableAddress("pods", { at, ...filter, search })} download>CSV</a></div>
+      <a class="csv" href=${tableAddress("pods", { at, ...filter, ...chosen, sort })} download>CSV</a></div>
     <${Problem} text=${error} />
     ${!data ? !error && html`<${Loading} />` : !data.total
-      ? html`<${Empty}>${search ? `No pod here has “${search}” in its name.` : empty}</${Empty}>` : html`
-    <div class="scroll" tabindex="0" role="region" aria-label="Pods"><table class="pods"><thead><tr><th>Pod</th>
-      ${show.includes("state") && html`<th>State</th>`}
-      ${show.includes("node") && html`<th>Node</th>`}
-      ${show.includes("since") && html`<th class="number">Since</th>`}
-      ${show.includes("attempts") && html`<th class="number">Attempts</th>`}
-      ${show.includes("requests") && html`<th>Requests</th>`}</tr></thead>
+      ? html`<${Empty}>${isFiltered ? "No pod here is as the filters want it." : empty}</${Empty}>` : html`
+    <div class="scroll" tabindex="0" role="region" aria-label="Pods"><table class="pods"><thead><tr><${SortHeading} column="name" ...${order}>Pod</${SortHeading}>
+      ${show.includes("workload") && html`<${SortHeading} column="workload" ...${order}>Workload</${SortHeading}>`}
+      ${show.includes("state") && html`<${SortHeading} column="state" ...${order}>State</${SortHeading}>`}
+      ${show.includes("node") && html`<${SortHeading} column="node" ...${order}>Node</${SortHeading}>`}
+      ${show.includes("since") && html`<${SortHeading} column="since" isNumber=${true} ...${order}>Since</${SortHeading}>`}
+      ${show.includes("attempts") && html`<${SortHeading} column="attempts" isNumber=${true} ...${order}>Attempts</${SortHeading}>`}
+      ${show.includes("requests") && html`<${SortHeading} column="cpu" ...${order}>Requests</${SortHeading}>`}</tr></thead>
       <tbody>${keyed(data.rows).map(([row, key]) => html`<tr key=${key}>
         <th scope="row" class="name"><a href=${address("pods", { at, name: row.name })}><${Name} text=${row.name} /></a></th>
+        ${show.includes("workload") && html`<td class="name">${row.workload === `Pod ${row.name}` ? "" : html`<button class="link" onClick=${() => choose({ workload: row.workload })}><${Name} text=${workloadText(row.workload)} /></button>`}</td>`}
         ${show.includes("state") && html`<td><span class=${`state ${row.state}`}>${row.state}</span></td>`}
         ${show.includes("node") && html`<td class="name">${row.node && html`<a href=${address("nodes", { at, node: row.node })}><${Name} text=${row.node} /></a>`}</td>`}
         ${show.includes("since") && html`<td class="number">${time(row.sinceSeconds)}</td>`}
@@ -43,6 +57,12 @@ function keyed(rows) {
     counts.set(row.name, (counts.get(row.name) ?? 0) + 1);
     return [row, `${row.name} ${counts.get(row.name)}`];
   });
+}
+
+// Its namespace stands before the name of the pod.
+function workloadText(workload) {
+  const [kind, name] = workload.split(" ");
+  return `${kind} ${name.slice(name.indexOf("/") + 1)}`;
 }
 
 export function requestsText(requests) {

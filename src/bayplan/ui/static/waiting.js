@@ -1,4 +1,4 @@
-// Waiting: the pods without a node, grouped by cause. A cause keeps its place in the list.
+// Waiting: the pods without a node, grouped by cause, the largest group first.
 import {
   Bar, Empty, Loading, Name, Pager, Problem, address, count, duration, go, html, percent, plural, tableAddress, time, useAnswer,
   useEffect, useState,
@@ -34,7 +34,7 @@ export function Waiting({ params }) {
   if (!data) return html`<${Loading} />`;
   return html`<h1>Waiting</h1>
     ${!data.total ? html`<${Empty}>No pod waits at this moment.</${Empty}>` : html`
-    <div class="controls"><span class="note">${data.total === 1 ? "1 pod waits" : `${count(data.total)} pods wait`}, for ${plural(data.causeCount, "cause")}. Causes are in the order in which they first occurred.</span>
+    <div class="controls"><span class="note">${data.total === 1 ? "1 pod waits" : `${count(data.total)} pods wait`}, for ${plural(data.causeCount, "cause")}. The largest group is first.</span>
       <a class="csv" href=${tableAddress("waiting", { at })} download>CSV</a></div>
     <ol class="causes">${data.groups.map((group) => html`<${CauseCard} key=${group.number} group=${group} total=${data.total}
       now=${data.seconds} at=${at} isOpen=${cause === String(group.number)} params=${params} />`)}</ol>

@@ -17,7 +17,8 @@ from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 from bayplan.objects.keys import Content, key_of
-from bayplan.sim.input.controller_pods import TEMPLATE_HASH_LABEL, is_running, replica_count
+from bayplan.objects.workloads import TEMPLATE_HASH_LABEL
+from bayplan.sim.input.controller_pods import is_running, replica_count
 from bayplan.sim.input.expansion import replica_set_of
 from bayplan.sim.world.workloads.plans import OwnedPods, Plan, amount_of, creation_seconds
 

@@ -1,0 +1,97 @@
+// The keys of the whole page: "/" opens one search for everything, "?" lists the keys.
+import {
+  Empty, Name, address, ask, count, html, useEffect, useRef, useState,
+} from "./lib.js";
+
+const SHOWN = 8;
+const PAUSE_MS = 150;
+// View, how its entries are called, and the field of the address that names one.
+const KINDS = [["pods", "Pods", "name"], ["nodes", "Nodes", "node"], ["groups", "Groups", "name"]];
+const KEYS = [
+  ["/", "search pods, nodes and groups"],
+  ["?", "list the keys"],
+  ["Esc", "close a window or the panel of a node"],
+  ["Tab", "go to the next link, field or button"],
+  ["← → ↑ ↓", "on the map of nodes: move; on the time bar: one step"],
+  ["Enter", "on the map of nodes: open the node"],
+];
+
+// What is typed into a field is no key of the page.
+const isTyping = (element) => element.isContentEditable || ["INPUT", "SELECT", "TEXTAREA"].includes(element.tagName);
+
+export function Keys({ source, at }) {
+  const [open, setOpen] = useState("");
+  const searchable = source.kind !== "shadow" && source.kind !== "comparison";
+  useEffect(() => {
+    const press = (event) => {
+      if (event.ctrlKey || event.metaKey || event.altKey || isTyping(event.target)) return;
+      const wanted = event.key === "/" && searchable ? "search" : event.key === "?" ? "keys" : "";
+      if (!wanted) return;
+      event.preventDefault();
+      setOpen(wanted);
+    };
+    document.addEventListener("keydown", press);
+    return () => document.removeEventListener("keydown", press);
+  }, [searchable]);
+  const close = () => setOpen("");
+  return html`${searchable && html`<button class="quiet" onClick=${() => setOpen("search")} title="Key /">Search</button>`}
+    <button class="quiet" onClick=${() => setOpen("keys")} aria-label="Keys" title="Key ?">?</button>
+    ${open === "search" && html`<${Window} label="Search" onClose=${close}><${SearchAll} source=${source} at=${at} onClose=${close} /></${Window}>`}
+    ${open === "keys" && html`<${Window} label="Keys" onClose=${close}><${KeyList} /></${Window}>`}`;
+}
+
+// A window over the page. The browser keeps the focus in it and gives it back.
+function Window({ label, onClose, children }) {
+  const element = useRef(null);
+  useEffect(() => {
+    element.current.showModal();
+    return () => element.current?.close();
+  }, []);
+  const press = (event) => {
+    if (event.target === element.current) onClose();
+  };
+  return html`<dialog ref=${element} aria-label=${label} onClose=${onClose} onClick=${press}>
+    <div class="panel-head"><h2>${label}</h2><button class="quiet" onClick=${onClose} aria-label="Close">✕</button></div>
+    ${children}</dialog>`;
+}
+
+function KeyList() {
+  return html`<dl class="keys">${KEYS.map(([key, what]) => html`<div key=${key}><dt><kbd>${key}</kbd></dt><dd>${what}</dd></div>`)}</dl>`;
+}
+
+function SearchAll({ source, at, onClose }) {
+  const [text, setText] = useState("");
+  const [answer, setAnswer] = useState(null);
+  const first = useRef(null);
+  const kinds = KINDS.filter(([view]) => view !== "groups" || source.hasGroups);
+  useEffect(() => {
+    if (!text) {
+      setAnswer(null);
+      return undefined;
+    }
+    const control = new AbortController();
+    const timer = setTimeout(async () => {
+      const pages = await Promise.all(kinds.map(([view]) => ask(view, { at, search: text, limit: SHOWN }, control.signal))).catch(() => null);
+      if (pages && !control.signal.aborted) setAnswer({ text, pages });
+    }, PAUSE_MS);
+    return () => {
+      clearTimeout(timer);
+      control.abort();
+    };
+  }, [text, at]);
+  const submit = (event) => {
+    event.preventDefault();
+    first.current?.querySelector("a")?.click();
+  };
+  return html`<form onSubmit=${submit}><input type="search" aria-label="A part of a name" autofocus value=${text}
+      placeholder="A part of the name of a pod, node or group" onInput=${(event) => setText(event.currentTarget.value)} /></form>
+    <div ref=${first} aria-live="polite" onClick=${(event) => event.target.closest("a") && onClose()}>
+      ${answer && kinds.map(([view, title, field], index) => html`<${Results} key=${view} view=${view} title=${title} field=${field} at=${at} page=${answer.pages[index]} />`)}
+      ${answer && answer.pages.every((page) => !page.total) && html`<${Empty}>Nothing has “${answer.text}” in its name.</${Empty}>`}</div>`;
+}
+
+function Results({ view, title, field, at, page }) {
+  if (!page.total) return null;
+  return html`<h3>${title} <small>${count(page.total)}</small></h3>
+    <ul class="results">${page.rows.map((row) => html`<li key=${row.name}><a class="name" href=${address(view, { at, [field]: row.name })}><${Name} text=${row.name} /></a></li>`)}</ul>`;
+}
