@@ -41,12 +41,13 @@ def short_reason(message: str) -> str:
         return message
     counts: Counter[str] = Counter()
     for count, reason in _REASON.findall(sentence["reasons"]):
-        counts[_short(reason)] += int(count)
+        counts[short_words(reason)] += int(count)
     ordered = sorted(counts.items(), key=lambda item: -item[1])
     return ", ".join(f"{count:,} {words}" for words, count in ordered) or message
 
 
-def _short(reason: str) -> str:
+def short_words(reason: str) -> str:
+    """One reason in short words: "lack cpu" for "Insufficient cpu"."""
     own = reason.removeprefix("node(s) ")
     for beginning, words in _SHORT:
         if own.startswith(beginning):

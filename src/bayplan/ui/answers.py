@@ -135,6 +135,16 @@ class Change(Value):
     node: str = ""
 
 
+class ChangeGroup(Value):
+    """Changes of one kind that follow one another, of the pods of one workload or of nodes."""
+
+    #: The newest of them, and how many they are.
+    change: Change
+    count: int
+    #: As in "Deployment default/web"; "": nodes.
+    workload: str
+
+
 class Overview(Value):
     change: int
     seconds: float
@@ -147,8 +157,8 @@ class Overview(Value):
     attempts: int
     queues: dict[str, int]
     usage: tuple[Usage, ...]
-    #: The last changes, the newest first.
-    recent: tuple[Change, ...]
+    #: What changed last, the newest first.
+    recent: tuple[ChangeGroup, ...]
 
 
 class SeriesAnswer(Value):
@@ -259,6 +269,8 @@ class WaitingGroup(Value):
 
     number: int
     cause: Cause
+    #: The reasons in short words; "": there are none.
+    words: str
     pods: int
     #: The pod that has waited longest, and since when.
     example: str

@@ -3,6 +3,7 @@
 import base64
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import groupby, islice
 from typing import Any, Generic, TypeVar, final
 
 import msgspec
@@ -10,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bayplan.answers.names import in_natural_order, natural_key
+from bayplan.answers.reasons import short_words
 from bayplan.api.pod_requests import PODS
 from bayplan.engine.podgroups.status import reservation_of
 from bayplan.history.columns import Attempts, Rows
@@ -19,6 +21,7 @@ from bayplan.ui.answers import (
     PAGE_MAX,
     AttemptEntry,
     Change,
+    ChangeGroup,
     GroupAnswer,
     GroupAttempt,
     GroupDomain,
@@ -41,6 +44,11 @@ from bayplan.ui.tables import NoSuchObject, group_number, node_at, shares, state
 T = TypeVar("T")
 
 _RECENT = 8
+#: So many changes are looked through for them.
+_RECENT_CHANGES_MAX = 2000
+_MINOR = (ChangeKind.POD_CREATED, ChangeKind.SCHEDULED)
+#: Reasons that are about the node alone, not about what the pod wants.
+_NODE_REASONS = ("NodeUnschedulable", "TaintToleration")
 _POINTS_MAX = 1000
 _PREEMPTION_SECONDS_MAX = 10.0
 #: Values of the heat map that are no resource.
@@ -75,7 +83,6 @@ class Part(Generic[T]):
 def overview(state: State) -> Overview:
     line = state.timeline
     kinds = Counter(line.causes[n].kind for n in numbers(state.cause_of_pod[state.waiting]))
-    first = max(state.change - _RECENT, 0)
     return Overview(
         change=state.change,
         seconds=state.seconds,
@@ -86,8 +93,26 @@ def overview(state: State) -> Overview:
         attempts=attempts_so_far(state),
         queues=dict(state.queue_lengths),
         usage=_usage(line, state.used[state.there].sum(0), state.allocatable.sum(0)),
-        recent=tuple(change_at(line, number) for number in range(state.change, first, -1)),
+        recent=tuple(_recent(state)),
     )
+
+
+def _recent(state: State) -> Iterator[ChangeGroup]:
+    """The newest changes that matter: what happened to nodes, and what became of pods. Each pod is
+    created, too, and the decision about it comes with its binding."""
+    line = state.timeline
+    first = max(state.change - _RECENT_CHANGES_MAX, line.first_change)
+    numbers_back = (n for n in range(state.change, first, -1) if line.changes.what[n] not in _MINOR)
+
+    def key(number: int) -> tuple[int, str]:
+        pod = int(line.changes.pod[number])
+        return int(line.changes.what[number]), line.pods[pod].workload if pod >= 0 else ""
+
+    for (_, workload), group in islice(groupby(numbers_back, key), _RECENT):
+        newest = next(group)
+        yield ChangeGroup(
+            change=change_at(line, newest), count=1 + sum(1 for _ in group), workload=workload
+        )
 
 
 def attempts_so_far(state: State) -> int:
@@ -402,6 +427,7 @@ def waiting(state: State) -> WaitingPage:
             WaitingGroup(
                 number=number,
                 cause=line.causes[number],
+                words=_words(line.causes[number]),
                 pods=pods,
                 example=line.pods[oldest].name,
                 since_seconds=float(line.seconds[line.waits_from[oldest]]),
@@ -416,6 +442,14 @@ def waiting(state: State) -> WaitingPage:
         groups=tuple(groups),
         cause_count=len(groups),
     )
+
+
+def _words(cause: Cause) -> str:
+    """The reasons in short words, what the pod wants before what the nodes are."""
+    if cause.kind != "unschedulable":
+        return ""
+    parts = sorted(cause.parts, key=lambda part: part.plugin in _NODE_REASONS)
+    return ", ".join(dict.fromkeys(short_words(part.reason) for part in parts if part.reason))
 
 
 def _events(line: Timeline, cause: Cause) -> dict[str, tuple[str, ...]]:

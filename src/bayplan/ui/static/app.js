@@ -92,13 +92,19 @@ function App() {
     ${hasTime && html`<${TimeBar} source=${source} route=${route} />`}
     <main id="main" tabindex="-1">
       <${Problem} text=${error} />
-      ${isReady && source.notes.map((note) => html`<p key=${note} class="note" role="note">${note}</p>`)}
+      ${isReady && html`<${Notes} notes=${source.notes} />`}
       ${!isReady ? html`<${Opening} source=${notReady} />`
         : source.kind === "comparison" ? html`<${Experiment} params=${route.params} />`
         : isComparing ? html`<${Comparison} sources=${sources} params=${route.params} />`
           : source.kind === "shadow" ? html`<${Shadow} params=${route.params} />`
             : html`<${View} key=${run} source=${source} route=${route} />`}
     </main>`;
+}
+
+// What the reader should know about what was read; more than two lines are folded.
+function Notes({ notes }) {
+  const lines = notes.map((note) => html`<p key=${note} class="note" role="note">${note}</p>`);
+  return notes.length <= 2 ? lines : html`<details class="notes"><summary>${plural(notes.length, "note")} about what was read</summary>${lines}</details>`;
 }
 
 function skip(event) {

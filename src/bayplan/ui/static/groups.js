@@ -4,7 +4,7 @@ import {
   useEffect, useFew, useState,
 } from "./lib.js";
 import { PodTable } from "./podtable.js";
-import { CauseParts, KIND_TITLES } from "./waiting.js";
+import { CauseParts, KIND_TITLES } from "./causes.js";
 
 const PAGE = 50;
 const SHOWN = 6;

@@ -3,11 +3,16 @@ import { Chart } from "./chart.js";
 import { useHeld } from "./focus.js";
 import { ZoomControls, useZoom } from "./zoom.js";
 import {
-  Bar, Empty, Loading, Name, Problem, ResourceName, address, amount, count, go, html, percent, time, useAnswer, useMemo, useRef,
+  Bar, Empty, Loading, Name, Problem, ResourceName, address, amount, count, go, html, percent, plural, time, useAnswer, useMemo,
+  useRef,
 } from "./lib.js";
+import { HeatMap } from "./heatmap.js";
+import { causeTitle } from "./causes.js";
 
 const POINTS = 400;
 const RESOURCES_MAX = 6;
+const CAUSES_MAX = 5;
+const FIRST = ["cpu", "memory", "pods"];
 const RATE_SECONDS = 1;
 const RATES_MIN = 20;
 const KINDS = {
@@ -45,30 +50,47 @@ export function Overview({ source, params }) {
   if (error) return html`<${Problem} text=${error} />`;
   if (!data) return html`<${Loading} />`;
   return html`<h1>Overview</h1>
-    <${Figures} data=${data} at=${at} />
+    <${Figures} source=${source} data=${data} at=${at} />
     ${source.totals?.gone && data.change === source.lastChange && html`<p>${source.totals.gone}.</p>`}
+    ${data.waiting > 0 && html`<${TopCauses} at=${at} total=${data.waiting} />`}
     <div class="columns">
       <section><h2>Requested resources</h2><${Utilization} usage=${data.usage} hasNodes=${data.nodes > 0} />
         ${source.hasDecisions && html`<h2>Queues</h2><${Queues} queues=${data.queues} />`}</section>
-      ${source.hasDecisions && html`<section><h2>Last changes</h2><${Recent} changes=${data.recent} at=${at} /></section>`}
+      <section>${source.resources.length > 0 && html`<h2><a href=${address("nodes", { at })}>Nodes</a></h2><${HeatMap} at=${at} color=${source.resources[0]} groupBy=""
+          label=${`Requested share of ${source.resources[0]}`} onSelect=${(node) => go("nodes", { at, node })} />`}
+        ${source.hasDecisions && html`<h2>Last changes</h2><${Recent} changes=${data.recent} at=${at} />`}</section>
     </div>
     ${source.hasDecisions && (isLive(source) || source.lastChange > 0) && html`<${Curves} source=${source} params=${params} data=${data}
       byTime=${source.endSeconds > 0 && axis !== "changes"} />`}`;
 }
 
-function Figures({ data, at }) {
+// Why most pods wait.
+function TopCauses({ at, total }) {
+  const { data } = useAnswer("waiting", { at, limit: CAUSES_MAX });
+  if (!data) return null;
+  return html`<h2><a href=${address("waiting", { at })}>Why pods wait</a></h2>
+    <div class="scroll"><table class="top-causes"><thead><tr><th class="number">Pods</th><th class="wide"><span class="visually-hidden">Share</span></th><th>Cause</th><th>For example</th></tr></thead>
+      <tbody>${data.groups.map((group) => html`<tr key=${group.number}><td class="number">${count(group.pods)}</td>
+        <td class="wide"><${Bar} share=${group.pods / total} /></td>
+        <td><a href=${address("waiting", { at, cause: group.number })}>${causeTitle(group)}</a></td>
+        <td class="name"><a href=${address("pods", { at, name: group.example })}><${Name} text=${group.example} /></a></td></tr>`)}</tbody></table></div>
+    ${data.causeCount > data.groups.length && html`<p class="note">and ${plural(data.causeCount - data.groups.length, "cause")} more</p>`}`;
+}
+
+function Figures({ source, data, at }) {
   const kinds = Object.entries(data.waitingKinds).map(([kind, pods]) => `${count(pods)} ${KINDS[kind] ?? kind}`);
   return html`<ul class="figures">
     <li><b>${count(data.placed)}</b><span>${data.placed === 1 ? "pod" : "pods"} on nodes</span></li>
     <li class=${data.waiting ? "alert" : ""}><a href=${address("waiting", { at })}><b>${count(data.waiting)}</b></a>
       <span>${data.waiting === 1 ? "pod" : "pods"} waiting${kinds.length > 0 && html`<small>${kinds.join(", ")}</small>`}</span></li>
     <li><a href=${address("nodes", { at })}><b>${count(data.nodes)}</b></a><span>${data.nodes === 1 ? "node" : "nodes"}</span></li>
-    <li><b>${count(data.attempts)}</b><span>${data.attempts === 1 ? "attempt" : "attempts"} so far</span></li>
+    ${source.hasDecisions && html`<li><b>${count(data.attempts)}</b><span>${data.attempts === 1 ? "attempt" : "attempts"} so far</span></li>`}
   </ul>`;
 }
 
 function Utilization({ usage, hasNodes }) {
-  const rows = usage.filter((one) => one.allocatable > 0);
+  // Devices that nobody requests are worth a line; ephemeral storage and huge pages are not.
+  const rows = usage.filter((one) => one.allocatable > 0 && (one.used > 0 || FIRST.includes(one.resource) || one.resource.includes("/")));
   if (!rows.length) return html`<${Empty}>${hasNodes ? "No node offers a resource." : "There is no node at this moment."}</${Empty}>`;
   return html`<table class="usage"><thead><tr><th>Resource</th><th class="wide"><span class="visually-hidden">Share</span></th>
     <th class="number">Requested</th><th class="number">Allocatable</th></tr></thead>
@@ -84,19 +106,23 @@ function Queues({ queues }) {
 
 function Recent({ changes, at }) {
   if (!changes.length) return html`<${Empty}>No pod and no node so far.</${Empty}>`;
-  return html`<${ChangeTable} changes=${changes} at=${at} />`;
+  const [rows, element] = useHeld(changes);
+  return html`<div class="scroll" tabindex="0" role="region" aria-label="Changes" ref=${element}><table class="changes"><thead><tr><th class="number">Time</th><th>What</th><th>Of</th><th>Node</th></tr></thead>
+    <tbody>${rows.map(({ change: one, count: number, workload }) => html`<tr key=${one.change}>
+      <td class="number">${time(one.seconds)}</td><td>${WHAT[one.what] ?? one.what}</td>
+      <td class="name">${number > 1 ? html`${plural(number, one.pod ? "pod" : "node")}${workload && html` of <a href=${address("pods", { at, workload })}><${Name} text=${workload} /></a>`}`
+        : one.pod ? html`<a href=${address("pods", { at, name: one.pod })}><${Name} text=${one.pod} /></a>` : html`<${NodeLink} at=${at} node=${one.node} />`}</td>
+      <td class="name">${one.pod && number === 1 && html`<${NodeLink} at=${at} node=${one.node} />`}</td>
+    </tr>`)}</tbody></table></div>`;
 }
 
-export function ChangeTable({ changes, at, hidePod = false }) {
+// The changes of one pod.
+export function ChangeTable({ changes, at }) {
   const [rows, element] = useHeld(changes);
-  return html`<div class="scroll" tabindex="0" role="region" aria-label="Changes" ref=${element}><table class="changes"><thead><tr><th class="number">Time</th><th>What</th>
-    ${!hidePod && html`<th>Pod or node</th>`}<th>Node</th></tr></thead>
+  return html`<div class="scroll" tabindex="0" role="region" aria-label="Changes" ref=${element}><table class="changes"><thead><tr><th class="number">Time</th><th>What</th><th>Node</th></tr></thead>
     <tbody>${rows.map((one) => html`<tr key=${one.change}>
       <td class="number">${time(one.seconds)}</td><td>${WHAT[one.what] ?? one.what}</td>
-      ${!hidePod && html`<td class="name">${one.pod
-        ? html`<a href=${address("pods", { at, name: one.pod })}><${Name} text=${one.pod} /></a>`
-        : html`<${NodeLink} at=${at} node=${one.node} />`}</td>`}
-      <td class="name">${(one.pod || hidePod) && html`<${NodeLink} at=${at} node=${one.node} />`}</td>
+      <td class="name"><${NodeLink} at=${at} node=${one.node} /></td>
     </tr>`)}</tbody></table></div>`;
 }
 

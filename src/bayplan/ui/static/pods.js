@@ -8,7 +8,7 @@ import { useHeld } from "./focus.js";
 import { live } from "./live.js";
 import { ChangeTable, WHAT } from "./overview.js";
 import { PodTable, requestsText } from "./podtable.js";
-import { CauseParts, KIND_TITLES, WakeEvents } from "./waiting.js";
+import { CauseParts, KIND_TITLES, WakeEvents } from "./causes.js";
 
 const ATTEMPTS_SHOWN = 6;
 const CHANGES_SHOWN = 12;
@@ -17,7 +17,7 @@ export function Pods({ source, params }) {
   const { at, name } = params;
   if (name) return html`<${Pod} key=${name} source=${source} params=${params} />`;
   return html`<h1>Pods</h1>
-    <${PodTable} at=${at} filter=${{ node: params.node }} show=${["workload", "state", "node", "since", "attempts", "requests"]} choices=${params}
+    <${PodTable} at=${at} filter=${{ node: params.node }} show=${["workload", "state", "node", ...(source.hasDecisions ? ["since", "attempts"] : []), "requests"]} choices=${params}
       onChoose=${(changes) => go("pods", { ...params, ...changes }, { replace: true })}
       empty="No pod has been created yet." />`;
 }
@@ -55,7 +55,7 @@ function Pod({ source, params }) {
 function History({ changes, at }) {
   const [visible, button] = useFew(changes.slice().reverse(), CHANGES_SHOWN, "changes");
   if (!changes.length) return html`<${Empty}>Nothing so far.</${Empty}>`;
-  return html`<${ChangeTable} changes=${visible} at=${at} hidePod=${true} />${button}`;
+  return html`<${ChangeTable} changes=${visible} at=${at} />${button}`;
 }
 
 function Attempts({ params, attempts, attempt }) {

@@ -3,19 +3,10 @@ import {
   Bar, Empty, Loading, Name, Pager, Problem, address, count, duration, go, html, percent, plural, tableAddress, time, useAnswer,
   useEffect, useState,
 } from "./lib.js";
+import { CauseParts, WakeEvents, causeTitle } from "./causes.js";
 import { PodTable } from "./podtable.js";
 
 const PAGE = 50;
-
-export const KIND_TITLES = {
-  unschedulable: "Rejected by filters",
-  gated: "Gated before the queue",
-  error: "The attempt failed with an error",
-  permit: "Waits at Permit",
-  group: "The pod group waits",
-  new: "Not tried yet",
-  fits: "Fits now",
-};
 
 export function Waiting({ params }) {
   const { at, cause } = params;
@@ -49,7 +40,7 @@ function CauseCard({ group, total, now, at, isOpen, params }) {
     <div class="cause-head">
       <div class="cause-count"><b>${count(group.pods)}</b><span>${group.pods === 1 ? "pod" : "pods"}</span>
         <${Bar} share=${group.pods / total} label=${percent(group.pods / total)} /></div>
-      <div class="cause-text"><h2>${KIND_TITLES[group.cause.kind] ?? group.cause.kind}</h2>
+      <div class="cause-text"><h2>${causeTitle(group)}</h2>
         <${CauseParts} cause=${group.cause} />
         <p class="note">The oldest, <a href=${address("pods", { at, name: group.example })}><${Name} text=${group.example} /></a>, has waited since ${time(group.sinceSeconds)}${now > group.sinceSeconds ? `, for ${duration(rounded(now - group.sinceSeconds))}` : ""}.</p>
         <${WakeEvents} events=${group.events} />
@@ -59,21 +50,4 @@ function CauseCard({ group, total, now, at, isOpen, params }) {
     ${isOpen && html`<div class="cause-pods"><${PodTable} at=${at} filter=${{ cause: group.number }}
       show=${["since", "attempts", "requests"]} empty="No pod." /></div>`}
   </li>`;
-}
-
-export function CauseParts({ cause }) {
-  if (cause.kind === "fits") return html`<p>An attempt now would place each of these pods alone.</p>`;
-  if (!cause.parts.length) {
-    return cause.kind === "new" ? html`<p>Neither an attempt nor a gate has reported about these pods yet.</p>` : null;
-  }
-  return html`<ul class="reasons">${cause.parts.map((part) => html`<li key=${`${part.plugin} ${part.reason}`}>
-    ${part.reason || "no reason"} ${part.plugin && html`<span class="plugin">${part.plugin}</span>`}</li>`)}</ul>`;
-}
-
-export function WakeEvents({ events }) {
-  const entries = Object.entries(events).filter(([, names]) => names.length);
-  if (!entries.length) return null;
-  return html`<details><summary>Events that cause another attempt</summary>
-    <dl class="events">${entries.map(([plugin, names]) => html`<div key=${plugin}><dt>${plugin}</dt>
-      <dd>${names.map((name) => html`<span key=${name}>${name}</span>`)}</dd></div>`)}</dl></details>`;
 }
