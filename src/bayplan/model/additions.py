@@ -40,6 +40,10 @@ from bayplan.state.pods import DEFAULT_SCHEDULER
 
 #: The kinds of the cluster that admission reads.
 _READ_BY_ADMISSION = (PRIORITY_CLASS, STORAGE_CLASS, NAMESPACE, DEVICE_CLASS, *ADMISSION_KINDS)
+_PRESENT_POD = (
+    "is in the cluster already: `bayplan why` tells whether it fits, and a copy of it needs a name"
+    " of its own"
+)
 _UNCHANGED_NOTE = "is in the cluster already, and stays as it is there"
 _TAKEN_NOTE = "is in the cluster already: only the pods that it lacks are added"
 
@@ -194,7 +198,7 @@ def _taken(
     keys = [key for part in parts if (key := _key(part.value)) is not None and key in present]
     wrong = [key for key in keys if key.kind == POD]
     if wrong:
-        raise BadInputError("\n".join(f"{key} is in the cluster already" for key in wrong))
+        raise BadInputError("\n".join(f"{key} {_PRESENT_POD}" for key in wrong))
     taken = {
         key: each
         for key in keys
