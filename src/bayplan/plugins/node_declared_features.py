@@ -79,7 +79,8 @@ class NodeDeclaredFeatures(PreFilterPlugin, ScalarFilterPlugin, EnqueueExtension
         ]
 
     def sign_pod(self, pod: PodInfo) -> Hashable | None:
-        return tuple(sorted(required(pod)))
+        """None while the gate is off: upstream's fails then."""
+        return tuple(sorted(required(pod))) if self._is_on else None
 
 
 def required(pod: PodInfo) -> frozenset[str]:

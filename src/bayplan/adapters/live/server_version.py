@@ -1,18 +1,24 @@
 """The release that an API server reports at /version."""
 
-from typing import Any, cast
+import msgspec
 
 from bayplan.adapters.live.client import ApiClient
+from bayplan.adapters.live.errors import read_answer
 from bayplan.config.cluster_version import NOTHING_REPORTED, ReportedReleases
 from bayplan.ports import ApiError
+
+_PATH = "/version"
+
+
+class _Version(msgspec.Struct, rename="camel"):
+    git_version: str = ""
 
 
 async def reported_by_server(client: ApiClient) -> ReportedReleases:
     """Nothing if the server does not say it."""
     try:
-        answer = await client.get("/version")
+        answer = read_answer(await client.request("GET", _PATH), _Version, f"GET {_PATH}")
     except ApiError:
         return NOTHING_REPORTED
-    fields = cast("dict[str, Any]", answer) if isinstance(answer, dict) else {}
-    release = str(fields.get("gitVersion") or "")
+    release = answer.git_version
     return ReportedReleases((release,), "the API server is") if release else NOTHING_REPORTED
