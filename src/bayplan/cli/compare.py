@@ -14,7 +14,7 @@ from msgspec import structs
 from bayplan.answers.formats import OutputFormat
 from bayplan.cli.console import ProgressLines, show_answer, sign_of_life
 from bayplan.cli.options import examples, output_option, plugin_option
-from bayplan.cli.pflag import feature_gates_option
+from bayplan.cli.pflag import feature_gates_option, kubernetes_option
 from bayplan.cli.problems import refusals
 from bayplan.cli.progress_bar import progress_bar
 from bayplan.cli.streams import EXIT_FAILED, fail, remark
@@ -86,7 +86,7 @@ class _Options:
 @click.option(
     "--pods", multiple=True, metavar="FILE", help="Pods; replace the inputs of the experiment"
 )
-@feature_gates_option(many_versions=True)
+@feature_gates_option(version=kubernetes_option(multiple=True))
 @click.option("--seeds", metavar="0..9", help="Seeds to run each configuration with. Default: 0")
 @click.option(
     "--time",

@@ -46,6 +46,10 @@ _COMMANDS = {
         "bayplan.cli.why:why_command",
         "Explain why a pod has a node or none, and what would make it fit.",
     ),
+    "upgrade": CommandEntry(
+        "bayplan.cli.upgrade:upgrade_command",
+        "Say what an upgrade of Kubernetes changes about the scheduling of a cluster.",
+    ),
     "fit": CommandEntry(
         "bayplan.cli.fit:fit_command",
         "Place a workload in memory on a cluster as it is now, and say whether it fits.",

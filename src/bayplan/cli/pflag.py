@@ -122,23 +122,32 @@ def _next(remaining: Iterator[str]) -> Iterator[str]:
         return
 
 
+_VERSION_HELP = (
+    "Version of kube-scheduler to answer as. Default: that of the cluster, or the newest"
+)
+
+
 def feature_gates_option(
-    text: str = "Feature gates of kube-scheduler; may be repeated", *, many_versions: bool = False
+    text: str = "Feature gates of kube-scheduler; may be repeated",
+    *,
+    version: Callable[[F], F] | None = None,
 ) -> Callable[[F], F]:
     """`--feature-gates A=true,kube:B=false`, where repeated flags add up, as kube-scheduler's do;
-    and `--kubernetes 1.36`, the version that has them. ``many_versions``: it may be repeated."""
+    and `--kubernetes 1.36`, the version that has them. ``version``: in place of it."""
     gates = click.option(
         "--feature-gates", multiple=True, callback=_joined_gates, metavar="A=true,…", help=text
     )
-    version = kubernetes_option(multiple=many_versions)
-    return lambda command: gates(version(command))
+    of_version = kubernetes_option() if version is None else version
+    return lambda command: gates(of_version(command))
 
 
-def kubernetes_option(*, multiple: bool = False) -> Callable[[F], F]:
+def kubernetes_option(
+    name: str = "--kubernetes", text: str = _VERSION_HELP, *, multiple: bool = False
+) -> Callable[[F], F]:
     """`--kubernetes 1.36`: the version of kube-scheduler to answer as, or several."""
-    text = "Version of kube-scheduler to answer as. Default: that of the cluster, or the newest"
     return click.option(
-        "--kubernetes",
+        name,
+        "kubernetes",
         multiple=multiple,
         default=() if multiple else "",
         callback=_checked_versions,
@@ -152,9 +161,9 @@ def _checked_versions(
 ) -> str | tuple[str, ...]:
     for text in (value,) if isinstance(value, str) else value:
         try:
-            requested_version(text, "--kubernetes")
+            requested_version(text, "")
         except BadInputError as problem:
-            message = str(problem).removeprefix("--kubernetes: ")
+            message = str(problem).removeprefix(": ")
             raise click.BadParameter(message, ctx, param) from None
     return value
 

@@ -48,15 +48,16 @@ class OpenModel(NamedTuple):
     scheduler_name: str | None
 
 
-def question_options() -> Callable[[F], F]:
-    """CLUSTER…, and the options of every command that opens a model."""
+def question_options(version: Callable[[F], F] | None = None) -> Callable[[F], F]:
+    """CLUSTER…, and the options of every command that opens a model. ``version``: the option in
+    place of --kubernetes."""
     decorators = (
         click.argument("cluster", nargs=-1, metavar="[CLUSTER…]"),
         moment_option(),
         kubectl_options(),
         config_option(),
         plugin_option(),
-        feature_gates_option(),
+        feature_gates_option(version=version),
         admission_options(),
         seed_option(),
         output_option(),
