@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import yaml
 from click.testing import CliRunner, Result
 
 from bayplan.cli import cli
@@ -79,3 +80,11 @@ KUBEADM_ARGUMENTS = (
     "--kubeconfig=/etc/kubernetes/scheduler.conf",
     "--leader-elect=true",
 )
+
+
+def configuration(folder: Path, **profile: Any) -> Path:
+    """A file with a configuration of one profile."""
+    path = folder / "scheduler.yaml"
+    head = {"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration"}
+    path.write_text(yaml.safe_dump({**head, "profiles": [profile]}))
+    return path

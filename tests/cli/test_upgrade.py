@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 
 from tests.adapters.manifests import Content
-from tests.cli.command_line import bayplan, refusal, write_objects
-from tests.cli.test_versions import configuration
+from tests.cli.command_line import bayplan, configuration, refusal, write_objects
 
 BALANCE = "BalancedAllocation's formula (1.36)"
 RELEASE = "text of PostFilter without claims to release (1.37.0)"

@@ -1,13 +1,11 @@
 """The version of kube-scheduler that a command answers as, and what says it."""
 
 from pathlib import Path
-from typing import Any
 
 import pytest
-import yaml
 
 from tests.adapters.manifests import Content, node
-from tests.cli.command_line import answer, bayplan, refusal, write_objects
+from tests.cli.command_line import answer, bayplan, configuration, refusal, write_objects
 from tests.whatif.clusters import pod_with_cpu
 
 OLD_TEXT = "no new claims to deallocate"
@@ -28,13 +26,6 @@ def why(*arguments: str | Path) -> str:
     result = bayplan("why", "big", *arguments)
     assert result.exit_code == 1, result.stderr
     return result.stdout
-
-
-def configuration(folder: Path, **profile: Any) -> Path:
-    path = folder / "scheduler.yaml"
-    head = {"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration"}
-    path.write_text(yaml.safe_dump({**head, "profiles": [profile]}))
-    return path
 
 
 def test_the_newest_kubelet_says_the_version(tmp_path: Path) -> None:

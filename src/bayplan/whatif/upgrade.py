@@ -257,7 +257,9 @@ def upgrade(
         decided_after = _decisions(new, pods)
     both = [p for p in pods if p.key in decided_before and p.key in decided_after]
     different = [p for p in both if decided_before[p.key] != decided_after[p.key]]
-    causes = _causes(picture, (before, after), registry, different, decided_before, seed=seed)
+    causes = _causes(
+        picture, (before, after), registry, different, before=decided_before, seed=seed
+    )
     differences = tuple(
         _difference(pod, decided_before[pod.key], decided_after[pod.key], causes[pod.key])
         for pod in different
@@ -307,8 +309,8 @@ def _causes(
     configs: tuple[SchedulerConfig, SchedulerConfig],
     registry: Registry,
     pods: Sequence[PodInfo],
-    before: Mapping[str, _Decision],
     *,
+    before: Mapping[str, _Decision],
     seed: int,
 ) -> dict[str, tuple[str, ...]]:
     """Each pod → the titles of the changes that alone alter its answer."""
