@@ -149,13 +149,9 @@ def _answer(model: ClusterModel, key: ObjectKey, why: str) -> Explanation:
 
 def _no_such(model: ClusterModel, kind: str, name: str) -> str:
     """That there is no such workload, and which name may be meant."""
-    keys = (key for each in CONTROLLERS for key in _keys(model, each) if _is_kind(key, kind))
+    items = (item for each in CONTROLLERS for item in model.store.items(each))
+    keys = (key for key, _ in items if _is_kind(key, kind))
     names = {f"{key.namespace}/{key.name}" for key in keys}
     hint = suggestion(name, names)
     text = f"{model.source.source}: no pod belongs to {kind} {name}"
     return text + (f"; {hint}" if hint else "")
-
-
-def _keys(model: ClusterModel, kind: str) -> Iterator[ObjectKey]:
-    for each in model.objects(kind):
-        yield ObjectKey(kind, each.metadata.namespace or "", each.metadata.name)

@@ -313,6 +313,23 @@ class ClusterModel:
             raise KeyError(f"{key} exists")
         self._put(key, self._versioned(added))
 
+    def add_missing(self, objects: Iterable[tuple[str, ApiObject]]) -> None:
+        """Add the objects, each with its kind, whose names do not exist."""
+        for kind, each in objects:
+            if key_of_metadata(kind, each.metadata) not in self.store:
+                self.add(kind, each)
+
+    def follow(self, kind: str, content: ApiObject, *, is_there: bool) -> None:
+        """Make an object what it is, or was, in a cluster that the model follows."""
+        key = key_of_metadata(kind, content.metadata)
+        present = self.store.get(key)
+        if present is not None and (not is_there or _is_another(present, content)):
+            self.remove(*key)
+            present = None
+        if is_there:
+            change = self.add if present is None else self.replace
+            change(kind, content)
+
     def replace(self, kind: str, changed: ApiObject) -> None:
         """Replace an object by a newer version. Raises KeyError for a name that does not exist."""
         key = key_of_metadata(kind, changed.metadata)
@@ -685,6 +702,17 @@ async def _no_answer(effect: AskExtender) -> ExtenderAnswer:
 def _pod_key(pod: str) -> ObjectKey:
     namespace, _, name = pod.partition("/")
     return ObjectKey(POD, namespace, name)
+
+
+def _is_another(present: ApiObject, content: ApiObject) -> bool:
+    """Whether an object cannot become this one. A pod that has a node never becomes a pending
+    one."""
+    uid = content.metadata.uid
+    if uid and uid != present.metadata.uid:
+        return True
+    if not isinstance(present, Pod) or not isinstance(content, Pod):
+        return False
+    return bool(present.spec.node_name) and not content.spec.node_name
 
 
 def without_decision(content: ApiObject) -> ApiObject:

@@ -185,15 +185,5 @@ def objects_of_events(
 
 def apply_event(model: ClusterModel, event: WatchEvent) -> None:
     """Change a model as an event of its cluster says."""
-    content = event.object
-    namespace, name = content.metadata.namespace or "", content.metadata.name
-    present = model.get(event.kind, namespace, name)
-    if event.type is EventType.DELETED:
-        if present is not None:
-            model.remove(event.kind, namespace, name)
-        return
-    if present is not None and present.metadata.uid != content.metadata.uid:
-        model.remove(event.kind, namespace, name)
-        present = None
-    change = model.add if present is None else model.replace
-    change(event.kind, without_decision(content))
+    is_there = event.type is not EventType.DELETED
+    model.follow(event.kind, without_decision(event.object), is_there=is_there)

@@ -176,20 +176,5 @@ def _pod_of(state: PastState, uid: str) -> ApiObject | None:
 
 def _follow(model: ClusterModel, kind: str, content: ApiObject, *, is_there: bool) -> None:
     """Make an object of the model what it was in the past. A pod that has ended is not there."""
-    meta = content.metadata
-    place = (kind, meta.namespace or "", meta.name)
-    present = model.get(*place)
-    if isinstance(content, Pod):
-        is_there = is_there and not is_terminal(content)
-        was_placed = isinstance(present, Pod) and present.spec.node_name
-        if present is not None and is_there and was_placed and not content.spec.node_name:
-            # A pod that has a node never becomes a pending one.
-            model.remove(*place)
-            present = None
-    if not is_there:
-        if present is not None:
-            model.remove(*place)
-    elif present is None:
-        model.add(kind, content)
-    else:
-        model.replace(kind, content)
+    has_ended = isinstance(content, Pod) and is_terminal(content)
+    model.follow(kind, content, is_there=is_there and not has_ended)

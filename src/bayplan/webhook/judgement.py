@@ -123,7 +123,7 @@ class Judge:
             return _UNJUDGED
         if _makes_claims(pod.spec):
             additions = self._read(content, pod.metadata.namespace or "")
-            self._add_objects(additions)
+            self._model.add_missing(additions.objects)
             pods: tuple[Pod, ...] = additions.pods
             if len(pods) != 1:
                 return _UNJUDGED
@@ -150,7 +150,7 @@ class Judge:
         additions = self._read(_with_few_pods(_job_of(content)), namespace)
         if not additions.pods or not all(map(self._is_judged, additions.pods)):
             return _UNJUDGED
-        self._add_objects(additions)
+        self._model.add_missing(additions.objects)
         for pod in additions.pods:
             self._model.add(POD, pod)
         for number, pod in enumerate(additions.pods):
@@ -232,12 +232,6 @@ class Judge:
             None,
             declared=self._model.scheduler.declared_fields,
         )
-
-    def _add_objects(self, additions: Additions) -> None:
-        for kind, each in additions.objects:
-            namespace, name = each.metadata.namespace or "", each.metadata.name
-            if self._model.get(kind, namespace, name) is None:
-                self._model.add(kind, each)
 
 
 # ---- contents -----------------------------------------------------------------------------------

@@ -19,7 +19,7 @@ from bayplan.answers.amounts import pod_count
 from bayplan.answers.document import Answer, Rows, Value
 from bayplan.answers.pod_tables import by_message, messages_table, named_pods, nodes_table
 from bayplan.answers.table import BLANK
-from bayplan.api.objects import NODE, POD, ApiObject, Pod
+from bayplan.api.objects import NODE, POD, Pod
 from bayplan.api.pod_groups import GroupKey, PodGroupKinds
 from bayplan.explain.explainer import explain_pod
 from bayplan.explain.explanation import Explanation
@@ -275,16 +275,14 @@ def max_fit(model: ClusterModel, unit: Unit, limit: int = LIMIT) -> MaxFit:
 
     The placements stay in the model. A group counts once, whatever the number of its members.
     """
-    for kind, each in unit.shared:
-        if not _is_taken(model, kind, each):
-            model.add(kind, each)
+    model.add_missing(unit.shared)
     nodes: Counter[str] = Counter()
     number, victim_count, message = 0, 0, ""
     # A change that is tried may have added a pod of the same file.
     copies = (
         (objects, pods)
         for objects, pods in unit.copies()
-        if not any(_is_taken(model, POD, pod) for pod in pods)
+        if not any(key_of_metadata(POD, pod.metadata) in model.store for pod in pods)
     )
     while number < limit and not message:
         objects, pods = next(copies)
@@ -308,11 +306,6 @@ def max_fit(model: ClusterModel, unit: Unit, limit: int = LIMIT) -> MaxFit:
         victim_count=victim_count,
         nodes=dict(nodes),
     )
-
-
-def _is_taken(model: ClusterModel, kind: str, each: ApiObject) -> bool:
-    key = key_of_metadata(kind, each.metadata)
-    return model.get(key.kind, key.namespace, key.name) is not None
 
 
 def pod_name(pod: Pod) -> str:

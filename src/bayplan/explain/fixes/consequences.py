@@ -33,7 +33,7 @@ from bayplan.explain.fixes.owners import Owners
 from bayplan.model.additions import AdditionsReader
 from bayplan.model.cluster_model import ClusterModel
 from bayplan.model.daemon_pods import place_daemon_pods
-from bayplan.objects.keys import Content, ObjectKey, key_of, key_of_metadata
+from bayplan.objects.keys import Content, ObjectKey, key_of
 from bayplan.problems import BadInputError
 from bayplan.sim.input.controller_kinds import CONTROLLERS, DAEMON_SET, DEPLOYMENT, JOB
 from bayplan.sim.input.controller_pods import (
@@ -220,11 +220,8 @@ class Consequences:
     def _admit(self, contents: Sequence[Content], controller: ObjectKey | None) -> None:
         """Create pods and what they need, as the API server admits them."""
         additions = self._admission(list(contents))
-        for kind, each in additions.objects:
-            if (
-                self._model.get(*key_of_metadata(kind, each.metadata)) is None
-            ):  # else admission only read it
-                self._model.add(kind, each)
+        # What is there already was only read by admission.
+        self._model.add_missing(additions.objects)
         for pod in additions.pods:
             self._model.add(POD, pod)
             name = f"{pod.metadata.namespace}/{pod.metadata.name}"

@@ -25,7 +25,7 @@ from bayplan.explain.fixes.commands import (
 from bayplan.explain.fixes.edits import Harm, ObjectEdit, Patch, change_of, patched, plain
 from bayplan.explain.fixes.rule_edits import nodes_of
 from bayplan.model.cluster_model import ClusterModel
-from bayplan.objects.keys import ObjectKey, kind_of
+from bayplan.objects.keys import ObjectKey, key_of_metadata, kind_of
 from bayplan.plugins.volume_binding.plugin import VolumeBinding
 from bayplan.printable import printable
 
@@ -311,8 +311,7 @@ def _changed_claim(
     claim: ApiObject, patch: Patch, text: str, *, harm: Harm, family: str
 ) -> ObjectEdit:
     """The API server refuses changes of a claim: it is replaced."""
-    meta = claim.metadata
-    key = ObjectKey(RESOURCE_CLAIM, meta.namespace or "", meta.name)
+    key = key_of_metadata(RESOURCE_CLAIM, claim.metadata)
     whole = patched(plain(claim), patch)
     manifest = {
         "apiVersion": RESOURCE_CLAIM.partition(" ")[0],
