@@ -3,13 +3,13 @@
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from bayplan.cli import cli
 from tests.adapters.manifests import container, node, pod
 from tests.cli.command_line import bayplan, profile, write_objects
-from tests.cli.test_config import composed
 from tests.whatif.clusters import deployment
 
 _TABLE = Path(__file__).parents[2] / "docs" / "output.md"
@@ -58,6 +58,13 @@ def rows() -> Iterator[tuple[int, str]]:
             yield int(code), command.strip("`")
 
 
+def tie_break() -> dict[str, Any]:
+    """A configuration with a field that kube-scheduler does not have."""
+    config = profile()
+    config["profiles"][0]["tieBreak"] = ["NodeResourcesFit"]
+    return config
+
+
 @pytest.fixture(scope="module")
 def sandbox(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     folder = tmp_path_factory.mktemp("exit")
@@ -72,12 +79,13 @@ def sandbox(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
         "nothing": [deployment("none", 0, "1")],
         "foreign": [{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c"}}],
         "failing_config": [profile(filter=["Failing"])],
-        "tie_break": [composed()],
+        "tie_break": [tie_break()],
     }
     paths = {name: write_objects(folder / f"{name}.yaml", *each) for name, each in files.items()}
     paths["failing"] = folder / "failing.py"
     paths["failing"].write_text(
-        "from bayplan import FilterPlugin\n\n\nclass Failing(FilterPlugin):\n    name = 'Failing'\n\n"
+        "from bayplan import FilterPlugin\n\n\nclass Failing(FilterPlugin):\n"
+        "    name = 'Failing'\n\n"
         "    def filter(self, state, pod, nodes, feasible):\n        raise ValueError('x')\n"
     )
     for name, seed in (("run_a", "1"), ("run_b", "2")):

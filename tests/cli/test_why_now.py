@@ -8,7 +8,7 @@ import yaml
 
 from bayplan.cli.streams import EXIT_UNREADABLE
 from tests.adapters.manifests import container, node, pod
-from tests.cli.command_line import answer, bayplan, profile, write_objects
+from tests.cli.command_line import answer, bayplan, profile, refusal, write_objects
 from tests.sim.manifests import controller
 
 
@@ -155,3 +155,28 @@ def test_what_cannot_run_or_has_no_pods_has_an_exit_code_of_its_own(
     result = bayplan("why", *words, write_objects(tmp_path / "cluster.yaml", *objects))
     assert result.exit_code == code, result.stderr
     assert result.stdout.startswith(first_line)
+
+
+def test_all_pods_that_wait_are_grouped(files: Path) -> None:
+    result = bayplan("why", "--all-pending", files)
+    assert result.exit_code == 1
+    assert "no node has" in result.stdout
+    names = bayplan("why", "--all-pending", files, "-o", "name")
+    assert "Pod default/big" in names.stdout.splitlines()
+    none = bayplan("why", "--all-pending", files, "-l", "app=nothing")
+    assert (none.exit_code, none.stdout.splitlines()[0]) == (0, f"no pod of {files} waits")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "problem"),
+    [
+        ((), "found no name, wanted a pod such as default/web-0, a workload such as"),
+        (("a", "-l", "x=y"), "--selector: wanted --all-pending with it"),
+        (("--all-pending", "-A", "-n", "x"), "found -A and -n, wanted one of them"),
+        (("--all-pending", "--run", "x"), "--run: found --all-pending, which is about a cluster"),
+        (("--all-pending", "-l", "a b"), "-l: unable to parse"),
+    ],
+)
+def test_wrong_options_of_all_pods_are_refused(arguments: tuple[str, ...], problem: str) -> None:
+    [line] = refusal("why", *arguments)
+    assert line.startswith(problem)

@@ -128,6 +128,38 @@ def label_selector(selector: LabelSelector | None) -> Selector:
     return Selector(_ordered(requirements))
 
 
+#: A term of `kubectl -l`: !key, key, key=value, key!=value, key in (a,b), key notin (a).
+_TERM = re.compile(
+    r"\s*(?:!\s*(?P<absent>[^\s=!,()]+)|(?P<key>[^\s=!,()]+)"
+    r"(?:\s*(?P<sign>==?|!=)\s*(?P<value>[^\s=!,()]*)|\s+(?P<set>in|notin)\s*\((?P<values>[^()]*)\))?)"
+    r"\s*(?:,|$)"
+)
+
+
+def selector_of_text(text: str) -> Selector:
+    """The selector that a user writes for `kubectl -l`. Raises SelectorError."""
+    requirements: list[Requirement] = []
+    position = 0
+    while position < len(text):
+        term = _TERM.match(text, position)
+        if term is None or term.end() == position:
+            raise SelectorError(f'unable to parse "{text[position:]}"')
+        requirements.append(_checked(_of_term(term)))
+        position = term.end()
+    return Selector(_ordered(requirements))
+
+
+def _of_term(term: re.Match[str]) -> Requirement:
+    if term["absent"]:
+        return Requirement(term["absent"], DOES_NOT_EXIST)
+    if term["sign"]:
+        return Requirement(term["key"], NOT_IN if term["sign"] == "!=" else IN, (term["value"],))
+    if term["set"]:
+        values = tuple(sorted({value.strip() for value in term["values"].split(",")}))
+        return Requirement(term["key"], IN if term["set"] == "in" else NOT_IN, values)
+    return Requirement(term["key"], EXISTS)
+
+
 def map_selector(labels: Mapping[str, str]) -> Selector:
     """The selector of a plain map (nodeSelector, a Service's): unchecked, as upstream's is."""
     return Selector(_ordered(Requirement(key, IN, (value,)) for key, value in labels.items()))

@@ -16,6 +16,7 @@ _ANSWERS = {
     "explanation": "bayplan.explain.explanation:Explanation",
     "fit": "bayplan.whatif.fit:Fit",
     "headroom": "bayplan.whatif.headroom:Headroom",
+    "pending-pods": "bayplan.whatif.all_pending:PendingPods",
     "plugin-checks": "bayplan.cli.check_plugins:PluginChecks",
     "plugin-list": "bayplan.cli.plugins:PluginList",
     "run-differences": "bayplan.comparison.report:RunDifferences",
@@ -35,6 +36,7 @@ def schema_command(name: str) -> None:
 
     \b
     explanation       why
+    pending-pods      why --all-pending
     decisions         why --run, why --address
     fit               fit
     headroom          headroom

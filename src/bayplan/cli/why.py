@@ -36,12 +36,30 @@ from bayplan.lazy_loader import load
         "bayplan why default/web-0 --run runs/a",
         "bayplan why deployment/web --namespace shop --run runs/a",
         "bayplan why default/web-0 --run runs/a --node n7",
+        "bayplan why --all-pending -n shop                # every pod that waits, by cause",
         "bayplan why podgroup default/training --run runs/a",
         "bayplan why default/web-0 --address 127.0.0.1:10259",
         "bayplan why default/web-0 --address 127.0.0.1:10259 --dry-run",
     ),
 )
-@click.argument("words", nargs=-1, required=True, metavar="[KIND] [NAMESPACE/]NAME [FILE…]")
+@click.argument("words", nargs=-1, metavar="[KIND] [NAMESPACE/]NAME [FILE…]")
+@click.option(
+    "--all-pending", is_flag=True, help="All pods that wait, by workload and decisive cause"
+)
+@click.option("-A", "--all-namespaces", is_flag=True, help="With --all-pending: the default")
+@click.option(
+    "-l",
+    "--selector",
+    metavar="LABELS",
+    help="With --all-pending: of the pods, as app=web,tier!=db",
+)
+@click.option(
+    "--sort-by",
+    type=click.Choice(("pods", "workload", "cause")),
+    default="pods",
+    show_default=True,
+    help="With --all-pending: order of the groups",
+)
 @click.option("-n", "--namespace", metavar="NAME", help="Namespace. Default: the context's")
 @moment_option()
 @kubectl_options()
@@ -70,6 +88,9 @@ def why_command(words: tuple[str, ...], **options: Any) -> None:
     others. The exit code is 0 if the pod has a node or fits, 1 if it does not, 2 if the input is
     wrong, and 3 if the cluster cannot be read.
 
+    With --all-pending, the answer has all pods that wait, by workload and by the decisive cause,
+    the largest group first, each with its mildest fix. The exit code is 1 if a pod waits.
+
     With --run or --address, the answer is the record of past decisions: each attempt, the plugins
     that rejected nodes and their reasons, the scores of the best nodes, and what broke a tie; for a
     workload such as deployment/web: its pods, grouped by outcome. With --node, the attempt is made
@@ -78,6 +99,14 @@ def why_command(words: tuple[str, ...], **options: Any) -> None:
     scheduler makes the next attempt at the pod, with its cached results; nothing is decided or
     written.
     """
+    if options["all_pending"]:
+        _answer_about_all(words, options)
+        return
+    if not words:
+        fail(_NO_WORDS)
+    for option in ("selector", "all_namespaces"):
+        if options[option]:
+            fail(f"--{option.replace('_', '-')}: wanted --all-pending with it")
     run_path, address = options["run_path"], options["address"]
     if options["dry_run"] and address is None:
         fail("--dry-run: wanted --address HOST:PORT with it; without --run, why is a dry run")
@@ -89,6 +118,23 @@ def why_command(words: tuple[str, ...], **options: Any) -> None:
         load("bayplan.cli.why_records:answer_from_records")(words, options)
 
 
+_NO_WORDS = (
+    "found no name, wanted a pod such as default/web-0, a workload such as deployment/web, or "
+    "--all-pending"
+)
+
+
+def _answer_about_all(files: tuple[str, ...], options: dict[str, Any]) -> None:
+    """The answer about all pods that wait."""
+    for option in ("run_path", "address", "node", "attempt", "token_file", "ca_file"):
+        if options[option] is not None:
+            name = "run" if option == "run_path" else option.replace("_", "-")
+            fail(f"--{name}: found --all-pending, which is about a cluster; wanted one of them")
+    if options["all_namespaces"] and options["namespace"]:
+        fail("found -A and -n, wanted one of them")
+    load("bayplan.cli.why_now:why_all_pending")(_source(files, options), options)
+
+
 def _answer_now(words: tuple[str, ...], options: dict[str, Any]) -> None:
     """The answer about a cluster as it is now."""
     for option in ("node", "attempt", "token_file", "ca_file"):
@@ -98,16 +144,21 @@ def _answer_now(words: tuple[str, ...], options: dict[str, Any]) -> None:
         fail("--allow-plugins: wanted --run DIR with it")
     count = 2 if is_kind(words[0]) and len(words) > 1 else 1
     files = words[count:]
-    if files and (options["kubeconfig"] or options["context_name"]):
-        fail(f"found {files[0]} and --kubeconfig or --context, wanted one cluster")
-    source = ClusterSource(
-        files,
-        options["kubeconfig"],
-        options["context_name"],
-        at=options["at"],
-    )
+    source = _source(files, options)
     namespace = options["namespace"] or source.default_namespace()
     word = words[count - 1]
     has_namespace = "/" in word and not is_kind_and_name(word)
     subject = subject_of_words(words[:count], options["namespace"] if has_namespace else namespace)
     load("bayplan.cli.why_now:why_now")(subject, source, namespace, options)
+
+
+def _source(files: tuple[str, ...], options: dict[str, Any]) -> ClusterSource:
+    """The cluster that the options name."""
+    if files and (options["kubeconfig"] or options["context_name"]):
+        fail(f"found {files[0]} and --kubeconfig or --context, wanted one cluster")
+    return ClusterSource(
+        files,
+        options["kubeconfig"],
+        options["context_name"],
+        at=options["at"],
+    )

@@ -5,12 +5,13 @@ from collections.abc import Iterable
 from contextlib import suppress
 from typing import Any
 
+from bayplan.api.selectors import SelectorError, selector_of_text
 from bayplan.cli.cluster_source import (
     ClusterSource,
     model_of,
     question_refusals,
 )
-from bayplan.cli.console import show_answer
+from bayplan.cli.console import show_answer, sign_of_life
 from bayplan.cli.streams import EXIT_FAILED, EXIT_NOT_JUDGED, fail
 from bayplan.cli.why_subject import WhySubject
 from bayplan.explain.explainer import NoSuchPodError, explain_pod
@@ -36,6 +37,25 @@ def why_now(
     if explanation.result == "missing-node" or not (
         explanation.result in _PLACED or explanation.node
     ):
+        sys.exit(EXIT_FAILED)
+
+
+def why_all_pending(source: ClusterSource, options: dict[str, Any]) -> None:
+    """Print why all pods wait, and end with the exit code."""
+    try:
+        selector = selector_of_text(options["selector"] or "")
+    except SelectorError as problem:
+        fail(f"-l: {problem}")
+    opened = model_of(source, options, is_whole=True)
+    with question_refusals(), opened as (model, _, _), sign_of_life("trying"):
+        answer = load("bayplan.whatif.all_pending:all_pending")(
+            model,
+            namespace=options["namespace"] or "",
+            selector=selector,
+            sort_by=options["sort_by"],
+        )
+    show_answer(answer, options["output"])
+    if answer.groups:
         sys.exit(EXIT_FAILED)
 
 

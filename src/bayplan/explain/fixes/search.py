@@ -41,7 +41,7 @@ from bayplan.state.pods import PodInfo
 #: Attempts that a search makes at most, so that its time is bounded.
 TRIALS_MAX = 400
 #: Candidates whose commands are tried at most.
-_WRITTEN_MAX = 60
+WRITTEN_MAX = 60
 #: Steps of one fix, and combinations that are extended.
 _STEPS_MAX = 4
 _EXTENDED_MAX = 8
@@ -83,6 +83,9 @@ class Search:
     #: "namespace/name" of the pods that wait and that a change of the pod's template changes, the
     #: pod among them.
     peers: Sequence[str]
+    #: Attempts, and candidates whose commands are tried, at most.
+    trials_max: int = TRIALS_MAX
+    written_max: int = WRITTEN_MAX
     trials: int = 0
     written: int = 0
     solutions: list[Solution] = field(default_factory=list[Solution])
@@ -120,7 +123,7 @@ class Search:
         """Try one more edit with each combination. Returns the combinations that help."""
         helpful: list[tuple[Edit, ...]] = []
         for edits in frontier:
-            if self.trials >= TRIALS_MAX:
+            if self.trials >= self.trials_max:
                 break
             with self.model.trial():
                 try:
@@ -153,7 +156,7 @@ class Search:
         families: dict[str, Solution] = {}
         for candidate in candidates:
             best = families.get(candidate.family) if candidate.family else None
-            if self.trials >= TRIALS_MAX or self.written >= _WRITTEN_MAX:
+            if self.trials >= self.trials_max or self.written >= self.written_max:
                 break
             if best is not None and best.is_whole:
                 continue

@@ -1,0 +1,358 @@
+"""Why all pods of a cluster wait: by workload and by the decisive cause, the largest group first.
+
+First the pods that wait are placed as far as they fit (`placing`): those that get a node wait for
+nothing but their turn. Of the others, equal pods of one workload have one answer, so one pod of
+each is tried. The decisive cause of a pod is the one whose removal would make most nodes feasible:
+the reason that alone rejects most nodes. For that, each Filter plugin evaluates all nodes; in an
+attempt, a plugin evaluates only the nodes that the plugins before it did not reject.
+
+Each group gets its mildest fix, tried as in `bayplan why`. The search of all groups together is
+bounded, by the size of the cluster; the largest groups come first.
+"""
+
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, ClassVar, Literal, NamedTuple, final
+
+import numpy as np
+from numpy.typing import NDArray
+from rich.console import RenderableType
+from rich.text import Text
+
+from bayplan.answers.amounts import counted, pod_count, short_text
+from bayplan.answers.document import Answer, Rows, Value
+from bayplan.answers.names import natural_key
+from bayplan.answers.reasons import short_reason, short_words
+from bayplan.answers.table import BLANK, Column, Table, name_columns, number_columns
+from bayplan.api.selectors import Selector
+from bayplan.engine.cycle import Cycle
+from bayplan.explain.diagnosis import diagnose
+from bayplan.explain.explanation import Fix
+from bayplan.explain.fixes.owners import Owners
+from bayplan.explain.fixes.search import Search
+from bayplan.model.cluster_model import Attempt, ClusterModel
+from bayplan.model.picture import RunMoment
+from bayplan.state.pods import PodInfo
+from bayplan.whatif.copies import workload_of
+from bayplan.whatif.placing import Placer
+from bayplan.whatif.text import note_lines
+
+_INSUFFICIENT = "Insufficient "
+_EXAMPLES_MAX = 5
+#: One group: attempts to find its fix, and candidates whose commands are tried.
+_TRIALS_MAX, _WRITTEN_MAX = 24, 3
+#: All groups: attempts times nodes.
+_NODE_TRIALS_MAX = 400_000
+
+SortKey = Literal["pods", "workload", "cause"]
+
+
+# ---- the answer ----------------------------------------------------------------------------
+
+
+@final
+class PendingGroup(Value, frozen=True, kw_only=True):
+    """Pods of one workload that wait for one cause."""
+
+    #: "Deployment default/web"; of a pod without a controller, "Pod default/web".
+    workload: str
+    pods: int
+    #: The decisive cause, in a few words.
+    cause: str
+    #: The plugin and the reason of the decisive cause; "": no plugin rejects the pods.
+    plugin: str = ""
+    reason: str = ""
+    #: Nodes that nothing else keeps from the pods.
+    decisive_nodes: int = 0
+    #: kube-scheduler's sentence about the first of the pods.
+    message: str = ""
+    #: "namespace/name" of some of the pods.
+    examples: tuple[str, ...]
+    #: The mildest fix that was tried; null: none is known, or the search was bounded.
+    fix: Fix | None = None
+    #: Whether a fix was looked for.
+    is_searched: bool = False
+
+    @property
+    def fix_text(self) -> str:
+        """The steps of the fix, and how many of the pods it helps."""
+        if self.fix is None:
+            return "none found" if self.is_searched else ""
+        helped = f" ({self.fix.helped:,} of {self.fix.waiting:,})" if self.fix.waiting > 1 else ""
+        return f"{'; '.join(self.fix.steps)}{helped}"
+
+
+@final
+class PendingPods(Answer, frozen=True, kw_only=True):
+    """The answer of `bayplan why --all-pending`."""
+
+    kind: Literal["PendingPods"] = "PendingPods"
+    field_of_list: ClassVar[str] = "groups"
+    #: The name of the cluster, for messages.
+    cluster: str
+    #: Of the folder of a run: its moment that the answer is about.
+    moment: RunMoment | None = None
+    nodes: int
+    #: Pods that wait, and those of them that get a node without any change.
+    pods: int
+    fitting: int = 0
+    #: The largest group first.
+    groups: tuple[PendingGroup, ...]
+    #: How many changes were tried to find the fixes.
+    trials: int = 0
+    notes: tuple[str, ...] = ()
+
+    def parts(self, *, is_wide: bool = False) -> list[RenderableType]:
+        """A row for each group. ``is_wide``: with kube-scheduler's sentence and an example."""
+        waiting = sum(group.pods for group in self.groups)
+        head = f"{pod_count(waiting)} of {self.cluster} wait{'s' * (waiting == 1)}"
+        if not waiting:
+            head = f"no pod of {self.cluster} waits"
+        parts: list[RenderableType] = [Text(head, style="bold")]
+        if self.fitting:
+            verb = "gets" if self.fitting == 1 else "get"
+            parts.append(Text(f"{pod_count(self.fitting)} more {verb} a node as things are"))
+        if self.groups:
+            more = (*name_columns("for example"), "sentence") if is_wide else ()
+            table = Table(
+                *number_columns("pods"), Column("workload", "name"), "cause", "fix", *more
+            )
+            for group in self.groups:
+                cells = (group.examples[0], group.message) if is_wide else ()
+                table.add_row(
+                    f"{group.pods:,}", group.workload, group.cause, group.fix_text, *cells
+                )
+            parts += [BLANK, table]
+            example = self.groups[0].examples[0]
+            parts += [BLANK, Text(f"all causes and fixes of a pod: bayplan why {example}")]
+        return [*parts, *note_lines(self.notes)]
+
+    def rows(self) -> Rows:
+        """The groups."""
+        headings = ("workload", "pods", "cause", "plugin", "reason", "fix", "helped", "message")
+        rows = (
+            (
+                group.workload,
+                group.pods,
+                group.cause,
+                group.plugin,
+                group.reason,
+                "" if group.fix is None else "; ".join(group.fix.steps),
+                0 if group.fix is None else group.fix.helped,
+                group.message,
+            )
+            for group in self.groups
+        )
+        return Rows(headings, rows)
+
+
+# ---- the question --------------------------------------------------------------------------
+
+
+def all_pending(
+    model: ClusterModel,
+    *,
+    namespace: str = "",
+    selector: Selector | None = None,
+    sort_by: SortKey = "pods",
+    on_step: Callable[[], None] = lambda: None,
+) -> PendingPods:
+    """Why the pods of a cluster wait. The model stays as it is.
+
+    ``namespace``: of the pods; "": all. ``selector``: of their labels; None: all. ``on_step`` is
+    called before each attempt, and may raise.
+    """
+
+    def is_chosen(pod: PodInfo) -> bool:
+        is_here = not namespace or pod.namespace == namespace
+        return is_here and (selector is None or selector.matches(pod.labels))
+
+    with model.trial():
+        before = sum(map(is_chosen, model.pending()))
+        Placer(model, on_step).place_waiting()
+        waiting = [pod for pod in model.in_queue_order() if is_chosen(pod)]
+        waiting += [pod for pod in model.pending() if is_chosen(pod) and pod not in waiting]
+        groups = list(_groups(model, waiting, on_step))
+        groups.sort(key=lambda group: (-len(group.pods), natural_key(group.workload)))
+        answers, trials = _with_fixes(model, groups)
+    answers.sort(key=_SORTS[sort_by])
+    return PendingPods(
+        cluster=model.source.source,
+        moment=model.source.moment,
+        nodes=len(model.scheduler.cache.table.row_of),
+        pods=before,
+        fitting=before - len(waiting),
+        groups=tuple(answers),
+        trials=trials,
+        notes=(*_unreadable(model), *model.source.notes),
+    )
+
+
+_SORTS: dict[SortKey, Callable[[PendingGroup], tuple[Any, ...]]] = {
+    "pods": lambda group: (-group.pods, natural_key(group.workload), group.cause),
+    "workload": lambda group: (natural_key(group.workload), -group.pods, group.cause),
+    "cause": lambda group: (group.cause, -group.pods, natural_key(group.workload)),
+}
+
+
+def _unreadable(model: ClusterModel) -> Iterator[str]:
+    for kind, reason in model.source.unreadable.items():
+        yield f"the answer leaves out {kind.rpartition(' ')[2]} objects: {reason}"
+
+
+class _Cause(NamedTuple):
+    """The decisive cause of a pod."""
+
+    text: str
+    plugin: str = ""
+    reason: str = ""
+    nodes: int = 0
+
+
+class _Group(NamedTuple):
+    workload: str
+    pods: list[PodInfo]
+    cause: _Cause
+    message: str
+
+
+def _groups(
+    model: ClusterModel, waiting: Iterable[PodInfo], on_step: Callable[[], None]
+) -> Iterator[_Group]:
+    """Pods by workload and cause. One of the equal pods of a workload is tried."""
+    equal: dict[tuple[str, int], list[PodInfo]] = defaultdict(list)
+    for pod in waiting:
+        equal[workload_of(pod.pod), id(pod.shape)].append(pod)
+    groups: dict[tuple[str, str], _Group] = {}
+    for (workload, _), pods in equal.items():
+        on_step()
+        cause, message = _cause_of(model, pods[0])
+        key = workload, cause.text
+        if key in groups:
+            groups[key].pods.extend(pods)
+        else:
+            groups[key] = _Group(workload, list(pods), cause, message)
+    return iter(groups.values())
+
+
+def _with_fixes(model: ClusterModel, groups: Sequence[_Group]) -> tuple[list[PendingGroup], int]:
+    """The groups with their fixes, and how many changes were tried."""
+    left = _NODE_TRIALS_MAX // max(len(model.scheduler.cache.table.row_of), 1)
+    owners = Owners(model)
+    answers: list[PendingGroup] = []
+    trials = 0
+    for group in groups:
+        is_searched = left > 0 and bool(group.cause.plugin)
+        fix = None
+        if is_searched:
+            fix, count = _fix(model, owners, group, min(left, _TRIALS_MAX))
+            left -= count
+            trials += count
+        cause = group.cause
+        answers.append(
+            PendingGroup(
+                workload=group.workload,
+                pods=len(group.pods),
+                cause=cause.text,
+                plugin=cause.plugin,
+                reason=cause.reason,
+                decisive_nodes=cause.nodes,
+                message=group.message,
+                examples=tuple(pod.key for pod in group.pods[:_EXAMPLES_MAX]),
+                fix=fix,
+                is_searched=is_searched,
+            )
+        )
+    return answers, trials
+
+
+def _fix(
+    model: ClusterModel, owners: Owners, group: _Group, trials_max: int
+) -> tuple[Fix | None, int]:
+    """The mildest fix, and how many attempts were made."""
+    pod = group.pods[0]
+    search = Search(
+        model,
+        owners,
+        pod,
+        [each.key for each in group.pods],
+        trials_max=trials_max,
+        written_max=_WRITTEN_MAX,
+    )
+    solutions = search.run(diagnose(model, pod.key))
+    return (solutions[0].fix if solutions else None), search.trials + search.written
+
+
+# ---- the decisive cause --------------------------------------------------------------------
+
+
+def _cause_of(model: ClusterModel, pod: PodInfo) -> tuple[_Cause, str]:
+    """The decisive cause, and kube-scheduler's sentence."""
+    causes: list[_Cause] = []
+
+    def look(cycle: Cycle) -> None:
+        if cycle.pod.uid == pod.uid and cycle.choice is None and not causes:
+            cause = _decisive(cycle)
+            if cause is not None:
+                causes.append(cause)
+
+    attempt = model.attempt(pod.key, look)
+    return (causes[0] if causes else _Cause(_whole(attempt))), attempt.message
+
+
+def _whole(attempt: Attempt) -> str:
+    """Why a pod waits that no node was evaluated for."""
+    if attempt.result == "gated":
+        gates = ", ".join(gate.name for gate in attempt.pod.spec.scheduling_gates or ())
+        return f"scheduling gates: {gates}" if gates else attempt.reason or "held back"
+    if attempt.nominated_node:
+        return f"victims of preemption leave {attempt.nominated_node}"
+    return short_reason(attempt.reason) or attempt.result
+
+
+def _decisive(cycle: Cycle) -> _Cause | None:
+    """The reason that alone rejects most nodes; without one, the reason of most nodes."""
+    nodes = cycle.snapshot.nodes
+    if cycle.feasibility is None or not len(nodes):
+        return None
+    masks: dict[tuple[str, str], NDArray[np.bool_]] = {}
+    for plugin, outcome in cycle.framework.filter_answers(cycle.state, cycle.pod, nodes):
+        for entry in outcome.entries:
+            for reason in entry.reasons:
+                mask = masks.setdefault((plugin, reason), np.zeros(len(nodes), np.bool_))
+                mask[entry.positions] = True
+    if not masks:
+        return None
+    reason_counts = np.sum(list(masks.values()), axis=0)
+    alone = {key: mask & (reason_counts == 1) for key, mask in masks.items()}
+    order = Counter({key: int(mask.sum()) for key, mask in masks.items()})
+    (plugin, reason), _ = max(
+        order.items(), key=lambda item: (int(alone[item[0]].sum()), item[1], item[0])
+    )
+    own = alone[plugin, reason]
+    count = int(own.sum())
+    mask = own if count else masks[plugin, reason]
+    if reason.startswith(_INSUFFICIENT):
+        text = _shortage(cycle, reason.removeprefix(_INSUFFICIENT), mask)
+    else:
+        text = f"{counted(int(mask.sum()), 'node')} {short_words(reason)}"
+    return _Cause(text, plugin, reason, count)
+
+
+def _shortage(cycle: Cycle, resource: str, mask: NDArray[np.bool_]) -> str:
+    """ "no node has 8 nvidia.com/gpu free; 12 nodes have 4", of all nodes; where other nodes have
+    enough, "40 nodes lack cpu: 3 needed, at most 2 free". ``mask``: the nodes that lack it."""
+    nodes = cycle.snapshot.nodes
+    free = nodes.allocatable(resource) - nodes.requested(resource)
+    request = cycle.pod.requests.get(resource, 0)
+    need, most = short_text(resource, request), int(free.max())
+    if most >= request:
+        there = short_text(resource, max(int(free[mask].max()), 0))
+        count = counted(int(np.count_nonzero(mask)), "node")
+        verb = "lacks" if count.startswith("1 ") else "lack"
+        return f"{count} {verb} {resource}: {need} needed, at most {there} free"
+    if most <= 0:
+        return f"no node has any {resource} free, and {need} is needed"
+    have = counted(int(np.count_nonzero(free == most)), "node")
+    verb = "has" if have.startswith("1 ") else "have"
+    return f"no node has {need} {resource} free; {have} {verb} {short_text(resource, most)}"

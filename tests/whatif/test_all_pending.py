@@ -1,0 +1,136 @@
+"""Why all pods of a cluster wait, by workload and decisive cause."""
+
+from typing import Any
+
+import pytest
+
+from bayplan.api.selectors import SelectorError, selector_of_text
+from bayplan.whatif.all_pending import PendingGroup, PendingPods, all_pending
+from bayplan.whatif.cluster import Cluster
+from tests.adapters.manifests import Content, container, node, pod
+
+GPU = "nvidia.com/gpu"
+
+
+def machine(name: str, cpu: str = "4", **more: Any) -> Content:
+    allocatable = {"cpu": cpu, "memory": "16Gi", "pods": "110", **more.pop("offers", {})}
+    return node(name, status={"allocatable": allocatable}, **more)
+
+
+def waiting(name: str, workload: str, cpu: str = "1", **spec: Any) -> Content:
+    owner = {"apiVersion": "batch/v1", "kind": "Job", "name": workload, "uid": workload}
+    metadata = {"ownerReferences": [{**owner, "controller": True}], "labels": {"app": workload}}
+    content = pod(name, containers=[container(cpu)], **spec)
+    content["metadata"] |= metadata
+    return content
+
+
+def asked(*objects: Content, **options: Any) -> PendingPods:
+    """The answer; the cluster is afterwards as it was before."""
+    with Cluster.from_files(*objects) as cluster:
+        before = list(cluster.pods["node"])
+        answer = all_pending(cluster._model, **options)  # pyright: ignore[reportPrivateUsage]
+        assert list(cluster.pods["node"]) == before
+    return answer
+
+
+def summary(answer: PendingPods) -> list[tuple[str, int, str]]:
+    return [(group.workload, group.pods, group.cause) for group in answer.groups]
+
+
+NODES = [machine(f"n{number}") for number in range(5)]
+TAINT = {"taints": [{"key": "gpu", "effect": "NoSchedule"}]}
+
+
+def test_the_largest_group_comes_first_with_its_cause_and_fix() -> None:
+    few = [waiting(f"few-{i}", "few", "9") for i in range(2)]
+    many = [waiting(f"many-{i}", "many", nodeSelector={"zone": "x"}) for i in range(3)]
+    answer = asked(*NODES, *few, *many)
+    assert summary(answer) == [
+        ("Job default/many", 3, "5 nodes not selected by node affinity"),
+        ("Job default/few", 2, "no node has 9 cpu free; 5 nodes have 4"),
+    ]
+    fix = answer.groups[1].fix
+    assert fix is not None
+    assert (fix.waiting, fix.helped) == (2, 2)
+    assert "lower the request for cpu from 9 to 4 (2 of 2)" in str(answer)
+
+
+def test_the_decisive_cause_is_the_one_that_alone_keeps_most_nodes_out() -> None:
+    """Three nodes are tainted and small, two are only small: without the shortage, two fit."""
+    tainted = [machine(f"t{i}", spec=TAINT) for i in range(3)]
+    answer = asked(*tainted, *NODES[:2], waiting("a", "a", "8"))
+    assert summary(answer) == [("Job default/a", 1, "no node has 8 cpu free; 5 nodes have 4")]
+    assert answer.groups[0].decisive_nodes == 2
+
+
+def test_a_shortage_is_about_all_nodes_unless_some_have_enough() -> None:
+    large = machine("large", "64", spec=TAINT)
+    answer = asked(large, *NODES, waiting("a", "a", "8"))
+    assert summary(answer) == [("Job default/a", 1, "5 nodes lack cpu: 8 needed, at most 4 free")]
+
+
+def test_a_resource_that_no_node_offers_is_named() -> None:
+    gpu = {"requests": {"cpu": "1", GPU: "8"}, "limits": {GPU: "8"}}
+    content = pod("train", containers=[{"name": "c", "image": "x", "resources": gpu}])
+    some = machine("g", spec=TAINT, offers={GPU: "4"})
+    assert summary(asked(*NODES, content))[0][2] == f"no node has any {GPU} free, and 8 is needed"
+    assert summary(asked(*NODES, some, content))[0][2] == (
+        f"no node has 8 {GPU} free; 1 node has 4"
+    )
+
+
+def test_pods_that_fit_wait_for_nothing_and_the_cluster_stays_as_it_is() -> None:
+    answer = asked(*NODES, waiting("a", "a"), waiting("b", "b", "9"))
+    assert (answer.pods, answer.fitting) == (2, 1)
+    assert [group.workload for group in answer.groups] == ["Job default/b"]
+
+
+def test_a_gated_pod_and_a_cluster_without_nodes_have_their_reasons() -> None:
+    gated = waiting("a", "a", schedulingGates=[{"name": "example.com/quota"}])
+    assert summary(asked(*NODES, gated)) == [
+        ("Job default/a", 1, "scheduling gates: example.com/quota")
+    ]
+    assert summary(asked(waiting("a", "a")))[0][2] == "no nodes available to schedule pods"
+
+
+def test_pods_are_chosen_by_namespace_and_label_and_sorted() -> None:
+    pods = [waiting("a", "a", "9"), waiting("b", "b", "9"), waiting("b2", "b", "9")]
+    pods[0]["metadata"]["namespace"] = "shop"
+    assert summary(asked(*NODES, *pods, namespace="shop"))[0][0] == "Job shop/a"
+    chosen = asked(*NODES, *pods, selector=selector_of_text("app!=b"))
+    assert [group.workload for group in chosen.groups] == ["Job shop/a"]
+    by_name = asked(*NODES, *pods, sort_by="workload")
+    assert [group.workload for group in by_name.groups] == ["Job default/b", "Job shop/a"]
+
+
+def test_the_rows_are_groups_and_the_names_are_workloads() -> None:
+    answer = asked(*NODES, waiting("a", "a", "9"))
+    assert [*answer.names()] == ["Job default/a"]
+    group: PendingGroup = answer.groups[0]
+    assert next(iter(answer.rows().rows))[:3] == (group.workload, 1, group.cause)
+    assert answer.page(1, 10)[0].groups == ()
+
+
+@pytest.mark.parametrize(
+    ("text", "matching"),
+    [
+        ("", "ab"),
+        ("app=a", "a"),
+        ("app==a,tier", "a"),
+        ("app!=a", "b"),
+        ("!tier", "b"),
+        ("app in (a, b)", "ab"),
+        ("app notin (a),!tier", "b"),
+    ],
+)
+def test_a_selector_is_that_of_kubectl(text: str, matching: str) -> None:
+    labels = {"a": {"app": "a", "tier": "x"}, "b": {"app": "b"}}
+    selector = selector_of_text(text)
+    assert "".join(name for name, each in labels.items() if selector.matches(each)) == matching
+
+
+@pytest.mark.parametrize("text", ["=a", "app in a", "a b", "app=a,,b", "app in ()("])
+def test_a_wrong_selector_is_refused(text: str) -> None:
+    with pytest.raises(SelectorError):
+        selector_of_text(text)
