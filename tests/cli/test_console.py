@@ -166,7 +166,7 @@ def test_tables_are_as_wide_as_the_terminal(objects: Path) -> None:
     plain = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", output)
     summary = plain[plain.index("1 of 2 pods") :].splitlines()
     assert max(map(len, summary)) <= 60
-    assert "1      2 lack cpu   default/large" in summary
+    assert "   1   2 lack cpu      default/large" in summary
 
 
 def test_emphasis_is_used_only_on_terminals_that_support_it() -> None:

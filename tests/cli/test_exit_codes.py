@@ -19,7 +19,7 @@ CASES = {
     (1, "fit"): "-f {large} {empty}",
     (1, "simulate"): "{cluster} --config {failing_config} --plugin {failing}",
     (1, "compare"): "{run_a} {run_b}",
-    (1, "config check"): "{tie_break} --for kube-scheduler",
+    (1, "config check"): "{composed} --for kube-scheduler",
     (4, "why"): "deployment/nothing {cluster}",
     (4, "fit"): "-f {nothing} {cluster}",
     (4, "headroom"): "-f {foreign} {cluster}",
@@ -58,10 +58,11 @@ def rows() -> Iterator[tuple[int, str]]:
             yield int(code), command.strip("`")
 
 
-def tie_break() -> dict[str, Any]:
-    """A configuration with a field that kube-scheduler does not have."""
-    config = profile()
-    config["profiles"][0]["tieBreak"] = ["NodeResourcesFit"]
+def composed() -> dict[str, Any]:
+    """A configuration with a source of scores, which kube-scheduler does not have."""
+    config = profile(score=["Invert/a"])
+    args = [{"name": "Invert/a", "args": {"scoreFrom": "ImageLocality"}}]
+    config["profiles"][0]["pluginConfig"] = args
     return config
 
 
@@ -79,7 +80,7 @@ def sandbox(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
         "nothing": [deployment("none", 0, "1")],
         "foreign": [{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c"}}],
         "failing_config": [profile(filter=["Failing"])],
-        "tie_break": [tie_break()],
+        "composed": [composed()],
     }
     paths = {name: write_objects(folder / f"{name}.yaml", *each) for name, each in files.items()}
     paths["failing"] = folder / "failing.py"

@@ -5,7 +5,7 @@ import socket
 from pathlib import Path
 
 from bayplan.cli.streams import EXIT_UNREADABLE
-from tests.cli.command_line import answer, bayplan, profile, refusal, write_objects
+from tests.cli.command_line import bayplan, profile, refusal, write_objects
 
 
 def kubeconfig(folder: Path, server: str = "http://127.0.0.1:1") -> Path:
@@ -47,11 +47,6 @@ def test_a_policy_decides_about_the_same_pods(tmp_path: Path) -> None:
     assert line == (
         f"{policy}: found profiles own, wanted one named default-scheduler: its pods are compared"
     )
-
-
-def test_the_schema_describes_the_report() -> None:
-    schema = json.loads(answer("shadow", "--schema"))
-    assert "decisions" in schema["$defs"]["ShadowReport"]["properties"]
 
 
 def test_the_time_ends_also_if_the_server_never_answers(tmp_path: Path) -> None:

@@ -105,5 +105,6 @@ def test_compare_shows_its_progress_and_the_differences(tmp_path: Path) -> None:
     view = page_of(*command, kind="comparison", path="experiment")
     assert view["configurations"] == ["spreading", "packing"]
     assert view["baseline"] == "spreading"
-    assert view["differing"]
-    assert view["differing"][0]["cells"][0]["configuration"] == "packing"
+    (one,) = view["inputs"].values()
+    assert one["differing"]
+    assert one["differing"][0]["cells"][0]["configuration"] == "packing"

@@ -88,7 +88,7 @@ _COMMANDS = {
     ),
     "plugins": CommandEntry(
         "bayplan.cli.plugins:plugins_command",
-        "List all plugins with their extension points, arguments and events; `new` writes one.",
+        "List all plugins with their extension points, arguments and events.",
     ),
     "completion": CommandEntry(
         "bayplan.cli.completion:completion_command",

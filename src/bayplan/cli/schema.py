@@ -32,7 +32,9 @@ NAMES = sorted((*_ANSWERS, _WHAT_IF))
 @click.command("schema", epilog=examples("bayplan schema explanation > explanation.schema.json"))
 @click.argument("name", type=click.Choice(NAMES), metavar="NAME")
 def schema_command(name: str) -> None:
-    """Print the JSON schema of an answer, as `-o json` prints it, or of a document.
+    """Print the JSON schema of an answer or a document.
+
+    An answer is what `-o json` prints.
 
     \b
     explanation       why
