@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
+from bayplan.api.objects import DEPLOYMENT, JOB
 from bayplan.model.unjudged import has_containers, unjudged, why_no_pods
 from bayplan.objects.keys import ObjectKey
-from bayplan.sim.input.controller_kinds import DEPLOYMENT, JOB
 
 POD_SPEC = {"containers": [{"name": "c", "image": "x"}]}
 

@@ -16,10 +16,12 @@ from bayplan.adapters.embedded.admission.plugin_set import PluginSet
 from bayplan.api.admission_objects import ADMISSION_KINDS, RESOURCE_QUOTA
 from bayplan.api.device_objects import DEVICE_CLASS
 from bayplan.api.objects import (
+    DAEMON_SET,
     NAMESPACE,
     NODE,
     POD,
     PRIORITY_CLASS,
+    REPLICA_SET,
     STORAGE_CLASS,
     ApiObject,
     Pod,
@@ -31,7 +33,7 @@ from bayplan.model.unjudged import UnjudgedWorkload, unjudged
 from bayplan.objects.keys import ObjectKey, key_of
 from bayplan.objects.object_store import ObjectStore
 from bayplan.problems import BadInputError
-from bayplan.sim.input.controller_kinds import CONTROLLERS, DAEMON_SET, REPLICA_SET
+from bayplan.sim.input.controller_kinds import CONTROLLERS
 from bayplan.sim.input.errors import InputErrors
 from bayplan.sim.input.inputs import load_inputs
 from bayplan.sim.input.sources import InputSource, Part, own_kind, read_sources

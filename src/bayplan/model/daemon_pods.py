@@ -17,12 +17,11 @@ from typing import cast, final
 import msgspec
 from msgspec.structs import replace
 
-from bayplan.api.objects import NODE, POD, Pod, Unstructured, decode
+from bayplan.api.objects import DAEMON_SET, NODE, POD, Pod, Unstructured, decode
 from bayplan.api.pod_requests import requested
 from bayplan.model.additions import AdditionsReader
 from bayplan.model.cluster_model import Attempt, ClusterModel
 from bayplan.objects.keys import Content
-from bayplan.sim.input.controller_kinds import DAEMON_SET
 from bayplan.sim.input.controller_pods import (
     DaemonTemplate,
     daemon_copy,

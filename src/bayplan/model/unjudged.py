@@ -9,17 +9,17 @@ from typing import final
 
 from msgspec import Struct, field
 
-from bayplan.api.objects import POD
-from bayplan.objects.keys import Content, ObjectKey
-from bayplan.sim.input.controller_kinds import (
-    CONTROLLERS,
+from bayplan.api.objects import (
     DAEMON_SET,
     DEPLOYMENT,
     JOB,
+    POD,
     REPLICA_SET,
     REPLICATION_CONTROLLER,
     STATEFUL_SET,
 )
+from bayplan.objects.keys import Content, ObjectKey
+from bayplan.sim.input.controller_kinds import CONTROLLERS
 from bayplan.sim.input.object_checks import has_containers
 from bayplan.sim.input.workload import has_ended
 

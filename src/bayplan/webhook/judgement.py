@@ -23,6 +23,9 @@ from bayplan.answers.amounts import counted, short_text
 from bayplan.api.admission_objects import LIMIT_RANGE, RUNTIME_CLASS
 from bayplan.api.device_objects import DEVICE_CLASS, RESOURCE_CLAIM_TEMPLATE
 from bayplan.api.objects import (
+    DAEMON_SET,
+    DEPLOYMENT,
+    JOB,
     NAMESPACE,
     POD,
     PRIORITY_CLASS,
@@ -52,7 +55,6 @@ from bayplan.plugins.registry import Registry
 from bayplan.plugins.taint_toleration import TaintToleration
 from bayplan.printable import printable
 from bayplan.serving.extender_endpoints import CONSTRAINTS_MAX, constraint_count
-from bayplan.sim.input.controller_kinds import DAEMON_SET, DEPLOYMENT, JOB
 from bayplan.sim.input.controller_pods import pod_for_node
 from bayplan.sim.input.workload import Content
 from bayplan.state.nodes import NodeView

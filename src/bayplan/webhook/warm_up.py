@@ -3,10 +3,9 @@
 from contextlib import suppress
 from typing import Any
 
-from bayplan.api.objects import POD
+from bayplan.api.objects import DAEMON_SET, DEPLOYMENT, POD
 from bayplan.model.cluster_model import ClusterModel
 from bayplan.problems import BadInputError
-from bayplan.sim.input.controller_kinds import DAEMON_SET, DEPLOYMENT
 from bayplan.state.pods import DEFAULT_NAMESPACE
 from bayplan.webhook.judgement import Judge
 

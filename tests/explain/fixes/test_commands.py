@@ -12,7 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from bayplan.api.objects import NODE, POD, decode
+from bayplan.api.objects import DEPLOYMENT, JOB, NODE, POD, decode
 from bayplan.config import SchedulerConfig
 from bayplan.explain.explainer import explain_pod
 from bayplan.explain.fixes.commands import (
@@ -32,7 +32,6 @@ from bayplan.model.picture import ClusterPicture
 from bayplan.objects.keys import ObjectKey
 from bayplan.objects.object_store import store_of
 from bayplan.plugins.registry import default_registry
-from bayplan.sim.input.controller_kinds import DEPLOYMENT, JOB
 from tests.kit.objects import node
 
 HOSTILE = (

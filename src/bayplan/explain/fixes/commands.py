@@ -16,6 +16,9 @@ from typing import Any
 from bayplan.adapters.embedded.field_validation import is_dns_label, is_dns_subdomain
 from bayplan.api.device_objects import DEVICE_CLASS, RESOURCE_CLAIM
 from bayplan.api.objects import (
+    DAEMON_SET,
+    DEPLOYMENT,
+    JOB,
     NODE,
     PERSISTENT_VOLUME,
     PERSISTENT_VOLUME_CLAIM,
@@ -27,7 +30,6 @@ from bayplan.api.objects import (
 )
 from bayplan.api.selectors import is_label_key, is_label_value
 from bayplan.objects.keys import ObjectKey, is_namespaced
-from bayplan.sim.input.controller_kinds import DAEMON_SET, DEPLOYMENT, JOB
 
 #: Kind → its name for kubectl.
 _RESOURCES = {

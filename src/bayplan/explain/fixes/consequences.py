@@ -20,6 +20,9 @@ from typing import cast, final
 
 from bayplan.adapters.embedded.json_merge import merge_patch
 from bayplan.api.objects import (
+    DAEMON_SET,
+    DEPLOYMENT,
+    JOB,
     NODE,
     PERSISTENT_VOLUME,
     PERSISTENT_VOLUME_CLAIM,
@@ -35,7 +38,7 @@ from bayplan.model.cluster_model import ClusterModel
 from bayplan.model.daemon_pods import place_daemon_pods
 from bayplan.objects.keys import Content, ObjectKey, key_of
 from bayplan.problems import BadInputError
-from bayplan.sim.input.controller_kinds import CONTROLLERS, DAEMON_SET, DEPLOYMENT, JOB
+from bayplan.sim.input.controller_kinds import CONTROLLERS
 from bayplan.sim.input.controller_pods import (
     is_active,
     pod_for_node,

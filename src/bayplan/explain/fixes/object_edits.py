@@ -4,7 +4,7 @@ rollout replace old pods first."""
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from bayplan.api.objects import NODE, Node, Taint
+from bayplan.api.objects import DEPLOYMENT, NODE, Node, Taint
 from bayplan.explain.diagnosis import Diagnosis
 from bayplan.explain.explanation import Change
 from bayplan.explain.fixes.commands import (
@@ -31,7 +31,6 @@ from bayplan.plugins.node_affinity import NodeAffinity
 from bayplan.plugins.node_unschedulable import NodeUnschedulable
 from bayplan.plugins.taint_toleration import TaintToleration
 from bayplan.printable import printable
-from bayplan.sim.input.controller_kinds import DEPLOYMENT
 from bayplan.sim.world.workloads.deployment_plan import rollout_limits
 
 #: So many nodes are tried for one kind of change.

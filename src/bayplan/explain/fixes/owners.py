@@ -13,6 +13,9 @@ from typing import Any, final
 import msgspec
 
 from bayplan.api.objects import (
+    DAEMON_SET,
+    DEPLOYMENT,
+    JOB,
     POD,
     REPLICA_SET,
     REPLICATION_CONTROLLER,
@@ -29,7 +32,6 @@ from bayplan.model.cluster_model import ClusterModel
 from bayplan.objects.keys import Content, ObjectKey, key_of_metadata
 from bayplan.objects.workloads import deployment_of
 from bayplan.printable import printable
-from bayplan.sim.input.controller_kinds import DAEMON_SET, DEPLOYMENT, JOB
 from bayplan.sim.input.controller_pods import pod_names
 from bayplan.state.pods import PodInfo
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from difflib import get_close_matches
 from typing import Any, cast
 
-from bayplan.api.objects import NODE, POD, PRIORITY_CLASS, Node, PriorityClass, Taint
+from bayplan.api.objects import DEPLOYMENT, NODE, POD, PRIORITY_CLASS, Node, PriorityClass, Taint
 from bayplan.explain.diagnosis import Diagnosis
 from bayplan.explain.fixes.edits import EditNotPossibleError, Harm, PodEdit, Spec, plain
 from bayplan.explain.fixes.owners import Owners
@@ -18,7 +18,6 @@ from bayplan.model.cluster_model import ClusterModel
 from bayplan.objects.workloads import TEMPLATE_HASH_LABEL
 from bayplan.plugins.node_affinity import NodeAffinity
 from bayplan.printable import printable
-from bayplan.sim.input.controller_kinds import DEPLOYMENT
 from bayplan.state.pods import PodInfo
 
 #: How much of two words must agree so that one may be a typing error of the other.

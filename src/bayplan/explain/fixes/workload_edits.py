@@ -18,6 +18,8 @@ from typing import final
 from bayplan.answers.names import in_natural_order
 from bayplan.api.disruption_objects import POD_DISRUPTION_BUDGET, PodDisruptionBudget
 from bayplan.api.objects import (
+    DEPLOYMENT,
+    JOB,
     POD,
     REPLICA_SET,
     REPLICATION_CONTROLLER,
@@ -43,7 +45,6 @@ from bayplan.framework.status import Code
 from bayplan.model.cluster_model import ClusterModel
 from bayplan.objects.keys import ObjectKey
 from bayplan.printable import printable
-from bayplan.sim.input.controller_kinds import DEPLOYMENT, JOB
 from bayplan.sim.input.object_checks import AUTOSCALERS
 from bayplan.state.pods import PodInfo
 

@@ -13,7 +13,14 @@ from typing import final
 
 import yaml
 
-from bayplan.api.objects import POD, REPLICA_SET, REPLICATION_CONTROLLER, STATEFUL_SET
+from bayplan.api.objects import (
+    DAEMON_SET,
+    JOB,
+    POD,
+    REPLICA_SET,
+    REPLICATION_CONTROLLER,
+    STATEFUL_SET,
+)
 from bayplan.explain.explanation import Change, Fix
 from bayplan.explain.fixes.commands import (
     deletion_command,
@@ -36,7 +43,7 @@ from bayplan.explain.fixes.edits import (
 from bayplan.explain.fixes.owners import Owners, manager_of, owner_text
 from bayplan.model.cluster_model import ClusterModel
 from bayplan.objects.keys import ObjectKey
-from bayplan.sim.input.controller_kinds import CONTROLLERS, DAEMON_SET, JOB
+from bayplan.sim.input.controller_kinds import CONTROLLERS
 from bayplan.state.pods import PodInfo
 
 #: Controllers that leave the pods that wait as they are when their template changes.

@@ -10,19 +10,24 @@ from bayplan.adapters.embedded import selector_validation as selectors
 from bayplan.adapters.embedded.api_validation import of_decoding
 from bayplan.adapters.embedded.field_validation import one_of
 from bayplan.adapters.embedded.pod_validation import pod_spec
-from bayplan.api.objects import DecodeError, LabelSelector, ObjectMeta, PodSpec
+from bayplan.api.objects import (
+    DAEMON_SET,
+    DEPLOYMENT,
+    JOB,
+    REPLICA_SET,
+    REPLICATION_CONTROLLER,
+    STATEFUL_SET,
+    DecodeError,
+    LabelSelector,
+    ObjectMeta,
+    PodSpec,
+)
 from bayplan.api.selectors import SelectorError, label_selector
 from bayplan.lazy_loader import built
 from bayplan.objects.keys import kind_of
 from bayplan.problems import Problem, wrong
 from bayplan.sim.input.workload import Content
 
-DEPLOYMENT = "apps/v1 Deployment"
-REPLICA_SET = "apps/v1 ReplicaSet"
-STATEFUL_SET = "apps/v1 StatefulSet"
-DAEMON_SET = "apps/v1 DaemonSet"
-JOB = "batch/v1 Job"
-REPLICATION_CONTROLLER = "v1 ReplicationController"
 CONTROLLERS = (DEPLOYMENT, REPLICA_SET, STATEFUL_SET, DAEMON_SET, JOB, REPLICATION_CONTROLLER)
 #: Kinds with a number of replicas, without their groups.
 SCALED_KINDS = ("Deployment", "ReplicaSet", "StatefulSet", "ReplicationController")

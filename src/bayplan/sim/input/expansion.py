@@ -12,17 +12,17 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from typing import NamedTuple
 
-from bayplan.api.objects import NODE
-from bayplan.objects.keys import ObjectKey, key_of, kind_of
-from bayplan.objects.workloads import TEMPLATE_HASH_LABEL
-from bayplan.sim.input.controller_kinds import (
+from bayplan.api.objects import (
     DAEMON_SET,
     DEPLOYMENT,
     JOB,
+    NODE,
     REPLICA_SET,
     REPLICATION_CONTROLLER,
     STATEFUL_SET,
 )
+from bayplan.objects.keys import ObjectKey, key_of, kind_of
+from bayplan.objects.workloads import TEMPLATE_HASH_LABEL
 from bayplan.sim.input.controller_pods import (
     DaemonTemplate,
     is_active,

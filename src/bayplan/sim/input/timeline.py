@@ -16,16 +16,10 @@ from typing import final
 
 from bayplan.adapters.embedded.api_validation import update_problems
 from bayplan.adapters.embedded.json_merge import merge_patch, without_nulls
-from bayplan.api.objects import NODE
+from bayplan.api.objects import DEPLOYMENT, JOB, NODE, STATEFUL_SET
 from bayplan.objects.keys import Content, ObjectKey, key_of, kind_of, object_key
 from bayplan.problems import Problem, nearest
-from bayplan.sim.input.controller_kinds import (
-    CONTROLLERS,
-    DEPLOYMENT,
-    JOB,
-    STATEFUL_SET,
-    is_controller,
-)
+from bayplan.sim.input.controller_kinds import CONTROLLERS, is_controller
 from bayplan.sim.input.controller_pods import with_uid
 from bayplan.sim.input.errors import InputErrors
 from bayplan.sim.input.expansion import daemon_pods_for, daemon_pods_on, expand

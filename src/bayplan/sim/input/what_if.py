@@ -25,12 +25,12 @@ import msgspec
 from msgspec import Meta, Struct, field
 
 from bayplan import durations
-from bayplan.api.objects import NODE, POD
+from bayplan.api.objects import DAEMON_SET, NODE, POD
 from bayplan.config.decoding import decode
 from bayplan.durations import DurationError, parse_duration
 from bayplan.objects.keys import key_of, object_key
 from bayplan.problems import BadInputError, Problem, wrong
-from bayplan.sim.input.controller_kinds import DAEMON_SET, SCALED_KINDS
+from bayplan.sim.input.controller_kinds import SCALED_KINDS
 from bayplan.sim.input.controller_pods import daemon_copy, is_daemon_pod
 from bayplan.sim.input.errors import InputErrors
 from bayplan.sim.input.object_checks import ObjectIndex

@@ -19,11 +19,11 @@ from collections.abc import Collection, Mapping
 from typing import Any, NamedTuple, final
 
 from bayplan.adapters.embedded.versioned_store import StoredObject
-from bayplan.api.objects import NODE, ObjectMeta, Pod, Workload, is_terminal
+from bayplan.api.objects import JOB, NODE, ObjectMeta, Pod, Workload, is_terminal
 from bayplan.clock import ManualClock
 from bayplan.objects.keys import ObjectKey, kind_of, object_key
 from bayplan.objects.workloads import deployment_of
-from bayplan.sim.input.controller_kinds import CONTROLLERS, JOB
+from bayplan.sim.input.controller_kinds import CONTROLLERS
 from bayplan.sim.input.controller_pods import target_node
 from bayplan.sim.input.workload import Content
 from bayplan.sim.output.pod_counts import PodEnd

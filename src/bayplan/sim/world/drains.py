@@ -16,11 +16,10 @@ from bayplan.adapters.embedded.api_errors import TooManyRequestsError
 from bayplan.adapters.embedded.cluster import EmbeddedCluster
 from bayplan.adapters.embedded.versioned_store import StoredObject
 from bayplan.api.disruption_objects import POD_DISRUPTION_BUDGET
-from bayplan.api.objects import POD, Pod
+from bayplan.api.objects import DAEMON_SET, POD, Pod
 from bayplan.clock import Clock
 from bayplan.objects.keys import Content, ObjectKey, object_key
 from bayplan.ports import ApiError, NotFoundError
-from bayplan.sim.input.controller_kinds import DAEMON_SET
 from bayplan.sim.input.workload import DrainOptions, has_ended
 from bayplan.sim.loop import running_loop
 

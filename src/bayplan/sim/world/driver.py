@@ -20,13 +20,13 @@ import msgspec
 from bayplan.adapters.embedded.api_errors import TooManyRequestsError
 from bayplan.adapters.embedded.cluster import EVENT, EmbeddedCluster
 from bayplan.adapters.embedded.versioned_store import StoredObject
-from bayplan.api.objects import NODE, POD, Pod
+from bayplan.api.objects import JOB, NODE, POD, STATEFUL_SET, Pod
 from bayplan.clock import Clock
 from bayplan.durations import DurationError, parse_duration
 from bayplan.lazy_loader import built
 from bayplan.objects.keys import ObjectKey, key_of, kind_of, object_key
 from bayplan.ports import ApiError
-from bayplan.sim.input.controller_kinds import CONTROLLERS, JOB, STATEFUL_SET
+from bayplan.sim.input.controller_kinds import CONTROLLERS
 from bayplan.sim.input.controller_pods import is_daemon_pod, target_node
 from bayplan.sim.input.workload import (
     DURATION_ANNOTATION,

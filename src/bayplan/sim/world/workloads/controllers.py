@@ -19,18 +19,20 @@ from typing import NamedTuple, final
 
 from bayplan.adapters.embedded.cluster import EmbeddedCluster
 from bayplan.adapters.embedded.versioned_store import StoredObject
-from bayplan.api.objects import NODE, PERSISTENT_VOLUME_CLAIM, POD
-from bayplan.clock import Clock
-from bayplan.objects.keys import Content, ObjectKey, key_of, kind_of, object_key
-from bayplan.ports import ApiError
-from bayplan.sim.input.controller_kinds import (
-    CONTROLLERS,
+from bayplan.api.objects import (
     DAEMON_SET,
     DEPLOYMENT,
     JOB,
+    NODE,
+    PERSISTENT_VOLUME_CLAIM,
+    POD,
     REPLICA_SET,
     STATEFUL_SET,
 )
+from bayplan.clock import Clock
+from bayplan.objects.keys import Content, ObjectKey, key_of, kind_of, object_key
+from bayplan.ports import ApiError
+from bayplan.sim.input.controller_kinds import CONTROLLERS
 from bayplan.sim.input.controller_pods import (
     REVISION_HASH_LABEL,
     is_active,

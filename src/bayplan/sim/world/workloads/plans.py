@@ -19,12 +19,8 @@ from typing import Any, final
 
 from msgspec import Struct, field
 
+from bayplan.api.objects import DAEMON_SET, REPLICA_SET, REPLICATION_CONTROLLER
 from bayplan.objects.keys import Content, ObjectKey, key_of, kind_of
-from bayplan.sim.input.controller_kinds import (
-    DAEMON_SET,
-    REPLICA_SET,
-    REPLICATION_CONTROLLER,
-)
 from bayplan.sim.input.controller_pods import (
     DaemonTemplate,
     is_active,

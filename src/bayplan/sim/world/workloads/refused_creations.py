@@ -16,9 +16,9 @@ from msgspec import Struct
 
 from bayplan.adapters.embedded.cluster import EmbeddedCluster
 from bayplan.adapters.embedded.versioned_store import StoredObject
+from bayplan.api.objects import DEPLOYMENT, JOB, STATEFUL_SET
 from bayplan.objects.keys import ObjectKey
 from bayplan.ports import ApiError, EmitEvent, ObjectReference
-from bayplan.sim.input.controller_kinds import DEPLOYMENT, JOB, STATEFUL_SET
 from bayplan.sim.loop import running_loop
 
 #: (shortest, longest) delay in seconds.
