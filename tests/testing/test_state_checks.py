@@ -153,6 +153,18 @@ class EndlessPermit(PermitPlugin):
 
 
 @final
+class ForgetfulBinder(BindPlugin):
+    """Reports a success, and writes nothing."""
+
+    name = "ForgetfulBinder"
+
+    async def bind(
+        self, state: CycleState, pod: PodInfo, node_name: str, port: BindPort
+    ) -> Status | None:
+        return None
+
+
+@final
 class WaitingBinder(BindPlugin):
     """Returns Wait from Bind."""
 
@@ -234,6 +246,7 @@ WRONG: list[tuple[type[Plugin], str]] = [
     (RestlessOrder, "key says something else when it is asked again"),
     (EndlessPermit, "permit returned Wait and 0.0"),
     (WaitingBinder, "bind returned Wait"),
+    (ForgetfulBinder, "bind succeeded, and the pod is not bound: write await port.bind(pod, "),
     (SkippingPreBind, "pre_bind returned Skip"),
 ]
 

@@ -41,7 +41,13 @@ from bayplan.sim.output.collectors import (
 from bayplan.sim.output.lost_pods import LossLog, PodLog, is_gated_by_api
 from bayplan.sim.output.pod_counts import PodEnd, PodResult, counts_of
 from bayplan.sim.output.result import SimulationResult
-from bayplan.sim.world.checkers import CapacityChecker, DeviceChecker, GangChecker, differences
+from bayplan.sim.world.checkers import (
+    CapacityChecker,
+    DeviceChecker,
+    GangChecker,
+    InvariantBroken,
+    differences,
+)
 from bayplan.sim.world.driver import Driver
 from bayplan.sim.world.occupancy import OCCUPANCY_KINDS, Occupancy
 from bayplan.sim.world.retry_outlook import RetryOutlook
@@ -156,7 +162,9 @@ class Simulation:
         running = asyncio.get_running_loop().create_task(runner.run(), name="scheduler")
         await self._driver.play()
         wrong = differences(self.scheduler, self.cluster)
-        assert not wrong, f"cache and API differ at the end: {'; '.join(wrong[:5])}"
+        if wrong:
+            # A Bind plugin that reports a success without a binding is one cause.
+            raise InvariantBroken(f"cache and API differ at the end: {'; '.join(wrong[:5])}")
         running.cancel()
 
     # ---- the result -----------------------------------------------------------------------

@@ -42,6 +42,7 @@ from bayplan.framework.validation import (
     checked_pair,
     codes_text,
     line_of,
+    place_of,
 )
 from bayplan.objects.object_store import ObjectStore
 from bayplan.ports import PatchPodStatus
@@ -66,6 +67,9 @@ class SamplePort:
 
     async def bind(self, pod: PodInfo, node_name: str) -> None:
         self._bound[(pod.namespace, pod.name)] = pod.on_node(node_name).pod
+
+    def is_bound(self, pod: PodInfo) -> bool:
+        return (pod.namespace, pod.name) in self._bound
 
     async def get_pod(self, namespace: str, name: str) -> Pod:
         return self._bound[(namespace, name)]
@@ -248,7 +252,12 @@ def permits_and_binds(subject: PluginSubject, scene: Scene) -> None:
                 _status(subject, plugin.pre_bind, (state, each, name, port), _REJECTIONS)
         if isinstance(plugin, BindPlugin):
             allowed = {*_REJECTIONS, Code.SKIP}
-            _status(subject, plugin.bind, (state, each, name, port), allowed)
+            status = _status(subject, plugin.bind, (state, each, name, port), allowed)
+            if is_success(status) and not port.is_bound(each):
+                raise subject.failed(
+                    f"bind succeeded, and the pod is not bound: write await port.bind(pod, "
+                    f"node_name), or return SKIP{place_of(plugin.bind)}"
+                )
         if isinstance(plugin, PostBindPlugin):
             _result(subject, plugin.post_bind, (state, each, name, port))
 

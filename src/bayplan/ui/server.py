@@ -106,9 +106,9 @@ class BadQuestion(ValueError):
 class Question:
     """The parameters of one request."""
 
-    def __init__(self, request: web.Request, subject: Sequence[Subject]) -> None:
+    def __init__(self, request: web.Request, subjects: Sequence[Subject]) -> None:
         self._query = request.query
-        self.all_shown = subject
+        self.all_shown = subjects
 
     def text(self, name: str) -> str:
         return self._query.get(name, "")
@@ -439,7 +439,7 @@ _TABLES: dict[str, Callable[[Question], str]] = {
 # ---- application ----------------------------------------------------------------------------
 
 
-def application(subject: Sequence[Subject], token: str = "") -> web.Application:
+def application(subjects: Sequence[Subject], token: str = "") -> web.Application:
     """The page and its answers. ``token``: what each request must bring; "": nothing."""
     app = web.Application(middlewares=[web.middleware(partial(_with_headers, token))])
     app.router.add_get("/", partial(_file, "index.html"))
@@ -449,14 +449,14 @@ def application(subject: Sequence[Subject], token: str = "") -> web.Application:
             app.router.add_get(f"/static/{name}", partial(_file, name))
     app.router.add_get("/api/schema.json", _schema)
     for name, view in _QUESTIONS.items():
-        answered = partial(_answered, view, subject)
+        answered = partial(_answered, view, subjects)
         computes = name in _COMPUTING
         app.router.add_get(
             f"/api/{name}", partial(_for_the_page, answered) if computes else answered
         )
-    app.router.add_get("/api/events", partial(_events, subject))
+    app.router.add_get("/api/events", partial(_events, subjects))
     for name, table in _TABLES.items():
-        answered = partial(_table, name, table, subject)
+        answered = partial(_table, name, table, subjects)
         computes = name in _COMPUTING
         app.router.add_get(
             f"/api/{name}.csv", partial(_for_a_link, answered) if computes else answered
@@ -480,11 +480,11 @@ async def _for_a_link(handler: Handler, request: web.Request) -> web.StreamRespo
 
 
 async def _answered(
-    view: Callable[[Question], Any], subject: Sequence[Subject], request: web.Request
+    view: Callable[[Question], Any], subjects: Sequence[Subject], request: web.Request
 ) -> web.Response:
     """An answer that is being computed is another one a moment later, so nothing remembers it."""
     try:
-        question = Question(request, subject)
+        question = Question(request, subjects)
         await question.subject.prepare()
         if view in MODEL_QUESTIONS.values():
             body = pages.as_json(view(question))
@@ -499,14 +499,14 @@ async def _answered(
     except NotReady as problem:
         return _problem(503, str(problem))
     except Exception as problem:  # noqa: BLE001 - the page and the terminal show it
-        return _problem(500, subject[0].defect(problem))
+        return _problem(500, subjects[0].defect(problem))
     return web.Response(body=body, content_type="application/json")
 
 
 async def _table(
-    name: str, table: Callable[[Question], str], subject: Sequence[Subject], request: web.Request
+    name: str, table: Callable[[Question], str], subjects: Sequence[Subject], request: web.Request
 ) -> web.Response:
-    answer = await _answered(table, subject, request)
+    answer = await _answered(table, subjects, request)
     if answer.status != web.HTTPOk.status_code:
         return answer
     assert isinstance(answer.body, bytes)
@@ -517,9 +517,9 @@ async def _table(
     )
 
 
-async def _events(subject: Sequence[Subject], request: web.Request) -> web.StreamResponse:
+async def _events(subjects: Sequence[Subject], request: web.Request) -> web.StreamResponse:
     """Ticks as Server-Sent Events."""
-    scheduler = subject[0] if subject else None
+    scheduler = subjects[0] if subjects else None
     if not isinstance(scheduler, SchedulerSubject):
         return _problem(404, "only a running scheduler sends events")
     if scheduler.is_full:
@@ -589,19 +589,19 @@ def refuse_foreign_origin(headers: Mapping[str, str]) -> str:
 
 
 async def serve_ui(
-    subject: Sequence[Subject], options: UiOptions, on_ready: Callable[[str], None]
+    subjects: Sequence[Subject], options: UiOptions, on_ready: Callable[[str], None]
 ) -> None:
     """Serve until SIGINT or SIGTERM. ``on_ready`` gets the URL. Raises OSError."""
     ended, loop = asyncio.Event(), asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, ended.set)
     worker = ThreadPoolExecutor(1, "runs")
-    await serve_until(ended, subject, options, on_ready=on_ready, worker=worker)
+    await serve_until(ended, subjects, options, on_ready=on_ready, worker=worker)
 
 
 async def serve_until(
     ended: asyncio.Event,
-    subject: Sequence[Subject],
+    subjects: Sequence[Subject],
     options: UiOptions,
     *,
     on_ready: Callable[[str], None],
@@ -611,10 +611,10 @@ async def serve_until(
     is_local = is_loopback(options.address)
     assert is_local or options.token, "an address that is not loopback needs a token"
     guard: Guard = refuse_foreign_names if is_local else refuse_foreign_origin
-    server = HttpServer(application(subject, options.token), limits=_LIMITS, guard=guard)
+    server = HttpServer(application(subjects, options.token), limits=_LIMITS, guard=guard)
     try:
         port = await server.start(options.address, options.port)
-        for one in subject:
+        for one in subjects:
             one.start(worker)
         query = f"?token={options.token}" if options.token else ""
         host = f"[{options.address}]" if ":" in options.address else options.address
@@ -622,6 +622,6 @@ async def serve_until(
         await ended.wait()
     finally:
         await server.stop()
-        for one in subject:
+        for one in subjects:
             one.stop()
         worker.shutdown(wait=False, cancel_futures=True)
