@@ -1,5 +1,6 @@
 """The code blocks, configurations and commands of the documents work as written."""
 
+import ast
 import os
 import re
 from enum import Enum
@@ -121,6 +122,23 @@ def test_modules_that_the_architecture_names_exist() -> None:
     ]
     assert len(names) > 40
     assert not {name for name in names if not any(file.endswith(f"/{name}") for file in files)}
+
+
+def test_methods_that_the_architecture_names_exist() -> None:
+    text = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    named = set(re.findall(r"`([A-Z]\w+\.\w+)`", text))
+    classes = [
+        node
+        for file in (ROOT / "src" / "bayplan").rglob("*.py")
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8")))
+        if isinstance(node, ast.ClassDef)
+    ]
+    functions = (ast.FunctionDef, ast.AsyncFunctionDef)
+    methods = {
+        f"{c.name}.{one.name}" for c in classes for one in c.body if isinstance(one, functions)
+    }
+    assert len(named) > 10
+    assert not named - methods
 
 
 def test_modules_that_the_glossary_names_exist() -> None:

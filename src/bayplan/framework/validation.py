@@ -194,7 +194,7 @@ def checked_pair(answer: Any, expected: str) -> tuple[Any, Status | None]:
 
 def iterated(answer: Any) -> Iterable[Any]:
     """What Filter returned, if it can be iterated. Raises WrongAnswer."""
-    if isinstance(answer, Iterable):
+    if hasattr(answer, "__iter__"):
         return cast("Iterable[Any]", answer)
     raise WrongAnswer(
         "nothing (is a return or a yield missing?)" if answer is None else described(answer),
