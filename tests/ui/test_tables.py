@@ -75,7 +75,7 @@ def nodes_of(state: State, /, sort: str = "", **filters: str) -> list[str]:
     return [state.timeline.node_names[row] for row in rows]
 
 
-def pods_of(state: State, /, sort: str = "", **filters: str) -> list[str]:
+def pods_of(state: State, /, sort: str = "", **filters: Any) -> list[str]:
     rows = pod_rows(state, PodFilter(**filters), sort)
     return [state.timeline.pods[row].name for row in rows]
 
