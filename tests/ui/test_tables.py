@@ -1,5 +1,7 @@
 """The tables of nodes and pods on the page: filters and order."""
 
+from typing import Any
+
 import pytest
 
 from bayplan.config import config_from
