@@ -11,11 +11,15 @@ import msgspec
 import bayplan
 from bayplan import testing
 from bayplan.cli.entry import cli
+from bayplan.comparison.report import ComparisonAnswer
 from bayplan.explain.explanation import Explanation
 from bayplan.plugins.registry import Registry
 from bayplan.profile.config_schema import json_schema
 from bayplan.profile.plugin_table import NOT_HERE_YET, plugin_table
+from bayplan.shadow.report import ShadowReport
+from bayplan.sim.decisions import Decisions
 from bayplan.sim.output.result import SimulationResult
+from bayplan.whatif.all_pending import PendingPods
 from bayplan.whatif.comparison import WhatIfAnswer
 from bayplan.whatif.drain_each import DepartureReport
 from bayplan.whatif.fit import Fit
@@ -30,8 +34,12 @@ JSON_ANSWERS: dict[str, Any] = {
     "fit": Fit,
     "headroom": Headroom,
     "why": Explanation,
+    "why --all-pending": PendingPods,
+    "why --run": Decisions,
     "whatif": WhatIfAnswer,
     "whatif --drain-each": DepartureReport,
+    "compare": ComparisonAnswer,
+    "shadow": ShadowReport,
 }
 
 

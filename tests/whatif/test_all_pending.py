@@ -5,7 +5,8 @@ from typing import Any
 import pytest
 
 from bayplan.api.selectors import SelectorError, selector_of_text
-from bayplan.whatif.all_pending import PendingGroup, PendingPods, all_pending
+from bayplan.problems import BadInputError
+from bayplan.whatif.all_pending import PendingGroup, PendingPods
 from bayplan.whatif.cluster import Cluster
 from tests.adapters.manifests import Content, container, node, pod
 
@@ -29,7 +30,7 @@ def asked(*objects: Content, **options: Any) -> PendingPods:
     """The answer; the cluster is afterwards as it was before."""
     with Cluster.from_files(*objects) as cluster:
         before = list(cluster.pods["node"])
-        answer = all_pending(cluster._model, **options)  # pyright: ignore[reportPrivateUsage]
+        answer = cluster.why_all_pending(**options)
         assert list(cluster.pods["node"]) == before
     return answer
 
@@ -94,14 +95,18 @@ def test_a_gated_pod_and_a_cluster_without_nodes_have_their_reasons() -> None:
     assert summary(asked(waiting("a", "a")))[0][2] == "no nodes available to schedule pods"
 
 
-def test_pods_are_chosen_by_namespace_and_label_and_sorted() -> None:
+def test_pods_are_chosen_by_namespace_and_label() -> None:
     pods = [waiting("a", "a", "9"), waiting("b", "b", "9"), waiting("b2", "b", "9")]
     pods[0]["metadata"]["namespace"] = "shop"
     assert summary(asked(*NODES, *pods, namespace="shop"))[0][0] == "Job shop/a"
-    chosen = asked(*NODES, *pods, selector=selector_of_text("app!=b"))
+    chosen = asked(*NODES, *pods, labels="app!=b")
     assert [group.workload for group in chosen.groups] == ["Job shop/a"]
-    by_name = asked(*NODES, *pods, sort_by="workload")
-    assert [group.workload for group in by_name.groups] == ["Job default/b", "Job shop/a"]
+    assert [group.workload for group in asked(*NODES, *pods).groups] == [
+        "Job default/b",
+        "Job shop/a",
+    ]
+    with pytest.raises(BadInputError, match="labels: unable to parse"):
+        asked(*NODES, labels="a b")
 
 
 def test_the_rows_are_groups_and_the_names_are_workloads() -> None:

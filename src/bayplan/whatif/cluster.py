@@ -22,6 +22,7 @@ from msgspec import Struct
 from bayplan.api.objects import NODE, POD, ApiObject, Node, Pod
 from bayplan.api.pod_groups import PodGroupKinds
 from bayplan.api.pod_requests import CPU, MEMORY, requested
+from bayplan.api.selectors import SelectorError, selector_of_text
 from bayplan.config import SchedulerConfig
 from bayplan.config.pod_group_kinds import group_kinds
 from bayplan.explain.explainer import NoSuchPodError, explain_pod
@@ -44,6 +45,7 @@ from bayplan.sim.output.run_folder import RunFolder
 from bayplan.sim.simulate import ConfigurationSource, PluginSource, configuration_of, registry_of
 from bayplan.sim.why import similar_pods
 from bayplan.state.pods import DEFAULT_NAMESPACE, DEFAULT_SCHEDULER
+from bayplan.whatif.all_pending import PendingPods, all_pending
 from bayplan.whatif.comparison import WhatIfAnswer, what_if
 from bayplan.whatif.drain_each import DepartureReport, drain_each, remove_each
 from bayplan.whatif.fit import LIMIT, Fit, fit, fit_answer, placed, pod_name
@@ -314,6 +316,18 @@ class Cluster:
         except NoSuchPodError:
             names = [pod_name(cast(Pod, each)) for each in self._objects(POD)]
             raise BadInputError(f"there is no pod {name}; {similar_pods(name, names)}") from None
+
+    def why_all_pending(self, namespace: str = "", labels: str = "") -> PendingPods:
+        """Why all pods that wait do so, by workload and decisive cause, the largest group first.
+
+        ``namespace``: of the pods; "": all. ``labels``: as for `kubectl -l`. Raises BadInputError
+        for wrong labels.
+        """
+        try:
+            selector = selector_of_text(labels)
+        except SelectorError as problem:
+            raise BadInputError(f"labels: {problem}") from None
+        return all_pending(self._model, namespace=namespace, selector=selector)
 
     # ---- placements that stay ---------------------------------------------------------------
 

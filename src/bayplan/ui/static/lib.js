@@ -120,22 +120,23 @@ export function useRoute() {
 
 const whole = new Intl.NumberFormat("en-US", { maximumFractionDigits: 0 });
 const short = new Intl.NumberFormat("en-US", { maximumFractionDigits: 2 });
-const UNITS = ["B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
+const UNITS = ["", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei"];
+const EXACT_LENGTH_MAX = 6;
 
 export const count = (number) => whole.format(number);
 export const plural = (number, word) => `${count(number)} ${word}${number === 1 ? "" : "s"}`;
 
+// Amounts as kubectl and the commands have them (answers/amounts.py): a long one is rounded up.
 export function amount(resource, number) {
-  if (resource === "cpu") return short.format(number / 1000);
-  if (resource === "memory" || resource === "ephemeral-storage" || resource.startsWith("hugepages-")) {
-    let power = 0;
-    while (number >= 1024 && power < UNITS.length - 1) {
-      number /= 1024;
-      power += 1;
-    }
-    return `${short.format(number)} ${UNITS[power]}`;
-  }
-  return count(number);
+  const isBytes = resource === "memory" || resource === "ephemeral-storage" || resource.startsWith("hugepages-");
+  if (resource !== "cpu" && !isBytes) return count(number);
+  const sizes = resource === "cpu" ? [["", 1000], ["m", 1]] : UNITS.map((unit, power) => [unit, 1024 ** power]).reverse();
+  const [unit, size] = sizes.find(([, one]) => number && number % one === 0) ?? ["", 1];
+  const exact = `${number / size}${unit}`;
+  if (exact.length <= EXACT_LENGTH_MAX) return exact;
+  const [shortUnit, larger] = resource === "cpu" ? ["", 1000] : sizes.find(([, one]) => number >= 10 * one) ?? ["", 1];
+  const digits = resource === "cpu" || number < 100 * larger ? 10 : 1;
+  return `${Math.ceil((number * digits) / larger) / digits}${shortUnit}`;
 }
 
 // The amounts of all other resources bring their unit, or count things.
