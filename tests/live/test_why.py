@@ -2,7 +2,8 @@
 matter of `test_fixes`.
 
 Each drawn pod fits nowhere. Its explanation must have the sentence that kube-scheduler wrote.
-$BAYPLAN_WHY_PODS: how many pods; $BAYPLAN_WHY_SEED: other pods.
+$BAYPLAN_WHY_PODS: how many pods; $BAYPLAN_WHY_SEED: other pods; $BAYPLAN_WHY_KUBERNETES: the
+version of the kube-scheduler in $KUBEBUILDER_ASSETS, if it is not the newest.
 """
 
 import asyncio
@@ -17,6 +18,7 @@ import pytest
 from bayplan.adapters.live.client import ApiClient, ClientOptions, open_client
 from bayplan.cli.streams import EXIT_UNREADABLE
 from bayplan.config import SchedulerConfig, config_from
+from bayplan.config.kubernetes_versions import NEWEST, requested_version
 from bayplan.config.loading import DEFAULT_CONFIG
 from bayplan.explain.explainer import explain_pod
 from bayplan.explain.explanation import Explanation
@@ -34,12 +36,14 @@ pytestmark = pytest.mark.timeout(3000)
 PODS = int(os.environ.get("BAYPLAN_WHY_PODS", "20"))
 SEED = os.environ.get("BAYPLAN_WHY_SEED", "unschedulable")
 ATTEMPT_SECONDS = 15.0
+VERSION = requested_version(os.environ.get("BAYPLAN_WHY_KUBERNETES", ""), "kubernetes") or NEWEST
 
 
 async def explained(
     client: ApiClient, name: str, config: SchedulerConfig | None = None
 ) -> Explanation:
-    registry, config = default_registry(()), config or SchedulerConfig()
+    registry = default_registry(())
+    config = config or config_from(DEFAULT_CONFIG, kubernetes=VERSION)
     model = await model_of_cluster(client, config, registry, name)
     try:
         # Admission runs under virtual time, which has an event loop of its own.

@@ -47,6 +47,10 @@ class Behaviour(Struct, frozen=True):
     declared_features_text: str = "node(s) didn't match Pod's required features"
     claim_owner_word: str = "Pod"
 
+    # ---- preemption
+    events_name_preempting_pod: bool = False
+    terminating_victims_are_left: bool = True
+
     # ---- devices
     pools_are_sorted: bool = True
     incomplete_pools_are_skipped: bool = True
@@ -296,6 +300,15 @@ CHANGES: tuple[Change, ...] = (
         "#135573",
     ),
     Change(
+        "events_name_preempting_pod",
+        True,
+        _V1_36,
+        "DefaultPreemption",
+        "related object of the event Preempted",
+        "The event Preempted has no related object; before, the preempting pod was it.",
+        "framework/preemption",
+    ),
+    Change(
         "image_volumes_are_images",
         False,
         _V1_36,
@@ -416,6 +429,16 @@ CHANGES: tuple[Change, ...] = (
         "DynamicResources scores nodes by the alternatives of prioritized lists; before, it had "
         "no score, and a weight for it was an error.",
         "plugins/dynamicresources",
+    ),
+    Change(
+        "terminating_victims_are_left",
+        False,
+        _V1_35,
+        "DefaultPreemption",
+        "victims that are terminating already",
+        "A victim that is terminating gets no further condition, deletion and event; before, it "
+        "did.",
+        "#134730",
     ),
     Change(
         "incomplete_pools_are_skipped",

@@ -292,6 +292,8 @@ class RunningEvictions:
         if victims.pdb_violation_count:
             violations = self._handle.metrics.preemption_pdb_violations
             violations.add(preemptor.kind, count=victims.pdb_violation_count)
+        if not self._handle.behaviour.terminating_victims_are_left:
+            return list(victims.pods)
         return [pod for pod in victims.pods if not pod.is_terminating]
 
     def _end(self, preemptor: Preemptor) -> None:

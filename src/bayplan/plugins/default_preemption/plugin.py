@@ -64,7 +64,7 @@ from bayplan.plugins.default_preemption.executor import (
 )
 from bayplan.plugins.default_preemption.search_cache import RotatedPositions, SearchCache
 from bayplan.plugins.default_preemption.victims import violations
-from bayplan.ports import ObjectReference
+from bayplan.ports import ObjectReference, pod_reference
 from bayplan.state.cache import Snapshot
 from bayplan.state.columns import Rows
 from bayplan.state.disruption_units import Unit, Units
@@ -266,7 +266,9 @@ class DefaultPreemption(
         index = chosen(reviewed, nodes, self.handle.seed, pod.uid)
         name, victims = nodes.name(reviewed.positions.item(index)), reviewed.victims(index)
         self.handle.metrics.preemption_victims.observe(len(victims.pods))
-        preemptor = Preemptor(POD, pod.uid, [pod], [name])
+        is_named = self.handle.behaviour.events_name_preempting_pod
+        reference = pod_reference(pod) if is_named else None
+        preemptor = Preemptor(POD, pod.uid, [pod], [name], reference)
         if self._is_async:
             self._evictions.start(preemptor, victims)
         else:
