@@ -87,3 +87,10 @@ def test_two_versions_are_needed(cluster: Path) -> None:
     assert refusal("upgrade", cluster, "--to", "1.35") == [
         "--to: found 1.35, which is the version before, too"
     ]
+
+
+def test_a_preview_says_that_it_is_not_released(cluster: Path) -> None:
+    code, answer = upgrade(cluster, "--from", "1.37", "--to", "1.38-preview")
+    assert (code, answer["verdict"], answer["after"]) == (0, "same", "1.38-preview")
+    [note] = answer["notes"]
+    assert note.startswith("1.38-preview is not released: it has what merged pull requests say")

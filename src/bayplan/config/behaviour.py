@@ -40,6 +40,7 @@ class Behaviour(Struct, frozen=True):
     image_volumes_are_containers: bool = True
     selector_limits_namespaces: bool = True
     resizes_add_up_whole: bool = True
+    empty_spread_selector_counts_all: bool = True
 
     # ---- messages
     preemption_names_node: bool = True
@@ -50,6 +51,7 @@ class Behaviour(Struct, frozen=True):
     # ---- preemption
     events_name_preempting_pod: bool = False
     terminating_victims_are_left: bool = True
+    empty_budgets_protect: bool = True
 
     # ---- devices
     pools_are_sorted: bool = True
@@ -102,14 +104,34 @@ class Change(Struct, frozen=True):
     source: str
 
 
-_V1_35, _V1_36, _V1_37_0, _V1_37 = (
+_V1_35, _V1_36, _V1_37_0, _V1_37, _V1_38 = (
     KubernetesVersion.V1_35,
     KubernetesVersion.V1_36,
     KubernetesVersion.V1_37_0,
     KubernetesVersion.V1_37,
+    KubernetesVersion.V1_38,
 )
 
 CHANGES: tuple[Change, ...] = (
+    Change(
+        "empty_spread_selector_counts_all",
+        False,
+        _V1_38,
+        "PodTopologySpread",
+        "empty labelSelector of a constraint",
+        "A constraint with the selector {} counts all pods of the namespace; before, none.",
+        "#141340",
+    ),
+    Change(
+        "empty_budgets_protect",
+        False,
+        _V1_38,
+        "DefaultPreemption",
+        "budgets with an empty selector",
+        "A budget with the selector {} protects all pods of its namespace, and budgets protect "
+        "pods without labels; before, neither.",
+        "#141785",
+    ),
     Change(
         "rule_without_selector_matches",
         True,

@@ -246,7 +246,7 @@ def upgrade(
         verdict="same",
         pods_tried=0,
         configuration=findings,
-        notes=tuple(n for n in picture.notes if not n.startswith("answers are those")),
+        notes=(*_other_notes(picture), *_preview_notes(after)),
     )
     if any(one.what == "refused" for one in findings):
         return replace(answer, verdict="refused")
@@ -272,6 +272,18 @@ def upgrade(
         pods=differences,
         pods_left_out=len(pods) - len(both),
     )
+
+
+def _other_notes(picture: ClusterPicture) -> Iterator[str]:
+    """Without the one about the version, which the answer names."""
+    yield from (note for note in picture.notes if not note.startswith("answers are those"))
+
+
+def _preview_notes(after: SchedulerConfig) -> Iterator[str]:
+    version = after.gates.version
+    if not version.is_recorded:
+        what = "it has what merged pull requests say, and nothing is recorded"
+        yield f"{version} is not released: {what}"
 
 
 def _pods(model: ClusterModel) -> Iterator[PodInfo]:

@@ -22,19 +22,26 @@ class _Budget(Struct, frozen=True):
     allowed_count: int
     #: Their eviction has been charged already.
     disrupted: Mapping[str, str]
+    #: Whether it may select pods without labels.
+    selects_unlabelled: bool
 
     def selects(self, shape: PodShape) -> bool:
-        """An empty selector selects nothing, and a pod without labels is selected by none."""
-        is_same = bool(shape.labels) and shape.namespace == self.namespace
-        return is_same and self.selector.matches(shape.labels)
+        is_known = bool(shape.labels) or self.selects_unlabelled
+        return (
+            is_known and shape.namespace == self.namespace and self.selector.matches(shape.labels)
+        )
 
 
 @final
 class Budgets:
     """All budgets of the cluster at one moment."""
 
-    def __init__(self, budgets: Iterable[PodDisruptionBudget] = ()) -> None:
-        compiled = (_compiled(each) for each in budgets)
+    def __init__(
+        self, budgets: Iterable[PodDisruptionBudget] = (), *, protect_all: bool = False
+    ) -> None:
+        """``protect_all``: whether an empty selector selects all pods, and a budget pods without
+        labels. Before 1.38 neither was selected."""
+        compiled = (_compiled(each, protect_all) for each in budgets)
         self._budgets = [each for each in compiled if each is not None]
         #: By shape: which budgets select its pods.
         self._selecting: dict[PodShape, tuple[int, ...]] = {}
@@ -66,13 +73,13 @@ class Budgets:
         return False
 
 
-def _compiled(budget: PodDisruptionBudget) -> _Budget | None:
+def _compiled(budget: PodDisruptionBudget, protect_all: bool) -> _Budget | None:
     """None: it selects nothing."""
     try:
         selector = label_selector(budget.spec.selector)
     except SelectorError:
         return None
-    if selector.nothing or selector.is_everything:
+    if selector.nothing or (selector.is_everything and not protect_all):
         return None
     status = budget.status
     return _Budget(
@@ -80,4 +87,5 @@ def _compiled(budget: PodDisruptionBudget) -> _Budget | None:
         selector,
         status.disruptions_allowed,
         status.disrupted_pods or {},
+        protect_all,
     )

@@ -313,7 +313,8 @@ class DefaultPreemption(
     def _current_budgets(self) -> Budgets:
         objects = self.handle.objects(POD_DISRUPTION_BUDGET).list()
         if objects is not self._budgets[0]:
-            self._budgets = (objects, Budgets(objects))
+            protect_all = self.handle.behaviour.empty_budgets_protect
+            self._budgets = (objects, Budgets(objects, protect_all=protect_all))
         return self._budgets[1]
 
 

@@ -7,6 +7,7 @@ with the objects that it came from. Upstream: podtopologyspread/common.go, helpe
 """
 
 from collections.abc import Iterable, Sequence
+from functools import partial
 from typing import Any, Final, final
 from weakref import WeakKeyDictionary
 
@@ -128,8 +129,8 @@ class Constraint(Struct, frozen=True):
     #: Nodes with taints that the pod does not tolerate are not counted.
     honors_taints: bool
     selector: Selector
-    #: The placed pods that count. None: an empty selector counts no pod (fact of v1.37.0), although
-    #: it matches every pod where a single pod is checked.
+    #: The placed pods that count. None: an empty selector counts no pod before 1.38, although it
+    #: matches every pod where a single pod is checked.
     pods: PodSet | None
     #: 1 if the pod itself matches, else 0.
     self_match_count: int
@@ -156,15 +157,19 @@ class SpreadRules:
         self._has_hard_defaults = any(d.when_unsatisfiable == HARD for d in defaults)
         self._has_soft_defaults = any(d.when_unsatisfiable == SOFT for d in defaults)
         self._requires_all_by_default = not args.is_system_defaulting
+        counts_all = handle.behaviour.empty_spread_selector_counts_all
+        self._own_hard = partial(_own_hard, counts_all)
+        self._own_soft = partial(_own_soft, counts_all)
+        self._own_key = f"PodTopologySpread{' of 1.38' * counts_all}"
 
     def hard(self, pod: PodInfo) -> Constraints:
         if has_own(pod):
-            return pod.shape.once("PodTopologySpread.hard", _own_hard)
+            return pod.shape.once(f"{self._own_key}.hard", self._own_hard)
         return self._defaults.of(pod).hard if self._has_hard_defaults else NO_CONSTRAINTS
 
     def soft(self, pod: PodInfo) -> Constraints:
         if has_own(pod):
-            return pod.shape.once("PodTopologySpread.soft", _own_soft)
+            return pod.shape.once(f"{self._own_key}.soft", self._own_soft)
         return self._defaults.of(pod).soft if self._has_soft_defaults else NO_CONSTRAINTS
 
     def requires_all_topologies(self, pod: PodInfo) -> bool:
@@ -183,19 +188,22 @@ def has_own(pod: PodInfo) -> bool:
 # ---- own constraints -----------------------------------------------------------------------
 
 
-def _own_hard(shape: PodShape) -> Constraints:
-    return _own(shape, HARD, "obtaining pod's hard topology spread constraints")
+def _own_hard(counts_all: bool, shape: PodShape) -> Constraints:
+    doing = "obtaining pod's hard topology spread constraints"
+    return _own(shape, HARD, doing, counts_all=counts_all)
 
 
-def _own_soft(shape: PodShape) -> Constraints:
-    return _own(shape, SOFT, "obtaining pod's soft topology spread constraints")
+def _own_soft(counts_all: bool, shape: PodShape) -> Constraints:
+    doing = "obtaining pod's soft topology spread constraints"
+    return _own(shape, SOFT, doing, counts_all=counts_all)
 
 
-def _own(shape: PodShape, action: str, doing: str) -> Constraints:
+def _own(shape: PodShape, action: str, doing: str, *, counts_all: bool) -> Constraints:
+    """``counts_all``: whether an empty selector counts all pods, or none."""
     stated = shape.spec.topology_spread_constraints or ()
     try:
         compiled = [
-            _compiled(constraint, shape, _own_selector(constraint, shape))
+            _compiled(constraint, shape, _own_selector(constraint, shape), counts_all=counts_all)
             for constraint in stated
             if constraint.when_unsatisfiable == action
         ]
@@ -215,7 +223,11 @@ def _own_selector(constraint: TopologySpreadConstraint, shape: PodShape) -> Sele
 
 
 def _compiled(
-    constraint: TopologySpreadConstraint, shape: PodShape, selector: Selector
+    constraint: TopologySpreadConstraint,
+    shape: PodShape,
+    selector: Selector,
+    *,
+    counts_all: bool = False,
 ) -> Constraint:
     pods = PodSet(frozenset((shape.namespace,)), selector, with_terminating=False)
     min_domains = constraint.min_domains
@@ -226,7 +238,7 @@ def _compiled(
         honors_affinity=constraint.node_affinity_policy in (None, _HONOR),
         honors_taints=constraint.node_taints_policy == _HONOR,
         selector=selector,
-        pods=None if selector.is_everything else pods,
+        pods=None if selector.is_everything and not counts_all else pods,
         self_match_count=int(selector.matches(shape.labels)),
     )
 
