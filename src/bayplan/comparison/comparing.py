@@ -72,7 +72,8 @@ def compare(
 def performed(
     planned: Plan, out: Path | None, executor: str | None, on_run: OnRun, *, processes: int = 0
 ) -> Comparison:
-    """Run what is missing. ``processes``: 0: one per processor."""
+    """Run the jobs whose results are not stored yet. ``processes``: how many run at the same time;
+    0: one per processor."""
     store = None if out is None else RunStore(out)
     missing_count = sum(store is None or not store.has(job) for job in planned.jobs)
     count = min(processes or os.cpu_count() or 1, missing_count)

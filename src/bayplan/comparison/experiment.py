@@ -58,7 +58,7 @@ class ConfigurationSpec(_Part):
 
 class ExperimentSpec(_Part):
     configurations: tuple[ConfigurationSpec, ...]
-    #: Absent: from the command line.
+    #: The inputs; none: those of the command line.
     inputs: tuple[InputSpec, ...] = ()
     #: "arrivals" or "trace", as for `simulate --time`.
     time: str = "arrivals"

@@ -19,7 +19,7 @@ Preparation = Callable[[Sequence[PodInfo]], Iterable[Mapping[str, Any]]]
 
 
 def installed_metrics() -> dict[str, type[RunMetric]]:
-    """By name. Raises InputError."""
+    """The metrics of installed packages, by name. Raises InputError."""
     metrics: dict[str, type[RunMetric]] = {}
     for origin, metric in _loaded(METRICS_GROUP):
         if not (isinstance(metric, type) and issubclass(metric, RunMetric)):

@@ -55,7 +55,7 @@ class MetricRow(Value, frozen=True, kw_only=True):
     better: str
     #: Mean and deviation of the baseline.
     baseline: str
-    #: One for each other configuration.
+    #: The cells of the other configurations, one each.
     cells: tuple[MetricCell, ...] = ()
 
 
@@ -136,7 +136,7 @@ class ComparisonAnswer(Answer, frozen=True, kw_only=True):
         return parts
 
     def rows(self) -> Rows:
-        """Each metric of each configuration."""
+        """One row for each metric of each configuration."""
         headings = ("metric", "input", "configuration", "mean", "deviation", "difference")
         return Rows((*headings, "verdict", "clear"), self._metrics())
 

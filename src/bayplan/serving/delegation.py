@@ -55,7 +55,8 @@ class Delegation:
         self._authorization = authorization
 
     async def review(self, path: str, review: dict[str, Any]) -> dict[str, Any]:
-        """As `access.Review`. Raises ApiError, OutcomeUnknownError."""
+        """Send a review to the API server, as `access.Review` says. Raises ApiError,
+        OutcomeUnknownError."""
         client = self._authentication if path == TOKEN_REVIEWS else self._authorization
         body = await client.request(
             "POST", path, review, lane=Lane.REVIEWS, timeout_seconds=REVIEW_SECONDS_MAX

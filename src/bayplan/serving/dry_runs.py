@@ -26,7 +26,7 @@ class DryRun(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 def dry_run_of(pod: str, scheduler: Scheduler) -> DryRun:
-    """``pod``: "namespace/name"."""
+    """The outcome of the next attempt at a pod. ``pod``: "namespace/name"."""
     info = _pending(pod, scheduler)
     if info is None:
         return DryRun(reason=f"{pod} does not wait for this scheduler")

@@ -46,7 +46,7 @@ from bayplan.serving.http_server import (
 from bayplan.serving.log_lines import Log
 from bayplan.state.pods import PodInfo, pod_info
 
-#: Five thousand whole nodes of 25 KiB.
+#: The largest question: five thousand whole nodes of 25 KiB each.
 QUESTION_BYTES_MAX = 128 * 2**20
 #: The bytes of all questions that are being read or answered.
 QUESTIONS_BYTES_MAX = 256 * 2**20

@@ -46,7 +46,7 @@ _IPV6_HOST_BITS = 64
 
 @dataclass(frozen=True, slots=True)
 class Rate:
-    """``burst`` at once, then ``per_second``."""
+    """How many connections or requests are accepted: ``burst`` at once, then ``per_second``."""
 
     per_second: float
     burst: int

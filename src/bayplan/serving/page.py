@@ -70,15 +70,16 @@ class SchedulerPage(Protocol):
     """The page of one running scheduler."""
 
     def application(self) -> web.Application:
-        """What is served below `PREFIX`. Called once."""
+        """The application that is served below `PREFIX`. It is asked for once."""
         ...
 
     def start(self) -> None:
-        """Called on the event loop."""
+        """Begin to follow the scheduler. Called on the event loop."""
         ...
 
     async def stop(self, reason: str) -> None:
-        """End. ``reason``: why the scheduler ends, for those who look at the page."""
+        """Stop serving the page. ``reason``: why the scheduler ends, for those who look at the
+        page."""
         ...
 
 

@@ -57,7 +57,7 @@ from bayplan.sim.output.result import SimulationResult
 # ---- files of unknown origin ----------------------------------------------------------------
 
 
-#: Of a manifest; of a summary or a workload.
+#: The bounds in bytes: of a manifest, and of a summary or a workload.
 _MANIFEST_BYTES_MAX = 64 << 20
 _DOCUMENT_BYTES_MAX = 2 << 30
 
@@ -159,8 +159,8 @@ class RunFolder:
     # ---- reading --------------------------------------------------------------------------
 
     def journal(self) -> Iterator[Record]:
-        """Every record. The last line of an interrupted run may be cut, and then it is no record.
-        Raises RunFolderError."""
+        """Every record of the run. The last line of an interrupted run may be cut; then it is no
+        record. Raises RunFolderError."""
         count = 0
         try:
             lines = lines_of_regular_file(self._inside(JOURNAL))

@@ -381,7 +381,7 @@ class WorkloadControllers:
     # ---- plans ------------------------------------------------------------------------------
 
     def _mark(self, key: ObjectKey, node: str = "") -> None:
-        """Bring a controller up to date soon."""
+        """Note that a controller has work, which it does soon."""
         if not self._dirty:
             running_loop().call_soon(self._work)
         self._dirty[key, node] = None
