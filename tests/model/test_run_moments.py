@@ -156,6 +156,17 @@ def test_the_end_of_an_interrupted_run_is_its_last_decision(run: Path) -> None:
         run_moment(RunFolder(run), "60s")
 
 
+def test_the_log_of_a_process_that_was_killed_may_end_within_a_line(run: Path) -> None:
+    (run / "summary.json").unlink()
+    states = run / "states" / "000000.jsonl"
+    states.write_bytes(states.read_bytes()[:-10])
+    (run / "states" / "000001.new").write_text('["head"')
+    assert nodes_of_pods(objects_at(run, "60s"))["default/urgent"]
+    subject = RunSubject(RunFolder(run))
+    subject.load()
+    assert subject.answer().phase == "ready", subject.answer().problem
+
+
 # ---- every command --------------------------------------------------------------------------
 
 

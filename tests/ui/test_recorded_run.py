@@ -137,6 +137,15 @@ def test_the_extenders_of_a_run_are_not_called(tmp_path: Path) -> None:
     assert 'calls the extenders "http://evil.example"; --allow-plugins' in remarks[0]
 
 
+def test_a_log_with_a_quantity_that_no_server_accepts_is_refused(tmp_path: Path) -> None:
+    folder = stored_run(tmp_path, example_workload(3))
+    states = folder.path / "states" / "000000.jsonl"
+    states.write_text(states.read_text().replace('"cpu":"1"', '"cpu":"1x"'))
+    subject = RunSubject(folder)
+    subject.load()
+    assert "found '1x', wanted a quantity" in subject.answer().problem
+
+
 def test_loading_ends_when_the_page_is_closed(run: _Run) -> None:
     subject = RunSubject(RunFolder(run.path))
     subject.stop()

@@ -114,7 +114,9 @@ class StateFiles:
 
     def _begin_file(self, number: int) -> None:
         self._number = number
-        self._file = (self._folder / f"{number:06}.jsonl").open("wb")
+        # A reader must not take a part of a checkpoint for the whole: the file gets its name last.
+        unfinished = self._folder / f"{number:06}.new"
+        self._file = unfinished.open("wb")
         checkpoint = list(self._state.entries(self._seconds))
         head = encoded_head(
             Head(
@@ -129,6 +131,8 @@ class StateFiles:
         self._lines.forget()
         self._pending = [head, *map(self._lines.line, checkpoint)]
         self._flush()
+        self._file.flush()
+        unfinished.rename(self._folder / f"{number:06}.jsonl")
         self._checkpoint_bytes = self._sizes[number]
         self._is_full = False
         while sum(self._sizes.values()) > self._total_bytes_max and len(self._sizes) > 1:
@@ -234,8 +238,10 @@ class StoredLog:
 
     def _entries(self, index: int) -> Iterator[Entry]:
         path = self._paths[index]
+        # The last line of a process that was killed may be cut.
+        lines = (line for line in lines_of_regular_file(path) if line.endswith(b"\n"))
         try:
-            yield from entries_in(lines_of_regular_file(path))
+            yield from entries_in(lines)
         except StatesError as problem:
             raise StatesError(f"{path}: {problem}") from None
 

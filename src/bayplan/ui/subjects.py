@@ -20,6 +20,7 @@ import numpy as np
 
 from bayplan.adapters.embedded.versioned_store import StoredObject
 from bayplan.answers.names import common_suffix
+from bayplan.api.quantity import QuantityError
 from bayplan.config import SchedulerConfig
 from bayplan.config.pod_group_kinds import group_kinds
 from bayplan.history.entries import ObjectChange
@@ -299,7 +300,10 @@ class RunSubject(FileSubject):
                 self._progress = (fold.pod_count, total_count)
             if entry_count == first.entry_count:
                 fold.begin_at(first.record_count)
-            fold.add(item, entry_count)
+            try:
+                fold.add(item, entry_count)
+            except QuantityError as problem:
+                raise BadInputError(f"{self.folder.path}: {problem}") from None
         return fold.timeline()
 
     def _check(self) -> None:
