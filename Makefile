@@ -157,7 +157,7 @@ image: ## build the image for both architectures and push it: IMAGE=registry.exa
 	@echo "$(BASE)" | grep -Eq '^[^@ ]+@sha256:[0-9a-f]{64}$$' || { \
 		echo "BASE is no image with a digest, and a tag may be moved to another image. Wanted BASE=python:3.13-slim@sha256:…;" \
 			"\`docker buildx imagetools inspect python:3.13-slim\` shows the digest" >&2; exit 2; }
-	docker buildx build --platform "$(PLATFORMS)" --build-arg "BASE=$(BASE)" --file deploy/Dockerfile --tag "$(IMAGE)" --push .
+	docker buildx build --platform "$(PLATFORMS)" --build-arg "BASE=$(BASE)" --build-arg "SOURCE_DATE_EPOCH=$(SOURCE_DATE_EPOCH)" --file deploy/Dockerfile --tag "$(IMAGE)" --output type=image,push=true,rewrite-timestamp=true .
 
 wheel: .venv/.dev ## build the wheel and the sdist into dist
 	$(BIN)/python -m hatchling build --directory dist

@@ -69,6 +69,9 @@ from bayplan.lazy_loader import load
 @feature_gates_option()
 @seed_option()
 @output_option()
+@click.option(
+    "--fixes/--no-fixes", default=True, help="Try changes with which the pod fits. Default: yes"
+)
 @click.option("--run", "run_path", metavar="DIR", help="Run written by `simulate --out`")
 @click.option("--address", metavar="HOST:PORT", help="Endpoints of a running scheduler")
 @click.option("--token-file", metavar="FILE", help="With --address: file with a bearer token")

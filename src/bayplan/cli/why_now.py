@@ -30,7 +30,7 @@ def why_now(
     """Print the answer, and end with its exit code. ``namespace``: of names without one."""
     pod = "" if subject.kind else subject.name
     with question_refusals(), model_of(source, options, pod) as (model, _, _):
-        explanation = _explanation(model, subject, namespace)
+        explanation = _explanation(model, subject, namespace, with_fixes=options["fixes"])
     show_answer(explanation, options["output"])
     if explanation.result == "no-pods":
         sys.exit(EXIT_NOT_JUDGED)
@@ -59,16 +59,18 @@ def why_all_pending(source: ClusterSource, options: dict[str, Any]) -> None:
         sys.exit(EXIT_FAILED)
 
 
-def _explanation(model: ClusterModel, subject: WhySubject, namespace: str) -> Explanation:
+def _explanation(
+    model: ClusterModel, subject: WhySubject, namespace: str, *, with_fixes: bool
+) -> Explanation:
     """Ends the process if there is no such pod or workload."""
     try:
         if subject.kind:
-            return explain_workload(model, subject.kind, subject.name)
-        return explain_pod(model, subject.name)
+            return explain_workload(model, subject.kind, subject.name, with_fixes=with_fixes)
+        return explain_pod(model, subject.name, with_fixes=with_fixes)
     except NoSuchWorkloadError as problem:
         fail(str(problem))
     except NoSuchPodError:
-        explanation = _of_other_kind(model, subject.name, namespace)
+        explanation = _of_other_kind(model, subject.name, namespace, with_fixes=with_fixes)
         if explanation is not None:
             return explanation
         names = [f"{each.namespace}/{each.name}" for each in _pods(model)]
@@ -79,12 +81,14 @@ def _explanation(model: ClusterModel, subject: WhySubject, namespace: str) -> Ex
         fail(f"{model.source.source}: there is no pod {subject.name}; {hint}")
 
 
-def _of_other_kind(model: ClusterModel, name: str, namespace: str) -> Explanation | None:
+def _of_other_kind(
+    model: ClusterModel, name: str, namespace: str, *, with_fixes: bool
+) -> Explanation | None:
     """The answer about a workload whose kind no option names: "lws/vllm", "rollout/web"."""
     first, _, own = name.partition("/")
     for kind, full_name in ((first, f"{namespace}/{own}"), ("", name)):
         with suppress(NoSuchWorkloadError):
-            return explain_workload(model, kind, full_name)
+            return explain_workload(model, kind, full_name, with_fixes=with_fixes)
     return None
 
 

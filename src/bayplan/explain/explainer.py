@@ -56,7 +56,8 @@ class NoSuchPodError(Exception):
 
 
 def explain_pod(model: ClusterModel, name: str, *, with_fixes: bool = True) -> Explanation:
-    """``name``: "namespace/name". Raises NoSuchPodError."""
+    """``name``: "namespace/name". ``with_fixes``: try changes with which the pod fits, which takes
+    longer than the causes. Raises NoSuchPodError."""
     pod = model.pod(name)
     if pod is None:
         raise NoSuchPodError(name)
@@ -112,19 +113,20 @@ def _pending(model: ClusterModel, head: Explanation, pod: Pod, *, with_fixes: bo
     if attempt.node:
         remarks = (*head.remarks, *_queue_remarks(model, head.pod))
         return structs.replace(explanation, group=_group(model, diagnosis), remarks=remarks)
-    owners = Owners(model)
-    search = Search(model, owners, attempt.pod, _peers(model, owners, attempt.pod))
-    is_sought = with_fixes and not attempt.nominated_node and attempt.result != "gated"
-    solutions = search.run(diagnosis) if is_sought else []
-    return structs.replace(
+    explanation = structs.replace(
         explanation,
         causes=causes_of(model, diagnosis),
         preemption=_preemption(model, diagnosis),
         group=_group(model, diagnosis),
-        fixes=tuple(each.fix for each in solutions),
-        trials=search.trials,
         remarks=(*head.remarks, *_gate_remarks(attempt)),
     )
+    if not with_fixes or attempt.nominated_node or attempt.result == "gated":
+        return explanation
+    owners = Owners(model)
+    search = Search(model, owners, attempt.pod, _peers(model, owners, attempt.pod))
+    solutions = search.run(diagnosis)
+    fixes = tuple(each.fix for each in solutions)
+    return structs.replace(explanation, fixes=fixes, trials=search.trials)
 
 
 def _queue_remarks(model: ClusterModel, pod: str) -> Iterator[str]:

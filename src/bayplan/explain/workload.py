@@ -29,9 +29,11 @@ class NoSuchWorkloadError(Exception):
     """There is no workload of this name. The message is a line for a reader."""
 
 
-def explain_workload(model: ClusterModel, kind: str, name: str) -> Explanation:
+def explain_workload(
+    model: ClusterModel, kind: str, name: str, *, with_fixes: bool = True
+) -> Explanation:
     """``kind``: as owner references have it, in any case, or `POD_GROUP`; "": any kind. ``name``:
-    "namespace/name". Raises NoSuchWorkloadError."""
+    "namespace/name". ``with_fixes``: see `explain_pod`. Raises NoSuchWorkloadError."""
     owners = Owners(model)
     namespace, _, own = name.partition("/")
     present = (pod for pod in _present(model) if pod.metadata.namespace == namespace)
@@ -45,7 +47,7 @@ def explain_workload(model: ClusterModel, kind: str, name: str) -> Explanation:
     names = [_name(pod) for pod in waiting]
     in_order = [info.key for info in model.in_queue_order() if info.key in set(names)]
     first = next(iter((*in_order, *names, _name(pods[0]))))
-    explanation = explain_pod(model, first)
+    explanation = explain_pod(model, first, with_fixes=with_fixes)
     if kind == POD_GROUP:
         return explanation  # which has the counts of the group
     counts = WorkloadPods(

@@ -117,6 +117,7 @@ def test_ten_questions_have_the_answers_of_the_commands(cluster: Path, tmp_path:
     questions: list[tuple[str, dict[str, Any], tuple[str | Path, ...]]] = [
         ("why", {"name": large}, ("why", large, cluster, "-o", "json")),
         ("why", {"name": "web", "kind": "deployment"}, ("why", "deployment/web", cluster)),
+        ("why", {"name": large, "fixes": False}, ("why", large, cluster, "--no-fixes")),
         ("fit", {"manifest": SMALL}, ("fit", "-f", small, cluster)),
         ("fit", {"manifest": SMALL, "max": True}, ("fit", "-f", small, "--max", cluster)),
         ("headroom", {"manifest": SMALL}, ("headroom", "-f", small, cluster)),

@@ -183,7 +183,9 @@ def _options(arguments: Arguments, *names: str) -> Iterator[str]:
 
 def _why(workplace: Workplace, arguments: Arguments) -> list[str]:
     words = [*([arguments["kind"]] if "kind" in arguments else []), arguments["name"]]
-    options = _options(arguments, "namespace")
+    options = [*_options(arguments, "namespace")]
+    if arguments.get("fixes") is False:
+        options.append("--no-fixes")
     return ["why", *options, *workplace.flags, "--", *words, *workplace.paths]
 
 
@@ -255,6 +257,7 @@ _TOOLS: tuple[Tool, ...] = (
         properties={
             "name": _name("NAME or NAMESPACE/NAME of a pod or workload; or deployment/NAME"),
             "kind": _name("The kind of a workload, such as deployment, job or podgroup"),
+            "fixes": _flag("false: the causes alone, which is faster in a large cluster"),
             "namespace": _NAMESPACE,
         },
         required=("name",),
