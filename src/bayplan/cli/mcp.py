@@ -58,11 +58,11 @@ _SERVER = "bayplan.cli.agents.server"
 def mcp_command(**options: Any) -> None:
     """Answer the questions of an agent, over the Model Context Protocol.
 
-    The tools are why, fit, headroom, whatif, drain_each, simulate, compare and, with --run,
-    explain_decision. Their answers are the JSON documents of the commands, byte for byte; long
-    answers have pages. The tools only read: they get and list objects of the cluster, and no tool
-    reads a file that is not named here. CLUSTER is a file or a folder of objects, or the folder of
-    a run. Without it, the live cluster that kubectl would use is read.
+    The tools are why, why_all_pending, fit, headroom, whatif, drain_each, simulate, compare and,
+    with --run, explain_decision. Their answers are the JSON documents of the commands, byte for
+    byte; long answers have pages. The tools only read: they get and list objects of the cluster,
+    and no tool reads a file that is not named here. CLUSTER is a file or a folder of objects, or
+    the folder of a run. Without it, the live cluster that kubectl would use is read.
 
     The command needs the extra: pip install 'bayplan[mcp]'. docs/agents.md describes the tools.
     """

@@ -118,6 +118,7 @@ def test_ten_questions_have_the_answers_of_the_commands(cluster: Path, tmp_path:
         ("why", {"name": large}, ("why", large, cluster, "-o", "json")),
         ("why", {"name": "web", "kind": "deployment"}, ("why", "deployment/web", cluster)),
         ("why", {"name": large, "fixes": False}, ("why", large, cluster, "--no-fixes")),
+        ("why_all_pending", {}, ("why", "--all-pending", cluster)),
         ("fit", {"manifest": SMALL}, ("fit", "-f", small, cluster)),
         ("fit", {"manifest": SMALL, "max": True}, ("fit", "-f", small, "--max", cluster)),
         ("headroom", {"manifest": SMALL}, ("headroom", "-f", small, cluster)),
@@ -150,7 +151,7 @@ def test_ten_questions_have_the_answers_of_the_commands(cluster: Path, tmp_path:
 def test_every_tool_reads_only_and_has_a_schema(cluster: Path) -> None:
     async def scene(client: Client) -> None:
         listed = (await client.list_tools()).tools
-        assert [tool.name for tool in listed][:3] == ["why", "fit", "headroom"]
+        assert [tool.name for tool in listed][:3] == ["why", "why_all_pending", "fit"]
         for tool in listed:
             assert tool.annotations is not None
             assert tool.annotations.read_only_hint

@@ -11,10 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, TypeAlias, final
 
-import click
 import msgspec
-
-from bayplan.cli.entry import cli
 
 Schema: TypeAlias = Mapping[str, Any]
 Arguments: TypeAlias = Mapping[str, Any]
@@ -190,7 +187,7 @@ def _why(workplace: Workplace, arguments: Arguments) -> list[str]:
 
 
 def _why_all_pending(workplace: Workplace, arguments: Arguments) -> list[str]:
-    options = _options(arguments, "namespace")
+    options = _options(arguments, "namespace", "selector")
     return ["why", "--all-pending", *options, *workplace.flags, "--", *workplace.paths]
 
 
@@ -267,7 +264,10 @@ _TOOLS: tuple[Tool, ...] = (
         name="why_all_pending",
         description="All pods that wait, grouped by workload and by the decisive cause, with the "
         "best fix of each group.",
-        properties={"namespace": _NAMESPACE},
+        properties={
+            "namespace": _name("The namespace of the pods. Default: all namespaces"),
+            "selector": _name("Labels of the pods, such as app=web,tier!=db"),
+        },
         line=_why_all_pending,
     ),
     Tool(
@@ -367,14 +367,6 @@ _TOOLS: tuple[Tool, ...] = (
 )
 
 
-def tools(has_run: bool) -> Sequence[Tool]:
-    """The tools whose questions this installation answers. ``has_run``: there is a run."""
-    left_out = {"why_all_pending"} if not _has_option("why", "--all-pending") else set[str]()
-    if not has_run:
-        left_out.add("explain_decision")
-    return [tool for tool in _TOOLS if tool.name not in left_out]
-
-
-def _has_option(command: str, option: str) -> bool:
-    question = cli.get_command(click.Context(cli), command)
-    return question is not None and any(option in each.opts for each in question.params)
+def tools(*, has_run: bool) -> Sequence[Tool]:
+    """The tools of a server. ``has_run``: whether there is a run whose decisions are explained."""
+    return [tool for tool in _TOOLS if has_run or tool.name != "explain_decision"]
