@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from bayplan.adapters.live.errors import UnreadableAnswerError
+from bayplan.adapters.live.errors import AccessDeniedError, UnreadableAnswerError
 from bayplan.clock import ManualClock
 from bayplan.model.capture import capture
 from bayplan.sim.loop import run
@@ -16,15 +16,16 @@ class Client:
 
     server = "https://api.example"
 
-    def __init__(self) -> None:
+    def __init__(self, forbidden: str = "") -> None:
+        self._forbidden = forbidden
         self.paths: list[str] = []
-
-    async def get(self, path: str) -> Any:
-        assert path == "/version"
-        return {"gitVersion": "v1.37.0"}
 
     async def request(self, method: str, path: str, **options: Any) -> bytes:
         self.paths.append(path)
+        if self._forbidden and path.startswith(f"{self._forbidden}?"):
+            raise AccessDeniedError(403, "Forbidden", f"cannot list {self._forbidden}")
+        if path == "/version":
+            return json.dumps({"gitVersion": "v1.37.0"}).encode()
         if path == "/api/v1":
             kinds = (("Pod", "pods", True), ("Node", "nodes", False))
             kinds = (*kinds, ("Namespace", "namespaces", False))
@@ -65,6 +66,20 @@ def test_every_page_of_every_kind_is_read_and_pods_come_last() -> None:
         "v1 LimitRange",
         "v1 ResourceQuota",
     ]
+
+
+def test_a_kind_that_may_not_be_listed_is_left_out_and_named() -> None:
+    client: Any = Client("/api/v1/namespaces")
+    result = run(capture(client, []), ManualClock())
+    assert {content["kind"] for content in result.objects} == {"Node", "Pod"}
+    assert result.unreadable == {"v1 Namespace": "cannot list /api/v1/namespaces"}
+
+
+@pytest.mark.parametrize("path", ["/api/v1/nodes", "/api/v1/pods"])
+def test_there_is_no_capture_without_nodes_or_pods(path: str) -> None:
+    client: Any = Client(path)
+    with pytest.raises(AccessDeniedError):
+        run(capture(client, []), ManualClock())
 
 
 def test_finished_pods_are_excluded() -> None:

@@ -28,18 +28,18 @@ class Capture:
     objects: list[Content]
     #: Kinds that the API server does not have.
     absent: list[str]
-    #: Kinds that admission reads and that the user may not list, with the reason of the server.
+    #: Kinds that the user may not list, with the reason of the server.
     unreadable: dict[str, str]
     #: What the API server reports as its version; "": nothing.
     release: str = ""
 
 
 async def capture(client: ApiClient, kinds: Iterable[str]) -> Capture:
-    """All objects of ``kinds`` and of the kinds that are always captured. Raises ApiError."""
+    """All objects of ``kinds`` and of the kinds that are always captured. Raises ApiError if nodes
+    or pods cannot be listed."""
     read = await offered((*kinds, *ADMISSION_KINDS), client)
     ordered = sorted(read.kinds, key=_order)
-    needed = [kind for kind in ordered if kind not in ADMISSION_KINDS]
-    lists = ClusterLists(client, needed=needed)
+    lists = ClusterLists(client)
     contents = await all_results(lists.contents(read.resources[kind]) for kind in ordered)
     objects = [
         _cleaned(k, one) for k, of_kind in zip(ordered, contents, strict=True) for one in of_kind

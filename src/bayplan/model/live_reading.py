@@ -7,7 +7,7 @@ the server has it.
 """
 
 import asyncio
-from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Iterable, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping
 from contextlib import aclosing
 from dataclasses import replace
 from types import MappingProxyType
@@ -67,22 +67,19 @@ class ClusterLists:
         self,
         client: ApiClient,
         *,
-        needed: Collection[str] = NEEDED,
         declared: Mapping[str, tuple[str, ...]] = MappingProxyType({}),
         originals: Originals | None = None,
     ) -> None:
-        """``needed``: the kinds without which there is no answer. ``declared``: kind → further
-        field paths that decoded objects have. ``originals``: stores objects as the server wrote
-        them."""
+        """``declared``: kind → further field paths that decoded objects have. ``originals``: stores
+        objects as the server wrote them."""
         self._client = client
-        self._needed = needed
         self._declared = declared
         self._originals = originals
         self._lanes = asyncio.Semaphore(CONNECTIONS_MAX)
         self.unreadable: dict[str, str] = {}
 
     async def objects(self, resource: Resource) -> Iterable[ApiObject]:
-        """All objects of a kind. Raises ApiError if a needed kind cannot be listed."""
+        """All objects of a kind. Raises ApiError if nodes or pods cannot be listed."""
 
         async def listed(reader: KindReader) -> Iterable[ApiObject]:
             return (await reader.list()).objects
@@ -106,7 +103,7 @@ class ClusterLists:
             try:
                 return await read(self._reader(resource))
             except AccessDeniedError as problem:
-                if resource.kind in self._needed:
+                if resource.kind in NEEDED:
                     raise
                 self.unreadable[resource.kind] = str(problem)
                 return None
