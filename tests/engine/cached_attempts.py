@@ -12,7 +12,6 @@ from collections.abc import Hashable, Iterable, Mapping
 from typing import Any, final
 
 import numpy as np
-from msgspec import structs
 
 from bayplan.api.objects import SERVICE, Node
 from bayplan.engine.cycle import Cycle
@@ -146,25 +145,6 @@ class Attempts:
         """Replace the labels of a node."""
         self.cluster.take_back()
         self.cluster.cache.update_node(node(name, labels=labels))
-
-    def taint(self, name: str) -> None:
-        """Change a node in a facet that neither Bad nor Rank reads."""
-        new_node = self.cluster.cache.node(name)
-        assert new_node is not None
-        self.cluster.take_back()
-        taints = [{"key": "a", "effect": "NoSchedule"}]
-        self.cluster.cache.update_node(
-            node(name, labels=new_node.metadata.labels or {}, taints=taints)
-        )
-
-    def untie(self, name: str, label: str) -> None:
-        """Remove one label from a node and change nothing else."""
-        node = self.cluster.cache.node(name)
-        assert node is not None
-        self.cluster.take_back()
-        labels = {key: value for key, value in (node.metadata.labels or {}).items() if key != label}
-        metadata = structs.replace(node.metadata, labels=labels)
-        self.cluster.cache.update_node(structs.replace(node, metadata=metadata))
 
     def add(self, name: str, **labels: str) -> None:
         self.cluster.add(node(name, labels=labels))
