@@ -21,6 +21,8 @@ class Client:
         self.paths: list[str] = []
 
     async def request(self, method: str, path: str, **options: Any) -> bytes:
+        if path == "/version":
+            return b'{"gitVersion": "v1.37.0"}'
         self.paths.append(path)
         if self._forbidden and path.startswith(f"{self._forbidden}?"):
             raise AccessDeniedError(403, "Forbidden", f"cannot list {self._forbidden}")

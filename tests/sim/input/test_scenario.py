@@ -95,7 +95,7 @@ def test_an_invalid_spec_is_reported() -> None:
     (line,) = lines(untill="5s")
     assert line == (
         'spec: found "untill", wanted one of until, podGC, recreateAfter, expansion, '
-        'admission, events; did you mean "until"?'
+        'admission, kubernetesVersion, events; did you mean "until"?'
     )
     (line,) = lines(until="-5s")
     assert line.startswith('spec.until: found "-5s", wanted a duration')
