@@ -208,7 +208,7 @@ def test_a_saved_view_is_one_file_without_scripts(
     assert "default-src 'none'" in text
     with visit(browser, path.as_uri()) as saved:
         assert saved.locator("h1").inner_text() == "Overview"
-        assert saved.locator("main img").count() == 4
+        assert saved.locator("main img").count() == 6
         for image in saved.locator("main img").all():
             assert image.evaluate("(image) => image.naturalWidth") > 100
         fill = saved.locator(".bar-fill").first

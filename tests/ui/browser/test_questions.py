@@ -193,7 +193,7 @@ def test_cells_are_sized_by_capacity(cluster_page: Page) -> None:
 def test_a_cluster_shows_its_waiting_pods_by_cause(cluster_page: Page) -> None:
     page = cluster_page
     go(page, "waiting")
-    expect(page.locator(".cause-text h2")).to_have_text(["Nodes: lack cpu", "Fits now"])
+    expect(page.locator(".cause-text h2")).to_have_text(["Fits now", "Nodes: lack cpu"])
     assert not violations(page)
     go(page, "nodes?node=b")
     rejected = page.get_by_role("region", name="What it would reject")
