@@ -11,6 +11,7 @@ from typing import NamedTuple, final
 from bayplan.engine.cycle_answer import ArrayAnswer, CycleAnswer
 from bayplan.engine.extenders.results import Question
 from bayplan.engine.extenders.round import ExtenderRound
+from bayplan.engine.ranking.evaluation_plan import SingleNodeEvaluator
 from bayplan.engine.ranking.ranked_nodes import RankedNodes
 from bayplan.engine.reuse.entry import SignatureEntry
 from bayplan.framework.cycle_state import CycleState
@@ -61,6 +62,7 @@ class Cycle:
         "candidates",
         "choice",
         "entry",
+        "evaluator",
         "extender_round",
         "framework",
         "narrowing",
@@ -104,6 +106,8 @@ class Cycle:
         self.narrowing: Set[str] = frozenset()
         #: The cache entry of the pod's signature, and the ranking of all nodes that the cycle uses.
         self.entry: SignatureEntry | None = None
+        #: Calls plugins for single rows, in the present state of the cycle.
+        self.evaluator: SingleNodeEvaluator | None = None
         self.ranking: RankedNodes | None = None
         #: What the ranking answers in place of the steps filter and score. None: the ranking covers
         #: only some plugins, or there is none.

@@ -431,10 +431,15 @@ def _ranking_of(cycle: Cycle, entry: SignatureEntry, cache: ResultCache) -> Rank
 
 
 def _evaluator(cycle: Cycle) -> SingleNodeEvaluator:
-    nodes, calls = cycle.candidates, cycle.framework.calls(cycle.state, cycle.pod)
+    """One for each state and set of candidates of a cycle."""
+    nodes, state, pod = cycle.candidates, cycle.state, cycle.pod
     assert nodes is not None and cycle.entry is not None
-    counts = cycle.entry.caches.counts
-    return SingleNodeEvaluator(calls, cycle.state, cycle.pod, nodes, counts=counts)
+    evaluator = cycle.evaluator
+    if evaluator is None or evaluator.state is not state or evaluator.nodes is not nodes:
+        calls, counts = cycle.framework.calls(state, pod), cycle.entry.caches.counts
+        evaluator = SingleNodeEvaluator(calls, state, pod, nodes, counts=counts)
+        cycle.evaluator = evaluator
+    return evaluator
 
 
 # ---- a ranking and the plugins that it does not cover ----------------------------------------

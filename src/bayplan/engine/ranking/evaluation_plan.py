@@ -298,7 +298,7 @@ def _called(filters: Sequence[str], cached: Sequence[str]) -> Sequence[tuple[int
 class SingleNodeEvaluator:
     """Calls plugins for single rows in one cycle. The plugins share one object of the node."""
 
-    __slots__ = ("_counts", "_node", "_nodes", "_row", "calls", "pod", "state")
+    __slots__ = ("_counts", "_node", "_row", "calls", "nodes", "pod", "state")
 
     def __init__(
         self,
@@ -314,13 +314,13 @@ class SingleNodeEvaluator:
         self.calls = calls
         self.state = state
         self.pod = pod
-        self._nodes = nodes
+        self.nodes = nodes
         self._row = -1
         self._node: NodeInfo | None = None
 
     def node(self, row: int) -> NodeInfo:
         if self._node is None or row != self._row:
-            self._row, self._node = row, self._nodes.info_of_row(row)
+            self._row, self._node = row, self.nodes.info_of_row(row)
         return self._node
 
     def filter_row(self, name: str, row: int) -> Verdict:
@@ -350,7 +350,7 @@ class SingleNodeEvaluator:
     def filter_rows(self, name: str, rows: Rows) -> None:
         """Cache an instance's results for many rows. Raises RankingInvalid where it fails."""
         assert self.state.cached_results is not None, "results are not cached"
-        outcome = FilterOutcome(self._nodes.take_rows(lambda: rows), all_true(len(rows)))
+        outcome = FilterOutcome(self.nodes.take_rows(lambda: rows), all_true(len(rows)))
         outcome.evaluate(name, self.calls.filter_of[name], self.state, self.pod)
         if outcome.error is not None:
             raise RankingInvalid(PLUGIN_FAILED)
@@ -358,7 +358,7 @@ class SingleNodeEvaluator:
     def score_rows(self, name: str, rows: Rows) -> PluginScores:
         """An instance's scores of many rows, through its row cache. Raises RankingInvalid where it
         fails."""
-        nodes = self._nodes.take_rows(lambda: rows)
+        nodes = self.nodes.take_rows(lambda: rows)
         try:
             return self.calls.scoring[name].column(self.state, self.pod, nodes)
         except BaseException as problem:
