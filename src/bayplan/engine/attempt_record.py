@@ -6,8 +6,6 @@ from typing import final
 
 from bayplan.engine.cycle import Cycle
 from bayplan.engine.cycle_answer import CycleAnswer
-from bayplan.engine.ranking.node_feasibility import FEASIBLE
-from bayplan.engine.ranking.ranked_nodes import RankedNodes
 from bayplan.engine.telemetry import Telemetry
 from bayplan.framework.scoring import Choice, ScoreTable
 from bayplan.framework.status import Status
@@ -104,12 +102,13 @@ class CycleEnd:
 def record_of_repeat(
     queued: QueuedPodInfo,
     profile: str,
-    ranking: RankedNodes,
+    answer: CycleAnswer,
     choice: Choice,
     *,
     at_seconds: float,
+    node_count: int,
 ) -> AttemptRecord:
-    """The record of an attempt that a complete ranking of all nodes answered, without a cycle."""
+    """The record of an attempt at all nodes that was answered without a cycle, with scores."""
     return AttemptRecord(
         at_seconds=at_seconds,
         pod=queued.pod.key,
@@ -118,10 +117,10 @@ def record_of_repeat(
         attempt=queued.attempts,
         result="scheduled",
         node=choice.node_name,
-        node_count=ranking.table.node_count,
-        feasible_count=ranking.feasibility.counts[FEASIBLE],
-        rejections=ranking.feasibility.rejection_counts(),
-        scores=ranking.best_scores(BEST_NODES_MAX),
+        node_count=node_count,
+        feasible_count=answer.feasible_count,
+        rejections=answer.feasibility.rejection_counts(),
+        scores=answer.best_scores(BEST_NODES_MAX),
         tied_count=choice.tied_count,
         tied_index=choice.tied_index,
     )

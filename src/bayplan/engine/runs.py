@@ -1,9 +1,9 @@
 """Runs: attempts at equal pods that come soon after one another, without a cycle for each of them.
 
-The theory. Pods of one template agree in all that a complete ranking answers from. A cycle at one
-of them finds the framework, the cache entry, the ranking and the notes of PreFilter and PreScore,
-and would find the same for the next one. A `Run` holds these values. What remains for each pod is
-the choice, the assumption, the record and the effect.
+The theory. Pods of one template agree in all that a complete ranking, or cells, answer from. A
+cycle at one of them finds the framework, the cache entry, the ranking and the notes of PreFilter
+and PreScore, and would find the same for the next one. A `Run` holds these values. What remains for
+each pod is the choice, the assumption, the record and the effect.
 
 Why it stays true. Whatever could change an answer between two pods is compared before each choice:
 the template and the owners of the pod, its nominations and all others, reservations, the objects
@@ -23,8 +23,10 @@ from msgspec import Struct
 from bayplan.engine.attempt_record import CycleEnd, record_of_repeat
 from bayplan.engine.core import EngineCore
 from bayplan.engine.cycle import Cycle
+from bayplan.engine.cycle_answer import CycleAnswer
 from bayplan.engine.placements import PlacedPod, Placements
 from bayplan.engine.ranking.evaluation_plan import RankingInvalid, SingleNodeEvaluator
+from bayplan.engine.ranking.node_cells import CellAnswer, NodeCells
 from bayplan.engine.ranking.node_feasibility import FEASIBLE
 from bayplan.engine.ranking.ranked_nodes import CHANGES_MAX, RankedNodes
 from bayplan.engine.reuse.cache import ResultCache
@@ -48,31 +50,43 @@ _TEMPLATES_MAX = CHANGES_MAX
 
 
 class Run(Struct, frozen=True):
-    """What the attempts at the pods of one template share."""
+    """What the attempts at the pods of one template share. Either the ranking answers, with the
+    notes of a cycle, or cells do."""
 
     framework: Framework
     cache: ResultCache
     entry: SignatureEntry
     ranking: RankedNodes
-    #: The notes that a cycle would start with; see `CachedPreState.fits`.
-    pre_state: CachedPreState
+    #: The notes that a cycle would start with.
+    notes: CycleState
     #: The states of attempts without durations of plugins, and with them.
     states: tuple[CycleState, CycleState]
     #: The counts of durations of 0 seconds, of the extension points without a plugin.
     idle_counts: Sequence[list[int]]
+    pre_state: CachedPreState | None = None
+    cells: NodeCells | None = None
 
     def goes_on(self, pod: PodInfo) -> bool:
-        """Whether a cycle at the pod would answer from the ranking, with the same notes."""
+        """Whether a cycle at the pod would answer from the same values."""
         entry, signer = self.entry, self.framework.signer
         return (
-            entry.pre_state is self.pre_state
-            and entry.cells is None
+            self._is_current(pod)
             and not self.ranking.is_dropped
-            # The pod before may have taken the last room of its node.
-            and self.ranking.feasibility.counts[FEASIBLE] > _SCORED_MIN
-            and self.pre_state.fits(pod, self.cache.object_generation.now())
             and self.cache.may_repeat(entry)
             and (signer.signs_templates or signer.sign(pod) is entry.signature)
+        )
+
+    def _is_current(self, pod: PodInfo) -> bool:
+        entry, cells, generation = self.entry, self.cells, self.cache.object_generation
+        if entry.cells is not cells:
+            return False
+        if cells is not None:
+            return cells.fits(pod, generation.now_of_distinct_terms())
+        pre_state = self.pre_state
+        return (
+            pre_state is not None
+            and entry.pre_state is pre_state
+            and pre_state.fits(pod, generation.now())
         )
 
 
@@ -126,10 +140,11 @@ class Runs:
             or self._reservations.current is not None
             or not run.goes_on(pod)
             or not (run.ranking.follow() or self._catch_up(run, pod, is_sampled))
+            or (answer := _answer_of(run)) is None
         ):
             return False
         self.attempt_count += 1
-        choice = run.ranking.choose(self._seed, pod.uid, queued.attempts)
+        choice = answer.choose(self._seed, pod.uid, queued.attempts)
         seconds = self._clock.now() - started_seconds
         run.cache.repeated(run.entry, run.ranking, seconds, is_first=queued.attempts <= 1)
         self._observe_seconds(seconds)
@@ -143,11 +158,17 @@ class Runs:
             started_seconds,
         )
         if self._end.is_observed:
-            self._show(run, placed, choice)
+            self._show(run, placed, answer, choice)
         record = None
         if self._telemetry.journal.is_recording:
-            name, now = run.framework.profile_name, self._clock.now()
-            record = record_of_repeat(queued, name, run.ranking, choice, at_seconds=now)
+            record = record_of_repeat(
+                queued,
+                run.framework.profile_name,
+                answer,
+                choice,
+                at_seconds=self._clock.now(),
+                node_count=run.ranking.table.node_count,
+            )
         self._placements.place_straight(placed, record)
         return True
 
@@ -158,7 +179,7 @@ class Runs:
         changed_count = ranking.table.log.generation - ranking.generation
         if ranking.feasible_count < changed_count + _SCORED_MIN:
             return False
-        state, caches = run.pre_state.state.clone(), run.entry.caches
+        state, caches = run.notes.clone(), run.entry.caches
         state.record_plugin_metrics, state.cached_results = is_sampled, caches
         calls, nodes = run.framework.calls(state, pod), cluster.lend().nodes
         evaluator = SingleNodeEvaluator(calls, state, pod, nodes, counts=caches.counts)
@@ -174,30 +195,28 @@ class Runs:
         return True
 
     def follow(self, cycle: Cycle) -> None:
-        """A cycle has placed its pod. Its ranking and its notes serve the next pods, if it made the
-        choice from notes of an earlier cycle."""
-        entry = cycle.entry
-        pre_state = None if entry is None else entry.pre_state
-        if entry is None or pre_state is None or cycle.ranked_answer is not pre_state.ranking:
+        """A cycle has placed its pod. What answered it serves the next pods, if it was there before
+        the cycle."""
+        entry, answer, ranking = cycle.entry, cycle.ranked_answer, cycle.ranking
+        if entry is None or answer is None or ranking is None:
             return
+        cells = entry.cells if isinstance(answer, CellAnswer) else None
+        pre_state = entry.pre_state if cells is None else None
         shape = cycle.pod.shape
         run = self._of_shape.get(shape)
-        if run is not None and run.pre_state is pre_state:
+        if run is not None and (run.pre_state, run.cells) == (pre_state, cells):
             return
-        framework, ranking = cycle.framework, pre_state.ranking
-        calls = framework.calls(cycle.state, cycle.pod)
-        if (
-            ranking is None
-            or not pre_state.is_scored
-            or shape is not pre_state.shape
-            or cycle.within is not None
-            or shape.group_key is not None
-            or self._extenders
-            or not self._runner.may_rank(cycle)
-            or not _binds_alone(framework, calls)
-        ):
+        if pre_state is not None:
+            may_follow = answer is pre_state.ranking and pre_state.is_scored
+            may_follow = may_follow and shape is pre_state.shape
+            notes = pre_state.state
+        elif cells is not None:
+            may_follow, notes = True, cells.state()
+        else:
             return
-        plain, sampled = pre_state.state.clone(), pre_state.state.clone()
+        if not (may_follow and self._needs_no_cycle(cycle)):
+            return
+        plain, sampled = notes.clone(), notes.clone()
         sampled.record_plugin_metrics = True
         plain.pods_to_activate = sampled.pods_to_activate = {}
         for other, ended in list(self._of_shape.items()):
@@ -205,25 +224,57 @@ class Runs:
                 del self._of_shape[other]
         if len(self._of_shape) >= _TEMPLATES_MAX:
             del self._of_shape[next(iter(self._of_shape))]
+        framework = cycle.framework
         self._of_shape[shape] = Run(
             framework,
             self._reuse[framework.profile_name],
             entry,
             ranking,
-            pre_state,
+            notes,
             (plain, sampled),
             _idle_counts(framework),
+            pre_state=pre_state,
+            cells=cells,
         )
 
-    def _show(self, run: Run, placed: PlacedPod, choice: Choice) -> None:
+    def _needs_no_cycle(self, cycle: Cycle) -> bool:
+        """Whether nothing but what is cached decides about such pods."""
+        framework = cycle.framework
+        return not (
+            cycle.within is not None
+            or cycle.pod.shape.group_key is not None
+            or self._extenders
+            or not self._runner.may_rank(cycle)
+            or not _binds_alone(framework, framework.calls(cycle.state, cycle.pod))
+        )
+
+    def _show(self, run: Run, placed: PlacedPod, answer: CycleAnswer, choice: Choice) -> None:
         """Show the attempt as a cycle to the one that observes cycles."""
         cluster = self._cluster
         cycle = Cycle(placed.queued, run.framework, cluster.lend(), placed.started_seconds)
-        cycle.start_with(run.pre_state.state.clone(), run.entry)
+        cycle.start_with(run.notes.clone(), run.entry)
         cycle.step, cycle.entry, cycle.choice = 1, run.entry, choice
-        cycle.ranking = cycle.ranked_answer = run.ranking
+        cycle.ranking, cycle.ranked_answer = run.ranking, answer
         self._end.show(cycle)
         cluster.take_back()
+
+
+def _answer_of(run: Run) -> CycleAnswer | None:
+    """The answer of the ranking, which is up to date, or of its cells. None: the cells are dropped,
+    or fewer than two nodes are feasible. Then a cycle looks at the ranking once more."""
+    ranking, cells = run.ranking, run.cells
+    if cells is None:
+        answer = ranking if ranking.feasibility.counts[FEASIBLE] >= _SCORED_MIN else None
+    else:
+        try:
+            cells.update()
+            answer = cells.answer()
+        except RankingInvalid as problem:
+            run.cache.drop_cells(run.entry, problem.reason)
+            return None
+    if answer is None:
+        ranking.uncount()
+    return answer
 
 
 def _binds_alone(framework: Framework, calls: Calls) -> bool:

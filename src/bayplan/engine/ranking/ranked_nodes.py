@@ -224,6 +224,10 @@ class RankedNodes:
         self.generation = log.generation
         return True
 
+    def uncount(self) -> None:
+        """The last `follow` or `update` gave no answer: another one comes for the same pod."""
+        self._filtered_count -= self.table.node_count
+
     @property
     def _is_same_table(self) -> bool:
         table = self.table
