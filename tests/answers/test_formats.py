@@ -67,7 +67,7 @@ def test_a_path_may_name_the_fields_of_the_schema_only() -> None:
 
 def test_markdown_escapes_what_has_a_meaning_and_mentions_nobody() -> None:
     assert text("markdown") == (
-        "**2 pods**  \n\n\n"
+        "**2 pods**  \n\n"
         "| pod | node |\n| --- | --: |\n"
         "| a/=1+1 | n1 |\n"
         "| a/\\|\\<b\\>@\u200bme | n2 |\n\n"

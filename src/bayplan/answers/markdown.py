@@ -19,13 +19,15 @@ ROWS_MAX = 50
 #: Longer texts in cells are cut.
 _CELL_MAX = 300
 _MEANINGFUL = re.compile(r"([\\`*_{}\[\]<>#|~])")
+_BLANKS = re.compile(r"\n{3,}")
 _MENTION = re.compile(r"@(?=\w)")
 _ENTITY = re.compile(r"&(?=#?\w+;)")
 
 
 def as_markdown(parts: Iterable[RenderableType]) -> str:
     """The parts one below the other, with a line break at the end."""
-    return "\n".join(_lines(parts)).strip("\n") + "\n"
+    text = "\n".join(_lines(parts)).strip("\n")
+    return _BLANKS.sub("\n\n", text) + "\n"
 
 
 def _lines(parts: Iterable[RenderableType]) -> Iterator[str]:
