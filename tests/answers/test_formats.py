@@ -95,7 +95,7 @@ def test_a_wrong_format_is_refused_with_those_that_exist(value: str, problem: st
 
 
 def test_a_page_has_a_part_of_the_list_and_no_longer_list_than_that() -> None:
-    page, total = PLACES.page(1, 1)
+    page, total = PLACES.page(1, 1, further_max=1)
     assert total == 2
     assert [one.node for one in page.places] == ["n2"]
     assert page.reasons == {"gone": ["a"]}

@@ -16,6 +16,8 @@ from rich.console import RenderableType
 from bayplan.answers.pages import as_html, as_text
 
 API_VERSION = "bayplan.dev/v1alpha1"
+#: The most entries of each further list in a page of an answer.
+FURTHER_MAX = 500
 
 
 @dataclass_transform(frozen_default=True, kw_only_default=True, field_specifiers=(field,))
@@ -52,12 +54,14 @@ class Answer(Value, frozen=True, kw_only=True):
         """The names of the list, each once: as other commands take them."""
         yield from dict.fromkeys(str(row[0]) for row in self.rows().rows)
 
-    def page(self, offset: int, limit: int) -> tuple[Self, int]:
+    def page(self, offset: int, limit: int, *, further_max: int = FURTHER_MAX) -> tuple[Self, int]:
         """The answer with a part of its list, and the length of the whole list. Further lists of
-        the answer end after ``limit`` entries, so that a page is bounded."""
+        the answer end after ``further_max`` entries, so that a page is bounded."""
         offset = max(offset, 0)
         parts = {
-            name: _part(value, offset if name == self.field_of_list else 0, limit)
+            name: _part(value, offset, limit)
+            if name == self.field_of_list
+            else _part(value, 0, further_max)
             for name, value in structs.asdict(self).items()
         }
         entries: Any = getattr(self, self.field_of_list) if self.field_of_list else ()
