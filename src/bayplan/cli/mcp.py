@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from bayplan.cli.agents.answers import Answers
+from bayplan.cli.agents.commands import Commands
 from bayplan.cli.agents.tools import Workplace
 from bayplan.cli.cluster_source import kubectl_options
 from bayplan.cli.options import config_option, examples, plugin_option, seed_option
@@ -76,7 +76,7 @@ def mcp_command(**options: Any) -> None:
     except ImportError as problem:
         fail(f"the package {problem.name} is not installed: pip install 'bayplan[mcp]'")
     with TemporaryDirectory(prefix="bayplan-mcp-") as folder:
-        server = server_type(_workplace(options, Path(folder)), Answers(models))
+        server = server_type(_workplace(options, Path(folder)), Commands(models))
         try:
             asyncio.run(_serve(server, options["port"], token))
         except OSError as problem:

@@ -3,7 +3,7 @@
 import tomllib
 from pathlib import Path
 
-from bayplan.cli.agents.answers import Answers
+from bayplan.cli.agents.commands import Commands
 from bayplan.cli.agents.documents import documents
 from bayplan.cli.warm_models import WarmModels
 from bayplan.clock import RealClock
@@ -13,7 +13,7 @@ ROOT = Path(__file__).parents[3]
 
 
 def test_schemas_are_those_of_the_command() -> None:
-    for document in documents(Answers(WarmModels(RealClock(), 60.0))):
+    for document in documents(Commands(WarmModels(RealClock(), 60.0))):
         if document.media_type == "application/schema+json":
             assert document.read() == answer("schema", document.uri.rpartition("/")[2])
 
@@ -22,6 +22,6 @@ def test_the_wheel_carries_each_document() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())
     wheel = project["tool"]["hatch"]["build"]["targets"]["wheel"]
     carried = [name for name in wheel["only-include"] if name.startswith("docs/")]
-    uris = [each.uri for each in documents(Answers(WarmModels(RealClock(), 60.0)))]
+    uris = [each.uri for each in documents(Commands(WarmModels(RealClock(), 60.0)))]
     names = [uri.rpartition("/")[2] for uri in uris if uri.startswith("bayplan://docs/")]
     assert carried == [f"docs/{name}" for name in sorted(names)]

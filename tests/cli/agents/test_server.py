@@ -14,7 +14,7 @@ from mcp import Client, StdioServerParameters
 from mcp.client.streamable_http import streamable_http_client
 from mcp_types import TextContent
 
-from bayplan.cli.agents.answers import Answers
+from bayplan.cli.agents.commands import Commands
 from bayplan.cli.agents.server import AgentServer
 from bayplan.cli.agents.tools import Workplace
 from bayplan.cli.warm_models import WarmModels
@@ -77,7 +77,7 @@ def converse(scene: Scene, cluster: Path, run: Path | None = None) -> None:
     )
 
     async def work() -> None:
-        server = AgentServer(workplace, Answers(WarmModels(RealClock(), 60.0)))
+        server = AgentServer(workplace, Commands(WarmModels(RealClock(), 60.0)))
         try:
             async with Client(server.protocol) as client:
                 await scene(client)

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from bayplan.cli.agents.answers import Answers
+from bayplan.cli.agents.commands import Commands
 from bayplan.cli.schema import NAMES
 
 _PACKAGE = Path(__file__).resolve().parents[2]
@@ -29,7 +29,7 @@ class Document(NamedTuple):
     read: Callable[[], str]
 
 
-def documents(answers: Answers) -> Iterator[Document]:
+def documents(answers: Commands) -> Iterator[Document]:
     """All resources of this installation."""
     for name in NAMES:
         yield Document(

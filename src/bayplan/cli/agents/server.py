@@ -22,7 +22,7 @@ from starlette.responses import PlainTextResponse, Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from bayplan import __version__
-from bayplan.cli.agents.answers import Answer, Answers
+from bayplan.cli.agents.commands import CommandOutput, Commands
 from bayplan.cli.agents.documents import Document, documents
 from bayplan.cli.agents.tools import Tool, ToolError, Workplace, tools
 from bayplan.serving.process import stop_on_signals, unless
@@ -56,7 +56,7 @@ _READ_ONLY = types.ToolAnnotations(
 class AgentServer:
     """Handlers for one process. Close it at the end."""
 
-    def __init__(self, workplace: Workplace, answers: Answers) -> None:
+    def __init__(self, workplace: Workplace, answers: Commands) -> None:
         self._workplace = workplace
         self._answers = answers
         self._tools: Mapping[str, Tool] = {
@@ -147,7 +147,7 @@ class AgentServer:
     async def _run(self, work: Callable[[], T]) -> T:
         return await asyncio.get_running_loop().run_in_executor(self._thread, work)
 
-    def _result(self, answer: Answer) -> types.CallToolResult:
+    def _result(self, answer: CommandOutput) -> types.CallToolResult:
         if not answer.text:
             return _error(answer.remarks.strip() or f"the exit code is {answer.exit_code}")
         notes = [f"Exit code {answer.exit_code}."] if answer.exit_code else []

@@ -1,4 +1,4 @@
-"""Answers: a command line runs in this process, and what it prints is the answer, byte for byte.
+"""Commands: a command line runs in this process, and what it prints is the answer, byte for byte.
 
 Commands print to the standard streams, which belong to the whole process. So they run one after the
 other, in a thread of their own, and no other part of the process may print. A long answer has
@@ -28,7 +28,7 @@ _REMARKS_LENGTH_MAX: Final = 4_000
 
 
 @final
-class Answer(Struct, frozen=True):
+class CommandOutput(Struct, frozen=True):
     """What a command printed."""
 
     #: The document, as the command prints it.
@@ -47,24 +47,24 @@ class Answer(Struct, frozen=True):
 
 
 @final
-class Answers:
+class Commands:
     """Runs commands, and holds the newest answers of more than one page."""
 
     def __init__(self, models: WarmModels) -> None:
         self._models = models
-        self._long: OrderedDict[str, Answer] = OrderedDict()
+        self._long: OrderedDict[str, CommandOutput] = OrderedDict()
         self._count = 0
 
-    def ask(self, arguments: list[str]) -> Answer:
+    def ask(self, arguments: list[str]) -> CommandOutput:
         """Run one command."""
         output, errors = io.BytesIO(), io.StringIO()
         stream = io.TextIOWrapper(output, encoding="utf-8", write_through=True)
         with redirect_stdout(stream), redirect_stderr(errors), lend_warm_models(self._models):
             exit_code = _exit_code(arguments)
         text = output.getvalue().decode()
-        return Answer(text, exit_code, errors.getvalue()[:_REMARKS_LENGTH_MAX])
+        return CommandOutput(text, exit_code, errors.getvalue()[:_REMARKS_LENGTH_MAX])
 
-    def add_long(self, answer: Answer) -> str:
+    def add_long(self, answer: CommandOutput) -> str:
         """Hold an answer for its further pages; returns its name."""
         self._count += 1
         name = f"answer-{self._count}"
@@ -73,7 +73,7 @@ class Answers:
             self._long.popitem(last=False)
         return name
 
-    def long_answer(self, name: str) -> Answer | None:
+    def long_answer(self, name: str) -> CommandOutput | None:
         """An answer that is still there."""
         return self._long.get(name)
 
