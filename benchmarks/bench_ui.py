@@ -34,6 +34,7 @@ from bayplan.history.columns import (
 )
 from bayplan.history.timeline import NEW, Cause, CausePart, ChangeKind, Series, State, Timeline
 from bayplan.ui import pages
+from bayplan.ui.tables import NodeFilter, PodFilter, node_rows, pod_rows
 from benchmarks.live_page import Load, measured, rows_of
 
 _ZONES, _RACK_SIZE = 9, 50
@@ -91,6 +92,7 @@ def _pod(row: int) -> PodRow:
         uid=str(row),
         priority=0,
         profile="default-scheduler",
+        workload=f"Deployment default/app-{row % 100}",
         amounts=1 + row % (len(_AMOUNTS) - 1),
     )
 
@@ -107,11 +109,17 @@ def questions(line: Timeline) -> dict[str, Callable[[State], Any]]:
         "heat map, pods that fit": lambda s: pages.heat(s, color=f"fits:{last}", group_by=""),
         "waiting": pages.waiting,
         "search by name": lambda s: [
-            pages.pod_entry(s, row) for row in pages.searched(line, everything, last)
+            pages.pod_entry(s, row) for row in pod_rows(s, PodFilter(search=last))
         ],
         "50 pods": lambda s: [pages.pod_entry(s, row) for row in everything[-50:]],
         "one pod": lambda s: pages.pod_answer(s, last),
-        "50 nodes": lambda s: [pages.node_row(s, row) for row in pages.node_rows(s, "")[:50]],
+        "50 nodes": lambda s: [pages.node_row(s, row) for row in node_rows(s, NodeFilter())[:50]],
+        "50 nodes by cpu": lambda s: [
+            pages.node_row(s, row) for row in node_rows(s, NodeFilter(), "-cpu")[:50]
+        ],
+        "50 pods by name": lambda s: [
+            pages.pod_entry(s, row) for row in pod_rows(s, PodFilter(), "name")[:50]
+        ],
     }
 
 
