@@ -78,7 +78,13 @@ def test_each_type_in_a_signature_of_the_contract_can_be_imported_from_bayplan()
     """Values that an author passes or receives. Arrays, API objects and base classes are not among
     them if plain Python or a protocol of `bayplan` is enough. What a scheduler fills a handle with
     concerns no author."""
-    filled_in = {"HandleServices", "WaitingPodIndex", "SnapshotNotLent"}
+    filled_in = {
+        "HandleServices",
+        "WaitingPodIndex",
+        "SnapshotNotLent",
+        "UndeclaredKind",
+        "undeclared",
+    }
     homes = ("bayplan.framework.plugin", "bayplan.framework.types", "bayplan.framework.handle")
     public = {
         name: value

@@ -13,7 +13,7 @@ def test_the_timeline_has_the_requested_pods_and_nodes() -> None:
     assert (view.nodes, view.placed, view.waiting, view.attempts) == (30, 190, 10, 200)
     assert (line.placements.start < line.placements.end).all()
     assert (np.diff(line.seconds) >= 0).all()
-    assert len(questions(line)) == 10
+    assert len(questions(line)) == 12
 
 
 def test_the_benchmark_prints_a_row_for_each_answer() -> None:

@@ -4,7 +4,8 @@ import click
 import pytest
 
 from bayplan.answers.formats import OutputFormat
-from bayplan.cli.options import examples, output_option
+from bayplan.cli.epilogs import examples
+from bayplan.cli.options import output_option
 from tests.cli.command_line import bayplan
 
 

@@ -229,7 +229,9 @@ class Sandbox:
             inner = command.get_command(context, words[0])
             assert inner is not None, f"line {excerpt.line}: {excerpt.text}: no such command"
             command, words = inner, words[1:]
-        options = {name for one in command.get_params(context) for name in one.opts}
+        options = {
+            name for one in command.get_params(context) for name in (*one.opts, *one.secondary_opts)
+        }
         for word in words:
             option = word.partition("=")[0]
             assert not option.startswith("-") or option in options, f"line {excerpt.line}: {option}"

@@ -106,6 +106,11 @@ TRIALS: dict[str, Trial] = {
         exit_code=1,
         prints=r"0/8 nodes are available: 8 Insufficient cpu\.",
     ),
+    "bayplan why POD --no-fixes": Trial(
+        command="bayplan why default/waiting cluster.yaml --no-fixes",
+        exit_code=1,
+        prints=r"0/8 nodes are available: 8 Insufficient cpu\.",
+    ),
     # The run of the folder ends at 0 s.
     "bayplan why POD runs/a --at 10m": Trial(
         command="bayplan why default/waiting runs/a --at 0s",

@@ -71,9 +71,11 @@ def test_a_refused_result_is_reported_without_the_exceptions_name() -> None:
 def test_a_result_that_is_not_a_rejection_becomes_an_error() -> None:
     result = as_error(Status(Code.ERROR, ("broken", "twice")), "Reserve", "X")
     assert result == Status(Code.ERROR, ('running Reserve plugin "X": broken, twice',), "X")
-    wrong = as_error(Status(Code.WAIT, ("later",)), "Reserve", "X", allowed=(Code.PENDING,))
+    reason = as_error(Status(Code.WAIT, ("later",)), "Reserve", "X", allowed=(Code.PENDING,))
+    assert reason.message == 'running Reserve plugin "X": later'
+    wrong = as_error(Status(Code.WAIT), "Reserve", "X", allowed=(Code.PENDING,))
     assert wrong.message == (
-        'running Reserve plugin "X": returned Wait (later); wanted Success, Pending or Error'
+        'running Reserve plugin "X": returned Wait; wanted Success, Pending or Error'
     )
 
 

@@ -105,4 +105,4 @@ def test_the_benchmark_covers_all_loads_for_reuse() -> None:
     }
     assert {load.name for load in LOADS} == expected
     assert ranges().reuse_at_least["large job"] >= 3
-    assert "benchmarks.bench_reuse" in (ROOT / "Makefile").read_text(encoding="utf-8")
+    assert "-m benchmarks reuse" in (ROOT / "Makefile").read_text(encoding="utf-8")

@@ -217,4 +217,4 @@ def test_a_cluster_without_a_run_groups_its_waiting_pods_by_cause(cluster: Clust
     (web,) = causes
     assert web.startswith("default/web-")
     assert causes[web].kind == "fits"
-    assert [group.pods for group in waiting.groups] == [1, 2]
+    assert [group.pods for group in waiting.groups] == [2, 1]

@@ -16,17 +16,12 @@ from bayplan.api.cel_environment import (
     start_evaluation,
 )
 from bayplan.api.device_objects import Device, DeviceAttribute
-from bayplan.api.device_selectors import CelError
+from bayplan.api.device_selectors import MISSING_KEY_ADVICE, CelError
 from bayplan.api.quantity import QuantityError
 from bayplan.api.semver import SemverError
 
 _ITERATION_BUDGET_EXCEEDED = "Iteration budget exceeded"
 _NO_SUCH_KEY = re.compile(r'NOT_FOUND: Key not found in map : "(.*)"', re.DOTALL)
-#: The end of a message about a missing key; older versions of kube-scheduler lack it.
-ADVICE = (
-    ". consider using CEL optional chaining (.? followed by orValue()) or guarding the check "
-    "with has() for optional fields"
-)
 
 _Domains = dict[str, dict[str, Any]]
 
@@ -70,7 +65,7 @@ class DeviceSelectorProgram:
                 raise CelError(_runtime_error(str(value)))
             key = missing.group(1)
             if key in attributes and key in capacity:
-                raise CelError(f"no such key: {key}{ADVICE}")
+                raise CelError(f"no such key: {key}{MISSING_KEY_ADVICE}")
             # The missing name may be a domain, and a domain is never missing. If the name is an
             # attribute, the expression fails again in the same way.
             attributes.setdefault(key, {})

@@ -32,6 +32,11 @@ CEL_TEXT = re.compile(
 )
 #: Operations that make a longer text or list from shorter ones.
 _GROWTH = re.compile(r"\+|\b(?:replace|join|format)\b")
+#: The end of a message about a missing key; older versions of kube-scheduler lack it.
+MISSING_KEY_ADVICE = (
+    ". consider using CEL optional chaining (.? followed by orValue()) or guarding the check "
+    "with has() for optional fields"
+)
 _ATTRIBUTE_LENGTH_MAX = 64  # upstream: DeviceAttributeMaxValueLength
 
 

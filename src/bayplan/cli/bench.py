@@ -14,13 +14,8 @@ import msgspec
 from bayplan.answers.formats import OutputFormat
 from bayplan.cli.configuration import read_config, read_plugins
 from bayplan.cli.console import show, sign_of_life
-from bayplan.cli.options import (
-    config_option,
-    examples,
-    output_option,
-    plugin_option,
-    seed_option,
-)
+from bayplan.cli.epilogs import examples
+from bayplan.cli.options import config_option, output_option, plugin_option, seed_option
 from bayplan.cli.pflag import feature_gates_option
 from bayplan.cli.problems import refusals
 from bayplan.cli.streams import EXIT_BAD_INPUT, EXIT_FAILED, fail, put, remark

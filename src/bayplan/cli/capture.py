@@ -12,8 +12,9 @@ from bayplan.adapters.live.client import ClientOptions, open_client
 from bayplan.adapters.live.credentials import CredentialsError
 from bayplan.cli.configuration import read_config, read_plugins
 from bayplan.cli.console import sign_of_life
+from bayplan.cli.epilogs import examples
 from bayplan.cli.event_loop import run_event_loop
-from bayplan.cli.options import KUBECONFIG_HELP, config_option, examples, plugin_option
+from bayplan.cli.options import KUBECONFIG_HELP, config_option, plugin_option
 from bayplan.cli.pflag import feature_gates_option
 from bayplan.cli.problems import refusals
 from bayplan.cli.streams import EXIT_UNREADABLE, fail, put, remark

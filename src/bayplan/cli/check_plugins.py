@@ -12,7 +12,8 @@ from bayplan.answers.document import Answer, Rows, Value
 from bayplan.answers.formats import OutputFormat
 from bayplan.cli.configuration import read_config
 from bayplan.cli.console import show_answer
-from bayplan.cli.options import config_option, examples, output_option
+from bayplan.cli.epilogs import examples
+from bayplan.cli.options import config_option, output_option
 from bayplan.cli.problems import read_bytes, refusals
 from bayplan.cli.streams import EXIT_FAILED
 from bayplan.config.loading import SchedulerConfig

@@ -13,7 +13,8 @@ from msgspec import structs
 
 from bayplan.answers.formats import OutputFormat
 from bayplan.cli.console import ProgressLines, show_answer, sign_of_life
-from bayplan.cli.options import examples, output_option, plugin_option
+from bayplan.cli.epilogs import examples
+from bayplan.cli.options import output_option, plugin_option
 from bayplan.cli.pflag import feature_gates_option, kubernetes_option
 from bayplan.cli.problems import refusals
 from bayplan.cli.progress_bar import progress_bar

@@ -3,7 +3,7 @@
 import click
 from click.shell_completion import get_completion_class
 
-from bayplan.cli.options import examples
+from bayplan.cli.epilogs import examples
 from bayplan.cli.streams import put
 
 SHELLS = ("bash", "zsh", "fish")

@@ -9,7 +9,7 @@ from rich.text import Text
 
 from bayplan.cli.configuration import read_config
 from bayplan.cli.console import show
-from bayplan.cli.options import examples
+from bayplan.cli.epilogs import examples
 from bayplan.cli.problems import refusals
 from bayplan.cli.streams import fail
 from bayplan.plugins.registry import Registry

@@ -8,8 +8,8 @@ import traceback
 import click
 
 from bayplan import __version__
+from bayplan.cli.epilogs import examples
 from bayplan.cli.lazy_group import CommandEntry, LazyGroup
-from bayplan.cli.options import examples
 from bayplan.cli.streams import EXIT_FAILED, EXIT_INTERRUPTED, prepare_streams, remark
 from bayplan.lazy_loader import load
 

@@ -7,7 +7,7 @@ import click
 
 from bayplan.cli.cluster_source import question_refusals
 from bayplan.cli.console import show_answer
-from bayplan.cli.options import examples
+from bayplan.cli.epilogs import examples
 from bayplan.cli.questions import (
     ignore_pending_option,
     limit_option,

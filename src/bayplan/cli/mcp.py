@@ -10,7 +10,8 @@ import click
 from bayplan.cli.agents.commands import Commands
 from bayplan.cli.agents.tools import Workplace
 from bayplan.cli.cluster_source import kubectl_options
-from bayplan.cli.options import config_option, examples, plugin_option, seed_option
+from bayplan.cli.epilogs import examples
+from bayplan.cli.options import config_option, plugin_option, seed_option
 from bayplan.cli.pflag import feature_gates_option
 from bayplan.cli.problems import read_text, refusals
 from bayplan.cli.streams import fail, remark

@@ -1,4 +1,4 @@
-"""Options of several commands, and the examples at the end of a command's help."""
+"""Options of several commands."""
 
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
@@ -75,8 +75,3 @@ def output_option(*formats: str) -> Callable[[F], F]:
         show_default=True,
         help="Format of the output",
     )
-
-
-def examples(*lines: str) -> str:
-    """An epilog: commands to copy, one per line."""
-    return "\n".join(("\b", "Examples:", *(f"  {line}" for line in lines)))

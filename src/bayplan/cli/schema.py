@@ -4,7 +4,7 @@ import json
 
 import click
 
-from bayplan.cli.options import examples
+from bayplan.cli.epilogs import examples
 from bayplan.cli.streams import put
 from bayplan.lazy_loader import load
 

@@ -10,8 +10,9 @@ from bayplan.adapters.live.credentials import CredentialsError
 from bayplan.cli.cluster_source import kubectl_options
 from bayplan.cli.configuration import read_config, read_plugins
 from bayplan.cli.console import show_answer
+from bayplan.cli.epilogs import examples
 from bayplan.cli.event_loop import run_event_loop
-from bayplan.cli.options import config_option, examples, output_option, plugin_option, seed_option
+from bayplan.cli.options import config_option, output_option, plugin_option, seed_option
 from bayplan.cli.pflag import feature_gates_option
 from bayplan.cli.problems import refusals
 from bayplan.cli.streams import EXIT_UNREADABLE, fail, remark

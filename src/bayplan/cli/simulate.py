@@ -16,13 +16,8 @@ from bayplan.answers.formats import OutputFormat
 from bayplan.cli.admission import admission_of, admission_options
 from bayplan.cli.configuration import read_config, read_plugins
 from bayplan.cli.console import ProgressLines, show, show_answer, sign_of_life
-from bayplan.cli.options import (
-    config_option,
-    examples,
-    output_option,
-    plugin_option,
-    seed_option,
-)
+from bayplan.cli.epilogs import examples
+from bayplan.cli.options import config_option, output_option, plugin_option, seed_option
 from bayplan.cli.pflag import feature_gates_option
 from bayplan.cli.problems import STANDARD_INPUT, refusals
 from bayplan.cli.streams import EXIT_FAILED, fail, remark

@@ -13,7 +13,8 @@ import click
 
 from bayplan import rng
 from bayplan.cli.configuration import read_config, read_plugins
-from bayplan.cli.options import allow_plugins_option, config_option, examples, plugin_option
+from bayplan.cli.epilogs import examples
+from bayplan.cli.options import allow_plugins_option, config_option, plugin_option
 from bayplan.cli.pflag import feature_gates_option
 from bayplan.cli.problems import STANDARD_INPUT, read_text, refusals
 from bayplan.cli.streams import EXIT_FAILED, fail, remark

@@ -9,8 +9,9 @@ import click
 from bayplan.adapters.live.credentials import CredentialsError
 from bayplan.cli.cluster_source import kubectl_options
 from bayplan.cli.configuration import read_config, read_plugins
+from bayplan.cli.epilogs import examples
 from bayplan.cli.event_loop import run_event_loop
-from bayplan.cli.options import config_option, examples, plugin_option
+from bayplan.cli.options import config_option, plugin_option
 from bayplan.cli.pflag import feature_gates_option
 from bayplan.cli.problems import refusals
 from bayplan.cli.streams import EXIT_FAILED, EXIT_UNREADABLE, fail, remark

@@ -9,7 +9,7 @@ from bayplan.answers.document import Answer
 from bayplan.cli.cluster_source import question_refusals
 from bayplan.cli.configuration import read_config
 from bayplan.cli.console import show_answer, sign_of_life
-from bayplan.cli.options import examples
+from bayplan.cli.epilogs import examples
 from bayplan.cli.questions import OpenModel, open_model, question_options
 from bayplan.cli.streams import remark
 from bayplan.model.cluster_model import ClusterModel

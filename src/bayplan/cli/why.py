@@ -13,10 +13,10 @@ from bayplan.cli.cluster_source import (
     kubectl_options,
     moment_option,
 )
+from bayplan.cli.epilogs import examples
 from bayplan.cli.options import (
     allow_plugins_option,
     config_option,
-    examples,
     output_option,
     plugin_option,
     seed_option,

@@ -252,16 +252,16 @@ def as_error(
 ) -> Status:
     """The Error for a status whose code the extension point does not allow, or which is an Error.
 
-    ``method``: the plugin's method that returned the status; ``allowed``: the codes that it may
-    return besides Success and Error. The message about a wrong code names them.
+    The message has the reasons of the status, as upstream's has. ``method``: the plugin's method
+    that returned the status; ``allowed``: the codes that it may return besides Success and Error.
+    The message about a wrong code without a reason names them.
     """
-    if status.code is Code.ERROR:
-        message = status.message or "failed without a reason"
+    if status.reasons:
+        message = status.message
+    elif status.code is Code.ERROR:
+        message = "failed without a reason"
     else:
-        reasons = f" ({status.message})" if status.reasons else ""
-        message = str(
-            WrongAnswer(f"{status.code}{reasons}", codes_text((Code.SUCCESS, *allowed)), method)
-        )
+        message = str(WrongAnswer(str(status.code), codes_text((Code.SUCCESS, *allowed)), method))
     return Status(Code.ERROR, (f'running {point} plugin "{name}": {message}',), name)
 
 

@@ -165,7 +165,7 @@ def test_a_run_that_loses_a_pod_ends_with_the_name_of_the_pod(
 ) -> None:
     monkeypatch.setattr(SchedulingQueue, "add_unschedulable", lambda *_, **__: None)
     with pytest.raises(
-        AssertionError, match="pod default/b is pending in the API and not in the queue"
+        InvariantBroken, match="pod default/b is pending in the API and not in the queue"
     ):
         two_pods().run()
 
@@ -175,7 +175,7 @@ def test_a_run_that_never_binds_ends_with_the_name_of_the_pod(
 ) -> None:
     monkeypatch.setattr(EmbeddedCluster, "bind_now", lambda *_: None)
     with pytest.raises(
-        AssertionError, match="pod default/a is on no node in the API and on n1 in the cache"
+        InvariantBroken, match="pod default/a is on no node in the API and on n1 in the cache"
     ):
         two_pods().run()
 

@@ -9,8 +9,7 @@ from collections.abc import Sequence
 from typing import final
 
 from bayplan.api.device_objects import DeviceClass, DeviceSelector, ResourceSlice
-from bayplan.api.device_programs import ADVICE
-from bayplan.api.device_selectors import CelError, compile_selector
+from bayplan.api.device_selectors import MISSING_KEY_ADVICE, CelError, compile_selector
 from bayplan.api.objects import Node
 from bayplan.plugins.dynamic_resources.features import ALL_ON, DeviceFeatures
 from bayplan.plugins.dynamic_resources.pools import AllocationError, Candidate, matches_node
@@ -99,7 +98,7 @@ class Selection:
                 if self._features.behaviour.selector_errors_name_devices:
                     where = f" on device {candidate.id}"
                 else:
-                    text = text.removesuffix(ADVICE)
+                    text = text.removesuffix(MISSING_KEY_ADVICE)
                 text = f"{subject}: selector #{index}{where}: {text}"
                 raise AllocationError(text) from None
             except CelError as problem:
