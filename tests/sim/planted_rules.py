@@ -114,8 +114,8 @@ def _with_constraints(patch: Patch, **fields: Any) -> None:
     """Constraints are compiled with other fields than the pod has."""
     compiled = constraints._compiled
 
-    def changed(*arguments: Any) -> Any:
-        return msgspec.structs.replace(compiled(*arguments), **fields)
+    def changed(*arguments: Any, **options: Any) -> Any:
+        return msgspec.structs.replace(compiled(*arguments, **options), **fields)
 
     patch.setattr(constraints, "_compiled", changed)
 

@@ -15,7 +15,7 @@ from bayplan.answers.table import BLANK, Table, name_columns, number_columns
 from bayplan.answers.times import span
 
 
-class Decisions(Value, frozen=True, kw_only=True):
+class DecisionCounts(Value, frozen=True, kw_only=True):
     """How many bindings arrived, and how they compare.
 
     ``compared`` is the sum of ``best``, ``lower`` and ``rejected``.
@@ -106,7 +106,7 @@ class LongerWait(Value, frozen=True, kw_only=True, omit_defaults=True):
     node: str = ""
 
 
-class WaitingPods(Value, frozen=True, kw_only=True):
+class WaitingCounts(Value, frozen=True, kw_only=True):
     """The pods that wait, and those that waited longer than in the shadow."""
 
     #: Pods that waited for the scheduler at the end.
@@ -184,11 +184,11 @@ class ShadowReport(Answer, frozen=True, kw_only=True):
     started_at: str
     seconds: float
     nodes: int
-    decisions: Decisions
+    decisions: DecisionCounts
     disagreements: tuple[Disagreement, ...]
     disagreements_omitted: int
     plugins: tuple[PluginCount, ...]
-    waiting: WaitingPods
+    waiting: WaitingCounts
     policy: Policy | None = None
     stream: Stream
     remarks: tuple[str, ...] = ()
@@ -328,7 +328,7 @@ def _why(each: Disagreement) -> str:
     return f"{text} (best if reordered)" if each.best_when_reordered else text
 
 
-def _waiting(waiting: WaitingPods) -> Iterator[RenderableType]:
+def _waiting(waiting: WaitingCounts) -> Iterator[RenderableType]:
     yield Text(f"{waiting.pending} pods wait at the end")
     if waiting.median_seconds is not None:
         yield Text(f"A pod waited {waiting.median_seconds:g} s for its node, in the median")

@@ -29,7 +29,7 @@ from bayplan.shadow.judgement import (
 )
 from bayplan.shadow.report import (
     Decision,
-    Decisions,
+    DecisionCounts,
     Disagreement,
     LongerWait,
     PluginCount,
@@ -38,7 +38,7 @@ from bayplan.shadow.report import (
     Relist,
     ShadowReport,
     Stream,
-    WaitingPods,
+    WaitingCounts,
 )
 
 #: A pod waits longer than in the shadow if the shadow would have placed it so much earlier.
@@ -111,7 +111,7 @@ class Shadow:
         self._arrival_count = 0
         #: By "namespace/name", in the order of arrival.
         self._waiting: dict[str, _WaitingPod] = {}
-        #: WaitingPods pods in the order in which they are tried next.
+        #: Waiting pods in the order in which they are tried next.
         self._turns: deque[str] = deque()
         self._recent: deque[NodeArrival] = deque(maxlen=BINDINGS_MAX)
         self._reviews: deque[Review] = deque()
@@ -417,11 +417,11 @@ class Shadow:
             remarks=(*source.notes, *self._model.left_out_plugins, *remarks),
         )
 
-    def _decisions(self) -> Decisions:
+    def _decisions(self) -> DecisionCounts:
         results, reordered = self._results, self._reordered_count
         best = results["best"]
         compared = best + results["lower"] + results["rejected"]
-        return Decisions(
+        return DecisionCounts(
             compared=compared,
             best=best,
             lower=results["lower"],
@@ -449,9 +449,9 @@ class Shadow:
             sorted(counts, key=lambda one: (-one.rejected - one.favours_shadow, one.plugin))
         )
 
-    def _waiting_report(self) -> WaitingPods:
+    def _waiting_report(self) -> WaitingCounts:
         waits = self._wait_seconds
-        return WaitingPods(
+        return WaitingCounts(
             pending=len(self._waiting),
             median_seconds=round(median(waits), 3) if waits else None,
             longer_from_seconds=LONGER_FROM_SECONDS,
