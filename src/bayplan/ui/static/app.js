@@ -85,9 +85,9 @@ function App() {
       ${isPair ? html`<${Runs} sources=${sources} run=${isComparing ? -1 : run} route=${route} />`
         : html`<span class="source" title=${source.name}>${source.name}</span>`}
       ${isReady && !["shadow", "comparison"].includes(source.kind) && html`<${Tabs} source=${source} route=${route} isComparing=${isComparing} />`}
-      ${isReady && html`<button class="quiet" onClick=${() => saveView(route.view)}
-        title="This view as one HTML file without scripts">Save view</button>`}
-      ${isReady && html`<${Keys} source=${source} at=${route.params.at} />`}
+      ${isReady && html`<div class="tools"><button class="quiet" onClick=${() => saveView(route.view)}
+          title="This view as one HTML file without scripts">Save view</button>
+        <${Keys} source=${source} at=${route.params.at} /></div>`}
     </header>
     ${hasTime && html`<${TimeBar} source=${source} route=${route} />`}
     <main id="main" tabindex="-1">
