@@ -17,7 +17,7 @@ import click
 import msgspec
 from mcp import Client
 
-from bayplan.cli.agents.answers import Answers
+from bayplan.cli.agents.commands import Commands
 from bayplan.cli.agents.server import AgentServer
 from bayplan.cli.agents.tools import Workplace
 from bayplan.cli.warm_models import WarmModels
@@ -38,7 +38,7 @@ Times = dict[str, list[tuple[float, float]]]
 async def _measure(path: Path, bound: list[str]) -> tuple[float, Times]:
     """Seconds of the first question; of each kind of question, seconds and CPU seconds."""
     workplace = Workplace(paths=(str(path),), cluster_flags=(), policy_flags=(), folder=path.parent)
-    server = AgentServer(workplace, Answers(WarmModels(RealClock(), 60.0)))
+    server = AgentServer(workplace, Commands(WarmModels(RealClock(), 60.0)))
     questions = [("bound", {"name": name}) for name in bound]
     for kind, fixes in (("waiting", False), ("waiting, with fixes", True)):
         questions += [(kind, {"name": POD, "fixes": fixes})] * _WAITING_COUNT
