@@ -1,6 +1,5 @@
 """`bayplan run`: schedule the pods of a real cluster."""
 
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -9,9 +8,7 @@ import yaml
 from msgspec import structs
 
 from bayplan import __version__
-from bayplan.adapters.live.credentials import CredentialsError
 from bayplan.cli.configuration import read_config, read_plugins
-from bayplan.cli.event_loop import run_event_loop
 from bayplan.cli.options import KUBECONFIG_HELP, config_option, plugin_option, seed_option
 from bayplan.cli.pflag import GoBool, GoDuration, PflagCommand, feature_gates_option
 from bayplan.cli.problems import refusals
@@ -24,19 +21,15 @@ from bayplan.cli.scheduler_flags import (
     overrides,
     serving_options,
 )
-from bayplan.cli.streams import EXIT_UNREADABLE, fail, remark
+from bayplan.cli.servers import check_key_pair, run_server
+from bayplan.cli.streams import EXIT_FAILED, fail
 from bayplan.durations import duration_seconds
 from bayplan.lazy_loader import load
-from bayplan.ports import ApiError
 from bayplan.profile.dry_start import dry_start
 from bayplan.profile.effective_config import effective, remarks
-from bayplan.serving.certificates import CertificateError
 from bayplan.serving.log_lines import FORMATS, TEXT, VERBOSITY_MAX, Log, write_log
 from bayplan.serving.replica import LeaseLostError
 from bayplan.serving.scheduler_server import ServerOptions, serve
-
-#: The exit code of a process that ends without a signal: a supervisor should restart it.
-EXIT_FAILED = 1
 
 
 class _Verbosity(click.IntRange):
@@ -119,8 +112,7 @@ def run_command(**flags: Any) -> None:
 
     On SIGUSR2, the command compares its caches with the API server.
     """
-    if bool(flags["tls_cert_file"]) != bool(flags["tls_private_key_file"]):
-        fail("--tls-cert-file, --tls-private-key-file: found one of them, wanted both or none")
+    check_key_pair(flags)
     with refusals():
         options = _options(flags)
         lines = [*flag_remarks(flags), *remarks(options.config, options.registry)]
@@ -169,24 +161,10 @@ def _write_config(path: str, whole: dict[str, Any]) -> None:
 
 
 def _serve(options: ServerOptions) -> None:
-    """Ends the process with 2 for an error that the user must correct, 3 if no kubeconfig says how
-    to read a cluster, 1 for an error that may pass."""
+    """Ends the process as `run_server` does, and with 1 if the lease is lost."""
+    serving = options.serving
+    endpoint = f"--bind-address {serving.address} --secure-port {serving.port}"
     try:
-        with refusals():
-            run_event_loop(serve(options))
-    except CertificateError as problem:
-        fail(str(problem))
-    except CredentialsError as problem:
-        fail(str(problem), EXIT_UNREADABLE)
-    except ApiError as problem:
-        _end(str(problem))
+        run_server(serve(options), endpoint)
     except LeaseLostError as problem:
-        _end(f"lost the lease: {problem}")
-    except OSError as problem:
-        serving = options.serving
-        _end(f"--bind-address {serving.address} --secure-port {serving.port}: {problem.strerror}")
-
-
-def _end(text: str) -> None:
-    remark(text)
-    sys.exit(EXIT_FAILED)
+        fail(f"lost the lease: {problem}", EXIT_FAILED)

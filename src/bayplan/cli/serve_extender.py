@@ -1,30 +1,24 @@
 """`bayplan serve-extender`: a profile's plugins as an extender of kube-scheduler."""
 
 import ssl
-import sys
 from typing import Any
 
 import click
 
-from bayplan.adapters.live.credentials import CredentialsError
 from bayplan.cli.configuration import read_config, read_plugins
-from bayplan.cli.event_loop import run_event_loop
 from bayplan.cli.options import KUBECONFIG_HELP, config_option, plugin_option
 from bayplan.cli.pflag import feature_gates_option
 from bayplan.cli.problems import refusals
-from bayplan.cli.streams import EXIT_UNREADABLE, fail, remark
+from bayplan.cli.servers import log_options, run_server, tls_files, tls_options
+from bayplan.cli.streams import fail
 from bayplan.config import SchedulerConfig
-from bayplan.ports import ApiError
 from bayplan.profile.resolved_config import resolve
 from bayplan.serving.certificates import CertificateError, server_context
 from bayplan.serving.extender_server import ExtenderServerOptions, serve_extender
 from bayplan.serving.http_server import is_loopback
-from bayplan.serving.log_lines import FORMATS, TEXT, VERBOSITY_MAX, write_log
+from bayplan.serving.log_lines import write_log
 from bayplan.sim.input.inputs import load_inputs
 from bayplan.sim.input.workload import ExpansionMode
-
-#: The exit code of a process that ends without a signal: a supervisor should restart it.
-EXIT_FAILED = 1
 
 
 @click.command("serve-extender")
@@ -46,21 +40,7 @@ EXIT_FAILED = 1
     show_default=True,
     help="Port of the endpoints",
 )
-@click.option(
-    "--tls-cert-file",
-    default="",
-    metavar="FILE",
-    help="Certificate of the endpoints. Default: plain HTTP",
-)
-@click.option(
-    "--tls-private-key-file", default="", metavar="FILE", help="Private key of the certificate"
-)
-@click.option(
-    "--client-ca-file",
-    default="",
-    metavar="FILE",
-    help="Authorities of clients; other clients are refused",
-)
+@tls_options("Certificate of the endpoints. Default: plain HTTP")
 @click.option("--insecure", is_flag=True, help="Answer everybody who reaches the port")
 @click.option(
     "--score-max",
@@ -69,21 +49,7 @@ EXIT_FAILED = 1
     show_default=True,
     help="Highest possible score; more than 10 gives finer scores",
 )
-@click.option(
-    "-v",
-    "--v",
-    "verbosity",
-    type=click.IntRange(0, VERBOSITY_MAX),
-    default=2,
-    help="Verbosity. 0: changes of state; 2: also requests",
-)
-@click.option(
-    "--log-format",
-    type=click.Choice(FORMATS),
-    default=TEXT,
-    show_default=True,
-    help="Format of the log lines on standard error",
-)
+@log_options("Verbosity. 0: changes of state; 2: also requests")
 def serve_extender_command(**flags: Any) -> None:
     """Serve a profile's plugins to an unmodified kube-scheduler, as a scheduler extender.
 
@@ -97,15 +63,7 @@ def serve_extender_command(**flags: Any) -> None:
     except CertificateError as problem:
         fail(str(problem))
     write_log(flags["verbosity"], flags["log_format"])
-    try:
-        with refusals():
-            run_event_loop(serve_extender(options))
-    except CredentialsError as problem:
-        fail(str(problem), EXIT_UNREADABLE)
-    except ApiError as problem:
-        _end(str(problem))
-    except OSError as problem:
-        _end(f"--bind-address {options.address} --port {options.port}: {problem.strerror}")
+    run_server(serve_extender(options), f"--bind-address {options.address} --port {options.port}")
 
 
 def _options(flags: dict[str, Any]) -> ExtenderServerOptions:
@@ -141,21 +99,10 @@ def _profile(config: SchedulerConfig, name: str | None) -> str:
 
 def _tls(flags: dict[str, Any]) -> ssl.SSLContext | None:
     """None: plain HTTP. Raises CertificateError."""
-    cert, key, ca = flags["tls_cert_file"], flags["tls_private_key_file"], flags["client_ca_file"]
-    if bool(cert) != bool(key):
-        fail("--tls-cert-file, --tls-private-key-file: found one of them, wanted both or none")
-    if ca and not cert:
-        fail("--client-ca-file: wanted --tls-cert-file, too: plain HTTP has no client certificates")
-    if not ca and not is_loopback(flags["bind_address"]) and not flags["insecure"]:
+    files = tls_files(flags)
+    if not files.authorities and not is_loopback(flags["bind_address"]) and not flags["insecure"]:
         fail(
             f"--bind-address {flags['bind_address']}: everybody could send requests; wanted "
             f"--tls-cert-file, --tls-private-key-file and --client-ca-file, or --insecure"
         )
-    if not cert:
-        return None
-    return server_context(cert, key, ca)
-
-
-def _end(text: str) -> None:
-    remark(text)
-    sys.exit(EXIT_FAILED)
+    return server_context(*files) if files.certificate else None
