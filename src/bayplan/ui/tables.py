@@ -8,6 +8,7 @@ and texts are compared one by one.
 """
 
 from collections.abc import Callable, Iterable, Sequence
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -21,8 +22,10 @@ from bayplan.history.columns import Rows
 from bayplan.history.timeline import PodState, State, Timeline, is_ready, numbers
 from bayplan.objects.pools import pool_of
 
-#: The most values that a filter offers.
+#: The most values that a filter offers, and of how many states they are remembered: each page of a
+#: table brings them, and they are read from all nodes or pods.
 _OPTIONS_MAX = 200
+_STATES_MAX = 2
 _DESCENDING = "-"
 _NAME = "name"
 
@@ -115,6 +118,7 @@ def _trouble(node: Node) -> tuple[bool, bool, int]:
     return not is_ready(node), bool(node.spec.unschedulable), len(node.spec.taints or ())
 
 
+@lru_cache(maxsize=_STATES_MAX)
 def node_options(state: State) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """The pools and the keys of taints of the nodes that are there."""
     nodes = [node_at(state, row) for row in numbers(state.there)]
@@ -213,6 +217,7 @@ def namespace_of(line: Timeline, row: int) -> str:
     return line.pods[row].name.partition("/")[0]
 
 
+@lru_cache(maxsize=_STATES_MAX)
 def namespaces(state: State) -> tuple[str, ...]:
     """The namespaces of the pods that have been created so far."""
     created = int((state.timeline.lives.created <= state.change).sum())
