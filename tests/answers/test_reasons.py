@@ -32,6 +32,14 @@ from bayplan.answers.reasons import short_reason
             "0/3 nodes are available: 3 a plugin's own words, with a comma.",
             "3 a plugin's own words, with a comma",
         ),
+        (
+            (
+                "0/9 nodes are available: 7 node(s) didn't match PersistentVolume's node affinity, "
+                "2 node(s) had untolerated taint(s). no new claims to deallocate, preemption: "
+                "0/9 nodes are available: 9 Preemption is not helpful for scheduling."
+            ),
+            "7 out of reach of the volume, 2 tainted",
+        ),
         ("no nodes available to schedule pods", "no nodes available to schedule pods"),
         ("", ""),
     ],

@@ -131,7 +131,7 @@ def test_a_workload_is_explained_by_groups_of_its_pods(shop: Path, words: tuple[
     lines = answer("why", *words, "--run", shop).splitlines()
     assert lines[0] == "Deployment/web in shop: 3 pods, 2 with a node, 1 waiting"
     assert any(line.startswith("n1        2   shop/web-") for line in lines)
-    assert any("1 Insufficient cpu" in line for line in lines)
+    assert any("1 lack cpu" in line for line in lines)
     assert any(line.startswith("the last attempt at shop/web-") for line in lines)
 
 

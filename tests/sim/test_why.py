@@ -291,6 +291,6 @@ def test_pods_of_a_workload_are_grouped_by_node_and_by_reason() -> None:
     assert not any(line.startswith("n3 ") for line in lines)
     assert "evicted                  1   d/gone" in lines
     assert "n1        2   d/a0, d/a1" in lines
-    assert "   2   0/2 nodes are available: 2 Insufficient cpu.   d/c, d/e" in lines
+    assert "   2   2 lack cpu      d/c, d/e" in lines
     assert "the last attempt at d/c, one of 2:" in lines
     assert lines[-1].startswith("7.000 s  attempt 3 (default-scheduler): unschedulable")

@@ -7,7 +7,11 @@ The sentence is "0/60 nodes are available: 52 Insufficient cpu, 6 node(s) had un
 import re
 from collections import Counter
 
-_SENTENCE = re.compile(r"^0/\d+ nodes are available: (?P<reasons>.*?)\.?(?: preemption: .*)?$")
+#: What PostFilter plugins say, behind the reasons: "no new claims to deallocate", "preemption: …".
+_SENTENCE = re.compile(
+    r"^0/\d+ nodes are available: (?P<reasons>.*?)\.?"
+    r"(?: (?:no new claims to deallocate|still not schedulable)[^:]*)?(?: preemption: .*)?$"
+)
 _REASON = re.compile(r"(?:^|, )(\d+) (.+?)(?=, \d+ |$)")
 #: Beginnings of upstream's reasons, behind "node(s) ", and short words for them.
 _SHORT = (
@@ -24,10 +28,21 @@ _SHORT = (
     ("didn't have free ports", "lack the host port"),
     ("didn't have enough free storage", "lack storage"),
     ("did not have enough free storage", "lack storage"),
+    ("didn't match PersistentVolume's node affinity", "out of reach of the volume"),
     ("had volume node affinity conflict", "out of reach of the volume"),
+    ("had no available volume zone", "in another zone than the volume"),
+    ("had no available disk", "with the disk in use"),
+    ("unavailable due to PersistentVolumeClaim with ReadWriteOncePod", "with the claim in use"),
+    (
+        "unavailable due to one or more pvc(s) bound to non-existent pv(s)",
+        "lack the claim's volume",
+    ),
     ("didn't find available persistent volumes to bind", "lack a volume"),
     ("exceed max volume count", "full of volumes"),
     ("cannot allocate all claims", "lack devices"),
+    ("resourceclaim not available on the node", "out of reach of the claim's devices"),
+    ("didn't match Pod's required features", "lack a feature that the pod needs"),
+    ("didn't match scheduler-enforced node affinity", "outside of the profile's node affinity"),
     ("didn't match the requested node name", "not the named node"),
 )
 #: These have the resource behind them.

@@ -56,7 +56,7 @@ class Decisions(Answer, frozen=True, kw_only=True):
             parts += explain_node(self.node, attempts[0])
         elif self.counts is not None:
             last = {record.pod: record for record in attempts}
-            parts += explain_workload(self.subject, self.counts, self.pods, last)
+            parts += explain_workload(self.subject, self.counts, self.pods, last, is_wide=is_wide)
         else:
             parts += explain_records(self.records)
         if self.message:

@@ -312,12 +312,17 @@ def record_row(record: Record) -> tuple[str, str, str, int | None, str, str]:
 
 
 def explain_workload(
-    name: str, counts: Counts, pods: Sequence[PodState], last_attempts: Mapping[str, AttemptRecord]
+    name: str,
+    counts: Counts,
+    pods: Sequence[PodState],
+    last_attempts: Mapping[str, AttemptRecord],
+    *,
+    is_wide: bool = False,
 ) -> Iterator[RenderableType]:
     """The pods of one workload, grouped by what became of them.
 
     ``pods``: a name may occur more than once. ``last_attempts``: the last attempt at each waiting
-    pod.
+    pod. ``is_wide``: kube-scheduler's whole sentences in place of their short forms.
     """
     yield Text(_workload_line(name, counts), style="bold")
     waiting = {pod.pod: pod.message for pod in pods if pod.end is PodEnd.WAITING}
@@ -325,7 +330,7 @@ def explain_workload(
     yield from _elsewhere(pods)
     groups = by_message(waiting)
     if groups:
-        yield from (BLANK, messages_table("pods", "why they wait", waiting, is_wide=True))
+        yield from (BLANK, messages_table("pods", "why they wait", waiting, is_wide=is_wide))
     for group in groups[:_EXPLAINED_MAX]:
         record = last_attempts.get(group[0])
         if record is not None:
