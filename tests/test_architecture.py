@@ -574,7 +574,8 @@ def test_no_code_asks_for_a_version_of_kubernetes() -> None:
         "profile/effective_config.py",
         "profile/plugin_sets.py",
         "testing/clusters.py",
-        "whatif/upgrade.py",
+        "whatif/upgrade/configuration.py",
+        "whatif/upgrade/upgrade.py",
     }
 
 

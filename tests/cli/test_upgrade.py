@@ -7,10 +7,11 @@ from typing import Any
 import pytest
 
 from tests.adapters.manifests import Content
-from tests.cli.command_line import bayplan, configuration, refusal, write_objects
+from tests.cli.command_line import bayplan, refusal, write_objects
 
 BALANCE = "BalancedAllocation's formula (1.36)"
 RELEASE = "text of PostFilter without claims to release (1.37.0)"
+PREEMPTION = "text of a successful preemption (1.37.0)"
 
 
 def node(name: str, cpu: str, memory: str) -> Content:
@@ -50,8 +51,12 @@ def test_a_pod_that_prefers_other_nodes_is_named_with_the_change(cluster: Path) 
     code, answer = upgrade(cluster, "--to", "1.36")
     assert (code, answer["verdict"], answer["before"]) == (1, "changes", "1.35")
     [moved] = [each for each in answer["pods"] if each["pod"] == "default/w"]
-    assert (moved["what"], moved["causes"]) == ("moves", [BALANCE])
+    assert (moved["what"], moved["causes"], moved["how"]) == ("moves", [BALANCE], "alone")
     assert (moved["nodesBefore"], moved["nodesAfter"]) == (["n0", "n3"], ["n3"])
+    assert answer["text"] == (
+        f"of 4 pods, 1 pod of 1 workload prefers other nodes, by {BALANCE}; no pod that fits would "
+        "wait, so nothing has to be done before the upgrade"
+    )
 
 
 def test_other_words_alone_are_no_other_placement(tmp_path: Path) -> None:
@@ -64,23 +69,171 @@ def test_other_words_alone_are_no_other_placement(tmp_path: Path) -> None:
     assert "no new claims to deallocate" not in waiting["messageAfter"]
 
 
-def test_a_reader_sees_the_pods_below_each_cause(cluster: Path) -> None:
-    text = bayplan("upgrade", cluster, "--to", "1.37").stdout
-    head = "from kube-scheduler 1.35 to 1.37: 1 of 4 pods would be placed differently"
-    assert text.startswith(head)
-    assert "featureGates.StorageCapacityScoring: off before, on now" in text
-    assert f"{BALANCE}: 1 pod would get other nodes" in text
+def test_a_change_has_its_pods_by_workload_and_a_sentence_of_each_version(tmp_path: Path) -> None:
+    owner = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "web-1", "uid": "u"}
+    replicas = [pod(f"web-1-{number}", "1", "5Gi") for number in range(2)]
+    for each in replicas:
+        labels = {"pod-template-hash": "1"}
+        each["metadata"] |= {"ownerReferences": [owner | {"controller": True}], "labels": labels}
+    where = write_objects(
+        tmp_path / "cluster.yaml",
+        node("n0", "8", "16Gi"),
+        node("n3", "4", "32Gi"),
+        pod("r0", "1", "3Gi", nodeName="n0"),
+        pod("r3", "1", "3Gi", nodeName="n3"),
+        pod("w", "1", "5Gi"),
+        *replicas,
+    )
+    _, answer = upgrade(where, "--to", "1.37")
+    [group] = answer["changes"]
+    assert (group["changes"], group["how"], group["counts"]) == ([BALANCE], "alone", {"moves": 3})
+    assert group["text"] == f"{BALANCE}: 3 pods of 2 workloads prefer other nodes"
+    assert group["workloads"] == [
+        {"workload": "Deployment default/web", "pods": 2},
+        {"workload": "Pod default/w", "pods": 1},
+    ]
+    assert (group["before"], group["after"]) == ("n0 or n3", "n3")
+    text = bayplan("upgrade", where, "--to", "1.37").stdout
+    assert f"{group['text']}\nworkload " in text
+    assert "  1.35: n0 or n3\n  1.37: n3\n" in text
 
 
-def test_a_configuration_that_the_new_version_refuses_comes_first(
-    cluster: Path, tmp_path: Path
-) -> None:
-    gates = ("--feature-gates", "SchedulerQueueingHints=true")
-    code, answer = upgrade(cluster, "--to", "1.37", "--config", configuration(tmp_path), *gates)
+def test_two_texts_of_one_sentence_are_two_changes_of_it(tmp_path: Path) -> None:
+    where = write_objects(
+        tmp_path / "a.yaml",
+        node("n0", "8", "16Gi"),
+        pod("small", "6", "1Gi", nodeName="n0", priority=0),
+        pod("large", "8", "1Gi", priority=10),
+        pod("huge", "99", "1Gi", nodeName="", tolerations=[]),
+    )
+    _, answer = upgrade(where, "--from", "1.36", "--to", "1.37")
+    [large, huge] = answer["pods"]
+    assert huge["pod"] == "default/huge"
+    assert (huge["causes"], huge["how"]) == ([RELEASE], "alone")
+    assert (large["causes"], large["how"]) == ([PREEMPTION], "alone")
+    assert large["victimsAfter"] == ["default/small"]
+
+
+def test_the_way_back_has_the_same_changes(cluster: Path) -> None:
+    _, there = upgrade(cluster, "--from", "1.35", "--to", "1.37")
+    _, back = upgrade(cluster, "--from", "1.37", "--to", "1.35")
+    [moved] = [each for each in back["pods"] if each["what"] == "moves"]
+    assert (moved["nodesBefore"], moved["nodesAfter"]) == (["n3"], ["n0", "n3"])
+    assert moved["causes"] == [BALANCE]
+    assert {each["pod"] for each in back["pods"]} == {each["pod"] for each in there["pods"]}
+
+
+def test_pods_that_nobody_decides_again_are_named_with_the_reason(tmp_path: Path) -> None:
+    mirror = pod("static", "1", "1Gi", nodeName="n0")
+    mirror["metadata"]["annotations"] = {"kubernetes.io/config.mirror": "x"}
+    ended = pod("ended", "1", "1Gi", nodeName="n0") | {"status": {"phase": "Succeeded"}}
+    other = pod("other", "1", "1Gi", nodeName="n0", schedulerName="mine")
+    where = write_objects(tmp_path / "a.yaml", node("n0", "8", "16Gi"), mirror, ended, other)
+    _, answer = upgrade(where, "--to", "1.37")
+    assert answer["podsTried"] == 0
+    assert answer["omitted"] == [
+        {
+            "reason": "a static pod: its kubelet runs it, and no scheduler",
+            "pods": ["default/static"],
+        },
+        {"reason": "the scheduler mine decides about it", "pods": ["default/other"]},
+    ]
+
+
+# ---- the configuration ---------------------------------------------------------------------
+
+
+CONFIGURATION = """\
+apiVersion: kubescheduler.config.k8s.io/v1
+kind: KubeSchedulerConfiguration
+featureGates:
+  SchedulerQueueingHints: true
+  GangScheduling: true
+  GenericWorkload: true
+  DRAPrioritizedList: true
+profiles:
+- schedulerName: default-scheduler
+  plugins:
+    multiPoint:
+      disabled: [{name: "*"}]
+      enabled: [{name: PrioritySort}, {name: NodeResourcesFit}, {name: DefaultBinder}]
+  pluginConfig:
+  - name: NodeResourcesFit
+    args:
+      scoringStrategy:
+        requestedToCapacityRatio: {shape: [{utilization: 0, score: 0}]}
+        type: LeastAllocated
+"""
+
+
+def test_each_finding_has_its_place_and_what_to_write(cluster: Path, tmp_path: Path) -> None:
+    file = tmp_path / "scheduler.yaml"
+    file.write_text(CONFIGURATION)
+    flag = ("--feature-gates", "SidecarContainers=true,DRAExtendedResource=false,AllBeta=true")
+    code, answer = upgrade(cluster, "--to", "1.37", "--config", file, *flag)
     assert (code, answer["verdict"], answer["pods"]) == (1, "refused", [])
-    [refused] = [each for each in answer["configuration"] if each["what"] == "refused"]
-    assert refused["path"] == "--feature-gates.SchedulerQueueingHints"
-    assert "Kubernetes 1.36 is the last version with it" in refused["text"]
+    assert answer["text"] == (
+        f"kube-scheduler 1.37 does not start: change {file}:4:3 and 3 places more first"
+    )
+    written = [each for each in answer["configuration"] if each.get("source")]
+    rows = [
+        (each["what"], each["name"], each.get("line"), each.get("column"), each["write"])
+        for each in written
+    ]
+    rewritten = "write --feature-gates=AllBeta=true"
+    assert rows == [
+        ("gone", "SchedulerQueueingHints", 4, 3, "delete the line"),
+        ("gone", "GangScheduling", 5, 3, "delete the line"),
+        ("gone", "SidecarContainers", None, None, rewritten),
+        ("locked", "DRAExtendedResource", None, None, rewritten),
+        (
+            "refused",
+            "requestedToCapacityRatio",
+            18,
+            9,
+            "delete requestedToCapacityRatio",
+        ),
+        ("locked", "DRAPrioritizedList", 7, 3, "delete the line"),
+        (
+            "default",
+            "NodeDeclaredFeatures",
+            12,
+            18,
+            "add {name: NodeDeclaredFeatures} to profiles[0].plugins.multiPoint.enabled to have it",
+        ),
+    ]
+    assert [each["blocks"] for each in written] == [True] * 5 + [False] * 2
+
+
+def test_a_gate_that_another_one_replaces_is_written_as_that_one(cluster: Path) -> None:
+    flag = (
+        "--feature-gates",
+        "GangScheduling=true,GenericWorkload=true,WorkloadAwarePreemption=true",
+    )
+    _, answer = upgrade(cluster, "--from", "1.36", "--to", "1.37", *flag)
+    assert {each["write"] for each in answer["configuration"] if each["blocks"]} == {
+        "write --feature-gates=GenericWorkload=true"
+    }
+
+
+def test_a_default_that_differs_says_what_keeps_it(cluster: Path) -> None:
+    _, answer = upgrade(cluster, "--to", "1.37", "--feature-gates", "VolumeLimitScaling=true")
+    kept = {each["name"]: each["write"] for each in answer["configuration"]}
+    assert "VolumeLimitScaling" not in kept
+    assert kept["StorageCapacityScoring"] == "featureGates: {StorageCapacityScoring: false}"
+    # A gate that needs another one is switched off with it.
+    assert kept["DRADeviceTaints"] == (
+        "featureGates: {DRADeviceTaints: false, DRADeviceTaintRules: false}"
+    )
+    assert kept["DRAExtendedResource"] == "nothing does: 1.37 has no other value"
+
+
+def test_what_keeps_a_default_is_accepted_and_keeps_it(cluster: Path) -> None:
+    gates = "DRADeviceTaints=false,DRADeviceTaintRules=false"
+    _, answer = upgrade(cluster, "--to", "1.37", "--feature-gates", gates)
+    names = {each["name"] for each in answer["configuration"]}
+    assert answer["verdict"] == "changes"
+    assert not names & {"DRADeviceTaints", "DRADeviceTaintRules"}
 
 
 def test_two_versions_are_needed(cluster: Path) -> None:

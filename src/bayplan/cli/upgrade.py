@@ -14,7 +14,7 @@ from bayplan.cli.streams import EXIT_FAILED
 from bayplan.config.kubernetes_versions import requested_version
 from bayplan.config.loading import in_version
 from bayplan.problems import BadInputError
-from bayplan.whatif.upgrade import upgrade
+from bayplan.whatif.upgrade.upgrade import upgrade
 
 
 @click.command(
@@ -32,10 +32,11 @@ from bayplan.whatif.upgrade import upgrade
 def upgrade_command(target: str, **options: Any) -> None:
     """Say what an upgrade of Kubernetes changes about the scheduling of a cluster.
 
-    First the configuration is read as the new version does. Then each pod of the cluster is decided
-    as kube-scheduler of both versions does: pods that wait as they are, and pods that run as if
-    they were created again. The answer names the pods that other nodes would get, that would wait,
-    or that would begin to fit, and the changes of Kubernetes that are the causes.
+    First the configuration is read as the new version does: what it refuses has its line, and what
+    to write instead. Then each pod of the cluster is decided as kube-scheduler of both versions
+    does: pods that wait as they are, and pods that run as if they were created again. The answer
+    names the pods that other nodes would get, that would wait, or that would begin to fit, by the
+    changes of Kubernetes that are the causes.
 
     The exit code is 0 if no pod would be placed differently, 1 if some would, or if the new version
     refuses the configuration, 2 if the input is wrong, and 3 if the cluster cannot be read.

@@ -527,5 +527,6 @@ NEWEST_BEHAVIOUR = behaviour_of(NEWEST)
 
 
 def changes_between(old: KubernetesVersion, new: KubernetesVersion) -> tuple[Change, ...]:
-    """The changes that an upgrade from one version to another brings."""
-    return tuple(c for c in CHANGES if old.position < c.since.position <= new.position)
+    """The changes that an upgrade from one version to another brings, or that a way back undoes."""
+    first, last = sorted((old.position, new.position))
+    return tuple(change for change in CHANGES if first < change.since.position <= last)

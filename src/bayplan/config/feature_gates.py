@@ -77,6 +77,14 @@ def gates_of(version: KubernetesVersion) -> Mapping[str, Gate]:
     return gates
 
 
+def last_of(name: str, version: KubernetesVersion) -> Gate | None:
+    """The last state of a gate until a version; None: it is newer, or kube-scheduler never read
+    it."""
+    life = _HISTORY.get(name, ())
+    lived = [gate for since, gate in life if since.position <= version.position]
+    return next(filter(None, reversed(lived)), None)
+
+
 @cache
 def other_gates_of(version: KubernetesVersion) -> frozenset[str]:
     """The gates of this version that kube-scheduler does not read."""
@@ -105,9 +113,12 @@ class FeatureGates(Struct, frozen=True):
     behaviour: Behaviour = NEWEST_BEHAVIOUR
 
     def enabled(self, name: str) -> bool:
-        """Whether a gate is on; a gate that only other versions have is off. Raises KeyError for an
-        unknown gate."""
-        return self.values[name] if name in self.values or name not in _HISTORY else False
+        """Whether a gate is on. A gate that is gone is what it was locked to; any other gate that
+        only other versions have is off. Raises KeyError for an unknown gate."""
+        if name in self.values or name not in _HISTORY:
+            return self.values[name]
+        last = last_of(name, self.version)
+        return last is not None and last.is_locked and last.default
 
 
 def default_gates(version: KubernetesVersion = NEWEST) -> FeatureGates:

@@ -166,3 +166,9 @@ OTHER_COMPONENTS_GATES: Mapping[tuple[KubernetesVersion, KubernetesVersion], str
     WebhookRoundTripLoadBalancing
     """,
 }
+
+#: Gates that are gone, and whose feature another gate switches.
+SUCCESSORS: Mapping[str, str] = {
+    "GangScheduling": "GenericWorkload",
+    "WorkloadAwarePreemption": "GenericWorkload",
+}

@@ -1,10 +1,10 @@
-"""The changes between two versions, each of which can be applied alone.
+"""The changes between two versions, any of which can be applied without the others.
 
-A change is a row of `behaviour` or a gate with another default. `NamedChange.applied` gives the
-gates of the old version with this one change of the new one: what it alters, it causes.
+A change is a row of `behaviour` or a gate with another default. `with_changes` gives the gates of
+the old version with some changes of the new one: what they alter, they cause.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -20,19 +20,17 @@ class NamedChange(Struct, frozen=True):
     field: str = ""
     gate: str = ""
 
-    def applied(self, old: FeatureGates, new: FeatureGates) -> FeatureGates:
-        """The old gates and behaviour with this change."""
-        if self.gate:
-            return replace(old, values={**old.values, self.gate: new.enabled(self.gate)})
-        value = getattr(new.behaviour, self.field)
-        return replace(old, behaviour=replace(old.behaviour, **{self.field: value}))
-
 
 class GateChange(Struct, frozen=True):
     """A gate whose value differs, although nobody set it."""
 
     name: str
-    text: str
+    before: bool
+    after: bool
+
+    @property
+    def text(self) -> str:
+        return f"{_spelled(self.before)} before, {_spelled(self.after)} now"
 
 
 def named_changes(old: FeatureGates, new: FeatureGates) -> Iterator[NamedChange]:
@@ -43,12 +41,25 @@ def named_changes(old: FeatureGates, new: FeatureGates) -> Iterator[NamedChange]
         yield NamedChange(f"feature gate {gate.name} ({gate.text})", gate=gate.name)
 
 
+def with_changes(
+    old: FeatureGates, new: FeatureGates, changes: Iterable[NamedChange]
+) -> FeatureGates:
+    """The old gates and behaviour with these changes."""
+    values, fields = dict(old.values), dict[str, object]()
+    for change in changes:
+        if change.gate:
+            values[change.gate] = new.enabled(change.gate)
+        else:
+            fields[change.field] = getattr(new.behaviour, change.field)
+    return replace(old, values=values, behaviour=replace(old.behaviour, **fields))
+
+
 def gate_changes(old: FeatureGates, new: FeatureGates) -> Iterator[GateChange]:
     """Gates whose values differ."""
     for name in sorted({*old.values, *new.values}):
         before, after = old.enabled(name), new.enabled(name)
-        if before is not after and name in new.values:
-            yield GateChange(name, f"{_spelled(before)} before, {_spelled(after)} now")
+        if before is not after:
+            yield GateChange(name, before, after)
 
 
 def _spelled(value: bool) -> str:
