@@ -4,8 +4,8 @@ from bayplan.api.objects import PERSISTENT_VOLUME, PERSISTENT_VOLUME_CLAIM, deco
 from bayplan.explain.causes import causes_of
 from bayplan.explain.diagnosis import diagnose
 from bayplan.explain.explainer import comparison_of
+from bayplan.testing import node, pod
 from tests.explain.reported_causes import case, causes_in
-from tests.kit.objects import node, pod
 from tests.model.clusters import model_of
 
 DATA = [{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}]
@@ -32,7 +32,7 @@ def test_an_unreachable_volume_has_its_node_affinity_in_the_details() -> None:
         PERSISTENT_VOLUME: [decode(PERSISTENT_VOLUME, volume)],
         PERSISTENT_VOLUME_CLAIM: [decode(PERSISTENT_VOLUME_CLAIM, claim)],
     }
-    model = model_of([node("n1")], [pod("p", volumes=DATA)], objects)
+    model = model_of([node("n1")], [pod("p", spec={"volumes": DATA})], objects)
     (cause,) = causes_of(model, diagnose(model, "default/p"))
     assert (cause.plugin, cause.nodes) == ("VolumeBinding", 1)
     text = "PersistentVolumeClaim default/data: bound to pv, which is reachable from nodes with"
@@ -42,14 +42,16 @@ def test_an_unreachable_volume_has_its_node_affinity_in_the_details() -> None:
 def test_a_port_names_the_pod_that_uses_it() -> None:
     port = {"containerPort": 80, "hostPort": 80}
     containers = [{"name": "c", "ports": [port]}]
-    user = pod("web", on="n1", containers=containers)
+    user = pod("web", node="n1", containers=containers)
     model = model_of([node("n1")], [user, pod("p", containers=containers)])
     (cause,) = causes_of(model, diagnose(model, "default/p"))
     assert cause.details == ("default/web uses port 80 on n1",)
 
 
 def test_node_rules_have_the_number_of_matching_nodes_in_the_details() -> None:
-    model = model_of([node("n1", labels={"disk": "ssd"})], [pod("p", nodeSelector={"disk": "hdd"})])
+    model = model_of(
+        [node("n1", labels={"disk": "ssd"})], [pod("p", node_selector={"disk": "hdd"})]
+    )
     (cause,) = causes_of(model, diagnose(model, "default/p"))
     assert cause.details == ("node selector disk=hdd matches 0 of 1 nodes; disk is ssd elsewhere",)
 
@@ -81,7 +83,7 @@ def test_a_nominated_pod_holds_the_room() -> None:
 
 
 def test_a_terminating_pod_holds_its_room() -> None:
-    leaving = pod("leaving", on="n1", cpu="2", terminating=True)
+    leaving = pod("leaving", node="n1", cpu="2", terminating=True)
     model = model_of([node("n1", cpu="2")], [leaving, pod("p", cpu="1")])
     (cause,) = causes_of(model, diagnose(model, "default/p"))
     assert cause.details == ("default/leaving on n1 is terminating and holds 2 cpu",)
@@ -107,6 +109,6 @@ def test_a_group_that_lacks_members_names_those_that_exist() -> None:
 
 
 def test_a_comparison_removes_the_pod_from_its_node() -> None:
-    placed = pod("p", on="n1", cpu="1")
+    placed = pod("p", node="n1", cpu="1")
     comparison = comparison_of(model_of([node("n1", cpu="1")], [placed]), placed.pod)
     assert (comparison.feasible, comparison.rejection) == (1, "")

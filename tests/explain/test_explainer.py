@@ -9,7 +9,7 @@ from bayplan.api.objects import PRIORITY_CLASS, decode
 from bayplan.explain.explainer import NoSuchPodError, explain_pod
 from bayplan.explain.explanation import Cause, Explanation
 from bayplan.model.cluster_model import ClusterModel
-from tests.kit.objects import node, pod
+from bayplan.testing import node, pod
 from tests.model.clusters import model_of
 
 ZONE = "topology.kubernetes.io/zone"
@@ -29,7 +29,7 @@ def steps(explanation: Explanation) -> list[tuple[str, ...]]:
 
 
 def test_the_nearest_node_is_named_with_what_it_lacks() -> None:
-    placed = [pod("a", on="n1", cpu="600m"), pod("b", on="n2", cpu="1")]
+    placed = [pod("a", node="n1", cpu="600m"), pod("b", node="n2", cpu="1")]
     explanation = answer(
         model_of([node("n1", cpu="1"), node("n2", cpu="1")], [*placed, pod("p", cpu="500m")])
     )
@@ -43,7 +43,7 @@ def test_the_nearest_node_is_named_with_what_it_lacks() -> None:
 
 
 def test_fixes_are_ordered_by_their_harm() -> None:
-    placed = [pod("a", on="n1", cpu="600m")]
+    placed = [pod("a", node="n1", cpu="600m")]
     explanation = answer(model_of([node("n1", cpu="1")], [*placed, pod("p", cpu="500m")]))
     assert steps(explanation) == [
         ("add one node like n1",),
@@ -100,8 +100,8 @@ def test_changes_that_work_only_together_are_one_fix() -> None:
 
 def test_spreading_shows_its_domains_and_how_much_skew_is_needed() -> None:
     nodes = [node("n1", zone="a"), node("n2", zone="b", cpu="1")]
-    placed = [pod(f"w{i}", on="n1", labels={"app": "web"}) for i in range(3)]
-    placed.append(pod("full", on="n2", cpu="1"))
+    placed = [pod(f"w{i}", node="n1", labels={"app": "web"}) for i in range(3)]
+    placed.append(pod("full", node="n2", cpu="1"))
     constraint = {"maxSkew": 1, "topologyKey": ZONE, "whenUnsatisfiable": "DoNotSchedule"}
     waiting = pod(
         "p", cpu="1", labels={"app": "web"}, spread=[{**constraint, "labelSelector": APP}]
@@ -115,7 +115,7 @@ def test_spreading_shows_its_domains_and_how_much_skew_is_needed() -> None:
 def test_anti_affinity_shows_the_occupied_domains() -> None:
     term = {"topologyKey": "kubernetes.io/hostname", "labelSelector": APP}
     rule = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
-    placed = pod("w", on="n1", labels={"app": "web"})
+    placed = pod("w", node="n1", labels={"app": "web"})
     explanation = answer(model_of([node("n1")], [placed, pod("p", affinity=rule)]))
     details = cause_of(explanation, "InterPodAffinity").details
     assert details[0].endswith("1 of 1 domains have such pods: n1: 1")
@@ -127,7 +127,7 @@ def test_anti_affinity_shows_the_occupied_domains() -> None:
 
 def test_a_missing_claim_is_a_cause_and_its_creation_is_a_fix() -> None:
     volumes = [{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}]
-    explanation = answer(model_of([node("n1")], [pod("p", volumes=volumes)]))
+    explanation = answer(model_of([node("n1")], [pod("p", spec={"volumes": volumes})]))
     assert explanation.message.startswith("0/1 nodes are available: persistentvolumeclaim")
     assert explanation.causes[0].nodes == 0
     assert explanation.causes[0].details == ("PersistentVolumeClaim default/data does not exist",)
@@ -142,7 +142,7 @@ def test_a_gate_is_left_to_its_owner() -> None:
 
 
 def test_preemption_names_victims_and_budgets() -> None:
-    low = pod("low", on="n1", cpu="1", priority=0, labels={"app": "web"})
+    low = pod("low", node="n1", cpu="1", priority=0, labels={"app": "web"})
     budget = {"metadata": {"name": "b", "namespace": "default"}, "spec": {"selector": APP}}
     objects = {POD_DISRUPTION_BUDGET: [decode(POD_DISRUPTION_BUDGET, budget)]}
     waiting = pod("p", cpu="1", priority=10)
@@ -157,7 +157,7 @@ def test_preemption_names_victims_and_budgets() -> None:
 def test_a_priority_class_that_lets_the_pod_preempt_is_a_fix() -> None:
     high = {"metadata": {"name": "high"}, "value": 1000}
     objects = {PRIORITY_CLASS: [decode(PRIORITY_CLASS, high)]}
-    placed = pod("a", on="n1", requests={"example.com/gpu": "1"})
+    placed = pod("a", node="n1", requests={"example.com/gpu": "1"})
     waiting = pod("p", requests={"example.com/gpu": "1"})
     nodes = [node("n1", allocatable={"example.com/gpu": "1"})]
     explanation = answer(model_of(nodes, [placed, waiting], objects))
@@ -170,7 +170,7 @@ def test_a_priority_class_that_lets_the_pod_preempt_is_a_fix() -> None:
 
 def test_a_bound_pod_is_compared_with_all_nodes() -> None:
     explanation = answer(
-        model_of([node("n1", cpu="4"), node("n2", cpu="8")], [pod("p", on="n1", cpu="1")])
+        model_of([node("n1", cpu="4"), node("n2", cpu="8")], [pod("p", node="n1", cpu="1")])
     )
     assert (explanation.result, explanation.node) == ("bound", "n1")
     comparison = explanation.comparison
@@ -182,7 +182,7 @@ def test_a_bound_pod_is_compared_with_all_nodes() -> None:
 
 def test_the_comparison_of_a_bound_pod_that_no_longer_fits_has_the_rejection() -> None:
     explanation = answer(
-        model_of([node("n1", unschedulable=True), node("n2")], [pod("p", on="n1")])
+        model_of([node("n1", unschedulable=True), node("n2")], [pod("p", node="n1")])
     )
     assert explanation.comparison is not None
     assert explanation.comparison.rejection == "node(s) were unschedulable"
@@ -199,8 +199,8 @@ def test_a_stored_message_that_differs_is_part_of_the_explanation() -> None:
 @pytest.mark.parametrize(
     ("options", "result"),
     [
-        ({"schedulerName": "theirs"}, "foreign"),
-        ({"status": {"phase": "Succeeded"}, "on": "n1"}, "ended"),
+        ({"scheduler_name": "theirs"}, "foreign"),
+        ({"status": {"phase": "Succeeded"}, "node": "n1"}, "ended"),
     ],
 )
 def test_pods_of_other_schedulers_and_ended_pods_have_results_of_their_own(
@@ -215,5 +215,5 @@ def test_an_unknown_pod_is_refused() -> None:
 
 
 def test_a_question_leaves_the_model_unchanged() -> None:
-    model = model_of([node("n1", cpu="1")], [pod("a", on="n1", cpu="600m"), pod("p", cpu="500m")])
+    model = model_of([node("n1", cpu="1")], [pod("a", node="n1", cpu="600m"), pod("p", cpu="500m")])
     assert answer(model) == answer(model)

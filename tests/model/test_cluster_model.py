@@ -10,8 +10,8 @@ from bayplan.api.objects import NODE, POD, Node, Pod
 from bayplan.engine.cache_check import differences
 from bayplan.model.cluster_model import GATED_MESSAGE, ClusterModel
 from bayplan.rng import stream
+from bayplan.testing import node, pod
 from bayplan.testing.generators import Draws, draw_node, draw_placed_pod, draw_pod
-from tests.kit.objects import node, pod
 from tests.model.clusters import model_of
 
 
@@ -82,7 +82,7 @@ def test_a_pod_that_fits_gets_a_node_in_a_placement_only() -> None:
 def test_an_attempt_names_victims_and_a_placement_evicts_them() -> None:
     model = model_of(
         [node("n1", cpu="1")],
-        [pod("low", on="n1", cpu="1", priority=0), pod("high", cpu="1", priority=10)],
+        [pod("low", node="n1", cpu="1", priority=0), pod("high", cpu="1", priority=10)],
     )
     before = state_of(model)
     attempt = model.attempt("default/high")
@@ -122,7 +122,7 @@ def test_an_equal_condition_of_the_pod_does_not_suppress_the_message() -> None:
 
 
 def test_changes_of_a_trial_are_undone() -> None:
-    model = model_of([node("n1", cpu="1")], [pod("big", cpu="3"), pod("old", on="n1")])
+    model = model_of([node("n1", cpu="1")], [pod("big", cpu="3"), pod("old", node="n1")])
     before, old_answers = state_of(model), answers(model)
     with model.trial():
         model.add(NODE, node("n2", cpu="4"))

@@ -21,7 +21,7 @@ from bayplan.plugins.inter_pod_affinity import InterPodAffinity, InterPodAffinit
 from bayplan.state.cache import Cache, Snapshot
 from bayplan.state.nodes import NodeView
 from bayplan.state.pods import PodInfo
-from tests.kit.objects import node, pod
+from bayplan.testing import node, pod
 from tests.state.affinity_terms import PREFERRED, REQUIRED, weighted
 
 Answer = tuple[Code, str] | None
@@ -269,7 +269,7 @@ def drawn_pods(draw: st.DrawFn, name: str, places: Sequence[str] = ()) -> PodInf
     both = {"podAffinity": affinity, "podAntiAffinity": affinity}
     return pod(
         name,
-        draw(st.sampled_from(places)) if places else None,
+        node=draw(st.sampled_from(places)) if places else "",
         namespace=draw(st.sampled_from(NAMESPACES)),
         labels=draw(POD_LABELS),
         affinity=draw(st.fixed_dictionaries({}, optional=both)),

@@ -16,7 +16,7 @@ from bayplan.ports import (
     OutcomeUnknownError,
 )
 from bayplan.state.pods import PodInfo
-from tests.kit.objects import pod
+from bayplan.testing import pod
 from tests.kit.ports import UnusedPort
 from tests.plugins.row_kit import NO_HANDLE
 
@@ -61,7 +61,7 @@ def done(coroutine: Coroutine[Any, Any, Status | None]) -> Status | None:
 
 
 def bind(port: ScriptedPort) -> Status | None:
-    return done(DefaultBinder(None, NO_HANDLE).bind(CycleState(), pod(), "n1", port))
+    return done(DefaultBinder(None, NO_HANDLE).bind(CycleState(), pod("p"), "n1", port))
 
 
 def stored(node_name: str | None = None, uid: str = "uid-default/p") -> Pod:

@@ -10,7 +10,7 @@ from bayplan.plugins.image_locality import ImageLocality
 from bayplan.state.cache import Cache
 from bayplan.state.nodes import NodeView
 from bayplan.state.pods import PodInfo
-from tests.kit.objects import pod
+from bayplan.testing import pod
 from tests.plugins.row_kit import NO_HANDLE, score_is_row_wise, scored
 
 PLUGIN = ImageLocality(None, NO_HANDLE)
@@ -38,8 +38,8 @@ def lent(cluster: list[Images]) -> NodeView:
 def running(*images: str, init: tuple[str, ...] = (), volumes: tuple[str, ...] = ()) -> PodInfo:
     return pod(
         containers=[{"name": "c", "image": image} for image in images],
-        initContainers=[{"name": "i", "image": image} for image in init],
-        volumes=[{"name": "v", "image": {"reference": image}} for image in volumes],
+        init_containers=[{"name": "i", "image": image} for image in init],
+        spec={"volumes": [{"name": "v", "image": {"reference": image}} for image in volumes]},
     )
 
 
@@ -92,4 +92,4 @@ def test_images_of_volumes_count() -> None:
 
 def test_fields_without_images_are_not_signed() -> None:
     volume: dict[str, Any] = {"name": "v", "configMap": {"name": "settings"}}
-    assert PLUGIN.sign_pod(pod(volumes=[volume])) == PLUGIN.sign_pod(pod())
+    assert PLUGIN.sign_pod(pod(spec={"volumes": [volume]})) == PLUGIN.sign_pod(pod())

@@ -12,7 +12,7 @@ from bayplan.framework.events import ActionType, QueueingHint
 from bayplan.framework.status import SKIP, Code, Status
 from bayplan.plugins.node_affinity import NodeAffinity, NodeAffinityArgs
 from bayplan.state.pods import PodInfo
-from tests.kit.objects import node, pod
+from bayplan.testing import node, pod
 from tests.plugins.row_kit import (
     NO_HANDLE,
     filter_is_row_wise,
@@ -46,9 +46,9 @@ def rules(required: Any = None, preferred: Any = None) -> dict[str, Any]:
     return {REQUIRED: selector, PREFERRED: preferred}
 
 
-def pod_with_terms(required: Any = None, preferred: Any = None, **spec: Any) -> PodInfo:
+def pod_with_terms(required: Any = None, preferred: Any = None, **options: Any) -> PodInfo:
     """A pod with node affinity of these terms."""
-    return pod(affinity={"nodeAffinity": rules(required, preferred)}, **spec)
+    return pod(affinity={"nodeAffinity": rules(required, preferred)}, **options)
 
 
 def condition(key: str, operator: str, *values: str) -> dict[str, Any]:
@@ -207,8 +207,8 @@ NODES = [node("n1", labels={"zone": "a"}), node("n2", labels={"zone": "b"}), nod
     [
         pytest.param(pod(), True, id="no affinity at all"),
         pytest.param(pod_with_terms(preferred=[]), True, id="preferences only"),
-        pytest.param(pod(nodeSelector={}), False, id="an empty nodeSelector"),
-        pytest.param(pod(nodeSelector={"zone": "a"}), False, id="a nodeSelector"),
+        pytest.param(pod(node_selector={}), False, id="an empty nodeSelector"),
+        pytest.param(pod(node_selector={"zone": "a"}), False, id="a nodeSelector"),
         pytest.param(pod_with_terms([]), False, id="required affinity without terms"),
     ],
 )
@@ -252,7 +252,7 @@ def test_a_condition_on_the_name_has_exactly_one_value() -> None:
 
 
 def test_the_added_affinity_is_evaluated_first() -> None:
-    result = rejected(plugin([ZONE_A]), pod(nodeSelector={"zone": "b"}), lent(NODES))
+    result = rejected(plugin([ZONE_A]), pod(node_selector={"zone": "b"}), lent(NODES))
     assert result == unresolvable(["n1"], NO_MATCH) | unresolvable(["n2", "n3"], NO_ADDED_MATCH)
 
 
@@ -350,7 +350,7 @@ def test_events_of_nodes_that_queue_the_pod(
     added: Any, old: Any, new: Any, expected: QueueingHint
 ) -> None:
     action = ActionType.ADD if old is None else ActionType.UPDATE_NODE_LABEL
-    for tested_pod in (pod_with_terms([ZONE_A]), pod(nodeSelector={"zone": "a"})):
+    for tested_pod in (pod_with_terms([ZONE_A]), pod(node_selector={"zone": "a"})):
         assert hint(plugin(added), ("Node", action), tested_pod, old, new) is expected
 
 
@@ -369,7 +369,7 @@ def test_a_node_that_begins_to_match_the_added_affinity_queues_the_pod() -> None
         pytest.param(pod_with_terms([BROKEN]), QUEUE, id="upstream's hint fails, which is Queue"),
         pytest.param(pod_with_terms([BROKEN, ZONE_A]), QUEUE_SKIP, id="another term matches"),
         pytest.param(
-            pod_with_terms([BROKEN], nodeSelector={"zone": "b"}),
+            pod_with_terms([BROKEN], node_selector={"zone": "b"}),
             QUEUE_SKIP,
             id="the node selector decides",
         ),
@@ -383,4 +383,4 @@ def test_a_hint_with_terms_that_do_not_parse_is_queue(
 
 
 def test_an_empty_node_selector_rejects_no_node() -> None:
-    assert rejected(plugin(), pod(nodeSelector={}), lent(NODES)) == {}
+    assert rejected(plugin(), pod(node_selector={}), lent(NODES)) == {}

@@ -12,7 +12,7 @@ from bayplan.plugins.node_ports import NodePorts
 from bayplan.state.cache import Cache
 from bayplan.state.nodes import NodeView
 from bayplan.state.pods import PodInfo
-from tests.kit.objects import node, pod
+from bayplan.testing import node, pod
 from tests.plugins.row_kit import (
     NO_HANDLE,
     filter_is_row_wise,
@@ -32,8 +32,8 @@ def port(number: int, protocol: str | None = None, ip: str | None = None) -> Por
     return {"hostPort": number, "protocol": protocol, "hostIP": ip}
 
 
-def with_ports(name: str, *ports: Port, **spec: Any) -> PodInfo:
-    return pod(name, containers=[{"name": "c", "ports": list(ports)}], **spec)
+def with_ports(name: str, *ports: Port, **options: Any) -> PodInfo:
+    return pod(name, containers=[{"name": "c", "ports": list(ports)}], **options)
 
 
 def lent(cluster: list[list[Port]]) -> NodeView:
@@ -41,7 +41,7 @@ def lent(cluster: list[list[Port]]) -> NodeView:
     cache = Cache()
     for row, ports in enumerate(cluster):
         cache.add_node(node(f"n{row}"))
-        cache.add_pod(with_ports(f"running-{row}", *ports, nodeName=f"n{row}"))
+        cache.add_pod(with_ports(f"running-{row}", *ports, node=f"n{row}"))
     return cache.lend().nodes
 
 
@@ -104,7 +104,7 @@ def test_ports_of_sidecars_count_and_ports_of_init_containers_do_not(
     restart_policy: str | None, answer: Any
 ) -> None:
     init = {"name": "i", "ports": [port(80)], "restartPolicy": restart_policy}
-    assert pre_filter_result(PLUGIN, pod(initContainers=[init]), lent([])) is answer
+    assert pre_filter_result(PLUGIN, pod(init_containers=[init]), lent([])) is answer
 
 
 # ---- hints ---------------------------------------------------------------------------------
@@ -121,14 +121,14 @@ def test_registered_events() -> None:
 @pytest.mark.parametrize(
     ("gone", "message"),
     [
-        pytest.param(with_ports("g", port(80), nodeName="n0"), "Queue", id="on all addresses"),
+        pytest.param(with_ports("g", port(80), node="n0"), "Queue", id="on all addresses"),
         pytest.param(
-            with_ports("g", port(80, ip="10.0.0.2"), nodeName="n0"),
+            with_ports("g", port(80, ip="10.0.0.2"), node="n0"),
             "QueueSkip",
             id="on another address",
         ),
-        pytest.param(with_ports("g", port(80, "UDP"), nodeName="n0"), "QueueSkip", id="a UDP port"),
-        pytest.param(pod("g", nodeName="n0"), "QueueSkip", id="a pod without ports"),
+        pytest.param(with_ports("g", port(80, "UDP"), node="n0"), "QueueSkip", id="a UDP port"),
+        pytest.param(pod("g", node="n0"), "QueueSkip", id="a pod without ports"),
         pytest.param(with_ports("g", port(80)), "QueueSkip", id="a pod without a node"),
     ],
 )

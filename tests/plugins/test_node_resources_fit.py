@@ -22,7 +22,7 @@ from bayplan.plugins.node_resources_fit import (
 )
 from bayplan.state.pods import PodInfo, pod_info
 from bayplan.testing import plugin as made
-from tests.kit.objects import pod as pod_as_written
+from bayplan.testing import pod as pod_as_written
 from tests.plugins import scored_devices
 from tests.plugins.devices_kit import class_of, put
 from tests.plugins.resource_kit import (
@@ -365,7 +365,7 @@ def test_a_pod_that_shrinks_itself_is_tried_again() -> None:
 def signed(requests: dict[str, Any], plugin: NodeResourcesFit = PLUGIN, **spec: Any) -> object:
     """The signature part of a pod of one container with these requests, as in a manifest."""
     main = {"name": "main", "resources": {"requests": requests}}
-    return plugin.sign_pod(pod_as_written(containers=[main], **spec))
+    return plugin.sign_pod(pod_as_written(containers=[main], spec=spec))
 
 
 def test_equal_amounts_have_equal_signatures_in_any_notation() -> None:

@@ -5,15 +5,13 @@ from hypothesis import strategies as st
 
 from bayplan.framework.types import QueuedPodInfo
 from bayplan.plugins.priority_sort import PrioritySort
-from tests.kit.objects import pod
+from bayplan.testing import pod
 from tests.plugins.row_kit import NO_HANDLE
 
 PLUGIN = PrioritySort(None, NO_HANDLE)
 
 
-def queued(
-    name: str, *, priority: int | None = None, at: float = 0.0, sequence: int = 0
-) -> QueuedPodInfo:
+def queued(name: str, *, priority: int = 0, at: float = 0.0, sequence: int = 0) -> QueuedPodInfo:
     return QueuedPodInfo(pod(name, priority=priority), at, sequence)
 
 
@@ -23,7 +21,7 @@ def order(*entries: QueuedPodInfo) -> list[str]:
 
 ENTRIES = st.builds(
     lambda priority, at, sequence: queued("p", priority=priority, at=at, sequence=sequence),
-    st.one_of(st.none(), st.integers(-2, 2)),
+    st.integers(-2, 2),
     st.sampled_from([0.0, 0.5, 1.0]),
     st.integers(0, 2),
 )

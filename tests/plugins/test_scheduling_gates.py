@@ -3,7 +3,7 @@
 from bayplan.framework.events import UPDATE, ActionType, QueueingHint
 from bayplan.framework.status import Code
 from bayplan.plugins.scheduling_gates import SchedulingGates
-from tests.kit.objects import pod
+from bayplan.testing import pod
 from tests.plugins.row_kit import NO_HANDLE, hint, registered
 
 PLUGIN = SchedulingGates(None, NO_HANDLE)

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from bayplan.api.objects import Node
 from bayplan.framework.events import ActionType, QueueingHint
 from bayplan.plugins.taint_toleration import TaintToleration
-from tests.kit.objects import node, pod
+from bayplan.testing import node, pod
 from tests.plugins.row_kit import (
     NO_HANDLE,
     filter_is_row_wise,

@@ -18,8 +18,8 @@ from bayplan.ports import ApiError, EventType, GoneError, Listing, WatchDroppedE
 from bayplan.shadow.folder import read_shadow, written_so_far
 from bayplan.shadow.following import Follower, FollowOptions
 from bayplan.shadow.report import ShadowReport
+from bayplan.testing import node, pod
 from tests.cli.command_line import answer
-from tests.kit.objects import node, pod
 from tests.kit.scripted_cluster import ScriptedCluster
 
 SOURCE = ClusterKinds("https://api.example", (NODE, STORAGE_CLASS, POD))

@@ -1,7 +1,7 @@
 """The states that a reordering of bindings in flight allows."""
 
 from bayplan.shadow.judgement import SECONDS_MAX, STATES_MAX, NodeArrival, Review, Verdict, states
-from tests.kit.objects import pod
+from bayplan.testing import pod
 
 
 def binding(name: str, place: int, node: str = "x") -> NodeArrival:

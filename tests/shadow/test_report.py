@@ -11,7 +11,7 @@ from bayplan.ports import EventType, WatchEvent
 from bayplan.shadow.metrics import registry_of
 from bayplan.shadow.report import ShadowReport, percentage
 from bayplan.shadow.shadow import Shadow
-from tests.kit.objects import node, pod
+from bayplan.testing import node, pod
 from tests.model.clusters import model_of
 
 
@@ -20,7 +20,7 @@ def shadow() -> Shadow:
     nodes = [node("small", cpu="2"), node("large", cpu="8")]
     finished = Shadow(model_of(nodes), policy=model_of(nodes), policy_source="packing.yaml")
     for name, cpu, on in (("web", "1", "large"), ("big", "4", "small")):
-        waiting, bound = pod(name, cpu=cpu), pod(name, cpu=cpu, on=on)
+        waiting, bound = pod(name, cpu=cpu), pod(name, cpu=cpu, node=on)
         finished.observe(WatchEvent(EventType.ADDED, "v1 Pod", waiting.pod), 1.0)
         finished.check_waiting(1.0)
         finished.observe(WatchEvent(EventType.MODIFIED, "v1 Pod", bound.pod), 9.0)

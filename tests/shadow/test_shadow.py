@@ -3,7 +3,7 @@
 from bayplan.api.objects import NODE, POD
 from bayplan.model.cluster_model import ClusterModel
 from bayplan.shadow.shadow import LONGER_FROM_SECONDS, Shadow, ShadowOptions
-from tests.kit.objects import node, pod
+from bayplan.testing import node, pod
 from tests.model.clusters import model_of
 from tests.shadow.streams import Stream
 
@@ -131,7 +131,7 @@ def test_a_review_leaves_the_model_unchanged() -> None:
 
 
 def test_pods_of_other_schedulers_only_take_room() -> None:
-    stream, foreign = stream_of(two_nodes()), pod("foreign", cpu="8", schedulerName="theirs")
+    stream, foreign = stream_of(two_nodes()), pod("foreign", cpu="8", scheduler_name="theirs")
     stream.create(foreign)
     stream.bind(foreign, "large")
     web = pod("web", cpu="1")
@@ -143,7 +143,7 @@ def test_pods_of_other_schedulers_only_take_room() -> None:
 
 def test_a_pod_that_arrives_with_its_node_is_counted_and_not_compared() -> None:
     stream = stream_of(two_nodes())
-    stream.create(pod("web", on="large", cpu="1"))
+    stream.create(pod("web", node="large", cpu="1"))
     decisions = stream.report().decisions
     assert (decisions.compared, decisions.first_seen_bound) == (0, 1)
     assert decisions.share_best is None
@@ -174,7 +174,7 @@ def test_a_pod_that_fits_and_stays_pending_waits_longer_than_in_the_shadow() -> 
 
 
 def test_a_pod_that_fits_only_for_a_moment_does_not_wait_longer() -> None:
-    stream, web, room = stream_of(two_nodes()), pod("web", cpu="8"), pod("x", on="large", cpu="8")
+    stream, web, room = stream_of(two_nodes()), pod("web", cpu="8"), pod("x", node="large", cpu="8")
     stream.create(web)
     stream.shadow.check_waiting(stream.now)
     stream.create(room)

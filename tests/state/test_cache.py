@@ -12,12 +12,12 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 from msgspec.structs import replace
 
-from bayplan.api.objects import Node
+from bayplan.api.objects import ZONE_LABEL, Node
 from bayplan.state.cache import Cache, NodeNotFound, Snapshot
 from bayplan.state.change_log import ChangeLog, Facet
 from bayplan.state.nodes import LoanEnded
 from bayplan.state.pods import PodInfo
-from tests.kit.objects import node, pod
+from bayplan.testing import node, pod
 from tests.state.affinity_terms import PREFERRED, REQUIRED, term, weighted
 from tests.state.cluster_model import (
     Model,
@@ -50,7 +50,7 @@ def requested(cache: Cache) -> dict[str, int]:
 
 def test_a_pod_confirmed_meanwhile_is_not_forgotten() -> None:
     cache = cache_of("a")
-    assumed = pod("p", "a", requests={"cpu": 2})
+    assumed = pod("p", node="a", requests={"cpu": 2})
     cache.assume(assumed)
     cache.add_pod(assumed)
     cache.forget(assumed)
@@ -70,9 +70,9 @@ def test_an_update_changes_the_row_where_something_counted_changed(
     after: dict[str, Any], changes: bool
 ) -> None:
     cache = cache_of("a")
-    cache.add_pod(pod("p", "a"))
+    cache.add_pod(pod("p", node="a"))
     generation = cache.table.log.generation
-    update = pod("p", "a", **after)
+    update = pod("p", node="a", **after)
     cache.update_pod(update)
     assert (cache.table.log.generation > generation) is changes
     assert cache.pod(update.uid) is update
@@ -80,23 +80,23 @@ def test_an_update_changes_the_row_where_something_counted_changed(
 
 def test_the_error_for_an_invalid_request_names_the_pod() -> None:
     cache = cache_of("a")
-    cache.assume(pod("p", "a"))
+    cache.assume(pod("p", node="a"))
     with pytest.raises(AssertionError, match=r"default/p.* already placed"):
-        cache.assume(pod("p", "a"))
+        cache.assume(pod("p", node="a"))
     with pytest.raises(AssertionError, match=r"default/q.* not placed"):
-        cache.update_pod(pod("q", "a"))
+        cache.update_pod(pod("q", node="a"))
 
 
 def test_during_a_loan_events_are_refused_but_the_cycle_may_assume_and_forget() -> None:
     cache = cache_of("a")
-    placed, assumed = pod("p", "a"), pod("q", "a")
+    placed, assumed = pod("p", node="a"), pod("q", node="a")
     cache.add_pod(placed)
     snapshot = cache.lend()
     events = (
         lambda: cache.add_node(node("b")),
         lambda: cache.update_node(node("a")),
         lambda: cache.remove_node("a"),
-        lambda: cache.add_pod(pod("r", "a")),
+        lambda: cache.add_pod(pod("r", node="a")),
         lambda: cache.update_pod(placed),
         lambda: cache.remove_pod(placed.uid),
         cache.lend,
@@ -127,8 +127,7 @@ def nodes(draw: st.DrawFn, name: str) -> Node:
         spec["unschedulable"] = True
     return node(
         name,
-        zone=draw(st.sampled_from([None, "za", "zb"])),
-        labels=draw(st.sampled_from([{}, {"disk": "ssd"}])),
+        labels=draw(st.sampled_from([{}, {ZONE_LABEL: "za"}, {ZONE_LABEL: "zb", "disk": "ssd"}])),
         allocatable=draw(st.sampled_from([{}, {"cpu": "4"}, {"example.com/gpu": 2}])),
         images=draw(st.sampled_from([{}, {"i": 5}, {"i": 6, "j": 1}])),
         **spec,
@@ -136,7 +135,7 @@ def nodes(draw: st.DrawFn, name: str) -> Node:
 
 
 WEB = {"app": "web"}
-HOST_PORTS = [[], [{"hostPort": 80}], [{"hostPort": 80, "hostIP": "10.0.0.1"}]]
+HOST_PORTS = [[], [80], [{"hostPort": 80, "hostIP": "10.0.0.1"}]]
 AFFINITIES: list[dict[str, Any] | None] = [
     None,
     {"podAntiAffinity": {REQUIRED: [term(WEB), term(WEB)]}},
@@ -145,16 +144,16 @@ AFFINITIES: list[dict[str, Any] | None] = [
 
 
 @st.composite
-def pods(draw: st.DrawFn, name: str, on: str | None) -> PodInfo:
+def pods(draw: st.DrawFn, name: str, on: str) -> PodInfo:
     return pod(
         name,
-        on,
+        node=on,
         namespace="default",
         labels=draw(st.sampled_from([{}, WEB, {"app": "db"}])),
         requests=draw(st.sampled_from([{}, {"cpu": "300m"}, {"cpu": 1, "example.com/gpu": 1}])),
-        ports=draw(st.sampled_from(HOST_PORTS)),
         affinity=draw(st.sampled_from(AFFINITIES)),
         terminating=draw(st.booleans()),
+        host_ports=draw(st.sampled_from(HOST_PORTS)),
     )
 
 
@@ -280,7 +279,7 @@ class CacheMachine(RuleBasedStateMachine):
                     trial.remove(gone)
                     del what_if.pods[gone.uid]
                 elif what_if.nodes:
-                    drawn = data.draw(pods(f"tried-{index}", None))
+                    drawn = data.draw(pods(f"tried-{index}", ""))
                     name = data.draw(st.sampled_from(sorted(what_if.nodes)))
                     what_if.place(trial.assume(drawn, name))
             assert values_of_nodes(snapshot.nodes) == expected(what_if)
@@ -364,7 +363,7 @@ def pods_on(snapshot: Snapshot, name: str) -> list[str]:
 
 def test_nodes_are_looked_up_by_name_and_a_name_without_a_node_has_none() -> None:
     cache = cache_of("a", "b")
-    cache.add_pod(pod("p", "ghost"))
+    cache.add_pod(pod("p", node="ghost"))
     snapshot = cache.lend()
     assert (snapshot.node("b").name, snapshot.node_count) == ("b", 2)
     for ghost in ("ghost", "never"):
@@ -375,7 +374,7 @@ def test_nodes_are_looked_up_by_name_and_a_name_without_a_node_has_none() -> Non
 def test_nodes_with_affinity_are_listed() -> None:
     """F-045"""
     cache = cache_of("n1", "n2")
-    placed = pod("p", "n2", affinity=AWAY)
+    placed = pod("p", node="n2", affinity=AWAY)
     cache.add_pod(placed)
     snapshot = cache.lend()
     assert snapshot.rows_with_affinity.tolist() == [1]
@@ -419,7 +418,7 @@ def test_a_returned_snapshot_raises_at_every_access() -> None:
 
 def test_a_trial_changes_the_snapshot_at_once_and_is_undone_at_its_end() -> None:
     cache = cache_of("a", "b")
-    old = pod("old", "a", requests={"cpu": 2})
+    old = pod("old", node="a", requests={"cpu": 2})
     cache.add_pod(old)
     snapshot = cache.lend()
     with snapshot.trial() as trial:
@@ -446,7 +445,7 @@ def test_an_undo_increases_generations() -> None:
 @pytest.mark.parametrize("removed", [["p"], ["q"], ["r"], ["r", "p"], ["p", "q", "r"]])
 def test_restored_pods_are_in_the_order_of_their_arrival(removed: list[str]) -> None:
     cache = cache_of("a")
-    pods = {name: pod(name, "a") for name in ("p", "q", "r")}
+    pods = {name: pod(name, node="a") for name in ("p", "q", "r")}
     for each in pods.values():
         cache.add_pod(each)
     snapshot = cache.lend()
@@ -469,7 +468,7 @@ def test_committed_changes_are_not_undone() -> None:
 
 def test_a_node_is_present_until_it_is_removed() -> None:
     cache = cache_of("a")
-    cache.add_pod(pod("p", "a"))
+    cache.add_pod(pod("p", node="a"))
     assert cache.node("a") is not None
     cache.remove_node("a")
     assert (cache.node("a"), cache.node("ghost")) == (None, None)
@@ -483,7 +482,7 @@ def test_a_snapshot_lists_the_rows_that_changed_since_another_one() -> None:
     before = cache.lend()
     generation = before.generation
     before.end()
-    cache.add_pod(pod("p", "n2"))
+    cache.add_pod(pod("p", node="n2"))
     snapshot = cache.lend()
     assert snapshot.rows_since(generation, Facet.PODS).tolist() == [cache.table.row_of["n2"]]
     assert snapshot.rows_since(generation, Facet.TAINTS).tolist() == []

@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 from bayplan.api.selectors import Selector
 from bayplan.state.cache import Cache
 from bayplan.state.domain_counts import DomainTables, PodSet
-from bayplan.testing import pod
-from tests.kit.objects import node
+from bayplan.testing import node, pod
 
 ALL = PodSet(None, Selector())
 NODES = [f"n{number}" for number in range(5)]

@@ -13,7 +13,7 @@ from bayplan.rng import stable_hash
 from bayplan.state.change_log import Facet
 from bayplan.state.columns import Rows
 from bayplan.state.node_table import DrawOrder, NodeTable
-from tests.kit.objects import node, pod
+from bayplan.testing import node, pod
 
 # ---- node table -----------------------------------------------------------------------------
 
@@ -33,7 +33,7 @@ def test_columns_grow_beyond_the_capacity() -> None:
     table.label_column(ZONE_LABEL)
     for index in range(9):
         table.add_node(node(f"n{index}", zone=f"z{index % 2}"))
-        table.assign(pod(f"p{index}", f"n{index}", requests={"cpu": index}))
+        table.assign(pod(f"p{index}", node=f"n{index}", requests={"cpu": index}))
     assert table.capacity == 16
     assert table.resources.allocatable("cpu").values[:9].tolist() == [4000] * 9
     assert table.resources.requested("cpu").values[:9].tolist() == [
@@ -44,7 +44,7 @@ def test_columns_grow_beyond_the_capacity() -> None:
 
 def test_errors_for_a_node_added_twice_and_for_an_absent_node_name_the_node() -> None:
     table = table_of(node("a"), node("b"))
-    table.assign(pod("p", "b"))
+    table.assign(pod("p", node="b"))
     table.remove_node("b")
     with pytest.raises(AssertionError, match="node a is already there"):
         table.add_node(node("a"))
@@ -57,16 +57,16 @@ def test_errors_for_a_node_added_twice_and_for_an_absent_node_name_the_node() ->
 def test_removing_an_unknown_pod_names_pod_and_node() -> None:
     table = table_of(node("a"))
     with pytest.raises(AssertionError, match=r"default/p .*not on node 'a'"):
-        table.unassign(pod("p", "a"))
+        table.unassign(pod("p", node="a"))
     with pytest.raises(AssertionError, match=r"default/p .*not on node 'ghost'"):
-        table.unassign(pod("p", "ghost"))
+        table.unassign(pod("p", node="ghost"))
 
 
 def test_a_pod_is_counted_once() -> None:
     table = table_of(node("a"))
-    table.assign(pod("p", "a"))
+    table.assign(pod("p", node="a"))
     with pytest.raises(AssertionError, match=r"default/p.* already counted on a"):
-        table.assign(pod("p", "a"))
+        table.assign(pod("p", node="a"))
 
 
 # ---- columns -----------------------------------------------------------------------------------
@@ -124,7 +124,7 @@ def test_a_derived_column_is_computed_for_changed_rows_only() -> None:
         return column.values[: table.row_count].tolist()
 
     assert derived() == [0, 0, 0]
-    table.assign(pod("p", "b", requests={"cpu": 1}))
+    table.assign(pod("p", node="b", requests={"cpu": 1}))
     table.update_node(node("c", labels={"x": "1"}))
     assert derived() == [0, 500, 0]
     assert derived() == [0, 500, 0]

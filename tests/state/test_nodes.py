@@ -19,8 +19,8 @@ from bayplan.state.node_accessors import LoanEnded
 from bayplan.state.nodes import REPLACED, NodeView
 from bayplan.state.placed_terms import TermKind
 from bayplan.state.pods import PodInfo
+from bayplan.testing import node, pod
 from tests.kit.accessors import accessors
-from tests.kit.objects import node, pod
 from tests.state.affinity_terms import PREFERRED, REQUIRED, term, weighted
 
 WEB = {"app": "web"}
@@ -77,7 +77,7 @@ def test_take_selects_by_position(
 
 
 def test_a_name_that_only_pods_refer_to_is_no_node() -> None:
-    view = view_of("a", pods=(pod("p", "ghost"),))
+    view = view_of("a", pods=(pod("p", node="ghost"),))
     assert view.names() == ["a"]
     assert (view.position("ghost"), view.positions(["ghost", "a"]).tolist()) == (None, [0])
     assert view.pods.matching(ALL_PODS).tolist() == [0]
@@ -172,10 +172,14 @@ def test_a_host_port_conflicts_with_equal_and_with_all_addresses(
 ) -> None:
     """F-039: an empty address is 0.0.0.0, an empty protocol TCP, a port of 0 is none."""
     pods = tuple(
-        pod(f"p{index}", "a", host_ports=[{"hostIP": ip, "hostPort": 80, "protocol": "UDP" * udp}])
+        pod(
+            f"p{index}",
+            node="a",
+            host_ports=[{"hostIP": ip, "hostPort": 80, "protocol": "UDP" * udp}],
+        )
         for index, (ip, udp) in enumerate(used)
     )
-    view = view_of("a", "b", pods=(*pods, pod("none", "b", host_ports=[{"hostPort": 0}])))
+    view = view_of("a", "b", pods=(*pods, pod("none", node="b", host_ports=[{"hostPort": 0}])))
     everywhere = ("", "0.0.0.0")
     taken = any(
         not udp and (ip == requested or ip in everywhere or requested in everywhere)
@@ -211,7 +215,7 @@ def test_an_image_has_the_number_of_its_nodes() -> None:
 def test_a_pod_without_requests_counts_with_defaults_in_scores() -> None:
     """F-041; assumed pods are included."""
     cache = cache_of("a")
-    cache.assume(pod("p", "a"))
+    cache.assume(pod("p", node="a"))
     info = cache.lend().node("a")
     assert info.requested == {}
     assert info.non_zero_requested == {"cpu": 100, "memory": 200 << 20}
@@ -223,9 +227,9 @@ def test_a_node_info_has_the_fields_of_upstreams_node_info() -> None:
     near = {"podAffinity": {PREFERRED: [weighted(1, term(WEB))]}}
     cache = Cache()
     cache.add_node(node("a", images={"i": 600}, unschedulable=True))
-    cache.add_pod(pod("p", "a", requests={"cpu": "1500m"}, host_ports=[{"hostPort": 80}]))
-    cache.add_pod(pod("q", "a", affinity=away))
-    cache.add_pod(pod("r", "a", affinity=near))
+    cache.add_pod(pod("p", node="a", requests={"cpu": "1500m"}, host_ports=[{"hostPort": 80}]))
+    cache.add_pod(pod("q", node="a", affinity=away))
+    cache.add_pod(pod("r", node="a", affinity=near))
     info = cache.lend().node("a")
     assert info.labels == {HOSTNAME_LABEL: "a"}
     assert (info.unschedulable, info.taints) == (True, ())
@@ -236,7 +240,7 @@ def test_a_node_info_has_the_fields_of_upstreams_node_info() -> None:
 
 
 def test_a_node_info_shows_name_pods_requested_and_allocatable() -> None:
-    cache = cache_of("a", pods=(pod("p", "a", requests={"cpu": 1}),))
+    cache = cache_of("a", pods=(pod("p", node="a", requests={"cpu": 1}),))
     shown = repr(cache.lend().node("a"))
     for part in ("a: pods [default/p]", "requested={'cpu': 1000}", "'cpu': 4000"):
         assert part in shown
@@ -268,7 +272,7 @@ PROPERTIES = {"any_unschedulable", "cluster_node_count", "rows", "selection"}
 
 @pytest.mark.parametrize("name", REPLACED)
 def test_an_old_accessor_answers_with_a_warning_that_names_the_new_one(name: str) -> None:
-    nodes = view_of("a", "b", pods=(pod("p", "a", requests={"cpu": 1}),))
+    nodes = view_of("a", "b", pods=(pod("p", node="a", requests={"cpu": 1}),))
     with pytest.warns(DeprecationWarning, match="; write nodes") as warned:
         value = getattr(nodes, name)
     (warning,) = warned

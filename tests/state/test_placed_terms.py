@@ -10,7 +10,7 @@ from bayplan.api.affinity import AffinityTerm
 from bayplan.api.objects import ZONE_LABEL
 from bayplan.state.placed_terms import PlacedTerm, PlacedTerms, TermKind
 from bayplan.state.pods import PodInfo
-from tests.kit.objects import pod
+from bayplan.testing import pod
 from tests.state.affinity_terms import PREFERRED, REQUIRED, term, weighted
 
 CAPACITY = 4

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bayplan.state.resources import EXACT_BELOW, Bundle, Resources, Usage
-from tests.kit.objects import pod
+from bayplan.testing import pod
 
 GPU = "example.com/gpu"
 SILENT = pod().shape

@@ -19,7 +19,7 @@ from bayplan.api.selectors import (
 )
 from bayplan.state.domain_counts import INDEXED_KEYS_MAX, PodCounter, PodSet, SelectorCounts
 from bayplan.state.pods import PodInfo
-from tests.kit.objects import pod
+from bayplan.testing import pod
 
 CAPACITY = 4
 

@@ -5,7 +5,7 @@ from pathlib import Path
 from bayplan.shadow.folder import DecisionFile, write_report
 from bayplan.shadow.report import ShadowReport
 from bayplan.shadow.shadow import Shadow, ShadowOptions
-from tests.kit.objects import node, pod
+from bayplan.testing import node, pod
 from tests.model.clusters import model_of
 from tests.shadow.streams import Stream
 

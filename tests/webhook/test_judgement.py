@@ -11,8 +11,8 @@ from bayplan.model.cluster_model import ClusterModel
 from bayplan.model.picture import ClusterPicture
 from bayplan.objects.object_store import store_of
 from bayplan.plugins.registry import default_registry
+from bayplan.testing import node, pod
 from bayplan.webhook.judgement import WARNING_LENGTH_MAX, Judge, Judgement
-from tests.kit.objects import node, pod
 
 Content = dict[str, Any]
 UNJUDGED, FITS = Judgement("unjudged"), Judgement("fits")
@@ -62,7 +62,7 @@ def test_the_nearest_node_lacks_the_fewest_resources_and_the_smallest_share() ->
 
 def test_a_full_node_has_room_for_no_more_pod() -> None:
     config, registry = SchedulerConfig(), default_registry(())
-    objects = {NODE: (node("n1", cpu="2", pods="1"),), POD: (pod("a", "n1").pod,)}
+    objects = {NODE: (node("n1", cpu="2", pods="1"),), POD: (pod("a", node="n1").pod,)}
     judge = Judge(
         ClusterModel(ClusterPicture(store_of(objects)), config, registry), config, registry
     )
@@ -87,7 +87,7 @@ def test_a_pod_that_kube_scheduler_does_not_try_is_not_judged(content: Content) 
 
 
 def test_a_pod_that_preemption_makes_room_for_is_not_warned_of() -> None:
-    low = [pod("a", "n1", cpu="2").pod, pod("b", "n2", cpu="1").pod]
+    low = [pod("a", node="n1", cpu="2").pod, pod("b", node="n2", cpu="1").pod]
     assert of_pod(judge_of(*low), spec("2", priority=10)) == FITS
     assert of_pod(judge_of(*low), spec("2")).result == "warned"
     never = spec("2", priority=10, preemptionPolicy="Never")
@@ -95,7 +95,7 @@ def test_a_pod_that_preemption_makes_room_for_is_not_warned_of() -> None:
 
 
 def test_a_judgement_leaves_no_trace() -> None:
-    judge = judge_of(pod("a", "n2", cpu="1").pod)
+    judge = judge_of(pod("a", node="n2", cpu="1").pod)
     for _ in range(3):
         assert of_pod(judge, spec("2")) == FITS
         assert of_workload(judge, "apps/v1 Deployment", spec("2")) == FITS
@@ -187,7 +187,7 @@ def test_a_daemon_set_is_judged_on_the_nodes_that_should_run_it() -> None:
     )
     elsewhere = {"kubernetes.io/hostname": "n1"}
     assert of_workload(judge_of(), kind, spec("2", nodeSelector=elsewhere)) == FITS
-    low = pod("a", "n1", cpu="2").pod
+    low = pod("a", node="n1", cpu="2").pod
     priority_class = {
         "apiVersion": "scheduling.k8s.io/v1",
         "kind": "PriorityClass",

@@ -16,10 +16,10 @@ from bayplan.config import SchedulerConfig
 from bayplan.model.cluster_kinds import ClusterKinds
 from bayplan.plugins.registry import default_registry
 from bayplan.ports import EventType, WatchEvent
+from bayplan.testing import node
 from bayplan.webhook import judgement
 from bayplan.webhook.judgement import Judgement
 from bayplan.webhook.server import BODY_BYTES_MAX, WebhookOptions, serve
-from tests.kit.objects import node
 from tests.kit.scripted_cluster import ScriptedCluster
 from tests.live.processes import free_port
 from tests.webhook.bodies import review

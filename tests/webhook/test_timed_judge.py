@@ -11,10 +11,10 @@ from bayplan.model.cluster_model import ClusterModel
 from bayplan.model.picture import ClusterPicture
 from bayplan.objects.object_store import store_of
 from bayplan.plugins.registry import default_registry
+from bayplan.testing import node
 from bayplan.webhook.judgement import Judge, Judgement
 from bayplan.webhook.reviews import Review, read_review
 from bayplan.webhook.timed_judge import TimedJudge
-from tests.kit.objects import node
 from tests.webhook.bodies import review
 
 REVIEW: Review = read_review(review("3"))

@@ -7,9 +7,9 @@ from bayplan.model.cluster_model import ClusterModel
 from bayplan.model.picture import ClusterPicture
 from bayplan.objects.object_store import store_of
 from bayplan.plugins.registry import default_registry
+from bayplan.testing import node
 from bayplan.webhook.judgement import Judge
 from bayplan.webhook.warm_up import warm_up
-from tests.kit.objects import node
 
 
 def test_the_warm_up_leaves_the_model_as_it_was() -> None:

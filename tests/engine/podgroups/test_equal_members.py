@@ -11,7 +11,7 @@ from bayplan.engine.podgroups.equal_members import are_equal
 from bayplan.engine.podgroups.trial import TrialSetup
 from bayplan.framework.types import QueuedPodInfo
 from bayplan.state.pods import pod_info
-from tests.kit.objects import pod
+from bayplan.testing import pod
 
 
 def setup(

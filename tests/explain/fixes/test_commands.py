@@ -32,7 +32,7 @@ from bayplan.model.picture import ClusterPicture
 from bayplan.objects.keys import ObjectKey
 from bayplan.objects.object_store import store_of
 from bayplan.plugins.registry import default_registry
-from tests.kit.objects import node
+from bayplan.testing import node
 
 HOSTILE = (
     "--all",

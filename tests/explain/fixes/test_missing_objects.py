@@ -6,7 +6,7 @@ from bayplan.api.device_objects import DEVICE_CLASS, RESOURCE_CLAIM, RESOURCE_SL
 from bayplan.api.objects import PERSISTENT_VOLUME_CLAIM, STORAGE_CLASS, ApiObject, decode
 from bayplan.explain.explainer import explain_pod
 from bayplan.explain.explanation import Fix
-from tests.kit.objects import node, pod
+from bayplan.testing import node, pod
 from tests.model.clusters import model_of
 
 VOLUMES = [{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}]
@@ -46,7 +46,7 @@ def test_a_local_volume_is_created_if_no_provisioner_exists() -> None:
         STORAGE_CLASS: [LOCAL],
         PERSISTENT_VOLUME_CLAIM: [claim(storageClassName="local")],
     }
-    solutions = fixes(pod("p", volumes=VOLUMES), objects)
+    solutions = fixes(pod("p", spec={"volumes": VOLUMES}), objects)
     fix = solutions["create the missing PersistentVolume data-n1"]
     assert fix.node == "n1"
     assert "path: /mnt/disks/data-n1" in fix.manifest
@@ -55,7 +55,7 @@ def test_a_local_volume_is_created_if_no_provisioner_exists() -> None:
 def test_the_volume_that_a_claim_is_bound_to_is_created() -> None:
     bound = claim(volumeName="disk", storageClassName="")
     bound["metadata"]["annotations"] = {"pv.kubernetes.io/bind-completed": "yes"}
-    solutions = fixes(pod("p", volumes=VOLUMES), {PERSISTENT_VOLUME_CLAIM: [bound]})
+    solutions = fixes(pod("p", spec={"volumes": VOLUMES}), {PERSISTENT_VOLUME_CLAIM: [bound]})
     assert "create the missing PersistentVolume disk" in solutions
 
 
@@ -68,7 +68,7 @@ def device_claim(count: int) -> dict[str, Any]:
 
 
 def waiting_for_devices() -> Any:
-    return pod("p", resourceClaims=[{"name": "gpus", "resourceClaimName": "gpus"}])
+    return pod("p", spec={"resourceClaims": [{"name": "gpus", "resourceClaimName": "gpus"}]})
 
 
 def test_the_count_of_a_claim_is_lowered_to_the_existing_devices() -> None:
@@ -94,7 +94,7 @@ def test_a_device_class_is_created_for_an_existing_driver() -> None:
 def test_a_class_that_binds_at_once_is_made_to_bind_late() -> None:
     at_once = {"metadata": {"name": "slow"}, "provisioner": "disk.example.com"}
     objects = {STORAGE_CLASS: [at_once], PERSISTENT_VOLUME_CLAIM: [claim(storageClassName="slow")]}
-    solutions = fixes(pod("p", volumes=VOLUMES), objects)
+    solutions = fixes(pod("p", spec={"volumes": VOLUMES}), objects)
     step = (
         "let StorageClass slow bind late: volumeBindingMode WaitForFirstConsumer in place of "
         "Immediate"

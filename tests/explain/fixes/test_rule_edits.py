@@ -3,7 +3,7 @@
 from typing import Any
 
 from bayplan.explain.explainer import explain_pod
-from tests.kit.objects import node, pod
+from bayplan.testing import node, pod
 from tests.model.clusters import model_of
 
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
@@ -28,7 +28,7 @@ def test_a_term_is_widened_by_the_most_frequent_value_before_it_is_dropped() -> 
 
 
 def test_a_node_selector_is_changed_to_a_value_that_nodes_have() -> None:
-    assert steps(pod("p", nodeSelector={"disk": "ssd"}))[:3] == [
+    assert steps(pod("p", node_selector={"disk": "ssd"}))[:3] == [
         ("change disk=ssd to disk=hdd in the node selector",),
         ("change disk=ssd to disk=nvme in the node selector",),
         ("drop disk=ssd from the node selector",),

@@ -14,10 +14,10 @@ from bayplan.explain.fixes.search import TRIALS_MAX, Search
 from bayplan.explain.fixes.workload_edits import room_edits
 from bayplan.model.cluster_model import Attempt, ClusterModel
 from bayplan.rng import stream
+from bayplan.testing import node, pod
 from bayplan.testing import node as drawn_node
 from bayplan.testing import pod as drawn_pod
 from bayplan.testing.generators import Draws, draw_node, draw_placed_pod, draw_pod
-from tests.kit.objects import node, pod
 from tests.model.clusters import model_of
 
 
@@ -34,7 +34,7 @@ def test_every_rule_of_a_pod_has_an_edit() -> None:
         "podAffinity": rules,
         "nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": terms},
     }
-    waiting = pod("p", affinity=affinity, nodeSelector={"disk": "ssd"})
+    waiting = pod("p", affinity=affinity, node_selector={"disk": "ssd"})
     model = model_of([node("n1")], [waiting])
     diagnosis = diagnose(model, "default/p")
     assert texts(rule_edits(model, Owners(model), diagnosis)) == [
@@ -48,7 +48,7 @@ def test_every_rule_of_a_pod_has_an_edit() -> None:
 
 
 def test_the_fewest_pods_that_make_room_are_removed() -> None:
-    placed = [pod(f"a{i}", on="n1", cpu=cpu) for i, cpu in enumerate(("100m", "500m", "400m"))]
+    placed = [pod(f"a{i}", node="n1", cpu=cpu) for i, cpu in enumerate(("100m", "500m", "400m"))]
     model = model_of([node("n1", cpu="1")], [*placed, pod("p", cpu="500m")])
     edits = room_edits(model, Owners(model), diagnose(model, "default/p"))
     assert set(texts(edits)) == {"remove default/a1 from n1"}
@@ -57,7 +57,7 @@ def test_the_fewest_pods_that_make_room_are_removed() -> None:
 def test_only_removals_that_free_what_the_node_lacks_are_tried(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    placed = [pod(f"a{i}", on="n1", cpu="250m") for i in range(4)]
+    placed = [pod(f"a{i}", node="n1", cpu="250m") for i in range(4)]
     model = model_of([node("n1", cpu="1")], [*placed, pod("p", cpu="1")])
     diagnosis = diagnose(model, "default/p")
     tried: list[str] = []
@@ -74,7 +74,7 @@ def test_only_removals_that_free_what_the_node_lacks_are_tried(
 
 
 def test_a_new_node_has_what_the_pod_needs() -> None:
-    model = model_of([node("n1", cpu="1")], [pod("p", cpu="3", nodeSelector={"disk": "ssd"})])
+    model = model_of([node("n1", cpu="1")], [pod("p", cpu="3", node_selector={"disk": "ssd"})])
     edits = texts(new_node_edits(model, diagnose(model, "default/p")))
     assert edits == ["add one node like n1 with 3 cpu, label disk=ssd"]
 

@@ -7,7 +7,7 @@ import pytest
 from bayplan.api.objects import Node, Taint
 from bayplan.explain.fixes.edits import Harm
 from bayplan.explain.fixes.taints import harm_of_tolerating
-from tests.kit.objects import node, pod
+from bayplan.testing import node, pod
 
 GPU_NODE = node("g", allocatable={"nvidia.com/gpu": "1"})
 PLAIN_NODE = node("n")

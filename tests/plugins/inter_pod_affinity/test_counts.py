@@ -10,8 +10,7 @@ from bayplan.plugins.inter_pod_affinity.plugin import DomainCounts
 from bayplan.state.cache import Cache
 from bayplan.state.domain_counts import PodSet
 from bayplan.state.nodes import NodeView
-from bayplan.testing import pod
-from tests.kit.objects import node
+from bayplan.testing import node, pod
 
 Zones = list[str | None]
 ZONES: st.SearchStrategy[Zones] = st.lists(

@@ -8,7 +8,7 @@ from bayplan.api.objects import Node
 from bayplan.framework.events import QueueingHint
 from bayplan.plugins.inter_pod_affinity.plugin import Labels, after_assigned_pod, after_node
 from bayplan.state.pods import PodInfo
-from tests.kit.objects import node, pod
+from bayplan.testing import node, pod
 from tests.plugins.affinity_kit import AffinityCluster
 from tests.state.affinity_terms import PREFERRED, REQUIRED, term, weighted
 
@@ -27,8 +27,8 @@ def away(*terms: dict[str, Any], **more: Any) -> PodInfo:
     return pod("waiting", affinity={"podAntiAffinity": {REQUIRED: list(terms)}}, **more)
 
 
-def on_a(labels: dict[str, str] | None = None, **more: Any) -> PodInfo:
-    return pod("other", "a", labels=labels, **more)
+def on_a(labels: Labels | None = None, **more: Any) -> PodInfo:
+    return pod("other", node="a", labels=labels or {}, **more)
 
 
 TEAMS = {"default": {"team": "b"}, "team-a": {"team": "a"}}
@@ -156,7 +156,7 @@ def test_a_nominated_pod_counts_on_its_node() -> None:
 
 
 def in_team_a(labels: dict[str, str]) -> PodInfo:
-    return pod("other", "a", namespace="team-a", labels=labels)
+    return pod("other", node="a", namespace="team-a", labels=labels)
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from bayplan.framework.events import ActionType, EventResource
 from bayplan.framework.status import Code, Status
 from bayplan.plugins.inter_pod_affinity import InterPodAffinity, InterPodAffinityArgs
 from bayplan.state.pods import PodInfo
-from tests.kit.objects import node, pod
+from bayplan.testing import node, pod
 from tests.plugins.affinity_kit import (
     AffinityCluster,
     drawn_pods,
@@ -119,12 +119,12 @@ def test_the_first_pod_of_a_self_affine_group_may_use_any_node_with_the_label() 
 def test_a_matching_pod_outside_all_domains_does_not_count_as_the_first() -> None:
     """Upstream keeps counts by domain: a match on a node without the label leaves no trace."""
     next_one = pod(labels=WEB, affinity=near(term(WEB, key=ZONE_LABEL)))
-    answers = filtered(zones(pod("web", "d", labels=WEB)), next_one)
+    answers = filtered(zones(pod("web", node="d", labels=WEB)), next_one)
     assert answers == {"a": None, "b": None, "c": None, "d": NO_AFFINITY}
 
 
 def test_pods_that_are_being_deleted_count_for_affinity_and_anti_affinity() -> None:
-    world = zones(pod("web", "a", labels=WEB, terminating=True))
+    world = zones(pod("web", node="a", labels=WEB, terminating=True))
     assert filtered(world, pod(affinity=near(term(WEB)))) == {
         "a": None,
         **dict.fromkeys("bcd", NO_AFFINITY),
@@ -161,13 +161,13 @@ TEAM_A = {"matchLabels": {"team": "a"}}
 )
 def test_a_term_selects_pods_of_its_namespaces(where: dict[str, Any], rejected: bool) -> None:
     namespaces = {"default": {"team": "b2"}, "other": {"team": "a"}}
-    world = zones(pod("web", "a", namespace="other", labels=WEB), namespaces=namespaces)
+    world = zones(pod("web", node="a", namespace="other", labels=WEB), namespaces=namespaces)
     answers = filtered(world, pod(affinity=away(term(WEB, **where))))
     assert answers == {"a": NO_ANTI if rejected else None, "b": None, "c": None, "d": None}
 
 
 def test_the_namespace_selector_of_a_placed_pod_reads_the_namespace_of_the_incoming_pod() -> None:
-    refusing = pod("web", "a", affinity=away(term(DB, namespaceSelector=TEAM_A)))
+    refusing = pod("web", node="a", affinity=away(term(DB, namespaceSelector=TEAM_A)))
     namespaces = {"default": dict[str, str](), "other": {"team": "a"}}
     world = zones(refusing, namespaces=namespaces)
     assert filtered(world, pod(labels=DB)) is Code.SKIP
@@ -181,9 +181,14 @@ def test_the_namespace_selector_of_a_placed_pod_reads_the_namespace_of_the_incom
 
 def test_preferred_terms_of_both_sides_and_required_ones_of_placed_pods_add_up() -> None:
     world = zones(
-        pod("web", "a", labels=WEB, affinity=near(prefer=[weighted(3, term(DB, key=ZONE_LABEL))])),
-        pod("hard", "c", affinity=near(term(DB))),
-        pod("shy", "d", affinity=away(prefer=[weighted(4, term(DB))])),
+        pod(
+            "web",
+            node="a",
+            labels=WEB,
+            affinity=near(prefer=[weighted(3, term(DB, key=ZONE_LABEL))]),
+        ),
+        pod("hard", node="c", affinity=near(term(DB))),
+        pod("shy", node="d", affinity=away(prefer=[weighted(4, term(DB))])),
         args=InterPodAffinityArgs(hard_pod_affinity_weight=10),
     )
     coming = pod(labels=DB, affinity=near(prefer=[weighted(5, term(WEB))]))
@@ -194,7 +199,7 @@ def test_preferred_terms_of_both_sides_and_required_ones_of_placed_pods_add_up()
 def test_ignoring_preferred_terms_of_placed_pods_needs_a_pod_without_its_own() -> None:
     args = InterPodAffinityArgs(ignore_preferred_terms_of_existing_pods=True)
     world = zones(
-        pod("w", "a", labels=WEB, affinity=near(prefer=[weighted(3, term(DB))])), args=args
+        pod("w", node="a", labels=WEB, affinity=near(prefer=[weighted(3, term(DB))])), args=args
     )
     assert scored(world, pod(labels=DB)) is Code.SKIP
     both = scored(world, pod(labels=DB, affinity=near(prefer=[weighted(5, term(WEB))])))
@@ -241,7 +246,7 @@ def test_unknown_args_are_refused_and_defaults_are_upstreams() -> None:
 
 
 def test_two_instances_have_separate_notes() -> None:
-    world, state = zones(pod("web", "a", labels=WEB)), CycleState()
+    world, state = zones(pod("web", node="a", labels=WEB)), CycleState()
     nodes, wanting = world.lend().nodes, pod(affinity=near(term(WEB)))
     plain, named = world.plugin(), world.plugin()
     named = InterPodAffinity(named.args, named.handle, "InterPodAffinity/two")

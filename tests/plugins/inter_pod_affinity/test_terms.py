@@ -9,7 +9,7 @@ from bayplan.framework.handle import Objects
 from bayplan.plugins.inter_pod_affinity.terms import own_terms
 from bayplan.state.domain_counts import PodSet
 from bayplan.state.pods import PodInfo
-from tests.kit.objects import pod
+from bayplan.testing import pod
 from tests.plugins.affinity_kit import Namespaces
 from tests.state.affinity_terms import PREFERRED, REQUIRED, term, weighted
 
