@@ -7,8 +7,8 @@ import pytest
 
 from bayplan.lazy_loader import load
 from bayplan.metrics import SchedulerMetrics
-from tests.adapters.manifests import node, pod
 from tests.cli.command_line import process, write_objects
+from tests.kit.manifests import node, pod
 
 
 def test_a_place_is_a_module_and_an_attribute() -> None:

@@ -20,7 +20,7 @@ from bayplan.ports import (
 from bayplan.sim.loop import run
 from bayplan.state.pods import PodInfo, pod_info
 from tests.adapters.faulty_cluster import FaultOptions, FaultyCluster
-from tests.adapters.manifests import pod
+from tests.kit.manifests import pod
 
 POD = "v1 Pod"
 Scene = Callable[[EmbeddedCluster, FaultyCluster], Awaitable[None]]

@@ -7,6 +7,7 @@ import pytest
 import yaml
 
 from bayplan.api.field_tables import path_fault, unknown_fields
+from tests.kit.manifests import pod
 
 
 @pytest.mark.parametrize(
@@ -48,23 +49,19 @@ def test_a_pod_has_fields_of_its_own() -> None:
 IGNORED = "DuringSchedulingIgnoredDuringExecution"
 
 
-def a_pod(**spec: Any) -> dict[str, Any]:
-    return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a"}, "spec": spec}
-
-
 @pytest.mark.parametrize(
     ("content", "path", "hint"),
     [
-        (a_pod(nodeSelectr={}), "spec.nodeSelectr", 'did you mean "nodeSelector"?'),
-        ({**a_pod(), "sepc": {}}, "sepc", 'did you mean "spec"?'),
-        ({**a_pod(), "metadata": {"label": {}}}, "metadata.label", 'did you mean "labels"?'),
+        (pod(nodeSelectr={}), "spec.nodeSelectr", 'did you mean "nodeSelector"?'),
+        ({**pod(), "sepc": {}}, "sepc", 'did you mean "spec"?'),
+        ({**pod(), "metadata": {"label": {}}}, "metadata.label", 'did you mean "labels"?'),
         (
-            a_pod(containers=[{"name": "a"}, {"name": "b", "resource": {}}]),
+            pod(containers=[{"name": "a"}, {"name": "b", "resource": {}}]),
             "spec.containers[].resource",
             'did you mean "resources"?',
         ),
         (
-            a_pod(affinity={"nodeAffinity": {"required": {}}}),
+            pod(affinity={"nodeAffinity": {"required": {}}}),
             "spec.affinity.nodeAffinity.required",
             f'did you mean "required{IGNORED}"?',
         ),
@@ -84,7 +81,7 @@ def test_the_tables_list_legal_fields_that_are_not_read() -> None:
         "livenessProbe": probes,
         "resources": {"limits": {"example.com/anything": "1"}},
     }
-    whole = a_pod(containers=[container], securityContext={"seccompProfile": {"type": "Localhost"}})
+    whole = pod(containers=[container], securityContext={"seccompProfile": {"type": "Localhost"}})
     managed = [{"manager": "kubectl", "fieldsV1": {"f:spec": {"f:nodeSelectr": {}}}}]
     whole["metadata"] = {"name": "a", "managedFields": managed, "labels": {"any": "label"}}
     assert unknown_fields("v1 Pod", whole) == []
@@ -108,7 +105,7 @@ def test_fields_of_the_values_of_a_map_are_checked() -> None:
 
 @pytest.mark.parametrize("value", [None, 7, "text", [{"a": 1}], {"a": 1}])
 def test_a_value_of_a_wrong_type_is_not_checked(value: Any) -> None:
-    assert unknown_fields("v1 Pod", a_pod(nodeName=value)) == []
+    assert unknown_fields("v1 Pod", pod(nodeName=value)) == []
     assert unknown_fields("example.com/v1 Quota", {"spec": value}) == []
 
 

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from tests.adapters.manifests import pod
 from tests.cli.command_line import answer, bayplan, process, profile, refusal, write_objects
 from tests.comparison.kit import cluster_file, configuration, node_with_cpu
+from tests.kit.manifests import pod
 
 #: Ends its process at the seed that DIE_AT_SEED names.
 DEADLY = """

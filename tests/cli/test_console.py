@@ -15,8 +15,8 @@ from rich.text import Text
 from bayplan.answers.pages import PAGE_WIDTH
 from bayplan.answers.table import Table
 from bayplan.cli import console, streams
-from tests.adapters.manifests import node, pod
 from tests.cli.command_line import process, write_objects
+from tests.kit.manifests import node, pod
 
 
 @pytest.fixture

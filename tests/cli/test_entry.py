@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from bayplan.internal_errors import REPORT
-from tests.adapters.manifests import node, pod
 from tests.cli.command_line import answer, bayplan, process, profile, write_objects
+from tests.kit.manifests import node, pod
 
 INTERRUPTS = """
 import signal

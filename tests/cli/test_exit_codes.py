@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from bayplan.cli import cli
-from tests.adapters.manifests import container, node, pod
 from tests.cli.command_line import bayplan, profile, write_objects
+from tests.kit.manifests import container, node, pod
 from tests.whatif.clusters import deployment
 
 _TABLE = Path(__file__).parents[2] / "docs" / "output.md"

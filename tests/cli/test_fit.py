@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.adapters.manifests import Content, node, priority_class
 from tests.cli.command_line import answer, bayplan, refusal, write_objects
+from tests.kit.manifests import Content, node, priority_class
 from tests.sim.manifests import controller, template
 from tests.whatif.clusters import deployment, pod_with_cpu
 

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.adapters.manifests import node
 from tests.cli.command_line import answer, write_objects
+from tests.kit.manifests import node
 from tests.whatif.clusters import deployment, pod_with_cpu
 
 

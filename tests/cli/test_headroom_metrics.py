@@ -16,8 +16,8 @@ from bayplan.cli.headroom_metrics import HeadroomMetrics, serve_headroom
 from bayplan.durations import DESCRIPTION
 from bayplan.whatif.fit import MaxFit
 from bayplan.whatif.headroom import Headroom, ShapeHeadroom
-from tests.adapters.manifests import node
 from tests.cli.command_line import refusal, write_objects
+from tests.kit.manifests import node
 from tests.whatif.clusters import pod_with_cpu
 
 

@@ -8,8 +8,8 @@ import pytest
 from bayplan.cli.questions import open_model
 from bayplan.config import ConfigError
 from bayplan.problems import BadInputError
-from tests.adapters.manifests import node, pod
 from tests.cli.command_line import profile, write_objects
+from tests.kit.manifests import node, pod
 
 
 def options(*cluster: Path, **changed: Any) -> dict[str, Any]:

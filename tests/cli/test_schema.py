@@ -9,8 +9,8 @@ import pytest
 from bayplan.answers.document import schema_of
 from bayplan.cli.schema import NAMES
 from bayplan.explain.explanation import Explanation
-from tests.adapters.manifests import container, node, pod
 from tests.cli.command_line import answer, bayplan, write_objects
+from tests.kit.manifests import container, node, pod
 
 
 @pytest.mark.parametrize("name", NAMES)

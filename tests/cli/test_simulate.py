@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from tests.adapters.manifests import Content, container, node, pod
 from tests.cli.command_line import answer, bayplan, profile, refusal, write_objects
+from tests.kit.manifests import Content, container, node, pod
 from tests.sim.manifests import controller, scenario
 
 POD_LIST = "name,cpu_milli,memory_mib,num_gpu,gpu_milli"

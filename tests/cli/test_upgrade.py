@@ -6,26 +6,23 @@ from typing import Any
 
 import pytest
 
-from tests.adapters.manifests import Content
 from tests.cli.command_line import bayplan, refusal, write_objects
+from tests.kit.manifests import Content, node, pod
 
 BALANCE = "BalancedAllocation's formula (1.36)"
 RELEASE = "text of PostFilter without claims to release (1.37.0)"
 PREEMPTION = "text of a successful preemption (1.37.0)"
 
 
-def node(name: str, cpu: str, memory: str) -> Content:
-    allocatable = {"cpu": cpu, "memory": memory, "pods": "20"}
-    status = {"allocatable": allocatable, "nodeInfo": {"kubeletVersion": "v1.35.4"}}
-    return {"apiVersion": "v1", "kind": "Node", "metadata": {"name": name}, "status": status}
+def node_of_1_35(name: str, cpu: str, memory: str) -> Content:
+    content = node(name, cpu=cpu, memory=memory, pods="20")
+    content["status"]["nodeInfo"] = {"kubeletVersion": "v1.35.4"}
+    return content
 
 
-def pod(name: str, cpu: str, memory: str, **spec: Any) -> Content:
-    requests = {"cpu": cpu, "memory": memory}
-    container = {"name": "c", "image": "x", "resources": {"requests": requests}}
-    whole = {"schedulerName": "default-scheduler", "containers": [container], **spec}
-    meta = {"name": name, "namespace": "default"}
-    return {"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": whole}
+def requesting_pod(name: str, cpu: str, memory: str, **spec: Any) -> Content:
+    fields = {"schedulerName": "default-scheduler", **spec}
+    return pod(name, cpu=cpu, requests={"memory": memory}, **fields)
 
 
 @pytest.fixture
@@ -33,12 +30,12 @@ def cluster(tmp_path: Path) -> Path:
     """Before 1.36, w is as welcome on n0 as on n3."""
     return write_objects(
         tmp_path / "cluster.yaml",
-        node("n0", "8", "16Gi"),
-        node("n3", "4", "32Gi"),
-        pod("r0", "1", "3Gi", nodeName="n0"),
-        pod("r3", "1", "3Gi", nodeName="n3"),
-        pod("w", "1", "5Gi"),
-        pod("big", "99", "1Gi"),
+        node_of_1_35("n0", "8", "16Gi"),
+        node_of_1_35("n3", "4", "32Gi"),
+        requesting_pod("r0", "1", "3Gi", nodeName="n0"),
+        requesting_pod("r3", "1", "3Gi", nodeName="n3"),
+        requesting_pod("w", "1", "5Gi"),
+        requesting_pod("big", "99", "1Gi"),
     )
 
 
@@ -60,7 +57,9 @@ def test_a_pod_that_prefers_other_nodes_is_named_with_the_change(cluster: Path) 
 
 
 def test_other_words_alone_are_no_other_placement(tmp_path: Path) -> None:
-    only = write_objects(tmp_path / "a.yaml", node("n0", "8", "16Gi"), pod("big", "99", "1Gi"))
+    only = write_objects(
+        tmp_path / "a.yaml", node_of_1_35("n0", "8", "16Gi"), requesting_pod("big", "99", "1Gi")
+    )
     code, answer = upgrade(only, "--from", "1.36", "--to", "1.37")
     assert (code, answer["verdict"]) == (0, "same")
     [waiting] = answer["pods"]
@@ -71,17 +70,17 @@ def test_other_words_alone_are_no_other_placement(tmp_path: Path) -> None:
 
 def test_a_change_has_its_pods_by_workload_and_a_sentence_of_each_version(tmp_path: Path) -> None:
     owner = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "web-1", "uid": "u"}
-    replicas = [pod(f"web-1-{number}", "1", "5Gi") for number in range(2)]
+    replicas = [requesting_pod(f"web-1-{number}", "1", "5Gi") for number in range(2)]
     for each in replicas:
         labels = {"pod-template-hash": "1"}
         each["metadata"] |= {"ownerReferences": [owner | {"controller": True}], "labels": labels}
     where = write_objects(
         tmp_path / "cluster.yaml",
-        node("n0", "8", "16Gi"),
-        node("n3", "4", "32Gi"),
-        pod("r0", "1", "3Gi", nodeName="n0"),
-        pod("r3", "1", "3Gi", nodeName="n3"),
-        pod("w", "1", "5Gi"),
+        node_of_1_35("n0", "8", "16Gi"),
+        node_of_1_35("n3", "4", "32Gi"),
+        requesting_pod("r0", "1", "3Gi", nodeName="n0"),
+        requesting_pod("r3", "1", "3Gi", nodeName="n3"),
+        requesting_pod("w", "1", "5Gi"),
         *replicas,
     )
     _, answer = upgrade(where, "--to", "1.37")
@@ -101,10 +100,10 @@ def test_a_change_has_its_pods_by_workload_and_a_sentence_of_each_version(tmp_pa
 def test_two_texts_of_one_sentence_are_two_changes_of_it(tmp_path: Path) -> None:
     where = write_objects(
         tmp_path / "a.yaml",
-        node("n0", "8", "16Gi"),
-        pod("small", "6", "1Gi", nodeName="n0", priority=0),
-        pod("large", "8", "1Gi", priority=10),
-        pod("huge", "99", "1Gi", nodeName="", tolerations=[]),
+        node_of_1_35("n0", "8", "16Gi"),
+        requesting_pod("small", "6", "1Gi", nodeName="n0", priority=0),
+        requesting_pod("large", "8", "1Gi", priority=10),
+        requesting_pod("huge", "99", "1Gi", nodeName="", tolerations=[]),
     )
     _, answer = upgrade(where, "--from", "1.36", "--to", "1.37")
     [large, huge] = answer["pods"]
@@ -124,11 +123,13 @@ def test_the_way_back_has_the_same_changes(cluster: Path) -> None:
 
 
 def test_pods_that_nobody_decides_again_are_named_with_the_reason(tmp_path: Path) -> None:
-    mirror = pod("static", "1", "1Gi", nodeName="n0")
+    mirror = requesting_pod("static", "1", "1Gi", nodeName="n0")
     mirror["metadata"]["annotations"] = {"kubernetes.io/config.mirror": "x"}
-    ended = pod("ended", "1", "1Gi", nodeName="n0") | {"status": {"phase": "Succeeded"}}
-    other = pod("other", "1", "1Gi", nodeName="n0", schedulerName="mine")
-    where = write_objects(tmp_path / "a.yaml", node("n0", "8", "16Gi"), mirror, ended, other)
+    ended = requesting_pod("ended", "1", "1Gi", nodeName="n0") | {"status": {"phase": "Succeeded"}}
+    other = requesting_pod("other", "1", "1Gi", nodeName="n0", schedulerName="mine")
+    where = write_objects(
+        tmp_path / "a.yaml", node_of_1_35("n0", "8", "16Gi"), mirror, ended, other
+    )
     _, answer = upgrade(where, "--to", "1.37")
     assert answer["podsTried"] == 0
     assert answer["omitted"] == [

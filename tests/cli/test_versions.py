@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.adapters.manifests import Content, node
 from tests.cli.command_line import answer, bayplan, configuration, refusal, write_objects
+from tests.kit.manifests import Content, node
 from tests.whatif.clusters import pod_with_cpu
 
 OLD_TEXT = "no new claims to deallocate"

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from tests.adapters.manifests import node, pod
 from tests.cli.command_line import answer, bayplan, profile, refusal, write_objects
+from tests.kit.manifests import node, pod
 from tests.whatif.clusters import budget, deployment, owned_pod, pod_with_cpu
 
 

@@ -13,8 +13,8 @@ from bayplan.cli.remote_history import Address, NotAnsweredError, address_of, hi
 from bayplan.serving.access import Denial
 from bayplan.serving.certificates import self_signed_context
 from bayplan.serving.endpoints import Endpoints
-from tests.adapters.manifests import Content, container, node, pod
 from tests.cli.command_line import answer, profile, refusal, write_objects
+from tests.kit.manifests import Content, container, node, pod
 from tests.serving.endpoint_sources import BOUND, served, sources, unused_port
 from tests.sim.manifests import scenario
 

@@ -7,8 +7,8 @@ import pytest
 import yaml
 
 from bayplan.cli.streams import EXIT_UNREADABLE
-from tests.adapters.manifests import container, node, pod
 from tests.cli.command_line import answer, bayplan, profile, refusal, write_objects
+from tests.kit.manifests import container, node, pod
 from tests.sim.manifests import controller
 
 

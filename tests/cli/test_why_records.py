@@ -16,8 +16,8 @@ from bayplan.serving.decision_history import history_of
 from bayplan.serving.dry_runs import dry_run_of
 from bayplan.serving.past_attempts import PastAttempts
 from bayplan.sim.simulation import Simulation
-from tests.adapters.manifests import container, node, pod, pod_group
 from tests.cli.command_line import answer, refusal
+from tests.kit.manifests import container, node, pod, pod_group
 from tests.serving.endpoint_sources import served, sources, unused_port
 from tests.sim.runs import workload
 

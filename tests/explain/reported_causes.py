@@ -7,7 +7,7 @@ from bayplan.explain.diagnosis import diagnose
 from bayplan.explain.explanation import Cause
 from bayplan.model.reading import objects_of_workload
 from bayplan.sim.input.inputs import load_inputs
-from tests.adapters.manifests import Content
+from tests.kit.manifests import Content
 from tests.whatif.clusters import model_of
 
 _CASES = Path(__file__).parent.parent / "cases"

@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from tests.adapters.manifests import Content, node, pod
 from tests.explain.reported_causes import case, causes_in, details_in
+from tests.kit.manifests import Content, node, pod
 from tests.plugins.devices_kit import (
     allocated,
     claim,

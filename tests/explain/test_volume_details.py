@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from tests.adapters.manifests import Content, node, pod
 from tests.explain.reported_causes import case, causes_in, details_in
+from tests.kit.manifests import Content, node, pod
 
 NO_PROVISIONER = "kubernetes.io/no-provisioner"
 BY_HAND = "StorageClass fast provisions no volume (kubernetes.io/no-provisioner)"

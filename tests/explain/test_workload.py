@@ -5,7 +5,7 @@ import pytest
 from bayplan.explain.explainer import explain_pod
 from bayplan.explain.explanation import Cause, Explanation, WorkloadPods
 from bayplan.explain.workload import NoSuchWorkloadError, explain_workload
-from tests.adapters.manifests import Content, node, pod
+from tests.kit.manifests import Content, node, pod
 from tests.sim.manifests import controller, template
 from tests.whatif.clusters import cluster_of, deployment, model_of, owned_pod, pod_with_cpu
 

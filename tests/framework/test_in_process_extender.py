@@ -12,7 +12,7 @@ from bayplan.plugins.registry import Registry, default_registry
 from bayplan.ports import BindPort, ExtenderVerb, NamedVictims, Victims
 from bayplan.sim.output.result import SimulationResult
 from bayplan.sim.simulation import Simulation
-from tests.adapters.manifests import container, node, pod
+from tests.kit.manifests import container, node, pod
 from tests.sim.runs import profile, workload
 
 

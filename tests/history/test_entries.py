@@ -23,7 +23,7 @@ from bayplan.history.entries import (
     entries_in,
 )
 from bayplan.ports import EventType
-from tests.adapters.manifests import node, pod
+from tests.kit.manifests import node, pod
 
 WIDGET = "example.com/v1 Widget"
 ORIGIN = Origin(

@@ -9,8 +9,8 @@ from bayplan.history.node_verdict import NodeVerdict
 from bayplan.journal import AttemptRecord
 from bayplan.model.past import attempt_of_run
 from bayplan.sim.output.run_folder import RunFolder, RunFolderError
-from tests.adapters.manifests import Content, container, node, pod
 from tests.history.stored_runs import attempts_of, stored_run
+from tests.kit.manifests import Content, container, node, pod
 from tests.sim.runs import create, delete, workload
 
 LARGE = node("large", status={"allocatable": {"cpu": "64", "pods": "110"}})

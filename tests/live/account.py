@@ -18,7 +18,7 @@ from tests.live.processes import (
     replicas,
     service_account_token,
 )
-from tests.live.world import World, pod
+from tests.live.world import World, small_pod
 
 
 class Account:
@@ -64,4 +64,4 @@ class Account:
             assert "Traceback" not in one.output, one.output[-3000:]
 
     def pod(self, name: str, **spec: Any) -> Object:
-        return pod(name, scheduler=self.name, spec=spec)
+        return small_pod(name, scheduler=self.name, spec=spec)

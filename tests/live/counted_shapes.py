@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from bayplan.rng import Stream, stream
+from tests.kit.manifests import api_object
 from tests.live.mirror import Object
 
 ZONE, HOST = "topology.kubernetes.io/zone", "kubernetes.io/hostname"
@@ -55,12 +56,14 @@ class Case:
             volumes = [*spec.get("volumes", ())]
             for claim in self.workload["spec"]["volumeClaimTemplates"]:
                 own = f"{claim['metadata']['name']}-{pod_name}"
-                claims.append(thing("v1 PersistentVolumeClaim", own, spec=claim["spec"]))
+                claims.append(
+                    api_object("v1 PersistentVolumeClaim", own, "default", spec=claim["spec"])
+                )
                 source = {"claimName": own}
                 volumes.append({"name": claim["metadata"]["name"], "persistentVolumeClaim": source})
             spec["volumes"] = volumes
         owner = {"apiVersion": "apps/v1", "kind": kind, "name": name, "uid": uid}
-        created = thing("v1 Pod", pod_name, spec=spec)
+        created = api_object("v1 Pod", pod_name, "default", spec=spec)
         created["metadata"] |= {
             "labels": labels,
             "ownerReferences": [{**owner, "controller": True, "blockOwnerDeletion": True}],
@@ -179,7 +182,7 @@ def _attach_limits(random: Stream, case: Case) -> None:
         name = node["metadata"]["name"]
         count = {"count": random.randint(1, 3)}
         driver = {"name": DRIVER, "nodeID": name, "allocatable": count}
-        case.objects.append(thing(f"{_STORAGE} CSINode", name, "", spec={"drivers": [driver]}))
+        case.objects.append(api_object(f"{_STORAGE} CSINode", name, spec={"drivers": [driver]}))
 
 
 def _local_volumes(random: Stream, case: Case) -> None:
@@ -191,7 +194,7 @@ def _local_volumes(random: Stream, case: Case) -> None:
             name = f"{node['metadata']['name']}-{number}"
             spec = _volume(host) | {"local": {"path": f"/mnt/{number}"}}
             spec["storageClassName"] = "local"
-            case.objects.append(thing("v1 PersistentVolume", name, "", spec=spec))
+            case.objects.append(api_object("v1 PersistentVolume", name, spec=spec))
 
 
 def _shared_volume(random: Stream, case: Case) -> None:
@@ -204,10 +207,10 @@ def _shared_volume(random: Stream, case: Case) -> None:
         "csi": {"driver": DRIVER, "volumeHandle": name},
         "claimRef": {"apiVersion": "v1", "namespace": "default", "name": name},
     }
-    claim = thing("v1 PersistentVolumeClaim", name)
+    claim = api_object("v1 PersistentVolumeClaim", name, "default")
     claim["spec"] = {**_claim_spec(""), "accessModes": [mode], "volumeName": name}
     claim["metadata"]["annotations"] = {"pv.kubernetes.io/bind-completed": "yes"}
-    case.objects += [thing("v1 PersistentVolume", name, "", spec=spec), claim]
+    case.objects += [api_object("v1 PersistentVolume", name, spec=spec), claim]
     source = {"name": "shared", "persistentVolumeClaim": {"claimName": name}}
     case.pod_spec.setdefault("volumes", []).append(source)
 
@@ -237,8 +240,8 @@ def storage_classes() -> list[Object]:
     """The storage classes that drawn workloads use."""
     late = {"volumeBindingMode": "WaitForFirstConsumer"}
     return [
-        thing(f"{_STORAGE} StorageClass", "late", "", provisioner=DRIVER, **late),
-        thing(
+        api_object(f"{_STORAGE} StorageClass", "late", provisioner=DRIVER, **late),
+        api_object(
             f"{_STORAGE} StorageClass",
             "local",
             "",
@@ -246,13 +249,6 @@ def storage_classes() -> list[Object]:
             **late,
         ),
     ]
-
-
-def thing(kind: str, name: str, namespace: str = "default", **parts: Any) -> Object:
-    """An object; ``kind``: as "v1 Pod"."""
-    version, _, short = kind.partition(" ")
-    metadata = {"name": name, **({"namespace": namespace} if namespace else {})}
-    return {"apiVersion": version, "kind": short, "metadata": metadata, **parts}
 
 
 def _node(random: Stream, name: str, zone: str) -> Object:
@@ -273,7 +269,7 @@ def _node(random: Stream, name: str, zone: str) -> Object:
     if random.random() < 0.2:
         effect = random.choice(["NoSchedule", "PreferNoSchedule"])
         spec = {"taints": [{"key": "dedicated", "value": "x", "effect": effect}]}
-    node = thing("v1 Node", name, "", spec=spec)
+    node = api_object("v1 Node", name, spec=spec)
     node["metadata"]["labels"] = labels
     return node | {"status": {"allocatable": offered, "capacity": offered}}
 
@@ -283,7 +279,9 @@ def _running(random: Stream, case: Case, index: int) -> Object:
     container: Object = {"name": "c", "image": "x", "resources": {"requests": requests}}
     if random.random() < 0.3:
         container["ports"] = [{"containerPort": 80, "hostPort": 8080}]
-    pod = thing("v1 Pod", f"{case.name}-running-{index}", spec={"containers": [container]})
+    pod = api_object(
+        "v1 Pod", f"{case.name}-running-{index}", "default", spec={"containers": [container]}
+    )
     pod["metadata"]["labels"] = {"app": random.choice(["web", "db"])}
     pod["spec"]["nodeName"] = random.choice(case.nodes)["metadata"]["name"]
     if random.random() < 0.1:

@@ -9,7 +9,7 @@ import random
 from collections.abc import Callable
 from typing import Any
 
-Content = dict[str, Any]
+from tests.kit.manifests import Content, api_object
 
 PLAIN, DEFAULTED, BOUNDED, LIMITED, SCOPED = "plain", "defaulted", "bounded", "limited", "scoped"
 NAMESPACES = (PLAIN, DEFAULTED, BOUNDED, LIMITED, SCOPED)
@@ -17,25 +17,20 @@ GPU = "nvidia.com/gpu"
 PAGES = "hugepages-2Mi"
 
 
-def _object(version: str, kind: str, name: str, namespace: str = "", **parts: Any) -> Content:
-    meta = {"name": name, **({"namespace": namespace} if namespace else {})}
-    return {"apiVersion": version, "kind": kind, "metadata": meta, **parts}
-
-
 def _limits(name: str, namespace: str, *items: Content) -> Content:
-    return _object("v1", "LimitRange", name, namespace, spec={"limits": list(items)})
+    return api_object("v1 LimitRange", name, namespace, spec={"limits": list(items)})
 
 
 def _quota(name: str, namespace: str, hard: Content, **spec: Any) -> Content:
-    return _object("v1", "ResourceQuota", name, namespace, spec={"hard": hard, **spec})
+    return api_object("v1 ResourceQuota", name, namespace, spec={"hard": hard, **spec})
 
 
 def _priority(name: str, value: int, **parts: Any) -> Content:
-    return _object("scheduling.k8s.io/v1", "PriorityClass", name, value=value, **parts)
+    return api_object("scheduling.k8s.io/v1 PriorityClass", name, value=value, **parts)
 
 
 def _runtime(name: str, **parts: Any) -> Content:
-    return _object("node.k8s.io/v1", "RuntimeClass", name, handler="h", **parts)
+    return api_object("node.k8s.io/v1 RuntimeClass", name, handler="h", **parts)
 
 
 def setup() -> list[Content]:
@@ -43,7 +38,7 @@ def setup() -> list[Content]:
     toleration = {"key": "kata", "operator": "Exists", "effect": "NoSchedule"}
     wide = {"operator": "Exists", "effect": "NoExecute"}
     return [
-        *(_object("v1", "Namespace", name) for name in NAMESPACES),
+        *(api_object("v1 Namespace", name) for name in NAMESPACES),
         _runtime(
             "kata",
             overhead={"podFixed": {"cpu": "250m", "memory": "120Mi"}},
@@ -105,8 +100,8 @@ def residents() -> list[Content]:
     containers = [{"name": "c", "image": "i", "resources": resources}]
     bare = [{"name": "c", "image": "i"}]
     return [
-        _object("v1", "Pod", "resident", LIMITED, spec={"containers": containers}),
-        _object("v1", "Pod", "resident", SCOPED, spec={"containers": bare}),
+        api_object("v1 Pod", "resident", LIMITED, spec={"containers": containers}),
+        api_object("v1 Pod", "resident", SCOPED, spec={"containers": bare}),
     ]
 
 
@@ -125,7 +120,7 @@ class PodDraw:
         if draw.random() < 0.25:
             policy = {"restartPolicy": "Always"} if draw.random() < 0.5 else {}
             spec["initContainers"] = [{**self._container("init"), **policy}]
-        pod = _object("v1", "Pod", f"p{self._count}", draw.choice(NAMESPACES), spec=spec)
+        pod = api_object("v1 Pod", f"p{self._count}", draw.choice(NAMESPACES), spec=spec)
         for change in draw.sample(_CHANGES, draw.choice((0, 1, 1, 1, 2, 2, 3))):
             change(draw, pod)
         return pod

@@ -26,7 +26,7 @@ from tests.live.processes import (
     replicas,
     service_account_token,
 )
-from tests.live.world import World, pod
+from tests.live.world import World, small_pod
 
 X_K8S = "scheduling.x-k8s.io/v1alpha1"
 MING = "scheduling.ming.io/v1"
@@ -134,9 +134,9 @@ class Gangs:
     def _member(self, group: str, name: str, cpu: int, spec: Object) -> Object:
         options: dict[str, Any] = {"cpu": cpu, "scheduler": self.name}
         if self.version in LABELS:
-            return pod(name, labels={LABELS[self.version]: group}, spec=spec, **options)
+            return small_pod(name, labels={LABELS[self.version]: group}, spec=spec, **options)
         spec = {"schedulingGroup": {"podGroupName": group}, **spec}
-        return pod(name, spec=spec, **options)
+        return small_pod(name, spec=spec, **options)
 
     async def until_status(self, name: str, is_so: Callable[[Object], bool]) -> None:
         """Wait until the group's status in the API fulfils the condition."""

@@ -9,6 +9,7 @@ from typing import Any
 
 from bayplan.adapters.live.client import STRATEGIC_MERGE_PATCH, ApiClient
 from bayplan.ports import ApiError, OutcomeUnknownError
+from tests.kit.manifests import node
 from tests.live.mirror import Mirror, Object
 
 WORKERS = 8
@@ -70,21 +71,10 @@ class Kubelet:
         )
 
 
-def node(name: str, **options: Any) -> Object:
-    """A Ready node: ``node("a", cpu=4, labels={…}, taints=[…], zone="z1")``."""
-    labels = {"kubernetes.io/hostname": name, **options.get("labels", {})}
-    if zone := options.get("zone"):
-        labels["topology.kubernetes.io/zone"] = zone
-    room = {
-        "cpu": str(options.get("cpu", 8)),
-        "memory": str(options.get("memory", "32Gi")),
-        "pods": str(options.get("pods", 110)),
-        **options.get("room", {}),
-    }
-    return {
-        "apiVersion": "v1",
-        "kind": "Node",
-        "metadata": {"name": name, "labels": labels},
-        "spec": {"taints": options.get("taints", [])},
-        "status": {"allocatable": room, "capacity": room, "conditions": [READY]},
-    }
+def ready_node(name: str, *, room: Object | None = None, **options: Any) -> Object:
+    """A Ready node, with the options of tests.kit.manifests.node. ``room``: further resources."""
+    labels = {"kubernetes.io/hostname": name, **options.pop("labels", {})}
+    content = node(name, labels=labels, **{"cpu": 8, "memory": "32Gi", **options})
+    offered = {**content["status"]["allocatable"], **(room or {})}
+    status = {"allocatable": offered, "capacity": offered, "conditions": [READY]}
+    return {**content, "status": status}

@@ -4,7 +4,7 @@ import asyncio
 
 from bayplan.ports import ApiError
 from tests.live.mirror import Object
-from tests.live.world import World, pod
+from tests.live.world import World, small_pod
 
 CLASSES = "/apis/scheduling.k8s.io/v1/priorityclasses"
 SERVED_SECONDS = 30.0
@@ -23,7 +23,7 @@ async def priority(world: World, value: int, policy: str = "PreemptLowerPriority
     spec = {"priorityClassName": name}
     # The API server's admission sees a new class after a short delay.
     async with asyncio.timeout(SERVED_SECONDS):
-        while not await _is_admitted(world, pod("trial", spec=spec)):
+        while not await _is_admitted(world, small_pod("trial", spec=spec)):
             await asyncio.sleep(POLL_SECONDS)
     return spec
 
@@ -43,4 +43,6 @@ async def add_running(world: World, node_name: str, names: str, lowest: int) -> 
     for place, name in enumerate(names.split()):
         spec = await priority(world, lowest + len(names) - place)
         labels = {"on": node_name}
-        await world.add_pods(pod(name, cpu=1, labels=labels, spec={**spec, "nodeName": node_name}))
+        await world.add_pods(
+            small_pod(name, cpu=1, labels=labels, spec={**spec, "nodeName": node_name})
+        )

@@ -11,9 +11,10 @@ import aiohttp
 
 from bayplan.adapters.live.client import ApiClient, ClientOptions, open_client
 from tests.live.control_plane import ControlPlane
-from tests.live.kubelet import Kubelet, node
-from tests.live.mirror import Mirror, Object
+from tests.live.kubelet import Kubelet, ready_node
+from tests.live.mirror import Mirror
 from tests.live.processes import SchedulerProcess, apply, config_file
+from tests.live.world import small_pod
 
 LEADS = "This replica leads"
 
@@ -51,17 +52,6 @@ class Cluster:
         await self.mirror.until(lambda: self.bound() >= set(names), f"{len(names)} pods bound")
 
 
-def small_pod(name: str, scheduler: str) -> Object:
-    requests = {"cpu": "10m", "memory": "16Mi"}
-    container = {"name": "c", "image": "registry.example/app", "resources": {"requests": requests}}
-    return {
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": {"name": name},
-        "spec": {"schedulerName": scheduler, "containers": [container]},
-    }
-
-
 @contextlib.asynccontextmanager
 async def cluster(control_plane: ControlPlane, namespace: str) -> AsyncGenerator[Cluster]:
     options = ClientOptions(qps=-1)
@@ -71,7 +61,7 @@ async def cluster(control_plane: ControlPlane, namespace: str) -> AsyncGenerator
         tasks = [asyncio.ensure_future(work) for work in (mirror.follow(), kubelet.run())]
         meta = {"name": namespace}
         namespace_object = {"apiVersion": "v1", "kind": "Namespace", "metadata": meta}
-        nodes = [node(f"{namespace}-{number}", cpu=32) for number in range(10)]
+        nodes = [ready_node(f"{namespace}-{number}", cpu=32) for number in range(10)]
         await apply(client, [namespace_object])
         for each in nodes:
             await client.request("POST", "/api/v1/nodes", each)

@@ -22,9 +22,10 @@ from pathlib import Path
 
 from tests.live.binaries import PROGRAMS
 from tests.live.control_plane import ControlPlane
-from tests.live.kubelet import node
+from tests.live.kubelet import ready_node
 from tests.live.processes import SchedulerProcess, config_file, replicas
-from tests.live.run_world import LEADS, Cluster, cluster, small_pod, wait_until_logged
+from tests.live.run_world import LEADS, Cluster, cluster, wait_until_logged
+from tests.live.world import small_pod
 
 NAME = "soak"
 PODS_PER_BATCH = 20
@@ -119,7 +120,7 @@ class Churn:
 
     async def _change_nodes(self, number: int) -> None:
         name = f"{NAME}-extra-{number}"
-        await self._world.client.request("POST", "/api/v1/nodes", node(name, cpu=1))
+        await self._world.client.request("POST", "/api/v1/nodes", ready_node(name, cpu=1))
         await self._world.client.request("DELETE", f"/api/v1/nodes/{name}")
 
     async def _delete(self, name: str) -> None:

@@ -15,7 +15,7 @@ from bayplan.api.objects import HOSTNAME_LABEL
 from bayplan.api.storage_objects import BIND_COMPLETED, SELECTED_NODE
 from tests.live.account import Account
 from tests.live.control_plane import ControlPlane
-from tests.live.kubelet import node
+from tests.live.kubelet import ready_node
 from tests.live.mirror import Object
 from tests.live.world import World, play
 
@@ -89,7 +89,7 @@ def test_a_wait_for_first_consumer_claim_gets_its_volume_on_the_node_of_its_pod(
     async def scene(world: World) -> None:
         account = Account(world, tmp_path)
         await account.begin()
-        await world.add_nodes(node("n1"), node("n2"))
+        await world.add_nodes(ready_node("n1"), ready_node("n2"))
         spec = {
             "storageClassName": await add_class(world),
             "accessModes": ["ReadWriteOnce"],
@@ -147,7 +147,7 @@ def test_a_claim_is_allocated_and_reserved_for_all_pods_that_share_it(
     async def scene(world: World) -> None:
         account = Account(world, tmp_path)
         await account.begin()
-        await world.add_nodes(node("n1"), node("n2"))
+        await world.add_nodes(ready_node("n1"), ready_node("n2"))
         path = await add_claim(world, await add_devices(world))
         async with account.scheduler() as one:
             await world.add_pods(
@@ -171,7 +171,7 @@ def test_missing_rights_for_claims_are_logged_at_the_start(
     async def scene(world: World) -> None:
         account = Account(world, tmp_path)
         await account.begin(forbidden="resourceclaims/status")
-        await world.add_nodes(node("n1"))
+        await world.add_nodes(ready_node("n1"))
         async with account.scheduler() as one:
             await world.add_pods(account.pod("p"))
             await world.until_bound("p")

@@ -28,10 +28,10 @@ from tests.documents.sandbox import Sandbox, page, workload
 from tests.documents.trials import Trial, program_of, ways_of
 from tests.live.beside import Cluster
 from tests.live.control_plane import ControlPlane, token
-from tests.live.kubelet import node
+from tests.live.kubelet import ready_node
 from tests.live.mirror import Object
 from tests.live.processes import SchedulerProcess, apply, free_port, replicas
-from tests.live.world import pod
+from tests.live.world import small_pod
 
 pytestmark = pytest.mark.timeout(400)
 
@@ -141,7 +141,7 @@ class Binder:
         asyncio.run(self._bind_one())
 
     async def _bind_one(self) -> None:
-        content = pod("")
+        content = small_pod("")
         content["metadata"] = {"generateName": "shadowed-"}
         async with _open(self._kubeconfig) as cluster:
             created = json.loads(await cluster.client.request("POST", _PODS, content))
@@ -171,7 +171,7 @@ async def _fill(control_plane: ControlPlane) -> None:
         shop = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop"}}
         await apply(cluster.client, [shop])
         for number in range(1, 10):
-            await cluster.create(node(f"n{number}", cpu=4, zone=f"z{number % 2}"))
+            await cluster.create(ready_node(f"n{number}", cpu=4, zone=f"z{number % 2}"))
         owner = await _created(cluster, workload("StatefulSet", 4))
         for number in range(3):
             await cluster.create(_pod(f"web-{number}", owner, cpu="1", node_name=f"n{number + 1}"))
@@ -205,7 +205,7 @@ async def _created(cluster: Cluster, controller: Object) -> Object:
 
 def _pod(name: str, owner: Object | None, *, cpu: str, node_name: str = "") -> Object:
     """With a node, it runs there."""
-    content = pod(name, cpu=cpu, labels={"app": "statefulset-web"} if owner else {})
+    content = small_pod(name, cpu=cpu, labels={"app": "statefulset-web"} if owner else {})
     content["metadata"]["namespace"] = "default"
     if owner:
         content["metadata"]["ownerReferences"] = [owner]

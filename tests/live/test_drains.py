@@ -34,10 +34,11 @@ from bayplan.ports import ApiError, NotFoundError
 from bayplan.rng import stream
 from bayplan.whatif.copies import workload_of
 from tests.cli.command_line import bayplan, write_objects
+from tests.kit.manifests import api_object
 from tests.live.beside import Cluster, condition_of, kube_scheduler, node_of
 from tests.live.control_plane import ControlPlane
-from tests.live.counted_shapes import HOST, REQUIRED, ZONE, thing
-from tests.live.kubelet import Kubelet, node
+from tests.live.counted_shapes import HOST, REQUIRED, ZONE
+from tests.live.kubelet import Kubelet, ready_node
 from tests.live.mirror import Mirror, Object
 from tests.sim.manifests import controller
 
@@ -83,13 +84,13 @@ class Drawn:
             taints = [taint] if draw.random() < 0.15 else []
             zone = "ab"[index % 2]
             self.objects.append(
-                node(name, cpu=4, memory="8Gi", labels=labels, taints=taints, zone=zone)
+                ready_node(name, cpu=4, memory="8Gi", labels=labels, taints=taints, zone=zone)
             )
         for index in range(draw.randint(4, 7)):
             self.objects += self._workload(draw, f"{self.name}-w{index}")
         if draw.random() < 0.3:
             spec = _template(draw, "100m")["spec"]
-            self.objects.append(thing("v1 Pod", f"{self.name}-bare", spec=spec))
+            self.objects.append(api_object("v1 Pod", f"{self.name}-bare", "default", spec=spec))
 
     def _workload(self, draw: Random, name: str) -> list[Object]:
         kinds = ("Deployment", "Deployment", "ReplicaSet", "StatefulSet", "ReplicationController")
@@ -122,7 +123,9 @@ class Drawn:
         if kind != "DaemonSet" and draw.random() < 0.4:
             limit = draw.choice(({"minAvailable": replicas}, {"minAvailable": replicas - 1}))
             budget = {"selector": {"matchLabels": selector}, **limit}
-            objects.append(thing("policy/v1 PodDisruptionBudget", name, spec=budget))
+            objects.append(
+                api_object("policy/v1 PodDisruptionBudget", name, "default", spec=budget)
+            )
         return objects
 
     def _local_volumes(self, draw: Random, name: str, count: int) -> list[Object]:
@@ -138,14 +141,14 @@ class Drawn:
                 "nodeAffinity": {"required": {"nodeSelectorTerms": [{"matchExpressions": [host]}]}},
                 "claimRef": {"apiVersion": "v1", "namespace": "default", "name": claim},
             }
-            objects.append(thing("v1 PersistentVolume", volume, "", spec=spec))
+            objects.append(api_object("v1 PersistentVolume", volume, spec=spec))
             claim_spec = {
                 "accessModes": ["ReadWriteOnce"],
                 "resources": {"requests": {"storage": "1Gi"}},
                 "storageClassName": "",
                 "volumeName": volume,
             }
-            bound = thing("v1 PersistentVolumeClaim", claim, spec=claim_spec)
+            bound = api_object("v1 PersistentVolumeClaim", claim, "default", spec=claim_spec)
             bound["metadata"]["annotations"] = {"pv.kubernetes.io/bind-completed": "yes"}
             objects.append(bound)
         return objects

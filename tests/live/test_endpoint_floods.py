@@ -9,7 +9,7 @@ import aiohttp
 import pytest
 
 from tests.live.control_plane import ControlPlane, token
-from tests.live.kubelet import node
+from tests.live.kubelet import ready_node
 from tests.live.processes import free_port, replicas
 from tests.live.run_world import (
     LEADS,
@@ -17,9 +17,9 @@ from tests.live.run_world import (
     get,
     run_replicas,
     scheduler,
-    small_pod,
     wait_until_logged,
 )
+from tests.live.world import small_pod
 
 pytestmark = pytest.mark.timeout(400)
 
@@ -102,7 +102,7 @@ def test_three_thousand_invalid_tokens_delay_neither_the_lease_nor_a_pod(
 
     async def scene(cluster: Cluster) -> None:
         await wait_until_logged(one, LEADS)
-        tight = node(f"{name}-tight", cpu=2)
+        tight = ready_node(f"{name}-tight", cpu=2)
         tight["metadata"]["labels"] = {**tight["metadata"].get("labels", {}), "flood": "1"}
         await cluster.client.request("POST", "/api/v1/nodes", tight)
         before = await cluster.client.get(f"{LEASES}/{name}")

@@ -9,7 +9,7 @@ import pytest
 from tests.adapters.extenders.server import CUT, Answer, closed_port, extender, never
 from tests.live.account import Account
 from tests.live.control_plane import ControlPlane
-from tests.live.kubelet import node
+from tests.live.kubelet import ready_node
 from tests.live.mirror import Object
 from tests.live.priorities import add_running, priority
 from tests.live.world import World, play
@@ -55,7 +55,7 @@ def test_a_pod_waits_until_its_failing_extender_recovers(
             account = Account(world, tmp_path, extenders=entries)
             await account.begin()
             room = {"example.com/licence": "1"}
-            await world.add_nodes(node("n1", room=room), node("n2", room=room))
+            await world.add_nodes(ready_node("n1", room=room), ready_node("n2", room=room))
             async with account.scheduler():
                 waiting = account.pod("p")
                 (container,) = waiting["spec"]["containers"]
@@ -82,7 +82,7 @@ def test_an_ignorable_extender_delays_no_pod(
         with extender({"filter": answer}) as server:
             account = Account(world, tmp_path, extenders=[entry(server.url, ignorable=True)])
             await account.begin()
-            await world.add_nodes(node("n1"))
+            await world.add_nodes(ready_node("n1"))
             async with account.scheduler():
                 await world.add_pods(account.pod("p"))
                 await world.until_bound("p")
@@ -99,7 +99,7 @@ def test_an_unreachable_extender_is_named_in_the_condition_of_the_pod(
         port = closed_port()
         account = Account(world, tmp_path, extenders=[entry(f"http://127.0.0.1:{port}")])
         await account.begin()
-        await world.add_nodes(node("n1"))
+        await world.add_nodes(ready_node("n1"))
         async with account.scheduler():
             await world.add_pods(account.pod("p"))
             text = f"dial tcp 127.0.0.1:{port}: connect: connection refused"
@@ -126,7 +126,7 @@ def test_an_extender_protects_the_node_that_preemption_would_have_chosen(
             verb = {"preemptVerb": "preempt", "filterVerb": ""}
             account = Account(world, tmp_path, extenders=[entry(server.url, **verb)])
             await account.begin()
-            await world.add_nodes(node("n1", cpu=1), node("n2", cpu=1))
+            await world.add_nodes(ready_node("n1", cpu=1), ready_node("n2", cpu=1))
             await add_running(world, "n1", "a", 0)
             await add_running(world, "n2", "b", 100)
             high = await priority(world, 1000)

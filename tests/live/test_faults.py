@@ -9,9 +9,9 @@ from bayplan.adapters.live.client import ClientOptions
 from bayplan.clock import RealClock
 from bayplan.ports import GoneError, WatchEvent
 from tests.live.control_plane import ControlPlane
-from tests.live.kubelet import node
+from tests.live.kubelet import ready_node
 from tests.live.proxy import Faults, Proxy
-from tests.live.world import Running, SchedulerOptions, World, play, pod
+from tests.live.world import Running, SchedulerOptions, World, play, small_pod
 
 pytestmark = pytest.mark.timeout(400)
 
@@ -25,7 +25,9 @@ def proxy(control_plane: ControlPlane, seed: int = 1, faults: Faults = NO_FAULTS
 
 
 def nodes(count: int, cpu: int = 64) -> list[dict[str, object]]:
-    return [node(f"n{number:02}", cpu=cpu, memory="256Gi", pods=500) for number in range(count)]
+    return [
+        ready_node(f"n{number:02}", cpu=cpu, memory="256Gi", pods=500) for number in range(count)
+    ]
 
 
 async def check_all_bound(world: World, running: Running, count: int) -> None:
@@ -41,11 +43,11 @@ def test_an_api_server_is_killed_and_restarted(control_plane: ControlPlane) -> N
     async def scene(world: World) -> None:
         await world.add_nodes(*nodes(10))
         async with world.scheduler() as running:
-            await world.add_pods(*(pod(f"a{number:03}") for number in range(300)))
+            await world.add_pods(*(small_pod(f"a{number:03}") for number in range(300)))
             await world.until_bound_count(50)
             control_plane.kill_api_server()
             await asyncio.to_thread(control_plane.start_api_server)
-            await world.add_pods(*(pod(f"b{number:03}") for number in range(100)))
+            await world.add_pods(*(small_pod(f"b{number:03}") for number in range(100)))
             await check_all_bound(world, running, 400)
 
     play(control_plane, scene)
@@ -72,23 +74,23 @@ def test_changes_during_a_compaction_are_reconciled(
     control_plane: ControlPlane, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def scene(world: World) -> None:
-        await world.add_nodes(*nodes(3), node("goes", cpu=1))
+        await world.add_nodes(*nodes(3), ready_node("goes", cpu=1))
         async with proxy(control_plane) as network:
             options = SchedulerOptions(server=network.url)
             async with world.scheduler(options) as running:
                 expired_kinds = recorded_expiries(running, monkeypatch)
-                await world.add_pods(*(pod(name) for name in ("stays", "leaves")))
+                await world.add_pods(*(small_pod(name) for name in ("stays", "leaves")))
                 await world.until_bound("stays", "leaves")
                 await network.close()
                 await world.delete_pod("leaves")
                 await world.delete_node("goes")
-                await world.add_nodes(node("comes", cpu=1))
+                await world.add_nodes(ready_node("comes", cpu=1))
                 await world.until(lambda: len(world.pods()) == 1, "the pod is gone")
                 control_plane.compact_etcd()
                 control_plane.kill_api_server()
                 await asyncio.to_thread(control_plane.start_api_server)
                 network.open()
-                await world.add_pods(pod("late"))
+                await world.add_pods(small_pod("late"))
                 await world.until_bound("late")
                 assert await running.differences() == []
                 assert {"v1 Pod", "v1 Node"} <= set(expired_kinds)
@@ -102,10 +104,10 @@ def test_a_stalled_watch_is_detected_and_restarted(control_plane: ControlPlane) 
         async with proxy(control_plane) as network:
             options = SchedulerOptions(server=network.url, client=HASTY, silence_seconds_max=3)
             async with world.scheduler(options) as running:
-                await world.add_pods(pod("before"))
+                await world.add_pods(small_pod("before"))
                 await world.until_bound("before")
                 network.stall()
-                await world.add_pods(pod("meanwhile"))
+                await world.add_pods(small_pod("meanwhile"))
                 await world.until_bound("meanwhile")
                 await check_all_bound(world, running, 2)
 
@@ -121,7 +123,9 @@ def test_two_thousand_pods_are_placed_over_a_failing_network(
         async with proxy(control_plane, seed, Faults()) as network:
             options = SchedulerOptions(server=network.url, client=HASTY, seed=seed)
             async with world.scheduler(options) as running:
-                await world.add_pods(*(pod(f"p{number:04}", cpu="250m") for number in range(2000)))
+                await world.add_pods(
+                    *(small_pod(f"p{number:04}", cpu="250m") for number in range(2000))
+                )
                 await world.until_bound_count(2000)
                 network.calm()
                 await network.cut_all()
@@ -141,7 +145,7 @@ def test_a_binding_with_a_lost_answer_is_read_back_and_not_repeated(
             world.scheduler(SchedulerOptions(server=network.url)) as running,
         ):
             network.lose_answer_to(b"/pods/p/binding")
-            await world.add_pods(pod("p"))
+            await world.add_pods(small_pod("p"))
             await world.until_bound("p")
             await world.until(lambda: not running.scheduler.cache.assumed_count, "confirmed")
             assert await running.differences() == []
@@ -161,7 +165,7 @@ def test_a_pod_bound_by_another_scheduler_is_not_bound_again(
     async def scene(world: World) -> None:
         await world.add_nodes(*nodes(20))
         async with world.scheduler() as first, world.scheduler(SchedulerOptions(seed=2)) as second:
-            await world.add_pods(*(pod(f"p{number:02}") for number in range(60)))
+            await world.add_pods(*(small_pod(f"p{number:02}") for number in range(60)))
             await world.until_bound_count(60)
             for running in (first, second):
                 await check_all_bound(world, running, 60)
@@ -180,10 +184,10 @@ def test_a_pod_deleted_during_its_binding_leaves_no_state(
             proxy(control_plane) as network,
             world.scheduler(SchedulerOptions(server=network.url)) as running,
         ):
-            await world.add_pods(pod("first"))
+            await world.add_pods(small_pod("first"))
             await world.until_bound("first")
             await network.close()
-            await world.add_pods(pod("short"), pod("long"))
+            await world.add_pods(small_pod("short"), small_pod("long"))
             await world.delete_pod("short")
             network.open()
             await world.until_bound("long")
@@ -199,19 +203,19 @@ def test_pods_of_a_terminating_namespace_do_not_block_pods_of_another(
     """The server refuses bindings in a terminating namespace with 403."""
 
     async def scene(world: World) -> None:
-        await world.add_nodes(node("small", cpu=1))
+        await world.add_nodes(ready_node("small", cpu=1))
         async with world.scheduler() as running:
-            await world.add_pods(pod("waits", cpu="4"))
+            await world.add_pods(small_pod("waits", cpu="4"))
             await world.until_unschedulable("waits")
             ended = world.namespace
             await world.client.request("DELETE", f"/api/v1/namespaces/{ended}")
-            await world.add_nodes(node("large", cpu=8))
+            await world.add_nodes(ready_node("large", cpu=8))
             await world.until(
                 lambda: world.condition("waits").get("reason") == "SchedulerError", "refused"
             )
             assert "is being terminated" in world.condition("waits")["message"]
             await world.move_to_new_namespace()
-            await world.add_pods(pod("other", cpu="4"))
+            await world.add_pods(small_pod("other", cpu="4"))
             await world.until_bound("other")
             await world.client.request("DELETE", f"/api/v1/namespaces/{ended}/pods/waits")
             assert await running.differences() == []
@@ -237,12 +241,14 @@ class JumpingClock:
 def test_a_clock_that_jumps_loses_no_pod(control_plane: ControlPlane) -> None:
     async def scene(world: World) -> None:
         clock = JumpingClock()
-        await world.add_nodes(*nodes(2), node("full", cpu=1))
+        await world.add_nodes(*nodes(2), ready_node("full", cpu=1))
         async with world.scheduler(SchedulerOptions(clock=clock)) as running:
-            await world.add_pods(pod("never", cpu="100"), *(pod(f"a{n}") for n in range(50)))
+            await world.add_pods(
+                small_pod("never", cpu="100"), *(small_pod(f"a{n}") for n in range(50))
+            )
             await world.until_bound_count(10)
             clock.slept_seconds, clock.set_seconds = 3600.0, -86400.0
-            await world.add_pods(*(pod(f"b{number}") for number in range(50)))
+            await world.add_pods(*(small_pod(f"b{number}") for number in range(50)))
             await world.until_unschedulable("never")
             await check_all_bound(world, running, 100)
 

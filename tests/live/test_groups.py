@@ -8,8 +8,8 @@ import pytest
 
 from tests.live.control_plane import ControlPlane
 from tests.live.gangs import LABELS, VERSIONS, X_K8S, Gangs
-from tests.live.kubelet import node
-from tests.live.world import World, play, pod
+from tests.live.kubelet import ready_node
+from tests.live.world import World, play, small_pod
 
 pytestmark = pytest.mark.timeout(400)
 
@@ -23,12 +23,12 @@ def test_a_group_is_bound_completely_or_not_at_all(
     async def scene(world: World) -> None:
         gangs = Gangs(world, version, tmp_path)
         await gangs.begin()
-        await world.add_nodes(node("n1", cpu=2), node("n2", cpu=1))
+        await world.add_nodes(ready_node("n1", cpu=2), ready_node("n2", cpu=1))
         async with gangs.scheduler() as one:
             await gangs.add_group("late", 3)
             await gangs.add_members("late", "a", "b")
             await gangs.until_status("late", gangs.is_assembling)
-            await world.add_pods(pod("between", scheduler=gangs.name, cpu=3))
+            await world.add_pods(small_pod("between", scheduler=gangs.name, cpu=3))
             await world.until_unschedulable("between")
             # The members are older than that pod, and have no condition.
             assert world.condition("a") == world.condition("b") == {}
@@ -37,7 +37,7 @@ def test_a_group_is_bound_completely_or_not_at_all(
             await world.until_bound("a", "b", "c")
             await gangs.until_status("late", gangs.is_running(3))
             # Only one member of the next group fits.
-            await world.add_nodes(node("n3", cpu=1))
+            await world.add_nodes(ready_node("n3", cpu=1))
             await gangs.add_group("big", 3)
             await gangs.add_members("big", "x", "y", "z")
             whole = f"group {world.namespace}/big: 1 of 3 members fit; the 2nd, "
@@ -50,10 +50,10 @@ def test_a_group_is_bound_completely_or_not_at_all(
             await world.until(is_written, whole)
             await gangs.until_status("big", gangs.is_pending(whole))
             # The group reserves nothing: a later pod takes the room.
-            await world.add_pods(pod("later", cpu=1, scheduler=gangs.name))
+            await world.add_pods(small_pod("later", cpu=1, scheduler=gangs.name))
             await world.until_bound("later")
             assert set(world.bound()) == {"a", "b", "c", "later"}
-            await world.add_nodes(node("n4", cpu=3))
+            await world.add_nodes(ready_node("n4", cpu=3))
             await world.until_bound("x", "y", "z")
             await gangs.until_status("big", gangs.is_running(3))
             assert "Rights are missing" not in one.output
@@ -72,7 +72,7 @@ def test_a_scheduler_killed_between_the_bindings_of_a_gang_is_replaced(
     async def scene(world: World) -> None:
         gangs = Gangs(world, version, tmp_path)
         await gangs.begin()
-        await world.add_nodes(*(node(f"n{number}", cpu=10) for number in range(3)))
+        await world.add_nodes(*(ready_node(f"n{number}", cpu=10) for number in range(3)))
         await gangs.add_group("gang", len(names))
         await gangs.add_members("gang", *names)
         # The requests are so slow that the first bindings arrive before the last are sent.
@@ -95,7 +95,7 @@ def test_missing_rights_for_groups_are_logged_and_pods_are_placed(
     async def scene(world: World) -> None:
         gangs = Gangs(world, X_K8S, tmp_path)
         await gangs.begin(forbidden="podgroups/status")
-        await world.add_nodes(node("n1", cpu=2))
+        await world.add_nodes(ready_node("n1", cpu=2))
         async with gangs.scheduler() as one:
             await gangs.add_group("g", 2)
             await gangs.add_members("g", "a", "b")
@@ -116,7 +116,7 @@ def test_group_kinds_installed_at_run_time_are_watched(
         gangs = Gangs(world, X_K8S, tmp_path)
         await gangs.begin()
         await gangs.withdraw()
-        await world.add_nodes(node("n1", cpu=2))
+        await world.add_nodes(ready_node("n1", cpu=2))
         async with gangs.scheduler() as one:
             await gangs.add_members("g", "a", "b")
             await asyncio.to_thread(one.wait_until_printed, "Pods wait for groups of an API group")

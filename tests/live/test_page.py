@@ -18,9 +18,9 @@ from tests.live.run_world import (
     get,
     run_replicas,
     scheduler,
-    small_pod,
     wait_until_logged,
 )
+from tests.live.world import small_pod
 
 pytestmark = pytest.mark.timeout(400)
 

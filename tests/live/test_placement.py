@@ -13,18 +13,18 @@ from bayplan.plugins.registry import Registry
 from bayplan.sim.input.workload import Workload
 from bayplan.sim.simulation import Simulation
 from tests.live.control_plane import ControlPlane
-from tests.live.kubelet import node
+from tests.live.kubelet import ready_node
 from tests.live.mirror import Object
-from tests.live.world import SchedulerOptions, World, play, pod
+from tests.live.world import SchedulerOptions, World, play, small_pod
 
 pytestmark = pytest.mark.timeout(400)
 
 
 def test_pods_are_bound_and_get_events(control_plane: ControlPlane) -> None:
     async def scene(world: World) -> None:
-        await world.add_nodes(node("n1", cpu=2), node("n2", cpu=2))
+        await world.add_nodes(ready_node("n1", cpu=2), ready_node("n2", cpu=2))
         async with world.scheduler() as running:
-            await world.add_pods(pod("a", cpu=2), pod("b", cpu=2))
+            await world.add_pods(small_pod("a", cpu=2), small_pod("b", cpu=2))
             await world.until_running(2)
             assert sorted(world.bound().values()) == ["n1", "n2"]
             assert world.condition("a")["status"] == "True"
@@ -42,9 +42,9 @@ def test_a_pod_that_fits_nowhere_has_a_condition_with_reason_and_time(
     control_plane: ControlPlane,
 ) -> None:
     async def scene(world: World) -> None:
-        await world.add_nodes(node("n1", cpu=1))
+        await world.add_nodes(ready_node("n1", cpu=1))
         async with world.scheduler() as running:
-            await world.add_pods(pod("big", cpu=2))
+            await world.add_pods(small_pod("big", cpu=2))
             await world.until_unschedulable("big")
             condition = world.condition("big")
             assert condition["reason"] == "Unschedulable"
@@ -61,9 +61,9 @@ def test_a_pod_that_fits_nowhere_has_a_condition_with_reason_and_time(
 
 def test_a_pod_of_an_unknown_scheduler_is_ignored(control_plane: ControlPlane) -> None:
     async def scene(world: World) -> None:
-        await world.add_nodes(node("n1"))
+        await world.add_nodes(ready_node("n1"))
         async with world.scheduler() as running:
-            await world.add_pods(pod("theirs", scheduler="nobody"), pod("ours"))
+            await world.add_pods(small_pod("theirs", scheduler="nobody"), small_pod("ours"))
             await world.until_bound("ours")
             assert await running.differences() == []
         assert world.condition("theirs") == {}
@@ -75,15 +75,15 @@ def test_a_pod_of_an_unknown_scheduler_is_ignored(control_plane: ControlPlane) -
 
 def test_a_gated_pod_is_placed_when_its_last_gate_is_removed(control_plane: ControlPlane) -> None:
     async def scene(world: World) -> None:
-        await world.add_nodes(node("n1"))
+        await world.add_nodes(ready_node("n1"))
         gates = [{"name": "example.com/a"}, {"name": "example.com/b"}]
         async with world.scheduler():
-            await world.add_pods(pod("gated", spec={"schedulingGates": gates}))
+            await world.add_pods(small_pod("gated", spec={"schedulingGates": gates}))
             await world.until(
                 lambda: world.condition("gated").get("reason") == "SchedulingGated", "gated"
             )
             await world.patch_pod("gated", {"spec": {"schedulingGates": gates[1:]}})
-            await world.add_pods(pod("free"))
+            await world.add_pods(small_pod("free"))
             await world.until_bound("free")
             assert "gated" not in world.bound()
             await world.patch_pod("gated", {"spec": {"schedulingGates": None}})
@@ -97,11 +97,11 @@ def test_one_new_node_is_filled_with_three_hundred_pending_pods(
 ) -> None:
     async def scene(world: World) -> None:
         names = [f"p{number:03}" for number in range(300)]
-        await world.add_nodes(node("small", cpu=1, pods=2))
+        await world.add_nodes(ready_node("small", cpu=1, pods=2))
         async with world.scheduler() as running:
-            await world.add_pods(*(pod(name, cpu="2") for name in names))
+            await world.add_pods(*(small_pod(name, cpu="2") for name in names))
             await world.until_unschedulable(*names)
-            await world.add_nodes(node("large", cpu=600, memory="1Ti", pods=300))
+            await world.add_nodes(ready_node("large", cpu=600, memory="1Ti", pods=300))
             await world.until_bound(*names)
             assert set(world.bound().values()) == {"large"}
             assert await running.differences() == []
@@ -113,17 +113,17 @@ def test_a_node_that_is_deleted_and_created_again_is_a_new_node(
     control_plane: ControlPlane,
 ) -> None:
     async def scene(world: World) -> None:
-        await world.add_nodes(node("n1", cpu=1, labels={"disk": "old"}))
+        await world.add_nodes(ready_node("n1", cpu=1, labels={"disk": "old"}))
         async with world.scheduler() as running:
-            await world.add_pods(pod("first", cpu="1"), pod("second", cpu="1"))
+            await world.add_pods(small_pod("first", cpu="1"), small_pod("second", cpu="1"))
             await world.until_bound_count(1)
             [bound] = world.bound()
             [other] = {"first", "second"} - {bound}
             await world.until_unschedulable(other)
             await world.delete_node("n1")
-            await world.add_nodes(node("n1", cpu=2, labels={"disk": "new"}))
+            await world.add_nodes(ready_node("n1", cpu=2, labels={"disk": "new"}))
             await world.until_bound(other)
-            await world.add_pods(pod("third", spec={"nodeSelector": {"disk": "old"}}))
+            await world.add_pods(small_pod("third", spec={"nodeSelector": {"disk": "old"}}))
             await world.until_unschedulable("third")
             assert await running.differences() == []
 
@@ -132,18 +132,23 @@ def test_a_node_that_is_deleted_and_created_again_is_a_new_node(
 
 def test_two_schedulers_share_the_same_nodes(control_plane: ControlPlane) -> None:
     async def scene(world: World) -> None:
-        await world.add_nodes(*(node(f"n{number}", cpu=4) for number in range(5)))
+        await world.add_nodes(*(ready_node(f"n{number}", cpu=4) for number in range(5)))
         one, other = SchedulerOptions(("one",)), SchedulerOptions(("other",))
         async with world.scheduler(one) as first, world.scheduler(other) as second:
             await world.add_pods(
-                *(pod(f"one-{number}", scheduler="one", cpu="50m") for number in range(40)),
-                *(pod(f"other-{number}", scheduler="other", cpu="50m") for number in range(40)),
+                *(small_pod(f"one-{number}", scheduler="one", cpu="50m") for number in range(40)),
+                *(
+                    small_pod(f"other-{number}", scheduler="other", cpu="50m")
+                    for number in range(40)
+                ),
             )
             await world.until_bound_count(80)
             # Each scheduler counts the pods of the other: at most 3.2 of 4 cpu are free per node.
-            await world.add_pods(*(pod(f"big-{n}", scheduler="one", cpu="3") for n in range(5)))
+            await world.add_pods(
+                *(small_pod(f"big-{n}", scheduler="one", cpu="3") for n in range(5))
+            )
             await world.until_bound(*(f"big-{number}" for number in range(5)))
-            await world.add_pods(pod("late", scheduler="other", cpu="3"))
+            await world.add_pods(small_pod("late", scheduler="other", cpu="3"))
             await world.until_unschedulable("late")
             for running in (first, second):
                 assert await running.differences() == []
@@ -177,7 +182,7 @@ def mixed_nodes() -> list[Object]:
     taint = {"key": "dedicated", "value": "batch", "effect": "NoSchedule"}
     soft = {"key": "old", "value": "", "effect": "PreferNoSchedule"}
     return [
-        node(
+        ready_node(
             f"n{number:02}",
             cpu=2 + number % 3,
             zone=f"z{number % 3}",
@@ -202,7 +207,7 @@ def mixed_pods() -> list[Object]:
         {},
     ]
     return [
-        pod(f"p{number:03}", labels={"app": f"s{number % 8}"}, **shapes[number % 8])
+        small_pod(f"p{number:03}", labels={"app": f"s{number % 8}"}, **shapes[number % 8])
         for number in range(64)
     ]
 

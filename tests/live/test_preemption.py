@@ -15,10 +15,10 @@ from bayplan.adapters.live.client import MERGE_PATCH
 from tests.live.conftest import UPSTREAM_GROUPS
 from tests.live.control_plane import ControlPlane
 from tests.live.gangs import X_K8S, Gangs
-from tests.live.kubelet import node
+from tests.live.kubelet import ready_node
 from tests.live.mirror import Object
 from tests.live.priorities import add_running, priority
-from tests.live.world import World, play, pod
+from tests.live.world import World, play, small_pod
 
 pytestmark = pytest.mark.timeout(400)
 
@@ -109,7 +109,7 @@ def test_a_budget_protects_pods_according_to_its_status(
     names = victims.split()
 
     async def scene(world: World) -> None:
-        await world.add_nodes(node("n1", cpu=3), node("n2", cpu=3))
+        await world.add_nodes(ready_node("n1", cpu=3), ready_node("n2", cpu=3))
         await add_running(world, "n1", "a b c", 0)
         await add_running(world, "n2", "d e f", 100)
         await add_budget(world, "n1", allowed_count)
@@ -117,7 +117,7 @@ def test_a_budget_protects_pods_according_to_its_status(
         await world.until_running(6)
         with history(world) as log:
             async with world.scheduler():
-                await world.add_pods(pod("p", cpu=3, spec=high))
+                await world.add_pods(small_pod("p", cpu=3, spec=high))
                 await world.until_bound("p")
                 for name in names:
                     event = await world.until_event(name, "Preempted")
@@ -140,13 +140,13 @@ def test_a_budget_protects_pods_according_to_its_status(
 
 def test_a_pod_with_preemption_policy_never_evicts_nothing(control_plane: ControlPlane) -> None:
     async def scene(world: World) -> None:
-        await world.add_nodes(node("n1", cpu=3))
+        await world.add_nodes(ready_node("n1", cpu=3))
         await add_running(world, "n1", "a b c", 0)
         never = await priority(world, 1000, "Never")
         await world.until_running(3)
         with history(world) as log:
             async with world.scheduler() as running:
-                await world.add_pods(pod("p", cpu=3, spec=never))
+                await world.add_pods(small_pod("p", cpu=3, spec=never))
                 await world.until(
                     lambda: world.condition("p").get("message", "").endswith(NEVER), NEVER
                 )
@@ -168,7 +168,7 @@ def test_a_group_preempts_for_all_its_members_or_for_none(
     async def scene(world: World) -> None:
         gangs = Gangs(world, version, tmp_path)
         await gangs.begin()
-        await world.add_nodes(node("n1", cpu=3), node("n2", cpu=3))
+        await world.add_nodes(ready_node("n1", cpu=3), ready_node("n2", cpu=3))
         await add_running(world, "n1", "a b c", 0)
         await add_running(world, "n2", "d e f", 2000)
         high: dict[str, Any] = await priority(world, 1000)
@@ -180,7 +180,7 @@ def test_a_group_preempts_for_all_its_members_or_for_none(
                 await world.until_unschedulable("p", "q")
                 # An eviction would make room for only one member, so that no pod is evicted.
                 assert log.who("target") == []
-                await world.add_nodes(node("n3", cpu=3))
+                await world.add_nodes(ready_node("n3", cpu=3))
                 await world.until_bound("p", "q")
         assert sorted(log.who("leaving")) == ["a", "b", "c"]
         assert {world.bound()[name] for name in "pq"} == {"n1", "n3"}

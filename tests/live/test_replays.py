@@ -6,9 +6,9 @@ import pytest
 
 from tests.live.control_plane import ControlPlane
 from tests.live.gangs import X_K8S, Gangs
-from tests.live.kubelet import node
+from tests.live.kubelet import ready_node
 from tests.live.replays import Scene, embedded, replay
-from tests.live.world import World, play, pod
+from tests.live.world import World, play, small_pod
 from tests.scenarios import equal_pods, evictions, racks, strategies
 from tests.scenarios.world import PROFILE, Setup
 
@@ -91,7 +91,7 @@ def test_the_same_groups_are_placed_and_nothing_is_reserved(
     async def live(world: World) -> None:
         gangs = Gangs(world, X_K8S, tmp_path)
         await gangs.begin()
-        await world.add_nodes(*(node(f"n{number}", cpu=4) for number in range(1, 5)))
+        await world.add_nodes(*(ready_node(f"n{number}", cpu=4) for number in range(1, 5)))
         for name in ("x", "y"):
             await gangs.add_group(name, 3)
         for pair in zip(group_x, group_y, strict=True):
@@ -103,7 +103,7 @@ def test_the_same_groups_are_placed_and_nothing_is_reserved(
             await world.until(lambda: text in world.condition("y1").get("message", ""), text)
             assert set(world.bound()) == set(group_x)
             assert len(set(world.bound().values())) == 3
-            await world.add_pods(pod("z", cpu=3, scheduler=gangs.name))
+            await world.add_pods(small_pod("z", cpu=3, scheduler=gangs.name))
             await world.until_bound("z")
             assert set(world.bound()) == {*group_x, "z"}
             for name in group_x:

@@ -10,13 +10,12 @@ from typing import Any
 import pytest
 
 from tests.live.control_plane import ControlPlane
-from tests.live.kubelet import node
+from tests.live.kubelet import ready_node
 from tests.live.priorities import add_running, priority
 from tests.live.processes import SchedulerProcess, config_file, free_port, replicas
-from tests.live.run_world import Cluster, run_replicas, small_pod
-from tests.live.world import World
+from tests.live.run_world import Cluster, run_replicas
+from tests.live.world import World, small_pod
 from tests.live.world import play as play_in_a_world
-from tests.live.world import pod as world_pod
 
 pytestmark = pytest.mark.timeout(400)
 
@@ -130,12 +129,12 @@ def test_kube_scheduler_evicts_no_pod_from_a_node_that_the_extender_rejects(
     """The pod on the first node has lower priority: without the extender it would be evicted."""
 
     async def scene(world: World) -> None:
-        await world.add_nodes(node("n-0", cpu=1), node("n-1", cpu=1))
+        await world.add_nodes(ready_node("n-0", cpu=1), ready_node("n-1", cpu=1))
         await add_running(world, "n-0", "a", 0)
         await add_running(world, "n-1", "b", 100)
         high = await priority(world, 1000)
         await world.until_running(2)
-        await world.add_pods(world_pod("p", cpu=1, scheduler="upstream", spec=high))
+        await world.add_pods(small_pod("p", cpu=1, scheduler="upstream", spec=high))
         await world.until_bound("p")
         assert world.bound() == {"a": "n-0", "p": "n-1"}
 

@@ -26,7 +26,7 @@ from bayplan.serving.rbac import Names, reading_manifests
 from tests.cli.command_line import answer
 from tests.live.binaries import PROGRAMS
 from tests.live.control_plane import ControlPlane
-from tests.live.kubelet import Kubelet, node
+from tests.live.kubelet import Kubelet, ready_node
 from tests.live.mirror import Mirror
 from tests.live.processes import SchedulerProcess, apply, config_file, replicas
 
@@ -88,7 +88,9 @@ async def cluster(plane: ControlPlane, namespace: str) -> AsyncGenerator[tuple[A
             cpu = f"{8000 + int(random.random() * 24_000)}m"
             memory = f"{16_000 + int(random.random() * 96_000)}Mi"
             traits = {f"trait-{i}": "yes" for i in range(TRAIT_COUNT) if random.random() < 0.5}
-            content = node(name, cpu=cpu, memory=memory, zone=f"zone-{number % 3}", labels=traits)
+            content = ready_node(
+                name, cpu=cpu, memory=memory, zone=f"zone-{number % 3}", labels=traits
+            )
             await client.request("POST", "/api/v1/nodes", content)
         try:
             yield client, mirror

@@ -18,9 +18,10 @@ import pytest
 from bayplan.adapters.live.client import ApiClient, ClientOptions, open_client
 from bayplan.ports import NotFoundError
 from bayplan.rng import Stream, stream
+from tests.kit.manifests import pod
 from tests.live.beside import Cluster, condition_of, kube_scheduler, node_of
 from tests.live.control_plane import ControlPlane
-from tests.live.kubelet import node
+from tests.live.kubelet import ready_node
 from tests.live.mirror import Mirror, Object
 from tests.live.processes import SchedulerProcess, replicas
 from tests.live.unschedulable_pods import base_objects, drawn
@@ -88,11 +89,6 @@ def pod_spec(cpu: int) -> dict[str, Any]:
     return {"containers": [container]}
 
 
-def pod(name: str, cpu: int, **spec: Any) -> Object:
-    meta = {"name": name, "namespace": "default"}
-    return {"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": {**pod_spec(cpu), **spec}}
-
-
 def workload(kind: str, cpu: int, **spec: Any) -> Object:
     version, _, own_kind = kind.rpartition(" ")
     labels = {"app": "web"}
@@ -117,16 +113,16 @@ def test_a_pod_and_each_workload_that_no_node_can_hold_are_warned_of(
     async def scene(stage: Stage) -> None:
         create = stage.creator.create
         cluster = Cluster(stage.client)
-        await cluster.create(node("small", cpu=2))
+        await cluster.create(ready_node("small", cpu=2))
         tainted = [{"key": "gpu", "value": "x", "effect": "NoSchedule"}]
-        await cluster.create(node("tainted", cpu=64, taints=tainted))
+        await cluster.create(ready_node("tainted", cpu=64, taints=tainted))
         await _until_known(stage, nodes=2)
         shortage = "0/2 nodes are available: 1 Insufficient cpu, 1 node(s) had untolerated taint(s)"
         nearest = "nearest small lacks 2 cpu"
-        assert await create(pod("large", 4)) == [
+        assert await create(pod("large", cpu=4)) == [
             f"no node can hold this pod: {shortage}, {nearest}"
         ]
-        assert await create(pod("small", 1)) == []
+        assert await create(pod("small", cpu=1)) == []
         for kind in ("apps/v1 Deployment", "apps/v1 ReplicaSet", "apps/v1 StatefulSet"):
             name = kind.partition(" ")[2]
             assert await create(workload(kind, 4)) == [
@@ -158,7 +154,7 @@ async def _until_known(stage: Stage, *, nodes: int) -> None:
     """Wait until the webhook knows the nodes."""
     async with asyncio.timeout(60.0):
         while True:
-            texts = await stage.creator.create(pod("probe", 1_000_000), dry_run=True)
+            texts = await stage.creator.create(pod("probe", cpu=1_000_000), dry_run=True)
             if any(f"0/{nodes} nodes" in text for text in texts):
                 return
             await asyncio.sleep(0.05)
@@ -172,11 +168,11 @@ def test_no_creation_is_refused_when_the_webhook_is_killed_or_hangs(
     control_plane: ControlPlane, tmp_path: Path, number: signal.Signals
 ) -> None:
     async def scene(stage: Stage) -> None:
-        await Cluster(stage.client).create(node("n", cpu=2))
+        await Cluster(stage.client).create(ready_node("n", cpu=2))
         # Until now it was called: the stage waits for a warning.
         stage.process.send(number)
         for count in range(5):
-            assert await stage.creator.create(pod(f"after-{count}", 4)) == []
+            assert await stage.creator.create(pod(f"after-{count}", cpu=4)) == []
 
     play(control_plane, tmp_path, scene)
 
@@ -199,7 +195,7 @@ def test_an_answer_that_would_be_late_has_no_warning_and_is_counted(
                     async with asyncio.timeout(60.0):
                         late = 'bayplan_webhook_reviews_total{result="late"}'
                         while not (await metrics(webhook)).get(late):
-                            assert await creating.create(pod("p", 4), dry_run=True) == []
+                            assert await creating.create(pod("p", cpu=4), dry_run=True) == []
                 finally:
                     await client.request("DELETE", REGISTRATION)
 
@@ -211,7 +207,7 @@ def test_an_answer_that_would_be_late_has_no_warning_and_is_counted(
 
 def _fitting(random: Stream, name: str) -> Object:
     """A pod that has a node as long as there is room."""
-    made = pod(name, 1)
+    made = pod(name, cpu=1)
     requests = made["spec"]["containers"][0]["resources"]["requests"]
     requests["cpu"] = f"{random.randint(50, 700)}m"
     requests["memory"] = f"{random.randint(64, 500)}Mi"

@@ -22,7 +22,7 @@ from bayplan.sim.input.inputs import load_inputs
 from bayplan.sim.input.workload import has_ended
 from bayplan.sim.simulation import Simulation
 from tests.live.control_plane import ControlPlane
-from tests.live.kubelet import node
+from tests.live.kubelet import ready_node
 from tests.live.mirror import Object
 from tests.live.world import World, play
 from tests.sim.manifests import controller, scenario
@@ -51,8 +51,8 @@ class Drawn:
         self.name = f"c{number}"
         labels = {"cluster": self.name}
         names = [f"{self.name}-n{i}" for i in range(draw.randrange(3, 6))]
-        self.nodes = [node(name, labels=labels) for name in names]
-        self.new_node = node(f"{self.name}-new", labels=labels)
+        self.nodes = [ready_node(name, labels=labels) for name in names]
+        self.new_node = ready_node(f"{self.name}-new", labels=labels)
         self.drained = names[0]
         self.controllers = self._controllers(draw)
 

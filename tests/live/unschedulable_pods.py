@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from bayplan.rng import Stream
+from tests.kit.manifests import api_object
 from tests.live.mirror import Object
 
 ZONE, HOST = "topology.kubernetes.io/zone", "kubernetes.io/hostname"
@@ -25,11 +26,11 @@ def base_objects() -> list[Object]:
     objects = [_node(name, zone) for name, zone in NODES.items()]
     late = {"provisioner": "disk.example", "volumeBindingMode": "WaitForFirstConsumer"}
     objects += [
-        _object(f"{_STORAGE} StorageClass", "late", **late),
-        _object(f"{_DEVICES} DeviceClass", "rare", spec={}),
-        _object("v1 PersistentVolume", "far", spec=_volume("far", zone="c")),
+        api_object(f"{_STORAGE} StorageClass", "late", **late),
+        api_object(f"{_DEVICES} DeviceClass", "rare", spec={}),
+        api_object("v1 PersistentVolume", "far", spec=_volume("far", zone="c")),
         _bound_claim("far"),
-        _object("v1 PersistentVolume", "only", spec=_volume("only", mode="ReadWriteOncePod")),
+        api_object("v1 PersistentVolume", "only", spec=_volume("only", mode="ReadWriteOncePod")),
         _bound_claim("only", mode="ReadWriteOncePod"),
     ]
     for name in _USABLE:
@@ -159,7 +160,7 @@ def _no_class(random: Stream, pod: Object) -> list[Object]:
     name = f"data-{pod['metadata']['name']}"
     pod["spec"].setdefault("volumes", []).append(_claim_volume(name))
     spec = {**_claim_spec(), "storageClassName": f"class-{name}"}
-    return [_object("v1 PersistentVolumeClaim", name, "default", spec=spec)]
+    return [api_object("v1 PersistentVolumeClaim", name, "default", spec=spec)]
 
 
 def _far_volume(random: Stream, pod: Object) -> None:
@@ -180,7 +181,7 @@ def _no_device(random: Stream, pod: Object) -> list[Object]:
     pod["spec"]["resourceClaims"] = [{"name": "device", "resourceClaimName": name}]
     request = {"name": "r", "exactly": {"deviceClassName": "rare"}}
     spec = {"devices": {"requests": [request]}}
-    return [_object(f"{_DEVICES} ResourceClaim", name, "default", spec=spec)]
+    return [api_object(f"{_DEVICES} ResourceClaim", name, "default", spec=spec)]
 
 
 #: Each family changes the pod, and may return objects that the pod needs.
@@ -194,12 +195,6 @@ FAMILIES: list[Callable[[Stream, Object], list[Object] | None]] = [
 # ---- objects ------------------------------------------------------------------------------------
 
 
-def _object(kind: str, name: str, namespace: str = "", **parts: Any) -> Object:
-    version, _, short = kind.partition(" ")
-    metadata = {"name": name, **({"namespace": namespace} if namespace else {})}
-    return {"apiVersion": version, "kind": short, "metadata": metadata, **parts}
-
-
 def _node(name: str, zone: str) -> Object:
     labels = {ZONE: zone, HOST: name, "disk": "ssd" if zone == "a" else "hdd"}
     offered = {"cpu": "4", "memory": "8Gi", GPU: "2", "ephemeral-storage": "10Gi", "pods": "20"}
@@ -209,7 +204,9 @@ def _node(name: str, zone: str) -> Object:
         spec = {"taints": [{"key": "dedicated", "value": "x", "effect": "NoSchedule"}]}
     if name == "n6":
         spec = {"unschedulable": True}
-    node = _object("v1 Node", name, spec=spec, status={"allocatable": offered, "capacity": offered})
+    node = api_object(
+        "v1 Node", name, spec=spec, status={"allocatable": offered, "capacity": offered}
+    )
     node["metadata"]["labels"] = labels
     return node
 
@@ -221,7 +218,7 @@ def _pod(name: str, requests: dict[str, str], **options: Any) -> Object:
     for field in ("affinity", "volumes"):
         if field in options:
             spec[field] = options[field]
-    pod = _object("v1 Pod", name, "default", spec=spec)
+    pod = api_object("v1 Pod", name, "default", spec=spec)
     pod["metadata"]["labels"] = dict(options.get("labels", {}))
     return pod
 
@@ -253,6 +250,6 @@ def _volume(name: str, zone: str = "", mode: str = "ReadWriteOnce") -> Object:
 
 def _bound_claim(name: str, mode: str = "ReadWriteOnce") -> Object:
     spec = {**_claim_spec(mode), "volumeName": name, "storageClassName": ""}
-    claim = _object("v1 PersistentVolumeClaim", name, "default", spec=spec)
+    claim = api_object("v1 PersistentVolumeClaim", name, "default", spec=spec)
     claim["metadata"]["annotations"] = {"pv.kubernetes.io/bind-completed": "yes"}
     return claim

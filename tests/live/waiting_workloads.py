@@ -6,9 +6,9 @@ budget, a StatefulSet and a Job take most of the room. A drawn workload has one 
 """
 
 from collections.abc import Callable
-from typing import Any
 
 from bayplan.rng import Stream
+from tests.kit.manifests import api_object
 from tests.live.mirror import Object
 
 HOST, ZONE = "kubernetes.io/hostname", "topology.kubernetes.io/zone"
@@ -26,8 +26,8 @@ def surroundings() -> list[Object]:
     late = {"provisioner": "disk.example", "volumeBindingMode": "WaitForFirstConsumer"}
     return [
         *(_node(name, zone) for name, zone in _NODES.items()),
-        _object("storage.k8s.io/v1 StorageClass", "late", "", **late),
-        _object("policy/v1 PodDisruptionBudget", "web", spec=budget),
+        api_object("storage.k8s.io/v1 StorageClass", "late", **late),
+        api_object("policy/v1 PodDisruptionBudget", "web", "default", spec=budget),
         logs,
         workload("Deployment", "web", "900m", replicas=3),
         workload("StatefulSet", "db", "400m", replicas=2),
@@ -187,13 +187,7 @@ def workload(
         outer |= {"replicas": replicas, "selector": selector}
     if kind == "StatefulSet":
         outer["serviceName"] = name
-    return _object(f"{version} {kind}", name, spec=outer)
-
-
-def _object(kind: str, name: str, namespace: str = "default", **parts: Any) -> Object:
-    version, _, short = kind.partition(" ")
-    metadata = {"name": name, **({"namespace": namespace} if namespace else {})}
-    return {"apiVersion": version, "kind": short, "metadata": metadata, **parts}
+    return api_object(f"{version} {kind}", name, "default", spec=outer)
 
 
 def _node(name: str, zone: str) -> Object:
@@ -201,6 +195,6 @@ def _node(name: str, zone: str) -> Object:
     offered = {"cpu": "2", "memory": "8Gi", "pods": "20"}
     taints = [{"key": "dedicated", "value": "x", "effect": "NoSchedule"}] if name == "n4" else []
     status = {"allocatable": offered, "capacity": offered}
-    made = _object("v1 Node", name, "", spec={"taints": taints}, status=status)
+    made = api_object("v1 Node", name, spec={"taints": taints}, status=status)
     made["metadata"]["labels"] = {HOST: name, ZONE: zone, "disktype": disk}
     return made

@@ -1,9 +1,9 @@
 """The world of one test: a namespace, nodes, schedulers, and functions that wait for conditions.
 
 async def scene(world: World) -> None:
-    await world.add_nodes(node("n1"))
+    await world.add_nodes(ready_node("n1"))
     async with world.scheduler():
-        await world.add_pods(pod("p"))
+        await world.add_pods(small_pod("p"))
         await world.until_bound("p")
 
 play(control_plane, scene)
@@ -29,6 +29,7 @@ from bayplan.journal import AttemptRecord, Journal, MemorySink, NoteRecord
 from bayplan.plugins.registry import Registry
 from bayplan.ports import ApiError
 from bayplan.runner import Runner, check_cache
+from tests.kit.manifests import Amount, pod
 from tests.live.control_plane import ControlPlane
 from tests.live.invariants import broken
 from tests.live.kubelet import Kubelet
@@ -57,20 +58,17 @@ def play(control_plane: ControlPlane, scene: Scene) -> None:
     asyncio.run(main())
 
 
-def pod(name: str, **options: Any) -> Object:
-    """A pod as a user writes it: ``pod("a", cpu="1", labels={…}, spec={…})``."""
-    requests = {"cpu": str(options.get("cpu", "100m")), **options.get("requests", {})}
-    container = {"name": "c", "image": "registry.example/app", "resources": {"requests": requests}}
-    return {
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": {"name": name, "labels": options.get("labels", {})},
-        "spec": {
-            "containers": [container],
-            "schedulerName": options.get("scheduler", "default-scheduler"),
-            **options.get("spec", {}),
-        },
-    }
+def small_pod(
+    name: str,
+    scheduler: str = "default-scheduler",
+    *,
+    cpu: Amount = "100m",
+    spec: Object | None = None,
+    **options: Any,
+) -> Object:
+    """A pod for the namespace in which it is created, with options of tests.kit.manifests.pod."""
+    fields = {**options, **(spec or {})}
+    return pod(name, namespace="", cpu=cpu, schedulerName=scheduler, **fields)
 
 
 @dataclass

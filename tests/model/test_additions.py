@@ -5,7 +5,7 @@ import pytest
 from bayplan.api.objects import PERSISTENT_VOLUME_CLAIM, POD
 from bayplan.problems import BadInputError
 from bayplan.sim.input.errors import InputError
-from tests.adapters.manifests import node, pod, pod_group, priority_class
+from tests.kit.manifests import node, pod, pod_group, priority_class
 from tests.sim.manifests import controller, owned, scenario, template
 from tests.whatif.clusters import additions_to, cluster_of, deployment, model_of
 

@@ -20,8 +20,8 @@ from bayplan.rng import Stream, stream
 from bayplan.sim.input.workload import Workload
 from bayplan.sim.output.run_folder import RunFolderError
 from bayplan.sim.simulation import Simulation
-from tests.adapters.manifests import Content, container, node, pod, pod_group, priority_class
 from tests.history.stored_runs import attempts_of, repetition, stored_run
+from tests.kit.manifests import Content, container, node, pod, pod_group, priority_class
 from tests.seeded import seeds
 from tests.sim.runs import create, delete, patch, workload
 

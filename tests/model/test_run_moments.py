@@ -14,9 +14,9 @@ from bayplan.model.run_moments import objects_of_run, run_moment
 from bayplan.problems import BadInputError
 from bayplan.sim.output.run_folder import RunFolder
 from bayplan.ui.subjects import RunSubject
-from tests.adapters.manifests import Content, container, node, pod, priority_class
 from tests.cli.command_line import answer, profile, refusal, write_objects
 from tests.cli.command_line import bayplan as command
+from tests.kit.manifests import Content, container, node, pod, priority_class
 from tests.sim.manifests import controller, scenario, template
 
 WEB = controller(

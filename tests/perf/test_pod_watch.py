@@ -8,7 +8,7 @@ from bayplan.clock import ManualClock
 from bayplan.objects.keys import ObjectKey, object_key
 from bayplan.perf.pod_watch import ATTEMPTED, SCHEDULED, BindingLog, NewlyBound, PodWatch, Wait
 from bayplan.sim.loop import run
-from tests.adapters.manifests import node, pod
+from tests.kit.manifests import node, pod
 
 KEY = object_key(POD, "default", "a")
 CONDITION = {"status": {"conditions": [{"type": "PodScheduled", "status": "False"}]}}

@@ -5,7 +5,6 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, final
 
-from bayplan.api.objects import ObjectMeta, Pod, PodSpec, PodStatus
 from bayplan.clock import ManualClock
 from bayplan.framework.events import (
     ActionType,
@@ -19,7 +18,8 @@ from bayplan.framework.status import Code, Status, unresolvable
 from bayplan.framework.types import QueuedPodInfo
 from bayplan.queue.scheduling_queue import SchedulingQueue
 from bayplan.queue.settings import QueueProfile, QueueSettings
-from bayplan.state.pods import PodInfo, pod_info
+from bayplan.state.pods import PodInfo
+from bayplan.testing import pod
 
 PROFILE = "default-scheduler"
 
@@ -32,32 +32,11 @@ OWN_SCALE_DOWN = ClusterEvent(EventResource.TARGET_POD, ActionType.UPDATE_POD_SC
 Events = Mapping[str, Sequence[ClusterEventWithHint]]
 
 
-def waiting_pod(
-    name: str = "p",
-    *,
-    priority: int = 0,
-    labels: dict[str, str] | None = None,
-    nominated: str = "",
-    node: str = "",
-    scheduler: str = PROFILE,
-    uid: str = "",
-) -> PodInfo:
-    return pod_info(
-        Pod(
-            metadata=ObjectMeta(
-                name=name, namespace="default", uid=uid or f"uid-{name}", labels=labels
-            ),
-            spec=PodSpec(priority=priority, node_name=node, scheduler_name=scheduler),
-            status=PodStatus(nominated_node_name=nominated),
-        )
-    )
-
-
 def queued(
     name: str = "p", *, rejected_by: Sequence[str] = (), pending: Sequence[str] = (), at: float = 0
 ) -> QueuedPodInfo:
     return QueuedPodInfo(
-        waiting_pod(name),
+        pod(name),
         at,
         unschedulable_plugins=frozenset(rejected_by),
         pending_plugins=frozenset(pending),

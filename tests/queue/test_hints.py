@@ -14,6 +14,7 @@ from bayplan.framework.events import (
 )
 from bayplan.framework.validation import described
 from bayplan.queue.hints import Change, Hints, Strategy, strategy_of
+from bayplan.testing import pod
 from tests.queue.factories import (
     NODE_ADD,
     NODE_LABEL,
@@ -23,7 +24,6 @@ from tests.queue.factories import (
     Recorder,
     on,
     queued,
-    waiting_pod,
 )
 
 QUEUE, SKIP = QueueingHint.QUEUE, QueueingHint.QUEUE_SKIP
@@ -94,8 +94,8 @@ def test_any_event_activates_a_pod_that_no_plugin_rejected() -> None:
     ("new", "strategy"),
     [
         pytest.param(None, Strategy.AFTER_BACKOFF, id="without an object"),
-        pytest.param(waiting_pod("p"), Strategy.AFTER_BACKOFF, id="about this pod"),
-        pytest.param(waiting_pod("other"), Strategy.SKIP, id="about another pod"),
+        pytest.param(pod("p"), Strategy.AFTER_BACKOFF, id="about this pod"),
+        pytest.param(pod("other"), Strategy.SKIP, id="about another pod"),
         pytest.param("a node", Strategy.SKIP, id="about another object"),
     ],
 )
@@ -119,7 +119,7 @@ def test_a_hint_that_raises_counts_as_queue_and_is_reported() -> None:
 def test_an_invalid_hint_result_counts_as_queue_and_is_reported(answer: Any) -> None:
     recorder = Recorder()
     table = hints({"Fit": [on(NODE_ADD, Hint(answer))]}, recorder)
-    assert table.helps("Fit", ADDED, waiting_pod())
+    assert table.helps("Fit", ADDED, pod())
     assert f"returned {described(answer)}; wanted a QueueingHint" in recorder.failures[0][2]
 
 
@@ -141,7 +141,7 @@ def test_the_duration_of_a_hint_is_reported_with_its_result() -> None:
     }
     table = Hints(events, recorder, clock.now)
     for plugin in events:
-        table.helps(plugin, ADDED, waiting_pod())
+        table.helps(plugin, ADDED, pod())
     assert recorder.hints == [
         ("Skips", "NodeAdd", "QueueSkip", 0.5),
         ("Queues", "NodeAdd", "Queue", 1.0),
@@ -190,7 +190,7 @@ def test_no_hint_is_called_once_the_result_is_final() -> None:
 
 
 def test_a_change_has_the_uid_of_its_pod() -> None:
-    one = waiting_pod("a")
+    one = pod("a")
     assert Change(EVENT_ASSIGNED_POD_DELETE, one, None).subject_uid == one.uid
     assert Change(EVENT_ASSIGNED_POD_DELETE, None, one).subject_uid == one.uid
     assert ADDED.subject_uid == ""

@@ -6,7 +6,8 @@ from hypothesis import strategies as st
 
 from bayplan.queue.hints import Change
 from bayplan.queue.scheduling_queue import InFlight
-from tests.queue.factories import NODE_ADD, OWN_LABEL, waiting_pod
+from bayplan.testing import pod
+from tests.queue.factories import NODE_ADD, OWN_LABEL
 
 
 def change(number: int) -> Change:
@@ -24,7 +25,7 @@ def test_pods_in_flight_and_their_recorded_events_are_counted() -> None:
     result.start("b")
     for _ in range(2):
         result.record(change(1))
-    result.record_for("a", Change(OWN_LABEL, None, waiting_pod("a")))
+    result.record_for("a", Change(OWN_LABEL, None, pod("a")))
     assert result.counts() == {"PodPopped": 2, "NodeAdd": 2, "TargetPodUpdatePodLabel": 1}
     result.finish_all("ab")
     assert result.counts() == {"PodPopped": 0}

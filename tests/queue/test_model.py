@@ -25,6 +25,7 @@ from bayplan.framework.events import (
 from bayplan.framework.types import QueuedPodInfo
 from bayplan.queue.entry import counted_as
 from bayplan.state.pods import PodInfo
+from bayplan.testing import pod
 from tests.queue.factories import (
     NODE_ADD,
     NODE_LABEL,
@@ -33,7 +34,6 @@ from tests.queue.factories import (
     gate,
     on,
     rig,
-    waiting_pod,
 )
 from tests.queue.naive_queue import NaivePod, NaiveQueue
 from tests.seeded import depth
@@ -137,7 +137,7 @@ class QueueMachine(RuleBasedStateMachine):
     @rule(priority=priorities, labels=labels)
     def add(self, priority: int, labels: dict[str, str]) -> None:
         self.uids += 1
-        new = waiting_pod(f"p{self.uids}", priority=priority, labels=labels)
+        new = pod(f"p{self.uids}", priority=priority, labels=labels)
         self.api_pods[new.uid] = new
         self.rig.queue.add(new)
         self.model.add(new)
@@ -153,7 +153,7 @@ class QueueMachine(RuleBasedStateMachine):
     ) -> None:
         old = self.some_api_pod(number)
         if old is not None:
-            new = waiting_pod(old.name, priority=priority, labels=labels)
+            new = pod(old.name, priority=priority, labels=labels)
             self.api_pods[new.uid] = new
             self.rig.queue.update(old, new, events)
             self.model.update(old, new, events)

@@ -9,6 +9,7 @@ from bayplan.framework.events import (
     QueueingHint,
 )
 from bayplan.state.pods import PodInfo
+from bayplan.testing import pod
 from tests.queue.factories import (
     NODE_ADD,
     NODE_DELETE,
@@ -19,7 +20,6 @@ from tests.queue.factories import (
     gate,
     on,
     rig,
-    waiting_pod,
 )
 
 QUEUE, SKIP = QueueingHint.QUEUE, QueueingHint.QUEUE_SKIP
@@ -31,7 +31,7 @@ both_gates = pytest.mark.parametrize("windows", [True, False])
 def one_rejected(**value: Any) -> Rig:
     """A pod that Fit rejected at 0 and that waits for a node to be added."""
     setting = rig(events=FIT_EVENTS, **value)
-    setting.queue.add(waiting_pod())
+    setting.queue.add(pod())
     setting.try_and_fail("Fit")
     return setting
 
@@ -46,27 +46,27 @@ def incoming(setting: Rig) -> dict[str, int]:
 def test_pods_of_one_moment_are_popped_in_order_of_arrival() -> None:
     setting = rig()
     for name in ("c", "a", "b"):
-        setting.queue.add(waiting_pod(name))
+        setting.queue.add(pod(name))
     assert [setting.pop().pod.name for _ in range(3)] == ["c", "a", "b"]
 
 
 def test_popping_counts_the_attempt_and_puts_the_pod_in_flight() -> None:
     setting = rig()
-    setting.queue.add(waiting_pod())
+    setting.queue.add(pod())
     result = setting.pop()
     assert result.attempts == 1
-    assert setting.state(waiting_pod()) == "IN_FLIGHT"
+    assert setting.state(pod()) == "IN_FLIGHT"
     setting.queue.done(result.pod.uid)
-    assert setting.state(waiting_pod()) == "ABSENT"
+    assert setting.state(pod()) == "ABSENT"
 
 
 def test_the_waiting_time_counts_from_the_first_time_in_activeq() -> None:
     gated = gate()
     setting = rig(events={"Gate": [on(OWN_LABEL)]}, gates=[gated])
-    setting.queue.add(waiting_pod())
+    setting.queue.add(pod())
     setting.run_until(4)
     gated.refuse(False)
-    setting.queue.update(waiting_pod(), waiting_pod(labels={"x": "y"}), [OWN_LABEL])
+    setting.queue.update(pod(), pod(labels={"x": "y"}), [OWN_LABEL])
     setting.run_until(9)
     assert setting.pop().initial_attempt_seconds == 4
 
@@ -76,10 +76,10 @@ def test_the_waiting_time_counts_from_the_first_time_in_activeq() -> None:
 
 def test_a_pod_that_failed_with_an_error_is_tried_after_its_delay() -> None:
     setting = rig()
-    setting.queue.add(waiting_pod())
+    setting.queue.add(pod())
     setting.run_until(0.25)
     setting.try_and_fail()
-    assert setting.state(waiting_pod()) == "ERROR_BACKOFF"
+    assert setting.state(pod()) == "ERROR_BACKOFF"
     assert not setting.queue.has_ready
     setting.run_until(1.75)
     assert not setting.queue.has_ready
@@ -90,7 +90,7 @@ def test_a_pod_that_failed_with_an_error_is_tried_after_its_delay() -> None:
 @both_gates
 def test_consecutive_errors_double_the_delay_up_to_the_maximum(windows: bool) -> None:
     setting = rig(pop_from_backoff_q=windows)
-    setting.queue.add(waiting_pod())
+    setting.queue.add(pod())
     setting.run_until(0.5)
     tried: list[float] = []
     for _ in range(6):
@@ -104,12 +104,12 @@ def test_consecutive_errors_double_the_delay_up_to_the_maximum(windows: bool) ->
 def test_a_failure_of_a_pod_that_already_waits_changes_nothing() -> None:
     """The binding fails after the pod was done and an update added it again."""
     setting = rig(events=FIT_EVENTS)
-    setting.queue.add(waiting_pod())
+    setting.queue.add(pod())
     entry = setting.pop()
     setting.queue.done(entry.pod.uid)
-    setting.queue.update(waiting_pod(), waiting_pod())
+    setting.queue.update(pod(), pod())
     setting.fail(entry, "Fit")
-    assert setting.state(waiting_pod()) == "ACTIVE"
+    assert setting.state(pod()) == "ACTIVE"
     assert entry.unschedulable_count == 0
 
 
@@ -126,11 +126,11 @@ def test_a_pod_whose_binding_failed_after_done_is_tried_again(
     rejected_by: list[str], state: str
 ) -> None:
     setting = rig(events=FIT_EVENTS)
-    setting.queue.add(waiting_pod())
+    setting.queue.add(pod())
     entry = setting.pop()
     setting.queue.done(entry.pod.uid)
     setting.fail(entry, *rejected_by)
-    assert setting.state(waiting_pod()) == state
+    assert setting.state(pod()) == state
 
 
 # ---- events: 5.6, 5.7 -------------------------------------------------------------------------
@@ -144,22 +144,22 @@ def test_a_delay_ends_at_the_next_whole_second(windows: bool) -> None:
     setting.queue.move_all(NODE_ADD, None, "node")
     assert setting.queue.next_deadline_seconds() == 2
     setting.run_until(1.75)
-    assert setting.state(waiting_pod()) == "BACKOFF"
+    assert setting.state(pod()) == "BACKOFF"
     setting.run_until(2)
-    assert setting.state(waiting_pod()) == "ACTIVE"
+    assert setting.state(pod()) == "ACTIVE"
     assert incoming(setting)["active BackoffComplete"] == 1
 
 
 def test_a_pre_check_excludes_waiting_pods_but_not_pods_in_flight() -> None:
     setting = rig(events={"Fit": [on(EVENT_ASSIGNED_POD_DELETE)]})
     for name in ("parked", "flying"):
-        setting.queue.add(waiting_pod(name))
+        setting.queue.add(pod(name))
     setting.try_and_fail("Fit")
     flying = setting.pop()
-    setting.queue.move_all(EVENT_ASSIGNED_POD_DELETE, waiting_pod("gone"), None, lambda _: False)
-    assert setting.state(waiting_pod("parked")) == "UNSCHEDULABLE"
+    setting.queue.move_all(EVENT_ASSIGNED_POD_DELETE, pod("gone"), None, lambda _: False)
+    assert setting.state(pod("parked")) == "UNSCHEDULABLE"
     setting.fail(flying, "Fit")
-    assert setting.state(waiting_pod("flying")) == "BACKOFF"
+    assert setting.state(pod("flying")) == "BACKOFF"
 
 
 # ---- while a pod is being tried: 5.5 ----------------------------------------------------------
@@ -167,7 +167,7 @@ def test_a_pre_check_excludes_waiting_pods_but_not_pods_in_flight() -> None:
 
 def test_an_event_that_no_plugin_registered_is_not_recorded_for_pods_in_flight() -> None:
     setting = rig(events=FIT_EVENTS)
-    setting.queue.add(waiting_pod())
+    setting.queue.add(pod())
     setting.pop()
     setting.queue.move_all(NODE_DELETE, "node", None)
     assert setting.queue.in_flight.change_count == 0
@@ -191,7 +191,7 @@ def test_pre_enqueue_is_called_once_on_the_way_through_the_backoffq(
     setting.queue.move_all(NODE_ADD, None, "node")
     assert len(watched.calls) == calls_before
     setting.run_until(2)
-    assert setting.state(waiting_pod()) == "ACTIVE"
+    assert setting.state(pod()) == "ACTIVE"
     assert len(watched.calls) == 2
 
 
@@ -201,25 +201,25 @@ def test_pre_enqueue_is_called_once_on_the_way_through_the_backoffq(
 def test_hints_about_an_update_of_the_pod_get_the_new_pod() -> None:
     hint = Hint(lambda pod: QUEUE if pod.labels == {"x": "new"} else SKIP)
     setting = rig(events={"Fit": [on(OWN_LABEL, hint)]})
-    setting.queue.add(waiting_pod(labels={"x": "old"}))
+    setting.queue.add(pod(labels={"x": "old"}))
     setting.try_and_fail("Fit")
     setting.run_until(5)
-    setting.queue.update(None, waiting_pod(labels={"x": "new"}), [OWN_LABEL])
-    assert setting.state(waiting_pod()) == "ACTIVE"
+    setting.queue.update(None, pod(labels={"x": "new"}), [OWN_LABEL])
+    assert setting.state(pod()) == "ACTIVE"
 
 
 def test_nominations_follow_the_pod() -> None:
     setting = rig()
     nominator = setting.queue.nominator
-    setting.queue.add(waiting_pod(nominated="n1"))
+    setting.queue.add(pod(nominated_node="n1"))
     assert nominator.nominated_nodes() == ["n1"]
-    setting.queue.update(waiting_pod(nominated="n1"), waiting_pod(nominated="n2"))
+    setting.queue.update(pod(nominated_node="n1"), pod(nominated_node="n2"))
     assert nominator.nominated_nodes() == ["n2"]
 
 
 def test_a_gated_pod_is_nominated_like_any_other_pod() -> None:
     setting = rig(gates=[gate()])
-    setting.queue.add(waiting_pod(nominated="n1"))
+    setting.queue.add(pod(nominated_node="n1"))
     assert setting.queue.nominator.nominated_nodes() == ["n1"]
 
 
@@ -230,7 +230,7 @@ def test_no_pod_waits_much_longer_than_five_minutes_for_an_event() -> None:
     setting = one_rejected()
     assert setting.queue.next_deadline_seconds() == 330
     setting.run_until(329)
-    assert setting.state(waiting_pod()) == "UNSCHEDULABLE"
+    assert setting.state(pod()) == "UNSCHEDULABLE"
     setting.run_until(330)
     result = setting.pop()
     assert (result.attempts, result.was_flushed) == (2, True)
@@ -240,22 +240,22 @@ def test_no_pod_waits_much_longer_than_five_minutes_for_an_event() -> None:
 def test_a_gated_pod_is_evaluated_again_five_minutes_after_its_last_flush() -> None:
     gated = gate()
     setting = rig(gates=[gated])
-    setting.queue.add(waiting_pod())
+    setting.queue.add(pod())
     setting.run_until(330)
-    assert setting.state(waiting_pod()) == "GATED"
+    assert setting.state(pod()) == "GATED"
     gated.refuse(False)
     assert setting.queue.next_deadline_seconds() == 660
     setting.run_until(660)
-    assert setting.state(waiting_pod()) == "ACTIVE"
+    assert setting.state(pod()) == "ACTIVE"
 
 
 def test_a_flush_counts_for_pods_in_flight_too() -> None:
     setting = one_rejected()
-    setting.queue.add(waiting_pod("flying"))
+    setting.queue.add(pod("flying"))
     flying = setting.pop()
     setting.run_until(330)
     setting.fail(flying, "Fit")
-    assert setting.state(waiting_pod("flying")) == "BACKOFF"
+    assert setting.state(pod("flying")) == "BACKOFF"
 
 
 # ---- reports --------------------------------------------------------------------------------
@@ -264,7 +264,7 @@ def test_a_flush_counts_for_pods_in_flight_too() -> None:
 def test_pending_pods_are_listed_by_queue_in_order_of_their_keys() -> None:
     setting = rig(gates=[gate(refuses=lambda pod: pod.name == "gated")])
     for name in ("b", "a", "gated"):
-        setting.queue.add(waiting_pod(name))
+        setting.queue.add(pod(name))
 
     def names(listed: dict[str, list[PodInfo]]) -> dict[str, list[str]]:
         return {queue: [pod_info.name for pod_info in pods] for queue, pods in listed.items()}
@@ -282,13 +282,13 @@ def test_pending_pods_are_listed_by_queue_in_order_of_their_keys() -> None:
 
 def small_node_is_freed(setting: Rig) -> None:
     """A pod too large for the node; at 0.3 a label changes, at 0.5 room becomes free."""
-    setting.queue.add(waiting_pod())
+    setting.queue.add(pod())
     setting.try_and_fail("Fit")
     setting.run_until(0.3)
     setting.queue.move_all(NODE_LABEL, "node", "node")
     assert not setting.queue.has_ready
     setting.run_until(0.5)
-    setting.queue.move_all(EVENT_ASSIGNED_POD_DELETE, waiting_pod("running", node="n1"), None)
+    setting.queue.move_all(EVENT_ASSIGNED_POD_DELETE, pod("running", node="n1"), None)
 
 
 def test_released_resources_are_used_at_once_if_the_scheduler_is_idle() -> None:
@@ -317,12 +317,12 @@ def test_without_the_gate_released_resources_are_used_after_the_delay() -> None:
 
 def test_a_follower_is_tried_when_its_leader_activates_it() -> None:
     setting = rig(events={"Chain": []})
-    setting.queue.add(waiting_pod("follower"))
+    setting.queue.add(pod("follower"))
     setting.try_and_fail("Chain")
     setting.run_until(0.4)
-    setting.queue.add(waiting_pod("leader"))
+    setting.queue.add(pod("leader"))
     leader = setting.pop()
-    setting.queue.activate([waiting_pod("follower")])
+    setting.queue.activate([pod("follower")])
     setting.queue.done(leader.pod.uid)
     assert setting.pop().pod.name == "follower"
     assert setting.clock.now() == 0.4
@@ -330,8 +330,8 @@ def test_a_follower_is_tried_when_its_leader_activates_it() -> None:
 
 def test_a_pod_added_twice_is_one_pod() -> None:
     setting = rig()
-    setting.queue.add(waiting_pod())
-    setting.queue.add(waiting_pod(priority=3))
+    setting.queue.add(pod())
+    setting.queue.add(pod(priority=3))
     assert setting.queue.counts()["active"] == 1
     assert setting.pop().priority == 3
 
@@ -339,16 +339,16 @@ def test_a_pod_added_twice_is_one_pod() -> None:
 def test_timers_that_run_early_do_nothing() -> None:
     setting = one_rejected()
     setting.queue.run_timers()
-    assert setting.state(waiting_pod()) == "UNSCHEDULABLE"
+    assert setting.state(pod()) == "UNSCHEDULABLE"
 
 
 def test_a_deleted_pod_leaves_no_state() -> None:
     for failed_by in (["Fit"], []):
         setting = rig(events=FIT_EVENTS)
-        setting.queue.add(waiting_pod(nominated="n1"))
+        setting.queue.add(pod(nominated_node="n1"))
         setting.try_and_fail(*failed_by)
-        setting.queue.delete(waiting_pod())
-        assert setting.queue.find(waiting_pod().uid) is None
+        setting.queue.delete(pod())
+        assert setting.queue.find(pod().uid) is None
         assert not any(setting.queue.counts().values())
         assert not any(setting.recorder.unschedulable.values())
         assert setting.queue.nominator.nominated_nodes() == []
@@ -358,11 +358,11 @@ def test_a_deleted_pod_leaves_no_state() -> None:
 def test_activating_an_unknown_pod_changes_nothing() -> None:
     setting = one_rejected()
     before = setting.queue.counts()
-    setting.queue.activate([waiting_pod("made-up")])
+    setting.queue.activate([pod("made-up")])
     assert setting.queue.counts() == before
 
 
 def test_deleting_an_unknown_pod_has_no_effect() -> None:
     setting = rig()
-    setting.queue.delete(waiting_pod())
+    setting.queue.delete(pod())
     assert not any(setting.queue.counts().values())

@@ -31,6 +31,7 @@ from bayplan.queue.sub_queues import (
     looked_at_seconds,
 )
 from bayplan.state.pods import PodInfo
+from bayplan.testing import pod
 from tests.queue.factories import (
     NODE_ADD,
     NODE_LABEL,
@@ -42,7 +43,6 @@ from tests.queue.factories import (
     by_shape,
     on,
     queued,
-    waiting_pod,
 )
 
 # ---- the heap -------------------------------------------------------------------------------
@@ -158,9 +158,9 @@ def lone(name: str, state: State) -> Entry:
 
 
 def group_of(*names: str, state: State) -> Entry:
-    members = {waiting_pod(name).uid: queued(name) for name in names}
+    members = {pod(name).uid: queued(name) for name in names}
     key = GroupKey("scheduling.x-k8s.io", "default", "g")
-    entry = Entry(QueuedPodGroupInfo(waiting_pod(names[0]), 0.0, 1, key=key, members=members))
+    entry = Entry(QueuedPodGroupInfo(pod(names[0]), 0.0, 1, key=key, members=members))
     entry.state = state
     return entry
 
@@ -216,7 +216,7 @@ class RejectedPods:
         self, name: str, *rejected_by: str, shape: str = "s", gated_by: str = "", **queueing: Any
     ) -> Entry:
         one = queued(name, rejected_by=rejected_by, **queueing)
-        one.pod = waiting_pod(name, labels={"shape": shape} if shape else {})
+        one.pod = pod(name, labels={"shape": shape} if shape else {})
         one.sequence = sum(1 for _ in self.unschedulable) + 1
         one.gating_plugin = gated_by
         entry = Entry(one)
@@ -243,7 +243,7 @@ PLUGINS = ("Fit", "Spread", "Claims", "Gate")
 CHANGES = [
     Change(event, None, subject)
     for event in (NODE_ADD, NODE_LABEL, EVENT_ASSIGNED_POD_DELETE)
-    for subject in ("node", waiting_pod("p0"), waiting_pod("p3"))
+    for subject in ("node", pod("p0"), pod("p3"))
 ]
 ANSWERS = (QUEUE, SKIP)
 
@@ -350,7 +350,7 @@ class Setting:
     ) -> Entry:
         """An entry that has just returned and is moved to ``state``."""
         one = queued(name, rejected_by=["Fit"], at=at)
-        one.pod = waiting_pod(name, priority=priority)
+        one.pod = pod(name, priority=priority)
         one.unschedulable_count = failures
         one.sequence = sum(1 for _ in self.sub_queues) + 1
         entry = Entry(one)

@@ -10,8 +10,8 @@ import yaml
 from bayplan.api.objects import NAMESPACE, NODE, PERSISTENT_VOLUME_CLAIM, POD, REPLICA_SET
 from bayplan.ports import EventType
 from bayplan.shadow.recording import OBJECTS, SCENARIO, Recording
-from tests.adapters.manifests import node, pod
 from tests.cli.command_line import answer
+from tests.kit.manifests import node, pod
 
 ADDED, MODIFIED, DELETED = EventType.ADDED, EventType.MODIFIED, EventType.DELETED
 

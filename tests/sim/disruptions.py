@@ -5,7 +5,7 @@ from pathlib import Path
 
 from bayplan.rng import stream
 from bayplan.sim.output.result import SimulationResult
-from tests.adapters.manifests import Content, container, node, pod, priority_class
+from tests.kit.manifests import Content, container, node, pod, priority_class
 from tests.sim.manifests import controller, scenario, template
 from tests.sim.runs import living, load_objects, run_by_default
 

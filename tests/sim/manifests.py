@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from tests.adapters.manifests import Content, container
+from tests.kit.manifests import Content, container
 
 
 def controller(kind: str, name: str = "web", **spec: Any) -> Content:

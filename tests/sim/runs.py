@@ -15,7 +15,7 @@ from bayplan.sim.input.inputs import load_inputs
 from bayplan.sim.input.workload import Step, Verb, Workload, create_step
 from bayplan.sim.output.result import PodResult, SimulationResult
 from bayplan.sim.simulation import Simulation
-from tests.adapters.manifests import Content
+from tests.kit.manifests import Content
 
 
 def workload(*initial: Content, steps: Iterable[Step] = (), **options: Any) -> Workload:

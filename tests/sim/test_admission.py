@@ -8,8 +8,8 @@ import pytest
 import bayplan
 from bayplan.sim.input.errors import InputError
 from bayplan.whatif.cluster import Cluster
-from tests.adapters.manifests import container, node, pod
 from tests.cli.command_line import answer, write_objects
+from tests.kit.manifests import container, node, pod
 from tests.sim.manifests import scenario
 from tests.whatif.clusters import deployment
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.adapters.manifests import Content, container, node, pod
+from tests.kit.manifests import Content, container, node, pod
 from tests.sim.brute_force import NODE, POD, Picture, Placed, key_of, requests_of
 from tests.sim.brute_force_storage import nodes_that_take, why_not
 

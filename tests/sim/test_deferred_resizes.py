@@ -8,7 +8,7 @@ from bayplan.journal import AttemptRecord, MemorySink
 from bayplan.objects.keys import object_key
 from bayplan.sim.input.workload import Step, Verb
 from bayplan.sim.output.result import SimulationResult
-from tests.adapters.manifests import Content, container, node, pod
+from tests.kit.manifests import Content, container, node, pod
 from tests.sim.runs import create, simulation, workload
 
 GATE = "InPlacePodVerticalScalingSchedulerPreemption"

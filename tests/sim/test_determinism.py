@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from bayplan.sim.output.run_folder import RunFolder
-from tests.adapters.manifests import Content, container, node, pod
+from tests.kit.manifests import Content, container, node, pod
 from tests.sim.manifests import controller, scenario
 
 SPREAD = {

@@ -18,8 +18,8 @@ from bayplan.state.device_table import AllocatedDevices
 from bayplan.whatif.comparison import Utilization
 from bayplan.whatif.headroom import headroom
 from bayplan.whatif.over_time import what_if_over_time
-from tests.adapters.manifests import Content, container, node, pod
 from tests.history.stored_runs import folded
+from tests.kit.manifests import Content, container, node, pod
 from tests.plugins.devices_kit import class_of, slice_of
 from tests.sim.runs import create, delete, simulate, simulation, workload
 from tests.whatif.clusters import additions_to, cluster_of, model_of

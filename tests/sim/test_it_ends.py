@@ -19,7 +19,7 @@ from bayplan.plugins.registry import Registry
 from bayplan.sim.input.workload import Workload
 from bayplan.sim.simulation import Simulation
 from bayplan.sim.world.retry_outlook import TRIES_MAX
-from tests.adapters.manifests import node, pod
+from tests.kit.manifests import node, pod
 
 
 @final

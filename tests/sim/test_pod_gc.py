@@ -5,7 +5,7 @@ from typing import Any
 
 from bayplan.adapters.embedded.pod_gc_controller import PodGcTimes
 from bayplan.sim.output.result import SimulationResult
-from tests.adapters.manifests import node, pod
+from tests.kit.manifests import node, pod
 from tests.sim.manifests import controller, owned, scenario
 from tests.sim.runs import delete, load_objects, run_by_default, simulation, workload
 

@@ -10,8 +10,8 @@ import bayplan
 from bayplan.config import ConfigError
 from bayplan.framework.plugin import ScalarScorePlugin
 from bayplan.problems import BadInputError
-from tests.adapters.manifests import container, node, pod
 from tests.cli.command_line import answer, profile, write_objects
+from tests.kit.manifests import container, node, pod
 from tests.sim.manifests import controller, scenario
 
 LARGE = pod("large", containers=[container("64")])

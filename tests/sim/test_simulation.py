@@ -32,7 +32,7 @@ from bayplan.plugins.node_resources_fit import NodeResourcesFit
 from bayplan.sim.input.workload import DURATION_ANNOTATION
 from bayplan.sim.output.result import Usage
 from bayplan.sim.world.checkers import InvariantBroken
-from tests.adapters.manifests import Content, container, node, pod
+from tests.kit.manifests import Content, container, node, pod
 from tests.sim.runs import create, delete, patch, profile, simulate, simulation, workload
 
 

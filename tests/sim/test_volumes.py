@@ -7,7 +7,7 @@ from bayplan.sim.input.storage_classes import missing_storage_classes
 from bayplan.sim.input.workload import Step
 from bayplan.sim.output.result import SimulationResult
 from bayplan.sim.simulation import Simulation
-from tests.adapters.manifests import Content, container, node, pod
+from tests.kit.manifests import Content, container, node, pod
 from tests.plugins.volume_kit import capacity, claim, csi_driver, storage_class, volume
 from tests.sim.runs import create, delete, simulation, workload
 

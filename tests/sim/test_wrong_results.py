@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.adapters.manifests import node, pod
+from tests.kit.manifests import node, pod
 from tests.sim.runs import simulate
 
 #: Head of the method → its base classes, and the other methods that they need.

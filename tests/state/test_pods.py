@@ -13,6 +13,7 @@ from bayplan.api.pod_groups import COSCHEDULING_LABEL
 from bayplan.api.quantity import QuantityError
 from bayplan.state.pods import NO_VOLUMES, PodInfo, PodShape, PodVolumes, pod_info
 from bayplan.testing import pod
+from tests.kit import manifests
 
 # ---- pods -----------------------------------------------------------------------------------
 
@@ -21,18 +22,12 @@ AFFINITY_TERM = {"labelSelector": {"matchLabels": {"app": "db"}}, "topologyKey":
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 
 
-def api_pod(name: str = "p", **fields: Any) -> Pod:
-    """``metadata`` is merged into the defaults. ``fields`` without ``status`` are the spec."""
-    metadata = {"name": name, "uid": f"uid-{name}", "namespace": "default"}
-    metadata |= fields.pop("metadata", {})
-    content = {"metadata": metadata, "status": fields.pop("status", {}), "spec": fields}
-    pod = decode(POD, content)
-    assert isinstance(pod, Pod)
-    return pod
-
-
 def compiled(name: str = "p", **fields: Any) -> PodInfo:
-    return pod_info(api_pod(name, **fields))
+    """``fields``: those of tests.kit.manifests.pod."""
+    content = manifests.pod(name, **{"uid": f"uid-{name}", "containers": [], **fields})
+    decoded = decode(POD, content)
+    assert isinstance(decoded, Pod)
+    return pod_info(decoded)
 
 
 def containers(**requests: str) -> list[dict[str, Any]]:
@@ -50,7 +45,7 @@ def resized_status(**amounts: str) -> dict[str, Any]:
 
 def test_a_pod_without_uid_is_refused_by_its_name() -> None:
     with pytest.raises(AssertionError, match="team/nameless has no uid"):
-        compiled("nameless", metadata={"uid": None, "namespace": "team"})
+        compiled("nameless", uid=None, namespace="team")
 
 
 def test_absent_fields_have_the_defaults_of_the_api() -> None:
@@ -70,13 +65,13 @@ def test_the_repr_of_a_pod_names_its_node() -> None:
 
 @pytest.mark.parametrize("node_name", [None, "n1"])
 def test_the_api_object_is_returned_unchanged(node_name: str | None) -> None:
-    original = api_pod(nodeName=node_name, containers=containers(cpu="1"), priority=3)
+    original = compiled(nodeName=node_name, containers=containers(cpu="1"), priority=3).pod
     assert pod_info(original).pod == original
 
 
 def test_fields_that_plugins_declare_are_stored_with_the_pod() -> None:
     declared = {"spec.hostname": "a"}
-    pod = pod_info(msgspec.structs.replace(api_pod(), declared=declared)).on_node("n1")
+    pod = pod_info(msgspec.structs.replace(compiled().pod, declared=declared)).on_node("n1")
     assert pod.declared == declared
     assert pod.pod.declared == declared
     assert compiled().declared == {}
@@ -94,8 +89,8 @@ def test_pods_of_one_template_share_their_shape() -> None:
 @pytest.mark.parametrize(
     "fields",
     [
-        pytest.param({"metadata": {"labels": {"a": "b"}}}, id="labels"),
-        pytest.param({"metadata": {"namespace": "other"}}, id="namespace"),
+        pytest.param({"labels": {"a": "b"}}, id="labels"),
+        pytest.param({"namespace": "other"}, id="namespace"),
         pytest.param({"priority": 1}, id="spec"),
     ],
 )
@@ -210,13 +205,11 @@ def test_values_that_follow_from_the_spec_are_computed_once_for_all_labels() -> 
         return len(calls)
 
     plain = compiled("a", priority=7)
-    labelled = [
-        compiled(name, priority=7, metadata={"labels": {"app": name}}) for name in ("b", "c")
-    ]
+    labelled = [compiled(name, priority=7, labels={"app": name}) for name in ("b", "c")]
     shapes = [pod.shape for pod in (plain, *labelled)]
     assert [shape.once_per_spec("key", compute) for shape in shapes] == [1, 1, 1]
     assert [shape.once("key", compute) for shape in shapes] == [2, 3, 4]
-    other = compiled("d", priority=7, metadata={"namespace": "other"})
+    other = compiled("d", priority=7, namespace="other")
     assert other.shape.once_per_spec("key", compute) == 5
 
 
@@ -226,7 +219,7 @@ def test_shapes_that_differ_only_in_labels_have_their_own_labels_and_groups() ->
     groups = {"one": None, "two": "g1", "three": "g2"}
     for app, group in groups.items():
         labels = {"app": app} | ({} if group is None else {COSCHEDULING_LABEL: group})
-        shape = compiled(app, metadata={"labels": labels}, **fields).shape
+        shape = compiled(app, labels=labels, **fields).shape
         assert dict(shape.labels) == labels
         assert (None if shape.group_key is None else shape.group_key.name) == group
         assert shape.requests == {"cpu": 1000}

@@ -6,7 +6,7 @@ from bayplan.config.loading import DEFAULT_CONFIG
 from bayplan.plugins.registry import default_registry
 from bayplan.sim.input.workload import Step, Workload
 from bayplan.sim.simulation import Simulation
-from tests.adapters.manifests import Content, container, node, pod, pod_group, priority_class
+from tests.kit.manifests import Content, container, node, pod, pod_group, priority_class
 from tests.sim.runs import create, delete, patch, workload
 
 GROUP_LABEL = "scheduling.x-k8s.io/pod-group"

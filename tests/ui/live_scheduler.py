@@ -26,7 +26,7 @@ from bayplan.serving.endpoints import Endpoints
 from bayplan.serving.page import LEADING, PREFIX, ModelSources, PageSources, ReplicaPhase
 from bayplan.serving.past_attempts import ENTRIES_MAX
 from bayplan.ui.live_page import LivePage
-from tests.adapters.manifests import Content
+from tests.kit.manifests import Content
 from tests.serving.endpoint_sources import sources
 
 T = TypeVar("T")

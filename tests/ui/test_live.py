@@ -29,7 +29,7 @@ from bayplan.testing import node as sample_node
 from bayplan.ui import answers, pages
 from bayplan.ui.live import TICK_SECONDS, SchedulerSubject
 from bayplan.ui.subjects import NotReady
-from tests.adapters.manifests import container, node, pod
+from tests.kit.manifests import container, node, pod
 from tests.ui.fetching import PAGE
 from tests.ui.live_client import get
 from tests.ui.live_scheduler import LiveScheduler, live_scheduler

@@ -7,8 +7,8 @@ import pytest
 from bayplan.sim.input.workload import Workload
 from bayplan.ui.subjects import RunSubject
 from bayplan.ui.two_runs import TwoRuns
-from tests.adapters.manifests import container, node, pod
 from tests.history.stored_runs import write_run
+from tests.kit.manifests import container, node, pod
 from tests.sim.runs import workload
 from tests.ui.example_run import PACK
 

@@ -11,7 +11,7 @@ from bayplan.model.reading import objects_of_workload
 from bayplan.plugins.registry import default_registry
 from bayplan.sim.input.inputs import load_inputs
 from bayplan.whatif.copies import Unit, single_unit
-from tests.adapters.manifests import Content, container, pod
+from tests.kit.manifests import Content, container, pod
 
 
 def cluster_of(*objects: Content) -> ClusterPicture:

@@ -8,7 +8,7 @@ from bayplan.api.selectors import SelectorError, selector_of_text
 from bayplan.problems import BadInputError
 from bayplan.whatif.all_pending import PendingGroup, PendingPods
 from bayplan.whatif.cluster import Cluster
-from tests.adapters.manifests import Content, container, node, pod
+from tests.kit.manifests import Content, container, node, pod
 
 GPU = "nvidia.com/gpu"
 

@@ -5,7 +5,7 @@ from bayplan.model.additions import AdditionsReader
 from bayplan.model.cluster_model import ClusterModel
 from bayplan.sim.input.what_if import NewNodes, WhatIf
 from bayplan.whatif.changes import Outcome, make_changes
-from tests.adapters.manifests import Content, node
+from tests.kit.manifests import Content, node
 from tests.whatif.clusters import cluster_of, model_of, owned_pod, pod_with_cpu
 
 UNREACHABLE = {"key": "node.kubernetes.io/unreachable", "effect": "NoExecute"}

@@ -8,8 +8,8 @@ import pytest
 import bayplan
 from bayplan.adapters.live.credentials import CredentialsError
 from bayplan.problems import BadInputError
-from tests.adapters.manifests import node, pod
 from tests.cli.command_line import answer, profile, write_objects
+from tests.kit.manifests import node, pod
 from tests.whatif.clusters import deployment, owned_pod, pod_with_cpu
 
 NODES = [node("n1"), node("n2")]

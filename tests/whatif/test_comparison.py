@@ -11,7 +11,7 @@ from bayplan.model.cluster_model import ClusterModel
 from bayplan.problems import BadInputError
 from bayplan.sim.input.what_if import NewNodes, Scaling, WhatIf
 from bayplan.whatif.comparison import WhatIfAnswer, what_if
-from tests.adapters.manifests import Content, node, pod, priority_class
+from tests.kit.manifests import Content, node, pod, priority_class
 from tests.whatif.clusters import (
     budget,
     cluster_of,

@@ -5,7 +5,7 @@ from bayplan.config import SchedulerConfig
 from bayplan.model.cluster_model import ClusterModel
 from bayplan.plugins.registry import default_registry
 from bayplan.whatif.configuration import what_if_configured
-from tests.adapters.manifests import node
+from tests.kit.manifests import node
 from tests.whatif.clusters import cluster_of, pod_with_cpu
 
 

@@ -13,7 +13,7 @@ from bayplan.plugins.registry import default_registry
 from bayplan.sim.input.what_if import NewNodes, WhatIf
 from bayplan.whatif.changes import make_changes
 from bayplan.whatif.over_time import what_if_over_time
-from tests.adapters.manifests import Content, container, node, pod, priority_class
+from tests.kit.manifests import Content, container, node, pod, priority_class
 from tests.sim.manifests import controller
 from tests.whatif.clusters import cluster_of, model_of, owned_pod, pod_with_cpu
 

@@ -5,8 +5,8 @@ from typing import Any
 
 import bayplan
 from bayplan.whatif.cluster import ClusterOptions
-from tests.adapters.manifests import Content, node, pod
 from tests.cli.command_line import answer, write_objects
+from tests.kit.manifests import Content, node, pod
 from tests.model.declared_fields import CONFIG, VERSION, KubeletVersion
 from tests.whatif.clusters import deployment
 

@@ -8,7 +8,7 @@ from bayplan.api.objects import NODE, POD
 from bayplan.rng import stream
 from bayplan.whatif import drain_each as module
 from bayplan.whatif.drain_each import Departure, DepartureReport, drain_each, remove_each
-from tests.adapters.manifests import Content, node, pod, priority_class
+from tests.kit.manifests import Content, node, pod, priority_class
 from tests.whatif.clusters import budget, cluster_of, model_of, owned_pod
 
 

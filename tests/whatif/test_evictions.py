@@ -6,7 +6,7 @@ import pytest
 
 from bayplan.state.pods import PodInfo
 from bayplan.whatif.evictions import Budgets, blocked_by, controller_kind, recreated, replacement
-from tests.adapters.manifests import Content, node, pod
+from tests.kit.manifests import Content, node, pod
 from tests.whatif.clusters import budget, cluster_of, model_of, owned_pod
 
 

@@ -7,7 +7,7 @@ import bayplan
 from bayplan.problems import BadInputError
 from bayplan.whatif.fit import fit, max_fit
 from bayplan.whatif.text import WaitingPods
-from tests.adapters.manifests import Content, node, pod, pod_group, priority_class
+from tests.kit.manifests import Content, node, pod, pod_group, priority_class
 from tests.sim.manifests import controller, template
 from tests.whatif.clusters import (
     additions_to,

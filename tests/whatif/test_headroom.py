@@ -6,7 +6,7 @@ from bayplan.api.objects import POD
 from bayplan.api.pod_groups import BUILT_IN_KINDS
 from bayplan.whatif.headroom import headroom
 from bayplan.whatif.text import WaitingPods
-from tests.adapters.manifests import node, pod, pod_group
+from tests.kit.manifests import node, pod, pod_group
 from tests.sim.manifests import controller
 from tests.whatif.clusters import additions_to, cluster_of, deployment, model_of, pod_with_cpu
 

@@ -13,7 +13,7 @@ from bayplan.problems import BadInputError
 from bayplan.sim.input.what_if import Scaling, WhatIf
 from bayplan.whatif.comparison import WhatIfAnswer
 from bayplan.whatif.over_time import what_if_over_time
-from tests.adapters.manifests import Content, node
+from tests.kit.manifests import Content, node
 from tests.sim.manifests import controller
 from tests.whatif.clusters import budget, cluster_of, model_of, owned_pod
 

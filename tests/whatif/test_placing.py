@@ -10,7 +10,7 @@ from bayplan.whatif.comparison import WhatIfAnswer, what_if
 from bayplan.whatif.drain_each import drain_each, remove_each
 from bayplan.whatif.placing import Placer
 from bayplan.whatif.text import WaitingPods
-from tests.adapters.manifests import Content, node
+from tests.kit.manifests import Content, node
 from tests.whatif.clusters import cluster_of, deployment, model_of, owned_pod, pod_with_cpu
 
 ZONE = "topology.kubernetes.io/zone"

@@ -26,7 +26,7 @@ from bayplan.api.objects import ObjectMeta, Pod, PriorityClass
 from bayplan.clock import ManualClock
 from bayplan.objects.keys import ObjectKey
 from bayplan.problems import BadInputError
-from tests.adapters.manifests import Content, container, node, pod
+from tests.kit.manifests import Content, container, node, pod
 
 ZONE = "topology.kubernetes.io/zone"
 NOT_READY = {

@@ -12,7 +12,7 @@ from bayplan.adapters.embedded.api_defaults import (
 )
 from bayplan.adapters.embedded.api_defaults import template_with_defaults as template
 from bayplan.objects.keys import kind_of
-from tests.adapters.manifests import Content, container, node, pod
+from tests.kit.manifests import Content, container, node, pod
 
 # ---- api defaults ---------------------------------------------------------------------------
 

@@ -16,7 +16,7 @@ from bayplan.api.objects import PRIORITY_CLASS, Pod, PodCondition
 from bayplan.clock import ManualClock
 from bayplan.objects.keys import ObjectKey, key_of, object_key
 from bayplan.ports import ApiError, ConflictError, EventType, NotFoundError, PatchPodStatus
-from tests.adapters.manifests import Content, container, node, pod, pod_group, priority_class
+from tests.kit.manifests import Content, container, node, pod, pod_group, priority_class
 
 # ---- api server -----------------------------------------------------------------------------
 

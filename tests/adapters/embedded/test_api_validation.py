@@ -12,7 +12,7 @@ from bayplan.adapters.embedded.api_validation import (
     problems_of_kind,
     update_problems,
 )
-from tests.adapters.manifests import Content, node, pod, pod_group, priority_class
+from tests.kit.manifests import Content, node, pod, pod_group, priority_class
 
 
 def paths(content: Content) -> list[str]:

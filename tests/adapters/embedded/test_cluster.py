@@ -29,7 +29,7 @@ from bayplan.ports import (
 )
 from bayplan.sim.loop import VirtualLoop, run
 from bayplan.state.pods import pod_info
-from tests.adapters.manifests import pod
+from tests.kit.manifests import pod
 
 KEY = object_key(RESOURCE_CLAIM, "default", "c")
 

@@ -6,7 +6,7 @@ import pytest
 
 from bayplan.adapters.embedded.api_validation import of_decoding
 from bayplan.api.objects import DecodeError, decode
-from tests.adapters.manifests import pod
+from tests.kit.manifests import pod
 
 
 @pytest.mark.parametrize(

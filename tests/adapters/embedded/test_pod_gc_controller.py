@@ -17,7 +17,7 @@ from bayplan.api.objects import NODE, POD
 from bayplan.clock import ManualClock
 from bayplan.objects.keys import object_key
 from bayplan.sim.loop import run, settled
-from tests.adapters.manifests import Content, node, pod
+from tests.kit.manifests import Content, node, pod
 
 AT_ONCE = PodGcTimes()
 UPSTREAM = PodGcTimes(UPSTREAM_QUARANTINE_SECONDS, UPSTREAM_PERIOD_SECONDS)

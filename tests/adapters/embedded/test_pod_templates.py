@@ -9,7 +9,7 @@ from bayplan.adapters.embedded.pod_templates import TEMPLATES_MAX, PodTemplates,
 from bayplan.adapters.embedded.versioned_store import VersionedStore
 from bayplan.clock import ManualClock
 from bayplan.ports import ApiError
-from tests.adapters.manifests import container, pod
+from tests.kit.manifests import container, pod
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import pytest
 
 from bayplan.adapters.embedded.pod_validation import pod_spec
 from bayplan.api.objects import Pod, decode
-from tests.adapters.manifests import container, pod
+from tests.kit.manifests import container, pod
 
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"

@@ -18,7 +18,7 @@ from bayplan.clock import ManualClock
 from bayplan.objects.keys import key_of
 from bayplan.ports import EventType, GoneError, WatchEvent
 from bayplan.sim.loop import run, settled
-from tests.adapters.manifests import node, pod
+from tests.kit.manifests import node, pod
 
 # ---- object store ---------------------------------------------------------------------------
 

@@ -11,7 +11,7 @@ from bayplan.engine.scheduler import Scheduler
 from bayplan.journal import DigestSink, Journal
 from bayplan.plugins.registry import default_registry
 from bayplan.ports import BindPod, EventType, WatchEvent
-from tests.adapters.manifests import Content, container, node, pod
+from tests.kit.manifests import Content, container, node, pod
 
 GROUP_KIND = f"{COSCHEDULING_GROUP}/v1alpha1 PodGroup"
 

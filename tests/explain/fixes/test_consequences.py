@@ -15,7 +15,7 @@ from bayplan.model.cluster_model import ClusterModel
 from bayplan.model.reading import objects_of_files
 from bayplan.plugins.registry import default_registry
 from bayplan.whatif.fit import fit
-from tests.adapters.manifests import container, node, pod
+from tests.kit.manifests import container, node, pod
 
 CASES = Path(__file__).parents[2] / "cases"
 TAINT = "node-role.kubernetes.io/control-plane:NoSchedule"

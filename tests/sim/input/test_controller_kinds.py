@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bayplan.sim.input.controller_kinds import PODS_MAX, controller_problems, is_controller
-from tests.adapters.manifests import container, node, pod
+from tests.kit.manifests import container, node, pod
 from tests.sim.manifests import controller, template
 
 KINDS = ["Deployment", "ReplicaSet", "StatefulSet", "DaemonSet", "Job", "ReplicationController"]

@@ -6,7 +6,7 @@ import pytest
 
 from bayplan.adapters.embedded.api_validation import problems
 from bayplan.sim.input.controller_pods import DaemonTemplate, daemon_pod, target_node
-from tests.adapters.manifests import Content, node, pod
+from tests.kit.manifests import Content, node, pod
 from tests.sim.manifests import controller, template
 
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"

@@ -17,7 +17,7 @@ from bayplan.sim.input.controller_pods import (
 from bayplan.sim.input.expansion import daemon_pods_for, expand
 from bayplan.sim.input.jobs import INDEX_ANNOTATION, job_pods
 from bayplan.sim.input.object_checks import ObjectIndex
-from tests.adapters.manifests import Content, node, pod
+from tests.kit.manifests import Content, node, pod
 from tests.sim.manifests import controller, owned, template
 
 # ---- expansion ------------------------------------------------------------------------------

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from bayplan.sim.input.inputs import InputError, load_inputs
-from tests.adapters.manifests import node, pod
+from tests.kit.manifests import node, pod
 
 #: Files that a folder may have beside manifests, and what they are if they are named.
 FOREIGN = {

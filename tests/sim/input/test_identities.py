@@ -6,7 +6,7 @@ import pytest
 
 from bayplan.sim.input.inputs import load_inputs
 from bayplan.sim.input.workload import ExpansionMode, Verb, Workload
-from tests.adapters.manifests import Content, node, pod
+from tests.kit.manifests import Content, node, pod
 from tests.sim.manifests import controller, owned, scenario
 
 KINDS = ("Deployment", "ReplicaSet", "StatefulSet", "DaemonSet", "Job", "ReplicationController")

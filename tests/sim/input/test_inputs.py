@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from bayplan.sim.input.inputs import TRACE, InputError, in_the_past, load_inputs
 from bayplan.sim.input.workload import Verb, Workload
-from tests.adapters.manifests import Content, container, node, pod, pod_group, priority_class
+from tests.kit.manifests import Content, container, node, pod, pod_group, priority_class
 from tests.sim.manifests import controller, owned, scenario
 
 # ---- inputs ---------------------------------------------------------------------------------

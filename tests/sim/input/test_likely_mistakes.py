@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from bayplan.sim.input.inputs import InputError, load_inputs
-from tests.adapters.manifests import Content, node, pod
+from tests.kit.manifests import Content, node, pod
 from tests.sim.manifests import controller
 
 

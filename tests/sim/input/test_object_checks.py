@@ -7,7 +7,7 @@ import pytest
 from bayplan.objects.keys import key_of, object_key
 from bayplan.sim.input.errors import InputError, InputErrors
 from bayplan.sim.input.object_checks import ObjectChecks, ObjectIndex, priority_class_name
-from tests.adapters.manifests import Content, container, node, pod, pod_group, priority_class
+from tests.kit.manifests import Content, container, node, pod, pod_group, priority_class
 from tests.sim.manifests import controller, owned, template
 
 # ---- object checks --------------------------------------------------------------------------

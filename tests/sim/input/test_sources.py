@@ -9,7 +9,7 @@ import pytest
 
 from bayplan.sim.input.errors import InputError, InputErrors
 from bayplan.sim.input.sources import SCENARIO, CsvText, Part, own_kind, read_sources
-from tests.adapters.manifests import node, pod
+from tests.kit.manifests import node, pod
 from tests.sim.manifests import scenario
 
 

@@ -10,7 +10,7 @@ from bayplan.sim.input.object_checks import ObjectChecks
 from bayplan.sim.input.scenario import Action
 from bayplan.sim.input.timeline import StepSequence
 from bayplan.sim.input.workload import Step, Verb
-from tests.adapters.manifests import node, pod, pod_group
+from tests.kit.manifests import node, pod, pod_group
 from tests.sim.manifests import controller, owned
 
 Did = tuple[Verb, Any, float]

@@ -11,7 +11,7 @@ from bayplan.sim.input.errors import LINES_MAX
 from bayplan.sim.input.inputs import InputError, load_inputs
 from bayplan.sim.input.object_checks import READ_KINDS
 from bayplan.sim.input.workload import Workload
-from tests.adapters.manifests import Content, node, pod
+from tests.kit.manifests import Content, node, pod
 from tests.sim.manifests import controller, scenario, template
 
 

@@ -16,7 +16,7 @@ from bayplan.sim.input.what_if import (
     parse_scaling,
     what_if_schema,
 )
-from tests.adapters.manifests import node
+from tests.kit.manifests import node
 from tests.sim.manifests import controller
 
 

@@ -12,7 +12,7 @@ from bayplan.sim.input.workload import (
     is_pending_pod,
     is_pod,
 )
-from tests.adapters.manifests import node, pod
+from tests.kit.manifests import node, pod
 
 PATCH = Step(
     at_seconds=2.5,

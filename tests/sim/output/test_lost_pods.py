@@ -7,7 +7,7 @@ import pytest
 from rich.text import Text
 
 from bayplan.sim.output.result import SimulationResult
-from tests.adapters.manifests import Content, container, node, pod, priority_class
+from tests.kit.manifests import Content, container, node, pod, priority_class
 from tests.sim.manifests import controller, owned, template
 from tests.sim.manifests import scenario as any_scenario
 from tests.sim.runs import load_objects, run_by_default

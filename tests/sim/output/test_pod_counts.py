@@ -11,8 +11,8 @@ from bayplan.sim.output.pod_counts import Counts, PodEnd, PodResult, counts_of, 
 from bayplan.sim.output.run_folder import RunFolder
 from bayplan.ui import pages
 from bayplan.ui.subjects import RunSubject
-from tests.adapters.manifests import Content, container, node, pod, priority_class
 from tests.cli.command_line import answer, write_objects
+from tests.kit.manifests import Content, container, node, pod, priority_class
 from tests.sim.manifests import controller, scenario, template
 from tests.sim.printing import printed
 

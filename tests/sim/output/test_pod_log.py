@@ -10,7 +10,7 @@ from bayplan.ports import PatchPodStatus
 from bayplan.sim.output.lost_pods import PodLog, message_of
 from bayplan.sim.output.result import PodResult
 from bayplan.state.pods import pod_info
-from tests.adapters.manifests import Content, node, pod
+from tests.kit.manifests import Content, node, pod
 
 NAMESPACE = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "default"}}
 WEB = "default/web"

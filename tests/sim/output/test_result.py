@@ -16,8 +16,8 @@ from bayplan.sim.output.result import (
     SimulationResult,
     Usage,
 )
-from tests.adapters.manifests import container, node, pod
 from tests.cli.command_line import answer, write_objects
+from tests.kit.manifests import container, node, pod
 from tests.scenarios.gangs import FIT, MING, X_K8S, add_member, put_group
 from tests.scenarios.world import World, play
 from tests.sim.runs import simulate

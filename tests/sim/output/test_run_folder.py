@@ -14,7 +14,7 @@ from bayplan.sim.input.sources import belongs_to_run
 from bayplan.sim.input.workload import Workload
 from bayplan.sim.output.result import SimulationResult
 from bayplan.sim.output.run_folder import RunFolder, RunFolderError, RunManifest, is_run
-from tests.adapters.manifests import container, node, pod
+from tests.kit.manifests import container, node, pod
 from tests.sim.runs import simulation, workload
 
 FEED = workload(node("n1"), pod("a"), pod("b", containers=[container("64")]))

@@ -24,8 +24,8 @@ from bayplan.sim.world.checkers import (
 )
 from bayplan.state.pod_groups import GroupState
 from bayplan.state.pods import pod_info
-from tests.adapters.manifests import Content, container, node, pod
 from tests.framework.answering import answering
+from tests.kit.manifests import Content, container, node, pod
 from tests.scenarios.gangs import FIT, add_member, bound, put_group
 from tests.scenarios.world import World, play
 from tests.sim.runs import simulation, workload

@@ -11,7 +11,7 @@ from bayplan.objects.keys import key_of
 from bayplan.sim.input.workload import DrainOptions
 from bayplan.sim.output.result import SimulationResult
 from bayplan.sim.world.drains import drain_plan
-from tests.adapters.manifests import Content, container, node, pod
+from tests.kit.manifests import Content, container, node, pod
 from tests.sim.manifests import controller, owned, scenario, template
 from tests.sim.runs import living, load_objects, run_by_default
 

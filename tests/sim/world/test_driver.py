@@ -22,7 +22,7 @@ from bayplan.sim.input.workload import (
 from bayplan.sim.loop import run, settled
 from bayplan.sim.world.driver import QUIET_SECONDS_MAX, Driver
 from bayplan.state.pods import pod_info
-from tests.adapters.manifests import node, pod
+from tests.kit.manifests import node, pod
 
 POD = "v1 Pod"
 

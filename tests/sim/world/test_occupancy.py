@@ -12,7 +12,7 @@ from bayplan.objects.keys import object_key
 from bayplan.sim.output.result import Usage
 from bayplan.sim.world.occupancy import Occupancy
 from bayplan.state.pods import pod_info
-from tests.adapters.manifests import Content, container, node, pod
+from tests.kit.manifests import Content, container, node, pod
 
 NAMESPACE = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "default"}}
 

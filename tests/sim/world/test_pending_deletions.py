@@ -8,7 +8,7 @@ import pytest
 from bayplan.sim.input.inputs import load_inputs
 from bayplan.sim.input.workload import ExpansionMode
 from bayplan.sim.output.result import SimulationResult
-from tests.adapters.manifests import Content, node, pod
+from tests.kit.manifests import Content, node, pod
 from tests.sim.manifests import controller, owned, scenario
 from tests.sim.runs import run_by_default
 

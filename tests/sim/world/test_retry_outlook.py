@@ -12,8 +12,8 @@ from bayplan.framework.status import unschedulable
 from bayplan.objects.keys import object_key
 from bayplan.sim.simulation import Simulation
 from bayplan.sim.world.retry_outlook import RetryOutlook
-from tests.adapters.manifests import Content, container, node, pod, pod_group
 from tests.framework.answering import answering
+from tests.kit.manifests import Content, container, node, pod, pod_group
 from tests.sim.runs import create, simulation, workload
 
 WAITS = object_key(POD, "default", "waits")

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, Locator, Page, expect
 
-from tests.adapters.manifests import container, node, pod
+from tests.kit.manifests import container, node, pod
 from tests.ui.browser.visits import go, settle, visit
 from tests.ui.live_scheduler import live_scheduler
 

@@ -14,7 +14,7 @@ from bayplan.ports import EventType, WatchEvent
 from bayplan.serving.page import LEADING, STANDBY, ReplicaPhase
 from bayplan.testing import api_pod
 from bayplan.testing import node as sample_node
-from tests.adapters.manifests import Content, container, node, pod, pod_group
+from tests.kit.manifests import Content, container, node, pod, pod_group
 from tests.ui.browser.visits import MARKUP, go, screenshot, settle, violations, visit
 from tests.ui.example_run import GROUP_LABEL, ZONE
 from tests.ui.live_scheduler import LiveScheduler, live_scheduler

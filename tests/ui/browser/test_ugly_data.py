@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, expect
 
-from tests.adapters.manifests import Content, node, pod
 from tests.history.stored_runs import write_run
+from tests.kit.manifests import Content, node, pod
 from tests.sim.runs import workload
 from tests.ui.browser.conftest import served
 from tests.ui.browser.visits import go, in_thread, settle, violations, visit

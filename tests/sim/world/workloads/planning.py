@@ -6,7 +6,7 @@ from typing import Any
 from bayplan.objects.keys import key_of
 from bayplan.sim.input.controller_pods import pod_names
 from bayplan.sim.world.workloads.plans import Plan, Surroundings
-from tests.adapters.manifests import Content, pod
+from tests.kit.manifests import Content, pod
 from tests.sim.manifests import owned
 
 NOW = 1_767_225_600.0

@@ -9,7 +9,7 @@ import yaml
 from bayplan.sim.input.inputs import load_inputs
 from bayplan.sim.input.workload import ExpansionMode
 from bayplan.sim.output.result import SimulationResult
-from tests.adapters.manifests import Content, container, node, pod, priority_class
+from tests.kit.manifests import Content, container, node, pod, priority_class
 from tests.sim.manifests import controller, owned, scenario, template
 from tests.sim.runs import living, run_by_default
 

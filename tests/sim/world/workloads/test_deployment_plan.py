@@ -7,7 +7,7 @@ import pytest
 from bayplan.sim.input.controller_pods import with_uid
 from bayplan.sim.world.workloads.deployment_plan import ReplicaSetPods, deployment_plan
 from bayplan.sim.world.workloads.plans import OwnedPods
-from tests.adapters.manifests import Content, pod
+from tests.kit.manifests import Content, pod
 from tests.sim.manifests import controller, template
 
 NEW, OLD = template(), template(labels={"app": "old"})

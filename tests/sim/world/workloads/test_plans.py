@@ -16,7 +16,7 @@ from bayplan.sim.world.workloads.plans import (
     Surroundings,
     plan_of,
 )
-from tests.adapters.manifests import Content, node
+from tests.kit.manifests import Content, node
 from tests.sim.manifests import controller
 from tests.sim.world.workloads.planning import LEAVES, NOW, around, created, deleted, of
 

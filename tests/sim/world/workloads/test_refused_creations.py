@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from bayplan.adapters.embedded.cluster import EVENT
 from bayplan.sim.input.inputs import load_inputs
 from bayplan.sim.input.workload import ExpansionMode
-from tests.adapters.manifests import Content, node, priority_class
+from tests.kit.manifests import Content, node, priority_class
 from tests.sim.manifests import controller, scenario, template
 from tests.sim.runs import run_by_default, simulation
 

@@ -11,7 +11,7 @@ from bayplan.sim.input.inputs import load_inputs
 from bayplan.sim.input.workload import ExpansionMode
 from bayplan.sim.world.workloads.plans import OwnedPods, Plan, Surroundings
 from bayplan.sim.world.workloads.stateful_set_plan import stateful_set_plan
-from tests.adapters.manifests import Content, node
+from tests.kit.manifests import Content, node
 from tests.sim.manifests import controller, scenario, template
 from tests.sim.runs import living, run_by_default
 from tests.sim.world.workloads.planning import LEAVES, around, created, deleted, of
