@@ -212,8 +212,8 @@ class PushingWatch(ABC):
     """A watch that hands over the changes of one moment together, in place of being iterated."""
 
     @abstractmethod
-    async def push(self, deliver: Callable[[WatchEvent], None]) -> None:
-        """Call ``deliver`` with each change until the watch ends.
+    async def push(self, deliver: Callable[[Sequence[WatchEvent]], None]) -> None:
+        """Call ``deliver`` with the changes of each moment, in order, until the watch ends.
 
         Raises GoneError, and what ``deliver`` raises.
         """

@@ -11,7 +11,7 @@ import contextlib
 from collections import deque
 from collections.abc import Callable, Coroutine, Generator, Iterable, Mapping
 from functools import partial
-from typing import Any, cast, final
+from typing import Any, Protocol, cast, final
 
 from msgspec.structs import replace
 
@@ -29,6 +29,7 @@ from bayplan.ports import (
     Cluster,
     ClusterReader,
     ConflictError,
+    Effect,
     EmitEvent,
     EventType,
     ExtenderAnswer,
@@ -78,6 +79,16 @@ class _NextRound:
 _NEXT_ROUND = _NextRound()
 
 
+class Turns(Protocol):
+    """An event loop that runs callbacks inside a task that pauses; see bayplan.sim.loop.Turns."""
+
+    is_waiting: bool
+
+    def wake(self) -> None: ...
+    def wait(self) -> bool: ...
+    def let_run(self, last: Callable[[], object]) -> bool: ...
+
+
 @final
 class Runner:
     """Runs one scheduler against one cluster until cancelled."""
@@ -89,10 +100,12 @@ class Runner:
         extenders: Mapping[str, Ask] | None = None,
         *,
         on_synced: Callable[[], None] = _nothing,
+        turns: Turns | None = None,
     ) -> None:
         """``extenders``: name → how to call each extender that is not a Python class.
 
-        ``on_synced``: called when every kind has been listed.
+        ``on_synced``: called when every kind has been listed. ``turns``: of the event loop, if it
+        has them: then the runner is seldom suspended.
         """
         self._scheduler = scheduler
         self._cluster = cluster
@@ -105,6 +118,9 @@ class Runner:
         #: so that an attempt continues with everything that was received.
         self._answers: deque[tuple[int, ExtenderAnswer]] = deque()
         self._is_woken = False
+        self._turns = turns
+        #: With turns: the last callback that a turn leaves.
+        self._last: Callable[[], object] = _nothing
         #: What `run` waits for while nothing is to be done.
         self._waiter: asyncio.Future[None] | None = None
         self._immediate = cluster if isinstance(cluster, ImmediateCluster) else None
@@ -151,10 +167,17 @@ class Runner:
             for kind in self._late_kinds:
                 self._begin_to_follow(kind)
             self._on_synced()
+            turns = self._turns
             while True:
                 if self._turn():
+                    last, self._last = self._last, _nothing
+                    if turns is None or not turns.let_run(last):
+                        await _NEXT_ROUND
+                elif self._is_woken or (turns is not None and turns.wait()):
+                    pass
+                elif self._is_woken:  # meanwhile
                     await _NEXT_ROUND
-                elif not self._is_woken:
+                else:
                     # Not a coroutine of its own: each one on the way costs a call per wake.
                     waiter, timer = self._set_waiter()
                     try:
@@ -216,9 +239,10 @@ class Runner:
             scheduler.extender_answered(*self._answers.popleft())
         scheduler.run_timers()
         is_busy = not self._is_paused and self._schedule() > 0
-        for effect in scheduler.take_effects():
-            self._performers[type(effect)](effect)
-        return is_busy or bool(inbox)
+        effects, is_busy = scheduler.take_effects(), is_busy or bool(inbox)
+        if effects:
+            self._perform_all(effects, is_busy=is_busy)
+        return is_busy
 
     def _set_waiter(self) -> "tuple[asyncio.Future[None], asyncio.TimerHandle | None]":
         """Make a waiter for the next item or the scheduler's next deadline, and its timer."""
@@ -253,8 +277,11 @@ class Runner:
 
     def _wake(self) -> None:
         self._is_woken = True
-        if self._waiter is not None and not self._waiter.done():
-            self._waiter.set_result(None)
+        if self._waiter is not None:
+            if not self._waiter.done():
+                self._waiter.set_result(None)
+        elif self._turns is not None and self._turns.is_waiting:
+            self._turns.wake()
 
     # ---- tasks ----------------------------------------------------------------------------
 
@@ -305,36 +332,65 @@ class Runner:
     def _perform_question(self, effect: AskExtender) -> None:
         self._spawn(self._ask(effect), performs=True)
 
-    def _perform_event(self, effect: EmitEvent) -> None:
-        if self._immediate is None:
-            self._spawn(self._emit(effect), performs=True)
-        else:
+    def _perform_all(self, effects: Iterable[Effect], *, is_busy: bool) -> None:
+        """Perform effects in order. Writes to an immediate cluster that follow one another are one
+        callback. ``is_busy``: the next turn need not wait."""
+        writes: list[EmitEvent | BindPod] = []
+        for effect in effects:
+            if self._immediate is not None and (
+                type(effect) is EmitEvent
+                or (type(effect) is BindPod and self._is_one_request(effect))
+            ):
+                writes.append(effect)
+                continue
+            if writes:
+                self._write_soon(writes)
+                writes = []
+            self._performers[type(effect)](effect)
+        if writes and is_busy and self._turns is not None:
             self._immediate_count += 1
-            asyncio.get_running_loop().call_soon(self._emit_now, self._immediate, effect)
+            self._last = partial(self._write, writes)
+        elif writes:
+            self._write_soon(writes)
+
+    def _perform_event(self, effect: EmitEvent) -> None:
+        self._spawn(self._emit(effect), performs=True)
 
     def _perform_binding(self, effect: BindPod) -> None:
-        run = effect.run
-        if (
-            self._immediate is not None
-            and isinstance(run, BindingCycle)
-            and run.is_one_request
-            and not self._patches.is_pending(effect.pod.uid)
-        ):
-            self._immediate_count += 1
-            loop = asyncio.get_running_loop()
-            loop.call_soon(self._bind_now, self._immediate, effect, run)
-        else:
-            self._spawn(self._bind(effect), performs=True)
+        self._spawn(self._bind(effect), performs=True)
 
-    def _bind_now(self, cluster: ImmediateCluster, effect: BindPod, run: BindingCycle) -> None:
+    def _is_one_request(self, effect: BindPod) -> bool:
+        """Whether a binding is one write, and nothing must be written before it."""
+        run, uid = effect.run, effect.pod.uid
+        return (
+            isinstance(run, BindingCycle)
+            and run.is_one_request
+            and not self._patches.is_pending(uid)
+        )
+
+    def _write_soon(self, writes: "list[EmitEvent | BindPod]") -> None:
+        self._immediate_count += 1
+        asyncio.get_running_loop().call_soon(self._write, writes)
+
+    def _write(self, writes: "list[EmitEvent | BindPod]") -> None:
+        """Write events and bindings to a cluster that answers without waiting."""
         self._immediate_count -= 1
-        if self._is_stopped:
-            return
-        outcome = run.run_now(cluster)
-        if outcome is None:
-            self._spawn(self._bind(effect), performs=True)
-        else:
-            self._put(partial(self._scheduler.binding_finished, outcome))
+        cluster = self._immediate
+        assert cluster is not None
+        for effect in writes:
+            if self._is_stopped:
+                return
+            if isinstance(effect, EmitEvent):
+                try:
+                    cluster.create_event_now(effect)
+                except ApiError:
+                    continue  # events are best effort, as in `_emit`
+            else:
+                outcome = cast(BindingCycle, effect.run).run_now(cluster)
+                if outcome is None:
+                    self._spawn(self._bind(effect), performs=True)
+                else:
+                    self._put(partial(self._scheduler.binding_finished, outcome))
 
     async def _bind(self, effect: BindPod) -> None:
         uid = effect.pod.uid
@@ -361,16 +417,6 @@ class Runner:
         """Events are best effort: an event that cannot be written is dropped."""
         with contextlib.suppress(ApiError, OutcomeUnknownError):
             await self._cluster.create_event(effect)
-
-    def _emit_now(self, cluster: ImmediateCluster, effect: EmitEvent) -> None:
-        """`_emit`, for a cluster that answers without waiting."""
-        self._immediate_count -= 1
-        if self._is_stopped:
-            return
-        try:
-            cluster.create_event_now(effect)
-        except ApiError:
-            return
 
     async def _ask(self, effect: AskExtender) -> None:
         answer = await self._asking.ask(effect)
@@ -604,7 +650,7 @@ class Reflector:
 
     async def _list(self) -> None:
         listing = await self._cluster.list(self._kind)
-        self._deliver(self._changes(listing.objects))
+        self._take(self._changes(listing.objects))
         self._version = listing.resource_version
         self.is_synced = True
 
@@ -615,47 +661,51 @@ class Reflector:
             await watch.push(self._take)
             return
         async for event in watch:
-            self._take(event)
+            self._take((event,))
 
-    def _take(self, event: WatchEvent) -> None:
-        if event.type is not EventType.BOOKMARK:
-            self._deliver(self._changes_of(event))
-        self._version = event.resource_version
-        self._delay = RETRY_SECONDS_MIN
-
-    def _changes_of(self, event: WatchEvent) -> list[WatchEvent]:
-        """The events to deliver for one watch event."""
-        meta = event.object.metadata
-        if event.type is not EventType.DELETED:
-            return self._appeared(event.object, event.type)
-        before = self._delivered.pop(_key(meta), None)
-        return [] if before is None else [event]
+    def _take(self, events: Iterable[WatchEvent]) -> None:
+        """Deliver the changes that a watch or a fresh listing reports, together."""
+        if self._version:  # from a watch
+            self._delay = RETRY_SECONDS_MIN
+        changes: list[WatchEvent] = []
+        delivered = self._delivered
+        try:
+            for event in events:
+                if event.type is _DELETED:
+                    if delivered.pop(_key(event.object.metadata), None) is not None:
+                        changes.append(event)
+                elif event.type is not _BOOKMARK:
+                    meta = event.object.metadata
+                    key = (meta.namespace or "", meta.name)
+                    before = delivered.get(key)
+                    if before is not None and before.uid != meta.uid:
+                        # The deletion of the earlier object of this name was missed.
+                        changes.append(self._deletion(before))
+                    delivered[key] = meta
+                    changes.append(event)
+                self._version = event.resource_version
+        finally:
+            self._deliver(changes)
 
     def _changes(self, objects: Iterable[ApiObject]) -> list[WatchEvent]:
-        """The events to deliver for a fresh listing."""
+        """What changed until a fresh listing."""
         listed = {_key(item.metadata): item for item in objects}
-        gone = [key for key in self._delivered if key not in listed]
-        changes = [self._deletion(self._delivered.pop(key)) for key in gone]
+        changes = [
+            self._deletion(meta) for key, meta in self._delivered.items() if key not in listed
+        ]
         for key, item in listed.items():
-            before = self._delivered.get(key)
+            before, version = self._delivered.get(key), item.metadata.resource_version or ""
             if before is None or _version(before) != _version(item.metadata):
                 kind = EventType.ADDED if before is None else EventType.MODIFIED
-                changes += self._appeared(item, kind)
+                changes.append(WatchEvent(kind, self._kind, item, version))
         return changes
-
-    def _appeared(self, item: ApiObject, kind: EventType) -> list[WatchEvent]:
-        meta = item.metadata
-        key = (meta.namespace or "", meta.name)
-        before = self._delivered.get(key)
-        self._delivered[key] = meta
-        event = WatchEvent(kind, self._kind, item, meta.resource_version or "")
-        if before is None or before.uid == meta.uid:
-            return [event]
-        # Another object under the same name: the deletion of the earlier object was missed.
-        return [self._deletion(before), event]
 
     def _deletion(self, meta: ObjectMeta) -> WatchEvent:
         return WatchEvent(EventType.DELETED, self._kind, Unstructured(metadata=meta))
+
+
+#: Access to a member of an enumeration costs more than a name of the module.
+_DELETED, _BOOKMARK = EventType.DELETED, EventType.BOOKMARK
 
 
 def _key(meta: ObjectMeta) -> tuple[str, str]:

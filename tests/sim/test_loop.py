@@ -2,14 +2,22 @@
 
 import asyncio
 import math
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
+from typing import NamedTuple
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from bayplan.clock import ManualClock
-from bayplan.sim.loop import DeadlockError, run, running_loop, settled
+from bayplan.sim.loop import (
+    DeadlockError,
+    Turns,
+    run,
+    running_loop,
+    settled,
+    settled_after_each,
+)
 
 HOUR = 3600.0
 
@@ -340,3 +348,160 @@ def test_a_task_group_works_under_virtual_time() -> None:
         return now()
 
     assert run(main(), ManualClock()) == 1.0
+
+
+# ---- pauses inside a task --------------------------------------------------------------------
+
+
+class Deed(NamedTuple):
+    """Something that happens soon: a callback, a timer that is due at once, or the step of a task.
+    It may wake the task that pauses, before or after it causes further deeds."""
+
+    kind: str
+    wakes: str
+    further: "tuple[Deed, ...]"
+
+
+DEEDS = st.recursive(
+    st.builds(Deed, st.sampled_from("cctk"), st.sampled_from("-ba"), st.just(())),
+    lambda deeds: st.builds(
+        Deed,
+        st.sampled_from("cctk"),
+        st.sampled_from("-ba"),
+        st.lists(deeds, max_size=3).map(tuple),
+    ),
+    max_leaves=6,
+)
+
+
+class Pausing:
+    """A task that pauses like the runner of a scheduler, and the order of all that happens."""
+
+    def __init__(self, steps: list[tuple[str, list[Deed]]]) -> None:
+        self._steps = steps
+        self.order: list[str] = []
+        self._turns: Turns | None = None
+        self._waiter: asyncio.Future[None] | None = None
+        self._is_woken = False
+
+    async def run(self, *, has_turns: bool) -> None:
+        self._turns = running_loop().turns if has_turns else None
+        for number, (pause, deeds) in enumerate(self._steps):
+            self._is_woken = False
+            self.order.append(f"turn {number}")
+            for index, deed in enumerate(deeds):
+                self._begin(deed, f"{number}.{index}")
+            if pause == "let run":
+                await self._let_run(f"last {number}")
+            else:
+                running_loop().call_later(1, self._wake)
+                await self._wait()
+        await settled()
+
+    async def _let_run(self, name: str) -> None:
+        def last() -> None:
+            self.order.append(name)
+            running_loop().call_soon(self.order.append, f"after {name}")
+
+        if self._turns is None:
+            running_loop().call_soon(last)
+            await asyncio.sleep(0)
+        elif not self._turns.let_run(last):
+            await asyncio.sleep(0)
+
+    async def _wait(self) -> None:
+        if self._is_woken or (self._turns is not None and self._turns.wait()):
+            return
+        if self._is_woken:
+            await asyncio.sleep(0)
+            return
+        self._waiter = running_loop().create_future()
+        await self._waiter
+        self._waiter = None
+
+    def _wake(self) -> None:
+        self._is_woken = True
+        if self._waiter is not None:
+            if not self._waiter.done():
+                self._waiter.set_result(None)
+        elif self._turns is not None and self._turns.is_waiting:
+            self._turns.wake()
+
+    def _begin(self, deed: Deed, name: str) -> None:
+        async def step() -> None:
+            self._do(deed, name)
+
+        if deed.kind == "c":
+            running_loop().call_soon(self._do, deed, name)
+        elif deed.kind == "t":
+            running_loop().call_later(0, self._do, deed, name)
+        else:
+            running_loop().create_task(step())
+
+    def _do(self, deed: Deed, name: str) -> None:
+        self.order.append(name)
+        if deed.wakes == "b":
+            self._wake()
+        for index, each in enumerate(deed.further):
+            self._begin(each, f"{name}.{index}")
+        if deed.wakes == "a":
+            self._wake()
+
+
+@given(st.lists(st.tuples(st.sampled_from(["let run", "wait"]), st.lists(DEEDS, max_size=3))))
+def test_a_pause_inside_a_task_has_the_order_of_a_real_one(
+    steps: list[tuple[str, list[Deed]]],
+) -> None:
+    real, inside = Pausing(steps), Pausing(steps)
+    run(real.run(has_turns=False), ManualClock())
+    run(inside.run(has_turns=True), ManualClock())
+    assert inside.order == real.order
+
+
+def test_a_pause_that_meets_no_task_suspends_none() -> None:
+    rounds: list[int] = []
+
+    async def main() -> None:
+        turns = running_loop().turns
+        running_loop().call_soon(lambda: rounds.append(1))
+        assert turns.let_run(lambda: rounds.append(2))
+        running_loop().call_soon(turns.wake)
+        assert turns.wait()
+        running_loop().create_task(asyncio.sleep(0))
+        assert not turns.let_run(lambda: rounds.append(3))
+        await asyncio.sleep(0)
+        assert rounds == [1, 2, 3]
+
+    run(main(), ManualClock())
+
+
+def test_work_goes_on_when_nothing_else_can_run() -> None:
+    order: list[str] = []
+
+    def work() -> Iterator[None]:
+        for number in range(3):
+            order.append(f"step {number}")
+            running_loop().call_soon(order.append, f"consequence {number}")
+            yield
+
+    async def main() -> None:
+        await settled_after_each(work())
+        order.append("end")
+
+    run(main(), ManualClock())
+    assert order == [
+        *("step 0", "consequence 0", "step 1", "consequence 1", "step 2", "consequence 2"),
+        "end",
+    ]
+
+
+def test_work_that_fails_fails_the_task_that_waits_for_it() -> None:
+    def work() -> Iterator[None]:
+        yield
+        raise ValueError("second step")
+
+    async def main() -> None:
+        with pytest.raises(ValueError, match="second step"):
+            await settled_after_each(work())
+
+    run(main(), ManualClock())

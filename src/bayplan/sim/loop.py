@@ -9,6 +9,10 @@ run is a function of its coroutine and its clock. While a call to the real world
 progress, time stands still; results are taken in the order of the calls. Callbacks run in the order
 in which they became due, timers of one moment in the order in which they were set.
 
+A switch to another task costs a dozen calls. So the task that pauses most often, the runner of the
+scheduler, has `Turns`, and the task that feeds it has `settled_after_each`: both keep the order of
+all callbacks and avoid the switch.
+
 If a task fails and no other task awaits it, the run ends with its exception before time moves on.
 """
 
@@ -19,10 +23,11 @@ import math
 import sys
 from asyncio import Handle, Task, TimerHandle
 from collections import deque
-from collections.abc import AsyncGenerator, Callable, Coroutine, Iterable
+from collections.abc import AsyncGenerator, Callable, Coroutine, Iterable, Iterator
 from contextvars import Context, copy_context
+from functools import partial
 from pathlib import Path
-from types import FrameType
+from types import FrameType, FunctionType, MethodType
 from typing import Any, TypeVar, final
 from weakref import WeakValueDictionary
 
@@ -67,6 +72,12 @@ def settled() -> "asyncio.Future[None]":
     If several tasks wait for this, they continue one after the other.
     """
     return running_loop().until_idle()
+
+
+def settled_after_each(work: Iterator[object]) -> "asyncio.Future[None]":
+    """What to await until ``work`` ends: each of its steps begins when nothing else can run at this
+    moment. The steps run without a switch of tasks."""
+    return running_loop().feed(work)
 
 
 def running_loop() -> "VirtualLoop":
@@ -222,15 +233,77 @@ class _RealTimeCalls:
             begun.cancel()
 
 
+def _nothing() -> None: ...
+
+
+#: Callbacks of these types are plain functions. The steps of tasks are of other types; they cannot
+#: run inside the step of another task.
+_PLAIN = frozenset((FunctionType, MethodType, partial))
+
+
+@final
+class Turns:
+    """Lets one task pause without being suspended, as long as only plain functions run meanwhile.
+
+    A pause inside the task has the order of a real one: what would run before the task goes on runs
+    here. If the step of another task comes first, or a timer is due, the task must be suspended.
+    Then it has to await `asyncio.sleep(0)`, and goes on in its place among the callbacks.
+    """
+
+    def __init__(self, loop: "VirtualLoop") -> None:
+        self._loop = loop
+        #: Whether the task pauses until `wake`.
+        self.is_waiting = False
+        #: Where the task goes on among the callbacks; None: before all of them.
+        self.place: _Callback | None = None
+
+    def wake(self) -> None:
+        """End `wait`: the task goes on after the callbacks that are ready now."""
+        self.is_waiting = False
+        if self._loop.ready:
+            self.place = self._loop.new_place()
+
+    def wait(self) -> bool:
+        """Run what is ready until `wake` is called, and what comes before the task then. False: the
+        task must be suspended, or must wait to be woken."""
+        loop = self._loop
+        if not loop.ready:
+            return False
+        self.is_waiting = True
+        has_paused = loop.run_inside(self)
+        self.is_waiting = False
+        return has_paused
+
+    def let_run(self, last: Callable[[], object]) -> bool:
+        """Run what is ready now, and then ``last``, as `asyncio.sleep(0)` does. False: the task
+        must be suspended."""
+        loop = self._loop
+        if not loop.ready and not loop.has_due_timer:
+            loop.call_now(last)
+            return True
+        loop.call_soon(last)
+        self.place = loop.new_place()
+        return loop.run_inside(self)
+
+
 @final
 class VirtualLoop(asyncio.AbstractEventLoop):
     """The part of asyncio's event loop that needs nothing from outside."""
 
     def __init__(self, clock: ManualClock) -> None:
         self._clock = clock
-        self._ready: deque[_Callback | TimerHandle] = deque()
+        #: Callbacks that run at this moment, in order.
+        self.ready: deque[_Callback | TimerHandle] = deque()
+        #: How many of them are left of this round. Timers become ready between two rounds.
+        self._round_count = 0
+        #: The handle that the next callback takes over with its place; None: it comes last.
+        self._next_handle: _Callback | None = None
+        self._context = copy_context()
+        #: For the one task that pauses most often.
+        self.turns = Turns(self)
         self._timers = _Timers()
-        self._idle: deque[asyncio.Future[None]] = deque()
+        #: Who waits until nothing else can run: a task, or work to be done step by step.
+        self._idle: deque[tuple[asyncio.Future[None], Iterator[object] | None]] = deque()
         #: Calls to the real world.
         self.real_time = _RealTimeCalls()
         self._tasks = _Tasks()
@@ -254,8 +327,15 @@ class VirtualLoop(asyncio.AbstractEventLoop):
     def call_soon(
         self, callback: Callable[..., object], *args: Any, context: Context | None = None
     ) -> Handle:
-        handle = _Callback(callback, args, copy_context() if context is None else context)
-        self._ready.append(handle)
+        if context is None:
+            context = copy_context()
+        handle = self._next_handle
+        if handle is None:
+            handle = _Callback(callback, args, context)
+            self.ready.append(handle)
+        else:
+            handle.call, handle.args, handle.context = callback, args, context
+            self._next_handle = None
         return handle  # pyright: ignore[reportReturnType] - see _Callback
 
     def call_later(
@@ -329,8 +409,12 @@ class VirtualLoop(asyncio.AbstractEventLoop):
 
     def until_idle(self) -> "asyncio.Future[None]":
         """See `settled`."""
+        return self.feed(None)
+
+    def feed(self, work: Iterator[object] | None) -> "asyncio.Future[None]":
+        """See `settled_after_each`. None: no work."""
         waiter: asyncio.Future[None] = asyncio.Future(loop=self)
-        self._idle.append(waiter)
+        self._idle.append((waiter, work))
         return waiter
 
     def next_timer_seconds(self) -> float | None:
@@ -338,7 +422,7 @@ class VirtualLoop(asyncio.AbstractEventLoop):
         return self._timers.next_seconds()
 
     def _run_until(self, main: Task[Any]) -> None:
-        timers, ready = self._timers, self._ready
+        timers, ready = self._timers, self.ready
         while not main.done():
             if timers.heap and timers.heap[0][0] <= self._clock.now_seconds:
                 timers.take_due(self._clock.now_seconds, ready)
@@ -350,18 +434,36 @@ class VirtualLoop(asyncio.AbstractEventLoop):
             if self.real_time.calls:
                 self.real_time.take_answer()
             elif self._idle:
-                waiter = self._idle.popleft()
-                if not waiter.done():
-                    waiter.set_result(None)
+                self._serve(*self._idle.popleft())
             elif (due := self._timers.next_seconds()) is not None:
                 self._clock.advance_to(due)
             else:
                 raise self._tasks.deadlock(self._clock.now_seconds)
 
+    def _serve(self, waiter: "asyncio.Future[None]", work: Iterator[object] | None) -> None:
+        """Nothing else can run: do the next step of the work, or end the wait."""
+        if waiter.done():
+            return
+        try:
+            if work is None:
+                waiter.set_result(None)
+                return
+            for _ in work:
+                self._idle.append((waiter, work))
+                return
+        except (SystemExit, KeyboardInterrupt):
+            raise
+        except BaseException as problem:  # noqa: BLE001 - the waiting task gets it
+            waiter.set_exception(problem)
+        else:
+            waiter.set_result(None)
+
     def _run_ready(self) -> None:
         """Run what is ready now. Callbacks that become ready meanwhile run in the next round."""
-        ready = self._ready
-        for _ in range(len(ready)):
+        ready = self.ready
+        self._round_count = len(ready)
+        while self._round_count:
+            self._round_count -= 1
             handle = ready.popleft()
             if type(handle) is not _Callback:
                 if not handle.cancelled():
@@ -376,6 +478,62 @@ class VirtualLoop(asyncio.AbstractEventLoop):
             except BaseException as problem:  # noqa: BLE001 - it ends the run
                 self.call_exception_handler({"exception": problem})
 
+    # ---- pauses inside a task ---------------------------------------------------------------
+
+    @property
+    def has_due_timer(self) -> bool:
+        heap = self._timers.heap
+        return bool(heap) and heap[0][0] <= self._clock.now_seconds
+
+    def new_place(self) -> "_Callback":
+        """A place behind the callbacks that are ready now."""
+        place = _Callback(_nothing, (), self._context)
+        self.ready.append(place)
+        return place
+
+    def call_now(self, call: Callable[..., object], *args: Any) -> None:
+        """Call a function as a callback is called."""
+        try:
+            call(*args)
+        except (SystemExit, KeyboardInterrupt):
+            raise
+        except BaseException as problem:  # noqa: BLE001 - it ends the run
+            self.call_exception_handler({"exception": problem})
+
+    def run_inside(self, turns: Turns) -> bool:
+        """Run callbacks inside the running one, until the place of ``turns`` comes or their task is
+        woken before all callbacks.
+
+        False: the next callback is the step of a task, or there is no callback. If there is a
+        place, the next callback that is made takes it.
+        """
+        ready = self.ready
+        while True:
+            if not self._round_count:
+                if self.has_due_timer:
+                    self._timers.take_due(self._clock.now_seconds, ready)
+                self._round_count = len(ready)
+            place = turns.place
+            if place is None and not turns.is_waiting:
+                return True
+            handle = ready[0] if ready else None
+            if handle is not None and handle is place:
+                self._round_count -= 1
+                ready.popleft()
+                turns.place = None
+                return True
+            if (
+                type(handle) is not _Callback
+                or type(handle.call) not in _PLAIN
+                or self._broken is not None
+            ):
+                self._next_handle, turns.place = place, None
+                return False
+            self._round_count -= 1
+            ready.popleft()
+            if not handle.is_cancelled:
+                self.call_now(handle.context.run, handle.call, *handle.args)
+
     def _raise_lost_failure(self, main: Task[Any]) -> None:
         failure = self._broken or self._tasks.lost_failure(main)
         if failure is not None:
@@ -385,11 +543,11 @@ class VirtualLoop(asyncio.AbstractEventLoop):
         """Cancel the tasks while time stands still. A task that waits after that is a bug."""
         self._tasks.cancel()
         self.real_time.give_up()
-        while self._ready:
+        while self.ready:
             self._run_ready()
         for generator in self._generators.left():
             self._close_generator(generator)
-        while self._ready:
+        while self.ready:
             self._run_ready()
         if self._tasks.unfinished:
             raise self._tasks.deadlock(self._clock.now_seconds)

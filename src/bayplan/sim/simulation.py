@@ -30,7 +30,7 @@ from bayplan.plugins.registry import Registry
 from bayplan.ports import Ask
 from bayplan.runner import Runner
 from bayplan.sim.input.workload import ExpansionMode, Workload
-from bayplan.sim.loop import run, settled
+from bayplan.sim.loop import run, running_loop, settled
 from bayplan.sim.output.collectors import (
     AttemptCounter,
     Failures,
@@ -158,7 +158,7 @@ class Simulation:
         return self._result(wall_seconds() - start)
 
     async def _main(self, asks: Mapping[str, Ask]) -> None:
-        runner = Runner(self.scheduler, self.cluster, asks)
+        runner = Runner(self.scheduler, self.cluster, asks, turns=running_loop().turns)
         running = asyncio.get_running_loop().create_task(runner.run(), name="scheduler")
         await self._driver.play()
         wrong = differences(self.scheduler, self.cluster)

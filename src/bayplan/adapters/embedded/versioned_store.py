@@ -17,7 +17,7 @@ from bisect import bisect_right
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from enum import Enum, auto
-from operator import attrgetter, itemgetter
+from operator import attrgetter
 from typing import Any, NamedTuple, Protocol, cast, final
 
 import msgspec
@@ -303,20 +303,23 @@ class _Log:
 
     def __init__(self, length: int) -> None:
         self._length = length
-        self._events: list[tuple[int, WatchEvent]] = []
+        self._events: list[WatchEvent] = []
+        #: The version of each event.
+        self._versions: list[int] = []
         self._dropped_count = 0
         #: Changes up to this version are no longer here.
         self._dropped_version = 0
         self._waiters: list[asyncio.Future[None]] = []
-        #: Called, each once, soon after the next change.
-        self._callbacks: list[tuple[asyncio.AbstractEventLoop, Callable[[], None]]] = []
+        #: Called, each once, soon after the next change, by these event loops.
+        self.callbacks: list[tuple[asyncio.AbstractEventLoop, Callable[[], None]]] = []
 
     def append(self, version: int, event: WatchEvent) -> None:
-        self._events.append((version, event))
+        self._events.append(event)
+        self._versions.append(version)
         if len(self._events) > 2 * self._length:
             self._drop(len(self._events) - self._length)
-        if self._callbacks:
-            callbacks, self._callbacks = self._callbacks, []
+        if self.callbacks:
+            callbacks, self.callbacks = self.callbacks, []
             for loop, callback in callbacks:
                 loop.call_soon(callback)
         if self._waiters:
@@ -331,23 +334,18 @@ class _Log:
 
     def _drop(self, count: int) -> None:
         if count:
-            self._dropped_version = self._events[count - 1][0]
+            self._dropped_version = self._versions[count - 1]
             self._dropped_count += count
-            del self._events[:count]
+            del self._events[:count], self._versions[:count]
 
     def position_after(self, version: int) -> int:
         """Where a watch from ``version`` begins. Raises GoneError."""
         if version < self._dropped_version:
             raise GoneError(f"too old resource version: {version} ({self._dropped_version})")
-        return self._dropped_count + bisect_right(self._events, version, key=itemgetter(0))
+        return self._dropped_count + bisect_right(self._versions, version)
 
-    def changes_from(
-        self, position: int, limit: int | None = None
-    ) -> "Sequence[tuple[int, WatchEvent]]":
-        """The changes from a position on, each with its version; at most ``limit`` of them.
-
-        Raises GoneError.
-        """
+    def changes_from(self, position: int, limit: int | None = None) -> list[WatchEvent]:
+        """The changes from a position on; at most ``limit`` of them. Raises GoneError."""
         start = position - self._dropped_count
         if start < 0:
             raise GoneError(f"too old resource version: fell behind {self._dropped_version}")
@@ -358,12 +356,6 @@ class _Log:
         waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._waiters.append(waiter)
         await waiter
-
-    def call_when_grown(
-        self, loop: asyncio.AbstractEventLoop, callback: Callable[[], None]
-    ) -> None:
-        """Call ``callback`` once, soon after the next change."""
-        self._callbacks.append((loop, callback))
 
 
 @final
@@ -385,7 +377,7 @@ class Watch(AsyncIterator[WatchEvent], PushingWatch):
                 return event
             await self._log.grown()
 
-    async def push(self, deliver: Callable[[WatchEvent], None]) -> None:
+    async def push(self, deliver: Callable[[Sequence[WatchEvent]], None]) -> None:
         """See ports.PushingWatch. The changes of one round of the event loop come together."""
         loop = asyncio.get_running_loop()
         ended: asyncio.Future[None] = loop.create_future()
@@ -398,12 +390,12 @@ class Watch(AsyncIterator[WatchEvent], PushingWatch):
                     self._position = self._log.position_after(self._version)
                 new = self._log.changes_from(self._position)
                 self._position += len(new)
-                for _, event in new:
-                    deliver(event)
+                if new:
+                    deliver(new)
             except Exception as problem:  # noqa: BLE001 - it ends the watch
                 ended.set_exception(problem)
             else:
-                self._log.call_when_grown(loop, hand_over)
+                self._log.callbacks.append((loop, hand_over))
 
         hand_over()
         await ended
@@ -412,7 +404,7 @@ class Watch(AsyncIterator[WatchEvent], PushingWatch):
         """The next change, if there is one. Raises GoneError."""
         if self._position is None:
             self._position = self._log.position_after(self._version)
-        for _, event in self._log.changes_from(self._position, limit=1):
+        for event in self._log.changes_from(self._position, limit=1):
             self._position += 1
             return event
         return None

@@ -12,7 +12,7 @@ their volumes (`volume_controller`). Pods on a deleted node are garbage (`pod_gc
 
 import asyncio
 from collections import Counter, deque
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from typing import cast, final
 
 import msgspec
@@ -41,7 +41,7 @@ from bayplan.sim.input.workload import (
     is_pod,
     with_scheduler,
 )
-from bayplan.sim.loop import running_loop
+from bayplan.sim.loop import running_loop, settled_after_each
 from bayplan.sim.world.drains import Drains
 from bayplan.sim.world.pending_deletions import PendingDeletions
 from bayplan.sim.world.volume_controller import VolumeController
@@ -153,17 +153,25 @@ class Driver:
             if content["kind"] in _MAY_GO_ON:
                 self._expect_pods(content)
         await self._settle()
+        await settled_after_each(self._arrivals(pending, owned))
+        await self._end_begun_deletions()
+        if self._controllers is not None:
+            self._controllers.go_on_with_rollouts()
+            await self._settle()
+
+    def _arrivals(
+        self,
+        pending: Iterable[tuple[ObjectKey, Content]],
+        owned: Mapping[ObjectKey, Iterable[Content]],
+    ) -> Iterator[None]:
+        """Create the pods to place, each with the claims that were made for it."""
         for key, content in pending:
             for claim in owned[key]:
                 self._create(claim)
             # Before the scheduler sees the pod, it gets the claims for its ephemeral volumes.
             self._create(content)
             self._volumes.act()
-            await self._settle()
-        await self._end_begun_deletions()
-        if self._controllers is not None:
-            self._controllers.go_on_with_rollouts()
-            await self._settle()
+            yield
 
     async def _end_begun_deletions(self) -> None:
         """Controllers act on what was being deleted when the input was read."""
