@@ -61,6 +61,7 @@ def test_every_field_of_the_behaviour_has_one_change() -> None:
     for change in CHANGES:
         assert change.before != getattr(Behaviour(), change.field), change.field
         assert change.text.endswith(".") and change.source and change.part
+        assert change.since.is_recorded or not change.is_recorded, change.field
 
 
 def test_a_version_lacks_the_changes_that_came_later() -> None:

@@ -17,7 +17,9 @@ _HEAD = """# What versions of kube-scheduler do differently
 
 This page is made from the tables in `src/bayplan/config`, by
 `python -m tests.documents.kubernetes_changes`. It has every change that Bayplan knows, with the
-first version that has it. [Versions](versions.md) says how they were checked.
+first version that has it. "Recorded" means that answers of kube-scheduler show the change; "read"
+means that it was read in the source, or for a preview in merged pull requests.
+[Versions](versions.md) says how a version is checked.
 """
 
 
@@ -32,11 +34,12 @@ def _behaviours() -> Iterator[str]:
         if not rows:
             continue
         yield f"## New in {_title(version)}\n"
-        yield "| part | change | upstream |"
-        yield "| --- | --- | --- |"
+        yield "| part | change | upstream | known from |"
+        yield "| --- | --- | --- | --- |"
         for row in rows:
             text = row.text.replace("|", "\\|")
-            yield f"| {row.part} | **{row.title}.** {text} | {row.source} |"
+            how = "recorded" if row.is_recorded else "read"
+            yield f"| {row.part} | **{row.title}.** {text} | {row.source} | {how} |"
         yield ""
 
 

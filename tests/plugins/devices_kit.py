@@ -12,8 +12,11 @@ from bayplan.api.device_objects import (
     ResourceSlice,
 )
 from bayplan.api.objects import Node, decode
+from bayplan.config.feature_gates import default_gates
+from bayplan.config.kubernetes_versions import NEWEST, KubernetesVersion
 from bayplan.objects.object_store import ObjectStore
 from bayplan.plugins.dynamic_resources.allocator import Allocator, PoolsByNode
+from bayplan.plugins.dynamic_resources.features import features_of
 from bayplan.state.device_table import Devices
 from bayplan.state.node_table import NodeTable
 from bayplan.testing import MemoryDevices, SampleCluster, node
@@ -163,7 +166,10 @@ def as_class(content: Json) -> DeviceClass:
 
 
 def allocate_on(
-    node_name: str | Node, contents: tuple[Json, ...], *claims: Json
+    node_name: str | Node,
+    contents: tuple[Json, ...],
+    *claims: Json,
+    kubernetes: KubernetesVersion = NEWEST,
 ) -> list[list[str]] | None:
     """Per claim "request pool/device" of each device; None if the node lacks devices."""
     store = ObjectStore[Any]()
@@ -171,7 +177,7 @@ def allocate_on(
     devices = Devices(NodeTable(), store)
     where = node(node_name) if isinstance(node_name, str) else node_name
     allocator = Allocator(
-        PoolsByNode(devices.resource_slices),
+        PoolsByNode(devices.resource_slices, features_of(default_gates(kubernetes))),
         devices.device_classes,
         devices.resource_claims.allocated,
     )

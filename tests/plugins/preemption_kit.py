@@ -12,6 +12,7 @@ from typing import Any, final
 from bayplan.api.disruption_objects import POD_DISRUPTION_BUDGET
 from bayplan.api.objects import Node, decode
 from bayplan.api.pod_groups import KINDS
+from bayplan.config.kubernetes_versions import NEWEST
 from bayplan.engine.cycle import Cycle
 from bayplan.engine.schedule_one import CycleRunner
 from bayplan.framework.preemption import REVIEW, CandidateReview
@@ -86,8 +87,9 @@ class Scene:
     """A cluster with one profile."""
 
     def __init__(self, *args: Node | PodInfo, **options: Any) -> None:
-        """``options``: DefaultPreemption's args, and ``gates``."""
-        self.cluster = SampleCluster(gates=options.pop("gates", None)).add(*args)
+        """``options``: DefaultPreemption's args, and ``gates`` and ``kubernetes``."""
+        gates, version = options.pop("gates", None), options.pop("kubernetes", NEWEST)
+        self.cluster = SampleCluster(gates=gates, kubernetes=version).add(*args)
         plugins = ProfilePlugins(PROFILE, PrioritySort(None, self._handle(PrioritySort)))
         fit = NodeResourcesFit(None, self._handle(NodeResourcesFit))
         ports = NodePorts(None, self._handle(NodePorts))

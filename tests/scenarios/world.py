@@ -25,6 +25,7 @@ from bayplan.adapters.embedded.versioned_store import StoredObject
 from bayplan.api.objects import NODE, POD, Pod, PodCondition
 from bayplan.clock import ManualClock
 from bayplan.config import config_from
+from bayplan.config.kubernetes_versions import NEWEST, KubernetesVersion
 from bayplan.engine.extenders.results import Extender
 from bayplan.engine.scheduler import Scheduler
 from bayplan.engine.waiting import PodWaitingOnPermit
@@ -68,6 +69,7 @@ class Setup:
     extenders: Sequence[Extender] = ()
     #: Name of an extender → the function that calls it.
     asks: Mapping[str, Ask] = field(default_factory=dict)
+    kubernetes: KubernetesVersion = NEWEST
     seed: int = 1
     #: An exception in the scheduler ends the run.
     raise_bugs: bool = True
@@ -122,7 +124,7 @@ class World:
         for each in setup.classes:
             registry.add(each)
         scheduler = Scheduler(
-            config_from(config_dict(setup)),
+            config_from(config_dict(setup), kubernetes=setup.kubernetes),
             registry,
             self._clock,
             seed=setup.seed,

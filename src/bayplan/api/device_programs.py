@@ -4,7 +4,8 @@ This is a module of its own, because only a cluster with selectors of devices ne
 """
 
 import re
-from typing import Any, final
+from collections.abc import Mapping, Sequence
+from typing import Any, TypeVar, final
 
 from cel_expr_python import cel  # pyright: ignore[reportMissingTypeStubs]
 
@@ -24,6 +25,7 @@ _ITERATION_BUDGET_EXCEEDED = "Iteration budget exceeded"
 _NO_SUCH_KEY = re.compile(r'NOT_FOUND: Key not found in map : "(.*)"', re.DOTALL)
 
 _Domains = dict[str, dict[str, Any]]
+_Value = TypeVar("_Value")
 
 
 def compiled(expression: str) -> "DeviceSelectorProgram | CelError":
@@ -96,7 +98,7 @@ def _variables(
 
 def _attributes(driver: str, device: Device) -> _Domains:
     domains: _Domains = {}
-    for name, attribute in (device.attributes or {}).items():
+    for name, attribute in _short_names_first(device.attributes or {}):
         domain, identifier = _qualified(name, driver)
         domains.setdefault(domain, {})[identifier] = _attribute(name, attribute)
     return domains
@@ -116,13 +118,19 @@ def _attribute(name: str, attribute: DeviceAttribute) -> Any:
 
 def _capacity(driver: str, device: Device) -> _Domains:
     domains: _Domains = {}
-    for name, capacity in (device.capacity or {}).items():
+    for name, capacity in _short_names_first(device.capacity or {}):
         domain, identifier = _qualified(name, driver)
         try:
             domains.setdefault(domain, {})[identifier] = quantity_value(capacity.value)
         except QuantityError as problem:
             raise CelError(f"capacity {name}: {problem}") from None
     return domains
+
+
+def _short_names_first(values: Mapping[str, _Value]) -> Sequence[tuple[str, _Value]]:
+    """So that a name with the driver's domain replaces the same name without it, as from 1.38 on;
+    before, either might."""
+    return sorted(values.items(), key=lambda item: "/" in item[0])
 
 
 def _qualified(name: str, driver: str) -> tuple[str, str]:

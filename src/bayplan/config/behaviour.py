@@ -3,9 +3,10 @@
 A row of `CHANGES` names one change: the switch or text in `Behaviour`, what it was before, the
 first version that has it, and upstream's change. `behaviour_of` undoes the changes that are newer
 than a version. Feature gates and plugins are made from a `Behaviour` at start; no other code asks
-for a version. `docs/versions.md` is generated from the table.
+for a version. `docs/kubernetes-changes.md` is generated from the table.
 
-The rows were recorded from the binaries; those of a preview were read in merged pull requests.
+Most rows were recorded from the binaries (`Change.is_recorded`); those of a preview were read in
+merged pull requests.
 """
 
 from functools import cache
@@ -33,6 +34,7 @@ class Behaviour(Struct, frozen=True):
     node_checks_have_pre_filter: bool = True
     node_name_is_first: bool = True
     devices_have_score: bool = True
+    gangs_have_permit: bool = False
 
     # ---- filters and scores
     scores_change_of_balance: bool = True
@@ -47,11 +49,13 @@ class Behaviour(Struct, frozen=True):
     release_texts: ReleaseTexts = ReleaseTexts()
     declared_features_text: str = "node(s) didn't match Pod's required features"
     claim_owner_word: str = "Pod"
+    group_messages_are_plain: bool = True
 
     # ---- preemption
     events_name_preempting_pod: bool = False
     terminating_victims_are_left: bool = True
     empty_budgets_protect: bool = True
+    needless_nodes_are_reviewed: bool = True
 
     # ---- devices
     pools_are_sorted: bool = True
@@ -66,6 +70,10 @@ class Behaviour(Struct, frozen=True):
     wrong_capacity_is_error: bool = True
     rule_without_selector_matches: bool = False
     device_limit_names_request: bool = True
+    all_mode_fails_for_node: bool = True
+    shares_keep_device: bool = True
+    capacity_names_have_domain: bool = True
+    every_class_has_own_resource: bool = True
 
     # ---- configuration
     ratio_shape_is_own_field: bool = True
@@ -102,6 +110,9 @@ class Change(Struct, frozen=True):
     text: str
     #: Upstream's pull request or file.
     source: str
+    #: Whether answers that show the change were recorded from kube-scheduler. Otherwise it was read
+    #: in the source.
+    is_recorded: bool = True
 
 
 _V1_35, _V1_36, _V1_37_0, _V1_37, _V1_38 = (
@@ -121,6 +132,7 @@ CHANGES: tuple[Change, ...] = (
         "empty labelSelector of a constraint",
         "A constraint with the selector {} counts all pods of the namespace; before, none.",
         "#141340",
+        is_recorded=False,
     ),
     Change(
         "empty_budgets_protect",
@@ -131,6 +143,88 @@ CHANGES: tuple[Change, ...] = (
         "A budget with the selector {} protects all pods of its namespace, and budgets protect "
         "pods without labels; before, neither.",
         "#141785",
+        is_recorded=False,
+    ),
+    Change(
+        "needless_nodes_are_reviewed",
+        False,
+        _V1_38,
+        "DefaultPreemption",
+        "extenders get candidates without victims",
+        "Extenders with the verb preempt also get the nodes that fit the pod but for extenders, "
+        "with no victims, and may find some; without such an extender these nodes are no "
+        "candidates. Before, such a node was an error.",
+        "#135486",
+        is_recorded=False,
+    ),
+    Change(
+        "all_mode_fails_for_node",
+        False,
+        _V1_38,
+        "DynamicResources",
+        "allocationMode All and broken pools",
+        "A request for all devices of a pool that is incomplete or invalid rejects the node; "
+        "before, it ended the attempt with an error.",
+        "#141898",
+        is_recorded=False,
+    ),
+    Change(
+        "shares_keep_device",
+        False,
+        _V1_38,
+        "DynamicResources",
+        "shared devices that became exclusive",
+        "A device of which a claim has a share is not allocated as a whole, even if its slice does "
+        "not allow several allocations any more; before, it was.",
+        "#140798",
+        is_recorded=False,
+    ),
+    Change(
+        "capacity_names_have_domain",
+        False,
+        _V1_38,
+        "DynamicResources",
+        "names of capacities with and without the driver's domain",
+        "The capacity memory is the same as gpu.example.com/memory of the driver gpu.example.com "
+        "in requests, devices and allocations; before, names were compared as they are written.",
+        "#142202",
+        is_recorded=False,
+    ),
+    Change(
+        "every_class_has_own_resource",
+        False,
+        _V1_38,
+        "DynamicResources",
+        "DeviceClasses that name the same extended resource",
+        "Each class stands for deviceclass.resource.kubernetes.io/ and its name; before, a class "
+        "did not whose extendedResourceName a newer class had, and the answer depended on the "
+        "order of changes: Bayplan answers as a scheduler that has just started.",
+        "#141110",
+        is_recorded=False,
+    ),
+    Change(
+        "gangs_have_permit",
+        True,
+        _V1_38,
+        "GangScheduling",
+        "Permit of gangs",
+        "GangScheduling has no Permit, and naming it there is an error; before, members waited "
+        "there until enough of them had a node.",
+        "#141182",
+        is_recorded=False,
+    ),
+    Change(
+        "group_messages_are_plain",
+        False,
+        _V1_38,
+        "pod groups",
+        "messages and reasons of groups that do not fit",
+        'Messages do not begin with "pod group is unschedulable", and "no pods were schedulable" '
+        "is said of a group whose minimum has nodes already. A group whose members differ in "
+        "scheduler, priority or preemption policy has the reason PodGroupError (before, "
+        "SchedulerError), and the message names the pods.",
+        "#141253, #141930",
+        is_recorded=False,
     ),
     Change(
         "rule_without_selector_matches",
@@ -246,6 +340,7 @@ CHANGES: tuple[Change, ...] = (
         "A capacity request that cannot be represented is an error; before, the device was "
         "skipped.",
         "structured/internal",
+        is_recorded=False,
     ),
     Change(
         "taints_concern_everyone",
@@ -329,6 +424,7 @@ CHANGES: tuple[Change, ...] = (
         "related object of the event Preempted",
         "The event Preempted has no related object; before, the preempting pod was it.",
         "framework/preemption",
+        is_recorded=False,
     ),
     Change(
         "image_volumes_are_images",
@@ -441,6 +537,7 @@ CHANGES: tuple[Change, ...] = (
         "text of missing node features",
         "The reason is one sentence; before, it listed the features.",
         "plugins/nodedeclaredfeatures",
+        is_recorded=False,
     ),
     Change(
         "devices_have_score",
@@ -461,6 +558,7 @@ CHANGES: tuple[Change, ...] = (
         "A victim that is terminating gets no further condition, deletion and event; before, it "
         "did.",
         "#134730",
+        is_recorded=False,
     ),
     Change(
         "incomplete_pools_are_skipped",
@@ -489,6 +587,7 @@ CHANGES: tuple[Change, ...] = (
         "taints with the effect None",
         "A taint with the effect None is ignored; before, it had to be tolerated.",
         "dynamicresources",
+        is_recorded=False,
     ),
     Change(
         "has_basic_allocator",

@@ -20,4 +20,5 @@ def device_rules(gates: FeatureGates) -> DeviceRules:
         has_taint_rules=gates.enabled("DRADeviceTaintRules"),
         rule_without_selector_matches=gates.behaviour.rule_without_selector_matches,
         has_extended_resources=gates.enabled("DRAExtendedResource"),
+        every_class_has_own_resource=gates.behaviour.every_class_has_own_resource,
     )

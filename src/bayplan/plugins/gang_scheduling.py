@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any, final
 
 from bayplan.api.pod_groups import UPSTREAM_GROUP
+from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.events import (
     UPDATE,
     ActionType,
@@ -15,10 +16,10 @@ from bayplan.framework.events import (
     EventResource,
     QueueingHint,
 )
-from bayplan.framework.plugin import EnqueueExtensions, PreEnqueuePlugin
-from bayplan.framework.status import Status, unresolvable
+from bayplan.framework.plugin import EnqueueExtensions, PermitPlugin, PreEnqueuePlugin
+from bayplan.framework.status import Code, Status, unresolvable
 from bayplan.state.pod_groups import GroupState
-from bayplan.state.pods import PodInfo
+from bayplan.state.pods import PodInfo, PodShape
 
 #: The kind of gangs in Kubernetes 1.35.
 _WORKLOAD = "scheduling.k8s.io/v1alpha1 Workload"
@@ -26,13 +27,25 @@ _WORKLOAD = "scheduling.k8s.io/v1alpha1 Workload"
 # Upstream's words, letter for letter.
 NO_GROUP = 'waiting for pods\'s pod group "{}" to appear in scheduling queue'
 TOO_FEW = "waiting for minCount pods from a gang to appear in scheduling queue"
+TOO_FEW_PLACED = "waiting for minCount pods from a gang to be scheduled"
+
+#: How long a member waits at Permit, in seconds. Upstream: permitTimeoutDuration.
+_PERMIT_TIMEOUT_SECONDS = 300.0
 
 
 @final
-class GangScheduling(PreEnqueuePlugin, EnqueueExtensions):
-    """Holds back pods whose group lacks its object or members."""
+class GangScheduling(PreEnqueuePlugin, PermitPlugin, EnqueueExtensions):
+    """Holds back pods whose group lacks its object or members.
+
+    Permit, which 1.38 does not have, holds members while fewer than the minimum have a node. The
+    engine's group cycle places the minimum before Permit, so that members wait there only if they
+    are placed one by one.
+    """
 
     name = "GangScheduling"
+
+    def concerns(self, shape: PodShape) -> bool:
+        return shape.spec.scheduling_group is not None
 
     def pre_enqueue(self, pod: PodInfo) -> Status | None:
         state = self._group(pod)
@@ -41,6 +54,14 @@ class GangScheduling(PreEnqueuePlugin, EnqueueExtensions):
         if state.group is None:
             return unresolvable(NO_GROUP.format(state.key.name))
         return None if state.is_complete else unresolvable(TOO_FEW)
+
+    def permit(
+        self, state: CycleState, pod: PodInfo, node_name: str
+    ) -> tuple[Status | None, float]:
+        members = self._group(pod)
+        if members is None or members.assigned_count >= members.min_member:
+            return None, 0.0
+        return Status(Code.WAIT, (TOO_FEW_PLACED,)), _PERMIT_TIMEOUT_SECONDS
 
     def events_to_register(self) -> Sequence[ClusterEventWithHint]:
         behaviour = self.handle.behaviour

@@ -544,6 +544,8 @@ class DeviceRules(Struct, frozen=True):
     rule_without_selector_matches: bool = False
     #: Whether devices may stand for extended resources.
     has_extended_resources: bool = True
+    #: Whether each class stands for the resource that is named after it; see `class_by_resource`.
+    every_class_has_own_resource: bool = False
 
 
 NEWEST_DEVICE_RULES = DeviceRules()
@@ -588,10 +590,9 @@ class Slices:
 class Classes:
     """DeviceClasses, also by the resource they stand for. Upstream: fwk.DeviceClassLister."""
 
-    def __init__(self, store: KindObjects[Any], *, have_resources: bool) -> None:
-        """``have_resources``: whether devices may stand for extended resources."""
+    def __init__(self, store: KindObjects[Any], rules: "DeviceRules") -> None:
         self._store = store
-        self._have_resources = have_resources
+        self._rules = rules
         self._by_resource: Mapping[str, DeviceClass] | None = None
         store.observe(self._changed)
 
@@ -604,8 +605,9 @@ class Classes:
     def behind(self, resource: str) -> DeviceClass | None:
         """The class whose devices stand for an extended resource; upstream: DeviceClassResolver."""
         if self._by_resource is None:
-            classes = self._store.list() if self._have_resources else ()
-            self._by_resource = class_by_resource(classes)
+            classes = self._store.list() if self._rules.has_extended_resources else ()
+            each_has_own = self._rules.every_class_has_own_resource
+            self._by_resource = class_by_resource(classes, each_has_own=each_has_own)
         return self._by_resource.get(resource)
 
     def _changed(self, old: Any, new: Any) -> None:
@@ -622,9 +624,7 @@ class Devices:
         slices, taint_rules = objects.of(RESOURCE_SLICE), objects.of(DEVICE_TAINT_RULE)
         self.resource_claims = Claims(objects.of(RESOURCE_CLAIM))
         self.resource_slices = Slices(slices, taint_rules, rules)
-        self.device_classes = Classes(
-            objects.of(DEVICE_CLASS), have_resources=rules.has_extended_resources
-        )
+        self.device_classes = Classes(objects.of(DEVICE_CLASS), rules)
         self._counts = DeviceCounts(table, objects, self.resource_claims.allocated)
         self.resource_claims.subscribe(self._counts.taken_changed)
 
@@ -685,16 +685,23 @@ def _tainted(device: Device, rules: Sequence[DeviceTaintRule]) -> Device:
 # ---- extended resources --------------------------------------------------------------------
 
 
-def class_by_resource(classes: Sequence[DeviceClass]) -> Mapping[str, DeviceClass]:
-    """If several classes name one resource, the newest wins, then the first by name."""
+def class_by_resource(
+    classes: Sequence[DeviceClass], *, each_has_own: bool = False
+) -> Mapping[str, DeviceClass]:
+    """If several classes name one resource, the newest wins, then the first by name.
+
+    ``each_has_own``: whether the other classes stand for their own resources, which are named after
+    them. Before 1.38, a class did not that came to a resource with a better class; ``classes``, by
+    name, come as to a scheduler that starts.
+    """
     classes_by_resource: dict[str, DeviceClass] = {}
     for each in classes:
-        classes_by_resource[DEVICE_CLASS_RESOURCE_PREFIX + each.metadata.name] = each
         resource = each.spec.extended_resource_name
-        if resource and (
-            resource not in classes_by_resource
-            or _created(classes_by_resource[resource]) < _created(each)
-        ):
+        best = classes_by_resource.get(resource or "")
+        wins = best is None or _created(best) < _created(each)
+        if wins or each_has_own:
+            classes_by_resource[DEVICE_CLASS_RESOURCE_PREFIX + each.metadata.name] = each
+        if resource and wins:
             classes_by_resource[resource] = each
     return classes_by_resource
 

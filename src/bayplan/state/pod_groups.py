@@ -90,8 +90,8 @@ class GroupState(Struct, eq=False):
     message: str = ""
     #: The message of the last failed attempt for the object's condition, or "".
     condition_message: str = ""
-    #: Whether that attempt ended with an error.
-    has_failed: bool = False
+    #: The reason of the condition if that attempt ended with an error, or "".
+    failure_reason: str = ""
     #: Whether the members have waited longer than scheduleTimeoutSeconds and still wait.
     has_timed_out: bool = False
 

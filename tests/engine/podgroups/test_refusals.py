@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from bayplan.adapters.embedded.cluster import EVENT
+from bayplan.config.kubernetes_versions import NEWEST, KubernetesVersion
 from bayplan.framework.status import Code, Status
 from bayplan.objects.keys import object_key
 from tests.framework.answering import answering
@@ -277,3 +278,63 @@ def test_members_beyond_the_minimum_are_tried_as_a_group_and_get_their_own_reaso
         assert [each is None for each in bound(world, "c", "d")].count(True) == 1
 
     play(scenario, plugins=PREEMPTING)
+
+
+# ---- from 1.38 on --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("version", "prefix", "plugins", "end"),
+    [
+        (NEWEST, "pod group is unschedulable, ", FIT, ", "),
+        (KubernetesVersion.V1_38, "", FIT, ""),
+        (NEWEST, "pod group is unschedulable, ", PREEMPTING, f", {NO_VICTIMS}"),
+        (KubernetesVersion.V1_38, "", PREEMPTING, f", {NO_VICTIMS}"),
+    ],
+)
+def test_messages_have_no_prefix_from_1_38_on(
+    version: KubernetesVersion, prefix: str, plugins: list[str], end: str
+) -> None:
+    async def scenario(world: World) -> None:
+        world.add_node("n1", cpu=2)
+        put_group(world, "g", 3, KIND)
+        for name in "abc":
+            member(world, name)
+        await world.until(0)
+        whole = f"minCount (3) cannot be satisfied: 2 scheduled, 0 remaining{end}"
+        assert message(world, "a") == f"{prefix}{whole}"
+        assert initially_scheduled(world) == ("False", "Unschedulable", whole)
+
+    play(scenario, plugins=plugins, kubernetes=version)
+
+
+OLDER_MISMATCH = (
+    "all pods in a single pod group should have the same priority as the pod group's priority, "
+    "got 5 and 10"
+)
+MISMATCH = (
+    "all pods in a pod group hierarchy should have the same priority as the root pod group's "
+    'priority, got 5 ("b") and 10 ("podgroup/default/g")'
+)
+
+
+@pytest.mark.parametrize(
+    ("version", "reason", "text"),
+    [
+        (NEWEST, "SchedulerError", OLDER_MISMATCH),
+        (KubernetesVersion.V1_38, "PodGroupError", MISMATCH),
+    ],
+)
+def test_members_that_differ_have_a_reason_of_their_own_from_1_38_on(
+    version: KubernetesVersion, reason: str, text: str
+) -> None:
+    async def scenario(world: World) -> None:
+        world.add_node("n1", cpu=2)
+        put_group(world, "g", 2, KIND, priority=10)
+        member(world, "a", priority=10)
+        member(world, "b", priority=5)
+        await world.until(0)
+        assert initially_scheduled(world) == ("False", reason, text)
+        assert message(world, "a") == message(world, "b") == text
+
+    play(scenario, plugins=FIT, kubernetes=version)

@@ -78,7 +78,7 @@ def test_a_request_fits_beside_consumed_amounts_if_the_policy_allows_it(
     amounts = consumed_by(request, device)
     assert amounts is not None
     beside = ({"memory": taken * NANOS}, {"memory": allocating * NANOS})
-    assert fits(amounts, device, *beside) is does
+    assert fits(amounts, device, beside) is does
 
 
 @pytest.mark.parametrize(

@@ -37,6 +37,7 @@ from bayplan.engine.podgroups.refusals import (
     failure_of_member,
     mismatch,
     of_upstream,
+    texts_of,
 )
 from bayplan.engine.podgroups.status import (
     no_domain,
@@ -137,6 +138,7 @@ class GroupAttempts:
         self._preemptor = PodGroupPreemptor(setup, engine.nominator, engine.outbox)
         self._groups = GroupPlacements(engine, failures, placements)
         self._failed_passes = FailedPasses(setup)
+        self._texts = texts_of(setup.gates.behaviour)
 
     def start(self, lead: QueuedPodGroupInfo, questions: GroupExtenderCalls | None = None) -> None:
         """Make one attempt at a popped group, or resume an attempt that waited for answers."""
@@ -153,7 +155,7 @@ class GroupAttempts:
             self._failures.handle_group(lead, members, started_seconds, failure)
             self._group_controller.changed([state])
             return
-        text = mismatch(state, members)
+        text = mismatch(state, members, self._texts)
         if text:
             self._mismatched(lead, members, state, started_seconds, text=text)
             return
@@ -172,7 +174,7 @@ class GroupAttempts:
         """Fail the attempt, because the members differ in a field that all must share."""
         refusal = self._error(state, members, text)
         self._telemetry.record_group(state, "error", attempt=lead.attempts, message=text)
-        self._group_controller.explain(state.key, text, has_failed=True)
+        self._group_controller.explain(state.key, text, failure_reason=self._texts.mismatch_reason)
         self._failures.handle_group(
             lead, members, started_seconds, refusal.failure, own=refusal.members
         )
@@ -268,7 +270,9 @@ class GroupAttempts:
             self._blame(members, result, is_short=bool(tried.short))
             refusal = Refusal(failure)
             if state.is_upstream and not tried.nowhere:
-                refusal = of_upstream(failure, result, state, members, preemption=preemption)
+                refusal = of_upstream(
+                    failure, result, state, members, preemption=preemption, texts=self._texts
+                )
             refused = _RefusedAttempt(lead, members, state, result, started_seconds)
             if isinstance(preemption, PreemptionPlan):
                 self._preempt(refused, refusal, preemption)
@@ -327,8 +331,9 @@ class GroupAttempts:
             domain=result.domain,
             message=message,
         )
+        failure_reason = "SchedulerError" if outcome == "error" else ""
         self._group_controller.explain(
-            state.key, message, condition_message, has_failed=outcome == "error"
+            state.key, message, condition_message, failure_reason=failure_reason
         )
 
     # ---- enough fit -----------------------------------------------------------------------

@@ -155,13 +155,14 @@ class PodGroupController:
         return (uid for uid in state.members[MemberStatus.PENDING] if uid not in state.assumed)
 
     def explain(
-        self, key: GroupKey, message: str, condition_message: str = "", *, has_failed: bool = False
+        self, key: GroupKey, message: str, condition_message: str = "", *, failure_reason: str = ""
     ) -> None:
         """Note the result of an attempt at the group. ``condition_message``: the message of the
-        condition, if it differs; ``has_failed``: the attempt ended with an error."""
+        condition, if it differs; ``failure_reason``: that of the condition, if the attempt
+        ended with an error."""
         state = self._engine.cluster.pod_groups.get(key)
         if state is not None:
-            state.message, state.has_failed = message, has_failed
+            state.message, state.failure_reason = message, failure_reason
             state.condition_message = condition_message or message
             self.changes[key] = state
 

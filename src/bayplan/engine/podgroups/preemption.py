@@ -17,7 +17,13 @@ from bayplan.engine.failures import CLEAR_NOMINATION
 from bayplan.engine.outbox import Outbox, group_reference
 from bayplan.engine.podgroups.controller import missing_resources
 from bayplan.engine.podgroups.domains import best_pass
-from bayplan.engine.podgroups.refusals import UPSTREAM_PREFIX, NoPreemption, PreemptionPlan, reason
+from bayplan.engine.podgroups.refusals import (
+    UPSTREAM_PREFIX,
+    NoPreemption,
+    PreemptionPlan,
+    reason,
+    texts_of,
+)
 from bayplan.engine.podgroups.trial import PlacedMember, PodGroupTrial, TrialSetup
 from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.preemption import GroupPreemption, PendingEvictions
@@ -180,7 +186,8 @@ class PodGroupPreemptor:
             if fits:
                 self._give_back(pass_.placed)
                 return ""
-        return reason(pass_.result(), group.state, len(group.members))
+        texts = texts_of(self._setup.gates.behaviour)
+        return reason(pass_.result(), group.state, len(group.members), texts)
 
     def _placed(
         self, trial: Trial, snapshot: Snapshot, group: _Group

@@ -7,12 +7,13 @@ reason for each member that does not fit. Upstream: schedule_one_podgroup.go,
 submitPodGroupAlgorithmResult, and gangscheduling, PlacementFeasible.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Final
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final, NamedTuple
 
 from msgspec import Struct, field
 
 from bayplan.api.objects import PodSpec
+from bayplan.config.behaviour import Behaviour
 from bayplan.engine.failures import CLEAR_NOMINATION, Failure, failure_by_error
 from bayplan.engine.podgroups.trial import PassResult, UnplacedMember
 from bayplan.framework.status import Code, Status, unschedulable
@@ -24,7 +25,6 @@ from bayplan.state.pods import DEFAULT_SCHEDULER, PodInfo
 UPSTREAM_PREFIX: Final = "pod group preemption: "
 
 _UNSCHEDULABLE: Final = "pod group is unschedulable"
-_SAME: Final = "all pods in a single pod group should have the same"
 _PREEMPT_LOWER: Final = "PreemptLowerPriority"
 
 
@@ -71,10 +71,42 @@ class Refusal(Struct, frozen=True):
     members: Mapping[str, Failure] = field(default_factory=dict[str, Failure])
 
 
-def reason(pass_: PassResult, state: GroupState, member_count: int) -> str:
+class GroupTexts(Struct, frozen=True):
+    """What a version of kube-scheduler says about groups that do not fit."""
+
+    #: The beginning of messages about a whole group.
+    prefix: str = f"{_UNSCHEDULABLE}, "
+    #: The minimum is met without the members to try, and none of them fits.
+    none_fits: str = _UNSCHEDULABLE
+    #: Whether a search for victims that says nothing leaves a comma.
+    keeps_empty: bool = True
+    #: The reason of the condition of a group whose members differ in what all must share.
+    mismatch_reason: str = "SchedulerError"
+    #: The beginning of the message about such a difference; the group's name in it; whether it
+    #: names the pods.
+    same: str = "all pods in a single pod group should have the same"
+    group: str = "pod group"
+    names_pods: bool = False
+
+
+def texts_of(behaviour: Behaviour) -> GroupTexts:
+    if not behaviour.group_messages_are_plain:
+        return GroupTexts()
+    return GroupTexts(
+        prefix="",
+        none_fits="no pods were schedulable",
+        keeps_empty=False,
+        mismatch_reason="PodGroupError",
+        same="all pods in a pod group hierarchy should have the same",
+        group="root pod group",
+        names_pods=True,
+    )
+
+
+def reason(pass_: PassResult, state: GroupState, member_count: int, texts: GroupTexts) -> str:
     """Why a group does not fit, as upstream says it. ``member_count``: the members to try."""
     if state.assigned_count >= state.min_member:
-        text = _UNSCHEDULABLE
+        text = texts.none_fits
     else:
         fit_count = len(pass_.placed)
         scheduled_count = state.assigned_count + fit_count
@@ -86,7 +118,7 @@ def reason(pass_: PassResult, state: GroupState, member_count: int) -> str:
     if pass_.placement_count is None:
         return text
     placements = f"0/{pass_.placement_count} placements are available"
-    return f"{_UNSCHEDULABLE}, {placements}, first placement status: {text}"
+    return f"{texts.prefix}{placements}, first placement status: {text}"
 
 
 def of_upstream(
@@ -96,6 +128,7 @@ def of_upstream(
     members: Sequence[QueuedPodInfo],
     *,
     preemption: PreemptionPlan | NoPreemption | None,
+    texts: GroupTexts,
 ) -> Refusal:
     """The refusal of a scheduling.k8s.io group: too few members fit, or one failed with an error.
 
@@ -104,8 +137,9 @@ def of_upstream(
     """
     if pass_.error is not None:
         return _by_error(failure, pass_.error, members)
-    short = reason(pass_, state, len(members))
-    whole = f"{short}, {'' if preemption is None else preemption.upstream_text}"
+    short = reason(pass_, state, len(members), texts)
+    about_victims = "" if preemption is None else preemption.upstream_text
+    whole = f"{short}, {about_victims}" if about_victims or texts.keeps_empty else short
     is_being_made = preemption is not None and preemption.is_being_made
     unplaced = {one.queued.pod.uid: one for one in pass_.unplaced}
     placed = {one.uid for one in pass_.placed}
@@ -119,7 +153,7 @@ def of_upstream(
         elif is_being_made:
             failures[uid] = _rejection(whole, None)
         else:
-            failures[uid] = _rejection(f"{_UNSCHEDULABLE}, {whole}", CLEAR_NOMINATION)
+            failures[uid] = _rejection(f"{texts.prefix}{whole}", CLEAR_NOMINATION)
     return Refusal(failure, whole, failures)
 
 
@@ -150,38 +184,53 @@ def _rejection(message: str, nomination: Nomination | None) -> Failure:
 # ---- members that do not belong together ---------------------------------------------------------
 
 
-def mismatch(state: GroupState, members: Iterable[QueuedPodInfo]) -> str:
+def mismatch(state: GroupState, members: Iterable[QueuedPodInfo], texts: GroupTexts) -> str:
     """Why no attempt is made at a scheduling.k8s.io group: a waiting or placed member differs in a
     field that all members must share; "" if none does. Upstream: validatePodGroup."""
     group = state.group
-    waiting = [queued.pod.spec for queued in members]
+    waiting = [_Member(queued.pod.name, queued.pod.spec) for queued in members]
     if group is None or not group.is_upstream or not waiting:
         return ""
-    first, priority = waiting[0], group.priority or 0
-    checks: tuple[Callable[[PodSpec], str], ...] = (
-        lambda spec: _other_scheduler(spec, first),
-        lambda spec: _other_priority(spec, priority),
-        lambda spec: _other_policy(spec, first),
+    first = waiting[0]
+    root = _Root(f"podgroup/{state.key.namespace}/{state.key.name}", group.priority or 0)
+    assigned = (_Member(pod.metadata.name, pod.spec) for pod in state.assigned())
+    differences = (_difference(each, first, root, texts) for each in (*waiting, *assigned))
+    return next((text for text in differences if text), "")
+
+
+class _Member(NamedTuple):
+    name: str
+    spec: PodSpec
+
+
+class _Root(NamedTuple):
+    """The group as kube-scheduler names it, and its priority."""
+
+    name: str
+    priority: int
+
+
+def _difference(member: _Member, first: _Member, root: _Root, texts: GroupTexts) -> str:
+    """The first field in which a member differs from the first member or the group; "": none."""
+    scheduler, expected_scheduler = (
+        each.spec.scheduler_name or DEFAULT_SCHEDULER for each in (member, first)
     )
-    specs = (*waiting, *(pod.spec for pod in state.assigned()))
-    texts = (check(spec) for spec in specs for check in checks)
-    return next((text for text in texts if text), "")
+    policy, expected_policy = (
+        each.spec.preemption_policy or _PREEMPT_LOWER for each in (member, first)
+    )
+    priority = member.spec.priority or 0
 
+    def got(actual: object, expected: object, *, of: str) -> str:
+        if not texts.names_pods:
+            return f"got {actual} and {expected}"
+        return f'got {actual} ("{member.name}") and {expected} ("{of}")'
 
-def _other_scheduler(spec: PodSpec, first: PodSpec) -> str:
-    name, expected = (each.scheduler_name or DEFAULT_SCHEDULER for each in (spec, first))
-    if name == expected:
-        return ""
-    return f'{_SAME} .spec.schedulerName set, got: "{name}" and "{expected}"'
-
-
-def _other_priority(spec: PodSpec, expected: int) -> str:
-    priority = spec.priority or 0
-    if priority == expected:
-        return ""
-    return f"{_SAME} priority as the pod group's priority, got {priority} and {expected}"
-
-
-def _other_policy(spec: PodSpec, first: PodSpec) -> str:
-    policy, expected = (each.preemption_policy or _PREEMPT_LOWER for each in (spec, first))
-    return "" if policy == expected else f"{_SAME} preemption policy, got {policy} and {expected}"
+    if scheduler != expected_scheduler:
+        names = got(f'"{scheduler}"', f'"{expected_scheduler}"', of=first.name)
+        return f"{texts.same} .spec.schedulerName set, {names.replace('got', 'got:', 1)}"
+    if priority != root.priority:
+        group = f"{texts.group}'s priority"
+        return f"{texts.same} priority as the {group}, {got(priority, root.priority, of=root.name)}"
+    if policy != expected_policy:
+        return f"{texts.same} preemption policy, {got(policy, expected_policy, of=first.name)}"
+    return ""

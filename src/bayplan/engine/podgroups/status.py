@@ -268,7 +268,7 @@ class GroupStatusWriter:
         is_met = scheduled_count(state) >= state.min_member
         if not is_met and not state.condition_message:
             return {}
-        reason = "SchedulerError" if state.has_failed else "Unschedulable"
+        reason = state.failure_reason or "Unschedulable"
         condition = _Condition(INITIALLY_SCHEDULED, _FALSE, reason, state.condition_message)
         if is_met:
             condition = _Condition(INITIALLY_SCHEDULED, _TRUE, "Scheduled", "")

@@ -37,6 +37,11 @@ from bayplan.state.pods import PodInfo
 _NO_VICTIMS = unresolvable(NO_VICTIMS)
 
 
+def lacks_victims(node_name: str) -> Status:
+    """The rejection of a node that the pod fits without any victim, from 1.38 on."""
+    return _NO_VICTIMS
+
+
 @dataclass(slots=True)
 class Findings:
     """The results of a dry run."""
@@ -48,6 +53,8 @@ class Findings:
         default_factory=list[Callable[[], dict[str, Status]]]
     )
     errors: list[Status] = field(default_factory=list[Status])
+    #: Names of nodes that fit the pod without any victim, but for extenders.
+    needless: list[str] = field(default_factory=list[str])
 
     @property
     def candidates(self) -> Batch | None:
@@ -84,6 +91,10 @@ class DryRun:
     units: Units
     #: The results of earlier searches; this search adds its own.
     cache: SearchCache
+    #: Whether nodes without victims are wanted: candidates of extenders that preempt.
+    lists_needless: bool = False
+    #: The status of a node that fits the pod without any victim.
+    status_without_victims: Callable[[str], Status] = fits_without
     nodes: NodeView = field(init=False)
 
     def __post_init__(self) -> None:
@@ -98,7 +109,7 @@ class DryRun:
         """
         alone = {name for name in nominated if self.runner.nominated_ahead(self.pod, name)}
         alone |= self.units.node_names()
-        if not self.runner.only_amounts_matter(self.state):
+        if self.lists_needless or not self.runner.only_amounts_matter(self.state):
             return self._search_anew(positions.all(), candidate_count, None)
         batch = None if alone else self._search_cached(positions, candidate_count)
         if batch is None:
@@ -178,10 +189,17 @@ class DryRun:
         node = self.nodes.info(position)
         question = (self.runner, self.state.clone(), self.pod)
         answer = victims_on(node, question, self.snapshot, self.budgets, units=self.units)
-        if isinstance(answer, Victims):
-            return answer
-        findings.fail(node.name, answer)
-        return None
+        if not isinstance(answer, Victims):
+            findings.fail(node.name, answer)
+            return None
+        if not answer.pods:
+            self._note_needless(node.name, findings)
+            return None
+        return answer
+
+    def _note_needless(self, name: str, findings: Findings) -> None:
+        findings.needless.append(name)
+        findings.fail(name, self.status_without_victims(name))
 
     # ---- side by side -----------------------------------------------------------------------
 
@@ -217,7 +235,7 @@ class DryRun:
         findings.reasons += side.without_all.reason_counts()
         findings.status_sources.append(side.without_all.statuses)
         for name in side.needless:
-            findings.fail(name, fits_without(name))
+            self._note_needless(name, findings)
         alone = chunk[is_alone].tolist()
         answers = [(position, self._search_one(position, findings)) for position in alone]
         singles = [(position, victims) for position, victims in answers if victims is not None]

@@ -53,7 +53,7 @@ from bayplan.framework.status import (
 from bayplan.framework.types import NominatingMode, Nomination
 from bayplan.plugins.default_preemption.budgets import Budgets
 from bayplan.plugins.default_preemption.candidates import Batch, chosen, listed
-from bayplan.plugins.default_preemption.dry_run import DryRun, Findings
+from bayplan.plugins.default_preemption.dry_run import DryRun, Findings, lacks_victims
 from bayplan.plugins.default_preemption.executor import (
     POD,
     POD_GROUP,
@@ -63,7 +63,7 @@ from bayplan.plugins.default_preemption.executor import (
     is_preempted,
 )
 from bayplan.plugins.default_preemption.search_cache import RotatedPositions, SearchCache
-from bayplan.plugins.default_preemption.victims import violations
+from bayplan.plugins.default_preemption.victims import fits_without, violations
 from bayplan.ports import ObjectReference, pod_reference
 from bayplan.state.cache import Snapshot
 from bayplan.state.columns import Rows
@@ -85,6 +85,8 @@ UNDER_WAY = "waiting for the preemption for this pod to be finished"
 _UNSCHEDULABLE = int(Code.UNSCHEDULABLE)
 
 _NOBODY = Nomination(NominatingMode.OVERRIDE, "")
+
+_WITHOUT_VICTIMS = Victims(())
 
 
 class DefaultPreemptionArgs(PluginArgs, frozen=True):
@@ -136,6 +138,8 @@ class DefaultPreemption(
         self._budgets: tuple[Sequence[Any], Budgets] = ((), Budgets())
         self._search_cache = SearchCache()
         self._potential = _Potential()
+        #: Whether a node that fits without victims is no error, but for extenders to decide.
+        self._are_needless_rejected = self.handle.behaviour.needless_nodes_are_reviewed
         self._hopeless: WeakKeyDictionary[PodShape, _Hopeless] = WeakKeyDictionary()
 
     def pre_enqueue(self, pod: PodInfo) -> Status | None:
@@ -222,7 +226,15 @@ class DefaultPreemption(
         start = rng.tie_index(self.handle.seed, pod.uid, 0, count)
         units = Units(self.handle.pod_groups, nodes)
         question = (self.handle.runner, snapshot, state, pod)
-        dry_run = DryRun(*question, self._current_budgets(), units, self._search_cache)
+        status = lacks_victims if self._are_needless_rejected else fits_without
+        dry_run = DryRun(
+            *question,
+            self._current_budgets(),
+            units,
+            self._search_cache,
+            lists_needless=self._reviews_needless(state),
+            status_without_victims=status,
+        )
         nominated = self.handle.nominator.nominated_nodes()
         return dry_run.search(RotatedPositions(positions, start), self._enough(count), nominated)
 
@@ -256,9 +268,10 @@ class DefaultPreemption(
             return _NOBODY, unschedulable(hopeless.message)
         findings = self.find(state, pod, codes)
         batch = findings.candidates
-        if batch is None:
+        needless = findings.needless if self._reviews_needless(state) else ()
+        if batch is None and not needless:
             return self._no_candidates(state, pod, codes, findings)
-        reviewed = _reviewed(state, batch, nodes)
+        reviewed = _reviewed(state, batch, nodes, needless)
         if isinstance(reviewed, Status):
             return None, reviewed
         if not len(reviewed):
@@ -309,6 +322,10 @@ class DefaultPreemption(
         args = self._args
         share = node_count * args.min_candidate_nodes_percentage // 100
         return min(max(share, args.min_candidate_nodes_absolute), node_count)
+
+    def _reviews_needless(self, state: CycleState) -> bool:
+        """Whether extenders may find victims on nodes that fit the pod but for them."""
+        return self._are_needless_rejected and REVIEW in state
 
     def _current_budgets(self) -> Budgets:
         objects = self.handle.objects(POD_DISRUPTION_BUDGET).list()
@@ -361,20 +378,27 @@ def _is_unchanged(hopeless: _Hopeless, snapshot: Snapshot, codes: Codes) -> bool
     return hopeless.generation == snapshot.generation and np.array_equal(hopeless.codes, codes)
 
 
-def _reviewed(state: CycleState, batch: Batch, nodes: NodeView) -> Batch | Status:
-    """The candidates that other plugins accept. See framework.preemption."""
+def _reviewed(
+    state: CycleState, batch: Batch | None, nodes: NodeView, needless: Iterable[str]
+) -> Batch | Status:
+    """The candidates that other plugins accept. See framework.preemption.
+
+    ``batch`` None: the only candidates are the nodes without victims, ``needless``.
+    """
     review: CandidateReview | None = state.get(REVIEW)
     if review is None:
+        assert batch is not None, "without a review there are candidates with victims"
         return batch
-    left = review(_by_name(batch, nodes))
+    candidates = dict.fromkeys(needless, _WITHOUT_VICTIMS)
+    left = review(candidates if batch is None else {**_by_name(batch, nodes), **candidates})
     if isinstance(left, Status):
         return left
-    candidates: list[tuple[int, Victims]] = []
+    accepted: list[tuple[int, Victims]] = []
     for name, victims in left.items():
         position = nodes.position(name)
-        if position is not None:
-            candidates.append((position, victims))
-    return listed(candidates)
+        if position is not None and victims.pods:
+            accepted.append((position, victims))
+    return listed(accepted)
 
 
 def _by_name(batch: Batch, nodes: NodeView) -> Candidates:

@@ -89,8 +89,8 @@ def victims_on(
     *,
     units: Units,
 ) -> Victims | Status:
-    """The victims on a node for the pod, or why evictions do not help. Changes ``state``, which is
-    the caller's own clone."""
+    """The victims on a node for the pod, or why evictions do not help. Without victims, the pod
+    fits the node as it is. Changes ``state``, which is the caller's own clone."""
     runner, state, pod = question
     evictable = (unit for unit in units.of(node.pods) if unit.priority < pod.priority)
     possible = sorted(evictable, key=lambda unit: unit.importance)
@@ -105,10 +105,7 @@ def victims_on(
         status = tried.verdict()
         if status is not None and not is_success(status):
             return status
-        victims = _reprieved(tried, possible, violations(possible, budgets))
-    if isinstance(victims, Victims) and not victims.pods:
-        return fits_without(node.name)
-    return victims
+        return _reprieved(tried, possible, violations(possible, budgets))
 
 
 def violations(units: Sequence[Unit], budgets: Budgets) -> list[int]:

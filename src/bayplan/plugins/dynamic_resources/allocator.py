@@ -23,7 +23,7 @@ from bayplan.api.device_objects import (
 from bayplan.api.objects import Node
 from bayplan.framework.handle import DeviceClassLister, ResourceSliceLister
 from bayplan.plugins.dynamic_resources.allocation import allocation
-from bayplan.plugins.dynamic_resources.capacity import consumed_by, fits
+from bayplan.plugins.dynamic_resources.capacity import consumed_by, fits, names_of
 from bayplan.plugins.dynamic_resources.features import ALL_ON, DeviceFeatures
 from bayplan.plugins.dynamic_resources.pools import (
     AllocationError,
@@ -213,7 +213,7 @@ class Allocator:
         if request.mode != ALL_DEVICES:
             raise AllocationError(f"{subject}: unsupported count mode {request.mode}")
         for pool in pools:
-            _check_usable(pool, subject)
+            self._check_usable(pool, subject)
         is_any_capacity = not self._pools.features.consumable_capacity
         devices = [
             each
@@ -224,11 +224,23 @@ class Allocator:
         ]
         return Alternative(request, device_class, len(devices), devices)
 
+    def _check_usable(self, pool: Pool, subject: str) -> None:
+        """Raises NodeAllocationFailed, or AllocationError before 1.38, for a request for all
+        devices that a broken pool does not answer."""
+        if pool.is_usable:
+            return
+        state = "being updated" if pool.is_incomplete else "invalid"
+        text = f"{subject}: asks for all devices, but resource pool {pool.id} is currently {state}"
+        if self._pools.features.behaviour.all_mode_fails_for_node:
+            raise NodeAllocationFailed(text)
+        raise AllocationError(text)
+
     def _has_capacity_at_all(self, candidate: Candidate, request: Request, subject: str) -> bool:
         """Whether the device has the capacity when it is free. A request for all devices does not
         mean a device that is always too small."""
+        names = names_of(candidate.id.driver, self._pools.features)
         try:
-            consumed = consumed_by(request.capacity, candidate.device)
+            consumed = consumed_by(request.capacity, candidate.device, names)
         except AllocationError as problem:
             if not self._pools.features.behaviour.wrong_capacity_is_error:
                 return False
@@ -236,7 +248,7 @@ class Allocator:
             raise AllocationError(
                 f"{subject}: checking capacity for device {name}: {problem}"
             ) from None
-        return consumed is not None and fits(consumed, candidate.device, {}, {})
+        return consumed is not None and fits(consumed, candidate.device, names=names)
 
     def _class_of(self, request: Request, subject: str) -> DeviceClass:
         if request.has_derived_attributes:
@@ -255,11 +267,3 @@ class Allocator:
             missing = f"deviceclass.resource.k8s.io {quoted(name)} not found"
             raise AllocationError(f"{subject}: could not retrieve device class {name}: {missing}")
         return device_class
-
-
-def _check_usable(pool: Pool, subject: str) -> None:
-    asks = f"{subject}: asks for all devices, but resource pool {pool.id} is currently"
-    if pool.is_incomplete:
-        raise AllocationError(f"{asks} being updated")
-    if pool.is_invalid:
-        raise AllocationError(f"{asks} invalid")

@@ -6,7 +6,11 @@ policy's default, or all of the capacity. All amounts are in billionths; steps a
 units. Upstream: structured/internal/incubating/consumable_capacity.go.
 """
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from typing import TypeVar
+
+from msgspec import Struct
 
 from bayplan.api.device_objects import (
     Amount,
@@ -17,6 +21,7 @@ from bayplan.api.device_objects import (
     DeviceCapacity,
 )
 from bayplan.api.quantity import INT64_MAX, NANOS, QuantityError, nanos, units_of
+from bayplan.plugins.dynamic_resources.features import DeviceFeatures
 from bayplan.plugins.dynamic_resources.pools import AllocationError
 from bayplan.state.device_table import Amounts
 
@@ -24,31 +29,76 @@ _UNREPRESENTABLE = "capacity request cannot be represented in the device's range
 _NEGATIVE = "capacity value is negative"
 
 
-def consumed_by(request: CapacityRequirements | None, device: Device) -> dict[str, int] | None:
-    """The amount that a request consumes of each capacity; None: the device lacks a capacity.
+_Value = TypeVar("_Value")
+
+
+class CapacityNames(Struct, frozen=True):
+    """How names of capacities are compared.
+
+    A name without a domain has the driver's domain. Where a device or a claim has both forms, that
+    with the domain counts. Before 1.38 names were compared as they are written: ``driver`` "".
+    """
+
+    driver: str = ""
+
+    def full(self, name: str) -> str:
+        return name if not self.driver or "/" in name else f"{self.driver}/{name}"
+
+    def effective(self, values: Mapping[str, _Value] | None) -> Mapping[str, _Value]:
+        """The values that count, by the names as they are written."""
+        given = values or {}
+        return {n: v for n, v in given.items() if (full := self.full(n)) == n or full not in given}
+
+    def by_full_name(self, values: Mapping[str, _Value] | None) -> Mapping[str, _Value]:
+        return {self.full(name): value for name, value in self.effective(values).items()}
+
+
+AS_WRITTEN = CapacityNames()
+
+
+def names_of(driver: str, features: DeviceFeatures) -> CapacityNames:
+    """How the names of a driver's devices are compared."""
+    return CapacityNames(driver) if features.behaviour.capacity_names_have_domain else AS_WRITTEN
+
+
+def consumed_by(
+    request: CapacityRequirements | None, device: Device, names: CapacityNames = AS_WRITTEN
+) -> dict[str, int] | None:
+    """The amount that a request consumes of each capacity, by the names of the device; None: the
+    device lacks a capacity.
 
     Raises AllocationError.
     """
-    capacity = device.capacity or {}
-    requested = (request.requests if request is not None else None) or {}
-    if not requested.keys() <= capacity.keys():
+    capacity = names.effective(device.capacity)
+    requested = names.by_full_name(request.requests if request is not None else None)
+    if not requested.keys() <= set(map(names.full, capacity)):
         return None
     consumed: dict[str, int] = {}
     for name, each in capacity.items():
-        amount = _consumed(name, requested.get(name), each)
+        amount = _consumed(name, requested.get(names.full(name)), each)
         if amount < 0:
             raise AllocationError(f'capacity "{name}": {_NEGATIVE}')
         consumed[name] = amount
     return consumed
 
 
-def fits(consumed: Amounts, device: Device, taken: Amounts, allocating: Amounts) -> bool:
+def fits(
+    consumed: Amounts,
+    device: Device,
+    shares: Iterable[Amounts] = (),
+    *,
+    names: CapacityNames = AS_WRITTEN,
+) -> bool:
     """Whether a device has these amounts left, after taken and tentative shares."""
-    for name, each in (device.capacity or {}).items():
+    in_use = Counter[str]()
+    for amounts in shares:
+        for name, amount in amounts.items():
+            in_use[names.full(name)] += amount
+    for name, each in names.effective(device.capacity).items():
         amount = consumed[name]
         if _violates(amount, each.request_policy):
             return False
-        if amount + taken.get(name, 0) + allocating.get(name, 0) > _nanos(each.value):
+        if amount + in_use[names.full(name)] > _nanos(each.value):
             return False
     return True
 

@@ -129,8 +129,9 @@ class Takings:
         """
         if not self._features.consumable_capacity:
             return {}
+        names = capacity.names_of(candidate.id.driver, self._features)
         try:
-            consumed = capacity.consumed_by(request.capacity, candidate.device)
+            consumed = capacity.consumed_by(request.capacity, candidate.device, names)
         except AllocationError as problem:
             if not self._features.behaviour.wrong_capacity_is_error:
                 return None
@@ -138,8 +139,8 @@ class Takings:
             raise AllocationError(f"{where}: {problem}") from None
         if consumed is None:
             return None
-        taken = self._allocated.consumed(candidate.id)
-        fits = capacity.fits(consumed, candidate.device, taken, self._sharing(candidate.id))
+        shares = (self._allocated.consumed(candidate.id), *self._shares.get(candidate.id, ()))
+        fits = capacity.fits(consumed, candidate.device, shares, names=names)
         return consumed if fits else None
 
     def take(
@@ -189,22 +190,24 @@ class Takings:
     ) -> bool:
         if request.admin_access and is_shared:
             return False
-        return self.is_in_use(claim, request, candidate)
+        has_shares = (
+            self._features.behaviour.shares_keep_device
+            and self._features.consumable_capacity
+            and not request.admin_access
+            and not is_shared
+            and self._has_shares(candidate.id)
+        )
+        return has_shares or self.is_in_use(claim, request, candidate)
 
     def _draws_counters(self, candidate: Candidate, is_shared: bool) -> bool:
         """Whether the device consumes counters. A further share of a device consumes none."""
         if not candidate.device.consumes_counters:
             return False
-        has_shares = self._allocated.is_shared(candidate.id) or self._shares.get(candidate.id)
-        return not (is_shared and has_shares)
+        return not (is_shared and self._has_shares(candidate.id))
 
-    def _sharing(self, device: DeviceId) -> Amounts:
-        """The capacity that all tentative shares of a device consume together."""
-        total: dict[str, int] = {}
-        for share in self._shares.get(device, ()):
-            for name, amount in share.items():
-                total[name] = total.get(name, 0) + amount
-        return total
+    def _has_shares(self, device: DeviceId) -> bool:
+        """Whether claims share the device, or the search has given away shares of it."""
+        return self._allocated.is_shared(device) or bool(self._shares.get(device))
 
     def _note(self, claim: int, candidate: Candidate, share: Amounts | None) -> None:
         if share is None:
