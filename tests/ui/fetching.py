@@ -1,6 +1,8 @@
 """Requests of a client to a server of the page."""
 
 import asyncio
+import zlib
+from base64 import urlsafe_b64encode
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
@@ -38,3 +40,10 @@ def fetched(subject: Sequence[Subject], path: str, **options: Any) -> tuple[Clie
             return response, await response.read()
 
     return visited(subject, visit)
+
+
+def packed(text: str) -> str:
+    """A text as the address of the page has it."""
+    packing = zlib.compressobj(wbits=-zlib.MAX_WBITS)
+    content = packing.compress(text.encode()) + packing.flush()
+    return urlsafe_b64encode(content).decode().rstrip("=")

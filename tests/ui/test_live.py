@@ -384,7 +384,7 @@ def test_what_if_answers_about_the_present_and_changes_nothing(live: LiveSchedul
     on_node = json.loads(get(f"{live.url}api/pods?node=n0")[2])["total"]
     (gone,) = (one for one in value["reasons"] if one["outcome"] == "gone")
     assert gone["pods"] == on_node > 0
-    grown = computed(live, "whatif?add=2&template=n0&snapshot=1")
+    grown = computed(live, "whatif?add=n0=2&snapshot=1")
     assert (grown["value"]["before"]["nodes"], grown["value"]["after"]["nodes"]) == (4, 6)
     assert overview(live).placed == before.placed
 

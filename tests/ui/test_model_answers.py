@@ -18,10 +18,13 @@ from bayplan.ui.answers import Computation
 from bayplan.ui.computations import Computations, ComputationState
 from bayplan.ui.model_answers import NodeRejections, WorkloadPage
 from bayplan.ui.subjects import ClusterSubject, RunSubject, Subject
-from bayplan.whatif.comparison import WhatIfAnswer
-from tests.ui.fetching import fetched
+from bayplan.whatif.comparison import WhatIfAnswer, what_if
+from bayplan.yaml_documents import load_documents
+from tests.ui.example_cluster import CLUSTER
+from tests.ui.fetching import fetched, packed
 
 WAIT_SECONDS = 60.0
+CONFIGURATION = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
 
 
 def ready(ask: Callable[[], Any]) -> Any:
@@ -76,9 +79,7 @@ def test_the_objects_of_a_change_are_those_of_the_timeline(
 
 
 def test_a_what_if_is_about_the_state_at_its_change(subject: RunSubject) -> None:
-    page = answer_of(
-        subject, "whatif?at=300&drain=n0&force=1&add=1&template=n3", WhatIfAnswer
-    ).value
+    page = answer_of(subject, "whatif?at=300&drain=n0&force=1&add=n3=1", WhatIfAnswer).value
     state = subject.timeline.state(300)
     assert page.text == "add 1 node like n3, drain n0"
     assert (page.before.nodes, page.before.waiting) == (len(state.there), len(state.waiting))
@@ -118,6 +119,33 @@ def test_moves_are_paged_and_the_table_has_all(cluster: ClusterSubject) -> None:
     lines = body.decode().splitlines()
     assert lines[0] == "pod,outcome,from,to,why"
     assert sum(",gets a node," in line for line in lines) == first.total
+
+
+def test_a_text_is_applied_as_a_file_is_by_the_command(cluster: ClusterSubject) -> None:
+    (web,) = (text for text in CLUSTER.split("---") if "kind: Deployment" in text)
+    larger = web.replace("replicas: 2", "replicas: 9")
+    answer = answer_of(cluster, f"whatif?apply={packed(larger)}", WhatIfAnswer).value
+    opened = cluster.model(0, lambda: None)
+    change = WhatIf(apply=(load_documents(larger, "web")[0].value,))
+    assert answer == what_if(opened.model, change, opened.read, opened.kinds)
+    assert answer.text == "apply 1 object"
+    assert (len(answer.moves), len(answer.left_over)) == (5, 2)
+
+
+def test_another_configuration_is_compared_with_that_of_the_page(cluster: ClusterSubject) -> None:
+    other = f"{CONFIGURATION}profiles: [{{schedulerName: other}}]"
+    answer = answer_of(cluster, f"whatif?config={packed(other)}", WhatIfAnswer).value
+    assert {one.source for one in answer.left_over} == {"a"}
+    assert {one.message for one in answer.left_over} == {
+        "no profile is named default-scheduler; the profiles are other"
+    }
+
+
+def test_a_wrong_configuration_is_refused_with_its_place(cluster: ClusterSubject) -> None:
+    text = f"{CONFIGURATION}profile: []".encode()
+    computed = ready(lambda: model_answers.computed_configuration(cluster, 0, text))
+    expected = 'the other configuration: profile: unknown field; did you mean "profiles"?'
+    assert (computed.phase, computed.problem) == ("failed", expected)
 
 
 def test_a_workload_that_does_not_exist_is_named(cluster: ClusterSubject) -> None:

@@ -5,7 +5,7 @@ import pytest
 
 from bayplan.ui.model_views import MODEL_QUESTIONS, MODEL_TABLES
 from bayplan.ui.subjects import ClusterSubject, RunSubject
-from tests.ui.fetching import fetched
+from tests.ui.fetching import fetched, packed
 
 
 def test_each_table_is_a_question() -> None:
@@ -17,9 +17,15 @@ def test_each_table_is_a_question() -> None:
     [
         ("", 400, "found no change, wanted one such as drain=NODE"),
         ("drain=zz", 404, "no node 'zz' in this run"),
-        ("add=3", 400, "add and template: wanted both: how many nodes, and the node to copy"),
-        ("add=9999&template=a", 400, "add: found 9999, wanted 1 to 2000"),
-        ("add=x&template=a", 400, "add: found 'x', wanted a number"),
+        ("add=3", 400, "add: found '3', wanted NODE=COUNT, at most 2000 nodes"),
+        ("add=a=9999", 400, "add: found 'a=9999', wanted NODE=COUNT, at most 2000 nodes"),
+        ("add=a=1500,a=501", 400, "add: found 2001 nodes, wanted at most 2000"),
+        ("add=zz=1", 404, "no node 'zz' in this run"),
+        ("apply=!", 400, "apply: wanted a text as raw deflate in base64"),
+        (f"apply={packed('kind: Pod')[:6]}", 400, "apply: the text is cut off"),
+        (f"apply={packed('#' * (1 << 20) + '#')}", 400, "apply: found a longer text"),
+        (f"apply={packed('a: [')}", 400, "the text, document 1, line 2: while parsing"),
+        (f"config={packed('{}')}&drain=a", 400, "found a configuration and other changes"),
         ("scale=web", 400, "scale: found"),
         ("scale=Job/web=3", 400, "scale: found"),
         ("scale=deploy/web=999999", 400, "scale: found 999999, wanted at most 20000"),

@@ -166,9 +166,13 @@ def test_headroom_is_that_of_the_largest_workloads() -> None:
             WhatIf(scale=(Scaling(kind="Deployment", name="wbe", replicas=1),)),
             'there is no Deployment default/wbe; did you mean "Deployment default/web"?',
         ),
+        (
+            WhatIf(apply=({"apiVersion": "v1", "kind": "Pod", "metadata": "x"},)),
+            'apply[0].metadata: found "x", wanted a mapping with a name',
+        ),
     ],
 )
-def test_names_that_do_not_exist_are_refused(change: WhatIf, message: str) -> None:
+def test_names_and_objects_that_do_not_exist_are_refused(change: WhatIf, message: str) -> None:
     with pytest.raises(BadInputError) as refusal:
         compared(node("n1"), deployment("web", 1), change=change)
     assert str(refusal.value) == message

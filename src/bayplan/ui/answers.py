@@ -223,6 +223,23 @@ class NodePage(Value):
     taints: tuple[str, ...] = ()
 
 
+class NodeKind(Value):
+    """Nodes of one kind: what one of them is added like."""
+
+    #: The first of them.
+    template: str
+    #: As in "node pool gpu, g5.12xlarge"; "": no label names them.
+    text: str
+    nodes: int
+    #: What each of them offers.
+    usage: tuple[Usage, ...]
+
+
+class NodeKinds(Value):
+    #: The kind with the most nodes first; at most `PAGE_MAX`.
+    kinds: tuple[NodeKind, ...]
+
+
 class NodeAnswer(Value):
     number: int
     name: str

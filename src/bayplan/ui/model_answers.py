@@ -9,6 +9,7 @@ from typing import cast
 
 from bayplan.answers.document import Value
 from bayplan.api.objects import POD, Pod
+from bayplan.config import load_config
 from bayplan.explain.diagnosis import diagnose
 from bayplan.explain.explainer import NoSuchPodError, explain_pod
 from bayplan.explain.explanation import Explanation
@@ -23,11 +24,13 @@ from bayplan.ui.computations import ComputationState, Deadline
 from bayplan.ui.pages import Part
 from bayplan.ui.subjects import Subject
 from bayplan.whatif.comparison import WhatIfAnswer, what_if
+from bayplan.whatif.configuration import what_if_configured
 
 #: Rows of a table that has no pages.
 _ROWS_MAX = 100
 #: Waiting pods that are tried to learn what a node rejects, each of another workload.
 _TRIED_MAX = 30
+_CONFIGURATION = "the other configuration"
 
 
 # ---- the answers ----------------------------------------------------------------------------
@@ -89,10 +92,24 @@ def computed_what_if(
     subject: Subject, change: int, changes: WhatIf, *, force: bool
 ) -> ComputationState:
     def compute(deadline: Deadline) -> WhatIfAnswer:
-        model, read, kinds = subject.model(change, deadline.check)
+        model, read, kinds, _ = subject.model(change, deadline.check)
         return what_if(model, changes, read, kinds, force=force, on_step=deadline.check)
 
     return subject.computations.ask(("what-if", change, repr(changes), force), compute)
+
+
+def computed_configuration(subject: Subject, change: int, text: bytes) -> ComputationState:
+    """What another configuration would do. ``text``: a KubeSchedulerConfiguration."""
+
+    def compute(deadline: Deadline) -> WhatIfAnswer:
+        opened = subject.model(change, deadline.check)
+        other = opened.configured(load_config(text, _CONFIGURATION))
+        try:
+            return what_if_configured(opened.model, other, _CONFIGURATION, opened.kinds)
+        finally:
+            other.close()
+
+    return subject.computations.ask(("configuration", change, text), compute)
 
 
 # ---- workloads ------------------------------------------------------------------------------

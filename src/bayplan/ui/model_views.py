@@ -1,11 +1,15 @@
 """The questions of the page for which the engine is asked: what they accept, and their limits."""
 
+import zlib
+from base64 import b64decode
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final, cast
 
 from bayplan.answers.document import Rows
 from bayplan.history.timeline import State
 from bayplan.problems import BadInputError
+from bayplan.sim.input.errors import InputErrors
+from bayplan.sim.input.sources import ObjectText, Part, read_sources
 from bayplan.sim.input.what_if import NewNodes, Scaling, WhatIf, parse_scaling
 from bayplan.state.pods import DEFAULT_NAMESPACE
 from bayplan.ui import model_answers
@@ -20,6 +24,8 @@ _NODES_MAX: Final = 200
 _NEW_NODES_MAX: Final = 2_000
 _SCALINGS_MAX: Final = 20
 _REPLICAS_MAX: Final = 20_000
+#: The longest text that is applied.
+_TEXT_BYTES_MAX: Final = 1 << 20
 
 
 # ---- what-if --------------------------------------------------------------------------------
@@ -27,27 +33,69 @@ _REPLICAS_MAX: Final = 20_000
 
 def _changes(query: Query, state: State) -> WhatIf:
     """The changes that a question names, within the limits. Raises BadInputError, NoSuchObject."""
-    template, count = query.text("template"), query.number("add", 0)
-    if bool(template) != bool(count):
-        raise BadInputError("add and template: wanted both: how many nodes, and the node to copy")
-    if not 0 <= count <= _NEW_NODES_MAX:
-        raise BadInputError(f"add: found {count}, wanted 1 to {_NEW_NODES_MAX}")
-    if template:
-        _check_node(template, state)
     scalings = _listed(query, "scale")
     if len(scalings) > _SCALINGS_MAX:
         raise BadInputError(f"scale: found {len(scalings)}, wanted at most {_SCALINGS_MAX}")
     changes = WhatIf(
-        add=(NewNodes(template=template, count=count),) if template else (),
+        add=_new_nodes(query, state),
         scale=tuple(map(_scaling, scalings)),
+        apply=_objects(query),
         uncordon=_nodes(query, "uncordon", state),
         cordon=_nodes(query, "cordon", state),
         remove=_nodes(query, "remove", state),
         drain=_nodes(query, "drain", state),
     )
-    if changes.is_empty:
-        raise BadInputError("found no change, wanted one such as drain=NODE")
+    if changes.is_empty == (not query.text("config")):
+        expected = "one of them" if query.text("config") else "one such as drain=NODE"
+        actual = "a configuration and other changes" if query.text("config") else "no change"
+        raise BadInputError(f"found {actual}, wanted {expected}")
     return changes
+
+
+def _new_nodes(query: Query, state: State) -> tuple[NewNodes, ...]:
+    """NODE=COUNT: copies of a node."""
+    added: list[NewNodes] = []
+    for part in _listed(query, "add"):
+        name, _, count = part.rpartition("=")
+        if not name or not count.isdecimal() or not 1 <= int(count) <= _NEW_NODES_MAX:
+            raise BadInputError(
+                f"add: found {part[:100]!r}, wanted NODE=COUNT, at most {_NEW_NODES_MAX} nodes"
+            )
+        _check_node(name, state)
+        added.append(NewNodes(template=name, count=int(count)))
+    total = sum(one.count for one in added)
+    if total > _NEW_NODES_MAX:
+        raise BadInputError(f"add: found {total} nodes, wanted at most {_NEW_NODES_MAX}")
+    return tuple(added)
+
+
+def _objects(query: Query) -> tuple[dict[str, Any], ...]:
+    """The objects of the text that is applied, as of a file of the command."""
+    text = packed_text(query.text("apply"), "apply")
+    if not text:
+        return ()
+    errors = InputErrors()
+    parts = read_sources([ObjectText(text, "the text")], errors)
+    errors.raise_if_any()
+    return tuple(part.value for part in parts if isinstance(part, Part))
+
+
+def packed_text(packed: str, name: str) -> bytes:
+    """A text of the address: compressed (raw deflate), in the alphabet of base64 for addresses.
+
+    Raises BadInputError.
+    """
+    try:
+        content = b64decode(packed + "=" * (-len(packed) % 4), altchars="-_", validate=True)
+        unpacking = zlib.decompressobj(-zlib.MAX_WBITS)
+        text = unpacking.decompress(content, _TEXT_BYTES_MAX + 1)
+    except (ValueError, zlib.error):
+        raise BadInputError(f"{name}: wanted a text as raw deflate in base64") from None
+    if len(text) > _TEXT_BYTES_MAX:
+        raise BadInputError(f"{name}: found a longer text, wanted at most {_TEXT_BYTES_MAX} bytes")
+    if packed and not unpacking.eof:
+        raise BadInputError(f"{name}: the text is cut off")
+    return text
 
 
 def _listed(query: Query, name: str) -> list[str]:
@@ -85,10 +133,11 @@ def _scaling(text: str) -> Scaling:
 def _what_if(query: Query) -> ComputationState:
     state = _modelled(query)
     force = query.number("force", 0) == 1
-    changes = _changes(query, state)
-    return model_answers.computed_what_if(
-        query.subject, _moment(query, state), changes, force=force
-    )
+    changes, config = _changes(query, state), packed_text(query.text("config"), "config")
+    moment = _moment(query, state)
+    if config:
+        return model_answers.computed_configuration(query.subject, moment, config)
+    return model_answers.computed_what_if(query.subject, moment, changes, force=force)
 
 
 def _modelled(query: Query) -> State:

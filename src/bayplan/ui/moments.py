@@ -37,6 +37,12 @@ class OpenMoment(NamedTuple):
     model: ClusterModel
     read: AdditionsReader
     kinds: PodGroupKinds
+    moment: Moment
+
+    def configured(self, config: SchedulerConfig) -> ClusterModel:
+        """Another model of the moment, with another configuration. Raises ConfigError."""
+        moment = self.moment
+        return ClusterModel(moment.objects, config, moment.registry, seed=moment.seed)
 
 
 @final
@@ -62,7 +68,7 @@ def _opened(moment: Moment) -> OpenMoment:
     kinds = group_kinds(moment.config.spec.pod_groups.kinds)
     model = ClusterModel(moment.objects, moment.config, moment.registry, seed=moment.seed)
     read = AdditionsReader(model, {*moment.registry.kinds, *kinds}, moment.scheduler_name)
-    return OpenMoment(model, read, kinds)
+    return OpenMoment(model, read, kinds, moment)
 
 
 # ---- why pods wait, without a run --------------------------------------------------------------

@@ -16,7 +16,7 @@ from bayplan.api.pod_requests import PODS
 from bayplan.engine.podgroups.status import reservation_of
 from bayplan.history.columns import Attempts, Rows
 from bayplan.history.timeline import Cause, ChangeKind, Series, State, Timeline, is_ready, numbers
-from bayplan.objects.pools import pool_of
+from bayplan.objects.pools import kind_key, kind_text, pool_of
 from bayplan.ui.answers import (
     PAGE_MAX,
     AttemptEntry,
@@ -30,6 +30,8 @@ from bayplan.ui.answers import (
     Heat,
     HeatGroup,
     NodeAnswer,
+    NodeKind,
+    NodeKinds,
     NodeRow,
     Overview,
     PodAnswer,
@@ -292,6 +294,23 @@ def node_row(state: State, node: int) -> NodeRow:
         is_unschedulable=bool(seen.spec.unschedulable),
         taints=len(seen.spec.taints or ()),
     )
+
+
+def node_kinds(state: State) -> NodeKinds:
+    """The kinds of the nodes that are there."""
+    kinds: dict[str, list[int]] = {}
+    for row in numbers(state.there):
+        kinds.setdefault(kind_key(node_at(state, row)), []).append(row)
+    largest = sorted(kinds.values(), key=lambda rows: -len(rows))
+    return NodeKinds(kinds=tuple(_node_kind(state, rows) for rows in largest[:PAGE_MAX]))
+
+
+def _node_kind(state: State, rows: Sequence[int]) -> NodeKind:
+    names = state.timeline.node_names
+    first = min(rows, key=lambda row: natural_key(names[row]))
+    text = kind_text(node_at(state, first))
+    usage = node_row(state, first).usage
+    return NodeKind(template=names[first], text=text, nodes=len(rows), usage=usage)
 
 
 def node_answer(state: State, name: str) -> NodeAnswer:

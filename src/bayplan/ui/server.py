@@ -229,6 +229,10 @@ def _nodes(question: Question) -> Any:
     )
 
 
+def _kinds(question: Question) -> Any:
+    return pages.node_kinds(question.state)
+
+
 def _node(question: Question) -> Any:
     state, name = question.state, question.text("name")
     if not name:
@@ -330,6 +334,7 @@ _QUESTIONS: dict[str, Callable[[Question], Any]] = {
     "heat": _heat,
     "nodes": _nodes,
     "node": _node,
+    "kinds": _kinds,
     "pods": _pods,
     "pod": _pod,
     "decision": _decision,
@@ -350,6 +355,7 @@ _SCHEMA_TYPES = (
     answers.SeriesAnswer,
     answers.Heat,
     answers.NodePage,
+    answers.NodeKinds,
     answers.NodeAnswer,
     answers.PodPage,
     answers.PodAnswer,

@@ -13,6 +13,7 @@ from typing import Any, cast, final
 
 from msgspec.structs import replace
 
+from bayplan.adapters.embedded.api_validation import identity_problems
 from bayplan.adapters.embedded.json_merge import merge_patch
 from bayplan.api.objects import NODE, POD, ApiObject, Node, Pod
 from bayplan.model.additions import AdditionsReader
@@ -94,8 +95,16 @@ def make_changes(
     return changes.finished()
 
 
-def check_nodes(model: ClusterModel, change: WhatIf) -> None:
-    """Raises BadInputError with a line for each node of a change that is not there."""
+def check_changes(model: ClusterModel, change: WhatIf) -> None:
+    """Raises BadInputError with a line for each object that is none, and for each node of a change
+    that is not there."""
+    problems = [
+        str(problem.under(f"apply[{index}]"))
+        for index, content in enumerate(change.apply)
+        for problem in identity_problems(content)
+    ]
+    if problems:
+        raise BadInputError("\n".join(problems))
     named = (*(new.template for new in change.add), *change.uncordon, *change.cordon)
     created = {_name(each) for each in change.apply if each.get("kind") == "Node"}
     created |= {f"{new.template}-new-{k + 1}" for new in change.add for k in range(new.count)}

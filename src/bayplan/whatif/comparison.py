@@ -26,7 +26,7 @@ from bayplan.model.cluster_model import ClusterModel
 from bayplan.model.picture import RunMoment
 from bayplan.sim.input.what_if import WhatIf
 from bayplan.state.device_supply import DeviceSupply
-from bayplan.whatif.changes import Outcome, check_nodes, make_changes
+from bayplan.whatif.changes import Outcome, check_changes, make_changes
 from bayplan.whatif.copies import units_of, workload_of
 from bayplan.whatif.evictions import BlockedPod, LeftOver
 from bayplan.whatif.fit import max_fit
@@ -92,7 +92,7 @@ class WhatIfAnswer(Answer, frozen=True, kw_only=True):
     change: WhatIf
     #: The changes in a line.
     text: str
-    #: The configuration that takes the place of the default one, if that is the change.
+    #: The configuration that takes the place of the present one, if that is the change.
     configuration: str = ""
     before: ClusterState
     after: ClusterState
@@ -220,7 +220,7 @@ def what_if(
     largest workloads. ``force``, ``on_step``: see `make_changes`.
     """
     shapes = largest_shapes(model) if shapes is None else shapes
-    check_nodes(model, change)
+    check_changes(model, change)
     with model.trial():
         placer = Placer(model, on_step)
         placer.place_waiting()
@@ -243,7 +243,7 @@ def what_if_answer(
     configuration: str = "",
 ) -> WhatIfAnswer:
     """``states``: before and after. ``placed_before``: pods that get a node without the changes.
-    ``configuration``: the one that takes the place of the default one."""
+    ``configuration``: the one that takes the place of the present one."""
     text = described(change)
     if configuration:
         text = f"schedule the pods that wait with {configuration}"

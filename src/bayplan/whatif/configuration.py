@@ -1,7 +1,7 @@
 """What another configuration of the scheduler would do with the pods that wait.
 
 A configuration changes nothing for pods that have a node. So two models of one cluster are brought
-to rest, one with the default configuration and one with the other, and compared pod by pod. A pod
+to rest, one with the present configuration and one with the other, and compared pod by pod. A pod
 that gets another node is displaced, one that gets none is left over.
 """
 
@@ -17,25 +17,25 @@ from bayplan.whatif.placing import Move, Placer
 
 
 def what_if_configured(
-    default: ClusterModel,
+    present: ClusterModel,
     model: ClusterModel,
     name: str,
     kinds: PodGroupKinds,
     *,
     shapes: Additions | None = None,
 ) -> WhatIfAnswer:
-    """Compare the default configuration with another one. The models stay as they are.
+    """Compare the present configuration with another one. The models stay as they are.
 
-    ``default``, ``model``: the same cluster with the two configurations. ``name``: of the second,
+    ``present``, ``model``: the same cluster with the two configurations. ``name``: of the second,
     for messages. ``kinds``, ``shapes``: see `what_if`.
     """
-    shapes = largest_shapes(default) if shapes is None else shapes
-    with default.trial(), model.trial():
-        before, after = Placer(default), Placer(model)
-        waiting = default.in_queue_order()
+    shapes = largest_shapes(present) if shapes is None else shapes
+    with present.trial(), model.trial():
+        before, after = Placer(present), Placer(model)
+        waiting = present.in_queue_order()
         before.place_waiting()
         after.place_waiting()
-        state_before, state_after = (state_of(each, shapes, kinds) for each in (default, model))
+        state_before, state_after = (state_of(each, shapes, kinds) for each in (present, model))
         sources = {move.pod: move.target for move in before.moves()}
         moves, left = after.moves(), [*after.left_over(), *_of_no_profile(model, waiting)]
     same = [move for move in moves if sources.get(move.pod) == move.target]

@@ -27,7 +27,7 @@ from bayplan.sim.input.sources import Part
 from bayplan.sim.input.what_if import WhatIf
 from bayplan.sim.input.workload import Workload
 from bayplan.sim.simulation import Simulation
-from bayplan.whatif.changes import Outcome, check_nodes
+from bayplan.whatif.changes import Outcome, check_changes
 from bayplan.whatif.comparison import WhatIfAnswer, largest_shapes, state_of, what_if_answer
 from bayplan.whatif.evictions import DAEMON_SET_NAME, LeftOver
 from bayplan.whatif.fit import pod_name
@@ -51,7 +51,7 @@ def what_if_over_time(
     """
     kinds = group_kinds(config.spec.pod_groups.kinds)
     shapes = largest_shapes(model) if shapes is None else shapes
-    check_nodes(model, change)
+    check_changes(model, change)
     with model.trial():
         placer = Placer(model)
         placer.place_waiting()

@@ -100,7 +100,7 @@ def test_what_if_answers_about_the_present(page: Page, live: LiveScheduler) -> N
     go(page, "whatif?drain=n3&force=1")
     answer = page.get_by_role("region", name="Answer")
     expect(answer).to_contain_text("drain n3")
-    expect(page.get_by_label("Change").get_by_role("option")).to_have_count(5)
+    expect(page.get_by_label("Change").get_by_role("option")).to_have_count(7)
     assert not violations(page)
     # The moment of the state is above the answer.
     moment_box, answer_box = page.get_by_text("The state at").bounding_box(), answer.bounding_box()

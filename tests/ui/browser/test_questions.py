@@ -75,17 +75,19 @@ def test_a_drain_is_chosen_with_the_keyboard_and_survives_a_reload(page: Page) -
 def test_added_nodes_take_pending_pods(page: Page) -> None:
     go(page, "whatif?at=300")
     page.get_by_role("combobox", name="Change").select_option("add")
-    page.get_by_role("combobox", name="Node").fill("n3")
+    kinds = page.get_by_role("combobox", name="Kind of node")
+    expect(kinds).to_be_visible()
+    kinds.select_option(label="2 nodes like n0: 8 cpu (cores), 32Gi memory")
     page.get_by_role("spinbutton", name="Nodes").fill("2")
     page.get_by_role("button", name="Add the change").click()
     answered(page)
     expect(page.locator(".verdict")).to_contain_text(
-        "add 2 nodes like n3: no pod is left without a node"
+        "add 2 nodes like n0: no pod is left without a node"
     )
     moves = page.get_by_role("region", name="Pods that get a node")
-    expect(moves.locator("tbody tr").first).to_contain_text("n3-new-")
+    expect(moves.locator("tbody tr").first).to_contain_text("n0-new-")
     screenshot(page, "whatif")
-    page.get_by_role("button", name="Leave out: add 2 nodes like n3").click()
+    page.get_by_role("button", name="Leave out: add 2 nodes like n0").click()
     expect(page.get_by_text("No change is chosen.")).to_be_visible()
 
 
@@ -112,6 +114,46 @@ def test_a_workload_is_scaled_and_a_budget_blocks(cluster_page: Page, tmp_path: 
     assert {row["outcome"] for row in rows} == outcomes
 
 
+def test_a_file_is_applied_and_the_pods_without_a_node_stand_first(
+    cluster_page: Page, tmp_path: Path
+) -> None:
+    page = cluster_page
+    (web,) = (text for text in CLUSTER.split("---") if "kind: Deployment" in text)
+    path = tmp_path / "web.yaml"
+    path.write_text(web.replace("replicas: 2", "replicas: 9"))
+    go(page, "whatif")
+    page.get_by_role("combobox", name="Change").select_option("apply")
+    page.get_by_label("File").set_input_files(path)
+    page.get_by_role("button", name="Add the change").click()
+    answered(page)
+    expect(page.locator(".verdict")).to_contain_text("2 pods would be left without a node")
+    answer = page.get_by_role("region", name="Answer")
+    expect(answer.locator("h2, summary")).to_have_text(
+        [
+            "Newly without a node",
+            "Before and after",
+            "5 pods get a node",
+            "1 pod waited before, too",
+            "Notes",
+        ]
+    )
+    expect(answer.get_by_role("region", name="Pods that get a node")).to_be_hidden()
+    page.reload()
+    settle(page)
+    answered(page)
+    expect(page.get_by_role("textbox")).to_have_value(re.compile("replicas: 9"))
+
+
+def test_another_configuration_is_pasted(cluster_page: Page) -> None:
+    page = cluster_page
+    go(page, "whatif")
+    page.get_by_role("combobox", name="Change").select_option("config")
+    page.get_by_role("textbox").fill("kind: KubeSchedulerConfiguration")
+    page.get_by_role("button", name="Add the change").click()
+    expect(page.get_by_role("alert")).to_contain_text("apiVersion: missing")
+    assert not violations(page)
+
+
 def test_a_what_if_is_saved_as_one_file(browser: Browser, page: Page, tmp_path: Path) -> None:
     go(page, "whatif?at=300&drain=n0&force=1")
     answered(page)
@@ -128,9 +170,12 @@ def test_a_what_if_is_saved_as_one_file(browser: Browser, page: Page, tmp_path: 
 def test_the_phone_in_the_dark_shows_what_if_and_fixes(browser: Browser, url: str) -> None:
     with visit(browser, url, dark=True, phone=True) as page:
         settle(page)
-        for view in ("whatif?at=300&add=2&template=n3", "pods?name=default/huge"):
+        for view, part in (
+            ("whatif?at=300&add=n3=2", ".verdict"),
+            ("pods?name=default/huge", ".cards"),
+        ):
             go(page, view)
-            page.wait_for_selector(".cards")
+            page.wait_for_selector(part)
             settle(page)
             assert not violations(page), view
             width = "() => document.documentElement.scrollWidth - window.innerWidth"

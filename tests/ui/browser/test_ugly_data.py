@@ -101,6 +101,7 @@ def test_a_what_if_shows_few_of_many_reasons_at_first(browser: Browser, ugly_url
     with visit(browser, ugly_url) as page:
         page.wait_for_selector(".tabs")
         go(page, "whatif?cordon=n1")
+        page.get_by_text("pods waited before, too").click()
         expect(page.locator(".cards li")).to_have_count(10)
         page.get_by_role("button", name="Show all 300 reasons").click()
         expect(page.locator(".cards li")).to_have_count(300)

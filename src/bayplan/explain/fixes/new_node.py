@@ -1,8 +1,7 @@
 """Add a node: one of a kind that exists, or, where no kind suffices, one with what the pod needs.
 
-A kind is what a node pool makes: the labels without those of a single node, the allocatable
-resources, the taints. A kind that cannot hold the pod by itself is not tried. Of the others, the
-smallest comes first. A kind that does not exist yet is the last resort.
+For the kinds of nodes, see `objects.pools`. A kind that cannot hold the pod by itself is not tried.
+Of the others, the smallest comes first. A kind that does not exist yet is the last resort.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -17,10 +16,10 @@ from bayplan.api.pod_requests import PODS, amounts, is_extended
 from bayplan.explain.diagnosis import Diagnosis
 from bayplan.explain.explanation import Change
 from bayplan.explain.fixes.edits import Harm, ObjectEdit, change_of, plain
-from bayplan.explain.fixes.taints import harm_of_tolerating, is_broken, untolerated
+from bayplan.explain.fixes.taints import harm_of_tolerating, untolerated
 from bayplan.model.cluster_model import ClusterModel
 from bayplan.model.daemon_pods import requests_with_daemons
-from bayplan.objects.pools import POOL_LABELS, pool_of
+from bayplan.objects.pools import POOL_LABELS, is_broken, kind_key, kind_text
 from bayplan.printable import printable
 
 _KINDS_MAX = 12
@@ -28,8 +27,6 @@ _KINDS_MAX = 12
 _COUNT_MAX = 8
 _MANY_MAX = 100
 _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
-#: Labels that name the type of a node.
-_TYPES = ("node.kubernetes.io/instance-type", "beta.kubernetes.io/instance-type")
 _FAMILY = "new node"
 _CONDITIONS = "node.kubernetes.io/"
 
@@ -41,7 +38,7 @@ def new_node_edits(
     kinds: dict[str, Node] = {}
     for node in model.objects(NODE):
         if isinstance(node, Node):
-            kinds.setdefault(_kind(node), node)
+            kinds.setdefault(kind_key(node), node)
     ordered = sorted(kinds.values(), key=lambda n: (*_size(n), n.metadata.name))
     usable = [node for node in ordered if _may_hold(node, diagnosis)][:_KINDS_MAX]
     counts = _counts(model, diagnosis, waiting_count)
@@ -145,13 +142,9 @@ def _may_hold(node: Node, diagnosis: Diagnosis) -> bool:
 
 
 def _description(node: Node) -> str:
-    """Its pool and its type, as in " (node pool gpu, g5.12xlarge)"."""
-    labels = node.metadata.labels or {}
-    pool = pool_of(node)
-    instance_type = next((labels[name] for name in _TYPES if name in labels), "")
-    parts = [f"node pool {pool}"] if pool else []
-    parts += [instance_type] if instance_type else []
-    return printable(f" ({', '.join(parts)})") if parts else ""
+    """Its pool and its type in brackets, behind its name."""
+    text = kind_text(node)
+    return f" ({text})" if text else ""
 
 
 def _counts(model: ClusterModel, diagnosis: Diagnosis, waiting_count: int) -> range:
@@ -159,12 +152,6 @@ def _counts(model: ClusterModel, diagnosis: Diagnosis, waiting_count: int) -> ra
     state = model.scheduler.pod_groups.of(diagnosis.attempt.pod)
     needed = waiting_count if state is None else max(state.min_member, waiting_count)
     return range(1, max(1, min(needed, _COUNT_MAX)) + 1)
-
-
-def _kind(node: Node) -> str:
-    labels = {k: v for k, v in (node.metadata.labels or {}).items() if k != HOSTNAME_LABEL}
-    taints = [t for t in node.spec.taints or () if not is_broken(t)]
-    return repr((sorted((node.status.allocatable or {}).items()), sorted(labels.items()), taints))
 
 
 def _size(node: Node) -> tuple[int, int, int]:

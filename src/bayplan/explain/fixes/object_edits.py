@@ -19,7 +19,6 @@ from bayplan.explain.fixes.missing_objects import missing_objects
 from bayplan.explain.fixes.owners import Owners, manager_of, owner_text
 from bayplan.explain.fixes.rule_edits import nodes_of
 from bayplan.explain.fixes.taints import (
-    is_broken,
     is_of_control_plane,
     is_of_hardware,
     taint_text,
@@ -27,6 +26,7 @@ from bayplan.explain.fixes.taints import (
 )
 from bayplan.model.cluster_model import ClusterModel
 from bayplan.objects.keys import ObjectKey
+from bayplan.objects.pools import is_broken
 from bayplan.plugins.node_affinity import NodeAffinity
 from bayplan.plugins.node_unschedulable import NodeUnschedulable
 from bayplan.plugins.taint_toleration import TaintToleration

@@ -10,19 +10,10 @@ from bayplan.api.objects import NO_EXECUTE, NO_SCHEDULE, Node, Taint
 from bayplan.api.pod_requests import amounts, is_extended
 from bayplan.api.selectors import tolerates
 from bayplan.explain.fixes.edits import Harm
+from bayplan.objects.pools import is_broken
 from bayplan.printable import printable
 from bayplan.state.pods import PodInfo
 
-#: Taints that say that a node does not work: nobody should tolerate them to get a place.
-_NODE_IS_BROKEN = "node.kubernetes.io/"
-#: Taints of nodes that are about to go, or that are not ready to take pods.
-_NODE_LEAVES = (
-    "karpenter.sh/",
-    "ToBeDeletedByClusterAutoscaler",
-    "DeletionCandidateOfClusterAutoscaler",
-    "node.cloudprovider.kubernetes.io/",
-    "node.cilium.io/",
-)
 _CONTROL_PLANE = ("node-role.kubernetes.io/control-plane", "node-role.kubernetes.io/master")
 _HARDWARE = re.compile(r"gpu|tpu|accelerator|neuron|fpga|habana|gaudi|nvidia|cuda", re.IGNORECASE)
 
@@ -40,11 +31,6 @@ def untolerated(pod: PodInfo, node: Node) -> tuple[Taint, ...]:
 def taint_text(taint: Taint) -> str:
     value = f"={taint.value}" if taint.value else ""
     return printable(f"{taint.key}{value}:{taint.effect}")
-
-
-def is_broken(taint: Taint) -> bool:
-    """Whether the taint says that its node does not work, or is about to go."""
-    return taint.key.startswith((_NODE_IS_BROKEN, *_NODE_LEAVES))
 
 
 def is_of_control_plane(taint: Taint) -> bool:

@@ -48,8 +48,16 @@ class Part(NamedTuple):
     is_from_folder: bool = False
 
 
-#: A file, a folder, standard input ("-"), or an object (or List) as plain values, with its place.
-InputSource: TypeAlias = str | Path | Mapping[str, Any] | Part
+class ObjectText(NamedTuple):
+    """Objects as YAML or JSON, and the place of the text."""
+
+    content: bytes
+    place: str
+
+
+#: A file, a folder, standard input ("-"), a text, or an object (or List) as plain values, with its
+#: place.
+InputSource: TypeAlias = str | Path | Mapping[str, Any] | ObjectText | Part
 
 
 class CsvText(NamedTuple):
@@ -68,6 +76,8 @@ def read_sources(sources: Iterable[InputSource], errors: InputErrors) -> list[Pa
             own_parts: list[Part] = []
             _take_apart(part, errors, own_parts)
             parts += own_parts
+        elif isinstance(path, ObjectText):
+            parts += _parsed(path.content, path.place, errors)
         elif path == STANDARD_INPUT:
             parts += _parsed(sys.stdin.buffer.read(), "standard input", errors)
         elif Path(path).is_dir():

@@ -136,7 +136,7 @@ function NodePanel({ source, at, name, isOpenedHere, onClose }) {
           <td class="number">${amount(one.resource, one.used)}</td><td class="number">${amount(one.resource, one.allocatable)}</td></tr>`)}</tbody></table>
       ${source.hasModel && !isPast(at) && html`<p class="actions" role="group" aria-label="What if"><span class="note">What if: </span>
         <a href=${whatIfAddress(at, { drain: name })}>drain it</a> <a href=${whatIfAddress(at, { remove: name })}>it is gone</a>
-        <a href=${whatIfAddress(at, { add: 1, template: name })}>one more like it</a></p>`}
+        <a href=${whatIfAddress(at, { add: `${name}=1` })}>one more like it</a></p>`}
       <h3>Taints</h3>${data.taints.length ? html`<ul class="tags">${data.taints.map((one) => html`<li key=${one} class="tag">${one}</li>`)}</ul>` : html`<p class="note">none</p>`}
       <details><summary>Labels (${count(Object.keys(data.labels).length)})</summary>
         <dl class="labels">${Object.entries(data.labels).map(([key, value]) => html`<div key=${key}><dt>${key}</dt><dd>${value}</dd></div>`)}</dl></details>

@@ -4,24 +4,25 @@ import { Computing, isPast, useComputed } from "./computed.js";
 import { live } from "./live.js";
 import {
   Bar, Button, Empty, Name, Pager, Problem, ResourceName, address, amount, count, go, html, percent, plural, tableAddress,
-  useAnswer, useEffect, useFew, useState,
+  useAnswer, useEffect, useFew, useState, withUnit,
 } from "./lib.js";
+import { PACKED_MAX, pack, unpack } from "./texts.js";
 
 const PAGE = 50;
 const REASONS_SHOWN = 10;
-const VERBS = [
-  ["drain", "Drain a node"],
-  ["remove", "Remove a node"],
-  ["cordon", "Cordon a node"],
-  ["uncordon", "Uncordon a node"],
-  ["add", "Add nodes like one"],
-  ["scale", "Scale a workload"],
-];
-const WORDS = { drain: "drain", remove: "remove", cordon: "cordon", uncordon: "uncordon" };
-const KEYS = ["drain", "remove", "cordon", "uncordon", "add", "template", "scale", "force"];
+const OF_NODES = { drain: "Drain a node", remove: "Remove a node", cordon: "Cordon a node", uncordon: "Uncordon a node" };
+const OF_TEXTS = { apply: "Apply objects", config: "Use another configuration" };
+const VERBS = { ...OF_NODES, add: "Add nodes", scale: "Scale a workload", ...OF_TEXTS };
+const HINTS = {
+  apply: "Objects as for kubectl apply: YAML or JSON",
+  config: "A KubeSchedulerConfiguration, which the pods that wait get in place of the present one",
+};
+const KEYS = [...Object.keys(VERBS), "force"];
 
 const namesIn = (text) => (text ?? "").split(",").filter(Boolean);
 const changesOf = (params) => Object.fromEntries(KEYS.map((key) => [key, params[key]]));
+// The pairs NAME=NUMBER of a list, with another one in place of that with its name.
+const withPair = (text, name, number) => [...namesIn(text).filter((one) => one.slice(0, one.lastIndexOf("=")) !== name), `${name}=${number}`].join(",");
 
 // The address of this view with one more change, for links of other views.
 export function whatIfAddress(at, changes) {
@@ -41,7 +42,7 @@ export function WhatIf({ source, params }) {
     ${namesIn(params.drain).length > 0 && html`<label class="check"><input type="checkbox" checked=${params.force === "1"}
       onChange=${(event) => set({ force: event.currentTarget.checked ? 1 : undefined })} /> also evict pods without a controller (they do not come back)</label>`}`}</div>
     ${rows.length ? html`<${Result} at=${at} changes=${changesOf(params)} />`
-      : html`<${Empty}>No change is chosen. Drain a node${live.source ? " or add nodes" : ", add nodes, or scale a workload"} to see which pods move.</${Empty}>`}`;
+      : html`<${Empty}>No change is chosen. Drain a node, add nodes${live.source ? "" : ", scale a workload"} or apply a file to see which pods move.</${Empty}>`}`;
 }
 
 function PresentOnly({ params }) {
@@ -50,73 +51,114 @@ function PresentOnly({ params }) {
 }
 
 function changeRows(params) {
-  const rows = Object.keys(WORDS).flatMap((verb) => namesIn(params[verb]).map((name) => ({
-    text: `${WORDS[verb]} ${name}`,
-    without: { [verb]: namesIn(params[verb]).filter((one) => one !== name).join(",") || undefined },
-  })));
-  if (params.add && params.template) {
-    rows.unshift({
-      text: `add ${plural(Number(params.add), "node")} like ${params.template}`,
-      without: { add: undefined, template: undefined },
-    });
-  }
-  return rows.concat(namesIn(params.scale).map((scaling) => ({
-    text: `scale ${scaling.replace("=", " to ")}`,
-    without: { scale: namesIn(params.scale).filter((one) => one !== scaling).join(",") || undefined },
-  })));
+  const listed = (verb, text) => namesIn(params[verb]).map((one) => ({
+    text: text(one), without: { [verb]: namesIn(params[verb]).filter((other) => other !== one).join(",") || undefined },
+  }));
+  const added = (pair) => {
+    const at = pair.lastIndexOf("=");
+    return `add ${plural(Number(pair.slice(at + 1)), "node")} like ${pair.slice(0, at)}`;
+  };
+  const texts = Object.keys(OF_TEXTS).filter((verb) => params[verb]);
+  return [
+    ...listed("add", added),
+    ...Object.keys(OF_NODES).flatMap((verb) => listed(verb, (name) => `${verb} ${name}`)),
+    ...listed("scale", (scaling) => `scale ${scaling.replace("=", " to ")}`),
+    ...texts.map((verb) => ({ text: OF_TEXTS[verb].toLowerCase(), without: { [verb]: undefined } })),
+  ];
 }
 
 // ---- one more change --------------------------------------------------------------------------
 
 function NewChange({ at, params, onChange }) {
-  const [verb, setVerb] = useState("drain");
-  const [node, setNode] = useState("");
-  const [number, setNumber] = useState("1");
-  const [workload, setWorkload] = useState("");
-  const isScale = verb === "scale";
+  const [verb, setVerb] = useState(Object.keys(OF_TEXTS).find((one) => params[one]) ?? "drain");
   // A scheduler does not read the objects that have a number of replicas.
-  const verbs = live.source ? VERBS.filter(([name]) => name !== "scale") : VERBS;
-  const isReady = isScale ? workload && number !== "" : node && (verb !== "add" || Number(number) > 0);
+  const verbs = Object.entries(VERBS).filter(([name]) => name !== "scale" || !live.source);
+  const Fields = verb in OF_TEXTS ? TextFields : verb in OF_NODES ? NodeFields : PairFields;
+  return html`<div class="panel-like"><div class="controls"><label>Change <select value=${verb} onChange=${(event) => setVerb(event.currentTarget.value)}>
+      ${verbs.map(([name, text]) => html`<option key=${name} value=${name}>${text}</option>`)}</select></label></div>
+    <${Fields} key=${verb} verb=${verb} at=${at} text=${params[verb]} onText=${(text) => onChange({ [verb]: text || undefined })} /></div>`;
+}
+
+function ChangeForm({ isReady, onSubmit, children }) {
   const submit = (event) => {
     event.preventDefault();
-    if (verb === "add") onChange({ add: number, template: node });
-    else if (isScale) {
-      const scalings = namesIn(params.scale).filter((one) => one.split("=")[0] !== workload);
-      onChange({ scale: [...scalings, `${workload}=${number}`].join(",") });
-    } else onChange({ [verb]: [...new Set([...namesIn(params[verb]), node])].join(",") });
+    if (isReady) onSubmit();
+  };
+  return html`<form class="controls" onSubmit=${submit}>${children}<${Button} type="submit" isOff=${!isReady}>Add the change</${Button}></form>`;
+}
+
+function NodeFields({ at, text, onText }) {
+  const [node, setNode] = useState("");
+  const { data } = useAnswer("nodes", { at, search: node, limit: 12 });
+  const submit = () => {
+    onText([...new Set([...namesIn(text), node])].join(","));
     setNode("");
   };
-  return html`<form class="controls panel-like" onSubmit=${submit}>
-    <label>Change <select value=${verb} onChange=${(event) => setVerb(event.currentTarget.value)}>
-      ${verbs.map(([name, text]) => html`<option key=${name} value=${name}>${text}</option>`)}</select></label>
-    ${isScale ? html`<${WorkloadField} at=${at} value=${workload} onValue=${setWorkload} />`
-      : html`<${NodeField} at=${at} value=${node} onValue=${setNode} />`}
-    ${(isScale || verb === "add") && html`<label>${isScale ? "Replicas" : "Nodes"} <input type="number" class="short" min=${isScale ? 0 : 1} max=${isScale ? 20000 : 2000}
-      value=${number} onInput=${(event) => setNumber(event.currentTarget.value)} /></label>`}
-    <${Button} type="submit" isOff=${!isReady}>Add the change</${Button}>
-  </form>`;
+  return html`<${ChangeForm} isReady=${node !== ""} onSubmit=${submit}>
+    <label>Node <input list="whatif-nodes" value=${node} placeholder="name" onInput=${(event) => setNode(event.currentTarget.value)} /></label>
+    <datalist id="whatif-nodes">${(data?.rows ?? []).map((row) => html`<option key=${row.name} value=${row.name} />`)}</datalist></${ChangeForm}>`;
 }
 
-function NodeField({ at, value, onValue }) {
-  const { data } = useAnswer("nodes", { at, search: value, limit: 12 });
-  return html`<label>Node <input list="whatif-nodes" value=${value} placeholder="name" onInput=${(event) => onValue(event.currentTarget.value)} /></label>
-    <datalist id="whatif-nodes">${(data?.rows ?? []).map((row) => html`<option key=${row.name} value=${row.name} />`)}</datalist>`;
+// What gets a number: a kind of nodes that are added, a workload that is scaled.
+function PairFields({ verb, at, text, onText }) {
+  const isScale = verb === "scale";
+  const [name, setName] = useState("");
+  const [number, setNumber] = useState("1");
+  const isReady = name !== "" && number !== "" && (isScale || Number(number) > 0);
+  const Field = isScale ? WorkloadField : KindField;
+  return html`<${ChangeForm} isReady=${isReady} onSubmit=${() => onText(withPair(text, name, number))}>
+    <${Field} at=${at} value=${name} onValue=${setName} />
+    <label>${isScale ? "Replicas" : "Nodes"} <input type="number" class="short" min=${isScale ? 0 : 1} max=${isScale ? 20000 : 2000}
+      value=${number} onInput=${(event) => setNumber(event.currentTarget.value)} /></label></${ChangeForm}>`;
 }
+
+function KindField({ at, value, onValue }) {
+  const { data, error } = useAnswer("kinds", { at });
+  const entries = (data?.kinds ?? []).map((kind) => [kind.template, `${plural(kind.nodes, "node")} like ${kind.template}${kind.text && ` (${kind.text})`}: ${offerText(kind.usage)}`]);
+  return html`<${ChoiceOfPairs} label="Kind of node" entries=${entries} value=${value} onValue=${onValue}
+    empty=${data ? "There is no node." : error || "Reading the nodes…"} />`;
+}
+
+const offerText = (usage) => usage.filter((one) => one.allocatable && (["cpu", "memory"].includes(one.resource) || one.resource.includes("/")))
+  .map((one) => `${amount(one.resource, one.allocatable)} ${withUnit(one.resource)}`).join(", ");
 
 function WorkloadField({ at, value, onValue }) {
-  const state = useComputed("workloads", { at, limit: 500 });
-  const rows = state.data?.rows ?? [];
-  const keys = rows.map((row) => {
+  const { data, error } = useComputed("workloads", { at, limit: 500 });
+  const entries = (data?.rows ?? []).map((row) => {
     const [namespace, name] = row.name.split("/");
-    return `${namespace}/${row.kind}/${name}`;
+    return [`${namespace}/${row.kind}/${name}`, `${row.kind} ${row.name} (${plural(row.pods, "pod")})`];
   });
+  return html`<${ChoiceOfPairs} label="Workload" entries=${entries} value=${value} onValue=${onValue}
+    empty=${data ? "There is no Deployment, ReplicaSet or StatefulSet." : error || "Reading the workloads…"} />`;
+}
+
+function ChoiceOfPairs({ label, entries, value, onValue, empty }) {
+  const keys = entries.map(([key]) => key);
   useEffect(() => {
     if (keys.length && !keys.includes(value)) onValue(keys[0]);
   }, [keys.join()]);
-  if (!state.data) return html`<span class="note" role="status">${state.error || "Reading the workloads…"}</span>`;
-  if (!rows.length) return html`<span class="note">There is no Deployment, ReplicaSet or StatefulSet.</span>`;
-  return html`<label>Workload <select value=${value} onChange=${(event) => onValue(event.currentTarget.value)}>
-    ${rows.map((row, index) => html`<option key=${keys[index]} value=${keys[index]}>${row.kind} ${row.name} (${plural(row.pods, "pod")})</option>`)}</select></label>`;
+  if (!entries.length) return html`<span class="note" role="status">${empty}</span>`;
+  return html`<label>${label} <select value=${value} onChange=${(event) => onValue(event.currentTarget.value)}>
+    ${entries.map(([key, text]) => html`<option key=${key} value=${key}>${text}</option>`)}</select></label>`;
+}
+
+// Objects or a configuration, pasted or from a file. The address has the text, so it is bounded.
+function TextFields({ verb, text: packed, onText }) {
+  const [text, setText] = useState("");
+  const [problem, setProblem] = useState("");
+  useEffect(() => {
+    if (packed) unpack(packed).then(setText, () => setText(""));
+  }, [packed]);
+  const submit = async () => {
+    const next = await pack(text);
+    const isTooLong = next.length > PACKED_MAX;
+    setProblem(isTooLong ? `The text is too long for an address: ${count(next.length)} characters compressed, at most ${count(PACKED_MAX)}. Use bayplan whatif.` : "");
+    if (!isTooLong) onText(next);
+  };
+  return html`<${ChangeForm} isReady=${text.trim() !== ""} onSubmit=${submit}>
+    <label class="whole">${HINTS[verb]}<textarea rows="8" spellcheck=${false} value=${text} onInput=${(event) => setText(event.currentTarget.value)} /></label>
+    <label>File <input type="file" accept=".yaml,.yml,.json" onChange=${async (event) => setText(await event.currentTarget.files[0].text())} /></label></${ChangeForm}>
+    <${Problem} text=${problem} />`;
 }
 
 // ---- the answer -------------------------------------------------------------------------------
@@ -130,37 +172,74 @@ function Result({ at, changes }) {
   return html`<${Computing} state=${state} text="The engine places the pods…" />
     ${data && !state.error && html`<section aria-label="Answer" class=${state.isComputing ? "stale" : ""}>
       <${Summary} data=${data} />
-      <div class="columns">
-        <section><h2>Before and after</h2><${BeforeAfter} data=${data} /></section>
-        <section><${LeftOver} rows=${withOutcome(data, "left over")} at=${at} /><${Blocked} rows=${withOutcome(data, "not evicted")} at=${at} /><${Gone} rows=${withOutcome(data, "gone")} at=${at} /></section>
-      </div>
-      <div class="section-head"><h2>Pods that get a node</h2><a class="csv" href=${tableAddress("whatif", { at, ...changes, snapshot })} download>CSV of all pods</a></div>
-      <${Moves} data=${data} at=${at} />
-      <${Pager} page=${data} size=${PAGE} onOffset=${setOffset} />
+      <div class="controls"><a class="csv" href=${tableAddress("whatif", { at, ...changes, snapshot })} download>CSV of all pods</a></div>
+      <${Affected} data=${data} at=${at} />
+      <h2>Before and after</h2><${BeforeAfter} data=${data} />
+      <${Fold} text=${`${plural(data.total, "pod")} ${data.total === 1 ? "gets" : "get"} a node`} isOpen=${!lossesOf(data).length}>
+        <${Moves} data=${data} at=${at} />
+        <${Pager} page=${data} size=${PAGE} onOffset=${setOffset} /></${Fold}>
+      <${WaitedBefore} data=${data} at=${at} />
       ${data.notes.length > 0 && html`<h2>Notes</h2><ul class="reasons">${data.notes.map((note) => html`<li key=${note}>${note}</li>`)}</ul>`}
     </section>`}`;
 }
 
-const withOutcome = (data, outcome) => data.reasons.filter((row) => row.outcome === outcome);
+function Fold({ text, isOpen = false, children }) {
+  return html`<details class="fold" open=${isOpen}><summary>${text}</summary>${children}</details>`;
+}
+
 const total = (rows) => rows.reduce((sum, row) => sum + row.pods, 0);
 
-function Summary({ data }) {
-  const [leftOver, blocked, gone] = ["left over", "not evicted", "gone"].map((outcome) => withOutcome(data, outcome));
-  const without = total(leftOver) - leftOver.reduce((sum, row) => sum + row.waitedBefore, 0);
-  const losses = gone.filter((row) => row.reason !== "scaled down");
-  const problems = [
+// By reason: the pods that are newly without a node, that stay where they are, and that go.
+function outcomesOf(data) {
+  const of = (outcome) => data.reasons.filter((row) => row.outcome === outcome);
+  const without = of("left over").map((row) => ({ ...row, pods: row.pods - row.waitedBefore })).filter((row) => row.pods);
+  const gone = of("gone");
+  return { without, blocked: of("not evicted"), gone, lost: gone.filter((row) => row.reason !== "scaled down") };
+}
+
+// What the changes take from pods, in words.
+function lossesOf(data) {
+  const { without, blocked, lost } = outcomesOf(data);
+  return [
+    without.length && `${plural(total(without), "pod")} would be left without a node`,
     blocked.length && `${plural(total(blocked), "pod")} cannot be evicted`,
-    without && `${plural(without, "pod")} would be left without a node`,
-    losses.length && `${plural(total(losses), "pod")} would not be created again`,
+    lost.length && `${plural(total(lost), "pod")} would not be created again`,
   ].filter(Boolean);
-  const verdict = problems.length ? problems.join(", ") : data.total ? "no pod is left without a node by it" : "no pod moves";
-  return html`<p class=${`verdict ${problems.length ? "bad" : "good"}`}><b>${data.text}</b>: ${verdict}.</p>
+}
+
+function Summary({ data }) {
+  const { without, blocked, gone } = outcomesOf(data);
+  const losses = lossesOf(data);
+  const verdict = losses.length ? losses.join(", ") : data.total ? "no pod is left without a node by it" : "no pod moves";
+  return html`<p class=${`verdict ${losses.length ? "bad" : "good"}`}><b>${data.text}</b>: ${verdict}.</p>
     <ul class="figures">
-      <li><b>${count(data.total)}</b><span>${data.total === 1 ? "pod gets" : "pods get"} a node</span></li>
-      <li class=${without ? "alert" : ""}><b>${count(without)}</b><span>newly without a node</span></li>
+      <li class=${without.length ? "alert" : ""}><b>${count(total(without))}</b><span>newly without a node</span></li>
       <li class=${blocked.length ? "alert" : ""}><b>${count(total(blocked))}</b><span>not evicted</span></li>
       <li><b>${count(total(gone))}</b><span>${total(gone) === 1 ? "pod goes" : "pods go"} for good</span></li>
+      <li><b>${count(data.total)}</b><span>${data.total === 1 ? "pod gets" : "pods get"} a node</span></li>
     </ul>`;
+}
+
+// Those whom the changes take something from come first.
+function Affected({ data, at }) {
+  const { without, blocked, gone } = outcomesOf(data);
+  return html`<${Outcome} title="Newly without a node" rows=${without} at=${at} />
+    <${Outcome} title="Not evicted" rows=${blocked} at=${at} />
+    <${Outcome} title="Not created again" rows=${gone} at=${at} />`;
+}
+
+function WaitedBefore({ data, at }) {
+  const rows = data.reasons.filter((row) => row.waitedBefore).map((row) => ({ ...row, pods: row.waitedBefore, examples: row.examples.slice(row.pods - row.waitedBefore) }));
+  if (!rows.length) return null;
+  return html`<${Fold} text=${`${plural(total(rows), "pod")} waited before, too`}><${Outcome} rows=${rows} at=${at} /></${Fold}>`;
+}
+
+function Outcome({ title, rows, at }) {
+  const [visible, button] = useFew(rows, REASONS_SHOWN, "reasons");
+  if (!rows.length) return null;
+  return html`${title && html`<h2>${title}</h2>`}<ul class="cards">${visible.map((row) => html`<li key=${row.reason + row.budgets.join()}>
+    <p><b>${plural(row.pods, "pod")}</b> ${row.budgets.map((name) => html`<span key=${name} class="tag">budget <${Name} text=${name} /></span> `)}</p>
+    <p class="name">${row.reason || "The pod group waits."}</p><${PodLinks} names=${row.examples.slice(0, row.pods)} pods=${row.pods} at=${at} /></li>`)}</ul>${button}`;
 }
 
 // The numbers of a cluster as the table has them: cpu and memory come first.
@@ -195,30 +274,8 @@ function Share({ usage }) {
 }
 
 function PodLinks({ names, pods, at }) {
+  if (!names.length) return null;
   return html`<p class="note">${names.map((name, index) => html`${index > 0 && ", "}<a key=${name} href=${address("pods", { at, name })}><${Name} text=${name} /></a>`)}${pods > names.length && ` and ${count(pods - names.length)} more`}</p>`;
-}
-
-function LeftOver({ rows, at }) {
-  // Those that waited anyway come last.
-  const isOld = (row) => Number(row.waitedBefore === row.pods);
-  const [visible, button] = useFew(rows.slice().sort((one, other) => isOld(one) - isOld(other)), REASONS_SHOWN, "reasons");
-  if (!rows.length) return html`<h2>Left over</h2><${Empty}>No pod waits after the changes.</${Empty}>`;
-  return html`<h2>Left over</h2><ul class="cards">${visible.map((row) => html`<li key=${row.reason}>
-    <p><b>${plural(row.pods, "pod")}</b>${row.waitedBefore > 0 && html` <span class="note">${row.waitedBefore === row.pods ? "waited before, too" : `${count(row.waitedBefore)} waited before, too`}</span>`}</p>
-    <p class="name">${row.reason || "The pod group waits."}</p><${PodLinks} names=${row.examples} pods=${row.pods} at=${at} /></li>`)}</ul>${button}`;
-}
-
-function Blocked({ rows, at }) {
-  if (!rows.length) return null;
-  return html`<h2>Not evicted</h2><ul class="cards">${rows.map((row) => html`<li key=${row.reason + row.budgets.join()}>
-    <p><b>${plural(row.pods, "pod")}</b> ${row.budgets.map((name) => html`<span key=${name} class="tag">budget <${Name} text=${name} /></span> `)}</p>
-    <p class="name">${row.reason}</p><${PodLinks} names=${row.examples} pods=${row.pods} at=${at} /></li>`)}</ul>`;
-}
-
-function Gone({ rows, at }) {
-  if (!rows.length) return null;
-  return html`<h2>Not created again</h2><ul class="cards">${rows.map((row) => html`<li key=${row.reason}>
-    <p><b>${plural(row.pods, "pod")}</b> ${row.reason}</p><${PodLinks} names=${row.examples} pods=${row.pods} at=${at} /></li>`)}</ul>`;
 }
 
 function Moves({ data, at }) {
