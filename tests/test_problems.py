@@ -52,6 +52,37 @@ def test_only_a_similar_name_is_suggested(name: str, meant: str | None) -> None:
     assert nearest(name, ["NodeResourcesFit", "SchedulingGates", "NodeName"]) == meant
 
 
+_NODES = [f"ip-10-0-{i}.eu-west-1.compute.internal" for i in ("2-10", "2-101", "52-206", "7-3")]
+_KEYS = ["kubernetes.io/hostname", "topology.kubernetes.io/region", "topology.kubernetes.io/zone"]
+
+
+@pytest.mark.parametrize(
+    ("name", "names", "meant"),
+    [
+        ("ip-10-0-52-206", _NODES, _NODES[2]),
+        ("ip-10-0-2-10", _NODES, _NODES[0]),
+        ("ip-10-0-52-207", _NODES, _NODES[2]),
+        ("zoned", _KEYS, _KEYS[2]),
+        ("zone", _KEYS, _KEYS[2]),
+        ("topology.k8s.io/zone", _KEYS, _KEYS[2]),
+        (
+            "Deployment shop/web",
+            ["Deployment default/web", "Job batch/x"],
+            "Deployment default/web",
+        ),
+        ("spec.minMember", ["spec.size", "status.phase"], None),
+    ],
+)
+def test_a_part_that_people_remember_suggests_the_whole_name(
+    name: str, names: list[str], meant: str | None
+) -> None:
+    assert nearest(name, names) == meant
+
+
+def test_a_beginning_of_several_names_lists_these() -> None:
+    assert suggestion("ip-1", [*_NODES[:2], "other"]) == f'wanted "{_NODES[0]}" or "{_NODES[1]}"'
+
+
 def test_a_suggestion_lists_a_few_names_but_not_many() -> None:
     assert suggestion("agregate", ["aggregate", "over"]) == 'did you mean "aggregate"?'
     assert suggestion("x", ["b", "a"]) == 'wanted "a" or "b"'

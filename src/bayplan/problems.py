@@ -6,7 +6,7 @@ together. Configurations, objects and scenarios use the same words.
 
 import difflib
 import json
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
 from msgspec import Struct
@@ -106,15 +106,37 @@ def shown(value: Any) -> str:
 
 
 def nearest(name: str, names: Collection[str]) -> str | None:
-    """The known name that is probably meant by ``name``: the only one that it begins, or a similar
-    one."""
-    begun = [each for each in names if each.startswith(name)] if len(name) >= _PREFIX_MIN else []
-    if len(begun) == 1:
-        return begun[0]
-    folded = {other.casefold(): other for other in sorted(names)}
+    """The known name that is probably meant by ``name``: the only one that it begins, a similar
+    one, or one with a similar part that people remember: "zone" of topology.kubernetes.io/zone,
+    "ip-10-0-2-101" of ip-10-0-2-101.eu-west-1.compute.internal."""
+    begun = _begun(name, names)
+    whole = [each for each in begun if each.startswith(f"{name}.")]
+    for only in (begun, whole):
+        if len(only) == 1:
+            return only[0]
+    folded = {each.casefold(): each for each in sorted(names)}
+    parts = {_memorable_part(each): each for each in folded}
+    by_part = {part: folded[whole] for part, whole in parts.items()}
+    # A path such as spec.replicas is neither a key nor the name of a host.
+    part = name.rpartition("/")[2]
+    return _similar(name, folded) or (None if "." in part else _similar(part, by_part))
+
+
+def _begun(name: str, names: Iterable[str]) -> list[str]:
+    """The names that ``name`` is the beginning of."""
+    return [each for each in names if each.startswith(name)] if len(name) >= _PREFIX_MIN else []
+
+
+def _similar(name: str, folded: Mapping[str, str]) -> str | None:
+    """``folded``: names without capitals → what each stands for."""
     similarity_min = _SIMILARITY_MIN if len(name) > _SHORT_LENGTH_MAX else _SHORT_SIMILARITY_MIN
     matches = difflib.get_close_matches(name.casefold(), folded, n=1, cutoff=similarity_min)
     return folded[matches[0]] if matches else None
+
+
+def _memorable_part(name: str) -> str:
+    """Behind the last slash of a key; before the first dot of a name of a host."""
+    return name.rpartition("/")[2] if "/" in name else name.partition(".")[0]
 
 
 def suggestion(name: str, names: Collection[str]) -> str:
@@ -122,7 +144,8 @@ def suggestion(name: str, names: Collection[str]) -> str:
     meant = nearest(name, names)
     if meant is not None:
         return _did_you_mean(meant)
-    return f"wanted {listed(names)}" if 0 < len(names) <= LISTED_NAMES_MAX else ""
+    choices = _begun(name, names) or names
+    return f"wanted {listed(choices)}" if 0 < len(choices) <= LISTED_NAMES_MAX else ""
 
 
 def _did_you_mean(name: str | None) -> str:

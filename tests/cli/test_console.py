@@ -157,8 +157,8 @@ def all_of(terminal: int) -> bytes:
 def test_a_terminal_shows_progress_and_then_the_summary(objects: Path) -> None:
     code, output = on_a_terminal("simulate", objects)
     assert code == 0
-    assert output.index("reading") < output.index("2/2")
-    assert output.index("2/2") < output.index("1 of 2 pods placed on 2 nodes")
+    assert output.index("reading") < output.index("2 of 2 pods")
+    assert output.index("2 of 2 pods") < output.index("1 of 2 pods placed on 2 nodes")
 
 
 def test_tables_are_as_wide_as_the_terminal(objects: Path) -> None:

@@ -223,3 +223,86 @@ def test_pods_that_wait_may_be_left_out(tmp_path: Path) -> None:
         result.stdout
     )
     assert bayplan("fit", "-f", path, cluster, "--ignore-pending").exit_code == 0
+
+
+def node_with(name: str, **more: str) -> Content:
+    allocatable = {"cpu": "4", "memory": "8Gi", "pods": "110", **more}
+    return node(name, status={"allocatable": allocatable})
+
+
+@pytest.fixture
+def gpus(tmp_path: Path) -> Path:
+    return write_objects(
+        tmp_path / "gpus.yaml", node("n1"), node_with("n2", **{"nvidia.com/gpu": "4"}), node("n3")
+    )
+
+
+def test_a_workload_may_be_described_by_its_requests(gpus: Path) -> None:
+    fits = bayplan("fit", "--cpu", "1", "--memory", "1Gi", "--gpu", "2", "--replicas", "2", gpus)
+    lines = fits.stdout.splitlines()
+    assert (fits.exit_code, lines[0]) == (0, f"2 pods fit into {gpus}")
+    assert "each pod requests cpu 1, memory 1Gi, nvidia.com/gpu 2" in lines
+    assert "a GPU is nvidia.com/gpu here, which 1 node offers" in lines
+    more = bayplan("fit", "--resource", "nvidia.com/gpu=3", "--replicas", "2", gpus)
+    assert (more.exit_code, more.stdout.splitlines()[0]) == (1, f"1 of 2 pods fit into {gpus}")
+    counted = answer("headroom", "--gpu", "1", gpus, "-o", "json")
+    assert json.loads(counted)["shapes"][0]["max"]["count"] == 4
+
+
+@pytest.mark.parametrize(
+    ("arguments", "line"),
+    [
+        ((), "found no workload, wanted files (-f), or requests such as --cpu 4"),
+        (("--cpu", "1", "-f", "x"), "found files and requests such as cpu, wanted one of them"),
+        (("--cpu", "x"), 'cpu: found "x", wanted a quantity such as 500m, 2 or 16Gi'),
+        (
+            ("--resource", "gpu=1"),
+            (
+                '--resource: found "gpu", wanted a resource such as nvidia.com/gpu; '
+                'did you mean "nvidia.com/gpu"?'
+            ),
+        ),
+        (
+            ("--resource", "nvidia.com/gpu"),
+            '--resource: found "nvidia.com/gpu", wanted NAME=AMOUNT, as nvidia.com/gpu=1',
+        ),
+        (
+            ("--gpu", "1", "--resource", "nvidia.com/gpu=1"),
+            "found --gpu and --resource nvidia.com/gpu, wanted one of them",
+        ),
+    ],
+)
+def test_wrong_requests_are_refused(arguments: tuple[str, ...], line: str, gpus: Path) -> None:
+    assert refusal("fit", *arguments, gpus) == [line]
+
+
+def test_no_gpu_and_several_kinds_of_gpus_are_errors(cluster: Path, tmp_path: Path) -> None:
+    assert refusal("fit", "--gpu", "1", cluster) == ["--gpu: no node offers a GPU"]
+    parts = write_objects(tmp_path / "mig.yaml", node_with("n1", **{"nvidia.com/mig-1g.5gb": "7"}))
+    assert refusal("fit", "--gpu", "1", parts) == [
+        '--gpu: no node offers a GPU; nodes offer "nvidia.com/mig-1g.5gb": name one with --resource'
+    ]
+    kinds = {"nvidia.com/gpu": "1", "amd.com/gpu": "1"}
+    several = write_objects(tmp_path / "several.yaml", node_with("n1", **kinds))
+    assert refusal("fit", "--gpu", "1", several) == [
+        (
+            "--gpu: nodes offer 2 kinds of GPUs, wanted one of them, as --resource amd.com/gpu=1: "
+            '"amd.com/gpu" or "nvidia.com/gpu"'
+        )
+    ]
+
+
+def test_objects_without_a_namespace_are_in_that_of_the_option(
+    cluster: Path, tmp_path: Path
+) -> None:
+    workload = write_objects(
+        tmp_path / "w.yaml", {**pod_with_cpu("a", "1"), "metadata": {"name": "a"}}
+    )
+    assert (
+        json.loads(answer("fit", "-f", workload, "-n", "shop", cluster, "-o", "json"))["pods"][0][
+            "pod"
+        ]
+        == "shop/a"
+    )
+    lines = answer("fit", "--cpu", "1", "-n", "defualt", cluster).splitlines()
+    assert 'there is no namespace defualt; did you mean "default"?' in lines

@@ -10,9 +10,10 @@ def test_a_progress_bar_counts_and_disappears(
 ) -> None:
     monkeypatch.setenv("FORCE_COLOR", "1")
     monkeypatch.setenv("COLUMNS", "90")
-    with progress_bar("runs", 8) as update:
-        update(3, "fifo, seed 1")
+    with progress_bar("running", "runs") as update:
+        update(3, 8, "fifo, seed 1")
     written = capsys.readouterr().err
-    assert "3/8" in written
+    assert "running" in written
+    assert "3 of 8 runs" in written
     assert "fifo, seed 1" in written
     assert written.endswith("\x1b[2K")

@@ -170,7 +170,6 @@ def test_all_pods_that_wait_are_grouped(files: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "problem"),
     [
-        ((), "found no name, wanted a pod such as default/web-0, a workload such as"),
         (("a", "-l", "x=y"), "--selector: wanted --all-pending with it"),
         (("--all-pending", "-A", "-n", "x"), "found -A and -n, wanted one of them"),
         (("--all-pending", "--run", "x"), "--run: found --all-pending, which is about a cluster"),
@@ -180,3 +179,25 @@ def test_all_pods_that_wait_are_grouped(files: Path) -> None:
 def test_wrong_options_of_all_pods_are_refused(arguments: tuple[str, ...], problem: str) -> None:
     [line] = refusal("why", *arguments)
     assert line.startswith(problem)
+
+
+def test_without_a_name_the_answer_is_what_can_be_asked(files: Path) -> None:
+    result = bayplan("why")
+    assert result.exit_code == 2
+    first, *further = result.stderr.splitlines()
+    assert first == "bayplan: found no name: what is the question about?"
+    assert [line.removeprefix("bayplan:   ").split("   ")[0].rstrip() for line in further[:-1]] == [
+        "bayplan why --all-pending",
+        "bayplan why shop/web-0",
+        "bayplan why deployment/web -n shop",
+        "bayplan why shop/web-0 cluster.yaml",
+        "bayplan why shop/web-0 --run runs/a",
+    ]
+    [line] = refusal("why", files)
+    assert line == f"{files} is a file: wanted the name of a pod before it, or --all-pending"
+
+
+def test_a_namespace_that_does_not_exist_is_refused_with_the_one_that_does(tmp_path: Path) -> None:
+    cluster = write_objects(tmp_path / "c.yaml", node("n1"), pod("web", namespace="shop"))
+    [line] = refusal("why", "--all-pending", "-n", "shpo", cluster)
+    assert line == 'there is no namespace shpo; did you mean "shop"?'

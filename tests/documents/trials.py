@@ -197,6 +197,14 @@ TRIALS: dict[str, Trial] = {
     "bayplan fit -f workload.yaml --context staging": Trial(
         cluster=True, prints=r"2 pods fit into"
     ),
+    "bayplan fit --cpu 4 --memory 16Gi --gpu 1 --replicas 10": Trial(
+        command="bayplan fit --cpu 4 --memory 16Gi --gpu 1 --replicas 10 examples/quickstart",
+        exit_code=1,
+        prints="2 of 10 pods fit into",
+    ),
+    "bayplan fit --cpu 2 --resource nvidia.com/mig-1g.5gb=1 cluster.yaml": Trial(
+        exit_code=1, prints="no node offers nvidia.com/mig-1g.5gb"
+    ),
     "bayplan whatif --drain n7 --add 2 --like n9": Trial(cluster=True, prints=_DRAINED.format(11)),
     "bayplan whatif --drain n7 --add 3 --like n9": Trial(cluster=True, prints=_DRAINED.format(12)),
     "bayplan whatif --drain-each": Trial(

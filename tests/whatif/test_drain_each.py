@@ -7,7 +7,13 @@ import pytest
 from bayplan.api.objects import NODE, POD
 from bayplan.rng import stream
 from bayplan.whatif import drain_each as module
-from bayplan.whatif.drain_each import Departure, DepartureReport, drain_each, remove_each
+from bayplan.whatif.drain_each import (
+    Departure,
+    DepartureReport,
+    Departures,
+    drain_each,
+    remove_each,
+)
 from tests.kit.manifests import Content, node, pod, priority_class
 from tests.whatif.clusters import budget, cluster_of, model_of, owned_pod
 
@@ -137,7 +143,7 @@ def test_pods_with_anti_affinity_are_placed_in_a_trial() -> None:
 def test_a_domain_is_drained_as_a_whole() -> None:
     nodes = [node(f"n{i}", labels={"zone": "ab"[i % 2]}) for i in range(4)] + [node("outside")]
     pods = [owned_pod(f"web-{i}", f"n{i}", "3") for i in range(4)]
-    report = drain_each(model_of(cluster_of(*nodes, *pods)), "zone")
+    report = drain_each(model_of(cluster_of(*nodes, *pods)), Departures(topology_key="zone"))
     assert report.nodes_without_domain == 1
     rows = by_name(report)
     assert {name: row.nodes for name, row in rows.items()} == {"a": 2, "b": 2}

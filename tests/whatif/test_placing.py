@@ -7,7 +7,7 @@ from bayplan.model.additions import AdditionsReader
 from bayplan.problems import BadInputError
 from bayplan.sim.input.what_if import NewNodes, Scaling, WhatIf
 from bayplan.whatif.comparison import WhatIfAnswer, what_if
-from bayplan.whatif.drain_each import drain_each, remove_each
+from bayplan.whatif.drain_each import Departures, drain_each, remove_each
 from bayplan.whatif.placing import Placer
 from bayplan.whatif.text import WaitingPods
 from tests.kit.manifests import Content, node
@@ -114,4 +114,4 @@ def test_the_answers_about_all_nodes_begin_with_the_cluster_at_rest() -> None:
 def test_a_topology_key_that_no_node_has_is_refused_with_a_suggestion(key: str) -> None:
     model = model_of(cluster_of(node("n1", labels={ZONE: "a", "pool": "x", "tier": "y"})))
     with pytest.raises(BadInputError, match=f"no node has the label {key}; did you mean .*{ZONE}"):
-        drain_each(model, key)
+        drain_each(model, Departures(topology_key=key))

@@ -13,7 +13,7 @@ import msgspec
 
 from bayplan.answers.formats import OutputFormat
 from bayplan.cli.configuration import read_config, read_plugins
-from bayplan.cli.console import show, sign_of_life
+from bayplan.cli.console import progress, show
 from bayplan.cli.epilogs import examples
 from bayplan.cli.options import config_option, output_option, plugin_option, seed_option
 from bayplan.cli.pflag import feature_gates_option
@@ -193,7 +193,7 @@ def _run_all(plans: Sequence[Plan], registry: Registry, options: _Options) -> li
 
 
 def _run(plan: Plan, registry: Registry, options: _Options) -> WorkloadOutcome:
-    with sign_of_life(plan.name), refusals():
+    with progress(plan.name), refusals():
         run = WorkloadRun(
             plan, registry, RealClock(), seed=options.seed, timeout_seconds=options.timeout
         )

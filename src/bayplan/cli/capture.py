@@ -10,11 +10,12 @@ import yaml
 
 from bayplan.adapters.live.client import ClientOptions, open_client
 from bayplan.adapters.live.credentials import CredentialsError
+from bayplan.cli.cluster_source import kubectl_options
 from bayplan.cli.configuration import read_config, read_plugins
-from bayplan.cli.console import sign_of_life
+from bayplan.cli.console import progress
 from bayplan.cli.epilogs import examples
 from bayplan.cli.event_loop import run_event_loop
-from bayplan.cli.options import KUBECONFIG_HELP, config_option, plugin_option
+from bayplan.cli.options import config_option, plugin_option
 from bayplan.cli.pflag import feature_gates_option
 from bayplan.cli.problems import refusals
 from bayplan.cli.streams import EXIT_UNREADABLE, fail, put, remark
@@ -22,9 +23,6 @@ from bayplan.model.capture import Capture, capture, scenario_of
 from bayplan.ports import ApiError
 from bayplan.profile.kinds_in_use import kinds_in_use
 from bayplan.serving.redaction import PRESERVED, redacted
-
-#: A capture is a few list requests, so it needs no rate limit.
-_UNLIMITED = ClientOptions(qps=-1, notice_seconds=5.0)
 
 
 @click.command(
@@ -34,7 +32,7 @@ _UNLIMITED = ClientOptions(qps=-1, notice_seconds=5.0)
         "bayplan capture --redact -o cluster.yaml      # to share the file",
     ),
 )
-@click.option("--kubeconfig", metavar="FILE", help=KUBECONFIG_HELP)
+@kubectl_options()
 @config_option("Configuration whose plugins name additional kinds to read")
 @plugin_option()
 @feature_gates_option()
@@ -56,7 +54,7 @@ def capture_command(**options: Any) -> None:
             ),
             registry,
         )
-    captured = _captured(options["kubeconfig"], kinds)
+    captured = _captured(options["kubeconfig"], options["context_name"], kinds)
     objects = captured.objects
     if options["redact"]:
         hidden = redacted(objects)
@@ -75,13 +73,16 @@ def capture_command(**options: Any) -> None:
     remark(", ".join(f"{count} {kind}" for kind, count in _counts(objects)))
 
 
-def _captured(kubeconfig: str | None, kinds: list[str]) -> Capture:
+def _captured(kubeconfig: str | None, context_name: str, kinds: list[str]) -> Capture:
+    # A capture is a few list requests, so it needs no rate limit.
+    client_options = ClientOptions(qps=-1, notice_seconds=5.0, context_name=context_name)
+
     async def work() -> Capture:
-        async with open_client(kubeconfig, _UNLIMITED) as client:
+        async with open_client(kubeconfig, client_options) as client:
             return await capture(client, kinds)
 
     try:
-        with sign_of_life("reading"):
+        with progress("reading"):
             return run_event_loop(work())
     except (CredentialsError, ApiError) as problem:
         fail(str(problem), EXIT_UNREADABLE)

@@ -13,8 +13,9 @@ from typing import Any, TypeVar, final
 import click
 
 from bayplan.adapters.embedded.admission.plugin_set import PluginSet
+from bayplan.api.selectors import Selector, SelectorError, selector_of_text
 from bayplan.cli.configuration import read_config, read_plugins
-from bayplan.cli.console import sign_of_life
+from bayplan.cli.console import progress
 from bayplan.cli.options import KUBECONFIG_HELP
 from bayplan.cli.problems import STANDARD_INPUT, refusals
 from bayplan.cli.streams import EXIT_UNREADABLE, remark
@@ -97,7 +98,7 @@ class ClusterSource:
         if self._is_run:
             return self._read_run()
         # Reading standard input needs no spinner: a person may be typing there.
-        with nullcontext() if STANDARD_INPUT in self.paths else sign_of_life("reading"):
+        with nullcontext() if STANDARD_INPUT in self.paths else progress("reading"):
             return load("bayplan.model.reading:objects_of_files")(self.paths, kinds, self.admission)
 
     @property
@@ -115,7 +116,7 @@ class ClusterSource:
         """Objects of a moment of a run. Raises BadInputError."""
         folder = load("bayplan.sim.output.run_folder:RunFolder")(Path(self.paths[0]))
         moment = load("bayplan.model.run_moments:run_moment")(folder, self.at or "end", "--at")
-        with sign_of_life("reading"):
+        with progress("reading"):
             return load("bayplan.model.run_moments:objects_of_run")(folder, moment)
 
     def _read_live(self, read: Callable[[Any], Coroutine[Any, Any, ClusterModel]]) -> ClusterModel:
@@ -134,7 +135,7 @@ class ClusterSource:
 
         credentials_error = load("bayplan.adapters.live.credentials:CredentialsError")
         try:
-            with sign_of_life("reading"):
+            with progress("reading"):
                 return load("bayplan.cli.event_loop:run_event_loop")(work())
         except (credentials_error, ApiError) as problem:
             raise UnreadableClusterError(str(problem)) from None
@@ -203,6 +204,14 @@ def question_refusals() -> Iterator[None]:
         except UnreadableClusterError as problem:
             remark(str(problem))
             sys.exit(EXIT_UNREADABLE)
+
+
+def label_selector_of(text: str | None) -> Selector | None:
+    """The value of -l. Raises BadInputError."""
+    try:
+        return None if text is None else selector_of_text(text)
+    except SelectorError as problem:
+        raise BadInputError(f"-l: {problem}") from None
 
 
 def kubectl_options() -> Callable[[F], F]:

@@ -12,12 +12,11 @@ import click
 from msgspec import structs
 
 from bayplan.answers.formats import OutputFormat
-from bayplan.cli.console import ProgressLines, show_answer, sign_of_life
+from bayplan.cli.console import ProgressLines, progress, show_answer
 from bayplan.cli.epilogs import examples
 from bayplan.cli.options import output_option, plugin_option
 from bayplan.cli.pflag import feature_gates_option, kubernetes_option
 from bayplan.cli.problems import refusals
-from bayplan.cli.progress_bar import progress_bar
 from bayplan.cli.streams import EXIT_FAILED, fail, remark
 from bayplan.comparison.comparing import OnRun, RunFailed, performed
 from bayplan.comparison.decisions import Decisions, decisions_in, differences
@@ -142,7 +141,7 @@ def compare_command(**values: Any) -> None:
         return
     with refusals():
         spec, source, title = _spec(options)
-        with sign_of_life("reading"):
+        with progress("reading"):
             planned = plan(spec, source, is_strict=options.strict)
     comparison = (_shown if options.is_shown else _reported)(planned, options, title)
     if any(failure.is_defect for _, failure in comparison.failures):
@@ -298,8 +297,8 @@ def _bar(count: int) -> Iterator[OnRun]:
         lines = ProgressLines("runs")
         yield lambda _run, _was_there: lines.update(next(done), count)
         return
-    with progress_bar("runs", count) as update:
-        yield lambda run, _: update(next(done), f"{run.configuration}, seed {run.seed}")
+    with progress("running", "runs") as update:
+        yield lambda run, _: update(next(done), count, f"{run.configuration}, seed {run.seed}")
 
 
 def _print(comparison: Comparison, options: _Options, title: str) -> None:

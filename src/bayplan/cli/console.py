@@ -1,10 +1,11 @@
-"""The output of a command for a reader: texts and tables, a spinner, lines of progress."""
+"""The output of a command for a reader: texts and tables, and its progress."""
 
 import io
 import os
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from itertools import count
 from textwrap import wrap
 from typing import final
 
@@ -18,7 +19,11 @@ from bayplan.answers.pages import PAGE_WIDTH, PrintableConsole
 from bayplan.answers.table import Table
 from bayplan.cli.streams import fail, put
 from bayplan.clock import wall_seconds
+from bayplan.lazy_loader import load
 from bayplan.problems import BadInputError
+
+#: See `progress`.
+OnProgress = Callable[..., None]
 
 #: The width of tables with -o wide: a narrower terminal breaks their lines.
 WIDE_WIDTH = 240
@@ -85,13 +90,23 @@ def _hanging(part: RenderableType, width: int) -> Iterable[RenderableType]:
 
 
 @contextmanager
-def sign_of_life(doing: str) -> Iterator[None]:
-    """Show a spinner on a terminal while the block runs."""
+def progress(doing: str, noun: str = "") -> Iterator[OnProgress]:
+    """Show on a terminal what the block does and for how long. The function takes the number done,
+    the total (0: it is not known) and a text."""
     if not sys.stderr.isatty():
-        yield
+        yield _ignore
         return
-    with Console(stderr=True).status(doing):
-        yield
+    with load("bayplan.cli.progress_bar:progress_bar")(doing, noun) as update:
+        yield update
+
+
+def counting(on_progress: OnProgress) -> Callable[[], None]:
+    """A function that counts its calls; how many there will be is not known."""
+    numbers = count(1)
+    return lambda: on_progress(next(numbers), 0)
+
+
+def _ignore(_done: int, _total: int, _text: str = "") -> None: ...
 
 
 @final

@@ -6,14 +6,15 @@ from typing import Any
 import click
 
 from bayplan.cli.cluster_source import question_refusals
-from bayplan.cli.console import show_answer
+from bayplan.cli.console import progress, show_answer
 from bayplan.cli.epilogs import examples
 from bayplan.cli.questions import (
     ignore_pending_option,
     limit_option,
-    objects_option,
     open_model,
     question_options,
+    workload_of,
+    workload_options,
 )
 from bayplan.cli.streams import EXIT_FAILED, EXIT_NOT_JUDGED
 from bayplan.whatif.fit import fit_answer
@@ -23,17 +24,21 @@ from bayplan.whatif.fit import fit_answer
     "fit",
     epilog=examples(
         "bayplan fit -f job.yaml                          # into the cluster of kubectl",
+        "bayplan fit --cpu 4 --memory 16Gi --gpu 1 --replicas 10",
         "bayplan fit -f job.yaml cluster.yaml             # into the cluster of a file",
         "bayplan fit -f web.yaml --max --context staging  # how many replicas fit?",
     ),
 )
-@objects_option("workload", "The workload: pods, controllers, pod groups; may be repeated")
+@workload_options("The workload: pods, controllers, pod groups; may be repeated", has_replicas=True)
 @click.option("--max", "counts", is_flag=True, help="Count how many fit, whatever its replicas are")
 @limit_option("With --max: count no further")
 @ignore_pending_option()
 @question_options()
-def fit_command(workload: tuple[str, ...], **options: Any) -> None:
+def fit_command(**options: Any) -> None:
     """Place a workload in memory on a cluster as it is now, and say whether it fits.
+
+    The workload is that of -f, or a Deployment of --replicas pods that --cpu, --memory, --gpu and
+    --resource describe.
 
     CLUSTER is a file or a folder of objects, or the folder of a run: at its end, or at the moment
     of --at. Without it, the live cluster that kubectl would use is read. Nothing in the cluster
@@ -44,7 +49,9 @@ def fit_command(workload: tuple[str, ...], **options: Any) -> None:
     cannot be read, and 4 if nothing was judged, or if the workload has an object whose pods are
     unknown.
     """
-    with question_refusals(), open_model(options, *workload) as opened:
+    opened_model = open_model(options, *options["files"])
+    with question_refusals(), opened_model as opened, progress("trying"):
+        workload, notes = workload_of(opened, options)
         answer = fit_answer(
             opened.model,
             opened.read,
@@ -52,6 +59,7 @@ def fit_command(workload: tuple[str, ...], **options: Any) -> None:
             opened.group_kinds,
             limit=options["limit"] if options["counts"] else None,
             ignores_waiting=options["ignores_waiting"],
+            notes=notes,
         )
     show_answer(answer, options["output"])
     if answer.left_over:

@@ -7,14 +7,16 @@ import click
 
 from bayplan import durations
 from bayplan.cli.cluster_source import question_refusals
-from bayplan.cli.console import show_answer
+from bayplan.cli.console import progress, show_answer
 from bayplan.cli.epilogs import examples
+from bayplan.cli.options import sort_option
 from bayplan.cli.questions import (
     ignore_pending_option,
     limit_option,
-    objects_option,
     open_model,
     question_options,
+    workload_of,
+    workload_options,
 )
 from bayplan.cli.streams import EXIT_NOT_JUDGED
 from bayplan.lazy_loader import load
@@ -26,12 +28,13 @@ from bayplan.whatif.headroom import Headroom, headroom
     "headroom",
     epilog=examples(
         "bayplan headroom -f shapes.yaml                  # in the cluster of kubectl",
+        "bayplan headroom --cpu 4 --memory 16Gi --gpu 1 cluster.yaml",
         "bayplan headroom -f shapes.yaml cluster.yaml -o json",
         "bayplan headroom -f shapes.yaml --serve :9400   # for Prometheus",
     ),
 )
-@objects_option(
-    "shapes", "The shapes: pods, controllers, pod groups, one shape each; may be repeated"
+@workload_options(
+    "The shapes: pods, controllers, pod groups, one shape each; may be repeated", has_replicas=False
 )
 @limit_option("Count no further")
 @click.option(
@@ -48,8 +51,9 @@ from bayplan.whatif.headroom import Headroom, headroom
     help="With --serve: time between two counts",
 )
 @ignore_pending_option()
+@sort_option("Order of the shapes", "file", "fit", "shape")
 @question_options()
-def headroom_command(shapes: tuple[str, ...], **options: Any) -> None:
+def headroom_command(**options: Any) -> None:
     """Count how many more pods of each shape fit into a cluster as it is now.
 
     Each shape is counted alone, until the first pod does not fit. CLUSTER is a file or a folder of
@@ -67,10 +71,10 @@ def headroom_command(shapes: tuple[str, ...], **options: Any) -> None:
         address = options["address"]
         listening = None if address is None else _host_and_port(address)
         interval = _seconds(options["interval"])
-        answer = _counted(shapes, options)
+        answer = _counted(options)
         if listening is not None:
             load("bayplan.cli.headroom_metrics:serve_headroom")(
-                answer, lambda: _counted(shapes, options), listening, interval
+                answer, lambda: _counted(options), listening, interval
             )
             return
     show_answer(answer, options["output"])
@@ -78,16 +82,18 @@ def headroom_command(shapes: tuple[str, ...], **options: Any) -> None:
         sys.exit(EXIT_NOT_JUDGED)
 
 
-def _counted(shapes: tuple[str, ...], options: dict[str, Any]) -> Headroom:
+def _counted(options: dict[str, Any]) -> Headroom:
     """Raises BadInputError, UnreadableClusterError."""
-    with open_model(options, *shapes) as opened:
-        additions = opened.read(shapes, are_shapes=True)
+    with open_model(options, *options["files"]) as opened, progress("counting"):
+        shapes, notes = workload_of(opened, options)
         return headroom(
             opened.model,
-            additions,
+            opened.read(shapes, are_shapes=True),
             opened.group_kinds,
             options["limit"],
             ignores_waiting=options["ignores_waiting"],
+            notes=notes,
+            sort_by=options["sort_by"],
         )
 
 

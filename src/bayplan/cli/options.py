@@ -31,6 +31,36 @@ def allow_plugins_option() -> Callable[[F], F]:
     return click.option("--allow-plugins", is_flag=True, help=text)
 
 
+def namespace_option(text: str = "Namespace. Default: the context's") -> Callable[[F], F]:
+    return click.option("-n", "--namespace", metavar="NAME", help=text)
+
+
+def all_namespaces_option(text: str) -> Callable[[F], F]:
+    return click.option("-A", "--all-namespaces", is_flag=True, help=text)
+
+
+def selector_option(text: str) -> Callable[[F], F]:
+    return click.option("-l", "--selector", metavar="LABELS", help=text)
+
+
+def sort_option(text: str, *choices: str) -> Callable[[F], F]:
+    """--sort-by; the first of ``choices`` is the default."""
+    return click.option(
+        "--sort-by", type=click.Choice(choices), default=choices[0], show_default=True, help=text
+    )
+
+
+def together(decorators: Sequence[Callable[[Any], Any]]) -> Callable[[F], F]:
+    """Options in the order in which help lists them."""
+
+    def decorate(command: F) -> F:
+        for decorator in reversed(decorators):
+            command = decorator(command)
+        return command
+
+    return decorate
+
+
 def seed_option(
     text: str = "Number that breaks ties between equal nodes: equal seeds give equal results",
 ) -> Callable[[F], F]:

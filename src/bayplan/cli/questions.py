@@ -1,6 +1,6 @@
 """The model of a cluster for a command that puts questions to it."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple, TypeVar
 
@@ -16,9 +16,11 @@ from bayplan.cli.cluster_source import (
 )
 from bayplan.cli.options import (
     config_option,
+    namespace_option,
     output_option,
     plugin_option,
     seed_option,
+    together,
 )
 from bayplan.cli.pflag import feature_gates_option
 from bayplan.cli.problems import STANDARD_INPUT
@@ -29,10 +31,14 @@ from bayplan.model.additions import AdditionsReader
 from bayplan.model.cluster_model import ClusterModel
 from bayplan.plugins.registry import Registry
 from bayplan.problems import BadInputError
+from bayplan.sim.input.sources import InputSource
 from bayplan.state.pods import DEFAULT_SCHEDULER
 from bayplan.whatif.fit import LIMIT
+from bayplan.whatif.requested_shape import RequestedShape, requested_or_files, resource_of_text
 
 F = TypeVar("F", bound=Callable[..., Any])
+
+NAMESPACE_OF_OBJECTS = "Namespace of objects without one. Default: the context's"
 
 
 class OpenModel(NamedTuple):
@@ -46,12 +52,14 @@ class OpenModel(NamedTuple):
     registry: Registry
     #: The scheduler that gets all pods; None: the scheduler that each pod names.
     scheduler_name: str | None
+    #: That of objects without one.
+    namespace: str
 
 
 def question_options(version: Callable[[F], F] | None = None) -> Callable[[F], F]:
     """CLUSTER…, and the options of every command that opens a model. ``version``: the option in
     place of --kubernetes."""
-    decorators = (
+    decorators: list[Callable[[Any], Any]] = [
         click.argument("cluster", nargs=-1, metavar="[CLUSTER…]"),
         moment_option(),
         kubectl_options(),
@@ -61,21 +69,54 @@ def question_options(version: Callable[[F], F] | None = None) -> Callable[[F], F
         admission_options(),
         seed_option(),
         output_option(),
+    ]
+    return together(decorators)
+
+
+def workload_options(text: str, *, has_replicas: bool) -> Callable[[F], F]:
+    """-f, which names files of objects, and the options that describe a pod by its requests."""
+    decorators: list[Callable[[Any], Any]] = [
+        click.option("-f", "--filename", "files", multiple=True, metavar="FILE", help=text),
+        click.option("--cpu", metavar="AMOUNT", help="Without -f: what a pod requests, as 500m"),
+        click.option("--memory", metavar="AMOUNT", help="Without -f: what it requests, as 16Gi"),
+        click.option(
+            "--gpu",
+            type=click.IntRange(min=1),
+            metavar="COUNT",
+            help="Without -f: GPUs that it requests, of the kind that nodes offer",
+        ),
+        click.option(
+            "--resource",
+            "resources",
+            multiple=True,
+            metavar="NAME=AMOUNT",
+            help="Without -f: any resource, as nvidia.com/mig-1g.5gb=1; may be repeated",
+        ),
+    ]
+    if has_replicas:
+        replicas = click.IntRange(min=1)
+        help_text = "Without -f: how many such pods. Default: 1"
+        decorators.append(
+            click.option("--replicas", type=replicas, metavar="COUNT", help=help_text)
+        )
+    decorators.append(namespace_option(NAMESPACE_OF_OBJECTS))
+    return together(decorators)
+
+
+def workload_of(
+    opened: OpenModel, options: dict[str, Any]
+) -> tuple[Sequence[InputSource], Sequence[str]]:
+    """The files of a workload, or the one that the options describe; and notes about it. Raises
+    BadInputError."""
+    shape = RequestedShape(
+        cpu=options["cpu"],
+        memory=options["memory"],
+        gpu=options["gpu"],
+        resources=dict(map(resource_of_text, options["resources"])),
+        replicas=options.get("replicas"),
+        namespace=opened.namespace,
     )
-
-    def decorate(command: F) -> F:
-        for decorator in reversed(decorators):
-            command = decorator(command)
-        return command
-
-    return decorate
-
-
-def objects_option(name: str, text: str) -> Callable[[F], F]:
-    """-f, which names files of objects. ``name``: of the parameter."""
-    return click.option(
-        "-f", "--filename", name, multiple=True, required=True, metavar="FILE", help=text
-    )
+    return requested_or_files(opened.model, options["files"], shape)
 
 
 def limit_option(text: str) -> Callable[[F], F]:
@@ -98,26 +139,39 @@ def open_model(options: dict[str, Any], *files: str, is_whole: bool = False) -> 
     ``files``: what the command reads besides. ``is_whole``: a simulation follows, which needs the
     content of all objects. Raises BadInputError, UnreadableClusterError.
     """
-    cluster: tuple[str, ...] = options["cluster"]
-    kubeconfig, context_name = options["kubeconfig"], options["context_name"]
-    if cluster and (kubeconfig or context_name):
+    source = _source(options)
+    cluster = source.paths
+    if cluster and (source.kubeconfig or source.context_name):
         raise BadInputError("found files of a cluster and --kubeconfig or --context, wanted one")
     if [*cluster, *files].count(STANDARD_INPUT) > 1:
         raise BadInputError("standard input: found - twice, wanted it once")
-    admission = admission_of(options["enabled"], options["disabled"])
-    source = ClusterSource(
-        cluster,
-        kubeconfig,
-        context_name,
-        admission,
-        at=options["at"],
-    )
     with model_of(source, options, is_whole=is_whole) as (model, config, registry):
         for kind, reason in model.source.unreadable.items():
             remark(f"the answer leaves out {kind}: {reason}")
         kinds = group_kinds(config.spec.pod_groups.kinds)
         scheduler_name = DEFAULT_SCHEDULER if options["config_path"] is None else None
+        namespace = namespace_of(options)
         read = AdditionsReader(
-            model, {*registry.kinds, *kinds}, scheduler_name, admission=admission
+            model,
+            {*registry.kinds, *kinds},
+            scheduler_name,
+            admission=source.admission,
+            namespace=namespace,
         )
-        yield OpenModel(model, read, kinds, config, registry, scheduler_name)
+        yield OpenModel(model, read, kinds, config, registry, scheduler_name, namespace)
+
+
+def namespace_of(options: dict[str, Any]) -> str:
+    """The namespace of names and objects without one: -n, or that of the context."""
+    return options.get("namespace") or _source(options).default_namespace()
+
+
+def _source(options: dict[str, Any]) -> ClusterSource:
+    """The cluster that the options name. Raises BadInputError."""
+    return ClusterSource(
+        options["cluster"],
+        options["kubeconfig"],
+        options["context_name"],
+        admission_of(options["enabled"], options["disabled"]),
+        at=options["at"],
+    )

@@ -15,7 +15,7 @@ from rich.text import Text
 from bayplan.answers.formats import OutputFormat
 from bayplan.cli.admission import admission_of, admission_options
 from bayplan.cli.configuration import read_config, read_plugins
-from bayplan.cli.console import ProgressLines, show, show_answer, sign_of_life
+from bayplan.cli.console import ProgressLines, progress, show, show_answer
 from bayplan.cli.epilogs import examples
 from bayplan.cli.options import config_option, output_option, plugin_option, seed_option
 from bayplan.cli.pflag import feature_gates_option
@@ -174,7 +174,7 @@ def _simulated(options: _Options, update: OnProgress | None) -> SimulationResult
     registry = read_plugins(options.plugins)
     config = read_config(options.config_path, options.feature_gates, kubernetes=options.kubernetes)
     # Reading standard input needs no spinner: a person may be typing there.
-    with nullcontext() if STANDARD_INPUT in options.paths else sign_of_life("reading"):
+    with nullcontext() if STANDARD_INPUT in options.paths else progress("reading"):
         workload = load_inputs(
             options.paths,
             time_mode=options.time_mode,
@@ -237,9 +237,8 @@ def _played_to_its_end(simulation: Simulation, pod_count: int) -> SimulationResu
     if not sys.stderr.isatty() or not pod_count:
         simulation.on_progress(ProgressLines("pods").update)
         return simulation.run()
-    progress_bar = load("bayplan.cli.progress_bar:progress_bar")
-    with progress_bar("pods", pod_count) as update:
-        simulation.on_progress(lambda done, _total: update(done, ""))
+    with progress("simulating", "pods") as update:
+        simulation.on_progress(update)
         return simulation.run()
 
 

@@ -6,13 +6,15 @@ from typing import Any
 import click
 
 from bayplan.answers.document import Answer
-from bayplan.cli.cluster_source import question_refusals
+from bayplan.cli.cluster_source import label_selector_of, question_refusals
 from bayplan.cli.configuration import read_config
-from bayplan.cli.console import show_answer, sign_of_life
+from bayplan.cli.console import counting, progress, show_answer
 from bayplan.cli.epilogs import examples
-from bayplan.cli.questions import OpenModel, open_model, question_options
+from bayplan.cli.options import namespace_option, selector_option, sort_option
+from bayplan.cli.questions import OpenModel, namespace_of, open_model, question_options
 from bayplan.cli.streams import remark
 from bayplan.model.cluster_model import ClusterModel
+from bayplan.objects.keys import in_namespace
 from bayplan.problems import BadInputError, optional_duration
 from bayplan.sim.input.errors import InputErrors
 from bayplan.sim.input.sources import WHAT_IF, Part, own_kind, read_sources
@@ -22,10 +24,9 @@ from bayplan.sim.input.what_if import (
     decode_what_if,
     parse_scaling,
 )
-from bayplan.state.pods import DEFAULT_NAMESPACE
 from bayplan.whatif.comparison import WhatIfAnswer, what_if
 from bayplan.whatif.configuration import what_if_configured
-from bayplan.whatif.drain_each import Action, DepartureReport, drain_each, remove_each
+from bayplan.whatif.drain_each import Action, DepartureReport, Departures, drain_each, remove_each
 from bayplan.whatif.over_time import what_if_over_time
 
 
@@ -46,7 +47,7 @@ from bayplan.whatif.over_time import what_if_over_time
 @click.option("--add", type=click.IntRange(min=1), metavar="COUNT", help="Add nodes; see --like")
 @click.option("--like", "template_node", metavar="NODE", help="With --add: the node to copy")
 @click.option("--scale", multiple=True, metavar="KIND/NAME=REPLICAS", help="As deploy/web=20")
-@click.option("-n", "--namespace", default=DEFAULT_NAMESPACE, help="Namespace of --scale")
+@namespace_option("Namespace of --scale, and of objects without one. Default: the context's")
 @click.option("--apply", multiple=True, metavar="FILE", help="Objects, as for `kubectl apply`")
 @click.option(
     "-f", "--filename", "documents", multiple=True, metavar="FILE", help="WhatIf documents"
@@ -64,6 +65,8 @@ from bayplan.whatif.over_time import what_if_over_time
     metavar="KEY",
     help="With --drain-each and --remove-each: domains of this label of nodes, not single nodes",
 )
+@selector_option("With --drain-each and --remove-each: only nodes with these labels")
+@sort_option("With --drain-each and --remove-each: order of the rows", "can-go", "name", "pods")
 @click.option(
     "--until",
     metavar="DURATION",
@@ -99,6 +102,8 @@ def whatif_command(**options: Any) -> None:
             raise BadInputError("found no change, wanted one such as --drain NODE or --drain-each")
         if options["each"] and not change.is_empty:
             raise BadInputError(f"found --{options['each']}-each and other changes, wanted one")
+        if options["selector"] is not None and not options["each"]:
+            raise BadInputError("-l: wanted --drain-each or --remove-each with it")
         with open_model(options, *files, is_whole=change.until is not None) as opened:
             answer: Answer
             if options["each"]:
@@ -116,12 +121,13 @@ def _change(options: dict[str, Any]) -> WhatIf:
     if (count is None) != (template_node is None):
         raise BadInputError("--add and --like: wanted both: how many nodes, and the node to copy")
     optional_duration("--until", options["until"])
+    namespace = namespace_of(options)
     change = WhatIf(
         until=options["until"],
         add=() if count is None else (NewNodes(template=template_node, count=count),),
         uncordon=options["uncordon"],
-        apply=tuple(part.value for part in _parts(options["apply"])),
-        scale=tuple(parse_scaling(text, options["namespace"]) for text in options["scale"]),
+        apply=tuple(in_namespace(part.value, namespace) for part in _parts(options["apply"])),
+        scale=tuple(parse_scaling(text, namespace) for text in options["scale"]),
         cordon=options["cordon"],
         remove=options["remove"],
         drain=options["drain"],
@@ -152,15 +158,17 @@ def _compared(opened: OpenModel, change: WhatIf, options: dict[str, Any]) -> Wha
     """Raises BadInputError."""
     shapes = opened.read(options["shapes"], are_shapes=True) if options["shapes"] else None
     if change.until is None:
-        return what_if(
-            opened.model,
-            change,
-            opened.read,
-            opened.group_kinds,
-            shapes=shapes,
-            force=options["force"],
-        )
-    with sign_of_life("simulating"):
+        with progress("trying", "pods") as on_progress:
+            return what_if(
+                opened.model,
+                change,
+                opened.read,
+                opened.group_kinds,
+                shapes=shapes,
+                force=options["force"],
+                on_step=counting(on_progress),
+            )
+    with progress("simulating"):
         return what_if_over_time(
             opened.model,
             change,
@@ -187,7 +195,13 @@ def _configured(opened: OpenModel, options: dict[str, Any]) -> WhatIfAnswer:
 
 
 def _departures(opened: OpenModel, options: dict[str, Any]) -> DepartureReport:
-    with sign_of_life("trying"):
+    which = Departures(
+        topology_key=options["topology_key"],
+        selector=label_selector_of(options["selector"]),
+        sort_by=options["sort_by"],
+    )
+    noun = "domains" if which.topology_key else "nodes"
+    with progress("trying", noun) as on_progress:
         if options["each"] == Action.REMOVE:
-            return remove_each(opened.model, options["topology_key"])
-        return drain_each(opened.model, options["topology_key"], force=options["force"])
+            return remove_each(opened.model, which, on_progress=on_progress)
+        return drain_each(opened.model, which, force=options["force"], on_progress=on_progress)

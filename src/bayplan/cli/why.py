@@ -4,6 +4,7 @@ The answer comes from a cluster as it is now (`why_now`), or from the folder of 
 endpoints of a running scheduler (`why_records`).
 """
 
+from pathlib import Path
 from typing import Any
 
 import click
@@ -15,11 +16,15 @@ from bayplan.cli.cluster_source import (
 )
 from bayplan.cli.epilogs import examples
 from bayplan.cli.options import (
+    all_namespaces_option,
     allow_plugins_option,
     config_option,
+    namespace_option,
     output_option,
     plugin_option,
     seed_option,
+    selector_option,
+    sort_option,
 )
 from bayplan.cli.pflag import feature_gates_option
 from bayplan.cli.streams import fail
@@ -46,21 +51,10 @@ from bayplan.lazy_loader import load
 @click.option(
     "--all-pending", is_flag=True, help="All pods that wait, by workload and decisive cause"
 )
-@click.option("-A", "--all-namespaces", is_flag=True, help="With --all-pending: the default")
-@click.option(
-    "-l",
-    "--selector",
-    metavar="LABELS",
-    help="With --all-pending: of the pods, as app=web,tier!=db",
-)
-@click.option(
-    "--sort-by",
-    type=click.Choice(("pods", "workload", "cause")),
-    default="pods",
-    show_default=True,
-    help="With --all-pending: order of the groups",
-)
-@click.option("-n", "--namespace", metavar="NAME", help="Namespace. Default: the context's")
+@all_namespaces_option("With --all-pending: the default")
+@selector_option("With --all-pending: of the pods, as app=web,tier!=db")
+@sort_option("With --all-pending: order of the groups", "pods", "workload", "cause")
+@namespace_option()
 @moment_option()
 @kubectl_options()
 @config_option("Configuration of the scheduler in question. Default: one default profile")
@@ -107,6 +101,8 @@ def why_command(words: tuple[str, ...], **options: Any) -> None:
         return
     if not words:
         fail(_NO_WORDS)
+    if len(words) == 1 and Path(words[0]).exists():
+        fail(f"{words[0]} is a file: wanted the name of a pod before it, or --all-pending")
     for option in ("selector", "all_namespaces"):
         if options[option]:
             fail(f"--{option.replace('_', '-')}: wanted --all-pending with it")
@@ -121,10 +117,13 @@ def why_command(words: tuple[str, ...], **options: Any) -> None:
         load("bayplan.cli.why_records:answer_from_records")(words, options)
 
 
-_NO_WORDS = (
-    "found no name, wanted a pod such as default/web-0, a workload such as deployment/web, or "
-    "--all-pending"
-)
+_NO_WORDS = """found no name: what is the question about?
+  bayplan why --all-pending              every pod that waits, by cause
+  bayplan why shop/web-0                 a pod: why it waits, or why it is on its node
+  bayplan why deployment/web -n shop     a workload, a job or a pod group
+  bayplan why shop/web-0 cluster.yaml    the same in files, not in the cluster of kubectl
+  bayplan why shop/web-0 --run runs/a    what a simulation decided about it
+bayplan why --help has all options"""
 
 
 def _answer_about_all(files: tuple[str, ...], options: dict[str, Any]) -> None:

@@ -5,13 +5,13 @@ from collections.abc import Iterable
 from contextlib import suppress
 from typing import Any
 
-from bayplan.api.selectors import SelectorError, selector_of_text
 from bayplan.cli.cluster_source import (
     ClusterSource,
+    label_selector_of,
     model_of,
     question_refusals,
 )
-from bayplan.cli.console import show_answer, sign_of_life
+from bayplan.cli.console import counting, progress, show_answer
 from bayplan.cli.streams import EXIT_FAILED, EXIT_NOT_JUDGED, fail
 from bayplan.cli.why_subject import WhySubject
 from bayplan.explain.explainer import NoSuchPodError, explain_pod
@@ -29,7 +29,7 @@ def why_now(
 ) -> None:
     """Print the answer, and end with its exit code. ``namespace``: of names without one."""
     pod = "" if subject.kind else subject.name
-    with question_refusals(), model_of(source, options, pod) as (model, _, _):
+    with question_refusals(), model_of(source, options, pod) as (model, _, _), progress("trying"):
         explanation = _explanation(model, subject, namespace, with_fixes=options["fixes"])
     show_answer(explanation, options["output"])
     if explanation.result == "no-pods":
@@ -42,18 +42,17 @@ def why_now(
 
 def why_all_pending(source: ClusterSource, options: dict[str, Any]) -> None:
     """Print why all pods wait, and end with the exit code."""
-    try:
-        selector = selector_of_text(options["selector"] or "")
-    except SelectorError as problem:
-        fail(f"-l: {problem}")
     opened = model_of(source, options, is_whole=True)
-    with question_refusals(), opened as (model, _, _), sign_of_life("trying"):
-        answer = load("bayplan.whatif.all_pending:all_pending")(
-            model,
-            namespace=options["namespace"] or "",
-            selector=selector,
-            sort_by=options["sort_by"],
-        )
+    with question_refusals():
+        selector = label_selector_of(options["selector"])
+        with opened as (model, _, _), progress("trying", "pods") as on_progress:
+            answer = load("bayplan.whatif.all_pending:all_pending")(
+                model,
+                namespace=options["namespace"] or "",
+                selector=selector,
+                sort_by=options["sort_by"],
+                on_step=counting(on_progress),
+            )
     show_answer(answer, options["output"])
     if answer.groups:
         sys.exit(EXIT_FAILED)

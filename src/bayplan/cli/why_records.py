@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bayplan.cli.configuration import read_plugins
-from bayplan.cli.console import show_answer, sign_of_life
+from bayplan.cli.console import progress, show_answer
 from bayplan.cli.problems import read_text, refusals
 from bayplan.cli.streams import EXIT_FAILED, fail
 from bayplan.cli.why_subject import WhySubject, subject_of_words
@@ -130,7 +130,7 @@ def _remote_node(pod: str, address: "Address", options: dict[str, Any]) -> Decis
     """One node in one attempt, which is repeated here from the state before it."""
     remote_attempt = load("bayplan.cli.remote_history:remote_attempt")
     registry = read_plugins(options["plugins"])
-    with sign_of_life("repeating the attempt"):
+    with progress("repeating the attempt"):
         head, state, begun = remote_attempt(pod, options["attempt"], address)
         config = load("bayplan.config:load_config")(
             load("msgspec.json:encode")(head.config), address.url
@@ -192,7 +192,7 @@ def _answer(folder: RunFolder, pod: str, node: str | None, attempt: int | None) 
 def _node_answer(
     folder: RunFolder, record: AttemptRecord, node: str, *, has_node: bool
 ) -> Decisions:
-    with sign_of_life("repeating the attempt"):
+    with progress("repeating the attempt"):
         repeated = load("bayplan.model.past:attempt_of_run")(folder, record, node)
     if repeated.verdict is None:
         fail(f"{folder.path}: {record.pod} does not wait in the state before that attempt")

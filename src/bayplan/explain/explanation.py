@@ -3,7 +3,7 @@
 Names and messages in it come from a cluster and may hold any characters.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
 from typing import Any, ClassVar, Literal
 
 from rich.console import RenderableType
@@ -229,8 +229,11 @@ class Explanation(Answer, frozen=True, kw_only=True):
         causes = [each for each in self.causes if each.reason or each.nodes or each.details]
         if causes:
             parts += [BLANK, Text("Causes", style="bold")]
+            shown: set[str] = set()
             for cause in causes:
-                parts += _cause(cause, is_wide=is_wide)
+                # One detail may concern several causes.
+                parts += _cause(cause, is_wide=is_wide, omitted=shown)
+                shown.update(cause.details)
         preemption = self.preemption
         if preemption is not None and (is_wide or not self._repeats(preemption)):
             parts += [BLANK, Text("Preemption", style="bold"), *_preemption(preemption)]
@@ -325,7 +328,8 @@ def _group(group: Group, sentence: str) -> Iterator[RenderableType]:
         yield Text(f"  {group.message}")
 
 
-def _cause(cause: Cause, *, is_wide: bool) -> Iterator[RenderableType]:
+def _cause(cause: Cause, *, is_wide: bool, omitted: Set[str]) -> Iterator[RenderableType]:
+    """``omitted``: details that are shown already."""
     plugin = f" ({cause.plugin})" if cause.plugin else ""
     if not cause.nodes:
         yield Text(f"  {cause.reason}{plugin}")
@@ -334,8 +338,7 @@ def _cause(cause: Cause, *, is_wide: bool) -> Iterator[RenderableType]:
         nearest = cause.nearest
         distance = f", the nearest {nearest.distance}: {nearest.node}" if nearest else ""
         yield Text(f"  {cause.reason}: {count}{distance}{plugin}")
-    for detail in cause.details:
-        yield Text(f"    {detail}")
+    yield from (Text(f"    {detail}") for detail in cause.details if detail not in omitted)
     if is_wide and cause.examples:
         more = ", …" if cause.nodes > len(cause.examples) else ""
         yield Text(f"    nodes: {', '.join(cause.examples)}{more}")

@@ -30,7 +30,7 @@ from bayplan.model.cluster_model import ClusterModel
 from bayplan.model.picture import ClusterPicture, plain, with_kind
 from bayplan.model.reading import objects_of_workload
 from bayplan.model.unjudged import UnjudgedWorkload, unjudged
-from bayplan.objects.keys import ObjectKey, key_of
+from bayplan.objects.keys import DEFAULT_NAMESPACE, ObjectKey, in_namespace, key_of
 from bayplan.objects.object_store import ObjectStore
 from bayplan.problems import BadInputError
 from bayplan.sim.input.controller_kinds import CONTROLLERS
@@ -81,6 +81,7 @@ def read_additions(
     are_shapes: bool = False,
     admission: PluginSet | None = None,
     declared: Mapping[str, tuple[str, ...]] = MappingProxyType({}),
+    namespace: str = DEFAULT_NAMESPACE,
 ) -> Additions:
     """The workload of files, folders, standard input ("-") and objects. Raises BadInputError.
 
@@ -88,10 +89,14 @@ def read_additions(
     None: the scheduler that each pod names. ``are_shapes``: the number of pods does not matter, so
     that a controller without replicas, and a suspended Job, have one. ``admission``: the admission
     plugins that run; None: those of the cluster. ``declared``: see
-    `ClusterPicture.with_fields`.
+    `ClusterPicture.with_fields`. ``namespace``: of objects that name none.
     """
     errors = InputErrors()
-    parts = [part for part in read_sources(sources, errors) if isinstance(part, Part)]
+    parts = [
+        part._replace(value=in_namespace(part.value, namespace))
+        for part in read_sources(sources, errors)
+        if isinstance(part, Part)
+    ]
     errors.raise_if_any()
     if any(own_kind(part.value) for part in parts):
         actual = "found a Scenario or a WhatIf document"
@@ -301,12 +306,14 @@ class AdditionsReader:
         scheduler_name: str | None = DEFAULT_SCHEDULER,
         *,
         admission: PluginSet | None = None,
+        namespace: str = DEFAULT_NAMESPACE,
     ) -> None:
         """See `read_additions`."""
         self._model = model
         self._read_kinds = read_kinds
         self._scheduler_name = scheduler_name
         self._admission = admission
+        self._namespace = namespace
 
     def __call__(self, sources: Iterable[InputSource], *, are_shapes: bool = False) -> Additions:
         """See `read_additions`. Raises BadInputError."""
@@ -318,4 +325,5 @@ class AdditionsReader:
             are_shapes=are_shapes,
             admission=self._admission,
             declared=self._model.scheduler.declared_fields,
+            namespace=self._namespace,
         )

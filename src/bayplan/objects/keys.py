@@ -6,7 +6,7 @@ it.
 """
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 from bayplan.api.object_meta import ObjectMeta
 
@@ -91,6 +91,21 @@ def key_of(content: Mapping[str, Any]) -> ObjectKey:
     if kind.rpartition(" ")[2] in CLUSTER_SCOPED:
         return ObjectKey(kind, "", name)
     return ObjectKey(kind, meta.get("namespace") or DEFAULT_NAMESPACE, name)
+
+
+def in_namespace(content: Any, namespace: str) -> Any:
+    """The manifest of an object that names no namespace, with this one. Other values, and objects
+    of kinds without a namespace, stay as they are."""
+    if namespace == DEFAULT_NAMESPACE or not isinstance(content, dict):
+        return content
+    manifest = cast("Content", content)
+    metadata = manifest.get("metadata")
+    if not isinstance(metadata, dict) or not is_namespaced(kind_of(manifest)):
+        return manifest
+    named = cast("Content", metadata)
+    if named.get("namespace"):
+        return manifest
+    return {**manifest, "metadata": {**named, "namespace": namespace}}
 
 
 def key_of_metadata(kind: str, metadata: ObjectMeta) -> ObjectKey:

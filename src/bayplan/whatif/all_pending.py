@@ -32,6 +32,8 @@ from bayplan.explain.fixes.owners import Owners
 from bayplan.explain.fixes.search import Search
 from bayplan.model.cluster_model import Attempt, ClusterModel
 from bayplan.model.picture import RunMoment
+from bayplan.model.unknown_names import no_namespace
+from bayplan.problems import BadInputError
 from bayplan.state.pods import PodInfo
 from bayplan.whatif.copies import workload_of
 from bayplan.whatif.placing import Placer
@@ -96,6 +98,8 @@ class PendingPods(Answer, frozen=True, kw_only=True):
     #: Pods that wait, and those of them that get a node without any change.
     pods: int
     fitting: int = 0
+    #: Of the pods; "": all.
+    namespace: str = ""
     #: The largest group first.
     groups: tuple[PendingGroup, ...]
     #: How many changes were tried to find the fixes.
@@ -105,9 +109,10 @@ class PendingPods(Answer, frozen=True, kw_only=True):
     def parts(self, *, is_wide: bool = False) -> list[RenderableType]:
         """A row for each group. ``is_wide``: with kube-scheduler's sentence and an example."""
         waiting = sum(group.pods for group in self.groups)
-        head = f"{pod_count(waiting)} of {self.cluster} wait{'s' * (waiting == 1)}"
+        where = f"namespace {self.namespace} of {self.cluster}" if self.namespace else self.cluster
+        head = f"{pod_count(waiting)} of {where} wait{'s' * (waiting == 1)}"
         if not waiting:
-            head = f"no pod of {self.cluster} waits"
+            head = f"no pod of {where} waits"
         parts: list[RenderableType] = [Text(head, style="bold")]
         if self.fitting:
             verb = "gets" if self.fitting == 1 else "get"
@@ -160,8 +165,10 @@ def all_pending(
     """Why the pods of a cluster wait. The model stays as it is.
 
     ``namespace``: of the pods; "": all. ``selector``: of their labels; None: all. ``on_step`` is
-    called before each attempt, and may raise.
+    called before each attempt, and may raise. Raises BadInputError for an unknown namespace.
     """
+    if namespace and (unknown := no_namespace(model, namespace)):
+        raise BadInputError(unknown)
 
     def is_chosen(pod: PodInfo) -> bool:
         is_here = not namespace or pod.namespace == namespace
@@ -178,6 +185,7 @@ def all_pending(
     answers.sort(key=_SORTS[sort_by])
     return PendingPods(
         cluster=model.source.source,
+        namespace=namespace,
         moment=model.source.moment,
         nodes=len(model.scheduler.cache.table.row_of),
         pods=before,

@@ -19,6 +19,7 @@ from bayplan.api.objects import NODE, POD, ApiObject, Node, Pod
 from bayplan.model.additions import AdditionsReader
 from bayplan.model.cluster_model import ClusterModel
 from bayplan.model.daemon_pods import place_daemon_pods
+from bayplan.model.unknown_names import no_node
 from bayplan.objects.keys import ObjectKey, key_of, object_key
 from bayplan.objects.workloads import workload_of
 from bayplan.problems import BadInputError, suggestion
@@ -108,12 +109,11 @@ def check_changes(model: ClusterModel, change: WhatIf) -> None:
     named = (*(new.template for new in change.add), *change.uncordon, *change.cordon)
     created = {_name(each) for each in change.apply if each.get("kind") == "Node"}
     created |= {f"{new.template}-new-{k + 1}" for new in change.add for k in range(new.count)}
-    names = [each.metadata.name for each in model.objects(NODE)]
-    lines: list[str] = []
-    for name in dict.fromkeys((*named, *change.remove, *change.drain)):
-        if model.get(NODE, "", name) is None and name not in created:
-            hint = suggestion(name, names)
-            lines.append(f"there is no node {name}" + (f"; {hint}" if hint else ""))
+    lines = [
+        no_node(model, name)
+        for name in dict.fromkeys((*named, *change.remove, *change.drain))
+        if model.get(NODE, "", name) is None and name not in created
+    ]
     if lines:
         raise BadInputError("\n".join(lines))
 
@@ -158,7 +158,7 @@ class _Changes:
     def _node(self, name: str) -> Node:
         node = self._model.get(NODE, "", name)
         if node is None:
-            raise BadInputError(f"there is no node {name}")
+            raise BadInputError(no_node(self._model, name))
         return cast(Node, node)
 
     def add_nodes(self, new: NewNodes) -> None:

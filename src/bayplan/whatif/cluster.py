@@ -47,10 +47,11 @@ from bayplan.sim.why import similar_pods
 from bayplan.state.pods import DEFAULT_NAMESPACE, DEFAULT_SCHEDULER
 from bayplan.whatif.all_pending import PendingPods, all_pending
 from bayplan.whatif.comparison import WhatIfAnswer, what_if
-from bayplan.whatif.drain_each import DepartureReport, drain_each, remove_each
+from bayplan.whatif.drain_each import DepartureReport, Departures, drain_each, remove_each
 from bayplan.whatif.fit import LIMIT, Fit, fit, fit_answer, placed, pod_name
 from bayplan.whatif.headroom import Headroom, headroom
 from bayplan.whatif.over_time import what_if_over_time
+from bayplan.whatif.requested_shape import RequestedShape, requested_or_files
 
 _NODE_COLUMNS = (
     "node",
@@ -63,6 +64,19 @@ _NODE_COLUMNS = (
 )
 _POD_COLUMNS = ("pod", "node", "workload", "priority", "cpu", "memory", "scheduler")
 _PLACEMENT_COLUMNS = ("pod", "node")
+
+
+class Requests(TypedDict, total=False):
+    """What each pod of a workload requests, in place of a file; see `RequestedShape`."""
+
+    cpu: str | float
+    memory: str | int
+    #: Of the kind that nodes offer.
+    gpu: int
+    #: Resource → amount.
+    resources: Mapping[str, str | int]
+    replicas: int
+    namespace: str
 
 
 class ClusterOptions(TypedDict, total=False):
@@ -238,36 +252,60 @@ class Cluster:
         max: bool = False,  # noqa: A002 - as the command's option
         limit: int = LIMIT,
         ignore_pending: bool = False,
+        **requests: Unpack[Requests],
     ) -> Fit:
         """Does a workload fit? With ``max``: how many of it do, up to ``limit``?
+
+            cluster.fit("job.yaml")
+            cluster.fit(cpu=4, memory="16Gi", gpu=1, replicas=10)
 
         ``workload``: files, folders and objects: pods, controllers, pod groups. The pods of the
         cluster that wait are placed first, unless ``ignore_pending``. Raises BadInputError.
         """
+        sources, notes = self._workload(workload, requests)
         return fit_answer(
             self._model,
             self._read,
-            workload,
+            sources,
             self._kinds,
             limit=limit if max else None,
             ignores_waiting=ignore_pending,
+            notes=notes,
         )
 
     def headroom(
-        self, *shapes: InputSource, limit: int = LIMIT, ignore_pending: bool = False
+        self,
+        *shapes: InputSource,
+        limit: int = LIMIT,
+        ignore_pending: bool = False,
+        **requests: Unpack[Requests],
     ) -> Headroom:
         """How many more pods of each shape fit? The pods of the cluster that wait are placed
         first, unless ``ignore_pending``. Raises BadInputError."""
-        additions = self._read(shapes, are_shapes=True)
-        return headroom(self._model, additions, self._kinds, limit, ignores_waiting=ignore_pending)
+        sources, notes = self._workload(shapes, requests)
+        return headroom(
+            self._model,
+            self._read(sources, are_shapes=True),
+            self._kinds,
+            limit,
+            ignores_waiting=ignore_pending,
+            notes=notes,
+        )
+
+    def _workload(
+        self, files: Sequence[InputSource], requests: Requests
+    ) -> tuple[Sequence[InputSource], Sequence[str]]:
+        """The files, or the workload that the requests describe; and notes. Raises
+        BadInputError."""
+        return requested_or_files(self._model, files, RequestedShape(**requests))
 
     def drain_each(self, topology_key: str = "", *, force: bool = False) -> DepartureReport:
         """Can each node, or each domain of a topology key, be drained?"""
-        return drain_each(self._model, topology_key, force=force)
+        return drain_each(self._model, Departures(topology_key=topology_key), force=force)
 
     def remove_each(self, topology_key: str = "") -> DepartureReport:
         """Can the cluster do without each node, or each domain of a topology key?"""
-        return remove_each(self._model, topology_key)
+        return remove_each(self._model, Departures(topology_key=topology_key))
 
     def whatif(
         self,

@@ -14,10 +14,10 @@ fails for one pod, all pods of the domain are placed in the trial.
 """
 
 from collections import Counter, defaultdict, deque
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import ClassVar, Literal, cast, final
+from typing import Any, ClassVar, Final, Literal, cast, final
 
 from msgspec import field as struct_field
 from msgspec.structs import replace
@@ -37,7 +37,7 @@ from bayplan.engine.cycle import Cycle
 from bayplan.model.cluster_model import Attempt, ClusterModel
 from bayplan.model.picture import RunMoment
 from bayplan.plugins.pod_topology_spread.plugin import PodTopologySpread
-from bayplan.problems import BadInputError, nearest, suggestion
+from bayplan.problems import BadInputError, suggestion
 from bayplan.state.pods import NO_VOLUMES, PodInfo, PodShape
 from bayplan.whatif.evictions import (
     DAEMON_SET_NAME,
@@ -56,8 +56,17 @@ from bayplan.whatif.placing import placed_first
 from bayplan.whatif.text import WaitingPods, note_lines
 
 _HARD = "DoNotSchedule"
+#: can-go: those that cannot go first; pods: those with the most pods first.
+SortKey = Literal["can-go", "name", "pods"]
 #: Resources that no device stands for.
 _PLAIN_RESOURCES = (CPU, MEMORY, "ephemeral-storage")
+
+
+#: Called with the number done and the number of all.
+OnProgress = Callable[[int, int], None]
+
+
+def _ignore(_done: int, _total: int) -> None: ...
 
 
 class Action(StrEnum):
@@ -162,7 +171,7 @@ class DepartureReport(Answer, frozen=True, kw_only=True):
         nodes = number_columns("nodes") if self.topology_key else []
         counts = number_columns("pods", "left over", "blocked")
         table = Table(*name_columns(name), *nodes, "can go", *counts, Column("why not", "line"))
-        for row in sorted(self.departures, key=lambda row: row.can_go):
+        for row in self.departures:
             count = (f"{row.nodes:,}",) if self.topology_key else ()
             cells = (f"{row.pods:,}", _count_or_none(row.left_over), _count_or_none(row.blocked))
             reason = row.reason if is_wide else row.short_reason
@@ -195,34 +204,57 @@ def _count_or_none(values: Sequence[object]) -> str:
     return f"{len(values):,}" if values else ""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Departures:
+    """Which nodes or domains are asked about, and how the answer is sorted."""
+
+    topology_key: str = ""
+    #: Of the labels of nodes; None: all nodes.
+    selector: Selector | None = None
+    sort_by: SortKey = "can-go"
+
+
+ALL_NODES: Final = Departures()
+
+
 def drain_each(
-    model: ClusterModel, topology_key: str = "", *, force: bool = False
+    model: ClusterModel,
+    which: Departures = ALL_NODES,
+    *,
+    force: bool = False,
+    on_progress: OnProgress = _ignore,
 ) -> DepartureReport:
     """Can each node, or each domain of a topology key, be drained?
 
     ``force``: pods without a controller may go, as with `kubectl drain --force`. Local storage is
-    not looked at. The pods that wait are placed first (`placing`). The model stays as it is. Raises
-    BadInputError if no node has the topology key.
+    not looked at. The pods that wait are placed first (`placing`). The model stays as it is.
+    ``on_progress`` gets the number of domains that were tried, and of all. Raises BadInputError if
+    no node has the topology key.
     """
-    return _report(model, Action.DRAIN, topology_key, force=force)
+    return _report(model, Action.DRAIN, which, force=force, on_progress=on_progress)
 
 
-def remove_each(model: ClusterModel, topology_key: str = "") -> DepartureReport:
+def remove_each(
+    model: ClusterModel, which: Departures = ALL_NODES, *, on_progress: OnProgress = _ignore
+) -> DepartureReport:
     """Can the cluster do without each node, or each domain of a topology key?
 
     Budgets do not count: the nodes are gone. Pods without a controller are lost. Others: see
     `drain_each`.
     """
-    return _report(model, Action.REMOVE, topology_key, force=True)
+    return _report(model, Action.REMOVE, which, force=True, on_progress=on_progress)
 
 
 def _report(
-    model: ClusterModel, action: Action, topology_key: str, *, force: bool
+    model: ClusterModel, action: Action, which: Departures, *, force: bool, on_progress: OnProgress
 ) -> DepartureReport:
+    topology_key, selector = which.topology_key, which.selector
     domains: dict[str, list[Node]] = defaultdict(list)
     outside_count = 0
     for each in model.objects(NODE):
         node = cast(Node, each)
+        if selector is not None and not selector.matches(node.metadata.labels or {}):
+            continue
         if not topology_key:
             domains[node.metadata.name].append(node)
         elif topology_key in (node.metadata.labels or {}):
@@ -234,7 +266,11 @@ def _report(
     with model.trial():
         waiting = placed_first(model)
         question = _Question(model, action, force=force)
-        departures = [question.departure(name, domains[name]) for name in in_natural_order(domains)]
+        departures: list[Departure] = []
+        for name in in_natural_order(domains):
+            departures.append(question.departure(name, domains[name]))
+            on_progress(len(departures), len(domains))
+    departures.sort(key=_SORTS[which.sort_by])
     return DepartureReport(
         cluster=model.source.source,
         moment=model.source.moment,
@@ -249,11 +285,16 @@ def _report(
 
 def _no_domain(model: ClusterModel, topology_key: str) -> str:
     keys = {key for each in model.objects(NODE) for key in each.metadata.labels or {}}
-    # The part behind the prefix is what people remember.
-    names = {key.rpartition("/")[2]: key for key in sorted(keys)}
-    close = nearest(topology_key.rpartition("/")[2], names)
-    hint = suggestion(topology_key if close is None else names[close], keys)
+    hint = suggestion(topology_key, keys)
     return f"no node has the label {topology_key}" + (f"; {hint}" if hint else "")
+
+
+#: The answers come in the natural order of their names, which stays among equals.
+_SORTS: Mapping[SortKey, Callable[[Departure], Any]] = {
+    "can-go": lambda row: row.can_go,
+    "name": lambda _row: 0,
+    "pods": lambda row: -row.pods,
+}
 
 
 # ---- the proof -----------------------------------------------------------------------------

@@ -154,7 +154,8 @@ class Fit(Answer, frozen=True, kw_only=True):
         for explanation in self.explanations:
             heading = Text(f"why {explanation.pod} does not fit", style="bold")
             # The first part is the message, which the table has, and the head has the moment.
-            about_pod = replace(explanation, moment=None)
+            remarks = tuple(each for each in explanation.remarks if each not in self.notes)
+            about_pod = replace(explanation, moment=None, remarks=remarks)
             parts += [BLANK, heading, *about_pod.parts(is_wide=is_wide)[1:]]
         if self.victims:
             parts += [BLANK, Text(f"preemption evicts {named_pods(self.victims)}")]
@@ -208,10 +209,12 @@ def fit_answer(
     *,
     limit: int | None = None,
     ignores_waiting: bool = False,
+    notes: Iterable[str] = (),
 ) -> Fit:
     """Does a workload fit, and, with ``limit``, how many of it do? The model stays as it is.
 
-    ``kinds``: the kinds of pod groups. Others: see `fit`. Raises BadInputError.
+    ``kinds``: the kinds of pod groups. ``notes``: about the workload. Others: see `fit`. Raises
+    BadInputError.
     """
     sources = list(workload)
     additions = read(sources)
@@ -221,6 +224,7 @@ def fit_answer(
     unit = single_unit(additions, kinds) if limit is not None and additions.pods else None
     with model.trial():
         answer = fit(model, additions, ignores_waiting=ignores_waiting)
+        answer = replace(answer, notes=(*notes, *answer.notes))
     if unit is None or limit is None:
         return answer
     with model.trial():

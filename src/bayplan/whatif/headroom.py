@@ -5,14 +5,15 @@ own: the shapes do not compete with one another.
 """
 
 from collections import Counter
-from collections.abc import Sequence
-from typing import ClassVar, Literal, final
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, ClassVar, Literal, final
 
 from rich.console import RenderableType
 from rich.text import Text
 
 from bayplan.answers.amounts import short_text
 from bayplan.answers.document import Answer, Rows, Value
+from bayplan.answers.names import natural_key
 from bayplan.answers.reasons import short_reason
 from bayplan.answers.table import BLANK, Table, number_columns
 from bayplan.api.pod_groups import PodGroupKinds
@@ -24,6 +25,9 @@ from bayplan.whatif.copies import Unit, units_of
 from bayplan.whatif.fit import LIMIT, MaxFit, check_schedulers, max_fit
 from bayplan.whatif.placing import placed_first
 from bayplan.whatif.text import WaitingPods, note_lines, unjudged_table
+
+#: See `headroom`.
+SortKey = Literal["file", "fit", "shape"]
 
 
 @final
@@ -95,11 +99,15 @@ def headroom(
     limit: int = LIMIT,
     *,
     ignores_waiting: bool = False,
+    notes: Iterable[str] = (),
+    sort_by: SortKey = "file",
 ) -> Headroom:
     """How many more pods of each shape fit. The model stays as it is.
 
     ``kinds``: the kinds of pod groups. ``ignores_waiting``: do not place the pods of the cluster
-    that wait. Raises BadInputError for a pod of a scheduler that the configuration does not have.
+    that wait. ``notes``: about the shapes. ``sort_by``: file: as the shapes stand there; fit: those
+    with the least room first. Raises BadInputError for a pod of a scheduler that the configuration
+    does not have.
     """
     check_schedulers(model, additions.pods)
     units = units_of(additions, kinds)
@@ -107,15 +115,24 @@ def headroom(
     with model.trial():
         waiting = placed_first(model, is_ignored=ignores_waiting)
         pairs = zip(units, names, strict=True)
-        shapes = tuple(_shape(model, unit, name, limit) for unit, name in pairs)
+        shapes = [_shape(model, unit, name, limit) for unit, name in pairs]
+    shapes.sort(key=_SORTS[sort_by])
     return Headroom(
         cluster=model.source.source,
         moment=model.source.moment,
-        shapes=shapes,
+        shapes=tuple(shapes),
         unjudged=additions.unjudged,
         waiting=waiting,
-        notes=(*model.source.notes, *additions.notes),
+        notes=(*notes, *model.source.notes, *additions.notes),
     )
+
+
+#: A sort keeps the order of equals.
+_SORTS: Mapping[SortKey, Callable[[ShapeHeadroom], Any]] = {
+    "file": lambda _one: 0,
+    "fit": lambda one: one.max.count,
+    "shape": lambda one: natural_key(one.shape),
+}
 
 
 def _shape(model: ClusterModel, unit: Unit, name: str, limit: int) -> ShapeHeadroom:

@@ -159,6 +159,13 @@ _NAMESPACE = _name("The namespace of names without one. Default: default, or tha
 _MANIFEST = _text("Kubernetes manifests as YAML or JSON text, as for `kubectl apply -f`")
 _LIMIT = _count("Count no further. Default: 10000")
 _IGNORE_PENDING = _flag("Leave out the pods of the cluster that wait")
+_REQUESTS: Mapping[str, Schema] = {
+    "cpu": _name("In place of a manifest: what a pod requests, as 500m"),
+    "memory": _name("In place of a manifest: what a pod requests, as 16Gi"),
+    "gpu": _count("In place of a manifest: GPUs of a pod, of the kind that nodes offer"),
+    "resource": _names("In place of a manifest: any resource, as nvidia.com/mig-1g.5gb=1"),
+    "namespace": _NAMESPACE,
+}
 _TOPOLOGY_KEY = _name("Domains of this label of nodes, such as topology.kubernetes.io/zone")
 
 
@@ -199,15 +206,21 @@ def _explain_decision(workplace: Workplace, arguments: Arguments) -> list[str]:
 
 
 def _fit(workplace: Workplace, arguments: Arguments) -> list[str]:
-    path = workplace.written("workload.yaml", arguments["manifest"])
-    options = _options(arguments, "max", "limit", "ignore_pending")
-    return ["fit", f"--filename={path}", *options, *workplace.flags, "--", *workplace.paths]
+    options = [*_requests(workplace, arguments), *_options(arguments, "max", "limit", "replicas")]
+    options += _options(arguments, "ignore_pending")
+    return ["fit", *options, *workplace.flags, "--", *workplace.paths]
 
 
 def _headroom(workplace: Workplace, arguments: Arguments) -> list[str]:
-    path = workplace.written("shapes.yaml", arguments["manifest"])
-    options = _options(arguments, "limit", "ignore_pending")
-    return ["headroom", f"--filename={path}", *options, *workplace.flags, "--", *workplace.paths]
+    options = [*_requests(workplace, arguments), *_options(arguments, "limit", "ignore_pending")]
+    return ["headroom", *options, *workplace.flags, "--", *workplace.paths]
+
+
+def _requests(workplace: Workplace, arguments: Arguments) -> Iterator[str]:
+    """The workload: its manifest, or what its pods request."""
+    if "manifest" in arguments:
+        yield f"--filename={workplace.written('workload.yaml', arguments['manifest'])}"
+    yield from _options(arguments, "cpu", "memory", "gpu", "resource", "namespace")
 
 
 def _whatif(workplace: Workplace, arguments: Arguments) -> list[str]:
@@ -276,11 +289,12 @@ _TOOLS: tuple[Tool, ...] = (
         "more of it do? Nothing is created.",
         properties={
             "manifest": _MANIFEST,
+            **_REQUESTS,
+            "replicas": _count("With requests: how many pods. Default: 1"),
             "max": _flag("Count how many fit, whatever the replicas are"),
             "limit": _LIMIT,
             "ignore_pending": _IGNORE_PENDING,
         },
-        required=("manifest",),
         line=_fit,
     ),
     Tool(
@@ -288,10 +302,10 @@ _TOOLS: tuple[Tool, ...] = (
         description="How many more pods of each shape fit, each shape alone.",
         properties={
             "manifest": _text("The shapes: pods or controllers as YAML or JSON text"),
+            **_REQUESTS,
             "limit": _LIMIT,
             "ignore_pending": _IGNORE_PENDING,
         },
-        required=("manifest",),
         line=_headroom,
     ),
     Tool(
