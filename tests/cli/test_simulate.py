@@ -447,7 +447,7 @@ class Half(ScalarScorePlugin):
     config = write_objects(tmp_path / "c.yaml", profile(score=["Half"]))
     result = bayplan("simulate", file, "--plugin", plugin, "--config", config)
     assert result.exit_code == 1
-    assert f'running Score plugin "Half": {message}' in result.stdout
+    assert f'running Score plugins: plugin "Half" failed with: {message}' in result.stdout
 
 
 def test_a_missing_plugin_file_is_requested(tmp_path: Path, objects: Path) -> None:

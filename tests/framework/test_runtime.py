@@ -396,7 +396,8 @@ def test_a_score_that_fails_is_an_error_that_names_its_plugin() -> None:
     status = framework_of(*plugins).run_score(CycleState(), P, three_nodes().lend().nodes)
     assert isinstance(status, Status)
     assert (status.code, status.plugin) == (Code.ERROR, "A")
-    assert status.message.startswith('running Score plugin "A": ValueError: boom (')
+    step = 'running Score plugins: plugin "A" failed with'
+    assert status.message.startswith(f"{step}: ValueError: boom (")
     assert late == []
 
 

@@ -145,7 +145,8 @@ def test_a_source_that_fails_is_named_and_not_its_reader() -> None:
     a = answering("A", score=ValueError("boom"))(None, handle(), "A")
     result = failure(reader("R", "A"), sources=[a])
     assert result.plugin == "A"
-    assert result.message.startswith('running Score plugin "A": ValueError: boom')
+    step = 'running Score plugins: plugin "A" failed with'
+    assert result.message.startswith(f"{step}: ValueError: boom")
 
 
 def test_a_source_out_of_range_is_named() -> None:

@@ -29,7 +29,8 @@ def test_any_other_result_is_refused(answer: Any, message: str) -> None:
 
 def test_a_failure_names_the_plugin_the_point_and_the_exception() -> None:
     plugin = made(answering("X", close=None), "X/one")
-    expected = Status(Code.ERROR, ("running Score plugin \"X/one\": KeyError: 'n1'",), "X/one")
+    step = 'running Score plugins: plugin "X/one" failed with'
+    expected = Status(Code.ERROR, (f"{step}: KeyError: 'n1'",), "X/one")
     assert failure_of(plugin, "Score", KeyError("n1")) == expected
     assert failure_of("X/one", "Score", KeyError("n1")) == expected
 
@@ -45,7 +46,8 @@ def boom(problem: Exception) -> Exception:
 def test_a_failure_names_the_line_in_the_plugins_file() -> None:
     line = boom.__code__.co_firstlineno + 3
     message = failure_of("X", "Score", boom(ValueError("no"))).message
-    assert message == f'running Score plugin "X": ValueError: no (test_validation.py:{line})'
+    step = 'running Score plugins: plugin "X" failed with'
+    assert message == f"{step}: ValueError: no (test_validation.py:{line})"
 
 
 def test_a_failure_in_a_library_names_the_line_in_the_plugins_file() -> None:
@@ -65,7 +67,8 @@ def test_an_api_error_names_no_line(problem: Exception) -> None:
 
 def test_a_refused_result_is_reported_without_the_exceptions_name() -> None:
     status = failure_of("X", "Score", WrongAnswer("7", "a Status"))
-    assert status.message == 'running Score plugin "X": returned 7; wanted a Status'
+    step = 'running Score plugins: plugin "X" failed with'
+    assert status.message == f"{step}: returned 7; wanted a Status"
 
 
 def test_a_result_that_is_not_a_rejection_becomes_an_error() -> None:

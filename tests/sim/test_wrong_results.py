@@ -3,6 +3,7 @@
 Each case is a plugin as its author writes it, run in a simulation. No wrong result ends the run.
 """
 
+import re
 from typing import Any
 
 import pytest
@@ -113,7 +114,7 @@ def message_of(method: str, result: str) -> str:
     )
     names: dict[str, Any] = {}
     exec(compile(source, "wrong.py", "exec"), names)
-    target = {"nodeSelector": {"disk": "none"}} if method == "post_filter" else {}
+    target: dict[str, Any] = {"nodeSelector": {"disk": "none"}} if method == "post_filter" else {}
     nodes = map(node, ("n1", "n2", "n3"))
     run = simulate(*nodes, pod("p", **target), plugins=[names["Wrong"]])
     assert not run.placements
@@ -125,9 +126,8 @@ def test_a_wrong_result_is_reported_with_file_and_line(
     method: str, result: str, actual: str, expected: str
 ) -> None:
     message = message_of(method, result)
-    assert message.endswith(
-        f'plugin "Wrong": {method} returned {actual}; wanted {expected}, at wrong.py:{LINE}'
-    )
+    assert re.search('plugin "Wrong"(: | failed with: )', message)
+    assert message.endswith(f"{method} returned {actual}; wanted {expected}, at wrong.py:{LINE}")
 
 
 @pytest.mark.parametrize(
@@ -151,6 +151,7 @@ def test_a_status_of_the_wrong_form_is_refused_in_the_line_that_makes_it(
 
 def test_a_score_out_of_range_is_reported_with_file_and_line() -> None:
     assert message_of("score_node", "1000") == (
-        'running Score plugin "Wrong": plugin "Wrong" returns an invalid score 1000, it should in '
+        'applying score defaultWeights on Score plugins: plugin "Wrong" returns an invalid score '
+        "1000, it should in "
         f"the range of [0, 100] after normalizing, at wrong.py:{LINE}"
     )

@@ -233,6 +233,8 @@ class OutOfRange(RefusedAnswer):
     """A score is not in 0..100 after normalization. The message is upstream's, and the place of the
     method."""
 
+    step = "applying score defaultWeights on Score plugins"
+
     def __init__(self, name: str, scores: NodeScores, method: Callable[..., Any]) -> None:
         wrong = scores[(scores < MIN_NODE_SCORE) | (scores > MAX_NODE_SCORE)][0]
         super().__init__(

@@ -36,6 +36,9 @@ _OUTSIDE: Final = (ApiError, OutcomeUnknownError)
 class RefusedAnswer(Exception):
     """A result that the contract does not allow. The message says why."""
 
+    #: What the scheduler was doing, where that is not the plugin's extension point.
+    step = ""
+
 
 class WrongAnswer(RefusedAnswer):
     """A plugin returned a value of a wrong form.
@@ -227,7 +230,15 @@ def failure_of(
         text = f"{type(problem).__name__}: {READ_ONLY}"
     if not refused and not isinstance(problem, _OUTSIDE):
         text += line_of(problem)
-    return Status(Code.ERROR, (f'running {point} plugin "{name}": {text}',), name)
+    step = problem.step if isinstance(problem, RefusedAnswer) else ""
+    return Status(Code.ERROR, (f"{step or _step(point, name)}: {text}",), name)
+
+
+def _step(point: str, name: str) -> str:
+    """Upstream: framework/runtime/framework.go."""
+    if point == "Score":
+        return f'running Score plugins: plugin "{name}" failed with'
+    return f'running {point} plugin "{name}"'
 
 
 def line_of(problem: BaseException) -> str:
@@ -262,7 +273,7 @@ def as_error(
         message = "failed without a reason"
     else:
         message = str(WrongAnswer(str(status.code), codes_text((Code.SUCCESS, *allowed)), method))
-    return Status(Code.ERROR, (f'running {point} plugin "{name}": {message}',), name)
+    return Status(Code.ERROR, (f"{_step(point, name)}: {message}",), name)
 
 
 def codes_text(allowed: Sequence[Code]) -> str:

@@ -12,6 +12,7 @@ from typing import TypeVar
 
 from msgspec import Struct
 
+from bayplan.api.amounts import canonical
 from bayplan.api.device_objects import (
     Amount,
     CapacityRange,
@@ -112,28 +113,34 @@ def _consumed(name: str, requested: Amount | None, capacity: DeviceCapacity) -> 
     if policy is None:
         return amount
     if policy.valid_range is not None and policy.valid_range.minimum is not None:
-        return _rounded_up(name, amount, policy.valid_range)
+        return _rounded_up(name, requested, policy.valid_range)
     higher = [value for value in map(_nanos, policy.valid_values or ()) if value >= amount]
     return higher[0] if higher else amount
 
 
-def _rounded_up(name: str, amount: int, allowed: CapacityRange) -> int:
-    """The amount rounded up to the next step above the minimum, in whole units."""
+def _rounded_up(name: str, requested: Amount, allowed: CapacityRange) -> int:
+    """The amount rounded up to the next step above the minimum, in whole units.
+
+    Upstream: structured/internal/stable/consumable_capacity.go, roundUpRange.
+    """
     assert allowed.minimum is not None
-    minimum = _nanos(allowed.minimum)
+    amount, minimum = _nanos(requested), _nanos(allowed.minimum)
     if amount < minimum:
         return minimum
     if allowed.step is None:
         return amount
     if amount > INT64_MAX * NANOS:
-        raise AllocationError(f'capacity "{name}": {_UNREPRESENTABLE}')
+        raise _unrepresentable(name, f"request {canonical(requested)} exceeds MaxInt64")
     low, step = units_of(minimum), units_of(_nanos(allowed.step))
-    if not step:
-        raise AllocationError(f'capacity "{name}": {_UNREPRESENTABLE}')
-    rounded = low + -(-(units_of(amount) - low) // step) * step
+    rounded = low + -(-(units_of(amount) - low) // step) * step if step else INT64_MAX + 1
     if rounded > INT64_MAX:
-        raise AllocationError(f'capacity "{name}": {_UNREPRESENTABLE}')
+        text = f"rounding request {canonical(requested)} up to the next step passes MaxInt64"
+        raise _unrepresentable(name, text)
     return rounded * NANOS
+
+
+def _unrepresentable(name: str, text: str) -> AllocationError:
+    return AllocationError(f'capacity "{name}": {_UNREPRESENTABLE}: {text}')
 
 
 def _violates(amount: int, policy: CapacityRequestPolicy | None) -> bool:
