@@ -37,6 +37,7 @@ from bayplan.ports import ExtenderAnswer, ExtenderVerb
 from bayplan.queue.entry import QueuedPodGroupInfo
 from bayplan.queue.scheduling_queue import SchedulingQueue
 from bayplan.rng import stream
+from bayplan.state.pods import PodInfo
 
 #: The share of attempts that record durations per plugin; upstream: pluginMetricsSamplePercent.
 _METRICS_SAMPLE = 0.1
@@ -49,6 +50,7 @@ class Attempts:
     def __init__(self, engine: EngineCore, on_attempt: OnAttempt | None = None) -> None:
         self._clock = engine.clock
         self._cluster = engine.cluster
+        self._placed_pods = engine.cluster.cache.by_uid
         self._extenders = engine.extenders
         self._frameworks = engine.frameworks
         self._outbox = engine.outbox
@@ -113,23 +115,23 @@ class Attempts:
         if isinstance(queued, QueuedPodGroupInfo):
             self._groups.start(queued)
             return
-        now = self._clock.now()
-        self._boundary.run_for_pod(queued, now, self._attempt, queued, now)
+        now, pod = self._clock.now(), queued.pod
+        try:
+            if pod.metadata.deletion_timestamp is not None:
+                self._skip_terminating(pod)
+            elif pod.uid in self._placed_pods and not pod.node_name:
+                self._queue.done(pod.uid)
+            else:
+                is_sampled = self._metrics_sample.random() < _METRICS_SAMPLE
+                if not self.runs.attempt(queued, now, is_sampled=is_sampled):
+                    self._begin(queued, now, is_sampled=is_sampled)
+        except Exception as problem:  # noqa: BLE001 - see `AttemptBoundary`
+            self._boundary.fail_for_pod(queued, now, problem)
 
-    def _attempt(self, queued: QueuedPodInfo, started_seconds: float) -> None:
-        pod = queued.pod
-        if pod.metadata.deletion_timestamp is not None:
-            note = f"skip schedule deleting pod: {pod.key}"
-            self._outbox.emit(
-                pod.scheduler_name, pod, "Warning", "FailedScheduling", "Scheduling", note
-            )
-            self._queue.done(pod.uid)
-        elif self._cluster.cache.pod(pod.uid) is not None and not pod.node_name:
-            self._queue.done(pod.uid)
-        else:
-            is_sampled = self._metrics_sample.random() < _METRICS_SAMPLE
-            if not self.runs.attempt(queued, started_seconds, is_sampled=is_sampled):
-                self._begin(queued, started_seconds, is_sampled=is_sampled)
+    def _skip_terminating(self, pod: PodInfo) -> None:
+        profile, note = pod.scheduler_name, f"skip schedule deleting pod: {pod.key}"
+        self._outbox.emit(profile, pod, "Warning", "FailedScheduling", "Scheduling", note)
+        self._queue.done(pod.uid)
 
     def resume(self, token: int, answer: ExtenderAnswer) -> None:
         """An extender answered. If no answer is missing, the cycle starts again. An unknown token

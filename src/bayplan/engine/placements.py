@@ -103,8 +103,15 @@ class AttemptBoundary:
         try:
             step(*args, **options)
         except Exception as problem:  # noqa: BLE001 - see `run`
-            failure = self._failure(queued.pod.key, (queued,), problem)
-            self._failures.handle(queued, started_seconds, failure)
+            self.fail_for_pod(queued, started_seconds, problem)
+
+    def fail_for_pod(
+        self, queued: QueuedPodInfo, started_seconds: float, problem: Exception
+    ) -> None:
+        """A step of an attempt at one pod raised. For callers on the way of every pod, which catch
+        the exception themselves."""
+        failure = self._failure(queued.pod.key, (queued,), problem)
+        self._failures.handle(queued, started_seconds, failure)
 
     def run(
         self,
@@ -243,7 +250,9 @@ class Placements:
         self._cluster.cache.assume(pod)
         if record is not None:
             self._telemetry.journal.write(record)
-        self._bind(placed)
+        self._queue.done(pod.uid)
+        run = BindingCycle(placed.framework, placed.state, pod, pod.node_name)
+        self._outbox.effects.append(BindPod(pod, pod.node_name, run))
 
     def adopt(self, cycle: Cycle, pod: PodInfo) -> PlacedPod:
         """A member of a group, which is assumed and reserved already."""
@@ -328,16 +337,15 @@ class Placements:
             # A bug gave the pod back; the watch will say where the pod is.
             self._telemetry.note(outcome.uid, "a binding ended that was given up")
             return
-        queued, started_seconds = placed.queued, placed.started_seconds
-        self.boundary.run_for_pod(queued, started_seconds, self._finish, placed, outcome)
-
-    def _finish(self, placed: PlacedPod, outcome: BindingOutcome) -> None:
-        for remark in outcome.remarks:
-            self._telemetry.plugin_failed(placed.pod.key, remark.plugin, remark.message)
-        if outcome.status is None:
-            self._bound(placed)
-        else:
-            self._binding_failed(placed, _failure(outcome.status))
+        try:
+            for remark in outcome.remarks:
+                self._telemetry.plugin_failed(placed.pod.key, remark.plugin, remark.message)
+            if outcome.status is None:
+                self._bound(placed)
+            else:
+                self._binding_failed(placed, _failure(outcome.status))
+        except Exception as problem:  # noqa: BLE001 - see `AttemptBoundary`
+            self.boundary.fail_for_pod(placed.queued, placed.started_seconds, problem)
 
     def _bound(self, placed: PlacedPod) -> None:
         pod, queued = placed.pod, placed.queued

@@ -15,7 +15,7 @@ Permit, an extender, a sample of the nodes or a score graph rules runs out.
 Metrics count each attempt of a run as a cycle would. What takes no time is observed as 0 seconds.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import final
 
 from msgspec import Struct
@@ -37,6 +37,7 @@ from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.runtime import STRAIGHT_TO_BIND, Framework
 from bayplan.framework.scoring import Choice
 from bayplan.framework.status import Code
+from bayplan.framework.timing import Observe
 from bayplan.framework.types import QueuedPodInfo
 from bayplan.metrics import Buckets
 from bayplan.state.pods import PodInfo, PodShape
@@ -61,32 +62,35 @@ class Run(Struct, frozen=True):
     notes: CycleState
     #: The states of attempts without durations of plugins, and with them.
     states: tuple[CycleState, CycleState]
-    #: The counts of durations of 0 seconds, of the extension points without a plugin.
+    #: Observe how long an attempt took.
+    observers: Sequence[Observe]
+    #: The counts of durations of 0 seconds: of the extension points without a plugin; and of these
+    #: and the observers.
     idle_counts: Sequence[list[int]]
+    all_idle_counts: Sequence[list[int]]
     pre_state: CachedPreState | None = None
     cells: NodeCells | None = None
 
     def goes_on(self, pod: PodInfo) -> bool:
         """Whether a cycle at the pod would answer from the same values."""
-        entry, signer = self.entry, self.framework.signer
+        entry, cells, pre_state = self.entry, self.cells, self.pre_state
+        generation, signer = self.cache.object_generation, self.framework.signer
+        if pre_state is not None:
+            # As `CachedPreState.fits`, without a call for each pod: the template is the run's.
+            is_current = (
+                entry.pre_state is pre_state
+                and pre_state.object_generation == generation.now()
+                and pre_state.owners == pod.metadata.owner_references
+            )
+        else:
+            assert cells is not None, "a run has notes or cells"
+            is_current = cells.fits(pod, generation.now_of_distinct_terms())
         return (
-            self._is_current(pod)
+            is_current
+            and entry.cells is cells
             and not self.ranking.is_dropped
             and self.cache.may_repeat(entry)
             and (signer.signs_templates or signer.sign(pod) is entry.signature)
-        )
-
-    def _is_current(self, pod: PodInfo) -> bool:
-        entry, cells, generation = self.entry, self.cells, self.cache.object_generation
-        if entry.cells is not cells:
-            return False
-        if cells is not None:
-            return cells.fits(pod, generation.now_of_distinct_terms())
-        pre_state = self.pre_state
-        return (
-            pre_state is not None
-            and entry.pre_state is pre_state
-            and pre_state.fits(pod, generation.now())
         )
 
 
@@ -101,7 +105,7 @@ class Runs:
         placements: Placements,
         end: CycleEnd,
         *,
-        observe_seconds: Callable[[float], None],
+        observe_seconds: Observe,
     ) -> None:
         """``observe_seconds``: of the duration of a cycle."""
         self._clock = engine.clock
@@ -139,16 +143,28 @@ class Runs:
             or self._nominator.node_of
             or self._reservations.current is not None
             or not run.goes_on(pod)
-            or not (run.ranking.follow() or self._catch_up(run, pod, is_sampled))
-            or (answer := _answer_of(run)) is None
         ):
             return False
+        ranking = run.ranking
+        if not (ranking.follow() or self._catch_up(run, pod, is_sampled)):
+            return False
+        answer: CycleAnswer | None = ranking
+        if run.cells is not None or ranking.feasibility.counts[FEASIBLE] < _SCORED_MIN:
+            answer = _answer_of_cells(run)
+            if answer is None:
+                # A cycle looks at the ranking once more.
+                ranking.uncount()
+                return False
         self.attempt_count += 1
         choice = answer.choose(self._seed, pod.uid, queued.attempts)
-        seconds = self._clock.now() - started_seconds
-        run.cache.repeated(run.entry, run.ranking, seconds, is_first=queued.attempts <= 1)
-        self._observe_seconds(seconds)
-        for counts in run.idle_counts:
+        run.cache.repeated(run.entry, ranking, is_first=queued.attempts <= 1)
+        now = self._clock.now()
+        idle_counts, seconds = run.all_idle_counts, now - started_seconds
+        if seconds:
+            idle_counts = run.idle_counts
+            for observe in run.observers:
+                observe(seconds)
+        for counts in idle_counts:
             counts[0] += 1
         placed = PlacedPod(
             queued,
@@ -166,8 +182,8 @@ class Runs:
                 run.framework.profile_name,
                 answer,
                 choice,
-                at_seconds=self._clock.now(),
-                node_count=run.ranking.table.node_count,
+                at_seconds=now,
+                node_count=ranking.table.node_count,
             )
         self._placements.place_straight(placed, record)
         return True
@@ -225,14 +241,18 @@ class Runs:
         if len(self._of_shape) >= _TEMPLATES_MAX:
             del self._of_shape[next(iter(self._of_shape))]
         framework = cycle.framework
+        cache = self._reuse[framework.profile_name]
+        observers, idle = (cache.observe_hinted, self._observe_seconds), _idle_observers(framework)
         self._of_shape[shape] = Run(
             framework,
-            self._reuse[framework.profile_name],
+            cache,
             entry,
             ranking,
             notes,
             (plain, sampled),
-            _idle_counts(framework),
+            observers,
+            _counts(idle),
+            _counts((*observers, *idle)),
             pre_state=pre_state,
             cells=cells,
         )
@@ -259,22 +279,18 @@ class Runs:
         cluster.take_back()
 
 
-def _answer_of(run: Run) -> CycleAnswer | None:
-    """The answer of the ranking, which is up to date, or of its cells. None: the cells are dropped,
-    or fewer than two nodes are feasible. Then a cycle looks at the ranking once more."""
-    ranking, cells = run.ranking, run.cells
+def _answer_of_cells(run: Run) -> CellAnswer | None:
+    """The answer of the cells, whose ranking is up to date. None: the run has no cells, or these
+    are dropped, or fewer than two nodes are feasible."""
+    cells = run.cells
     if cells is None:
-        answer = ranking if ranking.feasibility.counts[FEASIBLE] >= _SCORED_MIN else None
-    else:
-        try:
-            cells.update()
-            answer = cells.answer()
-        except RankingInvalid as problem:
-            run.cache.drop_cells(run.entry, problem.reason)
-            return None
-    if answer is None:
-        ranking.uncount()
-    return answer
+        return None
+    try:
+        cells.update()
+        return cells.answer()
+    except RankingInvalid as problem:
+        run.cache.drop_cells(run.entry, problem.reason)
+        return None
 
 
 def _binds_alone(framework: Framework, calls: Calls) -> bool:
@@ -288,8 +304,12 @@ def _binds_alone(framework: Framework, calls: Calls) -> bool:
     )
 
 
-def _idle_counts(framework: Framework) -> list[list[int]]:
+def _idle_observers(framework: Framework) -> list[Observe]:
     """Of Sign, whose result the run has, and of the points that no plugin takes part in."""
     points = (("Sign", Code.SUCCESS), *STRAIGHT_TO_BIND)
-    observers = [framework.stopwatches[point].observer(code) for point, code in points]
+    return [framework.stopwatches[point].observer(code) for point, code in points]
+
+
+def _counts(observers: Iterable[Observe]) -> list[list[int]]:
+    """The counts of these observers; the first one is of 0 seconds."""
     return [observer.counts for observer in observers if isinstance(observer, Buckets)]

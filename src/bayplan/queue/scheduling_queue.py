@@ -66,9 +66,11 @@ class InFlight:
         #: uid → number of changes, since the start of the process, at the pod's pop. Pods are in
         #: the order of their pops, so the first mark is the lowest.
         self.marks: dict[str, int] = {}
-        #: (uid of the pod that the change concerns, "" for all pods; change)
-        self._changes: list[tuple[str, Change]] = []
-        self._dropped_count = 0
+        #: The number of changes since the start of the process: the mark of the next pod.
+        self.recorded_count = 0
+        #: (uid of the pod that the change concerns, "" for all pods; change). Only this class
+        #: writes.
+        self.changes: list[tuple[str, Change]] = []
 
     def __len__(self) -> int:
         return len(self.marks)
@@ -79,21 +81,21 @@ class InFlight:
     @property
     def change_count(self) -> int:
         """The length of the list: at most the changes since the oldest pop, and a few more."""
-        return len(self._changes)
+        return len(self.changes)
 
     def counts(self) -> dict[str, int]:
         """Changes in the list by event, and the pods in flight as `POD_POPPED`."""
-        event_counts = Counter(change.event.label for _, change in self._changes)
+        event_counts = Counter(change.event.label for _, change in self.changes)
         event_counts[POD_POPPED] = len(self.marks)
         return dict(event_counts)
 
     def start(self, uid: str) -> None:
         assert uid not in self.marks, f"two attempts at the pod with uid {uid} at the same time"
-        self.marks[uid] = self._dropped_count + len(self._changes)
+        self.marks[uid] = self.recorded_count
 
     def finish(self, uid: str) -> None:
         """The attempt ended. No effect for a pod that is not in flight."""
-        if self.marks.pop(uid, None) is not None and self._changes:
+        if self.marks.pop(uid, None) is not None and self.changes:
             self._drop()
 
     def finish_all(self, uids: Iterable[str]) -> None:
@@ -103,30 +105,32 @@ class InFlight:
     def record(self, change: Change) -> None:
         """Add a change that may concern each pod in flight."""
         if self.marks:
-            self._changes.append(("", change))
+            self.changes.append(("", change))
+            self.recorded_count += 1
 
     def record_for(self, uid: str, change: Change) -> None:
         """Add a change that concerns one pod in flight."""
         assert uid in self.marks, f"the pod with uid {uid} is not in flight"
-        self._changes.append((uid, change))
+        self.changes.append((uid, change))
+        self.recorded_count += 1
 
     def changes_since(self, uid: str) -> Sequence[Change]:
         """The changes since the pop of the pod, in order."""
-        start = self.marks[uid] - self._dropped_count
-        if start == len(self._changes):
+        missed_count = self.recorded_count - self.marks[uid]
+        if not missed_count:
             return ()
-        return [change for only, change in self._changes[start:] if only in ("", uid)]
+        return [change for only, change in self.changes[-missed_count:] if only in ("", uid)]
 
     def _drop(self) -> None:
         if not self.marks:
-            self._changes.clear()
+            self.changes.clear()
             return
-        if len(self._changes) <= _DROPPABLE_ALLOWED:
+        count = len(self.changes)
+        if count <= _DROPPABLE_ALLOWED:
             return
-        droppable = next(iter(self.marks.values())) - self._dropped_count
-        if droppable > _DROPPABLE_ALLOWED and 2 * droppable > len(self._changes):
-            del self._changes[:droppable]
-            self._dropped_count += droppable
+        droppable = count - (self.recorded_count - next(iter(self.marks.values())))
+        if droppable > _DROPPABLE_ALLOWED and 2 * droppable > count:
+            del self.changes[:droppable]
 
 
 # ---- scheduling queue -----------------------------------------------------------------------
@@ -282,9 +286,9 @@ class SchedulingQueue:
         return self._in_flight(entry)
 
     def _in_flight(self, entry: Entry) -> QueuedPodInfo:
-        if entry.has_rejectors:
-            self._count_rejectors(entry.pods, -1)
         for queued in entry.pods:
+            if queued.unschedulable_plugins or queued.pending_plugins:
+                self._count_rejectors((queued,), -1)
             queued.attempts += 1
             self.in_flight.start(queued.pod.uid)
         if entry.group is not None:
@@ -293,8 +297,11 @@ class SchedulingQueue:
 
     def done(self, uid: str) -> None:
         """The attempt ended, and the pod leaves the queue. Idempotent."""
-        if uid in self.in_flight.marks:
-            self.in_flight.finish(uid)
+        in_flight = self.in_flight
+        if in_flight.changes:
+            in_flight.finish(uid)
+        else:
+            in_flight.marks.pop(uid, None)
         entry = self._entries.get(uid)
         if entry is None or entry.state is not State.IN_FLIGHT:
             return

@@ -312,7 +312,8 @@ class Sizes:
     """Counts by the values of the label ``queue`` of scheduler_pending_pods."""
 
     def __init__(self) -> None:
-        self._pods: Counter[str] = Counter(dict.fromkeys(PENDING_QUEUES, 0))
+        #: Pods. An entry that is one pod may be counted here, too, without a call of `change`.
+        self.pod_counts: Counter[str] = Counter(dict.fromkeys(PENDING_QUEUES, 0))
         self._groups: Counter[str] = Counter()
         #: Pods that are members of these groups.
         self._members: Counter[str] = Counter()
@@ -320,7 +321,7 @@ class Sizes:
     def change(self, entry: Entry, sign: int) -> None:
         """Count an entry that enters the queue of its state (1), or leaves it (-1)."""
         queue, count = QUEUES[entry.state], sign * len(entry.pods)
-        self._pods[queue] += count
+        self.pod_counts[queue] += count
         if entry.group is not None:
             self._groups[queue] += sign
             self._members[queue] += count
@@ -328,16 +329,16 @@ class Sizes:
     def grew(self, state: State, count: int) -> None:
         """A group in this state got ``count`` more members."""
         queue = counted_as(state)
-        self._pods[queue] += count
+        self.pod_counts[queue] += count
         self._members[queue] += count
 
     def pods(self) -> dict[str, int]:
-        return dict(self._pods)
+        return dict(self.pod_counts)
 
     def entities(self) -> dict[tuple[str, str], int]:
         """(queue, kind of entry) → number of entries."""
         counts: dict[tuple[str, str], int] = {}
-        for queue, pod_count in self._pods.items():
+        for queue, pod_count in self.pod_counts.items():
             counts[queue, POD_ENTITY] = pod_count - self._members[queue]
             counts[queue, GROUP_ENTITY] = self._groups[queue]
         return counts
@@ -574,7 +575,10 @@ class SubQueues:
         elif target is State.GATED:
             entry.queued.was_flushed = False
         place.enter(entry)
-        self.sizes.change(entry, 1)
+        if entry.group is None:
+            self.sizes.pod_counts[QUEUES[target]] += 1
+        else:
+            self.sizes.change(entry, 1)
         if anew or ENTERED_QUEUES[target] != ENTERED_QUEUES[source]:
             self._count_incoming(entry, ENTERED_QUEUES[target], event)
 
@@ -598,7 +602,10 @@ class SubQueues:
             if entry is not None:
                 if place is self._backing_off:
                     self._count_incoming(entry, ENTERED_QUEUES[State.ACTIVE], POP_FROM_BACKOFF_Q)
-                self.sizes.change(entry, -1)
+                if entry.group is None:
+                    self.sizes.pod_counts[QUEUES[entry.state]] -= 1
+                else:
+                    self.sizes.change(entry, -1)
                 entry.state = POPPED
                 return entry
         return None

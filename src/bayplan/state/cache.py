@@ -188,7 +188,8 @@ class Cache:
     def __init__(self, capacity: int = INITIAL_CAPACITY) -> None:
         """``capacity``: how many nodes fit before the columns grow."""
         self.table = NodeTable(capacity)
-        self._pods: dict[str, PodInfo] = {}
+        #: The placed pods, as counted; only this class writes.
+        self.by_uid: dict[str, PodInfo] = {}
         self._assumed: set[str] = set()
         self._loan: Loan | None = None
         self._loan_number = 0
@@ -215,10 +216,10 @@ class Cache:
 
     def pod(self, uid: str) -> PodInfo | None:
         """The placed pod of this uid, as counted."""
-        return self._pods.get(uid)
+        return self.by_uid.get(uid)
 
     def pods(self) -> list[PodInfo]:
-        return list(self._pods.values())
+        return list(self.by_uid.values())
 
     def is_assumed(self, uid: str) -> bool:
         return uid in self._assumed
@@ -232,9 +233,9 @@ class Cache:
 
         A cycle may call this and `forget` while the cluster is lent to it.
         """
-        assert pod.uid not in self._pods, f"{pod!r} is already placed"
+        assert pod.uid not in self.by_uid, f"{pod!r} is already placed"
         self.table.assign(pod)
-        self._pods[pod.uid] = pod
+        self.by_uid[pod.uid] = pod
         self._assumed.add(pod.uid)
 
     def forget(self, pod: PodInfo) -> None:
@@ -245,7 +246,7 @@ class Cache:
 
     def add_pod(self, pod: PodInfo) -> None:
         """The API reports a pod on a node. Confirms an assumed pod, on whichever node."""
-        if pod.uid in self._pods:
+        if pod.uid in self.by_uid:
             self.update_pod(pod)
             return
         self._check_not_lent()
@@ -254,18 +255,18 @@ class Cache:
     def add_pods(self, pods: Sequence[PodInfo]) -> None:
         """The API reports new pods on nodes, none of which is assumed."""
         self._check_not_lent()
-        assert not any(pod.uid in self._pods for pod in pods), "a pod is already placed"
+        assert not any(pod.uid in self.by_uid for pod in pods), "a pod is already placed"
         self.table.assign_many(pods)
-        self._pods.update((pod.uid, pod) for pod in pods)
+        self.by_uid.update((pod.uid, pod) for pod in pods)
 
     def update_pod(self, pod: PodInfo) -> None:
         """Replace a placed pod by a newer version. Its row changes only if a count changes."""
         self._check_not_lent()
-        old = self._pods.get(pod.uid)
+        old = self.by_uid.get(pod.uid)
         assert old is not None, f"{pod!r} is not placed"
         self._assumed.discard(pod.uid)
         if _counts_equally(old, pod):
-            self._pods[pod.uid] = pod
+            self.by_uid[pod.uid] = pod
             row = self.table.row_of[pod.node_name]
             self.table.pods[row][pod.uid] = pod
             if old.status.start_time != pod.status.start_time:
@@ -280,14 +281,14 @@ class Cache:
         """The API reports the deletion of a placed pod."""
         self._check_not_lent()
         self._assumed.discard(uid)
-        return self._displace(uid) if uid in self._pods else None
+        return self._displace(uid) if uid in self.by_uid else None
 
     def _place(self, pod: PodInfo) -> None:
         self.table.assign(pod)
-        self._pods[pod.uid] = pod
+        self.by_uid[pod.uid] = pod
 
     def _displace(self, uid: str) -> PodInfo:
-        pod = self._pods.pop(uid)
+        pod = self.by_uid.pop(uid)
         self.table.unassign(pod)
         return pod
 
@@ -303,8 +304,8 @@ class Cache:
     def _adopt(self, placed: Sequence[PodInfo]) -> None:
         """A trial was committed: its pods, already counted on nodes, become assumed."""
         for pod in placed:
-            assert pod.uid not in self._pods, f"{pod!r} is already placed"
-            self._pods[pod.uid] = pod
+            assert pod.uid not in self.by_uid, f"{pod!r} is already placed"
+            self.by_uid[pod.uid] = pod
             self._assumed.add(pod.uid)
 
     def _check_not_lent(self) -> None:

@@ -43,16 +43,16 @@ class RowEquivalence:
     different numbers. A number is never used again after all its rows have left it.
     """
 
-    __slots__ = ("_empty", "_next", "_ways", "numbers")
+    __slots__ = ("_empty", "_next", "numbers", "ways")
 
     def __init__(self, capacity: int) -> None:
-        #: Row → number; only this class writes. Initially no row offers any amount.
+        #: Row → number. Initially no row offers any amount.
         self.numbers = [_NOTHING] * capacity
         self._next = count(1)
         #: The amounts that a node without pods offers → number.
         self._empty: dict[Hashable, int] = {}
         #: (number, the amounts and host ports of a pod, whether the pod is added) → next number.
-        self._ways: dict[tuple[int, Hashable, bool], int] = {}
+        self.ways: dict[tuple[int, Hashable, bool], int] = {}
 
     def grow(self, capacity: int) -> None:
         self.numbers += [_NOTHING] * (capacity - len(self.numbers))
@@ -72,16 +72,16 @@ class RowEquivalence:
     def change(self, row: int, used: Hashable, *, comes: bool) -> None:
         """A pod with these amounts and ports was added to the row (``comes``) or removed."""
         before = self.numbers[row]
-        after = self._ways.get((before, used, comes))
+        after = self.ways.get((before, used, comes))
         if after is None:
             self._forget_if_many()
-            after = self._ways[before, used, comes] = next(self._next)
-            self._ways[after, used, not comes] = before
+            after = self.ways[before, used, comes] = next(self._next)
+            self.ways[after, used, not comes] = before
         self.numbers[row] = after
 
     def _forget_if_many(self) -> None:
-        if len(self._ways) + len(self._empty) > _WAYS_MAX:
-            self._ways.clear()
+        if len(self.ways) + len(self._empty) > _WAYS_MAX:
+            self.ways.clear()
             self._empty.clear()
 
 
@@ -222,22 +222,11 @@ class _Resource:
     def count(self, row: int, requested: int, scored: int) -> None:
         """Add a pod's amounts to a row; negative amounts remove a pod."""
         if requested:
-            taken, free = self.requested.values, self.free.values
-            amount, left = taken.item(row) + requested, free.item(row) - requested
-            if -EXACT_BELOW < amount < EXACT_BELOW and -EXACT_BELOW < left < EXACT_BELOW:
-                taken[row] = self.requested_floats.values[row] = amount
-                free[row] = left
-                if left < self.free_at_least:
-                    self.free_at_least = left
-            else:
-                self._set(self.requested, self.requested_floats, row, amount)
-                self.take(row, requested)
-        values = self.scored.values
-        amount = values.item(row) + scored
-        if -EXACT_BELOW < amount < EXACT_BELOW:
-            values[row] = self.scored_floats.values[row] = amount
-        else:
-            self._set(self.scored, self.scored_floats, row, amount)
+            amount = self.requested.values.item(row) + requested
+            self._set(self.requested, self.requested_floats, row, amount)
+            self.take(row, requested)
+        amount = self.scored.values.item(row) + scored
+        self._set(self.scored, self.scored_floats, row, amount)
 
     def count_many(self, rows: Rows, requested: int, scored: int) -> None:
         """As `count` for each of the rows, which may repeat."""
@@ -310,6 +299,10 @@ class _Selection(Struct):
         return all(amount <= resource.free_at_least for amount, resource in pairs)
 
 
+#: A shape, what its pods use (see `uses`), and (resource, requested, scored).
+_Counted = tuple[PodShape | None, str, Sequence[tuple[_Resource, int, int]]]
+
+
 @final
 class Resources:
     """All amounts of all rows of the node table. Invariants: free is allocatable minus requested;
@@ -324,6 +317,9 @@ class Resources:
         #: Whether all sums are exact. A sum that has wrapped does not return to its value when pods
         #: are removed.
         self._are_exact = True
+        #: What the pod that was counted last uses, and its amounts: mostly the next pod is of the
+        #: same template.
+        self._last: _Counted = None, "", ()
         self._nothing = self._of("")
         self._pods = self._of(PODS)
         self.pod_counts = Column(capacity, np.int64)
@@ -416,19 +412,44 @@ class Resources:
 
     def count(self, row: int, shape: PodShape, step: int) -> None:
         """Add a pod to a row (step 1), or remove it (-1)."""
-        pod_amounts, used = shape.once_per_spec("resources.amounts", _amounts_and_uses)
-        for name, requested, scored in pod_amounts:
-            resource = self._resources.get(name) or self._of(name)
+        last, used, counted = self._last
+        if shape is not last:
+            amounts, used = shape.once_per_spec("resources.amounts", _amounts_and_uses)
+            counted = [(self._of(name), requested, scored) for name, requested, scored in amounts]
+            self._last = shape, used, counted
+        for resource, requested, scored in counted:
+            # As `_Resource.count`, without a call for each resource of each placement.
+            taken, free = resource.requested.values, resource.free.values
+            scores = resource.scored.values
+            amount, left = taken.item(row) + step * requested, free.item(row) - step * requested
+            total = scores.item(row) + step * scored
+            if (
+                -EXACT_BELOW < amount < EXACT_BELOW
+                and -EXACT_BELOW < left < EXACT_BELOW
+                and -EXACT_BELOW < total < EXACT_BELOW
+            ):
+                if requested:
+                    taken[row] = resource.requested_floats.values[row] = amount
+                    free[row] = left
+                    if left < resource.free_at_least:
+                        resource.free_at_least = left
+                scores[row] = resource.scored_floats.values[row] = total
+                continue
             resource.count(row, step * requested, step * scored)
             if not resource.is_exact:
                 self._selections.clear()
                 self._are_exact = False
         self._pods.take(row, step)
         self.pod_counts.values[row] += step
-        if self._are_exact:
-            self.equivalence.change(row, used, comes=step > 0)
-        else:
+        if not self._are_exact:
             self.equivalence.set_unique(row)
+            return
+        numbers, comes = self.equivalence.numbers, step > 0
+        after = self.equivalence.ways.get((numbers[row], used, comes))
+        if after is None:
+            self.equivalence.change(row, used, comes=comes)
+        else:
+            numbers[row] = after
 
     def count_many(self, rows: Rows, shapes: Sequence[PodShape]) -> None:
         """Add a pod of each shape to its row. As `count` for each; a row may repeat."""

@@ -9,7 +9,12 @@ from typing import Final, final
 
 from bayplan.engine.ranking.evaluation_plan import EvaluationPlan
 from bayplan.engine.ranking.node_feasibility import FEASIBLE
-from bayplan.engine.ranking.row_cache import EQUIVALENT_MAX, UNKNOWN
+from bayplan.engine.ranking.row_cache import (
+    CACHED,
+    EQUIVALENT_MAX,
+    UNKNOWN,
+    CachedScores,
+)
 from bayplan.state.change_log import Facet
 from bayplan.state.node_table import NodeTable
 
@@ -59,12 +64,19 @@ class NodeEquivalence:
             if cache.generation != generation - 1 or cache.of_equivalent is None:
                 return None
             cached = cache.of_equivalent.get(equivalent)
-            if cached is not None:
-                cache.put(row, cached)
-            elif is_feasible:
-                return None
-            else:
+            if cached is None:
+                if is_feasible:
+                    return None
                 # The row is rejected, so nobody needs the result.
                 cache.marks[row] = UNKNOWN
+            elif type(cache) is CachedScores:
+                if cache.scores is None:
+                    cache.put(row, cached)
+                else:
+                    # As `put`, without a call: a result of an equivalent row fits into the array.
+                    cache.scores[row] = cached
+                    cache.marks[row] = CACHED
+            else:
+                cache.marks[row] = cached
             cache.generation = generation
         return result

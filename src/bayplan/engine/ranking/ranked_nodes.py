@@ -391,8 +391,9 @@ class RankedNodes:
     def choose(self, seed: int, pod_uid: str, attempt: int) -> Choice:
         """The node with the highest total; among equals the one that is drawn."""
         self._scored_count += self.feasibility.counts[FEASIBLE]
-        assert self._index is not None, "the ranking is only a part of the answer"
-        places = self._index.best()
+        by_total = self._index
+        assert by_total is not None, "the ranking is only a part of the answer"
+        places = by_total.of_score[by_total.scores[-1]]
         count = len(places)
         index = tie_index(seed, pod_uid, attempt, count) if count > 1 else 0
         name = self.table.names[self._order.item(places[index])]
@@ -406,7 +407,15 @@ class RankedNodes:
     def best_scores(self, count_max: int) -> tuple[NodeScore, ...]:
         """The scores of the best nodes, best first; equals in draw order. All rows have totals."""
         assert self._index is not None, "the ranking is only a part of the answer"
-        return tuple(self._lines_at(self._index.first(count_max)))
+        places = self._index.of_score[self._index.scores[-1]]
+        if type(places) is array and len(places) >= count_max:
+            places = places[:count_max]
+        else:
+            places = self._index.first(count_max)
+        try:
+            return tuple(map(self._lines.__getitem__, places))
+        except KeyError:
+            return tuple(self._lines_at(places))
 
     def lines(self, rows: Rows) -> list[NodeScore]:
         """The cached scores and their sums, of some rows with totals."""
@@ -414,14 +423,12 @@ class RankedNodes:
 
     def _lines_at(self, places: Sequence[int]) -> list[NodeScore]:
         lines = self._lines
-        try:
-            return list(map(lines.__getitem__, places))
-        except KeyError:
-            if len(lines) >= _LINES_MAX:
-                lines.clear()
-            for place in places:
-                if place not in lines:
-                    lines[place] = self._line(self._order.item(place))
+        missing = [place for place in places if place not in lines]
+        if missing and len(lines) >= _LINES_MAX:
+            lines.clear()
+            missing = places
+        for place in missing:
+            lines[place] = self._line(self._order.item(place))
         return list(map(lines.__getitem__, places))
 
     def _line(self, row: int) -> NodeScore:

@@ -95,45 +95,46 @@ class TotalIndex(Protocol):
 class ScoreIndex:
     """The rows of a ranking by total score. A row is named by its place in the draw order."""
 
-    __slots__ = ("_of_score", "_scores")
+    __slots__ = ("of_score", "scores")
 
     def __init__(self, totals: Int64s, places: Rows) -> None:
         """``places``: of some rows, ascending; ``totals``: of the same rows."""
         order = np.argsort(totals, kind="stable")
         ordered, sorted_totals = places[order].astype(np.int32), totals[order]
         starts = starts_of_runs(sorted_totals)
-        #: Scores that some row has, ascending.
-        self._scores: list[int] = sorted_totals[starts].tolist()
-        self._of_score: dict[int, array[int] | PlaceBlocks] = {}
+        #: Scores that some row has, ascending; only this class writes.
+        self.scores: list[int] = sorted_totals[starts].tolist()
+        #: By score, the places of its rows; only this class writes.
+        self.of_score: dict[int, array[int] | PlaceBlocks] = {}
         parts = np.split(ordered, starts[1:]) if len(ordered) else []
-        for score, part in zip(self._scores, parts, strict=True):
-            self._of_score[score] = _stored(array(_PLACE, part.tobytes()))
+        for score, part in zip(self.scores, parts, strict=True):
+            self.of_score[score] = _stored(array(_PLACE, part.tobytes()))
 
     def add(self, place: int, total: int) -> None:
-        places = self._of_score.get(total)
+        places = self.of_score.get(total)
         if places is None:
-            insort(self._scores, total)
-            self._of_score[total] = array(_PLACE, (place,))
+            insort(self.scores, total)
+            self.of_score[total] = array(_PLACE, (place,))
         elif isinstance(places, array):
             places.insert(bisect_left(places, place), place)
             if len(places) > _ARRAY_MAX:
-                self._of_score[total] = PlaceBlocks(places)
+                self.of_score[total] = PlaceBlocks(places)
         else:
             places.add(place)
 
     def remove(self, place: int, total: int) -> None:
-        places = self._of_score[total]
+        places = self.of_score[total]
         if isinstance(places, array):
             _remove(places, place)
         else:
             places.remove(place)
         if not len(places):
-            del self._of_score[total]
-            del self._scores[bisect_left(self._scores, total)]
+            del self.of_score[total]
+            del self.scores[bisect_left(self.scores, total)]
 
     def move(self, place: int, before: int, now: int) -> None:
         """Move a row of this index to its new total."""
-        places, equal = self._of_score[before], self._of_score.get(now)
+        places, equal = self.of_score[before], self.of_score.get(now)
         if not (isinstance(places, array) and isinstance(equal, array)) or (
             len(places) == 1 or len(equal) == _ARRAY_MAX
         ):
@@ -149,22 +150,19 @@ class ScoreIndex:
     @property
     def best_score(self) -> int:
         """The highest total; there is at least one row."""
-        return self._scores[-1]
+        return self.scores[-1]
 
     def best(self) -> "array[int] | PlaceBlocks":
         """Places of the rows with the highest total, ascending; there is at least one row."""
-        return self._of_score[self._scores[-1]]
+        return self.of_score[self.scores[-1]]
 
     def first(self, count_max: int) -> "array[int]":
         """Places of the best rows, best first, at most so many."""
-        places = self._of_score[self._scores[-1]]
-        if isinstance(places, array) and len(places) >= count_max:
-            return places[:count_max]
         first = array(_PLACE)
-        at = len(self._scores)
+        at = len(self.scores)
         while len(first) < count_max and at:
             at -= 1
-            places = self._of_score[self._scores[at]]
+            places = self.of_score[self.scores[at]]
             count = count_max - len(first)
             first += places[:count] if isinstance(places, array) else places.first(count)
         return first
@@ -172,8 +170,8 @@ class ScoreIndex:
     def first_with_totals(self, count_max: int) -> list[tuple[int, int]]:
         """(score, place) of the best rows, best first, at most so many."""
         first: list[tuple[int, int]] = []
-        for score in reversed(self._scores):
-            places = islice(self._of_score[score], count_max - len(first))
+        for score in reversed(self.scores):
+            places = islice(self.of_score[score], count_max - len(first))
             first += zip(repeat(score), places, strict=False)
             if len(first) == count_max:
                 break
@@ -181,16 +179,16 @@ class ScoreIndex:
 
     def validate(self, totals: Mapping[int, int]) -> None:
         """``totals``: by place. Raises AssertionError where the index holds anything else."""
-        assert self._scores == sorted(self._of_score), "the scores are not those of the rows"
+        assert self.scores == sorted(self.of_score), "the scores are not those of the rows"
         indexed: dict[int, int] = {}
-        for score, places in self._of_score.items():
+        for score, places in self.of_score.items():
             assert len(places) > 0 and list(places) == sorted(places), f"places of {score}"
             indexed |= dict.fromkeys(places, score)
         assert indexed == totals, f"the index has {indexed}, the rows have {dict(totals)}"
 
     @property
     def bytes_used(self) -> int:
-        return array(_PLACE).itemsize * sum(map(len, self._of_score.values()))
+        return array(_PLACE).itemsize * sum(map(len, self.of_score.values()))
 
 
 def _stored(places: "array[int]") -> "array[int] | PlaceBlocks":

@@ -350,23 +350,30 @@ class ResultCache:
             return False
         if self._entries.get(entry.signature) is not entry:
             return False
-        # The next look-up counts for the check.
-        return not self._is_check_due(self.possible_count + 1)
+        # The next look-up counts for the check. This is `is_check_due`, without a further call.
+        period = CHECK_PERIOD * (1 + self._table.node_count // CHECK_NODES)
+        return (self.possible_count + 1) % period != period - 1
 
-    def repeated(
-        self, entry: SignatureEntry, ranking: RankedNodes, seconds: float, *, is_first: bool
-    ) -> None:
+    def repeated(self, entry: SignatureEntry, ranking: RankedNodes, *, is_first: bool) -> None:
         """Record an attempt that a ranking of the entry's own answered without a cycle.
 
-        ``seconds``: its duration; ``is_first``: whether it is the first attempt at the pod.
+        ``is_first``: whether it is the first attempt at the pod. The caller observes its duration;
+        see `observe_hinted`.
         """
         self.possible_count += 1
         self._entries.move_to_end(entry.signature)
         entry.cycle_count += 1
         entry.pod_count += is_first
-        self.used(entry, ranking)
+        if self._balance < _BALANCE_MAX or ranking.owner is not entry.signature:
+            self.used(entry, ranking)
+        else:
+            entry.generation = ranking.generation
         self.attempt_counts[HINT_USED] += 1
-        self._observe[True](seconds)
+
+    @property
+    def observe_hinted(self) -> Observe:
+        """What observes the seconds of an attempt that a ranking answered."""
+        return self._observe[True]
 
     def drop_ranking(self, entry: SignatureEntry, ranking: RankedNodes, reason: str) -> None:
         self.flushed_counts[reason] += 1
@@ -397,11 +404,8 @@ class ResultCache:
 
     @property
     def is_check_due(self) -> bool:
-        return self._is_check_due(self.possible_count)
-
-    def _is_check_due(self, count: int) -> bool:
         period = CHECK_PERIOD * (1 + self._table.node_count // CHECK_NODES)
-        return count % period == period - 1
+        return self.possible_count % period == period - 1
 
     def compare(
         self, entry: SignatureEntry, state: CycleState, pod: PodInfo, nodes: NodeView

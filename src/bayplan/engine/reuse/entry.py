@@ -55,7 +55,7 @@ class CachedPreState:
     depend on changed: see `Caching.pre_state_per_template`.
     """
 
-    __slots__ = ("_object_generation", "_owners", "is_scored", "ranking_ref", "shape", "state")
+    __slots__ = ("is_scored", "object_generation", "owners", "ranking_ref", "shape", "state")
 
     def __init__(
         self,
@@ -68,8 +68,9 @@ class CachedPreState:
     ) -> None:
         """``ranking``: of the entry, or one that it shares. ``is_scored``: PreScore ran as well."""
         self.shape = pod.shape
-        self._owners = pod.metadata.owner_references
-        self._object_generation = object_generation
+        #: All that the notes depend on, besides the shape.
+        self.owners = pod.metadata.owner_references
+        self.object_generation = object_generation
         #: A cycle takes a clone.
         self.state = state.clone()
         # A ranking that is shared ends with the entry that it belongs to.
@@ -80,8 +81,8 @@ class CachedPreState:
         """Whether PreFilter and PreScore would leave the same notes for ``pod``."""
         return (
             pod.shape is self.shape
-            and object_generation == self._object_generation
-            and pod.metadata.owner_references == self._owners
+            and object_generation == self.object_generation
+            and pod.metadata.owner_references == self.owners
         )
 
     @property
