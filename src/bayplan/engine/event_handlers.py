@@ -102,6 +102,7 @@ class EventHandlers:
         self._metrics = engine.metrics
         self._nominator = engine.nominator
         self._outbox = engine.outbox
+        self._patches = engine.outbox.pending_patches.by_uid
         self._queue = engine.queue
         self._resize_rules = engine.resize_rules
         self._telemetry = engine.telemetry
@@ -267,17 +268,18 @@ class EventHandlers:
 
     def _assigned(self, pod: PodInfo) -> Labels:
         """A pod is now on a node, whichever scheduler bound it."""
+        uid = pod.uid
         self._cluster.cache.add_pod(pod)
-        self._outbox.pending_patches.forget(pod.uid)
-        self._group_controller.forget(pod.uid)
-        if pod.uid in self._nominator.node_of:
+        self._patches.pop(uid, None)
+        if uid in self._group_controller.messages:
+            self._group_controller.forget(uid)
+        if uid in self._nominator.node_of:
             self._nominator.delete_nominated_pod_if_exists(pod)
         self._queue.move_all(EVENT_ASSIGNED_POD_ADD, None, pod)
         return _POD_ASSIGNED
 
     def _updated(self, old: PodInfo, new: PodInfo) -> Labels:
-        patches = self._outbox.pending_patches
-        is_echo = new.uid in patches.by_uid and patches.is_echo(old, new)
+        is_echo = new.uid in self._patches and self._outbox.pending_patches.is_echo(old, new)
         if old.node_name:
             self._cluster.cache.update_pod(new)
             events = pod_events(old, new, self._vocabulary)
@@ -289,10 +291,12 @@ class EventHandlers:
             if old.scheduler_name in self._frameworks:
                 self._queue.delete(old)
             handled = self._assigned(new)
-            self._placements.give_up(new, "the pod was bound by another")
+            if new.uid in self._placements.by_uid:
+                self._placements.give_up(new, "the pod was bound by another")
             # A listing may show a binding and a deferred resize as one change. Upstream adds the
             # pod at its next update only (eventhandlers.go, updatePod).
-            self._resizes.follow(None, new)
+            if new.shape.has_deferred_resize:
+                self._resizes.follow(None, new)
             return handled
         return self._updated_pending(old, new, is_echo) if self._is_ours(new) else ()
 

@@ -72,7 +72,12 @@ class Outbox:
         regarding = ObjectReference(
             POD, pod.shape.namespace, meta.name, pod.uid, meta.resource_version or ""
         )
-        self.emit_event(EmitEvent(regarding, kind, reason, action, note, profile_name))
+        event = EmitEvent(regarding, kind, reason, action, note, profile_name)
+        if len(note) * 4 > NOTE_BYTES_MAX:
+            self.emit_event(event)
+        else:
+            # As `emit_event`, without a call for each pod.
+            self.effects.append(event)
 
     def emit_about_group(
         self, profile_name: str, group: PodGroup, kind: str, reason: str, *, note: str

@@ -200,7 +200,8 @@ class Placements:
         self._waiting = engine.waiting
         self._failures = failures
         self._end = end
-        self._placed: dict[str, PlacedPod] = {}
+        #: Only this class writes.
+        self.by_uid: dict[str, PlacedPod] = {}
         #: None: there is none.
         self._extenders = engine.extenders or None
         self.boundary = AttemptBoundary(engine.cluster, engine.telemetry, failures, self.drop)
@@ -209,7 +210,7 @@ class Placements:
         )
 
     def __len__(self) -> int:
-        return len(self._placed)
+        return len(self.by_uid)
 
     # ---- the end of the cycle -------------------------------------------------------------
 
@@ -218,7 +219,7 @@ class Placements:
         framework = cycle.framework
         pod = cycle.pod.on_node(node_name)
         placed = PlacedPod(cycle.queued, framework, pod, cycle.state, cycle.started_seconds)
-        self._placed[pod.uid] = placed
+        self.by_uid[pod.uid] = placed
         # A pod may wait for a long time: its cache entry may leave in the meantime.
         cycle.state.cached_results = None
         self._cluster.assume(pod)
@@ -246,7 +247,7 @@ class Placements:
         """A node was chosen without a cycle, and no plugin takes part before Bind. The pod is in no
         group, and no pod is nominated."""
         pod = placed.pod
-        self._placed[pod.uid] = placed
+        self.by_uid[pod.uid] = placed
         self._cluster.cache.assume(pod)
         if record is not None:
             self._telemetry.journal.write(record)
@@ -257,7 +258,7 @@ class Placements:
     def adopt(self, cycle: Cycle, pod: PodInfo) -> PlacedPod:
         """A member of a group, which is assumed and reserved already."""
         placed = PlacedPod(cycle.queued, cycle.framework, pod, cycle.state, cycle.started_seconds)
-        self._placed[pod.uid] = placed
+        self.by_uid[pod.uid] = placed
         self._nominator.delete_nominated_pod_if_exists(pod)
         return placed
 
@@ -312,7 +313,7 @@ class Placements:
     # ---- Permit ---------------------------------------------------------------------------
 
     def _after_wait(self, placed: PlacedPod, status: Status | None) -> None:
-        if self._placed.get(placed.pod.uid) is not placed:
+        if self.by_uid.get(placed.pod.uid) is not placed:
             # A bug in another step gave the pod back before this one ran.
             return
         if status is None:
@@ -322,7 +323,7 @@ class Placements:
 
     def give_up(self, pod: PodInfo, why: str) -> bool:
         """A placed pod is being deleted, or bound by another. False: it is not at Permit."""
-        if pod.uid not in self._placed:
+        if pod.uid not in self.by_uid:
             return False
         waiting_pod = self._waiting.get(pod.uid)
         if waiting_pod is not None:
@@ -332,7 +333,7 @@ class Placements:
     # ---- the binding ended ----------------------------------------------------------------
 
     def binding_finished(self, outcome: BindingOutcome) -> None:
-        placed = self._placed.get(outcome.uid)
+        placed = self.by_uid.get(outcome.uid)
         if placed is None:
             # A bug gave the pod back; the watch will say where the pod is.
             self._telemetry.note(outcome.uid, "a binding ended that was given up")
@@ -349,7 +350,9 @@ class Placements:
 
     def _bound(self, placed: PlacedPod) -> None:
         pod, queued = placed.pod, placed.queued
-        self._leave(pod.uid)
+        del self.by_uid[pod.uid]
+        if placed.needs_pre_bind:
+            del self._pods_in_pre_bind[pod.uid]
         now = self._clock.now()
         since = queued.initial_attempt_seconds
         self._metrics.attempt(
@@ -406,7 +409,7 @@ class Placements:
     # ---- bugs ---------------------------------------------------------------------
 
     def drop(self, pod: PodInfo) -> None:
-        placed = self._placed.get(pod.uid)
+        placed = self.by_uid.get(pod.uid)
         if placed is None:
             return
         try:
@@ -418,7 +421,7 @@ class Placements:
     # ---- inside ---------------------------------------------------------------------------
 
     def _leave(self, uid: str) -> None:
-        del self._placed[uid]
+        del self.by_uid[uid]
         self._pods_in_pre_bind.pop(uid, None)
 
     def _activate(self, placed: PlacedPod) -> None:

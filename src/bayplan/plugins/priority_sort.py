@@ -17,4 +17,5 @@ class PrioritySort(QueueSortPlugin):
 
     def key(self, queued: QueuedPodInfo) -> tuple[int, float, int]:
         """Ours is total: at one moment, first come, first served."""
-        return -queued.pod.priority, queued.timestamp_seconds, queued.sequence
+        priority = queued.pod.shape.spec.priority or 0
+        return -priority, queued.timestamp_seconds, queued.sequence

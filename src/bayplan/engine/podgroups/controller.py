@@ -65,7 +65,7 @@ class PodGroupController:
         #: Groups that changed since the last `flush`.
         self.changes: dict[GroupKey, GroupState] = {}
         #: By uid of a pod: the message of its last condition.
-        self._messages: dict[str, str] = {}
+        self.messages: dict[str, str] = {}
 
     # ---- members in the queue ------------------------------------------------------------
 
@@ -220,7 +220,7 @@ class PodGroupController:
         is_reported = count <= _ALWAYS_REPORTED_COUNT or not count & (count - 1)
         for uid in waiting:
             pod = self._engine.cluster.pods.get(uid)
-            if pod is None or not (is_reported or uid not in self._messages):
+            if pod is None or not (is_reported or uid not in self.messages):
                 continue
             if self._is_placed_as_one(pod.scheduler_name):
                 framework = self._engine.frameworks[pod.scheduler_name]
@@ -228,9 +228,9 @@ class PodGroupController:
 
     def _report_to_member(self, pod: PodInfo, framework: Framework, sentence: str) -> None:
         engine, message = self._engine, _gate_message(framework, pod) or sentence
-        if self._messages.get(pod.uid) == message:
+        if self.messages.get(pod.uid) == message:
             return
-        self._messages[pod.uid] = message
+        self.messages[pod.uid] = message
         condition = unschedulable_condition(pod, "Unschedulable", message, engine.clock)
         if condition is not None:
             engine.outbox.patch_status(pod, condition, None)
@@ -239,7 +239,7 @@ class PodGroupController:
 
     def forget(self, uid: str) -> None:
         """Forget the message of a pod that was deleted, or that has a node."""
-        self._messages.pop(uid, None)
+        self.messages.pop(uid, None)
 
 
 def _places_pod_by_pod(framework: Framework) -> bool:
