@@ -130,7 +130,7 @@ def _devices_fit(patch: Patch) -> None:
 
 def _room_is_not_released(patch: Patch) -> None:
     def give_back(self: Placements, placed: Any) -> None:
-        del self._placed[placed.pod.uid]
+        del self.by_uid[placed.pod.uid]
         for _ in placed.framework.run_unreserve(placed.state, placed.pod, placed.node_name):
             pass
 

@@ -423,12 +423,11 @@ class RankedNodes:
 
     def _lines_at(self, places: Sequence[int]) -> list[NodeScore]:
         lines = self._lines
-        missing = [place for place in places if place not in lines]
-        if missing and len(lines) >= _LINES_MAX:
+        if len(lines) >= _LINES_MAX:
             lines.clear()
-            missing = places
-        for place in missing:
-            lines[place] = self._line(self._order.item(place))
+        for place in places:
+            if place not in lines:
+                lines[place] = self._line(self._order.item(place))
         return list(map(lines.__getitem__, places))
 
     def _line(self, row: int) -> NodeScore:
