@@ -18,6 +18,7 @@ from bayplan.ui.answers import Computation
 from bayplan.ui.computations import Computations, ComputationState
 from bayplan.ui.model_answers import NodeRejections, WorkloadPage
 from bayplan.ui.subjects import ClusterSubject, RunSubject, Subject
+from bayplan.whatif.all_pending import PendingPods, all_pending
 from bayplan.whatif.comparison import WhatIfAnswer, what_if
 from bayplan.yaml_documents import load_documents
 from tests.ui.example_cluster import CLUSTER
@@ -157,6 +158,18 @@ def test_a_workload_that_does_not_exist_is_named(cluster: ClusterSubject) -> Non
     computed = ready(ask)
     assert computed.phase == "failed"
     assert computed.problem.startswith("there is no Deployment default/wbe")
+
+
+def test_pods_that_wait_have_the_causes_and_fixes_of_the_command(cluster: ClusterSubject) -> None:
+    page = answer_of(cluster, "pending", PendingPods)
+    assert page.value == all_pending(cluster.model(0, lambda: None).model)
+    (group,) = page.value.groups
+    assert (group.workload, group.short_message) == ("Pod default/large", "2 lack cpu")
+    second = answer_of(cluster, "pending?offset=1&limit=1", PendingPods)
+    assert (second.total, second.offset, second.value.groups) == (1, 1, ())
+    response, body = fetched([cluster], "api/pending.csv")
+    assert response.status == 200
+    assert body.decode().splitlines()[0].startswith("workload,pods,cause")
 
 
 def test_workloads_are_listed_with_their_pods(cluster: ClusterSubject) -> None:

@@ -23,6 +23,7 @@ from bayplan.ui.answers import Computation
 from bayplan.ui.computations import ComputationState, Deadline
 from bayplan.ui.pages import Part
 from bayplan.ui.subjects import Subject
+from bayplan.whatif.all_pending import PendingPods, all_pending
 from bayplan.whatif.comparison import WhatIfAnswer, what_if
 from bayplan.whatif.configuration import what_if_configured
 
@@ -80,6 +81,7 @@ class NodeRejections(Value):
 MODEL_TYPES = (
     Computation[WhatIfAnswer],
     Computation[WorkloadPage],
+    Computation[PendingPods],
     Computation[Explanation],
     Computation[NodeRejections],
 )
@@ -143,6 +145,19 @@ def workload_page(
         ),
     )
     return Computation(phase=computed.phase, value=page, total=part.total)
+
+
+# ---- pods that wait -------------------------------------------------------------------------
+
+
+def pending_pods(subject: Subject, change: int) -> ComputationState:
+    """Why all pods wait, and fixes."""
+
+    def compute(deadline: Deadline) -> PendingPods:
+        model = subject.model(change, deadline.check).model
+        return all_pending(model, on_step=deadline.check)
+
+    return subject.computations.ask(("pending", change), compute)
 
 
 # ---- a pod ----------------------------------------------------------------------------------

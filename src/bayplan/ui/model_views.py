@@ -3,9 +3,10 @@
 import zlib
 from base64 import b64decode
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from typing import Any, Final, cast
 
-from bayplan.answers.document import Rows
+from bayplan.answers.document import Answer, Rows
 from bayplan.history.timeline import State
 from bayplan.problems import BadInputError
 from bayplan.sim.input.errors import InputErrors
@@ -17,7 +18,6 @@ from bayplan.ui.answers import PAGE
 from bayplan.ui.computations import ComputationState
 from bayplan.ui.subjects import NotReady, Query
 from bayplan.ui.tables import NoSuchObject
-from bayplan.whatif.comparison import WhatIfAnswer
 
 #: The most nodes that a question names, new nodes, workloads that it scales, and their replicas.
 _NODES_MAX: Final = 200
@@ -159,15 +159,21 @@ def _moment(query: Query, state: State) -> int:
     return query.number("snapshot", 0) if query.subject.kind == "live" else state.change
 
 
-def _what_if_page(query: Query) -> Any:
-    return _what_if(query).part(query.number("offset", 0), query.number("limit", PAGE))
+def _pending(query: Query) -> ComputationState:
+    return model_answers.pending_pods(query.subject, _moment(query, _modelled(query)))
 
 
-def _what_if_rows(query: Query) -> Rows:
-    computed = _what_if(query)
+def _page(ask: Callable[[Query], ComputationState], query: Query) -> Any:
+    """A part of the list of an answer."""
+    return ask(query).part(query.number("offset", 0), query.number("limit", PAGE))
+
+
+def _rows(ask: Callable[[Query], ComputationState], query: Query) -> Rows:
+    """The whole list of an answer. Raises NotReady."""
+    computed = ask(query)
     if computed.value is None:
         raise NotReady(computed.problem or "the answer is being computed")
-    return cast(WhatIfAnswer, computed.value).rows()
+    return cast(Answer, computed.value).rows()
 
 
 def _workloads(query: Query) -> Any:
@@ -194,12 +200,14 @@ def _rejections(query: Query) -> Any:
 
 
 MODEL_QUESTIONS: dict[str, Callable[[Any], Any]] = {
-    "whatif": _what_if_page,
+    "whatif": partial(_page, _what_if),
+    "pending": partial(_page, _pending),
     "workloads": _workloads,
     "explanation": _explanation,
     "rejections": _rejections,
 }
 #: Tables as CSV: a heading and rows.
 MODEL_TABLES: dict[str, Callable[[Any], tuple[Sequence[str], Iterable[Sequence[Any]]]]] = {
-    "whatif": _what_if_rows,
+    "whatif": partial(_rows, _what_if),
+    "pending": partial(_rows, _pending),
 }

@@ -66,8 +66,10 @@ class PendingGroup(Value, frozen=True, kw_only=True):
     reason: str = ""
     #: Nodes that nothing else keeps from the pods.
     decisive_nodes: int = 0
-    #: kube-scheduler's sentence about the first of the pods.
+    #: kube-scheduler's sentence about the first of the pods, and its reasons in short words, each
+    #: with its number of nodes.
     message: str = ""
+    short_message: str = ""
     #: "namespace/name" of some of the pods.
     examples: tuple[str, ...]
     #: The mildest fix that was tried; null: none is known, or the search was bounded.
@@ -266,6 +268,7 @@ def _with_fixes(model: ClusterModel, groups: Sequence[_Group]) -> tuple[list[Pen
                 reason=cause.reason,
                 decisive_nodes=cause.nodes,
                 message=group.message,
+                short_message=short_reason(group.message),
                 examples=tuple(pod.key for pod in group.pods[:_EXAMPLES_MAX]),
                 fix=fix,
                 is_searched=is_searched,

@@ -23,7 +23,8 @@ POSITIONS = sorted(_DRAWS.randint(1, 999) for _ in range(5))
 VIEWS = {
     "overview": "overview?at=300",
     "nodes": "nodes?at=300&group=topology.kubernetes.io/zone&node=n3",
-    "waiting": "waiting?at=280&cause=4",
+    "waiting": "waiting?at=280&fixes=1",
+    "causes": "waiting?at=280&cause=4",
     "pods": "pods?at=300",
     "decision": "pods?name=default/huge&attempt=1&node=n4",
     "scores": "pods?name=default/job-013",

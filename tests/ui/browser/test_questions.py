@@ -235,11 +235,18 @@ def test_cells_are_sized_by_capacity(cluster_page: Page) -> None:
     assert 3 < ratio < 5
 
 
-def test_a_cluster_shows_its_waiting_pods_by_cause(cluster_page: Page) -> None:
+def test_a_cluster_shows_its_waiting_pods_by_cause_with_fixes(cluster_page: Page) -> None:
     page = cluster_page
     go(page, "waiting")
-    expect(page.locator(".cause-text h2")).to_have_text(["Fits now", "Nodes: lack cpu"])
+    causes = page.get_by_role("region", name="Causes and fixes")
+    expect(causes.locator("h2")).to_have_text(["no node has 7 cpu free; 1 node has 3"])
+    expect(causes.locator(".fix")).to_contain_text("lower the request for cpu from 7 to")
     assert not violations(page)
+    causes.get_by_role("button", name="Show pods").click()
+    assert page.url.endswith("#/waiting?workload=Pod+default%2Flarge")
+    expect(causes.locator("table.pods tbody th")).to_have_text(["default/large"])
+    page.get_by_text("By the reasons of one attempt at each pod").click()
+    expect(page.locator("details .cause-text h2")).to_have_text(["Fits now", "Nodes: lack cpu"])
     go(page, "nodes?node=b")
     rejected = page.get_by_role("region", name="What it would reject")
     expect(rejected).to_contain_text("Insufficient cpu")

@@ -7,17 +7,25 @@ const NODES_MAX = 8;
 
 // At the end of a run and for files, the answer takes no repetition. Earlier moments wait for a click,
 // and the address has that click.
+export function areFixesSearched(source, { at, fixes }) {
+  const isAtEnd = !at || Number(at) >= source.lastChange;
+  return !isPast(at) && (source.kind === "cluster" || fixes === "1" || (isAtEnd && source.kind === "run"));
+}
+
+export function FindFixes({ source, view, params }) {
+  const isLive = source.kind === "live";
+  return html`<p><button onClick=${() => go(view, { ...params, at: isLive ? undefined : params.at, fixes: 1 }, { replace: true })}>Find fixes ${isLive ? "now" : "at this moment"}</button>
+    <span class="note"> ${isLive ? "tries each fix in a copy of the scheduler" : "tries each fix in the engine"}</span></p>`;
+}
+
 export function Explanation({ source, params, isWaiting }) {
   const { at, name } = params;
-  const isAtEnd = !at || Number(at) >= source.lastChange;
-  const isLive = source.kind === "live";
-  const isOpen = !isPast(at) && (source.kind === "cluster" || params.fixes === "1" || (isAtEnd && source.kind === "run"));
+  const isOpen = areFixesSearched(source, params);
   const state = useComputed(isOpen ? "explanation" : null, { at, pod: name });
   const explanation = state.data;
   return html`<section aria-label="Fixes" tabindex="-1">
     <h2>${isWaiting ? "What would make it fit" : "Its node among all nodes"}</h2>
-    ${!isOpen && html`<p><button onClick=${() => go("pods", { ...params, at: isLive ? undefined : at, fixes: 1 }, { replace: true })}>Find fixes ${isLive ? "now" : "at this moment"}</button>
-      <span class="note"> ${isLive ? "tries each fix in a copy of the scheduler" : "tries each fix in the engine"}</span></p>`}
+    ${!isOpen && html`<${FindFixes} source=${source} view="pods" params=${params} />`}
     <${Computing} state=${state} text="Each fix is tried in the engine…" />
     ${explanation && !state.error && html`<div class=${state.isComputing ? "stale" : ""}>
       ${isWaiting ? html`<${Waiting} explanation=${explanation} at=${at} isCluster=${source.kind === "cluster"} />` : html`<${Bound} comparison=${explanation.comparison} at=${at} />`}
@@ -45,7 +53,7 @@ function Causes({ causes, at }) {
       <td>${one.nearest && html`<a href=${address("nodes", { at, node: one.nearest.node })}><${Name} text=${one.nearest.node} /></a> <span class="note">${one.nearest.distance}</span>`}</td></tr>`)}</tbody></table></div>`;
 }
 
-function Fix({ fix, at }) {
+export function Fix({ fix, at }) {
   const { steps, commands = [], manifest, waiting = 1, helped = 1, notes = [] } = fix;
   return html`<p class="note">${fix.target ? `Change ${fix.target}` : SUBJECTS[fix.changesWhat] ?? fix.changesWhat}${steps.length > 1 && `, ${count(steps.length)} steps that only work together`}</p>
     ${steps.map((step) => html`<p key=${step}><b>${step}</b></p>`)}

@@ -226,6 +226,10 @@ export function Empty({ children }) {
   return html`<p class="empty">${children}</p>`;
 }
 
+export function Fold({ text, isOpen = false, children }) {
+  return html`<details class="fold" open=${isOpen}><summary>${text}</summary>${children}</details>`;
+}
+
 export function Loading() {
   return html`<p class="loading">Loading…</p>`;
 }

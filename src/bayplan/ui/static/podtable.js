@@ -15,7 +15,7 @@ export function PodTable({ at, filter, show, empty, choices: fixed, onChoose }) 
   const choices = fixed ?? own;
   const choose = onChoose ?? ((changes) => setOwn({ ...own, ...changes }));
   const [offset, setOffset] = useState(0);
-  const chosen = Object.fromEntries(FILTERS.map((name) => [name, choices[name]]));
+  const chosen = Object.fromEntries(FILTERS.filter((name) => choices[name]).map((name) => [name, choices[name]]));
   const sort = choices.sort ?? "";
   const key = query({ ...filter, ...chosen, sort });
   useEffect(() => setOffset(0), [at, key]);

@@ -3,7 +3,7 @@
 import { Computing, isPast, useComputed } from "./computed.js";
 import { live } from "./live.js";
 import {
-  Bar, Button, Empty, Name, Pager, Problem, ResourceName, address, amount, count, go, html, percent, plural, tableAddress,
+  Bar, Button, Empty, Fold, Name, Pager, Problem, ResourceName, address, amount, count, go, html, percent, plural, tableAddress,
   useAnswer, useEffect, useFew, useState, withUnit,
 } from "./lib.js";
 import { PACKED_MAX, pack, unpack } from "./texts.js";
@@ -181,10 +181,6 @@ function Result({ at, changes }) {
       <${WaitedBefore} data=${data} at=${at} />
       ${data.notes.length > 0 && html`<h2>Notes</h2><ul class="reasons">${data.notes.map((note) => html`<li key=${note}>${note}</li>`)}</ul>`}
     </section>`}`;
-}
-
-function Fold({ text, isOpen = false, children }) {
-  return html`<details class="fold" open=${isOpen}><summary>${text}</summary>${children}</details>`;
 }
 
 const total = (rows) => rows.reduce((sum, row) => sum + row.pods, 0);
