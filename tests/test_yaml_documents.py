@@ -285,3 +285,59 @@ def test_json_read_as_yaml_gives_the_same_value(value: Any) -> None:
 
 def test_an_escaped_line_separator_is_read_as_a_character() -> None:
     assert value_of('# YAML\n{"a\\u2028b": "\\u0085"}') == {"a\u2028b": "\x85"}
+
+
+class Members(tuple[tuple[str, Any], ...]):
+    """The members of an object of JSON, in order; a key may be there twice."""
+
+    __slots__ = ()
+
+
+def written(value: Any, is_ascii: bool) -> str:
+    """``is_ascii``: other characters are escaped."""
+    if isinstance(value, Members):
+        parts = (
+            f"{json.dumps(key, ensure_ascii=is_ascii)} : {written(each, is_ascii)}"
+            for key, each in value
+        )
+        return f"{{{', '.join(parts)}}}"
+    if isinstance(value, list):
+        return f"[{','.join(written(each, is_ascii) for each in value)}]"
+    return json.dumps(value, ensure_ascii=is_ascii)
+
+
+def has_a_key_twice(value: Any) -> bool:
+    if isinstance(value, Members):
+        keys = [key for key, _ in value]
+        return len(set(keys)) < len(keys) or any(has_a_key_twice(each) for _, each in value)
+    return isinstance(value, list) and any(map(has_a_key_twice, value))
+
+
+def plain(value: Any) -> Any:
+    """Dictionaries without nulls."""
+    if isinstance(value, Members):
+        return {key: plain(each) for key, each in value if each is not None}
+    return [plain(each) for each in value] if isinstance(value, list) else value
+
+
+#: Strings that look like the end of a key, and escapes.
+TEXTS = st.text(alphabet='":\\ aé/\n', max_size=4)
+JSON_VALUES = st.recursive(
+    st.one_of(st.none(), st.booleans(), st.integers(), TEXTS),
+    lambda values: st.one_of(
+        st.lists(values, max_size=3),
+        st.lists(st.tuples(TEXTS, values), max_size=3).map(Members),
+    ),
+    max_leaves=8,
+)
+
+
+@given(st.lists(st.tuples(TEXTS, JSON_VALUES), max_size=3).map(Members), st.booleans())
+def test_json_is_read_member_by_member_or_at_once_with_one_result(
+    members: Members, is_ascii: bool
+) -> None:
+    text = written(members, is_ascii)
+    if has_a_key_twice(members):
+        assert "is given twice" in refusal(text).message
+    else:
+        assert value_of(text) == plain(members)

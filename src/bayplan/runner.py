@@ -267,13 +267,11 @@ class Runner:
 
     # ---- inbox ----------------------------------------------------------------------------
 
-    def _deliver(self, events: Iterable[WatchEvent]) -> None:
-        self._inbox.extend(events)
-        self._wake()
-
-    def _put(self, item: _Item) -> None:
-        self._inbox.append(item)
-        self._wake()
+    def _deliver(self, items: Iterable[WatchEvent | _Item]) -> None:
+        self._inbox.extend(items)
+        self._is_woken = True
+        if self._waiter is not None or (self._turns is not None and self._turns.is_waiting):
+            self._wake()
 
     def _wake(self) -> None:
         self._is_woken = True
@@ -361,11 +359,11 @@ class Runner:
 
     def _is_one_request(self, effect: BindPod) -> bool:
         """Whether a binding is one write, and nothing must be written before it."""
-        run, uid = effect.run, effect.pod.uid
+        run, patches = effect.run, self._patches
         return (
             isinstance(run, BindingCycle)
             and run.is_one_request
-            and not self._patches.is_pending(uid)
+            and not (patches.requests and patches.is_pending(effect.pod.uid))
         )
 
     def _write_soon(self, writes: "list[EmitEvent | BindPod]") -> None:
@@ -386,11 +384,13 @@ class Runner:
                 except ApiError:
                     continue  # events are best effort, as in `_emit`
             else:
-                outcome = cast(BindingCycle, effect.run).run_now(cluster)
+                run = effect.run
+                assert isinstance(run, BindingCycle)
+                outcome = run.run_now(cluster)
                 if outcome is None:
                     self._spawn(self._bind(effect), performs=True)
                 else:
-                    self._put(partial(self._scheduler.binding_finished, outcome))
+                    self._deliver((partial(self._scheduler.binding_finished, outcome),))
 
     async def _bind(self, effect: BindPod) -> None:
         uid = effect.pod.uid
@@ -403,7 +403,7 @@ class Runner:
             outcome = BindingOutcome(uid, Status.from_error(problem))
         finally:
             self._binding_count -= 1
-        self._put(lambda: self._scheduler.binding_finished(outcome))
+        self._deliver((partial(self._scheduler.binding_finished, outcome),))
 
     def _patch_status(self, effect: PatchPodStatus) -> None:
         if self._patches.add(effect):
@@ -493,17 +493,17 @@ class PodPatches:
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
-        #: Both by the uid of the pod.
+        #: Both by the uid of the pod. Read ``requests`` only.
         self._unsent: dict[str, PatchPodStatus] = {}
-        self._requests: dict[str, asyncio.Lock] = {}
+        self.requests: dict[str, asyncio.Lock] = {}
 
     def add(self, patch: PatchPodStatus) -> bool:
         """Returns True if the caller must now call `write` for this pod."""
         older = self._unsent.get(patch.uid)
         self._unsent[patch.uid] = patch if older is None else older.merged_with(patch)
-        if patch.uid in self._requests:
+        if patch.uid in self.requests:
             return False
-        self._requests[patch.uid] = asyncio.Lock()
+        self.requests[patch.uid] = asyncio.Lock()
         return True
 
     async def write(self, uid: str) -> None:
@@ -520,15 +520,15 @@ class PodPatches:
                     await self._cluster.sleep(delay)
                     delay *= 2
         finally:
-            del self._requests[uid]
+            del self.requests[uid]
 
     def is_pending(self, uid: str) -> bool:
         """Whether a patch of the pod is unsent or being sent."""
-        return uid in self._unsent or uid in self._requests
+        return uid in self._unsent or uid in self.requests
 
     async def settle(self, uid: str) -> None:
         """Call before the pod is bound: drops the condition of an earlier failed attempt."""
-        lock = self._requests.get(uid)
+        lock = self.requests.get(uid)
         if lock is not None:
             async with lock:
                 pass
@@ -541,7 +541,7 @@ class PodPatches:
         if patch.condition is None and patch.nominated_node_name is None:
             return True
         try:
-            async with self._requests[uid]:
+            async with self.requests[uid]:
                 await self._cluster.patch_pod_status(patch)
         except NotFoundError:
             self._unsent.pop(uid, None)

@@ -15,12 +15,14 @@ Other sections are YAML; those that follow one another are read in one go.
 
 import base64
 import codecs
+import contextlib
 import json
 import math
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple, cast
 
+import msgspec
 import yaml
 from msgspec import Struct
 from yaml.events import (
@@ -227,7 +229,37 @@ def _read_json(section: str, offset: int, keeps_nulls: bool) -> list[tuple[Any, 
     ``offset``: the place of the section. None: the section is not JSON, but may be YAML in flow
     style. Raises _WrongJson.
     """
-    members = _json_object if keeps_nulls else _json_object_without_nulls
+    if "\\u" not in section and (keeps_nulls or "null" not in section):
+        # Without a call per object.
+        with contextlib.suppress(_WrongJson):
+            values = _json_values(section, offset, None)
+            if values is not None and _has_each_key_once(section, values):
+                return values
+    return _json_values(
+        section, offset, _json_object if keeps_nulls else _json_object_without_nulls
+    )
+
+
+#: The end of a key, or of a string in which a quotation mark and a colon follow one another.
+_KEY_END = re.compile(r'"\s*:')
+
+
+def _has_each_key_once(section: str, values: list[tuple[Any, int]]) -> bool:
+    """Whether the objects of a text without ``\\u`` have as many members as the text. False: the
+    text has a key twice, or a string that may look like one."""
+    try:
+        encoded = msgspec.json.encode(values)
+    except (ValueError, OverflowError, RecursionError):
+        return False
+    return encoded.count(b'":') == len(_KEY_END.findall(section))
+
+
+def _json_values(
+    section: str,
+    offset: int,
+    members: Callable[[list[tuple[str, Any]]], dict[str, Any]] | None,
+) -> list[tuple[Any, int]] | None:
+    """See `_read_json`. ``members``: makes an object of its members; None: a dictionary."""
     decoder = json.JSONDecoder(object_pairs_hook=members, parse_constant=_no_number)
     values: list[tuple[Any, int]] = []
     start = 0

@@ -5,7 +5,8 @@ returned has its namespace, and an item of a list does not name its kind: `key_o
 it.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any, NamedTuple, cast
 
 from bayplan.api.object_meta import ObjectMeta
@@ -63,6 +64,10 @@ class ObjectKey(NamedTuple):
         return f"{short} {self.namespace}/{self.name}" if self.namespace else f"{short} {self.name}"
 
 
+#: Makes a key of kind, namespace and name without a call of Python.
+new_key: Callable[[tuple[str, str, str]], ObjectKey] = partial(tuple[str].__new__, ObjectKey)
+
+
 def is_namespaced(kind: str) -> bool:
     return kind.rpartition(" ")[2] not in CLUSTER_SCOPED
 
@@ -88,9 +93,9 @@ def key_of(content: Mapping[str, Any]) -> ObjectKey:
         f"{content.get('apiVersion', '')} {content.get('kind', '')}",
         meta.get("name") or "",
     )
-    if kind.rpartition(" ")[2] in CLUSTER_SCOPED:
-        return ObjectKey(kind, "", name)
-    return ObjectKey(kind, meta.get("namespace") or DEFAULT_NAMESPACE, name)
+    is_cluster_scoped = kind.rpartition(" ")[2] in CLUSTER_SCOPED
+    namespace = "" if is_cluster_scoped else meta.get("namespace") or DEFAULT_NAMESPACE
+    return new_key((kind, namespace, name))
 
 
 def in_namespace(content: Any, namespace: str) -> Any:

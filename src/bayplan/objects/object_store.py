@@ -55,7 +55,8 @@ class ObjectStore(Generic[V]):
 
     def __init__(self, metadata_of: Callable[[V], ObjectMeta] = _metadata) -> None:
         self._metadata_of = metadata_of
-        self._by_kind: dict[str, dict[ObjectKey, V]] = {}
+        #: Read it only: the objects of each kind that has, or had, objects.
+        self.by_kind: dict[str, dict[ObjectKey, V]] = {}
         self._kinds: dict[str, KindObjects[V]] = {}
         self._observers: dict[str, list[Observer[V]]] = {}
         #: Uid → key, and owner's uid → keys; None: nobody has looked one up.
@@ -76,9 +77,9 @@ class ObjectStore(Generic[V]):
 
     def put(self, key: ObjectKey, value: V) -> V | None:
         """Add or replace an object. Returns the value before."""
-        objects = self._by_kind.get(key.kind)
+        objects = self.by_kind.get(key.kind)
         if objects is None:
-            objects = self._by_kind[key.kind] = {}
+            objects = self.by_kind[key.kind] = {}
         before = objects.get(key)
         objects[key] = value
         self.change_count += 1
@@ -88,7 +89,7 @@ class ObjectStore(Generic[V]):
 
     def remove(self, key: ObjectKey) -> V | None:
         """Remove an object. Returns its value; None: it was not there."""
-        objects = self._by_kind.get(key.kind)
+        objects = self.by_kind.get(key.kind)
         before = None if objects is None else objects.pop(key, None)
         if before is not None:
             self.change_count += 1
@@ -150,37 +151,37 @@ class ObjectStore(Generic[V]):
     # ---- look-ups ---------------------------------------------------------------------------
 
     def get(self, key: ObjectKey) -> V | None:
-        objects = self._by_kind.get(key.kind)
+        objects = self.by_kind.get(key.kind)
         return None if objects is None else objects.get(key)
 
     def __contains__(self, key: ObjectKey) -> bool:
-        return key in self._by_kind.get(key.kind, ())
+        return key in self.by_kind.get(key.kind, ())
 
     def __len__(self) -> int:
-        return sum(map(len, self._by_kind.values()))
+        return sum(map(len, self.by_kind.values()))
 
     def __iter__(self) -> Iterator[tuple[ObjectKey, V]]:
         """All objects, kind by kind."""
-        return chain.from_iterable(objects.items() for objects in self._by_kind.values())
+        return chain.from_iterable(objects.items() for objects in self.by_kind.values())
 
     def kinds(self) -> list[str]:
         """The kinds that have, or had, objects."""
-        return list(self._by_kind)
+        return list(self.by_kind)
 
     def each(self, kind: str) -> Iterator[V]:
         """The objects of a kind, in the order in which they were added, until the next change."""
-        return iter(self._by_kind.get(kind, {}).values())
+        return iter(self.by_kind.get(kind, {}).values())
 
     def all(self, kind: str) -> list[V]:
         """The objects of a kind as they are now, in the order in which they were added."""
-        return list(self._by_kind.get(kind, {}).values())
+        return list(self.by_kind.get(kind, {}).values())
 
     def items(self, kind: str) -> list[tuple[ObjectKey, V]]:
         """The objects of a kind with their keys, in the order in which they were added."""
-        return list(self._by_kind.get(kind, {}).items())
+        return list(self.by_kind.get(kind, {}).items())
 
     def count(self, kind: str) -> int:
-        return len(self._by_kind.get(kind, ()))
+        return len(self.by_kind.get(kind, ()))
 
     def of(self, kind: str) -> "KindObjects[V]":
         """The objects of one kind, now and later."""
@@ -255,7 +256,7 @@ class ObjectStore(Generic[V]):
     def copy(self) -> "ObjectStore[V]":
         """A store of its own with the same values, without observers and marks."""
         copied = ObjectStore(self._metadata_of)
-        copied._by_kind = {kind: objects.copy() for kind, objects in self._by_kind.items()}
+        copied.by_kind = {kind: objects.copy() for kind, objects in self.by_kind.items()}
         return copied
 
     def validate(self) -> None:

@@ -266,11 +266,8 @@ class Turns:
     def wait(self) -> bool:
         """Run what is ready until `wake` is called, and what comes before the task then. False: the
         task must be suspended, or must wait to be woken."""
-        loop = self._loop
-        if not loop.ready:
-            return False
         self.is_waiting = True
-        has_paused = loop.run_inside(self)
+        has_paused = self._loop.run_inside(self)
         self.is_waiting = False
         return has_paused
 
@@ -278,7 +275,7 @@ class Turns:
         """Run what is ready now, and then ``last``, as `asyncio.sleep(0)` does. False: the task
         must be suspended."""
         loop = self._loop
-        if not loop.ready and not loop.has_due_timer:
+        if not loop.ready and not (loop.timers.heap and loop.has_due_timer):
             loop.call_now(last)
             return True
         loop.call_soon(last)
@@ -301,7 +298,7 @@ class VirtualLoop(asyncio.AbstractEventLoop):
         self._context = copy_context()
         #: For the one task that pauses most often.
         self.turns = Turns(self)
-        self._timers = _Timers()
+        self.timers = _Timers()
         #: Who waits until nothing else can run: a task, or work to be done step by step.
         self._idle: deque[tuple[asyncio.Future[None], Iterator[object] | None]] = deque()
         #: Calls to the real world.
@@ -358,12 +355,12 @@ class VirtualLoop(asyncio.AbstractEventLoop):
         assert not math.isnan(when), "a timer needs a moment"
         timer = TimerHandle(when, callback, args, self, context)
         if when < math.inf:
-            self._timers.add(timer)
+            self.timers.add(timer)
         return timer
 
     def _timer_handle_cancelled(self, handle: TimerHandle) -> None:
         if handle.when() < math.inf:
-            self._timers.one_was_cancelled()
+            self.timers.one_was_cancelled()
 
     def create_future(self) -> "asyncio.Future[Any]":
         return asyncio.Future(loop=self)
@@ -419,10 +416,10 @@ class VirtualLoop(asyncio.AbstractEventLoop):
 
     def next_timer_seconds(self) -> float | None:
         """The time of the next timer: the next event once everything has settled."""
-        return self._timers.next_seconds()
+        return self.timers.next_seconds()
 
     def _run_until(self, main: Task[Any]) -> None:
-        timers, ready = self._timers, self.ready
+        timers, ready = self.timers, self.ready
         while not main.done():
             if timers.heap and timers.heap[0][0] <= self._clock.now_seconds:
                 timers.take_due(self._clock.now_seconds, ready)
@@ -435,7 +432,7 @@ class VirtualLoop(asyncio.AbstractEventLoop):
                 self.real_time.take_answer()
             elif self._idle:
                 self._serve(*self._idle.popleft())
-            elif (due := self._timers.next_seconds()) is not None:
+            elif (due := self.timers.next_seconds()) is not None:
                 self._clock.advance_to(due)
             else:
                 raise self._tasks.deadlock(self._clock.now_seconds)
@@ -482,7 +479,7 @@ class VirtualLoop(asyncio.AbstractEventLoop):
 
     @property
     def has_due_timer(self) -> bool:
-        heap = self._timers.heap
+        heap = self.timers.heap
         return bool(heap) and heap[0][0] <= self._clock.now_seconds
 
     def new_place(self) -> "_Callback":
@@ -491,14 +488,25 @@ class VirtualLoop(asyncio.AbstractEventLoop):
         self.ready.append(place)
         return place
 
-    def call_now(self, call: Callable[..., object], *args: Any) -> None:
+    def call_now(self, call: Callable[[], object]) -> None:
         """Call a function as a callback is called."""
         try:
-            call(*args)
+            call()
         except (SystemExit, KeyboardInterrupt):
             raise
         except BaseException as problem:  # noqa: BLE001 - it ends the run
             self.call_exception_handler({"exception": problem})
+
+    @property
+    def _has_work(self) -> bool:
+        """Whether nothing can run at this moment, and the next step of work is to be done then."""
+        return (
+            bool(self._idle)
+            and self._idle[0][1] is not None
+            and self._broken is None
+            and not self._tasks.failed
+            and not self.real_time.calls
+        )
 
     def run_inside(self, turns: Turns) -> bool:
         """Run callbacks inside the running one, until the place of ``turns`` comes or their task is
@@ -510,12 +518,15 @@ class VirtualLoop(asyncio.AbstractEventLoop):
         ready = self.ready
         while True:
             if not self._round_count:
-                if self.has_due_timer:
-                    self._timers.take_due(self._clock.now_seconds, ready)
+                if self.timers.heap and self.has_due_timer:
+                    self.timers.take_due(self._clock.now_seconds, ready)
                 self._round_count = len(ready)
             place = turns.place
             if place is None and not turns.is_waiting:
                 return True
+            if not ready and self._has_work:
+                self._serve(*self._idle.popleft())
+                continue
             handle = ready[0] if ready else None
             if handle is not None and handle is place:
                 self._round_count -= 1
@@ -531,8 +542,14 @@ class VirtualLoop(asyncio.AbstractEventLoop):
                 return False
             self._round_count -= 1
             ready.popleft()
-            if not handle.is_cancelled:
-                self.call_now(handle.context.run, handle.call, *handle.args)
+            if handle.is_cancelled:
+                continue
+            try:
+                handle.context.run(handle.call, *handle.args)
+            except (SystemExit, KeyboardInterrupt):
+                raise
+            except BaseException as problem:  # noqa: BLE001 - it ends the run
+                self.call_exception_handler({"exception": problem})
 
     def _raise_lost_failure(self, main: Task[Any]) -> None:
         failure = self._broken or self._tasks.lost_failure(main)

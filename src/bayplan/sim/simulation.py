@@ -32,8 +32,7 @@ from bayplan.runner import Runner
 from bayplan.sim.input.workload import ExpansionMode, Workload
 from bayplan.sim.loop import run, running_loop, settled
 from bayplan.sim.output.collectors import (
-    AttemptCounter,
-    Failures,
+    Attempts,
     group_results,
     reasons_to_wait,
     signature_results,
@@ -81,10 +80,9 @@ class Simulation:
         self._clock = ManualClock()
         self._state_log = None if put_entry is None else SimulatedStateLog(put_entry, self._clock)
         self._digest = DigestSink()
-        self._attempts = AttemptCounter()
+        self._attempts = Attempts()
         self._retry_outlook = RetryOutlook(self._clock)
-        self._failures = Failures()
-        self._journal = Journal([self._digest, self._attempts, self._failures, self._retry_outlook])
+        self._journal = Journal([self._digest, self._attempts, self._retry_outlook])
         self.scheduler = Scheduler(
             config,
             registry,
@@ -172,11 +170,11 @@ class Simulation:
     def _result(self, seconds: float) -> SimulationResult:
         reasons = reasons_to_wait(self.scheduler)
         pods = {
-            name: self._with_end(self._pod_result(name, pod, reasons), pod)
-            for name, pod in self._pods.last_pods().items()
+            name: self._with_end(result, pod, self._message(result, pod, reasons))
+            for name, (pod, result) in self._pods.last_results(self._attempts.by_uid).items()
         }
         earlier_pods = {
-            name: tuple(self._with_end(result, pod) for pod, result in entries)
+            name: tuple(self._with_end(result, pod, result.message) for pod, result in entries)
             for name, entries in self._pods.earlier_results(self._attempts.by_uid).items()
         }
         lost = self._losses.lost()
@@ -209,7 +207,7 @@ class Simulation:
             signatures=signature_results(self.scheduler),
             lost=lost,
             ignored_kinds=self.workload.ignored_kinds,
-            failures=self._failures.results(),
+            failures=self._attempts.failures(),
             notes=(
                 *self.workload.all_notes(self._driver.further_count),
                 *self._driver.refused,
@@ -217,28 +215,28 @@ class Simulation:
             ),
         )
 
-    def _with_end(self, result: PodResult, pod: Pod) -> PodResult:
+    def _with_end(self, result: PodResult, pod: Pod, message: str | None) -> PodResult:
         """The result with what became of the pod."""
         end = self._losses.end_of(
             pod,
             is_deleted=result.deleted_at is not None,
             is_ours=self.scheduler.is_responsible_for(pod.spec.scheduler_name),
         )
-        is_replaced = not end.is_there and self._losses.is_replaced(pod)
-        return replace(result, end=end, replaced=is_replaced)
+        is_replaced = pod.metadata.uid in self._losses.replaced_uids and not end.is_there
+        return replace(result, message=message, end=end, replaced=is_replaced)
 
-    def _pod_result(self, name: str, pod: Pod, reasons_to_wait: Mapping[str, str]) -> PodResult:
+    def _message(
+        self, result: PodResult, pod: Pod, reasons_to_wait: Mapping[str, str]
+    ) -> str | None:
         """``reasons_to_wait``: by uid, for pods without a message in their status."""
         uid = pod.metadata.uid or ""
-        result = self._pods.result(name, self._attempts.by_uid[uid])
         if not result.message and uid in reasons_to_wait:
-            return replace(result, message=reasons_to_wait[uid])
+            return reasons_to_wait[uid]
         queued = self.scheduler.queue.find(uid)
         if queued is None or not queued.gated or is_gated_by_api(pod):
-            return result
+            return result.message
         # Upstream writes no condition for a pod that PreEnqueue holds back.
-        text = f"held back at PreEnqueue by plugin {queued.gating_plugin}: {queued.gating_message}"
-        return replace(result, message=text)
+        return f"held back at PreEnqueue by plugin {queued.gating_plugin}: {queued.gating_message}"
 
 
 def _follower_names(workload: Workload) -> frozenset[str]:

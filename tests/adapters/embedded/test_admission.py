@@ -13,7 +13,7 @@ from bayplan.adapters.embedded.admission.extended_resource_toleration import (
 )
 from bayplan.adapters.embedded.admission.limit_ranger import ANNOTATION
 from bayplan.adapters.embedded.admission.plugin_set import PluginSet, plugin_set
-from bayplan.adapters.embedded.admission.pod_topology_labels import with_topology_labels
+from bayplan.adapters.embedded.admission.pod_topology_labels import topology_labels, with_labels
 from bayplan.adapters.embedded.admission.priority import PriorityRefusal, with_priority
 from bayplan.adapters.embedded.admission.quota_usage import count_name
 from bayplan.adapters.embedded.admission.resource_quota import ResourceQuotaAdmission
@@ -472,15 +472,13 @@ def test_extended_resources_are_tolerated_where_the_plugin_is_enabled() -> None:
 
 def test_a_placed_pod_gets_zone_and_region_of_its_node() -> None:
     there = node(labels={ZONE: "z1", "topology.kubernetes.io/region": "r", "disk": "ssd"})
-    result = with_topology_labels(pod(labels={"app": "a", ZONE: "old"}), there)
+    result = with_labels(pod(labels={"app": "a", ZONE: "old"}), topology_labels(there))
     assert result["metadata"]["labels"] == {
         "app": "a",
         ZONE: "z1",
         "topology.kubernetes.io/region": "r",
     }
-    unlabelled = pod()
-    assert with_topology_labels(unlabelled, node(labels={"disk": "ssd"})) is unlabelled
-    assert with_topology_labels(unlabelled, None) is unlabelled
+    assert topology_labels(node(labels={"disk": "ssd"})) == {}
 
 
 # ---- what was admitted before, and sets of plugins -----------------------------------------

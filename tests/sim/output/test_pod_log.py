@@ -58,7 +58,8 @@ class Logged:
         return stored.object
 
     def result(self, attempts: int = 0) -> PodResult:
-        return self.log.result(WEB, attempts)
+        uid = self.log.last_results({})[WEB][0].metadata.uid or ""
+        return self.log.last_results({uid: attempts})[WEB][1]
 
     def _later(self) -> None:
         self.clock.advance_to(self.clock.now() + 1)
@@ -97,7 +98,7 @@ def test_a_deleted_pod_stays_listed_with_its_deletion_time() -> None:
     logged = Logged(pod())
     logged.delete()
     assert logged.result().deleted_at == 1.0
-    assert list(logged.log.last_pods()) == [WEB]
+    assert list(logged.log.last_results({})) == [WEB]
 
 
 def test_the_last_message_and_the_last_nomination_are_reported() -> None:
@@ -120,7 +121,7 @@ def test_of_two_pods_with_one_name_the_newer_is_reported_and_the_earlier_is_reme
 
 def test_names_are_sorted_and_include_pods_only() -> None:
     logged = Logged(pod("b"), pod("a"))
-    assert list(logged.log.last_pods()) == ["default/a", "default/b"]
+    assert list(logged.log.last_results({})) == ["default/a", "default/b"]
 
 
 def test_a_pod_without_conditions_has_no_message() -> None:

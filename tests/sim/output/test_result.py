@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from bayplan.journal import BUG_PREFIX, AttemptRecord, BindingRecord, GateRecord, NoteRecord, Record
-from bayplan.sim.output.collectors import Failures, group_results
+from bayplan.sim.output.collectors import Attempts, group_results
 from bayplan.sim.output.result import (
     Counts,
     FailureResult,
@@ -166,10 +166,10 @@ def attempt(pod: str, result: str, plugin: str = "Mine", message: str = "broken"
 
 
 def results(*records: Record) -> tuple[FailureResult, ...]:
-    failures = Failures()
+    failures = Attempts()
     for record in records:
         failures.write(record)
-    return failures.results()
+    return failures.failures()
 
 
 def test_a_rejected_attempt_is_not_a_failure() -> None:

@@ -59,7 +59,7 @@ from bayplan.api.objects import (
     is_terminal,
 )
 from bayplan.clock import Clock, rfc3339
-from bayplan.objects.keys import Content, ObjectKey, key_of, object_key
+from bayplan.objects.keys import Content, ObjectKey, key_of, new_key, object_key
 from bayplan.ports import ApiError, PatchPodStatus
 from bayplan.problems import Problem
 
@@ -211,16 +211,17 @@ class ApiServer:
     def _create_from(self, template: PodTemplate, content: Content) -> StoredObject:
         """Create another pod of a template. Its content has been found valid."""
         own = content["metadata"]
-        key = ObjectKey(POD, template.namespace, own["name"])
+        key = new_key((POD, template.namespace, own["name"]))
         if self._store.get(key) is not None:
             raise AlreadyExistsError(key)
         if not template.was_admitted:
-            self._admission.validate_usage(key, template.content, template.pod)
+            for plugin in self._admission.counting:
+                plugin.validate(key, template.content, template.pod)
         made_count = self._made.get(key, 0)
         self._made[key] = made_count + 1
         uid = own.get("uid") or stable_uid(key, made_count)
         created_at = own.get("creationTimestamp") or self.stamp()
-        version = self._store.next_version
+        version = str(self._store.version + 1)
         members = {
             "name": key.name,
             "uid": uid,
@@ -382,16 +383,21 @@ class ApiServer:
 
     def bind(self, key: ObjectKey, uid: str, node_name: str) -> StoredObject:
         """Bind a pod to a node, once. The pod runs at once."""
-        old = self.get(key)
-        _expect_uid(old, uid)
+        old = self._store.get(key)
+        if old is None:
+            raise no_such_object(key)
+        if uid != old.content["metadata"]["uid"]:
+            _expect_uid(old, uid)
         why_not = why_not_bindable(old.content)
         if why_not is not None:
             raise not_bindable(key, why_not)
         pod, content, status = old.object, old.content, self._bound_status(old.content["status"])
         assert isinstance(pod, Pod)
-        version = self._store.next_version
+        version = str(self._store.version + 1)
         meta = structs.replace(pod.metadata, resource_version=version)
-        content = self._admission.bound(content, node_name)
+        labels = self._admission.topology_labels
+        if labels is not None:
+            content = labels.labelled(content, node_name)
         if content is not old.content:
             meta = structs.replace(meta, labels=content["metadata"]["labels"])
         content = {

@@ -31,7 +31,7 @@ from bayplan.adapters.embedded.versioned_store import (
 )
 from bayplan.api.objects import POD, ApiObject, Pod
 from bayplan.clock import Clock
-from bayplan.objects.keys import Content, ObjectKey, object_key
+from bayplan.objects.keys import Content, ObjectKey, new_key, object_key
 from bayplan.ports import (
     EmitEvent,
     ImmediateCluster,
@@ -150,7 +150,8 @@ class EmbeddedCluster(ObjectPort, ImmediateCluster):
         return cast(Pod, self._server.get(object_key(POD, namespace, name)).object)
 
     def bind_now(self, pod: PodInfo, node_name: str) -> None:
-        self._server.bind(ObjectKey(POD, pod.namespace, pod.name), pod.uid, node_name)
+        key = new_key((POD, pod.namespace, pod.name))
+        self._server.bind(key, pod.uid, node_name)
 
     async def patch_pod_status(self, patch: PatchPodStatus) -> None:
         with _meant_by_uid():
@@ -171,7 +172,7 @@ class EmbeddedCluster(ObjectPort, ImmediateCluster):
         content_at = partial(_event_object, event, self._event_count)
         if not self._server.create_unread(EVENT, content_at):
             self._server.create(content_at(self._server.stamp()))
-        if self._store.count(EVENT) > EVENTS_MAX:
+        if self._event_count > EVENTS_MAX and self._store.count(EVENT) > EVENTS_MAX:
             self._server.forget_oldest(EVENT)
 
     async def sleep(self, seconds: float) -> None:

@@ -45,16 +45,20 @@ def template_key(content: Any) -> bytes | None:
     try:
         meta: Content = pod["metadata"].copy()
         name: Any = meta.pop("name")
+        may_be_admitted = "status" in pod or "nodeName" in pod["spec"]
         for member in _OWN:
             own = meta.pop(member, None)
-            if own is not None and not (isinstance(own, str) and own):
+            if own is None:
+                continue
+            if not (isinstance(own, str) and own):
                 return None
+            may_be_admitted = True
         annotations: Any = meta.get("annotations")
         if annotations:
             if not _are_texts(annotations):
                 return None
             del meta["annotations"]
-        was_admitted = is_admitted(pod)
+        was_admitted = may_be_admitted and is_admitted(pod)
         key = _encode((bool(annotations), was_admitted, meta, {**pod, "metadata": None}))
     except Exception:  # noqa: BLE001 - this is no pod; validation reports the problem
         return None

@@ -16,7 +16,7 @@ import asyncio
 from bisect import bisect_right
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
-from enum import Enum, auto
+from enum import StrEnum, auto
 from operator import attrgetter
 from typing import Any, NamedTuple, Protocol, cast, final
 
@@ -53,10 +53,10 @@ MakeObject = Callable[[], tuple[ObjectKey, Content]]
 Observer = Callable[[StoredObject | None, StoredObject | None], None]
 
 
-class PodChange(Enum):
+class PodChange(StrEnum):  # the hash of another Enum is a call of Python
     """The two changes that nearly every pod goes through. An observer may ignore them."""
 
-    #: A new pod without a node. It has not ended and is not being deleted.
+    #: A new pod without a node and without volumes. It has not ended and is not being deleted.
     ARRIVES = auto()
     #: A pod without a node, which has not ended, gets its node. It is not being deleted.
     IS_BOUND = auto()
@@ -120,7 +120,9 @@ class VersionedStore:
     def get(self, key: ObjectKey) -> StoredObject | None:
         if key.kind in self._unread:
             self._make_unread(key.kind)
-        return self._objects.get(key)
+        # Not `ObjectStore.get`: this is called several times per pod.
+        objects = self._objects.by_kind.get(key.kind)
+        return None if objects is None else objects.get(key)
 
     def all(self, kind: str) -> list[StoredObject]:
         """All objects of a kind, in the order of creation."""
@@ -290,7 +292,8 @@ class VersionedStore:
         if is_seen and kind == POD and last.metadata.deletion_timestamp is None:
             assert new is not None
             if new.placed_pod is None:
-                change = kind if old is not None else _ARRIVES
+                if old is None and isinstance(last, Pod) and not last.spec.volumes:
+                    change = _ARRIVES
             elif was_seen and old is not None and old.placed_pod is None:
                 change = _IS_BOUND
         for observer in self._observers[change]:
@@ -379,7 +382,7 @@ class Watch(AsyncIterator[WatchEvent], PushingWatch):
 
     async def push(self, deliver: Callable[[Sequence[WatchEvent]], None]) -> None:
         """See ports.PushingWatch. The changes of one round of the event loop come together."""
-        loop = asyncio.get_running_loop()
+        log, loop = self._log, asyncio.get_running_loop()
         ended: asyncio.Future[None] = loop.create_future()
 
         def hand_over() -> None:
@@ -387,15 +390,15 @@ class Watch(AsyncIterator[WatchEvent], PushingWatch):
                 return
             try:
                 if self._position is None:
-                    self._position = self._log.position_after(self._version)
-                new = self._log.changes_from(self._position)
+                    self._position = log.position_after(self._version)
+                new = log.changes_from(self._position)
                 self._position += len(new)
                 if new:
                     deliver(new)
             except Exception as problem:  # noqa: BLE001 - it ends the watch
                 ended.set_exception(problem)
             else:
-                self._log.callbacks.append((loop, hand_over))
+                log.callbacks.append((loop, hand_over))
 
         hand_over()
         await ended

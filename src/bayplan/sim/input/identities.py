@@ -91,6 +91,8 @@ class Identities:
     def mend_all(self) -> None:
         """Mend the references of all objects of the index."""
         for key, content in list(self._index.objects.items()):
+            if not self._replaced and "ownerReferences" not in content["metadata"]:
+                continue
             mended = self.with_references(key, content)
             if mended is not content:
                 self._index.replace(key, mended)

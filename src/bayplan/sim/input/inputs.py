@@ -12,7 +12,9 @@ preemption prefers pods that started last, and groups queue by age.
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from types import MappingProxyType
-from typing import Any, NamedTuple, final
+from typing import Any, final
+
+from msgspec import Struct
 
 from bayplan.adapters.embedded.admission.plugin_set import DEFAULT_PLUGINS, PluginSet
 from bayplan.adapters.embedded.pod_gc_controller import PodGcTimes
@@ -20,10 +22,12 @@ from bayplan.api.objects import NAMESPACE
 from bayplan.clock import ManualClock, rfc3339
 from bayplan.config.cluster_version import ReportedReleases
 from bayplan.objects.keys import ObjectKey, key_of
-from bayplan.sim.input.controller_kinds import is_controller
+from bayplan.sim.input.controller_kinds import CONTROLLERS
 from bayplan.sim.input.errors import InputError, InputErrors
 from bayplan.sim.input.object_checks import (
     CONFIGURATION,
+    LIMIT_RANGE_KIND,
+    PRIORITY_CLASS_KIND,
     NotUnderstood,
     ObjectChecks,
     is_limit_range,
@@ -32,8 +36,8 @@ from bayplan.sim.input.object_checks import (
 from bayplan.sim.input.openb import CsvTable, read_table
 from bayplan.sim.input.scenario import Action, read_scenario
 from bayplan.sim.input.sources import (
+    OWN_KINDS,
     SCENARIO,
-    WHAT_IF,
     CsvText,
     InputSource,
     Part,
@@ -74,7 +78,10 @@ def in_the_past(contents: Sequence[Content]) -> list[Content]:
 def _times(contents: Iterable[Content]) -> Iterable[float]:
     for content in contents:
         for part, field in _STAMPS:
-            stamp = _members(content, part).get(field) if part in content else None
+            if part == "status" and part not in content:
+                continue
+            members = content[part]
+            stamp = members.get(field) if isinstance(members, dict) else None
             seconds = None if stamp is None else _seconds(stamp)
             if seconds is not None:
                 yield seconds
@@ -116,7 +123,7 @@ ARRIVALS = "arrivals"
 TRACE = "trace"
 
 
-class _InputObject(NamedTuple):
+class _InputObject(Struct, frozen=True):
     """An object and its place in the input."""
 
     content: Content
@@ -175,6 +182,15 @@ class _Loader:
         self._present = present
         self.not_understood = not_understood
         self._parts = parts
+        #: Documents of our own: scenarios and what-ifs.
+        self._own = [
+            part
+            for part in parts
+            if isinstance(part, Part)
+            and isinstance(part.value, dict)
+            and part.value.get("kind") in OWN_KINDS
+            and own_kind(part.value)
+        ]
         self._actions: list[Action] = []
         #: WhatIf documents, with their places.
         self._changes: list[tuple[WhatIf, str]] = []
@@ -197,12 +213,13 @@ class _Loader:
             self._errors,
             self._priority_classes(),
             self.not_understood,
-            has_limit_ranges=any(map(is_limit_range, self._values())),
+            has_limit_ranges=any(map(is_limit_range, self._of_kind(LIMIT_RANGE_KIND))),
         )
+        own = {id(part) for part in self._own}
         for part in self._parts:
             if isinstance(part, CsvText):
                 self._read_csv(part, time_mode)
-            elif not own_kind(part.value):
+            elif id(part) not in own:
                 self._read_object(part, checks)
         timeline = StepSequence(checks, self._errors, self._expansion, self._present)
         initial = self._initial(timeline)
@@ -247,14 +264,10 @@ class _Loader:
     # ---- reading ----------------------------------------------------------------------------
 
     def _read_own(self) -> None:
-        """Read the documents of our own: scenarios and what-ifs."""
-        for part in self._parts:
-            if isinstance(part, CsvText):
-                continue
-            kind = own_kind(part.value)
-            if kind == SCENARIO:
+        for part in self._own:
+            if part.value["kind"] == SCENARIO:
                 self._read_scenario(part)
-            elif kind == WHAT_IF:
+            else:
                 self._read_what_if(part)
         self._expansion = self._option or self._expansion
 
@@ -292,20 +305,21 @@ class _Loader:
             self._until_seconds = max(self._until_seconds or 0.0, until_seconds)
 
     def _priority_classes(self) -> set[str]:
-        return {name for name in map(priority_class_name, self._values()) if name is not None}
+        classes = self._of_kind(PRIORITY_CLASS_KIND)
+        return {name for name in map(priority_class_name, classes) if name is not None}
 
-    def _values(self) -> list[Any]:
-        """All objects that there ever are, unchecked."""
+    def _of_kind(self, bare_kind: str) -> list[Any]:
+        """All objects of a kind, of any group, that there ever are, unchecked."""
         values = [part.value for part in self._parts if isinstance(part, Part)]
         values += [action.value for action in self._actions if action.verb is Verb.CREATE]
         values += [content for change, _ in self._changes for content in change.apply]
-        return values
+        return [one for one in values if isinstance(one, dict) and one.get("kind") == bare_kind]
 
     def _read_object(self, part: Part, checks: ObjectChecks) -> None:
         if part.is_from_folder and _is_configuration(part.value):
             self._notes.append(f"{part.place} was ignored: it configures a scheduler")
         elif checks.accepts(part.value, part.place):
-            if has_ended(part.value):
+            if "status" in part.value and has_ended(part.value):
                 self._completed_count += 1
             self._objects.append(_InputObject(part.value, part.place))
 
@@ -330,8 +344,8 @@ class _Loader:
         for key, place in keys:
             if key is None:
                 continue
-            content = timeline.index[key]
-            if not is_controller(content):
+            content = timeline.index.objects[key]
+            if key.kind not in CONTROLLERS:
                 whole.append(content)
                 continue
             controller = timeline.with_ended_pods(content)
@@ -339,12 +353,13 @@ class _Loader:
         # Pods that have ended were in the index only so that their controllers could count them.
         there: list[Content] = []
         for content in whole:
-            if has_ended(content):
+            if "status" in content and has_ended(content):
                 timeline.index.remove(key_of(content))
             else:
                 there.append(content)
-        self._notes += _notes_of_gone([one for one in there if _is_gone(one)])
-        return sorted(in_the_past(there), key=_turn)
+        deleted = [one for one in there if one["metadata"].get("deletionTimestamp")]
+        self._notes += _notes_of_gone([one for one in deleted if _is_gone(one)])
+        return _in_order_of_creation(in_the_past(there))
 
     def _arrival_steps(self, timeline: StepSequence) -> list[Step]:
         """A trace's pods, counted from its first."""
@@ -356,15 +371,23 @@ class _Loader:
         ]
 
 
-def _turn(content: Content) -> int:
-    """0 for other kinds, 1 for running pods, 2 for pods to place."""
-    return 2 if is_pending_pod(content) else int(is_pod(content))
+def _in_order_of_creation(contents: Iterable[Content]) -> list[Content]:
+    """Other kinds, then running pods, then pods to place."""
+    others: list[Content] = []
+    running: list[Content] = []
+    pending: list[Content] = []
+    for content in contents:
+        if content["kind"] == "Pod" and is_pending_pod(content):
+            pending.append(content)
+        else:
+            (running if is_pod(content) else others).append(content)
+    return [*others, *running, *pending]
 
 
 def _is_gone(content: Content) -> bool:
-    """Whether an object is being deleted and nothing keeps it: no finalizer and no grace."""
+    """Whether nothing keeps an object that is being deleted: no finalizer and no grace."""
     meta = content["metadata"]
-    if not meta.get("deletionTimestamp") or meta.get("finalizers"):
+    if meta.get("finalizers"):
         return False
     has_grace = is_pod(content) and (content.get("spec") or {}).get("nodeName")
     return not has_grace or meta.get("deletionGracePeriodSeconds") == 0

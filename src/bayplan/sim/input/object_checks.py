@@ -62,7 +62,8 @@ class ObjectIndex:
         if key in self.objects:
             self.remove(key)
         self.objects[key] = content
-        self._by_bare_kind[key.namespace, key.kind.rpartition(" ")[2], key.name][key] = None
+        bare = (key.namespace, key.kind.rpartition(" ")[2], key.name)
+        self._by_bare_kind[bare][key] = None
         if "ownerReferences" in content["metadata"]:
             for owner in _owners(key, content):
                 self._by_owner[owner][key] = None
@@ -307,8 +308,8 @@ class NotUnderstood:
 CONFIGURATION = "KubeSchedulerConfiguration"
 #: A part of the paths of the resources of containers.
 _RESOURCES = "].resources"
-_PRIORITY_CLASS_KIND = PRIORITY_CLASS.split()[1]
-_LIMIT_RANGE_KIND = LIMIT_RANGE.split()[1]
+PRIORITY_CLASS_KIND = PRIORITY_CLASS.split()[1]
+LIMIT_RANGE_KIND = LIMIT_RANGE.split()[1]
 
 
 @final
@@ -338,7 +339,9 @@ class ObjectChecks:
     def accepts(self, value: Any, place: str) -> bool:
         """Whether a value is an object that can be created. If not, its problems are collected."""
         template = template_key(value)
-        if template in self._accepted and not any(_annotations(value, "")):
+        if template in self._accepted and (
+            "annotations" not in value["metadata"] or not any(_annotations(value, ""))
+        ):
             return True
         if isinstance(value, dict) and value.get("kind") == CONFIGURATION:
             expected = "objects of a cluster; a scheduler's configuration is given with --config"
@@ -433,14 +436,14 @@ def _annotations(pod: Content, path: str) -> Iterator[Problem]:
 
 def is_limit_range(value: Any) -> bool:
     """Whether a value of the input is a LimitRange."""
-    if not isinstance(value, dict) or value.get("kind") != _LIMIT_RANGE_KIND:
+    if not isinstance(value, dict) or value.get("kind") != LIMIT_RANGE_KIND:
         return False
     return kind_of(cast(Content, value)) == LIMIT_RANGE
 
 
 def priority_class_name(value: Any) -> str | None:
     """The name of a PriorityClass in the input; None: the value is no PriorityClass."""
-    if not isinstance(value, dict) or value.get("kind") != _PRIORITY_CLASS_KIND:
+    if not isinstance(value, dict) or value.get("kind") != PRIORITY_CLASS_KIND:
         return None
     content = cast(Content, value)
     if kind_of(content) != PRIORITY_CLASS:

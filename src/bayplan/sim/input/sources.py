@@ -13,6 +13,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias, final
 
+from msgspec import Struct
+
 from bayplan.problems import wrong
 from bayplan.regular_files import read_regular_file
 from bayplan.sim.input import foreign_files
@@ -23,6 +25,7 @@ from bayplan.yaml_documents import Document, DocumentError, load_documents
 STANDARD_INPUT = "-"
 SCENARIO = "Scenario"
 WHAT_IF = "WhatIf"
+OWN_KINDS = (SCENARIO, WHAT_IF)
 SCENARIO_GROUP = "bayplan.dev"
 
 #: The files of a run's folder; sim/output/run_folder.py writes them.
@@ -39,7 +42,8 @@ _BYTES_MAX = 4 << 30
 _SUFFIXES = (".csv", ".json", ".yaml", ".yml")
 
 
-class Part(NamedTuple):
+@final
+class Part(Struct, frozen=True):
     """One value of an input and its place: `a.yaml, document 2, items[3]`."""
 
     value: Any
@@ -278,7 +282,7 @@ def own_kind(value: Any) -> str:
     """The kind of a value that is meant to be a document of ours, of any version: SCENARIO or
     WHAT_IF; "" for any other value."""
     kind = value.get("kind") if isinstance(value, dict) else None
-    if kind not in (SCENARIO, WHAT_IF):
+    if kind not in OWN_KINDS:
         return ""
     return kind if str(value.get("apiVersion")).partition("/")[0] == SCENARIO_GROUP else ""
 

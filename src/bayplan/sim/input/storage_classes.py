@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from bayplan.adapters.embedded.admission.default_storage_class import DEFAULT_CLASS_ANNOTATION
-from bayplan.api.objects import PERSISTENT_VOLUME, PERSISTENT_VOLUME_CLAIM, POD, STORAGE_CLASS
+from bayplan.api.objects import PERSISTENT_VOLUME, PERSISTENT_VOLUME_CLAIM, STORAGE_CLASS
 from bayplan.api.storage_objects import BETA_STORAGE_CLASS, WAIT_FOR_FIRST_CONSUMER
 from bayplan.objects.keys import Content, kind_of
 from bayplan.sim.input.workload import claim_templates, is_pod
@@ -33,12 +33,14 @@ def missing_storage_classes(contents: Iterable[Content]) -> MissingClasses:
     of_volumes: set[str] = set()
     claim_counts: dict[str | None, int] = {}
     for content in contents:
+        if content["kind"] == "Pod" and not (content.get("spec") or {}).get("volumes"):
+            continue
         kind = kind_of(content)
         if kind == STORAGE_CLASS:
             classes.add(content["metadata"].get("name") or "")
         elif kind == PERSISTENT_VOLUME:
             of_volumes.add(class_name_of(content) or "")
-        elif kind != POD or (content.get("spec") or {}).get("volumes"):
+        else:
             for claim in _claims(content):
                 name = class_name_of(claim)
                 claim_counts[name] = claim_counts.get(name, 0) + 1

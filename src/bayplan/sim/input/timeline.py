@@ -76,14 +76,16 @@ class StepSequence:
         A taken name is an error, unless both are the same object, which was read from a cluster
         twice.
         """
-        content = self.identities.with_name(content)
+        if not content["metadata"].get("name"):
+            content = self.identities.with_name(content)
         key = key_of(content)
         if key in self.index.objects:
             uid = content["metadata"].get("uid")
             if not uid or self.identities.uid_in_input(key) != uid:
                 self._errors.add(place, f"{key} is there already, from {self._places[key]}")
             return None
-        content = self.identities.with_own_uid(content)
+        if content["metadata"].get("uid"):
+            content = self.identities.with_own_uid(content)
         if key.kind in CONTROLLERS:
             content = with_uid(content)
         self.index.put(key, content)

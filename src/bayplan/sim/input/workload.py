@@ -206,9 +206,12 @@ def with_times(
 
 def with_scheduler(content: Content, scheduler_name: str) -> Content:
     """A pod to place, assigned to a scheduler; other objects as they are."""
-    if not is_pending_pod(content):
+    if content.get("kind") != _POD_KIND or content.get("apiVersion") != _POD_VERSION:
         return content
-    return {**content, "spec": {**(content.get("spec") or {}), "schedulerName": scheduler_name}}
+    spec: Content = content.get("spec") or {}
+    if spec.get("nodeName"):
+        return content
+    return {**content, "spec": {**spec, "schedulerName": scheduler_name}}
 
 
 def _step_with_scheduler(step: Step, scheduler_name: str) -> Step:

@@ -94,19 +94,6 @@ def _signature_result(profile: str, entry: SignatureEntry) -> SignatureResult:
 # ---- attempts and failures ------------------------------------------------------------------
 
 
-@final
-class AttemptCounter:
-    """A journal sink: the number of attempts at each pod, by uid."""
-
-    def __init__(self) -> None:
-        self.by_uid: Counter[str] = Counter()
-
-    def write(self, record: Record) -> None:
-        if isinstance(record, AttemptRecord):
-            # A missing count of a Counter costs a call.
-            self.by_uid[record.uid] = self.by_uid.get(record.uid, 0) + 1
-
-
 #: The most kinds of failures. A further kind counts as an earlier kind of its plugin.
 _WAYS_MAX = 20
 _ERROR = "error"
@@ -126,14 +113,21 @@ class _Way:
 
 
 @final
-class Failures:
-    """A journal sink: the failures by kind."""
+class Attempts:
+    """A journal sink: the number of attempts at each pod, and the failures by kind."""
 
     def __init__(self) -> None:
+        #: The number of attempts, by uid.
+        self.by_uid: Counter[str] = Counter()
         self._ways: dict[tuple[str, str], _Way] = {}
 
     def write(self, record: Record) -> None:
-        if isinstance(record, AttemptRecord) and record.result != _ERROR:
+        if isinstance(record, AttemptRecord):
+            # A missing count of a Counter costs a call.
+            self.by_uid[record.uid] = self.by_uid.get(record.uid, 0) + 1
+            if record.result != _ERROR:
+                return
+        elif isinstance(record, BindingRecord) and record.code != _CODE_ERROR:
             return
         failure = _failure(record)
         if failure is not None:
@@ -149,7 +143,7 @@ class Failures:
             )
         return self._ways.setdefault(key, _Way(plugin, subject, message))
 
-    def results(self) -> tuple[FailureResult, ...]:
+    def failures(self) -> tuple[FailureResult, ...]:
         """The failures in the order of their first occurrence."""
         return tuple(
             FailureResult(

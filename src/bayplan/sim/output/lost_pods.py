@@ -18,6 +18,8 @@ from collections import Counter, defaultdict
 from collections.abc import Collection, Mapping
 from typing import Any, NamedTuple, final
 
+from msgspec import Struct
+
 from bayplan.adapters.embedded.versioned_store import StoredObject
 from bayplan.api.objects import JOB, NODE, ObjectMeta, Pod, Workload, is_terminal
 from bayplan.clock import ManualClock
@@ -35,16 +37,13 @@ from bayplan.sim.output.result import LostPods, PodResult
 _REPLICA_SET = "ReplicaSet"
 
 
-class _Entry:
+class _Entry(Struct):
     """The history of one pod."""
 
-    __slots__ = ("bound_at", "created_at", "deleted_at", "pod")
-
-    def __init__(self, pod: Pod, created_at: float) -> None:
-        self.pod = pod
-        self.created_at = created_at
-        self.bound_at: float | None = None
-        self.deleted_at: float | None = None
+    pod: Pod
+    created_at: float
+    bound_at: float | None = None
+    deleted_at: float | None = None
 
 
 @final
@@ -91,8 +90,6 @@ class PodLog:
     def _controller(self, pod: Pod) -> str | None:
         """The workload of a pod: the Deployment, not its ReplicaSet."""
         meta = pod.metadata
-        if not meta.owner_references:
-            return None
         owner = _controller_of(meta)
         kind, _, name = (owner or "").partition("/")
         if kind != _REPLICA_SET:
@@ -102,13 +99,13 @@ class PodLog:
         by_name = deployment_of(name, meta.labels)
         return deployment or (owner if by_name is None else f"Deployment/{by_name}")
 
-    def last_pods(self) -> dict[str, Pod]:
-        """The last version of each pod of the run, by the sorted names."""
-        return {name: self._entries[name].pod for name in sorted(self._entries)}
-
-    def result(self, name: str, attempts: int) -> PodResult:
-        """What the API server's objects say of the newest pod of a name."""
-        return self._result(self._entries[name], attempts)
+    def last_results(self, attempts: Mapping[str, int]) -> dict[str, tuple[Pod, PodResult]]:
+        """The last version of each pod of the run, and what the API server's objects say of it, by
+        the sorted names. ``attempts``: by uid."""
+        return {
+            name: (entry.pod, self._result(entry, attempts.get(entry.pod.metadata.uid or "", 0)))
+            for name, entry in sorted(self._entries.items())
+        }
 
     def earlier_results(
         self, attempts: Mapping[str, int]
@@ -130,7 +127,9 @@ class PodLog:
             created_at=entry.created_at,
             bound_at=entry.bound_at,
             deleted_at=entry.deleted_at,
-            controller=self._controller(entry.pod),
+            controller=(
+                self._controller(entry.pod) if entry.pod.metadata.owner_references else None
+            ),
             attempts=attempts,
             nominated_node=status.nominated_node_name or None,
             message=message_of(entry.pod),
@@ -208,9 +207,10 @@ class LossLog:
         #: Pods that are there and have not ended, by their controller's uid.
         self._active: Counter[str] = Counter()
         self._ended_uids: set[str] = set()
-        #: By uid: why pods went before their end, and the pods in whose place another pod came.
+        #: By uid: why pods went before their end.
         self._causes: dict[str, PodEnd] = {}
-        self._replaced_uids: set[str] = set()
+        #: By uid: the pods that are gone and in whose place another pod came.
+        self.replaced_uids: set[str] = set()
 
     def end(self, uid: str) -> None:
         """Note that the running time of a pod has passed: the pod is not lost when it goes."""
@@ -221,7 +221,8 @@ class LossLog:
         assert changed is not None
         if isinstance(changed.object, Pod):
             if before is None:
-                self._come(changed)
+                if self._lost or changed.object.metadata.owner_references:
+                    self._come(changed)
             elif (
                 after is not None
                 and after.placed_pod is not None
@@ -259,7 +260,7 @@ class LossLog:
     def _forget(self, name: str) -> None:
         """Another pod comes in place of a lost one."""
         uid, _, controller = self._lost.pop(name)
-        self._replaced_uids.add(uid)
+        self.replaced_uids.add(uid)
         if controller is not None:
             del self._by_controller[controller][name]
 
@@ -311,10 +312,6 @@ class LossLog:
             return PodEnd.ENDED
         # It was being deleted, or had failed, when it was created.
         return PodEnd.FAILED if is_terminal(pod) else PodEnd.DELETED
-
-    def is_replaced(self, pod: Pod) -> bool:
-        """Whether another pod came in place of a pod that is gone."""
-        return (pod.metadata.uid or "") in self._replaced_uids
 
     def lost(self) -> tuple[LostPods, ...]:
         """The lost pods by workload, sorted by name; pods without a controller come first."""

@@ -72,20 +72,19 @@ class CapacityChecker:
             return
         # A node may be deleted while a binding to it is in progress.
         node_name = bound.spec.node_name or ""
-        if node_name in self._occupancy.allocatable:
-            self._check(bound, node_name)
-
-    def _check(self, pod: Pod, node_name: str) -> None:
+        has = self._occupancy.allocatable.get(node_name)
+        if has is None:
+            return
         self.bindings_checked += 1
-        has, used = self._occupancy.allocatable[node_name], self._occupancy.used[node_name]
-        for resource, amount in self._occupancy.usage_of(pod).items():
+        used = self._occupancy.used[node_name]
+        for resource, amount in self._occupancy.taken[bound.metadata.uid or ""].items():
             if not amount or used.get(resource, 0) <= has.get(resource, 0):
                 continue
-            if not has.get(resource, 0) and (mappings := _mappings(pod, resource)):
-                self._check_devices(pod, resource, mappings)
+            if not has.get(resource, 0) and (mappings := _mappings(bound, resource)):
+                self._check_devices(bound, resource, mappings)
                 continue
             raise InvariantBroken(
-                f"{_key(pod)} was bound to {node_name}, which has {has.get(resource, 0)} "
+                f"{_key(bound)} was bound to {node_name}, which has {has.get(resource, 0)} "
                 f"{resource} and now {used[resource]} taken"
             )
 

@@ -139,13 +139,16 @@ class Driver:
 
     async def _begin(self) -> None:
         """Create the initial objects at once, and then the pods to place one by one."""
-        pending = [(key_of(one), one) for one in self._workload.initial if is_pending_pod(one)]
-        # A claim that was made for a pod would be deleted as long as the pod is not there.
-        owned: dict[ObjectKey, list[Content]] = {key: [] for key, _ in pending}
+        others: list[Content] = []
+        pending: list[Content] = []
         for content in self._workload.initial:
-            if is_pending_pod(content):
-                continue
-            owner = _owning_pod(content)
+            (pending if is_pending_pod(content) else others).append(content)
+        # A claim that was made for a pod would be deleted as long as the pod is not there.
+        owners = [_owning_pod(content) for content in others]
+        owned: dict[ObjectKey, list[Content]] = {}
+        if any(owners):
+            owned = {key_of(content): [] for content in pending}
+        for content, owner in zip(others, owners, strict=True):
             if owner is not None and owner in owned:
                 owned[owner].append(content)
                 continue
@@ -161,12 +164,12 @@ class Driver:
 
     def _arrivals(
         self,
-        pending: Iterable[tuple[ObjectKey, Content]],
+        pending: Iterable[Content],
         owned: Mapping[ObjectKey, Iterable[Content]],
     ) -> Iterator[None]:
         """Create the pods to place, each with the claims that were made for it."""
-        for key, content in pending:
-            for claim in owned[key]:
+        for content in pending:
+            for claim in owned[key_of(content)] if owned else ():
                 self._create(claim)
             # Before the scheduler sees the pod, it gets the claims for its ephemeral volumes.
             self._create(content)
@@ -338,7 +341,11 @@ class Driver:
         """Create an object of the input. If its controller is refused it, the controller tries
         again later, and creates the pods that follow then."""
         controllers = self._controllers
-        if controllers is not None and controllers.waits_to_create(content):
+        if (
+            controllers is not None
+            and controllers.refused.waiting
+            and controllers.waits_to_create(content)
+        ):
             self._uncreated_count += is_pod(content)
             return
         try:
@@ -388,7 +395,8 @@ class Driver:
 
     def _observe(self, before: StoredObject | None, after: StoredObject | None) -> None:
         """Called during a change. The consequences of the change follow right after it."""
-        self._wake()
+        if self._change is not None:
+            self._wake()
         changed = after or before
         if changed is None or changed.key.kind != POD:
             if self._controllers is not None:

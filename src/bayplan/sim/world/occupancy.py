@@ -33,13 +33,13 @@ class Occupancy:
         self._devices = DeviceSupply()
         #: Node, existing or not → the resources that its pods use.
         self.used: dict[str, Counter[str]] = defaultdict(Counter)
-        #: Resources that each placed pod uses, by uid.
-        self._taken: dict[str, dict[str, int]] = {}
+        #: Resources that each placed pod uses, including itself as one of ``pods``, by uid.
+        self.taken: dict[str, dict[str, int]] = {}
         self._total: Counter[str] = Counter()
         self._peak: Counter[str] = Counter()
-        #: By the identity of the containers, which the pods of a template share: what the requests
-        #: follow from, and the requests.
-        self._requests: dict[int, tuple[tuple[object, ...], dict[str, int]]] = {}
+        #: By the identity of the containers, which the pods of a template share: a pod with them,
+        #: what the requests follow from, and the requests.
+        self._requests: dict[int, tuple[Pod, tuple[object, ...], dict[str, int]]] = {}
 
     def observe(self, before: StoredObject | None, after: StoredObject | None) -> None:
         changed = after or before
@@ -52,12 +52,31 @@ class Occupancy:
             return
         old = None if before is None else before.placed_pod
         new = None if after is None else after.placed_pod
-        if old is not None or new is not None:
-            self._pod(old, new)
-
-    def usage_of(self, pod: Pod) -> dict[str, int]:
-        """The resources that a placed pod uses, including itself as one of ``pods``."""
-        return self._taken[pod.metadata.uid or ""]
+        if old is not None:
+            taken = self.taken.pop(old.metadata.uid or "")
+            self.used[old.spec.node_name or ""].subtract(taken)
+            self._total.subtract(taken)
+        if new is not None:
+            spec, computed = new.spec, self._requests.get(id(new.spec.containers))
+            if (
+                computed is not None
+                and new.status is computed[0].status
+                and spec.containers is computed[0].spec.containers
+                and spec.init_containers is computed[0].spec.init_containers
+                and spec.overhead is computed[0].spec.overhead
+                and spec.resources is computed[0].spec.resources
+            ):
+                taken = computed[2]
+            else:
+                taken = self._requests_of(new)
+            self.taken[new.metadata.uid or ""] = taken
+            used, total, peak = self.used[new.spec.node_name or ""], self._total, self._peak
+            for resource, amount in taken.items():
+                # A missing count of a Counter costs a call.
+                used[resource] = used.get(resource, 0) + amount
+                sum_now = total[resource] = total.get(resource, 0) + amount
+                if sum_now > peak.get(resource, 0):
+                    peak[resource] = sum_now
 
     def usage(self) -> tuple[Usage, ...]:
         """The usage of each resource of the nodes, over all nodes that are there; sorted by
@@ -99,30 +118,17 @@ class Occupancy:
             self.allocatable[name] = amounts(node.status.allocatable)
             self._nodes[name] = node
 
-    def _pod(self, old: Pod | None, new: Pod | None) -> None:
-        if old is not None:
-            taken = self._taken.pop(old.metadata.uid or "")
-            self.used[old.spec.node_name or ""].subtract(taken)
-            self._total.subtract(taken)
-        if new is not None:
-            taken = self._taken[new.metadata.uid or ""] = self._requests_of(new)
-            used, total, peak = self.used[new.spec.node_name or ""], self._total, self._peak
-            for resource, amount in taken.items():
-                # A missing count of a Counter costs a call.
-                used[resource] = used.get(resource, 0) + amount
-                sum_now = total[resource] = total.get(resource, 0) + amount
-                if sum_now > peak.get(resource, 0):
-                    peak[resource] = sum_now
-
     def _requests_of(self, pod: Pod) -> dict[str, int]:
         """The resources that a pod uses."""
         spec, report = pod.spec, resize_report(pod.status)
         parts = (spec.containers, spec.init_containers, spec.overhead, spec.resources, report)
         computed = self._requests.get(id(spec.containers))
-        if computed is None or computed[0] != parts:
+        if computed is not None and computed[1] == parts:
+            requests = computed[2]
+        else:
+            requests = {**requested(pod), PODS: 1}
             if len(self._requests) >= _REQUESTS_MAX:
                 self._requests.clear()
-            # The parts hold the containers, so that no other containers get their identity.
-            computed = parts, {**requested(pod), PODS: 1}
-            self._requests[id(spec.containers)] = computed
-        return computed[1]
+        # The parts hold the containers, so that no other containers get their identity.
+        self._requests[id(spec.containers)] = pod, parts, requests
+        return requests

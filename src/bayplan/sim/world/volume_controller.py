@@ -87,7 +87,7 @@ class VolumeController:
             PERSISTENT_VOLUME: self._look_at_volume,
             PERSISTENT_VOLUME_CLAIM: self._look_at_claim,
         }
-        cluster.observe(self._observe, _KINDS, ignored_changes=(PodChange.IS_BOUND,))
+        cluster.observe(self._observe, _KINDS, ignored_changes=tuple(PodChange))
 
     # ---- what changes ----------------------------------------------------------------------
 

@@ -42,8 +42,10 @@ class AdmissionChain:
             ),
         )
         self._plugins = [each for each in every if each.name in plugins.names]
-        self._counting = [each for each in self._plugins if each.counts_usage]
-        self._topology_labels = topology_labels if topology_labels in self._plugins else None
+        #: Plugins that refuse some of the objects that differ only in their name.
+        self.counting = [each for each in self._plugins if each.counts_usage]
+        #: Changes pods when they are bound; None: nothing does.
+        self.topology_labels = topology_labels if topology_labels in self._plugins else None
 
     @property
     def read_kinds(self) -> tuple[str, ...]:
@@ -62,13 +64,3 @@ class AdmissionChain:
         for plugin in self._plugins:
             if plugin.refused_kinds is None or key.kind in plugin.refused_kinds:
                 plugin.validate(key, content, decoded)
-
-    def bound(self, pod: Content, node_name: str) -> Content:
-        """A pod with the changes of the plugins when it is bound to a node."""
-        labels = self._topology_labels
-        return pod if labels is None else labels.labelled(pod, node_name)
-
-    def validate_usage(self, key: ObjectKey, content: Content, decoded: ApiObject) -> None:
-        """`validate` of an object that differs only in its name from one that was created."""
-        for plugin in self._counting:
-            plugin.validate(key, content, decoded)

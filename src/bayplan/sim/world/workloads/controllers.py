@@ -530,7 +530,7 @@ class WorkloadControllers:
     def waits_to_create(self, content: Content) -> bool:
         """Whether the controller of an object of the input creates it later, because the API server
         refused one before it."""
-        owner = self._existing_owner_of(content) if self.refused.count else None
+        owner = self._existing_owner_of(content)
         if owner is None or owner not in self.refused:
             return False
         if owner.kind != STATEFUL_SET:

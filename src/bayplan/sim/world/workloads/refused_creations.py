@@ -48,7 +48,8 @@ class RefusedCreations:
         """``retry`` lets a controller try again."""
         self._cluster = cluster
         self._retry = retry
-        self._refusals: dict[ObjectKey, _Refusal] = {}
+        #: Controllers that wait before they try again.
+        self.waiting: dict[ObjectKey, _Refusal] = {}
         #: Changes that may make room: a pod is gone or has ended, or another object has changed.
         self.change_count = 0
 
@@ -57,19 +58,14 @@ class RefusedCreations:
         """When a controller tries again that may succeed; None: there is none."""
         times = [
             one.timer.when()
-            for one in self._refusals.values()
+            for one in self.waiting.values()
             if one.change_count != self.change_count
         ]
         return min(times, default=None)
 
-    @property
-    def count(self) -> int:
-        """The number of controllers that wait before they try again."""
-        return len(self._refusals)
-
     def __contains__(self, controller: ObjectKey) -> bool:
         """Whether a controller waits before it tries again."""
-        return controller in self._refusals
+        return controller in self.waiting
 
     def add(
         self, controller: ObjectKey, refused: ObjectKey, problem: ApiError, *, lacking_count: int
@@ -78,13 +74,13 @@ class RefusedCreations:
 
         ``lacking_count``: how many pods it could not create.
         """
-        before = self._refusals.get(controller)
+        before = self.waiting.get(controller)
         failure_count = 1 if before is None else before.failure_count + 1
         if before is not None:
             before.timer.cancel()
         shortest, longest = _DELAYS_OF_JOBS if controller.kind == JOB else _DELAYS
         delay = min(shortest * 2 ** min(failure_count - 1, _EXPONENT_MAX), longest)
-        self._refusals[controller] = _Refusal(
+        self.waiting[controller] = _Refusal(
             timer=running_loop().call_later(delay, self._retry, controller),
             change_count=self.change_count,
             message=str(problem),
@@ -95,11 +91,11 @@ class RefusedCreations:
 
     def skip(self, controller: ObjectKey) -> None:
         """A controller that waits does not try to create one more pod."""
-        self._refusals[controller].lacking_count += 1
+        self.waiting[controller].lacking_count += 1
 
     def forget(self, controller: ObjectKey) -> None:
         """A controller was refused nothing, or is gone."""
-        refusal = self._refusals.pop(controller, None)
+        refusal = self.waiting.pop(controller, None)
         if refusal is not None:
             refusal.timer.cancel()
 
@@ -117,7 +113,7 @@ class RefusedCreations:
         """Who lacks pods at the end, and why."""
         return [
             f"{key} lacks {one.lacking_count:,} pod{'s' * (one.lacking_count != 1)}: {one.message}"
-            for key, one in self._refusals.items()
+            for key, one in self.waiting.items()
         ]
 
 
