@@ -7,7 +7,7 @@ from bayplan.api.disruption_objects import POD_DISRUPTION_BUDGET
 from bayplan.api.objects import POD
 from bayplan.clock import ManualClock
 from bayplan.objects.keys import ObjectKey, object_key
-from tests.adapters import manifests
+from tests.kit import manifests
 
 Json = dict[str, Any]
 LABELS = {"app": "a"}

@@ -23,7 +23,7 @@ from bayplan.serving.extender_endpoints import (
     Advice,
     ExtenderEndpoints,
 )
-from tests.adapters import manifests
+from tests.kit import manifests
 from tests.scenarios.world import PROFILE, Setup, config_dict
 
 T = TypeVar("T")

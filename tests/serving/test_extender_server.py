@@ -10,8 +10,8 @@ import aiohttp
 from bayplan.config import config_from
 from bayplan.plugins.registry import Registry
 from bayplan.serving.extender_server import ExtenderServerOptions, serve_extender
-from tests.adapters import manifests
 from tests.adapters.extenders.server import closed_port
+from tests.kit import manifests
 from tests.scenarios.world import PROFILE, Setup, config_dict
 
 

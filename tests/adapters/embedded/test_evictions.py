@@ -10,7 +10,6 @@ from bayplan.api.disruption_objects import POD_DISRUPTION_BUDGET
 from bayplan.api.objects import POD
 from bayplan.objects.keys import object_key
 from bayplan.ports import ApiError
-from tests.adapters import manifests
 from tests.adapters.budgets import (
     Json,
     allowed,
@@ -21,6 +20,7 @@ from tests.adapters.budgets import (
     protected_pod,
     status,
 )
+from tests.kit import manifests
 
 VIOLATED = "Cannot evict pod as it would violate the pod's disruption budget."
 NOT_READY: dict[str, Any] = {"conditions": [{"type": "Ready", "status": "False"}]}

@@ -6,7 +6,7 @@ from bayplan.adapters.embedded.cluster import EmbeddedCluster
 from bayplan.adapters.embedded.versioned_store import StoredObjects
 from bayplan.api.objects import NODE, POD
 from bayplan.clock import ManualClock
-from tests.adapters import manifests
+from tests.kit import manifests
 
 
 def test_objects_are_complete_and_current() -> None:

@@ -24,9 +24,9 @@ from bayplan.config.decoding import decode
 from bayplan.config.schema import Extender, named_extenders
 from bayplan.ports import AskExtender, ExtenderAnswer, ExtenderVerb
 from bayplan.state.pods import pod_info
-from tests.adapters import manifests
 from tests.adapters.extenders.server import CUT, closed_port, extender, never
 from tests.adapters.extenders.server import Extender as Server
+from tests.kit import manifests
 
 # ---- client ---------------------------------------------------------------------------------
 

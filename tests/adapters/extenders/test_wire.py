@@ -13,7 +13,7 @@ from bayplan.clock import ManualClock
 from bayplan.ports import AskExtender, ExtenderAnswer, ExtenderVerb, NamedVictims, Victims
 from bayplan.state.pods import PodInfo, pod_info
 from bayplan.testing import pod
-from tests.adapters import manifests
+from tests.kit import manifests
 
 FILTER, PRIORITIZE = ExtenderVerb.FILTER, ExtenderVerb.PRIORITIZE
 PREEMPT, BIND = ExtenderVerb.PREEMPT, ExtenderVerb.BIND
