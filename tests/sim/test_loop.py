@@ -85,7 +85,7 @@ def test_ten_thousand_cancelled_timers_are_removed() -> None:
         loop.call_later(2 * HOUR, print)
         for _ in range(10_000):
             loop.call_later(HOUR, print).cancel()
-        return len(loop._timers), loop.next_timer_seconds()
+        return len(loop.timers), loop.next_timer_seconds()
 
     count, due = run(main(), ManualClock())
     assert count < 200
