@@ -71,7 +71,7 @@ def test_the_usage_of_a_pod_is_computed_from_its_requests() -> None:
     stored = cluster.get(key_of("a"))
     assert stored is not None
     assert isinstance(stored.object, Pod)
-    assert occupancy.usage_of(stored.object) == {"cpu": 250, "pods": 1}
+    assert occupancy.taken[stored.object.metadata.uid or ""] == {"cpu": 250, "pods": 1}
 
 
 def test_pods_of_one_template_may_differ_in_what_their_kubelets_report() -> None:
