@@ -110,7 +110,13 @@ def draw_cluster(seed: int, oldest: str) -> tuple[dict[str, list[Json]], list[st
     draw.families = choose.sample(names, _FAMILIES_PER_CLUSTER)
     for name in draw.families:
         FAMILIES[name](draw)
-    return draw.lists, draw.families
+    # As an API server lists them: the size of an image is that on the first node with its name.
+    lists = {name: sorted(each, key=_full_name) for name, each in draw.lists.items()}
+    return lists, draw.families
+
+
+def _full_name(content: Json) -> tuple[str, str]:
+    return content["metadata"].get("namespace", ""), content["metadata"]["name"]
 
 
 def _requests(draw: Draw) -> Json:
