@@ -12,13 +12,17 @@ from typing import Any
 import aiohttp
 import pytest
 from aiohttp import web
+from msgspec import structs
 
 from bayplan.adapters.live.errors import AccessDeniedError, UntrustedServerError
 from bayplan.clock import RealClock
 from bayplan.config import SchedulerConfig, config_from
+from bayplan.config.kubernetes_versions import KubernetesVersion
+from bayplan.config.loading import in_version
 from bayplan.metrics import SchedulerMetrics
 from bayplan.plugins.registry import Registry
 from bayplan.ports import ApiError
+from bayplan.problems import ConfigError
 from bayplan.serving import scheduler_server
 from bayplan.serving.certificates import self_signed_context
 from bayplan.serving.scheduler_server import (
@@ -121,6 +125,81 @@ def test_the_lease_has_the_configured_name(tmp_path: Path) -> None:
     played(tmp_path, api, scheduler_config=config(leaderElection=election))
     assert "POST /apis/coordination.k8s.io/v1/namespaces/elsewhere/leases" in api.lines
     assert "PUT /apis/coordination.k8s.io/v1/namespaces/elsewhere/leases/mine" in api.lines
+
+
+def version_lines(caplog: pytest.LogCaptureFixture) -> list[tuple[str, str, str]]:
+    """(level, version, reason) of each line about the version."""
+    records = [r for r in caplog.records if r.getMessage() == "Deciding as kube-scheduler"]
+    keys = [(record.levelname, vars(record)["bayplan_keys"]) for record in records]
+    return [(level, each["version"], each["reason"]) for level, each in keys]
+
+
+@pytest.mark.parametrize(
+    ("reported", "expected"),
+    [
+        ("v1.36.3-gke.100", ("INFO", "1.36", "the API server is v1.36.3-gke.100")),
+        (
+            "v1.39.0",
+            (
+                "WARNING",
+                "1.37",
+                "the API server is v1.39.0, a version that Bayplan does not know",
+            ),
+        ),
+        (
+            "v1.29.4",
+            (
+                "WARNING",
+                "1.34",
+                "the API server is v1.29.4, a version that Bayplan does not know",
+            ),
+        ),
+        ("", ("WARNING", "1.37", "nothing says which version the cluster runs")),
+        (
+            "v0.0.0-master+$Format:%H$",
+            (
+                "WARNING",
+                "1.37",
+                "the API server is v0.0.0-master+$Format:%H$, which is no release of Kubernetes",
+            ),
+        ),
+    ],
+)
+def test_the_server_decides_as_the_version_of_the_cluster(
+    tmp_path: Path,
+    caplog: pytest.LogCaptureFixture,
+    reported: str,
+    expected: tuple[str, str, str],
+) -> None:
+    caplog.set_level(logging.DEBUG, logger="bayplan")
+    api = fake_api()
+    api.objects["/version"] = {"gitVersion": reported}
+    played(tmp_path, api)
+    assert version_lines(caplog) == [expected]
+
+
+def test_a_version_that_is_named_is_not_asked_for(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.DEBUG, logger="bayplan")
+    api = fake_api()
+    api.objects["/version"] = {"gitVersion": "v1.37.2"}
+    named = structs.replace(in_version(config(), KubernetesVersion.V1_35), names_version=True)
+    played(tmp_path, api, scheduler_config=named)
+    assert version_lines(caplog) == [("INFO", "1.35", "--kubernetes or bayplan.yaml names it")]
+    assert "GET /version" not in api.lines
+
+
+def test_the_version_of_the_cluster_reads_the_configuration(tmp_path: Path) -> None:
+    """SchedulerQueueingHints is a gate until 1.36."""
+    gates = config(featureGates={"SchedulerQueueingHints": True})
+    api = fake_api()
+    api.objects["/version"] = {"gitVersion": "v1.36.0"}
+    played(tmp_path, api, scheduler_config=gates)
+    api = fake_api()
+    api.objects["/version"] = {"gitVersion": "v1.37.0"}
+    with pytest.raises(ConfigError, match=r"Kubernetes 1\.36 is the last version"):
+        played(tmp_path, api, scheduler_config=gates)
 
 
 def test_without_an_election_no_lease_is_read_or_written(tmp_path: Path) -> None:

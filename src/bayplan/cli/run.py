@@ -25,7 +25,7 @@ from bayplan.cli.servers import check_key_pair, run_server
 from bayplan.cli.streams import EXIT_FAILED, fail
 from bayplan.durations import duration_seconds
 from bayplan.lazy_loader import load
-from bayplan.profile.dry_start import dry_start
+from bayplan.profile.dry_start import dry_start_of_server
 from bayplan.profile.effective_config import effective, remarks
 from bayplan.serving.log_lines import FORMATS, TEXT, VERBOSITY_MAX, Log, write_log
 from bayplan.serving.replica import LeaseLostError
@@ -139,7 +139,7 @@ def _options(flags: dict[str, Any]) -> ServerOptions:
         config, unschedulable_max_seconds=duration_seconds(flags["unschedulable_max"])
     )
     # Errors at start are reported now, before the API server answers.
-    dry_start(config, registry)
+    config = dry_start_of_server(config, registry)
     return ServerOptions(
         config=config,
         registry=registry,

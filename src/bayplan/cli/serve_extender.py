@@ -12,7 +12,8 @@ from bayplan.cli.problems import refusals
 from bayplan.cli.servers import log_options, run_server, tls_files, tls_options
 from bayplan.cli.streams import fail
 from bayplan.config import SchedulerConfig
-from bayplan.profile.resolved_config import resolve
+from bayplan.config.cluster_version import for_cluster
+from bayplan.profile.dry_start import dry_start_of_server
 from bayplan.serving.certificates import CertificateError, server_context
 from bayplan.serving.extender_server import ExtenderServerOptions, serve_extender
 from bayplan.serving.http_server import is_loopback
@@ -72,14 +73,15 @@ def _options(flags: dict[str, Any]) -> ExtenderServerOptions:
     config = read_config(
         flags["config_path"], flags["feature_gates"], kubernetes=flags["kubernetes"]
     )
-    resolve(config, registry)
+    config, objects = dry_start_of_server(config, registry), None
+    if flags["paths"]:
+        workload = load_inputs(flags["paths"], expansion=ExpansionMode.ONCE)
+        config, objects = for_cluster(config, workload.reported)[0], workload.initial
     return ExtenderServerOptions(
         config=config,
         registry=registry,
         profile=_profile(config, flags["profile"]),
-        objects=load_inputs(flags["paths"], expansion=ExpansionMode.ONCE).initial
-        if flags["paths"]
-        else None,
+        objects=objects,
         kubeconfig=flags["kubeconfig"],
         address=flags["bind_address"],
         port=flags["port"],

@@ -19,7 +19,7 @@ from bayplan.cli.streams import EXIT_UNREADABLE, fail, remark
 from bayplan.config import SchedulerConfig
 from bayplan.durations import DurationError, parse_duration
 from bayplan.ports import ApiError
-from bayplan.profile.dry_start import dry_start
+from bayplan.profile.dry_start import dry_start_of_server
 from bayplan.shadow.following import FollowOptions, follow
 from bayplan.shadow.recording import FOLDER
 
@@ -79,13 +79,13 @@ def _options(options: dict[str, Any]) -> FollowOptions:
     config = read_config(
         options["config_path"], options["feature_gates"], kubernetes=options["kubernetes"]
     )
-    dry_start(config, registry)
+    config = dry_start_of_server(config, registry)
     policy = None
     if options["policy_path"] is not None:
         policy = read_config(
             options["policy_path"], options["feature_gates"], kubernetes=options["kubernetes"]
         )
-        dry_start(policy, registry)
+        policy = dry_start_of_server(policy, registry)
         _check_names(options["policy_path"], _names(config), _names(policy))
     return FollowOptions(
         config=config,

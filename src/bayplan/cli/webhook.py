@@ -14,7 +14,7 @@ from bayplan.cli.problems import refusals
 from bayplan.cli.servers import log_options, run_server, tls_files, tls_options
 from bayplan.cli.streams import fail
 from bayplan.durations import DurationError, parse_duration
-from bayplan.profile.dry_start import dry_start
+from bayplan.profile.dry_start import dry_start_of_server
 from bayplan.serving.certificates import CertificateError, server_context
 from bayplan.serving.http_server import is_loopback
 from bayplan.serving.log_lines import write_log
@@ -76,7 +76,7 @@ def _options(flags: dict[str, Any]) -> WebhookOptions:
     config = read_config(
         flags["config_path"], flags["feature_gates"], kubernetes=flags["kubernetes"]
     )
-    dry_start(config, registry)
+    config = dry_start_of_server(config, registry)
     return WebhookOptions(
         config=config,
         registry=registry,

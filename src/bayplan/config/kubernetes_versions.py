@@ -76,12 +76,13 @@ def nearest_version(texts: Iterable[str]) -> tuple[KubernetesVersion, str] | Non
 
 
 def release_of(text: str) -> tuple[int, int, int] | None:
-    """(major, minor, patch); without a patch the newest one is meant."""
+    """(major, minor, patch); without a patch the newest one is meant. None: the text is no
+    release, such as v0.0.0-master of a build that has no version."""
     match = _RELEASE.fullmatch(text.strip())
     if match is None:
         return None
     major, minor, patch = match.groups(default="9999")
-    return int(major), int(minor), int(patch)
+    return (int(major), int(minor), int(patch)) if int(major) else None
 
 
 def requested_version(text: str, option: str) -> KubernetesVersion | None:

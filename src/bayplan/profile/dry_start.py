@@ -5,9 +5,11 @@ exists yet.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any, final
 
 from bayplan.clock import ManualClock
+from bayplan.config.cluster_version import in_other_versions
 from bayplan.config.feature_gates import FeatureGates, default_gates
 from bayplan.config.loading import SchedulerConfig
 from bayplan.config.pod_group_kinds import group_kinds
@@ -17,6 +19,7 @@ from bayplan.framework.plugin import Plugin
 from bayplan.metrics import SchedulerMetrics
 from bayplan.plugins.registry import Registry
 from bayplan.ports import EmitEvent
+from bayplan.problems import ConfigError
 from bayplan.profile.filter_runner import ProfileFilters
 from bayplan.profile.profiles import BuiltProfile, build_profiles, event_kinds, make_plugin
 from bayplan.queue.nominator import Nominator
@@ -27,6 +30,20 @@ from bayplan.state.pods import PodInfo
 def dry_start(config: SchedulerConfig, registry: Registry) -> None:
     """Start and close every plugin of a configuration. Raises ConfigError as a real start does."""
     kinds_to_follow(config, registry)
+
+
+def dry_start_of_server(config: SchedulerConfig, registry: Registry) -> SchedulerConfig:
+    """A dry start before the API server has said its version: the configuration in the newest
+    version that accepts it. Raises ConfigError as its own version does if none accepts it."""
+    try:
+        dry_start(config, registry)
+    except ConfigError:
+        for other in in_other_versions(config):
+            with suppress(ConfigError):
+                dry_start(other, registry)
+                return other
+        raise
+    return config
 
 
 def kinds_to_follow(config: SchedulerConfig, registry: Registry) -> list[str]:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from bayplan.adapters.embedded.cluster import EmbeddedCluster
-from bayplan.adapters.live.client import ClientOptions, open_client
+from bayplan.adapters.live.client import ApiClient, ClientOptions, open_client
 from bayplan.adapters.live.cluster import ClusterOptions, open_cluster
 from bayplan.adapters.live.discovery import Discovery
 from bayplan.api.objects import NODE, POD
@@ -24,6 +24,7 @@ from bayplan.serving.election.leader_guard import FencedCluster
 from bayplan.serving.extender_endpoints import Advice, ExtenderEndpoints
 from bayplan.serving.log_lines import Log
 from bayplan.serving.process import stop_on_signals, unless
+from bayplan.serving.server_version import log_version, version_of_server
 
 _log = Log("extender")
 
@@ -60,19 +61,23 @@ async def serve_extender(options: ExtenderServerOptions) -> None:
     connection = options.config.spec.client_connection
     rates = ClientOptions(qps=connection.qps, burst=connection.burst, clock=clock)
     async with open_client(options.kubeconfig or connection.kubeconfig or None, rates) as client:
-        config = await _offered(options, Discovery(client))
+        config = await _offered(options, client)
         scheduler = Scheduler(config, options.registry, clock, pod_group_kinds=())
         declared = ClusterOptions(clock=clock, declared=scheduler.declared_fields)
         async with open_cluster(client, declared) as live:
             await _serve(options, scheduler, live, stop)
 
 
-async def _offered(options: ExtenderServerOptions, discovery: Discovery) -> SchedulerConfig:
-    """The configuration without plugins that read kinds which the API server does not have."""
-    kinds = kinds_in_use(options.config, options.registry)
+async def _offered(options: ExtenderServerOptions, client: ApiClient) -> SchedulerConfig:
+    """The configuration in the version of the API server, without plugins that read kinds which
+    the API server does not have."""
+    choice = await version_of_server(options.config, client)
+    log_version(_log, choice)
+    discovery = Discovery(client)
+    kinds = kinds_in_use(choice.config, options.registry)
     await discovery.discover((NODE, POD, *kinds))
     config, absent = without_absent(
-        options.config, options.registry, lambda kind: discovery.resource(kind) is not None
+        choice.config, options.registry, lambda kind: discovery.resource(kind) is not None
     )
     for each in absent:
         _log.warning("Plugin switched off", plugin=each.plugin, reason=str(each))

@@ -83,6 +83,7 @@ from bayplan.serving.past_attempts import ENTRIES_MAX, PastAttempts
 from bayplan.serving.process import on_signal, settle_memory, stop_on_signals, unless
 from bayplan.serving.rbac import rights_to_write
 from bayplan.serving.replica import FLUSH_SECONDS_MAX, LeaseLostError, Replica
+from bayplan.serving.server_version import log_version, version_of_server
 from bayplan.watchdog import PERIOD_SECONDS, BlockingCall, PluginWatchdog
 
 # ---- blocking -------------------------------------------------------------------------------
@@ -269,16 +270,20 @@ class _SchedulerServer:
     async def _find_out(self) -> None:
         """Raises ApiError, ConfigError."""
         discovery = Discovery(self._client)
-        kinds = kinds_in_use(self._options.config, self._options.registry)
+        # A server whose roles do not exist yet refuses this, and is asked for its version later.
+        await discovery.discover((NODE, POD))
+        choice = await version_of_server(self._options.config, self._client)
+        kinds = kinds_in_use(choice.config, self._options.registry)
         await discovery.discover((NODE, POD, *kinds))
         self._config, absent = without_absent(
-            self._options.config,
+            choice.config,
             self._options.registry,
             lambda kind: discovery.resource(kind) is not None,
         )
         if absent:
             kinds = kinds_in_use(self._config, self._options.registry)
         await self._check_rights(discovery, kinds)
+        log_version(_log, choice)
         for each in absent:
             _log.warning("Plugin switched off", plugin=each.plugin, reason=str(each))
         self._absent_kinds = tuple(kind for kind in kinds if discovery.resource(kind) is None)

@@ -10,7 +10,7 @@ import contextlib
 import logging
 from collections import deque
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import inf
 from pathlib import Path
 from typing import Final, NamedTuple, Protocol, final
@@ -38,6 +38,7 @@ from bayplan.ports import (
 )
 from bayplan.profile.dry_start import declared_fields
 from bayplan.serving.process import stop_on_signals
+from bayplan.serving.server_version import version_line, version_of_server
 from bayplan.shadow.folder import DecisionFile, write_report, write_report_so_far
 from bayplan.shadow.metrics import MetricsEndpoint
 from bayplan.shadow.recording import Recording
@@ -115,6 +116,12 @@ async def _follow(
         qps=_UNLIMITED_QPS, context_name=options.context_name, notice_seconds=_NOTICE_SECONDS
     )
     async with open_client(options.kubeconfig, rates) as client:
+        choice = await version_of_server(options.config, client)
+        say(version_line(choice))
+        options = replace(options, config=choice.config)
+        if options.policy is not None:
+            policy = await version_of_server(options.policy, client)
+            options = replace(options, policy=policy.config)
         configs = [options.config, *([] if options.policy is None else [options.policy])]
         source = await cluster_kinds(client, configs, options.registry)
         for kind in sorted(source.absent):

@@ -34,6 +34,7 @@ from bayplan.profile.dry_start import declared_fields
 from bayplan.serving.http_server import DEFAULT_LIMITS, HttpServer, Rate, refuse_pages
 from bayplan.serving.log_lines import Log
 from bayplan.serving.process import settle_memory, stop_on_signals, unless
+from bayplan.serving.server_version import log_version, version_of_server
 from bayplan.webhook.judgement import FURTHER_KINDS, Judge
 from bayplan.webhook.reviews import UnreadableReviewError, answer_of, read_review
 from bayplan.webhook.timed_judge import TimedJudge
@@ -79,6 +80,9 @@ async def serve_webhook(options: WebhookOptions) -> None:
     connection = options.config.spec.client_connection
     rates = ClientOptions(qps=_UNLIMITED_QPS, context_name=options.context_name)
     async with open_client(options.kubeconfig or connection.kubeconfig or None, rates) as client:
+        choice = await version_of_server(options.config, client)
+        log_version(_log, choice)
+        options = replace(options, config=choice.config)
         followed = await cluster_kinds(client, [options.config], options.registry, FURTHER_KINDS)
         declared = declared_fields([options.config], options.registry)
         async with open_cluster(client, ClusterOptions(declared=declared)) as cluster:

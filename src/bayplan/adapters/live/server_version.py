@@ -3,9 +3,9 @@
 import msgspec
 
 from bayplan.adapters.live.client import ApiClient
-from bayplan.adapters.live.errors import read_answer
+from bayplan.adapters.live.errors import AccessDeniedError, UnreadableAnswerError, read_answer
 from bayplan.config.cluster_version import NOTHING_REPORTED, ReportedReleases
-from bayplan.ports import ApiError
+from bayplan.ports import NotFoundError
 
 _PATH = "/version"
 
@@ -15,10 +15,10 @@ class _Version(msgspec.Struct, rename="camel"):
 
 
 async def reported_by_server(client: ApiClient) -> ReportedReleases:
-    """Nothing if the server does not say it."""
+    """Nothing if the server does not say it. Raises ApiError if the server does not answer."""
     try:
         answer = read_answer(await client.request("GET", _PATH), _Version, f"GET {_PATH}")
-    except ApiError:
+    except (AccessDeniedError, NotFoundError, UnreadableAnswerError):
         return NOTHING_REPORTED
     release = answer.git_version
     return ReportedReleases((release,), "the API server is") if release else NOTHING_REPORTED
