@@ -42,7 +42,7 @@ def test_a_group_of_the_coscheduling_kinds_has_all_its_fields(kind: str) -> None
     assert str(group.key) == "ml/job"
     assert (group.min_member, group.min_resources) == (3, {"cpu": "6"})
     assert group.schedule_timeout_seconds == 10
-    assert (group.required_topology, group.preferred_topology) == ("rack", "row")
+    assert (group.required_topology, group.preferred_topologies) == ("rack", ("row",))
     assert not group.is_upstream
 
 

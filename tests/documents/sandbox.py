@@ -125,7 +125,11 @@ class Sandbox:
             assert job["variables"].keys() <= template[job["extends"]]["variables"].keys()
 
     def _document(self, kind: str, excerpt: Excerpt) -> None:
-        """One of Bayplan's own kinds."""
+        """One of Bayplan's own kinds, or a group of pods."""
+        if kind == "PodGroup":
+            file = write_objects(self.folder / "group.yaml", excerpt.text)
+            assert "ignored" not in answer("simulate", file), f"line {excerpt.line}"
+            return
         assert kind in ("Experiment", "Scenario", "WhatIf"), f"line {excerpt.line}: {kind}"
         file = write_objects(self.folder / f"{kind.lower()}.yaml", excerpt.text)
         if kind == "Experiment":

@@ -7,7 +7,8 @@ API group serve the same object.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any, Final, NamedTuple, final
+from itertools import pairwise
+from typing import Any, Final, NamedTuple, TypedDict, final
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -18,6 +19,12 @@ from bayplan.api.object_meta import Api, Int64, ObjectMeta, Quantities
 #: for the nodes of all members.
 REQUIRED_TOPOLOGY: Final = "bayplan.dev/required-topology"
 PREFERRED_TOPOLOGY: Final = "bayplan.dev/preferred-topology"
+#: "<node label>=<members>, …", the outermost first: so many members at a time share a value.
+TOPOLOGY_SLICES: Final = "bayplan.dev/topology-slices"
+#: How slices are placed across domains: "packed" (the default) or "balanced".
+TOPOLOGY_STRATEGY: Final = "bayplan.dev/topology-strategy"
+BALANCED: Final = "balanced"
+_STRATEGIES: Final = ("packed", BALANCED)
 
 COSCHEDULING_GROUP: Final = "scheduling.x-k8s.io"
 COSCHEDULING_LABEL: Final = "scheduling.x-k8s.io/pod-group"
@@ -98,7 +105,6 @@ class UpstreamPodGroupSpec(Api):
     scheduling_policy: PodGroupPolicy | None = None
     scheduling_constraints: PodGroupConstraints | None = None
     priority: Int64 | None = None
-    preemption_policy: str | None = None
     disruption_mode: DisruptionMode | None = None
 
 
@@ -124,6 +130,13 @@ class GroupKey(NamedTuple):
         return f"{self.namespace}/{self.name}"
 
 
+class TopologySlice(NamedTuple):
+    """Members that share the value of a node label, ``size`` at a time."""
+
+    key: str
+    size: int
+
+
 class PodGroup(Struct, frozen=True):
     """A group of pods that are placed together."""
 
@@ -138,15 +151,19 @@ class PodGroup(Struct, frozen=True):
     schedule_timeout_seconds: int | None
     #: Node label whose value is equal for the nodes of all members; "" for none.
     required_topology: str
-    #: A preferred label of the same kind: honoured if possible.
-    preferred_topology: str
+    #: Preferred labels of the same kind: the first one that is possible is honoured.
+    preferred_topologies: tuple[str, ...]
     #: The priority of the group; None: the priority of its members.
     priority: int | None
-    #: The preemption policy of the group; None: it has none.
-    preemption_policy: str | None
     #: Whether an eviction of one member evicts all members.
     leaves_whole: bool
     status: PodGroupStatus
+    #: Parts of the group that stay together, the outermost first.
+    slices: tuple[TopologySlice, ...] = ()
+    #: Whether slices spread evenly across domains. If not, they go to as few domains as possible.
+    is_balanced: bool = False
+    #: What is wrong with an annotation about the topology; "": nothing.
+    topology_problem: str = ""
 
     @property
     def is_upstream(self) -> bool:
@@ -175,11 +192,11 @@ def _from_coscheduling(kind: str, content: CoschedulingPodGroup) -> PodGroup:
         min_resources=content.spec.min_resources,
         schedule_timeout_seconds=content.spec.schedule_timeout_seconds,
         required_topology=_annotation(content.metadata, REQUIRED_TOPOLOGY),
-        preferred_topology=_annotation(content.metadata, PREFERRED_TOPOLOGY),
+        preferred_topologies=_listed(_annotation(content.metadata, PREFERRED_TOPOLOGY)),
         priority=None,
-        preemption_policy=None,
         leaves_whole=False,
         status=content.status,
+        **_topology_of(content.metadata),
     )
 
 
@@ -198,16 +215,52 @@ def _from_upstream(kind: str, content: UpstreamPodGroup) -> PodGroup:
         min_resources=None,
         schedule_timeout_seconds=None,
         required_topology=topology[0].key if topology else "",
-        preferred_topology=_annotation(content.metadata, PREFERRED_TOPOLOGY),
+        preferred_topologies=_listed(_annotation(content.metadata, PREFERRED_TOPOLOGY)),
         priority=content.spec.priority,
-        preemption_policy=content.spec.preemption_policy,
         leaves_whole=mode is not None and mode.all is not None,
         status=content.status,
+        **_topology_of(content.metadata),
     )
 
 
 def _annotation(metadata: ObjectMeta, name: str) -> str:
     return (metadata.annotations or {}).get(name, "")
+
+
+def _listed(text: str) -> tuple[str, ...]:
+    """The parts between commas."""
+    return tuple(part for part in map(str.strip, text.split(",")) if part)
+
+
+class _Topology(TypedDict):
+    slices: tuple[TopologySlice, ...]
+    is_balanced: bool
+    topology_problem: str
+
+
+def _topology_of(metadata: ObjectMeta) -> _Topology:
+    """The slices of a group and how they are placed, from its annotations."""
+    strategy = _annotation(metadata, TOPOLOGY_STRATEGY)
+    slices, problem = _slices(_annotation(metadata, TOPOLOGY_SLICES))
+    if strategy and strategy not in _STRATEGIES:
+        problem = f"annotation {TOPOLOGY_STRATEGY}: found {strategy!r}, wanted packed or balanced"
+    return _Topology(slices=slices, is_balanced=strategy == BALANCED, topology_problem=problem)
+
+
+def _slices(text: str) -> tuple[tuple[TopologySlice, ...], str]:
+    """The slices that an annotation names, and what is wrong with it."""
+    slices: list[TopologySlice] = []
+    for part in _listed(text):
+        key, _, size = (word.strip() for word in part.partition("="))
+        if not key or not size.isascii() or not size.isdigit() or not 0 < int(size[:10]) < 2**31:
+            wanted = "a node label, = and a number of members, such as example.com/rack=16"
+            return (), f"annotation {TOPOLOGY_SLICES}: found {part!r}, wanted {wanted}"
+        slices.append(TopologySlice(key, int(size)))
+    for outer, inner in pairwise(slices):
+        if outer.size % inner.size:
+            problem = f"{outer.size} is no multiple of {inner.size}, the size of the next slices"
+            return (), f"annotation {TOPOLOGY_SLICES}: {problem}"
+    return tuple(slices), ""
 
 
 def key_of(kind: str, metadata: ObjectMeta) -> GroupKey:

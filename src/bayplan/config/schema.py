@@ -164,6 +164,11 @@ class PodGroupSettings(_Part):
     reserve_after_seconds: Natural32 = 0
     #: Whether members of an assembling group get a condition and events that say so.
     report_assembling: bool = False
+    #: The most assignments of the search for nodes for all members at once, which is made if
+    #: members placed one after another do not fit; 0: no search.
+    search_steps: Natural32 = 20_000
+    #: Whether groups of scheduling.k8s.io are searched for, too. kube-scheduler makes no search.
+    search_for_kubernetes_groups: bool = False
     #: Kinds besides the built-in ones.
     kinds: tuple[PodGroupKindSettings, ...] = ()
 

@@ -12,6 +12,7 @@ from typing import final
 
 from msgspec import structs
 
+from bayplan.config.schema import PodGroupSettings
 from bayplan.engine.attempt_record import CycleEnd, OnAttempt
 from bayplan.engine.core import EngineCore, SerialExecutor
 from bayplan.engine.cycle import Cycle
@@ -47,7 +48,12 @@ _METRICS_SAMPLE = 0.1
 class Attempts:
     """Runs attempts one at a time, and never waits."""
 
-    def __init__(self, engine: EngineCore, on_attempt: OnAttempt | None = None) -> None:
+    def __init__(
+        self,
+        engine: EngineCore,
+        group_settings: PodGroupSettings,
+        on_attempt: OnAttempt | None = None,
+    ) -> None:
         self._clock = engine.clock
         self._cluster = engine.cluster
         self._placed_pods = engine.cluster.cache.by_uid
@@ -89,6 +95,7 @@ class Attempts:
             self._runner,
             self._end,
             Domains(engine.cluster.cache.table),
+            group_settings,
         )
         self._domains = setup.domains
         self._parked = PendingExtenderCalls()

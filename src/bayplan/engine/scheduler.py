@@ -21,7 +21,6 @@ from math import inf
 from typing import Any, TypedDict, Unpack, cast, final
 
 from bayplan.api.objects import NODE, POD
-from bayplan.api.pod_requests import PodRules
 from bayplan.clock import Clock
 from bayplan.config import SchedulerConfig
 from bayplan.config.pod_group_kinds import group_kinds
@@ -227,7 +226,7 @@ class Scheduler:
         )
         #: While all are empty, there is no next deadline.
         self._timed = (*engine.queue.timed, engine.waiting.by_uid, *self._deadlines)
-        self._attempts = Attempts(engine, options.get("on_attempt"))
+        self._attempts = Attempts(engine, config.spec.pod_groups, options.get("on_attempt"))
         #: Attempts without effects.
         self.dry_runs = DryRuns(engine.queue, engine.executor, self._attempts.dry_run)
         #: Profile → where the next search of a sample starts.
@@ -415,11 +414,6 @@ class Scheduler:
     def framework(self, profile_name: str) -> Framework:
         """Raises KeyError."""
         return self._engine.frameworks[profile_name]
-
-    @property
-    def pod_rules(self) -> PodRules:
-        """What of a pod counts."""
-        return self._engine.pod_rules
 
     def reuse(self, profile_name: str) -> ResultCache:
         """The result cache of a profile. Raises KeyError."""

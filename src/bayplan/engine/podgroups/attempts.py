@@ -38,6 +38,7 @@ from bayplan.engine.podgroups.refusals import (
     mismatch,
     of_upstream,
     texts_of,
+    topology_problem,
 )
 from bayplan.engine.podgroups.status import (
     no_domain,
@@ -136,7 +137,6 @@ class GroupAttempts:
         self._failures = failures
         self._placements = placements
         self._preemptor = PodGroupPreemptor(setup, engine.nominator, engine.outbox)
-        self._groups_have_policies = engine.gates.enabled("PodGroupPreemptionPolicy")
         self._groups = GroupPlacements(engine, failures, placements)
         self._failed_passes = FailedPasses(setup)
         self._texts = texts_of(setup.gates.behaviour)
@@ -156,9 +156,7 @@ class GroupAttempts:
             self._failures.handle_group(lead, members, started_seconds, failure)
             self._group_controller.changed([state])
             return
-        text = mismatch(
-            state, members, self._texts, groups_have_policies=self._groups_have_policies
-        )
+        text = mismatch(state, members, self._texts) or topology_problem(state)
         if text:
             self._mismatched(lead, members, state, started_seconds, text=text)
             return
@@ -272,7 +270,7 @@ class GroupAttempts:
             failure = _with_preemption(failure, preemption)
             self._blame(members, result, is_short=bool(tried.short))
             refusal = Refusal(failure)
-            if state.is_upstream and not tried.nowhere:
+            if state.is_upstream and not tried.nowhere and result.unplaced:
                 refusal = of_upstream(
                     failure, result, state, members, preemption=preemption, texts=self._texts
                 )
@@ -299,7 +297,7 @@ class GroupAttempts:
         has_error = group_trial.error is not None
         short = [] if has_error else missing_resources(state, snapshot, group_trial)
         nowhere = "" if group_trial.placed else why_nowhere(setup.domains, snapshot, state)
-        fits = len(group_trial.placed) >= needed_count and not has_error and not short
+        fits = group_trial.fits(needed_count) and not short
         asks = _is_to_ask(questions, fits=fits)
         if fits and not asks:
             trial.commit()
@@ -400,7 +398,7 @@ class GroupAttempts:
 
         def place() -> PodGroupTrial | None:
             group_trial = best_pass(unseen, trial, members, state, needed_count=needed_count)
-            if group_trial.error is None and len(group_trial.placed) >= needed_count:
+            if group_trial.fits(needed_count):
                 return group_trial
             group_trial.undo()
             return None
@@ -467,6 +465,9 @@ class GroupAttempts:
             return failure_by_error(error.status, self._sentence(state, result, error))
         if short:
             return Failure(unschedulable(), short_of_resources(state, short), Diagnosis())
+        if not result.unplaced:
+            # Members placed one by one would have nodes, but not those that their slices need.
+            return Failure(unschedulable(), no_domain(state, result.search_problem), Diagnosis())
         first = result.unplaced[0]
         return Failure(unschedulable(), self._sentence(state, result, first), Diagnosis())
 
@@ -476,9 +477,10 @@ class GroupAttempts:
         that one does not."""
         before = state.assigned_count
         fit_count = before + len(result.placed)
-        return too_few_fit(
+        sentence = too_few_fit(
             state, fit_count, before + first.nth, first.queued.pod.key, why=first.message
         )
+        return f"{sentence} {result.search_problem}".rstrip()
 
     def _blame(
         self, members: Sequence[QueuedPodInfo], result: PassResult, *, is_short: bool

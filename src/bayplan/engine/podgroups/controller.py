@@ -273,7 +273,8 @@ def missing_resources(
         return [f"spec.minResources: {problem}"]
     nodes = snapshot.nodes
     held_amounts = Counter[str]()
-    for pod in (*state.assigned(), *(one.pod for one in group_trial.placed)):
+    placed = () if group_trial.is_undone else group_trial.placed
+    for pod in (*state.assigned(), *(one.pod for one in placed)):
         held_amounts.update(_requests(pod))
     problems: list[str] = []
     for name, amount in sorted(floor.items()):

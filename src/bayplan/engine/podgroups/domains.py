@@ -2,10 +2,13 @@
 
 The domains of a required key are tried one after another, each with all members. The domain in
 which most members fit is the best; then the domain whose nodes score highest; then the first by
-name. The domains of a preferred key are tried in the same way, within the domains of the required
-key. If no preferred domain suffices, the group may be placed in any domain of the required key.
-Members that already have nodes determine the domain. Upstream: KEP-5732,
+name. The domains of preferred keys are tried in the same way, one key after another, within the
+domains of the required key. If no preferred domain suffices, the group may be placed in any domain
+of the required key. Members that already have nodes determine the domain. Upstream: KEP-5732,
 TopologyPlacementGenerator.
+
+If no domain of a key suffices for members that are placed one after another, an arrangement of all
+members may; see `arranged_pass`. A group that is divided into slices is always arranged.
 """
 
 from collections.abc import Sequence
@@ -14,6 +17,7 @@ from typing import Final, Protocol, final
 
 from msgspec import Struct
 
+from bayplan.engine.podgroups.arranged_pass import arranged_pass, may_search
 from bayplan.engine.podgroups.equal_members import kind_of, ranking_for
 from bayplan.engine.podgroups.topology import Domain, Domains, Worth, Worths
 from bayplan.engine.podgroups.trial import PodGroupTrial, TrialSetup
@@ -89,11 +93,12 @@ def best_pass(
     *,
     needed_count: int,
 ) -> PodGroupTrial:
-    """The pass of the best domain or, if the group fits nowhere, the pass that explains why. Its
-    placements are in the trial."""
-    snapshot, rejecting = setup.cluster.loan, set[str]()
-    assert snapshot is not None
+    """The pass of the best domain, whose placements are in the trial; or, if the group fits
+    nowhere, the pass that explains why."""
+    snapshot, rejecting, group = setup.cluster.loan, set[str](), state.group
+    assert snapshot is not None and group is not None
     narrow, wide = _choices(setup.domains, snapshot, state)
+    searches, problem = may_search(setup, group, members), ""
 
     def run(domain: Domain, *, is_compared: bool = False) -> PodGroupTrial:
         group_trial = PodGroupTrial(setup, trial, domain.nodes, is_compared=is_compared)
@@ -104,28 +109,47 @@ def best_pass(
 
     watch = Watch(setup.telemetry, members[0].pod.scheduler_name)
     compare = partial(_best, run, setup, members=members, needed_count=needed_count, watch=watch)
-    group_trial = compare(narrow)
-    if group_trial is None and len(wide) > 1:
-        group_trial = compare(wide)
-    if group_trial is None:
-        group_trial = run(wide[0])
-        if setup.gates.enabled("TopologyAwareWorkloadScheduling"):
-            group_trial.placement_count = len(wide)
-        if narrow or wide != [EVERYWHERE]:
-            # An event that helps in another domain helps the group.
-            group_trial.elsewhere = rejecting | {TOPOLOGY_NAME}
-    return group_trial
+    failed: PodGroupTrial | None = None
+    for key, domains in (*narrow, (group.required_topology, wide)):
+        group_trial = None
+        if not group.slices:
+            is_compared = domains is not wide or len(wide) > 1
+            group_trial = compare(domains) if is_compared else run(wide[0])
+        if group_trial is not None and group_trial.fits(needed_count):
+            return group_trial
+        if searches and (group_trial is None or group_trial.placed):
+            if group_trial is not None:
+                group_trial.undo()
+            arranged = arranged_pass(
+                setup, trial, members, state, key=key, domains=domains, needed_count=needed_count
+            )
+            if arranged.group_trial is not None:
+                return arranged.group_trial
+            problem = arranged.problem
+        failed = group_trial
+    if failed is None:
+        failed = run(wide[0])
+    failed.search_problem = problem
+    if setup.gates.enabled("TopologyAwareWorkloadScheduling"):
+        failed.placement_count = len(wide)
+    if narrow or wide != [EVERYWHERE]:
+        # An event that helps in another domain helps the group.
+        failed.elsewhere = rejecting | {TOPOLOGY_NAME}
+    return failed
 
 
 def domain_of_members(
     domains: Domains, snapshot: Snapshot, state: GroupState | None
 ) -> frozenset[str] | None:
-    """The nodes for a member of a group whose other members have nodes; None: all nodes."""
-    key = "" if state is None or state.group is None else state.group.required_topology
-    if state is None or not key or not state.assigned_count:
+    """The nodes for a member of a group whose other members have nodes; None: all nodes. A member
+    of a divided group goes where a slice lacks one."""
+    if state is None or state.group is None or not state.assigned_count:
         return None
-    possible = domains.of(snapshot, key, state)
-    return possible[0].nodes if possible else frozenset()
+    nodes: frozenset[str] | None = None
+    if state.group.required_topology:
+        possible = domains.of(snapshot, state.group.required_topology, state)
+        nodes = possible[0].nodes if possible else frozenset()
+    return domains.lacking(snapshot, state, nodes)[0]
 
 
 def why_nowhere(domains: Domains, snapshot: Snapshot, state: GroupState) -> str:
@@ -140,18 +164,20 @@ def why_nowhere(domains: Domains, snapshot: Snapshot, state: GroupState) -> str:
 
 def _choices(
     domains: Domains, snapshot: Snapshot, state: GroupState
-) -> tuple[list[Domain], list[Domain]]:
-    """(the preferred domains, the acceptable domains); at least one is acceptable."""
+) -> tuple[list[tuple[str, list[Domain]]], list[Domain]]:
+    """(the preferred domains of each preferred key, the acceptable domains); at least one is
+    acceptable."""
     group = state.group
     assert group is not None
     wide = [EVERYWHERE]
     if group.required_topology:
         wide = domains.of(snapshot, group.required_topology, state) or [_NOWHERE]
-    narrow: list[Domain] = []
-    if group.preferred_topology:
-        for domain in domains.of(snapshot, group.preferred_topology, state):
-            narrow += [domain.within(one) for one in wide]
-    return [domain for domain in narrow if domain.nodes], wide
+    narrow: list[tuple[str, list[Domain]]] = []
+    for key in group.preferred_topologies:
+        preferred = domains.of(snapshot, key, state)
+        parts = [domain.within(one) for domain in preferred for one in wide]
+        narrow.append((key, [domain for domain in parts if domain.nodes]))
+    return [(key, preferred) for key, preferred in narrow if preferred], wide
 
 
 # ---- comparison -----------------------------------------------------------------------------
@@ -168,8 +194,6 @@ def _best(
 ) -> PodGroupTrial | None:
     """The pass of the best domain, repeated in the trial; None: no domain suffices, and nothing is
     placed."""
-    if not domains:
-        return None
     watch.generated(len(domains))
     known = _remembered(setup, members, needed_count, domains)
     worths: list[Worth | None] = [None] * len(domains)

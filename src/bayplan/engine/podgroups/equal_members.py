@@ -165,7 +165,7 @@ class FailedPasses:
         """Whether the pass of the group is one over all nodes, and only the pass decides."""
         group = state.group
         assert group is not None, "no attempt is made at a group without an object"
-        is_in_domain = group.required_topology or group.preferred_topology
+        is_in_domain = group.required_topology or group.preferred_topologies or group.slices
         has_reservation = self._setup.reservations.current is not None
         return not (is_in_domain or has_reservation or group.min_resources)
 

@@ -196,8 +196,7 @@ class PodGroupPreemptor:
         pass_ = best_pass(
             self._setup, trial, group.members, group.state, needed_count=group.needed_count
         )
-        is_enough = pass_.error is None and len(pass_.placed) >= group.needed_count
-        if is_enough and not missing_resources(group.state, snapshot, pass_):
+        if pass_.fits(group.needed_count) and not missing_resources(group.state, snapshot, pass_):
             return pass_, True
         pass_.undo()
         return pass_, False

@@ -6,7 +6,7 @@ So a domain is tried once. It is tried again after one of its rows changed, unle
 content was tried before. The domain in which a group is placed is tried in any case.
 """
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Hashable, Sequence
 from typing import Final, NamedTuple, final
 from weakref import ref
@@ -51,6 +51,13 @@ class Domains:
     def of(self, snapshot: Snapshot, key: str, state: GroupState) -> list[Domain]:
         """The domains of a key in the order of the values of the label. If members already have
         nodes, only the domain that contains all these nodes."""
+        domains = self._all(snapshot, key)
+        names = {_node_of(pod) for pod in state.assigned()}
+        if not names:
+            return domains
+        return [one for one in domains if one.nodes is not None and names <= one.nodes]
+
+    def _all(self, snapshot: Snapshot, key: str) -> list[Domain]:
         log = self._table.log
         if log.is_changed_since(self._generation, _FACETS):
             self._by_key.clear()
@@ -58,10 +65,28 @@ class Domains:
         domains = self._by_key.get(key)
         if domains is None:
             domains = self._by_key[key] = _domains(snapshot, key)
-        names = {_node_of(pod) for pod in state.assigned()}
-        if not names:
-            return domains
-        return [one for one in domains if one.nodes is not None and names <= one.nodes]
+        return domains
+
+    def lacking(
+        self, snapshot: Snapshot, state: GroupState, within: frozenset[str] | None = None
+    ) -> tuple[frozenset[str] | None, int]:
+        """The nodes of the domains in which a slice of a group lacks members, and how many members
+        the innermost slices lack; ``within`` and 0 if none does. ``within``: the nodes that may be
+        used; None: all."""
+        group, lacking_count = state.group, 0
+        counts = Counter(_node_of(pod) for pod in state.assigned())
+        for part in () if group is None or not counts else group.slices:
+            nodes: frozenset[str] = frozenset()
+            lacking_count = 0
+            for domain in self._all(snapshot, part.key):
+                assert domain.nodes is not None, "all nodes are no domain"
+                usable = domain.nodes if within is None else domain.nodes & within
+                over_count = sum(counts[name] for name in usable & counts.keys()) % part.size
+                if over_count:
+                    nodes |= usable
+                    lacking_count += part.size - over_count
+            within = nodes or within
+        return within, lacking_count
 
 
 def _domains(snapshot: Snapshot, key: str) -> list[Domain]:

@@ -18,6 +18,7 @@ from typing import Final, NamedTuple, final
 from msgspec import Struct, field, structs
 
 from bayplan.config.feature_gates import FeatureGates
+from bayplan.config.schema import PodGroupSettings
 from bayplan.engine.attempt_record import CycleEnd
 from bayplan.engine.cycle import Cycle
 from bayplan.engine.extenders.results import AnsweredQuestion, Question
@@ -143,6 +144,8 @@ class PassResult(Struct, frozen=True):
     domain: str
     #: How many domains were tried, under the gate TopologyAwareWorkloadScheduling; else None.
     placement_count: int | None
+    #: Why no arrangement of the members was found; "": none was searched for.
+    search_problem: str = ""
 
     @property
     def error(self) -> UnplacedMember | None:
@@ -161,6 +164,7 @@ class TrialSetup(Struct, frozen=True):
     runner: CycleRunner
     end: CycleEnd
     domains: Domains
+    settings: PodGroupSettings = PodGroupSettings()
     results: DomainResults = field(default_factory=DomainResults)
     questions: GroupExtenderCalls = field(default_factory=GroupExtenderCalls)
 
@@ -175,10 +179,12 @@ class PodGroupTrial:
         trial: Trial,
         within: frozenset[str] | None = None,
         *,
+        within_by_uid: Mapping[str, frozenset[str]] | None = None,
         is_compared: bool = False,
     ) -> None:
-        """``within``: the names of the nodes to evaluate; None: all nodes. ``is_compared``: the
-        result is compared with those of other domains."""
+        """``within``: the names of the nodes to evaluate; None: all nodes. ``within_by_uid``: the
+        same for single members. ``is_compared``: the result is compared with those of other
+        domains."""
         self._cluster = setup.cluster
         self._frameworks = setup.frameworks
         self._reservations = setup.reservations
@@ -188,9 +194,12 @@ class PodGroupTrial:
         self._questions = setup.questions
         self._trial = trial
         self._within = within
+        self._within_by_uid = within_by_uid or {}
         self._is_compared = is_compared
         self._shapes: set[int] = set()
         self.placed: list[PlacedMember] = []
+        #: Whether the members that found nodes gave them back.
+        self.is_undone = False
         self.unplaced: list[UnplacedMember] = []
         #: Filter plugins that rejected nodes for members that fit on other nodes.
         self.rejecting: set[str] = set()
@@ -205,6 +214,8 @@ class PodGroupTrial:
         self.is_repeatable = True
         #: Plugins that rejected members in other domains, if no domain sufficed.
         self.elsewhere: set[str] = set()
+        #: Why no arrangement of the members was found; "": none was searched for.
+        self.search_problem = ""
         #: The ranking of all nodes that answered for the first member, until a member is drawn for
         #: or another answer is needed.
         self.ranking: RankedNodes | None = None
@@ -219,12 +230,18 @@ class PodGroupTrial:
             elsewhere=self.elsewhere,
             domain=self.domain,
             placement_count=self.placement_count,
+            search_problem=self.search_problem,
         )
 
     @property
     def error(self) -> UnplacedMember | None:
         """The member whose attempt ended with an error; then the pass decides nothing."""
         return next((one for one in self.unplaced if not is_rejected(one.status)), None)
+
+    def fits(self, needed_count: int) -> bool:
+        """Whether enough members found nodes, and where they have to."""
+        has_nodes = self.error is None and len(self.placed) >= needed_count
+        return has_nodes and not self.search_problem
 
     def run(self, members: Sequence[QueuedPodInfo], needed_count: int) -> "PodGroupTrial":
         """Try the members in order, as long as ``needed_count`` of them may fit."""
@@ -257,7 +274,10 @@ class PodGroupTrial:
         return self.rejecting.union(*rejecting_plugins)
 
     def undo(self) -> None:
-        """Undo all placements, the last member first."""
+        """Undo all placements, the last member first, unless they are undone already."""
+        if self.is_undone:
+            return
+        self.is_undone = True
         for placed in reversed(self.placed):
             self.unreserve(placed)
             self._trial.undo_last()
@@ -272,7 +292,7 @@ class PodGroupTrial:
         assert self._cluster.loan is not None
         framework = self._frameworks[queued.pod.scheduler_name]
         cycle = Cycle(queued, framework, self._cluster.loan, self._telemetry.clock.now())
-        cycle.within = self._within
+        cycle.within = self._within_by_uid.get(queued.pod.uid, self._within)
         restrict_to_unreserved(cycle, self._reservations)
         question = self._runner.run(cycle)
         while question is not None:

@@ -1,0 +1,229 @@
+"""A pass whose members are restricted to the nodes of an arrangement.
+
+A group needs an arrangement if members placed one after another do not fit, or if it is divided
+into slices. This module states the problem in the terms of `arrangement`, and runs the pass that
+tries the answer: each member may use only the nodes that the arrangement has for it, and all
+plugins decide as in any other pass.
+
+Members of one shape are one kind. A kind fits alone where all Filter plugins of the profile accept
+a member of it now. Amounts and host ports are counted; everything else that members do to one
+another shows in the pass.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from bayplan.api.pod_groups import PodGroup
+from bayplan.api.pod_requests import PODS
+from bayplan.engine.cycle import Cycle
+from bayplan.engine.podgroups.arrangement import (
+    Arrangement,
+    Layer,
+    MemberKind,
+    NoArrangement,
+    Problem,
+    arrange,
+)
+from bayplan.engine.podgroups.topology import Domain
+from bayplan.engine.podgroups.trial import PodGroupTrial, TrialSetup
+from bayplan.engine.reservations import restrict_to_unreserved
+from bayplan.framework.types import QueuedPodInfo
+from bayplan.state.cache import Snapshot, Trial
+from bayplan.state.columns import Int64s, Mask
+from bayplan.state.nodes import NodeView
+from bayplan.state.pod_groups import GroupState
+from bayplan.state.pods import PodShape
+
+
+class ArrangedPass(NamedTuple):
+    """The result of a search, and the pass that tried it."""
+
+    #: Its placements are in the trial; None: there is no pass, or it placed too few members.
+    group_trial: PodGroupTrial | None
+    #: What the search came to, in words; "": the members are placed.
+    problem: str
+
+
+def may_search(setup: TrialSetup, group: PodGroup, members: Sequence[QueuedPodInfo]) -> bool:
+    """Whether an arrangement may place members that do not fit one after another. Equal members
+    without slices fit in any order, or in none."""
+    if group.slices:
+        return True
+    settings = setup.settings
+    if not settings.search_steps:
+        return False
+    if group.is_upstream and not settings.search_for_kubernetes_groups:
+        return False
+    return len({id(queued.pod.shape) for queued in members}) > 1
+
+
+def arranged_pass(
+    setup: TrialSetup,
+    trial: Trial,
+    members: Sequence[QueuedPodInfo],
+    state: GroupState,
+    *,
+    key: str,
+    domains: Sequence[Domain],
+    needed_count: int,
+) -> ArrangedPass:
+    """Place all members, or as many as the group needs. ``key``: the node label whose value all
+    members share; "": none. ``domains``: those of the key that may be used.
+
+    If slices of the group lack members, the first members go there; the others are arranged.
+    """
+    snapshot, group = setup.cluster.loan, state.group
+    assert snapshot is not None and group is not None
+    lacking_nodes, lacking_count = setup.domains.lacking(snapshot, state)
+    late, members_left = members[:lacking_count], members[lacking_count:]
+    within = {queued.pod.uid: lacking_nodes or frozenset() for queued in late}
+    counts = [len(members_left)]
+    if max(0, needed_count - len(late)) < len(members_left):
+        counts.append(max(0, needed_count - len(late)))
+    problem = ""
+    for count in counts:
+        answer: Arrangement | NoArrangement = Arrangement(())
+        if count:
+            arranged = members_left[:count]
+            stated = _problem(setup, snapshot, arranged, group, key=key, domains=domains)
+            if stated is None:
+                return ArrangedPass(None, problem)
+            answer = arrange(stated, setup.settings.search_steps)
+            if isinstance(answer, NoArrangement):
+                keys = [*([key] if key else []), *(part.key for part in group.slices)]
+                problem = _problem_text(answer, stated, keys)
+                continue
+        within |= _within(snapshot, members_left, answer)
+        group_trial = PodGroupTrial(setup, trial, frozenset(), within_by_uid=within)
+        group_trial.run(members, needed_count)
+        group_trial.domain = _domain(snapshot, key, answer)
+        if group_trial.fits(needed_count):
+            return ArrangedPass(group_trial, "")
+        group_trial.undo()
+        problem = "an arrangement was found, but plugins reject it."
+    return ArrangedPass(None, problem)
+
+
+def _within(
+    snapshot: Snapshot, members: Sequence[QueuedPodInfo], answer: Arrangement
+) -> dict[str, frozenset[str]]:
+    """The names of the nodes that the arrangement has for each member that it places, by uid."""
+    names = snapshot.nodes.names()
+    sets: dict[int, frozenset[str]] = {}
+    within: dict[str, frozenset[str]] = {}
+    for queued, positions in zip(members, answer.nodes, strict=False):
+        if id(positions) not in sets:
+            rows: list[int] = positions.tolist()
+            sets[id(positions)] = frozenset(names[row] for row in rows)
+        within[queued.pod.uid] = sets[id(positions)]
+    return within
+
+
+def _domain(snapshot: Snapshot, key: str, answer: Arrangement) -> str:
+    """The value of the label that the nodes of an arrangement share."""
+    if not key or not answer.nodes:
+        return ""
+    labels, first = snapshot.nodes.labels, int(answer.nodes[0][0])
+    return labels.values(key)[int(labels.ids(key)[first])]
+
+
+def _problem_text(answer: NoArrangement, problem: Problem, keys: Sequence[str]) -> str:
+    """``keys``: the node labels of the layers."""
+    count = len(problem.members)
+    text = f"no arrangement of {count} members exists"
+    if not answer.is_proven:
+        text = f"no arrangement of {count} members was found within {answer.step_count:,} steps"
+    parts = [
+        f"{fitting_count} of {-(-count // layer.size)} slices of {layer.size} fit by {key}"
+        for fitting_count, layer, key in zip(
+            answer.fitting_counts, problem.layers, keys, strict=False
+        )
+    ]
+    return f"{text} ({'; '.join(parts)})." if parts else f"{text}."
+
+
+# ---- the problem ---------------------------------------------------------------------------
+
+
+def _problem(
+    setup: TrialSetup,
+    snapshot: Snapshot,
+    members: Sequence[QueuedPodInfo],
+    group: PodGroup,
+    *,
+    key: str,
+    domains: Sequence[Domain],
+) -> Problem | None:
+    """None: a member is rejected as a whole, or an extender decides about it."""
+    nodes = snapshot.nodes
+    allowed = _allowed(nodes, domains)
+    shapes = {id(queued.pod.shape): queued for queued in members}
+    amounts = {each: _amounts(queued.pod.shape) for each, queued in shapes.items()}
+    resources = sorted({name for of_shape in amounts.values() for name in of_shape})
+    kinds: list[MemberKind] = []
+    for each, queued in shapes.items():
+        feasible = _feasible(setup, snapshot, queued)
+        if feasible is None:
+            return None
+        of_shape = amounts[each]
+        wanted = np.array([of_shape.get(name, 0) for name in resources], np.int64)
+        kinds.append(MemberKind(wanted, feasible & allowed))
+    places = {each: place for place, each in enumerate(shapes)}
+    layers = [Layer(part.size, _ids(nodes, part.key)) for part in group.slices]
+    if key:
+        # The group is one slice of its own size.
+        layers.insert(0, Layer(len(members), _ids(nodes, key)))
+    return Problem(
+        kinds,
+        [places[id(queued.pod.shape)] for queued in members],
+        np.column_stack([_free(nodes, name) for name in resources]),
+        layers,
+        group.is_balanced,
+    )
+
+
+def _allowed(nodes: NodeView, domains: Sequence[Domain]) -> Mask:
+    """bool [nodes]: the nodes of the domains."""
+    if any(domain.nodes is None for domain in domains):
+        return np.ones(len(nodes), np.bool_)
+    names: set[str] = set()
+    for domain in domains:
+        names |= domain.nodes or frozenset()
+    return np.fromiter((name in names for name in nodes.names()), np.bool_, len(nodes))
+
+
+def _ids(nodes: NodeView, key: str) -> Int64s:
+    return nodes.labels.ids(key).astype(np.int64)
+
+
+def _amounts(shape: PodShape) -> Mapping[str, int]:
+    """What a node gives to a pod of this shape. A host port is given once."""
+    ports = {f"port {port}": 1 for port in shape.host_ports}
+    return {**shape.requests, PODS: 1, **ports}
+
+
+def _free(nodes: NodeView, resource: str) -> Int64s:
+    """int64 [nodes]. Filter says where a host port is taken now."""
+    if resource.startswith("port "):
+        return np.ones(len(nodes), np.int64)
+    return nodes.allocatable(resource) - nodes.requested(resource)
+
+
+def _feasible(setup: TrialSetup, snapshot: Snapshot, queued: QueuedPodInfo) -> Mask | None:
+    """bool [nodes]: where a member fits, if it is the only one."""
+    framework = setup.frameworks[queued.pod.scheduler_name]
+    cycle = Cycle(queued, framework, snapshot, setup.telemetry.clock.now())
+    restrict_to_unreserved(cycle, setup.reservations)
+    if setup.runner.run(cycle) is not None:
+        return None
+    outcome = cycle.filter_outcome()
+    if outcome is None or outcome.error is not None:
+        return None
+    nodes = snapshot.nodes
+    if len(outcome.nodes) == len(nodes):
+        return np.asarray(outcome.feasible)
+    feasible = np.zeros(len(nodes), np.bool_)
+    feasible[nodes.positions(outcome.nodes.take(outcome.feasible).names())] = True
+    return feasible

@@ -1,0 +1,184 @@
+"""Groups whose members are placed by an arrangement of all of them."""
+
+from typing import Any
+
+import pytest
+
+from tests.scenarios.gangs import FIT, X_K8S, add_member, message, put_group
+from tests.scenarios.world import World, play
+
+UPSTREAM = "scheduling.k8s.io/v1beta1 PodGroup"
+SLICES = "bayplan.dev/topology-slices"
+
+
+def racks(world: World, *cpus: tuple[int, ...], first: int = 0) -> None:
+    """Racks r0, r1 …, two in a block, with the cpus of their nodes."""
+    for rack, of_nodes in enumerate(cpus, first):
+        for index, cpu in enumerate(of_nodes):
+            labels = {"rack": f"r{rack}", "block": f"b{rack // 2}"}
+            world.add_node(f"r{rack}-{index}", cpu=cpu, labels=labels)
+
+
+def members(world: World, *cpus: int, kind: str = X_K8S, **options: Any) -> list[str]:
+    """Members m00, m01 … with these cpus."""
+    names = [f"m{index:02d}" for index in range(len(cpus))]
+    for name, cpu in zip(names, cpus, strict=True):
+        add_member(world, name, "g", kind, cpu=cpu, **options)
+    return names
+
+
+def node_of(world: World, name: str) -> str:
+    place = world.bound(name)
+    return "" if place is None else place[1]
+
+
+def racks_of(world: World, *names: str) -> list[str]:
+    """The rack of each member; "" without a node."""
+    return [node_of(world, name).partition("-")[0] for name in names]
+
+
+@pytest.mark.parametrize("annotations", [{}, {"bayplan.dev/required-topology": "rack"}])
+def test_small_members_leave_the_large_place_to_the_large_member(
+    annotations: dict[str, str],
+) -> None:
+    """NodeResourcesFit spreads: one after another, the small member takes the node with 4 cpus."""
+
+    async def scenario(world: World) -> None:
+        racks(world, (1, 4))
+        put_group(world, "g", 2, annotations=annotations)
+        small, large = members(world, 1, 4)
+        await world.until(1)
+        assert (node_of(world, small), node_of(world, large)) == ("r0-0", "r0-1")
+
+    play(scenario, plugins=[("NodeResourcesFit", 1)])
+
+
+@pytest.mark.parametrize("is_searched", [False, True])
+def test_groups_of_kubernetes_are_searched_for_on_request(is_searched: bool) -> None:
+    async def scenario(world: World) -> None:
+        racks(world, (1, 4))
+        put_group(world, "g", 2, UPSTREAM)
+        names = members(world, 1, 4, kind=UPSTREAM)
+        await world.until(1)
+        assert racks_of(world, *names) == (["r0", "r0"] if is_searched else ["", ""])
+
+    config = {"podGroups": {"searchForKubernetesGroups": is_searched}}
+    play(scenario, plugins=[("NodeResourcesFit", 1)], config=config)
+
+
+def test_the_message_says_that_no_arrangement_exists() -> None:
+    async def scenario(world: World) -> None:
+        racks(world, (2, 4))
+        put_group(world, "g", 2)
+        first, _ = members(world, 3, 4)
+        await world.until(1)
+        assert "no arrangement of 2 members exists." in message(world, first)
+
+    play(scenario, plugins=FIT)
+
+
+def test_slices_share_racks_and_blocks() -> None:
+    async def scenario(world: World) -> None:
+        racks(world, (2, 2), (1, 2), (2, 2), (2, 2))
+        put_group(world, "g", 8, annotations={SLICES: "block=4, rack=2"})
+        names = members(world, *[1] * 8)
+        await world.until(1)
+        placed = racks_of(world, *names)
+        assert "" not in placed
+        for begin in range(0, 8, 2):
+            assert placed[begin] == placed[begin + 1]
+        blocks = ["b" + str(int(rack[1:]) // 2) for rack in placed]
+        assert blocks[:4] == blocks[:1] * 4
+        assert blocks[4:] == blocks[4:5] * 4
+
+    play(scenario, plugins=FIT)
+
+
+def test_balanced_slices_spread_across_racks_and_packed_ones_do_not() -> None:
+    async def scenario(world: World) -> None:
+        racks(world, (4, 4), (4, 4))
+        strategy = {"bayplan.dev/topology-strategy": "balanced"}
+        put_group(world, "g", 4, annotations={SLICES: "rack=2", **strategy})
+        names = members(world, *[1] * 4)
+        await world.until(1)
+        assert sorted(racks_of(world, *names)) == ["r0", "r0", "r1", "r1"]
+
+    play(scenario, plugins=FIT)
+
+
+def test_a_group_whose_slices_fit_nowhere_waits_and_says_how_many_fit() -> None:
+    async def scenario(world: World) -> None:
+        racks(world, (2, 2), (1, 2), (1,))
+        put_group(world, "g", 8, annotations={SLICES: "rack=4"})
+        names = members(world, *[1] * 8)
+        await world.until(1)
+        assert racks_of(world, *names) == [""] * 8
+        expected = "no arrangement of 8 members exists (1 of 2 slices of 4 fit by rack)."
+        assert expected in message(world, names[0])
+        racks(world, (2, 2), first=3)
+        await world.until(60)
+        assert sorted(set(racks_of(world, *names))) == ["r0", "r3"]
+
+    play(scenario, plugins=FIT)
+
+
+@pytest.mark.parametrize("kind", [X_K8S, UPSTREAM])
+def test_the_replacement_of_a_lost_member_joins_its_slice(kind: str) -> None:
+    async def scenario(world: World) -> None:
+        racks(world, (2, 2), (2, 2), (8, 8))
+        put_group(world, "g", 4, kind, annotations={SLICES: "rack=2"})
+        names = members(world, *[1] * 4, kind=kind)
+        await world.until(1)
+        before = racks_of(world, *names)
+        world.delete_pod(names[0])
+        add_member(world, "again", "g", kind, cpu=1)
+        await world.until(5)
+        assert racks_of(world, "again") == before[:1]
+
+    play(scenario, plugins=FIT)
+
+
+@pytest.mark.parametrize(
+    ("annotation", "text"),
+    [
+        (
+            {SLICES: "rack"},
+            (
+                "found 'rack', wanted a node label, = and a number of members, such as "
+                "example.com/rack=16"
+            ),
+        ),
+        ({SLICES: "rack=0"}, "found 'rack=0', wanted a node label"),
+        ({SLICES: "block=5, rack=2"}, "5 is no multiple of 2, the size of the next slices"),
+        (
+            {"bayplan.dev/topology-strategy": "tight"},
+            "annotation bayplan.dev/topology-strategy: found 'tight', wanted packed or balanced",
+        ),
+    ],
+)
+def test_a_wrong_annotation_is_told_and_no_member_is_placed(
+    annotation: dict[str, str], text: str
+) -> None:
+    async def scenario(world: World) -> None:
+        racks(world, (2, 2))
+        put_group(world, "g", 2, annotations=annotation)
+        names = members(world, 1, 1)
+        await world.until(1)
+        assert racks_of(world, *names) == ["", ""]
+        assert text in message(world, names[0])
+
+    play(scenario, plugins=FIT)
+
+
+def test_preferred_levels_are_tried_in_their_order() -> None:
+    """No rack has room for three; a block has."""
+
+    async def scenario(world: World) -> None:
+        racks(world, (2,), (1,), (2,), (2, 2))
+        annotations = {"bayplan.dev/preferred-topology": "rack, block"}
+        put_group(world, "g", 5, annotations=annotations)
+        names = members(world, *[1] * 5)
+        await world.until(1)
+        assert set(racks_of(world, *names)) <= {"r2", "r3"}
+
+    play(scenario, plugins=FIT)
