@@ -1,4 +1,4 @@
-"""A cluster for the tests of the page: two nodes, a Deployment, a budget that blocks."""
+"""A cluster for the tests of the page: two nodes, a Deployment, a budget that blocks, a Secret."""
 
 CLUSTER = """
 apiVersion: v1
@@ -13,7 +13,10 @@ status: {allocatable: {cpu: "2", memory: 16Gi, pods: "20"}}
 ---
 apiVersion: apps/v1
 kind: Deployment
-metadata: {name: web, namespace: default}
+metadata:
+  name: web
+  namespace: default
+  managedFields: [{manager: kubectl, operation: Apply}]
 spec:
   replicas: 2
   selector: {matchLabels: {app: web}}
@@ -36,6 +39,11 @@ metadata:
   ownerReferences:
   - {apiVersion: apps/v1, kind: StatefulSet, name: db, uid: u1, controller: true}
 spec: {nodeName: a, containers: [{name: c, image: app, resources: {requests: {cpu: "3"}}}]}
+---
+apiVersion: v1
+kind: Secret
+metadata: {name: password, namespace: default}
+data: {password: c2VjcmV0}
 ---
 apiVersion: v1
 kind: Pod

@@ -1,53 +1,25 @@
 """What-if, fixes and rejections: the engine's answers, at a change of the run."""
 
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from threading import Event
-from typing import Any
 
-import msgspec
 import pytest
 
 from bayplan.api.objects import NODE, POD, Pod
-from bayplan.clock import wall_seconds
 from bayplan.explain.explanation import Explanation
 from bayplan.sim.input.what_if import NewNodes, Scaling, WhatIf
 from bayplan.ui import model_answers, pages
-from bayplan.ui.answers import Computation
 from bayplan.ui.computations import Computations, ComputationState
 from bayplan.ui.model_answers import NodeRejections, WorkloadPage
-from bayplan.ui.subjects import ClusterSubject, RunSubject, Subject
+from bayplan.ui.subjects import ClusterSubject, RunSubject
 from bayplan.whatif.all_pending import PendingPods, all_pending
 from bayplan.whatif.comparison import WhatIfAnswer, what_if
 from bayplan.yaml_documents import load_documents
 from tests.ui.example_cluster import CLUSTER
-from tests.ui.fetching import fetched, packed
+from tests.ui.fetching import answer_of, fetched, packed, ready
 
-WAIT_SECONDS = 60.0
 CONFIGURATION = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
-
-
-def ready(ask: Callable[[], Any]) -> Any:
-    """The answer, after it has been computed."""
-    end = wall_seconds() + WAIT_SECONDS
-    while (answer := ask()).phase == "computing":
-        assert wall_seconds() < end, "the answer takes too long"
-        Event().wait(0.02)
-    return answer
-
-
-def answer_of(subject: Subject, path: str, kind: Any) -> Any:
-    """An answer of the server."""
-
-    def ask() -> Any:
-        response, body = fetched([subject], f"api/{path}")
-        assert response.status == 200, body
-        return msgspec.json.decode(body, type=Computation[kind], strict=True)
-
-    answer = ready(ask)
-    assert answer.phase == "ready", answer.problem
-    return answer
 
 
 # ---- the objects at a change ----------------------------------------------------------------

@@ -177,6 +177,10 @@ _COMPUTED = (
     "api/explanation?pod=default/huge",
     "api/rejections?node=n0",
     "api/workloads",
+    "api/pending",
+    "api/pending.csv",
+    "api/objects",
+    "api/object?kind=Node&name=n0",
 )
 
 

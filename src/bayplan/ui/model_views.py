@@ -13,7 +13,7 @@ from bayplan.sim.input.errors import InputErrors
 from bayplan.sim.input.sources import ObjectText, Part, read_sources
 from bayplan.sim.input.what_if import NewNodes, Scaling, WhatIf, parse_scaling
 from bayplan.state.pods import DEFAULT_NAMESPACE
-from bayplan.ui import model_answers
+from bayplan.ui import model_answers, object_answers
 from bayplan.ui.answers import PAGE
 from bayplan.ui.computations import ComputationState
 from bayplan.ui.subjects import NotReady, Query
@@ -192,6 +192,18 @@ def _explanation(query: Query) -> Any:
     return model_answers.explanation_answer(query.subject, _moment(query, state), pod)
 
 
+def _objects_by_name(query: Query) -> Any:
+    part = query.number("offset", 0), query.number("limit", PAGE)
+    moment = _moment(query, _modelled(query))
+    return object_answers.object_page(query.subject, moment, query.text("search"), part)
+
+
+def _object(query: Query) -> Any:
+    kind, name = query.text("kind"), query.text("name")
+    moment = _moment(query, _modelled(query))
+    return object_answers.object_text(query.subject, moment, kind, name)
+
+
 def _rejections(query: Query) -> Any:
     state, node = _modelled(query), query.text("node")
     if node not in state.timeline.node_rows:
@@ -204,6 +216,8 @@ MODEL_QUESTIONS: dict[str, Callable[[Any], Any]] = {
     "pending": partial(_page, _pending),
     "workloads": _workloads,
     "explanation": _explanation,
+    "objects": _objects_by_name,
+    "object": _object,
     "rejections": _rejections,
 }
 #: Tables as CSV: a heading and rows.

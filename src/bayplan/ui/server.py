@@ -43,6 +43,7 @@ from bayplan.ui.answers import PAGE
 from bayplan.ui.live import SchedulerSubject
 from bayplan.ui.model_answers import MODEL_TYPES
 from bayplan.ui.model_views import MODEL_QUESTIONS, MODEL_TABLES
+from bayplan.ui.object_answers import OBJECT_TYPES
 from bayplan.ui.pages import NotRemembered, Part
 from bayplan.ui.shadow_pages import SHADOW_QUESTIONS, SHADOW_TABLES, SHADOW_TYPES
 from bayplan.ui.subjects import NotReady, RunSubject, Subject
@@ -368,6 +369,7 @@ _SCHEMA_TYPES = (
     ComparisonAnswer,
     answers.MovedPage,
     *MODEL_TYPES,
+    *OBJECT_TYPES,
     *SHADOW_TYPES,
     answers.Problem,
 )

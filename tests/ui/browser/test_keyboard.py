@@ -298,7 +298,9 @@ def test_a_slash_searches_everything_and_a_question_mark_lists_the_keys(page: Pa
     expect(page.locator("h1")).to_have_text("default/huge")
     expect(window).to_have_count(0)
     page.keyboard.press("?")
-    expect(page.get_by_role("dialog", name="Keys")).to_contain_text("search pods, nodes and groups")
+    expect(page.get_by_role("dialog", name="Keys")).to_contain_text(
+        "search pods, nodes, groups and all objects"
+    )
     page.keyboard.press("Escape")
     expect(page.get_by_role("dialog")).to_have_count(0)
 

@@ -240,7 +240,7 @@ def test_a_cluster_shows_its_waiting_pods_by_cause_with_fixes(cluster_page: Page
     go(page, "waiting")
     causes = page.get_by_role("region", name="Causes and fixes")
     expect(causes.locator("h2")).to_have_text(["no node has 7 cpu free; 1 node has 3"])
-    expect(causes.locator(".fix")).to_contain_text("lower the request for cpu from 7 to")
+    expect(causes.locator(".fix")).to_contain_text("add one node like a")
     assert not violations(page)
     causes.get_by_role("button", name="Show pods").click()
     assert page.url.endswith("#/waiting?workload=Pod+default%2Flarge")
@@ -250,6 +250,19 @@ def test_a_cluster_shows_its_waiting_pods_by_cause_with_fixes(cluster_page: Page
     go(page, "nodes?node=b")
     rejected = page.get_by_role("region", name="What it would reject")
     expect(rejected).to_contain_text("Insufficient cpu")
+
+
+def test_the_search_leads_to_the_yaml_of_any_object(cluster_page: Page) -> None:
+    page = cluster_page
+    page.keyboard.press("/")
+    page.get_by_role("searchbox", name="A part of a name").fill("web")
+    page.get_by_role("link", name="Deployment default/web", exact=True).click()
+    expect(page.get_by_role("region", name="YAML")).to_contain_text("replicas: 2")
+    expect(page.get_by_role("region", name="Managed fields")).to_be_hidden()
+    assert not violations(page)
+    go(page, "pods?name=default/db-0")
+    page.get_by_role("link", name="YAML of Pod default/db-0").click()
+    expect(page.get_by_role("link", name="YAML of StatefulSet default/db")).to_be_visible()
 
 
 # ---- a shadow -------------------------------------------------------------------------------

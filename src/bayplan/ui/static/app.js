@@ -1,6 +1,6 @@
 // The frame of the page: what is shown, the views, and the time.
 import {
-  Empty, Problem, address, ask, count, html, nameSuffix, plural, render, useEffect, useRoute, useState,
+  Empty, Problem, address, ask, count, html, shown, plural, render, useEffect, useRoute, useState,
 } from "./lib.js";
 import { Comparison } from "./comparison.js";
 import { Experiment } from "./experiment.js";
@@ -9,6 +9,7 @@ import { Groups } from "./groups.js";
 import { Keys } from "./keys.js";
 import { follow, setLive } from "./live.js";
 import { Nodes } from "./nodes.js";
+import { ObjectView } from "./object.js";
 import { Overview } from "./overview.js";
 import { Pods } from "./pods.js";
 import { saveView } from "./save.js";
@@ -24,6 +25,7 @@ const VIEWS = [
   ["pods", "Pods", Pods],
   ["groups", "Groups", Groups],
   ["whatif", "What if", WhatIf],
+  ["object", "Object", ObjectView],
 ];
 const POLL_MS = 500;
 
@@ -73,7 +75,7 @@ function App() {
   }, [route.view, source?.name]);
   useBeginnings(`${run} ${isComparing} ${route.view} ${route.params.name ?? ""}`);
   if (!source) return error ? html`<${Problem} text=${error} />` : html`<p class="loading">Loading…</p>`;
-  nameSuffix.text = source.nodeSuffix;
+  shown.source = source;
   const notReady = (isComparing ? sources : [source]).find((one) => one.phase !== "ready");
   const isReady = !notReady;
   const isTimed = source.kind === "live" || (source.kind === "run" && source.lastChange > 0);
@@ -123,7 +125,7 @@ function Runs({ sources, run, route }) {
 }
 
 function Tabs({ source, route, isComparing }) {
-  const isShown = { groups: source.hasGroups, whatif: source.hasModel };
+  const isShown = { groups: source.hasGroups, whatif: source.hasModel, object: false };
   const visible = VIEWS.filter(([view]) => isShown[view] ?? true);
   return html`<nav class="tabs" aria-label="Views">
     ${visible.map(([view, name]) => html`<a key=${view} href=${address(view, { at: route.params.at })}

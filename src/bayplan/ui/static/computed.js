@@ -7,6 +7,17 @@ import { live } from "./live.js";
 
 const POLL_MS = 400;
 
+// The answer to a question of the engine. Raises when there is none, and when `signal` aborts.
+export async function askComputed(view, params, signal) {
+  for (;;) {
+    const answer = await ask(view, params, signal);
+    if (answer.phase === "failed") throw new Error(answer.problem);
+    if (answer.phase !== "computing") return { ...answer.value, total: answer.total, offset: answer.offset };
+    await new Promise((resolve) => { setTimeout(resolve, POLL_MS); });
+    signal.throwIfAborted();
+  }
+}
+
 // The last answer stays on the page while the next one is computed.
 export function useComputed(view, questionParams) {
   const [state, setState] = useState({ data: null, error: "", isComputing: false, key: "" });
@@ -18,25 +29,13 @@ export function useComputed(view, questionParams) {
       setState({ data: null, error: "", isComputing: false, key });
       return undefined;
     }
-    let timer = 0;
     const control = new AbortController();
     setState((old) => ({ ...old, error: "", isComputing: true }));
-    const poll = async () => {
-      try {
-        const data = await ask(view, params, control.signal);
-        if (control.signal.aborted) return;
-        if (data.phase === "computing") timer = setTimeout(poll, POLL_MS);
-        else if (data.phase === "failed") setState({ data: null, error: data.problem, isComputing: false, key });
-        else setState({ data: { ...data.value, total: data.total, offset: data.offset }, error: "", isComputing: false, key });
-      } catch (problem) {
-        if (problem.name !== "AbortError") setState({ data: null, error: problem.message, isComputing: false, key });
-      }
+    const end = (data, error) => {
+      if (!control.signal.aborted) setState({ data, error, isComputing: false, key });
     };
-    poll();
-    return () => {
-      control.abort();
-      clearTimeout(timer);
-    };
+    askComputed(view, params, control.signal).then((data) => end(data, ""), (problem) => end(null, problem.message));
+    return () => control.abort();
   }, [key]);
   return { ...state, snapshot: live.source ? snapshot : undefined, renew: () => setSnapshot(Date.now()) };
 }

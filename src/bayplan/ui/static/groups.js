@@ -3,6 +3,7 @@ import {
   Bar, Empty, Loading, Name, Pager, Problem, Search, address, count, go, html, plural, tableAddress, time, useAnswer,
   useEffect, useFew, useState,
 } from "./lib.js";
+import { ObjectLink } from "./object.js";
 import { PodTable } from "./podtable.js";
 import { CauseParts, KIND_TITLES } from "./causes.js";
 
@@ -40,7 +41,7 @@ function Group({ params }) {
   if (error) return html`<h1 class="name">${name}</h1><${Problem} text=${error} />`;
   if (!data) return html`<${Loading} />`;
   const { group, attempts, nodes } = data;
-  return html`<p class="crumbs"><a href=${address("groups", { at })}>Groups</a></p>
+  return html`<p class="crumbs"><a href=${address("groups", { at })}>Groups</a> <${ObjectLink} at=${at} kind="PodGroup" name=${group.name} /></p>
     <h1 class="name">${group.name}</h1>
     <${Verdict} data=${data} />
     <ul class="figures">

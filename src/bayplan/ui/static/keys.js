@@ -2,13 +2,17 @@
 import {
   Empty, Name, address, ask, count, html, useEffect, useRef, useState,
 } from "./lib.js";
+import { askComputed, isPast } from "./computed.js";
+import { live } from "./live.js";
 
 const SHOWN = 8;
+const SNAPSHOT_MS = 60000;
+const EMPTY = { total: 0, rows: [] };
 const PAUSE_MS = 150;
 // View, how its entries are called, and the field of the address that names one.
-const KINDS = [["pods", "Pods", "name"], ["nodes", "Nodes", "node"], ["groups", "Groups", "name"]];
+const KINDS = [["pods", "Pods", "name"], ["nodes", "Nodes", "node"], ["groups", "Groups", "name"], ["objects", "All objects, as YAML", "name"]];
 const KEYS = [
-  ["/", "search pods, nodes and groups"],
+  ["/", "search pods, nodes, groups and all objects"],
   ["?", "list the keys"],
   ["Esc", "close a window or the panel of a node"],
   ["Tab", "go to the next link, field or button"],
@@ -63,7 +67,8 @@ function SearchAll({ source, at, onClose }) {
   const [text, setText] = useState("");
   const [answer, setAnswer] = useState(null);
   const first = useRef(null);
-  const kinds = KINDS.filter(([view]) => view !== "groups" || source.hasGroups);
+  const isShown = { groups: source.hasGroups, objects: source.hasModel && !isPast(at) };
+  const kinds = KINDS.filter(([view]) => isShown[view] ?? true);
   useEffect(() => {
     if (!text) {
       setAnswer(null);
@@ -71,8 +76,13 @@ function SearchAll({ source, at, onClose }) {
     }
     const control = new AbortController();
     const timer = setTimeout(async () => {
-      const pages = await Promise.all(kinds.map(([view]) => ask(view, { at, search: text, limit: SHOWN }, control.signal))).catch(() => null);
-      if (pages && !control.signal.aborted) setAnswer({ text, pages });
+      const search = { at, search: text, limit: SHOWN };
+      const show = (pages) => pages && !control.signal.aborted && setAnswer({ text, pages });
+      const others = kinds.filter(([view]) => view !== "objects");
+      const pages = await Promise.all(others.map(([view]) => ask(view, search, control.signal))).catch(() => null);
+      show(pages);
+      // The engine has the objects, and may be busy.
+      if (others.length < kinds.length) show(pages && [...pages, await askComputed("objects", live.source ? { ...search, snapshot: Math.floor(Date.now() / SNAPSHOT_MS) } : search, control.signal).catch(() => EMPTY)]);
     }, PAUSE_MS);
     return () => {
       clearTimeout(timer);
@@ -87,11 +97,12 @@ function SearchAll({ source, at, onClose }) {
       placeholder="A part of the name of a pod, node or group" onInput=${(event) => setText(event.currentTarget.value)} /></form>
     <div ref=${first} aria-live="polite" onClick=${(event) => event.target.closest("a") && onClose()}>
       ${answer && kinds.map(([view, title, field], index) => html`<${Results} key=${view} view=${view} title=${title} field=${field} at=${at} page=${answer.pages[index]} />`)}
-      ${answer && answer.pages.every((page) => !page.total) && html`<${Empty}>Nothing has “${answer.text}” in its name.</${Empty}>`}</div>`;
+      ${answer?.pages.length === kinds.length && answer.pages.every((page) => !page.total) && html`<${Empty}>Nothing has “${answer.text}” in its name.</${Empty}>`}</div>`;
 }
 
 function Results({ view, title, field, at, page }) {
-  if (!page.total) return null;
+  if (!page?.total) return null;
   return html`<h3>${title} <small>${count(page.total)}</small></h3>
-    <ul class="results">${page.rows.map((row) => html`<li key=${row.name}><a class="name" href=${address(view, { at, [field]: row.name })}><${Name} text=${row.name} /></a></li>`)}</ul>`;
+    <ul class="results">${page.rows.map((row) => html`<li key=${`${row.kind} ${row.name}`}>${row.kind && view === "objects" ? html`<a class="name" href=${address("object", { at, kind: row.kind, name: row.name })}>${row.kind} <${Name} text=${row.name} /></a>`
+      : html`<a class="name" href=${address(view, { at, [field]: row.name })}><${Name} text=${row.name} /></a>`}</li>`)}</ul>`;
 }

@@ -175,13 +175,14 @@ export function duration(seconds) {
 
 const NAME_MAX = 64;
 
-// What the names of all nodes end with, as in ".eu-west-1.compute.internal"; it tells nothing about one of them.
-export const nameSuffix = { text: "" };
+// What the views are about. Its `nodeSuffix` is what the names of all nodes end with, as in ".eu-west-1.compute.internal";
+// it tells nothing about one of them.
+export const shown = { source: null };
 
 // A name of an object in a table. It stands without what the names of all nodes end with. A long one loses its
 // middle, because names often differ at their end. The title has the whole name, and so has the page of the object.
 export function Name({ text, length = NAME_MAX }) {
-  const { text: suffix } = nameSuffix;
+  const suffix = shown.source?.nodeSuffix;
   const own = suffix && text.endsWith(suffix) ? text.slice(0, -suffix.length) : text;
   if (own.length <= length) return own === text ? text : html`<span title=${text}>${own}</span>`;
   const half = Math.floor((length - 1) / 2);

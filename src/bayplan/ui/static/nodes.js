@@ -6,6 +6,7 @@ import {
   Bar, Choice, Empty, Loading, Name, Pager, Problem, ResourceName, Search, SortHeading, address, amount, count, go, html, percent, plural,
   tableAddress, time, useAnswer, useEffect, useRef, useState,
 } from "./lib.js";
+import { ObjectLink } from "./object.js";
 import { PodTable } from "./podtable.js";
 import { whatIfAddress } from "./whatif.js";
 
@@ -129,7 +130,7 @@ function NodePanel({ source, at, name, isOpenedHere, onClose }) {
     ${data?.isThere && html`
       ${!data.isReady && html`<p><span class="tag bad">not ready</span> The kubelet of the node does not report that it is ready.</p>`}
       ${data.isUnschedulable && html`<p><span class="tag">cordoned</span> No pod is placed here: spec.unschedulable is true.</p>`}
-      ${data.pool && html`<p class="note">Pool ${data.pool}.</p>`}
+      <p class="actions">${data.pool && html`<span class="note">Pool ${data.pool}. </span>`}<${ObjectLink} at=${at} kind="Node" name=${name} /></p>
       <table class="usage"><thead><tr><th>Resource</th><th class="wide"><span class="visually-hidden">Share</span></th><th class="number">Requested</th><th class="number">Allocatable</th></tr></thead>
         <tbody>${data.usage.filter((one) => one.allocatable > 0).map((one) => html`<tr key=${one.resource}>
           <th scope="row"><${ResourceName} resource=${one.resource} /></th><td class="wide"><${Bar} share=${one.used / one.allocatable} /></td>

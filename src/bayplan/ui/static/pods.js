@@ -6,6 +6,7 @@ import {
 } from "./lib.js";
 import { useHeld } from "./focus.js";
 import { live } from "./live.js";
+import { ObjectLink } from "./object.js";
 import { ChangeTable, WHAT } from "./overview.js";
 import { PodTable, requestsText } from "./podtable.js";
 import { CauseParts, KIND_TITLES, WakeEvents } from "./causes.js";
@@ -22,6 +23,12 @@ export function Pods({ source, params }) {
       empty="No pod has been created yet." />`;
 }
 
+// "Deployment default/web" as the kind and the name of an object.
+function kindAndName(workload) {
+  const [kind, name] = workload.split(" ");
+  return { kind, name };
+}
+
 function Pod({ source, params }) {
   const { at, name } = params;
   const { data, error } = useAnswer("pod", { at, name });
@@ -30,7 +37,7 @@ function Pod({ source, params }) {
   const { pod } = data;
   const last = data.attempts.at(-1);
   const attempt = Number(params.attempt) || last?.attempt;
-  return html`<p class="crumbs"><a href=${address("pods", { at })}>Pods</a></p>
+  return html`<p class="crumbs"><a href=${address("pods", { at })}>Pods</a> <${ObjectLink} at=${at} kind="Pod" name=${pod.name} /></p>
     <h1 class="name">${pod.name}</h1>
     <dl class="facts">
       <div><dt>State</dt><dd><span class=${`state ${pod.state}`}>${pod.state}</span> ${pod.state === "absent" ? "created later, at" : "since"} ${time(pod.sinceSeconds)}</dd></div>
@@ -38,6 +45,8 @@ function Pod({ source, params }) {
       <div><dt>Requests</dt><dd>${requestsText(pod.requests)}</dd></div>
       <div><dt>Priority</dt><dd>${count(data.priority)}</dd></div>
       ${data.profile && html`<div><dt>Profile</dt><dd>${data.profile}</dd></div>`}
+      ${pod.workload !== `Pod ${pod.name}` && html`<div><dt>Workload</dt><dd><a href=${address("pods", { at, workload: pod.workload })}><${Name} text=${pod.workload} /></a>
+        ${" "}<small><${ObjectLink} at=${at} ...${kindAndName(pod.workload)} /></small></dd></div>`}
       ${data.group && html`<div><dt>Group</dt><dd><a href=${address("groups", { at, name: data.group })}><${Name} text=${data.group} /></a></dd></div>`}
     </dl>
     ${data.cause && data.cause.kind !== "fits" && html`<section class="why"><h2>Why it waits: ${KIND_TITLES[data.cause.kind] ?? data.cause.kind}</h2>

@@ -6,6 +6,7 @@ import {
   Bar, Button, Empty, Fold, Name, Pager, Problem, ResourceName, address, amount, count, go, html, percent, plural, tableAddress,
   useAnswer, useEffect, useFew, useState, withUnit,
 } from "./lib.js";
+import { ObjectLink } from "./object.js";
 import { PACKED_MAX, pack, unpack } from "./texts.js";
 
 const PAGE = 50;
@@ -234,7 +235,7 @@ function Outcome({ title, rows, at }) {
   const [visible, button] = useFew(rows, REASONS_SHOWN, "reasons");
   if (!rows.length) return null;
   return html`${title && html`<h2>${title}</h2>`}<ul class="cards">${visible.map((row) => html`<li key=${row.reason + row.budgets.join()}>
-    <p><b>${plural(row.pods, "pod")}</b> ${row.budgets.map((name) => html`<span key=${name} class="tag">budget <${Name} text=${name} /></span> `)}</p>
+    <p><b>${plural(row.pods, "pod")}</b> ${row.budgets.map((name) => html`<span key=${name} class="tag">budget <${ObjectLink} at=${at} kind="PodDisruptionBudget" name=${name}><${Name} text=${name} /></${ObjectLink}></span> `)}</p>
     <p class="name">${row.reason || "The pod group waits."}</p><${PodLinks} names=${row.examples.slice(0, row.pods)} pods=${row.pods} at=${at} /></li>`)}</ul>${button}`;
 }
 
