@@ -12,6 +12,8 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any, cast, final
 
+from msgspec import structs
+
 from bayplan.adapters.embedded.admission.plugin_set import PluginSet
 from bayplan.api.admission_objects import ADMISSION_KINDS, RESOURCE_QUOTA
 from bayplan.api.device_objects import DEVICE_CLASS
@@ -93,7 +95,7 @@ def read_additions(
     """
     errors = InputErrors()
     parts = [
-        part._replace(value=in_namespace(part.value, namespace))
+        structs.replace(part, value=in_namespace(part.value, namespace))
         for part in read_sources(sources, errors)
         if isinstance(part, Part)
     ]
@@ -104,7 +106,7 @@ def read_additions(
     taken, unchanged = _taken(parts, cluster)
     own = [_with_uid(part, taken) for part in parts if _key(part.value) not in unchanged]
     if are_shapes:
-        own = [part._replace(value=_with_pods(part.value)) for part in own]
+        own = [structs.replace(part, value=_with_pods(part.value)) for part in own]
     context = _context(own, taken, cluster)
     workload = load_inputs(
         [*context, *own],
@@ -229,7 +231,7 @@ def _with_uid(part: Part, taken: Mapping[ObjectKey, ApiObject]) -> Part:
     if present is None:
         return part
     metadata = {**part.value["metadata"], "uid": present.metadata.uid}
-    return part._replace(value={**part.value, "metadata": metadata})
+    return structs.replace(part, value={**part.value, "metadata": metadata})
 
 
 def _context(
