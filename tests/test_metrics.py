@@ -1,7 +1,5 @@
 """Metrics under upstream's names."""
 
-from typing import Any
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -9,7 +7,7 @@ from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client import Histogram as Reference
 
 from bayplan.framework.status import Code
-from bayplan.metrics import Histogram, SchedulerMetrics, described
+from bayplan.metrics import Histogram, SchedulerMetrics
 
 BOUNDS = [0.1, 0.2, 0.4]
 
@@ -48,35 +46,6 @@ def test_an_attempt_is_counted_and_timed() -> None:
     duration = "scheduler_scheduling_attempt_duration_seconds"
     assert metrics.value(f"{duration}_sum", **labels) == 0.25
     assert metrics.value(f"{duration}_count", **labels) == 1
-
-
-@pytest.mark.parametrize(
-    ("name", "start"),
-    [
-        ("scheduler_schedule_attempts", "[STABLE] "),
-        ("scheduler_pending_pods", "[STABLE] "),
-        ("scheduler_plugin_execution_duration_seconds", "[BETA] "),
-        ("scheduler_cache_size", "[ALPHA] "),
-        (
-            "scheduler_preemption_goroutines_duration_seconds",
-            "[ALPHA] (Deprecated since 1.37.0) ",
-        ),
-        ("workqueue_depth", "[BETA] "),
-        ("rest_client_requests", "[ALPHA] "),
-    ],
-)
-def test_a_help_text_begins_with_upstreams_stability_level(name: str, start: str) -> None:
-    assert described(name, "What it counts.") == f"{start}What it counts."
-
-
-def test_every_upstream_metric_has_its_level_and_ours_have_none() -> None:
-    metrics = SchedulerMetrics()
-    metrics.show_gauge("scheduler_shown", "Shown.", (), list)
-    metrics.show_counter("bayplan_shown", "Shown.", (), list)
-    texts = {family.name: family.documentation for family in metrics.registry.collect()}
-    leveled = {name for name, text in texts.items() if text.startswith("[")}
-    assert leveled == {name for name in texts if name.startswith("scheduler_")}
-    assert len(leveled) > 30
 
 
 def test_two_schedulers_count_separately() -> None:
@@ -144,74 +113,3 @@ def test_an_observer_may_be_stored() -> None:
 def test_a_histogram_has_the_declared_number_of_labels() -> None:
     with pytest.raises(AssertionError, match="seconds has labels"):
         Histogram("seconds", "A time.", BOUNDS, ("who",)).observe(0.1)
-
-
-# ---- upstream's table -----------------------------------------------------------------------
-
-#: name → (labels, buckets as Prometheus' ExponentialBuckets), from upstream's
-#: pkg/scheduler/metrics/metrics.go, v1.37: the names that dashboards and alerts query.
-UPSTREAM: dict[str, tuple[str, tuple[float, float, int] | None]] = {
-    "scheduler_schedule_attempts_total": ("result profile", None),
-    "scheduler_scheduling_attempt_duration_seconds": ("result profile", (0.001, 2, 15)),
-    "scheduler_scheduling_algorithm_duration_seconds": ("", (0.001, 2, 15)),
-    "scheduler_pending_pods": ("queue", None),
-    "scheduler_pod_scheduling_sli_duration_seconds": ("attempts", (0.01, 2, 20)),
-    "scheduler_pod_scheduling_attempts": ("", (1, 2, 5)),
-    "scheduler_pod_scheduled_after_flush_total": ("", None),
-    "scheduler_framework_extension_point_duration_seconds": (
-        "extension_point status profile",
-        (0.0001, 2, 12),
-    ),
-    "scheduler_plugin_execution_duration_seconds": (
-        "plugin extension_point status",
-        (0.00001, 1.5, 20),
-    ),
-    "scheduler_queue_incoming_pods_total": ("queue event", None),
-    "scheduler_queue_incoming_entities_total": ("queue event type", None),
-    "scheduler_event_handling_duration_seconds": ("event", (0.0001, 2, 12)),
-    "scheduler_queueing_hint_execution_duration_seconds": (
-        "plugin event hint",
-        (0.00001, 1.5, 20),
-    ),
-    "scheduler_permit_wait_duration_seconds": ("result", (0.001, 2, 15)),
-    "scheduler_cache_size": ("type", None),
-    "scheduler_unschedulable_pods": ("plugin profile", None),
-    "scheduler_goroutines": ("operation", None),
-    "scheduler_get_node_hint_duration_seconds": ("hinted profile", (0.00001, 2, 12)),
-    "scheduler_podgroup_schedule_attempts_total": ("result profile", None),
-    "scheduler_podgroup_scheduling_attempt_duration_seconds": ("result profile", (0.001, 2, 15)),
-    "scheduler_podgroup_scheduling_algorithm_duration_seconds": ("", (0.001, 2, 15)),
-    "scheduler_generated_placements_total": ("profile", None),
-    "scheduler_placement_evaluations_total": ("result profile", None),
-    "scheduler_placement_evaluation_duration_seconds": ("result profile", (0.001, 2, 15)),
-    "scheduler_preemption_attempts_total": ("", None),
-    "scheduler_preemption_victims": ("", (1, 2, 7)),
-    "scheduler_preemption_goroutines_duration_seconds": ("result", (0.01, 2, 20)),
-    "scheduler_preemption_goroutines_execution_total": ("result", None),
-    "scheduler_preemption_evaluation_duration_seconds": ("preemptor result", (0.001, 2, 16)),
-    "scheduler_preemption_execution_duration_seconds": ("preemptor result", (0.001, 2, 16)),
-    "scheduler_preemption_pdb_violations_total": ("preemptor", None),
-    "scheduler_workload_preemption_attempts_total": ("result", None),
-    "scheduler_preemption_workload_disruptions": ("preemptor", (1, 2, 11)),
-    "scheduler_workload_preemption_victims": ("", (1, 2, 11)),
-}
-
-
-def parts_of(metrics: SchedulerMetrics, name: str) -> tuple[Any, list[str], list[float]]:
-    """One metric with its label names and its buckets."""
-    assert metrics.registry  # makes every metric
-    [metric] = [m for m in vars(metrics).values() if getattr(m, "_name", "") == name]
-    return metric, list(metric._labels), getattr(metric, "_bounds", [])
-
-
-@pytest.mark.parametrize("name", UPSTREAM)
-def test_upstreams_metrics_have_its_labels_and_buckets(name: str) -> None:
-    labels, buckets = UPSTREAM[name]
-    metrics = SchedulerMetrics()
-    _, label_names, bounds = parts_of(metrics, name.removesuffix("_total"))
-    assert label_names == labels.split()
-    if buckets is not None:
-        start, factor, count = buckets
-        assert bounds == pytest.approx([start * factor**n for n in range(count)])
-    else:
-        assert bounds == []

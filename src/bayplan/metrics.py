@@ -2,7 +2,8 @@
 
 Each scheduler has its own metrics, so several schedulers can run in one process. Values are plain
 numbers; they become metric families when a scrape reads them. Only then prometheus_client is
-imported: with the web server inside, it takes as long to import as numpy.
+imported: with the web server inside, it takes as long to import as numpy. Stability levels, and
+what older versions lack, are added where metrics are exposed (serving/shown_metrics.py).
 """
 
 from bisect import bisect_left
@@ -26,49 +27,11 @@ else:
 COUNTER = "prometheus_client.core:CounterMetricFamily"
 GAUGE = "prometheus_client.core:GaugeMetricFamily"
 
-#: Upstream's metrics that are not ALPHA. Upstream: metrics.go and component-base/metrics, v1.37.
-_STABLE = frozenset(
-    """
-    scheduler_framework_extension_point_duration_seconds scheduler_pending_pods
-    scheduler_pod_scheduling_attempts scheduler_preemption_attempts scheduler_preemption_victims
-    scheduler_queue_incoming_pods scheduler_schedule_attempts
-    scheduler_scheduling_attempt_duration_seconds
-    """.split()  # noqa: SIM905 - a line for each would fill a page
-)
-_BETA = frozenset(
-    """
-    kubernetes_build_info kubernetes_feature_enabled scheduler_goroutines
-    scheduler_permit_wait_duration_seconds scheduler_plugin_evaluation
-    scheduler_plugin_execution_duration_seconds scheduler_pod_scheduling_sli_duration_seconds
-    scheduler_scheduling_algorithm_duration_seconds scheduler_unschedulable_pods
-    """.split()  # noqa: SIM905
-)
-_BETA_PREFIX = "workqueue_"
-_DEPRECATED = {"scheduler_preemption_goroutines_duration_seconds": "1.37.0"}
-#: Bayplan's own metrics, and those of every Python process, have no stability level.
-_WITHOUT_LEVEL = ("bayplan_", "process_")
-
 #: From this number on, all numbers of attempts share one label value.
 _ATTEMPTS_LABEL_MAX = 15
 
 
 C = TypeVar("C", bound=Collector)
-
-
-def described(name: str, text: str) -> str:
-    """A metric's help text with its stability level in front, as Kubernetes writes it.
-
-    ``name``: without a counter's ``_total``.
-    """
-    if name.startswith(_WITHOUT_LEVEL):
-        return text
-    level = "STABLE" if name in _STABLE else "BETA" if _is_beta(name) else "ALPHA"
-    since = _DEPRECATED.get(name)
-    return f"[{level}] (Deprecated since {since}) {text}" if since else f"[{level}] {text}"
-
-
-def _is_beta(name: str) -> bool:
-    return name in _BETA or name.startswith(_BETA_PREFIX)
 
 
 def _exponential(start: float, factor: float, count: int) -> list[float]:
@@ -105,7 +68,7 @@ class Histogram(Collector):
 
     def __init__(self, name: str, text: str, bounds: list[float], labels: tuple[str, ...]) -> None:
         self._name = name
-        self._text = described(name, text)
+        self._text = text
         self._bounds = bounds
         self._labels = labels
         self._children: dict[tuple[Hashable, ...], Buckets] = {}
@@ -145,7 +108,7 @@ class Tally(Collector):
     def __init__(self, family: str, name: str, text: str, labels: tuple[str, ...]) -> None:
         self._family = family
         self._name = name
-        self._text = described(name, text)
+        self._text = text
         self._labels = labels
         self._counts: dict[tuple[Hashable, ...], int] = {}
         if not labels:
@@ -185,7 +148,7 @@ class ScrapedFamily(Collector):
     ) -> None:
         self._family = family
         self._name = name
-        self._text = described(name, text)
+        self._text = text
         self._labels = labels
         self._read = read
 
@@ -202,7 +165,7 @@ class Gauge(Collector):
 
     def __init__(self, name: str, text: str, label: str) -> None:
         self._name = name
-        self._text = described(name, text)
+        self._text = text
         self._labels = (label,)
         self._reads: dict[str, Callable[[], float]] = {}
         self._counts: dict[str, int] = {}

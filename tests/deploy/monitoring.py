@@ -9,8 +9,11 @@ from prometheus_client import CollectorRegistry, ProcessCollector
 from prometheus_client.core import Metric
 
 from bayplan.adapters.live.cluster import open_cluster
+from bayplan.config.feature_gates import default_gates
+from bayplan.config.metric_table import metric_standard
 from bayplan.serving.component_metrics import register_build_info, register_cluster
 from bayplan.serving.election.election import LeaderGauge
+from bayplan.serving.shown_metrics import ShownMetrics
 from tests.adapters.live.clients import talking_to
 from tests.deploy.rendering import CHART
 from tests.engine.kit import Engine
@@ -68,7 +71,7 @@ def families() -> list[Metric]:
     register_build_info(registry)
     registry.register(LeaderGauge("bayplan", lambda: True))
     asyncio.run(_register_connection(registry))
-    return [*registry.collect()]
+    return [*ShownMetrics(registry, metric_standard(default_gates())).collect()]
 
 
 async def _register_connection(registry: CollectorRegistry) -> None:

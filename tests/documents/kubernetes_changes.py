@@ -9,8 +9,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from bayplan.config.behaviour import CHANGES
-from bayplan.config.feature_gates import Gate, gates_of
+from bayplan.config.feature_gates import Gate, default_gates, gates_of
 from bayplan.config.kubernetes_versions import KubernetesVersion
+from bayplan.config.metric_table import HISTORY, MetricStandard, metric_standard
 
 PAGE = Path(__file__).resolve().parent.parent.parent / "docs" / "kubernetes-changes.md"
 _HEAD = """# What versions of kube-scheduler do differently
@@ -22,10 +23,13 @@ means that it was read in the source, or for a preview in merged pull requests.
 [Versions](versions.md) says how a version is checked.
 """
 
+#: Each has a column.
+_VERSIONS = [v for v in KubernetesVersion if v is not KubernetesVersion.V1_37_0]
+
 
 def page() -> str:
     """The whole page."""
-    return "\n".join((_HEAD, *_behaviours(), *_gates()))
+    return "\n".join((_HEAD, *_behaviours(), *_gates(), *_metrics()))
 
 
 def _behaviours() -> Iterator[str]:
@@ -49,7 +53,7 @@ def _title(version: KubernetesVersion) -> str:
 
 
 def _gates() -> Iterator[str]:
-    versions = [v for v in KubernetesVersion if v is not KubernetesVersion.V1_37_0]
+    versions = _VERSIONS
     yield "## Feature gates\n"
     yield "Of kube-scheduler. A gate in *italics* is locked to its default. A dash means that the"
     yield "version does not have the gate, and that naming it is an error.\n"
@@ -67,6 +71,30 @@ def _cell(gate: Gate | None) -> str:
         return "–"
     text = f"{gate.stage} {'on' if gate.default else 'off'}"
     return f"*{text}*" if gate.is_locked else text
+
+
+def _metrics() -> Iterator[str]:
+    yield "## Metrics\n"
+    yield "Levels of metrics and values of labels that are not the same in all versions. Labels and"
+    yield "buckets of a metric are. Before 1.37, the label `event` has UnschedulablePod in place of"
+    yield "UnscheduledPod.\n"
+    versions = [v for v in _VERSIONS if v.is_recorded]
+    yield f"| metric or value | {' | '.join(versions)} |"
+    yield "| --- |" + " --- |" * len(versions)
+    standards = [metric_standard(default_gates(version)) for version in versions]
+    for row in HISTORY.strip().splitlines():
+        name = row.partition(": ")[0]
+        cells = [_level(name, standard) for standard in standards]
+        if len({*cells}) > 1:
+            yield f"| `{name}{'*' * name.endswith('_')}` | {' | '.join(cells)} |"
+    yield ""
+
+
+def _level(name: str, standard: MetricStandard) -> str:
+    if name in standard.absent:
+        return "–"
+    level, _, deprecated = standard.levels.get(name, "[yes]").lower()[1:].partition("]")
+    return f"{level}, deprecated" if deprecated else level
 
 
 if __name__ == "__main__":

@@ -60,7 +60,7 @@ class Engine:
         self.clock = ManualClock()
         self.journal = MemorySink()
         self.scheduler = Scheduler(
-            config_from(config_dict(setup)),
+            config_from(config_dict(setup), kubernetes=setup.kubernetes),
             registry,
             self.clock,
             seed=setup.seed,

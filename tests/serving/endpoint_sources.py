@@ -5,6 +5,8 @@ import socket
 import threading
 from collections.abc import Callable, Iterator
 
+from bayplan.config.feature_gates import default_gates
+from bayplan.config.metric_table import metric_standard
 from bayplan.history.past_state import StateRing
 from bayplan.journal import BindingRecord, MemorySink
 from bayplan.metrics import SchedulerMetrics
@@ -26,6 +28,7 @@ def sources(**ready: bool) -> EndpointSources:
 
     return EndpointSources(
         registry=metrics.registry,
+        metric_standard=metric_standard(default_gates()),
         ready={name: check(is_well) for name, is_well in ready.items()},
         config={"kind": "KubeSchedulerConfiguration"},
         history=lambda pod: history_of(pod, memory, "2026-01-01T00:00:00Z"),

@@ -20,7 +20,6 @@ def test_the_build_info_metric_is_one() -> None:
     (family,) = registry.collect()
     (sample,) = family.samples
     assert (family.name, sample.value) == ("kubernetes_build_info", 1)
-    assert family.documentation.startswith("[BETA] ")
     assert sample.labels["git_version"].startswith("v")
     assert sample.labels["compiler"].startswith("CPython 3.")
     assert (sample.labels["go_version"], "/" in sample.labels["platform"]) == ("", True)

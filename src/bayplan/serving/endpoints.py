@@ -15,14 +15,15 @@ Health answers are written as upstream's apiserver/pkg/server/healthz writes the
 import asyncio
 import json
 import ssl
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, final
 
 from aiohttp import web
-from prometheus_client import CollectorRegistry, Metric
+from prometheus_client import CollectorRegistry
 from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4, generate_latest
 
+from bayplan.config.metric_table import MetricStandard
 from bayplan.serving import decision_history, dry_runs, past_attempts
 from bayplan.serving.access import Access, Denial, OpenAccess, owner_of
 from bayplan.serving.decision_history import DecisionHistory
@@ -30,6 +31,7 @@ from bayplan.serving.dry_runs import DryRun
 from bayplan.serving.http_server import Handler, HttpServer, answer_everybody, refuse_foreign_names
 from bayplan.serving.page import COOKIE, PREFIX, SchedulerPage
 from bayplan.serving.past_attempts import PastAttempts
+from bayplan.serving.shown_metrics import ShownMetrics
 
 #: Name → a health check, called at each request.
 Checks = Mapping[str, Callable[[], bool]]
@@ -42,6 +44,8 @@ class EndpointSources:
     """The contents of the endpoints."""
 
     registry: CollectorRegistry
+    #: How a version of kube-scheduler exposes metrics.
+    metric_standard: MetricStandard
     ready: Checks
     config: Mapping[str, Any]
     history: Callable[[str], DecisionHistory]
@@ -120,7 +124,8 @@ class Endpoints:
         return answer
 
     async def _metrics(self, request: web.Request) -> web.Response:
-        shown = _ShownMetrics(self._sources.registry, self._sources.hidden_metrics)
+        sources = self._sources
+        shown = ShownMetrics(sources.registry, sources.metric_standard, sources.hidden_metrics)
         body = generate_latest(shown)
         return web.Response(body=body, headers={"Content-Type": CONTENT_TYPE_PLAIN_0_0_4})
 
@@ -154,20 +159,6 @@ class Endpoints:
             await asyncio.sleep(0)
         await answer.write_eof()
         return answer
-
-
-@final
-class _ShownMetrics(CollectorRegistry):
-    """A registry without some of its metrics."""
-
-    def __init__(self, registry: CollectorRegistry, hidden: frozenset[str]) -> None:
-        super().__init__()
-        self._registry = registry
-        #: The name of a counter's family lacks the suffix of its samples.
-        self._hidden = hidden | {name.removesuffix("_total") for name in hidden}
-
-    def collect(self) -> Iterable[Metric]:
-        return (each for each in self._registry.collect() if each.name not in self._hidden)
 
 
 def _about_pod(request: web.Request, encoded: Callable[[str], bytes]) -> web.Response:

@@ -32,6 +32,7 @@ from bayplan.adapters.live.errors import (
 from bayplan.api.objects import NODE, POD
 from bayplan.clock import RealClock, rfc3339
 from bayplan.config import SchedulerConfig
+from bayplan.config.metric_table import metric_standard
 from bayplan.config.pod_group_kinds import group_kinds
 from bayplan.config.schema import LeaderElection
 from bayplan.durations import duration_seconds
@@ -424,6 +425,7 @@ class _SchedulerServer:
         config = effective(self._config, self._options.registry)
         return EndpointSources(
             registry=scheduler.metrics.registry,
+            metric_standard=metric_standard(self._config.gates),
             ready={
                 "caches": lambda: runner.is_synced or self._is_waiting_for_its_turn(replica),
                 "watches": lambda: cluster.is_hearing,

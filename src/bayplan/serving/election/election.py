@@ -30,7 +30,6 @@ from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.registry import Collector
 
 from bayplan.clock import rfc3339_micro
-from bayplan.metrics import described
 
 # ---- leader metrics -------------------------------------------------------------------------
 
@@ -46,7 +45,7 @@ class LeaderGauge(Collector):
     def collect(self) -> Iterable[GaugeMetricFamily]:
         text = "Whether this replica leads (1) or stands by (0)."
         name = "leader_election_master_status"
-        family = GaugeMetricFamily(name, described(name, text), labels=["name"])
+        family = GaugeMetricFamily(name, text, labels=["name"])
         family.add_metric([self._lease_name], float(self._leads()))
         yield family
 
