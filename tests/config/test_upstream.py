@@ -1,7 +1,10 @@
 """kube-scheduler's default profile."""
 
+import pytest
+
 from bayplan.config.feature_gates import default_gates, resolve_gates
-from bayplan.config.upstream import PLUGIN_GATES, UPSTREAM_PLUGINS, default_plugins
+from bayplan.config.kubernetes_versions import KubernetesVersion
+from bayplan.config.upstream import UPSTREAM_PLUGINS, default_plugins
 
 
 def names(**gates: bool) -> list[str]:
@@ -37,7 +40,25 @@ def test_feature_gates_add_plugins_at_their_positions() -> None:
     assert with_topology[-2:] == ["TopologyPlacementGenerator", "PodGroupPodsCount"]
     deferred = names(InPlacePodVerticalScalingSchedulerPreemption=True)
     assert deferred.index("DeferredPodScheduling") + 1 == deferred.index("NodeResourcesFit")
-    assert PLUGIN_GATES["GenericWorkload"] == ("GangScheduling",)
+
+
+def test_without_the_gate_of_1_34_the_default_profile_has_no_devices() -> None:
+    values = {"DynamicResourceAllocation": False, "DRAAdminAccess": False}
+    values |= {"DRAPrioritizedList": False, "DRASchedulerFilterTimeout": False}
+    gates, problems = resolve_gates(("featureGates", values), version=KubernetesVersion.V1_34)
+    assert not problems
+    assert "DynamicResources" not in {entry.name for entry in default_plugins(gates)}
+
+
+@pytest.mark.parametrize("version", [KubernetesVersion.V1_35, KubernetesVersion.V1_36])
+def test_before_1_37_the_plugin_of_gangs_has_a_gate_of_its_own(version: KubernetesVersion) -> None:
+    def has_gangs(**values: bool) -> bool:
+        gates, problems = resolve_gates(("featureGates", values), version=version)
+        assert not problems
+        return "GangScheduling" in {entry.name for entry in default_plugins(gates)}
+
+    assert not has_gangs(GenericWorkload=True)
+    assert has_gangs(GenericWorkload=True, GangScheduling=True)
 
 
 def test_the_list_of_upstream_plugins_is_complete() -> None:

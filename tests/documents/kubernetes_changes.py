@@ -1,8 +1,8 @@
-"""docs/kubernetes-changes.md, made from the tables of `config`.
+"""docs/kubernetes-changes.md and docs/feature-gates.md, made from the tables of `config`.
 
     python -m tests.documents.kubernetes_changes
 
-writes the page again.
+writes the pages again.
 """
 
 from collections.abc import Iterator
@@ -10,10 +10,14 @@ from pathlib import Path
 
 from bayplan.config.behaviour import CHANGES
 from bayplan.config.feature_gates import Gate, default_gates, gates_of
+from bayplan.config.gate_effects import EFFECTS, NOT_BUILT
 from bayplan.config.kubernetes_versions import KubernetesVersion
 from bayplan.config.metric_table import HISTORY, MetricStandard, metric_standard
+from tests.documents.gate_tests import TESTS
 
-PAGE = Path(__file__).resolve().parent.parent.parent / "docs" / "kubernetes-changes.md"
+ROOT = Path(__file__).resolve().parent.parent.parent
+PAGE = ROOT / "docs" / "kubernetes-changes.md"
+GATES_PAGE = ROOT / "docs" / "feature-gates.md"
 _HEAD = """# What versions of kube-scheduler do differently
 
 This page is made from the tables in `src/bayplan/config`, by
@@ -22,13 +26,26 @@ first version that has it. "Recorded" means that answers of kube-scheduler show 
 means that it was read in the source, or for a preview in merged pull requests.
 [Versions](versions.md) says how a version is checked.
 """
+_GATES_HEAD = """# Feature gates
+
+This page is made from the tables in `src/bayplan/config` and `tests/documents`, by
+`python -m tests.documents.kubernetes_changes`. It has every gate that kube-scheduler reads in one
+of the versions 1.34 to 1.38, with its effect in Bayplan and a test that shows the effect. Files
+under `tests/parity/gated` have recorded answers of kube-scheduler with the gate on and off. The
+states and defaults of the gates by version are in
+[what versions of kube-scheduler do differently](kubernetes-changes.md#feature-gates).
+
+Gates are set with `--feature-gates NAME=true,…` or with `featureGates` in the configuration. A
+state that is not built yet is accepted, and a remark at start names it. A workload of
+scheduler_perf that needs such a state is refused.
+"""
 
 #: Each has a column.
 _VERSIONS = [v for v in KubernetesVersion if v is not KubernetesVersion.V1_37_0]
 
 
 def page() -> str:
-    """The whole page."""
+    """The whole page of changes."""
     return "\n".join((_HEAD, *_behaviours(), *_gates(), *_metrics()))
 
 
@@ -97,5 +114,24 @@ def _level(name: str, standard: MetricStandard) -> str:
     return f"{level}, deprecated" if deprecated else level
 
 
+def gates_page() -> str:
+    """The whole page of gates."""
+    return "\n".join((_GATES_HEAD, *_effects(), ""))
+
+
+def _effects() -> Iterator[str]:
+    yield "| gate | effect | test |"
+    yield "| --- | --- | --- |"
+    for name, effect in sorted(EFFECTS.items()):
+        missing = [
+            f"**Not built yet: {'on' if state else 'off'}** ({text})"
+            for (gate, state), text in NOT_BUILT.items()
+            if gate == name
+        ]
+        test = TESTS.get(name, "").replace("_", "\\_")
+        yield f"| {name} | {' '.join((effect, *missing))} | {test or 'none yet'} |"
+
+
 if __name__ == "__main__":
+    GATES_PAGE.write_text(gates_page(), encoding="utf-8")
     PAGE.write_text(page(), encoding="utf-8")

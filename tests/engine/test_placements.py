@@ -217,6 +217,18 @@ def test_a_binding_with_pre_bind_work_announces_its_node() -> None:
     assert isinstance(bind, BindPod)
 
 
+@pytest.mark.parametrize("answers", [{"permit": WAIT}, {"pre_bind": None}])
+def test_without_the_gate_no_wait_and_no_binding_announces_a_node(answers: dict[str, Any]) -> None:
+    log: Calls = []
+    plugin = answering("A", log, events_to_register=[], **answers)
+    engine = Engine(
+        plugins=["A"], classes=[plugin], gates={"NominatedNodeNameForExpectation": False}
+    )
+    engine.add(node("n1"), waiting_pod())
+    assert not engine.run_for(PatchPodStatus)
+    assert engine.placed_on("p") == "n1"
+
+
 @pytest.mark.parametrize("answer", [ValueError("boom"), unschedulable("boom")])
 def test_a_failed_pre_bind_pre_flight_fails_the_binding(answer: Any) -> None:
     engine = engine_with(pre_bind=None, pre_bind_preflight=answer)

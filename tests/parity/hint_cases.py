@@ -6,6 +6,7 @@ from typing import Any
 
 from bayplan.api.objects import NODE, POD
 from bayplan.config.kubernetes_versions import KubernetesVersion
+from bayplan.framework.cluster_rules import pod_rules
 from bayplan.ports import EventType
 from bayplan.state.pods import PodInfo
 from tests.parity.deviations import deviation
@@ -25,7 +26,18 @@ from tests.parity.world import World, compare_config, make_world
 Json = dict[str, Any]
 
 CASE_FIELDS = frozenset(
-    ("id", "suite", "note", "cluster", "config", "pod", "event", "answers", "unknownFields")
+    (
+        "id",
+        "suite",
+        "note",
+        "cluster",
+        "config",
+        "gates",
+        "pod",
+        "event",
+        "answers",
+        "unknownFields",
+    )
 )
 _ANSWER_FIELDS = frozenset(
     ("configError", "events", "hints", "hintsByEvent", "preCheck", "gatedBy", "move")
@@ -94,7 +106,7 @@ def _behind_fit(case: Json, scene: HintWorld) -> tuple[str, ...]:
 
 def _scene(case: Json, world: World, sheet: Sheet) -> HintWorld:
     """The cluster of a case before its change."""
-    pod = read_pod(case["pod"], _OLD)
+    pod = read_pod(case["pod"], pod_rules(world.cluster.gates), _OLD)
     scene = HintWorld(world, pod)
     scene.add_all(_before(case, pod, sheet))
     return scene
@@ -109,7 +121,8 @@ def _change(case: Json, scene: HintWorld) -> None:
 
 def _hint_of(kubernetes: KubernetesVersion, case: Json, plugin: str) -> str | None:
     """The result of one plugin's hint for the change of a case."""
-    scene = _scene(case, make_world(case.get("config"), kubernetes), Sheet(Tally(), "", ""))
+    world = make_world(case.get("config"), kubernetes, case.get("gates") or {})
+    scene = _scene(case, world, Sheet(Tally(), "", ""))
     scene.listen()
     _change(case, scene)
     return _strongest(scene.tap.answers).get(plugin)

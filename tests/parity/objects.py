@@ -18,7 +18,9 @@ from bayplan.api.objects import (
     decode,
     is_terminal,
 )
-from bayplan.framework.cluster_rules import resize_rules
+from bayplan.api.pod_requests import NEWEST_POD_RULES, PodRules
+from bayplan.framework.cluster_rules import pod_rules
+from bayplan.plugins.node_declared_features import NodeDeclaredFeatures
 from bayplan.state.pods import DEFAULT_NAMESPACE, DEFAULT_SCHEDULER, PodInfo, pod_info
 from bayplan.testing.clusters import SampleCluster
 from tests.parity.tally import Sheet
@@ -45,6 +47,8 @@ KINDS: Mapping[str, str] = {
     "deviceClasses": "resource.k8s.io/v1 DeviceClass",
     "deviceTaintRules": "resource.k8s.io/v1 DeviceTaintRule",
 }
+#: The paths of nodes that plugins declare.
+_DECLARED = tuple(path.removeprefix("Node.") for path in NodeDeclaredFeatures.fields)
 _OTHER_LISTS = frozenset(("nodes", "pods", "nominatedPods"))
 _NAMESPACED = frozenset(
     (
@@ -76,12 +80,12 @@ def read_object(kind: str, content: Json, version: str = "") -> Any:
         spec = dict(content.get("spec") or {})
         spec.setdefault("schedulerName", DEFAULT_SCHEDULER)
         filled["spec"] = spec
-    return decode(kind, filled)
+    return decode(kind, filled, _DECLARED if kind == NODE else ())
 
 
-def read_pod(content: Json, version: str = "") -> PodInfo:
+def read_pod(content: Json, rules: PodRules = NEWEST_POD_RULES, version: str = "") -> PodInfo:
     """Raises DecodeError, QuantityError."""
-    return pod_info(read_object(POD, content, version))
+    return pod_info(read_object(POD, content, version), rules=rules)
 
 
 def cluster_objects(content: Json, sheet: Sheet, version: str = "") -> list[tuple[str, Any]]:
@@ -107,10 +111,10 @@ def load(cluster: SampleCluster, content: Json, sheet: Sheet) -> None:
             cluster.add(node)
         else:
             cluster.objects(kind).put(node)
-    resizes = resize_rules(cluster.gates)
-    cluster.add(*(pod_info(pod, resizes=resizes) for pod in cluster_pods(content)))
+    rules = pod_rules(cluster.gates)
+    cluster.add(*(pod_info(pod, rules=rules) for pod in cluster_pods(content)))
     for pod in cluster_pods(content, "nominatedPods"):
-        cluster.nominator.add_nominated_pod(pod_info(pod, resizes=resizes))
+        cluster.nominator.add_nominated_pod(pod_info(pod, rules=rules))
 
 
 def started(pod: PodInfo, index: int, node_name: str) -> PodInfo:

@@ -3,6 +3,7 @@
 from typing import Any
 
 from bayplan.engine.cycle import Cycle
+from bayplan.framework.cluster_rules import pod_rules
 from bayplan.framework.types import QueuedPodInfo
 from bayplan.plugins.dynamic_resources import DynamicResources
 from bayplan.state.pods import PodInfo
@@ -20,9 +21,21 @@ from tests.parity.world import Remarks, World, compare_config
 
 Json = dict[str, Any]
 
-#: ``unknownFields``: fields of the case that the version does not have.
+#: ``gates``: gates that are not at their defaults, by name. ``unknownFields``: fields of the case
+#: that the version does not have.
 CASE_FIELDS = frozenset(
-    ("id", "suite", "note", "cluster", "config", "pending", "queue", "answers", "unknownFields")
+    (
+        "id",
+        "suite",
+        "note",
+        "cluster",
+        "config",
+        "gates",
+        "pending",
+        "queue",
+        "answers",
+        "unknownFields",
+    )
 )
 _GATED_FIELDS = frozenset(("pod", "signature", "preEnqueue", "feasible"))
 _ANSWER_FIELDS = frozenset(("pods", "queueOrder", "queueGated", "configError", "PANIC"))
@@ -40,7 +53,8 @@ def compare_case(case: Json, sheet: Sheet) -> None:
         return
     load(world.cluster, case.get("cluster") or {}, sheet)
     contents: list[Json] = case.get("pending") or []
-    pending = [read_pod(content) for content in contents]
+    rules = pod_rules(world.cluster.gates)
+    pending = [read_pod(content, rules) for content in contents]
     for pod in pending:
         if not pod.node_name:
             world.cluster.nominator.add_nominated_pod(pod)
@@ -110,7 +124,10 @@ def _compare_gated(expected: Json, sheet: Sheet) -> None:
 def _compare_queue(world: World, case: Json, sheet: Sheet) -> None:
     """Compare the order in which pods leave the real queue, and the reasons of gated pods."""
     answers: Json = case.get("answers") or {}
-    items = [(read_pod(item["pod"]), float(item["timestamp"])) for item in case.get("queue") or ()]
+    rules = pod_rules(world.cluster.gates)
+    items = [
+        (read_pod(item["pod"], rules), float(item["timestamp"])) for item in case.get("queue") or ()
+    ]
     recorded_gates: Json = answers.get("queueGated") or {}
     actual_gates: dict[str, Json] = {}
     missing = Missing(world.missing, {})

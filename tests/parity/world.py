@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 
 from bayplan.config import ConfigError, config_from
@@ -26,6 +27,8 @@ Json = dict[str, Any]
 
 #: The plugins that exist here.
 REGISTRY = Registry()
+#: All gates are at their defaults.
+NO_GATES: Mapping[str, bool] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,15 +72,19 @@ class Remarks:
         self.failed.add((plugin, event))
 
 
-def make_world(config: Json | None, kubernetes: KubernetesVersion) -> World:
-    """An empty cluster under a configuration. Raises ConfigError."""
-    cluster = SampleCluster(registry=REGISTRY, kubernetes=kubernetes)
+def make_world(
+    config: Json | None, kubernetes: KubernetesVersion, gates: Mapping[str, bool] = NO_GATES
+) -> World:
+    """An empty cluster under a configuration. ``gates``: those that are not at their defaults.
+    Raises ConfigError."""
+    cluster = SampleCluster(registry=REGISTRY, kubernetes=kubernetes, gates=gates)
 
     def handle_for(profile: str, instance: str, plugin: type[Plugin]) -> Handle:
         return Handle(cluster, profile, instance, plugin.kinds)
 
     written = DEFAULT_CONFIG if config is None else _without_missing(config)
-    parsed = config_from(written, kubernetes=kubernetes)
+    flag = ",".join(f"{name}={str(value).lower()}" for name, value in gates.items())
+    parsed = config_from(written, "", flag, kubernetes=kubernetes)
     built = {b.plugins.profile_name: b for b in build_profiles(parsed, REGISTRY, handle_for)}
     profiles = {name: ProfileUnderTest(each.plugins, cluster) for name, each in built.items()}
     cluster.frameworks.update({name: each.framework for name, each in profiles.items()})
@@ -134,7 +141,7 @@ def compare_config(case: Json, sheet: Sheet) -> World | None:
     text: str | None = answers.get("configError", answers.get("PANIC"))
     recorded = text is not None
     try:
-        world = make_world(config, sheet.kubernetes)
+        world = make_world(config, sheet.kubernetes, case.get("gates") or {})
     except ConfigError as error:
         sheet.compare("configError", recorded, True, str(error))
         return None

@@ -21,6 +21,7 @@ from bayplan.api.objects import (
 )
 from bayplan.api.selectors import first_untolerated, map_selector, node_term
 from bayplan.config.behaviour import NEWEST_BEHAVIOUR, Behaviour
+from bayplan.config.feature_gates import FeatureGates, default_gates
 from bayplan.framework.handle import Handle
 from bayplan.plugins.pod_topology_spread import PodTopologySpread, PodTopologySpreadArgs
 from bayplan.plugins.pod_topology_spread.constraints import (
@@ -108,6 +109,7 @@ class SpreadCluster:
     """A handle with Services and controllers only."""
 
     behaviour: ClassVar[Behaviour] = NEWEST_BEHAVIOUR
+    gates: ClassVar[FeatureGates] = default_gates()
     kinds: dict[str, Listed] = field(
         default_factory=lambda: {kind: Listed() for kind in SELECTING_KINDS}
     )

@@ -105,6 +105,7 @@ class UpstreamPodGroupSpec(Api):
     scheduling_policy: PodGroupPolicy | None = None
     scheduling_constraints: PodGroupConstraints | None = None
     priority: Int64 | None = None
+    preemption_policy: str | None = None
     disruption_mode: DisruptionMode | None = None
 
 
@@ -155,6 +156,8 @@ class PodGroup(Struct, frozen=True):
     preferred_topologies: tuple[str, ...]
     #: The priority of the group; None: the priority of its members.
     priority: int | None
+    #: The preemption policy of the group; None: it has none.
+    preemption_policy: str | None
     #: Whether an eviction of one member evicts all members.
     leaves_whole: bool
     status: PodGroupStatus
@@ -194,6 +197,7 @@ def _from_coscheduling(kind: str, content: CoschedulingPodGroup) -> PodGroup:
         required_topology=_annotation(content.metadata, REQUIRED_TOPOLOGY),
         preferred_topologies=_listed(_annotation(content.metadata, PREFERRED_TOPOLOGY)),
         priority=None,
+        preemption_policy=None,
         leaves_whole=False,
         status=content.status,
         **_topology_of(content.metadata),
@@ -217,6 +221,7 @@ def _from_upstream(kind: str, content: UpstreamPodGroup) -> PodGroup:
         required_topology=topology[0].key if topology else "",
         preferred_topologies=_listed(_annotation(content.metadata, PREFERRED_TOPOLOGY)),
         priority=content.spec.priority,
+        preemption_policy=content.spec.preemption_policy,
         leaves_whole=mode is not None and mode.all is not None,
         status=content.status,
         **_topology_of(content.metadata),

@@ -40,16 +40,22 @@ NO_DEFAULTS: Mapping[str, int] = {}
 Amounts = dict[str, int]
 
 
-class ResizeRules(Struct, frozen=True):
-    """How the requests of pods in a resize add up."""
+class PodRules(Struct, frozen=True):
+    """What of a pod counts in a version of kube-scheduler and under its gates."""
 
-    #: The largest of three sums, and not the sum of each container's largest amount.
-    compares_sums: bool = True
-    #: Whether the status of the pod as a whole counts.
+    #: Whether ``spec.resources`` counts, the requests of the pod as a whole.
     has_pod_level: bool = True
+    #: Whether a kubelet's report about a resize counts.
+    reads_resizes: bool = True
+    #: In a resize: the largest of three sums, and not the sum of each container's largest amount.
+    compares_sums: bool = True
+    #: In a resize: whether the status of the pod as a whole counts.
+    has_pod_level_resize: bool = True
+    #: Whether the operators Lt and Gt of a toleration compare numbers, or tolerate nothing.
+    compares_taints: bool = False
 
 
-NEWEST_RESIZE_RULES = ResizeRules()
+NEWEST_POD_RULES = PodRules()
 _RequestsOf = Callable[[Container], Mapping[str, int]]
 
 
@@ -100,21 +106,21 @@ def requested(
     *,
     defaults: Mapping[str, int] = NO_DEFAULTS,
     pod_level: bool = True,
-    resizes: ResizeRules = NEWEST_RESIZE_RULES,
+    rules: PodRules = NEWEST_POD_RULES,
 ) -> Amounts:
     """The pod's request: cpu in millicores, everything else in whole units. Raises QuantityError.
 
     ``defaults``: the amounts of a container without a key for the resource, in billionths.
     ``pod_level``: whether spec.resources is honoured (upstream's NodeResourcesFit score does not).
     """
-    level = _pod_level_requests(pod) if pod_level else {}
+    level = _pod_level_requests(pod) if pod_level and rules.has_pod_level else {}
     if level and defaults:
         # A default applies only to a resource that the pod as a whole does not request.
-        cached = _footprint(pod, level, NO_DEFAULTS, resizes)
+        cached = _footprint(pod, level, NO_DEFAULTS, rules)
         defaults = {name: amount for name, amount in defaults.items() if name not in cached}
     return {
         name: thousandths_of(amount) if name == CPU else units_of(amount)
-        for name, amount in _footprint(pod, level, defaults, resizes).items()
+        for name, amount in _footprint(pod, level, defaults, rules).items()
     }
 
 
@@ -160,12 +166,13 @@ def _exact(quantities: Quantities | None) -> Amounts:
     return {name: nanos(quantity) for name, quantity in (quantities or {}).items()}
 
 
-def _footprint(
-    pod: Pod, level: Amounts, defaults: Mapping[str, int], resizes: ResizeRules
-) -> Amounts:
-    resized = _resized if resizes.compares_sums else _resized_by_container
-    total = resized(pod, defaults, resizes)
-    total.update(_effective_pod_level(pod, level) if resizes.has_pod_level else level)
+def _footprint(pod: Pod, level: Amounts, defaults: Mapping[str, int], rules: PodRules) -> Amounts:
+    if rules.reads_resizes:
+        resized = _resized if rules.compares_sums else _resized_by_container
+        total = resized(pod, defaults, rules)
+        total.update(_effective_pod_level(pod, level) if rules.has_pod_level_resize else level)
+    else:
+        total = _aggregate(pod, lambda c: _with_defaults(_requests(c), defaults)) | level
     _add(total, _exact(pod.spec.overhead))
     return total
 
@@ -186,11 +193,11 @@ def _effective_pod_level(pod: Pod, level: Amounts) -> Amounts:
     return effective
 
 
-def _resized(pod: Pod, defaults: Mapping[str, int], resizes: ResizeRules) -> Amounts:
+def _resized(pod: Pod, defaults: Mapping[str, int], rules: PodRules) -> Amounts:
     """The requests of the containers; with a kubelet's report, the largest of requested, allocated
     and actuated."""
     spec = _aggregate(pod, lambda c: _with_defaults(_requests(c), defaults))
-    of_pod = _pod_level_status(pod) if resizes.has_pod_level else None
+    of_pod = _pod_level_status(pod) if rules.has_pod_level_resize else None
     reported = of_pod or _container_statuses(pod, defaults)
     if reported is None:
         return spec
@@ -200,7 +207,7 @@ def _resized(pod: Pod, defaults: Mapping[str, int], resizes: ResizeRules) -> Amo
     return total
 
 
-def _resized_by_container(pod: Pod, defaults: Mapping[str, int], resizes: ResizeRules) -> Amounts:
+def _resized_by_container(pod: Pod, defaults: Mapping[str, int], rules: PodRules) -> Amounts:
     """The sum of each container's largest amount; init containers that end have that of the
     spec."""
     reported = (*(pod.status.container_statuses or ()), *(pod.status.init_container_statuses or ()))

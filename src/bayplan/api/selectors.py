@@ -30,6 +30,12 @@ EXISTS = "Exists"
 DOES_NOT_EXIST = "DoesNotExist"
 GREATER_THAN = "Gt"
 LESS_THAN = "Lt"
+#: The operators that compare numbers; for tolerations behind the gate
+#: TaintTolerationComparisonOperators.
+COMPARISONS = frozenset((GREATER_THAN, LESS_THAN))
+_DECIMAL = re.compile(r"0|-?[1-9][0-9]*")
+#: The most characters of a number of 64 bits.
+_INT64_DIGITS = 20
 
 _LABEL_VALUE = re.compile(r"(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?")
 _LABEL_NAME = re.compile(r"([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]")
@@ -291,16 +297,32 @@ def preferred_terms(
 
 
 def tolerates(toleration: Toleration, taint: Taint) -> bool:
-    """Whether a toleration covers a taint (without the Lt and Gt operators, an alpha gate)."""
+    """Whether a toleration covers a taint. Upstream: core/v1/toleration.go."""
     if toleration.effect and toleration.effect != taint.effect:
         return False
     if toleration.key and toleration.key != taint.key:
         return False
-    if toleration.operator == EXISTS:
+    operator, value, taint_value = toleration.operator, toleration.value or "", taint.value or ""
+    if operator == EXISTS:
         return True
-    return toleration.operator in (None, "", "Equal") and (toleration.value or "") == (
-        taint.value or ""
-    )
+    if operator in COMPARISONS:
+        number, limit = _decimal(taint_value), _decimal(value)
+        if number is None or limit is None:
+            return False
+        return number < limit if operator == LESS_THAN else number > limit
+    return operator in (None, "", "Equal") and value == taint_value
+
+
+def is_decimal(text: str) -> bool:
+    """Whether kube-apiserver reads a whole number here, of any size: no sign but "-", no zero in
+    front."""
+    return _DECIMAL.fullmatch(text) is not None
+
+
+def _decimal(text: str) -> int | None:
+    """A whole number of 64 bits."""
+    number = int(text) if len(text) <= _INT64_DIGITS and is_decimal(text) else None
+    return number if number is not None and -(2**63) <= number < 2**63 else None
 
 
 def first_untolerated(

@@ -25,6 +25,10 @@ GA = "ga"
 #: Switches that set all gates of a stage that are not set by name.
 STAGE_SWITCHES = {"AllAlpha": ALPHA, "AllBeta": BETA}
 
+#: The gate of the plugin GangScheduling; before 1.37 it is one of its own.
+GANGS = "GenericWorkload"
+_OWN_GATE_OF_GANGS = "GangScheduling"
+
 #: Names used in documents → the gate.
 ALIASES = {"SchedulerOpportunisticBatching": "OpportunisticBatching"}
 
@@ -119,6 +123,11 @@ class FeatureGates(Struct, frozen=True):
             return self.values[name]
         last = last_of(name, self.version)
         return last is not None and last.is_locked and last.default
+
+    @property
+    def schedules_gangs(self) -> bool:
+        """Whether the default profile has the plugin GangScheduling."""
+        return self.values.get(_OWN_GATE_OF_GANGS, self.enabled(GANGS))
 
 
 def default_gates(version: KubernetesVersion = NEWEST) -> FeatureGates:

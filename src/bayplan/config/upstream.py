@@ -7,7 +7,7 @@ pkg/scheduler/apis/config/v1/default_plugins.go and framework/plugins/registry.g
 from collections.abc import Mapping
 
 from bayplan.config.behaviour import Behaviour
-from bayplan.config.feature_gates import FeatureGates
+from bayplan.config.feature_gates import GANGS, FeatureGates
 from bayplan.config.kubernetes_versions import KubernetesVersion
 from bayplan.config.schema import PluginEntry
 
@@ -34,19 +34,12 @@ _DEFAULT_PROFILE = (
     ("ImageLocality", 1, ""),
     ("DefaultBinder", 0, ""),
     ("NodeDeclaredFeatures", 0, "NodeDeclaredFeatures"),
-    ("GangScheduling", 0, "GenericWorkload"),
+    ("GangScheduling", 0, GANGS),
     ("TopologyPlacementGenerator", 0, "TopologyAwareWorkloadScheduling"),
     ("PodGroupPodsCount", 1, "TopologyAwareWorkloadScheduling"),
 )
 
 UPSTREAM_PLUGINS = tuple(name for name, _, _ in _DEFAULT_PROFILE)
-
-#: Gates that add plugins to the default profile, with the plugins.
-PLUGIN_GATES = {
-    gate: tuple(name for name, _, other in _DEFAULT_PROFILE if other == gate)
-    for _, _, gate in _DEFAULT_PROFILE
-    if gate
-}
 
 #: Plugins that kube-scheduler removed and now refuses.
 REMOVED_PLUGINS = frozenset(("AzureDiskLimits", "CinderLimits", "EBSLimits", "GCEPDLimits"))
@@ -57,7 +50,7 @@ def default_plugins(gates: FeatureGates) -> tuple[PluginEntry, ...]:
     entries = [
         PluginEntry(name=name, weight=weight)
         for name, weight, gate in _DEFAULT_PROFILE
-        if not gate or gates.enabled(gate)
+        if not gate or (gates.schedules_gangs if gate == GANGS else gates.enabled(gate))
     ]
     if not gates.behaviour.node_name_is_first:
         names = [entry.name for entry in entries]

@@ -77,7 +77,7 @@ class _Comparison:
         for pod in self._scheduler.cache.pods():
             same = requests.get(pod.shape)
             if same is None or same[0] != pod.status:
-                same = requests[pod.shape] = (pod.status, requested(pod.pod))
+                same = requests[pod.shape] = (pod.status, requested(pod.pod, rules=pod.shape.rules))
             counts = taken[pod.node_name]
             counts[PODS] += 1
             for name, amount in same[1].items():

@@ -17,7 +17,7 @@ from bayplan.engine.reservations import Reservations
 from bayplan.engine.reuse.cache import ResultCache
 from bayplan.engine.telemetry import Telemetry
 from bayplan.engine.waiting import Activations, Deadlines, WaitingPods
-from bayplan.framework.cluster_rules import device_rules, resize_rules
+from bayplan.framework.cluster_rules import device_rules, pod_rules
 from bayplan.framework.handle import (
     Handle,
     PodInPreBind,
@@ -161,8 +161,8 @@ class EngineCore:
         self.listed_kinds: frozenset[str] = frozenset()
         #: Whether pods with a deferred resize are tried: see engine.resizes.
         self.tries_resizes = self.gates.enabled("InPlacePodVerticalScalingSchedulerPreemption")
-        #: How the requests of pods in a resize add up.
-        self.resize_rules = resize_rules(self.gates)
+        #: What of a pod counts.
+        self.pod_rules = pod_rules(self.gates)
         self._registry = registry
 
     def forget_kind(self, kind: str) -> None:

@@ -104,12 +104,12 @@ class EventHandlers:
         self._outbox = engine.outbox
         self._patches = engine.outbox.pending_patches.by_uid
         self._queue = engine.queue
-        self._resize_rules = engine.resize_rules
+        self._pod_rules = engine.pod_rules
         self._telemetry = engine.telemetry
         self._placements = placements
         self._resizes = resizes
         #: As upstream, a new pending pod is an event only if groups can wait for the pod.
-        self._reports_pending_pods = engine.gates.enabled("GenericWorkload")
+        self._reports_pending_pods = engine.gates.schedules_gangs
         #: The events of the version that is answered as.
         has_declared_features = engine.gates.enabled("NodeDeclaredFeatures")
         self._vocabulary = event_vocabulary(engine.gates.behaviour, has_declared_features)
@@ -231,7 +231,7 @@ class EventHandlers:
         problem: object = "it has no uid"
         if pod.metadata.uid:
             try:
-                compiled = pod_info(pod, self._group_kinds, self._resize_rules)
+                compiled = pod_info(pod, self._group_kinds, self._pod_rules)
             except QuantityError as error:
                 problem = error
             else:
@@ -456,7 +456,7 @@ class NewPods:
         self._listed_kinds = engine.listed_kinds
         self._metrics = engine.metrics
         self._queue = engine.queue
-        self._resize_rules = engine.resize_rules
+        self._pod_rules = engine.pod_rules
         self._tries_resizes = engine.tries_resizes
         self._events = events
         self._state_log = state_log
@@ -491,7 +491,7 @@ class NewPods:
         if not is_placed or not uid or uid in cluster.pods or cluster.pod_groups.by_key:
             return None
         try:
-            new = pod_info(pod, self._group_kinds, self._resize_rules)
+            new = pod_info(pod, self._group_kinds, self._pod_rules)
         except QuantityError:
             return None
         is_tried = self._tries_resizes and new.shape.has_deferred_resize

@@ -198,6 +198,8 @@ class Placements:
         self._queue = engine.queue
         self._telemetry = engine.telemetry
         self._waiting = engine.waiting
+        #: Whether the node that a pod waits for is written before the wait (KEP-5278).
+        self._nominates = engine.gates.enabled("NominatedNodeNameForExpectation")
         self._failures = failures
         self._end = end
         #: Only this class writes.
@@ -268,7 +270,7 @@ class Placements:
         self._begin_binding(placed, {})
 
     def _begin_binding(self, placed: PlacedPod, waits: dict[str, float]) -> None:
-        """KEP-5278: before a wait at Permit or in PreBind, status.nominatedNodeName is set."""
+        """Begin the wait at Permit or the binding."""
         node_name = placed.node_name
         status = placed.framework.run_pre_bind_pre_flights(placed.state, placed.pod, node_name)
         if not is_success(status) and not is_skip(status):
@@ -276,7 +278,7 @@ class Placements:
             self._binding_failed(placed, _failure(status))
             return
         placed.needs_pre_bind = not is_skip(status)
-        if waits or placed.needs_pre_bind:
+        if self._nominates and (waits or placed.needs_pre_bind):
             current = self._cluster.pods.get(placed.pod.uid, placed.pod)
             self._outbox.patch_status(current, None, node_name)
         if waits:

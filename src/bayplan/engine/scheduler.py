@@ -21,6 +21,7 @@ from math import inf
 from typing import Any, TypedDict, Unpack, cast, final
 
 from bayplan.api.objects import NODE, POD
+from bayplan.api.pod_requests import PodRules
 from bayplan.clock import Clock
 from bayplan.config import SchedulerConfig
 from bayplan.config.pod_group_kinds import group_kinds
@@ -414,6 +415,11 @@ class Scheduler:
     def framework(self, profile_name: str) -> Framework:
         """Raises KeyError."""
         return self._engine.frameworks[profile_name]
+
+    @property
+    def pod_rules(self) -> PodRules:
+        """What of a pod counts."""
+        return self._engine.pod_rules
 
     def reuse(self, profile_name: str) -> ResultCache:
         """The result cache of a profile. Raises KeyError."""

@@ -1,17 +1,20 @@
 """What a version of kube-scheduler counts: rules of the cluster's state, from its gates."""
 
-from bayplan.api.pod_requests import NEWEST_RESIZE_RULES, ResizeRules
+from bayplan.api.pod_requests import NEWEST_POD_RULES, PodRules
 from bayplan.config.feature_gates import FeatureGates
 from bayplan.state.device_table import DeviceRules
 
 
-def resize_rules(gates: FeatureGates) -> ResizeRules:
-    """How the requests of pods in a resize add up."""
-    rules = ResizeRules(
+def pod_rules(gates: FeatureGates) -> PodRules:
+    """What of a pod counts."""
+    rules = PodRules(
+        has_pod_level=gates.enabled("PodLevelResources"),
+        reads_resizes=gates.enabled("InPlacePodVerticalScaling"),
         compares_sums=gates.behaviour.resizes_add_up_whole,
-        has_pod_level=gates.enabled("InPlacePodLevelResourcesVerticalScaling"),
+        has_pod_level_resize=gates.enabled("InPlacePodLevelResourcesVerticalScaling"),
+        compares_taints=gates.enabled("TaintTolerationComparisonOperators"),
     )
-    return NEWEST_RESIZE_RULES if rules == NEWEST_RESIZE_RULES else rules
+    return NEWEST_POD_RULES if rules == NEWEST_POD_RULES else rules
 
 
 def device_rules(gates: FeatureGates) -> DeviceRules:

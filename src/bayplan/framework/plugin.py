@@ -167,8 +167,6 @@ class Plugin(ABC, Generic[ArgsT]):
     kinds: ClassVar[tuple[str, ...]] = ()
     #: Those of `kinds` that the plugin can do without where the API server does not offer them.
     optional_kinds: ClassVar[tuple[str, ...]] = ()
-    #: Feature gates that `setup` reads.
-    gates: ClassVar[tuple[str, ...]] = ()
     #: Whether the plugin is left out when the resize of a running pod is tried, as upstream leaves
     #: out plugins that decide how pods get to a node.
     ignores_resizes: ClassVar[bool] = False

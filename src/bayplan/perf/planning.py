@@ -18,6 +18,7 @@ from bayplan.adapters.embedded.api_validation import problems
 from bayplan.api.objects import NODE, POD
 from bayplan.config import ConfigError, SchedulerConfig, config_from, load_config
 from bayplan.config.feature_gates import FeatureGates
+from bayplan.config.gate_effects import not_built
 from bayplan.config.loading import DEFAULT_CONFIG
 from bayplan.objects.keys import Content, kind_of
 from bayplan.perf.manifests import ManifestError, scope_fault
@@ -65,25 +66,11 @@ def _holds(part: str, present: set[str]) -> bool:
 _VOLUMES = ("VolumeBinding", "VolumeRestrictions", "NodeVolumeLimits", "VolumeZone")
 
 
-#: Alpha features that change the allocation of claims.
-_FEATURES = (
-    "DRADerivedAttributes",
-    "DRADeviceCompatibilityGroups",
-    "DRAFractionalCapacityRange",
-    "DRAListTypeAttributes",
-    "DRANodeAllocatableResources",
-    "DRAOptionalNodeOperations",
-    "DRAWorkloadResourceClaims",
-)
-
-
-def features_missing(gates: FeatureGates, registry: Registry) -> Iterator[str]:
-    """The features that a workload enables and that no plugin has."""
-    plugins = filter(None, map(registry.find, registry.names))
-    gate_names = {name for plugin in plugins for name in plugin.gates}
-    for name in _FEATURES:
-        if gates.enabled(name) and name not in gate_names:
-            yield f"the feature {name} is not here yet"
+def features_missing(gates: FeatureGates) -> Iterator[str]:
+    """The gates that a workload sets and that are not built."""
+    for name, missing in not_built(gates):
+        state = "on" if gates.enabled(name) else "off"
+        yield f"the feature gate {name} is {state}, which is not built yet: {missing}"
 
 
 def missing_for(contents: Iterable[Content], registry: Registry) -> Iterator[str]:
@@ -181,7 +168,7 @@ def _planned(case: ReadCase, index: int, setting: Setting) -> Plan | RefusedWork
     reasons = [
         *_not_supported(operations),
         *missing_for(contents, setting.registry),
-        *features_missing(config.gates, setting.registry),
+        *features_missing(config.gates),
     ]
     if reasons:
         return RefusedWorkload(name, tuple(dict.fromkeys(reasons)))

@@ -48,7 +48,6 @@ class DeferredPodScheduling(
     name = "DeferredPodScheduling"
     caching = Caching(facets=Facet.DECLARED, facets_if_unconcerned=Facet(0))
     fields = (f"Node.{_PATH}",)
-    gates = ("InPlacePodVerticalScalingSchedulerPreemption",)
 
     def setup(self) -> None:
         self._is_on = self.handle.gates.enabled("InPlacePodVerticalScalingSchedulerPreemption")

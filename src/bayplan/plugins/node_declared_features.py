@@ -49,7 +49,6 @@ class NodeDeclaredFeatures(PreFilterPlugin, ScalarFilterPlugin, EnqueueExtension
     caching = Caching(facets=Facet.DECLARED, signs_template=True, pre_state_per_template=True)
     fields = (f"Node.{_PATH}",)
     ignores_resizes = True
-    gates = ("NodeDeclaredFeatures",)
 
     def setup(self) -> None:
         self._is_on = self.handle.gates.enabled("NodeDeclaredFeatures")

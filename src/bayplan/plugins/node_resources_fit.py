@@ -183,7 +183,6 @@ class NodeResourcesFit(
     name = "NodeResourcesFit"
     #: Labels may decide which nodes devices are for.
     caching = _CACHING
-    gates = ("InPlacePodVerticalScalingSchedulerPreemption",)
     #: Devices may stand for a resource; a change of the classes is logged as a change of all rows.
     kinds = (DEVICE_CLASS, RESOURCE_SLICE, RESOURCE_CLAIM)
     optional_kinds = kinds
@@ -267,9 +266,10 @@ class NodeResourcesFit(
         events = [
             ClusterEventWithHint(pod_gone, _after_pod_gone),
             ClusterEventWithHint(node_changed, self._after_node),
-            ClusterEventWithHint(other_shrunk, _after_other_shrunk),
-            ClusterEventWithHint(itself_shrunk, _after_itself_shrunk),
         ]
+        if self.handle.gates.enabled("InPlacePodVerticalScaling"):
+            events.append(ClusterEventWithHint(other_shrunk, _after_other_shrunk))
+            events.append(ClusterEventWithHint(itself_shrunk, _after_itself_shrunk))
         if self.handle.gates.enabled("DRAExtendedResource"):
             events.append(ClusterEventWithHint(class_changed, _after_class))
         return with_resizes(events) if self._tries_resizes else events
@@ -364,7 +364,7 @@ def _compared(shape: PodShape) -> Mapping[str, int]:
 
     By its spec alone, as before any kubelet has seen the pod; a running pod may count more.
     """
-    amounts = requested(Pod(spec=shape.spec))
+    amounts = requested(Pod(spec=shape.spec), rules=shape.rules)
     requested_names = [name for name, amount in amounts.items() if amount > 0 and is_counted(name)]
     scalar_names = sorted(name for name in requested_names if name not in NAMED_FIRST)
     return {

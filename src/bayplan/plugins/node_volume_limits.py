@@ -92,7 +92,6 @@ class NodeVolumeLimits(PreFilterPlugin, FilterPlugin, EnqueueExtensions, SignPlu
     )
     kinds = STORAGE_KINDS
     ignores_resizes = True
-    gates = ("VolumeLimitScaling",)
 
     def setup(self) -> None:
         self._asks_for_drivers = self.handle.gates.enabled("VolumeLimitScaling")

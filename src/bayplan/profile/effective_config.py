@@ -11,7 +11,8 @@ from typing import Any, cast
 
 import msgspec
 
-from bayplan.config.feature_gates import gates_of
+from bayplan.config.feature_gates import FeatureGates, gates_of
+from bayplan.config.gate_effects import changes_no_answer, not_built
 from bayplan.config.loading import SchedulerConfig
 from bayplan.config.schema import (
     DEFAULT_SCHEDULER_NAME,
@@ -22,7 +23,7 @@ from bayplan.config.schema import (
     Profile,
     verb_paths,
 )
-from bayplan.config.upstream import PLUGIN_GATES, REMOVED_PLUGINS, UPSTREAM_PLUGINS, default_plugins
+from bayplan.config.upstream import REMOVED_PLUGINS, UPSTREAM_PLUGINS, default_plugins
 from bayplan.config.validation import ALL_PLUGINS, LABEL_SEPARATOR
 from bayplan.framework.plugin import EnqueueExtensions, PluginArgs, PostFilterPlugin
 from bayplan.framework.profile import extension_points_of
@@ -35,19 +36,6 @@ from bayplan.profile.resolved_config import ResolvedProfile, resolve
 
 
 _IS_TYPE = frozenset(("apiVersion", "kind"))
-
-#: Gates that Bayplan reads outside of plugins. Other known gates have no effect.
-READ_GATES = frozenset(
-    (
-        "DRADeviceTaintRules",
-        "DRAExtendedResource",
-        "GenericWorkload",
-        "InPlacePodLevelResourcesVerticalScaling",
-        "OpportunisticBatching",
-        "SchedulerPopFromBackoffQ",
-        "TopologyAwareWorkloadScheduling",
-    )
-)
 
 #: Key that only kube-scheduler uses → why it has no effect here.
 _WITHOUT_EFFECT = {
@@ -121,7 +109,7 @@ def remarks(config: SchedulerConfig, registry: Registry) -> list[str]:
     Raises ConfigError for a configuration that is refused.
     """
     resolved = resolve(config, registry)
-    texts = [*_general(config), *_gates(config, registry)]
+    texts = [*_general(config), *_gates(config.gates)]
     pairs = zip(config.spec.profiles, resolved.profiles, strict=True)
     for index, (written, profile) in enumerate(pairs):
         path = f"profiles[{index}]"
@@ -177,15 +165,16 @@ def _lease(election: LeaderElection, profiles: tuple[Profile, ...]) -> Iterator[
         )
 
 
-def _gates(config: SchedulerConfig, registry: Registry) -> Iterator[str]:
-    plugins = filter(None, map(registry.find, registry.names))
-    read = READ_GATES.union(*(plugin.gates for plugin in plugins))
-    gates = gates_of(config.gates.version)
-    for name in config.gates.named:
-        brings = [p for p in PLUGIN_GATES.get(name, ()) if not is_not_implemented(p, registry)]
-        is_news = name not in gates or config.gates.values[name] is not gates[name].default
-        if is_news and name not in read and not brings:
+def _gates(gates: FeatureGates) -> Iterator[str]:
+    """Remarks on gates that are not at their defaults and that change nothing here."""
+    for name, missing in not_built(gates):
+        yield f"featureGates: {name}={str(gates.enabled(name)).lower()} is not built yet: {missing}"
+    defaults = gates_of(gates.version)
+    for name in gates.named:
+        if name not in defaults:
             yield f"featureGates: {name} has no effect"
+        elif gates.enabled(name) is not defaults[name].default and changes_no_answer(name):
+            yield f"featureGates: {name} has no effect on any answer"
 
 
 def _absent_defaults(

@@ -25,15 +25,16 @@ from bayplan.api.pod_groups import BUILT_IN_KINDS, GroupKey, PodGroupKinds
 from bayplan.api.pod_requests import (
     CPU,
     MEMORY,
-    NEWEST_RESIZE_RULES,
+    NEWEST_POD_RULES,
     NON_ZERO_DEFAULTS,
-    ResizeRules,
+    PodRules,
     is_counted,
     pending_resize,
     requested,
     resize_report,
 )
 from bayplan.api.read_only import EMPTY, ReadOnlyDict
+from bayplan.api.selectors import COMPARISONS
 from bayplan.api.storage_objects import Volume
 from bayplan.state.host_ports import HostPort, host_ports
 
@@ -144,6 +145,8 @@ class PodShape:
     group_key: GroupKey | None = None
     #: Whether the pods run and wait for a deferred resize.
     has_deferred_resize: bool = False
+    #: What of the pods counts.
+    rules: PodRules = NEWEST_POD_RULES
     #: Whether a pod of this shape changes nothing of its node but amounts and numbers of pods: it
     #: has no affinity term, no host port, and no volume that restricts the choice of a node.
     takes_amounts_alone: bool = field(init=False)
@@ -157,7 +160,11 @@ class PodShape:
 
     @property
     def tolerations(self) -> tuple[Toleration, ...]:
-        return self.spec.tolerations or ()
+        """Those that can tolerate something."""
+        stated = self.spec.tolerations or ()
+        if self.rules.compares_taints or not stated:
+            return stated
+        return self.once_per_spec("PodShape.tolerations", _comparing_no_numbers)
 
     @property
     def has_affinity(self) -> bool:
@@ -190,6 +197,11 @@ class PodShape:
     def with_labels(self, labels: Mapping[str, str], group_key: GroupKey | None) -> "PodShape":
         """The same with other labels and the group that they name."""
         return replace_field(self, labels=labels, group_key=group_key, _memo={})
+
+
+def _comparing_no_numbers(shape: PodShape) -> tuple[Toleration, ...]:
+    stated = shape.spec.tolerations or ()
+    return tuple(each for each in stated if each.operator not in COMPARISONS)
 
 
 class PodInfo:
@@ -317,9 +329,10 @@ _shapes_by_spec: WeakValueDictionary[bytes, PodShape] = WeakValueDictionary()
 def pod_info(
     pod: Pod,
     group_kinds: PodGroupKinds = BUILT_IN_KINDS,
-    resizes: ResizeRules = NEWEST_RESIZE_RULES,
+    rules: PodRules = NEWEST_POD_RULES,
 ) -> PodInfo:
-    """Compile a pod. ``group_kinds``: the labels by which a pod may name its group.
+    """Compile a pod. ``group_kinds``: the labels by which a pod may name its group. ``rules``: what
+    of the pod counts.
 
     Raises QuantityError if a request is not a quantity.
     """
@@ -336,7 +349,7 @@ def pod_info(
         declared = DeclaredFields("Pod", pod.metadata.name, pod.declared)
     has_conditions = bool(node_name and pod.status.conditions)
     is_deferred = has_conditions and pending_resize(pod.status) == _DEFERRED
-    shape = _shape_of(pod, group_kinds, resizes, is_deferred=is_deferred)
+    shape = _shape_of(pod, group_kinds, rules, is_deferred=is_deferred)
     return PodInfo(pod.metadata, pod.status, shape, node_name, declared=declared)
 
 
@@ -368,19 +381,19 @@ def _read_only(spec: PodSpec) -> PodSpec:
 
 
 def _shape_of(
-    pod: Pod, group_kinds: PodGroupKinds, resizes: ResizeRules, *, is_deferred: bool
+    pod: Pod, group_kinds: PodGroupKinds, rules: PodRules, *, is_deferred: bool
 ) -> PodShape:
     meta, report = pod.metadata, resize_report(pod.status)
-    if report is not None and resizes is not NEWEST_RESIZE_RULES:
-        report = (report, resizes)
     labels = None if group_kinds is BUILT_IN_KINDS else group_kinds.labels
-    key = _encoder.encode((meta.namespace, meta.labels, pod.spec, report, is_deferred, labels))
+    own_rules = None if rules is NEWEST_POD_RULES else rules
+    by_spec = (meta.namespace, pod.spec, report, is_deferred, own_rules)
+    key = _encoder.encode((meta.labels, labels, by_spec))
     shape = _shapes.get(key)
     if shape is None:
-        spec_key = _encoder.encode((meta.namespace, pod.spec, report, is_deferred))
+        spec_key = _encoder.encode(by_spec)
         shape = _shapes_by_spec.get(spec_key)
         if shape is None:
-            shape = _compiled(pod, group_kinds, resizes, is_deferred=is_deferred)
+            shape = _compiled(pod, group_kinds, rules, is_deferred=is_deferred)
             _shapes_by_spec[spec_key] = shape
         else:
             shape = shape.with_labels(*_labels_and_group(pod, group_kinds))
@@ -388,7 +401,7 @@ def _shape_of(
             # The reported resources of a running pod are mostly equal to those of its template.
             # Then the pod shares the template's shape.
             plain = msgspec.structs.replace(pod, status=PodStatus())
-            template = _shape_of(plain, group_kinds, resizes, is_deferred=False)
+            template = _shape_of(plain, group_kinds, rules, is_deferred=False)
             shape = template if _requests_equally(shape, template) else shape
         _shapes[key] = shape
     return shape
@@ -407,7 +420,7 @@ def _requests_equally(one: PodShape, other: PodShape) -> bool:
 
 
 def _compiled(
-    pod: Pod, group_kinds: PodGroupKinds, resizes: ResizeRules, *, is_deferred: bool
+    pod: Pod, group_kinds: PodGroupKinds, rules: PodRules, *, is_deferred: bool
 ) -> PodShape:
     namespace = pod.metadata.namespace or DEFAULT_NAMESPACE
     affinity = pod.spec.affinity
@@ -416,8 +429,8 @@ def _compiled(
     labels, group_key = _labels_and_group(pod, group_kinds)
     terms = affinity.pod_affinity if affinity else None
     anti_terms = affinity.pod_anti_affinity if affinity else None
-    amounts = requested(pod, resizes=resizes)
-    non_zero = requested(pod, defaults=NON_ZERO_DEFAULTS, resizes=resizes)
+    amounts = requested(pod, rules=rules)
+    non_zero = requested(pod, defaults=NON_ZERO_DEFAULTS, rules=rules)
     return PodShape(
         namespace=namespace,
         labels=labels,
@@ -432,6 +445,7 @@ def _compiled(
         errors=tuple(errors),
         group_key=group_key,
         has_deferred_resize=is_deferred,
+        rules=rules,
     )
 
 

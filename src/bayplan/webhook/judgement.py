@@ -184,7 +184,7 @@ class Judge:
         pods = self._read({**made, "spec": spec}, content["metadata"]["namespace"]).pods
         if len(pods) != 1 or not self._is_judged(pods[0]):
             return _UNJUDGED
-        info = pod_info(pods[0])
+        info = pod_info(pods[0], rules=self._model.scheduler.pod_rules)
         feasible_count, rejections = self._model.scheduler.one_shot.rejections(
             info.scheduler_name, info
         )

@@ -245,6 +245,35 @@ def test_members_with_different_group_settings_are_refused(
     play(scenario, plugins=FIT)
 
 
+@pytest.mark.parametrize(
+    ("policy", "text"),
+    [
+        (
+            None,
+            (
+                f"{SAME} preemption policy as the pod group's preemption policy, "
+                "got Never and PreemptLowerPriority"
+            ),
+        ),
+        ("Never", ""),
+    ],
+)
+def test_with_the_gate_the_preemption_policy_of_the_group_counts(
+    policy: str | None, text: str
+) -> None:
+    async def scenario(world: World) -> None:
+        world.add_node("n1", cpu=4)
+        world.cluster.create(QUIET)
+        put_group(world, "g", 2, KIND, preemptionPolicy=policy)
+        for name in "ab":
+            member(world, name, spec={"priorityClassName": "quiet"})
+        await world.until(30)
+        assert all(place is not None for place in bound(world, "a", "b")) is not bool(text)
+        assert initially_scheduled(world)[2] == text
+
+    play(scenario, plugins=FIT, gates={"GenericWorkload": True, "PodGroupPreemptionPolicy": True})
+
+
 def test_a_late_member_with_another_priority_is_refused() -> None:
     async def scenario(world: World) -> None:
         world.add_node("n1", cpu=8)

@@ -387,6 +387,15 @@ def test_pods_that_differ_in_labels_that_no_plugin_reads_share_a_ranking() -> No
     assert (len(reuse), len(rankings), reuse.attempt_counts["hint_used"]) == (4, 1, 3)
 
 
+def test_without_the_gate_no_result_is_cached() -> None:
+    engine = Engine(plugins=["NodeResourcesFit"], gates={"OpportunisticBatching": False})
+    engine.add(*(node(f"n{index}", cpu=9) for index in range(3)))
+    engine.add(*(waiting_pod(f"p{index}", cpu=1) for index in range(3)))
+    engine.run()
+    assert not reuse_of(engine).attempt_counts["hint_used"]
+    assert not reuse_of(engine).entries()
+
+
 def test_signatures_that_occur_once_are_not_cached_for_long() -> None:
     engine = Engine(plugins=["NodeResourcesFit"], gates={"OpportunisticBatching": True})
     engine.add(*(node(f"n{index}", cpu=9) for index in range(3)))

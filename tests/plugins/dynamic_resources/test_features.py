@@ -5,9 +5,10 @@ from typing import Any
 import pytest
 
 from bayplan.config.feature_gates import default_gates, resolve_gates
+from bayplan.config.kubernetes_versions import KubernetesVersion
 from bayplan.objects.object_store import ObjectStore
 from bayplan.plugins.dynamic_resources.allocator import Allocator, PoolsByNode
-from bayplan.plugins.dynamic_resources.features import ALL_ON, GATES, DeviceFeatures, features_of
+from bayplan.plugins.dynamic_resources.features import ALL_ON, DeviceFeatures, features_of
 from bayplan.plugins.dynamic_resources.pools import AllocationError
 from bayplan.state.device_table import Devices
 from bayplan.state.node_table import NodeTable
@@ -47,15 +48,33 @@ def test_the_default_features_are_those_of_kube_scheduler() -> None:
     assert features_of(default_gates()) == ALL_ON
 
 
-@pytest.mark.parametrize("gate", GATES)
+@pytest.mark.parametrize(
+    "gate",
+    [
+        "DRADeviceTaints",
+        "DRADeviceBindingConditions",
+        "DRAConsumableCapacity",
+        "DRAPartitionableDevices",
+        "DRAPrioritizedList",
+        "DRAResourceClaimDeviceStatus",
+        "DRASchedulerFilterTimeout",
+    ],
+)
 def test_each_gate_switches_one_feature(gate: str) -> None:
-    gate_values = {gate: False}
-    if gate == "DRADeviceTaints":
-        gate_values["DRADeviceTaintRules"] = False
-    gates, problems = resolve_gates(("", gate_values))
+    needing = {
+        "DRADeviceTaints": ("DRADeviceTaintRules",),
+        "DRAResourceClaimDeviceStatus": ("DRADeviceBindingConditions",),
+    }
+    gate_values = dict.fromkeys((gate, *needing.get(gate, ())), False)
+    gates, problems = resolve_gates(("", gate_values), version=KubernetesVersion.V1_36)
     assert not problems
     features = features_of(gates)
-    differing = [name for name in features.__struct_fields__ if not getattr(features, name)]
+    default = features_of(default_gates(KubernetesVersion.V1_36))
+    differing = [
+        name
+        for name in features.__struct_fields__
+        if getattr(features, name) is not getattr(default, name)
+    ]
     assert len(differing) == 1
 
 

@@ -137,6 +137,7 @@ class GroupAttempts:
         self._failures = failures
         self._placements = placements
         self._preemptor = PodGroupPreemptor(setup, engine.nominator, engine.outbox)
+        self._groups_have_policies = engine.gates.enabled("PodGroupPreemptionPolicy")
         self._groups = GroupPlacements(engine, failures, placements)
         self._failed_passes = FailedPasses(setup)
         self._texts = texts_of(setup.gates.behaviour)
@@ -156,7 +157,9 @@ class GroupAttempts:
             self._failures.handle_group(lead, members, started_seconds, failure)
             self._group_controller.changed([state])
             return
-        text = mismatch(state, members, self._texts) or topology_problem(state)
+        has_policies = self._groups_have_policies
+        text = mismatch(state, members, self._texts, groups_have_policies=has_policies)
+        text = text or topology_problem(state)
         if text:
             self._mismatched(lead, members, state, started_seconds, text=text)
             return

@@ -184,15 +184,27 @@ def _rejection(message: str, nomination: Nomination | None) -> Failure:
 # ---- members that do not belong together ---------------------------------------------------------
 
 
-def mismatch(state: GroupState, members: Iterable[QueuedPodInfo], texts: GroupTexts) -> str:
+def mismatch(
+    state: GroupState,
+    members: Iterable[QueuedPodInfo],
+    texts: GroupTexts,
+    *,
+    groups_have_policies: bool,
+) -> str:
     """Why no attempt is made at a scheduling.k8s.io group: a waiting or placed member differs in a
-    field that all members must share; "" if none does. Upstream: validatePodGroup."""
+    field that all members must share; "" if none does. Upstream: validatePodGroup.
+
+    ``groups_have_policies``: whether the preemption policy of the group counts, or that of the
+    first member (gate PodGroupPreemptionPolicy).
+    """
     group = state.group
     waiting = [_Member(queued.pod.name, queued.pod.spec) for queued in members]
     if group is None or not group.is_upstream or not waiting:
         return ""
     first = waiting[0]
-    root = _Root(f"podgroup/{state.key.namespace}/{state.key.name}", group.priority or 0)
+    policy = (group.preemption_policy or _PREEMPT_LOWER) if groups_have_policies else None
+    name = f"podgroup/{state.key.namespace}/{state.key.name}"
+    root = _Root(name, group.priority or 0, policy)
     assigned = (_Member(pod.metadata.name, pod.spec) for pod in state.assigned())
     differences = (_difference(each, first, root, texts) for each in (*waiting, *assigned))
     return next((text for text in differences if text), "")
@@ -204,10 +216,12 @@ class _Member(NamedTuple):
 
 
 class _Root(NamedTuple):
-    """The group as kube-scheduler names it, and its priority."""
+    """The group as kube-scheduler names it, its priority, and its preemption policy; None: that of
+    the first member counts."""
 
     name: str
     priority: int
+    preemption_policy: str | None
 
 
 def _difference(member: _Member, first: _Member, root: _Root, texts: GroupTexts) -> str:
@@ -231,7 +245,13 @@ def _difference(member: _Member, first: _Member, root: _Root, texts: GroupTexts)
     if priority != root.priority:
         group = f"{texts.group}'s priority"
         return f"{texts.same} priority as the {group}, {got(priority, root.priority, of=root.name)}"
-    if policy != expected_policy:
+    if root.preemption_policy is not None:
+        expected_policy = root.preemption_policy
+        if policy != expected_policy:
+            whose = f"the {texts.group}'s preemption policy"
+            names = got(policy, expected_policy, of=root.name)
+            return f"{texts.same} preemption policy as {whose}, {names}"
+    elif policy != expected_policy:
         return f"{texts.same} preemption policy, {got(policy, expected_policy, of=first.name)}"
     return ""
 

@@ -127,7 +127,6 @@ class DefaultPreemption(
 
     name = "DefaultPreemption"
     kinds = (POD_DISRUPTION_BUDGET,)
-    gates = ("SchedulerAsyncPreemption",)
 
     def setup(self) -> None:
         self._args: DefaultPreemptionArgs = self.args or DefaultPreemptionArgs()

@@ -56,6 +56,7 @@ TOO_MANY_DEVICES = (
 )
 #: The same before 1.37.1: the claim, its devices, the limit.
 TOO_MANY_IN_SUM = "claim {}: number of requested devices {} exceeds the claim limit of {}"
+NO_ADMIN_ACCESS = "admin access is requested, but the feature is disabled"
 _INVALID_POOLS = "invalid resource pools were encountered"
 
 
@@ -207,6 +208,8 @@ class Allocator:
         self, claim: ResourceClaim, request: Request, pools: Sequence[Pool], selection: Selection
     ) -> Alternative:
         subject = f"claim {claim.key}, request {request.name}"
+        if request.names_admin_access and not self._pools.features.admin_access:
+            raise AllocationError(f"{subject}: {NO_ADMIN_ACCESS}")
         device_class = self._class_of(request, subject)
         if request.mode == EXACT_COUNT:
             return Alternative(request, device_class, request.count)

@@ -12,18 +12,12 @@ from bayplan.api.device_objects import Device, ResourceSlice
 from bayplan.config.behaviour import NEWEST_BEHAVIOUR, Behaviour
 from bayplan.config.feature_gates import FeatureGates
 
-GATES = (
-    "DRADeviceTaints",
-    "DRADeviceBindingConditions",
-    "DRAConsumableCapacity",
-    "DRAPartitionableDevices",
-    "DRASchedulerFilterTimeout",
-)
-
 
 class DeviceFeatures(Struct, frozen=True):
     """The features of devices. Each that is on by default may be switched off."""
 
+    admin_access: bool = True
+    alternatives: bool = True
     taints: bool = True
     binding_conditions: bool = True
     consumable_capacity: bool = True
@@ -61,8 +55,11 @@ class DeviceFeatures(Struct, frozen=True):
 
 def features_of(gates: FeatureGates) -> DeviceFeatures:
     return DeviceFeatures(
+        admin_access=gates.enabled("DRAAdminAccess"),
+        alternatives=gates.enabled("DRAPrioritizedList"),
         taints=gates.enabled("DRADeviceTaints"),
-        binding_conditions=gates.enabled("DRADeviceBindingConditions"),
+        binding_conditions=gates.enabled("DRADeviceBindingConditions")
+        and gates.enabled("DRAResourceClaimDeviceStatus"),
         consumable_capacity=gates.enabled("DRAConsumableCapacity"),
         partitionable_devices=gates.enabled("DRAPartitionableDevices"),
         filter_timeout=gates.enabled("DRASchedulerFilterTimeout"),

@@ -266,7 +266,8 @@ def prepare(pod: PodInfo, devices: SharedDRAManager, pools: PoolsByNode) -> Clai
     if has_special:
         claims.append(special_claim(pod, devices.resource_claims.list(pod.namespace)))
     attempt = ClaimsAttempt(claims, has_special)
-    why_not = _why_not(attempt, devices)
+    has_alternatives = pools.features.alternatives
+    why_not = _why_not(attempt, devices, has_alternatives=has_alternatives)
     if why_not is not None:
         return why_not
     try:
@@ -285,13 +286,24 @@ def _terms(claim: ResourceClaim) -> Sequence[NodeTerm] | None:
     return compiled(claim.allocation.node_selector)
 
 
-def _why_not(attempt: ClaimsAttempt, devices: SharedDRAManager) -> Status | None:
+#: The claim, the request.
+NO_ALTERNATIVES = (
+    "resource claim {}, request {}: has subrequests, but the DRAPrioritizedList feature is disabled"
+)
+
+
+def _why_not(
+    attempt: ClaimsAttempt, devices: SharedDRAManager, *, has_alternatives: bool
+) -> Status | None:
     for index, claim in attempt.unallocated():
         if devices.resource_claims.pending_allocation(claim.uid) is not None:
             return unresolvable(f"resource claim {claim.key} is in the process of being allocated")
         if attempt.is_special(index):
             continue
         for request in claim.spec.devices.requests or ():
+            if request.first_available and not request.exactly and not has_alternatives:
+                text = NO_ALTERNATIVES.format(claim.key, request.name)
+                return unresolvable(text)
             why_not = _class_missing(claim, request, devices.device_classes)
             if why_not is not None:
                 return why_not

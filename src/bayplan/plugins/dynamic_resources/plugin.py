@@ -58,7 +58,7 @@ from bayplan.plugins.dynamic_resources import binding
 from bayplan.plugins.dynamic_resources.allocator import PoolsByNode
 from bayplan.plugins.dynamic_resources.binding import BindingError
 from bayplan.plugins.dynamic_resources.extended import may_want_devices
-from bayplan.plugins.dynamic_resources.features import GATES, features_of
+from bayplan.plugins.dynamic_resources.features import features_of
 from bayplan.plugins.dynamic_resources.filtering import (
     BINDING_TIMEOUT,
     ClaimLookup,
@@ -240,7 +240,6 @@ class DynamicResources(
     #: Upstream: PodGroupPostFilter, whether a member has claims or not.
     group_reason = "deallocation and deletion of ResourceClaims completed"
     allows_parallel_pre_bind = True
-    gates = GATES
     normalizer = Normalizer.MAX
 
     def setup(self) -> None:
@@ -310,14 +309,14 @@ class DynamicResources(
     def score(self, state: CycleState, pod: PodInfo, nodes: NodeView) -> NodeScores:
         """int64[nodes]: how high the alternatives rank that the node would give."""
         attempt: ClaimsAttempt | None = state.get(_KEY)
-        if attempt is None or not attempt.by_node:
+        if attempt is None or not attempt.by_node or not self._features.alternatives:
             return uniform(0, len(nodes))
         self._check_scorable(attempt)
         return np.array([_score_of(attempt, name) for name in nodes.names()], np.int64)
 
     def score_row(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> int:
         attempt: ClaimsAttempt | None = state.get(_KEY)
-        if attempt is None or not attempt.by_node:
+        if attempt is None or not attempt.by_node or not self._features.alternatives:
             return 0
         self._check_scorable(attempt)
         return _score_of(attempt, node.name)

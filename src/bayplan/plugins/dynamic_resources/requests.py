@@ -44,6 +44,8 @@ class Request(Struct, frozen=True, eq=False):
     mode: str
     count: int
     admin_access: bool
+    #: Whether the request says yes or no to admin access.
+    names_admin_access: bool
     selectors: Sequence[DeviceSelector]
     tolerations: Sequence[DeviceToleration]
     capacity: CapacityRequirements | None
@@ -94,6 +96,7 @@ def _request(
         mode=device_request.allocation_mode,
         count=device_request.count,
         admin_access=bool(admin),
+        names_admin_access=admin is not None,
         selectors=device_request.selectors or (),
         tolerations=device_request.tolerations or (),
         capacity=device_request.capacity,

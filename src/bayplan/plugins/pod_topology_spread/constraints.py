@@ -158,18 +158,21 @@ class SpreadRules:
         self._has_soft_defaults = any(d.when_unsatisfiable == SOFT for d in defaults)
         self._requires_all_by_default = not args.is_system_defaulting
         counts_all = handle.behaviour.empty_spread_selector_counts_all
-        self._own_hard = partial(_own_hard, counts_all)
-        self._own_soft = partial(_own_soft, counts_all)
-        self._own_key = f"PodTopologySpread{' of 1.38' * counts_all}"
+        reads_keys = handle.gates.enabled("MatchLabelKeysInPodTopologySpread")
+        own = partial(_own, counts_all=counts_all, reads_keys=reads_keys)
+        self._own_hard = partial(own, HARD)
+        self._own_soft = partial(own, SOFT)
+        self._hard_key = ("PodTopologySpread.hard", counts_all, reads_keys)
+        self._soft_key = ("PodTopologySpread.soft", counts_all, reads_keys)
 
     def hard(self, pod: PodInfo) -> Constraints:
         if has_own(pod):
-            return pod.shape.once(f"{self._own_key}.hard", self._own_hard)
+            return pod.shape.once(self._hard_key, self._own_hard)
         return self._defaults.of(pod).hard if self._has_hard_defaults else NO_CONSTRAINTS
 
     def soft(self, pod: PodInfo) -> Constraints:
         if has_own(pod):
-            return pod.shape.once(f"{self._own_key}.soft", self._own_soft)
+            return pod.shape.once(self._soft_key, self._own_soft)
         return self._defaults.of(pod).soft if self._has_soft_defaults else NO_CONSTRAINTS
 
     def requires_all_topologies(self, pod: PodInfo) -> bool:
@@ -188,34 +191,35 @@ def has_own(pod: PodInfo) -> bool:
 # ---- own constraints -----------------------------------------------------------------------
 
 
-def _own_hard(counts_all: bool, shape: PodShape) -> Constraints:
-    doing = "obtaining pod's hard topology spread constraints"
-    return _own(shape, HARD, doing, counts_all=counts_all)
-
-
-def _own_soft(counts_all: bool, shape: PodShape) -> Constraints:
-    doing = "obtaining pod's soft topology spread constraints"
-    return _own(shape, SOFT, doing, counts_all=counts_all)
-
-
-def _own(shape: PodShape, action: str, doing: str, *, counts_all: bool) -> Constraints:
-    """``counts_all``: whether an empty selector counts all pods, or none."""
+def _own(action: str, shape: PodShape, *, counts_all: bool, reads_keys: bool) -> Constraints:
+    """``counts_all``: whether an empty selector counts all pods, or none. ``reads_keys``: whether
+    matchLabelKeys count."""
     stated = shape.spec.topology_spread_constraints or ()
     try:
         compiled = [
-            _compiled(constraint, shape, _own_selector(constraint, shape), counts_all=counts_all)
+            _compiled(
+                constraint,
+                shape,
+                _own_selector(constraint, shape, reads_keys=reads_keys),
+                counts_all=counts_all,
+            )
             for constraint in stated
             if constraint.when_unsatisfiable == action
         ]
     except SelectorError as problem:
+        kind = "hard" if action == HARD else "soft"
+        doing = f"obtaining pod's {kind} topology spread constraints"
         return Constraints(error=f"{doing}: {problem}")
     return Constraints(tuple(compiled))
 
 
-def _own_selector(constraint: TopologySpreadConstraint, shape: PodShape) -> Selector:
+def _own_selector(
+    constraint: TopologySpreadConstraint, shape: PodShape, *, reads_keys: bool
+) -> Selector:
     """With matchLabelKeys; the API server may have merged them already. Raises SelectorError."""
     selector = label_selector(constraint.label_selector)
-    keys, labels = constraint.match_label_keys or (), shape.labels
+    keys = constraint.match_label_keys or () if reads_keys else ()
+    labels = shape.labels
     # As upstream, the pod's values are not checked once more.
     return with_requirements(
         selector, (Requirement(key, IN, (labels[key],)) for key in keys if key in labels)

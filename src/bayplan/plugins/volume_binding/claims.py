@@ -117,6 +117,10 @@ NOTHING_TO_BIND: Final = "node(s) didn't find available persistent volumes to bi
 NOT_ENOUGH_SPACE: Final = "node(s) did not have enough free storage"
 NO_SUCH_VOLUME: Final = "node(s) unavailable due to one or more pvc(s) bound to non-existent pv(s)"
 
+NO_ATTRIBUTE_CLASSES = (
+    "unsupported volumeAttributesClassName is set on claim {} when the feature-gate "
+    "VolumeAttributesClass is disabled"
+)
 #: In place of a volume's or a capacity's number.
 NONE: Final = -1
 
@@ -178,17 +182,21 @@ class NodeVolumes(Struct):
         return not self.problems and not any(mask.any() for mask in masks)
 
 
-def find_volumes(volumes: Volumes, claims: PodClaims, nodes: NodeView) -> NodeVolumes:
-    """The volumes of a pod's claims on each node."""
-    return _Search(volumes, nodes).run(claims)
+def find_volumes(
+    volumes: Volumes, claims: PodClaims, nodes: NodeView, *, has_attribute_classes: bool = True
+) -> NodeVolumes:
+    """The volumes of a pod's claims on each node. ``has_attribute_classes``: the gate
+    VolumeAttributesClass; without it a claim with such a class is an error."""
+    return _Search(volumes, nodes, has_attribute_classes).run(claims)
 
 
 @final
 class _Search:
     """One question about the nodes of one view."""
 
-    def __init__(self, volumes: Volumes, nodes: NodeView) -> None:
+    def __init__(self, volumes: Volumes, nodes: NodeView, has_attribute_classes: bool) -> None:
         self._volumes = volumes
+        self._has_attribute_classes = has_attribute_classes
         self._nodes = nodes
         none = np.zeros(len(nodes), np.bool_)
         self._result = NodeVolumes(none, none.copy(), none.copy(), none.copy())
@@ -273,6 +281,9 @@ class _Search:
 
     def _match(self, claim: ClaimInfo, selected: Mask) -> MatchedClaim | None:
         """The volume that each node would take; None: the claim makes no sense."""
+        if claim.claim.spec.volume_attributes_class_name and not self._has_attribute_classes:
+            self._result.problems.append((selected, NO_ATTRIBUTE_CLASSES.format(claim.key)))
+            return None
         candidates, preferred = self._candidates(claim)
         chosen = np.full(len(self._nodes), NONE, np.int32)
         try:

@@ -276,7 +276,6 @@ class VolumeBinding(
     kinds = STORAGE_KINDS
     ignores_resizes = True
     allows_parallel_pre_bind = True
-    gates = ("StorageCapacityScoring",)
 
     def setup(self) -> None:
         args: VolumeBindingArgs = self.args or VolumeBindingArgs()
@@ -285,12 +284,21 @@ class VolumeBinding(
             problem = "shape has no meaning while the gate StorageCapacityScoring is off"
             remedy = "remove it, or turn the gate on"
             raise ConfigError([Problem(f"args of {self.instance_name}", problem, remedy)])
+        self._has_attribute_classes = self.handle.gates.enabled("VolumeAttributesClass")
         self._timeout_seconds = args.bind_timeout_seconds
         self._line = broken_line([(point.utilization, point.score) for point in args.shape])
 
     def _notes(self, state: CycleState) -> Notes | None:
         """None: the pod has no claims."""
         return state.get(self.instance_name)
+
+    def _volumes(self, notes: Notes, nodes: NodeView) -> NodeVolumes:
+        return find_volumes(
+            self.handle.volumes,
+            notes.claims,
+            nodes,
+            has_attribute_classes=self._has_attribute_classes,
+        )
 
     def concerns(self, shape: PodShape) -> bool:
         return bool(shape.volumes.claims)
@@ -311,7 +319,7 @@ class VolumeBinding(
     ) -> Iterable[Rejection]:
         notes = self._notes(state)
         if notes is not None:
-            yield from find_volumes(self.handle.volumes, notes.claims, nodes).rejections()
+            yield from self._volumes(notes, nodes).rejections()
 
     def pre_score(self, state: CycleState, pod: PodInfo, nodes: NodeView) -> Status | None:
         """It skips where storage is not scored, as upstream's: not for pods without claims."""
@@ -322,7 +330,7 @@ class VolumeBinding(
         notes = self._notes(state)
         if notes is None or not notes.claims.delayed:
             return uniform(0, len(nodes))
-        node_volumes = find_volumes(self.handle.volumes, notes.claims, nodes)
+        node_volumes = self._volumes(notes, nodes)
         return scores(node_volumes, self._line, len(nodes))
 
     def reserve(self, state: CycleState, pod: PodInfo, node_name: str) -> Status | None:
@@ -331,7 +339,7 @@ class VolumeBinding(
             return None
         nodes = self.handle.snapshot.nodes
         node = nodes.take(nodes.positions([node_name]))
-        node_volumes = find_volumes(self.handle.volumes, notes.claims, node)
+        node_volumes = self._volumes(notes, node)
         assert node_volumes.fits, f"{node_name} took {pod!r} and has no volumes for it"
         notes.decision = decide(node_volumes, node_name)
         notes.decision.assume(self.handle.volumes)

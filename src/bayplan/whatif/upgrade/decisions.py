@@ -134,7 +134,7 @@ def pods_to_decide(model: ClusterModel) -> tuple[list[PodInfo], dict[str, list[s
     waiting = {pod.key for pod in pods}
     names = {profile.scheduler_name for profile in model.config.spec.profiles}
     for each in model.objects(POD):
-        pod = pod_info(cast(Pod, each))
+        pod = pod_info(cast(Pod, each), rules=model.scheduler.pod_rules)
         if pod.key in waiting or pod.status.phase in ENDED:
             continue
         reason = _omission(pod, names)

@@ -1,0 +1,105 @@
+"""What each feature gate of kube-scheduler does here, in one sentence for each gate.
+
+A row of `EFFECTS` says what a gate that is on does, or what a gate that is on by default does when
+it is off. `NOT_BUILT` has the states of gates that kube-scheduler has and Bayplan does not: naming
+one of them is a remark at start, and a workload of scheduler_perf that needs one is refused.
+`docs/feature-gates.md` is made from these tables.
+"""
+
+import re
+from collections.abc import Iterator, Mapping
+
+from bayplan.config.feature_gates import FeatureGates
+
+_ROWS = """
+CompositePodGroup: Trees of groups are scheduled, and preempted for, together.
+DRAAdminAccess: Off, a request with adminAccess is an error.
+DRAConsumableCapacity: Off, no device is shared, and a claim that requests capacity is an error.
+DRADerivedAttributes: Requests derive attributes of devices from others, for constraints.
+DRADeviceBindingConditions: Off, devices with binding conditions are not allocated.
+DRADeviceCompatibilityGroups: Devices that consume the same counters must share a group.
+DRADeviceTaintRules: Off, DeviceTaintRules add no taints.
+DRADeviceTaints: Off, taints of devices have no effect.
+DRAExtendedResource: Off, no DeviceClass provides an extended resource.
+DRAFractionalCapacityRange: Amounts of shared capacity and their steps may be fractions of one.
+DRAListTypeAttributes: Attributes may be lists; constraints compare sets, and CEL has includes().
+DRANodeAllocatableResources: Devices add to what a pod takes of its node's allocatable resources.
+DRAOptionalNodeOperations: Devices may say which operations of the kubelet they do without.
+DRAPartitionableDevices: Off, slices with counters or a node for each device are ignored, and so
+  are devices that consume counters.
+DRAPrioritizedList: Off, a request with alternatives is an error.
+DRAResourceClaimDeviceStatus: Off, as DRADeviceBindingConditions off.
+DRASchedulerFilterTimeout: Off, the search for devices on a node has no time limit.
+DRAWorkloadResourceClaims: A claim may be reserved for a group instead of for each of its pods.
+DynamicResourceAllocation: Off, the default profile has no DynamicResources.
+GangScheduling: The default profile has the plugin GangScheduling.
+GenericWorkload: The default profile has GangScheduling, and a new pod wakes its group. Groups are
+  placed in one pass with and without the gate.
+InPlacePodLevelResourcesVerticalScaling: Off, a resize of the pod as a whole does not count.
+InPlacePodVerticalScaling: Off, what a kubelet reports about a resize does not count.
+InPlacePodVerticalScalingSchedulerPreemption: A running pod with a deferred resize preempts pods of
+  its node.
+InterPodAffinityHostnameFastPath: No answer differs. kube-scheduler checks fewer pods for terms
+  whose domain is one node; Bayplan counts pods by node in both cases.
+MatchLabelKeysInPodAffinity: Locked. The API server merges matchLabelKeys into the selector.
+MatchLabelKeysInPodTopologySpread: Off, matchLabelKeys of constraints have no effect.
+NodeDeclaredFeatures: Off, features that nodes declare are not read.
+NodeInclusionPolicyInPodTopologySpread: Locked. nodeAffinityPolicy and nodeTaintsPolicy count.
+NominatedNodeNameForExpectation: Off, a pod that waits at Permit or in PreBind gets no
+  nominatedNodeName.
+OpportunisticBatching: Off, no result of a cycle is used again.
+PodGroupPreemptionPolicy: The preemptionPolicy of a group counts; its pods must have the same.
+PodLevelResources: Off, the requests of a pod as a whole (spec.resources) do not count.
+SchedulerAsyncAPICalls: No answer differs. In both cases a write to the API is an effect that other
+  attempts do not wait for.
+SchedulerAsyncPreemption: Off, an attempt ends when its victims are deleted.
+SchedulerPopFromBackoffQ: Off, no pod leaves the backoff queue early.
+SchedulerPreQueueingHints: No answer differs. kube-scheduler asks fewer hints when a claim changes;
+  the others would skip the pod.
+SchedulerQueueingHints: Locked. Hints decide which events retry a pod.
+StorageCapacityScoring: Off, VolumeBinding does not score, and its argument shape is refused.
+TaintTolerationComparisonOperators: The operators Lt and Gt of tolerations compare numbers. Off, a
+  toleration with them tolerates nothing.
+TopologyAwareWorkloadScheduling: Groups are placed in one topology domain, with the plugins
+  TopologyPlacementGenerator and PodGroupPodsCount.
+VolumeAttributesClass: Off, a claim with a volumeAttributesClassName is an error, and a volume with
+  one is not bound.
+VolumeLimitScaling: Off, preventPodSchedulingIfMissing of a driver has no effect.
+WorkloadAwarePreemption: Groups preempt as groups. They do so with and without the gate.
+"""
+
+
+def _effects() -> dict[str, str]:
+    rows = (row.partition(": ") for row in re.split(r"\n(?=\S)", _ROWS.strip()))
+    return {name: " ".join(text.split()) for name, _, text in rows}
+
+
+#: Gate → what it does.
+EFFECTS: Mapping[str, str] = _effects()
+
+#: (gate, state) → what is missing.
+NOT_BUILT: Mapping[tuple[str, bool], str] = {
+    ("CompositePodGroup", True): "groups of groups are not read",
+    ("DRADerivedAttributes", True): "derivedAttributes are not read",
+    ("DRADeviceCompatibilityGroups", True): "slices with compatibilityGroups are ignored",
+    ("DRAFractionalCapacityRange", True): "amounts are whole numbers",
+    ("DRAListTypeAttributes", True): "attributes with lists are not read",
+    ("DRANodeAllocatableResources", True): "devices take nothing of a node's resources",
+    ("DRAOptionalNodeOperations", True): "skipNodeOperations is not written",
+    ("DRAWorkloadResourceClaims", True): "claims of groups are not read",
+    ("TopologyAwareWorkloadScheduling", True): (
+        "its plugins are missing; the first constraint of a group is kept without the gate, too"
+    ),
+}
+
+
+def changes_no_answer(name: str) -> bool:
+    """Whether answers are the same with the gate on and off."""
+    return EFFECTS[name].startswith("No answer differs.")
+
+
+def not_built(gates: FeatureGates) -> Iterator[tuple[str, str]]:
+    """(gate, what is missing) of each gate whose state is not built."""
+    for (name, state), missing in NOT_BUILT.items():
+        if gates.values.get(name, not state) is state:
+            yield name, missing
