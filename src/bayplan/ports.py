@@ -79,7 +79,15 @@ class GoneError(ApiError):
 
 
 class OutcomeUnknownError(Exception):
-    """A request was sent and no answer came. The server may or may not have performed it."""
+    """A request was sent, and no answer came or an error of the server. The server may or may not
+    have performed the request.
+
+    ``code``: that of the answer; 0: there was none.
+    """
+
+    def __init__(self, message: str = "", code: int = 0) -> None:
+        super().__init__(message)
+        self.code = code
 
 
 class WatchDroppedError(Exception):

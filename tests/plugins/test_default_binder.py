@@ -6,9 +6,14 @@ from typing import Any
 import pytest
 
 from bayplan.api.objects import POD, Pod, decode
+from bayplan.config.kubernetes_versions import NEWEST, KubernetesVersion
 from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.status import Code, Status
-from bayplan.plugins.default_binder import READ_BACK_DELAYS_SECONDS, DefaultBinder
+from bayplan.plugins.default_binder import (
+    READ_BACK_DELAYS_SECONDS,
+    RETRY_DELAYS_SECONDS,
+    DefaultBinder,
+)
 from bayplan.ports import (
     ApiError,
     ConflictError,
@@ -17,8 +22,8 @@ from bayplan.ports import (
 )
 from bayplan.state.pods import PodInfo
 from bayplan.testing import pod
+from bayplan.testing.clusters import SampleCluster, handle_for
 from tests.kit.ports import UnusedPort
-from tests.plugins.row_kit import NO_HANDLE
 
 UNKNOWN = OutcomeUnknownError("connection reset")
 BUSY = ApiError(429, "TooManyRequests", "try again")
@@ -28,16 +33,22 @@ class ScriptedPort(UnusedPort):
     """An API server with prepared answers that records its requests."""
 
     def __init__(
-        self, bind: Exception | None = None, reads: Sequence[Pod | Exception] = ()
+        self,
+        bind: Exception | None = None,
+        reads: Sequence[Pod | Exception] = (),
+        *,
+        failures: int = 99,
     ) -> None:
+        """``failures``: how many bindings get the answer ``bind``; further ones are written."""
         self.bind_answer = bind
+        self.failures = failures
         self.reads = list(reads)
         self.bound: list[tuple[str, str]] = []
         self.slept_seconds: list[float] = []
 
     async def bind(self, pod: PodInfo, node_name: str) -> None:
         self.bound.append((pod.key, node_name))
-        if self.bind_answer is not None:
+        if self.bind_answer is not None and len(self.bound) <= self.failures:
             raise self.bind_answer
 
     async def get_pod(self, namespace: str, name: str) -> Pod:
@@ -60,8 +71,9 @@ def done(coroutine: Coroutine[Any, Any, Status | None]) -> Status | None:
     raise AssertionError("it waits")
 
 
-def bind(port: ScriptedPort) -> Status | None:
-    return done(DefaultBinder(None, NO_HANDLE).bind(CycleState(), pod("p"), "n1", port))
+def bind(port: ScriptedPort, version: KubernetesVersion = NEWEST) -> Status | None:
+    handle = handle_for(SampleCluster(kubernetes=version), DefaultBinder, "DefaultBinder")
+    return done(DefaultBinder(None, handle).bind(CycleState(), pod("p"), "n1", port))
 
 
 def stored(node_name: str | None = None, uid: str = "uid-default/p") -> Pod:
@@ -144,4 +156,40 @@ def test_reading_the_pod_ends_after_some_tries() -> None:
 def test_a_binding_is_never_written_twice(reads: list[Pod | Exception]) -> None:
     port = ScriptedPort(UNKNOWN, reads)
     bind(port)
+    assert len(port.bound) == 1
+
+
+# ---- errors of the server --------------------------------------------------------------------
+
+TROUBLE = (
+    ApiError(503, "ServiceUnavailable", "no server answered"),
+    OutcomeUnknownError("etcdserver: request timed out", 500),
+)
+
+
+@pytest.mark.parametrize("trouble", TROUBLE)
+def test_a_binding_that_the_server_cannot_handle_is_written_again(trouble: Exception) -> None:
+    port = ScriptedPort(trouble, [stored(), stored()], failures=2)
+    assert bind(port) is None
+    assert (len(port.bound), port.slept_seconds) == (3, list(RETRY_DELAYS_SECONDS[:2]))
+
+
+@pytest.mark.parametrize("trouble", TROUBLE)
+def test_a_binding_is_written_four_times_at_most(trouble: Exception) -> None:
+    port = ScriptedPort(trouble, [stored()] * 4)
+    status = bind(port)
+    assert status is not None and status.code is Code.ERROR
+    assert (len(port.bound), port.slept_seconds) == (4, list(RETRY_DELAYS_SECONDS))
+
+
+@pytest.mark.parametrize("trouble", TROUBLE)
+def test_before_1_37_a_binding_is_written_once(trouble: Exception) -> None:
+    port = ScriptedPort(trouble, [stored()])
+    assert bind(port, KubernetesVersion.V1_36) is not None
+    assert len(port.bound) == 1
+
+
+def test_a_binding_that_was_written_before_the_error_is_not_written_again() -> None:
+    port = ScriptedPort(TROUBLE[1], [stored("n1")])
+    assert bind(port) is None
     assert len(port.bound) == 1

@@ -54,12 +54,17 @@ class Behaviour(Struct, frozen=True):
     # ---- preemption
     events_name_preempting_pod: bool = False
     terminating_victims_are_left: bool = True
+    waiting_victims_back_off: bool = True
+    bindings_of_victims_end: bool = True
+    events_tell_of_memory: bool = True
+    memory_victims_activate: bool = True
     empty_budgets_protect: bool = True
     needless_nodes_are_reviewed: bool = True
 
     # ---- devices
     pools_are_sorted: bool = True
     incomplete_pools_are_skipped: bool = True
+    invalid_pools_are_skipped: bool = True
     results_have_tolerations: bool = True
     taints_without_effect_are_ignored: bool = True
     has_basic_allocator: bool = True
@@ -70,10 +75,17 @@ class Behaviour(Struct, frozen=True):
     wrong_capacity_is_error: bool = True
     rule_without_selector_matches: bool = False
     device_limit_names_request: bool = True
+    counters_are_of_drivers: bool = True
+    shares_without_amounts_count: bool = True
+    all_mode_ignores_shares: bool = True
     all_mode_fails_for_node: bool = True
     shares_keep_device: bool = True
     capacity_names_have_domain: bool = True
     every_class_has_own_resource: bool = True
+
+    # ---- binding
+    pre_bind_is_parallel: bool = True
+    bindings_are_retried: bool = True
 
     # ---- configuration
     ratio_shape_is_own_field: bool = True
@@ -343,6 +355,61 @@ CHANGES: tuple[Change, ...] = (
         is_recorded=False,
     ),
     Change(
+        "counters_are_of_drivers",
+        False,
+        _V1_37_0,
+        "DynamicResources",
+        "counters of pools with the same name",
+        "Pools of two drivers have counters of their own; before, pools of the same name shared "
+        "those of the first one.",
+        "#140435",
+        is_recorded=False,
+    ),
+    Change(
+        "shares_without_amounts_count",
+        False,
+        _V1_37_0,
+        "DynamicResources",
+        "counters of shared devices without capacity",
+        "A further share of a device draws no counters; before, it did if no share consumed "
+        "capacity.",
+        "#140437",
+        is_recorded=False,
+    ),
+    Change(
+        "all_mode_ignores_shares",
+        False,
+        _V1_37_0,
+        "DynamicResources",
+        "allocationMode All and shared capacity",
+        "A request for all devices includes those whose capacity others use, and fails if it does "
+        "not get them; before, it left them out.",
+        "structured/internal",
+        is_recorded=False,
+    ),
+    Change(
+        "memory_victims_activate",
+        False,
+        _V1_37_0,
+        "DefaultPreemption",
+        "preemptors whose last victim is not deleted",
+        "A pod is tried again at once when its last victim gave up its wait or its binding; "
+        "before, it waited for an event.",
+        "framework/preemption",
+        is_recorded=False,
+    ),
+    Change(
+        "bindings_are_retried",
+        False,
+        _V1_37_0,
+        "DefaultBinder",
+        "bindings after errors of the API server",
+        "A binding that the API server cannot handle (500, 503, no connection) is written up to "
+        "four times within 0.3 seconds; before, the attempt ended.",
+        "#138855",
+        is_recorded=False,
+    ),
+    Change(
         "taints_concern_everyone",
         True,
         _V1_37_0,
@@ -424,6 +491,50 @@ CHANGES: tuple[Change, ...] = (
         "related object of the event Preempted",
         "The event Preempted has no related object; before, the preempting pod was it.",
         "framework/preemption",
+        is_recorded=False,
+    ),
+    Change(
+        "waiting_victims_back_off",
+        False,
+        _V1_36,
+        "DefaultPreemption",
+        "victims that wait at Permit",
+        "A victim that waits at Permit is tried again after its backoff; before, it was rejected, "
+        "and waited for an event.",
+        "#135719",
+        is_recorded=False,
+    ),
+    Change(
+        "bindings_of_victims_end",
+        False,
+        _V1_36,
+        "DefaultPreemption",
+        "victims in PreBind",
+        "The binding of a victim in PreBind is cancelled, and the victim stays; before, it was "
+        "deleted.",
+        "#135502",
+        is_recorded=False,
+    ),
+    Change(
+        "events_tell_of_memory",
+        False,
+        _V1_36,
+        "DefaultPreemption",
+        "text of the event Preempted",
+        "The event Preempted of a victim that is not deleted ends in (in kube-scheduler memory).; "
+        "before, it did not.",
+        "#135502",
+        is_recorded=False,
+    ),
+    Change(
+        "pre_bind_is_parallel",
+        False,
+        _V1_36,
+        "VolumeBinding, DynamicResources",
+        "PreBind side by side",
+        "PreBind of VolumeBinding and of DynamicResources run at the same time; before, one after "
+        "the other.",
+        "runtime/framework.go",
         is_recorded=False,
     ),
     Change(
@@ -565,10 +676,20 @@ CHANGES: tuple[Change, ...] = (
         False,
         _V1_35,
         "DynamicResources",
-        "incomplete and invalid pools",
-        "Incomplete and invalid pools are skipped; before, incomplete ones were used (and an "
-        "invalid one was an error, which Bayplan does not repeat).",
+        "incomplete pools",
+        "Incomplete pools are skipped; before, they were used.",
         "structured/internal",
+    ),
+    Change(
+        "invalid_pools_are_skipped",
+        False,
+        _V1_35,
+        "DynamicResources",
+        "invalid pools",
+        "Invalid pools are skipped, and reject the node if no other pool suffices; before, an "
+        "attempt that came to one ended with an error.",
+        "structured/internal",
+        is_recorded=False,
     ),
     Change(
         "results_have_tolerations",

@@ -27,7 +27,6 @@ from bayplan.framework.plugin import (
     FilterPlugin,
     NormalizeScorePlugin,
     Plugin,
-    PreBindPlugin,
     PreFilterExtensions,
     PreFilterPlugin,
     PreScorePlugin,
@@ -349,7 +348,7 @@ def calls_of(plugins: ProfilePlugins, wrap: Wrap, evaluations: Evaluations | Non
         permit=_each(plugins.permit, lambda p: p.permit, "Permit", wrap),
         pre_bind_pre_flight=_each(plugins.pre_bind, lambda p: p.pre_bind_preflight, flight, wrap),
         pre_bind=_each_awaited(plugins.pre_bind, lambda p: p.pre_bind, "PreBind", wrap),
-        pre_bind_groups=_pre_bind_groups(plugins.pre_bind),
+        pre_bind_groups=_pre_bind_groups(plugins),
         bind=_each_awaited(plugins.bind, lambda p: p.bind, "Bind", wrap),
         post_bind=_each_awaited(plugins.post_bind, lambda p: p.post_bind, "PostBind", wrap),
         tie_break=[_tie_break_of(p, wrap) for p in plugins.tie_break],
@@ -475,13 +474,14 @@ def _each_awaited(
     return [(name, wrap.awaited(name, point, call_of(plugin))) for name, plugin in names]
 
 
-def _pre_bind_groups(plugins: Iterable[PreBindPlugin]) -> dict[str, int]:
+def _pre_bind_groups(plugins: ProfilePlugins) -> dict[str, int]:
     """Instance → group. Neighbours that all allow parallel runs share a group."""
     numbers: dict[str, int] = {}
     number, was_parallel = 0, False
-    for plugin in plugins:
-        number += not (was_parallel and plugin.allows_parallel_pre_bind)
-        was_parallel = plugin.allows_parallel_pre_bind
+    for plugin in plugins.pre_bind:
+        is_parallel = plugins.has_parallel_pre_bind and plugin.allows_parallel_pre_bind
+        number += not (was_parallel and is_parallel)
+        was_parallel = is_parallel
         numbers[plugin.instance_name] = number
     return numbers
 

@@ -70,6 +70,8 @@ class ProfilePlugins(Struct):
     reuse_bytes_max: int = 0
     #: Whether running pods with a deferred resize are scheduled.
     tries_resizes: bool = False
+    #: Whether neighbours at PreBind that allow it run side by side.
+    has_parallel_pre_bind: bool = True
     pre_enqueue: list[PreEnqueuePlugin] = field(default_factory=list[PreEnqueuePlugin])
     pre_filter: list[PreFilterPlugin] = field(default_factory=list[PreFilterPlugin])
     filter: list[FilterPlugin | ScalarFilterPlugin] = field(

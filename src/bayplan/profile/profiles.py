@@ -263,6 +263,7 @@ def _built(
         percentage_of_nodes_to_score=profile.percentage_of_nodes_to_score,
         reuse_bytes_max=profile.reuse_bytes_max,
         tries_resizes=profile.tries_resizes,
+        has_parallel_pre_bind=behaviour.pre_bind_is_parallel,
         **lists,
     )
     queued = {name: queued_in(behaviour, each) for name, each in events.items()}

@@ -2,6 +2,7 @@
 
 import pytest
 
+from bayplan.config.kubernetes_versions import NEWEST, KubernetesVersion
 from bayplan.engine.binding import PodInPreBind
 from bayplan.engine.waiting import PodWaitingOnPermit
 from bayplan.framework.status import Code, Status
@@ -132,3 +133,39 @@ def test_pods_of_lower_priority_lose_their_nomination_to_the_node() -> None:
     port = over.perform()
     cleared = [(p.name, p.nominated_node_name) for p in port.patches if p.condition is None]
     assert cleared == [("low", "")]
+
+
+# ---- in older versions -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("version", "code", "note", "activated"),
+    [
+        (KubernetesVersion.V1_35, Code.UNSCHEDULABLE, "on node n1", False),
+        (KubernetesVersion.V1_36, Code.ERROR, "(in kube-scheduler memory).", False),
+        (NEWEST, Code.ERROR, "(in kube-scheduler memory).", True),
+    ],
+)
+def test_a_victim_at_permit_is_rejected_before_1_36(
+    version: KubernetesVersion, code: Code, note: str, activated: bool
+) -> None:
+    over = scene(node("n1", cpu=3), pod("v", cpu=3, node="n1"), kubernetes=version)
+    ended: list[Status | None] = []
+    victim = PodWaitingOnPermit(
+        pod("v"), "n1", 0.0, {"Other": 9.0}, lambda _, status: ended.append(status)
+    )
+    over.cluster.waiting.hold(victim)
+    over.attempt(HIGH)
+    assert over.perform().deleted == []
+    assert [status.code for status in ended if status is not None] == [code]
+    assert over.cluster.emitted[0].note.endswith(note)
+    assert over.cluster.activated == [HIGH] * activated
+
+
+def test_a_victim_in_pre_bind_is_deleted_before_1_36() -> None:
+    version = KubernetesVersion.V1_35
+    over = scene(node("n1", cpu=3), pod("v", cpu=3, node="n1"), kubernetes=version)
+    victim = over.cluster.pods_in_pre_bind[pod("v").uid] = PodInPreBind()
+    over.attempt(HIGH)
+    assert over.perform().deleted == ["default/v"]
+    assert victim.cause == ""

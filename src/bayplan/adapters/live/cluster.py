@@ -266,7 +266,7 @@ class LiveCluster(LiveObjects):
         except ApiError as problem:
             # The server may have written the binding before it failed.
             if problem.code >= SERVER_ERRORS:
-                raise OutcomeUnknownError(str(problem)) from None
+                raise OutcomeUnknownError(str(problem), problem.code) from None
             raise
 
     async def patch_pod_status(self, patch: PatchPodStatus) -> None:

@@ -97,7 +97,7 @@ class VictimWriter:
         note = f"Preempted by {preemptor.kind} {preemptor.uid} on node {preemptor.place}"
         in_memory = await self._preempt_in_memory(port, victim)
         if in_memory:
-            note += " (in kube-scheduler memory)."
+            note += " (in kube-scheduler memory)." * self._handle.behaviour.events_tell_of_memory
         else:
             try:
                 await self._delete(port, victim)
@@ -110,9 +110,14 @@ class VictimWriter:
 
     async def _preempt_in_memory(self, port: BindPort, victim: PodInfo) -> bool:
         """End the wait or the binding of a pod that is not bound yet; it is tried again."""
-        waiting = self._handle.waiting_pod(victim.uid)
+        behaviour, waiting = self._handle.behaviour, self._handle.waiting_pod(victim.uid)
         if waiting is not None:
-            return waiting.preempt(self._instance_name, "preempted")
+            if behaviour.waiting_victims_back_off:
+                return waiting.preempt(self._instance_name, "preempted")
+            waiting.reject(self._instance_name, "preempted")
+            return True
+        if not behaviour.bindings_of_victims_end:
+            return False
         in_pre_bind = self._handle.pods_in_pre_bind.get(victim.uid)
         if in_pre_bind is None or not in_pre_bind.cancel(f"preempted by {self._instance_name}"):
             return False
@@ -356,7 +361,8 @@ class _Eviction:
     async def _evict_last(self, port: BindPort) -> None:
         activate = True
         try:
-            activate = await self._writer.evict(port, self._last)
+            in_memory = await self._writer.evict(port, self._last)
+            activate = in_memory and self._handle.behaviour.memory_victims_activate
         except (ApiError, OutcomeUnknownError):
             self._has_failed = True
             raise

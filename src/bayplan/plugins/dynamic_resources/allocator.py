@@ -44,7 +44,7 @@ from bayplan.plugins.dynamic_resources.search import Search
 from bayplan.plugins.dynamic_resources.selection import Selection, SelectorResults
 from bayplan.plugins.dynamic_resources.tentative import Takings
 from bayplan.printable import quoted
-from bayplan.state.device_table import AllocatedDevices
+from bayplan.state.device_table import AllocatedDevices, Amounts
 
 NO_CAPACITY = (
     "claim {}, {} {}: has capacity requests, but the DRAConsumableCapacity feature is disabled"
@@ -133,7 +133,7 @@ class Allocator:
         candidates = [
             each
             for pool in pools
-            if pool.is_usable or not (skips_incomplete or pool.is_invalid)
+            if pool.is_usable or not skips_incomplete
             for each in pool.candidates
         ]
         takings = Takings(self._allocated, features)
@@ -251,7 +251,10 @@ class Allocator:
             raise AllocationError(
                 f"{subject}: checking capacity for device {name}: {problem}"
             ) from None
-        return consumed is not None and fits(consumed, candidate.device, names=names)
+        shares: tuple[Amounts, ...] = ()
+        if not self._pools.features.behaviour.all_mode_ignores_shares:
+            shares = (self._allocated.consumed(candidate.id),)
+        return consumed is not None and fits(consumed, candidate.device, shares, names=names)
 
     def _class_of(self, request: Request, subject: str) -> DeviceClass:
         if request.has_derived_attributes:

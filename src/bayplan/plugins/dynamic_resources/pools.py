@@ -57,6 +57,8 @@ class Pool(Struct, eq=False):
     id: PoolId
     is_incomplete: bool = False
     is_invalid: bool = False
+    #: Why the pool is invalid, if an attempt that comes to its devices ends with an error (1.34).
+    fatal_reason: str = ""
     candidates: list[Candidate] = field(default_factory=list["Candidate"])
     #: Slices of the same pool for other nodes: their devices draw on the same counters.
     other_slices: Sequence[ResourceSlice] = ()
@@ -210,19 +212,29 @@ def _built(
     elsewhere = [each for each in irrelevant if not each.spec.shared_counters]
     counter_sets = [one for each in counters for one in each.spec.shared_counters or ()]
     by_name = {one.name: one for one in counter_sets}
-    names = (device.name for each in with_devices for device in each.spec.devices or ())
+    names = [device.name for each in with_devices for device in each.spec.devices or ()]
     has_counters = not features.partitionable_devices or (
         _are_distinct(one.name for one in counter_sets)
         and all(_counters_exist(each, by_name) for each in (*with_devices, *elsewhere))
     )
-    if not has_counters or not _are_distinct(names):
+    twice = _first_twice(names)
+    is_fatal = bool(twice) and not features.behaviour.invalid_pools_are_skipped
+    if (twice or not has_counters) and not is_fatal:
         return Pool(pool_id, is_invalid=True)
-    pool = Pool(pool_id, other_slices=elsewhere, counter_sets=by_name)
+    pool = Pool(pool_id, is_invalid=is_fatal, other_slices=elsewhere, counter_sets=by_name)
+    pool.fatal_reason = f"duplicate device name {twice}" * is_fatal
     for each in with_devices:
         for device in each.spec.devices or ():
             device_id = DeviceId(pool_id.driver, pool_id.name, device.name)
             pool.candidates.append(Candidate(device_id, device, each, pool))
     return pool
+
+
+def _first_twice(names: Sequence[str]) -> str:
+    """The first name that stands there again; "": each stands there once."""
+    if _are_distinct(names):
+        return ""
+    return next(name for place, name in enumerate(names) if name in names[:place])
 
 
 def _are_distinct(names: Iterable[str]) -> bool:

@@ -187,6 +187,9 @@ class Search:
         """Every device that the request may be given."""
         for index in range(place.start, len(self._candidates)):
             candidate = self._candidates[index]
+            if candidate.pool.fatal_reason:
+                pool = candidate.pool
+                raise AllocationError(f"pool {pool.id.name} is invalid: {pool.fatal_reason}")
             if self._is_eligible(place, candidate) and (
                 self._take(place, candidate) is TakeResult.TAKEN
             ):

@@ -29,8 +29,9 @@ _Name = tuple[str, str]
 class Counters:
     """The amounts that are left of each pool's counters during one search."""
 
-    def __init__(self, allocated: AllocatedDevices) -> None:
+    def __init__(self, allocated: AllocatedDevices, features: DeviceFeatures) -> None:
         self._allocated = allocated
+        self._has_drivers = features.behaviour.counters_are_of_drivers
         self._available: dict[PoolId, Counter[_Name]] = {}
 
     def take(self, candidate: Candidate) -> bool:
@@ -50,9 +51,11 @@ class Counters:
         self._of(candidate.pool).update(_consumed(candidate.device))
 
     def _of(self, pool: Pool) -> Counter[_Name]:
-        counters = self._available.get(pool.id)
+        # Before 1.37, pools of the same name had the counters of the first one, whose ever it was.
+        key = pool.id if self._has_drivers else PoolId("", pool.id.name)
+        counters = self._available.get(key)
         if counters is None:
-            counters = self._available[pool.id] = self._left(pool)
+            counters = self._available[key] = self._left(pool)
         return counters
 
     def _left(self, pool: Pool) -> Counter[_Name]:
@@ -109,7 +112,7 @@ class Takings:
     def __init__(self, allocated: AllocatedDevices, features: DeviceFeatures = ALL_ON) -> None:
         self._allocated = allocated
         self._features = features
-        self._counters = Counters(allocated)
+        self._counters = Counters(allocated, features)
         self._whole: dict[DeviceId, set[int]] = {}
         self._shares: dict[DeviceId, list[Amounts]] = {}
 
@@ -203,7 +206,11 @@ class Takings:
         """Whether the device consumes counters. A further share of a device consumes none."""
         if not candidate.device.consumes_counters:
             return False
-        return not (is_shared and self._has_shares(candidate.id))
+        has_shares = self._has_shares(candidate.id)
+        if not self._features.behaviour.shares_without_amounts_count:
+            has_amounts = bool(self._allocated.consumed(candidate.id))
+            has_shares = has_amounts or bool(self._shares.get(candidate.id))
+        return not (is_shared and has_shares)
 
     def _has_shares(self, device: DeviceId) -> bool:
         """Whether claims share the device, or the search has given away shares of it."""
