@@ -11,6 +11,11 @@ _PROFILE = "tests/config/test_upstream.py"
 
 TESTS: Mapping[str, str] = {
     "DRAAdminAccess": f"{_GATED}/admin-access.jsonl",
+    "DRADerivedAttributes": f"{_GATED}/derived-attributes.jsonl",
+    "DRADeviceCompatibilityGroups": f"{_GATED}/compatibility-groups.jsonl",
+    "DRAFractionalCapacityRange": f"{_GATED}/fractions.jsonl",
+    "DRAListTypeAttributes": f"{_GATED}/list-attributes.jsonl",
+    "DRAOptionalNodeOperations": f"{_GATED}/optional-operations.jsonl",
     "DRAConsumableCapacity": f"{_GATED}/shared-capacity.jsonl",
     "DRADeviceBindingConditions": f"{_GATED}/binding-conditions.jsonl",
     "DRADeviceTaintRules": f"{_GATED}/taint-rules.jsonl",

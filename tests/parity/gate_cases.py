@@ -369,6 +369,13 @@ SUITES: Mapping[str, Suite] = {
     "binding-conditions": Suite("DRADeviceBindingConditions", gate_devices.binding_conditions, 3),
     "calls-in-the-background": Suite("SchedulerAsyncAPICalls", mixed, 2),
     "claim-events": Suite("SchedulerPreQueueingHints", gate_devices.claim_event, 8),
+    "compatibility-groups": Suite(
+        "DRADeviceCompatibilityGroups", gate_devices.compatibility_groups, 4
+    ),
+    "derived-attributes": Suite("DRADerivedAttributes", gate_devices.derived_attributes, 4),
+    "fractions": Suite("DRAFractionalCapacityRange", gate_devices.fractions, 3),
+    "list-attributes": Suite("DRAListTypeAttributes", gate_devices.list_attributes, 5),
+    "optional-operations": Suite("DRAOptionalNodeOperations", gate_devices.optional_operations, 3),
     "compared-taints": Suite("TaintTolerationComparisonOperators", compared_taints, 5),
     "declared-features": Suite(
         "NodeDeclaredFeatures",

@@ -111,6 +111,115 @@ def _allocated(draws: Stream) -> Json:
     return {"status": {"allocation": {"devices": {"results": [result]}}}}
 
 
+# ---- gates that are off by default ----------------------------------------------------------
+
+
+_SLOTS = "gpu.example.com/slots"
+
+
+def listed(draws: Stream, number: int) -> Json:
+    """A device whose attributes are lists, or not."""
+    kind, scalar = draws.choice((("int", 1), ("string", "1"), ("bool", True)))
+    values = {"int": (1, 2, 3), "string": ("1", "2", "3"), "bool": (True, False)}[kind]
+    some = draws.sample(values, draws.randint(1, len(values)))
+    value = draws.choice(({f"{kind}s": some}, {f"{kind}s": some}, {kind: scalar}))
+    return device(f"d{number}", attributes={"slots": value})
+
+
+def list_attributes(draws: Stream) -> Json:
+    """Constraints over lists, and selectors that read them."""
+
+    def claim(draws: Stream) -> Json:
+        kind = draws.choice(("matchAttribute", "matchAttribute", "distinctAttribute"))
+        expression = draws.choice(
+            (
+                f'device.attributes["{DRIVER}"].slots.includes(1)',
+                f'device.attributes["{DRIVER}"].slots.includes("2")',
+            )
+        )
+        selectors = [{"cel": {"expression": expression}}] if draws.random() < 0.3 else []
+        asked = request(count=draws.randint(1, 3), selectors=selectors)
+        return devices(asked, constraints=[{kind: _SLOTS}])
+
+    return cluster(draws, listed, claim, device_count=6)
+
+
+def derived_attributes(draws: Stream) -> Json:
+    """Constraints over attributes that expressions compute from published ones."""
+    name = "example.com/family"
+    expressions = (
+        f'device.attributes["{DRIVER}"].model.substring(0, 1)',
+        f'device.attributes["{DRIVER}"].index % 2',
+        f'device.attributes["{DRIVER}"].index > 1',
+        f'[device.attributes["{DRIVER}"].index]',
+        f'[int(device.attributes["{DRIVER}"].index % 2), 7]',
+        f'device.attributes["{DRIVER}"].missing',
+        f'semver("1.2." + string(device.attributes["{DRIVER}"].index))',
+    )
+
+    def modelled(draws: Stream, number: int) -> Json:
+        model = draws.choice(("a100", "a10", "h100"))
+        attributes = {"model": {"string": model}, "index": {"int": number}}
+        return device(f"d{number}", attributes=attributes)
+
+    def claim(draws: Stream) -> Json:
+        kind = draws.choice(("matchAttribute", "distinctAttribute"))
+        derived = [{"name": name, "expression": draws.choice(expressions)}]
+        asked = request(count=draws.randint(1, 3), derivedAttributes=derived)
+        return devices(asked, constraints=[{kind: name}])
+
+    return cluster(draws, modelled, claim, device_count=5)
+
+
+def compatibility_groups(draws: Stream) -> Json:
+    """Partitions that may be used together only with those of a common group."""
+
+    def part(draws: Stream, number: int) -> Json:
+        groups = draws.sample(("a", "b", "c"), draws.randint(0, 2))
+        taken: Json = {"counterSet": "set", "counters": {"slots": {"value": "1"}}}
+        if groups:
+            taken["compatibilityGroups"] = groups
+        return device(f"d{number}", consumesCounters=[taken])
+
+    def claim(draws: Stream) -> Json:
+        return devices(request(count=draws.randint(1, 2)))
+
+    drawn = cluster(draws, part, claim, device_count=6)
+    _with_counters(drawn, "6")
+    return drawn
+
+
+def optional_operations(draws: Stream) -> Json:
+    """Devices that need no operations of the kubelet, and nodes that can do without them."""
+    drawn = cluster(draws, plain, lambda draws: devices(request()))
+    for each in drawn["cluster"]["resourceSlices"]:
+        if draws.random() < 0.6:
+            each["spec"]["skipNodeOperations"] = ["NodePrepareResources"]
+    for each in drawn["cluster"]["nodes"]:
+        if draws.random() < 0.5:
+            each["status"]["declaredFeatures"] = ["DRAOptionalNodeOperations"]
+    return drawn
+
+
+def fractions(draws: Stream) -> Json:
+    """Shared capacity in thousandths."""
+
+    def shared(draws: Stream, number: int) -> Json:
+        step, minimum = draws.choice((("100m", "100m"), ("250m", "500m"), ("1", "1"), ("3m", "0")))
+        valid = {"min": minimum, "step": step, "max": draws.choice(("2", "1500m"))}
+        policy = {"default": minimum, "validRange": valid}
+        capacity = {"cores": {"value": "2", "requestPolicy": policy}}
+        return device(f"d{number}", allowMultipleAllocations=True, capacity=capacity)
+
+    def claim(draws: Stream) -> Json:
+        asked = request()
+        amount = draws.choice(("10m", "150m", "600m", "1", "1250m", "1500u"))
+        asked["exactly"]["capacity"] = {"requests": {"cores": amount}}
+        return devices(asked)
+
+    return cluster(draws, shared, claim, device_count=2)
+
+
 # ---- gates that are on by default ----------------------------------------------------------
 
 
@@ -207,14 +316,19 @@ def partitions(draws: Stream) -> Json:
         return device(f"d{number}", **({"consumesCounters": [taken]} if number else {}))
 
     drawn = cluster(draws, part, lambda draws: devices(request()))
+    _with_counters(drawn, "3")
+    return drawn
+
+
+def _with_counters(drawn: Json, slots: str) -> None:
+    """Add a slice with the counters of each node's pool."""
     for each in list(drawn["cluster"]["resourceSlices"]):
         each["spec"]["pool"]["resourceSliceCount"] = 2
-        counters = [{"name": "set", "counters": {"slots": {"value": "3"}}}]
+        counters = [{"name": "set", "counters": {"slots": {"value": slots}}}]
         spec = {**each["spec"], "sharedCounters": counters}
         del spec["devices"]
         name = f"{each['metadata']['name']}-counters"
         drawn["cluster"]["resourceSlices"].append({"metadata": {"name": name}, "spec": spec})
-    return drawn
 
 
 def extended(draws: Stream) -> Json:

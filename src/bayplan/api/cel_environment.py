@@ -8,7 +8,7 @@ apiserver/pkg/cel/library, and k8s.io/dynamic-resource-allocation/cel for the va
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
-from typing import Any
+from typing import Any, cast
 
 from cel_expr_python import cel  # pyright: ignore[reportMissingTypeStubs]
 from cel_expr_python.ext import (  # pyright: ignore[reportMissingTypeStubs]
@@ -38,6 +38,13 @@ def quantity_value(text: Quantity) -> Tagged:
 def semver_value(text: str, normalize: bool = False) -> Tagged:
     """A version as expressions see it. Raises SemverError."""
     return {_SEMVER: str(Semver.parse(text, normalize=normalize))}
+
+
+def version_in(value: object) -> str | None:
+    """The version that an expression returned; None: it returned something else."""
+    if not isinstance(value, dict):
+        return None
+    return cast(dict[str, str], value).get(_SEMVER)
 
 
 def _is_quantity(text: str) -> bool:
@@ -170,6 +177,20 @@ def _is_equivalent(these: Sequence[Any], those: Sequence[Any]) -> bool:
     return _contains(these, those) and _contains(those, these)
 
 
+def _includes(target: Any, value: Any) -> bool:
+    """Whether a list has a value; for anything else, whether it is the value."""
+    if not isinstance(target, list):
+        return _is_equal(target, value)
+    items = cast(list[Any], target)
+    _compare_all(items, (value,))
+    return any(_is_equal(each, value) for each in items)
+
+
+def _is_equal(one: Any, other: Any) -> bool:
+    """As in CEL, true and 1 differ."""
+    return isinstance(one, bool) is isinstance(other, bool) and bool(one == other)
+
+
 # ---- the environment -----------------------------------------------------------------------
 
 _BOOL, _INT, _DOUBLE, _STRING = cel.Type.BOOL, cel.Type.INT, cel.Type.DOUBLE, cel.Type.STRING
@@ -191,6 +212,7 @@ _FUNCTIONS: Sequence[_Overload] = (
     ("sets.equivalent", (_LIST, _LIST), _BOOL, _is_equivalent),
 )
 _METHODS: Sequence[_Overload] = (
+    ("includes", (cel.Type.DYN, cel.Type.DYN), _BOOL, _includes),
     ("compareTo", _TWO, _INT, _compare),
     ("isLessThan", _TWO, _BOOL, _is_less),
     ("isGreaterThan", _TWO, _BOOL, _is_greater),

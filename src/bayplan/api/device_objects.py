@@ -34,12 +34,16 @@ DEVICE_CLASS_RESOURCE_PREFIX = "deviceclass.resource.kubernetes.io/"
 
 
 class DeviceAttribute(Api):
-    """Exactly one of them is set."""
+    """Exactly one of them is set; the lists belong to the gate DRAListTypeAttributes."""
 
     int_value: Int64 | None = field(default=None, name="int")
     bool_value: bool | None = field(default=None, name="bool")
     string_value: str | None = field(default=None, name="string")
     version_value: str | None = field(default=None, name="version")
+    int_values: tuple[Int64, ...] | None = field(default=None, name="ints")
+    bool_values: tuple[bool, ...] | None = field(default=None, name="bools")
+    string_values: tuple[str, ...] | None = field(default=None, name="strings")
+    version_values: tuple[str, ...] | None = field(default=None, name="versions")
 
 
 class CapacityRange(Api):
@@ -122,6 +126,8 @@ class ResourceSliceSpec(Api):
     devices: tuple[Device, ...] | None = None
     per_device_node_selection: bool | None = None
     shared_counters: tuple[CounterSet, ...] | None = None
+    #: What a kubelet can do without for these devices: gate DRAOptionalNodeOperations.
+    skip_node_operations: tuple[str, ...] | None = None
 
 
 class ResourceSlice(Api):
@@ -180,6 +186,13 @@ class CapacityRequirements(Api):
     requests: Quantities | None = None
 
 
+class DeviceDerivedAttribute(Api):
+    """An attribute that an expression computes: gate DRADerivedAttributes."""
+
+    name: str = ""
+    expression: str = ""
+
+
 class ExactDeviceRequest(Api):
     device_class_name: str = ""
     selectors: tuple[DeviceSelector, ...] | None = None
@@ -188,7 +201,7 @@ class ExactDeviceRequest(Api):
     admin_access: bool | None = None
     tolerations: tuple[DeviceToleration, ...] | None = None
     capacity: CapacityRequirements | None = None
-    derived_attributes: tuple[Any, ...] | None = None
+    derived_attributes: tuple[DeviceDerivedAttribute, ...] | None = None
 
 
 class DeviceSubRequest(Api):
@@ -201,7 +214,7 @@ class DeviceSubRequest(Api):
     count: Int64 = 0
     tolerations: tuple[DeviceToleration, ...] | None = None
     capacity: CapacityRequirements | None = None
-    derived_attributes: tuple[Any, ...] | None = None
+    derived_attributes: tuple[DeviceDerivedAttribute, ...] | None = None
 
 
 class DeviceRequest(Api):

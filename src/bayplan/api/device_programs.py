@@ -5,7 +5,7 @@ This is a module of its own, because only a cluster with selectors of devices ne
 
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any, TypeVar, final
+from typing import Any, TypeVar, cast, final
 
 from cel_expr_python import cel  # pyright: ignore[reportMissingTypeStubs]
 
@@ -15,6 +15,7 @@ from bayplan.api.cel_environment import (
     quantity_value,
     semver_value,
     start_evaluation,
+    version_in,
 )
 from bayplan.api.device_objects import Device, DeviceAttribute
 from bayplan.api.device_selectors import MISSING_KEY_ADVICE, CelError
@@ -41,6 +42,29 @@ def compiled(expression: str) -> "DeviceSelectorProgram | CelError":
     return DeviceSelectorProgram(program)
 
 
+def compiled_derived(expression: str) -> "DeviceSelectorProgram | CelError":
+    """The same for an expression that derives an attribute."""
+    try:
+        program = environment().compile(expression)
+    except Exception as problem:  # noqa: BLE001 - the library has no class of its own for this
+        return CelError(f"compilation failed: {problem}")
+    returned = program.return_type()
+    if not _is_attribute_type(returned):
+        wanted = "a primitive scalar (string, integer, boolean, semver) or a list of these scalars"
+        return CelError(f"must evaluate to {wanted}, not {returned.name()}")
+    return DeviceSelectorProgram(program)
+
+
+def _is_attribute_type(returned: Any) -> bool:
+    """A quantity has the type of a version here; it fails when it is evaluated."""
+    name = returned.name()
+    return name.removeprefix("LIST<").removesuffix(">" * name.startswith("LIST<")) in _SCALARS
+
+
+_VERSION_TYPE = cel.Type.Map(cel.Type.STRING, cel.Type.STRING).name()
+_SCALARS = frozenset(("BOOL", "INT", "STRING", "DYN", _VERSION_TYPE))
+
+
 @final
 class DeviceSelectorProgram:
     """A compiled expression."""
@@ -50,6 +74,17 @@ class DeviceSelectorProgram:
 
     def matches(self, driver: str, device: Device) -> bool:
         """Whether the expression holds for a device. Raises CelError."""
+        result = self._evaluated(driver, device)
+        if result.type() != cel.Type.BOOL:
+            raise CelError(f"CEL result of type {result.type().name()} is not a bool")
+        return bool(result.value())
+
+    def attribute(self, driver: str, device: Device) -> DeviceAttribute:
+        """The attribute that the expression derives from a device. Raises CelError."""
+        return _derived(self._evaluated(driver, device).plain_value())
+
+    def _evaluated(self, driver: str, device: Device) -> Any:
+        """A value of the library that is no error. Raises CelError."""
         attributes, capacity = _attributes(driver, device), _capacity(driver, device)
         while True:
             start_evaluation()
@@ -57,14 +92,12 @@ class DeviceSelectorProgram:
                 result = self._program.eval(data=_variables(driver, device, attributes, capacity))
             except Exception as problem:  # noqa: BLE001 - the library has no class of its own for this
                 raise CelError(_runtime_error(str(problem))) from None
-            value = result.value()
-            if result.type() == cel.Type.BOOL:
-                return bool(value)
             if result.type() != cel.Type.ERROR:
-                raise CelError(f"CEL result of type {result.type().name()} is not a bool")
-            missing = _NO_SUCH_KEY.search(str(value))
+                return result
+            value = str(result.value())
+            missing = _NO_SUCH_KEY.search(value)
             if missing is None:
-                raise CelError(_runtime_error(str(value)))
+                raise CelError(_runtime_error(value))
             key = missing.group(1)
             if key in attributes and key in capacity:
                 raise CelError(f"no such key: {key}{MISSING_KEY_ADVICE}")
@@ -72,6 +105,33 @@ class DeviceSelectorProgram:
             # attribute, the expression fails again in the same way.
             attributes.setdefault(key, {})
             capacity.setdefault(key, {})
+
+
+def _derived(value: Any) -> DeviceAttribute:
+    """An attribute from a result. Upstream: valToDeviceAttribute. Raises CelError."""
+    if not isinstance(value, list):
+        kind, scalar = _scalar(value)
+        of_kind: dict[str, Any] = {f"{kind}_value": scalar}
+        return DeviceAttribute(**of_kind)
+    if not value:
+        return DeviceAttribute(string_values=())
+    scalars = [_scalar(each) for each in cast(list[Any], value)]
+    [kind, *others] = dict.fromkeys(kind for kind, _ in scalars)
+    if others:
+        raise CelError(f"expected list elements of one type, got {kind} and {others[0]}")
+    lists: dict[str, Any] = {f"{kind}_values": tuple(scalar for _, scalar in scalars)}
+    return DeviceAttribute(**lists)
+
+
+def _scalar(value: Any) -> tuple[str, Any]:
+    """(the kind of an attribute, the value). Raises CelError."""
+    for kind, python_type in (("bool", bool), ("int", int), ("string", str)):
+        if isinstance(value, python_type):
+            return kind, value
+    version = version_in(value)
+    if version is None:
+        raise CelError(f"unsupported CEL return type: {type(value).__name__}")
+    return "version", version
 
 
 def _runtime_error(message: str) -> str:
@@ -105,15 +165,24 @@ def _attributes(driver: str, device: Device) -> _Domains:
 
 
 def _attribute(name: str, attribute: DeviceAttribute) -> Any:
+    for values in (attribute.int_values, attribute.bool_values, attribute.string_values):
+        if values is not None:
+            return list(values)
+    if attribute.version_values is not None:
+        return [_semver(name, version) for version in attribute.version_values]
     if attribute.version_value is not None:
-        try:
-            return semver_value(attribute.version_value)
-        except SemverError as problem:
-            raise CelError(f"attribute {name}: parse semantic version: {problem}") from None
+        return _semver(name, attribute.version_value)
     for value in (attribute.int_value, attribute.bool_value, attribute.string_value):
         if value is not None:
             return value
     raise CelError(f"attribute {name}: unsupported attribute value")
+
+
+def _semver(name: str, version: str) -> Any:
+    try:
+        return semver_value(version)
+    except SemverError as problem:
+        raise CelError(f"attribute {name}: parse semantic version: {problem}") from None
 
 
 def _capacity(driver: str, device: Device) -> _Domains:

@@ -13,7 +13,7 @@ import re
 from functools import lru_cache
 from typing import Protocol
 
-from bayplan.api.device_objects import Device
+from bayplan.api.device_objects import Device, DeviceAttribute
 from bayplan.lazy_loader import load
 
 #: The number of compiled expressions in the cache.
@@ -51,11 +51,27 @@ class CompiledSelector(Protocol):
         """Whether the expression holds for a device. Raises CelError."""
         ...
 
+    def attribute(self, driver: str, device: Device) -> DeviceAttribute:
+        """The attribute that the expression derives from a device. Raises CelError."""
+        ...
+
 
 @lru_cache(maxsize=COMPILED_MAX)
 def compile_selector(expression: str) -> CompiledSelector | CelError:
     """The compiled expression, or its error as a value: the caller adds the place to the
     message."""
+    too_costly = _too_costly(expression)
+    return too_costly or load("bayplan.api.device_programs:compiled")(expression)
+
+
+@lru_cache(maxsize=COMPILED_MAX)
+def compile_derived_attribute(expression: str) -> CompiledSelector | CelError:
+    """The same for an expression that derives an attribute."""
+    too_costly = _too_costly(expression)
+    return too_costly or load("bayplan.api.device_programs:compiled_derived")(expression)
+
+
+def _too_costly(expression: str) -> CelError | None:
     if len(expression.encode(errors="surrogatepass")) > EXPRESSION_LENGTH_MAX:
         return CelError(f"compilation failed: longer than {EXPRESSION_LENGTH_MAX} bytes")
     if _built_length_max(expression) > BUILT_LENGTH_MAX:
@@ -63,7 +79,7 @@ def compile_selector(expression: str) -> CompiledSelector | CelError:
             "compilation failed: too complex, exceeds cost limit: it can build a text or a list of "
             f"more than {BUILT_LENGTH_MAX} characters or items"
         )
-    return load("bayplan.api.device_programs:compiled")(expression)
+    return None
 
 
 def _built_length_max(expression: str) -> int:

@@ -5,8 +5,10 @@ from typing import Any
 import pytest
 
 from bayplan.api.device_objects import DeviceConstraint
+from bayplan.plugins.dynamic_resources.attributes import DeviceAttributes
 from bayplan.plugins.dynamic_resources.pools import AllocationError
 from bayplan.plugins.dynamic_resources.requests import constraint
+from bayplan.plugins.dynamic_resources.selection import SelectorResults
 from tests.plugins.devices_kit import DRIVER, allocate_on, device, exactly, first_of, slice_of
 
 NUMA = f"{DRIVER}/numa"
@@ -49,5 +51,6 @@ def test_a_constraint_may_name_an_alternative_or_all_of_a_request() -> None:
 
 
 def test_a_constraint_of_an_unknown_kind_is_an_error() -> None:
+    attributes = DeviceAttributes(SelectorResults(), with_lists=False)
     with pytest.raises(AllocationError, match=r"claim default/c, constraint #1: empty constraint"):
-        constraint(DeviceConstraint(), "default/c", 1)
+        constraint(DeviceConstraint(), "default/c", 1, attributes)

@@ -62,6 +62,7 @@ def _result(assigned: AssignedDevice, claim_uid: str, index: int) -> DeviceReque
         binding_failure_conditions=device.binding_failure_conditions,
         share_id=None if assigned.share is None else _share_id(claim_uid, index),
         consumed_capacity=capacity.written(assigned.share) if assigned.share else None,
+        skip_node_operations=assigned.skip_node_operations,
     )
 
 

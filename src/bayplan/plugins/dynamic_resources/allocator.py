@@ -23,7 +23,8 @@ from bayplan.api.device_objects import (
 from bayplan.api.objects import Node
 from bayplan.framework.handle import DeviceClassLister, ResourceSliceLister
 from bayplan.plugins.dynamic_resources.allocation import allocation
-from bayplan.plugins.dynamic_resources.capacity import consumed_by, fits, names_of
+from bayplan.plugins.dynamic_resources.attributes import DeviceAttributes
+from bayplan.plugins.dynamic_resources.capacity import consumed_by, fits, rules_of
 from bayplan.plugins.dynamic_resources.features import ALL_ON, DeviceFeatures
 from bayplan.plugins.dynamic_resources.pools import (
     AllocationError,
@@ -136,7 +137,7 @@ class Allocator:
             if pool.is_usable or not skips_incomplete
             for each in pool.candidates
         ]
-        takings = Takings(self._allocated, features)
+        takings = Takings(self._allocated, features, node)
         assigned = Search(searches, candidates, takings, selection).run(tick)
         if assigned is None:
             if any(pool.is_invalid for pool in pools):
@@ -173,8 +174,11 @@ class Allocator:
             raise AllocationError(
                 TOO_MANY_IN_SUM.format(claim.key, fewest_in_claim, ALLOCATION_RESULTS_MAX)
             )
+        attributes = DeviceAttributes(
+            self._pools.results, with_lists=self._pools.features.list_attributes
+        )
         constraints = [
-            constraint(each, claim.key, index)
+            constraint(each, claim.key, index, attributes)
             for index, each in enumerate(claim.spec.devices.constraints or ())
             if not self._is_ignored(each, claim.key, index)
         ]
@@ -241,9 +245,9 @@ class Allocator:
     def _has_capacity_at_all(self, candidate: Candidate, request: Request, subject: str) -> bool:
         """Whether the device has the capacity when it is free. A request for all devices does not
         mean a device that is always too small."""
-        names = names_of(candidate.id.driver, self._pools.features)
+        rules = rules_of(candidate.id.driver, self._pools.features)
         try:
-            consumed = consumed_by(request.capacity, candidate.device, names)
+            consumed = consumed_by(request.capacity, candidate.device, rules)
         except AllocationError as problem:
             if not self._pools.features.behaviour.wrong_capacity_is_error:
                 return False
@@ -254,10 +258,10 @@ class Allocator:
         shares: tuple[Amounts, ...] = ()
         if not self._pools.features.behaviour.all_mode_ignores_shares:
             shares = (self._allocated.consumed(candidate.id),)
-        return consumed is not None and fits(consumed, candidate.device, shares, names=names)
+        return consumed is not None and fits(consumed, candidate.device, shares, rules=rules)
 
     def _class_of(self, request: Request, subject: str) -> DeviceClass:
-        if request.has_derived_attributes:
+        if request.derived_attributes and not self._pools.features.derived_attributes:
             text = "cannot handle request with derived attributes, the feature is disabled"
             raise AllocationError(f"{subject}: {text}")
         for index, selector in enumerate(request.selectors):

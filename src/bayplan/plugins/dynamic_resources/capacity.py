@@ -3,7 +3,8 @@ fits.
 
 A request for a capacity is rounded up by the device's policy. A request without an amount gets the
 policy's default, or all of the capacity. All amounts are in billionths; steps are counted in whole
-units. Upstream: structured/internal/incubating/consumable_capacity.go.
+units, or in thousandths (gate DRAFractionalCapacityRange). Upstream:
+structured/internal/incubating/consumable_capacity.go.
 """
 
 from collections import Counter
@@ -21,7 +22,15 @@ from bayplan.api.device_objects import (
     Device,
     DeviceCapacity,
 )
-from bayplan.api.quantity import INT64_MAX, NANOS, QuantityError, nanos, units_of
+from bayplan.api.quantity import (
+    INT64_MAX,
+    NANOS,
+    NANOS_PER_MILLI,
+    QuantityError,
+    nanos,
+    thousandths_of,
+    units_of,
+)
 from bayplan.plugins.dynamic_resources.features import DeviceFeatures
 from bayplan.plugins.dynamic_resources.pools import AllocationError
 from bayplan.state.device_table import Amounts
@@ -33,14 +42,17 @@ _NEGATIVE = "capacity value is negative"
 _Value = TypeVar("_Value")
 
 
-class CapacityNames(Struct, frozen=True):
-    """How names of capacities are compared.
+class CapacityRules(Struct, frozen=True):
+    """How names of capacities are compared, and in which units ranges count.
 
     A name without a domain has the driver's domain. Where a device or a claim has both forms, that
     with the domain counts. Before 1.38 names were compared as they are written: ``driver`` "".
     """
 
     driver: str = ""
+    #: Whether ranges count in thousandths where all their numbers are whole thousandths (gate
+    #: DRAFractionalCapacityRange).
+    has_fractions: bool = False
 
     def full(self, name: str) -> str:
         return name if not self.driver or "/" in name else f"{self.driver}/{name}"
@@ -54,29 +66,30 @@ class CapacityNames(Struct, frozen=True):
         return {self.full(name): value for name, value in self.effective(values).items()}
 
 
-AS_WRITTEN = CapacityNames()
+AS_WRITTEN = CapacityRules()
 
 
-def names_of(driver: str, features: DeviceFeatures) -> CapacityNames:
-    """How the names of a driver's devices are compared."""
-    return CapacityNames(driver) if features.behaviour.capacity_names_have_domain else AS_WRITTEN
+def rules_of(driver: str, features: DeviceFeatures) -> CapacityRules:
+    """The rules for a driver's devices."""
+    domain = driver if features.behaviour.capacity_names_have_domain else ""
+    return CapacityRules(domain, features.fractional_ranges)
 
 
 def consumed_by(
-    request: CapacityRequirements | None, device: Device, names: CapacityNames = AS_WRITTEN
+    request: CapacityRequirements | None, device: Device, rules: CapacityRules = AS_WRITTEN
 ) -> dict[str, int] | None:
     """The amount that a request consumes of each capacity, by the names of the device; None: the
     device lacks a capacity.
 
     Raises AllocationError.
     """
-    capacity = names.effective(device.capacity)
-    requested = names.by_full_name(request.requests if request is not None else None)
-    if not requested.keys() <= set(map(names.full, capacity)):
+    capacity = rules.effective(device.capacity)
+    requested = rules.by_full_name(request.requests if request is not None else None)
+    if not requested.keys() <= set(map(rules.full, capacity)):
         return None
     consumed: dict[str, int] = {}
     for name, each in capacity.items():
-        amount = _consumed(name, requested.get(names.full(name)), each)
+        amount = _consumed(name, requested.get(rules.full(name)), each, rules)
         if amount < 0:
             raise AllocationError(f'capacity "{name}": {_NEGATIVE}')
         consumed[name] = amount
@@ -88,23 +101,25 @@ def fits(
     device: Device,
     shares: Iterable[Amounts] = (),
     *,
-    names: CapacityNames = AS_WRITTEN,
+    rules: CapacityRules = AS_WRITTEN,
 ) -> bool:
     """Whether a device has these amounts left, after taken and tentative shares."""
     in_use = Counter[str]()
     for amounts in shares:
         for name, amount in amounts.items():
-            in_use[names.full(name)] += amount
-    for name, each in names.effective(device.capacity).items():
+            in_use[rules.full(name)] += amount
+    for name, each in rules.effective(device.capacity).items():
         amount = consumed[name]
-        if _violates(amount, each.request_policy):
+        if _violates(amount, each.request_policy, rules):
             return False
-        if amount + in_use[names.full(name)] > _nanos(each.value):
+        if amount + in_use[rules.full(name)] > _nanos(each.value):
             return False
     return True
 
 
-def _consumed(name: str, requested: Amount | None, capacity: DeviceCapacity) -> int:
+def _consumed(
+    name: str, requested: Amount | None, capacity: DeviceCapacity, rules: CapacityRules
+) -> int:
     policy = capacity.request_policy
     if requested is None:
         default = policy.default if policy is not None else None
@@ -113,15 +128,15 @@ def _consumed(name: str, requested: Amount | None, capacity: DeviceCapacity) -> 
     if policy is None:
         return amount
     if policy.valid_range is not None and policy.valid_range.minimum is not None:
-        return _rounded_up(name, requested, policy.valid_range)
+        return _rounded_up(name, requested, policy.valid_range, rules)
     higher = [value for value in map(_nanos, policy.valid_values or ()) if value >= amount]
     return higher[0] if higher else amount
 
 
-def _rounded_up(name: str, requested: Amount, allowed: CapacityRange) -> int:
-    """The amount rounded up to the next step above the minimum, in whole units.
+def _rounded_up(name: str, requested: Amount, allowed: CapacityRange, rules: CapacityRules) -> int:
+    """The amount rounded up to the next step above the minimum, in whole units or thousandths.
 
-    Upstream: structured/internal/stable/consumable_capacity.go, roundUpRange.
+    Upstream: structured/internal/incubating/consumable_capacity.go, roundUpRange.
     """
     assert allowed.minimum is not None
     amount, minimum = _nanos(requested), _nanos(allowed.minimum)
@@ -129,36 +144,58 @@ def _rounded_up(name: str, requested: Amount, allowed: CapacityRange) -> int:
         return minimum
     if allowed.step is None:
         return amount
-    if amount > INT64_MAX * NANOS:
-        raise _unrepresentable(name, f"request {canonical(requested)} exceeds MaxInt64")
-    low, step = units_of(minimum), units_of(_nanos(allowed.step))
-    rounded = low + -(-(units_of(amount) - low) // step) * step if step else INT64_MAX + 1
-    if rounded > INT64_MAX:
-        text = f"rounding request {canonical(requested)} up to the next step passes MaxInt64"
+    in_thousandths = rules.has_fractions and _is_in_thousandths(allowed)
+    if in_thousandths and not _is_thousandths(amount):
+        text = f"request {canonical(requested)} is not a representable milli value"
         raise _unrepresentable(name, text)
-    return rounded * NANOS
+    if not in_thousandths and amount > INT64_MAX * NANOS:
+        raise _unrepresentable(name, f"request {canonical(requested)} exceeds MaxInt64")
+    count = thousandths_of if in_thousandths else units_of
+    low, step = count(minimum), count(_nanos(allowed.step))
+    rounded = low + -(-(count(amount) - low) // step) * step if step else INT64_MAX + 1
+    if rounded > INT64_MAX:
+        past = "the milli-value range" if in_thousandths else "MaxInt64"
+        text = f"rounding request {canonical(requested)} up to the next step passes {past}"
+        raise _unrepresentable(name, text)
+    return rounded * (NANOS_PER_MILLI if in_thousandths else NANOS)
+
+
+def _is_in_thousandths(allowed: CapacityRange) -> bool:
+    """Whether a range counts in thousandths. Upstream: useMilli."""
+    numbers = (allowed.minimum, allowed.maximum, allowed.step)
+    if not all(_is_thousandths(_nanos(each)) for each in numbers if each is not None):
+        return False
+    return allowed.step is None or _nanos(allowed.step) >= NANOS_PER_MILLI
+
+
+def _is_thousandths(amount: int) -> bool:
+    return amount % NANOS_PER_MILLI == 0 and abs(amount // NANOS_PER_MILLI) <= INT64_MAX
 
 
 def _unrepresentable(name: str, text: str) -> AllocationError:
     return AllocationError(f'capacity "{name}": {_UNREPRESENTABLE}: {text}')
 
 
-def _violates(amount: int, policy: CapacityRequestPolicy | None) -> bool:
+def _violates(amount: int, policy: CapacityRequestPolicy | None, rules: CapacityRules) -> bool:
     if policy is None or (policy.default is not None and amount == _nanos(policy.default)):
         return False
     if policy.valid_range is not None:
-        return _violates_range(amount, policy.valid_range)
+        return _violates_range(amount, policy.valid_range, rules)
     values = policy.valid_values
     return bool(values) and amount not in map(_nanos, values or ())
 
 
-def _violates_range(amount: int, allowed: CapacityRange) -> bool:
+def _violates_range(amount: int, allowed: CapacityRange, rules: CapacityRules) -> bool:
     if allowed.maximum is not None and amount > _nanos(allowed.maximum):
         return True
     if allowed.step is None:
         return False
-    step, low = units_of(_nanos(allowed.step)), units_of(_nanos(allowed.minimum or 0))
-    return bool(step) and (units_of(amount) - low) % step != 0
+    in_thousandths = rules.has_fractions and _is_in_thousandths(allowed)
+    if in_thousandths and not _is_thousandths(amount):
+        return True
+    count = thousandths_of if in_thousandths else units_of
+    step, low = count(_nanos(allowed.step)), count(_nanos(allowed.minimum or 0))
+    return bool(step) and (count(amount) - low) % step != 0
 
 
 def _nanos(amount: Amount) -> int:

@@ -14,7 +14,7 @@ from bayplan.config.feature_gates import FeatureGates
 
 
 class DeviceFeatures(Struct, frozen=True):
-    """The features of devices. Each that is on by default may be switched off."""
+    """The features of devices. The defaults are those of the newest version."""
 
     admin_access: bool = True
     alternatives: bool = True
@@ -23,6 +23,11 @@ class DeviceFeatures(Struct, frozen=True):
     consumable_capacity: bool = True
     partitionable_devices: bool = True
     filter_timeout: bool = True
+    list_attributes: bool = False
+    derived_attributes: bool = False
+    compatibility_groups: bool = False
+    optional_node_operations: bool = False
+    fractional_ranges: bool = False
     behaviour: Behaviour = NEWEST_BEHAVIOUR
 
     @property
@@ -31,6 +36,16 @@ class DeviceFeatures(Struct, frozen=True):
         its requests and constraints."""
         has_more = self.consumable_capacity or self.binding_conditions
         return self.behaviour.has_basic_allocator and not has_more
+
+    @property
+    def are_experimental(self) -> bool:
+        """Whether upstream's newest allocator is used, which knows all features."""
+        return (
+            self.list_attributes
+            or self.derived_attributes
+            or self.compatibility_groups
+            or self.optional_node_operations
+        )
 
     def seen(self, resource_slice: ResourceSlice) -> ResourceSlice:
         """The slice without what the switched-off features have. It is the slice itself where no
@@ -49,8 +64,20 @@ class DeviceFeatures(Struct, frozen=True):
     def counts(self, resource_slice: ResourceSlice) -> bool:
         """Whether the allocator reads a slice."""
         spec = resource_slice.spec
+        if uses_compatibility_groups(resource_slice) and not self.compatibility_groups:
+            return False
         is_partitioned = spec.per_device_node_selection is not None or bool(spec.shared_counters)
         return self.partitionable_devices or not is_partitioned
+
+
+def uses_compatibility_groups(resource_slice: ResourceSlice) -> bool:
+    """Whether the slice uses compatibility groups. Without the feature such a slice is ignored, and
+    its pool is incomplete."""
+    return any(
+        consumption.compatibility_groups
+        for device in resource_slice.spec.devices or ()
+        for consumption in device.consumes_counters or ()
+    )
 
 
 def features_of(gates: FeatureGates) -> DeviceFeatures:
@@ -63,6 +90,11 @@ def features_of(gates: FeatureGates) -> DeviceFeatures:
         consumable_capacity=gates.enabled("DRAConsumableCapacity"),
         partitionable_devices=gates.enabled("DRAPartitionableDevices"),
         filter_timeout=gates.enabled("DRASchedulerFilterTimeout"),
+        list_attributes=gates.enabled("DRAListTypeAttributes"),
+        derived_attributes=gates.enabled("DRADerivedAttributes"),
+        compatibility_groups=gates.enabled("DRADeviceCompatibilityGroups"),
+        optional_node_operations=gates.enabled("DRAOptionalNodeOperations"),
+        fractional_ranges=gates.enabled("DRAFractionalCapacityRange"),
         behaviour=gates.behaviour,
     )
 

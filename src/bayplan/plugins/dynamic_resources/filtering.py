@@ -45,6 +45,7 @@ from bayplan.plugins.dynamic_resources.pools import (
     any_matches,
     compiled,
 )
+from bayplan.plugins.dynamic_resources.tentative import OPTIONAL_NODE_OPERATIONS
 from bayplan.state.nodes import NodeInfo
 from bayplan.state.pods import PodInfo
 
@@ -334,8 +335,6 @@ def _class_missing(
 NOT_AVAILABLE = "resourceclaim not available on the node"
 TIMED_OUT = "timed out trying to allocate devices"
 CANNOT_ALLOCATE = "cannot allocate all claims"
-#: The feature of nodes whose kubelet can skip a driver's node operations for a device.
-OPTIONAL_NODE_OPERATIONS = "DRAOptionalNodeOperations"
 #: Steps of a search between two readings of the clock.
 _STEPS_PER_LOOK = 64
 

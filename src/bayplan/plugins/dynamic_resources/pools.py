@@ -17,7 +17,11 @@ from bayplan.api.device_objects import CounterSet, Device, ResourceSlice
 from bayplan.api.object_meta import NodeSelector
 from bayplan.api.objects import Node
 from bayplan.api.selectors import NodeTerm, node_term
-from bayplan.plugins.dynamic_resources.features import ALL_ON, DeviceFeatures
+from bayplan.plugins.dynamic_resources.features import (
+    ALL_ON,
+    DeviceFeatures,
+    uses_compatibility_groups,
+)
 from bayplan.state.device_table import DeviceId
 
 # ---- problems -------------------------------------------------------------------------------
@@ -128,23 +132,11 @@ def any_matches(terms: Iterable[NodeTerm], node: Node) -> bool:
 
 def _is_relevant(node: Node, resource_slice: ResourceSlice) -> bool:
     spec = resource_slice.spec
-    if uses_compatibility_groups(resource_slice):
-        return False
     if spec.node_name or spec.all_nodes or spec.node_selector is not None:
         return matches_node(node, spec.node_name, spec.all_nodes, spec.node_selector)
     return bool(spec.per_device_node_selection) and any(
         matches_node(node, each.node_name, each.all_nodes, each.node_selector)
         for each in spec.devices or ()
-    )
-
-
-def uses_compatibility_groups(resource_slice: ResourceSlice) -> bool:
-    """Whether the slice uses compatibility groups, an alpha feature that is off. Such a slice is
-    ignored, and its pool is incomplete."""
-    return any(
-        consumption.compatibility_groups
-        for device in resource_slice.spec.devices or ()
-        for consumption in device.consumes_counters or ()
     )
 
 
@@ -191,7 +183,8 @@ def _pool(
     complete = [
         each
         for each in of_pool
-        if each.spec.pool.generation == generation and not uses_compatibility_groups(each)
+        if each.spec.pool.generation == generation
+        and (features.compatibility_groups or not uses_compatibility_groups(each))
     ]
     if len(complete) != slice_count:
         return Pool(pool_id, is_incomplete=True)

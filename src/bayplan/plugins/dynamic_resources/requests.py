@@ -6,15 +6,14 @@ search tries them; a constraint that refuses a device refuses it as long as thos
 Upstream: matchAttributeConstraint, distinctAttributeConstraint.
 """
 
-from collections.abc import Sequence
-from typing import Protocol, final
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple, Protocol, final
 
 from msgspec import Struct, field
 
 from bayplan.api.device_objects import (
     ALL_DEVICES,
     CapacityRequirements,
-    DeviceAttribute,
     DeviceClass,
     DeviceConstraint,
     DeviceRequest,
@@ -49,7 +48,8 @@ class Request(Struct, frozen=True, eq=False):
     selectors: Sequence[DeviceSelector]
     tolerations: Sequence[DeviceToleration]
     capacity: CapacityRequirements | None
-    has_derived_attributes: bool
+    #: Attributes that expressions compute, by name.
+    derived_attributes: Mapping[str, str]
 
     @property
     def full_name(self) -> str:
@@ -100,7 +100,9 @@ def _request(
         selectors=device_request.selectors or (),
         tolerations=device_request.tolerations or (),
         capacity=device_request.capacity,
-        has_derived_attributes=bool(device_request.derived_attributes),
+        derived_attributes={
+            each.name: each.expression for each in device_request.derived_attributes or ()
+        },
     )
 
 
@@ -119,8 +121,30 @@ def _tolerates(toleration: DeviceToleration, taint: DeviceTaint) -> bool:
 # ---- constraints ----------------------------------------------------------------------------
 
 
-#: Kind of the value and the value: true and 1 differ.
-_Value = tuple[str, object]
+class Values(NamedTuple):
+    """The values of an attribute; a single value is a set of one."""
+
+    #: The kind of the values: true and 1 differ.
+    kind: str
+    values: frozenset[object]
+
+    def common(self, other: "Values") -> "Values | None":
+        """The values that both have; None: none."""
+        shared = self.values & other.values if self.kind == other.kind else frozenset[object]()
+        return Values(self.kind, shared) if shared else None
+
+
+#: An attribute without a value that can be compared.
+NO_VALUES = Values("", frozenset())
+
+
+class Attributes(Protocol):
+    """Looks up the attributes of devices."""
+
+    def of(self, candidate: Candidate, request: Request, name: str) -> Values | None:
+        """None: the device has no such attribute, or its value must not be compared. Raises
+        AllocationError."""
+        ...
 
 
 class Constraint(Protocol):
@@ -128,7 +152,7 @@ class Constraint(Protocol):
 
     def add(self, request: Request, candidate: Candidate) -> bool:
         """Add the device to those that the constraint compares. False: the device must not be among
-        them."""
+        them. Raises AllocationError."""
         ...
 
     def remove(self, request: Request) -> None:
@@ -136,13 +160,15 @@ class Constraint(Protocol):
         ...
 
 
-def constraint(declared: DeviceConstraint, claim: str, index: int) -> Constraint:
+def constraint(
+    declared: DeviceConstraint, claim: str, index: int, attributes: Attributes
+) -> Constraint:
     """Raises AllocationError for an unknown kind of constraint."""
     names = frozenset(declared.requests or ())
     if declared.match_attribute is not None:
-        return _SameAttribute(names, declared.match_attribute)
+        return _SameAttribute(names, declared.match_attribute, attributes)
     if declared.distinct_attribute is not None:
-        return _DistinctAttribute(names, declared.distinct_attribute)
+        return _DistinctAttribute(names, declared.distinct_attribute, attributes)
     raise unknown_constraint(claim, index)
 
 
@@ -154,45 +180,54 @@ def unknown_constraint(claim: str, index: int) -> AllocationError:
 
 @final
 class _SameAttribute:
-    """All devices have the same value."""
+    """All devices have a value in common."""
 
-    def __init__(self, request_names: frozenset[str], attribute: str) -> None:
+    def __init__(
+        self, request_names: frozenset[str], attribute: str, attributes: Attributes
+    ) -> None:
         self._request_names = request_names
         self._attribute = attribute
-        self._value: _Value | None = None
-        self._device_count = 0
+        self._attributes = attributes
+        #: The common values after each device.
+        self._common: list[Values] = []
 
     def add(self, request: Request, candidate: Candidate) -> bool:
         if not _concerns(self._request_names, request):
             return True
-        value = _value_of(candidate, self._attribute)
-        if value is None or (self._device_count and value != self._value):
+        values = self._attributes.of(candidate, request, self._attribute)
+        if values is not None and self._common:
+            values = self._common[-1].common(values)
+        if values is None:
             return False
-        self._value = value
-        self._device_count += 1
+        self._common.append(values)
         return True
 
     def remove(self, request: Request) -> None:
         if _concerns(self._request_names, request):
-            self._device_count -= 1
+            self._common.pop()
 
 
 @final
 class _DistinctAttribute:
-    """No two devices have the same value."""
+    """No two devices have a value in common."""
 
-    def __init__(self, request_names: frozenset[str], attribute: str) -> None:
+    def __init__(
+        self, request_names: frozenset[str], attribute: str, attributes: Attributes
+    ) -> None:
         self._request_names = request_names
         self._attribute = attribute
-        self._values: list[_Value] = []
+        self._attributes = attributes
+        self._values: list[Values] = []
 
     def add(self, request: Request, candidate: Candidate) -> bool:
         if not _concerns(self._request_names, request):
             return True
-        value = _value_of(candidate, self._attribute)
-        if value is None or value in self._values:
+        values = self._attributes.of(candidate, request, self._attribute)
+        if values is None or (values is NO_VALUES and self._values):
             return False
-        self._values.append(value)
+        if any(values.common(each) is not None for each in self._values):
+            return False
+        self._values.append(values)
         return True
 
     def remove(self, request: Request) -> None:
@@ -203,28 +238,6 @@ class _DistinctAttribute:
 def _concerns(names: frozenset[str], request: Request) -> bool:
     """A constraint that names no request means all of them."""
     return not names or request.parent_or_own_name in names or request.full_name in names
-
-
-def _value_of(candidate: Candidate, name: str) -> _Value | None:
-    """The value of an attribute. It is found by its full name, or without the domain if that is the
-    domain of the driver."""
-    attributes = candidate.device.attributes or {}
-    attribute = attributes.get(name)
-    if attribute is None:
-        domain, slash, identifier = name.partition("/")
-        if slash and domain == candidate.id.driver:
-            attribute = attributes.get(identifier)
-    return None if attribute is None else _value(attribute)
-
-
-def _value(attribute: DeviceAttribute) -> _Value | None:
-    values = (
-        ("string", attribute.string_value),
-        ("int", attribute.int_value),
-        ("bool", attribute.bool_value),
-        ("version", attribute.version_value),
-    )
-    return next(((kind, value) for kind, value in values if value is not None), None)
 
 
 # ---- the record of a search -----------------------------------------------------------------
@@ -254,6 +267,8 @@ class AssignedDevice(Struct, frozen=True, eq=False):
     share: Amounts | None
     #: Whether the device's counters were consumed for it.
     draws_counters: bool
+    #: What the kubelet does without for the device.
+    skip_node_operations: tuple[str, ...] | None = None
 
 
 class ClaimSearch(Struct, eq=False):

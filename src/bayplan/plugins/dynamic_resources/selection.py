@@ -8,8 +8,13 @@ slice that lists the device changes, and serve all pods and nodes.
 from collections.abc import Sequence
 from typing import final
 
-from bayplan.api.device_objects import DeviceClass, DeviceSelector, ResourceSlice
-from bayplan.api.device_selectors import MISSING_KEY_ADVICE, CelError, compile_selector
+from bayplan.api.device_objects import DeviceAttribute, DeviceClass, DeviceSelector, ResourceSlice
+from bayplan.api.device_selectors import (
+    MISSING_KEY_ADVICE,
+    CelError,
+    compile_derived_attribute,
+    compile_selector,
+)
 from bayplan.api.objects import Node
 from bayplan.plugins.dynamic_resources.features import ALL_ON, DeviceFeatures
 from bayplan.plugins.dynamic_resources.pools import AllocationError, Candidate, matches_node
@@ -17,6 +22,8 @@ from bayplan.plugins.dynamic_resources.requests import Request
 
 #: (expression, device) → whether it holds.
 _Results = dict[tuple[str, str], bool]
+#: The same → the attribute that the expression derives.
+_Derived = dict[tuple[str, str], DeviceAttribute]
 
 
 class CelRuntimeError(Exception):
@@ -28,11 +35,11 @@ class SelectorResults:
     """Results of expressions, per slice; those of a slice that changed are forgotten."""
 
     def __init__(self) -> None:
-        self._by_slice: dict[str, tuple[ResourceSlice, _Results]] = {}
+        self._by_slice: dict[str, tuple[ResourceSlice, _Results, _Derived]] = {}
 
     def holds(self, expression: str, candidate: Candidate) -> bool:
         """Raises CelError, CelRuntimeError."""
-        results = self._of(candidate.slice)
+        results = self._of(candidate.slice)[1]
         key = (expression, candidate.id.device)
         result = results.get(key)
         if result is None:
@@ -46,18 +53,29 @@ class SelectorResults:
             results[key] = result
         return result
 
+    def derived(self, expression: str, candidate: Candidate) -> DeviceAttribute:
+        """The attribute that an expression derives from a device. Raises CelError."""
+        results = self._of(candidate.slice)[2]
+        key = (expression, candidate.id.device)
+        if key not in results:
+            program = compile_derived_attribute(expression)
+            if isinstance(program, CelError):
+                raise program
+            results[key] = program.attribute(candidate.id.driver, candidate.device)
+        return results[key]
+
     def keep_only(self, slices: Sequence[ResourceSlice]) -> None:
         """Forget slices that are gone."""
         names = {each.metadata.name for each in slices}
         for name in [name for name in self._by_slice if name not in names]:
             del self._by_slice[name]
 
-    def _of(self, resource_slice: ResourceSlice) -> _Results:
+    def _of(self, resource_slice: ResourceSlice) -> tuple[ResourceSlice, _Results, _Derived]:
         name = resource_slice.metadata.name
         entry = self._by_slice.get(name)
         if entry is None or entry[0] is not resource_slice:
-            entry = self._by_slice[name] = (resource_slice, {})
-        return entry[1]
+            entry = self._by_slice[name] = (resource_slice, {}, {})
+        return entry
 
 
 @final

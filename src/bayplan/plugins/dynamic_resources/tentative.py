@@ -11,6 +11,7 @@ from enum import Enum
 from typing import final
 
 from bayplan.api.device_objects import Device
+from bayplan.api.objects import Node
 from bayplan.api.quantity import QuantityError, nanos
 from bayplan.plugins.dynamic_resources import capacity
 from bayplan.plugins.dynamic_resources.features import ALL_ON, DeviceFeatures
@@ -21,6 +22,8 @@ from bayplan.state.device_table import AllocatedDevices, Amounts, DeviceId
 # ---- counters -------------------------------------------------------------------------------
 
 
+#: The feature of nodes whose kubelet can skip a driver's node operations for a device.
+OPTIONAL_NODE_OPERATIONS = "DRAOptionalNodeOperations"
 #: (counter set, counter)
 _Name = tuple[str, str]
 
@@ -93,6 +96,76 @@ def _nanos(amount: str | int | float) -> int:
         raise AllocationError(str(problem)) from None
 
 
+# ---- compatibility groups -------------------------------------------------------------------
+
+
+#: The groups that all devices of a counter set share; empty: devices without groups; None: the
+#: counter set has no devices.
+_Groups = frozenset[str] | None
+
+
+@final
+class CompatibilityGroups:
+    """The groups that the devices of each counter set have in common.
+
+    Devices that consume one counter set must share a group, or have no group, all of them.
+    Upstream: structured/internal/experimental/compatibility_groups.go.
+    """
+
+    def __init__(self, allocated: AllocatedDevices) -> None:
+        self._allocated = allocated
+        #: Pool and counter set → the groups before and after each device that was taken.
+        self._shared: dict[tuple[PoolId, str], list[_Groups]] = {}
+
+    def take(self, candidate: Candidate) -> bool:
+        """Count the device; nothing is counted if some counter set does not admit it."""
+        pool = candidate.pool
+        admitted: list[list[_Groups]] = []
+        for consumption in candidate.device.consumes_counters or ():
+            shared = self._of(pool, consumption.counter_set)
+            groups = frozenset(consumption.compatibility_groups or ())
+            if not _admits(shared[-1], groups):
+                for other in admitted:
+                    other.pop()
+                return False
+            shared.append(_with(shared[-1], groups))
+            admitted.append(shared)
+        return True
+
+    def give_back(self, candidate: Candidate) -> None:
+        """Undo `take` for the device that was taken last."""
+        for consumption in candidate.device.consumes_counters or ():
+            self._of(candidate.pool, consumption.counter_set).pop()
+
+    def _of(self, pool: Pool, counter_set: str) -> list[_Groups]:
+        key = (pool.id, counter_set)
+        if key not in self._shared:
+            self._shared[key] = [self._allocated_groups(pool, counter_set)]
+        return self._shared[key]
+
+    def _allocated_groups(self, pool: Pool, counter_set: str) -> _Groups:
+        shared: _Groups = None
+        for device in _devices(pool):
+            if not self._allocated.is_taken(DeviceId(pool.id.driver, pool.id.name, device.name)):
+                continue
+            for consumption in device.consumes_counters or ():
+                if consumption.counter_set == counter_set:
+                    shared = _with(shared, frozenset(consumption.compatibility_groups or ()))
+        return shared
+
+
+def _admits(shared: _Groups, groups: frozenset[str]) -> bool:
+    if shared is None:
+        return True
+    return bool(shared & groups) if groups else not shared
+
+
+def _with(shared: _Groups, groups: frozenset[str]) -> _Groups:
+    if shared is None:
+        return groups
+    return shared & groups if shared and groups else shared
+
+
 # ---- tentative allocations ------------------------------------------------------------------
 
 
@@ -109,10 +182,19 @@ class TakeResult(Enum):
 class Takings:
     """The devices that a search has given to claims so far. A claim is named by its index."""
 
-    def __init__(self, allocated: AllocatedDevices, features: DeviceFeatures = ALL_ON) -> None:
+    def __init__(
+        self,
+        allocated: AllocatedDevices,
+        features: DeviceFeatures = ALL_ON,
+        node: Node | None = None,
+    ) -> None:
+        """``node``: the node that uses the devices; None: a node without features."""
         self._allocated = allocated
         self._features = features
+        declared = None if node is None else node.status.declared_features
+        self._node_may_skip = OPTIONAL_NODE_OPERATIONS in (declared or ())
         self._counters = Counters(allocated, features)
+        self._groups = CompatibilityGroups(allocated)
         self._whole: dict[DeviceId, set[int]] = {}
         self._shares: dict[DeviceId, list[Amounts]] = {}
 
@@ -132,9 +214,9 @@ class Takings:
         """
         if not self._features.consumable_capacity:
             return {}
-        names = capacity.names_of(candidate.id.driver, self._features)
+        rules = capacity.rules_of(candidate.id.driver, self._features)
         try:
-            consumed = capacity.consumed_by(request.capacity, candidate.device, names)
+            consumed = capacity.consumed_by(request.capacity, candidate.device, rules)
         except AllocationError as problem:
             if not self._features.behaviour.wrong_capacity_is_error:
                 return None
@@ -143,7 +225,7 @@ class Takings:
         if consumed is None:
             return None
         shares = (self._allocated.consumed(candidate.id), *self._shares.get(candidate.id, ()))
-        fits = capacity.fits(consumed, candidate.device, shares, names=names)
+        fits = capacity.fits(consumed, candidate.device, shares, rules=rules)
         return consumed if fits else None
 
     def take(
@@ -151,6 +233,9 @@ class Takings:
     ) -> TakeResult:
         """Give the device to a request of the claim, or change nothing. Raises AllocationError."""
         is_shared = bool(candidate.device.allow_multiple_allocations)
+        skips = candidate.slice.spec.skip_node_operations
+        if skips and self._features.are_experimental and not self._may_skip():
+            return TakeResult.REFUSED
         if self._is_whole_in_use(index, request, candidate, is_shared):
             return TakeResult.REFUSED
         all_have_effects = not self._features.behaviour.taints_without_effect_are_ignored
@@ -160,7 +245,7 @@ class Takings:
         if candidate.device.consumes_counters and not self._features.partitionable_devices:
             return TakeResult.REFUSED
         draws = self._draws_counters(candidate, is_shared)
-        if draws and not self._counters.take(candidate):
+        if draws and not self._draw(candidate):
             return TakeResult.REFUSED
         consumed = self.consumption(request, candidate)
         satisfies = _satisfies(claim, request, candidate)
@@ -168,12 +253,12 @@ class Takings:
             if satisfies:
                 _leave(claim, request, len(claim.constraints))
             if draws:
-                self._counters.give_back(candidate)
+                self._undraw(candidate)
             return TakeResult.REFUSED if satisfies else TakeResult.CONSTRAINED
         self._note(index, candidate, consumed if is_shared else None)
-        claim.assigned.append(
-            AssignedDevice(request, candidate, consumed if is_shared else None, draws)
-        )
+        share = consumed if is_shared else None
+        written = skips if self._features.optional_node_operations else None
+        claim.assigned.append(AssignedDevice(request, candidate, share, draws, written))
         return TakeResult.TAKEN
 
     def give_back(self, index: int, claim: ClaimSearch) -> None:
@@ -186,7 +271,25 @@ class Takings:
             self._shares[candidate.id].pop()
         _leave(claim, assigned.request, len(claim.constraints))
         if assigned.draws_counters:
-            self._counters.give_back(candidate)
+            self._undraw(candidate)
+
+    def _may_skip(self) -> bool:
+        return self._features.optional_node_operations and self._node_may_skip
+
+    def _draw(self, candidate: Candidate) -> bool:
+        """Consume the counters of a device, if its groups and the counters allow it."""
+        if self._features.compatibility_groups and not self._groups.take(candidate):
+            return False
+        if self._counters.take(candidate):
+            return True
+        if self._features.compatibility_groups:
+            self._groups.give_back(candidate)
+        return False
+
+    def _undraw(self, candidate: Candidate) -> None:
+        self._counters.give_back(candidate)
+        if self._features.compatibility_groups:
+            self._groups.give_back(candidate)
 
     def _is_whole_in_use(
         self, claim: int, request: Request, candidate: Candidate, is_shared: bool
