@@ -34,10 +34,12 @@ _TEST_RESOURCES = (
     "/api/v1/persistentvolumeclaims",
     "/api/v1/persistentvolumes",
     "/apis/storage.k8s.io/v1/csinodes",
+    "/apis/storage.k8s.io/v1/csidrivers",
     "/apis/storage.k8s.io/v1/storageclasses",
     "/apis/resource.k8s.io/v1/resourceclaims",
     "/apis/resource.k8s.io/v1/resourceslices",
     "/apis/resource.k8s.io/v1/deviceclasses",
+    "/apis/resource.k8s.io/v1/devicetaintrules",
     "/api/v1/nodes",
 )
 CONFIG = {
@@ -51,9 +53,12 @@ CONFIG = {
 
 
 @contextmanager
-def kube_scheduler(plane: ControlPlane, folder: Path, **gates: bool) -> Iterator[None]:
-    """Run the real kube-scheduler from $KUBEBUILDER_ASSETS."""
-    program = Path(os.environ.get("KUBEBUILDER_ASSETS") or "") / "kube-scheduler"
+def kube_scheduler(
+    plane: ControlPlane, folder: Path, assets: Path | None = None, **gates: bool
+) -> Iterator[None]:
+    """Run the real kube-scheduler from ``assets``; None: from $KUBEBUILDER_ASSETS."""
+    folder_of_program = assets or Path(os.environ.get("KUBEBUILDER_ASSETS") or "")
+    program = folder_of_program / "kube-scheduler"
     if not os.access(program, os.X_OK):
         pytest.skip("needs a kube-scheduler in KUBEBUILDER_ASSETS")
     connection = {**CONFIG["clientConnection"], "kubeconfig": plane.kubeconfig("admin")}

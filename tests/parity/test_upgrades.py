@@ -91,20 +91,20 @@ def test_a_wrong_answer_is_noticed(peers: tuple[Peer, Peer]) -> None:
     """The comparison can fail: the answers of one version are not those of another one."""
     old, new = peers
     impostor = old._replace(version=new.version)
-    lists, _ = draw_cluster(FIRST, old.release)
+    lists, _ = draw_cluster(FIRST)
     assert recorded(old, lists) != recorded(new, lists)
     assert compare(FIRST, impostor, new).wrong
 
 
 def test_a_seed_draws_one_cluster_and_seeds_draw_all_families() -> None:
-    assert draw_cluster(3, "1.35.4") == draw_cluster(3, "1.35.4")
-    drawn = Counter(family for seed in range(100) for family in draw_cluster(seed, "1.35.4")[1])
+    assert draw_cluster(3) == draw_cluster(3)
+    drawn = Counter(family for seed in range(100) for family in draw_cluster(seed)[1])
     assert set(drawn) == set(FAMILIES)
     assert min(drawn.values()) > 5
 
 
 def test_drawn_clusters_show_changes_without_recorders() -> None:
-    lists, families = draw_cluster(0, "1.35.4")
+    lists, families = draw_cluster(0)
     answer = upgraded(lists, KubernetesVersion.V1_35, KubernetesVersion.V1_37)
     assert families
     assert answer.pods_tried == len(lists["pods"])

@@ -2,11 +2,10 @@
 
 A cluster has the lists of a recorded case: plain nodes, pods that run and pods that wait. On top
 come the parts of some families; each family has what one or a few rows of the tables of changes
-are about. Objects are written as an API server would store them. A family that older versions of
-kube-scheduler answer at random is left out for them.
+are about. Objects are written as an API server would store them.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any, Final
 
 from bayplan.rng import stream
@@ -54,8 +53,13 @@ class Draw:
         status |= {"phase": "Running" if "nodeName" in spec else "Pending"}
         if "nodeName" in spec:
             status["startTime"] = f"2026-01-01T00:00:{self._count % 60:02}Z"
-        container = {"name": "c", "image": "reg/none:1", "resources": {"requests": requests or {}}}
+        resources = {"requests": requests or {}}
+        limits = {name: amount for name, amount in resources["requests"].items() if "/" in name}
+        resources |= {"limits": limits} if limits else {}
+        container = {"name": "c", "image": "reg/none:1", "resources": resources}
         whole = {"schedulerName": "default-scheduler", "containers": [container], **spec}
+        for each in whole["containers"]:
+            each.setdefault("image", "reg/none:1")
         return self.add("pods", metadata=meta, spec=whole, status=status)
 
     def slice(self, node: str, devices: list[Json], count: int = 1, **spec: Any) -> None:
@@ -82,9 +86,11 @@ class Draw:
 # ---- what every cluster has ----------------------------------------------------------------
 
 
-def draw_cluster(seed: int, oldest: str) -> tuple[dict[str, list[Json]], list[str]]:
-    """(the lists of a cluster, the names of its families). ``oldest``: the older version, whose
-    random answers are avoided."""
+def draw_cluster(
+    seed: int, without: Collection[str] = ()
+) -> tuple[dict[str, list[Json]], list[str]]:
+    """(the lists of a cluster, the names of its families). ``without``: families that are left
+    out."""
     draw = Draw(seed)
     choose = draw.random
     for number in range(choose.randint(3, 6)):
@@ -106,7 +112,7 @@ def draw_cluster(seed: int, oldest: str) -> tuple[dict[str, list[Json]], list[st
         draw.pod("runs", _requests(draw), nodeName=draw.node()["metadata"]["name"], priority=0)
     for _ in range(choose.randint(1, 4)):
         draw.pod("plain", _requests(draw))
-    names = [name for name in FAMILIES if oldest not in _RANDOM_IN.get(name, ())]
+    names = [name for name in FAMILIES if name not in without]
     draw.families = choose.sample(names, _FAMILIES_PER_CLUSTER)
     for name in draw.families:
         FAMILIES[name](draw)
@@ -495,6 +501,3 @@ FAMILIES: Final[Mapping[str, Callable[[Draw], None]]] = {
     "incomplete pool": _incomplete_pool,
     "claim to release": _claim_to_release,
 }
-
-#: Family → the versions that answer it at random.
-_RANDOM_IN: Mapping[str, tuple[str, ...]] = {}

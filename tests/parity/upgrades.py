@@ -91,7 +91,7 @@ def _cases(lists: Lists) -> Iterator[Json]:
             pending["status"] = pod["status"]
         cluster = {**lists, "pods": [each for each in running if each is not pod]}
         yield {
-            "id": _key(pod),
+            "id": key_of(pod),
             "suite": "upgrade",
             "cluster": cluster,
             "config": None,
@@ -99,7 +99,8 @@ def _cases(lists: Lists) -> Iterator[Json]:
         }
 
 
-def _key(pod: Json) -> str:
+def key_of(pod: Json) -> str:
+    """namespace/name"""
     return f"{pod['metadata']['namespace']}/{pod['metadata']['name']}"
 
 
@@ -134,7 +135,8 @@ def upgraded(lists: Lists, before: KubernetesVersion, after: KubernetesVersion) 
     return upgrade(picture, config, in_version(config, after), default_registry(()))
 
 
-def _answers(pod: PodDifference) -> tuple[Answer, Answer]:
+def answers_of(pod: PodDifference) -> tuple[Answer, Answer]:
+    """What `upgrade` says of both versions."""
     return (
         Answer(pod.nodes_before, pod.message_before, pod.victims_before),
         Answer(pod.nodes_after, pod.message_after, pod.victims_after),
@@ -156,11 +158,11 @@ class Comparison(NamedTuple):
 
 def compare(seed: int, old: Peer, new: Peer) -> Comparison:
     """Draw a cluster, and compare the pods whose answers differ."""
-    lists, families = draw_cluster(seed, old.release)
+    lists, families = draw_cluster(seed)
     before, after = recorded(old, lists), recorded(new, lists)
     expected = {key: (before[key], after[key]) for key in before if before[key] != after[key]}
     answer = upgraded(lists, old.version, new.version)
-    actual = {pod.pod: _answers(pod) for pod in answer.pods}
+    actual = {pod.pod: answers_of(pod) for pod in answer.pods}
     wrong = [
         f"seed {seed} ({', '.join(families)}) {key}: {expected.get(key)} expected, "
         f"{actual.get(key)} answered; before {before[key]}, after {after[key]}"

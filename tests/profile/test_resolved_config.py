@@ -8,7 +8,9 @@ from typing import Any
 
 import pytest
 
-from bayplan.config import ConfigError, SchedulerConfig, load_config
+from bayplan.config import ConfigError, SchedulerConfig, config_from, load_config
+from bayplan.config.kubernetes_versions import KubernetesVersion
+from bayplan.config.loading import DEFAULT_CONFIG
 from bayplan.plugins.registry import Registry
 from bayplan.profile.resolved_config import ResolvedProfile, checked_args, resolve
 from tests.engine.plugin_kit import (
@@ -217,3 +219,11 @@ def test_args_may_be_a_struct() -> None:
     assert [str(p) for p in checked_args(Gate, RackArgs(topology_key="a"))[1]] == [
         "RackArgs; wanted GateArgs"
     ]
+
+
+@pytest.mark.parametrize("version", list(KubernetesVersion))
+def test_results_are_used_again_in_every_version_unless_the_gate_is_off(
+    version: KubernetesVersion,
+) -> None:
+    [profile] = resolve(config_from(DEFAULT_CONFIG, kubernetes=version), Registry()).profiles
+    assert profile.reuse_bytes_max > 0

@@ -173,7 +173,9 @@ class _Resolver:
         names = dict.fromkeys(entry.name for entries in lists.values() for entry in entries)
         instances = {name: configured.get(name) or self._unconfigured(name) for name in names}
         sources = self._sources(profile, lists, {**configured, **instances})
-        reuses = profile.reuse and self._config.gate("OpportunisticBatching")
+        # A version without the gate has no batching, but decides the same with cached results.
+        has_batching = self._config.gates.values.get("OpportunisticBatching", True)
+        reuses = profile.reuse and has_batching
         return ResolvedProfile(
             profile.scheduler_name or "",
             percentage,
