@@ -13,6 +13,7 @@ from bayplan.api.device_selectors import CelError
 from bayplan.plugins.dynamic_resources.pools import AllocationError, Candidate
 from bayplan.plugins.dynamic_resources.requests import NO_VALUES, Request, Values
 from bayplan.plugins.dynamic_resources.selection import SelectorResults
+from bayplan.state.device_table import DeviceId
 
 
 @final
@@ -22,8 +23,18 @@ class DeviceAttributes:
     def __init__(self, results: SelectorResults, *, with_lists: bool) -> None:
         self._results = results
         self._with_lists = with_lists
+        #: (name or expression, device) → its values.
+        self._values: dict[tuple[str, DeviceId], Values | None] = {}
 
     def of(self, candidate: Candidate, request: Request, name: str) -> Values | None:
+        key = (request.derived_attributes.get(name, name), candidate.id)
+        try:
+            return self._values[key]
+        except KeyError:
+            values = self._values[key] = self._read(candidate, request, name)
+            return values
+
+    def _read(self, candidate: Candidate, request: Request, name: str) -> Values | None:
         attribute = self._attribute(candidate, request, name)
         if attribute is None:
             return None

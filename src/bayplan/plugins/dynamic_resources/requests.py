@@ -130,8 +130,9 @@ class Values(NamedTuple):
 
     def common(self, other: "Values") -> "Values | None":
         """The values that both have; None: none."""
-        shared = self.values & other.values if self.kind == other.kind else frozenset[object]()
-        return Values(self.kind, shared) if shared else None
+        if self.kind != other.kind or self.values.isdisjoint(other.values):
+            return None
+        return Values(self.kind, self.values & other.values)
 
 
 #: An attribute without a value that can be compared.

@@ -212,7 +212,8 @@ class Takings:
 
         Raises AllocationError.
         """
-        if not self._features.consumable_capacity:
+        has_none = not candidate.device.capacity and request.capacity is None
+        if has_none or not self._features.consumable_capacity:
             return {}
         rules = capacity.rules_of(candidate.id.driver, self._features)
         try:
