@@ -87,6 +87,21 @@ def compared_taints(draws: Draws) -> Json:
     return {"cluster": {"nodes": nodes}, "pending": pods}
 
 
+def taint_events(draws: Draws) -> Json:
+    """A pod that waits because of taints, and a node whose taints change."""
+    numbers = ("1", "5", "-3", "0")
+    before, after = draws.node("n0"), draws.node("n0")
+    after["status"], after["metadata"] = before["status"], before["metadata"]
+    for each in (before, after):
+        taint = {"key": "sla", "value": draws.choice(numbers), "effect": "NoSchedule"}
+        each["spec"] = {"taints": [taint]}
+    operator, limit = draws.choice(("Gt", "Lt")), draws.choice(numbers)
+    toleration = {"key": "sla", "operator": operator, "value": limit}
+    waiting = draws.pod("p", {"tolerations": [toleration]})
+    event = {"resource": "Node", "action": "Update", "old": before, "new": after}
+    return {"cluster": {}, "pod": waiting, "event": event}
+
+
 def label_keys(draws: Draws) -> Json:
     """Constraints with matchLabelKeys that the API server has not merged into the selector."""
     spread = {
@@ -408,6 +423,7 @@ SUITES: Mapping[str, Suite] = {
     "shared-capacity": Suite("DRAConsumableCapacity", gate_devices.shared_capacity, 4),
     "storage-scores": Suite("StorageCapacityScoring", storage_scores, 4),
     "taint-rules": Suite("DRADeviceTaintRules", gate_devices.taint_rules, 3),
+    "taint-events": Suite("TaintTolerationComparisonOperators", taint_events, 8),
     "volume-limits": Suite("VolumeLimitScaling", volume_limits, 4),
 }
 

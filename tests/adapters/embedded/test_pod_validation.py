@@ -125,7 +125,6 @@ def test_a_host_port_is_unique_per_protocol_and_address() -> None:
     ("toleration", "field"),
     [
         ({"key": "a", "operator": "Equals"}, "operator"),
-        ({"key": "a", "operator": "Gt", "value": "5"}, "operator"),  # an alpha gate upstream
         ({"key": "a", "operator": "Exists", "value": "b"}, "operator"),
         ({"value": "b"}, "operator"),
         ({"key": "a", "value": "b c"}, "operator"),
@@ -136,6 +135,33 @@ def test_a_host_port_is_unique_per_protocol_and_address() -> None:
 )
 def test_tolerations_are_validated(toleration: dict[str, Any], field: str) -> None:
     assert paths(tolerations=[toleration]) == [f"spec.tolerations[0].{field}"]
+
+
+@pytest.mark.parametrize(
+    ("value", "details"),
+    [
+        ("900", []),
+        ("-3", []),
+        ("07", ["must be a valid decimal integer in canonical form"]),
+        (
+            "x",
+            [
+                "must be a valid decimal integer in canonical form",
+                'strconv.ParseInt: parsing "x": invalid syntax',
+            ],
+        ),
+        ("", ["must be non-empty", 'strconv.ParseInt: parsing "": invalid syntax']),
+        (
+            "9223372036854775808",
+            ['strconv.ParseInt: parsing "9223372036854775808": value out of range'],
+        ),
+    ],
+)
+def test_a_toleration_compares_with_a_number_of_64_bits(value: str, details: list[str]) -> None:
+    """The texts are those of kube-apiserver with the gate TaintTolerationComparisonOperators."""
+    toleration = {"key": "a", "operator": "Gt", "value": value}
+    start = f'spec.tolerations[0].value: Invalid value: "{value}": '
+    assert complaints(tolerations=[toleration]) == [start + detail for detail in details]
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ A spec that a server has stored may lack what only a new spec must have (``is_ne
 each extended resource, volumes of all mounts, and so on. The rules of another version let it pass.
 """
 
+import re
 from collections.abc import Iterator
 
 from bayplan.adapters.embedded.field_errors import (
@@ -47,11 +48,13 @@ from bayplan.api.objects import (
     VolumeDevice,
     VolumeMount,
 )
-from bayplan.api.selectors import EXISTS, is_label_value
+from bayplan.api.selectors import COMPARISONS, EXISTS, is_decimal, is_label_value
 from bayplan.api.storage_objects import Volume
+from bayplan.printable import quoted
 from bayplan.problems import Problem
 
 EFFECTS = (NO_SCHEDULE, PREFER_NO_SCHEDULE, NO_EXECUTE)
+_GO_INTEGER = re.compile(r"[+-]?[0-9]{1,1000}")
 _TOLERATION_OPERATORS = ("Equal", EXISTS)
 _PROTOCOLS = ("SCTP", "TCP", "UDP")
 _DO_NOT_SCHEDULE, _SCHEDULE_ANYWAY = "DoNotSchedule", "ScheduleAnyway"
@@ -414,9 +417,25 @@ def _toleration(toleration: Toleration, path: str) -> Iterator[Problem]:
         if value:
             detail = "value must be empty when `operator` is 'Exists'"
             yield invalid(f"{path}.operator", value, detail)
+    elif operator in COMPARISONS:
+        yield from _number(value, f"{path}.value")
     else:
         yield not_supported(f"{path}.operator", operator, _TOLERATION_OPERATORS)
     yield from choice(toleration.effect, f"{path}.effect", EFFECTS)
+
+
+def _number(value: str, path: str) -> Iterator[Problem]:
+    """A number that a toleration compares, as a kube-apiserver with the gate
+    TaintTolerationComparisonOperators reads it."""
+    if not value:
+        yield invalid(path, value, "must be non-empty")
+    elif not is_decimal(value):
+        yield invalid(path, value, "must be a valid decimal integer in canonical form")
+    parsing = f"strconv.ParseInt: parsing {quoted(value)}"
+    if not _GO_INTEGER.fullmatch(value):
+        yield invalid(path, value, f"{parsing}: invalid syntax")
+    elif not -(2**63) <= int(value) < 2**63:
+        yield invalid(path, value, f"{parsing}: value out of range")
 
 
 def _spread(constraints: tuple[TopologySpreadConstraint, ...], path: str) -> Iterator[Problem]:
