@@ -73,7 +73,9 @@ class Draw:
         name = self.name("claim")
         body = {"deviceClassName": "gpu", "allocationMode": "ExactCount", "count": 1, **exactly}
         wish = parts.pop("request", {"name": "r0", "exactly": body})
-        meta = {"name": name, "namespace": "default", "uid": f"uid-{name}"}
+        meta: Json = {"name": name, "namespace": "default", "uid": f"uid-{name}"}
+        if "status" in parts:
+            meta["finalizers"] = ["resource.kubernetes.io/delete-protection"]
         devices = {"requests": [wish], **parts.pop("devices", {})}
         self.add("resourceClaims", metadata=meta, spec={"devices": devices}, **parts)
         return name

@@ -349,10 +349,9 @@ CHANGES: tuple[Change, ...] = (
         _V1_37_0,
         "DynamicResources",
         "capacity requests that cannot be represented",
-        "A capacity request that cannot be represented is an error; before, the device was "
-        "skipped.",
+        "A capacity request that cannot be represented is an error; before, the sum wrapped "
+        "around, and the request fitted.",
         "structured/internal",
-        is_recorded=False,
     ),
     Change(
         "counters_are_of_drivers",

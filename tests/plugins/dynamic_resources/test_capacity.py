@@ -6,7 +6,7 @@ import pytest
 
 from bayplan.api.device_objects import CapacityRequirements, Device
 from bayplan.api.quantity import NANOS
-from bayplan.plugins.dynamic_resources.capacity import consumed_by, fits, written
+from bayplan.plugins.dynamic_resources.capacity import CapacityRules, consumed_by, fits, written
 from bayplan.plugins.dynamic_resources.pools import AllocationError
 from tests.plugins.devices_kit import as_slice, device, slice_of
 
@@ -94,6 +94,18 @@ def test_an_invalid_amount_ends_the_allocation(
 ) -> None:
     with pytest.raises(AllocationError, match=message):
         consumed(with_memory(**policy), expected)
+
+
+@pytest.mark.parametrize("expected", ["9223372036854775807", "20E", "100E"])
+def test_before_1_37_a_request_that_cannot_be_represented_fitted(expected: str) -> None:
+    """As recorded from kube-scheduler 1.36.3: the sum wraps around, and is not checked."""
+    policy = {"validRange": {"min": "10Gi", "step": "10Gi", "max": "40Gi"}}
+    device = with_memory("40Gi", **policy)
+    request = CapacityRequirements(requests={"memory": expected})
+    rules = CapacityRules(wraps=True)
+    amounts = consumed_by(request, device, rules)
+    assert amounts is not None
+    assert fits(amounts, device, rules=rules)
 
 
 def test_amounts_are_written_as_the_api_writes_quantities() -> None:

@@ -249,8 +249,6 @@ class Allocator:
         try:
             consumed = consumed_by(request.capacity, candidate.device, rules)
         except AllocationError as problem:
-            if not self._pools.features.behaviour.wrong_capacity_is_error:
-                return False
             name = candidate.device.name
             raise AllocationError(
                 f"{subject}: checking capacity for device {name}: {problem}"

@@ -53,6 +53,8 @@ class CapacityRules(Struct, frozen=True):
     #: Whether ranges count in thousandths where all their numbers are whole thousandths (gate
     #: DRAFractionalCapacityRange).
     has_fractions: bool = False
+    #: Whether a sum past 2^63-1 goes on at -2^63, as before 1.37; otherwise it is an error.
+    wraps: bool = False
 
     def full(self, name: str) -> str:
         return name if not self.driver or "/" in name else f"{self.driver}/{name}"
@@ -72,7 +74,8 @@ AS_WRITTEN = CapacityRules()
 def rules_of(driver: str, features: DeviceFeatures) -> CapacityRules:
     """The rules for a driver's devices."""
     domain = driver if features.behaviour.capacity_names_have_domain else ""
-    return CapacityRules(domain, features.fractional_ranges)
+    wraps = not features.behaviour.wrong_capacity_is_error
+    return CapacityRules(domain, features.fractional_ranges, wraps)
 
 
 def consumed_by(
@@ -90,7 +93,7 @@ def consumed_by(
     consumed: dict[str, int] = {}
     for name, each in capacity.items():
         amount = _consumed(name, requested.get(rules.full(name)), each, rules)
-        if amount < 0:
+        if amount < 0 and not rules.wraps:
             raise AllocationError(f'capacity "{name}": {_NEGATIVE}')
         consumed[name] = amount
     return consumed
@@ -144,6 +147,8 @@ def _rounded_up(name: str, requested: Amount, allowed: CapacityRange, rules: Cap
         return minimum
     if allowed.step is None:
         return amount
+    if rules.wraps:
+        return _rounded_up_unchecked(amount, allowed)
     in_thousandths = rules.has_fractions and _is_in_thousandths(allowed)
     if in_thousandths and not _is_thousandths(amount):
         text = f"request {canonical(requested)} is not a representable milli value"
@@ -158,6 +163,22 @@ def _rounded_up(name: str, requested: Amount, allowed: CapacityRange, rules: Cap
         text = f"rounding request {canonical(requested)} up to the next step passes {past}"
         raise _unrepresentable(name, text)
     return rounded * (NANOS_PER_MILLI if in_thousandths else NANOS)
+
+
+def _rounded_up_unchecked(amount: int, allowed: CapacityRange) -> int:
+    """The same in int64 that wraps around, so that a large request may fit. A request above
+    2^63-1, which only a suffix such as 20E can write, counts as 0."""
+    low, step = units_of(_nanos(allowed.minimum or 0)), units_of(_nanos(allowed.step or 0))
+    requested = -(-amount // NANOS)
+    added = _int64((requested if requested <= INT64_MAX else 0) - low)
+    steps, remainder = divmod(abs(added), step) if step else (0, 0)
+    count = (steps if added >= 0 else -steps) + bool(remainder)
+    return _int64(low + _int64(step * count)) * NANOS
+
+
+def _int64(number: int) -> int:
+    """The number as an int64 has it."""
+    return (number + 2**63) % 2**64 - 2**63
 
 
 def _is_in_thousandths(allowed: CapacityRange) -> bool:
@@ -195,7 +216,7 @@ def _violates_range(amount: int, allowed: CapacityRange, rules: CapacityRules) -
         return True
     count = thousandths_of if in_thousandths else units_of
     step, low = count(_nanos(allowed.step)), count(_nanos(allowed.minimum or 0))
-    return bool(step) and (count(amount) - low) % step != 0
+    return bool(step) and _int64(count(amount) - low) % step != 0
 
 
 def _nanos(amount: Amount) -> int:

@@ -219,8 +219,6 @@ class Takings:
         try:
             consumed = capacity.consumed_by(request.capacity, candidate.device, rules)
         except AllocationError as problem:
-            if not self._features.behaviour.wrong_capacity_is_error:
-                return None
             where = f"request {request.name}: checking capacity for device {candidate.id}"
             raise AllocationError(f"{where}: {problem}") from None
         if consumed is None:
