@@ -160,7 +160,8 @@ image: ## build the image for both architectures and push it: IMAGE=registry.exa
 	docker buildx build --platform "$(PLATFORMS)" --build-arg "BASE=$(BASE)" --build-arg "SOURCE_DATE_EPOCH=$(SOURCE_DATE_EPOCH)" --file deploy/Dockerfile --tag "$(IMAGE)" --output type=image,push=true,rewrite-timestamp=true .
 
 wheel: .venv/.dev ## build the wheel and the sdist into dist
-	$(BIN)/python -m hatchling build --directory dist
+	@echo "Building the wheel and the sdist"
+	@$(BIN)/python -m hatchling build --directory dist
 
 release-check: .venv/.dev ## packages, installation on each Python at hand, SBOMs in dist, licences
 	@$(BIN)/python -m tests.release.checking
@@ -169,7 +170,9 @@ changelog: .venv/.dev ## show the section of the next release; WRITE=1 puts it i
 	@$(BIN)/python -m towncrier build $(if $(WRITE),--yes,--draft)
 
 site: .venv/.dev ## build the documents as a site into build/site
+	@echo "Building the site; this takes about a minute"
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet
+	@echo "The site is in build/site: open build/site/index.html"
 
 docs: .venv/.dev ## check that the links in the documents lead somewhere
 	@$(BIN)/python -m pytest -q tests/test_architecture.py -k documents
@@ -204,7 +207,7 @@ need-%:
 	@touch $@
 
 .venv/.runtime: .venv/.created pyproject.toml $(RUNTIME_LOCK)
-	@echo "Installing Bayplan into .venv"
+	@echo "Installing Bayplan into .venv: this takes up to a minute, once"
 	@$(INSTALL) --require-hashes --requirement $(RUNTIME_LOCK)
 	@$(INSTALL) --no-deps --editable .
 	@# As for other packages: what is installed as editable gets no bytecode from pip.
@@ -212,7 +215,7 @@ need-%:
 	@touch $@
 
 .venv/.dev: .venv/.runtime $(LOCK) examples/gpu_sharing/pyproject.toml
-	@echo "Installing the tools for development into .venv"
+	@echo "Installing the tools for development into .venv: this takes up to two minutes, once"
 	@$(INSTALL) --require-hashes --requirement $(LOCK)
 	@$(INSTALL) --no-deps --editable examples/gpu_sharing
 	@touch $@

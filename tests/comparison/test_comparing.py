@@ -3,7 +3,6 @@
 from pathlib import Path
 from typing import Any
 
-import pandas
 import pytest
 
 import bayplan
@@ -19,9 +18,11 @@ CONFIGURATIONS = {
 }
 
 
-def test_a_comparison_is_a_table(tmp_path: Path) -> None:
+def test_a_comparison_is_the_document_of_the_command_and_a_table(tmp_path: Path) -> None:
     comparison = bayplan.compare([cluster_file(tmp_path)], CONFIGURATIONS, "0..1")
-    frame: Any = pandas.DataFrame(comparison).set_index(["configuration", "seed"])
+    assert comparison.kind == "Comparison"
+    assert "nodes_used" in str(comparison)
+    frame: Any = comparison.table.set_index(["configuration", "seed"])
     assert frame.loc["packed", "nodes_used"].to_list() == [1.0, 1.0]
     assert frame.loc["spread", "nodes_used"].to_list() == [3.0, 3.0]
 
@@ -31,7 +32,7 @@ def test_with_a_folder_all_results_are_stored(tmp_path: Path) -> None:
     one, again = (
         bayplan.compare([cluster_file(tmp_path)], CONFIGURATIONS, [3], out=out) for _ in range(2)
     )
-    assert one.runs == again.runs
+    assert one.inputs == again.inputs
     assert len(list((out / "runs").iterdir())) == 2
     assert (out / "results.csv").is_file()
 
@@ -39,7 +40,7 @@ def test_with_a_folder_all_results_are_stored(tmp_path: Path) -> None:
 def test_pods_arrive_until_the_demand_is_reached(tmp_path: Path) -> None:
     file = cluster_file(tmp_path)
     result = bayplan.compare([file], {"default": None}, [1], until_demand={"cpu": 100})
-    assert result[0]["placed"] == 12
+    assert result.inputs[""].runs[0].metrics["placed"] == 12
 
 
 def test_invalid_arguments_raise_an_exception_with_all_problems(tmp_path: Path) -> None:

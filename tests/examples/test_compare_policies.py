@@ -12,7 +12,7 @@ def test_the_script_compares_two_configurations_in_separate_processes() -> None:
         [sys.executable, str(script)], capture_output=True, check=True, text=True, timeout=100
     )
     lines = completed.stdout.splitlines()
-    assert [line.split()[:2] for line in lines[:-1]] == [
+    assert [line.split()[:2] for line in lines[:6]] == [
         [name, str(seed)] for name in ("spread", "packed") for seed in range(3)
     ]
-    assert lines[-1].startswith("packed - spread: ")
+    assert lines[6].startswith("packed against spread: ")

@@ -19,9 +19,12 @@ from bayplan.comparison.job import Job, JobResult, perform
 from bayplan.comparison.metrics.scheduling import Arrivals, FillingDemand
 from bayplan.comparison.outputs import write_outputs
 from bayplan.comparison.planning import Plan, plan
+from bayplan.comparison.report import ComparisonAnswer, comparison_answer
 from bayplan.comparison.store import Run, RunStore, run_of
 from bayplan.comparison.table import Comparison
 
+#: Of the report, where no experiment names it.
+TITLE = "Comparison"
 #: Called with (run, whether it was in the store) for each run.
 OnRun = Callable[[Run, bool], None]
 
@@ -38,8 +41,10 @@ def compare(
     out: str | Path | None = None,
     executor: str | None = None,
     processes: int = 0,
-) -> Comparison:
-    """Run every configuration with every seed over the same input. Returns a table of the results.
+) -> ComparisonAnswer:
+    """Run every configuration with every seed over the same input.
+
+    Returns the document that `bayplan compare` prints; its ``table`` has a row for each run.
 
     ``inputs``: files and folders, as for `bayplan simulate`. ``configurations``: by name; the
     others are compared with the first. ``until_demand``: shuffle the pods by the seed, and draw
@@ -65,8 +70,8 @@ def compare(
         planned, None if out is None else Path(out), executor, _ignore_run, processes=processes
     )
     if out is not None:
-        write_outputs(comparison, Path(out), "Comparison")
-    return comparison
+        write_outputs(comparison, Path(out), TITLE)
+    return comparison_answer(comparison, TITLE)
 
 
 def performed(

@@ -22,6 +22,7 @@ from bayplan.comparison.statistics import (
     spread,
 )
 from bayplan.comparison.table import SPEED, Comparison
+from bayplan.frames import DataFrame, frame
 
 #: The most differing decisions that are shown; further ones are counted.
 EXAMPLES_MAX = 10
@@ -66,6 +67,8 @@ class RunCounts(Value, frozen=True, kw_only=True):
     seed: int
     attempts: int
     failures: int
+    #: What was measured; a number that the run does not have is missing.
+    metrics: dict[str, float]
 
 
 class InputComparison(Value, frozen=True, kw_only=True):
@@ -134,6 +137,18 @@ class ComparisonAnswer(Answer, frozen=True, kw_only=True):
             need = "confidence intervals need SciPy: pip install 'bayplan[compare]'"
             parts.append(Text(need))
         return parts
+
+    @property
+    def table(self) -> DataFrame:
+        """A DataFrame with a row for each run: input, configuration, seed, and its metrics."""
+        runs = [(name, run) for name, one in self.inputs.items() for run in one.runs]
+        metrics = dict.fromkeys(metric for _, run in runs for metric in run.metrics)
+        columns = ("input", "configuration", "seed", *metrics)
+        rows = (
+            (name, run.configuration, run.seed, *(run.metrics.get(metric) for metric in metrics))
+            for name, run in runs
+        )
+        return frame(columns, [dict(zip(columns, row, strict=True)) for row in rows])
 
     def rows(self) -> Rows:
         """One row for each metric of each configuration."""
@@ -278,6 +293,7 @@ def _input_comparison(
                 seed=run.seed,
                 attempts=run.result.attempts,
                 failures=len(run.result.failures),
+                metrics=dict(run.result.metrics),
             )
             for run in comparison.runs
             if run.input == input_name

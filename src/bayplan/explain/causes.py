@@ -210,11 +210,13 @@ def _nominated(diagnosis: Diagnosis, nodes: Sequence[str]) -> Iterator[str]:
 
 def _terminating(model: ClusterModel, diagnosis: Diagnosis, nodes: Sequence[str]) -> Iterator[str]:
     """Pods that are being deleted: they hold their room until they are gone."""
-    placed = pods_by_node(model)
-    for node in in_natural_order(nodes):
-        for pod in placed.get(node, ()):
-            if pod.is_terminating:
-                yield f"{pod.key} on {node} is terminating and holds {_room_of(pod, diagnosis.pod)}"
+    leaving: dict[str, list[PodInfo]] = defaultdict(list)
+    for pod in model.scheduler.cache.pods():
+        if pod.is_terminating:
+            leaving[pod.node_name].append(pod)
+    for node in in_natural_order(leaving.keys() & nodes):
+        for pod in leaving[node]:
+            yield f"{pod.key} on {node} is terminating and holds {_room_of(pod, diagnosis.pod)}"
 
 
 def _room_of(pod: PodInfo, waiting: PodInfo) -> str:

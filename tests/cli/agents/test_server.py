@@ -14,7 +14,7 @@ from mcp import Client, StdioServerParameters
 from mcp.client.streamable_http import streamable_http_client
 from mcp_types import TextContent
 
-from bayplan.cli.agents.commands import Commands
+from bayplan.cli.agents.commands import PAGE_LENGTH, Commands
 from bayplan.cli.agents.server import AgentServer
 from bayplan.cli.agents.tools import Workplace
 from bayplan.cli.warm_models import WarmModels
@@ -215,7 +215,11 @@ def test_a_long_answer_has_pages_that_together_are_the_answer(cluster: Path) -> 
         numbers = range(1, count + 1)
         pages = [(await texts_of(client, "page", answer=name, page=n))[0] for n in numbers]
         assert pages[0] == first
-        assert len(json.loads("".join(pages))["departures"]) == 302
+        documents = [json.loads(page) for page in pages]
+        assert {each["kind"] for each in documents} == {"DepartureReport"}
+        assert max(map(len, pages)) <= PAGE_LENGTH
+        names = [row["name"] for each in documents for row in each["departures"]]
+        assert len(names) == len(set(names)) == 302
         assert "wanted 1 to" in await refusal_of(client, "page", answer=name, page=count + 1)
 
     converse(scene, cluster)

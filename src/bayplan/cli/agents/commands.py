@@ -14,6 +14,7 @@ from typing import Final, final
 import click
 from msgspec import Struct
 
+from bayplan.cli.agents.paging import pages_of
 from bayplan.cli.entry import cli
 from bayplan.cli.streams import EXIT_FAILED
 from bayplan.cli.warm_models import WarmModels, lend_warm_models
@@ -37,13 +38,9 @@ class CommandOutput(Struct, frozen=True):
     #: What it printed to standard error.
     remarks: str = ""
 
-    @property
-    def page_count(self) -> int:
-        return max(-(-len(self.text) // PAGE_LENGTH), 1)
-
-    def page(self, number: int) -> str:
-        """From 1. The pages together are the text."""
-        return self.text[(number - 1) * PAGE_LENGTH : number * PAGE_LENGTH]
+    def pages(self) -> list[str]:
+        """Documents that together are the text."""
+        return pages_of(self.text, PAGE_LENGTH)
 
 
 @final
@@ -52,7 +49,7 @@ class Commands:
 
     def __init__(self, models: WarmModels) -> None:
         self._models = models
-        self._long: OrderedDict[str, CommandOutput] = OrderedDict()
+        self._long: OrderedDict[str, list[str]] = OrderedDict()
         self._count = 0
 
     def ask(self, arguments: list[str]) -> CommandOutput:
@@ -64,17 +61,17 @@ class Commands:
         text = output.getvalue().decode()
         return CommandOutput(text, exit_code, errors.getvalue()[:_REMARKS_LENGTH_MAX])
 
-    def add_long(self, answer: CommandOutput) -> str:
-        """Hold an answer for its further pages; returns its name."""
+    def add_long(self, pages: list[str]) -> str:
+        """Hold the pages of an answer; returns its name."""
         self._count += 1
         name = f"answer-{self._count}"
-        self._long[name] = answer
+        self._long[name] = pages
         if len(self._long) > _ANSWERS_MAX:
             self._long.popitem(last=False)
         return name
 
-    def long_answer(self, name: str) -> CommandOutput | None:
-        """An answer that is still there."""
+    def long_answer(self, name: str) -> list[str] | None:
+        """The pages of an answer that is still there."""
         return self._long.get(name)
 
 

@@ -151,24 +151,25 @@ class AgentServer:
         if not answer.text:
             return _error(answer.remarks.strip() or f"the exit code is {answer.exit_code}")
         notes = [f"Exit code {answer.exit_code}."] if answer.exit_code else []
-        if answer.page_count > 1:
-            name = self._answers.add_long(answer)
+        pages = answer.pages()
+        if len(pages) > 1:
+            name = self._answers.add_long(pages)
             notes.append(
-                f"This is page 1 of {answer.page_count}: the tool {_PAGE_TOOL} with answer={name} "
-                f"and page=2 has the next."
+                f"This is page 1 of {len(pages)}: the tool {_PAGE_TOOL} with answer={name} and "
+                "page=2 has the next entries of the lists."
             )
         if answer.remarks:
             notes.append(answer.remarks.strip())
-        return _texts(answer.page(1), "\n".join(notes))
+        return _texts(pages[0], "\n".join(notes))
 
     def _page(self, arguments: Mapping[str, Any]) -> types.CallToolResult:
         name, number = arguments.get("answer"), arguments.get("page")
-        answer = self._answers.long_answer(name) if isinstance(name, str) else None
-        if answer is None:
+        pages = self._answers.long_answer(name) if isinstance(name, str) else None
+        if pages is None:
             return _error(f"found no answer {name!r}: ask the question again")
-        if not isinstance(number, int) or not 1 <= number <= answer.page_count:
-            return _error(f"page: wanted 1 to {answer.page_count}")
-        return _texts(answer.page(number), f"This is page {number} of {answer.page_count}.")
+        if not isinstance(number, int) or not 1 <= number <= len(pages):
+            return _error(f"page: wanted 1 to {len(pages)}")
+        return _texts(pages[number - 1], f"This is page {number} of {len(pages)}.")
 
 
 def _texts(document: str, note: str) -> types.CallToolResult:

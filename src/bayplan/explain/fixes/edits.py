@@ -5,7 +5,6 @@ the template of its controller, whose lists may be in another order.
 """
 
 from collections.abc import Callable, Iterable
-from copy import deepcopy
 from dataclasses import dataclass
 from enum import IntEnum, auto
 from typing import Any, Literal, final
@@ -96,7 +95,7 @@ def plain(value: Any) -> Any:
 
 def edited_spec(spec: Spec, edits: Iterable[PodEdit]) -> Spec:
     """A copy of a spec with the edits. Raises EditNotPossibleError."""
-    changed = deepcopy(spec)
+    changed = plain(spec)
     for edit in edits:
         try:
             edit.apply(changed)
@@ -138,7 +137,7 @@ def _dict_patch(old: dict[str, Any], new: dict[str, Any], path: str) -> Patch:
 
 def patched(content: Content, patch: Patch) -> Content:
     """A copy of the content with the operations add, replace and remove. Raises KeyError."""
-    changed = deepcopy(content)
+    changed = plain(content)
     for operation in patch:
         *parents, last = [
             part.replace("~1", "/").replace("~0", "~") for part in operation["path"].split("/")[1:]

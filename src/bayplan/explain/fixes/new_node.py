@@ -5,7 +5,6 @@ Of the others, the smallest comes first. A kind that does not exist yet is the l
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from copy import deepcopy
 from itertools import count, islice
 from typing import Any
 
@@ -197,7 +196,7 @@ def _copies(
     changes: list[Change] = []
     for number in range(1, node_count + 1):
         name = _free_name(model, node.metadata.name, number)
-        content = deepcopy(_manifest(node, {}, {}) if manifest is None else manifest)
+        content = plain(_manifest(node, {}, {}) if manifest is None else manifest)
         content["metadata"]["name"] = content["metadata"]["labels"][HOSTNAME_LABEL] = name
         changes.append(change_of(NODE, content))
         csi_node = model.get(CSI_NODE, "", node.metadata.name)
@@ -257,6 +256,6 @@ def _renamed(kind: str, content: Any, name: str) -> dict[str, Any]:
 
 def _free_name(model: ClusterModel, node: str, number: int) -> str:
     """The name of the ``number``-th copy."""
-    taken = {each.metadata.name for each in model.objects(NODE)}
     names = (f"{node}-new{n}" for n in count(1))
-    return next(islice((name for name in names if name not in taken), number - 1, None))
+    free = (name for name in names if model.get(NODE, "", name) is None)
+    return next(islice(free, number - 1, None))

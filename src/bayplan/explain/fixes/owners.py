@@ -57,6 +57,8 @@ class Owners:
         self._model = model
         #: ReplicaSets that a trial makes, and their Deployments.
         self._adopted: dict[ObjectKey, ObjectKey] = {}
+        #: Controller → the names that an expansion in a file gives to its pods.
+        self._made_up_names: dict[ObjectKey, frozenset[str]] = {}
         #: By the identity of a pod's parts, which the pod here protects.
         self._pod_contents: dict[tuple[int, int, int, str], tuple[Pod, Content]] = {}
 
@@ -122,28 +124,40 @@ class Owners:
         content = None if parent is None else self.content(parent)
         if parent is None or content is None or parent.kind not in _WITH_RANDOM_NAMES:
             return False
-        names = islice(pod_names(content, lambda _: False), 2 * len(self.pods(self.top(parent))))
+        names = self._made_up_names.get(parent)
+        if names is None:
+            count = 2 * len(self.pods(self.top(parent)))
+            made = islice(pod_names(content, lambda _: False), count)
+            names = self._made_up_names[parent] = frozenset(made)
         return pod.metadata.name in names
 
     def pods(self, owner: ObjectKey) -> list[Pod]:
         """The pods that the controller decides about, as they are now, those that wait included."""
-        names = self._names.get(owner, ())
-        return [pod for name in names if (pod := self._model.pod(name)) is not None]
+        namespace, get = owner.namespace, self._model.get
+        present = (get(POD, namespace, name) for name in self._names.get(owner, ()))
+        return [pod for pod in present if isinstance(pod, Pod)]
 
     @cached_property
     def _names(self) -> dict[ObjectKey, list[str]]:
+        """Controller → the names of its pods, which are in its namespace. Visits every pod of the
+        cluster."""
         names: dict[ObjectKey, list[str]] = {}
-        #: Namespace and uid of a pod's controller → the topmost one: pods of one share it.
-        owners: dict[tuple[str | None, str], ObjectKey | None] = {}
+        #: Namespace and uid of a pod's controller → the names of the topmost one.
+        by_uid: dict[tuple[str | None, str], list[str]] = {}
         for each in self._model.objects(POD):
             meta = each.metadata
-            controller = _controller(meta) if meta.owner_references else None
+            references = meta.owner_references
+            if not references:
+                continue
+            controller = references[0] if references[0].controller else _controller(meta)
             if controller is None or not isinstance(each, Pod):
                 continue
             key = (meta.namespace, controller.uid)
-            owner = owners[key] if key in owners else owners.setdefault(key, self.of(each))
-            if owner is not None:
-                names.setdefault(owner, []).append(f"{meta.namespace}/{meta.name}")
+            own = by_uid.get(key)
+            if own is None:
+                owner = self.of(each)
+                own = by_uid[key] = [] if owner is None else names.setdefault(owner, [])
+            own.append(meta.name)
         return names
 
     def pod_content(self, pod: Pod, *, is_new: bool) -> Content:

@@ -7,7 +7,6 @@ that is not one of Kubernetes' own, get a sentence in place of a command.
 """
 
 from collections.abc import Callable, Iterable, Sequence
-from copy import deepcopy
 from dataclasses import dataclass, field
 from typing import final
 
@@ -249,7 +248,7 @@ def _replacement_of(key: ObjectKey, manifest: Content) -> Change:
 
 def clean(content: Content) -> Content:
     """A manifest without what a server and a scheduler write."""
-    cleaned = {name: part for name, part in deepcopy(content).items() if name != "status"}
+    cleaned = {name: part for name, part in plain(content).items() if name != "status"}
     cleaned.pop("declared", None)
     meta = {n: v for n, v in cleaned["metadata"].items() if n not in _SERVER_FIELDS and v}
     annotations = meta.get("annotations") or {}
