@@ -1,5 +1,6 @@
 """`bayplan.Cluster`: questions, placements that stay, and tables."""
 
+import asyncio
 from pathlib import Path
 
 import pandas
@@ -123,3 +124,14 @@ def test_why_explains_a_pending_pod_and_a_bound_one() -> None:
 def test_a_live_cluster_that_cannot_be_read_raises(tmp_path: Path) -> None:
     with pytest.raises(CredentialsError, match="nowhere"):
         bayplan.Cluster.from_kubeconfig(tmp_path / "nowhere")
+
+
+def test_questions_can_be_asked_while_an_event_loop_runs() -> None:
+    async def ask() -> tuple[str, bool, int]:
+        with bayplan.Cluster.from_files("examples/quickstart") as cluster:
+            why = cluster.why("no-toleration").result
+            changed = cluster.whatif(drain=["general-a1"], until="1m")
+            return why, cluster.fit(cpu="1", memory="1Gi").fits, changed.after.schedulable_nodes
+
+    result, fits, schedulable_count = asyncio.run(ask())
+    assert (result, fits, schedulable_count) == ("unschedulable", True, 10)
