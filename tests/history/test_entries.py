@@ -74,7 +74,7 @@ def test_entries_are_read_as_they_were_written(has_content: bool) -> None:
         Decision("a", "n1"),
         QueueLengths(3.0, (4,)),
     ]
-    assert list(entries_in(map(LineWriter().line, entries))) == entries
+    assert list(entries_in(LineWriter().lines(entries).splitlines(keepends=True))) == entries
 
 
 _CONTENTS = st.recursive(
@@ -96,7 +96,7 @@ def test_pods_of_one_template_differ_in_their_names() -> None:
     lines = LineWriter()
     for name in ("a", "b"):
         added = change(EventType.ADDED, POD, identified(pod(name), name))
-        line = lines.line(added)
+        line = lines.lines([added])
     assert line == (b'["object",1.5,"ADDED","v1 Pod","",7,{"metadata":{"name":"b","uid":"b"}}]\n')
 
 

@@ -218,6 +218,7 @@ def fits_again(past_state: tuple[PastState, AttemptStart], record: AttemptRecord
 
 def test_small_files_have_every_attempt(tmp_path: Path) -> None:
     files = StateFiles(tmp_path, file_bytes_min=20_000)
+    files.begin()
     records = simulated(drawn_feed(1), files.put)
     files.close()
     assert len(list(tmp_path.iterdir())) > 1
@@ -231,6 +232,7 @@ def test_small_files_have_every_attempt(tmp_path: Path) -> None:
 def test_old_files_are_deleted_when_the_total_exceeds_the_limit(tmp_path: Path) -> None:
     feed = workload(node("n1"), *(pod(f"p{i}", nodeName="n1") for i in range(2000)))
     files = StateFiles(tmp_path, file_bytes_min=20_000, total_bytes_max=60_000)
+    files.begin()
     simulated(feed, files.put)
     files.close()
     names = sorted(file.name for file in tmp_path.iterdir())

@@ -174,7 +174,7 @@ def test_a_group_counts_as_one_entity_and_as_its_number_of_pods() -> None:
     group = group_of("a", "b", "c", state=State.ACTIVE)
     for entry in (group, lone("x", State.ACTIVE), lone("y", State.ERROR_BACKOFF)):
         sizes.change(entry, 1)
-    assert sizes.pods() == {"active": 4, "backoff": 1, "unschedulable": 0, "gated": 0}
+    assert dict(sizes.pod_counts) == {"active": 4, "backoff": 1, "unschedulable": 0, "gated": 0}
     assert nonzero_counts(sizes) == {
         ("active", "podgroup"): 1,
         ("active", "pod"): 1,

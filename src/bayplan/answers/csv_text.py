@@ -14,11 +14,12 @@ def csv_text(headings: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
     begins with an apostrophe."""
     text = io.StringIO(newline="")
     writer = csv.writer(text, lineterminator="\n")
-    writer.writerow([_cell(heading) for heading in headings])
-    writer.writerows([_cell(value) for value in row] for row in rows)
+    # Not a function for each cell: a run has a row for each pod.
+    writer.writerows(
+        [
+            f"'{value}" if isinstance(value, str) and value.startswith(_FORMULA_STARTS) else value
+            for value in row
+        ]
+        for row in (headings, *rows)
+    )
     return text.getvalue()
-
-
-def _cell(value: Any) -> Any:
-    is_formula = isinstance(value, str) and value.startswith(_FORMULA_STARTS)
-    return f"'{value}" if is_formula else value

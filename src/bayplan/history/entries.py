@@ -177,10 +177,14 @@ class LineWriter:
         #: Kind → the content of the newest object.
         self._newest: dict[str, Content] = {}
 
-    def line(self, entry: Entry) -> bytes:
-        """A line with its end."""
-        line = self._object_line(entry) if isinstance(entry, ObjectChange) else entry
-        return _encoder.encode(line) + b"\n"
+    def lines(self, entries: Iterable[Entry]) -> bytes:
+        """A line for each entry, with its end."""
+        return _encoder.encode_lines(
+            [
+                self._object_line(entry) if isinstance(entry, ObjectChange) else entry
+                for entry in entries
+            ]
+        )
 
     def forget(self) -> None:
         """The next lines begin a file, which is read without those before."""
@@ -191,7 +195,7 @@ class LineWriter:
         content, kind, seconds = entry.content, entry.kind, entry.at_seconds
         if content is None:
             return _DecodedLine(seconds, entry.type, kind, entry.version, entry.object)
-        identity = entry.identity
+        identity = entry.object.metadata.uid or entry.identity
         contents = self._contents.setdefault(kind, {})
         if entry.type is EventType.DELETED:
             del contents[identity]

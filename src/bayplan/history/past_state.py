@@ -46,14 +46,16 @@ class PastState:
         copied.assumed, copied.nominated = dict(self.assumed), dict(self.nominated)
         return copied
 
-    def add(self, entry: Entry) -> None:
-        """Add the next entry."""
-        if isinstance(entry, ObjectChange):
-            self._add_change(entry)
-        elif isinstance(entry, Decision):
-            self._add_decision(entry)
-        elif isinstance(entry, Origin):
-            self.origin = entry
+    def add(self, *entries: Entry) -> None:
+        """Add the next entries."""
+        for entry in entries:
+            if isinstance(entry, ObjectChange):
+                self._add_change(entry)
+            elif isinstance(entry, Decision):
+                if entry.uid:
+                    self._add_decision(entry)
+            elif isinstance(entry, Origin):
+                self.origin = entry
 
     def entries(self, at_seconds: float = 0.0) -> Iterator[Entry]:
         """Entries that lead from nothing to this state. ``at_seconds``: their time."""
@@ -110,7 +112,7 @@ class PastState:
         elif entry.node:
             self.assumed[entry.uid] = entry.node
             self.nominated.pop(entry.uid, None)
-        elif entry.uid:
+        else:
             self.assumed.pop(entry.uid, None)
 
     def _add_change(self, entry: ObjectChange) -> None:
@@ -196,8 +198,7 @@ class StateRing:
     def present(self) -> PastState:
         """The state after the newest entry."""
         state = self._checkpoint.copy()
-        for entry in self._entries:
-            state.add(entry)
+        state.add(*self._entries)
         return state
 
     def before(self, uid: str, attempt: int) -> tuple[PastState, AttemptStart] | None:

@@ -12,6 +12,7 @@ such attempts, a file ends when it is twice as long.
 """
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from functools import cached_property
 from itertools import islice, takewhile
 from pathlib import Path
@@ -48,45 +49,47 @@ _BATCH = 512
 
 @final
 class StateFiles:
-    """Writes the files of one run. Call `close` at the end."""
+    """Writes the files of one run, a block of entries at a time. Call `begin` first, and `close` at
+    the end."""
 
     def __init__(
         self,
         folder: Path,
         *,
+        writing: Callable[[], AbstractContextManager[object]] = nullcontext,
         file_bytes_min: int = FILE_BYTES_MIN,
         total_bytes_max: int = TOTAL_BYTES_MAX,
     ) -> None:
-        """``folder``: it exists and is empty. Raises OSError."""
+        """``folder``: it exists and is empty when `begin` is called. ``writing``: surrounds each
+        write, and may turn an OSError into another exception."""
         self._folder = folder
+        self._writing = writing
         self._file_bytes_min = file_bytes_min
         self._total_bytes_max = total_bytes_max
-        #: Lines that are not in the file yet.
-        self._pending: list[bytes] = []
+        #: Entries that are not in the file yet.
+        self._pending: list[Entry] = []
         self._lines = LineWriter()
         self._state = PastState()
         self._seconds, self._entry_count, self._record_count = 0.0, 0, 0
         #: Number of each file → its bytes, the oldest first.
         self._sizes: dict[int, int] = {}
+        self._is_full = False
+
+    def begin(self) -> None:
+        """Begin the first file. Raises OSError."""
         self._begin_file(0)
 
     def put(self, entry: Entry) -> None:
         """Write the next entry, some entries later. Raises OSError."""
         if self._is_full and isinstance(entry, AttemptStart) and not entry.learned_versions:
-            self._end_file()
-        # The line is made at once: what it is made of need not outlive the garbage collector's
-        # next round.
-        self._pending.append(self._lines.line(entry))
-        self._state.add(entry)
-        self._entry_count += 1
-        if isinstance(entry, Decision):
-            self._record_count += 1
-        else:
-            self._seconds = time_of(entry) or self._seconds
-        if len(self._pending) >= _BATCH:
-            self._flush()
-            if self._bytes >= 2 * self._bytes_max:
+            with self._writing():
                 self._end_file()
+        self._pending.append(entry)
+        if len(self._pending) >= _BATCH:
+            with self._writing():
+                self._flush()
+                if self._bytes >= 2 * self._bytes_max:
+                    self._end_file()
 
     def close(self) -> None:
         """Raises OSError."""
@@ -103,10 +106,21 @@ class StateFiles:
         return max(self._file_bytes_min, self._checkpoint_bytes)
 
     def _flush(self) -> None:
-        lines, self._pending = b"".join(self._pending), []
+        """Write the pending entries as one block."""
+        entries, self._pending = self._pending, []
+        self._state.add(*entries)
+        self._entry_count += len(entries)
+        for entry in entries:
+            if isinstance(entry, Decision):
+                self._record_count += 1
+            elif not isinstance(entry, Origin):
+                self._seconds = entry.at_seconds or self._seconds
+        self._write(self._lines.lines(entries))
+        self._is_full = self._bytes >= self._bytes_max
+
+    def _write(self, lines: bytes) -> None:
         self._file.write(lines)
         self._sizes[self._number] += len(lines)
-        self._is_full = self._bytes >= self._bytes_max
 
     def _end_file(self) -> None:
         self.close()
@@ -129,8 +143,7 @@ class StateFiles:
         self._sizes[number] = 0
         self._checkpoint_bytes = 0
         self._lines.forget()
-        self._pending = [head, *map(self._lines.line, checkpoint)]
-        self._flush()
+        self._write(head + self._lines.lines(checkpoint))
         self._file.flush()
         unfinished.rename(self._folder / f"{number:06}.jsonl")
         self._checkpoint_bytes = self._sizes[number]

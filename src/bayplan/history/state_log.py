@@ -97,7 +97,8 @@ class SimulatedStateLog:
         scheduler.executor.observe(self._look)
 
     def _observe(self, before: StoredObject | None, after: StoredObject | None) -> None:
-        change = change_of(before, after, self._now(), self._cluster.version)
+        version = self._cluster.version if after is None else after.version
+        change = change_of(before, after, self._now(), version)
         self._put(change)
         kind = change.kind
         is_reported = (before is not None and before.is_visible) or (

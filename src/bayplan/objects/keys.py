@@ -115,4 +115,4 @@ def in_namespace(content: Any, namespace: str) -> Any:
 
 def key_of_metadata(kind: str, metadata: ObjectMeta) -> ObjectKey:
     """The key of an object that an API server returned."""
-    return ObjectKey(kind, metadata.namespace or "", metadata.name)
+    return new_key((kind, metadata.namespace or "", metadata.name))

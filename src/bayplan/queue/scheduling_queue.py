@@ -430,7 +430,7 @@ class SchedulingQueue:
 
     def counts(self) -> dict[str, int]:
         """Numbers of waiting pods, by the label ``queue`` of scheduler_pending_pods."""
-        return self._sub_queues.sizes.pods()
+        return dict(self._sub_queues.sizes.pod_counts)
 
     def find(self, uid: str) -> QueuedPodInfo | None:
         """The pod, if it waits or is in flight."""

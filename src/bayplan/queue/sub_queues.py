@@ -332,9 +332,6 @@ class Sizes:
         self.pod_counts[queue] += count
         self._members[queue] += count
 
-    def pods(self) -> dict[str, int]:
-        return dict(self.pod_counts)
-
     def entities(self) -> dict[tuple[str, str], int]:
         """(queue, kind of entry) → number of entries."""
         counts: dict[tuple[str, str], int] = {}

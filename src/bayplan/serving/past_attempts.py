@@ -87,8 +87,8 @@ def _parts(head: AttemptHead, state: PastState, start: AttemptStart) -> Iterator
     yield msgspec.json.encode(head) + b"\n"
     entries, lines = state.entries(), LineWriter()
     while part := list(islice(entries, _PART)):
-        yield b"".join(map(lines.line, part))
-    yield lines.line(start)
+        yield lines.lines(part)
+    yield lines.lines([start])
 
 
 def read_parts(body: bytes) -> tuple[AttemptHead, PastState, AttemptStart]:

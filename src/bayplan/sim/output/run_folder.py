@@ -22,6 +22,7 @@ import shutil
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import NamedTuple, TypeVar, final
@@ -334,10 +335,14 @@ class RunWriter:
         """``inputs``: path inside the folder → content."""
         self._folder = folder
         self._inputs = inputs
+        self._writing = partial(_writing, folder.path)
+        self._states = StateFiles(folder.path / STATES, writing=self._writing)
+        #: Takes the next entry of the log of states, for a `Simulation`. Raises RunFolderError.
+        self.put = self._states.put
 
     def __enter__(self) -> "RunWriter":
         path = self._folder.path
-        with _writing(path):
+        with self._writing():
             self._folder.clear()
             for name, content in self._inputs.items():
                 (path / name).parent.mkdir(parents=True, exist_ok=True)
@@ -345,23 +350,18 @@ class RunWriter:
             self._file = (path / JOURNAL).open("wb")
             self._sink = FileSink(self._file)
             (path / STATES).mkdir()
-            self._states = StateFiles(path / STATES)
+            self._states.begin()
         return self
 
     def __exit__(self, *_: object) -> None:
-        with _writing(self._folder.path):
+        with self._writing():
             self._file.close()
             self._states.close()
 
     def write(self, record: Record) -> None:
         """See `journal.Sink`."""
-        with _writing(self._folder.path):
-            self._sink.write(record)
-
-    def put(self, entry: Entry) -> None:
-        """The next entry of the log of states, for a `Simulation`. Raises RunFolderError."""
         try:
-            self._states.put(entry)
+            self._sink.write(record)
         except OSError as problem:
             raise _unwritable(self._folder.path, problem) from None
 
