@@ -153,7 +153,7 @@ class Markers:
         marker = f"planted-{self._number:04d}-end"
         self.places[marker] = place
         # The text of an expression is in its string literals; the remainder is code.
-        return f'"{marker}"' if place == ("CELDeviceSelector", "expression") else marker
+        return f'"{marker}"' if place[1] == "expression" else marker
 
     def fill(self, kind: inspection.Type, place: tuple[str, str] = ("", "")) -> Any:
         match kind:

@@ -13,10 +13,13 @@ from bayplan.api.device_objects import (
     ALL_DEVICES,
     DEVICE_CLASS,
     DEVICE_TAINT_RULE,
+    EXACT_COUNT,
     RESOURCE_CLAIM,
     RESOURCE_SLICE,
     DeviceClass,
+    DeviceRequest,
     DeviceTaintRule,
+    ExactDeviceRequest,
     ResourceClaim,
     ResourceSlice,
 )
@@ -24,6 +27,7 @@ from bayplan.api.objects import Node
 from bayplan.explain.fixes.rule_edits import nodes_of
 from bayplan.model.cluster_model import ClusterModel
 from bayplan.plugins.dynamic_resources.allocator import PoolsByNode
+from bayplan.plugins.dynamic_resources.features import features_of
 from bayplan.plugins.dynamic_resources.pools import AllocationError, Candidate
 from bayplan.plugins.dynamic_resources.requests import Request, alternatives_of
 from bayplan.plugins.dynamic_resources.selection import Selection
@@ -131,18 +135,12 @@ def _extended(model: ClusterModel, pod: PodInfo) -> Iterator[_Wish]:
     for resource, amount in sorted(pod.requests.items()):
         device_class = by_resource.get(resource)
         if amount and device_class is not None:
-            request = Request(
-                name=resource,
-                parent="",
-                class_name=device_class.metadata.name,
-                mode="ExactCount",
+            exactly = ExactDeviceRequest(
+                device_class_name=device_class.metadata.name,
+                allocation_mode=EXACT_COUNT,
                 count=amount,
-                admin_access=False,
-                selectors=(),
-                tolerations=(),
-                capacity=None,
-                has_derived_attributes=False,
             )
+            [request] = alternatives_of(DeviceRequest(name=resource, exactly=exactly))
             yield _Wish(f"the pod's {resource}", "", request)
 
 
@@ -164,7 +162,7 @@ class _Devices:
         self._model = model
         self._nodes = nodes_of(model, in_natural_order(nodes)[:_NODES_MAX])
         self._lister = _Slices(model)
-        self._pools = PoolsByNode(self._lister)
+        self._pools = PoolsByNode(self._lister, features_of(model.config.gates))
         self._allocated = AllocatedDevices()
         #: Nodes that have too few devices for some request.
         self._poor: set[str] = set()
@@ -207,7 +205,7 @@ class _Devices:
 
     def _on_node(self, node: Node, wish: _Wish, device_class: DeviceClass) -> str:
         """The devices of a node that the request selects; "": they are enough."""
-        selection = Selection(self._pools.results, node)
+        selection = Selection(self._pools.results, node, self._pools.features)
         pools = self._pools.pools(node)
         selected = [
             candidate
