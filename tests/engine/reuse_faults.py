@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from bayplan.engine.pinned_node import PinnedNode
 from bayplan.engine.ranking.evaluation_plan import WeightedScore
 from bayplan.engine.ranking.node_feasibility import FEASIBLE, NodeFeasibility
 from bayplan.engine.ranking.ranked_nodes import RankedNodes
@@ -265,6 +266,12 @@ def a_run_does_not_catch_up(patch: pytest.MonkeyPatch) -> Fault:
     return no_fault
 
 
+def a_pinned_node_is_not_evaluated_again(patch: pytest.MonkeyPatch) -> Fault:
+    """A run of pods with one node does not see that the node changed."""
+    patch.setattr(PinnedNode, "_changed_facets", lambda node: 0)
+    return no_fault
+
+
 FAULTS: tuple[Plant, ...] = (
     an_entry_of_the_log_is_dropped,
     a_generation_is_not_advanced,
@@ -285,4 +292,5 @@ FAULTS: tuple[Plant, ...] = (
     a_node_does_not_move_in_the_index,
     a_run_goes_on_too_long,
     a_run_does_not_catch_up,
+    a_pinned_node_is_not_evaluated_again,
 )

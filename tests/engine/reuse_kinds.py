@@ -32,6 +32,12 @@ def _prefers(key: str, *values: str) -> Mapping[str, Any]:
     return {"nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [term]}}
 
 
+def _is_on(name: str) -> Mapping[str, Any]:
+    field = {"key": "metadata.name", "operator": "In", "values": [name]}
+    required = {"nodeSelectorTerms": [{"matchFields": [field]}]}
+    return {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": required}}
+
+
 def _spread(key: str, skew: int, when: str) -> Mapping[str, Any]:
     return {
         "maxSkew": skew,
@@ -64,6 +70,7 @@ KINDS: Final[Mapping[str, PodOptions]] = {
     "tolerates old": {**_SMALL, "tolerations": _TOLERATES_OLD},
     "port": {**_SMALL, "host_ports": [80]},
     "two ports": {**_SMALL, "host_ports": [80, 81], "labels": _WEB},
+    "pinned": {**_SMALL, "affinity": _is_on("n0")},
     "selects": {**_SMALL, "node_selector": {"color": "red"}},
     "prefers": {**_SMALL, "affinity": _prefers("color", "red", "green")},
     "prefers rank": {**_SMALL, "affinity": _prefers("rank", "1", "2"), "priority": 3},

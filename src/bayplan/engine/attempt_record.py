@@ -6,6 +6,7 @@ from typing import final
 
 from bayplan.engine.cycle import Cycle
 from bayplan.engine.cycle_answer import CycleAnswer
+from bayplan.engine.pinned_node import PinnedNode
 from bayplan.engine.telemetry import Telemetry
 from bayplan.framework.scoring import Choice, ScoreTable
 from bayplan.framework.status import Status
@@ -102,13 +103,13 @@ class CycleEnd:
 def record_of_repeat(
     queued: QueuedPodInfo,
     profile: str,
-    answer: CycleAnswer,
+    answer: CycleAnswer | PinnedNode,
     choice: Choice,
     *,
     at_seconds: float,
     node_count: int,
 ) -> AttemptRecord:
-    """The record of an attempt at all nodes that was answered without a cycle, with scores."""
+    """The record of an attempt that was answered without a cycle."""
     return AttemptRecord(
         at_seconds=at_seconds,
         pod=queued.pod.key,

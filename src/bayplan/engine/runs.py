@@ -19,11 +19,13 @@ from collections.abc import Iterable, Sequence
 from typing import final
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from bayplan.engine.attempt_record import CycleEnd, record_of_repeat
 from bayplan.engine.core import EngineCore
 from bayplan.engine.cycle import Cycle
 from bayplan.engine.cycle_answer import CycleAnswer
+from bayplan.engine.pinned_node import PinnedNode, pinned_node_of
 from bayplan.engine.placements import PlacedPod, Placements
 from bayplan.engine.ranking.evaluation_plan import RankingInvalid, SingleNodeEvaluator
 from bayplan.engine.ranking.node_cells import CellAnswer, NodeCells
@@ -45,6 +47,9 @@ from bayplan.state.pods import PodInfo, PodShape
 #: Fewer feasible nodes have no scores: such choices are left to cycles.
 _SCORED_MIN = 2
 
+#: The points of a cycle with one node, as the run has their results.
+_NARROWED = (("PreFilter", Code.SUCCESS), ("Filter", Code.SUCCESS))
+
 #: Runs of so many templates may alternate. With more, a ranking is too far behind when its template
 #: comes again.
 _TEMPLATES_MAX = CHANGES_MAX
@@ -52,12 +57,13 @@ _TEMPLATES_MAX = CHANGES_MAX
 
 class Run(Struct, frozen=True):
     """What the attempts at the pods of one template share. Either the ranking answers, with the
-    notes of a cycle, or cells do."""
+    notes of a cycle, or cells of the ranking do, or the one node that PreFilter leaves."""
 
     framework: Framework
     cache: ResultCache
     entry: SignatureEntry
-    ranking: RankedNodes
+    #: None: the run has one node.
+    ranking: RankedNodes | None
     #: The notes that a cycle would start with.
     notes: CycleState
     #: The states of attempts without durations of plugins, and with them.
@@ -70,26 +76,30 @@ class Run(Struct, frozen=True):
     all_idle_counts: Sequence[list[int]]
     pre_state: CachedPreState | None = None
     cells: NodeCells | None = None
+    pinned: PinnedNode | None = None
 
     def goes_on(self, pod: PodInfo) -> bool:
         """Whether a cycle at the pod would answer from the same values."""
-        entry, cells, pre_state = self.entry, self.cells, self.pre_state
-        generation, signer = self.cache.object_generation, self.framework.signer
-        if pre_state is not None:
-            # As `CachedPreState.fits`, without a call for each pod: the template is the run's.
-            is_current = (
-                entry.pre_state is pre_state
-                and pre_state.object_generation == generation.now()
-                and pre_state.owners == pod.metadata.owner_references
-            )
-        else:
-            assert cells is not None, "a run has notes or cells"
+        entry, cells, cache, ranking = self.entry, self.cells, self.cache, self.ranking
+        generation, signer = cache.object_generation, self.framework.signer
+        if cells is not None:
             is_current = cells.fits(pod, generation.now_of_distinct_terms())
+        else:
+            # As `CachedPreState.fits`, without a call for each pod: the template is the run's.
+            notes = self.pre_state or self.pinned
+            assert notes is not None, "a run has notes or cells"
+            is_current = (
+                entry.pre_state is self.pre_state
+                and notes.object_generation == generation.now()
+                and notes.owners == pod.metadata.owner_references
+            )
+        if ranking is None:
+            is_current = is_current and cache.may_pass(entry)
+        else:
+            is_current = is_current and not ranking.is_dropped and cache.may_repeat(entry)
         return (
             is_current
             and entry.cells is cells
-            and not self.ranking.is_dropped
-            and self.cache.may_repeat(entry)
             and (signer.signs_templates or signer.sign(pod) is entry.signature)
         )
 
@@ -146,15 +156,19 @@ class Runs:
         ):
             return False
         ranking = run.ranking
-        if not (ranking.follow() or self._catch_up(run, pod, is_sampled)):
-            return False
-        answer: CycleAnswer | None = ranking
-        if run.cells is not None or ranking.feasibility.counts[FEASIBLE] < _SCORED_MIN:
+        if ranking is None:
+            answer = self._pinned_node(run, pod, is_sampled)
+        elif not (ranking.follow() or self._catch_up(run, ranking, pod, is_sampled)):
+            answer = None
+        elif run.cells is None and ranking.feasibility.counts[FEASIBLE] >= _SCORED_MIN:
+            answer = ranking
+        else:
             answer = _answer_of_cells(run)
             if answer is None:
                 # A cycle looks at the ranking once more.
                 ranking.uncount()
-                return False
+        if answer is None:
+            return False
         self.attempt_count += 1
         choice = answer.choose(self._seed, pod.uid, queued.attempts)
         run.cache.repeated(run.entry, ranking, is_first=queued.attempts <= 1)
@@ -183,15 +197,23 @@ class Runs:
                 answer,
                 choice,
                 at_seconds=now,
-                node_count=ranking.table.node_count,
+                node_count=self._cluster.cache.table.node_count,
             )
         self._placements.place_straight(placed, record)
         return True
 
-    def _catch_up(self, run: Run, pod: PodInfo, is_sampled: bool) -> bool:
+    def _pinned_node(self, run: Run, pod: PodInfo, is_sampled: bool) -> PinnedNode | None:
+        """The one node, if it passes every filter."""
+        state, pinned = run.notes.clone(), run.pinned
+        assert pinned is not None, "a run has a ranking or one node"
+        state.record_plugin_metrics = is_sampled
+        calls, counts = run.framework.calls(state, pod), run.entry.caches.counts
+        return pinned if pinned.passes(self._cluster, calls, state, pod, counts) else None
+
+    def _catch_up(self, run: Run, ranking: RankedNodes, pod: PodInfo, is_sampled: bool) -> bool:
         """Evaluate the rows that changed. False: the ranking is dropped, or the changes may leave
         fewer than two feasible nodes."""
-        cluster, ranking = self._cluster, run.ranking
+        cluster = self._cluster
         changed_count = ranking.table.log.generation - ranking.generation
         if ranking.feasible_count < changed_count + _SCORED_MIN:
             return False
@@ -213,6 +235,9 @@ class Runs:
     def follow(self, cycle: Cycle) -> None:
         """A cycle has placed its pod. What answered it serves the next pods, if it was there before
         the cycle."""
+        if cycle.node_names is not None:
+            self._follow_pinned(cycle)
+            return
         entry, answer, ranking = cycle.entry, cycle.ranked_answer, cycle.ranking
         if entry is None or answer is None or ranking is None:
             return
@@ -230,31 +255,62 @@ class Runs:
             may_follow, notes = True, cells.state()
         else:
             return
-        if not (may_follow and self._needs_no_cycle(cycle)):
+        if may_follow and self._needs_no_cycle(cycle):
+            run = self._new_run(cycle, entry, ranking, notes)
+            self._add(shape, replace(run, pre_state=pre_state, cells=cells))
+
+    def _follow_pinned(self, cycle: Cycle) -> None:
+        """PreFilter narrowed the nodes. If one node was left, and such pods have come before, it
+        serves the next pods."""
+        framework, pod, names = cycle.framework, cycle.pod, cycle.node_names
+        if names is None or len(names) != 1:
             return
-        plain, sampled = notes.clone(), notes.clone()
-        sampled.record_plugin_metrics = True
-        plain.pods_to_activate = sampled.pods_to_activate = {}
+        cache, table = self._reuse[framework.profile_name], self._cluster.cache.table
+        entry = cache.narrowed_entry(framework.signer.sign(pod))
+        if entry is None or not self._needs_no_cycle(cycle):
+            return
+        now = cache.object_generation.now()
+        pinned = pinned_node_of(cycle, entry.signature, table, now)
+        if pinned is not None:
+            run = self._new_run(cycle, entry, None, cycle.state)
+            self._add(pod.shape, replace(run, pinned=pinned))
+
+    def _add(self, shape: PodShape, run: Run) -> None:
+        """Add a run for a template. The oldest one leaves if there are too many."""
         for other, ended in list(self._of_shape.items()):
-            if other is shape or ended.ranking.is_dropped:
+            if other is shape or (ended.ranking is not None and ended.ranking.is_dropped):
                 del self._of_shape[other]
         if len(self._of_shape) >= _TEMPLATES_MAX:
             del self._of_shape[next(iter(self._of_shape))]
+        self._of_shape[shape] = run
+
+    def _new_run(
+        self, cycle: Cycle, entry: SignatureEntry, ranking: RankedNodes | None, notes: CycleState
+    ) -> Run:
+        plain, sampled, start = notes.clone(), notes.clone(), notes.clone()
+        plain.record_plugin_metrics, sampled.record_plugin_metrics = False, True
+        plain.pods_to_activate = sampled.pods_to_activate = {}
         framework = cycle.framework
-        cache = self._reuse[framework.profile_name]
-        observers, idle = (cache.observe_hinted, self._observe_seconds), _idle_observers(framework)
-        self._of_shape[shape] = Run(
+        cache, points = self._reuse[framework.profile_name], [("Sign", Code.SUCCESS)]
+        observers = [self._observe_seconds]
+        if ranking is None:
+            points += _NARROWED
+        else:
+            observers.append(cache.observe_hinted)
+        idle = [
+            framework.stopwatches[point].observer(code)
+            for point, code in (*points, *STRAIGHT_TO_BIND)
+        ]
+        return Run(
             framework,
             cache,
             entry,
             ranking,
-            notes,
+            start,
             (plain, sampled),
             observers,
             _counts(idle),
             _counts((*observers, *idle)),
-            pre_state=pre_state,
-            cells=cells,
         )
 
     def _needs_no_cycle(self, cycle: Cycle) -> bool:
@@ -268,13 +324,20 @@ class Runs:
             or not _binds_alone(framework, framework.calls(cycle.state, cycle.pod))
         )
 
-    def _show(self, run: Run, placed: PlacedPod, answer: CycleAnswer, choice: Choice) -> None:
+    def _show(
+        self, run: Run, placed: PlacedPod, answer: CycleAnswer | PinnedNode, choice: Choice
+    ) -> None:
         """Show the attempt as a cycle to the one that observes cycles."""
         cluster = self._cluster
         cycle = Cycle(placed.queued, run.framework, cluster.lend(), placed.started_seconds)
-        cycle.start_with(run.notes.clone(), run.entry)
-        cycle.step, cycle.entry, cycle.choice = 1, run.entry, choice
-        cycle.ranking, cycle.ranked_answer = run.ranking, answer
+        if isinstance(answer, PinnedNode):
+            cycle.start_with(run.notes.clone(), None)
+            answer.show_in(cycle)
+        else:
+            cycle.start_with(run.notes.clone(), run.entry)
+            cycle.step, cycle.entry = 1, run.entry
+            cycle.ranking, cycle.ranked_answer = run.ranking, answer
+        cycle.choice = choice
         self._end.show(cycle)
         cluster.take_back()
 
@@ -302,12 +365,6 @@ def _binds_alone(framework: Framework, calls: Calls) -> bool:
         and len(bind) == 1
         and bind[0].binds_with_one_request
     )
-
-
-def _idle_observers(framework: Framework) -> list[Observe]:
-    """Of Sign, whose result the run has, and of the points that no plugin takes part in."""
-    points = (("Sign", Code.SUCCESS), *STRAIGHT_TO_BIND)
-    return [framework.stopwatches[point].observer(code) for point, code in points]
 
 
 def _counts(observers: Iterable[Observe]) -> list[list[int]]:

@@ -354,9 +354,23 @@ class ResultCache:
         period = CHECK_PERIOD * (1 + self._table.node_count // CHECK_NODES)
         return (self.possible_count + 1) % period != period - 1
 
-    def repeated(self, entry: SignatureEntry, ranking: RankedNodes, *, is_first: bool) -> None:
-        """Record an attempt that a ranking of the entry's own answered without a cycle.
+    def narrowed_entry(self, signature: PodSignature) -> SignatureEntry | None:
+        """The entry of pods whose PreFilter leaves few nodes, if such pods have come before. Their
+        cycles count in the entry, and use nothing of it."""
+        entry = self._entries.get(signature)
+        return entry if entry is not None and entry.cycle_count > 1 else None
 
+    def may_pass(self, entry: SignatureEntry) -> bool:
+        """Whether such a cycle would leave the entry as it is, but for the counts."""
+        is_unused = entry.generation < 0 <= self._balance
+        return is_unused and self._entries.get(entry.signature) is entry
+
+    def repeated(
+        self, entry: SignatureEntry, ranking: RankedNodes | None, *, is_first: bool
+    ) -> None:
+        """Record an attempt that was made without a cycle.
+
+        ``ranking``: the ranking of the entry's own that answered; None: there was one node.
         ``is_first``: whether it is the first attempt at the pod. The caller observes its duration;
         see `observe_hinted`.
         """
@@ -364,6 +378,8 @@ class ResultCache:
         self._entries.move_to_end(entry.signature)
         entry.cycle_count += 1
         entry.pod_count += is_first
+        if ranking is None:
+            return
         if self._balance < _BALANCE_MAX or ranking.owner is not entry.signature:
             self.used(entry, ranking)
         else:
