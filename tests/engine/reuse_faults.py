@@ -272,6 +272,17 @@ def a_pinned_node_is_not_evaluated_again(patch: pytest.MonkeyPatch) -> Fault:
     return no_fault
 
 
+def a_run_fails_though_a_node_changed(patch: pytest.MonkeyPatch) -> Fault:
+    """Pods that fit nowhere do not see that a node changed."""
+    follow = RankedNodes.follow
+
+    def deaf(ranking: RankedNodes) -> bool:
+        return not ranking.feasible_count or follow(ranking)
+
+    patch.setattr(RankedNodes, "follow", deaf)
+    return no_fault
+
+
 FAULTS: tuple[Plant, ...] = (
     an_entry_of_the_log_is_dropped,
     a_generation_is_not_advanced,
@@ -293,4 +304,5 @@ FAULTS: tuple[Plant, ...] = (
     a_run_goes_on_too_long,
     a_run_does_not_catch_up,
     a_pinned_node_is_not_evaluated_again,
+    a_run_fails_though_a_node_changed,
 )

@@ -133,7 +133,7 @@ class ReuseMachine(RuleBasedStateMachine):
             self._after(1)
 
     @rule(
-        kind=st.sampled_from((*_RANKED[:5], "web", "lone", "pinned", "")),
+        kind=st.sampled_from((*_RANKED[:5], "web", "lone", "pinned", "too large", "")),
         place=some,
         profile=st.sampled_from((FIRST, SECOND)),
         count=st.sampled_from((4, 8, 20)),

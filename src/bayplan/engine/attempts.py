@@ -58,6 +58,7 @@ class Attempts:
         self._cluster = engine.cluster
         self._placed_pods = engine.cluster.cache.by_uid
         self._extenders = engine.extenders
+        self._has_extenders = bool(engine.extenders)
         self._frameworks = engine.frameworks
         self._outbox = engine.outbox
         self._queue = engine.queue
@@ -84,7 +85,12 @@ class Attempts:
         self._boundary = self.placements.boundary
         #: The present runs of equal pods.
         self.runs = Runs(
-            engine, self._runner, self.placements, self._end, observe_seconds=self._observe_seconds
+            engine,
+            self._runner,
+            self.placements,
+            self._end,
+            observe_seconds=self._observe_seconds,
+            no_node=self._no_node,
         )
         setup = TrialSetup(
             engine.cluster,
@@ -189,6 +195,7 @@ class Attempts:
                 self.runs.follow(cycle)
         else:
             assert cycle.status is not None, "a cycle ends with a node or a status"
+            self.runs.follow(cycle)
             self._no_node(cycle, cycle.status)
 
     def _park(self, cycle: Cycle, question: Question) -> None:
@@ -272,7 +279,7 @@ class Attempts:
             return CLEAR_NOMINATION
         node_to_status = cycle.node_to_status()
         fit_error.diagnosis.node_to_status = node_to_status
-        review = self._review(cycle) if self._extenders else None
+        review = self._review(cycle) if self._has_extenders else None
         nomination, status = framework.run_post_filter(cycle.state, pod, node_to_status)
         if review is not None:
             if review.question is not None:

@@ -186,6 +186,9 @@ class Cycle:
     @property
     def absent_count(self) -> int:
         """Nodes that were not filtered, though others were."""
+        if self.ranked_answer is not None and self.node_names is None:
+            # A ranking of all nodes, or its cells.
+            return 0
         answer = self.answer
         return 0 if answer is None else self.snapshot.node_count - answer.evaluated_count
 

@@ -15,7 +15,7 @@ Permit, an extender, a sample of the nodes or a score graph rules runs out.
 Metrics count each attempt of a run as a cycle would. What takes no time is observed as 0 seconds.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import final
 
 from msgspec import Struct
@@ -38,7 +38,7 @@ from bayplan.framework.calls import Calls
 from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.runtime import STRAIGHT_TO_BIND, Framework
 from bayplan.framework.scoring import Choice
-from bayplan.framework.status import Code
+from bayplan.framework.status import Code, Status, unschedulable
 from bayplan.framework.timing import Observe
 from bayplan.framework.types import QueuedPodInfo
 from bayplan.metrics import Buckets
@@ -46,6 +46,8 @@ from bayplan.state.pods import PodInfo, PodShape
 
 #: Fewer feasible nodes have no scores: such choices are left to cycles.
 _SCORED_MIN = 2
+
+_NO_NODE_FITS = unschedulable()
 
 #: The points of a cycle with one node, as the run has their results.
 _NARROWED = (("PreFilter", Code.SUCCESS), ("Filter", Code.SUCCESS))
@@ -77,6 +79,9 @@ class Run(Struct, frozen=True):
     pre_state: CachedPreState | None = None
     cells: NodeCells | None = None
     pinned: PinnedNode | None = None
+    #: Whether the notes are those of PreScore, too. If not, the run serves while no node is
+    #: feasible.
+    is_scored: bool = True
 
     def goes_on(self, pod: PodInfo) -> bool:
         """Whether a cycle at the pod would answer from the same values."""
@@ -116,8 +121,10 @@ class Runs:
         end: CycleEnd,
         *,
         observe_seconds: Observe,
+        no_node: Callable[[Cycle, Status], None],
     ) -> None:
-        """``observe_seconds``: of the duration of a cycle."""
+        """``observe_seconds``: of the duration of a cycle. ``no_node``: ends an attempt whose cycle
+        chose no node."""
         self._clock = engine.clock
         self._cluster = engine.cluster
         self._extenders = engine.extenders
@@ -130,6 +137,7 @@ class Runs:
         self._placements = placements
         self._end = end
         self._observe_seconds = observe_seconds
+        self._no_node = no_node
         #: By template, the last one that got a run at the end.
         self._of_shape: dict[PodShape, Run] = {}
         #: How many attempts were made without a cycle.
@@ -160,13 +168,17 @@ class Runs:
             answer = self._pinned_node(run, pod, is_sampled)
         elif not (ranking.follow() or self._catch_up(run, ranking, pod, is_sampled)):
             answer = None
-        elif run.cells is None and ranking.feasibility.counts[FEASIBLE] >= _SCORED_MIN:
+        elif run.cells is not None:
+            answer = _answer_of_cells(run, run.cells)
+        elif ranking.feasibility.counts[FEASIBLE] >= _SCORED_MIN and run.is_scored:
             answer = ranking
+        elif not ranking.feasibility.counts[FEASIBLE]:
+            self._fail(run, ranking, queued, started_seconds, is_sampled=is_sampled)
+            return True
         else:
-            answer = _answer_of_cells(run)
-            if answer is None:
-                # A cycle looks at the ranking once more.
-                ranking.uncount()
+            # A cycle looks at the ranking once more.
+            ranking.uncount()
+            answer = None
         if answer is None:
             return False
         self.attempt_count += 1
@@ -202,6 +214,26 @@ class Runs:
         self._placements.place_straight(placed, record)
         return True
 
+    def _fail(
+        self,
+        run: Run,
+        ranking: RankedNodes,
+        queued: QueuedPodInfo,
+        started_seconds: float,
+        *,
+        is_sampled: bool,
+    ) -> None:
+        """No node is feasible. The reasons are those of the pods before. What follows from them,
+        such as PostFilter and the condition, is the pod's own."""
+        self.attempt_count += 1
+        cycle = self._cycle(run, queued, started_seconds, is_sampled=is_sampled)
+        cycle.ranking = cycle.ranked_answer = ranking
+        cycle.candidates, cycle.status = cycle.snapshot.nodes, _NO_NODE_FITS
+        run.cache.repeated(run.entry, ranking, is_first=queued.attempts <= 1)
+        run.cache.observe_hinted(self._clock.now() - started_seconds)
+        run.framework.stopwatches["Sign"].idle()
+        self._no_node(cycle, _NO_NODE_FITS)
+
     def _pinned_node(self, run: Run, pod: PodInfo, is_sampled: bool) -> PinnedNode | None:
         """The one node, if it passes every filter."""
         state, pinned = run.notes.clone(), run.pinned
@@ -215,7 +247,7 @@ class Runs:
         fewer than two feasible nodes."""
         cluster = self._cluster
         changed_count = ranking.table.log.generation - ranking.generation
-        if ranking.feasible_count < changed_count + _SCORED_MIN:
+        if ranking.feasible_count < changed_count + _SCORED_MIN or not run.is_scored:
             return False
         state, caches = run.notes.clone(), run.entry.caches
         state.record_plugin_metrics, state.cached_results = is_sampled, caches
@@ -233,8 +265,8 @@ class Runs:
         return True
 
     def follow(self, cycle: Cycle) -> None:
-        """A cycle has placed its pod. What answered it serves the next pods, if it was there before
-        the cycle."""
+        """A cycle has placed its pod, or is about to fail since no node is feasible. What answered
+        it serves the next pods, if it was there before the cycle."""
         if cycle.node_names is not None:
             self._follow_pinned(cycle)
             return
@@ -248,16 +280,17 @@ class Runs:
         if run is not None and (run.pre_state, run.cells) == (pre_state, cells):
             return
         if pre_state is not None:
-            may_follow = answer is pre_state.ranking and pre_state.is_scored
-            may_follow = may_follow and shape is pre_state.shape
-            notes = pre_state.state
+            is_scored, notes = pre_state.is_scored, pre_state.state
+            may_follow = answer is pre_state.ranking and shape is pre_state.shape
+            may_follow = may_follow and (is_scored or not ranking.feasible_count)
         elif cells is not None:
-            may_follow, notes = True, cells.state()
+            may_follow, is_scored, notes = True, True, cells.state()
         else:
             return
         if may_follow and self._needs_no_cycle(cycle):
             run = self._new_run(cycle, entry, ranking, notes)
-            self._add(shape, replace(run, pre_state=pre_state, cells=cells))
+            run = replace(run, pre_state=pre_state, cells=cells, is_scored=is_scored)
+            self._add(shape, run)
 
     def _follow_pinned(self, cycle: Cycle) -> None:
         """PreFilter narrowed the nodes. If one node was left, and such pods have come before, it
@@ -297,10 +330,9 @@ class Runs:
             points += _NARROWED
         else:
             observers.append(cache.observe_hinted)
-        idle = [
-            framework.stopwatches[point].observer(code)
-            for point, code in (*points, *STRAIGHT_TO_BIND)
-        ]
+        if cycle.choice is not None:
+            points += STRAIGHT_TO_BIND
+        idle = [framework.stopwatches[point].observer(code) for point, code in points]
         return Run(
             framework,
             cache,
@@ -328,32 +360,39 @@ class Runs:
         self, run: Run, placed: PlacedPod, answer: CycleAnswer | PinnedNode, choice: Choice
     ) -> None:
         """Show the attempt as a cycle to the one that observes cycles."""
-        cluster = self._cluster
-        cycle = Cycle(placed.queued, run.framework, cluster.lend(), placed.started_seconds)
+        cycle = self._cycle(run, placed.queued, placed.started_seconds, is_sampled=False)
         if isinstance(answer, PinnedNode):
-            cycle.start_with(run.notes.clone(), None)
+            cycle.entry = None
             answer.show_in(cycle)
         else:
-            cycle.start_with(run.notes.clone(), run.entry)
-            cycle.step, cycle.entry = 1, run.entry
             cycle.ranking, cycle.ranked_answer = run.ranking, answer
         cycle.choice = choice
         self._end.show(cycle)
-        cluster.take_back()
+        self._cluster.take_back()
+
+    def _cycle(
+        self, run: Run, queued: QueuedPodInfo, started_seconds: float, *, is_sampled: bool
+    ) -> Cycle:
+        """The cycle that the run saves, with the notes of its steps. The cluster is lent to it."""
+        cycle = Cycle(queued, run.framework, self._cluster.lend(), started_seconds)
+        cycle.state.record_plugin_metrics = is_sampled
+        cycle.start_with(run.notes.clone(), run.entry)
+        cycle.step, cycle.entry = 1, run.entry
+        return cycle
 
 
-def _answer_of_cells(run: Run) -> CellAnswer | None:
-    """The answer of the cells, whose ranking is up to date. None: the run has no cells, or these
-    are dropped, or fewer than two nodes are feasible."""
-    cells = run.cells
-    if cells is None:
-        return None
+def _answer_of_cells(run: Run, cells: NodeCells) -> CellAnswer | None:
+    """The answer of the cells, whose ranking is up to date. None: the cells are dropped, or fewer
+    than two nodes are feasible. Then a cycle looks at the ranking once more."""
+    answer = None
     try:
         cells.update()
-        return cells.answer()
+        answer = cells.answer()
     except RankingInvalid as problem:
         run.cache.drop_cells(run.entry, problem.reason)
-        return None
+    if answer is None:
+        cells.ranking.uncount()
+    return answer
 
 
 def _binds_alone(framework: Framework, calls: Calls) -> bool:

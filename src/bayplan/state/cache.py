@@ -31,6 +31,9 @@ from bayplan.state.volumes import Volumes
 # ---- snapshot -------------------------------------------------------------------------------
 
 
+_ENDED = "a snapshot is valid only within the cycle it was lent for"
+
+
 class NodeNotFound(KeyError):
     """There is no node of that name."""
 
@@ -59,7 +62,10 @@ class Snapshot:
 
     @property
     def node_count(self) -> int:
-        return self._open().node_count
+        # As `_open`, without a further call.
+        if self._loan.ended:
+            raise LoanEnded(_ENDED)
+        return self._table.node_count
 
     def node(self, name: str) -> NodeInfo:
         """Raises NodeNotFound."""
@@ -107,7 +113,7 @@ class Snapshot:
 
     def _open(self) -> NodeTable:
         if self._loan.ended:
-            raise LoanEnded("a snapshot is valid only within the cycle it was lent for")
+            raise LoanEnded(_ENDED)
         return self._table
 
 
