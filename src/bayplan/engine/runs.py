@@ -3,7 +3,11 @@
 The theory. Pods of one template agree in all that a complete ranking, or cells, answer from. A
 cycle at one of them finds the framework, the cache entry, the ranking and the notes of PreFilter
 and PreScore, and would find the same for the next one. A `Run` holds these values. What remains for
-each pod is the choice, the assumption, the record and the effect.
+each pod is the choice, the assumption, the record and the effect. Two kinds of runs differ:
+
+- Where no node is feasible, the pod takes the reasons of the pod before. What is its own follows as
+  after a cycle: PostFilter, the condition, the event, and the place in the queue.
+- Where PreFilter leaves one node, the run has that node in place of a ranking (`PinnedNode`).
 
 Why it stays true. Whatever could change an answer between two pods is compared before each choice:
 the template and the owners of the pod, its nominations and all others, reservations, the objects
@@ -13,6 +17,7 @@ rows that changed. In every other case the pod gets a cycle. A plugin that takes
 Permit, an extender, a sample of the nodes or a score graph rules runs out.
 
 Metrics count each attempt of a run as a cycle would. What takes no time is observed as 0 seconds.
+A plugin that is not called counts no evaluation.
 """
 
 from collections.abc import Callable, Iterable, Sequence
