@@ -262,7 +262,7 @@ def a_run_goes_on_too_long(patch: pytest.MonkeyPatch) -> Fault:
 
 def a_run_does_not_catch_up(patch: pytest.MonkeyPatch) -> Fault:
     """A run answers from its ranking though nodes changed."""
-    patch.setattr(Runs, "_catch_up", lambda runs, run, pod, is_sampled: True)
+    patch.setattr(Runs, "_catch_up", lambda runs, run, ranking, pod, is_sampled: True)
     return no_fault
 
 
