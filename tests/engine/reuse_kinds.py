@@ -32,7 +32,8 @@ def _prefers(key: str, *values: str) -> Mapping[str, Any]:
     return {"nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [term]}}
 
 
-def _is_on(name: str) -> Mapping[str, Any]:
+def is_on(name: str) -> Mapping[str, Any]:
+    """The affinity of a pod that names its node."""
     field = {"key": "metadata.name", "operator": "In", "values": [name]}
     required = {"nodeSelectorTerms": [{"matchFields": [field]}]}
     return {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": required}}
@@ -70,7 +71,7 @@ KINDS: Final[Mapping[str, PodOptions]] = {
     "tolerates old": {**_SMALL, "tolerations": _TOLERATES_OLD},
     "port": {**_SMALL, "host_ports": [80]},
     "two ports": {**_SMALL, "host_ports": [80, 81], "labels": _WEB},
-    "pinned": {**_SMALL, "affinity": _is_on("n0")},
+    "pinned": {**_SMALL, "affinity": is_on("n0")},
     "selects": {**_SMALL, "node_selector": {"color": "red"}},
     "prefers": {**_SMALL, "affinity": _prefers("color", "red", "green")},
     "prefers rank": {**_SMALL, "affinity": _prefers("rank", "1", "2"), "priority": 3},

@@ -17,7 +17,7 @@ from bayplan.api.pod_groups import COSCHEDULING_GROUP, COSCHEDULING_LABEL
 from bayplan.framework.status import Code, Status, unschedulable
 from bayplan.ports import BindPod, EventType
 from bayplan.testing import NodeOptions, PodOptions, api_pod, node
-from tests.engine.reuse_kinds import CHANGES, EQUAL_NODES, KINDS, NODE_KINDS
+from tests.engine.reuse_kinds import CHANGES, EQUAL_NODES, KINDS, NODE_KINDS, is_on
 from tests.engine.reuse_pair import FIRST, SECOND, Fault, Pair, no_fault
 from tests.engine.reuse_storage import DEVICES, STORAGE
 
@@ -153,6 +153,26 @@ class ReuseMachine(RuleBasedStateMachine):
         self._after(pause)
         self.pair.schedule_run(count)
         self._after(2)
+
+    @rule(
+        count=st.sampled_from((4, 8)),
+        facet=st.sampled_from(("cordons", "taints", "allocatable", "labels")),
+        value=some,
+    )
+    def pods_of_one_node_come(self, count: int, facet: str, value: int) -> None:
+        """Equal pods name their node, and the node changes between two of them."""
+        assert self.pair is not None
+        self._names += 1
+        name = f"e{self._names}"
+        self.nodes[name] = EQUAL_NODES
+        self.pair.node(EventType.ADDED, node(name, **EQUAL_NODES))
+        options = {**KINDS["small"], "affinity": is_on(name), "priority": _FIRST_OF_ALL}
+        self._end_nominations()
+        for further in range(count):
+            if further == count // 2:
+                self._change_node(name, facet, value)
+            self._new_pod(options)
+            self._after(1)
 
     @rule(
         kind=st.sampled_from(("licensed", "small")),

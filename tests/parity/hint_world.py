@@ -7,6 +7,7 @@ queue for each plugin that may have rejected the pod and each state of the pod.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any, cast, final
 
 from bayplan.api.objects import NODE, POD
@@ -148,10 +149,9 @@ class Tap:
 
 
 class NothingPlaced:
-    """Replaces the waiting pods for EventHandlers: there are none."""
+    """Replaces the placed pods for EventHandlers: there are none."""
 
-    def give_up(self, pod: PodInfo, message: str) -> bool:
-        return False
+    by_uid: Mapping[str, PodInfo] = MappingProxyType({})
 
 
 @final
