@@ -110,6 +110,7 @@ def record_of_repeat(
     node_count: int,
 ) -> AttemptRecord:
     """The record of an attempt that was answered without a cycle."""
+    feasible_count, rejections = answer.feasibility.for_journal()
     return AttemptRecord(
         at_seconds=at_seconds,
         pod=queued.pod.key,
@@ -119,8 +120,8 @@ def record_of_repeat(
         result="scheduled",
         node=choice.node_name,
         node_count=node_count,
-        feasible_count=answer.feasible_count,
-        rejections=answer.feasibility.rejection_counts(),
+        feasible_count=feasible_count,
+        rejections=rejections,
         scores=answer.best_scores(BEST_NODES_MAX),
         tied_count=choice.tied_count,
         tied_index=choice.tied_index,

@@ -48,9 +48,6 @@ class PinnedNode:
         "owners",
     )
 
-    #: As of one feasible node, which gets no scores.
-    feasible_count = 1
-
     def __init__(
         self,
         table: NodeTable,
@@ -78,13 +75,13 @@ class PinnedNode:
     def feasibility(self) -> "PinnedNode":
         return self
 
-    def rejection_counts(self) -> tuple[RejectionCount, ...]:
-        """PreFilter left the other nodes out."""
+    def for_journal(self) -> tuple[int, tuple[RejectionCount, ...]]:
+        """One node is feasible. PreFilter left the other nodes out."""
         absent_count, (rejection,) = self._table.node_count - 1, self._rejections
         if rejection.nodes != absent_count:
             plugin, code, reason = rejection.plugin, rejection.code, rejection.reason
             self._rejections = (RejectionCount(plugin, code, reason, nodes=absent_count),)
-        return self._rejections if absent_count else ()
+        return 1, self._rejections if absent_count else ()
 
     def choose(self, seed: int, pod_uid: str, attempt: int) -> Choice:
         """The node, whatever is drawn."""

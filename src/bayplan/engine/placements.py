@@ -367,14 +367,18 @@ class Placements:
         self._outbox.emit(
             placed.framework.profile_name, pod, "Normal", "Scheduled", "Binding", note
         )
-        self._record(placed, "bound")
+        if self._telemetry.journal.is_recording:
+            node, result = pod.node_name, "bound"
+            self._telemetry.journal.write(
+                BindingRecord(at_seconds=now, pod=pod.key, uid=pod.uid, node=node, result=result)
+            )
         if placed.state.pods_to_activate:
             self._activate(placed)
 
     def _binding_failed(self, placed: PlacedPod, failure: Failure) -> None:
         """Upstream: handleBindingCycleError."""
         pod, claims = placed.pod, self._cluster.devices.resource_claims
-        self._record(placed, "failed", failure)
+        self._record_failed(placed, failure)
         before = claims.in_flight
         self.give_back(placed)
         after = claims.in_flight
@@ -434,7 +438,7 @@ class Placements:
             stash.clear()
             self._queue.activate(pods)
 
-    def _record(self, placed: PlacedPod, result: str, failure: Failure | None = None) -> None:
+    def _record_failed(self, placed: PlacedPod, failure: Failure) -> None:
         pod = placed.pod
         if not self._telemetry.journal.is_recording:
             return
@@ -443,11 +447,11 @@ class Placements:
             pod=pod.key,
             uid=pod.uid,
             node=pod.node_name,
-            result=result,
-            message="" if failure is None else failure.message,
-            plugin="" if failure is None else failure.status.plugin,
-            code="" if failure is None else str(failure.status.code),
-            is_rejected=failure is not None and failure.diagnosis is not None,
+            result="failed",
+            message=failure.message,
+            plugin=failure.status.plugin,
+            code=str(failure.status.code),
+            is_rejected=failure.diagnosis is not None,
         )
         self._telemetry.journal.write(record)
 

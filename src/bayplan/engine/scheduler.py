@@ -309,9 +309,7 @@ class Scheduler:
                     break
             else:
                 return False
-            queued = self._engine.queue.pop()
-        else:
-            queued = self._engine.queue.pop_pod(uid)
+        queued = self._engine.queue.pop(uid)
         if queued is None:
             return False
         if self._state_log is not None:

@@ -154,6 +154,10 @@ class Feasibility(ABC):
         counts = self.reason_counts_by_plugin().items()
         return tuple(RejectionCount(*key, nodes=count) for key, count in counts)
 
+    def for_journal(self) -> tuple[int, tuple[RejectionCount, ...]]:
+        """The number of feasible nodes, and `rejection_counts`."""
+        return self.feasible_count, self.rejection_counts()
+
 
 # ---- filtering ------------------------------------------------------------------------------
 

@@ -266,26 +266,15 @@ class SchedulingQueue:
 
     # ---- attempts -------------------------------------------------------------------------
 
-    def pop(self) -> QueuedPodInfo | None:
-        """Take the next pod. The pod is then in flight. None: no pod is ready."""
-        entry = self._sub_queues.pop()
-        return None if entry is None else self._in_flight(entry)
+    def pop(self, uid: str | None = None) -> QueuedPodInfo | None:
+        """Take the next pod. The pod is then in flight. None: no pod is ready.
 
-    def first_active(self) -> QueuedPodInfo | None:
-        """The pod, or the group, that `pop` returns next, unless it is in backoffQ."""
-        return self._sub_queues.first_active()
-
-    def pop_pod(self, uid: str) -> QueuedPodInfo | None:
-        """Take this pod, or its group, out of order. The pod is then in flight.
-
-        None: the pod does not wait in the queue, or PreEnqueue rejects it.
+        ``uid``: take this pod, or its group, out of order. None: the pod does not wait in the
+        queue, or PreEnqueue rejects it.
         """
-        entry = self._entries.get(uid)
-        if entry is None or not is_waiting(entry.state) or not self._sub_queues.take_out(entry):
+        entry = self._sub_queues.pop() if uid is None else self._taken_out(uid)
+        if entry is None:
             return None
-        return self._in_flight(entry)
-
-    def _in_flight(self, entry: Entry) -> QueuedPodInfo:
         for queued in entry.pods:
             if queued.unschedulable_plugins or queued.pending_plugins:
                 self._count_rejectors((queued,), -1)
@@ -294,6 +283,16 @@ class SchedulingQueue:
         if entry.group is not None:
             entry.begin()
         return entry.queued
+
+    def _taken_out(self, uid: str) -> Entry | None:
+        entry = self._entries.get(uid)
+        if entry is None or not is_waiting(entry.state) or not self._sub_queues.take_out(entry):
+            return None
+        return entry
+
+    def first_active(self) -> QueuedPodInfo | None:
+        """The pod, or the group, that `pop` returns next, unless it is in backoffQ."""
+        return self._sub_queues.first_active()
 
     def done(self, uid: str) -> None:
         """The attempt ended, and the pod leaves the queue. Idempotent."""

@@ -252,11 +252,12 @@ class Cache:
 
     def add_pod(self, pod: PodInfo) -> None:
         """The API reports a pod on a node. Confirms an assumed pod, on whichever node."""
-        if pod.uid in self.by_uid:
-            self.update_pod(pod)
-            return
         self._check_not_lent()
-        self._place(pod)
+        old = self.by_uid.get(pod.uid)
+        if old is None:
+            self._place(pod)
+        else:
+            self._replace(old, pod)
 
     def add_pods(self, pods: Sequence[PodInfo]) -> None:
         """The API reports new pods on nodes, none of which is assumed."""
@@ -270,6 +271,9 @@ class Cache:
         self._check_not_lent()
         old = self.by_uid.get(pod.uid)
         assert old is not None, f"{pod!r} is not placed"
+        self._replace(old, pod)
+
+    def _replace(self, old: PodInfo, pod: PodInfo) -> None:
         self._assumed.discard(pod.uid)
         if _counts_equally(old, pod):
             self.by_uid[pod.uid] = pod

@@ -439,7 +439,12 @@ class Resources:
             if not resource.is_exact:
                 self._selections.clear()
                 self._are_exact = False
-        self._pods.take(row, step)
+        values = self._pods.free.values
+        left = values.item(row) - step
+        if left < self._pods.free_at_least or not -EXACT_BELOW < left < EXACT_BELOW:
+            self._pods.take(row, step)
+        else:
+            values[row] = left
         self.pod_counts.values[row] += step
         if not self._are_exact:
             self.equivalence.set_unique(row)

@@ -117,6 +117,12 @@ class NodeFeasibility(Feasibility):
             self._rejection_counts = super().rejection_counts()
         return self._rejection_counts
 
+    def for_journal(self) -> tuple[int, tuple[RejectionCount, ...]]:
+        rejections = self._rejection_counts
+        if rejections is None:
+            rejections = self.rejection_counts()
+        return self.counts[FEASIBLE], rejections
+
     def summary(self) -> RejectionSummary:
         if self._summary is None:
             self._summary = super().summary()
