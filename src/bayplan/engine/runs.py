@@ -301,7 +301,7 @@ class Runs:
         """PreFilter narrowed the nodes. If one node was left, and such pods have come before, it
         serves the next pods."""
         framework, pod, names = cycle.framework, cycle.pod, cycle.node_names
-        if names is None or len(names) != 1:
+        if names is None or len(names) != 1 or cycle.choice is None:
             return
         cache, table = self._reuse[framework.profile_name], self._cluster.cache.table
         entry = cache.narrowed_entry(framework.signer.sign(pod))

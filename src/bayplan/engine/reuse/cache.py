@@ -358,7 +358,9 @@ class ResultCache:
         """The entry of pods whose PreFilter leaves few nodes, if such pods have come before. Their
         cycles count in the entry, and use nothing of it."""
         entry = self._entries.get(signature)
-        return entry if entry is not None and entry.cycle_count > 1 else None
+        if entry is None or entry.cycle_count <= 1 or not self.is_on:
+            return None
+        return entry
 
     def may_pass(self, entry: SignatureEntry) -> bool:
         """Whether such a cycle would leave the entry as it is, but for the counts."""
