@@ -31,7 +31,7 @@ from bayplan.framework.filtering import FilterOutcome
 from bayplan.framework.plugin import Caching, ScalarFilterPlugin, ScalarScorePlugin, SignPlugin
 from bayplan.framework.runtime import Framework
 from bayplan.framework.status import Code, Rejection, Status
-from bayplan.journal import Record
+from bayplan.journal import AttemptRecord, Record
 from bayplan.queue.nominator import Nominator
 from bayplan.state.change_log import Facet
 from bayplan.state.nodes import NodeInfo, NodeView
@@ -662,3 +662,40 @@ def test_ten_times_more_signatures_than_fit_into_the_cache_change_no_decision() 
     )
     assert reuse.entry_for(newest).generation >= 0
     assert reuse.entry_for(oldest).generation < 0
+
+
+# ---- runs of pods that name their node, and of pods that fit nowhere -------------------------
+
+
+def both_outcomes(**options: Any) -> tuple[list[AttemptRecord], int]:
+    """The first attempts at ten equal pods on three nodes, the same with and without reuse; and how
+    many of them needed no cycle."""
+
+    def records_of(engine: Engine) -> list[AttemptRecord]:
+        engine.add(*nodes(3))
+        placed(engine, *(equal_pod(f"p{n}", **options) for n in range(10)))
+        return [engine.attempts(f"p{n}")[0] for n in range(10)]
+
+    on = engine_of(profile=DEFAULT_PROFILE)
+    off = engine_of(profile=DEFAULT_PROFILE, gates=OFF)
+    records = records_of(on)
+    assert records == records_of(off)
+    assert off.scheduler._attempts.runs.attempt_count == 0
+    return records, on.scheduler._attempts.runs.attempt_count
+
+
+def test_pods_that_name_their_node_go_there_without_a_cycle_until_it_is_full() -> None:
+    field = {"key": "metadata.name", "operator": "In", "values": ["n1"]}
+    required = {"nodeSelectorTerms": [{"matchFields": [field]}]}
+    rule = {"requiredDuringSchedulingIgnoredDuringExecution": required}
+    records, run_count = both_outcomes(affinity={"nodeAffinity": rule})
+    assert [each.node for each in records] == ["n1"] * 8 + [""] * 2
+    assert "1 Insufficient cpu" in records[-1].message
+    assert run_count == 6
+
+
+def test_pods_that_fit_nowhere_fail_without_a_cycle() -> None:
+    records, run_count = both_outcomes(cpu=50)
+    [message] = {each.message for each in records}
+    assert message.startswith("0/3 nodes are available: 3 Insufficient cpu.")
+    assert run_count >= 5

@@ -104,6 +104,7 @@ class PinnedNode:
         calls: Calls,
         state: CycleState,
         pod: PodInfo,
+        *,
         counts: Mapping[str, RowCounts],
     ) -> bool:
         """Whether the node passes every filter. Calls the filters that read what changed.

@@ -245,7 +245,8 @@ class Runs:
         assert pinned is not None, "a run has a ranking or one node"
         state.record_plugin_metrics = is_sampled
         calls, counts = run.framework.calls(state, pod), run.entry.caches.counts
-        return pinned if pinned.passes(self._cluster, calls, state, pod, counts) else None
+        is_feasible = pinned.passes(self._cluster, calls, state, pod, counts=counts)
+        return pinned if is_feasible else None
 
     def _catch_up(self, run: Run, ranking: RankedNodes, pod: PodInfo, is_sampled: bool) -> bool:
         """Evaluate the rows that changed. False: the ranking is dropped, or the changes may leave
