@@ -6,6 +6,7 @@ that stay are numbered anew. Their changes stay, too, so that a pod that has wai
 the moment from which it waits.
 """
 
+from collections.abc import Mapping
 from typing import Any, Final, Generic, NamedTuple, Self, TypeVar, final, overload
 
 import numpy as np
@@ -237,6 +238,8 @@ class PodRow(NamedTuple):
     workload: str
     #: The row of its requests in `Timeline.amounts`.
     amounts: int
+    #: As the pod had them when it was created.
+    labels: Mapping[str, str]
 
 
 @final

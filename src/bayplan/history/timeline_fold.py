@@ -9,8 +9,9 @@ for. A change of these devices is a change of the nodes that can use them.
 """
 
 from collections import defaultdict
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from sys import intern
+from types import MappingProxyType
 from typing import NamedTuple, TypeVar, final
 
 import numpy as np
@@ -81,6 +82,7 @@ _GROUP_REASONS = {
 }
 _PREEMPTED = "PreemptionByScheduler"
 _BOUND = "bound"
+_NO_LABELS: Mapping[str, str] = MappingProxyType({})
 
 
 # ---- the fold -------------------------------------------------------------------------------
@@ -280,6 +282,7 @@ class TimelineFold:
                 # Pods of one workload share the text.
                 workload=intern(workload_of(pod)),
                 amounts=self._amounts_of(pod),
+                labels=meta.labels or _NO_LABELS,
             )
         )
         waits_from = NEVER if spec.node_name else change

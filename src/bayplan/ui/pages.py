@@ -94,7 +94,7 @@ def overview(state: State) -> Overview:
         waiting_kinds=dict(sorted(kinds.items())),
         attempts=attempts_so_far(state),
         queues=dict(state.queue_lengths),
-        usage=_usage(line, state.used[state.there].sum(0), state.allocatable.sum(0)),
+        usage=usage_of(line, state.used[state.there].sum(0), state.allocatable.sum(0)),
         recent=tuple(_recent(state)),
     )
 
@@ -135,7 +135,7 @@ def change_at(line: Timeline, number: int) -> Change:
     )
 
 
-def _usage(line: Timeline, used: Rows, allocatable: Rows) -> tuple[Usage, ...]:
+def usage_of(line: Timeline, used: Rows, allocatable: Rows) -> tuple[Usage, ...]:
     return tuple(
         Usage(
             resource=line.resources[index],
@@ -288,7 +288,7 @@ def node_row(state: State, node: int) -> NodeRow:
         number=node,
         name=line.node_names[node],
         pods=0 if pods is None else int(state.used[node, pods]),
-        usage=_usage(line, state.used[node], state.allocatable[node]),
+        usage=usage_of(line, state.used[node], state.allocatable[node]),
         pool=pool_of(seen),
         is_ready=is_ready(seen),
         is_unschedulable=bool(seen.spec.unschedulable),

@@ -49,6 +49,7 @@ from bayplan.ui.shadow_pages import SHADOW_QUESTIONS, SHADOW_TABLES, SHADOW_TYPE
 from bayplan.ui.subjects import NotReady, RunSubject, Subject
 from bayplan.ui.tables import NodeFilter, NoSuchObject, PodFilter
 from bayplan.ui.two_runs import TwoRuns
+from bayplan.ui.usage_by import UsagePage, UsageRow, label_keys, usage_rows
 
 STATIC = Path(__file__).parent / "static"
 _CONTENT_TYPES = {
@@ -250,6 +251,7 @@ def _pod_rows(question: Question) -> tuple[State, Sequence[int]]:
         search=text("search"),
         namespace=text("namespace"),
         workload=text("workload"),
+        label=text("label"),
         state=text("state"),
         node=text("node"),
         group=text("group"),
@@ -265,6 +267,33 @@ def _pods(question: Question) -> Any:
     return answers.PodPage(
         total=part.total, offset=part.offset, rows=page, namespaces=tables.namespaces(state)
     )
+
+
+def _usage_rows(question: Question) -> Sequence[UsageRow]:
+    text = question.text
+    return usage_rows(question.state, text("by"), text("label"), text("sort"))
+
+
+def _usage(question: Question) -> Any:
+    part = Part(_usage_rows(question), question.number("offset", 0), question.number("limit", PAGE))
+    labels, rows = label_keys(question.state), tuple(part.items)
+    return UsagePage(total=part.total, offset=part.offset, rows=rows, labels=labels)
+
+
+def _usage_csv(question: Question) -> str:
+    resources = pages.resources_of(question.state.timeline)
+    heading = ["name", "pods", "waiting", "nodes"]
+    heading += [f"{r} {what}" for r in resources for what in ("used", "of", "waiting")]
+    return csv_text(heading, map(_usage_cells, _usage_rows(question)))
+
+
+def _usage_cells(row: UsageRow) -> list[Any]:
+    amounts = [
+        number
+        for one in row.usage
+        for number in (one.used, one.allocatable, row.waiting_requests.get(one.resource, 0))
+    ]
+    return [row.name, row.pods, row.waiting, row.nodes, *amounts]
 
 
 def _pod(question: Question) -> Any:
@@ -337,6 +366,7 @@ _QUESTIONS: dict[str, Callable[[Question], Any]] = {
     "node": _node,
     "kinds": _kinds,
     "pods": _pods,
+    "usage": _usage,
     "pod": _pod,
     "decision": _decision,
     "verdict": _verdict,
@@ -359,6 +389,7 @@ _SCHEMA_TYPES = (
     answers.NodeKinds,
     answers.NodeAnswer,
     answers.PodPage,
+    UsagePage,
     answers.PodAnswer,
     answers.Decision,
     answers.Computation[NodeVerdict],
@@ -437,6 +468,7 @@ def _rows_csv(rows: Callable[[Question], tuple[Any, Any]], question: Question) -
 _TABLES: dict[str, Callable[[Question], str]] = {
     "nodes": _nodes_csv,
     "pods": _pods_csv,
+    "usage": _usage_csv,
     "moved": _moved_csv,
     "waiting": _waiting_csv,
     "groups": _groups_csv,

@@ -95,7 +95,7 @@ def node_rows(state: State, of: NodeFilter, sort: str = "") -> Sequence[int]:
     names = state.timeline.node_names
     rows = [row for row in numbers(state.there) if of.admits(names[row], node_at(state, row))]
     rows.sort(key=lambda row: natural_key(names[row]))
-    return _ordered(rows, sort, lambda column: _node_key(state, column))
+    return ordered(rows, sort, lambda column: _node_key(state, column))
 
 
 def _node_key(state: State, column: str) -> Callable[[int], Any] | None:
@@ -124,7 +124,7 @@ def node_options(state: State) -> tuple[tuple[str, ...], tuple[str, ...]]:
     nodes = [node_at(state, row) for row in numbers(state.there)]
     pools = {pool_of(node) for node in nodes} - {""}
     taints = {taint.key for node in nodes for taint in node.spec.taints or ()}
-    return _options(pools), _options(taints)
+    return options(pools), options(taints)
 
 
 # ---- pods -----------------------------------------------------------------------------------
@@ -140,6 +140,8 @@ class PodFilter(Struct, frozen=True):
     namespace: str = ""
     #: As in "Deployment default/web".
     workload: str = ""
+    #: KEY=VALUE; without a value, pods without the label.
+    label: str = ""
     #: One of `POD_STATES`.
     state: str = ""
     node: str = ""
@@ -165,10 +167,13 @@ def pod_rows(state: State, of: PodFilter, sort: str = "") -> Sequence[int]:
         listed = [row for row in listed if namespace_of(line, row) == of.namespace]
     if of.workload:
         listed = [row for row in listed if line.pods[row].workload == of.workload]
+    if of.label:
+        key, _, value = of.label.partition("=")
+        listed = [row for row in listed if label_of(line, row, key) == value]
     if of.search:
         text = of.search.lower()
         listed = [row for row in listed if text in line.pods[row].name]
-    return _ordered(listed, sort, lambda column: _pod_key(state, column))
+    return ordered(listed, sort, lambda column: _pod_key(state, column))
 
 
 def _pods_of(state: State, of: PodFilter) -> Rows:
@@ -217,11 +222,16 @@ def namespace_of(line: Timeline, row: int) -> str:
     return line.pods[row].name.partition("/")[0]
 
 
+def label_of(line: Timeline, row: int, key: str) -> str:
+    """The value of a label of a pod; "": it has none."""
+    return line.pods[row].labels.get(key, "")
+
+
 @lru_cache(maxsize=_STATES_MAX)
 def namespaces(state: State) -> tuple[str, ...]:
     """The namespaces of the pods that have been created so far."""
     created = int((state.timeline.lives.created <= state.change).sum())
-    return _options(namespace_of(state.timeline, row) for row in range(created))
+    return options(namespace_of(state.timeline, row) for row in range(created))
 
 
 def group_number(line: Timeline, name: str) -> int:
@@ -234,11 +244,12 @@ def group_number(line: Timeline, name: str) -> int:
 # ---- both -----------------------------------------------------------------------------------
 
 
-def _options(names: Iterable[str]) -> tuple[str, ...]:
+def options(names: Iterable[str]) -> tuple[str, ...]:
+    """What a filter offers."""
     return tuple(in_natural_order(set(names))[:_OPTIONS_MAX])
 
 
-def _ordered(
+def ordered(
     rows: list[int], sort: str, key_of: Callable[[str], Callable[[int], Any] | None]
 ) -> Sequence[int]:
     """Rows by a column. Sorting keeps the order of equal rows, in both directions."""

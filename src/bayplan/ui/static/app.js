@@ -15,6 +15,7 @@ import { Pods } from "./pods.js";
 import { saveView } from "./save.js";
 import { Shadow } from "./shadow.js";
 import { TimeBar } from "./timebar.js";
+import { UsageBy } from "./usage.js";
 import { Waiting } from "./waiting.js";
 import { WhatIf } from "./whatif.js";
 
@@ -23,6 +24,7 @@ const VIEWS = [
   ["nodes", "Nodes", Nodes],
   ["waiting", "Waiting", Waiting],
   ["pods", "Pods", Pods],
+  ["usage", "Usage", UsageBy],
   ["groups", "Groups", Groups],
   ["whatif", "What if", WhatIf],
   ["object", "Object", ObjectView],

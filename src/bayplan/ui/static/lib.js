@@ -262,11 +262,11 @@ export function SortHeading({ column, sort, onSort, isNumber = false, span = 1, 
 }
 
 // A choice among what a table has; the first entry lets all rows pass.
-export function Choice({ label, value, options, onChoose }) {
+export function Choice({ label, value, options, first = "all", onChoose }) {
   const shown = value && !options.includes(value) ? [value, ...options] : options;
   if (!shown.length) return null;
   return html`<label>${label} <select value=${value} onChange=${(event) => onChoose(event.currentTarget.value || undefined)}>
-    <option value="">all</option>${shown.map((one) => html`<option key=${one} value=${one}>${one}</option>`)}</select></label>`;
+    <option value="">${first}</option>${shown.map((one) => html`<option key=${one} value=${one}>${one}</option>`)}</select></label>`;
 }
 
 export function Pager({ page, size, onOffset }) {

@@ -66,7 +66,7 @@ function PodField({ at, value, onPod }) {
 }
 
 // Devices come first, because their nodes are scarce.
-function columnsOf(resources) {
+export function columnsOf(resources) {
   const shares = resources.filter((one) => one !== "pods");
   const isDevice = (one) => one.includes("/");
   return [...shares.filter(isDevice), ...shares.filter((one) => !isDevice(one))];
@@ -110,11 +110,11 @@ function NodeBadges({ node, taints }) {
   return html`${!node.isReady && html` <span class="tag bad">not ready</span>`}${node.isUnschedulable && html` <span class="tag">cordoned</span>`}${taints > 0 && html` <span class="tag">${plural(taints, "taint")}</span>`}`;
 }
 
-function UsageCells({ usage }) {
+export function UsageCells({ usage, isAmount = false }) {
   if (!usage || !usage.allocatable) return html`<td colspan="2" class="none">–</td>`;
   const share = usage.used / usage.allocatable;
   return html`<td class="cell-bar"><${Bar} share=${share} /></td>
-    <td class="number">${percent(share)}<small> of ${amount(usage.resource, usage.allocatable)}</small></td>`;
+    <td class="number">${percent(share)}<small>${isAmount ? ` ${amount(usage.resource, usage.used)}` : ""} of ${amount(usage.resource, usage.allocatable)}</small></td>`;
 }
 
 function NodePanel({ source, at, name, isOpenedHere, onClose }) {

@@ -6,7 +6,7 @@ import {
 
 const PAGE = 50;
 const STATES = ["waiting", "placed", "missing node", "ended", "gone"];
-const FILTERS = ["search", "namespace", "workload", "state"];
+const FILTERS = ["search", "namespace", "workload", "label", "state"];
 
 // `filter`: which pods the table is about. `choices` and `onChoose`: what the reader chose (a text in the
 // name, a namespace, a workload, a state, an order), if it is in the address; else the table has it.
@@ -26,6 +26,7 @@ export function PodTable({ at, filter, show, empty, choices: fixed, onChoose }) 
       ${(data?.namespaces.length > 1 || choices.namespace) && html`<${Choice} label="Namespace" value=${choices.namespace ?? ""} options=${data?.namespaces ?? []} onChoose=${(namespace) => choose({ namespace })} />`}
       ${show.includes("state") && html`<${Choice} label="State" value=${choices.state ?? ""} options=${STATES} onChoose=${(state) => choose({ state })} />`}
       ${choices.workload && html`<button class="tag" onClick=${() => choose({ workload: undefined })} aria-label=${`Show the pods of all workloads, not only of ${choices.workload}`}>${choices.workload} ✕</button>`}
+      ${choices.label && html`<button class="tag" onClick=${() => choose({ label: undefined })} aria-label=${`Show the pods of all labels, not only of ${choices.label}`}>${choices.label} ✕</button>`}
       ${data && html`<span class="note">${plural(data.total, "pod")}</span>`}
       <a class="csv" href=${tableAddress("pods", { at, ...filter, ...chosen, sort })} download>CSV</a></div>
     <${Problem} text=${error} />
