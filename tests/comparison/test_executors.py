@@ -1,6 +1,7 @@
 """Where the runs of a comparison execute."""
 
 import os
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ from bayplan.comparison.comparing import run_matrix
 from bayplan.comparison.executors import ExecutorError, executor_for
 from bayplan.comparison.outputs import results_csv
 from bayplan.comparison.planning import plan
+from bayplan.comparison.store import Run
 from bayplan.comparison.table import Comparison
 from tests.comparison.kit import spec
 
@@ -90,6 +92,53 @@ def test_a_dask_cluster_gives_the_results_of_one_process(tmp_path: Path, dask_ad
             runs = run_matrix(jobs, executor, len(jobs), None, on_run=lambda _run, _there: None)
         results.append(results_csv(Comparison(runs, "packed")))
     assert results[0] == results[1]
+
+
+@pytest.mark.filterwarnings("default")
+def test_a_lost_worker_loses_no_run(tmp_path: Path, dask_address: str) -> None:
+    distributed = pytest.importorskip("distributed")
+    jobs = plan(spec(tmp_path, seeds="0..2"), "test").jobs
+    where, lost = f"dask://{dask_address}", list[int]()
+    seen: list[tuple[str, int]] = []
+
+    def lose_a_worker(run: Run, _: bool) -> None:
+        """After the first run, end the worker that makes another one."""
+        seen.append((run.configuration, run.seed))
+        if not lost:
+            with distributed.Client(f"tcp://{dask_address}", set_as_default=False) as client:
+                lost.append(max(client.run(os.getpid).values()))
+            os.kill(lost[0], signal.SIGKILL)
+
+    with executor_for(where, 1) as executor:
+        runs = run_matrix(jobs, executor, len(jobs), None, on_run=lose_a_worker)
+    assert len(lost) == 1
+    assert sorted(seen) == sorted((job.configuration.name, job.seed) for job in jobs)
+    with executor_for(None, 1) as executor:
+        here = run_matrix(jobs, executor, 1, None, on_run=lambda _run, _there: None)
+    expected = results_csv(Comparison(here, "packed"))
+    assert results_csv(Comparison(runs, "packed")) == expected
+
+
+class _Clients:
+    """A Dask client that records what is sent."""
+
+    def __init__(self) -> None:
+        self.sent: list[tuple[Any, ...]] = []
+
+    def submit(self, _fn: Any, *args: Any, **_: Any) -> Any:
+        self.sent.append(args)
+        return f"call {len(self.sent)}"
+
+    def get_executor(self, **_: Any) -> "_Clients":
+        return self
+
+
+def test_an_input_is_sent_once_to_a_dask_cluster() -> None:
+    client = _Clients()
+    executor = executors._Dask(client)
+    for seed in range(3):
+        executor.submit(own_pid, seed, b"a large input")
+    assert client.sent == [(b"a large input",), (0, "call 1"), (1, "call 1"), (2, "call 1")]
 
 
 @pytest.mark.filterwarnings("default")

@@ -15,7 +15,7 @@ from bayplan.comparison.experiment import (
     ExperimentSpec,
     InputSpec,
 )
-from bayplan.comparison.job import Job, JobResult, perform
+from bayplan.comparison.job import Job, JobResult, perform_parts
 from bayplan.comparison.metrics.scheduling import Arrivals, FillingDemand
 from bayplan.comparison.outputs import write_outputs
 from bayplan.comparison.planning import Plan, plan
@@ -158,7 +158,7 @@ def _performed(
     working: dict[Future[JobResult], int] = {}
     while True:
         while len(working) < in_flight and (index := next(missing, None)) is not None:
-            working[executor.submit(perform, jobs[index])] = index
+            working[executor.submit(perform_parts, *jobs[index].parts)] = index
         if not working:
             return
         finished, _ = wait(working, return_when=FIRST_COMPLETED)

@@ -7,6 +7,7 @@ import multiprocessing
 import os
 import signal
 import threading
+import warnings
 from collections.abc import Iterator
 from concurrent.futures import Executor, Future, ProcessPoolExecutor
 from contextlib import contextmanager, suppress
@@ -80,6 +81,41 @@ class _Here(Executor):
         return future
 
 
+def _same(content: bytes) -> bytes:
+    return content
+
+
+@final
+class _Dask(Executor):
+    """Calls on the workers of a Dask cluster. Bytes that several calls have are sent once.
+
+    The scheduler keeps the bytes as the result of a call of its own, which it makes again on
+    another worker if the workers that have them are lost. Workers pass them to one another. The
+    runs of a lost worker are made again, too.
+    """
+
+    def __init__(self, client: Any) -> None:
+        self._client = client
+        # Runs are pure, but a run that failed on a broken worker may succeed elsewhere.
+        self._executor: Executor = client.get_executor(pure=False)
+        #: Bytes → the call whose result they are.
+        self._sent: dict[bytes, Any] = {}
+
+    def submit(self, fn: Any, /, *args: Any, **kwargs: Any) -> "Future[Any]":
+        sent = [self._once(each) if isinstance(each, bytes) else each for each in args]
+        return self._executor.submit(fn, *sent, **kwargs)
+
+    def _once(self, content: bytes) -> Any:
+        call = self._sent.get(content)
+        if call is None:
+            with warnings.catch_warnings():
+                # Dask advises to scatter large values. What is scattered is lost with its workers.
+                warnings.filterwarnings("ignore", "Sending large graph", UserWarning)
+                call = self._client.submit(_same, content, pure=False)
+            self._sent[content] = call
+        return call
+
+
 @contextmanager
 def _dask(where: str) -> Iterator[Executor]:
     """The executor interface of dask.distributed over an existing cluster."""
@@ -97,8 +133,7 @@ def _dask(where: str) -> Iterator[Executor]:
     except (OSError, ValueError) as problem:
         raise ExecutorError(f"--executor {where}: no scheduler answers: {problem}") from None
     try:
-        # Runs are pure, but a run that failed on a broken worker may succeed elsewhere.
-        yield client.get_executor(pure=False)
+        yield _Dask(client)
     finally:
         with suppress(OSError, TimeoutError):
             client.close()

@@ -13,7 +13,7 @@ import hashlib
 import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from functools import cache
+from functools import cache, lru_cache
 from importlib.metadata import entry_points
 from importlib.util import find_spec
 from pathlib import Path
@@ -56,6 +56,10 @@ def key_of(parts: object) -> str:
 
 def digest(content: bytes) -> str:
     return hashlib.sha256(content).hexdigest()
+
+
+#: Jobs share few inputs, and each of them asks for its key several times.
+_digest_of_input = lru_cache(maxsize=8)(digest)
 
 
 @cache
@@ -151,7 +155,15 @@ class Job(Struct, frozen=True, kw_only=True):
         plugins = [(Path(one.path).name, digest(one.content)) for one in self.plugin_files]
         one = self.configuration
         how = (one.text, one.feature_gates, plugins, *filter(None, (one.kubernetes,)))
-        return key_of((digest(self.workload), self.arrivals, how, self.seed, self.watched))
+        return key_of(
+            (_digest_of_input(self.workload), self.arrivals, how, self.seed, self.watched)
+        )
+
+    @property
+    def parts(self) -> "tuple[Job, bytes]":
+        """The job without its workload, and the workload, which many jobs share: the arguments of
+        `perform_parts`."""
+        return msgspec.structs.replace(self, workload=b""), self.workload
 
 
 class RunResult(Struct, frozen=True, kw_only=True):
@@ -207,6 +219,11 @@ def perform(job: Job) -> JobResult:
         failures=simulated.failures,
     )
     return JobResult(result, to_csv(decided.decisions))
+
+
+def perform_parts(job: Job, workload: bytes) -> JobResult:
+    """`perform`, of `Job.parts`."""
+    return perform(msgspec.structs.replace(job, workload=workload))
 
 
 def config_of(configuration: Configuration) -> SchedulerConfig:
