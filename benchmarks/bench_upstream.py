@@ -36,13 +36,7 @@ _MARKS = "upstream"
 
 #: Patterns of "TestCase/Workload" → why these do not run.
 EXCEPTIONS = {
-    "CompatibilityGroups/*": "Bayplan lacks the alpha feature `DRADeviceCompatibilityGroups`.",
-    "SchedulingWithResourceClaimTemplateListAttributes/*": (
-        "Bayplan lacks the alpha feature `DRAListTypeAttributes`."
-    ),
-    "SharedPodGroupResourceClaim*/*": (
-        "Bayplan lacks the alpha feature `DRAWorkloadResourceClaims`."
-    ),
+    "SharedPodGroupResourceClaim*/*": "Bayplan lacks the feature `DRAWorkloadResourceClaims`.",
     "NodeDeclaredFeaturesEnabled/*": (
         "Upstream's Go code reads the parameter `numNodeDeclaredFeatures` and writes features into "
         "the nodes. No operation of the file does."

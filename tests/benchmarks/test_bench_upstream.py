@@ -68,7 +68,5 @@ def test_a_workload_that_cannot_run_must_be_an_exception(
 
 
 def test_exceptions_are_patterns_of_names() -> None:
-    assert "DRAListTypeAttributes" in exception_of(
-        "SchedulingWithResourceClaimTemplateListAttributes/fast"
-    )
+    assert "DRAWorkloadResourceClaims" in exception_of("SharedPodGroupResourceClaimRef/fast")
     assert not exception_of("SchedulingBasic/5Nodes")
