@@ -32,7 +32,7 @@ from bayplan.ports import (
 from bayplan.queue.entry import State
 from bayplan.state.pods import PodInfo
 from bayplan.testing import api_pod
-from tests.kit.ports import UnusedPort
+from tests.kit.ports import RecordingPort
 from tests.scenarios.world import PROFILE, Setup, config_dict
 
 E = TypeVar("E")
@@ -155,24 +155,6 @@ class Engine:
 
     def metric(self, name: str, **labels: str) -> float:
         return self.scheduler.metrics.value(name, **labels)
-
-
-class RecordingPort(UnusedPort):
-    """A BindPort that records bindings; bind raises ``failure`` if that is set."""
-
-    def __init__(self, failure: Exception | None = None) -> None:
-        self.bound: list[tuple[str, str]] = []
-        self._failure = failure
-
-    async def bind(self, pod: Any, node_name: str) -> None:
-        if self._failure is not None:
-            raise self._failure
-        self.bound.append((pod.name, node_name))
-
-    async def get_pod(self, namespace: str, name: str) -> Pod:
-        return api_pod(name)
-
-    async def sleep(self, seconds: float) -> None: ...
 
 
 class TaskWork:

@@ -8,7 +8,7 @@ import math
 import zlib
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, cast, final
+from typing import Any, final
 
 import pytest
 
@@ -25,17 +25,16 @@ from bayplan.plugins.registry import Registry
 from bayplan.ports import (
     AskExtender,
     BindPod,
-    BindPort,
     Effect,
     EventType,
     ExtenderAnswer,
     ExtenderVerb,
-    PatchPodStatus,
     Perform,
     WatchEvent,
 )
 from bayplan.state.nodes import NodeView
 from tests.engine.reuse_plugins import ALL, FILTERING, KEYS, SCORING
+from tests.kit.ports import RecordingPort
 
 #: The first capacity of the node table, small so that it grows.
 INITIAL_CAPACITY = 4
@@ -288,24 +287,6 @@ class Side:
 
 
 @final
-class RecordingPort:
-    """A port that records patches of pods and waits for nothing."""
-
-    def __init__(self) -> None:
-        self.all: list[tuple[str, str]] = []
-
-    def carry_out(self, write: Perform) -> None:
-        with pytest.raises(StopIteration):
-            write.run(cast(BindPort, self)).send(None)
-
-    async def patch_pod_status(self, patch: PatchPodStatus) -> None:
-        self.all.append((str(patch.condition or patch.nominated_node_name), patch.name))
-
-    async def delete_pod(self, namespace: str, name: str, uid: str) -> None:
-        self.all.append(("go", name))
-
-
-@final
 class Pair:
     """Both schedulers."""
 
@@ -416,10 +397,12 @@ class Pair:
         ports = RecordingPort(), RecordingPort()
         while self.writes:
             for write, port in zip(self.writes.pop(0), ports, strict=True):
-                port.carry_out(write)
+                with pytest.raises(StopIteration):
+                    write.run(port).send(None)
             self._take_effects()
-        assert ports[0].all == ports[1].all
-        return [name for what, name in ports[0].all if what == "go"]
+        assert ports[0].writes == ports[1].writes
+        assert ports[0].patches == ports[1].patches
+        return [key.partition("/")[2] for key in ports[0].deleted]
 
     def close(self) -> None:
         grown = self._sides[0].scheduler.cache.table.capacity // INITIAL_CAPACITY

@@ -15,8 +15,9 @@ from bayplan.framework.timing import Watch
 from bayplan.ports import AskExtender, ConflictError, ExtenderAnswer, ExtenderVerb
 from bayplan.state.pods import PodInfo
 from bayplan.testing import pod
-from tests.engine.kit import RecordingPort, no_extenders, start_task
+from tests.engine.kit import no_extenders, start_task
 from tests.framework.answering import Calls, answering, framework_of
+from tests.kit.ports import RecordingPort
 
 # ---- binding --------------------------------------------------------------------------------
 
@@ -126,7 +127,7 @@ def test_plugins_that_write_get_the_port() -> None:
     plugin = answering("A", bind=None)
     plugin.bind = lambda self, *args: binds(*args)
     assert ended(plugin, port=port).status is None
-    assert port.bound == [("p", "n1")]
+    assert port.bound == [("default/p", "n1")]
     failure = ended(plugin, port=RecordingPort(ConflictError("already bound"))).status
     assert failure is not None
     assert failure.message == 'running Bind plugin "A": ConflictError: already bound'

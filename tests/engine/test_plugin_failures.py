@@ -13,8 +13,9 @@ from bayplan.framework.status import Code, unschedulable
 from bayplan.plugins.registry import Registry
 from bayplan.ports import BindPod, Perform
 from bayplan.testing import node
-from tests.engine.kit import Engine, RecordingPort, no_extenders, performed, start_task, waiting_pod
+from tests.engine.kit import Engine, no_extenders, performed, start_task, waiting_pod
 from tests.framework.answering import answering
+from tests.kit.ports import RecordingPort
 
 
 class Outrage(BaseException):
@@ -141,7 +142,7 @@ def test_an_exception_in_a_write_of_a_plugin_is_noted(raised: BaseException) -> 
     engine = Engine(plugins=[("A", 1)], classes=[answering("A", score_node=1)])
     engine.plugin("A").handle.perform("default/p", write)
     (effect,) = engine.run_for(Perform)
-    asyncio.run(effect.run(RecordingPort()))  # pyright: ignore[reportArgumentType]
+    asyncio.run(effect.run(RecordingPort()))
     assert any('plugin "A"' in text for text in engine.texts())
     assert engine.metric("bayplan_plugin_failures_total", plugin="A") == 1
 

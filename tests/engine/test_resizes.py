@@ -11,7 +11,7 @@ from bayplan.ports import AskExtender, EmitEvent, ExtenderAnswer, PatchPodStatus
 from bayplan.queue.entry import State
 from bayplan.testing import api_pod, node
 from tests.engine.kit import FAR, Engine, Far, uid, waiting_pod
-from tests.plugins.preemption_kit import EvictionPort
+from tests.kit.ports import RecordingPort
 
 GATE = "InPlacePodVerticalScalingSchedulerPreemption"
 KIND = "scheduling.x-k8s.io/v1alpha1 PodGroup"
@@ -51,10 +51,10 @@ def engine(*objects: Any, gates: dict[str, bool] | None = None, **options: Any) 
 
 def perform(effects: list[Any]) -> list[str]:
     """Perform the effects. Returns the deleted pods."""
-    port = EvictionPort()
+    port = RecordingPort()
     for effect in effects:
         if isinstance(effect, Perform):
-            asyncio.run(effect.run(port))  # type: ignore[arg-type]
+            asyncio.run(effect.run(port))
     return port.deleted
 
 

@@ -15,7 +15,7 @@ from bayplan.ports import (
 from bayplan.queue.entry import State
 from bayplan.testing import api_pod, node
 from tests.engine.kit import FAR, Engine, Far, uid, waiting_pod
-from tests.plugins.preemption_kit import EvictionPort
+from tests.kit.ports import RecordingPort
 
 REFUSED = "0/1 nodes are available: 1 Insufficient cpu. preemption: "
 MESSAGE = f"{REFUSED}found a potential placement for pod on node n1, preempting 1 victims"
@@ -33,10 +33,10 @@ def preempting(**options: Any) -> Engine:
 
 def perform(
     engine: Engine, effects: list[Perform], problem: Exception | None = None
-) -> EvictionPort:
-    port = EvictionPort(low=problem) if problem is not None else EvictionPort()
+) -> RecordingPort:
+    port = RecordingPort(low=problem) if problem is not None else RecordingPort()
     for effect in effects:
-        asyncio.run(effect.run(port))  # type: ignore[arg-type]
+        asyncio.run(effect.run(port))
     return port
 
 

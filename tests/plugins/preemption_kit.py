@@ -28,7 +28,6 @@ from bayplan.plugins.node_ports import NodePorts
 from bayplan.plugins.node_resources_fit import NodeResourcesFit
 from bayplan.plugins.priority_sort import PrioritySort
 from bayplan.plugins.taint_toleration import TaintToleration
-from bayplan.ports import PatchPodStatus
 from bayplan.state.pods import PodInfo
 from bayplan.testing.clusters import PROFILE, SampleCluster, handle_for
 from bayplan.testing.state_checks import SamplePort
@@ -49,26 +48,6 @@ def budget(name: str, labels: dict[str, str], allowed: int, *disrupted: str) -> 
             "disruptedPods": dict.fromkeys(disrupted, EARLY),
         },
     }
-
-
-class EvictionPort:
-    """A port that fails for some pods and records the order of all calls."""
-
-    def __init__(self, **failures: Exception) -> None:
-        self._failures = failures
-        self.calls: list[str] = []
-        self.patches: list[PatchPodStatus] = []
-        self.deleted: list[str] = []
-
-    async def patch_pod_status(self, patch: PatchPodStatus) -> None:
-        self.calls.append(f"patch {patch.name}")
-        self.patches.append(patch)
-
-    async def delete_pod(self, namespace: str, name: str, uid: str) -> None:
-        self.calls.append(f"delete {name}")
-        if name in self._failures:
-            raise self._failures[name]
-        self.deleted.append(f"{namespace}/{name}")
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,6 @@
 """DefaultBinder: the binding, and the handling of a missing answer."""
 
-from collections.abc import Coroutine, Sequence
+from collections.abc import Coroutine
 from typing import Any
 
 import pytest
@@ -20,46 +20,12 @@ from bayplan.ports import (
     NotFoundError,
     OutcomeUnknownError,
 )
-from bayplan.state.pods import PodInfo
 from bayplan.testing import pod
 from bayplan.testing.clusters import SampleCluster, handle_for
-from tests.kit.ports import UnusedPort
+from tests.kit.ports import RecordingPort
 
 UNKNOWN = OutcomeUnknownError("connection reset")
 BUSY = ApiError(429, "TooManyRequests", "try again")
-
-
-class ScriptedPort(UnusedPort):
-    """An API server with prepared answers that records its requests."""
-
-    def __init__(
-        self,
-        bind: Exception | None = None,
-        reads: Sequence[Pod | Exception] = (),
-        *,
-        failures: int = 99,
-    ) -> None:
-        """``failures``: how many bindings get the answer ``bind``; further ones are written."""
-        self.bind_answer = bind
-        self.failures = failures
-        self.reads = list(reads)
-        self.bound: list[tuple[str, str]] = []
-        self.slept_seconds: list[float] = []
-
-    async def bind(self, pod: PodInfo, node_name: str) -> None:
-        self.bound.append((pod.key, node_name))
-        if self.bind_answer is not None and len(self.bound) <= self.failures:
-            raise self.bind_answer
-
-    async def get_pod(self, namespace: str, name: str) -> Pod:
-        assert (namespace, name) == ("default", "p")
-        answer = self.reads.pop(0)
-        if isinstance(answer, Exception):
-            raise answer
-        return answer
-
-    async def sleep(self, seconds: float) -> None:
-        self.slept_seconds.append(seconds)
 
 
 def done(coroutine: Coroutine[Any, Any, Status | None]) -> Status | None:
@@ -71,7 +37,7 @@ def done(coroutine: Coroutine[Any, Any, Status | None]) -> Status | None:
     raise AssertionError("it waits")
 
 
-def bind(port: ScriptedPort, version: KubernetesVersion = NEWEST) -> Status | None:
+def bind(port: RecordingPort, version: KubernetesVersion = NEWEST) -> Status | None:
     handle = handle_for(SampleCluster(kubernetes=version), DefaultBinder, "DefaultBinder")
     return done(DefaultBinder(None, handle).bind(CycleState(), pod("p"), "n1", port))
 
@@ -85,7 +51,7 @@ def stored(node_name: str | None = None, uid: str = "uid-default/p") -> Pod:
 
 
 def test_a_written_binding_is_a_success() -> None:
-    port = ScriptedPort()
+    port = RecordingPort()
     assert bind(port) is None
     assert port.bound == [("default/p", "n1")]
 
@@ -102,18 +68,18 @@ def test_a_written_binding_is_a_success() -> None:
 def test_a_refused_binding_is_an_error_with_the_servers_message(
     problem: ApiError, reads: list[Pod | Exception]
 ) -> None:
-    status = bind(ScriptedPort(problem, reads))
+    status = bind(RecordingPort(problem, reads))
     assert status is not None
     assert (status.code, status.reasons, status.error) == (Code.ERROR, (str(problem),), problem)
 
 
 def test_a_conflict_with_the_schedulers_own_binding_is_a_success() -> None:
     """The request was sent twice by the network, and the second answer arrived."""
-    assert bind(ScriptedPort(ConflictError("already assigned to node n1"), [stored("n1")])) is None
+    assert bind(RecordingPort(ConflictError("already assigned to node n1"), [stored("n1")])) is None
 
 
 def test_without_an_answer_a_pod_on_its_node_is_bound() -> None:
-    assert bind(ScriptedPort(UNKNOWN, [stored("n1")])) is None
+    assert bind(RecordingPort(UNKNOWN, [stored("n1")])) is None
 
 
 @pytest.mark.parametrize(
@@ -128,7 +94,7 @@ def test_without_an_answer_a_pod_on_its_node_is_bound() -> None:
     ],
 )
 def test_without_an_answer_anything_else_is_an_error(read: Pod | Exception, message: str) -> None:
-    port = ScriptedPort(UNKNOWN, [read])
+    port = RecordingPort(UNKNOWN, [read])
     status = bind(port)
     assert status is not None
     assert status.code is Code.ERROR
@@ -137,14 +103,14 @@ def test_without_an_answer_anything_else_is_an_error(read: Pod | Exception, mess
 
 @pytest.mark.parametrize("trouble", [UNKNOWN, BUSY, ApiError(503, "Unavailable", "starting")])
 def test_reading_the_pod_is_tried_again_with_growing_delay(trouble: Exception) -> None:
-    port = ScriptedPort(UNKNOWN, [trouble, trouble, stored("n1")])
+    port = RecordingPort(UNKNOWN, [trouble, trouble, stored("n1")])
     assert bind(port) is None
     assert port.slept_seconds == list(READ_BACK_DELAYS_SECONDS[:2])
     assert port.slept_seconds == sorted(port.slept_seconds)
 
 
 def test_reading_the_pod_ends_after_some_tries() -> None:
-    port = ScriptedPort(UNKNOWN, [UNKNOWN] * (len(READ_BACK_DELAYS_SECONDS) + 1))
+    port = RecordingPort(UNKNOWN, [UNKNOWN] * (len(READ_BACK_DELAYS_SECONDS) + 1))
     status = bind(port)
     assert status is not None
     assert status.code is Code.ERROR
@@ -154,7 +120,7 @@ def test_reading_the_pod_ends_after_some_tries() -> None:
 
 @pytest.mark.parametrize("reads", [[stored()], [UNKNOWN, stored("n2")], [UNKNOWN] * 9])
 def test_a_binding_is_never_written_twice(reads: list[Pod | Exception]) -> None:
-    port = ScriptedPort(UNKNOWN, reads)
+    port = RecordingPort(UNKNOWN, reads)
     bind(port)
     assert len(port.bound) == 1
 
@@ -169,14 +135,14 @@ TROUBLE = (
 
 @pytest.mark.parametrize("trouble", TROUBLE)
 def test_a_binding_that_the_server_cannot_handle_is_written_again(trouble: Exception) -> None:
-    port = ScriptedPort(trouble, [stored(), stored()], failures=2)
+    port = RecordingPort(trouble, [stored(), stored()], failing_binds=2)
     assert bind(port) is None
     assert (len(port.bound), port.slept_seconds) == (3, list(RETRY_DELAYS_SECONDS[:2]))
 
 
 @pytest.mark.parametrize("trouble", TROUBLE)
 def test_a_binding_is_written_four_times_at_most(trouble: Exception) -> None:
-    port = ScriptedPort(trouble, [stored()] * 4)
+    port = RecordingPort(trouble, [stored()] * 4)
     status = bind(port)
     assert status is not None and status.code is Code.ERROR
     assert (len(port.bound), port.slept_seconds) == (4, list(RETRY_DELAYS_SECONDS))
@@ -184,12 +150,12 @@ def test_a_binding_is_written_four_times_at_most(trouble: Exception) -> None:
 
 @pytest.mark.parametrize("trouble", TROUBLE)
 def test_before_1_37_a_binding_is_written_once(trouble: Exception) -> None:
-    port = ScriptedPort(trouble, [stored()])
+    port = RecordingPort(trouble, [stored()])
     assert bind(port, KubernetesVersion.V1_36) is not None
     assert len(port.bound) == 1
 
 
 def test_a_binding_that_was_written_before_the_error_is_not_written_again() -> None:
-    port = ScriptedPort(TROUBLE[1], [stored("n1")])
+    port = RecordingPort(TROUBLE[1], [stored("n1")])
     assert bind(port) is None
     assert len(port.bound) == 1

@@ -9,7 +9,7 @@ from bayplan.ports import ApiError, EventType, PatchPodStatus, Perform, WatchEve
 from bayplan.queue.entry import State
 from bayplan.testing import api_pod, node
 from tests.engine.kit import Engine, waiting_pod
-from tests.plugins.preemption_kit import EvictionPort
+from tests.kit.ports import RecordingPort
 from tests.scenarios.world import PROFILE
 
 KIND = "scheduling.x-k8s.io/v1alpha1 PodGroup"
@@ -94,10 +94,10 @@ def waiting() -> Engine:
     return engine(*there, member("g1"), member("g2"), gates=gates)
 
 
-def perform(engine: Engine, **problems: Exception) -> EvictionPort:
-    port = EvictionPort(**problems)
+def perform(engine: Engine, **problems: Exception) -> RecordingPort:
+    port = RecordingPort(None, (), 0, **problems)
     for effect in engine.run_for(Perform):
-        asyncio.run(effect.run(port))  # type: ignore[arg-type]
+        asyncio.run(effect.run(port))
     return port
 
 
@@ -160,7 +160,7 @@ def test_nothing_is_written_to_members_deleted_meanwhile() -> None:
     effects = result.run_for(Perform)
     result.delete(member("g1"), member("g2"))
     for effect in effects:
-        asyncio.run(effect.run(EvictionPort()))  # type: ignore[arg-type]
+        asyncio.run(effect.run(RecordingPort()))
     assert result.patches() == []
     assert result.state_of("g1") is State.ABSENT
     assert result.scheduler.only_retries_wait

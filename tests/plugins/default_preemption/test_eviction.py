@@ -8,7 +8,8 @@ from bayplan.engine.waiting import PodWaitingOnPermit
 from bayplan.framework.status import Code, Status
 from bayplan.ports import ApiError, NotFoundError, OutcomeUnknownError
 from bayplan.testing import node, pod
-from tests.plugins.preemption_kit import EvictionPort, Scene, scene
+from tests.kit.ports import RecordingPort
+from tests.plugins.preemption_kit import Scene, scene
 
 HIGH = pod("p", cpu=3, priority=9)
 
@@ -22,8 +23,8 @@ def three_victims() -> Scene:
 
 def test_victims_get_a_condition_and_the_last_one_is_deleted_last() -> None:
     over = three_victims()
-    port = over.perform(EvictionPort())
-    assert port.calls == [f"{verb} v{index}" for index in range(3) for verb in ("patch", "delete")]
+    port = over.perform(RecordingPort())
+    assert port.writes == [f"{verb} v{index}" for index in range(3) for verb in ("patch", "delete")]
     condition = port.patches[0].condition
     assert condition is not None
     assert (condition.type, condition.status) == ("DisruptionTarget", "True")
@@ -43,7 +44,7 @@ def test_the_last_victim_is_deleted_after_all_other_victims() -> None:
 
 def test_after_a_failed_eviction_the_last_victim_stays_and_the_pod_is_tried_again() -> None:
     over = three_victims()
-    port = over.perform(EvictionPort(v1=ApiError(403, "Forbidden", "no")))
+    port = over.perform(RecordingPort(v1=ApiError(403, "Forbidden", "no")))
     assert port.deleted == ["default/v0"]
     assert over.cluster.activated == [HIGH]
     assert over.plugin.pre_enqueue(HIGH) is None
@@ -55,13 +56,13 @@ def test_after_a_failed_eviction_the_last_victim_stays_and_the_pod_is_tried_agai
 @pytest.mark.parametrize("problem", [OutcomeUnknownError("?"), ApiError(500, "Error", "no")])
 def test_after_a_failed_last_eviction_the_pod_is_tried_again(problem: Exception) -> None:
     over = three_victims()
-    over.perform(EvictionPort(v2=problem))
+    over.perform(RecordingPort(v2=problem))
     assert over.cluster.activated == [HIGH] and over.plugin.pre_enqueue(HIGH) is None
 
 
 def test_a_victim_that_is_deleted_already_is_not_a_failure() -> None:
     over = three_victims()
-    over.perform(EvictionPort(v0=NotFoundError("gone")))
+    over.perform(RecordingPort(v0=NotFoundError("gone")))
     assert over.cluster.activated == []
     assert [event.regarding.name for event in over.cluster.emitted] == ["v1", "v2"]
 
@@ -95,7 +96,7 @@ def test_a_victim_in_pre_bind_returns_to_the_queue() -> None:
     over.cluster.pods_in_pre_bind[pod("v").uid] = victim
     over.attempt(HIGH)
 
-    class EndingPort(EvictionPort):
+    class EndingPort(RecordingPort):
         async def sleep(self, seconds: float) -> None:
             assert not over.cluster.activated
             victim.end()

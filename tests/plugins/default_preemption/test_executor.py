@@ -17,7 +17,8 @@ from bayplan.ports import (
     PatchPodStatus,
 )
 from bayplan.testing import node, pod
-from tests.plugins.preemption_kit import EvictionPort, Scene, scene
+from tests.kit.ports import RecordingPort
+from tests.plugins.preemption_kit import Scene, scene
 
 # ---- writes for one victim -------------------------------------------------------------------
 
@@ -85,7 +86,7 @@ def test_all_victims_are_evicted_side_by_side() -> None:
     result = begun(over)
     assert [key for key, _ in over.cluster.writes] == ["default/v0", "default/v1", "default/v2"]
     assert over.plugin.pre_enqueue(HIGH) is None
-    port = over.perform(EvictionPort())
+    port = over.perform(RecordingPort())
     assert (port.deleted, result) == (["default/v0", "default/v1", "default/v2"], [""])
     assert [event.regarding.name for event in over.cluster.emitted] == ["v0", "v1", "v2"]
     metrics = over.cluster.metrics
@@ -101,7 +102,7 @@ def test_a_failed_loss_of_nominations_does_not_fail_the_preemption(
 ) -> None:
     over, seen = three_victims(), list[tuple[str, list[str]]]()
 
-    class Watching(EvictionPort):
+    class Watching(RecordingPort):
         async def patch_pod_status(self, patch: PatchPodStatus) -> None:
             if patch.condition is None:
                 seen.append((patch.name, list(result)))
@@ -126,7 +127,7 @@ def test_a_failed_eviction_fails_the_attempt_and_nominations_stay(
     over = three_victims()
     over.nominate(pod("low", priority=1, cpu=1, nominated_node="n1"))
     result = begun(over)
-    port = over.perform(EvictionPort(v1=problem))
+    port = over.perform(RecordingPort(v1=problem))
     assert result == ["preemption: no"]
     assert port.deleted == ["default/v0", "default/v2"]
     assert [patch.name for patch in port.patches if patch.condition is None] == []
@@ -136,14 +137,14 @@ def test_a_failed_eviction_fails_the_attempt_and_nominations_stay(
 def test_a_victim_that_is_deleted_already_is_not_a_failure() -> None:
     over = three_victims()
     result = begun(over)
-    over.perform(EvictionPort(v0=NotFoundError("gone")))
+    over.perform(RecordingPort(v0=NotFoundError("gone")))
     assert result == [""]
 
 
 def test_a_group_waits_too_and_its_attempt_is_counted_when_it_ends() -> None:
     for problems, result, event_type in (
-        (EvictionPort(), "Success", ""),
-        (EvictionPort(v1=ApiError(403, "Forbidden", "no")), "Error", "pod group preemption: no"),
+        (RecordingPort(), "Success", ""),
+        (RecordingPort(v1=ApiError(403, "Forbidden", "no")), "Error", "pod group preemption: no"),
     ):
         over, events = three_victims(), list[str]()
         victims = list(over.cluster.cache.pods())
