@@ -5,9 +5,9 @@ from collections.abc import Callable
 import pytest
 
 from bayplan.engine.cycle import Cycle
-from bayplan.engine.cycle_answer import ArrayAnswer, CycleAnswer
+from bayplan.engine.cycle_answer import CycleAnswer
 from bayplan.engine.ranked_domain import DomainRows, RankedDomain
-from tests.engine.cached_attempts import SEED, Attempts, Bad, Company, Rank
+from tests.engine.cached_attempts import SEED, Attempts, Bad, Rank
 
 LABELS: dict[str, dict[str, str]] = {
     "n1": {"rank": "3"},
@@ -55,22 +55,6 @@ def test_each_form_says_what_the_arrays_say(form: Form) -> None:
     result = said(answer, cycle)
     assert result == said(expected, cycle)
     assert result["reasons"] == {("Bad", "Unschedulable", "yes"): 1}
-
-
-def test_the_answer_of_a_cycle_is_the_ranking_once_it_is_complete() -> None:
-    attempts = Attempts(Bad, Rank, nodes=LABELS)
-    first = attempts.attempt()
-    assert isinstance(first.answer, ArrayAnswer)
-    attempts.attempt()
-    last = attempts.attempt()
-    assert last.answer is last.ranking is not None
-
-
-def test_a_ranking_that_covers_some_plugins_is_a_part_of_the_arrays() -> None:
-    attempts = Attempts(Bad, Rank, Company, nodes=LABELS)
-    _, _, cycle = (attempts.attempt() for _ in range(3))
-    assert cycle.ranking is not None and cycle.ranked_answer is None
-    assert isinstance(cycle.answer, ArrayAnswer)
 
 
 def test_a_cycle_that_evaluated_no_node_has_no_answer() -> None:

@@ -25,12 +25,11 @@ from bayplan.api.objects import (
 )
 from bayplan.engine.ranking.ranked_nodes import RankedNodes
 from bayplan.engine.reuse.cache import ResultCache
-from bayplan.engine.reuse_steps import filter_uncached, merged_table, score_uncached
+from bayplan.engine.reuse_steps import merged_table, score_uncached
 from bayplan.framework.cycle_state import CycleState
-from bayplan.framework.filtering import FilterOutcome
 from bayplan.framework.plugin import Caching, ScalarFilterPlugin, ScalarScorePlugin, SignPlugin
 from bayplan.framework.runtime import Framework
-from bayplan.framework.status import Code, Rejection, Status
+from bayplan.framework.status import Status
 from bayplan.journal import AttemptRecord, Record
 from bayplan.queue.nominator import Nominator
 from bayplan.state.change_log import Facet
@@ -63,13 +62,6 @@ from tests.scenarios.world import PROFILE
 POD = pod("p")
 
 
-def no_to(name: str) -> Any:
-    def answer(state: Any, pod: Any, nodes: Any, feasible: Any) -> list[Rejection]:
-        return [Rejection(nodes.positions([name]), Code.UNSCHEDULABLE, (f"not {name}",))]
-
-    return answer
-
-
 def raising(*_: Any) -> Any:
     raise OSError("disk")
 
@@ -78,39 +70,8 @@ def framework(*plugins: Any) -> Framework:
     return Framework(plugins_of(*plugins), Nominator())
 
 
-class CachedFilters:
-    """Replaces `NodeFeasibility`: the first cached plugin rejects one node."""
-
-    def __init__(self, name: str) -> None:
-        self.name = name
-        self.ranges: list[tuple[int, int]] = []
-
-    def reject(self, outcome: FilterOutcome, start: int, end: int) -> None:
-        self.ranges.append((start, end))
-        if start == 0 < end:
-            rejected = outcome.nodes.positions([self.name])
-            outcome.add("Cached", [Rejection(rejected, Code.UNSCHEDULABLE, ("full",))])
-
-
 def three() -> NodeView:
     return SampleCluster().add(*(node(n) for n in ("n1", "n2", "n3"))).lend().nodes
-
-
-def filtered(cached: CachedFilters, *plugins: Any) -> FilterOutcome:
-    """One cached plugin is called before the evaluated ones, and one after them."""
-    run, state = framework(*plugins), CycleState()
-    calls = [(1, name, call) for name, call in run.calls(state, POD).filter]
-    feasibility: Any = cached
-    return filter_uncached(run, feasibility, 2, calls, state=state, pod=POD, nodes=three())
-
-
-def test_after_an_error_no_plugin_is_evaluated() -> None:
-    cached = CachedFilters("n1")
-    plugins = answering("A", filter=raising), answering("B", filter=no_to("n2"))
-    outcome = filtered(cached, *plugins)
-    assert outcome.error is not None
-    assert (outcome.error.code, outcome.error.plugin) == (Code.ERROR, "A")
-    assert "not n2" not in outcome.reason_counts() and cached.ranges == [(0, 1)]
 
 
 def test_evaluated_plugins_score_in_columns_and_a_failing_plugin_is_named() -> None:

@@ -56,40 +56,6 @@ def test_the_hint_decides_whether_a_rejected_pod_is_activated(
     assert table.strategy(queued(rejected_by=["Fit"]), ADDED) is strategy
 
 
-def test_hints_of_plugins_that_did_not_reject_the_pod_are_not_called() -> None:
-    other = Hint(QUEUE)
-    table = hints({"Fit": [on(NODE_ADD, Hint(SKIP))], "Taint": [on(NODE_ADD, other)]})
-    assert table.strategy(queued(rejected_by=["Fit"]), ADDED) is Strategy.SKIP
-    assert not other.calls
-
-
-def test_a_positive_hint_of_one_plugin_suffices() -> None:
-    table = hints({"Fit": [on(NODE_ADD, Hint(SKIP))], "Taint": [on(NODE_ADD, Hint(QUEUE))]})
-    both = queued(rejected_by=["Fit", "Taint"])
-    assert table.strategy(both, ADDED) is Strategy.AFTER_BACKOFF
-
-
-def test_one_of_several_registrations_for_an_event_suffices() -> None:
-    table = hints({"Fit": [on(NODE_ADD, Hint(SKIP)), on(NODE_ADD, Hint(QUEUE))]})
-    assert table.strategy(queued(rejected_by=["Fit"]), ADDED) is Strategy.AFTER_BACKOFF
-
-
-def test_a_pending_plugin_activates_at_once() -> None:
-    table = hints({"Claims": [on(NODE_ADD)], "Fit": [on(NODE_ADD)]})
-    both = queued(rejected_by=["Fit"], pending=["Claims"])
-    assert table.strategy(both, ADDED) is Strategy.IMMEDIATELY
-
-
-def test_when_a_pending_plugin_skips_the_other_plugins_decide() -> None:
-    table = hints({"Claims": [on(NODE_ADD, Hint(SKIP))], "Fit": [on(NODE_ADD)]})
-    both = queued(rejected_by=["Fit"], pending=["Claims"])
-    assert table.strategy(both, ADDED) is Strategy.AFTER_BACKOFF
-
-
-def test_any_event_activates_a_pod_that_no_plugin_rejected() -> None:
-    assert hints({}).strategy(queued(), ADDED) is Strategy.AFTER_BACKOFF
-
-
 @pytest.mark.parametrize(
     ("new", "strategy"),
     [
@@ -159,27 +125,6 @@ def test_a_hint_receives_the_pod_and_both_objects() -> None:
     one = queued("a", rejected_by=["Fit"])
     hints({"Fit": [on(NODE_ADD, hint)]}).strategy(one, Change(NODE_ADD, "old", "new"))
     assert received == [one.pod, "old", "new"]
-
-
-@pytest.mark.parametrize(
-    ("names", "strategy"),
-    [
-        pytest.param([], Strategy.SKIP, id="no change"),
-        pytest.param(["skip"], Strategy.SKIP, id="no helpful change"),
-        pytest.param(["help", "skip"], Strategy.AFTER_BACKOFF, id="one helpful change is enough"),
-        pytest.param(
-            ["help", "now", "skip"], Strategy.IMMEDIATELY, id="the most helpful change counts"
-        ),
-    ],
-)
-def test_the_most_helpful_of_several_changes_decides(names: list[str], strategy: Strategy) -> None:
-    def helps_for(*expected: str) -> Any:
-        return lambda pod, old, new: QUEUE if new in expected else SKIP
-
-    events = {"Fit": [on(NODE_ADD, helps_for("help"))], "Claims": [on(NODE_ADD, helps_for("now"))]}
-    both = queued(rejected_by=["Fit"], pending=["Claims"])
-    changes = [Change(NODE_ADD, None, name) for name in names]
-    assert strategy_of({PROFILE: hints(events)}, [both], changes) is strategy
 
 
 def test_no_hint_is_called_once_the_result_is_final() -> None:

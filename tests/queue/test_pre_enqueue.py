@@ -34,36 +34,6 @@ class Countdown(PreEnqueuePlugin):
         return Status(Code.UNSCHEDULABLE, (f"called {self.count} times",))
 
 
-def test_a_pod_that_no_plugin_refuses_is_admitted() -> None:
-    entry = Entry(queued())
-    assert admission(gate(refuses=False)).admits(entry, State.ACTIVE)
-    assert not entry.queued.gated
-
-
-def test_a_refused_pod_is_gated_by_the_plugin_that_refused() -> None:
-    recorder, entry = Recorder(), Entry(queued("a"))
-    admitted = admission(gate("A", refuses=False), gate("B"), recorder=recorder)
-    assert not admitted.admits(entry, State.ACTIVE)
-    assert entry.queued.gating_plugin == "B"
-    assert entry.queued.unschedulable_plugins == {"B"}
-    assert recorder.unschedulable == {"B": 1}
-    assert recorder.gates == [("a", "B", "not yet")]
-
-
-def test_plugins_are_called_in_order_until_one_refuses() -> None:
-    first, second, third = gate("A", refuses=False), gate("B"), gate("C")
-    admission(first, second, third).admits(Entry(queued("a")), State.ACTIVE)
-    assert (first.calls, second.calls, third.calls) == (["a"], ["a"], [])
-
-
-def test_the_plugin_that_gates_a_pod_is_called_first() -> None:
-    first, second = gate("A", refuses=False), gate("B")
-    admitted, entry = admission(first, second), Entry(queued("a"))
-    admitted.admits(entry, State.ACTIVE)
-    admitted.admits(entry, State.ACTIVE)
-    assert (first.calls, second.calls) == (["a"], ["a", "a"])
-
-
 def test_a_new_message_of_the_gating_plugin_is_reported() -> None:
     recorder, entry = Recorder(), Entry(queued("a"))
     handle: Any = None
@@ -99,18 +69,6 @@ def test_a_plugin_that_rejected_the_pod_before_is_not_counted_again(
     recorder = Recorder()
     admission(gate(), recorder=recorder).admits(Entry(rejected), State.ACTIVE)
     assert not recorder.unschedulable
-
-
-def test_another_plugin_may_take_over_the_gate() -> None:
-    first, second, entry = gate("A"), gate("B"), Entry(queued("a"))
-    admitted = admission(first, second)
-    admitted.admits(entry, State.ACTIVE)
-    first.refuse(False)
-    assert not admitted.admits(entry, State.ACTIVE)
-    assert entry.queued.gating_plugin == "B"
-    second.refuse(False)
-    assert admitted.admits(entry, State.ACTIVE)
-    assert entry.queued.gating_plugin == ""
 
 
 def test_a_plugin_that_raises_gates_its_pod_and_is_named() -> None:

@@ -43,23 +43,6 @@ def incoming(setting: Rig) -> dict[str, int]:
 # ---- adding and popping -----------------------------------------------------------------------
 
 
-def test_pods_of_one_moment_are_popped_in_order_of_arrival() -> None:
-    setting = rig()
-    for name in ("c", "a", "b"):
-        setting.queue.add(pod(name))
-    assert [setting.pop().pod.name for _ in range(3)] == ["c", "a", "b"]
-
-
-def test_popping_counts_the_attempt_and_puts_the_pod_in_flight() -> None:
-    setting = rig()
-    setting.queue.add(pod())
-    result = setting.pop()
-    assert result.attempts == 1
-    assert setting.state(pod()) == "IN_FLIGHT"
-    setting.queue.done(result.pod.uid)
-    assert setting.state(pod()) == "ABSENT"
-
-
 def test_the_waiting_time_counts_from_the_first_time_in_activeq() -> None:
     gated = gate()
     setting = rig(events={"Gate": [on(OWN_LABEL)]}, gates=[gated])
@@ -72,19 +55,6 @@ def test_the_waiting_time_counts_from_the_first_time_in_activeq() -> None:
 
 
 # ---- after a failed attempt: 5.3, 5.6 ---------------------------------------------------------
-
-
-def test_a_pod_that_failed_with_an_error_is_tried_after_its_delay() -> None:
-    setting = rig()
-    setting.queue.add(pod())
-    setting.run_until(0.25)
-    setting.try_and_fail()
-    assert setting.state(pod()) == "ERROR_BACKOFF"
-    assert not setting.queue.has_ready
-    setting.run_until(1.75)
-    assert not setting.queue.has_ready
-    setting.run_until(2)
-    assert setting.pop().attempts == 2
 
 
 @both_gates
@@ -113,26 +83,6 @@ def test_a_failure_of_a_pod_that_already_waits_changes_nothing() -> None:
     assert entry.unschedulable_count == 0
 
 
-@pytest.mark.parametrize(
-    ("rejected_by", "state"),
-    [
-        pytest.param([], "ERROR_BACKOFF", id="by an error"),
-        pytest.param(
-            ["Fit"], "ERROR_BACKOFF", id="by a rejection, because missed events are unknown"
-        ),
-    ],
-)
-def test_a_pod_whose_binding_failed_after_done_is_tried_again(
-    rejected_by: list[str], state: str
-) -> None:
-    setting = rig(events=FIT_EVENTS)
-    setting.queue.add(pod())
-    entry = setting.pop()
-    setting.queue.done(entry.pod.uid)
-    setting.fail(entry, *rejected_by)
-    assert setting.state(pod()) == state
-
-
 # ---- events: 5.6, 5.7 -------------------------------------------------------------------------
 
 
@@ -148,18 +98,6 @@ def test_a_delay_ends_at_the_next_whole_second(windows: bool) -> None:
     setting.run_until(2)
     assert setting.state(pod()) == "ACTIVE"
     assert incoming(setting)["active BackoffComplete"] == 1
-
-
-def test_a_pre_check_excludes_waiting_pods_but_not_pods_in_flight() -> None:
-    setting = rig(events={"Fit": [on(EVENT_ASSIGNED_POD_DELETE)]})
-    for name in ("parked", "flying"):
-        setting.queue.add(pod(name))
-    setting.try_and_fail("Fit")
-    flying = setting.pop()
-    setting.queue.move_all(EVENT_ASSIGNED_POD_DELETE, pod("gone"), None, lambda _: False)
-    assert setting.state(pod("parked")) == "UNSCHEDULABLE"
-    setting.fail(flying, "Fit")
-    assert setting.state(pod("flying")) == "BACKOFF"
 
 
 # ---- while a pod is being tried: 5.5 ----------------------------------------------------------
@@ -237,27 +175,6 @@ def test_no_pod_waits_much_longer_than_five_minutes_for_an_event() -> None:
     assert incoming(setting)["active UnschedulableTimeout"] == 1
 
 
-def test_a_gated_pod_is_evaluated_again_five_minutes_after_its_last_flush() -> None:
-    gated = gate()
-    setting = rig(gates=[gated])
-    setting.queue.add(pod())
-    setting.run_until(330)
-    assert setting.state(pod()) == "GATED"
-    gated.refuse(False)
-    assert setting.queue.next_deadline_seconds() == 660
-    setting.run_until(660)
-    assert setting.state(pod()) == "ACTIVE"
-
-
-def test_a_flush_counts_for_pods_in_flight_too() -> None:
-    setting = one_rejected()
-    setting.queue.add(pod("flying"))
-    flying = setting.pop()
-    setting.run_until(330)
-    setting.fail(flying, "Fit")
-    assert setting.state(pod("flying")) == "BACKOFF"
-
-
 # ---- reports --------------------------------------------------------------------------------
 
 
@@ -315,31 +232,12 @@ def test_without_the_gate_released_resources_are_used_after_the_delay() -> None:
     }
 
 
-def test_a_follower_is_tried_when_its_leader_activates_it() -> None:
-    setting = rig(events={"Chain": []})
-    setting.queue.add(pod("follower"))
-    setting.try_and_fail("Chain")
-    setting.run_until(0.4)
-    setting.queue.add(pod("leader"))
-    leader = setting.pop()
-    setting.queue.activate([pod("follower")])
-    setting.queue.done(leader.pod.uid)
-    assert setting.pop().pod.name == "follower"
-    assert setting.clock.now() == 0.4
-
-
 def test_a_pod_added_twice_is_one_pod() -> None:
     setting = rig()
     setting.queue.add(pod())
     setting.queue.add(pod(priority=3))
     assert setting.queue.counts()["active"] == 1
     assert setting.pop().priority == 3
-
-
-def test_timers_that_run_early_do_nothing() -> None:
-    setting = one_rejected()
-    setting.queue.run_timers()
-    assert setting.state(pod()) == "UNSCHEDULABLE"
 
 
 def test_a_deleted_pod_leaves_no_state() -> None:
@@ -353,16 +251,3 @@ def test_a_deleted_pod_leaves_no_state() -> None:
         assert not any(setting.recorder.unschedulable.values())
         assert setting.queue.nominator.nominated_nodes() == []
         assert setting.queue.next_deadline_seconds() is None
-
-
-def test_activating_an_unknown_pod_changes_nothing() -> None:
-    setting = one_rejected()
-    before = setting.queue.counts()
-    setting.queue.activate([pod("made-up")])
-    assert setting.queue.counts() == before
-
-
-def test_deleting_an_unknown_pod_has_no_effect() -> None:
-    setting = rig()
-    setting.queue.delete(pod())
-    assert not any(setting.queue.counts().values())

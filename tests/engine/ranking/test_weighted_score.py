@@ -1,9 +1,6 @@
 """One plugin's share of the totals, updated row by row, equals normalizing all rows."""
 
-from collections.abc import Sequence
-
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -76,23 +73,6 @@ class Shared:
         """The share of a row that is removed and added again unchanged."""
         self.share.remove_row(row)
         return self.share.add_row(row)
-
-
-@pytest.mark.parametrize(
-    ("normalizer", "added"),
-    [
-        (Normalizer.NONE, [20, 50, 80]),
-        (Normalizer.MAX, [25, 62, 100]),
-        (Normalizer.MAX_REVERSED, [75, 38, 0]),
-        (Normalizer.MIN_MAX, [0, 50, 100]),
-    ],
-)
-def test_a_row_adds_its_normalized_score_times_the_weight(
-    normalizer: Normalizer, added: Sequence[int]
-) -> None:
-    shared = Shared(normalizer, 20, 50, 80)
-    assert [shared.stay(row) for row in range(3)] == [WEIGHT * score for score in added]
-    shared.share.check()
 
 
 def test_extremes_take_eight_bytes_a_row() -> None:

@@ -9,8 +9,6 @@ from bayplan.api.objects import PERSISTENT_VOLUME, Node, Pod
 from bayplan.engine.ranking.evaluation_plan import TOO_MUCH_CHANGED
 from bayplan.engine.reuse.cache import (
     HINT_USED,
-    OBJECT_CHANGED,
-    OUT_OF_BYTES,
     ResultCache,
     mismatches,
 )
@@ -25,7 +23,7 @@ from bayplan.ports import EventType
 from bayplan.state.nodes import NodeInfo
 from bayplan.state.pods import PodInfo
 from bayplan.testing import api_pod, node
-from tests.engine.cached_attempts import Attempts, Bad, CountingFilter, Rank, Worse
+from tests.engine.cached_attempts import Attempts, Bad, CountingFilter, Rank
 from tests.engine.kit import Engine, waiting_pod
 from tests.plugins.volume_kit import (
     attachment,
@@ -84,12 +82,6 @@ def after_an_attempt(*plugins: Any) -> Attempts:
     attempts = Attempts(*plugins, nodes=THREE)
     attempts.attempt()
     return attempts
-
-
-def test_only_the_filter_whose_result_differs_is_reported() -> None:
-    attempts = after_an_attempt(UnsignedFilter, Worse, Rank)
-    attempts.plugin("Bad").mood = "n2"
-    assert mismatches_of(attempts) == ["Bad"]
 
 
 def test_all_wrong_plugins_are_reported_in_order() -> None:
@@ -158,19 +150,6 @@ def is_on(engine: Engine) -> bool:
     return reuse_of(engine).is_on
 
 
-def test_an_object_of_a_kind_that_a_plugin_reads_drops_its_cached_results() -> None:
-    engine = engine_of(5)
-    for number in range(3):
-        engine.add(equal(f"a{number}"))
-        engine.run()
-    before = evaluated_rows(engine)
-    engine.put(SERVICE, {"metadata": {"name": "s", "namespace": "default"}, "spec": {}})
-    engine.add(equal("a9"))
-    engine.run()
-    assert evaluated_rows(engine) == before + 5
-    assert reuse_of(engine).dropped_counts[OBJECT_CHANGED] == 1
-
-
 def test_without_reuse_the_number_of_remembered_signatures_is_bounded(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -223,17 +202,6 @@ def test_an_object_drops_only_the_cached_results_of_plugins_that_read_its_kind()
     assert engine.plugin("Another").call_count == 5 + 1
 
 
-def test_the_oldest_entries_are_evicted_when_the_cache_is_full() -> None:
-    engine = engine_of(5, config={"reuse": {"maxBytes": 40_000}})
-    for number in range(30):
-        engine.add(equal(f"a{number}", f"kind{number}", cpu="10m"))
-        engine.run()
-        assert reuse_of(engine).bytes_used <= 40_000
-    reuse = reuse_of(engine)
-    assert 0 < len(reuse) < 30
-    assert reuse.dropped_counts[OUT_OF_BYTES] == 30 - len(reuse)
-
-
 def test_a_cache_too_small_for_one_entry_stores_nothing() -> None:
     engine = engine_of(5, config={"reuse": {"maxBytes": 1}})
     for number in range(3):
@@ -280,22 +248,6 @@ def test_checks_are_rarer_in_a_cluster_with_more_nodes(monkeypatch: pytest.Monke
         engine.run()
         counts.append(engine.metric("bayplan_reuse_mismatch_total", **labels))
     assert counts == [0] * 9 + [1]
-
-
-def test_a_plugin_whose_signature_is_incomplete_is_reported_by_name(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr("bayplan.engine.reuse.cache.CHECK_PERIOD", 5)
-    engine = Engine(plugins=["CountingFilter"], classes=[ForgetfulFilter])
-    engine.add(*(small(f"n{number}") for number in range(3)))
-    for number in range(5):
-        engine.add(equal(f"a{number}", f"n{number % 3}"))
-        engine.run()
-    labels = {"profile": PROFILE, "plugin": "CountingFilter"}
-    assert engine.metric("bayplan_reuse_mismatch_total", **labels) == 1
-    [text] = [text for text in engine.texts() if "sign_pod" in text]
-    assert "CountingFilter" in text
-    assert "default/a4" in text
 
 
 def test_metrics_show_the_benefit_of_reuse() -> None:

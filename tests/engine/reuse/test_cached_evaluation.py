@@ -16,7 +16,6 @@ from bayplan.framework.plugin import (
     ScalarScorePlugin,
 )
 from bayplan.framework.status import SKIP, Code, Rejection, Status, unschedulable
-from bayplan.framework.validation import WrongAnswer
 from bayplan.state.columns import NodeMask, NodeScores
 from bayplan.state.nodes import NodeInfo, NodeView
 from tests.engine.cached_attempts import Attempts, Bad, Rank, Worse, last_ranking
@@ -77,24 +76,6 @@ class CachedEvaluation:
     def counts(self, name: str) -> tuple[int, int]:
         row_counts = self.attempts.reuse.row_counts()[name]
         return row_counts.evaluated, row_counts.cached
-
-
-def turned_down(outcome: FilterOutcome) -> dict[str, tuple[str, ...]]:
-    return {name: status.reasons for name, status in outcome.statuses().items()}
-
-
-# ---- Filter ---------------------------------------------------------------------------------
-
-
-def test_an_invalid_filter_result_is_refused_and_not_cached() -> None:
-    question = CachedEvaluation()
-    wrong = RecordedPlugin("n2", code=Code.SUCCESS)
-    for _ in range(2):
-        with pytest.raises(WrongAnswer, match="a rejection with Success"):
-            question.filtered(wrong)
-    right = RecordedPlugin("n2")
-    assert turned_down(question.filtered(right)) == {"n2": ("no",)}
-    assert right.names == [["n1", "n2", "n3", "n4"]]
 
 
 # ---- Score ----------------------------------------------------------------------------------

@@ -5,14 +5,12 @@ from typing import Any
 import pytest
 
 from bayplan.engine.ranking.evaluation_plan import (
-    EXTREME_MOVED,
-    NODES_CAME_OR_WENT,
     PLUGIN_FAILED,
     RankingInvalid,
 )
 from bayplan.engine.ranking.ranked_nodes import RankedNodes
 from bayplan.framework.status import Code
-from tests.engine.cached_attempts import Attempts, Bad, MaxRank, Rank, chosen
+from tests.engine.cached_attempts import Attempts, Bad, Rank
 
 THREE: dict[str, dict[str, str]] = {"n1": {"rank": "3"}, "n2": {"rank": "7"}, "n3": {"rank": "5"}}
 
@@ -39,15 +37,6 @@ def current(attempts: Attempts, ranking: RankedNodes) -> RankedNodes:
 # ---- answers of a ranking -------------------------------------------------------------------
 
 
-def test_rows_that_were_not_evaluated_are_counted_when_the_counts_are_read() -> None:
-    attempts, ranking = ranked()
-    before = attempts.entry.row_counts()["Bad"]
-    attempts.label("n1", rank="4")
-    current(attempts, ranking)
-    after = attempts.entry.row_counts()["Bad"]
-    assert (after.evaluated - before.evaluated, after.cached - before.cached) == (1, 2)
-
-
 def test_a_ranking_of_more_nodes_takes_more_bytes() -> None:
     few, many = ranked()[1], ranked(nodes={f"n{n}": {"rank": "1"} for n in range(3000)})[1]
     assert few.bytes_used < many.bytes_used < 3000 * 40
@@ -61,18 +50,6 @@ def refused(attempts: Attempts, ranking: RankedNodes) -> str:
     with pytest.raises(RankingInvalid) as problem:
         current(attempts, ranking)
     return problem.value.reason
-
-
-def test_a_moved_extreme_changes_the_score_of_every_node() -> None:
-    attempts, ranking = ranked(Bad, MaxRank)
-    attempts.label("n1", rank="8")
-    assert refused(attempts, ranking) == EXTREME_MOVED
-    attempts, ranking = ranked(Bad, MaxRank)
-    attempts.label("n2", rank="6")
-    assert refused(attempts, ranking) == EXTREME_MOVED
-    attempts, ranking = ranked(Bad, MaxRank)
-    attempts.label("n2", rank="7", bad="broken")
-    assert refused(attempts, ranking) == EXTREME_MOVED
 
 
 @pytest.mark.parametrize(
@@ -98,12 +75,3 @@ def test_a_failing_plugin_is_evaluated_in_a_full_cycle(plugin: str, failure: Any
     assert cycle.status is not None
     assert (cycle.status.code, cycle.status.plugin) == (Code.ERROR, plugin)
     assert cycle.status == attempts.fresh().status
-
-
-def test_a_ranking_that_cannot_be_updated_is_dropped_and_counted() -> None:
-    attempts, _ = ranked()
-    attempts.add("n4", rank="8")
-    assert chosen(attempts.attempt()) == "n4"
-    assert attempts.reuse.flushed_counts == {NODES_CAME_OR_WENT: 1}
-    # The cached results stay: only the new node is evaluated.
-    assert attempts.evaluated_nodes("Rank") == ["n4"]
