@@ -53,7 +53,7 @@ from bayplan.testing import api_pod
 from tests.framework.answering import answering
 from tests.kit.ports import ReplacedCalls
 from tests.kit.scripted_cluster import END, ScriptedCluster
-from tests.scenarios.world import PROFILE, Setup, World, config_dict, play
+from tests.scenarios.world import PROFILE, Setup, World, config_dict, play, scenario
 
 BUSY = ApiError(503, "ServiceUnavailable", "busy")
 
@@ -609,34 +609,30 @@ def test_a_cancellation_together_with_an_item_is_not_lost(turns: int) -> None:
 # ---- pause, resume and drain ----------------------------------------------------------------
 
 
-def test_a_paused_runner_receives_events_and_tries_no_pod() -> None:
-    async def scene(world: World) -> None:
-        world.runner.pause()
-        world.add_node("n1")
-        world.add_pod("p")
-        await world.until(400)
-        assert world.attempts("p") == []
-        assert not differences(world.scheduler, world.cluster)
-        world.runner.resume()
-        await world.until(400)
-        assert world.bound("p") == (400, "n1")
-
-    play(scene)
+@scenario()
+async def test_a_paused_runner_receives_events_and_tries_no_pod(world: World) -> None:
+    world.runner.pause()
+    world.add_node("n1")
+    world.add_pod("p")
+    await world.until(400)
+    assert world.attempts("p") == []
+    assert not differences(world.scheduler, world.cluster)
+    world.runner.resume()
+    await world.until(400)
+    assert world.bound("p") == (400, "n1")
 
 
-def test_a_pod_that_another_scheduler_bound_is_not_tried() -> None:
-    async def scene(world: World) -> None:
-        world.runner.pause()
-        world.add_node("n1")
-        world.add_pod("p")
-        await world.until(1)
-        await world.cluster.bind(pod_info(api_pod("p", uid=world.uid("p"))), "n1")
-        await world.until(2)
-        world.runner.resume()
-        await world.until(3)
-        assert world.attempts("p") == []
-
-    play(scene)
+@scenario()
+async def test_a_pod_that_another_scheduler_bound_is_not_tried(world: World) -> None:
+    world.runner.pause()
+    world.add_node("n1")
+    world.add_pod("p")
+    await world.until(1)
+    await world.cluster.bind(pod_info(api_pod("p", uid=world.uid("p"))), "n1")
+    await world.until(2)
+    world.runner.resume()
+    await world.until(3)
+    assert world.attempts("p") == []
 
 
 class SlowBinding:

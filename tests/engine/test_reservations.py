@@ -19,7 +19,7 @@ from bayplan.engine.reservations import (
 )
 from bayplan.testing import pod
 from tests.scenarios.gangs import FIT, add_member, bound, message, put_group
-from tests.scenarios.world import World, play
+from tests.scenarios.world import World, play, scenario
 
 # ---- reservations ---------------------------------------------------------------------------
 
@@ -76,104 +76,92 @@ def test_by_default_small_pods_take_the_nodes_that_the_group_waits_for(
 
 
 @pytest.mark.parametrize("seconds", [30, None], ids=["known durations", "unknown durations"])
-def test_small_pods_of_unknown_duration_wait_and_the_group_starts(
-    seconds: float | None,
+@scenario(plugins=FIT, config=ON)
+async def test_small_pods_of_unknown_duration_wait_and_the_group_starts(
+    world: World, seconds: float | None
 ) -> None:
-    async def scenario(world: World) -> None:
-        await crowded(world, seconds)
-        world.add_pod("small", cpu=1)
-        await world.until(39)
-        assert list(bound(world, "small", *GANG)) == [None] * 3
-        reserved = "2 node(s) kept for a group of pods that has waited long"
-        assert message(world, "small") == f"0/2 nodes are available: {reserved}."
-        await leave(world, {"old-n1": 39, "old-n2": 40}, 60)
-        assert_started(world)
-        for name in GANG:
-            world.end_pod(name)
-        await world.until(80)
-        (when,) = bound(world, "small")
-        assert when is not None
-        assert when >= 60
-
-    play(scenario, plugins=FIT, config=ON)
+    await crowded(world, seconds)
+    world.add_pod("small", cpu=1)
+    await world.until(39)
+    assert list(bound(world, "small", *GANG)) == [None] * 3
+    reserved = "2 node(s) kept for a group of pods that has waited long"
+    assert message(world, "small") == f"0/2 nodes are available: {reserved}."
+    await leave(world, {"old-n1": 39, "old-n2": 40}, 60)
+    assert_started(world)
+    for name in GANG:
+        world.end_pod(name)
+    await world.until(80)
+    (when,) = bound(world, "small")
+    assert when is not None
+    assert when >= 60
 
 
-def test_pods_that_end_in_time_are_placed_on_reserved_nodes() -> None:
-    async def scenario(world: World) -> None:
-        await crowded(world, 30)
-        world.add_pod("short", lasting(25), cpu=1)
-        world.add_pod("long", lasting(35), cpu=1)
-        await world.until(12)
-        assert list(bound(world, "short", "long")) == [10, None]
-        await leave(world, {"old-n1": 30, "short": 35, "old-n2": 40}, 60)
-        assert_started(world)
-
-    play(scenario, plugins=FIT, config=ON)
+@scenario(plugins=FIT, config=ON)
+async def test_pods_that_end_in_time_are_placed_on_reserved_nodes(world: World) -> None:
+    await crowded(world, 30)
+    world.add_pod("short", lasting(25), cpu=1)
+    world.add_pod("long", lasting(35), cpu=1)
+    await world.until(12)
+    assert list(bound(world, "short", "long")) == [10, None]
+    await leave(world, {"old-n1": 30, "short": 35, "old-n2": 40}, 60)
+    assert_started(world)
 
 
-def test_more_important_pods_and_daemons_use_reserved_nodes() -> None:
+@scenario(plugins=FIT, config=ON)
+async def test_more_important_pods_and_daemons_use_reserved_nodes(world: World) -> None:
     daemon = {"apiVersion": "apps/v1", "kind": "DaemonSet", "name": "d", "uid": "d"}
 
-    async def scenario(world: World) -> None:
-        await crowded(world, None)
-        world.add_pod("important", cpu=1, priority=10)
-        world.add_pod("daemon", {"ownerReferences": [daemon]}, cpu=1)
-        await world.until(12)
-        assert list(bound(world, "important", "daemon")) == [10, 10]
-
-    play(scenario, plugins=FIT, config=ON)
+    await crowded(world, None)
+    world.add_pod("important", cpu=1, priority=10)
+    world.add_pod("daemon", {"ownerReferences": [daemon]}, cpu=1)
+    await world.until(12)
+    assert list(bound(world, "important", "daemon")) == [10, 10]
 
 
-def test_other_nodes_are_free_for_pods_and_other_groups() -> None:
-    async def scenario(world: World) -> None:
-        await crowded(world, None)
-        world.add_node("n3", cpu=3)
-        put_group(world, "other", 2)
-        for name in ("o1", "o2"):
-            add_member(world, name, "other", cpu=1)
-        await world.until(20)
-        assert {place[1] for name in ("o1", "o2") if (place := world.bound(name))} == {"n3"}
-        put_group(world, "third", 2)
-        for name in ("t1", "t2"):
-            add_member(world, name, "third", cpu=1)
-        await world.until(30)
-        assert list(bound(world, "t1", "t2")) == [None, None]
-
-    play(scenario, plugins=FIT, config=ON)
+@scenario(plugins=FIT, config=ON)
+async def test_other_nodes_are_free_for_pods_and_other_groups(world: World) -> None:
+    await crowded(world, None)
+    world.add_node("n3", cpu=3)
+    put_group(world, "other", 2)
+    for name in ("o1", "o2"):
+        add_member(world, name, "other", cpu=1)
+    await world.until(20)
+    assert {place[1] for name in ("o1", "o2") if (place := world.bound(name))} == {"n3"}
+    put_group(world, "third", 2)
+    for name in ("t1", "t2"):
+        add_member(world, name, "third", cpu=1)
+    await world.until(30)
+    assert list(bound(world, "t1", "t2")) == [None, None]
 
 
-def test_a_deleted_group_releases_its_reservation() -> None:
-    async def scenario(world: World) -> None:
-        await crowded(world, None)
-        world.add_pod("small", cpu=1)
-        await world.until(20)
-        assert list(bound(world, "small")) == [None]
-        world.delete_pod("g1")
-        await world.until(31)
-        (when,) = bound(world, "small")
-        assert when is not None
-        assert 20 <= when <= 31
-
-    play(scenario, plugins=FIT, config=ON)
+@scenario(plugins=FIT, config=ON)
+async def test_a_deleted_group_releases_its_reservation(world: World) -> None:
+    await crowded(world, None)
+    world.add_pod("small", cpu=1)
+    await world.until(20)
+    assert list(bound(world, "small")) == [None]
+    world.delete_pod("g1")
+    await world.until(31)
+    (when,) = bound(world, "small")
+    assert when is not None
+    assert 20 <= when <= 31
 
 
-def test_a_deleted_reserved_node_is_replaced() -> None:
-    async def scenario(world: World) -> None:
-        await crowded(world, None)
-        world.add_node("n3", cpu=4)
-        world.add_pod("old-n3", cpu=4, priority=10)
-        await world.until(20)
-        world.delete_node("n1")
-        world.end_pod("old-n2")
-        await world.until(80)
-        world.add_pod("small", cpu=1)
-        await world.until(90)
-        assert list(bound(world, "small")) == [None]
-        world.end_pod("old-n3")
-        await world.until(100)
-        assert list(bound(world, *GANG)) == [90, 90]
-
-    play(scenario, plugins=FIT, config=ON)
+@scenario(plugins=FIT, config=ON)
+async def test_a_deleted_reserved_node_is_replaced(world: World) -> None:
+    await crowded(world, None)
+    world.add_node("n3", cpu=4)
+    world.add_pod("old-n3", cpu=4, priority=10)
+    await world.until(20)
+    world.delete_node("n1")
+    world.end_pod("old-n2")
+    await world.until(80)
+    world.add_pod("small", cpu=1)
+    await world.until(90)
+    assert list(bound(world, "small")) == [None]
+    world.end_pod("old-n3")
+    await world.until(100)
+    assert list(bound(world, *GANG)) == [90, 90]
 
 
 # ---- durations of pods ----------------------------------------------------------------------

@@ -48,7 +48,7 @@ from tests.plugins.coscheduling_kit import (
     put_group,
     put_members,
 )
-from tests.scenarios.world import World, play
+from tests.scenarios.world import World, play, scenario
 from tests.seeded import depth
 
 # ---- plugin ---------------------------------------------------------------------------------
@@ -281,16 +281,14 @@ def test_members_wait_for_their_configured_time(
     assert [world.bound(name) for name in "abc"] == [None, None, None]
 
 
-def test_a_member_that_does_not_fit_rejects_the_waiting_members() -> None:
-    async def run(world: World) -> None:
-        start(world, "a", "b", "c", node_count=2, minMember=3)
-        await world.until(0)
-        assert at_permit(world) == []
-        assert "optimistic rejection in PostFilter" in world.message("a")
-        assert world.message("c").endswith("Pod c is unschedulable even after PostFilter")
-        assert world.requested("n1") == world.requested("n2") == 0
-
-    play(run, **pod_by_pod(podGroupBackoffSeconds=20))
+@scenario(**pod_by_pod(podGroupBackoffSeconds=20))
+async def test_a_member_that_does_not_fit_rejects_the_waiting_members(world: World) -> None:
+    start(world, "a", "b", "c", node_count=2, minMember=3)
+    await world.until(0)
+    assert at_permit(world) == []
+    assert "optimistic rejection in PostFilter" in world.message("a")
+    assert world.message("c").endswith("Pod c is unschedulable even after PostFilter")
+    assert world.requested("n1") == world.requested("n2") == 0
 
 
 def test_if_few_members_are_missing_the_waiting_members_continue_to_wait() -> None:
@@ -306,30 +304,26 @@ def test_if_few_members_are_missing_the_waiting_members_continue_to_wait() -> No
     assert all(binding is not None and binding[0] <= 5 for binding in bound)
 
 
-def test_a_waiting_member_that_is_deleted_rejects_all_waiting_members() -> None:
-    async def run(world: World) -> None:
-        start(world, "a", "b", "c", node_count=2, minMember=3)
-        await world.until(5)
-        assert at_permit(world) == ["a", "b"]
-        world.delete_pod("b")
-        await world.until(5)
-        assert at_permit(world) == []
-        assert "rejection in Unreserve" in world.message("a")
-
-    play(run, **without_post_filter(podGroupBackoffSeconds=20))
+@scenario(**without_post_filter(podGroupBackoffSeconds=20))
+async def test_a_waiting_member_that_is_deleted_rejects_all_waiting_members(world: World) -> None:
+    start(world, "a", "b", "c", node_count=2, minMember=3)
+    await world.until(5)
+    assert at_permit(world) == ["a", "b"]
+    world.delete_pod("b")
+    await world.until(5)
+    assert at_permit(world) == []
+    assert "rejection in Unreserve" in world.message("a")
 
 
-def test_a_group_that_failed_is_denied_for_a_while() -> None:
-    async def run(world: World) -> None:
-        start(world, "a", "b", "c", node_count=2, minMember=3, scheduleTimeoutSeconds=10)
-        await world.until(10)
-        add(world, "d")
-        await world.until(12)
-        denied = "pod with pgName: default/g last failed in 3s, deny."
-        assert denied in world.message("d")
-        assert at_permit(world) == []
-
-    play(run, **without_post_filter(deniedPGExpirationTimeSeconds=3))
+@scenario(**without_post_filter(deniedPGExpirationTimeSeconds=3))
+async def test_a_group_that_failed_is_denied_for_a_while(world: World) -> None:
+    start(world, "a", "b", "c", node_count=2, minMember=3, scheduleTimeoutSeconds=10)
+    await world.until(10)
+    add(world, "d")
+    await world.until(12)
+    denied = "pod with pgName: default/g last failed in 3s, deny."
+    assert denied in world.message("d")
+    assert at_permit(world) == []
 
 
 @pytest.mark.parametrize("denied_seconds", [3, 20])

@@ -25,7 +25,7 @@ from tests.scenarios.evictions import (
     three_nodes,
 )
 from tests.scenarios.gangs import X_K8S, add_member, put_group
-from tests.scenarios.world import World, play
+from tests.scenarios.world import World, play, scenario
 
 START = "0/3 nodes are available: 3 Insufficient cpu. preemption: "
 
@@ -43,21 +43,21 @@ def first_attempt(world: World) -> tuple[str, str]:
     return first.message, first.nominated_node
 
 
-def test_part_a_the_node_whose_most_important_victim_is_least_important_wins() -> None:
-    async def scene(world: World) -> None:
-        evictions = three_nodes(world)
-        add_h(world)
-        await world.until(2)
-        assert place(world) == "n3"
-        assert evictions.deleted == dict.fromkeys(("v2", "v3", "v4"), 0.0)
-        assert evictions.targets == dict.fromkeys(evictions.deleted, "PreemptionByScheduler")
-        for name in evictions.deleted:
-            (note,) = world.events(name, "Preempted")
-            assert note == f"Preempted by pod {world.uid('h')} on node n3"
-        nomination = "found a potential placement for pod on node n3, preempting 3 victims"
-        assert first_attempt(world) == (f"{START}{nomination}", "n3")
-
-    play(scene, plugins=PLUGINS)
+@scenario(plugins=PLUGINS)
+async def test_part_a_the_node_whose_most_important_victim_is_least_important_wins(
+    world: World,
+) -> None:
+    evictions = three_nodes(world)
+    add_h(world)
+    await world.until(2)
+    assert place(world) == "n3"
+    assert evictions.deleted == dict.fromkeys(("v2", "v3", "v4"), 0.0)
+    assert evictions.targets == dict.fromkeys(evictions.deleted, "PreemptionByScheduler")
+    for name in evictions.deleted:
+        (note,) = world.events(name, "Preempted")
+        assert note == f"Preempted by pod {world.uid('h')} on node n3"
+    nomination = "found a potential placement for pod on node n3, preempting 3 victims"
+    assert first_attempt(world) == (f"{START}{nomination}", "n3")
 
 
 def budget(allowed_count: int) -> dict[str, Any]:
@@ -77,92 +77,83 @@ def budget(allowed_count: int) -> dict[str, Any]:
     }
 
 
-def test_part_b_a_budget_violation_moves_the_preemptor_to_another_node() -> None:
-    async def scene(world: World) -> None:
-        evictions = three_nodes(world)
-        world.cluster.create(budget(2))
-        add_h(world)
-        await world.until(2)
-        assert place(world) == "n2"
-        assert set(evictions.deleted) == {"w7"}
-        assert first_attempt(world)[1] == "n2"
-
-    play(scene, plugins=PLUGINS)
+@scenario(plugins=PLUGINS)
+async def test_part_b_a_budget_violation_moves_the_preemptor_to_another_node(world: World) -> None:
+    evictions = three_nodes(world)
+    world.cluster.create(budget(2))
+    add_h(world)
+    await world.until(2)
+    assert place(world) == "n2"
+    assert set(evictions.deleted) == {"w7"}
+    assert first_attempt(world)[1] == "n2"
 
 
-def test_a_budget_exhausted_by_evictions_protects_the_remaining_pods() -> None:
+@scenario(plugins=PLUGINS)
+async def test_a_budget_exhausted_by_evictions_protects_the_remaining_pods(world: World) -> None:
     """Three pods may be evicted, in order of importance; after that v4 is protected."""
-
-    async def scene(world: World) -> None:
-        evictions = three_nodes(world)
-        unwritten = {name: part for name, part in budget(0).items() if name != "status"}
-        unwritten["spec"]["minAvailable"] = 1
-        world.cluster.create(unwritten)
-        add_h(world)
-        await world.until(5)
-        assert set(evictions.deleted) == {"v1", "v2", "v3"}
-        world.add_pod("next", cpu=1, memory="1Gi", priority=900)
-        await world.until(10)
-        assert (world.bound("next") or ("", ""))[1] == "n1"
-        assert set(evictions.deleted) == {"v1", "v2", "v3", "p5"}
-
-    play(scene, plugins=PLUGINS)
+    evictions = three_nodes(world)
+    unwritten = {name: part for name, part in budget(0).items() if name != "status"}
+    unwritten["spec"]["minAvailable"] = 1
+    world.cluster.create(unwritten)
+    add_h(world)
+    await world.until(5)
+    assert set(evictions.deleted) == {"v1", "v2", "v3"}
+    world.add_pod("next", cpu=1, memory="1Gi", priority=900)
+    await world.until(10)
+    assert (world.bound("next") or ("", ""))[1] == "n1"
+    assert set(evictions.deleted) == {"v1", "v2", "v3", "p5"}
 
 
-def test_part_c_preemption_policy_never_evicts_nothing() -> None:
-    async def scene(world: World) -> None:
-        evictions = three_nodes(world)
-        add_h(world, spec={"preemptionPolicy": "Never"})
-        await world.until(300)
-        assert world.bound("h") is None
-        assert world.message("h") == f"{START}not eligible due to preemptionPolicy=Never."
-        assert (evictions.deleted, evictions.targets, world.nominated("h")) == ({}, {}, "")
-
-    play(scene, plugins=PLUGINS)
+@scenario(plugins=PLUGINS)
+async def test_part_c_preemption_policy_never_evicts_nothing(world: World) -> None:
+    evictions = three_nodes(world)
+    add_h(world, spec={"preemptionPolicy": "Never"})
+    await world.until(300)
+    assert world.bound("h") is None
+    assert world.message("h") == f"{START}not eligible due to preemptionPolicy=Never."
+    assert (evictions.deleted, evictions.targets, world.nominated("h")) == ({}, {}, "")
 
 
-def test_part_e_the_nomination_stays_while_the_victim_terminates() -> None:
-    async def scene(world: World) -> None:
-        world.add_node("m1", cpu=4, memory="64Gi")
-        grace = {"terminationGracePeriodSeconds": 20}
-        world.add_pod("v", cpu=2, priority=1, node="m1", spec=grace)
-        evictions = Evictions(world)
-        add_h(world)
-        await world.until(5)
-        assert (world.nominated("h"), evictions.deleted) == ("m1", {})
-        world.add_pod("s", cpu=2, priority=0)
-        await world.until(19)
-        assert "1 Insufficient cpu" in world.message("s")
-        assert world.bound("h") is None
-        await world.until(60)
-        assert evictions.deleted == {"v": 20.0}
-        assert world.bound("h") == (20.0, "m1")
-        assert world.bound("s") is None
-
-    play(scene, plugins=PLUGINS)
+@scenario(plugins=PLUGINS)
+async def test_part_e_the_nomination_stays_while_the_victim_terminates(world: World) -> None:
+    world.add_node("m1", cpu=4, memory="64Gi")
+    grace = {"terminationGracePeriodSeconds": 20}
+    world.add_pod("v", cpu=2, priority=1, node="m1", spec=grace)
+    evictions = Evictions(world)
+    add_h(world)
+    await world.until(5)
+    assert (world.nominated("h"), evictions.deleted) == ("m1", {})
+    world.add_pod("s", cpu=2, priority=0)
+    await world.until(19)
+    assert "1 Insufficient cpu" in world.message("s")
+    assert world.bound("h") is None
+    await world.until(60)
+    assert evictions.deleted == {"v": 20.0}
+    assert world.bound("h") == (20.0, "m1")
+    assert world.bound("s") is None
 
 
 @pytest.mark.parametrize("other_priority", [0, 20])
-def test_part_f_a_group_evicts_for_all_its_members_or_for_none(other_priority: int) -> None:
-    async def scene(world: World) -> None:
-        for number, priority in ((1, 0), (2, other_priority)):
-            world.add_node(f"m{number}", cpu=4, memory="64Gi")
-            add_running(world, f"r{number}", f"m{number}", 4, priority, 100)
-        evictions = Evictions(world)
-        put_group(world, "g", 2, X_K8S)
-        for name in ("g1", "g2"):
-            add_member(world, name, "g", X_K8S, cpu=4, priority=10)
-        await world.until(3)
-        places = {place and place[1] for place in map(world.bound, ("g1", "g2"))}
-        if other_priority == 0:
-            assert places == {"m1", "m2"}
-            assert set(evictions.deleted) == {"r1", "r2"}
-        else:
-            assert places == {None}
-            assert (evictions.deleted, evictions.targets) == ({}, {})
-            assert "0 of 2" in world.message("g1")
-
-    play(scene, plugins=PLUGINS)
+@scenario(plugins=PLUGINS)
+async def test_part_f_a_group_evicts_for_all_its_members_or_for_none(
+    world: World, other_priority: int
+) -> None:
+    for number, priority in ((1, 0), (2, other_priority)):
+        world.add_node(f"m{number}", cpu=4, memory="64Gi")
+        add_running(world, f"r{number}", f"m{number}", 4, priority, 100)
+    evictions = Evictions(world)
+    put_group(world, "g", 2, X_K8S)
+    for name in ("g1", "g2"):
+        add_member(world, name, "g", X_K8S, cpu=4, priority=10)
+    await world.until(3)
+    places = {place and place[1] for place in map(world.bound, ("g1", "g2"))}
+    if other_priority == 0:
+        assert places == {"m1", "m2"}
+        assert set(evictions.deleted) == {"r1", "r2"}
+    else:
+        assert places == {None}
+        assert (evictions.deleted, evictions.targets) == ({}, {})
+        assert "0 of 2" in world.message("g1")
 
 
 # ---- the row F-019: nominations --------------------------------------------------------------
@@ -182,24 +173,22 @@ class Moody(ScalarFilterPlugin):
 @pytest.mark.parametrize(
     "labels", [pytest.param({"broken": "yes"}, id="error"), pytest.param({}, id="no candidate")]
 )
-def test_a_nomination_is_cleared_if_there_is_no_candidate_or_an_attempt_ends_in_an_error(
-    labels: dict[str, str],
+@scenario(plugins=["Moody", *PLUGINS], classes=[Moody], raise_bugs=False)
+async def test_a_nomination_is_cleared_if_there_is_no_candidate_or_an_attempt_ends_in_an_error(
+    world: World, labels: dict[str, str]
 ) -> None:
-    async def scene(world: World) -> None:
-        world.add_node("m1", cpu=4, memory="64Gi")
-        grace = {"terminationGracePeriodSeconds": 20}
-        world.add_pod("v", cpu=2, priority=1, node="m1", spec=grace)
-        add_h(world)
-        await world.until(5)
-        assert world.nominated("h") == "m1"
-        # A user places a pod of higher priority on the node.
-        world.add_pod("king", cpu=2, priority=5000, node="m1")
-        world.change_node("m1", labels=labels)
-        await world.until(60)
-        assert len(world.attempts("h")) > 1
-        assert (world.nominated("h"), world.bound("h")) == ("", None)
-
-    play(scene, plugins=["Moody", *PLUGINS], classes=[Moody], raise_bugs=False)
+    world.add_node("m1", cpu=4, memory="64Gi")
+    grace = {"terminationGracePeriodSeconds": 20}
+    world.add_pod("v", cpu=2, priority=1, node="m1", spec=grace)
+    add_h(world)
+    await world.until(5)
+    assert world.nominated("h") == "m1"
+    # A user places a pod of higher priority on the node.
+    world.add_pod("king", cpu=2, priority=5000, node="m1")
+    world.change_node("m1", labels=labels)
+    await world.until(60)
+    assert len(world.attempts("h")) > 1
+    assert (world.nominated("h"), world.bound("h")) == ("", None)
 
 
 # ---- the rows F-008, F-052, F-068: the dry run updates the state of plugins ------------------

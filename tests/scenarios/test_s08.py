@@ -9,7 +9,7 @@ from bayplan.ports import Cluster
 from tests.plugins.devices_kit import claim as device_claim
 from tests.plugins.devices_kit import class_of, exactly, slice_of
 from tests.plugins.volume_kit import claim, csi, storage_class, volume
-from tests.scenarios.world import PROFILE, World, create, play
+from tests.scenarios.world import PROFILE, World, create, play, scenario
 
 SMALL: dict[str, Any] = {"cpu": "100m", "memory": "100Mi"}
 ADDED = "preemption: 0/{0} nodes are available: {1} No preemption victims found for incoming pod"
@@ -75,18 +75,16 @@ def test_part_a_protocol_and_address_count_and_no_address_means_all() -> None:
     play(scene, plugins=PORTS)
 
 
-def test_part_a_the_pod_that_waited_longest_gets_the_released_port() -> None:
-    async def scene(world: World) -> None:
-        await ports_up_to_21(world)
-        (holder,) = [n for n in ("h1", "h2", "h3") if (world.bound(n) or ("", ""))[1] == "n2"]
-        await world.until(50)
-        world.delete_pod(holder)
-        await world.until(60)
-        assert world.bound("h4") == (50.0, "n2")
-        assert world.bound("l1") is None
-        assert world.bound("k3") is None
-
-    play(scene, plugins=PORTS)
+@scenario(plugins=PORTS)
+async def test_part_a_the_pod_that_waited_longest_gets_the_released_port(world: World) -> None:
+    await ports_up_to_21(world)
+    (holder,) = [n for n in ("h1", "h2", "h3") if (world.bound(n) or ("", ""))[1] == "n2"]
+    await world.until(50)
+    world.delete_pod(holder)
+    await world.until(60)
+    assert world.bound("h4") == (50.0, "n2")
+    assert world.bound("l1") is None
+    assert world.bound("k3") is None
 
 
 # ---- part B: volumes -----------------------------------------------------------------------

@@ -11,7 +11,7 @@ from bayplan.api.device_objects import RESOURCE_CLAIM, RESOURCE_CLAIM_TEMPLATE, 
 from bayplan.framework.handle import SharedDRAManager
 from bayplan.ports import ApiError, WatchEvent
 from tests.plugins.devices_kit import claim, class_of, exactly, slice_of
-from tests.scenarios.world import World, create, play
+from tests.scenarios.world import World, create, play, scenario
 
 PLUGINS = ["DynamicResources", "NodeResourcesFit"]
 GPU = "example.com/gpu"
@@ -35,43 +35,43 @@ def claims(world: World) -> list[ResourceClaim]:
 
 
 @pytest.mark.parametrize("options", [{"spec": BY_TEMPLATE}, {"requests": {GPU: 1}}])
-def test_the_third_pod_gets_the_device_of_the_deleted_first_pod(options: Any) -> None:
-    async def scene(world: World) -> None:
-        with_two_gpus(world)
-        for name in ("a", "b", "c"):
-            world.add_pod(name, **options)
-        await world.until(29)
-        assert world.bound("a") == (0.0, "n1")
-        assert world.bound("b") == (0.0, "n1")
-        assert world.bound("c") is None
-        world.delete_pod("a")
-        await world.until(35)
-        bound = world.bound("c")
-        assert bound is not None
-        assert bound[1] == "n1"
-        assert len(claims(world)) == 2
-        devices = [each.allocation.results[0].device for each in claims(world) if each.allocation]
-        assert sorted(devices) == ["x", "y"]
+@scenario(plugins=PLUGINS)
+async def test_the_third_pod_gets_the_device_of_the_deleted_first_pod(
+    world: World, options: Any
+) -> None:
+    with_two_gpus(world)
+    for name in ("a", "b", "c"):
+        world.add_pod(name, **options)
+    await world.until(29)
+    assert world.bound("a") == (0.0, "n1")
+    assert world.bound("b") == (0.0, "n1")
+    assert world.bound("c") is None
+    world.delete_pod("a")
+    await world.until(35)
+    bound = world.bound("c")
+    assert bound is not None
+    assert bound[1] == "n1"
+    assert len(claims(world)) == 2
+    devices = [each.allocation.results[0].device for each in claims(world) if each.allocation]
+    assert sorted(devices) == ["x", "y"]
 
-    play(scene, plugins=PLUGINS)
 
-
-def test_pods_that_share_a_claim_share_a_node_and_release_the_claim_at_the_end() -> None:
-    async def scene(world: World) -> None:
-        with_two_gpus(world)
-        create(world, RESOURCE_CLAIM, claim("c", exactly(count=2)))
-        world.add_pod("a", spec=NAMED)
-        world.add_pod("b", spec=NAMED)
-        await world.until(10)
-        assert [bound and bound[1] for bound in map(world.bound, "ab")] == ["n1", "n1"]
-        (shared,) = claims(world)
-        assert [user.name for user in shared.status.reserved_for or ()] == ["a", "b"]
-        for name in "ab":
-            world.delete_pod(name)
-        await world.until(20)
-        assert [each.allocation for each in claims(world)] == [None]
-
-    play(scene, plugins=PLUGINS)
+@scenario(plugins=PLUGINS)
+async def test_pods_that_share_a_claim_share_a_node_and_release_the_claim_at_the_end(
+    world: World,
+) -> None:
+    with_two_gpus(world)
+    create(world, RESOURCE_CLAIM, claim("c", exactly(count=2)))
+    world.add_pod("a", spec=NAMED)
+    world.add_pod("b", spec=NAMED)
+    await world.until(10)
+    assert [bound and bound[1] for bound in map(world.bound, "ab")] == ["n1", "n1"]
+    (shared,) = claims(world)
+    assert [user.name for user in shared.status.reserved_for or ()] == ["a", "b"]
+    for name in "ab":
+        world.delete_pod(name)
+    await world.until(20)
+    assert [each.allocation for each in claims(world)] == [None]
 
 
 # ---- allocations in flight ------------------------------------------------------------------
@@ -156,21 +156,19 @@ def test_a_failed_allocation_activates_pods_that_wait_for_the_device() -> None:
     assert bound[1] == "n1"
 
 
-def test_a_written_allocation_counts_before_the_watch_reports_it() -> None:
-    async def scene(world: World) -> None:
-        with_three_claims(world)
-        await world.until(20)
-        add_pods(world)
-        await world.until(21)
-        tracker = manager(world).resource_claims
-        allocated_claims = {
-            each.metadata.name for each in tracker.list() if each.allocation is not None
-        }
-        assert allocated_claims == in_the_api(world) == {"c1", "c2"}
-        store = world.plugin("DynamicResources").handle.objects(RESOURCE_CLAIM)
-        assert [each.allocation for each in store.list()] == [None, None, None]
-        assert allocated_devices(world) == {"x", "y"}
-        await world.until(60)
-        assert [each.allocation is not None for each in store.list()] == [True, True, False]
-
-    play(scene, plugins=PLUGINS, reach=lambda cluster: Slow(cluster, tells=5.0))
+@scenario(plugins=PLUGINS, reach=lambda cluster: Slow(cluster, tells=5.0))
+async def test_a_written_allocation_counts_before_the_watch_reports_it(world: World) -> None:
+    with_three_claims(world)
+    await world.until(20)
+    add_pods(world)
+    await world.until(21)
+    tracker = manager(world).resource_claims
+    allocated_claims = {
+        each.metadata.name for each in tracker.list() if each.allocation is not None
+    }
+    assert allocated_claims == in_the_api(world) == {"c1", "c2"}
+    store = world.plugin("DynamicResources").handle.objects(RESOURCE_CLAIM)
+    assert [each.allocation for each in store.list()] == [None, None, None]
+    assert allocated_devices(world) == {"x", "y"}
+    await world.until(60)
+    assert [each.allocation is not None for each in store.list()] == [True, True, False]

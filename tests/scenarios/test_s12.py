@@ -27,7 +27,7 @@ from tests.scenarios.gangs import (
     scheduled_status,
     status,
 )
-from tests.scenarios.world import World, play
+from tests.scenarios.world import World, play, scenario
 
 UPSTREAM = "scheduling.k8s.io/v1beta1 PodGroup"
 NAMES = ("nginx-1", "nginx-2", "nginx-3")
@@ -46,59 +46,57 @@ async def _two_of_three(world: World, kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_part_a_members_wait_without_attempts_until_the_quorum_exists(kind: str) -> None:
-    async def scene(world: World) -> None:
-        await _two_of_three(world, kind)
-        assert list(bound(world, *NAMES[:2])) == [None, None]
-        assert world.attempts("nginx-1") == world.attempts("nginx-2") == []
-        assert explanation(world, "nginx") == HERE
-        for name in NAMES[:2]:
-            assert message(world, name) == ""
-            assert world.events(name, "FailedScheduling") == []
-        if kind in LABELS:
-            assert status(world, "nginx", kind)["phase"] == "Pending"
-        else:
-            assert condition(world, "nginx", "PodGroupInitiallyScheduled", kind) == {}
-
-    play(scene, plugins=FIT)
+@scenario(plugins=FIT)
+async def test_part_a_members_wait_without_attempts_until_the_quorum_exists(
+    world: World, kind: str
+) -> None:
+    await _two_of_three(world, kind)
+    assert list(bound(world, *NAMES[:2])) == [None, None]
+    assert world.attempts("nginx-1") == world.attempts("nginx-2") == []
+    assert explanation(world, "nginx") == HERE
+    for name in NAMES[:2]:
+        assert message(world, name) == ""
+        assert world.events(name, "FailedScheduling") == []
+    if kind in LABELS:
+        assert status(world, "nginx", kind)["phase"] == "Pending"
+    else:
+        assert condition(world, "nginx", "PodGroupInitiallyScheduled", kind) == {}
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_part_a_all_members_are_placed_when_the_last_arrives_and_a_later_one_at_once(
-    kind: str,
+@scenario(plugins=FIT)
+async def test_part_a_all_members_are_placed_when_the_last_arrives_and_a_later_one_at_once(
+    world: World, kind: str
 ) -> None:
-    async def scene(world: World) -> None:
-        await _two_of_three(world, kind)
-        await world.until(60)
-        add_member(world, "nginx-3", "nginx", kind, owned_by("nginx"))
-        await world.until(61)
-        assert list(bound(world, *NAMES)) == [60, 60, 60]
-        places = [world.bound(name) for name in NAMES]
-        assert {place[1] for place in places if place} == {"n1", "n2", "n3"}
-        (attempt,) = group_attempts(world, "nginx")
-        assert (attempt.at_seconds, attempt.result, attempt.fitting) == (60, "placed", 3)
-        # LeastAllocated: 92 on an empty node, 85 on a node with a sibling.
-        (first, second, _) = (world.attempts(name)[0] for name in NAMES)
-        assert [score.total for score in first.scores] == [92, 92, 92]
-        assert [score.total for score in second.scores] == [92, 92, 85]
-        if kind in LABELS:
-            result = status(world, "nginx", kind)
-            assert (result["phase"], result["scheduled"], result["running"]) == ("Running", 3, 3)
-            assert result["occupiedBy"] == "default/nginx"
-            assert result["scheduleStartTime"] == "2026-01-01T00:01:00Z"
-        else:
-            result = condition(world, "nginx", "PodGroupInitiallyScheduled", kind)
-            assert (result["status"], result["reason"]) == ("True", "Scheduled")
-        await world.until(70)
-        add_member(world, "nginx-4", "nginx", kind)
-        await world.until(71)
-        assert list(bound(world, "nginx-4")) == [70]
-        # Upstream tries later members as a group, too.
-        assert len(group_attempts(world, "nginx")) == (1 if kind in LABELS else 2)
-        if kind in LABELS:
-            assert scheduled_status(world, "nginx", kind) == (4, 4)
-
-    play(scene, plugins=FIT)
+    await _two_of_three(world, kind)
+    await world.until(60)
+    add_member(world, "nginx-3", "nginx", kind, owned_by("nginx"))
+    await world.until(61)
+    assert list(bound(world, *NAMES)) == [60, 60, 60]
+    places = [world.bound(name) for name in NAMES]
+    assert {place[1] for place in places if place} == {"n1", "n2", "n3"}
+    (attempt,) = group_attempts(world, "nginx")
+    assert (attempt.at_seconds, attempt.result, attempt.fitting) == (60, "placed", 3)
+    # LeastAllocated: 92 on an empty node, 85 on a node with a sibling.
+    (first, second, _) = (world.attempts(name)[0] for name in NAMES)
+    assert [score.total for score in first.scores] == [92, 92, 92]
+    assert [score.total for score in second.scores] == [92, 92, 85]
+    if kind in LABELS:
+        result = status(world, "nginx", kind)
+        assert (result["phase"], result["scheduled"], result["running"]) == ("Running", 3, 3)
+        assert result["occupiedBy"] == "default/nginx"
+        assert result["scheduleStartTime"] == "2026-01-01T00:01:00Z"
+    else:
+        result = condition(world, "nginx", "PodGroupInitiallyScheduled", kind)
+        assert (result["status"], result["reason"]) == ("True", "Scheduled")
+    await world.until(70)
+    add_member(world, "nginx-4", "nginx", kind)
+    await world.until(71)
+    assert list(bound(world, "nginx-4")) == [70]
+    # Upstream tries later members as a group, too.
+    assert len(group_attempts(world, "nginx")) == (1 if kind in LABELS else 2)
+    if kind in LABELS:
+        assert scheduled_status(world, "nginx", kind) == (4, 4)
 
 
 def test_part_a_every_kind_gives_the_same_bindings() -> None:
@@ -119,89 +117,81 @@ def test_part_a_every_kind_gives_the_same_bindings() -> None:
     assert None not in places[0]
 
 
-def test_an_invalid_object_of_a_configured_kind_is_noted_and_is_no_group() -> None:
-    async def scene(world: World) -> None:
-        world.add_node("n1")
-        put_group(world, "g", 1, CONFIGURED, minMember="three")
-        add_member(world, "a", "g", CONFIGURED)
-        await world.until(1)
-        assert list(bound(world, "a")) == [None]
-        assert "PodGroup not found in batch.example.com" in explanation(world, "g")
-        notes = [each.text for each in world.journal.records if isinstance(each, NoteRecord)]
-        assert any("minMember" in text for text in notes)
-        put_group(world, "g", 1, CONFIGURED)
-        await world.until(2)
-        assert list(bound(world, "a")) == [1]
+@scenario(plugins=FIT, config={"podGroups": {"kinds": [CONFIGURED_ROW]}})
+async def test_an_invalid_object_of_a_configured_kind_is_noted_and_is_no_group(
+    world: World,
+) -> None:
+    world.add_node("n1")
+    put_group(world, "g", 1, CONFIGURED, minMember="three")
+    add_member(world, "a", "g", CONFIGURED)
+    await world.until(1)
+    assert list(bound(world, "a")) == [None]
+    assert "PodGroup not found in batch.example.com" in explanation(world, "g")
+    notes = [each.text for each in world.journal.records if isinstance(each, NoteRecord)]
+    assert any("minMember" in text for text in notes)
+    put_group(world, "g", 1, CONFIGURED)
+    await world.until(2)
+    assert list(bound(world, "a")) == [1]
 
-    play(scene, plugins=FIT, config={"podGroups": {"kinds": [CONFIGURED_ROW]}})
 
-
-def test_without_the_row_the_label_has_no_meaning() -> None:
-    async def scene(world: World) -> None:
-        world.add_node("n1")
-        add_member(world, "a", "g", CONFIGURED)
-        await world.until(1)
-        assert list(bound(world, "a")) == [0]
-
-    play(scene, plugins=FIT)
+@scenario(plugins=FIT)
+async def test_without_the_row_the_label_has_no_meaning(world: World) -> None:
+    world.add_node("n1")
+    add_member(world, "a", "g", CONFIGURED)
+    await world.until(1)
+    assert list(bound(world, "a")) == [0]
 
 
 @pytest.mark.parametrize("kind", [X_K8S, MING, UPSTREAM])
-def test_part_b_a_lowered_minimum_starts_the_group_at_once(kind: str) -> None:
-    async def scene(world: World) -> None:
-        world.add_node("n1")
-        put_group(world, "g", 10, kind)
-        add_member(world, "a", "g", kind)
-        add_member(world, "b", "g", kind)
-        await world.until(29)
-        assert "2 of 10 members are here" in explanation(world, "g")
-        await world.until(30)
-        put_group(world, "g", 2, kind)
-        await world.until(31)
-        assert list(bound(world, "a", "b")) == [30, 30]
-
-    play(scene, plugins=FIT)
+@scenario(plugins=FIT)
+async def test_part_b_a_lowered_minimum_starts_the_group_at_once(world: World, kind: str) -> None:
+    world.add_node("n1")
+    put_group(world, "g", 10, kind)
+    add_member(world, "a", "g", kind)
+    add_member(world, "b", "g", kind)
+    await world.until(29)
+    assert "2 of 10 members are here" in explanation(world, "g")
+    await world.until(30)
+    put_group(world, "g", 2, kind)
+    await world.until(31)
+    assert list(bound(world, "a", "b")) == [30, 30]
 
 
 @pytest.mark.parametrize("kind", [X_K8S, MING, UPSTREAM])
-def test_part_c_members_wait_for_the_group_object(kind: str) -> None:
-    async def scene(world: World) -> None:
-        world.add_node("n1")
-        add_member(world, "a", "nginx", kind)
-        add_member(world, "b", "nginx", kind)
-        await world.until(19)
-        assert "group default/nginx: PodGroup not found" in explanation(world, "nginx")
-        await world.until(20)
-        put_group(world, "nginx", 2, kind)
-        await world.until(21)
-        assert list(bound(world, "a", "b")) == [20, 20]
-
-    play(scene, plugins=FIT)
+@scenario(plugins=FIT)
+async def test_part_c_members_wait_for_the_group_object(world: World, kind: str) -> None:
+    world.add_node("n1")
+    add_member(world, "a", "nginx", kind)
+    add_member(world, "b", "nginx", kind)
+    await world.until(19)
+    assert "group default/nginx: PodGroup not found" in explanation(world, "nginx")
+    await world.until(20)
+    put_group(world, "nginx", 2, kind)
+    await world.until(21)
+    assert list(bound(world, "a", "b")) == [20, 20]
 
 
 @pytest.mark.parametrize("kind", [X_K8S, MING])
-def test_part_d_five_pods_that_do_not_count_as_members(kind: str) -> None:
-    async def scene(world: World) -> None:
-        world.add_node("n1")
-        put_group(world, "nginx", 3, kind)
-        for name in "ab":
-            add_member(world, name, "nginx", kind)
-        add_member(world, "c", "nginx", kind, namespace="other")
-        add_member(world, "d", "nginx", kind, node="n1", status={"phase": "Succeeded"})
-        add_member(world, "e", "nginx", kind, {"finalizers": ["example.com/kept"]})
-        world.delete_pod("e")
-        add_member(world, "f", "nginx", kind, gates=["later"])
-        add_member(world, "g", "nginx", kind, scheduler_name="default-scheduler")
-        await world.until(50)
-        assert world.pod("e").content["metadata"]["deletionTimestamp"]
-        assert list(bound(world, "a", "b", "e", "f")) == [None] * 4
-        assert "2 of 3" in explanation(world, "nginx")
-        await world.until(60)
-        world.change_pod("f", lambda content: content["spec"].pop("schedulingGates"))
-        await world.until(61)
-        assert list(bound(world, "a", "b", "f", "g", "e")) == [60, 60, 60, None, None]
-
-    play(scene, plugins=["SchedulingGates", *FIT])
+@scenario(plugins=["SchedulingGates", *FIT])
+async def test_part_d_five_pods_that_do_not_count_as_members(world: World, kind: str) -> None:
+    world.add_node("n1")
+    put_group(world, "nginx", 3, kind)
+    for name in "ab":
+        add_member(world, name, "nginx", kind)
+    add_member(world, "c", "nginx", kind, namespace="other")
+    add_member(world, "d", "nginx", kind, node="n1", status={"phase": "Succeeded"})
+    add_member(world, "e", "nginx", kind, {"finalizers": ["example.com/kept"]})
+    world.delete_pod("e")
+    add_member(world, "f", "nginx", kind, gates=["later"])
+    add_member(world, "g", "nginx", kind, scheduler_name="default-scheduler")
+    await world.until(50)
+    assert world.pod("e").content["metadata"]["deletionTimestamp"]
+    assert list(bound(world, "a", "b", "e", "f")) == [None] * 4
+    assert "2 of 3" in explanation(world, "nginx")
+    await world.until(60)
+    world.change_pod("f", lambda content: content["spec"].pop("schedulingGates"))
+    await world.until(61)
+    assert list(bound(world, "a", "b", "f", "g", "e")) == [60, 60, 60, None, None]
 
 
 class RefusesOnce:

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from tests.scenarios.gangs import FIT, X_K8S, add_member, bound, condition, message, put_group
-from tests.scenarios.world import World, play
+from tests.scenarios.world import World, play, scenario
 
 MEMBERS = ("t1", "t2", "t3")
 
@@ -66,42 +66,38 @@ def test_part_a_members_wait_at_permit_to_the_exact_second(
     play(scene, **_pod_by_pod(**args))
 
 
-def test_part_b_in_one_pass_nothing_is_reserved_and_the_timeout_is_reported_once() -> None:
-    async def scene(world: World) -> None:
-        _start(world, scheduleTimeoutSeconds=10)
-        await world.until(5)
-        assert world.scheduler.cache.assumed_count == 0
-        world.add_pod("q", cpu=3, memory="1Gi")
-        await world.until(5)
-        assert list(bound(world, "q", *MEMBERS)) == [5, None, None, None]
-        await world.until(9.999)
-        assert condition(world, "t", "ScheduleTimedOut") == {}
-        await world.until(10)
-        result = condition(world, "t", "ScheduleTimedOut")
-        assert (result["status"], result["reason"]) == ("True", "NotPlacedInTime")
-        assert result["lastTransitionTime"] == "2026-01-01T00:00:10Z"
-        assert result["message"].startswith(
-            "not placed within 10 s (scheduleTimeoutSeconds): group"
-        )
-        await world.until(700)
-        assert len(world.events("t", "ScheduleTimedOut")) == 1
-        assert condition(world, "t", "ScheduleTimedOut") == result
-
-    play(scene, plugins=FIT)
+@scenario(plugins=FIT)
+async def test_part_b_in_one_pass_nothing_is_reserved_and_the_timeout_is_reported_once(
+    world: World,
+) -> None:
+    _start(world, scheduleTimeoutSeconds=10)
+    await world.until(5)
+    assert world.scheduler.cache.assumed_count == 0
+    world.add_pod("q", cpu=3, memory="1Gi")
+    await world.until(5)
+    assert list(bound(world, "q", *MEMBERS)) == [5, None, None, None]
+    await world.until(9.999)
+    assert condition(world, "t", "ScheduleTimedOut") == {}
+    await world.until(10)
+    result = condition(world, "t", "ScheduleTimedOut")
+    assert (result["status"], result["reason"]) == ("True", "NotPlacedInTime")
+    assert result["lastTransitionTime"] == "2026-01-01T00:00:10Z"
+    assert result["message"].startswith("not placed within 10 s (scheduleTimeoutSeconds): group")
+    await world.until(700)
+    assert len(world.events("t", "ScheduleTimedOut")) == 1
+    assert condition(world, "t", "ScheduleTimedOut") == result
 
 
-def test_part_b_a_group_that_timed_out_is_placed_when_a_node_is_added() -> None:
-    async def scene(world: World) -> None:
-        _start(world, scheduleTimeoutSeconds=10)
-        await world.until(40)
-        world.add_node("n3", cpu=4, memory="8Gi")
-        await world.until(42)
-        assert list(bound(world, *MEMBERS)) == [40] * 3
-        result = condition(world, "t", "ScheduleTimedOut")
-        assert (result["status"], result["reason"], result["message"]) == ("False", "Placed", "")
-        assert len(world.events("t", "ScheduleTimedOut")) == 1
-
-    play(scene, plugins=FIT)
+@scenario(plugins=FIT)
+async def test_part_b_a_group_that_timed_out_is_placed_when_a_node_is_added(world: World) -> None:
+    _start(world, scheduleTimeoutSeconds=10)
+    await world.until(40)
+    world.add_node("n3", cpu=4, memory="8Gi")
+    await world.until(42)
+    assert list(bound(world, *MEMBERS)) == [40] * 3
+    result = condition(world, "t", "ScheduleTimedOut")
+    assert (result["status"], result["reason"], result["message"]) == ("False", "Placed", "")
+    assert len(world.events("t", "ScheduleTimedOut")) == 1
 
 
 @pytest.mark.parametrize("placement", ["pod", "group"])
@@ -114,10 +110,8 @@ def test_part_c_permit_of_the_third_member_releases_all_members_at_once(placemen
     play(scene, **{**_pod_by_pod(), "args": {"Coscheduling": {"placement": placement}}})
 
 
-def test_the_timeout_condition_is_not_written_if_members_wait_at_permit() -> None:
-    async def scene(world: World) -> None:
-        _start(world, scheduleTimeoutSeconds=10)
-        await world.until(30)
-        assert condition(world, "t", "ScheduleTimedOut", X_K8S) == {}
-
-    play(scene, **_pod_by_pod())
+@scenario(**_pod_by_pod())
+async def test_the_timeout_condition_is_not_written_if_members_wait_at_permit(world: World) -> None:
+    _start(world, scheduleTimeoutSeconds=10)
+    await world.until(30)
+    assert condition(world, "t", "ScheduleTimedOut", X_K8S) == {}

@@ -14,8 +14,10 @@ call logs of their own plugins.
 """
 
 import asyncio
+import inspect
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import wraps
 from typing import Any, Unpack
 
 import msgspec
@@ -318,6 +320,22 @@ class World:
 
 
 Scene = Callable[[World], Awaitable[None]]
+
+
+def scenario(**options: Any) -> Callable[[Callable[..., Awaitable[None]]], Callable[..., None]]:
+    """Make a test of a scene. Its first argument is a new world. ``options``: those of `play`."""
+
+    def test_of(scene: Callable[..., Awaitable[None]]) -> Callable[..., None]:
+        @wraps(scene)
+        def test(**fixtures: Any) -> None:
+            play(lambda world: scene(world, **fixtures), **options)
+
+        signature = inspect.signature(scene)
+        _, *fixtures = signature.parameters.values()
+        test.__signature__ = signature.replace(parameters=fixtures)  # type: ignore[attr-defined]
+        return test
+
+    return test_of
 
 
 def play(scene: Scene, setup: Setup | None = None, **options: Any) -> World:

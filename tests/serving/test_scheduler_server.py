@@ -42,7 +42,7 @@ from tests.kit.api_server import (
     serving,
     status,
 )
-from tests.scenarios.world import World, play
+from tests.scenarios.world import World, play, scenario
 
 # ---- scheduler server -----------------------------------------------------------------------
 
@@ -374,29 +374,29 @@ def keys(record: logging.LogRecord) -> dict[str, Any]:
     return vars(record)["bayplan_keys"]
 
 
-def test_differences_are_logged_and_counted(caplog: pytest.LogCaptureFixture) -> None:
+@scenario()
+async def test_differences_are_logged_and_counted(
+    world: World, caplog: pytest.LogCaptureFixture
+) -> None:
     caplog.set_level(logging.INFO, logger="bayplan")
 
-    async def scene(world: World) -> None:
-        world.add_node("n1")
-        world.add_pod("p")
-        world.add_pod("gated", gates=["wait"])
-        await world.until(1)
-        check = CacheCheck(world.scheduler, world.cluster)
-        await check.run()
-        (same,) = caplog.records
-        assert (keys(same)["differences"], keys(same)["nodes"], keys(same)["pods"]) == (0, 1, 1)
-        caplog.clear()
-        node = world.scheduler.cache.node("n1")
-        assert node is not None
-        world.scheduler.cache.remove_node("n1")
-        await check.run()
-        world.scheduler.cache.add_node(node)
-        assert caplog.records[0].getMessage() == "Cache differs from the API server"
-        assert "n1" in keys(caplog.records[0])["difference"]
-        assert keys(caplog.records[-1])["differences"] >= 1
-
-    play(scene)
+    world.add_node("n1")
+    world.add_pod("p")
+    world.add_pod("gated", gates=["wait"])
+    await world.until(1)
+    check = CacheCheck(world.scheduler, world.cluster)
+    await check.run()
+    (same,) = caplog.records
+    assert (keys(same)["differences"], keys(same)["nodes"], keys(same)["pods"]) == (0, 1, 1)
+    caplog.clear()
+    node = world.scheduler.cache.node("n1")
+    assert node is not None
+    world.scheduler.cache.remove_node("n1")
+    await check.run()
+    world.scheduler.cache.add_node(node)
+    assert caplog.records[0].getMessage() == "Cache differs from the API server"
+    assert "n1" in keys(caplog.records[0])["difference"]
+    assert keys(caplog.records[-1])["differences"] >= 1
 
 
 class Busy:
@@ -419,7 +419,8 @@ def test_an_unreachable_api_server_is_logged(caplog: pytest.LogCaptureFixture) -
     )
 
 
-def test_one_cache_check_runs_at_a_time_and_none_after_the_end() -> None:
+@scenario()
+async def test_one_cache_check_runs_at_a_time_and_none_after_the_end(world: World) -> None:
     calls: list[str] = []
 
     class Slow:
@@ -427,14 +428,11 @@ def test_one_cache_check_runs_at_a_time_and_none_after_the_end() -> None:
             calls.append(kind)
             await asyncio.Event().wait()
 
-    async def scene(world: World) -> None:
-        slow: Any = Slow()
-        check = CacheCheck(world.scheduler, slow)
-        check.begin()
-        await world.until(1)
-        check.begin()
-        await world.until(2)
-        check.stop()
-        assert len(calls) == 1
-
-    play(scene)
+    slow: Any = Slow()
+    check = CacheCheck(world.scheduler, slow)
+    check.begin()
+    await world.until(1)
+    check.begin()
+    await world.until(2)
+    check.stop()
+    assert len(calls) == 1

@@ -19,7 +19,7 @@ from tests.scenarios.gangs import (
     status,
     timed_count,
 )
-from tests.scenarios.world import PROFILE, World, play
+from tests.scenarios.world import PROFILE, World, play, scenario
 
 TRIO = ("a", "b", "c")
 
@@ -30,152 +30,97 @@ def trio(world: World, minimum: int = 3, **options: Any) -> None:
         add_member(world, name, "g", **{"cpu": 3, **options})
 
 
-def test_a_cluster_that_is_too_small_until_a_node_is_added() -> None:
-    async def scenario(world: World) -> None:
-        for name in ("n1", "n2"):
-            world.add_node(name, cpu=4)
-        trio(world)
-        await world.until(99)
-        assert list(bound(world, *TRIO)) == [None] * 3
-        assert message(world, "a").startswith("group default/g: 2 of 3 members fit; the 3rd, ")
-        await world.until(100)
-        world.add_node("n3", cpu=4)
-        await world.until(101)
-        assert list(bound(world, *TRIO)) == [100] * 3
-
-    play(scenario, plugins=FIT)
-
-
-def test_a_member_that_fits_on_no_node_blocks_its_group_until_a_node_fits() -> None:
-    async def scenario(world: World) -> None:
-        world.add_node("n1", cpu=16)
-        put_group(world, "g", 3)
-        for name in ("a", "b"):
-            add_member(world, name, "g")
-        add_member(world, "c", "g", node_selector={"gpu": "yes"})
-        await world.until(50)
-        assert list(bound(world, *TRIO)) == [None] * 3
-        expected = "the 3rd, default/c: 0/1 nodes are available: 1 node(s) didn't match Pod's node"
-        assert expected in message(world, "a")
-        assert message(world, "a") == message(world, "b") == message(world, "c")
-        world.change_node("n1", labels={"gpu": "yes"})
-        await world.until(51)
-        assert list(bound(world, *TRIO)) == [50] * 3
-
-    play(scenario, plugins=["NodeAffinity", *FIT])
+@scenario(plugins=["NodeAffinity", *FIT])
+async def test_a_member_that_fits_on_no_node_blocks_its_group_until_a_node_fits(
+    world: World,
+) -> None:
+    world.add_node("n1", cpu=16)
+    put_group(world, "g", 3)
+    for name in ("a", "b"):
+        add_member(world, name, "g")
+    add_member(world, "c", "g", node_selector={"gpu": "yes"})
+    await world.until(50)
+    assert list(bound(world, *TRIO)) == [None] * 3
+    expected = "the 3rd, default/c: 0/1 nodes are available: 1 node(s) didn't match Pod's node"
+    assert expected in message(world, "a")
+    assert message(world, "a") == message(world, "b") == message(world, "c")
+    world.change_node("n1", labels={"gpu": "yes"})
+    await world.until(51)
+    assert list(bound(world, *TRIO)) == [50] * 3
 
 
-def test_later_members_see_the_placements_of_earlier_members() -> None:
+@scenario(plugins=["InterPodAffinity", *FIT])
+async def test_later_members_see_the_placements_of_earlier_members(world: World) -> None:
     """Each needs a node without a sibling, so the second does not use the node of the first."""
     term = {"labelSelector": {"matchLabels": {"app": "x"}}, "topologyKey": "kubernetes.io/hostname"}
     affinity = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
 
-    async def scenario(world: World) -> None:
-        for name in ("n1", "n2", "n3"):
-            world.add_node(name, cpu=16)
-        trio(world, affinity=affinity, labels={"app": "x"})
-        await world.until(0)
-        assert {world.bound(name) for name in TRIO} == {(0, "n1"), (0, "n2"), (0, "n3")}
-
-    play(scenario, plugins=["InterPodAffinity", *FIT])
+    for name in ("n1", "n2", "n3"):
+        world.add_node(name, cpu=16)
+    trio(world, affinity=affinity, labels={"app": "x"})
+    await world.until(0)
+    assert {world.bound(name) for name in TRIO} == {(0, "n1"), (0, "n2"), (0, "n3")}
 
 
-def test_a_raised_minimum_blocks_the_group() -> None:
-    async def scenario(world: World) -> None:
-        trio(world, 3)
-        await world.until(10)
-        assert "0/0" in message(world, "a") or "no nodes" in message(world, "a")
-        put_group(world, "g", 4)
-        await world.until(20)
-        world.add_node("n1", cpu=16)
-        await world.until(60)
-        assert list(bound(world, *TRIO)) == [None] * 3
-        assert "3 of 4 members are here" in explanation(world, "g")
-        put_group(world, "g", 3)
-        await world.until(61)
-        assert list(bound(world, *TRIO)) == [60] * 3
-
-    play(scenario, plugins=FIT)
+@scenario(plugins=FIT)
+async def test_a_lowered_minimum_lets_the_members_that_fit_start(world: World) -> None:
+    world.add_node("n1", cpu=7)
+    trio(world, 3)
+    await world.until(30)
+    assert list(bound(world, *TRIO)) == [None] * 3
+    put_group(world, "g", 2)
+    await world.until(31)
+    assert list(bound(world, *TRIO)) == [30, 30, None]
+    # The third member is tried alone from now on, and has the message of a single pod.
+    await world.until(45)
+    assert message(world, "c") == "0/1 nodes are available: 1 Insufficient cpu."
 
 
-def test_a_lowered_minimum_lets_the_members_that_fit_start() -> None:
-    async def scenario(world: World) -> None:
-        world.add_node("n1", cpu=7)
-        trio(world, 3)
-        await world.until(30)
-        assert list(bound(world, *TRIO)) == [None] * 3
-        put_group(world, "g", 2)
-        await world.until(31)
-        assert list(bound(world, *TRIO)) == [30, 30, None]
-        # The third member is tried alone from now on, and has the message of a single pod.
-        await world.until(45)
-        assert message(world, "c") == "0/1 nodes are available: 1 Insufficient cpu."
-
-    play(scenario, plugins=FIT)
-
-
-def test_a_group_does_not_wait_for_a_deleted_member() -> None:
-    async def scenario(world: World) -> None:
-        world.add_node("n1", cpu=7)
-        trio(world, 2)
-        add_member(world, "d", "g", cpu=6)
-        world.delete_pod("d")
-        await world.until(1)
-        assert list(bound(world, "a", "b")) == [0, 0]
-
-    play(scenario, plugins=FIT)
+@scenario(plugins=FIT)
+async def test_a_group_whose_object_is_deleted_and_created_again_is_placed(world: World) -> None:
+    trio(world)
+    await world.until(5)
+    world.cluster.delete(object_key(X_K8S, "default", "g"))
+    await world.until(10)
+    assert "group default/g: PodGroup not found" in explanation(world, "g")
+    world.add_node("n1", cpu=16)
+    await world.until(20)
+    assert list(bound(world, *TRIO)) == [None] * 3
+    put_group(world, "g", 3)
+    await world.until(21)
+    assert list(bound(world, *TRIO)) == [20] * 3
 
 
-def test_a_group_whose_object_is_deleted_and_created_again_is_placed() -> None:
-    async def scenario(world: World) -> None:
-        trio(world)
-        await world.until(5)
-        world.cluster.delete(object_key(X_K8S, "default", "g"))
-        await world.until(10)
-        assert "group default/g: PodGroup not found" in explanation(world, "g")
-        world.add_node("n1", cpu=16)
-        await world.until(20)
-        assert list(bound(world, *TRIO)) == [None] * 3
-        put_group(world, "g", 3)
-        await world.until(21)
-        assert list(bound(world, *TRIO)) == [20] * 3
-
-    play(scenario, plugins=FIT)
-
-
-def test_an_older_group_is_tried_before_a_younger_single_pod_of_its_priority() -> None:
+@scenario(plugins=FIT)
+async def test_an_older_group_is_tried_before_a_younger_single_pod_of_its_priority(
+    world: World,
+) -> None:
     """G-051: the group was created first, although its last member arrived after the pod."""
-
-    async def scenario(world: World) -> None:
-        world.add_node("tiny", cpu="1m")
-        put_group(world, "g", 2)
-        add_member(world, "a", "g", cpu=3)
-        await world.until(1)
-        world.add_pod("lone", cpu=3)
-        await world.until(9)
-        add_member(world, "b", "g", cpu=3)
-        await world.until(12)
-        world.add_node("n1", cpu=7)
-        await world.until(30)
-        assert list(bound(world, "a", "b", "lone")) == [12, 12, None]
-
-    play(scenario, plugins=FIT)
+    world.add_node("tiny", cpu="1m")
+    put_group(world, "g", 2)
+    add_member(world, "a", "g", cpu=3)
+    await world.until(1)
+    world.add_pod("lone", cpu=3)
+    await world.until(9)
+    add_member(world, "b", "g", cpu=3)
+    await world.until(12)
+    world.add_node("n1", cpu=7)
+    await world.until(30)
+    assert list(bound(world, "a", "b", "lone")) == [12, 12, None]
 
 
-def test_a_higher_priority_is_tried_before_an_older_group() -> None:
-    async def scenario(world: World) -> None:
-        world.add_node("tiny", cpu="1m")
-        put_group(world, "g", 2)
-        for name in ("a", "b"):
-            add_member(world, name, "g", cpu=3)
-        await world.until(1)
-        world.add_pod("lone", cpu=3, priority=10)
-        await world.until(12)
-        world.add_node("n1", cpu=7)
-        await world.until(30)
-        assert list(bound(world, "lone", "a", "b")) == [12, None, None]
-
-    play(scenario, plugins=FIT)
+@scenario(plugins=FIT)
+async def test_a_higher_priority_is_tried_before_an_older_group(world: World) -> None:
+    world.add_node("tiny", cpu="1m")
+    put_group(world, "g", 2)
+    for name in ("a", "b"):
+        add_member(world, name, "g", cpu=3)
+    await world.until(1)
+    world.add_pod("lone", cpu=3, priority=10)
+    await world.until(12)
+    world.add_node("n1", cpu=7)
+    await world.until(30)
+    assert list(bound(world, "lone", "a", "b")) == [12, None, None]
 
 
 def test_an_error_of_a_plugin_ends_the_attempt_and_names_the_plugin() -> None:
@@ -233,55 +178,48 @@ async def _assemble(world: World, count: int) -> None:
     await world.until(60)
 
 
-def test_nothing_is_written_to_members_while_their_group_assembles() -> None:
+@scenario(plugins=FIT)
+async def test_nothing_is_written_to_members_while_their_group_assembles(world: World) -> None:
     """Otherwise an autoscaler would add nodes for an incomplete group."""
-
-    async def scenario(world: World) -> None:
-        await _assemble(world, 40)
-        for index in range(40):
-            assert world.events(f"m{index}", "FailedScheduling") == []
-            assert message(world, f"m{index}") == ""
-        assert status(world, "g")["phase"] == "Pending"
-
-    play(scenario, plugins=FIT)
+    await _assemble(world, 40)
+    for index in range(40):
+        assert world.events(f"m{index}", "FailedScheduling") == []
+        assert message(world, f"m{index}") == ""
+    assert status(world, "g")["phase"] == "Pending"
 
 
 @pytest.mark.parametrize("count", [3, 40])
-def test_with_assembling_events_members_get_at_most_two_events_about_missing_members(
-    count: int,
+@scenario(plugins=FIT, config={"podGroups": {"reportAssembling": True}})
+async def test_with_assembling_events_members_get_at_most_two_events_about_missing_members(
+    world: World, count: int
 ) -> None:
-    async def scenario(world: World) -> None:
-        await _assemble(world, count)
-        events = [len(world.events(f"m{index}", "FailedScheduling")) for index in range(count)]
-        assert max(events[-2:]) <= 2
-        assert 0 < sum(events) <= count * 33
-        assert "members are here" in message(world, "m0")
-
-    play(scenario, plugins=FIT, config={"podGroups": {"reportAssembling": True}})
+    await _assemble(world, count)
+    events = [len(world.events(f"m{index}", "FailedScheduling")) for index in range(count)]
+    assert max(events[-2:]) <= 2
+    assert 0 < sum(events) <= count * 33
+    assert "members are here" in message(world, "m0")
 
 
 # ---- metrics -------------------------------------------------------------------------------
 
 
-def test_attempts_at_groups_are_counted_and_timed() -> None:
+@scenario(plugins=FIT)
+async def test_attempts_at_groups_are_counted_and_timed(world: World) -> None:
     def attempts(world: World, result: str) -> float:
         counter, duration = "podgroup_schedule_attempts", "podgroup_scheduling_attempt_duration"
         return timed_count(world, counter, duration, result)
 
-    async def scenario(world: World) -> None:
-        world.add_node("n1", cpu=2)
-        trio(world, cpu=1)
-        await world.until(0)
-        assert (attempts(world, "unschedulable"), attempts(world, "scheduled")) == (1, 0)
-        await world.until(60)
-        tried_count = attempts(world, "unschedulable")
-        world.add_node("n2", cpu=2)
-        await world.until(90)
-        assert (attempts(world, "unschedulable"), attempts(world, "scheduled")) == (tried_count, 1)
-        algorithm = "scheduler_podgroup_scheduling_algorithm_duration_seconds_count"
-        assert world.metric(algorithm) == tried_count + 1
-
-    play(scenario, plugins=FIT)
+    world.add_node("n1", cpu=2)
+    trio(world, cpu=1)
+    await world.until(0)
+    assert (attempts(world, "unschedulable"), attempts(world, "scheduled")) == (1, 0)
+    await world.until(60)
+    tried_count = attempts(world, "unschedulable")
+    world.add_node("n2", cpu=2)
+    await world.until(90)
+    assert (attempts(world, "unschedulable"), attempts(world, "scheduled")) == (tried_count, 1)
+    algorithm = "scheduler_podgroup_scheduling_algorithm_duration_seconds_count"
+    assert world.metric(algorithm) == tried_count + 1
 
 
 def test_a_failed_attempt_at_a_group_is_counted_as_an_error() -> None:

@@ -19,43 +19,39 @@ from tests.scenarios.gangs import (
     message,
     put_group,
 )
-from tests.scenarios.world import World, play
+from tests.scenarios.world import World, scenario
 
 # ---- gangs ----------------------------------------------------------------------------------
 
 
-def test_a_group_that_loses_a_member_assembles_again() -> None:
-    async def scenario(world: World) -> None:
-        put_group(world, "g", 2)
-        for name in ("a", "b"):
-            add_member(world, name, "g")
-        await world.until(1)
-        world.delete_pod("b")
-        await world.until(2)
-        assert "1 of 2 members are here" in explanation(world, "g")
-        world.add_node("n1")
-        await world.until(60)
-        assert list(bound(world, "a")) == [None]
-        add_member(world, "c", "g")
-        await world.until(61)
-        assert list(bound(world, "a", "c")) == [60, 60]
-
-    play(scenario, plugins=FIT)
+@scenario(plugins=FIT)
+async def test_a_group_that_loses_a_member_assembles_again(world: World) -> None:
+    put_group(world, "g", 2)
+    for name in ("a", "b"):
+        add_member(world, name, "g")
+    await world.until(1)
+    world.delete_pod("b")
+    await world.until(2)
+    assert "1 of 2 members are here" in explanation(world, "g")
+    world.add_node("n1")
+    await world.until(60)
+    assert list(bound(world, "a")) == [None]
+    add_member(world, "c", "g")
+    await world.until(61)
+    assert list(bound(world, "a", "c")) == [60, 60]
 
 
-def test_deleting_a_group_object_gates_its_members() -> None:
-    async def scenario(world: World) -> None:
-        put_group(world, "g", 2)
-        for name in ("a", "b"):
-            add_member(world, name, "g")
-        await world.until(1)
-        world.cluster.delete(object_key(X_K8S, "default", "g"))
-        world.add_node("n1")
-        await world.until(30)
-        assert list(bound(world, "a", "b")) == [None, None]
-        assert "not found" in explanation(world, "g")
-
-    play(scenario, plugins=FIT)
+@scenario(plugins=FIT)
+async def test_deleting_a_group_object_gates_its_members(world: World) -> None:
+    put_group(world, "g", 2)
+    for name in ("a", "b"):
+        add_member(world, name, "g")
+    await world.until(1)
+    world.cluster.delete(object_key(X_K8S, "default", "g"))
+    world.add_node("n1")
+    await world.until(30)
+    assert list(bound(world, "a", "b")) == [None, None]
+    assert "not found" in explanation(world, "g")
 
 
 def test_a_group_is_tried_again_if_another_program_binds_a_member() -> None:
@@ -69,24 +65,23 @@ def test_a_group_is_tried_again_if_another_program_binds_a_member() -> None:
     assert engine.bound() == {"a": "n1", "b": "n1"}
 
 
-def test_a_group_that_lost_a_member_is_not_activated_before_it_is_complete_again() -> None:
+@scenario(plugins=FIT)
+async def test_a_group_that_lost_a_member_is_not_activated_before_it_is_complete_again(
+    world: World,
+) -> None:
     """An event that helps its members arrives during its delay."""
-
-    async def scenario(world: World) -> None:
-        world.add_node("n1", cpu=1)
-        put_group(world, "g", 2)
-        add_member(world, "a", "g", cpu=1)
-        add_member(world, "b", "g", cpu=1)
-        await world.until(0.1)
-        world.delete_pod("b")
-        world.add_node("n2", cpu=1)
-        await world.until(0.2)
-        assert world.scheduler.queue.state_of(world.uid("a")) is State.GATED
-        add_member(world, "c", "g", cpu=1)
-        await world.until(3)
-        assert list(bound(world, "a", "c")) == [2.0, 2.0]
-
-    play(scenario, plugins=FIT)
+    world.add_node("n1", cpu=1)
+    put_group(world, "g", 2)
+    add_member(world, "a", "g", cpu=1)
+    add_member(world, "b", "g", cpu=1)
+    await world.until(0.1)
+    world.delete_pod("b")
+    world.add_node("n2", cpu=1)
+    await world.until(0.2)
+    assert world.scheduler.queue.state_of(world.uid("a")) is State.GATED
+    add_member(world, "c", "g", cpu=1)
+    await world.until(3)
+    assert list(bound(world, "a", "c")) == [2.0, 2.0]
 
 
 def test_groups_created_in_one_second_are_ordered_by_name_despite_clock_drift(
@@ -108,48 +103,30 @@ def test_groups_created_in_one_second_are_ordered_by_name_despite_clock_drift(
 # ---- min resources --------------------------------------------------------------------------
 
 
-def test_s14_min_resources_is_a_lower_bound_that_is_checked() -> None:
-    async def scenario(world: World) -> None:
-        world.add_node("n1", cpu=4)
-        put_group(world, "g", 2, minResources={"cpu": "6"})
-        for name in ("g1", "g2"):
-            add_member(world, name, "g", cpu=1)
-        await world.until(10)
-        assert list(bound(world, "g1", "g2")) == [None, None]
-        expected = "minResources are not free in the cluster: cpu (wanted 6, found 4)"
-        assert expected in message(world, "g1")
-        world.add_node("n2", cpu=4)
-        await world.until(20)
-        assert None not in list(bound(world, "g1", "g2"))
-
-    play(scenario, plugins=FIT)
+@scenario(plugins=FIT)
+async def test_s14_min_resources_is_a_lower_bound_that_is_checked(world: World) -> None:
+    world.add_node("n1", cpu=4)
+    put_group(world, "g", 2, minResources={"cpu": "6"})
+    for name in ("g1", "g2"):
+        add_member(world, name, "g", cpu=1)
+    await world.until(10)
+    assert list(bound(world, "g1", "g2")) == [None, None]
+    expected = "minResources are not free in the cluster: cpu (wanted 6, found 4)"
+    assert expected in message(world, "g1")
+    world.add_node("n2", cpu=4)
+    await world.until(20)
+    assert None not in list(bound(world, "g1", "g2"))
 
 
-def test_s14_part_c_resources_of_deleted_members_are_released() -> None:
-    async def scenario(world: World) -> None:
-        world.add_node("n1", cpu=4)
-        world.add_node("n2", cpu=2)
-        put_group(world, "m", 3, minResources={"cpu": "6"})
-        add_member(world, "m1", "m", cpu=2, node="n1")
-        for name in ("m2", "m3"):
-            add_member(world, name, "m", cpu=2)
-        await world.until(1)
-        assert {world.bound(name) for name in ("m2", "m3")} == {(0.0, "n1"), (0.0, "n2")}
-
-    play(scenario, plugins=FIT)
-
-
-def test_an_invalid_quantity_is_reported_with_its_path() -> None:
-    async def scenario(world: World) -> None:
-        world.add_node("n1", cpu=4)
-        put_group(world, "g", 1, minResources={"cpu": "many"})
-        add_member(world, "g1", "g", cpu=1)
-        await world.until(10)
-        assert list(bound(world, "g1")) == [None]
-        expected = "group default/g: spec.minResources: found 'many', wanted a quantity"
-        assert message(world, "g1").startswith(expected)
-        put_group(world, "g", 1, minResources={"cpu": "1500m"})
-        await world.until(30)
-        assert None not in list(bound(world, "g1"))
-
-    play(scenario, plugins=FIT)
+@scenario(plugins=FIT)
+async def test_an_invalid_quantity_is_reported_with_its_path(world: World) -> None:
+    world.add_node("n1", cpu=4)
+    put_group(world, "g", 1, minResources={"cpu": "many"})
+    add_member(world, "g1", "g", cpu=1)
+    await world.until(10)
+    assert list(bound(world, "g1")) == [None]
+    expected = "group default/g: spec.minResources: found 'many', wanted a quantity"
+    assert message(world, "g1").startswith(expected)
+    put_group(world, "g", 1, minResources={"cpu": "1500m"})
+    await world.until(30)
+    assert None not in list(bound(world, "g1"))

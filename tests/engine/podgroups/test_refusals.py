@@ -22,7 +22,7 @@ from tests.scenarios.gangs import (
     message,
     put_group,
 )
-from tests.scenarios.world import World, play
+from tests.scenarios.world import World, play, scenario
 
 KIND = "scheduling.k8s.io/v1beta1 PodGroup"
 PREEMPTING = [*FIT, "DefaultPreemption"]
@@ -43,39 +43,37 @@ def initially_scheduled(world: World) -> tuple[str, str, str]:
     )
 
 
-def test_members_that_fit_get_the_reason_of_the_group_and_further_members_get_their_own() -> None:
-    async def scenario(world: World) -> None:
-        world.add_node("n1", cpu=2)
-        put_group(world, "g", 3, KIND)
-        for name in "abc":
-            member(world, name)
-        await world.until(0)
-        short = f"minCount (3) cannot be satisfied: 2 scheduled, 0 remaining, {NO_VICTIMS}"
-        whole = f"pod group is unschedulable, {short}"
-        own = "0/1 nodes are available: 1 Insufficient cpu."
-        for name, text in (("a", whole), ("b", whole), ("c", own)):
-            assert message(world, name) == text
-            assert world.events(name, "FailedScheduling") == [text]
-            assert world.reason(name) == "Unschedulable"
-        assert initially_scheduled(world) == ("False", "Unschedulable", short)
-        assert explanation(world, "g").startswith("group default/g: 2 of 3 members fit; the 3rd")
+@scenario(plugins=PREEMPTING)
+async def test_members_that_fit_get_the_reason_of_the_group_and_further_members_get_their_own(
+    world: World,
+) -> None:
+    world.add_node("n1", cpu=2)
+    put_group(world, "g", 3, KIND)
+    for name in "abc":
+        member(world, name)
+    await world.until(0)
+    short = f"minCount (3) cannot be satisfied: 2 scheduled, 0 remaining, {NO_VICTIMS}"
+    whole = f"pod group is unschedulable, {short}"
+    own = "0/1 nodes are available: 1 Insufficient cpu."
+    for name, text in (("a", whole), ("b", whole), ("c", own)):
+        assert message(world, name) == text
+        assert world.events(name, "FailedScheduling") == [text]
+        assert world.reason(name) == "Unschedulable"
+    assert initially_scheduled(world) == ("False", "Unschedulable", short)
+    assert explanation(world, "g").startswith("group default/g: 2 of 3 members fit; the 3rd")
 
-    play(scenario, plugins=PREEMPTING)
 
-
-def test_members_that_are_not_tried_get_the_count() -> None:
-    async def scenario(world: World) -> None:
-        world.add_node("n1", cpu="500m")
-        put_group(world, "g", 3, KIND)
-        for name in "abc":
-            member(world, name)
-        await world.until(0)
-        count = "minCount (3) cannot be satisfied: 0 scheduled, 2 remaining"
-        assert message(world, "a") == "0/1 nodes are available: 1 Insufficient cpu."
-        assert message(world, "b") == message(world, "c") == count
-        assert initially_scheduled(world)[2] == f"{count}, {NO_VICTIMS}"
-
-    play(scenario, plugins=PREEMPTING)
+@scenario(plugins=PREEMPTING)
+async def test_members_that_are_not_tried_get_the_count(world: World) -> None:
+    world.add_node("n1", cpu="500m")
+    put_group(world, "g", 3, KIND)
+    for name in "abc":
+        member(world, name)
+    await world.until(0)
+    count = "minCount (3) cannot be satisfied: 0 scheduled, 2 remaining"
+    assert message(world, "a") == "0/1 nodes are available: 1 Insufficient cpu."
+    assert message(world, "b") == message(world, "c") == count
+    assert initially_scheduled(world)[2] == f"{count}, {NO_VICTIMS}"
 
 
 def test_victims_that_do_not_help_stay_and_the_message_counts_without_them() -> None:
@@ -94,83 +92,73 @@ def test_victims_that_do_not_help_stay_and_the_message_counts_without_them() -> 
     play(scenario, plugins=PREEMPTING)
 
 
-def test_members_stay_nominated_with_a_message_while_victims_terminate() -> None:
-    async def scenario(world: World) -> None:
-        world.add_node("n1", cpu=2)
-        world.add_pod("small", cpu=2, node="n1", metadata={"finalizers": ["example.com/stays"]})
-        put_group(world, "g", 2, KIND, priority=10)
-        for name in "ab":
-            member(world, name, priority=10)
-        await world.until(0)
-        assert world.pod("a").content["status"]["nominatedNodeName"] == "n1"
-        message = "pod group preemption: found a placement for podgroup, preempting 1 victims"
-        assert initially_scheduled(world)[2].endswith(message)
-        world.change_pod("b", lambda content: content["metadata"].update(labels={"x": "y"}))
-        world.add_node("n2", cpu="100m")
-        await world.until(60)
-        assert world.pod("a").content["status"]["nominatedNodeName"] == "n1"
-        going = "pod group preemption: ongoing preemption on nominated nodes"
-        assert initially_scheduled(world)[2].endswith(going)
-
-    play(scenario, plugins=PREEMPTING)
+@scenario(plugins=PREEMPTING)
+async def test_members_stay_nominated_with_a_message_while_victims_terminate(world: World) -> None:
+    world.add_node("n1", cpu=2)
+    world.add_pod("small", cpu=2, node="n1", metadata={"finalizers": ["example.com/stays"]})
+    put_group(world, "g", 2, KIND, priority=10)
+    for name in "ab":
+        member(world, name, priority=10)
+    await world.until(0)
+    assert world.pod("a").content["status"]["nominatedNodeName"] == "n1"
+    message = "pod group preemption: found a placement for podgroup, preempting 1 victims"
+    assert initially_scheduled(world)[2].endswith(message)
+    world.change_pod("b", lambda content: content["metadata"].update(labels={"x": "y"}))
+    world.add_node("n2", cpu="100m")
+    await world.until(60)
+    assert world.pod("a").content["status"]["nominatedNodeName"] == "n1"
+    going = "pod group preemption: ongoing preemption on nominated nodes"
+    assert initially_scheduled(world)[2].endswith(going)
 
 
-def test_a_status_update_of_a_group_does_not_activate_the_group() -> None:
+@scenario(plugins=FIT)
+async def test_a_status_update_of_a_group_does_not_activate_the_group(world: World) -> None:
     """The API reports every written condition."""
-
-    async def scenario(world: World) -> None:
-        world.add_node("n1", cpu=1)
-        put_group(world, "g", 2, KIND)
-        for name in "ab":
-            member(world, name)
-        await world.until(60)
-        assert len(group_attempts(world, "g")) == 1
-        put_group(world, "g", 1, KIND)
-        await world.until(90)
-        assert [each is None for each in bound(world, "a", "b")].count(True) == 1
-
-    play(scenario, plugins=FIT)
+    world.add_node("n1", cpu=1)
+    put_group(world, "g", 2, KIND)
+    for name in "ab":
+        member(world, name)
+    await world.until(60)
+    assert len(group_attempts(world, "g")) == 1
+    put_group(world, "g", 1, KIND)
+    await world.until(90)
+    assert [each is None for each in bound(world, "a", "b")].count(True) == 1
 
 
-def test_nominated_members_of_one_group_do_not_block_each_other() -> None:
+@scenario(plugins=PREEMPTING)
+async def test_nominated_members_of_one_group_do_not_block_each_other(world: World) -> None:
     """Both are nominated to a node with room for one of them."""
-
-    async def scenario(world: World) -> None:
-        world.add_node("n1", cpu=2)
-        for name in ("x", "y"):
-            world.add_pod(name, cpu=1, node="n1", metadata={"finalizers": ["example.com/stays"]})
-        put_group(world, "g", 2, KIND, priority=10)
-        for name in "ab":
-            member(world, name, priority=10)
-        await world.until(0)
-        world.change_pod("x", lambda content: content["metadata"].pop("finalizers"))
-        await world.until(30)
-        assert message(world, "a").startswith("minCount (2) cannot be satisfied: 1 scheduled")
-        assert message(world, "b") == "0/1 nodes are available: 1 Insufficient cpu."
-
-    play(scenario, plugins=PREEMPTING)
+    world.add_node("n1", cpu=2)
+    for name in ("x", "y"):
+        world.add_pod(name, cpu=1, node="n1", metadata={"finalizers": ["example.com/stays"]})
+    put_group(world, "g", 2, KIND, priority=10)
+    for name in "ab":
+        member(world, name, priority=10)
+    await world.until(0)
+    world.change_pod("x", lambda content: content["metadata"].pop("finalizers"))
+    await world.until(30)
+    assert message(world, "a").startswith("minCount (2) cannot be satisfied: 1 scheduled")
+    assert message(world, "b") == "0/1 nodes are available: 1 Insufficient cpu."
 
 
-def test_events_of_victims_name_the_group() -> None:
-    async def scenario(world: World) -> None:
-        world.add_node("n1", cpu=1)
-        world.add_pod("x", cpu=1, node="n1")
-        put_group(world, "g", 1, KIND, priority=10)
-        member(world, "a", priority=10)
-        await world.until(0)
-        stored = world.cluster.get(object_key(KIND, "default", "g"))
-        assert stored is not None
-        uid = stored.content["metadata"]["uid"]
-        assert world.events("x", "Preempted") == [f"Preempted by podgroup {uid} on node cluster"]
-        (event,) = (
-            each.content
-            for each in world.cluster.objects(EVENT)
-            if each.content["reason"] == "Preempted"
-        )
-        related = event["related"]
-        assert (related["kind"], related["name"], related["uid"]) == ("PodGroup", "g", uid)
-
-    play(scenario, plugins=PREEMPTING)
+@scenario(plugins=PREEMPTING)
+async def test_events_of_victims_name_the_group(world: World) -> None:
+    world.add_node("n1", cpu=1)
+    world.add_pod("x", cpu=1, node="n1")
+    put_group(world, "g", 1, KIND, priority=10)
+    member(world, "a", priority=10)
+    await world.until(0)
+    stored = world.cluster.get(object_key(KIND, "default", "g"))
+    assert stored is not None
+    uid = stored.content["metadata"]["uid"]
+    assert world.events("x", "Preempted") == [f"Preempted by podgroup {uid} on node cluster"]
+    (event,) = (
+        each.content
+        for each in world.cluster.objects(EVENT)
+        if each.content["reason"] == "Preempted"
+    )
+    related = event["related"]
+    assert (related["kind"], related["name"], related["uid"]) == ("PodGroup", "g", uid)
 
 
 def test_an_error_of_one_member_is_reported_for_all_members() -> None:
@@ -227,22 +215,20 @@ SAME = "all pods in a single pod group should have the same"
         ),
     ],
 )
-def test_members_with_different_group_settings_are_refused(
-    group: dict[str, Any], members: tuple[dict[str, Any], ...], text: str
+@scenario(plugins=FIT)
+async def test_members_with_different_group_settings_are_refused(
+    world: World, group: dict[str, Any], members: tuple[dict[str, Any], ...], text: str
 ) -> None:
-    async def scenario(world: World) -> None:
-        world.add_node("n1", cpu=4)
-        world.cluster.create(QUIET)
-        put_group(world, "g", 2, KIND, **group)
-        for name, options in zip("ab", members, strict=True):
-            member(world, name, **options)
-        await world.until(30)
-        assert list(bound(world, "a", "b")) == [None, None]
-        for name in "ab":
-            assert (world.reason(name), message(world, name)) == ("SchedulerError", text)
-        assert initially_scheduled(world) == ("False", "SchedulerError", text)
-
-    play(scenario, plugins=FIT)
+    world.add_node("n1", cpu=4)
+    world.cluster.create(QUIET)
+    put_group(world, "g", 2, KIND, **group)
+    for name, options in zip("ab", members, strict=True):
+        member(world, name, **options)
+    await world.until(30)
+    assert list(bound(world, "a", "b")) == [None, None]
+    for name in "ab":
+        assert (world.reason(name), message(world, name)) == ("SchedulerError", text)
+    assert initially_scheduled(world) == ("False", "SchedulerError", text)
 
 
 @pytest.mark.parametrize(
@@ -258,55 +244,51 @@ def test_members_with_different_group_settings_are_refused(
         ("Never", ""),
     ],
 )
-def test_with_the_gate_the_preemption_policy_of_the_group_counts(
-    policy: str | None, text: str
+@scenario(plugins=FIT, gates={"GenericWorkload": True, "PodGroupPreemptionPolicy": True})
+async def test_with_the_gate_the_preemption_policy_of_the_group_counts(
+    world: World, policy: str | None, text: str
 ) -> None:
-    async def scenario(world: World) -> None:
-        world.add_node("n1", cpu=4)
-        world.cluster.create(QUIET)
-        put_group(world, "g", 2, KIND, preemptionPolicy=policy)
-        for name in "ab":
-            member(world, name, spec={"priorityClassName": "quiet"})
-        await world.until(30)
-        assert all(place is not None for place in bound(world, "a", "b")) is not bool(text)
-        assert initially_scheduled(world)[2] == text
-
-    play(scenario, plugins=FIT, gates={"GenericWorkload": True, "PodGroupPreemptionPolicy": True})
+    world.add_node("n1", cpu=4)
+    world.cluster.create(QUIET)
+    put_group(world, "g", 2, KIND, preemptionPolicy=policy)
+    for name in "ab":
+        member(world, name, spec={"priorityClassName": "quiet"})
+    await world.until(30)
+    assert all(place is not None for place in bound(world, "a", "b")) is not bool(text)
+    assert initially_scheduled(world)[2] == text
 
 
-def test_a_late_member_with_another_priority_is_refused() -> None:
-    async def scenario(world: World) -> None:
-        world.add_node("n1", cpu=8)
-        put_group(world, "g", 2, KIND)
-        member(world, "a")
-        member(world, "b")
-        await world.until(1)
-        member(world, "c", priority=5)
-        await world.until(30)
-        assert list(bound(world, "a", "b", "c")) == [0, 0, None]
-        assert message(world, "c").endswith("got 5 and 0")
-        assert initially_scheduled(world) == ("True", "Scheduled", "")
-
-    play(scenario, plugins=FIT)
+@scenario(plugins=FIT)
+async def test_a_late_member_with_another_priority_is_refused(world: World) -> None:
+    world.add_node("n1", cpu=8)
+    put_group(world, "g", 2, KIND)
+    member(world, "a")
+    member(world, "b")
+    await world.until(1)
+    member(world, "c", priority=5)
+    await world.until(30)
+    assert list(bound(world, "a", "b", "c")) == [0, 0, None]
+    assert message(world, "c").endswith("got 5 and 0")
+    assert initially_scheduled(world) == ("True", "Scheduled", "")
 
 
-def test_members_beyond_the_minimum_are_tried_as_a_group_and_get_their_own_reasons() -> None:
-    async def scenario(world: World) -> None:
-        world.add_node("n1", cpu=2)
-        put_group(world, "g", 2, KIND)
-        for name in "ab":
-            member(world, name)
-        await world.until(1)
-        for name in "cd":
-            member(world, name)
-        await world.until(2)
-        own = "0/1 nodes are available: 1 Insufficient cpu."
-        assert message(world, "c") == message(world, "d") == own
-        world.add_node("n2", cpu=1)
-        await world.until(30)
-        assert [each is None for each in bound(world, "c", "d")].count(True) == 1
-
-    play(scenario, plugins=PREEMPTING)
+@scenario(plugins=PREEMPTING)
+async def test_members_beyond_the_minimum_are_tried_as_a_group_and_get_their_own_reasons(
+    world: World,
+) -> None:
+    world.add_node("n1", cpu=2)
+    put_group(world, "g", 2, KIND)
+    for name in "ab":
+        member(world, name)
+    await world.until(1)
+    for name in "cd":
+        member(world, name)
+    await world.until(2)
+    own = "0/1 nodes are available: 1 Insufficient cpu."
+    assert message(world, "c") == message(world, "d") == own
+    world.add_node("n2", cpu=1)
+    await world.until(30)
+    assert [each is None for each in bound(world, "c", "d")].count(True) == 1
 
 
 # ---- from 1.38 on --------------------------------------------------------------------------------

@@ -33,7 +33,7 @@ from tests.scenarios.gangs import (
     put_group,
     status,
 )
-from tests.scenarios.world import World, play
+from tests.scenarios.world import World, play, scenario
 
 # ---- messages of groups ---------------------------------------------------------------------
 
@@ -188,83 +188,75 @@ def test_the_phase_follows_from_the_counts(
 # ---- written status, in a cluster -----------------------------------------------------------
 
 
-def test_a_restarted_scheduler_does_not_write_an_unchanged_status() -> None:
-    async def scenario(world: World) -> None:
-        world.add_node("n1", cpu=4)
-        put_group(world, "g", 2, scheduleTimeoutSeconds=10)
-        add_member(world, "a", "g", metadata=owned_by("job"))
-        await world.until(20)
-        before = stored(world)
-        assert condition(world, "g", "ScheduleTimedOut")["status"] == "True"
-        await world.kill()
-        world.start()
-        await world.until(60)
-        assert stored(world) == before
-        assert len(world.events("g", "ScheduleTimedOut")) == 1
-
-    play(scenario, plugins=FIT)
+@scenario(plugins=FIT)
+async def test_a_restarted_scheduler_does_not_write_an_unchanged_status(world: World) -> None:
+    world.add_node("n1", cpu=4)
+    put_group(world, "g", 2, scheduleTimeoutSeconds=10)
+    add_member(world, "a", "g", metadata=owned_by("job"))
+    await world.until(20)
+    before = stored(world)
+    assert condition(world, "g", "ScheduleTimedOut")["status"] == "True"
+    await world.kill()
+    world.start()
+    await world.until(60)
+    assert stored(world) == before
+    assert len(world.events("g", "ScheduleTimedOut")) == 1
 
 
-def test_a_recreated_group_object_gets_the_complete_status() -> None:
-    async def scenario(world: World) -> None:
-        put_group(world, "g", 2)
-        add_member(world, "a", "g", metadata=owned_by("job"))
-        await world.until(1)
-        first = status(world, "g")
-        world.cluster.delete(object_key(KIND, "default", "g"))
-        put_group(world, "g", 2)
-        await world.until(2)
-        assert status(world, "g") == first
-        assert (first["phase"], first["occupiedBy"]) == ("Pending", "default/job")
-
-    play(scenario, plugins=FIT)
+@scenario(plugins=FIT)
+async def test_a_recreated_group_object_gets_the_complete_status(world: World) -> None:
+    put_group(world, "g", 2)
+    add_member(world, "a", "g", metadata=owned_by("job"))
+    await world.until(1)
+    first = status(world, "g")
+    world.cluster.delete(object_key(KIND, "default", "g"))
+    put_group(world, "g", 2)
+    await world.until(2)
+    assert status(world, "g") == first
+    assert (first["phase"], first["occupiedBy"]) == ("Pending", "default/job")
 
 
-def test_occupied_by_is_the_owner_of_the_first_member_and_stays() -> None:
-    async def scenario(world: World) -> None:
-        world.add_node("n1", cpu=4)
-        put_group(world, "g", 1)
-        add_member(world, "bare", "g")
-        await world.until(1)
-        assert "occupiedBy" not in status(world, "g")
-        add_member(world, "a", "g", metadata=owned_by("one"))
-        await world.until(2)
-        add_member(world, "b", "g", metadata=owned_by("other"))
-        world.delete_pod("a")
-        await world.until(3)
-        assert status(world, "g")["occupiedBy"] == "default/one"
-
-    play(scenario, plugins=FIT)
+@scenario(plugins=FIT)
+async def test_occupied_by_is_the_owner_of_the_first_member_and_stays(world: World) -> None:
+    world.add_node("n1", cpu=4)
+    put_group(world, "g", 1)
+    add_member(world, "bare", "g")
+    await world.until(1)
+    assert "occupiedBy" not in status(world, "g")
+    add_member(world, "a", "g", metadata=owned_by("one"))
+    await world.until(2)
+    add_member(world, "b", "g", metadata=owned_by("other"))
+    world.delete_pod("a")
+    await world.until(3)
+    assert status(world, "g")["occupiedBy"] == "default/one"
 
 
-def test_counts_follow_members_that_end() -> None:
-    async def scenario(world: World) -> None:
-        world.add_node("n1", cpu=4)
-        put_group(world, "g", 3)
-        for name in "abc":
-            add_member(world, name, "g")
-        await world.until(1)
-        assert counts(world) == ("Running", 3, 3, 0, 0)
-        world.end_pod("a")
-        await world.until(2)
-        assert counts(world) == ("Running", 3, 2, 1, 0)
-        world.end_pod("b", "Failed")
-        await world.until(3)
-        assert counts(world) == ("Failed", 3, 1, 1, 1)
-        add_member(world, "d", "g")
-        await world.until(4)
-        # A pod that ended is no member, so a single new member is not enough for an attempt.
-        assert counts(world) == ("Scheduling", 3, 1, 1, 1)
-        assert "2 of 3 members are here" in explanation(world, "g")
-        add_member(world, "e", "g")
-        await world.until(5)
-        assert counts(world) == ("Running", 5, 3, 1, 1)
-        for name in "cde":
-            world.end_pod(name)
-        await world.until(6)
-        assert counts(world) == ("Finished", 5, 0, 4, 1)
-
-    play(scenario, plugins=FIT)
+@scenario(plugins=FIT)
+async def test_counts_follow_members_that_end(world: World) -> None:
+    world.add_node("n1", cpu=4)
+    put_group(world, "g", 3)
+    for name in "abc":
+        add_member(world, name, "g")
+    await world.until(1)
+    assert counts(world) == ("Running", 3, 3, 0, 0)
+    world.end_pod("a")
+    await world.until(2)
+    assert counts(world) == ("Running", 3, 2, 1, 0)
+    world.end_pod("b", "Failed")
+    await world.until(3)
+    assert counts(world) == ("Failed", 3, 1, 1, 1)
+    add_member(world, "d", "g")
+    await world.until(4)
+    # A pod that ended is no member, so a single new member is not enough for an attempt.
+    assert counts(world) == ("Scheduling", 3, 1, 1, 1)
+    assert "2 of 3 members are here" in explanation(world, "g")
+    add_member(world, "e", "g")
+    await world.until(5)
+    assert counts(world) == ("Running", 5, 3, 1, 1)
+    for name in "cde":
+        world.end_pod(name)
+    await world.until(6)
+    assert counts(world) == ("Finished", 5, 0, 4, 1)
 
 
 def test_an_attempt_with_an_error_has_the_error_reason_until_another_attempt_has_none() -> None:

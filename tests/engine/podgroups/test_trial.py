@@ -10,7 +10,7 @@ from bayplan.framework.status import Status, unschedulable
 from bayplan.ports import AskExtender, ExtenderAnswer, ExtenderVerb
 from tests.framework.answering import answering
 from tests.scenarios.gangs import FIT, add_member, bound, group_attempts, message, put_group
-from tests.scenarios.world import World, play
+from tests.scenarios.world import World, play, scenario
 
 # ---- extender calls for groups --------------------------------------------------------------
 
@@ -203,16 +203,14 @@ class Log:
         return {"plugins": [*FIT, "Log"], "classes": [self.plugin]}
 
 
-def test_no_further_member_is_tried_once_too_few_remain() -> None:
-    async def run(world: World) -> None:
-        world.add_node("n1", cpu=4)
-        put_group(world, "g", 3)
-        for name, cpu in (("a", 1), ("b", 9), ("c", 1)):
-            add_member(world, name, "g", cpu=cpu)
-        await world.until(0)
-        assert [len(world.attempts(name)) for name in "abc"] == [1, 1, 0]
-
-    play(run, plugins=FIT)
+@scenario(plugins=FIT)
+async def test_no_further_member_is_tried_once_too_few_remain(world: World) -> None:
+    world.add_node("n1", cpu=4)
+    put_group(world, "g", 3)
+    for name, cpu in (("a", 1), ("b", 9), ("c", 1)):
+        add_member(world, name, "g", cpu=cpu)
+    await world.until(0)
+    assert [len(world.attempts(name)) for name in "abc"] == [1, 1, 0]
 
 
 def test_reserved_members_are_unreserved_in_reverse_order() -> None:

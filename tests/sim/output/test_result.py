@@ -19,7 +19,7 @@ from bayplan.sim.output.result import (
 from tests.cli.command_line import answer, write_objects
 from tests.kit.manifests import container, node, pod
 from tests.scenarios.gangs import FIT, MING, X_K8S, add_member, put_group
-from tests.scenarios.world import World, play
+from tests.scenarios.world import World, scenario
 from tests.sim.runs import simulate
 
 # ---- result ---------------------------------------------------------------------------------
@@ -93,36 +93,32 @@ def test_amounts_are_integers() -> None:
 # ---- group results --------------------------------------------------------------------------
 
 
-def test_a_group_result_has_phase_and_message() -> None:
-    async def scene(world: World) -> None:
-        world.add_node("n1")
-        put_group(world, "g", 2)
-        add_member(world, "a", "g")
-        await world.until(1)
-        result = group_results(world.scheduler)["default/g"]
-        assert (result.phase, result.scheduled) == ("Pending", 0)
-        assert "1 of 2 members are here" in (result.message or "")
-        add_member(world, "b", "g")
-        await world.until(2)
-        result = group_results(world.scheduler)["default/g"]
-        assert (result.phase, result.scheduled, result.running) == ("Running", 2, 2)
-        assert result.message is None
-
-    play(scene, plugins=FIT)
+@scenario(plugins=FIT)
+async def test_a_group_result_has_phase_and_message(world: World) -> None:
+    world.add_node("n1")
+    put_group(world, "g", 2)
+    add_member(world, "a", "g")
+    await world.until(1)
+    result = group_results(world.scheduler)["default/g"]
+    assert (result.phase, result.scheduled) == ("Pending", 0)
+    assert "1 of 2 members are here" in (result.message or "")
+    add_member(world, "b", "g")
+    await world.until(2)
+    result = group_results(world.scheduler)["default/g"]
+    assert (result.phase, result.scheduled, result.running) == ("Running", 2, 2)
+    assert result.message is None
 
 
-def test_groups_of_two_kinds_with_one_name_are_both_reported() -> None:
-    async def scene(world: World) -> None:
-        put_group(world, "g", 2, MING)
-        put_group(world, "g", 3, X_K8S)
-        await world.until(1)
-        groups = group_results(world.scheduler)
-        assert {name: each.min_member for name, each in groups.items()} == {
-            "default/g": 2,
-            "default/g (scheduling.x-k8s.io)": 3,
-        }
-
-    play(scene, plugins=FIT)
+@scenario(plugins=FIT)
+async def test_groups_of_two_kinds_with_one_name_are_both_reported(world: World) -> None:
+    put_group(world, "g", 2, MING)
+    put_group(world, "g", 3, X_K8S)
+    await world.until(1)
+    groups = group_results(world.scheduler)
+    assert {name: each.min_member for name, each in groups.items()} == {
+        "default/g": 2,
+        "default/g (scheduling.x-k8s.io)": 3,
+    }
 
 
 # ---- results by signature -------------------------------------------------------------------

@@ -27,7 +27,7 @@ from bayplan.state.pods import pod_info
 from tests.framework.answering import answering
 from tests.kit.manifests import Content, container, node, pod
 from tests.scenarios.gangs import FIT, add_member, bound, put_group
-from tests.scenarios.world import World, play
+from tests.scenarios.world import World, play, scenario
 from tests.sim.runs import simulation, workload
 
 # ---- checkers -------------------------------------------------------------------------------
@@ -286,37 +286,32 @@ def test_groups_placed_in_one_pass_are_checked() -> None:
     assert play(scene, plugins=FIT).gangs.placement_check_count == 3
 
 
-def test_members_placed_one_by_one_may_wait_on_their_nodes() -> None:
-    async def scene(world: World) -> None:
-        two_of_three_fit(world)
-        await world.until(1)
-        assert world.gangs.placement_check_count
-        assert not any(bound(world, *"abc"))
-
-    play(scene, **POD_BY_POD)
+@scenario(**POD_BY_POD)
+async def test_members_placed_one_by_one_may_wait_on_their_nodes(world: World) -> None:
+    two_of_three_fit(world)
+    await world.until(1)
+    assert world.gangs.placement_check_count
+    assert not any(bound(world, *"abc"))
 
 
-def test_changes_by_users_to_a_group_are_not_reported() -> None:
+@scenario(plugins=FIT)
+async def test_changes_by_users_to_a_group_are_not_reported(world: World) -> None:
     """After a member is deleted and the minimum raised, no member is placed below the quorum."""
-
-    async def scene(world: World) -> None:
-        world.add_node("n1", cpu=4)
-        put_group(world, "g", 2)
-        for name in "ab":
-            add_member(world, name, "g", cpu=1)
-        await world.until(1)
-        world.delete_pod("a")
-        put_group(world, "g", 3)
-        await world.until(2)
-        assert world.gangs.loss_check_count == 1
-        add_member(world, "c", "g", cpu=1)
-        await world.until(3)
-        assert world.gangs.placement_check_count == 2
-        add_member(world, "d", "g", cpu=1)
-        await world.until(4)
-        assert world.gangs.placement_check_count == 4
-
-    play(scene, plugins=FIT)
+    world.add_node("n1", cpu=4)
+    put_group(world, "g", 2)
+    for name in "ab":
+        add_member(world, name, "g", cpu=1)
+    await world.until(1)
+    world.delete_pod("a")
+    put_group(world, "g", 3)
+    await world.until(2)
+    assert world.gangs.loss_check_count == 1
+    add_member(world, "c", "g", cpu=1)
+    await world.until(3)
+    assert world.gangs.placement_check_count == 2
+    add_member(world, "d", "g", cpu=1)
+    await world.until(4)
+    assert world.gangs.placement_check_count == 4
 
 
 def test_without_groups_nothing_is_checked(monkeypatch: pytest.MonkeyPatch) -> None:
