@@ -1,0 +1,76 @@
+"""What the questions about a cluster cost: processor seconds and memory of each command.
+
+    python -m benchmarks questions [--nodes 100 --nodes 1000] [--seed 3]
+
+The cluster is drawn as a dump of kubectl (`tests.cases.dumps`): some pods per node, with
+controllers, claims, budgets, and pods that wait. Each command is a process of its own and reads the
+dump; its processor seconds contain that. Memory is the largest resident size.
+"""
+
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import click
+
+from benchmarks.machine import machine, markdown_table, today
+from tests.cases.dumps import draw_dump
+
+_HEADINGS = ("nodes", "pods", "command", "CPU s", "memory MiB")
+_SCRIPT = "from bayplan.cli import main; main()"
+
+
+def _commands(path: str, node: str, waiting: str) -> dict[str, list[str]]:
+    return {
+        "why POD": ["why", waiting, path],
+        "why --all-pending": ["why", "--all-pending", path],
+        "fit": ["fit", "--cpu", "2", "--memory", "4Gi", "--replicas", "10", path],
+        "whatif --drain": ["whatif", path, "--drain", node],
+        "whatif --drain-each": ["whatif", path, "--drain-each"],
+        "simulate": ["simulate", path],
+    }
+
+
+def _cost(arguments: list[str]) -> tuple[float, float]:
+    """CPU seconds and MiB of one command. Exits if it fails."""
+    command = [sys.executable, "-c", _SCRIPT, *arguments]
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE) as process:
+        assert process.stderr is not None
+        errors = process.stderr.read()
+        _, status, usage = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
+    if process.returncode > 1:
+        sys.exit(f"bayplan {' '.join(arguments)}: {errors.decode()}")
+    return usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1024
+
+
+@click.command(help=__doc__)
+@click.option("--nodes", "sizes", multiple=True, type=int, default=(100, 1000), show_default=True)
+@click.option("--seed", default=3, show_default=True)
+def main(sizes: tuple[int, ...], seed: int) -> None:
+    print(f"{today()}, {machine()}")
+    rows: list[tuple[str, ...]] = []
+    for size in sizes:
+        dump = draw_dump(seed, size)
+        pods = dump.of_kind("Pod")
+        waiting = next(
+            f"{p['metadata']['namespace']}/{p['metadata']['name']}"
+            for p in pods
+            if p["metadata"]["name"] == "huge"
+        )
+        node = dump.of_kind("Node")[0]["metadata"]["name"]
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / "cluster.json"
+            path.write_text(dump.as_text())
+            for name, arguments in _commands(str(path), node, waiting).items():
+                seconds, mebibytes = _cost(arguments)
+                cells = (f"{size:,}", f"{len(pods):,}", f"`{name}`")
+                rows.append((*cells, f"{seconds:.1f}", f"{mebibytes:,.0f}"))
+                print(*rows[-1], flush=True)
+    print("\n".join(markdown_table(_HEADINGS, rows)))
+
+
+if __name__ == "__main__":
+    main()
