@@ -16,7 +16,8 @@ from pathlib import Path
 import click
 
 from benchmarks.machine import machine, markdown_table, today
-from tests.cases.dumps import draw_dump
+from tests.cases.dump_objects import Content
+from tests.cases.dumps import Dump, draw_dump
 
 _HEADINGS = ("nodes", "pods", "command", "CPU s", "memory MiB")
 _SCRIPT = "from bayplan.cli import main; main()"
@@ -31,6 +32,16 @@ def _commands(path: str, node: str, waiting: str) -> dict[str, list[str]]:
         "whatif --drain-each": ["whatif", path, "--drain-each"],
         "simulate": ["simulate", path],
     }
+
+
+def _without_twins(dump: Dump) -> Dump:
+    """Of thousands of drawn names, some are equal: the first object stays."""
+    named: dict[tuple[str, str, str], Content] = {}
+    for each in dump.objects:
+        meta = each["metadata"]
+        named.setdefault((each["kind"], meta.get("namespace", ""), meta["name"]), each)
+    dump.objects = list(named.values())
+    return dump
 
 
 def _cost(arguments: list[str]) -> tuple[float, float]:
@@ -53,7 +64,7 @@ def main(sizes: tuple[int, ...], seed: int) -> None:
     print(f"{today()}, {machine()}")
     rows: list[tuple[str, ...]] = []
     for size in sizes:
-        dump = draw_dump(seed, size)
+        dump = _without_twins(draw_dump(seed, size))
         pods = dump.of_kind("Pod")
         waiting = next(
             f"{p['metadata']['namespace']}/{p['metadata']['name']}"

@@ -214,6 +214,7 @@ TRIALS: dict[str, Trial] = {
         cluster=True, prints=r"scale Deployment shop/web to 20"
     ),
     "bayplan why default/web-3": Trial(cluster=True, exit_code=1, prints=_TRIED),
+    "bayplan why --all-pending": Trial(cluster=True, exit_code=1, prints=r"pods? of .* waits?\n"),
     "bayplan why POD": Trial(
         command="bayplan why waiting", cluster=True, exit_code=1, prints=_TRIED
     ),
