@@ -186,8 +186,7 @@ def _simulated(options: _Options, update: OnProgress | None) -> SimulationResult
     workload = _with_times(workload, options)
     if options.config_path is None:
         workload = workload.for_scheduler(DEFAULT_SCHEDULER)
-    else:
-        _remark_on(config, registry)
+    _remark_on(config, registry)
     _remark_on_idle(config, registry, options.plugins)
     if options.out is None:
         simulation = Simulation(workload, config, registry, seed=options.seed)
@@ -249,7 +248,7 @@ def _remark_on(config: SchedulerConfig, registry: Registry) -> None:
     """Settings that would affect placements but have no effect."""
     for line in remarks(config, registry):
         if line.startswith(_DECIDING):
-            remark(f"{config.source}: {line}")
+            remark(f"{config.source}: {line}" if config.source else line)
 
 
 def _remark_on_idle(config: SchedulerConfig, registry: Registry, files: Sequence[str]) -> None:
