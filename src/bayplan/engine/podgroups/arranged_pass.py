@@ -11,7 +11,7 @@ another shows in the pass.
 """
 
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from typing import final
 
 import numpy as np
 
@@ -25,6 +25,7 @@ from bayplan.engine.podgroups.arrangement import (
     NoArrangement,
     Problem,
     arrange,
+    suffices_alone,
 )
 from bayplan.engine.podgroups.topology import Domain
 from bayplan.engine.podgroups.trial import PodGroupTrial, TrialSetup
@@ -35,15 +36,6 @@ from bayplan.state.columns import Int64s, Mask
 from bayplan.state.nodes import NodeView
 from bayplan.state.pod_groups import GroupState
 from bayplan.state.pods import PodShape
-
-
-class ArrangedPass(NamedTuple):
-    """The result of a search, and the pass that tried it."""
-
-    #: Its placements are in the trial; None: there is no pass, or it placed too few members.
-    group_trial: PodGroupTrial | None
-    #: What the search came to, in words; "": the members are placed.
-    problem: str
 
 
 def may_search(setup: TrialSetup, group: PodGroup, members: Sequence[QueuedPodInfo]) -> bool:
@@ -59,51 +51,100 @@ def may_search(setup: TrialSetup, group: PodGroup, members: Sequence[QueuedPodIn
     return len({id(queued.pod.shape) for queued in members}) > 1
 
 
-def arranged_pass(
-    setup: TrialSetup,
-    trial: Trial,
-    members: Sequence[QueuedPodInfo],
-    state: GroupState,
-    *,
-    key: str,
-    domains: Sequence[Domain],
-    needed_count: int,
-) -> ArrangedPass:
-    """Place all members, or as many as the group needs. ``key``: the node label whose value all
-    members share; "": none. ``domains``: those of the key that may be used.
+@final
+class ArrangedPass:
+    """The search for an arrangement of the members within the domains of one key."""
 
-    If slices of the group lack members, the first members go there; the others are arranged.
-    """
-    snapshot, group = setup.cluster.loan, state.group
-    assert snapshot is not None and group is not None
-    lacking_nodes, lacking_count = setup.domains.lacking(snapshot, state)
-    late, members_left = members[:lacking_count], members[lacking_count:]
-    within = {queued.pod.uid: lacking_nodes or frozenset() for queued in late}
-    counts = [len(members_left)]
-    if max(0, needed_count - len(late)) < len(members_left):
-        counts.append(max(0, needed_count - len(late)))
-    problem = ""
-    for count in counts:
-        answer: Arrangement | NoArrangement = Arrangement(())
-        if count:
-            arranged = members_left[:count]
-            stated = _problem(setup, snapshot, arranged, group, key=key, domains=domains)
-            if stated is None:
-                return ArrangedPass(None, problem)
-            answer = arrange(stated, setup.settings.search_steps)
-            if isinstance(answer, NoArrangement):
-                keys = [*([key] if key else []), *(part.key for part in group.slices)]
-                problem = _problem_text(answer, stated, keys)
-                continue
-        within |= _within(snapshot, members_left, answer)
-        group_trial = PodGroupTrial(setup, trial, frozenset(), within_by_uid=within)
-        group_trial.run(members, needed_count)
-        group_trial.domain = _domain(snapshot, key, answer)
-        if group_trial.fits(needed_count):
-            return ArrangedPass(group_trial, "")
-        group_trial.undo()
-        problem = "an arrangement was found, but plugins reject it."
-    return ArrangedPass(None, problem)
+    def __init__(
+        self,
+        setup: TrialSetup,
+        members: Sequence[QueuedPodInfo],
+        state: GroupState,
+        *,
+        key: str,
+        domains: Sequence[Domain],
+        needed_count: int,
+    ) -> None:
+        """``key``: the node label whose value all members share; "": none. ``domains``: those of
+        the key that may be used. If slices of the group lack members, the first members go there;
+        the others are arranged."""
+        snapshot, group = setup.cluster.loan, state.group
+        assert snapshot is not None and group is not None
+        self._setup = setup
+        self._snapshot = snapshot
+        self._members = members
+        self._group = group
+        self._key = key
+        self._domains = domains
+        self._needed_count = needed_count
+        self._lacking_nodes, lacking_count = setup.domains.lacking(snapshot, state)
+        self._late, self._others = members[:lacking_count], members[lacking_count:]
+        #: Number of members to arrange → the problem.
+        self._problems: dict[int, Problem | None] = {}
+        #: What the search came to, in words; "": it placed the members, or was not made.
+        self.problem = ""
+
+    def promising_domains(self) -> Sequence[Domain]:
+        """The domains in which a pass may place all members; the others have too few places."""
+        is_whole = self._needed_count == len(self._members) and not self._late
+        if len(self._domains) < 2 or not is_whole:
+            return self._domains
+        problem = self._problem(len(self._others))
+        if problem is None:
+            return self._domains
+        suffices = suffices_alone(problem)
+        names = self._snapshot.nodes.names()
+        nodes = {name for name, does in zip(names, suffices.tolist(), strict=True) if does}
+        return [domain for domain in self._domains if domain.nodes and domain.nodes & nodes]
+
+    def run(self, trial: Trial) -> PodGroupTrial | None:
+        """Place all members, or as many as the group needs; None: too few are placed, and the trial
+        is as before."""
+        count = len(self._others)
+        least_count = max(0, self._needed_count - len(self._late))
+        for each in dict.fromkeys((count, least_count)):
+            answer: Arrangement | NoArrangement = Arrangement(())
+            if each:
+                problem = self._problem(each)
+                if problem is None:
+                    return None
+                answer = arrange(problem, self._setup.settings.search_steps)
+                if isinstance(answer, NoArrangement):
+                    self.problem = _problem_text(answer, problem, self._keys())
+                    continue
+            group_trial = self._tried(trial, answer)
+            if group_trial.fits(self._needed_count):
+                self.problem = ""
+                return group_trial
+            group_trial.undo()
+            self.problem = "an arrangement was found, but plugins reject it."
+        return None
+
+    def _tried(self, trial: Trial, answer: Arrangement) -> PodGroupTrial:
+        """The pass in which each member may use the nodes of the arrangement alone."""
+        lacking = self._lacking_nodes or frozenset[str]()
+        within = dict.fromkeys((queued.pod.uid for queued in self._late), lacking)
+        within |= _within(self._snapshot, self._others, answer)
+        group_trial = PodGroupTrial(self._setup, trial, frozenset(), within_by_uid=within)
+        group_trial.run(self._members, self._needed_count)
+        group_trial.domain = _domain(self._snapshot, self._key, answer)
+        return group_trial
+
+    def _keys(self) -> list[str]:
+        """The node labels of the layers."""
+        return [*([self._key] if self._key else []), *(part.key for part in self._group.slices)]
+
+    def _problem(self, count: int) -> Problem | None:
+        if count not in self._problems:
+            self._problems[count] = _problem(
+                self._setup,
+                self._snapshot,
+                self._others[:count],
+                self._group,
+                key=self._key,
+                domains=self._domains,
+            )
+        return self._problems[count]
 
 
 def _within(

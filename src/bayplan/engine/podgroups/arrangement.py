@@ -256,9 +256,9 @@ class _Choice(NamedTuple):
     left_counts: Int64s
 
 
-def _suffices_alone(problem: Problem, places: npt.NDArray[np.int64]) -> Mask:
-    """bool [nodes]: whether the domain of a node can take all members of each kind, if the kind
-    were alone, and has as much free as all of them request. ``places``: int64 [kinds, nodes]."""
+def suffices_alone(problem: Problem) -> Mask:
+    """bool [nodes]: whether the domain of a node, of the outermost layer, can take all members of
+    each kind, if the kind were alone, and has as much free as all of them request."""
     ids = problem.layers[0].domain_ids
     domains, inverse = np.unique(ids, return_inverse=True)
     member_counts = np.bincount(problem.members, minlength=len(problem.kinds))
@@ -269,7 +269,9 @@ def _suffices_alone(problem: Problem, places: npt.NDArray[np.int64]) -> Mask:
     suffices &= (totals >= (amounts * member_counts[:, None]).sum(axis=0)).all(axis=1)
     for kind, count in enumerate(member_counts.tolist()):
         of_domain = np.zeros(len(domains), np.int64)
-        np.add.at(of_domain, inverse, np.minimum(places[kind], count))
+        np.add.at(
+            of_domain, inverse, np.minimum(_place_counts(problem.kinds[kind], problem.free), count)
+        )
         suffices &= of_domain >= count
     return suffices[inverse]
 
@@ -286,7 +288,7 @@ class _Classes:
         #: share a domain, each kind has enough places in theirs.
         self.nodes = np.flatnonzero(places.any(axis=0))
         if layers and layers[0].size >= len(problem.members):
-            self.nodes = self.nodes[_suffices_alone(problem, places)[self.nodes]]
+            self.nodes = self.nodes[suffices_alone(problem)[self.nodes]]
         parts = [each.domain_ids[self.nodes] for each in layers]
         parts += [kind.feasible[self.nodes].astype(np.int64) for kind in kinds]
         table = np.column_stack([*parts, free[self.nodes]]).astype(np.int64)

@@ -17,7 +17,7 @@ from typing import Final, Protocol, final
 
 from msgspec import Struct
 
-from bayplan.engine.podgroups.arranged_pass import arranged_pass, may_search
+from bayplan.engine.podgroups.arranged_pass import ArrangedPass, may_search
 from bayplan.engine.podgroups.equal_members import kind_of, ranking_for
 from bayplan.engine.podgroups.topology import Domain, Domains, Worth, Worths
 from bayplan.engine.podgroups.trial import PodGroupTrial, TrialSetup
@@ -111,22 +111,25 @@ def best_pass(
     compare = partial(_best, run, setup, members=members, needed_count=needed_count, watch=watch)
     failed: PodGroupTrial | None = None
     for key, domains in (*narrow, (group.required_topology, wide)):
-        group_trial = None
+        search = None
+        if searches:
+            search = ArrangedPass(
+                setup, members, state, key=key, domains=domains, needed_count=needed_count
+            )
+        failed = None
         if not group.slices:
             is_compared = domains is not wide or len(wide) > 1
-            group_trial = compare(domains) if is_compared else run(wide[0])
-        if group_trial is not None and group_trial.fits(needed_count):
-            return group_trial
-        if searches and (group_trial is None or group_trial.placed):
-            if group_trial is not None:
-                group_trial.undo()
-            arranged = arranged_pass(
-                setup, trial, members, state, key=key, domains=domains, needed_count=needed_count
-            )
-            if arranged.group_trial is not None:
-                return arranged.group_trial
-            problem = arranged.problem
-        failed = group_trial
+            tried = domains if search is None else search.promising_domains()
+            failed = compare(tried) if is_compared else run(wide[0])
+        if failed is not None and failed.fits(needed_count):
+            return failed
+        if search is not None and (failed is None or failed.placed):
+            if failed is not None:
+                failed.undo()
+            arranged = search.run(trial)
+            if arranged is not None:
+                return arranged
+            problem = search.problem
     if failed is None:
         failed = run(wide[0])
     failed.search_problem = problem
@@ -135,6 +138,10 @@ def best_pass(
     if narrow or wide != [EVERYWHERE]:
         # An event that helps in another domain helps the group.
         failed.elsewhere = rejecting | {TOPOLOGY_NAME}
+        if searches:
+            # In domains without enough places no pass ran that would name a plugin.
+            framework = setup.frameworks[members[0].pod.scheduler_name]
+            failed.elsewhere |= {plugin.instance_name for plugin in framework.plugins.filter}
     return failed
 
 
@@ -194,6 +201,8 @@ def _best(
 ) -> PodGroupTrial | None:
     """The pass of the best domain, repeated in the trial; None: no domain suffices, and nothing is
     placed."""
+    if not domains:
+        return None
     watch.generated(len(domains))
     known = _remembered(setup, members, needed_count, domains)
     worths: list[Worth | None] = [None] * len(domains)
