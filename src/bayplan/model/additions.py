@@ -7,7 +7,7 @@ and, for DaemonSets, nodes. So a Deployment that is in the
 cluster already gets only the pods that it still lacks.
 """
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any, cast, final
@@ -15,7 +15,8 @@ from typing import Any, cast, final
 from msgspec import structs
 
 from bayplan.adapters.embedded.admission.plugin_set import PluginSet
-from bayplan.api.admission_objects import ADMISSION_KINDS, RESOURCE_QUOTA
+from bayplan.adapters.embedded.admission.resource_quota import may_count
+from bayplan.api.admission_objects import ADMISSION_KINDS, RESOURCE_QUOTA, ResourceQuota
 from bayplan.api.device_objects import DEVICE_CLASS
 from bayplan.api.objects import (
     DAEMON_SET,
@@ -107,7 +108,8 @@ def read_additions(
     own = [_with_uid(part, taken) for part in parts if _key(part.value) not in unchanged]
     if are_shapes:
         own = [structs.replace(part, value=_with_pods(part.value)) for part in own]
-    context = _context(own, taken, cluster)
+    keys = {key for part in own if (key := _key(part.value)) is not None}
+    context = _context(keys, taken, cluster)
     workload = load_inputs(
         [*context, *own],
         read_kinds=read_kinds,
@@ -117,7 +119,9 @@ def read_additions(
     )
     if scheduler_name is not None:
         workload = workload.for_scheduler(scheduler_name)
-    created = objects_of_workload(workload, "the workload").with_fields(declared)
+    created = objects_of_workload(
+        workload, "the workload", charged_pods=_charged_pods(keys, cluster)
+    ).with_fields(declared)
     present = cluster.objects
     added = [(key, each) for key, each in created.objects if key not in present]
     pods = [cast(Pod, each) for key, each in added if key.kind == POD]
@@ -235,11 +239,10 @@ def _with_uid(part: Part, taken: Mapping[ObjectKey, ApiObject]) -> Part:
 
 
 def _context(
-    own: Sequence[Part], taken: Mapping[ObjectKey, ApiObject], cluster: ClusterPicture
+    keys: Collection[ObjectKey], taken: Mapping[ObjectKey, ApiObject], cluster: ClusterPicture
 ) -> list[Content]:
     """The objects of the cluster that admission and controllers read, without those that the
-    workload brings."""
-    keys = {key for part in own if (key := _key(part.value)) is not None}
+    workload brings. ``keys``: those of the workload."""
     objects = {
         key: each
         for key, each in (
@@ -267,14 +270,34 @@ def _counted(
     keys: Collection[ObjectKey], cluster: ClusterPicture
 ) -> Iterator[tuple[ObjectKey, ApiObject]]:
     """The objects in namespaces of the workload whose number or size a quota limits, except
-    controllers: these would create pods again."""
+    controllers, which would create pods again, and pods; see `_charged_pods`."""
+    quotas: dict[str, list[ResourceQuota]] = {}
+    namespaces = {key.namespace for key in keys}
+    for quota in cluster.of(RESOURCE_QUOTA):
+        if quota.metadata.namespace in namespaces:
+            quotas.setdefault(quota.metadata.namespace, []).append(cast(ResourceQuota, quota))
+    if not quotas:
+        return
+    for kind in cluster.objects.kinds():
+        if kind == POD or kind in CONTROLLERS:
+            continue
+        limited = {
+            namespace
+            for namespace, each in quotas.items()
+            if any(may_count(quota, kind) for quota in each)
+        }
+        for key, each in cluster.objects.items(kind) if limited else ():
+            if key.namespace in limited:
+                yield key, each
+
+
+def _charged_pods(keys: Collection[ObjectKey], cluster: ClusterPicture) -> list[Pod]:
+    """The pods in namespaces of the workload that have a quota. They count without being created
+    again, because a namespace may have thousands of them."""
     limited = {each.metadata.namespace for each in cluster.of(RESOURCE_QUOTA)}
     namespaces = limited.intersection(key.namespace for key in keys)
-    if not namespaces:
-        return
-    for key, each in cluster.objects:
-        if key.kind not in CONTROLLERS and each.metadata.namespace in namespaces:
-            yield key, each
+    pods = cluster.objects.items(POD) if namespaces else ()
+    return [cast(Pod, pod) for key, pod in pods if key.namespace in namespaces]
 
 
 def _owned(

@@ -13,7 +13,7 @@ from bayplan.adapters.embedded.admission.plugin_set import PluginSet
 from bayplan.adapters.embedded.api_errors import named
 from bayplan.adapters.embedded.cluster import EmbeddedCluster
 from bayplan.adapters.embedded.versioned_store import Observer
-from bayplan.api.objects import ApiObject, decoded_kinds
+from bayplan.api.objects import ApiObject, Pod, decoded_kinds
 from bayplan.clock import ManualClock
 from bayplan.model.picture import ClusterPicture
 from bayplan.objects.keys import ObjectKey, key_of, kind_of
@@ -42,22 +42,27 @@ def objects_of_files(
 
 
 def objects_of_workload(
-    workload: Workload, source: str, observer: Observer | None = None
+    workload: Workload,
+    source: str,
+    observer: Observer | None = None,
+    *,
+    charged_pods: Iterable[Pod] = (),
 ) -> ClusterPicture:
     """The objects at the beginning of a workload, as an API server has them.
 
     ``observer``: sees each object as it is created and changed, also pods that have ended.
+    ``charged_pods``: pods that quotas count, although they are not part of the workload.
     """
     clock = ManualClock()
-    return run(_created(workload, clock, source, observer), clock)
+    cluster = EmbeddedCluster(clock, admission=workload.admission, charged_pods=charged_pods)
+    if observer is not None:
+        cluster.observe(observer)
+    return run(_created(workload, cluster, clock, source), clock)
 
 
 async def _created(
-    workload: Workload, clock: ManualClock, source: str, observer: Observer | None
+    workload: Workload, cluster: EmbeddedCluster, clock: ManualClock, source: str
 ) -> ClusterPicture:
-    cluster = EmbeddedCluster(clock, admission=workload.admission)
-    if observer is not None:
-        cluster.observe(observer)
     notes = list(workload.all_notes())
     refused = RefusedObjects()
 

@@ -14,7 +14,7 @@ before (`admission.is_admitted`) is stored as it is. Upstream: apiserver,
 endpoints/handlers/create.go, registry/generic/registry/store.go.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from math import nan
 from typing import Any, NamedTuple, final
@@ -177,10 +177,13 @@ class ApiServer:
         store: VersionedStore,
         later: Later,
         plugins: PluginSet = DEFAULT_PLUGINS,
+        *,
+        charged_pods: Iterable[Pod] = (),
     ) -> None:
-        """``plugins``: the admission plugins that run."""
+        """``plugins``: the admission plugins that run. ``charged_pods``: see
+        `ResourceQuotaAdmission`."""
         self._clock = clock
-        self._admission = AdmissionChain(plugins, store, clock)
+        self._admission = AdmissionChain(plugins, store, clock, charged_pods)
         self._store = store
         self._later = later
         #: The number of objects that have had a name; each of them gets a uid of its own.

@@ -117,14 +117,16 @@ class EmbeddedCluster(ObjectPort, ImmediateCluster):
         pod_gc: PodGcTimes | None = None,
         *,
         admission: PluginSet = DEFAULT_PLUGINS,
+        charged_pods: Iterable[Pod] = (),
     ) -> None:
         """``declared``: per kind, further field paths that decoded objects keep. ``pod_gc``: when
         the pods of missing nodes are collected; None: never, as without a controller manager.
-        ``admission``: the admission plugins that run."""
+        ``admission``: the admission plugins that run. ``charged_pods``: pods that quotas count,
+        although the server does not have them."""
         self._clock = clock
         self._store = VersionedStore(declared, history_length)
         #: The server behind the port, for the controllers of a simulation.
-        self.server = ApiServer(clock, self._store, _after, admission)
+        self.server = ApiServer(clock, self._store, _after, admission, charged_pods=charged_pods)
         super().__init__(self.server)
         ClaimController(self._server, self._store, _soon)
         self._budgets = BudgetController(self._server, self._store, _soon)

@@ -1,5 +1,6 @@
 """The admission of one server: its plugins, in the order of kube-apiserver."""
 
+from collections.abc import Iterable
 from typing import final
 
 from bayplan.adapters.embedded.admission.default_storage_class import DefaultStorageClass
@@ -15,7 +16,7 @@ from bayplan.adapters.embedded.admission.priority import Priority
 from bayplan.adapters.embedded.admission.resource_quota import ResourceQuotaAdmission
 from bayplan.adapters.embedded.admission.runtime_class import RuntimeClassAdmission
 from bayplan.adapters.embedded.versioned_store import VersionedStore
-from bayplan.api.objects import ApiObject
+from bayplan.api.objects import ApiObject, Pod
 from bayplan.clock import Clock
 from bayplan.objects.keys import Content, ObjectKey
 
@@ -24,8 +25,15 @@ from bayplan.objects.keys import Content, ObjectKey
 class AdmissionChain:
     """The plugins of one server."""
 
-    def __init__(self, plugins: PluginSet, store: VersionedStore, clock: Clock) -> None:
-        """``store``: where plugins look up what they need."""
+    def __init__(
+        self,
+        plugins: PluginSet,
+        store: VersionedStore,
+        clock: Clock,
+        charged_pods: Iterable[Pod] = (),
+    ) -> None:
+        """``store``: where plugins look up what they need. ``charged_pods``: see
+        `ResourceQuotaAdmission`."""
         topology_labels = PodTopologyLabels(store)
         every: tuple[AdmissionPlugin, ...] = (
             LimitRanger(store),
@@ -36,7 +44,7 @@ class AdmissionChain:
             RuntimeClassAdmission(store),
             topology_labels,
             *(
-                [ResourceQuotaAdmission(store, clock)]
+                [ResourceQuotaAdmission(store, clock, charged_pods)]
                 if ResourceQuotaAdmission.name in plugins.names
                 else []
             ),

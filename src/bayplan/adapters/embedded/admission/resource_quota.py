@@ -25,11 +25,17 @@ from bayplan.adapters.embedded.versioned_store import StoredObject, VersionedSto
 from bayplan.api.admission_objects import RESOURCE_QUOTA, ResourceQuota, ScopeRequirement
 from bayplan.api.amounts import Amount, AmountsByResource, amounts_of, total
 from bayplan.api.device_objects import RESOURCE_CLAIM
-from bayplan.api.objects import PERSISTENT_VOLUME_CLAIM, POD, SERVICE, ApiObject
+from bayplan.api.objects import PERSISTENT_VOLUME_CLAIM, POD, SERVICE, ApiObject, Pod
 from bayplan.clock import Clock, epoch_of
-from bayplan.objects.keys import Content, ObjectKey
+from bayplan.objects.keys import Content, ObjectKey, object_key
 
 _NOTHING = Amount(0)
+#: Those that need no other objects.
+_EVALUATORS: Mapping[str, Evaluator] = {
+    POD: PodUsage(),
+    SERVICE: ServiceUsage(),
+    PERSISTENT_VOLUME_CLAIM: VolumeClaimUsage(),
+}
 #: No quota counts events.
 _EVENT_KINDS = ("events.k8s.io/v1 Event", "v1 Event")
 
@@ -42,9 +48,15 @@ class ResourceQuotaAdmission(AdmissionPlugin):
     refused_kinds = None
     counts_usage = True
 
-    def __init__(self, store: VersionedStore, clock: Clock) -> None:
+    def __init__(
+        self, store: VersionedStore, clock: Clock, charged_pods: Iterable[Pod] = ()
+    ) -> None:
+        """``charged_pods``: pods that count, although the server does not have them."""
         self._store = store
         self._clock = clock
+        self._charged_pods: dict[str, list[Pod]] = {}
+        for pod in charged_pods:
+            self._charged_pods.setdefault(pod.metadata.namespace or "", []).append(pod)
         pods = PodUsage()
         self._evaluators: dict[str, Evaluator] = {
             POD: pods,
@@ -104,12 +116,15 @@ class ResourceQuotaAdmission(AdmissionPlugin):
 
     def _new_ledger(self, quota: ResourceQuota, namespace: str) -> "_Ledger":
         ledger = _Ledger(quota)
+        for pod in self._charged_pods.get(namespace, ()):
+            key = object_key(POD, namespace, pod.metadata.name)
+            ledger.charge(self._evaluator(POD), key, {}, pod)
         for kind in self._store.kinds():
             evaluator = self._evaluator(kind)
             if kind not in (*_EVENT_KINDS, RESOURCE_QUOTA) and evaluator.matching(ledger.hard):
                 for stored in self._store.all(kind):
                     if stored.key.namespace == namespace:
-                        ledger.charge(evaluator, stored)
+                        ledger.charge(evaluator, stored.key, stored.content, stored.object)
         return ledger
 
     def _count_quotas(
@@ -123,7 +138,7 @@ class ResourceQuotaAdmission(AdmissionPlugin):
                 if one is not None:
                     ledger.release(one.key)
             for one in quotas:
-                ledger.charge(evaluator, one)
+                ledger.charge(evaluator, one.key, one.content, one.object)
 
     def _changed(self, before: StoredObject | None, after: StoredObject | None) -> None:
         stored = cast(StoredObject, after or before)
@@ -134,7 +149,13 @@ class ResourceQuotaAdmission(AdmissionPlugin):
         for ledger in ledgers.values():
             ledger.release(stored.key)
             if after is not None:
-                ledger.charge(evaluator, after)
+                ledger.charge(evaluator, after.key, after.content, after.object)
+
+
+def may_count(quota: ResourceQuota, kind: str) -> bool:
+    """Whether a quota counts objects of a kind. Claims for devices may follow from pods."""
+    evaluator = _EVALUATORS.get(kind) or ObjectCount(kind)
+    return kind == RESOURCE_CLAIM or bool(evaluator.matching(amounts_of(quota.spec.hard)))
 
 
 class _Ledger:
@@ -155,15 +176,18 @@ class _Ledger:
             evaluator.is_in(scope, decoded) for scope in self._scopes
         )
 
-    def charge(self, evaluator: Evaluator, stored: StoredObject) -> None:
-        if not self.concerns(evaluator, stored.object):
+    def charge(
+        self, evaluator: Evaluator, key: ObjectKey, content: Content, decoded: ApiObject
+    ) -> None:
+        if not self.concerns(evaluator, decoded):
             return
-        usage = self._counted(evaluator.usage(stored.content, stored.object))
-        self._charged[stored.key] = usage
+        self.release(key)
+        usage = self._counted(evaluator.usage(content, decoded))
+        self._charged[key] = usage
         self._used = total((self._used, usage))
-        expiry = _expiry(stored.object) if stored.key.kind == POD else None
+        expiry = _expiry(decoded) if key.kind == POD else None
         if expiry is not None:
-            self._expiries[stored.key] = expiry
+            self._expiries[key] = expiry
 
     def release(self, key: ObjectKey) -> None:
         self._expiries.pop(key, None)
