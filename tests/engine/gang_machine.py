@@ -88,8 +88,8 @@ class GangMachine(RuleBasedStateMachine):
         queue = self.engine.scheduler.queue
         pop = queue.pop
 
-        def noted() -> QueuedPodInfo | None:
-            popped = pop()
+        def noted(uid: str | None = None) -> QueuedPodInfo | None:
+            popped = pop(uid)
             self._popped = [] if popped is None else [(popped, self._members(popped))]
             return popped
 
