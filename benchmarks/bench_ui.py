@@ -94,6 +94,7 @@ def _pod(row: int) -> PodRow:
         profile="default-scheduler",
         workload=f"Deployment default/app-{row % 100}",
         amounts=1 + row % (len(_AMOUNTS) - 1),
+        labels={},
     )
 
 

@@ -42,9 +42,16 @@ def test_a_version_that_is_named_wins(tmp_path: Path) -> None:
 
 
 def test_without_kubelets_the_newest_version_answers(tmp_path: Path) -> None:
-    shown = why(written(tmp_path, node("n1"), node_of("n2", "kwok-v0.6")))
+    shown = why(written(tmp_path, node("n1")))
     assert OLD_TEXT not in shown
     assert "answers are those of" not in shown
+
+
+def test_a_kubelet_that_is_no_release_is_named_beside_the_newest_version(tmp_path: Path) -> None:
+    shown = why(written(tmp_path, node("n1"), node_of("n2", "kwok-v0.6")))
+    assert OLD_TEXT not in shown
+    reason = "the newest kubelet is kwok-v0.6, which is no release of Kubernetes"
+    assert f"answers are those of kube-scheduler 1.37 ({reason})" in shown
 
 
 def test_a_capture_says_the_version(tmp_path: Path) -> None:

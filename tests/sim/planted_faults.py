@@ -38,7 +38,7 @@ from bayplan.plugins.volume_binding.binding import Progress
 from bayplan.plugins.volume_binding.claims import NodeVolumes
 from bayplan.plugins.volume_binding.plugin import VolumeBinding
 from bayplan.plugins.volume_restrictions import VolumeRestrictions
-from bayplan.ports import ApiError, EventType, OutcomeUnknownError
+from bayplan.ports import ApiError, EventType, OutcomeUnknownError, WatchEvent
 from bayplan.queue.scheduling_queue import SchedulingQueue
 from bayplan.queue.sub_queues import UnschedulablePods
 from bayplan.state.cache import Cache
@@ -149,17 +149,16 @@ def _bound_pods_are_not_counted_until_their_event_arrives(patch: Patch) -> None:
 
 def _a_pod_is_counted_on_the_old_node(patch: Patch) -> None:
     """The API binds the pod to another node than the assumed one."""
-    update = Cache.update_pod
+    replace = Cache._replace
 
-    def stubborn(self: Cache, pod: Any) -> None:
-        old = self.pod(pod.uid)
-        if old is not None and old.node_name != pod.node_name:
+    def stubborn(self: Cache, old: Any, pod: Any) -> None:
+        if old.node_name != pod.node_name:
             self._assumed.discard(pod.uid)
-            self._pods[pod.uid] = old
+            self.by_uid[pod.uid] = old
         else:
-            update(self, pod)
+            replace(self, old, pod)
 
-    patch.setattr(Cache, "update_pod", stubborn)
+    patch.setattr(Cache, "_replace", stubborn)
 
 
 def _pods_of_a_lost_node_are_forgotten(patch: Patch) -> None:
@@ -183,27 +182,39 @@ def _devices_in_flight_are_free(patch: Patch) -> None:
 # ---- events and messages --------------------------------------------------------------------
 
 
+def _watches_lose(patch: Patch, *, is_lost: Callable[[Any, WatchEvent], bool]) -> None:
+    """Events for which ``is_lost`` holds are missing from what a watch hands over."""
+    take = runner.Reflector._take
+
+    def lossy(self: runner.Reflector, events: Any) -> None:
+        take(self, [event for event in events if not is_lost(self, event)])
+
+    patch.setattr(runner.Reflector, "_take", lossy)
+
+
 def _some_deletions_are_dropped(patch: Patch) -> None:
-    changes_of, numbers = runner.Reflector._changes_of, count()
+    numbers = count()
 
-    def lossy(self: runner.Reflector, event: Any) -> Any:
-        is_dropped = event.type is EventType.DELETED and self._kind == POD
-        if is_dropped and next(numbers) % 10 == 9:
-            self._delivered.pop(runner._key(event.object.metadata), None)
-            return []
-        return changes_of(self, event)
+    def is_lost(reflector: Any, event: WatchEvent) -> bool:
+        if event.type is not EventType.DELETED or event.kind != POD or next(numbers) % 10 != 9:
+            return False
+        reflector._delivered.pop(runner._key(event.object.metadata), None)
+        return True
 
-    patch.setattr(runner.Reflector, "_changes_of", lossy)
+    _watches_lose(patch, is_lost=is_lost)
 
 
 def _some_changes_are_dropped(patch: Patch) -> None:
-    changes_of, numbers = runner.Reflector._changes_of, count()
+    numbers = count()
 
-    def lossy(self: runner.Reflector, event: Any) -> Any:
-        is_dropped = event.type is EventType.MODIFIED and next(numbers) % 30 == 29
-        return [] if is_dropped else changes_of(self, event)
+    def is_lost(reflector: Any, event: WatchEvent) -> bool:
+        if event.type is not EventType.MODIFIED or next(numbers) % 30 != 29:
+            return False
+        # A listing does not make up for the change.
+        reflector._delivered[runner._key(event.object.metadata)] = event.object.metadata
+        return True
 
-    patch.setattr(runner.Reflector, "_changes_of", lossy)
+    _watches_lose(patch, is_lost=is_lost)
 
 
 def _deletions_that_a_listing_shows_are_dropped(patch: Patch) -> None:
@@ -217,12 +228,19 @@ def _deletions_that_a_listing_shows_are_dropped(patch: Patch) -> None:
 
 def _a_pod_that_another_replaced_stays(patch: Patch) -> None:
     """The deletion of the pod was not delivered, and another pod has its name."""
-    appeared = runner.Reflector._appeared
+    take = runner.Reflector._take
 
-    def last(self: runner.Reflector, api_object: Any, kind: Any) -> Any:
-        return appeared(self, api_object, kind)[-1:]
+    def replaced(self: runner.Reflector, events: Any) -> None:
+        events = list(events)
+        for event in events:
+            if event.type in (EventType.ADDED, EventType.MODIFIED):
+                key = runner._key(event.object.metadata)
+                before = self._delivered.get(key)
+                if before is not None and before.uid != event.object.metadata.uid:
+                    del self._delivered[key]
+        take(self, events)
 
-    patch.setattr(runner.Reflector, "_appeared", last)
+    patch.setattr(runner.Reflector, "_take", replaced)
 
 
 def _pods_are_tried_before_all_is_listed(patch: Patch) -> None:
