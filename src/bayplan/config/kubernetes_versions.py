@@ -70,8 +70,9 @@ def nearest_version(texts: Iterable[str]) -> tuple[KubernetesVersion, str] | Non
     newest = max(releases)
     version = version_of_release(releases[newest])
     if version is None:
-        is_old = newest[:2] < (1, 34)
-        version = KubernetesVersion.V1_34 if is_old else NEWEST
+        oldest, *_ = KubernetesVersion
+        is_old = newest < (release_of(oldest) or newest)
+        version = oldest if is_old else NEWEST
     return version, releases[newest]
 
 
