@@ -95,7 +95,7 @@ def test_a_link_gives_the_focus_to_the_beginning_of_the_view_that_it_opens(page:
     expect(page.locator("main")).to_be_focused()
     assert page.evaluate("scrollY") == 0
     page.keyboard.press("Tab")
-    expect(page.locator(".crumbs a")).to_be_focused()
+    expect(page.locator(".crumbs a").first).to_be_focused()
 
 
 def test_a_node_that_is_opened_has_the_focus_until_it_is_closed(page: Page) -> None:
