@@ -195,7 +195,7 @@ async def test_part_d_five_pods_that_do_not_count_as_members(world: World, kind:
 
 
 class RefusesOnce:
-    """A cluster that answers the third binding with 500, and counts bindings and evictions."""
+    """A cluster that answers the third binding with 422, and counts bindings and evictions."""
 
     def __init__(self, inner: Cluster) -> None:
         self._inner = inner
@@ -210,7 +210,7 @@ class RefusesOnce:
         self.bindings.append(pod.name)
         if len(self.bindings) == 3:
             self.on_refused()
-            raise ApiError(500, "InternalError", "out of order")
+            raise ApiError(422, "Invalid", "out of order")
         await self._inner.bind(pod, node_name)
 
     async def delete_pod(self, namespace: str, name: str, uid: str) -> None:
