@@ -162,7 +162,7 @@ def test_exactly_the_nodes_that_do_not_match_are_rejected(
         elif not ((selector or {}).items() <= labels.items() and any_matches(own, name, labels)):
             expected |= unresolvable([name], NO_MATCH)
     nodes = lent(node(name, labels=labels) for name, labels in cluster.items())
-    tested_pod, tested_plugin = pod_with_terms(own, nodeSelector=selector), plugin(added)
+    tested_pod, tested_plugin = pod_with_terms(own, node_selector=selector), plugin(added)
     assert rejected(tested_plugin, tested_pod, nodes) == expected
     positions = [p for p in expected_value if p < len(nodes)]
     assert filter_is_row_wise(tested_plugin, tested_pod, nodes, positions)
