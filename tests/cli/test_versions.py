@@ -61,6 +61,14 @@ def test_a_capture_says_the_version(tmp_path: Path) -> None:
     assert "kube-scheduler 1.35 (the capture says v1.35.4)" in why(cluster)
 
 
+def test_a_capture_of_a_server_without_a_version_is_read(tmp_path: Path) -> None:
+    release = "v0.0.0-master+$Format:%H$"
+    spec = {"kubernetesVersion": release}
+    scenario = {"apiVersion": "bayplan.dev/v1alpha1", "kind": "Scenario", "spec": spec}
+    shown = why(written(tmp_path, scenario, node("n1")))
+    assert f"(the capture says {release}, which is no release of Kubernetes)" in shown
+
+
 def test_a_file_beside_the_configuration_says_the_version(tmp_path: Path) -> None:
     cluster, config = written(tmp_path, node("n1")), configuration(tmp_path)
     (tmp_path / "bayplan.yaml").write_text('kubernetesVersion: "1.35"\n')

@@ -174,7 +174,7 @@ def test_members_of_groups_have_the_messages_of_kube_scheduler(
 ) -> None:
     """The first failing member depends on the order in which kube-scheduler received the pods."""
     lines: list[str] = []
-    with kube_scheduler(group_plane, tmp_path, **GATES):
+    with kube_scheduler(group_plane, tmp_path, assets=None, **GATES):
         counts = asyncio.run(compare_groups(group_plane, lines))
     print(dict(counts), *lines, sep="\n")
     assert counts["groups with the same sentences"] == GROUPS, lines

@@ -1,5 +1,7 @@
 """A run for the tests of the page: arrivals, ends, a preemption, a group, a node deletion."""
 
+from typing import Any
+
 from bayplan import rng
 from bayplan.config import config_from
 from bayplan.config.loading import DEFAULT_CONFIG
@@ -63,7 +65,7 @@ def _node(number: int) -> Content:
     return node(f"n{number}", labels=labels, status={"allocatable": _ALLOCATABLE})
 
 
-def _pod(name: str, cpu: str, **fields: object) -> Content:
+def _pod(name: str, cpu: str, **fields: Any) -> Content:
     return pod(name, containers=[container(cpu)], **fields)
 
 

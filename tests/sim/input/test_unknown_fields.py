@@ -162,7 +162,7 @@ def test_an_unknown_field_in_a_patch_counts_its_object_once(tmp_path: Path) -> N
 
 
 def test_many_mistakes_are_counted_beyond_a_limit(tmp_path: Path) -> None:
-    fields = {f"unheardOf{number}": 1 for number in range(LINES_MAX + 5)}
+    fields: Content = {f"unheardOf{number}": 1 for number in range(LINES_MAX + 5)}
     notes = loaded(tmp_path, pod("a", **fields)).notes
     assert (len(notes), notes[-1]) == (LINES_MAX + 1, "and 5 more fields that no kind has")
 

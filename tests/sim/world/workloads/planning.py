@@ -30,7 +30,7 @@ def around(*nodes: Content, names: Iterable[str] = (), objects: Iterable[Any] = 
 
 def of(subject: Content, name: str, phase: str = "Running", **meta: Any) -> Content:
     """A pod of a controller; a running pod is on node n1."""
-    spec = {} if phase == "Pending" else {"nodeName": "n1"}
+    spec: Content = {} if phase == "Pending" else {"nodeName": "n1"}
     content = owned(pod(name, **spec), subject, controller=True)
     annotations = {**content["metadata"].get("annotations", {}), **meta.pop("annotations", {})}
     more = {"uid": name, "annotations": annotations, **meta}
