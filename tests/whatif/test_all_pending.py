@@ -71,6 +71,12 @@ def test_a_shortage_is_about_all_nodes_unless_some_have_enough() -> None:
     assert summary(answer) == [("Job default/a", 1, "5 nodes lack cpu: 8 needed, at most 4 free")]
 
 
+def test_room_on_nodes_that_the_pod_may_not_use_is_not_offered() -> None:
+    some = machine("g", spec=TAINT, offers={"cpu": "64"})
+    answer = asked(*NODES, some, pod("huge", cpu="90"))
+    assert summary(answer)[0][2] == "5 nodes lack cpu: 90 needed, at most 4 free"
+
+
 def test_a_resource_that_no_node_offers_is_named() -> None:
     gpu = {"requests": {"cpu": "1", GPU: "8"}, "limits": {GPU: "8"}}
     content = pod("train", containers=[{"name": "c", "image": "x", "resources": gpu}])

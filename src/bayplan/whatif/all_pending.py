@@ -351,17 +351,19 @@ def _decisive(cycle: Cycle) -> _Cause | None:
 
 
 def _shortage(cycle: Cycle, resource: str, mask: NDArray[np.bool_]) -> str:
-    """ "no node has 8 nvidia.com/gpu free; 12 nodes have 4", of all nodes; where other nodes have
-    enough, "40 nodes lack cpu: 3 needed, at most 2 free". ``mask``: the nodes that lack it."""
+    """ "no node has 8 nvidia.com/gpu free; 12 nodes have 4". Where nodes that the pod may not use
+    have more, "40 nodes lack cpu: 3 needed, at most 2 free". ``mask``: the nodes that lack it."""
     nodes = cycle.snapshot.nodes
     free = nodes.allocatable(resource) - nodes.requested(resource)
     request = cycle.pod.requests.get(resource, 0)
     need, most = short_text(resource, request), int(free.max())
-    if most >= request:
-        there = short_text(resource, max(int(free[mask].max()), 0))
+    usable = max(int(free[mask].max()), 0)
+    if most >= request or 0 < usable < most:
         count = counted(int(np.count_nonzero(mask)), "node")
         verb = "lacks" if count.startswith("1 ") else "lack"
-        return f"{count} {verb} {resource}: {need} needed, at most {there} free"
+        return (
+            f"{count} {verb} {resource}: {need} needed, at most {short_text(resource, usable)} free"
+        )
     if most <= 0:
         return f"no node has any {resource} free, and {need} is needed"
     have = counted(int(np.count_nonzero(free == most)), "node")
