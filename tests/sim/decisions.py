@@ -97,13 +97,20 @@ class DecisionChecker:
         #: Uid of a pod → the node that the scheduler nominated it to, "" for none.
         self.nominated_node: Callable[[str], str] = lambda _: ""
         self.rejection_count = self.preemption_count = 0
+        #: Whether a Filter raised since the last attempt.
+        self._filter_has_raised = False
+
+    def note_raising_filter(self) -> None:
+        self._filter_has_raised = True
 
     def write(self, record: Record) -> None:
-        if isinstance(record, AttemptRecord) and record.result in ("scheduled", "waiting"):
-            self._decided(record)
-        elif isinstance(record, AttemptRecord):
-            self._preempts(record)
-            self._check_rejection(record)
+        if isinstance(record, AttemptRecord):
+            if record.result in ("scheduled", "waiting"):
+                self._decided(record)
+            else:
+                self._preempts(record)
+                self._check_rejection(record)
+            self._filter_has_raised = False
         elif isinstance(record, BindingRecord) and record.result == "failed":
             self._port.assumed.pop(record.uid, None)
         elif isinstance(record, GroupRecord) and record.result == "given back":
@@ -145,6 +152,7 @@ class DecisionChecker:
         pod = self._port.content(POD, (namespace, name))
         is_ordinary = (
             record.result == "unschedulable"
+            and not self._filter_has_raised
             and not any(each.plugin in _FOREIGN for each in record.rejections)
             and pod is not None
             and uid_of(pod) == record.uid

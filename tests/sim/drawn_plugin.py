@@ -22,8 +22,14 @@ class PluginOutOfOrder(Exception):
     """The exception of the plugin."""
 
 
-def drawn_plugin(random: Stream, is_calm: Callable[[], bool]) -> type[Plugin]:
-    """A class for one scheduler. It accepts every pod and node unless it raises."""
+def drawn_plugin(
+    random: Stream, is_calm: Callable[[], bool], filter_raises: Callable[[], None]
+) -> type[Plugin]:
+    """A class for one scheduler. It accepts every pod and node unless it raises.
+
+    ``filter_raises``: called before its Filter raises. In a dry run of preemption such a node
+    counts as one that does not fit, so a victim more is evicted.
+    """
 
     def raise_by_chance() -> None:
         if not is_calm() and random.random() < _CHANCE:
@@ -38,7 +44,11 @@ def drawn_plugin(random: Stream, is_calm: Callable[[], bool]) -> type[Plugin]:
             raise_by_chance()
 
         def filter(self, state: Any, pod: Any, nodes: Any, feasible: Any) -> Any:
-            raise_by_chance()
+            try:
+                raise_by_chance()
+            except PluginOutOfOrder:
+                filter_raises()
+                raise
             return ()
 
         def reserve(self, state: Any, pod: Any, node_name: str) -> None:

@@ -114,7 +114,9 @@ class Leader:
         registry, profile = _registry_of_the_tree(), {"schedulerName": "default-scheduler"}
         if plan.options.has_raising_plugin:
             registry = Registry()
-            registry.add(drawn_plugin(world.random_of("raising plugin"), lambda: world.is_calm))
+            random = world.random_of("raising plugin")
+            raising = drawn_plugin(random, lambda: world.is_calm, self.checker.note_raising_filter)
+            registry.add(raising)
             profile |= {"plugins": {"multiPoint": {"enabled": [{"name": RAISING}]}}}
         gates = {_RESIZE_GATE: plan.options.preempts_for_resizes}
         config = {**DEFAULT_CONFIG, "profiles": [profile], "featureGates": gates}
