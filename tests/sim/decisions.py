@@ -200,14 +200,16 @@ class DecisionChecker:
             return
         match = _VICTIM_COUNT.search(record.message)
         assert match is not None, record.message
-        if int(match[1]) > len(chosen.uids):
+        if int(match[1]) > chosen.victim_count_max:
             text = f"at {record.at_seconds:g} s {record.pod} evicts {match[1]} pods of"
-            enough = f"{record.nominated_node}, and {len(chosen.uids)} are enough"
+            enough = f"{record.nominated_node}, and {chosen.victim_count_max} are enough"
             self._findings.fail("reprieved", f"{text} {enough}")
-        least = min(each.violation_count for each in evictions.values())
-        if chosen.violation_count > least:
+        least = min(each.violation_count_max for each in evictions.values())
+        if chosen.violation_count_min > least:
             text = f"at {record.at_seconds:g} s {record.pod} evicts pods of {record.nominated_node}"
-            counts = f"{chosen.violation_count} evictions violate budgets, elsewhere {least} would"
+            counts = (
+                f"{chosen.violation_count_min} evictions violate budgets, elsewhere {least} would"
+            )
             self._findings.fail("budgets", f"{text}: {counts}")
 
     def evicted(self, victim: Content) -> None:
