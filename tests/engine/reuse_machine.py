@@ -161,11 +161,7 @@ class ReuseMachine(RuleBasedStateMachine):
     )
     def pods_of_one_node_come(self, count: int, facet: str, value: int) -> None:
         """Equal pods name their node, and the node changes between two of them."""
-        assert self.pair is not None
-        self._names += 1
-        name = f"e{self._names}"
-        self.nodes[name] = EQUAL_NODES
-        self.pair.node(EventType.ADDED, node(name, **EQUAL_NODES))
+        name = self._add_equal_node()
         options = {**KINDS["small"], "affinity": is_on(name), "priority": _FIRST_OF_ALL}
         self._end_nominations()
         for further in range(count):
@@ -174,14 +170,21 @@ class ReuseMachine(RuleBasedStateMachine):
             self._new_pod(options)
             self._after(1)
 
+    @precondition(lambda self: self.pair is not None and self.pair.has_extenders)
     @rule(
         kind=st.sampled_from(("licensed", "small")),
         count=st.sampled_from((1, 2, 3)),
         are_extenders_slow=st.booleans(),
+        new_nodes=st.sampled_from((0, 1, 2)),
     )
-    def pods_come_for_extenders(self, kind: str, count: int, are_extenders_slow: bool) -> None:
-        """Pods with equal requests, and without extender calls, arrive in between."""
+    def pods_come_for_extenders(
+        self, kind: str, count: int, are_extenders_slow: bool, new_nodes: int
+    ) -> None:
+        """Pods with equal requests, and without extender calls, arrive in between. Nodes with room
+        leave extenders a choice."""
         self.are_extenders_slow = are_extenders_slow
+        for _ in range(min(new_nodes, NODES_MAX - len(self.nodes))):
+            self._add_equal_node()
         self._row_of("licensed", count)
         self._row_of(kind, count)
 
@@ -408,12 +411,8 @@ class ReuseMachine(RuleBasedStateMachine):
     @rule(kind=st.sampled_from(("small", "large", "two ports")), count=st.sampled_from((6, 12)))
     def equal_nodes_fill_up(self, kind: str, count: int) -> None:
         """Equal pods make nodes equivalent that differed by one pod."""
-        assert self.pair is not None
         for _ in range(3):
-            self._names += 1
-            name = f"e{self._names}"
-            self.nodes[name] = EQUAL_NODES
-            self.pair.node(EventType.ADDED, node(name, **EQUAL_NODES))
+            self._add_equal_node()
         self._row_of(kind, count)
 
     @precondition(lambda self: len(self.nodes) > 1)
@@ -505,6 +504,15 @@ class ReuseMachine(RuleBasedStateMachine):
             self.pair.tell(event, kind, decode(kind, self.objects[key]))
         elif key in self.objects:
             self.pair.tell(EventType.DELETED, kind, decode(kind, self.objects.pop(key)))
+
+    def _add_equal_node(self) -> str:
+        """A node like all nodes that this method adds."""
+        assert self.pair is not None
+        self._names += 1
+        name = f"e{self._names}"
+        self.nodes[name] = EQUAL_NODES
+        self.pair.node(EventType.ADDED, node(name, **EQUAL_NODES))
+        return name
 
     def _row_of(self, kind: str, count: int) -> None:
         """Equal pods that are tried one after another, without nominations of other pods."""

@@ -293,6 +293,7 @@ class Pair:
     def __init__(self, tally: Counter[str], fault: Fault = no_fault, **options: Any) -> None:
         """``options``: those of `config_of`."""
         self._tally = tally
+        self.has_extenders = bool(options.get("has_extenders"))
         #: Pending writes of both schedulers outside of cycles.
         self.writes: list[tuple[Perform, Perform]] = []
         #: Calls of extenders without an answer.
