@@ -1,18 +1,24 @@
 """Feature gates: upstream's names, stages and defaults, and the rules for setting them."""
 
+import json
+from collections.abc import Iterable
+from pathlib import Path
+
 import pytest
 
 from bayplan.config.feature_gates import (
     ALPHA,
     BETA,
+    STAGE_SWITCHES,
     default_gates,
+    every_gate_of,
     gate_names_of,
     gates_of,
     other_gates_of,
     parse_gates,
     resolve_gates,
 )
-from bayplan.config.kubernetes_versions import NEWEST, KubernetesVersion
+from bayplan.config.kubernetes_versions import NEWEST, KubernetesVersion, version_of_release
 
 
 def resolved(**values: bool) -> tuple[dict[str, bool], list[str]]:
@@ -40,13 +46,15 @@ def test_defaults_are_upstreams(name: str, value: bool) -> None:
 @pytest.mark.parametrize("version", KubernetesVersion)
 def test_every_gate_has_one_row_in_each_version(version: KubernetesVersion) -> None:
     gates, others = gates_of(version), other_gates_of(version)
-    assert not others.intersection(gates)
+    assert not others.keys() & gates.keys()
     assert len(gate_names_of(version)) == len(gates) + len(others) + 3
 
 
 def test_a_needed_gate_exists_in_some_version() -> None:
-    known = {name for version in KubernetesVersion for name in gates_of(version)}
-    needed = {n for v in KubernetesVersion for gate in gates_of(v).values() for n in gate.needs}
+    known = {name for version in KubernetesVersion for name in every_gate_of(version)}
+    needed = {
+        n for v in KubernetesVersion for gate in every_gate_of(v).values() for n in gate.needs
+    }
     assert needed <= known
 
 
@@ -82,6 +90,28 @@ def test_a_gate_requires_other_gates() -> None:
         )
     ]
     assert resolved(PodGroupPreemptionPolicy=True, GenericWorkload=True)[1] == []
+
+
+RECORDED = json.loads((Path(__file__).parent / "refused_gates.json").read_text())
+
+
+@pytest.mark.parametrize("release", RECORDED)
+def test_kube_scheduler_refuses_the_same_settings(release: str) -> None:
+    """Recorded from the binaries: every gate alone, on and off, and drawn settings of gates that
+    need others, as in `kube-scheduler --feature-gates=A=true,B=false`."""
+    version = version_of_release(release)
+    assert version is not None
+    recorded = RECORDED[release]
+
+    def refused(texts: Iterable[str]) -> list[str]:
+        settings = [(text, parse_gates(text, "")[0]) for text in texts]
+        return [text for text, gates in settings if resolve_gates(("", gates), version=version)[1]]
+
+    names = (*every_gate_of(version), *STAGE_SWITCHES)
+    alone = [f"{name}={value}" for name in names for value in ("true", "false")]
+    assert sorted(refused(alone)) == recorded["refusedAlone"]
+    assert refused(recorded["refusedTogether"]) == recorded["refusedTogether"]
+    assert refused(recorded["acceptedTogether"]) == []
 
 
 def test_a_stage_switches_all_gates_without_an_explicit_value() -> None:

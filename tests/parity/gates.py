@@ -1,8 +1,8 @@
-"""feature-gates.json: stage, default and lock of each feature gate that the scheduler has."""
+"""feature-gates.json: stage, default and lock of each feature gate that the scheduler accepts."""
 
 from typing import Any
 
-from bayplan.config.feature_gates import STAGE_SWITCHES, gates_of, other_gates_of
+from bayplan.config.feature_gates import STAGE_SWITCHES, every_gate_of
 from tests.parity.tally import Sheet
 
 Json = dict[str, Any]
@@ -11,9 +11,8 @@ SUITE = "feature-gates"
 
 
 def compare_gates(recorded: Json, sheet: Sheet) -> None:
-    """Compare the gates that kube-scheduler reads, and the names of all others."""
-    gates, others = gates_of(sheet.kubernetes), other_gates_of(sheet.kubernetes)
-    unknown = sorted(set(recorded) - set(gates) - others - set(STAGE_SWITCHES))
+    gates = every_gate_of(sheet.kubernetes)
+    unknown = sorted(set(recorded) - set(gates) - set(STAGE_SWITCHES))
     sheet.compare("names", [], unknown, "that the table lacks")
     for name, gate in gates.items():
         expected: Json = recorded.get(name) or {}

@@ -1,9 +1,9 @@
 """Feature gates: upstream's names and defaults in each version.
 
-`gate_table` has the gates. A gate is set by kube-scheduler's `--feature-gates` string or by the key
-`featureGates`; the string wins. Gates of other components are known, too, because clusters pass one
-list to all components. The effect of a gate is decided once, when objects are created, and not
-during scheduling.
+`gate_table` has the gates that kube-scheduler reads. A gate is set by kube-scheduler's
+`--feature-gates` string or by the key `featureGates`; the string wins. Gates of other components
+(`other_gates`) are checked, too, because clusters pass one list to all components. The effect of a
+gate is decided once, when objects are created, and not during scheduling.
 Upstream: pkg/features/kube_features.go, component-base/featuregate.
 """
 
@@ -12,9 +12,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 
 from msgspec import Struct
+from msgspec.structs import replace
 
+from bayplan.config import other_gates
 from bayplan.config.behaviour import NEWEST_BEHAVIOUR, Behaviour, behaviour_of
-from bayplan.config.gate_table import HISTORY, OTHER_COMPONENTS_GATES
+from bayplan.config.gate_table import HISTORY, NEEDS_SINCE
 from bayplan.config.kubernetes_versions import NEWEST, KubernetesVersion
 from bayplan.problems import Problem, joined, suggestion
 
@@ -40,8 +42,8 @@ _FALSE = frozenset(("0", "f", "F", "FALSE", "false", "False"))
 
 
 class Gate(Struct, frozen=True):
-    """A gate of the scheduler. ``needs``: gates that must be on if this gate is on, where the
-    version has them."""
+    """A feature gate. ``needs``: gates that must be on if this gate is on, where the version has
+    them."""
 
     stage: str
     default: bool
@@ -49,15 +51,27 @@ class Gate(Struct, frozen=True):
     needs: tuple[str, ...] = ()
 
 
-def _history() -> dict[str, list[tuple[KubernetesVersion, Gate | None]]]:
-    """Gate → (the first version, the gate from this version on, or None: it is gone)."""
-    history: dict[str, list[tuple[KubernetesVersion, Gate | None]]] = {}
+#: Gate → (the first version, the gate from this version on, or None: it is gone).
+_Lives = Mapping[str, list[tuple[KubernetesVersion, Gate | None]]]
+
+
+def _read_lives() -> _Lives:
+    lives: dict[str, list[tuple[KubernetesVersion, Gate | None]]] = {}
     for row in re.split(r"\n(?=\S)", HISTORY.strip()):
         name, _, life = row.partition(": ")
         stages, _, needs = life.partition(";")
         needed = tuple(needs.split()[1:])
-        history[name] = [_from_version(each, needed) for each in stages.split(", ")]
-    return history
+        lives[name] = [_from_version(each, needed) for each in stages.split(", ")]
+    return lives
+
+
+def _other_lives() -> _Lives:
+    lives: dict[str, list[tuple[KubernetesVersion, Gate | None]]] = {}
+    for row in re.split(r"\n(?=\S)", other_gates.LIVES.strip()):
+        life, _, names = row.partition(":")
+        states = [_from_version(each, ()) for each in life.split(", ")]
+        lives |= dict.fromkeys(names.split(), states)
+    return lives
 
 
 def _from_version(text: str, needs: tuple[str, ...]) -> tuple[KubernetesVersion, Gate | None]:
@@ -67,43 +81,57 @@ def _from_version(text: str, needs: tuple[str, ...]) -> tuple[KubernetesVersion,
     return KubernetesVersion(version), Gate(stage, state[0] == "on", "locked" in state, needs)
 
 
-_HISTORY = _history()
+_READ, _OTHERS = _read_lives(), _other_lives()
+
+
+def _alive(lives: _Lives, version: KubernetesVersion) -> dict[str, Gate]:
+    gates: dict[str, Gate] = {}
+    for name, life in lives.items():
+        lived = [gate for since, gate in life if since.position <= version.position]
+        if lived and lived[-1] is not None:
+            gates[name] = lived[-1]
+    if version.position >= NEEDS_SINCE.position:
+        return gates
+    return {name: replace(gate, needs=()) for name, gate in gates.items()}
 
 
 @cache
 def gates_of(version: KubernetesVersion) -> Mapping[str, Gate]:
     """The gates that kube-scheduler of this version reads, by name."""
-    gates: dict[str, Gate] = {}
-    for name, life in _HISTORY.items():
-        lived = [gate for since, gate in life if since.position <= version.position]
-        if lived and lived[-1] is not None:
-            gates[name] = lived[-1]
+    return _alive(_READ, version)
+
+
+@cache
+def other_gates_of(version: KubernetesVersion) -> Mapping[str, Gate]:
+    """The gates of this version that kube-scheduler accepts and does not read, by name."""
+    gates = _alive(_OTHERS, version)
+    for row in other_gates.NEEDS.strip().splitlines():
+        head, _, needs = row.partition(": ")
+        name, _, since = head.partition(" from ")
+        first = KubernetesVersion(since) if since else NEEDS_SINCE
+        if name in gates and version.position >= first.position:
+            gate = gates[name]
+            gates[name] = replace(gate, needs=(*gate.needs, *needs.split()))
     return gates
 
 
 def last_of(name: str, version: KubernetesVersion) -> Gate | None:
-    """The last state of a gate until a version; None: it is newer, or kube-scheduler never read
-    it."""
-    life = _HISTORY.get(name, ())
+    """The last state of a gate until a version; None: it is newer, or no version has it."""
+    life = _READ.get(name) or _OTHERS.get(name, ())
     lived = [gate for since, gate in life if since.position <= version.position]
     return next(filter(None, reversed(lived)), None)
 
 
 @cache
-def other_gates_of(version: KubernetesVersion) -> frozenset[str]:
-    """The gates of this version that kube-scheduler does not read."""
-    return frozenset(
-        name
-        for (first, last), names in OTHER_COMPONENTS_GATES.items()
-        if first.position <= version.position <= last.position
-        for name in names.split()
-    )
+def every_gate_of(version: KubernetesVersion) -> Mapping[str, Gate]:
+    """All gates that kube-scheduler of this version accepts, by name."""
+    return {**gates_of(version), **other_gates_of(version)}
 
 
 @cache
 def gate_names_of(version: KubernetesVersion) -> frozenset[str]:
     """Every name that may be set, aliases and stage switches included."""
-    return frozenset((*gates_of(version), *other_gates_of(version), *STAGE_SWITCHES, *ALIASES))
+    return frozenset((*every_gate_of(version), *STAGE_SWITCHES, *ALIASES))
 
 
 class FeatureGates(Struct, frozen=True):
@@ -119,7 +147,7 @@ class FeatureGates(Struct, frozen=True):
     def enabled(self, name: str) -> bool:
         """Whether a gate is on. A gate that is gone is what it was locked to; any other gate that
         only other versions have is off. Raises KeyError for an unknown gate."""
-        if name in self.values or name not in _HISTORY:
+        if name in self.values or name not in _READ:
             return self.values[name]
         last = last_of(name, self.version)
         return last is not None and last.is_locked and last.default
@@ -164,7 +192,7 @@ def resolve_gates(
     *sources: tuple[str, Mapping[str, bool]], version: KubernetesVersion = NEWEST
 ) -> tuple[FeatureGates, list[Problem]]:
     """The gates of a version after ``sources``, each (path, name → value). Later sources win."""
-    gates = gates_of(version)
+    every = every_gate_of(version)
     problems: list[Problem] = []
     named: dict[str, bool] = {}
     origins: dict[str, str] = {}
@@ -176,9 +204,10 @@ def resolve_gates(
                 problems.append(problem)
             else:
                 named[name], origins[name] = value, joined(origin, written)
-    values = {name: _value(name, gate, named) for name, gate in gates.items()}
+    states = {name: _value(name, gate, named) for name, gate in every.items()}
     if not problems:
-        problems += _missing_needs(gates, values, origins)
+        problems += _missing_needs(every, states, origins)
+    values = {name: states[name] for name in gates_of(version)}
     return FeatureGates(values, tuple(named), version, behaviour_of(version)), problems
 
 
@@ -189,7 +218,7 @@ def _setting_problem(
     if name not in all_names:
         meant = suggestion(name, (*gates, *STAGE_SWITCHES)) or suggestion(name, all_names)
         return Problem(path, f'unknown feature gate "{name}"', _versions_with(name) or meant)
-    gate = gates.get(name)
+    gate = every_gate_of(version).get(name)
     if gate is not None and gate.is_locked and value is not gate.default:
         return Problem(path, _spelled(value), f"this gate is locked to {_spelled(gate.default)}")
     return None

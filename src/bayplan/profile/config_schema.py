@@ -13,8 +13,7 @@ from msgspec.json import schema_components
 from bayplan.config.feature_gates import (
     ALIASES,
     STAGE_SWITCHES,
-    gate_names_of,
-    gates_of,
+    every_gate_of,
 )
 from bayplan.config.kubernetes_versions import NEWEST
 from bayplan.config.schema import API_VERSION, KIND, KubeSchedulerConfiguration
@@ -56,8 +55,8 @@ def json_schema(registry: Registry) -> Schema:
 
 
 def _gates() -> Schema:
-    gates: dict[str, Schema] = {name: {"type": "boolean"} for name in sorted(gate_names_of(NEWEST))}
-    for name, gate in gates_of(NEWEST).items():
+    gates: dict[str, Schema] = {}
+    for name, gate in sorted(every_gate_of(NEWEST).items()):
         default = "on" if gate.default else "off"
         gates[name] = {
             **({"const": gate.default} if gate.is_locked else {"type": "boolean"}),

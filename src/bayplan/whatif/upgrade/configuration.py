@@ -15,8 +15,8 @@ from bayplan.config import SchedulerConfig
 from bayplan.config.feature_gates import (
     ALIASES,
     FeatureGates,
+    every_gate_of,
     gate_names_of,
-    gates_of,
     last_of,
 )
 from bayplan.config.gate_table import SUCCESSORS
@@ -121,7 +121,7 @@ def _gate_text(
         last = last_of(name, new)
         state = f"; it stays {_spelled(last.default)}" if last and last.is_locked else ""
         return "gone", f"kube-scheduler {new} has no gate {name}{state}", True
-    gate, was = gates_of(new).get(name), gates_of(old).get(name)
+    gate, was = last_of(name, new), last_of(name, old)
     if gate is None or not gate.is_locked or (was is not None and was.is_locked):
         return None
     state = f"the gate {name} is locked to {_spelled(gate.default)} in {new}"
@@ -211,14 +211,18 @@ def _default_gate(change: GateChange, gates: FeatureGates) -> ConfigFinding:
 
 def _settings_to_keep(change: GateChange, gates: FeatureGates) -> list[tuple[str, bool]] | None:
     """The gate as it was, and the gates that need it switched off with it; None: one is locked."""
-    known = gates_of(gates.version)
+    known = every_gate_of(gates.version)
     names = [change.name]
     for name in names:
         if name not in known or known[name].is_locked:
             return None
         if change.before:
             break
-        dependents = (n for n, gate in known.items() if name in gate.needs and gates.enabled(n))
+        dependents = (
+            n
+            for n, gate in known.items()
+            if name in gate.needs and gates.values.get(n, gate.default)
+        )
         names += [each for each in dependents if each not in names]
     return [(name, change.before) for name in names]
 
