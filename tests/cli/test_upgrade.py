@@ -183,8 +183,8 @@ def test_each_finding_has_its_place_and_what_to_write(cluster: Path, tmp_path: P
     ]
     rewritten = "write --feature-gates=AllBeta=true"
     assert rows == [
-        ("gone", "SchedulerQueueingHints", 4, 3, "delete the line"),
-        ("gone", "GangScheduling", 5, 3, "delete the line"),
+        ("gone", "SchedulerQueueingHints", 4, 3, "delete SchedulerQueueingHints: true"),
+        ("gone", "GangScheduling", 5, 3, "delete GangScheduling: true"),
         ("gone", "SidecarContainers", None, None, rewritten),
         ("locked", "DRAExtendedResource", None, None, rewritten),
         (
@@ -194,7 +194,7 @@ def test_each_finding_has_its_place_and_what_to_write(cluster: Path, tmp_path: P
             9,
             "delete requestedToCapacityRatio",
         ),
-        ("locked", "DRAPrioritizedList", 7, 3, "delete the line"),
+        ("locked", "DRAPrioritizedList", 7, 3, "delete DRAPrioritizedList: true"),
         (
             "default",
             "NodeDeclaredFeatures",

@@ -107,10 +107,12 @@ LIVES = """
 1.34 ga on locked:
   CPUManagerPolicyOptions CRDValidationRatcheting CustomResourceFieldSelectors
   KubeletCgroupDriverFromCRI KubeletTracing MultiCIDRServiceAllocator NFTablesProxyMode NodeSwap
-  PodSchedulingReadiness RecoverVolumeExpansionFailure RecursiveReadOnlyMounts
+  RecoverVolumeExpansionFailure RecursiveReadOnlyMounts
   RelaxedEnvironmentVariableValidation SeparateTaintEvictionController ServiceAccountTokenJTI
   ServiceAccountTokenNodeBinding ServiceAccountTokenNodeBindingValidation
   ServiceAccountTokenPodNodeInfo WinDSR WinOverlay
+1.34 ga on locked, 1.38-preview gone:
+  PodSchedulingReadiness
 1.34 ga on locked, 1.35 gone:
   CronJobsScheduledAnnotation LoadBalancerIPMode PodIndexLabel ProbeHostPodSecurityStandards
   SizeMemoryBackedVolumes StatefulSetAutoDeletePVC StrictCostEnforcementForVAP

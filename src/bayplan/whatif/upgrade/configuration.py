@@ -107,7 +107,9 @@ def _named_gates(before: SchedulerConfig, after: SchedulerConfig) -> Iterator[Co
                 name=written,
                 path=path,
                 text=text,
-                write=_flag(valid, successor) if is_flag else _line(successor),
+                write=_flag(valid, successor)
+                if is_flag
+                else _setting(written, settings[written], successor),
                 is_blocking=is_blocking,
             )
 
@@ -130,8 +132,9 @@ def _gate_text(
     return "locked", f"{state}, and a later version removes it", False
 
 
-def _line(successor: str) -> str:
-    return f"write {successor}: true in its place" if successor else "delete the line"
+def _setting(name: str, value: bool, successor: str) -> str:
+    written = f"{name}: {_spelled(value)}"
+    return f"write {successor}: true in its place" if successor else f"delete {written}"
 
 
 def _flag(valid: Mapping[str, bool], successor: str) -> str:
