@@ -8,6 +8,7 @@ import pytest
 from bayplan.api.pod_groups import GroupKey
 from bayplan.clock import ManualClock, rfc3339
 from bayplan.engine.cycle import OUTSIDE_OF_DOMAIN
+from bayplan.engine.exclusive_domains import ExclusiveDomains
 from bayplan.engine.reservations import (
     RESERVATION_NAME,
     RESERVED,
@@ -17,6 +18,7 @@ from bayplan.engine.reservations import (
     restrict_to_unreserved,
     run_seconds,
 )
+from bayplan.state.pod_groups import PodGroups
 from bayplan.testing import pod
 from tests.scenarios.gangs import FIT, add_member, bound, message, put_group
 from tests.scenarios.world import World, play, scenario
@@ -207,7 +209,7 @@ def test_the_end_counts_from_the_start_and_is_never_in_the_past() -> None:
 
 
 def restricted_cycle(within: frozenset[str] | None, *, is_reserved: bool) -> Any:
-    reservations = Reservations(ManualClock(), 10.0)
+    reservations = Reservations(ManualClock(), 10.0, ExclusiveDomains(PodGroups(bool)))
     if is_reserved:
         key = GroupKey("x", "default", "g")
         reservations.current = Reservation(key, 0, frozenset({"n1"}), 100.0)

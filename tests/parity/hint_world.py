@@ -13,6 +13,7 @@ from typing import Any, cast, final
 from bayplan.api.objects import NODE, POD
 from bayplan.engine.core import EngineCore
 from bayplan.engine.event_handlers import EventHandlers
+from bayplan.engine.exclusive_domains import ExclusiveDomains
 from bayplan.engine.placements import Placements
 from bayplan.engine.podgroups.controller import PodGroupController
 from bayplan.engine.reservations import Reservations
@@ -175,7 +176,9 @@ class HintWorld:
         engine.nominator = Nominator(engine.cluster.pods.get)
         engine.waiting = cluster.waiting
         engine.queue = cast(SchedulingQueue, self.tap)
-        engine.reservations = Reservations(cluster.clock, 0)
+        engine.reservations = Reservations(
+            cluster.clock, 0, ExclusiveDomains(engine.cluster.pod_groups)
+        )
         engine.group_controller = PodGroupController(engine, reports_assembling=False)
         pods, frameworks = engine.cluster.pods, engine.frameworks
         resizes = Resizes(engine.queue, pods, frameworks, is_on=engine.tries_resizes)

@@ -9,6 +9,8 @@ from bayplan.objects.keys import object_key
 from tests.scenarios.world import PROFILE, World
 
 X_K8S = "scheduling.x-k8s.io/v1alpha1 PodGroup"
+UPSTREAM = "scheduling.k8s.io/v1beta1 PodGroup"
+SLICES = "bayplan.dev/topology-slices"
 MING = "scheduling.ming.io/v1 PodGroup"
 #: Defined only by the configuration.
 CONFIGURED = "batch.example.com/v1 Gang"
@@ -119,3 +121,32 @@ def bound(world: World, *names: str) -> Iterator[float | None]:
     for name in names:
         place = world.bound(name)
         yield None if place is None else place[0]
+
+
+# ---- racks ------------------------------------------------------------------------------------
+
+
+def racks(world: World, *cpus: tuple[int, ...], first: int = 0) -> None:
+    """Racks r0, r1 …, two in a block, with the cpus of their nodes."""
+    for rack, of_nodes in enumerate(cpus, first):
+        for index, cpu in enumerate(of_nodes):
+            labels = {"rack": f"r{rack}", "block": f"b{rack // 2}"}
+            world.add_node(f"r{rack}-{index}", cpu=cpu, labels=labels)
+
+
+def members(world: World, *cpus: int, kind: str = X_K8S, **options: Any) -> list[str]:
+    """Members m00, m01 … with these cpus."""
+    names = [f"m{index:02d}" for index in range(len(cpus))]
+    for name, cpu in zip(names, cpus, strict=True):
+        add_member(world, name, "g", kind, cpu=cpu, **options)
+    return names
+
+
+def node_of(world: World, name: str) -> str:
+    place = world.bound(name)
+    return "" if place is None else place[1]
+
+
+def racks_of(world: World, *names: str) -> list[str]:
+    """The rack of each member; "" without a node."""
+    return [node_of(world, name).partition("-")[0] for name in names]

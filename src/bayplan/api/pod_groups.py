@@ -23,6 +23,8 @@ PREFERRED_TOPOLOGY: Final = "bayplan.dev/preferred-topology"
 TOPOLOGY_SLICES: Final = "bayplan.dev/topology-slices"
 #: How slices are placed across domains: "packed" (the default) or "balanced".
 TOPOLOGY_STRATEGY: Final = "bayplan.dev/topology-strategy"
+#: The node label of domains that take the members of this group and no other pods.
+EXCLUSIVE_TOPOLOGY: Final = "bayplan.dev/exclusive-topology"
 BALANCED: Final = "balanced"
 _STRATEGIES: Final = ("packed", BALANCED)
 
@@ -165,6 +167,8 @@ class PodGroup(Struct, frozen=True):
     slices: tuple[TopologySlice, ...] = ()
     #: Whether slices spread evenly across domains. If not, they go to as few domains as possible.
     is_balanced: bool = False
+    #: Node label whose domains the group has alone; "" for none.
+    exclusive_topology: str = ""
     #: What is wrong with an annotation about the topology; "": nothing.
     topology_problem: str = ""
 
@@ -240,6 +244,7 @@ def _listed(text: str) -> tuple[str, ...]:
 class _Topology(TypedDict):
     slices: tuple[TopologySlice, ...]
     is_balanced: bool
+    exclusive_topology: str
     topology_problem: str
 
 
@@ -249,7 +254,12 @@ def _topology_of(metadata: ObjectMeta) -> _Topology:
     slices, problem = _slices(_annotation(metadata, TOPOLOGY_SLICES))
     if strategy and strategy not in _STRATEGIES:
         problem = f"annotation {TOPOLOGY_STRATEGY}: found {strategy!r}, wanted packed or balanced"
-    return _Topology(slices=slices, is_balanced=strategy == BALANCED, topology_problem=problem)
+    return _Topology(
+        slices=slices,
+        is_balanced=strategy == BALANCED,
+        exclusive_topology=_annotation(metadata, EXCLUSIVE_TOPOLOGY),
+        topology_problem=problem,
+    )
 
 
 def _slices(text: str) -> tuple[tuple[TopologySlice, ...], str]:

@@ -157,6 +157,13 @@ class PodGroupKindSettings(_Part):
     label: str = ""
 
 
+class TopologyLevelSettings(_Part):
+    """A level of the topology: a name for a node label."""
+
+    name: str = ""
+    node_label: str = ""
+
+
 class PodGroupSettings(_Part):
     """Bayplan's own: settings for pod groups."""
 
@@ -169,6 +176,8 @@ class PodGroupSettings(_Part):
     search_steps: Natural32 = 20_000
     #: Whether groups of scheduling.k8s.io are searched for, too. kube-scheduler makes no search.
     search_for_kubernetes_groups: bool = False
+    #: The levels of the topology, the outermost first; annotations of groups may use their names.
+    topology: tuple[TopologyLevelSettings, ...] = ()
     #: Kinds besides the built-in ones.
     kinds: tuple[PodGroupKindSettings, ...] = ()
 

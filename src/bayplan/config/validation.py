@@ -22,6 +22,7 @@ from bayplan.config.schema import (
     Profile,
     verb_paths,
 )
+from bayplan.config.topology_levels import level_problems
 from bayplan.durations import duration_seconds
 from bayplan.problems import Problem, shown
 
@@ -45,6 +46,7 @@ def problems_of(spec: KubeSchedulerConfiguration) -> Iterator[Problem]:
     yield from _queue_sorts(spec.profiles)
     yield from _extenders(spec.extenders)
     yield from kind_problems(spec.pod_groups.kinds)
+    yield from level_problems(spec.pod_groups.topology)
 
 
 def version_problems(written: Any, behaviour: Behaviour) -> Iterator[Problem]:

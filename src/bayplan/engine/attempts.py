@@ -172,7 +172,7 @@ class Attempts:
             if pod.shape.group_key is not None:
                 state = self._cluster.pod_groups.of(pod)
                 cycle.within = domain_of_members(self._domains, cycle.snapshot, state)
-            if self._reservations.current is not None:
+            if self._reservations.is_active:
                 restrict_to_unreserved(cycle, self._reservations)
         cycle.state.record_plugin_metrics = is_sampled
         self._go_on(cycle, self._runner.run(cycle))

@@ -11,6 +11,7 @@ from typing import Any, Protocol, final
 from bayplan.api.pod_groups import BUILT_IN_KINDS, GroupKey, PodGroupKinds
 from bayplan.clock import Clock
 from bayplan.config.feature_gates import FeatureGates, default_gates
+from bayplan.config.topology_levels import TopologyLevels
 from bayplan.engine.extenders.results import Extenders
 from bayplan.engine.outbox import Outbox
 from bayplan.engine.reservations import Reservations
@@ -138,6 +139,7 @@ class EngineCore:
         self.seed = seed
         self.gates = default_gates() if gates is None else gates
         self.group_kinds = group_kinds
+        self.topology_levels = TopologyLevels()
         self.extenders = Extenders() if extenders is None else extenders
         #: By profile; filled when the plugins have started.
         self.frameworks: dict[str, Framework] = {}

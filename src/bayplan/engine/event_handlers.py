@@ -24,6 +24,7 @@ from bayplan.api.objects import (
 from bayplan.api.pod_groups import PodGroup, key_of
 from bayplan.api.quantity import QuantityError
 from bayplan.engine.core import EngineCore
+from bayplan.engine.exclusive_domains import EXCLUSIVE_OVER
 from bayplan.engine.placements import Placements
 from bayplan.engine.resizes import Resizes
 from bayplan.engine.state_log import StateLog
@@ -98,6 +99,7 @@ class EventHandlers:
         self._frameworks = engine.frameworks
         self._group_controller = engine.group_controller
         self._group_kinds = engine.group_kinds
+        self._topology_levels = engine.topology_levels
         self._listed_kinds = engine.listed_kinds
         self._metrics = engine.metrics
         self._nominator = engine.nominator
@@ -249,7 +251,7 @@ class EventHandlers:
         except DecodeError as problem:
             self._telemetry.note(f"group {key_of(event.kind, event.object.metadata)}", str(problem))
             return None
-        return row.compile(event.kind, decoded)
+        return self._topology_levels.resolved(row.compile(event.kind, decoded))
 
     def _is_ours(self, pod: PodInfo) -> bool:
         return pod.scheduler_name in self._frameworks
@@ -370,6 +372,7 @@ class EventHandlers:
         key = key_of(event.kind, event.object.metadata)
         group_state = groups.get(key)
         old = None if group_state is None else group_state.group
+        was_exclusive = key in groups.exclusive
         if event.type is EventType.DELETED:
             state = groups.remove(key)
         else:
@@ -382,6 +385,8 @@ class EventHandlers:
             # A change of the status, such as an own patch, helps no pod.
             wakes = old is None or state.group is None or not old.asks_the_same(state.group)
             self._group_controller.changed([state], wakes=wakes)
+        if was_exclusive and key not in groups.exclusive:
+            self._queue.move_all(EXCLUSIVE_OVER, None, None)
         return handled
 
     def _other(self, event: WatchEvent) -> Labels:

@@ -18,6 +18,7 @@ from bayplan.api.pod_groups import GroupKey
 from bayplan.clock import Clock, epoch_of
 from bayplan.durations import DurationError, parse_duration
 from bayplan.engine.cycle import Cycle, Restriction
+from bayplan.engine.exclusive_domains import EXCLUSIVE_NAME, ExclusiveDomains, is_daemon
 from bayplan.engine.waiting import Deadlines
 from bayplan.framework.events import ActionType, ClusterEvent, ClusterEventWithHint
 from bayplan.state.cache import Snapshot
@@ -82,13 +83,19 @@ class Reservation(Struct, frozen=True):
 class Reservations:
     """The present reservation, and the groups that wait for one."""
 
-    def __init__(self, clock: Clock, after_seconds: float) -> None:
+    def __init__(self, clock: Clock, after_seconds: float, exclusive: ExclusiveDomains) -> None:
         """``after_seconds``: the wait since a group's first attempt. 0: no reservations."""
+        self.exclusive = exclusive
         self._clock = clock
         self._after_seconds = after_seconds
         self.current: Reservation | None = None
         #: Groups that failed before the end of their wait → the end, when they are tried again.
         self.deadlines = Deadlines[GroupKey]()
+
+    @property
+    def is_active(self) -> bool:
+        """Whether some pods must not use some nodes."""
+        return self.current is not None or self.exclusive.is_active
 
     def reserved_nodes(self, pod: PodInfo) -> frozenset[str]:
         """The names of the nodes that the pod must not use."""
@@ -141,10 +148,6 @@ def allowed_nodes(
     return (frozenset(snapshot.nodes.names()) if within is None else within) - barred
 
 
-def is_daemon(pod: PodInfo) -> bool:
-    return any(owner.kind == "DaemonSet" for owner in pod.metadata.owner_references or ())
-
-
 # ---- restriction of a cycle -----------------------------------------------------------------
 
 
@@ -154,3 +157,8 @@ def restrict_to_unreserved(cycle: Cycle, reservations: Reservations) -> None:
     if barred:
         cycle.within = allowed_nodes(cycle.snapshot, cycle.within, barred)
         cycle.restriction = Restriction(RESERVATION_NAME, RESERVED)
+    if reservations.exclusive.is_active:
+        barred, why = reservations.exclusive.barred_nodes(cycle.snapshot, cycle.pod)
+        if barred:
+            cycle.within = allowed_nodes(cycle.snapshot, cycle.within, barred)
+            cycle.restriction = Restriction(EXCLUSIVE_NAME, why)

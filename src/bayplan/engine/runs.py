@@ -164,7 +164,7 @@ class Runs:
             or pod.status.nominated_node_name
             or pod.node_name
             or self._nominator.node_of
-            or self._reservations.current is not None
+            or self._reservations.is_active
             or not run.goes_on(pod)
         ):
             return False

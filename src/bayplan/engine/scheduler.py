@@ -25,11 +25,17 @@ from bayplan.api.pod_requests import PodRules
 from bayplan.clock import Clock
 from bayplan.config import SchedulerConfig
 from bayplan.config.pod_group_kinds import group_kinds
+from bayplan.config.topology_levels import TopologyLevels
 from bayplan.engine.attempt_record import OnAttempt
 from bayplan.engine.attempts import Attempts, DryRuns
 from bayplan.engine.binding import BindingOutcome
 from bayplan.engine.core import EngineCore
 from bayplan.engine.event_handlers import EventHandlers, NewPods
+from bayplan.engine.exclusive_domains import (
+    EXCLUSIVE_EVENTS,
+    EXCLUSIVE_NAME,
+    ExclusiveDomains,
+)
 from bayplan.engine.extenders.results import (
     Extender,
     Extenders,
@@ -138,6 +144,7 @@ def queue_profile(built: BuiltProfile, has_extenders: bool) -> QueueProfile:
         **built.queued_events,
         TOPOLOGY_NAME: TOPOLOGY_EVENTS,
         RESERVATION_NAME: RESERVATION_EVENTS,
+        EXCLUSIVE_NAME: EXCLUSIVE_EVENTS,
     }
     if has_extenders:
         events[EXTENDER_NAME] = default_events()
@@ -264,7 +271,12 @@ class Scheduler:
             kind for plugin in with_parts(plugins) for kind in plugin.kinds
         )
         group_settings = config.spec.pod_groups
-        engine.reservations = Reservations(engine.clock, group_settings.reserve_after_seconds)
+        engine.topology_levels = TopologyLevels(group_settings.topology)
+        engine.reservations = Reservations(
+            engine.clock,
+            group_settings.reserve_after_seconds,
+            ExclusiveDomains(engine.cluster.pod_groups),
+        )
         engine.group_controller = PodGroupController(
             engine, reports_assembling=group_settings.report_assembling
         )

@@ -198,6 +198,8 @@ class PodGroups:
         self._is_ours = is_ours
         self.kinds = kinds
         self.by_key: dict[GroupKey, GroupState] = {}
+        #: The groups that have their domains alone.
+        self.exclusive: dict[GroupKey, GroupState] = {}
         self._key_of: dict[str, GroupKey] = {}
         self._on_first_group: list[Callable[[], None]] = []
 
@@ -235,11 +237,15 @@ class PodGroups:
             state.failed_before = group.status.failed or 0
             state.has_timed_out = group.has_condition(SCHEDULE_TIMED_OUT)
         state.group = group
+        self.exclusive.pop(group.key, None)
+        if group.exclusive_topology:
+            self.exclusive[group.key] = state
         return state
 
     def remove(self, key: GroupKey) -> GroupState | None:
         """Remove a group's object. The group's pods may stay."""
         state = self.by_key.get(key)
+        self.exclusive.pop(key, None)
         if state is not None:
             state.group = None
             state.succeeded_before = state.failed_before = 0

@@ -1,40 +1,21 @@
 """Groups whose members are placed by an arrangement of all of them."""
 
-from typing import Any
-
 import pytest
 
-from tests.scenarios.gangs import FIT, X_K8S, add_member, message, put_group
+from tests.scenarios.gangs import (
+    FIT,
+    SLICES,
+    UPSTREAM,
+    X_K8S,
+    add_member,
+    members,
+    message,
+    node_of,
+    put_group,
+    racks,
+    racks_of,
+)
 from tests.scenarios.world import World, play
-
-UPSTREAM = "scheduling.k8s.io/v1beta1 PodGroup"
-SLICES = "bayplan.dev/topology-slices"
-
-
-def racks(world: World, *cpus: tuple[int, ...], first: int = 0) -> None:
-    """Racks r0, r1 …, two in a block, with the cpus of their nodes."""
-    for rack, of_nodes in enumerate(cpus, first):
-        for index, cpu in enumerate(of_nodes):
-            labels = {"rack": f"r{rack}", "block": f"b{rack // 2}"}
-            world.add_node(f"r{rack}-{index}", cpu=cpu, labels=labels)
-
-
-def members(world: World, *cpus: int, kind: str = X_K8S, **options: Any) -> list[str]:
-    """Members m00, m01 … with these cpus."""
-    names = [f"m{index:02d}" for index in range(len(cpus))]
-    for name, cpu in zip(names, cpus, strict=True):
-        add_member(world, name, "g", kind, cpu=cpu, **options)
-    return names
-
-
-def node_of(world: World, name: str) -> str:
-    place = world.bound(name)
-    return "" if place is None else place[1]
-
-
-def racks_of(world: World, *names: str) -> list[str]:
-    """The rack of each member; "" without a node."""
-    return [node_of(world, name).partition("-")[0] for name in names]
 
 
 @pytest.mark.parametrize("annotations", [{}, {"bayplan.dev/required-topology": "rack"}])

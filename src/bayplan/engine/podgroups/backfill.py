@@ -12,8 +12,9 @@ from typing import final
 
 from bayplan.api.pod_groups import GroupKey
 from bayplan.clock import Clock
+from bayplan.engine.exclusive_domains import is_daemon
 from bayplan.engine.podgroups.trial import PodGroupTrial
-from bayplan.engine.reservations import Reservation, end_seconds, is_daemon
+from bayplan.engine.reservations import Reservation, end_seconds
 from bayplan.state.cache import Trial
 from bayplan.state.pods import PodInfo
 

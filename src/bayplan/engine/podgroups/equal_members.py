@@ -47,7 +47,9 @@ def are_equal(setup: TrialSetup, members: Sequence[QueuedPodInfo]) -> bool:
     """Whether all members are of one template, and no reservation, no nomination and no reserving
     plugin decides about them."""
     first = members[0].pod
-    if setup.end.is_observed or setup.reservations.reserved_nodes(first):
+    if setup.end.is_observed or setup.reservations.exclusive.is_active:
+        return False
+    if setup.reservations.reserved_nodes(first):
         return False
     shape, owners = first.shape, first.metadata.owner_references
     for queued in members:
@@ -166,7 +168,7 @@ class FailedPasses:
         group = state.group
         assert group is not None, "no attempt is made at a group without an object"
         is_in_domain = group.required_topology or group.preferred_topologies or group.slices
-        has_reservation = self._setup.reservations.current is not None
+        has_reservation = self._setup.reservations.is_active
         return not (is_in_domain or has_reservation or group.min_resources)
 
     def _repeated(self, result: PassResult, members: Sequence[QueuedPodInfo]) -> PassResult:
