@@ -177,8 +177,11 @@ def check_redaction(given: Input, folder: Path) -> None:
 # ---- the page ------------------------------------------------------------------------------
 
 
-def check_page(given: Input, *, computes: bool = True) -> None:
-    """The page loads, and its questions have answers. ``computes``: it is asked what if, too."""
+def check_page(given: Input, *, computes: bool = True) -> ClusterSubject:
+    """The page loads, and its questions have answers. ``computes``: it is asked what if, too.
+
+    Returns what the page showed, with its model.
+    """
     subject = ClusterSubject([str(given.path)], config_from(DEFAULT_CONFIG), default_registry())
     subject.load()
     answer = subject.answer()
@@ -208,6 +211,7 @@ def check_page(given: Input, *, computes: bool = True) -> None:
         Subject.start(subject, worker)
         visited([subject], visit)
         subject.stop()
+    return subject
 
 
 async def _answered(session: ClientSession, url: str) -> None:

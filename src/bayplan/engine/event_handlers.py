@@ -118,8 +118,7 @@ class EventHandlers:
         #: By label: the observer of the duration of an event.
         self._took: dict[str, Callable[[float], None]] = {}
         #: The shapes of the newest pods. They stay when their last pod is gone: the next pods of a
-        #: Job that runs again and again, or of a trace, share what follows from their spec. A shape
-        #: refers to the plugins that computed something for it, so they end with the scheduler.
+        #: Job that runs again and again, or of a trace, share what follows from their spec.
         self._newest_shapes: deque[PodShape] = deque(maxlen=NEWEST_SHAPES_MAX)
 
     def apply(self, event: WatchEvent) -> None:

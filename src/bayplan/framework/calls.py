@@ -45,7 +45,7 @@ from bayplan.framework.validation import WrongAnswer, checked, described
 from bayplan.ports import BindPort, raise_interruption
 from bayplan.state.columns import NodeMask, NodeScores
 from bayplan.state.nodes import NodeInfo, NodeView
-from bayplan.state.pods import PodInfo, PodShape
+from bayplan.state.pods import PodInfo, PodShape, ShapeMemo
 
 # ---- composition ----------------------------------------------------------------------------
 
@@ -270,11 +270,10 @@ class CallsByShape:
         #: Ids of the plugins that are not concerned → the calls. Many shapes share few such sets.
         #: Shapes for which a plugin raises, or ignores a resize, have calls of their own.
         self._by_unconcerned: dict[tuple[int, ...], Calls] = {}
-        #: Key for the memo of a shape. A shape may outlive the profile, so each profile has a key.
-        self._memo_key = object()
+        self._memo = ShapeMemo[Calls]()
 
     def of(self, shape: PodShape) -> Calls:
-        return shape.once(self._memo_key, self._for)
+        return self._memo.once(shape, self._for)
 
     def _for(self, shape: PodShape) -> Calls:
         without_part, failures = _unconcerned(self._selective, shape)

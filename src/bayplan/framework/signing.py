@@ -26,7 +26,7 @@ from bayplan.framework.recorded_pod import Reads, recorded_pod
 from bayplan.framework.score_sources import reads_of
 from bayplan.ports import raise_interruption
 from bayplan.state.change_log import Facet
-from bayplan.state.pods import PodInfo
+from bayplan.state.pods import PodInfo, ShapeMemo
 
 Parts = Mapping[str, Hashable | None]
 
@@ -105,14 +105,13 @@ class Signer:
         self._template_names = frozenset(self._names) - frozenset(self._source_names)
         #: By the parts in the order of the names.
         self._by_parts: WeakValueDictionary[Hashable, PodSignature] = WeakValueDictionary()
-        #: Key for the memo of a shape. A shape may outlive the signer; the memo holds no plugin.
-        self._memo_key = object()
+        self._memo = ShapeMemo[_OfShape]()
 
     def sign(self, pod: PodInfo) -> PodSignature:
         """The joint signature. Instances that sign the shape are called once for all its pods."""
         if pod.node_name:
             return self._joint({name: self._part(name, pod) for name in self._names})
-        of_shape = pod.shape.once(self._memo_key, lambda _: self._of_shape(pod))
+        of_shape = self._memo.once(pod.shape, lambda _: self._of_shape(pod))
         if self._source_names:
             source_parts = tuple([self._part(name, pod) for name in self._source_names])
             if source_parts != of_shape.source_parts:
@@ -124,7 +123,7 @@ class Signer:
         """The part of any instance, including instances without Filter and Score; None: the
         instance does not sign the pod."""
         if instance_name in self._template_names and not pod.node_name:
-            of_shape = pod.shape.once(self._memo_key, lambda _: self._of_shape(pod))
+            of_shape = self._memo.once(pod.shape, lambda _: self._of_shape(pod))
             return of_shape.parts[instance_name]
         return self._part(instance_name, pod)
 

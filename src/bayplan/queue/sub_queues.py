@@ -48,7 +48,7 @@ from bayplan.queue.entry import (
 )
 from bayplan.queue.hints import Change, Hints, Strategy
 from bayplan.queue.settings import QueueProfile, QueueRecorder, QueueSettings
-from bayplan.state.pods import PodInfo
+from bayplan.state.pods import PodInfo, ShapeMemo
 
 # ---- pre enqueue ----------------------------------------------------------------------------
 
@@ -72,9 +72,9 @@ class PreEnqueueCheck:
         clock: Callable[[], float] = lambda: 0.0,
     ) -> None:
         """``clock``: seconds, for durations."""
-        #: By profile: the key of a shape's memo, and the function that selects plugins for a shape.
+        #: By profile: the plugins of each shape, and the function that selects them.
         self._plugins_of = {
-            name: (object(), partial(concerned, profile.pre_enqueue))
+            name: (ShapeMemo[list[PreEnqueuePlugin]](), partial(concerned, profile.pre_enqueue))
             for name, profile in profiles.items()
         }
         self._recorder = recorder
@@ -101,7 +101,8 @@ class PreEnqueueCheck:
         self._evaluated_count += 1
         is_sampled = self._evaluated_count % _SAMPLE_PERIOD == 0
         rejection = None
-        plugins = queued.pod.shape.once(*self._plugins_of[profile])
+        memo, select = self._plugins_of[profile]
+        plugins = memo.once(queued.pod.shape, select)
         for plugin in _in_order(queued, plugins) if queued.gating_plugin else plugins:
             rejection = self._timed(plugin, queued.pod) if is_sampled else _run(plugin, queued.pod)
             if rejection is not None:

@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from dataclasses import replace as replace_field
 from operator import attrgetter
 from types import MappingProxyType
-from typing import Any, NamedTuple, TypeVar
-from weakref import WeakValueDictionary
+from typing import Any, Generic, NamedTuple, TypeVar, final
+from weakref import WeakKeyDictionary, WeakValueDictionary
 
 import msgspec
 
@@ -175,7 +175,8 @@ class PodShape:
     def once(self, key: Hashable, compute: Callable[["PodShape"], T]) -> T:
         """``compute(shape)``, stored under ``key`` for all pods of this shape.
 
-        The result may depend on the shape and the key only.
+        The result may depend on the shape and the key only. It may not refer to a plugin or to
+        another part of a scheduler: see `ShapeMemo`.
         """
         try:
             return self._memo[key]
@@ -197,6 +198,27 @@ class PodShape:
     def with_labels(self, labels: Mapping[str, str], group_key: GroupKey | None) -> "PodShape":
         """The same with other labels and the group that they name."""
         return replace_field(self, labels=labels, group_key=group_key, _memo={})
+
+
+@final
+class ShapeMemo(Generic[T]):
+    """What one part of a scheduler computes for shapes.
+
+    All schedulers of a process share the shapes. A value that refers to its scheduler would, in the
+    memo of a shape, keep that scheduler alive as long as any other scheduler has a pod of the
+    shape. Here a value ends with its owner or with its shape, whichever ends first.
+    """
+
+    def __init__(self) -> None:
+        self._values: WeakKeyDictionary[PodShape, T] = WeakKeyDictionary()
+
+    def once(self, shape: PodShape, compute: Callable[[PodShape], T]) -> T:
+        """``compute(shape)``, stored for all pods of this shape."""
+        try:
+            return self._values[shape]
+        except KeyError:
+            value = self._values[shape] = compute(shape)
+            return value
 
 
 def _comparing_no_numbers(shape: PodShape) -> tuple[Toleration, ...]:
