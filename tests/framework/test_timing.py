@@ -11,7 +11,7 @@ import pytest
 
 from bayplan.clock import ManualClock
 from bayplan.framework.cycle_state import CycleState
-from bayplan.framework.status import SKIP, Code, Rejection, unschedulable
+from bayplan.framework.status import SKIP, Code, Rejection, Status, unschedulable
 from bayplan.framework.timing import Evaluations, PluginTimer, Stopwatch, Watch
 from bayplan.testing import node, pod
 from tests.framework.answering import answering, cluster_of, framework_of, scores
@@ -171,6 +171,15 @@ def test_evaluations_are_counted_once_per_pod_and_once_per_node() -> None:
     filter_row(NOTHING, NOTHING, NOTHING)
     assert len(score(NOTHING, NOTHING, nodes)) == 4
     assert dict(counts.counts()) == {("A", "PreFilter"): 1, ("A", "Filter"): 4, ("A", "Score"): 4}
+
+
+def test_a_skip_is_no_evaluation() -> None:
+    counts = Evaluations()
+    answers = iter((SKIP, Status(Code.SKIP, ("nothing to do",)), None))
+    ask = counts.of_pod("A", "PreFilter", lambda state, pod, nodes: next(answers))
+    for _ in range(3):
+        ask(NOTHING, NOTHING, NOTHING)
+    assert dict(counts.counts()) == {("A", "PreFilter"): 1}
 
 
 def test_a_failed_evaluation_is_counted() -> None:

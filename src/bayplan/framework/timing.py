@@ -1,8 +1,8 @@
 """Counts and durations of plugins and extension points.
 
 `scheduler_plugin_evaluation_total` counts PreFilter and PreScore once for each pod, and Filter and
-Score once for each node that the plugin is called for. A cached result is no evaluation. Upstream:
-instrumented_plugins.go.
+Score once for each node that the plugin is called for. A cached result is no evaluation, and neither
+is a Skip. Upstream: instrumented_plugins.go.
 
 Every run of an extension point is recorded with its duration, by the clock of the scheduler. The
 duration of a single plugin is recorded only in sampled attempts
@@ -19,7 +19,7 @@ import numpy as np
 from msgspec import Struct
 
 from bayplan.framework.cycle_state import CallFilter, CallScore, CycleState
-from bayplan.framework.status import Code, Rejection, Status
+from bayplan.framework.status import SKIP, Code, Rejection, Status, is_skip
 from bayplan.framework.validation import iterated
 from bayplan.state.columns import NodeMask, NodeScores
 from bayplan.state.nodes import NodeInfo, NodeView
@@ -57,13 +57,17 @@ class Evaluations:
     def of_pod(
         self, name: str, point: str, call: Callable[[CycleState, PodInfo, NodeView], R]
     ) -> Callable[[CycleState, PodInfo, NodeView], R]:
-        """Count each call once: the call is for the pod as a whole."""
+        """Count each call once: the call is for the pod as a whole. A call that answers Skip does
+        not count."""
         count = self._count(name, point)
 
         @wraps(call)
         def counted(state: CycleState, pod: PodInfo, nodes: NodeView) -> R:
             count.count += 1
-            return call(state, pod, nodes)
+            answer = call(state, pod, nodes)
+            if answer is SKIP or (isinstance(answer, Status) and is_skip(answer)):
+                count.count -= 1
+            return answer
 
         return counted
 

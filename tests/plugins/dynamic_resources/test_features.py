@@ -63,7 +63,10 @@ def test_the_default_features_are_those_of_kube_scheduler() -> None:
 def test_each_gate_switches_one_feature(gate: str) -> None:
     needing = {
         "DRADeviceTaints": ("DRADeviceTaintRules",),
-        "DRAResourceClaimDeviceStatus": ("DRADeviceBindingConditions",),
+        "DRAResourceClaimDeviceStatus": (
+            "DRADeviceBindingConditions",
+            "DRAResourceClaimGranularStatusAuthorization",
+        ),
     }
     gate_values = dict.fromkeys((gate, *needing.get(gate, ())), False)
     gates, problems = resolve_gates(("", gate_values), version=KubernetesVersion.V1_36)
