@@ -1,8 +1,8 @@
 """Counts and durations of plugins and extension points.
 
 `scheduler_plugin_evaluation_total` counts PreFilter and PreScore once for each pod, and Filter and
-Score once for each node that the plugin is called for. A cached result is no evaluation, and neither
-is a Skip. Upstream: instrumented_plugins.go.
+Score once for each node that the plugin is called for. Neither a cached result nor a Skip is an
+evaluation. Upstream: instrumented_plugins.go.
 
 Every run of an extension point is recorded with its duration, by the clock of the scheduler. The
 duration of a single plugin is recorded only in sampled attempts
