@@ -50,7 +50,7 @@ def test_without_kubelets_the_newest_version_answers(tmp_path: Path) -> None:
 def test_a_kubelet_that_is_no_release_is_named_beside_the_newest_version(tmp_path: Path) -> None:
     shown = why(written(tmp_path, node("n1"), node_of("n2", "kwok-v0.6")))
     assert OLD_TEXT not in shown
-    reason = "the newest kubelet is kwok-v0.6, which is no release of Kubernetes"
+    reason = 'the newest kubelet is "kwok-v0.6", which is no release of Kubernetes'
     assert f"answers are those of kube-scheduler 1.37 ({reason})" in shown
 
 
@@ -66,7 +66,16 @@ def test_a_capture_of_a_server_without_a_version_is_read(tmp_path: Path) -> None
     spec = {"kubernetesVersion": release}
     scenario = {"apiVersion": "bayplan.dev/v1alpha1", "kind": "Scenario", "spec": spec}
     shown = why(written(tmp_path, scenario, node("n1")))
-    assert f"(the capture says {release}, which is no release of Kubernetes)" in shown
+    assert f'(the capture says "{release}", which is no release of Kubernetes)' in shown
+
+
+@pytest.mark.parametrize("release", ["v1.35.4-" + "a" * 3000, "v1." + "9" * 5000, "1.36\nevil"])
+def test_a_version_that_is_made_up_is_shortened(release: str, tmp_path: Path) -> None:
+    spec = {"kubernetesVersion": release}
+    scenario = {"apiVersion": "bayplan.dev/v1alpha1", "kind": "Scenario", "spec": spec}
+    shown = why(written(tmp_path, scenario, node_of("n1", release)))
+    assert "which is no release of Kubernetes" in shown
+    assert max(map(len, shown.splitlines())) < 300
 
 
 def test_a_file_beside_the_configuration_says_the_version(tmp_path: Path) -> None:

@@ -160,7 +160,7 @@ def version_lines(caplog: pytest.LogCaptureFixture) -> list[tuple[str, str, str]
             (
                 "WARNING",
                 "1.37",
-                "the API server is v0.0.0-master+$Format:%H$, which is no release of Kubernetes",
+                'the API server is "v0.0.0-master+$Format:%H$", which is no release of Kubernetes',
             ),
         ),
     ],

@@ -15,6 +15,7 @@ from bayplan.config.kubernetes_versions import (
     version_of_release,
 )
 from bayplan.config.loading import SchedulerConfig, in_version
+from bayplan.problems import shown
 
 
 class ReportedReleases(Struct, frozen=True):
@@ -52,7 +53,7 @@ def choose_version(config: SchedulerConfig, reported: ReportedReleases) -> Versi
     if nearest is None or not config.gate_sources:
         reason = "nothing says which version the cluster runs"
         for release in reported.releases[:1]:
-            reason = f"{reported.reporter} {release}, which is no release of Kubernetes"
+            reason = f"{reported.reporter} {shown(release)}, which is no release of Kubernetes"
         return VersionChoice(config, reason, False)
     version, release = nearest
     changed = config if version is config.gates.version else in_version(config, version)

@@ -40,7 +40,7 @@ NEWEST = KubernetesVersion.V1_37
 
 #: Patch releases that answer as an entry of their own.
 _PATCHES = {(1, 37, 0): KubernetesVersion.V1_37_0}
-_RELEASE = re.compile(r"v?(\d+)\.(\d+)(?:\.(\d+))?(?:[-+].*)?", re.ASCII)
+_RELEASE = re.compile(r"v?(\d{1,4})\.(\d{1,4})(?:\.(\d{1,4}))?(?:[-+].{0,100})?", re.ASCII)
 
 VERSION_CHOICES = f"wanted {listed(tuple(KubernetesVersion))}, or a patch release such as 1.36.3"
 
