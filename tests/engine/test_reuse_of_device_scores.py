@@ -168,7 +168,7 @@ def test_a_device_change_missing_from_the_change_log_is_detected(
     DeviceRun().tell(calls)
 
     def forgetful(scheduler: Scheduler) -> None:
-        counts: DeviceCounts = scheduler._engine.cluster.devices._counts
+        counts: DeviceCounts = scheduler._events._cluster.devices._counts
         counts._note = lambda places: None  # type: ignore[method-assign]
 
     with pytest.raises(AssertionError, match="with reuse and without"):

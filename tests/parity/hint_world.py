@@ -15,7 +15,7 @@ from bayplan.engine.core import EngineCore
 from bayplan.engine.event_handlers import EventHandlers
 from bayplan.engine.exclusive_domains import ExclusiveDomains
 from bayplan.engine.placements import Placements
-from bayplan.engine.podgroups.controller import PodGroupController
+from bayplan.engine.podgroups.controller import PodGroupController, QueueGroups
 from bayplan.engine.reservations import Reservations
 from bayplan.engine.resizes import Resizes
 from bayplan.framework.cluster_rules import device_rules
@@ -179,7 +179,16 @@ class HintWorld:
         engine.reservations = Reservations(
             cluster.clock, 0, ExclusiveDomains(engine.cluster.pod_groups)
         )
-        engine.group_controller = PodGroupController(engine, reports_assembling=False)
+        engine.group_controller = PodGroupController(
+            engine.cluster,
+            engine.queue,
+            engine.outbox,
+            engine.telemetry,
+            frameworks=engine.frameworks,
+            queue_groups=QueueGroups(engine.cluster.pod_groups, engine.frameworks, cluster.clock),
+            reservations=engine.reservations,
+            reports_assembling=False,
+        )
         pods, frameworks = engine.cluster.pods, engine.frameworks
         resizes = Resizes(engine.queue, pods, frameworks, is_on=engine.tries_resizes)
         self._events = EventHandlers(engine, cast(Placements, NothingPlaced()), resizes)

@@ -260,7 +260,7 @@ def test_a_failure_of_the_runner_ends_the_replica():
     async def script(world: ReplicaSet) -> None:
         a = OneReplica(world, "a", elects=False)
         await until(world, 1)
-        a.scheduler._engine.telemetry.raise_bugs = True
+        a.scheduler._telemetry.raise_bugs = True
 
         def broken() -> bool:
             raise ZeroDivisionError("broken")

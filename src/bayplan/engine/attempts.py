@@ -58,7 +58,6 @@ class Attempts:
         self._cluster = engine.cluster
         self._placed_pods = engine.cluster.cache.by_uid
         self._extenders = engine.extenders
-        self._has_extenders = bool(engine.extenders)
         self._frameworks = engine.frameworks
         self._outbox = engine.outbox
         self._queue = engine.queue
@@ -107,10 +106,14 @@ class Attempts:
         self._parked = PendingExtenderCalls()
         self._evicting = SyncPreemptions(engine, self._failures, self._end, self._step)
         self._groups = GroupAttempts(
-            engine,
             setup,
-            self._failures,
-            self.placements,
+            engine.queue,
+            engine.outbox,
+            engine.nominator,
+            waiting=engine.waiting,
+            group_controller=engine.group_controller,
+            failures=self._failures,
+            placements=self.placements,
             parked=self._parked,
             evicting=self._evicting,
             resizes=self.resizes,
@@ -279,7 +282,7 @@ class Attempts:
             return CLEAR_NOMINATION
         node_to_status = cycle.node_to_status()
         fit_error.diagnosis.node_to_status = node_to_status
-        review = self._review(cycle) if self._has_extenders else None
+        review = self._review(cycle) if self._extenders else None
         nomination, status = framework.run_post_filter(cycle.state, pod, node_to_status)
         if review is not None:
             if review.question is not None:

@@ -32,7 +32,6 @@ from bayplan.plugins.registry import Registry
 from bayplan.ports import EmitEvent
 from bayplan.profile.filter_runner import ProfileFilters
 from bayplan.profile.profiles import make_plugin
-from bayplan.queue.entry import QueueGroup
 from bayplan.queue.nominator import Nominator
 from bayplan.queue.scheduling_queue import SchedulingQueue
 from bayplan.state.cache import ClusterView
@@ -95,7 +94,6 @@ def _nothing() -> None: ...
 class GroupController(Protocol):
     """Follows changes of pod groups; see engine.podgroups.controller."""
 
-    def queue_group(self, pod: PodInfo) -> QueueGroup | None: ...
     def changed(self, states: Iterable[GroupState], *, wakes: bool = False) -> None: ...
     def changed_by(self, pods: Iterable[PodInfo]) -> None: ...
     def explain(

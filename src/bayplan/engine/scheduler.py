@@ -21,7 +21,6 @@ from math import inf
 from typing import Any, TypedDict, Unpack, cast, final
 
 from bayplan.api.objects import NODE, POD
-from bayplan.api.pod_requests import PodRules
 from bayplan.clock import Clock
 from bayplan.config import SchedulerConfig
 from bayplan.config.pod_group_kinds import group_kinds
@@ -51,7 +50,7 @@ from bayplan.engine.instrumentation import (
     show_sizes,
 )
 from bayplan.engine.one_shot import OneShotEvaluator
-from bayplan.engine.podgroups.controller import PodGroupController
+from bayplan.engine.podgroups.controller import PodGroupController, QueueGroups
 from bayplan.engine.podgroups.domains import TOPOLOGY_EVENTS, TOPOLOGY_NAME
 from bayplan.engine.reservations import RESERVATION_EVENTS, RESERVATION_NAME, Reservations
 from bayplan.engine.reuse.cache import ResultCache
@@ -60,6 +59,7 @@ from bayplan.engine.waiting import PodWaitingOnPermit
 from bayplan.framework.calls import fields_of, with_parts
 from bayplan.framework.events import default_events
 from bayplan.framework.handle import Handle, SharedDRAManager
+from bayplan.framework.in_process_extender import InProcessExtender
 from bayplan.framework.plugin import Plugin, QueueSortPlugin
 from bayplan.framework.runtime import Framework
 from bayplan.framework.status import EXTENDER_NAME
@@ -187,31 +187,25 @@ class Scheduler:
         **options: Unpack[SchedulerOptions],
     ) -> None:
         """Starts the plugins. Raises ConfigError."""
-        journal = options.get("journal", Journal())
-        kinds = group_kinds(config.spec.pod_groups.kinds)
         self._own_extenders = registry.make_extenders()
-        extenders = (
-            *configured_extenders(config.spec.extenders),
-            *in_process_extenders(self._own_extenders),
-            *options.get("extenders", ()),
-        )
-        engine = EngineCore(
-            clock,
-            options.get("seed", 0),
-            journal,
-            raise_bugs=options.get("raise_bugs", False),
-            gates=config.gates,
-            group_kinds=kinds,
-            registry=registry,
-            extenders=Extenders(extenders),
-            devices=options.get("devices"),
-        )
-        self._engine = engine
+        engine = _core(config, registry, clock, options, own_extenders=self._own_extenders)
+        self._start(engine, config, registry)
         self._absent_kinds = frozenset(options.get("absent_kinds", ()))
         self.journal = engine.telemetry.journal
         self.metrics = engine.metrics
         self.cache = engine.cluster.cache
-        self.queue = self._start(config, registry)
+        self.queue = engine.queue
+        self._clock = engine.clock
+        self._frameworks = engine.frameworks
+        self._group_controller = engine.group_controller
+        self._listed_kinds = engine.listed_kinds
+        self._outbox = engine.outbox
+        self._reuse = engine.reuse
+        self._telemetry = engine.telemetry
+        self._waiting = engine.waiting
+        self._activate_due = engine.activate_due
+        #: What of a pod counts.
+        self.pod_rules = engine.pod_rules
         #: In the order of the configuration.
         self.profile_names = tuple(engine.frameworks)
         #: Runs each call of the engine, one at a time, and can be observed.
@@ -221,7 +215,9 @@ class Scheduler:
         #: The present state of the groups of pods.
         self.pod_groups = engine.cluster.pod_groups
         #: Kinds of pod groups that the scheduler watches and no plugin looks up.
-        self.group_kinds = sorted({*options.get("pod_group_kinds", kinds)} - engine.listed_kinds)
+        self.group_kinds = sorted(
+            {*options.get("pod_group_kinds", engine.group_kinds)} - engine.listed_kinds
+        )
         #: Pods that plugins activate later.
         self.activations = engine.activations
         #: Filter and Score for callers that place pods themselves.
@@ -249,12 +245,15 @@ class Scheduler:
         show_evaluations(engine.metrics, engine.frameworks)
         engine.executor.start()
         if self._state_log is not None:
-            journal.add(self._state_log)
+            self.journal.add(self._state_log)
 
-    def _start(self, config: SchedulerConfig, registry: Registry) -> SchedulingQueue:
-        """Start the plugins, and the queue that needs to know them."""
-        engine = self._engine
-        self._profiles = build_profiles(config, registry, self._handle_for)
+    def _start(self, engine: EngineCore, config: SchedulerConfig, registry: Registry) -> None:
+        """Start the plugins, and the parts of the engine that need to know them."""
+
+        def handle_for(profile: str, instance: str, plugin: type[Plugin]) -> Handle:
+            return Handle(engine, profile, instance, plugin.kinds)
+
+        self._profiles = build_profiles(config, registry, handle_for)
         watch = Watch(
             engine.clock.now,
             plugin=engine.metrics.plugin_execution_duration.of,
@@ -265,7 +264,8 @@ class Scheduler:
             framework = Framework(built.plugins, engine.nominator, watch, built.signer)
             engine.frameworks[name] = framework
             engine.reuse[name] = reuse_of(framework, engine.cluster, engine.telemetry)
-        self._event_kinds = event_kinds(self._profiles, bool(engine.extenders))
+        kinds = event_kinds(self._profiles, bool(engine.extenders))
+        self._event_kinds = kinds - frozenset(engine.group_kinds)
         plugins = _instances(self._profiles)
         engine.listed_kinds = frozenset(
             kind for plugin in with_parts(plugins) for kind in plugin.kinds
@@ -277,9 +277,7 @@ class Scheduler:
             group_settings.reserve_after_seconds,
             ExclusiveDomains(engine.cluster.pod_groups),
         )
-        engine.group_controller = PodGroupController(
-            engine, reports_assembling=group_settings.report_assembling
-        )
+        queue_groups = QueueGroups(engine.cluster.pod_groups, engine.frameworks, engine.clock)
         recorder = QueueJournal(engine.telemetry)
         settings = QueueSettings(
             sort_key=QueueOrder(self._profiles[0].plugins.queue_sort, recorder.key_failed),
@@ -287,7 +285,7 @@ class Scheduler:
             max_backoff_seconds=config.pod_max_backoff_seconds,
             unschedulable_max_seconds=config.unschedulable_max_seconds,
             pop_from_backoff_q=config.gate("SchedulerPopFromBackoffQ"),
-            queue_group=engine.group_controller.queue_group,
+            queue_group=queue_groups.of,
         )
         profiles = {
             built.plugins.profile_name: queue_profile(built, bool(engine.extenders))
@@ -296,10 +294,16 @@ class Scheduler:
         engine.queue = SchedulingQueue(
             profiles, settings, engine.clock.now, recorder, nominator=engine.nominator
         )
-        return engine.queue
-
-    def _handle_for(self, profile: str, instance: str, plugin: type[Plugin]) -> Handle:
-        return Handle(self._engine, profile, instance, plugin.kinds)
+        engine.group_controller = PodGroupController(
+            engine.cluster,
+            engine.queue,
+            engine.outbox,
+            engine.telemetry,
+            frameworks=engine.frameworks,
+            queue_groups=queue_groups,
+            reservations=engine.reservations,
+            reports_assembling=group_settings.report_assembling,
+        )
 
     # ---- events in ------------------------------------------------------------------------
 
@@ -307,7 +311,7 @@ class Scheduler:
         """Apply a change in the cluster."""
         if self._state_log is not None:
             self._state_log.handled(event)
-        self._engine.executor.run(event.kind, partial(self._events.apply, event))
+        self.executor.run(event.kind, partial(self._events.apply, event))
 
     def schedule_one(self, uid: str | None = None) -> bool:
         """Try the first entry that is ready. False: no entry is ready.
@@ -316,17 +320,17 @@ class Scheduler:
         not wait for an attempt, or PreEnqueue rejects it.
         """
         if uid is None:
-            for entries in self._engine.queue.ready:
+            for entries in self.queue.ready:
                 if entries:
                     break
             else:
                 return False
-        queued = self._engine.queue.pop(uid)
+        queued = self.queue.pop(uid)
         if queued is None:
             return False
         if self._state_log is not None:
-            self._state_log.begins(queued, self._engine.clock.now(), self.sampling_starts)
-        self._engine.executor.run(queued.pod.key, partial(self._attempts.start, queued))
+            self._state_log.begins(queued, self._clock.now(), self.sampling_starts)
+        self.executor.run(queued.pod.key, partial(self._attempts.start, queued))
         return True
 
     def schedule_run(self, pods_max: int, seconds_max: float) -> int:
@@ -337,7 +341,7 @@ class Scheduler:
         """
         if not self.schedule_one():
             return 0
-        queue, runs, now = self._engine.queue, self._attempts.runs, self._engine.clock.now
+        queue, runs, now = self.queue, self._attempts.runs, self._clock.now
         count, end = 1, now() + seconds_max
         while count < pods_max and now() < end:
             following = queue.first_active()
@@ -350,12 +354,12 @@ class Scheduler:
     def binding_finished(self, outcome: BindingOutcome) -> None:
         """Take the outcome of a BindPod effect."""
         finished = self._attempts.placements.binding_finished
-        self._engine.executor.run(outcome.uid, partial(finished, outcome))
+        self.executor.run(outcome.uid, partial(finished, outcome))
 
     def extender_answered(self, token: int, answer: ExtenderAnswer) -> None:
         """Take the answer to an AskExtender effect."""
         resume = partial(self._attempts.resume, token, answer)
-        self._engine.executor.run(f"question {token}", resume)
+        self.executor.run(f"question {token}", resume)
 
     def run_timers(self) -> None:
         """Do the work that is due by the clock: backoff, flushes, time-outs at Permit."""
@@ -364,22 +368,22 @@ class Scheduler:
                 break
         else:
             return
-        engine, due = self._engine, self.next_deadline_seconds()
-        if due is None or due > engine.clock.now():
+        due = self.next_deadline_seconds()
+        if due is None or due > self._clock.now():
             return
-        engine.executor.run("timers", engine.queue.run_timers)
-        engine.executor.run("timers", engine.group_controller.run_timers)
-        engine.executor.run("timers", engine.activate_due)
-        time_out = partial(engine.waiting.time_out_until, engine.clock.now())
-        engine.executor.run("timers", time_out)
+        self.executor.run("timers", self.queue.run_timers)
+        self.executor.run("timers", self._group_controller.run_timers)
+        self.executor.run("timers", self._activate_due)
+        time_out = partial(self._waiting.time_out_until, self._clock.now())
+        self.executor.run("timers", time_out)
 
     # ---- effects out ----------------------------------------------------------------------
 
     def take_effects(self) -> list[Effect]:
         """The effects since the last call, in order."""
-        if self._engine.group_controller.changes:
-            self._engine.group_controller.flush()
-        pending = self._engine.outbox.effects
+        if self._group_controller.changes:
+            self._group_controller.flush()
+        pending = self._outbox.effects
         if not pending:
             return []
         effects = list(pending)
@@ -393,7 +397,7 @@ class Scheduler:
                 break
         else:
             return None
-        due, waiting = self._engine.queue.next_deadline_seconds(), self._engine.waiting
+        due, waiting = self.queue.next_deadline_seconds(), self._waiting
         earliest = inf if due is None else due
         for waiting_pod in waiting.by_uid.values():
             earliest = min(earliest, waiting_pod.deadline_seconds)
@@ -407,11 +411,11 @@ class Scheduler:
 
         Example: a plugin activates a pod after a request to the API server.
         """
-        self._engine.outbox.wake = wake
+        self._outbox.wake = wake
 
     def bug(self, subject: str, problem: Exception) -> None:
         """Report an exception of the shell. Raises it if ``raise_bugs`` is set."""
-        self._engine.telemetry.bug(subject, problem)
+        self._telemetry.bug(subject, problem)
 
     def asks(self, port: BindPort) -> dict[str, Ask]:
         """Name → callable of each extender that is a Python class. They write to ``port``."""
@@ -420,35 +424,30 @@ class Scheduler:
     # ---- queries --------------------------------------------------------------------------
 
     def now_seconds(self) -> float:
-        return self._engine.clock.now()
+        return self._clock.now()
 
     def framework(self, profile_name: str) -> Framework:
         """Raises KeyError."""
-        return self._engine.frameworks[profile_name]
-
-    @property
-    def pod_rules(self) -> PodRules:
-        """What of a pod counts."""
-        return self._engine.pod_rules
+        return self._frameworks[profile_name]
 
     def reuse(self, profile_name: str) -> ResultCache:
         """The result cache of a profile. Raises KeyError."""
-        return self._engine.reuse[profile_name]
+        return self._reuse[profile_name]
 
     def waiting_pods(self) -> list[PodWaitingOnPermit]:
         """Pods at Permit, in order of their uids."""
-        return self._engine.waiting.all()
+        return self._waiting.all()
 
     @property
     def awaited_api_groups(self) -> frozenset[str]:
         """The API groups of pod groups that have waiting members and no object."""
-        states = self._engine.cluster.pod_groups.all()
+        states = self.pod_groups.all()
         waiting = (state for state in states if state.group is None and state.waiting_count)
         return frozenset(state.key.api_group for state in waiting)
 
     def is_responsible_for(self, scheduler_name: str | None) -> bool:
         """Whether a profile has this spec.schedulerName. None: the default name."""
-        return (scheduler_name or DEFAULT_SCHEDULER) in self._engine.frameworks
+        return (scheduler_name or DEFAULT_SCHEDULER) in self._frameworks
 
     @property
     def kinds(self) -> list[str]:
@@ -456,9 +455,7 @@ class Scheduler:
 
         Without pods, nodes and groups of pods.
         """
-        followed = self._engine.listed_kinds | (
-            self._event_kinds - frozenset(self._engine.group_kinds)
-        )
+        followed = self._listed_kinds | self._event_kinds
         return sorted(followed - {POD, NODE} - self._absent_kinds)
 
     @property
@@ -469,10 +466,9 @@ class Scheduler:
     @property
     def only_retries_wait(self) -> bool:
         """Whether the scheduler has no pending work except retries at a later time."""
-        engine = self._engine
-        begun_count = self._attempts.unfinished_count + engine.outbox.write_count
-        nothing_begun = not begun_count and not engine.outbox.effects
-        return nothing_begun and engine.queue.waiting_for_retry_only
+        begun_count = self._attempts.unfinished_count + self._outbox.write_count
+        nothing_begun = not begun_count and not self._outbox.effects
+        return nothing_begun and self.queue.waiting_for_retry_only
 
     def close(self) -> None:
         """Close each plugin instance once. All are closed, even if one fails."""
@@ -482,9 +478,34 @@ class Scheduler:
                 plugin.close()
             except BaseException as problem:  # noqa: BLE001
                 status = failure_of(plugin, "Close", problem)
-                self._engine.telemetry.plugin_failed(
-                    plugin.instance_name, status.plugin, status.message
-                )
+                self._telemetry.plugin_failed(plugin.instance_name, status.plugin, status.message)
+
+
+def _core(
+    config: SchedulerConfig,
+    registry: Registry,
+    clock: Clock,
+    options: SchedulerOptions,
+    *,
+    own_extenders: Sequence[InProcessExtender],
+) -> EngineCore:
+    """The parts that exist before the plugins. ``own_extenders``: those of the registry."""
+    extenders = (
+        *configured_extenders(config.spec.extenders),
+        *in_process_extenders(own_extenders),
+        *options.get("extenders", ()),
+    )
+    return EngineCore(
+        clock,
+        options.get("seed", 0),
+        options.get("journal", Journal()),
+        raise_bugs=options.get("raise_bugs", False),
+        gates=config.gates,
+        group_kinds=group_kinds(config.spec.pod_groups.kinds),
+        registry=registry,
+        extenders=Extenders(extenders),
+        devices=options.get("devices"),
+    )
 
 
 def _instances(profiles: Iterable[BuiltProfile]) -> Iterator[Plugin]:

@@ -17,10 +17,11 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from bayplan.engine.attempt_record import CycleEnd
-from bayplan.engine.core import EngineCore
+from bayplan.engine.core import GroupController
 from bayplan.engine.cycle import Cycle
 from bayplan.engine.extenders.results import AnsweredQuestion
 from bayplan.engine.failures import Failure, FailureHandler, failure_by_error
+from bayplan.engine.outbox import Outbox
 from bayplan.engine.pending_extender_calls import PendingExtenderCalls
 from bayplan.engine.placements import Placements
 from bayplan.engine.podgroups.backfill import DepartureOrder, find_reservation
@@ -57,6 +58,7 @@ from bayplan.engine.podgroups.trial import (
 )
 from bayplan.engine.resizes import Resizes
 from bayplan.engine.sync_preemption import SyncPreemptions
+from bayplan.engine.waiting import WaitingPods
 from bayplan.framework.status import (
     Code,
     Diagnosis,
@@ -67,6 +69,8 @@ from bayplan.framework.status import (
 )
 from bayplan.framework.types import QueuedPodInfo
 from bayplan.queue.entry import QueuedPodGroupInfo
+from bayplan.queue.nominator import Nominator
+from bayplan.queue.scheduling_queue import SchedulingQueue
 from bayplan.state.cache import Trial
 from bayplan.state.pod_groups import GroupState
 
@@ -109,11 +113,15 @@ class GroupAttempts:
 
     def __init__(
         self,
-        engine: EngineCore,
         setup: TrialSetup,
+        queue: SchedulingQueue,
+        outbox: Outbox,
+        nominator: Nominator,
+        *,
+        waiting: WaitingPods,
+        group_controller: GroupController,
         failures: FailureHandler,
         placements: Placements,
-        *,
         parked: PendingExtenderCalls,
         evicting: SyncPreemptions,
         resizes: Resizes,
@@ -124,21 +132,30 @@ class GroupAttempts:
         self._evicting = evicting
         #: Groups that wait for answers, by the cycles of their members that stopped for a question.
         self._asking: dict[Cycle, _PendingGroup] = {}
-        self._clock = engine.clock
-        self._cluster = engine.cluster
-        self._frameworks = engine.frameworks
-        self._group_controller = engine.group_controller
-        self._metrics = engine.metrics
-        self._nominator = engine.nominator
-        self._outbox = engine.outbox
-        self._queue = engine.queue
-        self._reservations = engine.reservations
-        self._telemetry = engine.telemetry
+        self._clock = setup.telemetry.clock
+        self._cluster = setup.cluster
+        self._frameworks = setup.frameworks
+        self._group_controller = group_controller
+        self._metrics = setup.telemetry.metrics
+        self._nominator = nominator
+        self._outbox = outbox
+        self._queue = queue
+        self._reservations = setup.reservations
+        self._telemetry = setup.telemetry
         self._failures = failures
         self._placements = placements
-        self._preemptor = PodGroupPreemptor(setup, engine.nominator, engine.outbox)
-        self._groups_have_policies = engine.gates.enabled("PodGroupPreemptionPolicy")
-        self._groups = GroupPlacements(engine, failures, placements)
+        self._preemptor = PodGroupPreemptor(setup, nominator, outbox)
+        self._groups_have_policies = setup.gates.enabled("PodGroupPreemptionPolicy")
+        self._groups = GroupPlacements(
+            setup.cluster,
+            queue,
+            outbox,
+            setup.telemetry,
+            waiting=waiting,
+            group_controller=group_controller,
+            failures=failures,
+            placements=placements,
+        )
         self._failed_passes = FailedPasses(setup)
         self._texts = texts_of(setup.gates.behaviour)
 

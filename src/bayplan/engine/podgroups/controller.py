@@ -10,7 +10,7 @@ is checked after the members have found their nodes: amounts may be free in sum 
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from math import inf
 from typing import final
 
@@ -18,9 +18,9 @@ from bayplan.api.objects import Pod
 from bayplan.api.pod_groups import SCHEDULE_TIMED_OUT, GroupKey
 from bayplan.api.pod_requests import CPU, amounts
 from bayplan.api.quantity import QuantityError
-from bayplan.clock import epoch_of
-from bayplan.engine.core import EngineCore
+from bayplan.clock import Clock, epoch_of
 from bayplan.engine.failures import unschedulable_condition
+from bayplan.engine.outbox import Outbox
 from bayplan.engine.podgroups.status import (
     GroupStatusWriter,
     GroupTimeouts,
@@ -28,13 +28,15 @@ from bayplan.engine.podgroups.status import (
     waiting_for,
 )
 from bayplan.engine.podgroups.trial import PodGroupTrial
-from bayplan.engine.reservations import RESERVATION_OVER
+from bayplan.engine.reservations import RESERVATION_OVER, Reservations
+from bayplan.engine.telemetry import Telemetry
 from bayplan.framework.plugin import GroupPlacement
 from bayplan.framework.runtime import Framework
 from bayplan.framework.status import is_success
 from bayplan.queue.entry import QueueGroup
-from bayplan.state.cache import Snapshot
-from bayplan.state.pod_groups import GroupState, MemberStatus
+from bayplan.queue.scheduling_queue import SchedulingQueue
+from bayplan.state.cache import ClusterView, Snapshot
+from bayplan.state.pod_groups import GroupState, MemberStatus, PodGroups
 from bayplan.state.pods import DEFAULT_SCHEDULER, PodInfo, pod_info
 
 # ---- membership -----------------------------------------------------------------------------
@@ -45,50 +47,43 @@ _ALWAYS_REPORTED_COUNT = 32
 
 
 @final
-class PodGroupController:
-    """Keeps queue and statuses in step with `PodGroups`."""
+class QueueGroups:
+    """Says which pods wait together in one entry of the queue."""
 
-    def __init__(self, engine: EngineCore, *, reports_assembling: bool) -> None:
-        """``reports_assembling``: whether members of an incomplete group get a condition."""
-        self._engine = engine
-        self._reports_assembling = reports_assembling
-        self._writer = GroupStatusWriter(engine.outbox, engine.clock)
-        self._timeouts = GroupTimeouts(engine.clock)
+    def __init__(
+        self, pod_groups: PodGroups, frameworks: Mapping[str, Framework], clock: Clock
+    ) -> None:
+        """``frameworks``: by profile; filled when the plugins have started."""
+        self._pod_groups = pod_groups
+        self._frameworks = frameworks
         # Read once, so that groups created in the same second have the same age.
-        self._epoch_at_zero = engine.clock.epoch_seconds() - engine.clock.now()
+        self._epoch_at_zero = clock.epoch_seconds() - clock.now()
         #: (time stamp of an object, its time on the scheduler's clock): members come in a row.
         self._last_created: tuple[str, float] = ("", 0.0)
         #: By profile: whether the members of a group are placed one by one.
         self._by_pod: dict[str, bool] = {}
-        #: When `run_timers` has something to do.
-        self.deadlines = (self._timeouts.deadlines, engine.reservations.deadlines)
-        #: Groups that changed since the last `flush`.
-        self.changes: dict[GroupKey, GroupState] = {}
-        #: By uid of a pod: the message of its last condition.
-        self.messages: dict[str, str] = {}
 
-    # ---- members in the queue ------------------------------------------------------------
-
-    def queue_group(self, pod: PodInfo) -> QueueGroup | None:
+    def of(self, pod: PodInfo) -> QueueGroup | None:
         """The group that a pod waits in; None: the pod is scheduled alone."""
         if pod.shape.group_key is None:
             return None
-        state = self._engine.cluster.pod_groups.of(pod)
+        state = self._pod_groups.of(pod)
         if state is None or pod.uid not in state.members[MemberStatus.PENDING]:
             return None
-        return self._queue_group(state, pod)
+        return self.of_member(state, pod)
 
-    def _queue_group(self, state: GroupState, pod: PodInfo) -> QueueGroup | None:
+    def of_member(self, state: GroupState, pod: PodInfo) -> QueueGroup | None:
+        """The same for a pending member of this group."""
         if state.is_met and not state.is_upstream:
             return None
-        if not self._is_placed_as_one(pod.scheduler_name):
+        if not self.is_placed_as_one(pod.scheduler_name):
             return None
         return QueueGroup(state.key, self._created_seconds(state), state.is_complete)
 
-    def _is_placed_as_one(self, profile_name: str) -> bool:
+    def is_placed_as_one(self, profile_name: str) -> bool:
         by_pod = self._by_pod.get(profile_name)
         if by_pod is None:
-            framework = self._engine.frameworks.get(profile_name)
+            framework = self._frameworks.get(profile_name)
             if framework is None:
                 return False
             by_pod = self._by_pod[profile_name] = _places_pod_by_pod(framework)
@@ -108,6 +103,42 @@ class PodGroupController:
             self._last_created = stamp, seconds
         return seconds
 
+
+@final
+class PodGroupController:
+    """Keeps queue and statuses in step with `PodGroups`."""
+
+    def __init__(
+        self,
+        cluster: ClusterView,
+        queue: SchedulingQueue,
+        outbox: Outbox,
+        telemetry: Telemetry,
+        *,
+        frameworks: Mapping[str, Framework],
+        queue_groups: QueueGroups,
+        reservations: Reservations,
+        reports_assembling: bool,
+    ) -> None:
+        """``reports_assembling``: whether members of an incomplete group get a condition."""
+        self._cluster = cluster
+        self._frameworks = frameworks
+        self._queue = queue
+        self._queue_groups = queue_groups
+        self._reservations = reservations
+        self._outbox = outbox
+        self._telemetry = telemetry
+        self._clock = telemetry.clock
+        self._reports_assembling = reports_assembling
+        self._writer = GroupStatusWriter(outbox, self._clock)
+        self._timeouts = GroupTimeouts(self._clock)
+        #: When `run_timers` has something to do.
+        self.deadlines = (self._timeouts.deadlines, reservations.deadlines)
+        #: Groups that changed since the last `flush`.
+        self.changes: dict[GroupKey, GroupState] = {}
+        #: By uid of a pod: the message of its last condition.
+        self.messages: dict[str, str] = {}
+
     # ---- changes --------------------------------------------------------------------------
 
     def changed(self, states: Iterable[GroupState], *, wakes: bool = False) -> None:
@@ -115,23 +146,23 @@ class PodGroupController:
         for state in states:
             self.changes[state.key] = state
             self._regroup(state)
-            if self._engine.reservations.concerns(state.key):
+            if self._reservations.concerns(state.key):
                 self._end_reservation(state)
             if wakes:
-                self._engine.queue.groups.wake(state.key)
+                self._queue.groups.wake(state.key)
 
     def _queue_group_of(self, state: GroupState) -> QueueGroup | None:
-        pods, assumed = self._engine.cluster.pods, state.assumed
+        pods, assumed = self._cluster.pods, state.assumed
         for uid in state.members[MemberStatus.PENDING]:
             pod = None if uid in assumed else pods.get(uid)
             if pod is not None:
-                return self._queue_group(state, pod)
+                return self._queue_groups.of_member(state, pod)
         return None
 
     def _regroup(self, state: GroupState) -> None:
         """Update the group's entry in the queue. Members of a large group come one by one, so all
         members are read only if the entry has to change."""
-        pods, entries = self._engine.cluster.pods, self._engine.queue.groups
+        pods, entries = self._cluster.pods, self._queue.groups
         queue_group = self._queue_group_of(state)
         if not entries.is_in_step(state.key, queue_group, state.waiting_count):
             waiting = [pod for uid in self._waiting_uids(state) if (pod := pods.get(uid))]
@@ -142,12 +173,12 @@ class PodGroupController:
         queue_group = self._queue_group_of(state)
         if queue_group is not None and queue_group.is_complete and not state.is_met:
             return
-        if self._engine.reservations.end(state.key):
-            self._engine.queue.move_all(RESERVATION_OVER, None, None)
+        if self._reservations.end(state.key):
+            self._queue.move_all(RESERVATION_OVER, None, None)
 
     def changed_by(self, pods: Iterable[PodInfo]) -> None:
         """Follow a decision of this scheduler about these pods, which changes their groups."""
-        states = (self._engine.cluster.pod_groups.of(pod) for pod in pods)
+        states = (self._cluster.pod_groups.of(pod) for pod in pods)
         self.changed({id(state): state for state in states if state is not None}.values())
 
     @staticmethod
@@ -160,7 +191,7 @@ class PodGroupController:
         """Note the result of an attempt at the group. ``condition_message``: the message of the
         condition, if it differs; ``failure_reason``: that of the condition, if the attempt
         ended with an error."""
-        state = self._engine.cluster.pod_groups.get(key)
+        state = self._cluster.pod_groups.get(key)
         if state is not None:
             state.message, state.failure_reason = message, failure_reason
             state.condition_message = condition_message or message
@@ -170,23 +201,23 @@ class PodGroupController:
 
     def run_timers(self) -> None:
         """Report each group whose timeout has passed, once; the group stays in the queue."""
-        now = self._engine.clock.now()
+        now = self._clock.now()
         for key in self._timeouts.deadlines.take_due(now):
-            state = self._engine.cluster.pod_groups.get(key)
+            state = self._cluster.pod_groups.get(key)
             if state is not None:
                 state.has_timed_out = True
                 self.changes[key] = state
                 self._report_timeout(state)
-        for key in self._engine.reservations.deadlines.take_due(now):
-            self._engine.queue.groups.wake(key)
+        for key in self._reservations.deadlines.take_due(now):
+            self._queue.groups.wake(key)
 
     def _report_timeout(self, state: GroupState) -> None:
-        engine, group, waiting = self._engine, state.group, state.pending()
+        group, waiting = state.group, state.pending()
         message = timed_out_message(state)
-        engine.telemetry.record_group(state, "timed out", message=message)
+        self._telemetry.record_group(state, "timed out", message=message)
         if group is not None and waiting:
             profile = waiting[0].spec.scheduler_name or DEFAULT_SCHEDULER
-            engine.outbox.emit_about_group(
+            self._outbox.emit_about_group(
                 profile, group, "Warning", SCHEDULE_TIMED_OUT, note=message
             )
 
@@ -210,7 +241,7 @@ class PodGroupController:
         sentence = waiting_for(state)
         if sentence != state.message:
             state.message = sentence
-            self._engine.telemetry.record_group(state, "short", message=sentence)
+            self._telemetry.record_group(state, "short", message=sentence)
         if self._reports_assembling:
             self._report(state, waiting)
 
@@ -219,23 +250,23 @@ class PodGroupController:
         count = state.here_count
         is_reported = count <= _ALWAYS_REPORTED_COUNT or not count & (count - 1)
         for uid in waiting:
-            pod = self._engine.cluster.pods.get(uid)
+            pod = self._cluster.pods.get(uid)
             if pod is None or not (is_reported or uid not in self.messages):
                 continue
-            if self._is_placed_as_one(pod.scheduler_name):
-                framework = self._engine.frameworks[pod.scheduler_name]
+            if self._queue_groups.is_placed_as_one(pod.scheduler_name):
+                framework = self._frameworks[pod.scheduler_name]
                 self._report_to_member(pod, framework, state.message)
 
     def _report_to_member(self, pod: PodInfo, framework: Framework, sentence: str) -> None:
-        engine, message = self._engine, _gate_message(framework, pod) or sentence
+        message = _gate_message(framework, pod) or sentence
         if self.messages.get(pod.uid) == message:
             return
         self.messages[pod.uid] = message
-        condition = unschedulable_condition(pod, "Unschedulable", message, engine.clock)
+        condition = unschedulable_condition(pod, "Unschedulable", message, self._clock)
         if condition is not None:
-            engine.outbox.patch_status(pod, condition, None)
+            self._outbox.patch_status(pod, condition, None)
             name = pod.scheduler_name
-            engine.outbox.emit(name, pod, "Warning", "FailedScheduling", "Scheduling", message)
+            self._outbox.emit(name, pod, "Warning", "FailedScheduling", "Scheduling", message)
 
     def forget(self, uid: str) -> None:
         """Forget the message of a pod that was deleted, or that has a node."""

@@ -11,13 +11,18 @@ from typing import final
 
 from msgspec import Struct, field
 
-from bayplan.engine.core import EngineCore
+from bayplan.engine.core import GroupController
 from bayplan.engine.cycle import Cycle
 from bayplan.engine.failures import CLEAR_NOMINATION, Failure, FailureHandler
+from bayplan.engine.outbox import Outbox
 from bayplan.engine.placements import PlacedPod, Placements
+from bayplan.engine.telemetry import Telemetry
+from bayplan.engine.waiting import WaitingPods
 from bayplan.framework.events import EVENT_ASSIGNED_POD_DELETE
 from bayplan.framework.status import Diagnosis, Status, is_rejected, shared_names
 from bayplan.queue.entry import QueuedPodGroupInfo
+from bayplan.queue.scheduling_queue import SchedulingQueue
+from bayplan.state.cache import ClusterView
 from bayplan.state.pods import PodInfo
 
 
@@ -34,14 +39,23 @@ class GroupPlacements:
     """Groups between their trial and their bindings."""
 
     def __init__(
-        self, engine: EngineCore, failures: FailureHandler, placements: Placements
+        self,
+        cluster: ClusterView,
+        queue: SchedulingQueue,
+        outbox: Outbox,
+        telemetry: Telemetry,
+        *,
+        waiting: WaitingPods,
+        group_controller: GroupController,
+        failures: FailureHandler,
+        placements: Placements,
     ) -> None:
-        self._cluster = engine.cluster
-        self._group_controller = engine.group_controller
-        self._outbox = engine.outbox
-        self._queue = engine.queue
-        self._telemetry = engine.telemetry
-        self._waiting = engine.waiting
+        self._cluster = cluster
+        self._group_controller = group_controller
+        self._outbox = outbox
+        self._queue = queue
+        self._telemetry = telemetry
+        self._waiting = waiting
         self._failures = failures
         self._placements = placements
 
