@@ -2,7 +2,9 @@
 
 import asyncio
 import csv
+import gc
 import io
+import weakref
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -332,3 +334,13 @@ def test_any_node_of_a_decision_is_explained_by_a_replay(subject: RunSubject) ->
     assert verdict.ruling.startswith("rejected by NodeResourcesFit: Insufficient cpu")
     rejecting = [one.plugin for one in verdict.alone if one.message]
     assert rejecting == ["NodeResourcesFit"]
+
+
+def test_nothing_holds_a_run_when_its_page_has_ended(run_folder: RunFolder) -> None:
+    subject = RunSubject(run_folder)
+    subject.load()
+    assert fetched([subject], "api/overview?at=50")[0].status == 200
+    held = weakref.ref(subject)
+    del subject
+    gc.collect()
+    assert held() is None

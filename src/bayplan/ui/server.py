@@ -478,10 +478,16 @@ _TABLES: dict[str, Callable[[Question], str]] = {
 
 # ---- application ----------------------------------------------------------------------------
 
+#: What the page shows, until the application ends. Only this list holds it: aiohttp remembers an
+#: application and its handlers for ever (web_app.py, _cached_build_middleware).
+_SUBJECTS = web.AppKey("subjects", list[Subject])
+
 
 def application(subjects: Sequence[Subject], token: str = "") -> web.Application:
     """The page and its answers. ``token``: what each request must bring; "": nothing."""
     app = web.Application(middlewares=[web.middleware(partial(_with_headers, token))])
+    app[_SUBJECTS] = list(subjects)
+    app.on_cleanup.append(_forget_subjects)
     app.router.add_get("/", partial(_file, "index.html"))
     for path in sorted(STATIC.rglob("*")):
         name = path.relative_to(STATIC).as_posix()
@@ -489,19 +495,23 @@ def application(subjects: Sequence[Subject], token: str = "") -> web.Application
             app.router.add_get(f"/static/{name}", partial(_file, name))
     app.router.add_get("/api/schema.json", _schema)
     for name, view in _QUESTIONS.items():
-        answered = partial(_answered, view, subjects)
+        answered = partial(_answered, view)
         computes = name in _COMPUTING
         app.router.add_get(
             f"/api/{name}", partial(_for_the_page, answered) if computes else answered
         )
-    app.router.add_get("/api/events", partial(_events, subjects))
+    app.router.add_get("/api/events", _events)
     for name, table in _TABLES.items():
-        answered = partial(_table, name, table, subjects)
+        answered = partial(_table, name, table)
         computes = name in _COMPUTING
         app.router.add_get(
             f"/api/{name}.csv", partial(_for_a_link, answered) if computes else answered
         )
     return app
+
+
+async def _forget_subjects(app: web.Application) -> None:
+    app[_SUBJECTS].clear()
 
 
 async def _for_the_page(handler: Handler, request: web.Request) -> web.StreamResponse:
@@ -519,10 +529,9 @@ async def _for_a_link(handler: Handler, request: web.Request) -> web.StreamRespo
     return await _for_the_page(handler, request)
 
 
-async def _answered(
-    view: Callable[[Question], Any], subjects: Sequence[Subject], request: web.Request
-) -> web.Response:
+async def _answered(view: Callable[[Question], Any], request: web.Request) -> web.Response:
     """An answer that is being computed is another one a moment later, so nothing remembers it."""
+    subjects = request.app[_SUBJECTS]
     try:
         question = Question(request, subjects)
         await question.subject.prepare()
@@ -543,10 +552,8 @@ async def _answered(
     return web.Response(body=body, content_type="application/json")
 
 
-async def _table(
-    name: str, table: Callable[[Question], str], subjects: Sequence[Subject], request: web.Request
-) -> web.Response:
-    answer = await _answered(table, subjects, request)
+async def _table(name: str, table: Callable[[Question], str], request: web.Request) -> web.Response:
+    answer = await _answered(table, request)
     if answer.status != web.HTTPOk.status_code:
         return answer
     assert isinstance(answer.body, bytes)
@@ -557,8 +564,9 @@ async def _table(
     )
 
 
-async def _events(subjects: Sequence[Subject], request: web.Request) -> web.StreamResponse:
+async def _events(request: web.Request) -> web.StreamResponse:
     """Ticks as Server-Sent Events."""
+    subjects = request.app[_SUBJECTS]
     scheduler = subjects[0] if subjects else None
     if not isinstance(scheduler, SchedulerSubject):
         return _problem(404, "only a running scheduler sends events")
