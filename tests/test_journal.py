@@ -60,12 +60,11 @@ def test_the_digest_depends_on_every_record_and_their_order():
     assert digest(ATTEMPT, BINDING) == digest(ATTEMPT, BINDING)
 
 
-def test_a_memory_sink_keeps_the_newest_records_and_finds_those_of_a_pod():
+def test_a_memory_sink_keeps_the_newest_records():
     sink = MemorySink(length_max=2)
     for record in (ATTEMPT, BINDING, ATTEMPT):
         sink.write(record)
     assert list(sink.records) == [BINDING, ATTEMPT]
-    assert sink.records_of("u2") == [BINDING]
 
 
 def test_a_journal_without_sinks_does_not_record():

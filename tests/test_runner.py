@@ -5,6 +5,7 @@ import contextlib
 import inspect
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise
 from typing import Any
 
@@ -28,7 +29,6 @@ from bayplan.ports import (
     ConflictError,
     EventType,
     ExtenderAnswer,
-    ExtenderVerb,
     GoneError,
     NotFoundError,
     OutcomeUnknownError,
@@ -51,6 +51,7 @@ from bayplan.sim.world.checkers import differences
 from bayplan.state.pods import PodInfo, pod_info
 from bayplan.testing import api_pod
 from tests.framework.answering import answering
+from tests.kit.extenders import FakeExtender
 from tests.kit.ports import ReplacedCalls
 from tests.kit.scripted_cluster import END, ScriptedCluster
 from tests.scenarios.world import PROFILE, Setup, World, config_dict, play, scenario
@@ -688,15 +689,7 @@ def test_a_runner_is_drained_when_bindings_have_ended_and_their_events_are_writt
 # ---- extenders ------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class Far:
-    name: str = "far"
-    ignorable: bool = False
-    verbs: frozenset[ExtenderVerb] = frozenset((ExtenderVerb.FILTER,))
-    weight: int = 1
-
-    def is_interested(self, pod: PodInfo) -> bool:
-        return pod.name.startswith("far")
+far = partial(FakeExtender, selects=lambda pod: pod.name.startswith("far"))
 
 
 def two_nodes_and(*pods: str) -> Callable[[World], Awaitable[None]]:
@@ -718,7 +711,7 @@ def test_other_pods_are_bound_during_an_extender_call() -> None:
         await asyncio.sleep(2)
         return ExtenderAnswer(node_names=frozenset({"n2"}))
 
-    world = play(two_nodes_and("far", "near"), extenders=[Far()], asks={"far": ask})
+    world = play(two_nodes_and("far", "near"), extenders=[far()], asks={"far": ask})
     assert world.bound("far") == (2.0, "n2")
     bound = world.bound("near")
     assert bound is not None
@@ -741,7 +734,7 @@ def test_a_node_that_changed_during_an_extender_call_is_evaluated_again() -> Non
         world.change_node("n2", labels={"tier": "b"})
         await world.until(3)
 
-    world = play(scene, plugins=["NodeAffinity"], extenders=[Far()], asks={"far": ask})
+    world = play(scene, plugins=["NodeAffinity"], extenders=[far()], asks={"far": ask})
     assert world.bound("far") == (2.0, "n1")
 
 
@@ -761,7 +754,7 @@ def test_an_attempt_continues_with_every_event_that_came_before_it() -> None:
         world.add_pod("far")
         await world.until(3)
 
-    world = play(scene, extenders=[Far()], asks={"far": ask})
+    world = play(scene, extenders=[far()], asks={"far": ask})
     assert world.attempts("far") == []
 
 
@@ -777,7 +770,7 @@ def test_an_attempt_continues_with_every_event_that_came_before_it() -> None:
     ],
 )
 def test_an_extender_call_always_gets_an_answer(asks: Any, message: str) -> None:
-    world = play(two_nodes_and("far"), extenders=[Far()], asks=asks)
+    world = play(two_nodes_and("far"), extenders=[far()], asks=asks)
     assert world.bound("far") is None
     assert (world.reason("far"), world.message("far")) == ("SchedulerError", message)
     first, second, *_ = world.attempt_times("far")
@@ -786,7 +779,7 @@ def test_an_extender_call_always_gets_an_answer(asks: Any, message: str) -> None
 
 
 def test_an_ignorable_extender_that_does_not_answer_is_skipped() -> None:
-    world = play(two_nodes_and("far"), extenders=[Far(ignorable=True)], asks={})
+    world = play(two_nodes_and("far"), extenders=[far(ignorable=True)], asks={})
     bound = world.bound("far")
     assert bound is not None
     assert bound[0] == 0.0

@@ -220,10 +220,6 @@ class MemorySink:
         #: See `Sink.write`. Called at every attempt, so it is no function of Python.
         self.write: Callable[[Record], None] = self.records.append
 
-    def records_of(self, uid: str) -> list[Record]:
-        """All records about one pod, oldest first."""
-        return [r for r in self.records if getattr(r, "uid", None) == uid]
-
 
 @final
 class DigestSink:

@@ -7,7 +7,7 @@ assert engine.bound() == {"p": "n1"}
 
 import asyncio
 from collections.abc import Coroutine
-from dataclasses import dataclass
+from functools import partial
 from typing import Any, TypeVar
 
 from bayplan.api.objects import NODE, POD, Node, Pod, decode
@@ -25,13 +25,12 @@ from bayplan.ports import (
     EmitEvent,
     EventType,
     ExtenderAnswer,
-    ExtenderVerb,
     PatchPodStatus,
     WatchEvent,
 )
 from bayplan.queue.entry import State
-from bayplan.state.pods import PodInfo
 from bayplan.testing import api_pod
+from tests.kit.extenders import FakeExtender
 from tests.kit.ports import RecordingPort
 from tests.scenarios.world import PROFILE, Setup, config_dict
 
@@ -189,17 +188,6 @@ def performed(effect: BindPod, port: RecordingPort | None = None) -> BindingOutc
     return asyncio.run(main())
 
 
-@dataclass(frozen=True)
-class Far:
-    """An extender for pods with its label."""
-
-    name: str = "far"
-    ignorable: bool = False
-    verbs: frozenset[ExtenderVerb] = frozenset((ExtenderVerb.FILTER,))
-    weight: int = 1
-
-    def is_interested(self, pod: PodInfo) -> bool:
-        return "far" in pod.labels
-
-
+#: An extender for pods with its label.
+Far = partial(FakeExtender, selects=lambda pod: "far" in pod.labels)
 FAR: dict[str, Any] = {"labels": {"far": "yes"}}

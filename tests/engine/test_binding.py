@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Callable, Coroutine
-from dataclasses import dataclass
 from typing import Any
 
 import pytest
@@ -13,10 +12,10 @@ from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.status import SKIP, Code, Status, unschedulable
 from bayplan.framework.timing import Watch
 from bayplan.ports import AskExtender, ConflictError, ExtenderAnswer, ExtenderVerb
-from bayplan.state.pods import PodInfo
 from bayplan.testing import pod
 from tests.engine.kit import no_extenders, start_task
 from tests.framework.answering import Calls, answering, framework_of
+from tests.kit.extenders import FakeExtender
 from tests.kit.ports import RecordingPort
 
 # ---- binding --------------------------------------------------------------------------------
@@ -169,19 +168,6 @@ def test_a_binding_is_one_request_if_its_only_bind_plugin_promises_so() -> None:
 # ---- extenders -----------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class Far:
-    """An extender that binds."""
-
-    name: str = "far"
-    ignorable: bool = False
-    verbs: frozenset[ExtenderVerb] = frozenset((ExtenderVerb.BIND,))
-    weight: int = 1
-
-    def is_interested(self, pod: PodInfo) -> bool:
-        return True
-
-
 def through(error: str, *, ignorable: bool = False) -> tuple[BindingOutcome, Calls]:
     """A binding through an extender with this answer."""
     log: Calls = []
@@ -190,7 +176,8 @@ def through(error: str, *, ignorable: bool = False) -> tuple[BindingOutcome, Cal
         log.append((question.extender, "bind"))
         return ExtenderAnswer(error=error)
 
-    extenders = Extenders((Far(ignorable=ignorable),))
+    binds = frozenset((ExtenderVerb.BIND,))
+    extenders = Extenders((FakeExtender(ignorable=ignorable, verbs=binds),))
     scheduled_pod = pod("p", node="n1")
     framework = framework_of(answering("A", log, pre_bind=None, bind=None, post_bind=None))
     binding = extenders.binding(scheduled_pod)

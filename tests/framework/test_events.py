@@ -6,7 +6,6 @@ from hypothesis import strategies as st
 
 from bayplan.framework.events import (
     ALL,
-    BACKOFF_COMPLETE,
     EVENT_ASSIGNED_POD_ADD,
     EVENT_ASSIGNED_POD_DELETE,
     EVENT_ASSIGNED_POD_UPDATE,
@@ -15,13 +14,11 @@ from bayplan.framework.events import (
     EVENT_UNSCHEDULED_POD_ADD,
     EVENT_UNSCHEDULED_POD_DELETE,
     EVENT_UNSCHEDULED_POD_UPDATE,
-    SCHEDULE_ATTEMPT_FAILURE,
     UPDATE,
     ActionType,
     ClusterEvent,
     ClusterEventWithHint,
     EventResource,
-    all_cluster_event_labels,
     default_events,
     resource_of_kind,
 )
@@ -124,24 +121,6 @@ def test_only_moves_without_a_reason_are_wildcards() -> None:
     assert EVENT_FORCE_ACTIVATE.is_wildcard
     assert not ClusterEvent(EventResource.WILDCARD, ADD).is_wildcard
     assert not ClusterEvent(EventResource.NODE, ALL).is_wildcard
-
-
-def test_every_label_an_event_can_have_is_listed_once() -> None:
-    labels = all_cluster_event_labels()
-    assert len(labels) == len(set(labels)) >= 54
-    assert labels == sorted(labels)
-    assert {
-        "UnschedulableTimeout",
-        "ForceActivate",
-        SCHEDULE_ATTEMPT_FAILURE,
-        BACKOFF_COMPLETE,
-        "NodeAdd",
-        "NodeUpdateNodeTaint",
-        "AssignedPodUpdatePodLabel",
-        "TargetPodUpdatePodSchedulingGatesEliminated",
-        "storage.k8s.io/CSINodeDelete",
-    } <= set(labels)
-    assert "NodeUpdatePodLabel" not in labels
 
 
 # ---- matching ------------------------------------------------------------------------------

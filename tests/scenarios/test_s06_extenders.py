@@ -5,7 +5,7 @@ A simulation calls the extenders over HTTP; other tests call functions in the pr
 
 import asyncio
 from collections.abc import Iterator
-from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import pytest
@@ -16,10 +16,10 @@ from bayplan.ports import AskExtender, ExtenderAnswer, ExtenderVerb, NamedVictim
 from bayplan.sim.input.workload import Workload
 from bayplan.sim.output.result import PodResult
 from bayplan.sim.simulation import Simulation
-from bayplan.state.pods import PodInfo
 from bayplan.testing import PodOptions, api_pod, node
 from tests.adapters.extenders.server import Answer, closed_port, extender
 from tests.adapters.extenders.server import Extender as Server
+from tests.kit.extenders import FakeExtender
 from tests.scenarios.world import PROFILE, Setup, World, config_dict, manifest, play
 
 FIT = ["NodeResourcesFit", "DefaultPreemption"]
@@ -157,15 +157,12 @@ def test_an_invalid_answer_is_reported_at_the_pod() -> None:
 # ---- in one process -------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class Near:
-    name: str = "near"
-    ignorable: bool = False
-    verbs: frozenset[ExtenderVerb] = frozenset((ExtenderVerb.PREEMPT,))
-    weight: int = 1
-
-    def is_interested(self, pod: PodInfo) -> bool:
-        return pod.name == "h"
+near = partial(
+    FakeExtender,
+    "near",
+    verbs=frozenset((ExtenderVerb.PREEMPT,)),
+    selects=lambda pod: pod.name == "h",
+)
 
 
 class SlowExtender:
@@ -196,7 +193,7 @@ def played_with_extender(scene: Any, ask: SlowExtender, **options: Any) -> World
             world.add_pod(name, **running(name))
         await scene(world)
 
-    options = {"plugins": FIT, "extenders": [Near()], **options}
+    options = {"plugins": FIT, "extenders": [near()], **options}
     return play(main, asks={"near": ask}, **options)
 
 
@@ -305,7 +302,7 @@ def test_an_ignored_extender_failure_is_in_the_journal() -> None:
         await world.until(5)
 
     ask = SlowExtender({"n2": []})
-    world = played_with_extender(scene, ask, extenders=[Near(ignorable=True)])
+    world = played_with_extender(scene, ask, extenders=[near(ignorable=True)])
     text = 'went on without near: expected at least one victim pod on node "n2"'
     assert text in world.notes("default/h")
     assert world.message("h") == f"{REFUSED}no candidate node for preemption"

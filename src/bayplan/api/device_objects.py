@@ -22,8 +22,6 @@ ALL_DEVICES = "All"
 ALLOCATION_RESULTS_MAX = 32
 #: A request lists at most so many alternatives.
 FIRST_AVAILABLE_MAX = 8
-#: At most so many pods share a claim.
-RESERVED_FOR_MAX = 256
 CLAIM_FINALIZER = "resource.kubernetes.io/delete-protection"
 EXTENDED_RESOURCE_CLAIM_ANNOTATION = "resource.kubernetes.io/extended-resource-claim"
 #: Names the entry of a pod's resourceClaims that a claim was made for.

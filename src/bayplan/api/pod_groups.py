@@ -322,10 +322,6 @@ class PodGroupKinds:
     def __iter__(self) -> Iterator[str]:
         return iter(self.by_kind)
 
-    @property
-    def api_groups(self) -> tuple[str, ...]:
-        return tuple(dict.fromkeys(map(api_group_of, self)))
-
     def with_kinds(self, rows: Iterable[PodGroupKind]) -> "PodGroupKinds":
         """These kinds and more. A row with the kind of an existing row replaces that row."""
         more = tuple(rows)

@@ -4,7 +4,7 @@ A plugin registers the events that may help the pods it rejects. The queue match
 cluster against the registered events. Upstream: framework/events.go and types.go, v1.37.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum, IntFlag, StrEnum
 from typing import Any, Final, cast
@@ -257,22 +257,3 @@ def default_events(kinds: Iterable[str] = ()) -> Sequence[ClusterEventWithHint]:
     built_in = [r for r in EventResource if r not in _POD_PARTS and r is not EventResource.WILDCARD]
     resources: dict[str, None] = dict.fromkeys((*built_in, *map(resource_of_kind, kinds)))
     return [ClusterEventWithHint(ClusterEvent(resource, ALL)) for resource in resources]
-
-
-def all_cluster_event_labels() -> list[str]:
-    """Every label of an event, sorted: to create the metrics' children ahead."""
-    labels = {EVENT_UNSCHEDULABLE_TIMEOUT.label, EVENT_FORCE_ACTIVATE.label}
-    labels |= {SCHEDULE_ATTEMPT_FAILURE, BACKOFF_COMPLETE, POP_FROM_BACKOFF_Q}
-    for resource in EventResource:
-        if resource in (EventResource.WILDCARD, EventResource.UNSCHEDULABLE_POD):
-            continue
-        labels |= {ClusterEvent(resource, a).label for a in _actions_of(resource)}
-    return sorted(labels)
-
-
-def _actions_of(resource: EventResource) -> Iterator[ActionType]:
-    yield from (ActionType.ADD, ActionType.DELETE, UPDATE)
-    prefix = "UpdatePod" if resource is EventResource.POD or resource in _POD_PARTS else ""
-    prefix = "UpdateNode" if resource is EventResource.NODE else prefix
-    if prefix:
-        yield from (bit for bit in ActionType if str(bit).startswith(prefix))

@@ -1,7 +1,6 @@
 """The engine's use of an extender's answer."""
 
 import asyncio
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -18,23 +17,10 @@ from bayplan.framework.filtering import FilterOutcome
 from bayplan.framework.scoring import ScoreTable
 from bayplan.framework.status import EXTENDER_NAME, Code, Status
 from bayplan.ports import AskExtender, ExtenderAnswer, ExtenderVerb
-from bayplan.state.pods import PodInfo
 from bayplan.testing import SampleCluster, node, pod
+from tests.kit.extenders import FakeExtender
 
 NAMES = ("a", "b", "c", "d")
-
-
-@dataclass(frozen=True)
-class Far:
-    """An extender."""
-
-    name: str = "far"
-    ignorable: bool = False
-    verbs: frozenset[ExtenderVerb] = frozenset((ExtenderVerb.FILTER,))
-    weight: int = 1
-
-    def is_interested(self, pod: PodInfo) -> bool:
-        return True
 
 
 def outcome(feasible: str = "abcd") -> FilterOutcome:
@@ -47,7 +33,7 @@ def after(
 ) -> tuple[str, dict[str, Status], Status | None]:
     """(feasible nodes, statuses, error)"""
     filter_outcome, statuses = outcome(feasible), dict[str, Status]()
-    question = Question((Far(ignorable=ignorable),), tuple(sent))
+    question = Question((FakeExtender(ignorable=ignorable),), tuple(sent))
     error = applied(AnsweredQuestion(question, (answer,)), filter_outcome, statuses)
     left = "".join(
         name for name, is_left in zip(NAMES, filter_outcome.feasible, strict=True) if is_left
@@ -99,7 +85,7 @@ def test_a_missing_answer_is_an_error() -> None:
 def scored(*answers: ExtenderAnswer, weight: int = 1) -> ScoreTable:
     """Totals of nodes a to d, for which plugins scored 1 each."""
     table = ScoreTable(outcome().nodes, [], np.ones(4, np.int64))
-    calls = tuple(Far(f"far {number}", weight=weight) for number in range(len(answers)))
+    calls = tuple(FakeExtender(f"far {number}", weight=weight) for number in range(len(answers)))
     question = Question(calls, NAMES, ExtenderVerb.PRIORITIZE)
     add_scores(table, AnsweredQuestion(question, answers))
     return table
@@ -148,7 +134,11 @@ BINDS = frozenset((ExtenderVerb.BIND,))
 
 
 def test_ignorable_extenders_are_called_last() -> None:
-    soft, hard, binder = Far("soft", ignorable=True), Far("hard"), Far("binder", verbs=BINDS)
+    soft, hard, binder = (
+        FakeExtender("soft", ignorable=True),
+        FakeExtender("hard"),
+        FakeExtender("binder", verbs=BINDS),
+    )
     result = Extenders((soft, hard, binder))
     assert list(result) == [hard, binder, soft]
     assert result.interested(pod("p"), ExtenderVerb.FILTER) == [hard, soft]
@@ -156,7 +146,9 @@ def test_ignorable_extenders_are_called_last() -> None:
     assert not Extenders()
 
 
-def bound(*extenders: Far, **answers: ExtenderAnswer | Exception) -> tuple[Any, list[AskExtender]]:
+def bound(
+    *extenders: FakeExtender, **answers: ExtenderAnswer | Exception
+) -> tuple[Any, list[AskExtender]]:
     """(result of a binding, names of the extenders that were called)."""
     calls: list[AskExtender] = []
 
@@ -174,22 +166,28 @@ def bound(*extenders: Far, **answers: ExtenderAnswer | Exception) -> tuple[Any, 
 
 
 def test_the_first_binder_binds() -> None:
-    outcome, (question,) = bound(Far(verbs=BINDS), far=ExtenderAnswer())
+    outcome, (question,) = bound(FakeExtender(verbs=BINDS), far=ExtenderAnswer())
     assert outcome == (True, None)
     assert (question.verb, question.pod.key, question.node_names) == ("bind", "default/p", ("n1",))
 
 
 def test_a_failure_of_the_binding_extender_is_the_failure_of_the_binding() -> None:
-    assert bound(Far(verbs=BINDS), far=ExtenderAnswer(error="no"))[0] == (
+    assert bound(FakeExtender(verbs=BINDS), far=ExtenderAnswer(error="no"))[0] == (
         True,
         Status(Code.ERROR, ("no",)),
     )
     message = "extender far: OSError: gone"
-    assert bound(Far(verbs=BINDS), far=OSError("gone"))[0] == (True, Status(Code.ERROR, (message,)))
+    assert bound(FakeExtender(verbs=BINDS), far=OSError("gone"))[0] == (
+        True,
+        Status(Code.ERROR, (message,)),
+    )
 
 
 def test_a_failure_of_an_ignorable_binder_is_skipped() -> None:
-    extenders = Far("one", ignorable=True, verbs=BINDS), Far("two", ignorable=True, verbs=BINDS)
+    extenders = (
+        FakeExtender("one", ignorable=True, verbs=BINDS),
+        FakeExtender("two", ignorable=True, verbs=BINDS),
+    )
     assert bound(*extenders, one=ExtenderAnswer(error="no"), two=ExtenderAnswer())[0] == (
         True,
         None,

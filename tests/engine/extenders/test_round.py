@@ -1,6 +1,6 @@
 """Changes of the candidates of a preemption by extenders."""
 
-from dataclasses import dataclass
+from functools import partial
 
 import pytest
 
@@ -12,22 +12,13 @@ from bayplan.ports import ExtenderAnswer, ExtenderVerb, NamedVictims
 from bayplan.state.nodes import NodeView
 from bayplan.state.pods import PodInfo
 from bayplan.testing import SampleCluster, node, pod
+from tests.kit.extenders import FakeExtender
 
 A, A2, B = pod("a", node="n1"), pod("a2", node="n1"), pod("b", node="n2")
 
 
-@dataclass(frozen=True)
-class Far:
-    name: str = "far"
-    ignorable: bool = False
-    verbs: frozenset[ExtenderVerb] = frozenset((ExtenderVerb.PREEMPT,))
-    weight: int = 1
-
-    def is_interested(self, pod: PodInfo) -> bool:
-        return True
-
-
-FAR, EASY = Far(), Far("easy", ignorable=True)
+_far = partial(FakeExtender, verbs=frozenset((ExtenderVerb.PREEMPT,)))
+FAR, EASY = _far(), _far("easy", ignorable=True)
 
 
 def nodes() -> NodeView:
@@ -45,7 +36,7 @@ def named(**uids: tuple[PodInfo, ...]) -> ExtenderAnswer:
 
 
 def answered(
-    candidates: CandidatesAfterReview, answer: ExtenderAnswer, extender: Far = FAR
+    candidates: CandidatesAfterReview, answer: ExtenderAnswer, extender: FakeExtender = FAR
 ) -> AnsweredQuestion:
     return AnsweredQuestion(candidates.question(extender), (answer,))
 
@@ -112,7 +103,7 @@ def test_an_invalid_answer_of_an_ignorable_extender_is_ignored(
 ) -> None:
     candidate_list = candidates()
     assert (
-        candidate_list.take(answered(candidate_list, answer, Far(ignorable=True)), nodes()) is None
+        candidate_list.take(answered(candidate_list, answer, _far(ignorable=True)), nodes()) is None
     )
     is_for_one_node = "expected" in message
     assert sorted(candidate_list.left) == (["n1"] if is_for_one_node else ["n1", "n2"])

@@ -111,10 +111,6 @@ class Preemptions(RunMetric):
 # ---- arrivals -------------------------------------------------------------------------------
 
 
-#: A larger percentage is assumed to be a typing error.
-PERCENT_MAX = 100_000.0
-
-
 class FillingDemand(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, rename="camel"):
     """Draw further pods until they request this percentage of a resource."""
 

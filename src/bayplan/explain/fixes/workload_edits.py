@@ -24,7 +24,6 @@ from bayplan.api.objects import (
     REPLICA_SET,
     REPLICATION_CONTROLLER,
     STATEFUL_SET,
-    OwnerReference,
     Unstructured,
 )
 from bayplan.api.pod_requests import PODS
@@ -367,13 +366,3 @@ def _may_suffice(removed: Sequence[PodInfo], lacking: Mapping[str, int]) -> bool
         sum(_request(each, resource) for each in removed) >= amount
         for resource, amount in lacking.items()
     )
-
-
-def controller_of(model: ClusterModel, pod: PodInfo) -> OwnerReference | None:
-    """The controller that decides how many such pods there are: of a ReplicaSet, its Deployment."""
-    owner = next((each for each in pod.metadata.owner_references or () if each.controller), None)
-    if owner is None or owner.kind != "ReplicaSet":
-        return owner
-    replica_set = model.get(REPLICA_SET, pod.namespace, owner.name)
-    owners = replica_set.metadata.owner_references if replica_set is not None else None
-    return next((each for each in owners or () if each.controller), owner)

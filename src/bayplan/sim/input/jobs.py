@@ -134,9 +134,6 @@ class JobTally:
         if index is not None:
             self.index_backoffs[index].fail(at_seconds)
 
-    def has_counted(self, pod: Content) -> bool:
-        return (pod["metadata"].get("uid") or pod["metadata"]["name"]) in self._uids
-
     def open_indexes(self, completions: int) -> Iterator[int]:
         """Indexes that are still to succeed, from the lowest."""
         done = self.succeeded_indexes

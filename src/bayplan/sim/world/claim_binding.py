@@ -293,9 +293,6 @@ class ClaimBinding:
         binding."""
         self._cluster.create(made_volume(stored.content, storage_class, terms))
 
-    def _default_class(self) -> str | None:
-        return default_class(self._cluster.objects(STORAGE_CLASS))
-
     def _bind(self, volume: StoredObject, claim: StoredObject) -> None:
         """Bind a volume and a claim to each other: first the volume, then the claim. Upstream:
         bind."""
