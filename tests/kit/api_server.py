@@ -64,8 +64,8 @@ async def refuse(request: web.BaseRequest) -> web.StreamResponse:
 
 def cut(request: web.BaseRequest) -> web.StreamResponse:
     """The connection breaks before there is an answer."""
-    assert request.transport is not None
-    request.transport.abort()
+    if request.transport is not None:
+        request.transport.abort()
     return web.Response()
 
 
@@ -82,7 +82,8 @@ class FakeApiServer:
     """Offers kinds, stores objects by path, and keeps watches open.
 
     ``refusals`` answer the first requests of all; ``answers`` the first requests after discovery.
-    ``forbidden``: rights, such as "list nodes", that an access review denies.
+    ``forbidden``: rights, such as "list nodes", that are denied. ``page_length``: of lists in
+    pages; ``pages_expire``: the version of a list is too old for its second page.
     """
 
     def __init__(
@@ -91,6 +92,8 @@ class FakeApiServer:
         refusals: Iterable[Answer] = (),
         resources: Resources | None = None,
         forbidden: Iterable[str] = (),
+        page_length: int | None = None,
+        pages_expire: bool = False,
     ) -> None:
         self.resources = dict({"v1": CORE} if resources is None else resources)
         #: Path → content.
@@ -101,6 +104,8 @@ class FakeApiServer:
         self._answers = list(answers)
         self._refusals = list(refusals)
         self._forbidden = frozenset(forbidden)
+        self._page_length = page_length
+        self._pages_expire = pages_expire
 
     @property
     def calls(self) -> list[tuple[str, str, Any]]:
@@ -133,7 +138,7 @@ class FakeApiServer:
         if "watch" in request.query:
             await web.StreamResponse().prepare(request)
             await asyncio.Event().wait()
-        return self._read(request.path) if request.method == "GET" else self._write(received)
+        return self._read(request) if request.method == "GET" else self._write(received)
 
     def _discovery(self, version: str) -> web.Response:
         if version not in self.resources:
@@ -149,17 +154,27 @@ class FakeApiServer:
         right = f"{attributes.get('verb')} {'/'.join(filter(None, parts))}"
         return web.json_response({"status": {"allowed": right not in self._forbidden}})
 
-    def _read(self, path: str) -> web.Response:
+    def _read(self, request: web.BaseRequest) -> web.Response:
+        path = request.path
         if path in self.objects:
             return web.json_response(self.objects[path])
         plural = path.rpartition("/")[2]
         offered = [each for kinds in self.resources.values() for each in kinds or ()]
         if not any(each["name"] == plural for each in offered):
             return status(404, "NotFound", f"the server could not find {path}")
+        if f"list {plural}" in self._forbidden:
+            return status(403, "Forbidden", f"user cannot list {path}")
         if plural == "pods":
             self.listed.set()
-        items = [each for key, each in self.objects.items() if key.rpartition("/")[0] == path]
-        return web.json_response({"metadata": {"resourceVersion": "1"}, "items": items})
+        items = [each for key, each in self.objects.items() if path in _lists_with(key)]
+        if self._page_length is None or request.query.get("limit") == "0":
+            return web.json_response({"metadata": {"resourceVersion": "1"}, "items": items})
+        start = int(request.query.get("continue", "0"))
+        if start and self._pages_expire:
+            return status(410, "Expired", "too old")
+        end = start + self._page_length
+        metadata = {"resourceVersion": "1", "continue": str(end) if end < len(items) else ""}
+        return web.json_response({"metadata": metadata, "items": items[start:end]})
 
     def _write(self, received: Request) -> web.Response:
         content, path = msgspec.json.decode(received.body), received.path
@@ -174,6 +189,12 @@ class FakeApiServer:
         content.setdefault("metadata", {})["resourceVersion"] = str(len(self.received))
         self.objects[path] = content
         return web.json_response(content)
+
+
+def _lists_with(path: str) -> tuple[str, str]:
+    """The paths of the lists that contain an object: of its namespace, and of all namespaces."""
+    of_namespace = path.rpartition("/")[0]
+    return of_namespace, re.sub(r"/namespaces/[^/]+(?=/)", "", of_namespace)
 
 
 def _response(answer: Answer) -> web.StreamResponse:

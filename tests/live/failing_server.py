@@ -14,9 +14,9 @@ from dataclasses import dataclass, fields
 from aiohttp import ClientResponse, ClientSession, TCPConnector, web
 
 from bayplan.rng import stream
+from tests.kit.api_server import cut, status
 from tests.live.control_plane import LOOPBACK
 
-_REASONS = {429: "TooManyRequests", 500: "InternalError"}
 _OWN_HEADERS = {"host", "content-length", "connection", "accept-encoding"}
 
 
@@ -72,7 +72,7 @@ class FailingServer:
     def cut_watches(self) -> None:
         for request in list(self._watches.values()):
             self.counts["watch cut"] += 1
-            _abort(request)
+            cut(request)
 
     def all_happened(self) -> bool:
         names = [field.name for field in fields(self._faults) if field.name != "delay_seconds_max"]
@@ -87,12 +87,11 @@ class FailingServer:
     async def _handle(self, request: web.Request) -> web.StreamResponse:
         body = await request.read()
         if self._happens("too_many_requests"):
-            return _status(429, {"Retry-After": "1"})
+            return status(429, "TooManyRequests", "by the test", **{"Retry-After": "1"})
         if self._happens("internal_error"):
-            return _status(500, {})
+            return status(500, "InternalError", "by the test")
         if self._happens("cut_before"):
-            _abort(request)
-            return web.Response()
+            return cut(request)
         if self._happens("delayed"):
             await asyncio.sleep(self._random.uniform(0, self._faults.delay_seconds_max))
         headers = {k: v for k, v in request.headers.items() if k.lower() not in _OWN_HEADERS}
@@ -105,8 +104,7 @@ class FailingServer:
                 return await self._stream(request, answer)
             content = await answer.read()
             if self._happens("cut_after"):
-                _abort(request)
-                return web.Response()
+                return cut(request)
             if self._happens("garbled"):
                 content = content[: len(content) // 2]
             kind = answer.headers.get("Content-Type", "application/json")
@@ -124,15 +122,3 @@ class FailingServer:
         finally:
             del self._watches[id(request)]
         return passed
-
-
-def _status(code: int, headers: dict[str, str]) -> web.Response:
-    reason = _REASONS[code]
-    content = {"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": code}
-    content |= {"reason": reason, "message": f"the test answers {reason}"}
-    return web.json_response(content, status=code, headers=headers)
-
-
-def _abort(request: web.Request) -> None:
-    if request.transport is not None:
-        request.transport.abort()
