@@ -118,7 +118,7 @@ def test_feature_gates_come_from_the_case_the_workload_and_the_command_line(tmp_
 
 def test_a_gate_that_cannot_be_set_refuses_the_workload(tmp_path: Path) -> None:
     path = write_cases(tmp_path, case(op("barrier"), featureGates={"NodeDeclaredFeatures": False}))
-    assert "this gate is locked to true" in refusal(path)
+    assert "feature is locked to true" in refusal(path)
 
 
 def test_a_test_case_names_its_configuration(tmp_path: Path) -> None:

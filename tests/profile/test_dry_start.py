@@ -56,5 +56,5 @@ def test_a_server_starts_in_the_newest_version_that_accepts_its_configuration() 
 
 
 def test_a_server_does_not_start_with_what_no_version_accepts() -> None:
-    with pytest.raises(ConfigError, match='unknown feature gate "Nonsense"'):
+    with pytest.raises(ConfigError, match="unrecognized feature gate: Nonsense"):
         dry_start_of_server(with_gate("Nonsense"), Registry())

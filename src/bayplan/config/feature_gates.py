@@ -3,7 +3,8 @@
 `gate_table` has the gates that kube-scheduler reads. A gate is set by kube-scheduler's
 `--feature-gates` string or by the key `featureGates`; the string wins. Gates of other components
 (`other_gates`) are checked, too, because clusters pass one list to all components. The effect of a
-gate is decided once, when objects are created, and not during scheduling.
+gate is decided once, when objects are created, and not during scheduling. A setting that
+kube-scheduler refuses is refused in its words.
 Upstream: pkg/features/kube_features.go, component-base/featuregate.
 """
 
@@ -217,10 +218,11 @@ def _setting_problem(
     gates, all_names = gates_of(version), gate_names_of(version)
     if name not in all_names:
         meant = suggestion(name, (*gates, *STAGE_SWITCHES)) or suggestion(name, all_names)
-        return Problem(path, f'unknown feature gate "{name}"', _versions_with(name) or meant)
+        return Problem(path, f"unrecognized feature gate: {name}", _versions_with(name) or meant)
     gate = every_gate_of(version).get(name)
     if gate is not None and gate.is_locked and value is not gate.default:
-        return Problem(path, _spelled(value), f"this gate is locked to {_spelled(gate.default)}")
+        locked = f"feature is locked to {_spelled(gate.default)}"
+        return Problem(path, f"cannot set feature gate {name} to {_spelled(value)}, {locked}")
     return None
 
 
@@ -247,12 +249,13 @@ def _missing_needs(
     gates: Mapping[str, Gate], values: Mapping[str, bool], origins: Mapping[str, str]
 ) -> Iterator[Problem]:
     for name, gate in gates.items():
-        missing = [other for other in gate.needs if not values.get(other, True)]
+        missing = sorted(other for other in gate.needs if not values.get(other, True))
         if values[name] and missing:
             # The gate may be on by default and another one switched off.
             culprits: Iterable[str] = (name, *missing, *STAGE_SWITCHES)
             path = next((origins[c] for c in culprits if c in origins), "featureGates")
-            yield Problem(path, f"{name} is on", f"wanted {', '.join(missing)} on, too")
+            disabled = f"features that are disabled: [{' '.join(missing)}]"
+            yield Problem(path, f"{name} is enabled, but depends on {disabled}")
 
 
 def _spelled(value: bool) -> str:

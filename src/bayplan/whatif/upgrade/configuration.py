@@ -32,7 +32,7 @@ from bayplan.yaml_places import place_in
 
 Subject = Literal["gate", "plugin", "argument", "field"]
 
-_UNKNOWN = ("unknown field", "no plugin", "unknown feature gate")
+_UNKNOWN = ("unknown field", "no plugin", "unrecognized feature gate")
 
 
 @final
