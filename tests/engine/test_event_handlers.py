@@ -9,6 +9,7 @@ import pytest
 from msgspec.structs import replace
 
 from bayplan.api.objects import POD, Node, Pod, Unstructured
+from bayplan.config.kubernetes_versions import NEWEST, KubernetesVersion
 from bayplan.engine.event_handlers import NEWEST_SHAPES_MAX
 from bayplan.framework.events import (
     UPDATE,
@@ -34,10 +35,12 @@ HintCalls = list[tuple[str, Any, Any]]
 class RefusedPod:
     """A scheduler with a pod p that is refused until `opened`, and all calls of p's hints."""
 
-    def __init__(self, **pod: Any) -> None:
+    def __init__(self, *, kubernetes: KubernetesVersion = NEWEST, **pod: Any) -> None:
         self.hint_calls: HintCalls = []
         self.opened = False
         self.answer = QueueingHint.QUEUE_SKIP
+        #: The actions to which the hints answer so.
+        self.actions = ActionType.ADD | ActionType.DELETE | UPDATE
         resources = [r for r in EventResource if r is not EventResource.WILDCARD]
         events = [
             ClusterEventWithHint(ClusterEvent(resource, action), self._hint(resource, action))
@@ -45,7 +48,7 @@ class RefusedPod:
             for action in (ActionType.ADD, ActionType.DELETE, UPDATE)
         ]
         plugin = answering("A", filter_node=self._filter, events_to_register=events)
-        self.engine = Engine(plugins=["A"], classes=[plugin])
+        self.engine = Engine(plugins=["A"], classes=[plugin], kubernetes=kubernetes)
         self.engine.add(node("n1"), waiting_pod(**pod))
         self.engine.run()
         self.hint_calls.clear()
@@ -59,7 +62,7 @@ class RefusedPod:
                 self.hint_calls.append(
                     (ClusterEvent(resource, action).label, _name(old), _name(new))
                 )
-            return self.answer
+            return self.answer if action & self.actions else QueueingHint.QUEUE_SKIP
 
         return hint
 
@@ -302,6 +305,24 @@ def test_a_cleared_nomination_activates_no_pod_of_higher_priority(
     else:
         engine.delete(waiting_pod("q", priority=10, nominated_node="n1"))
     assert engine.state_of("p") is (State.BACKOFF if is_reported else State.UNSCHEDULABLE)
+
+
+@pytest.mark.parametrize(
+    ("kubernetes", "priority", "is_end"),
+    [
+        pytest.param(KubernetesVersion.V1_34, 10, True, id="1.34, equal priority"),
+        pytest.param(KubernetesVersion.V1_34, 20, False, id="1.34, higher priority"),
+        pytest.param(KubernetesVersion.V1_35, 10, False, id="1.35"),
+    ],
+)
+def test_until_1_34_the_binding_of_a_nominated_pod_ends_its_nomination(
+    kubernetes: KubernetesVersion, priority: int, is_end: bool
+) -> None:
+    world = RefusedPod(kubernetes=kubernetes, priority=priority)
+    world.engine.add(waiting_pod("q", priority=10, nominated_node="n1"))
+    world.answer, world.actions = QueueingHint.QUEUE, ActionType.DELETE
+    world.engine.update(waiting_pod("q", priority=10, node="n1", nominated_node="n1"))
+    assert world.engine.state_of("p") is (State.BACKOFF if is_end else State.UNSCHEDULABLE)
 
 
 # ---- other kinds ----------------------------------------------------------------------------

@@ -23,6 +23,7 @@ FIRST, LAST = map(int, os.environ.get("BAYPLAN_UPGRADE_SEEDS", "0-99").split("-"
 INVISIBLE = frozenset(
     (
         "any_anti_affinity_term_counts",
+        "bound_pods_end_nominations",
         "changed_groups_are_events",
         "config_for_all_is_unnamed",
         "deleted_anti_affinity_counts",

@@ -103,6 +103,7 @@ class Behaviour(Struct, frozen=True):
     deleted_anti_affinity_counts: bool = True
     nominated_pods_are_assigned: bool = True
     changed_groups_are_events: bool = True
+    bound_pods_end_nominations: bool = False
     gangs_are_pod_groups: bool = True
 
 
@@ -668,6 +669,17 @@ CHANGES: tuple[Change, ...] = (
         "A victim that is terminating gets no further condition, deletion and event; before, it "
         "did.",
         "#134730",
+        is_recorded=False,
+    ),
+    Change(
+        "bound_pods_end_nominations",
+        True,
+        _V1_35,
+        "events",
+        "bindings of nominated pods",
+        "The binding of a pod with a nomination wakes pods as every binding does; before, it also "
+        "was the end of the nomination, and pods of the same or a lower priority were tried again.",
+        "#134157",
         is_recorded=False,
     ),
     Change(

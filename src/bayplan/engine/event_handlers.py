@@ -115,6 +115,7 @@ class EventHandlers:
         #: The events of the version that is answered as.
         has_declared_features = engine.gates.enabled("NodeDeclaredFeatures")
         self._vocabulary = event_vocabulary(engine.gates.behaviour, has_declared_features)
+        self._bound_pods_end_nominations = engine.gates.behaviour.bound_pods_end_nominations
         #: By label: the observer of the duration of an event.
         self._took: dict[str, Callable[[float], None]] = {}
         #: The shapes of the newest pods. They stay when their last pod is gone: the next pods of a
@@ -292,6 +293,8 @@ class EventHandlers:
             if old.scheduler_name in self._frameworks:
                 self._queue.delete(old)
             handled = self._assigned(new)
+            if self._bound_pods_end_nominations and self._is_ours(old) and old.nominated_node_name:
+                self._room_freed_by(old)
             if new.uid in self._placements.by_uid:
                 self._placements.give_up(new, "the pod was bound by another")
             # A listing may show a binding and a deferred resize as one change. Upstream adds the
