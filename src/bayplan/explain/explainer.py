@@ -24,6 +24,7 @@ from bayplan.explain.explanation import (
 )
 from bayplan.explain.fixes.owners import Owners
 from bayplan.explain.fixes.search import Search
+from bayplan.explain.levels import levels_of
 from bayplan.framework.status import Code
 from bayplan.journal import NodeScore
 from bayplan.model.cluster_model import Attempt, ClusterModel
@@ -117,7 +118,7 @@ def _pending(model: ClusterModel, head: Explanation, pod: Pod, *, with_fixes: bo
         explanation,
         causes=causes_of(model, diagnosis),
         preemption=_preemption(model, diagnosis),
-        group=_group(model, diagnosis),
+        group=_with_levels(model, diagnosis, _group(model, diagnosis)),
         remarks=(*head.remarks, *_gate_remarks(attempt)),
     )
     if not with_fixes or attempt.nominated_node or attempt.result == "gated":
@@ -261,6 +262,14 @@ def _group(model: ClusterModel, diagnosis: Diagnosis) -> Group | None:
         excluded_nodes=excluded,
         message=attempt.message or state.message if record is None else record.message,
     )
+
+
+def _with_levels(model: ClusterModel, diagnosis: Diagnosis, group: Group | None) -> Group | None:
+    """With what each level of the topology lacks."""
+    state = model.scheduler.pod_groups.of(diagnosis.attempt.pod)
+    if group is None or state is None or diagnosis.attempt.result == "gated":
+        return group
+    return structs.replace(group, levels=levels_of(model, state))
 
 
 # ---- bound pods ---------------------------------------------------------------------------------

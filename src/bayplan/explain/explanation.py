@@ -78,6 +78,36 @@ class Preemption(Value, frozen=True, kw_only=True, omit_defaults=True):
     budgets: tuple[Budget, ...] = ()
 
 
+class GroupLevel(Value, frozen=True, kw_only=True, omit_defaults=True):
+    """One level of the topology that a group names, and the domain that comes nearest."""
+
+    #: The name in the configuration; without one, the node label.
+    level: str
+    node_label: str
+    constraint: Literal["required", "preferred", "slices"]
+    #: Members that share a domain.
+    size: int
+    #: Domains, and those of them that can take ``size`` members. For members of several templates
+    #: the second is an upper bound.
+    domains: int = 0
+    sufficient: int = 0
+    #: Of a group in slices: the slices, and how many fit at most.
+    slices: int = 0
+    fitting_slices: int = 0
+    #: The domain that can take most members, in slices beyond its whole slices; "": none exists, or
+    #: all slices fit.
+    nearest: str = ""
+    #: Members that it can take.
+    fitting: int = 0
+    #: Resource → how much more must be free there. Empty: enough is free in total, or other pods
+    #: keep the domain from being exclusive.
+    lacking: dict[str, str] = {}
+    #: Some of the pods that hold it, the lowest priority first; how many there are; their groups.
+    in_the_way: tuple[str, ...] = ()
+    in_the_way_count: int = 0
+    groups_in_the_way: tuple[str, ...] = ()
+
+
 class Group(Value, frozen=True, kw_only=True, omit_defaults=True):
     """The pod's group in this attempt."""
 
@@ -96,6 +126,8 @@ class Group(Value, frozen=True, kw_only=True, omit_defaults=True):
     #: Nodes that no member may use, whatever is free.
     excluded_nodes: int = 0
     message: str = ""
+    #: The levels of the topology that it names; only if it does not fit.
+    levels: tuple[GroupLevel, ...] = ()
 
 
 class Change(Value, frozen=True, kw_only=True, omit_defaults=True):
@@ -326,6 +358,32 @@ def _group(group: Group, sentence: str) -> Iterator[RenderableType]:
         )
     if group.message and group.message != sentence:
         yield Text(f"  {group.message}")
+    for level in group.levels:
+        yield from (Text(f"  {line}") for line in _level_lines(level))
+
+
+def _level_lines(level: GroupLevel) -> Iterator[str]:
+    name = f"level {level.level} ({level.constraint})"
+    domains = counted(level.domains, "domain")
+    if level.slices:
+        count = f"{level.fitting_slices} of {level.slices} slices of {level.size} fit"
+        yield f"{name}: {count} in {domains}"
+    elif level.domains:
+        yield f"{name}: {level.sufficient} of {domains} can take {level.size} members"
+    else:
+        yield f"{name}: no node has the label {level.node_label}"
+    if not level.nearest or level.fitting >= level.size:
+        return
+    lacking = ", ".join(f"{amount} {name}" for name, amount in level.lacking.items())
+    what = f"lacks {lacking}" if lacking else "has enough in total, but not where it is needed"
+    room = f"has room for {level.fitting} of {level.size} members"
+    yield f"  the nearest is {level.nearest}: it {room}; it {what}"
+    if level.in_the_way:
+        more = ", …" if level.in_the_way_count > len(level.in_the_way) else ""
+        pods = f"{pod_count(level.in_the_way_count)} in the way"
+        yield f"  {pods}: {', '.join(level.in_the_way)}{more}"
+    if level.groups_in_the_way:
+        yield f"  of groups: {', '.join(level.groups_in_the_way)}"
 
 
 def _cause(cause: Cause, *, is_wide: bool, omitted: Set[str]) -> Iterator[RenderableType]:

@@ -406,6 +406,8 @@ class GroupAnswer(Value):
     waiting_causes: dict[int, int]
     #: The causes of `waitingCauses`.
     causes: dict[int, Cause]
+    #: A member that waits; "": none does.
+    waiting_member: str
 
 
 # ---- two runs -------------------------------------------------------------------------------

@@ -530,6 +530,7 @@ def group_answer(state: State, name: str) -> GroupAnswer:
         domains=tuple(_domains(state, nodes, attempts))[:_DOMAINS_MAX],
         waiting_causes=dict(causes),
         causes={cause: line.causes[cause] for cause in causes},
+        waiting_member=pod_entry(state, int(waiting[0])).name if len(waiting) else "",
     )
 
 

@@ -28,6 +28,7 @@ from bayplan.api.objects import (
     STATEFUL_SET,
     STORAGE_CLASS,
 )
+from bayplan.api.pod_groups import BUILT_IN_KINDS, api_group_of
 from bayplan.api.selectors import is_label_key, is_label_value
 from bayplan.objects.keys import ObjectKey, is_namespaced
 
@@ -46,6 +47,7 @@ _RESOURCES = {
     JOB: "job.batch",
     RESOURCE_CLAIM: "resourceclaim.resource.k8s.io",
     DEVICE_CLASS: "deviceclass.resource.k8s.io",
+    **{kind: f"podgroup.{api_group_of(kind)}" for kind in BUILT_IN_KINDS},
 }
 _EFFECTS = frozenset(("NoSchedule", "PreferNoSchedule", "NoExecute"))
 

@@ -27,6 +27,7 @@ from bayplan.explain.fixes.edits import (
     edited_spec,
     plain,
 )
+from bayplan.explain.fixes.group_edits import group_edits
 from bayplan.explain.fixes.new_node import new_node_edits
 from bayplan.explain.fixes.object_edits import object_edits
 from bayplan.explain.fixes.owners import Owners
@@ -142,6 +143,7 @@ class Search:
         yield from rule_edits(self.model, self.owners, diagnosis)
         yield from priority_edits(self.model, diagnosis)
         yield from object_edits(self.model, self.owners, diagnosis)
+        yield from group_edits(self.model, self.owners, diagnosis)
         yield from room_edits(self.model, self.owners, diagnosis)
 
     def _try_all(

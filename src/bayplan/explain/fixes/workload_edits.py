@@ -51,7 +51,7 @@ from bayplan.state.pods import PodInfo
 _NODES_MAX = 5
 _REMOVED_MAX = 12
 #: Controllers whose size is a number that can be lowered.
-_SCALABLE = frozenset((DEPLOYMENT, REPLICA_SET, STATEFUL_SET, REPLICATION_CONTROLLER, JOB))
+SCALABLE = frozenset((DEPLOYMENT, REPLICA_SET, STATEFUL_SET, REPLICATION_CONTROLLER, JOB))
 #: Controllers for which the annotation counts.
 _RANKING = frozenset((DEPLOYMENT, REPLICA_SET, REPLICATION_CONTROLLER))
 _DELETION_COST = "controller.kubernetes.io/pod-deletion-cost"
@@ -115,7 +115,7 @@ class _Room:
         owner = self._owners.of(pod)
         if owner is None:
             return True
-        if owner == self._workload or owner.kind not in _SCALABLE or owner in self._autoscaled:
+        if owner == self._workload or owner.kind not in SCALABLE or owner in self._autoscaled:
             return False
         if owner.kind == STATEFUL_SET and not self._is_above_all(pod, owner, names):
             return False

@@ -38,12 +38,38 @@ function Waiting({ explanation, at, isCluster }) {
   if (node) return html`<p>An attempt now would place it on <a href=${address("nodes", { at, node })}><${Name} text=${node} /></a>.</p>`;
   return html`${isCluster && message && html`<p class="message">${message}</p>`}
     ${causes.length > 0 && html`<${Causes} causes=${causes} at=${at} />`}
+    <${Levels} levels=${explanation.group?.levels ?? []} at=${at} />
     ${preemption && html`<p class="note">Preemption: ${preemption.verdict}</p>
       ${preemption.victims?.length > 0 && html`<p>Victims: ${preemption.victims.map((name, index) => html`${index > 0 && ", "}<a key=${name} href=${address("pods", { at, name })}><${Name} text=${name} /></a>`)}</p>`}
       ${(preemption.budgets ?? []).map((one) => html`<p key=${one.name} class="note">Budget <span class="tag">${one.name}</span> allows ${plural(one.disruptionsAllowed, "disruption")}.</p>`)}`}
     ${fixes.length ? html`<h3>Fixes</h3><ol class="cards fixes">${fixes.map((fix, index) => html`<li key=${index}><${Fix} fix=${fix} at=${at} /></li>`)}</ol>`
       : html`<p>No fix is known.</p>`}
     ${trials > 0 && html`<p class="note">${plural(trials, "change")} tried in the engine at this moment.</p>`}`;
+}
+
+// Per level of a group's topology: the domain that comes nearest, what it lacks, and what is in the way.
+export function GroupLevels({ source, params, pod }) {
+  const { at } = params;
+  const isOpen = areFixesSearched(source, params);
+  const state = useComputed(isOpen ? "explanation" : null, { at, pod });
+  const fixes = state.data?.fixes ?? [];
+  return html`<section aria-label="Levels" tabindex="-1"><h2>What the group lacks</h2>
+    ${!isOpen && html`<${FindFixes} source=${source} view="groups" params=${params} />`}
+    <${Computing} state=${state} text="Each fix is tried in the engine…" />
+    ${state.data && !state.error && html`<div class=${state.isComputing ? "stale" : ""}>
+      <${Levels} levels=${state.data.group?.levels ?? []} at=${at} />
+      ${fixes.length ? html`<h3>Fixes</h3><ol class="cards fixes">${fixes.map((fix, index) => html`<li key=${index}><${Fix} fix=${fix} at=${at} /></li>`)}</ol>`
+        : html`<p>No fix is known.</p>`}</div>`}</section>`;
+}
+
+function Levels({ levels, at }) {
+  if (!levels.length) return null;
+  return html`<div class="scroll" tabindex="0" role="region" aria-label="Levels"><table><thead><tr><th>Level</th><th>Fits</th><th>Nearest domain</th><th class="number">Room for</th><th>Lacks</th><th>In the way</th></tr></thead>
+    <tbody>${levels.map((one) => html`<tr key=${`${one.constraint} ${one.nodeLabel}`}><th scope="row">${one.level} <span class="tag">${one.constraint}</span></th>
+      <td>${one.slices ? `${count(one.fittingSlices ?? 0)} of ${plural(one.slices, "slice")} of ${count(one.size)}` : `${count(one.size)} members in ${count(one.sufficient ?? 0)} of ${plural(one.domains ?? 0, "domain")}`}</td>
+      <td class="name">${one.nearest || "–"}</td><td class="number">${one.nearest ? count(one.fitting ?? 0) : "–"}</td>
+      <td>${Object.entries(one.lacking ?? {}).map(([name, amount]) => `${amount} ${name}`).join(", ") || "–"}</td>
+      <td>${(one.inTheWay ?? []).map((name, index) => html`${index > 0 && ", "}<a key=${name} href=${address("pods", { at, name })}><${Name} text=${name} /></a>`)}${(one.inTheWayCount ?? 0) > (one.inTheWay ?? []).length && ", …"}</td></tr>`)}</tbody></table></div>`;
 }
 
 function Causes({ causes, at }) {

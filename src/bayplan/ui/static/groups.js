@@ -5,14 +5,15 @@ import {
 } from "./lib.js";
 import { ObjectLink } from "./object.js";
 import { PodTable } from "./podtable.js";
+import { GroupLevels } from "./explanation.js";
 import { CauseParts, KIND_TITLES } from "./causes.js";
 
 const PAGE = 50;
 const SHOWN = 6;
 const RESULTS = { short: "members missing" };
 
-export function Groups({ params }) {
-  return params.name ? html`<${Group} key=${params.name} params=${params} />` : html`<${GroupList} params=${params} />`;
+export function Groups({ source, params }) {
+  return params.name ? html`<${Group} key=${params.name} source=${source} params=${params} />` : html`<${GroupList} params=${params} />`;
 }
 
 function GroupList({ params }) {
@@ -35,7 +36,7 @@ function GroupList({ params }) {
     <${Pager} page=${data} size=${PAGE} onOffset=${setOffset} />`}`;
 }
 
-function Group({ params }) {
+function Group({ source, params }) {
   const { at, name } = params;
   const { data, error } = useAnswer("group", { at, name });
   if (error) return html`<h1 class="name">${name}</h1><${Problem} text=${error} />`;
@@ -53,6 +54,7 @@ function Group({ params }) {
     </ul>
     ${group.message && html`<p class="message">${group.message}</p>`}
     <${Causes} data=${data} at=${at} />
+    ${data.waitingMember && source.hasModel && html`<${GroupLevels} source=${source} params=${params} pod=${data.waitingMember} />`}
     ${data.domains.length > 0 && html`<${Domains} domains=${data.domains} />`}
     ${Object.keys(nodes).length > 0 && html`<h2>Nodes</h2><ul class="tags">${Object.entries(nodes).map(([node, pods]) => html`<li key=${node} class="tag">
       <a href=${address("nodes", { at, node })}><${Name} text=${node} /></a> ${plural(pods, "member")}</li>`)}</ul>`}
