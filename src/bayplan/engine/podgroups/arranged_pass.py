@@ -10,7 +10,7 @@ a member of it now. Amounts and host ports are counted; everything else that mem
 another shows in the pass.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import final
 
 import numpy as np
@@ -81,6 +81,7 @@ class ArrangedPass:
         self._late, self._others = members[:lacking_count], members[lacking_count:]
         #: Number of members to arrange → the problem.
         self._problems: dict[int, Problem | None] = {}
+        self._answers: dict[int, Arrangement | NoArrangement | None] = {}
         #: What the search came to, in words; "": it placed the members, or was not made.
         self.problem = ""
 
@@ -100,18 +101,10 @@ class ArrangedPass:
     def run(self, trial: Trial) -> PodGroupTrial | None:
         """Place all members, or as many as the group needs; None: too few are placed, and the trial
         is as before."""
-        count = len(self._others)
-        least_count = max(0, self._needed_count - len(self._late))
-        for each in dict.fromkeys((count, least_count)):
-            answer: Arrangement | NoArrangement = Arrangement(())
-            if each:
-                problem = self._problem(each)
-                if problem is None:
-                    return None
-                answer = arrange(problem, self._setup.settings.search_steps)
-                if isinstance(answer, NoArrangement):
-                    self.problem = _problem_text(answer, problem, self._keys())
-                    continue
+        for count in self._counts():
+            answer = self._answer(count)
+            if not isinstance(answer, Arrangement):
+                return None
             group_trial = self._tried(trial, answer)
             if group_trial.fits(self._needed_count):
                 self.problem = ""
@@ -119,6 +112,42 @@ class ArrangedPass:
             group_trial.undo()
             self.problem = "an arrangement was found, but plugins reject it."
         return None
+
+    def _counts(self) -> Iterator[int]:
+        """How many members to arrange: all of them, then as many as are possible or needed. A group
+        in slices grows by whole slices of the outermost layer."""
+        count = len(self._others)
+        least_count = max(0, self._needed_count - len(self._late))
+        if isinstance(self._answer(count), Arrangement):
+            yield count
+        if not self._group.slices:
+            if least_count != count and isinstance(self._answer(least_count), Arrangement):
+                yield least_count
+            return
+        size = self._group.slices[0].size
+        low, high = -(-least_count // size), (count - 1) // size
+        if low > high or not isinstance(self._answer(low * size), Arrangement):
+            return
+        while low < high:
+            middle = (low + high + 1) // 2
+            if isinstance(self._answer(middle * size), Arrangement):
+                low = middle
+            else:
+                high = middle - 1
+        if low or self._late:
+            yield low * size
+
+    def _answer(self, count: int) -> Arrangement | NoArrangement | None:
+        """The arrangement of the first ``count`` members; None: a member is rejected as a whole."""
+        if count not in self._answers:
+            problem = self._problem(count) if count else None
+            answer = Arrangement(()) if not count else None
+            if problem is not None:
+                answer = arrange(problem, self._setup.settings.search_steps)
+                if isinstance(answer, NoArrangement):
+                    self.problem = _problem_text(answer, problem, self._keys())
+            self._answers[count] = answer
+        return self._answers[count]
 
     def _tried(self, trial: Trial, answer: Arrangement) -> PodGroupTrial:
         """The pass in which each member may use the nodes of the arrangement alone."""

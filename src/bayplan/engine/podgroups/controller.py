@@ -74,7 +74,8 @@ class QueueGroups:
 
     def of_member(self, state: GroupState, pod: PodInfo) -> QueueGroup | None:
         """The same for a pending member of this group."""
-        if state.is_met and not state.is_upstream:
+        is_divided = state.group is not None and bool(state.group.slices)
+        if state.is_met and not state.is_upstream and not is_divided:
             return None
         if not self.is_placed_as_one(pod.scheduler_name):
             return None
