@@ -1,7 +1,11 @@
 """The life of a group in a topology: it grows, loses members, makes room, waits for a domain."""
 
+from typing import Any
+
 import pytest
 
+from bayplan.api.objects import POD
+from bayplan.objects.keys import object_key
 from tests.scenarios.gangs import (
     FIT,
     SLICES,
@@ -92,3 +96,106 @@ def test_a_replacement_waits_for_the_domain_of_the_lost_member(
         assert racks_of(world, "again") == ["r0"]
 
     play(scenario, plugins=FIT)
+
+
+# ---- preemption -----------------------------------------------------------------------------
+
+PREEMPTING = ["NodeResourcesFit", "DefaultPreemption"]
+
+
+def cheap(world: World, name: str, on: str, group: str = "") -> None:
+    """A running pod with priority 0."""
+    if group:
+        add_member(world, name, group, cpu=1, node=on, priority=0)
+    else:
+        world.add_pod(name, cpu=1, node=on, priority=0)
+
+
+def remaining(world: World, *names: str) -> list[str]:
+    """The pods that are still there."""
+    return [n for n in names if world.cluster.get(object_key(POD, "default", n)) is not None]
+
+
+def test_preemption_frees_the_rack_in_which_the_fewest_groups_lose_pods() -> None:
+    """r0 and r2 hold pods of two owners, r1 three pods of one group."""
+
+    async def scenario(world: World) -> None:
+        racks(world, (1, 1), (1, 1, 1), (1, 1))
+        for name in ("a", "b"):
+            put_group(world, name, 1)
+        cheap(world, "a-0", "r0-0", "a")
+        cheap(world, "single", "r0-1")
+        for index in range(3):
+            cheap(world, f"b-{index}", f"r1-{index}", "b")
+        cheap(world, "a-1", "r2-0", "a")
+        cheap(world, "other", "r2-1")
+        await world.until(1)
+        put_group(world, "g", 2, annotations=RACK)
+        names = members(world, 1, 1, priority=100)
+        await world.until(20)
+        assert racks_of(world, *names) == ["r1", "r1"]
+        assert remaining(world, "a-0", "a-1", "single", "other") == [
+            "a-0",
+            "a-1",
+            "single",
+            "other",
+        ]
+        assert len(remaining(world, "b-0", "b-1", "b-2")) == 1
+
+    play(scenario, plugins=PREEMPTING)
+
+
+def test_preemption_for_an_exclusive_group_frees_the_whole_rack() -> None:
+    """The rack has a free node for each member, but not without other pods."""
+
+    async def scenario(world: World) -> None:
+        racks(world, (2, 2, 2))
+        cheap(world, "first", "r0-0")
+        cheap(world, "second", "r0-1")
+        await world.until(1)
+        put_group(world, "g", 2, annotations=ALONE)
+        names = members(world, 1, 1, priority=100)
+        await world.until(20)
+        assert racks_of(world, *names) == ["r0", "r0"]
+        assert remaining(world, "first", "second") == []
+
+    play(scenario, plugins=PREEMPTING)
+
+
+# ---- reservations and backfill --------------------------------------------------------------
+
+
+@pytest.mark.parametrize("is_exclusive", [False, True])
+def test_an_exclusive_group_has_its_whole_rack_reserved_and_short_pods_backfill_it(
+    is_exclusive: bool,
+) -> None:
+    """Without exclusive use, only the nodes that the members need are reserved."""
+
+    async def scenario(world: World) -> None:
+        racks(world, (2, 2, 2), (1,))
+        for index in range(2):
+            world.add_pod(f"old-{index}", _lasting("100s"), cpu=2, node=f"r0-{index}")
+        world.add_pod("taken", cpu=1, node="r1-0")
+        await world.until(1)
+        put_group(world, "g", 2, annotations=ALONE if is_exclusive else RACK)
+        names = members(world, 2, 2)
+        await world.until(30)
+        assert racks_of(world, *names) == ["", ""]
+        world.add_pod("long", _lasting("600s"), cpu=1)
+        world.add_pod("short", _lasting("20s"), cpu=1)
+        await world.until(40)
+        assert racks_of(world, "short") == ["r0"]
+        assert racks_of(world, "long") == [""]
+        for name in ("short", "old-0", "old-1"):
+            world.end_pod(name)
+        await world.until(100)
+        assert racks_of(world, *names) == ["r0", "r0"]
+        assert racks_of(world, "long") == ([""] if is_exclusive else ["r0"])
+
+    config = {"podGroups": {"reserveAfterSeconds": 10}}
+    play(scenario, plugins=FIT, config=config)
+
+
+def _lasting(duration: str) -> dict[str, Any]:
+    """``metadata`` of a pod that runs so long."""
+    return {"annotations": {"bayplan.dev/duration": duration}}

@@ -8,6 +8,7 @@ that is in a domain already stays: nothing is evicted.
 While no group has the annotation, nothing is computed.
 """
 
+from collections.abc import Iterable
 from typing import Final, final
 
 import numpy as np
@@ -67,7 +68,7 @@ class ExclusiveDomains:
         barred, why = np.zeros(len(snapshot.nodes), np.bool_), ""
         for key, state in exclusive.items():
             if key != pod.group_key and state.assigned_count:
-                barred |= _domains_of(snapshot.nodes, state)
+                barred |= _domains_of(snapshot.nodes, state, state.node_names())
                 why = TAKEN
         own = None if pod.group_key is None else exclusive.get(pod.group_key)
         if own is not None:
@@ -82,10 +83,20 @@ def is_daemon(pod: PodInfo) -> bool:
     return any(owner.kind == "DaemonSet" for owner in pod.metadata.owner_references or ())
 
 
-def _domains_of(nodes: NodeView, state: GroupState) -> Mask:
-    """bool [nodes]: the domains of the members of a group."""
+def domain_nodes(nodes: NodeView, state: GroupState, names: Iterable[str]) -> frozenset[str]:
+    """The nodes of the domains that a group has alone if its members are on these nodes; none: the
+    group is not exclusive."""
+    if state.group is None or not state.group.exclusive_topology:
+        return frozenset()
+    all_names = nodes.names()
+    rows: list[int] = np.flatnonzero(_domains_of(nodes, state, names)).tolist()
+    return frozenset(all_names[row] for row in rows)
+
+
+def _domains_of(nodes: NodeView, state: GroupState, names: Iterable[str]) -> Mask:
+    """bool [nodes]: the domains of some nodes."""
     ids = _ids(nodes, state)
-    return np.isin(ids, _with_label(ids[nodes.positions(sorted(state.node_names()))]))
+    return np.isin(ids, _with_label(ids[nodes.positions(sorted(names))]))
 
 
 def _shared_domains(nodes: NodeView, state: GroupState) -> Mask:

@@ -47,7 +47,7 @@ def reserved(pods: list[PodInfo], needs: set[str]) -> tuple[Any, TrialOfNames]:
         return SimpleNamespace(placed=placed, undo=lambda: None)
 
     departures = DepartureOrder(trial, pods, KEY, ManualClock())
-    reservation = find_reservation(KEY, 5, place, departures)
+    reservation = find_reservation(KEY, 5, place, departures, widen=frozenset)
     departures.depart(0)
     return reservation, trial
 
@@ -80,6 +80,6 @@ def test_a_reservation_starts_when_its_last_victim_has_ended(
 def test_a_group_that_fits_nowhere_gets_no_reservation_and_the_trial_is_undone() -> None:
     trial: Any = TrialOfNames(PODS)
     departures = DepartureOrder(trial, PODS, KEY, ManualClock())
-    assert find_reservation(KEY, 0, lambda: None, departures) is None
+    assert find_reservation(KEY, 0, lambda: None, departures, widen=frozenset) is None
     departures.depart(0)
     assert set(trial.here) == set("abcd")

@@ -20,8 +20,12 @@ def setup(
     """The parts of an engine that determine equality."""
     calls = SimpleNamespace(reserve=reserve, unreserve=())
     profile = SimpleNamespace(calls=lambda _state, _pod: calls)  # pyright: ignore[reportUnknownLambdaType]
+    reservations = SimpleNamespace(
+        reserved_nodes=lambda _pod: frozenset(reserved),  # pyright: ignore[reportUnknownLambdaType]
+        exclusive=SimpleNamespace(is_active=False),
+    )
     parts = SimpleNamespace(
-        reservations=SimpleNamespace(reserved_nodes=lambda _pod: frozenset(reserved)),  # pyright: ignore[reportUnknownLambdaType]
+        reservations=reservations,
         frameworks={"default-scheduler": profile},
         end=SimpleNamespace(is_observed=is_observed),
     )

@@ -19,6 +19,7 @@ from msgspec.structs import replace
 from bayplan.engine.attempt_record import CycleEnd
 from bayplan.engine.core import GroupController
 from bayplan.engine.cycle import Cycle
+from bayplan.engine.exclusive_domains import domain_nodes
 from bayplan.engine.extenders.results import AnsweredQuestion
 from bayplan.engine.failures import Failure, FailureHandler, failure_by_error
 from bayplan.engine.outbox import Outbox
@@ -425,7 +426,13 @@ class GroupAttempts:
 
         departures = DepartureOrder(trial, self._cluster.cache.pods(), state.key, self._clock)
         priority = max(queued.pod.priority for queued in members)
-        reservations.current = find_reservation(state.key, priority, place, departures)
+        reservations.current = find_reservation(
+            state.key,
+            priority,
+            place,
+            departures,
+            widen=partial(domain_nodes, self._cluster.loan.nodes, state),
+        )
         departures.depart(0)
         if reservations.current is not None:
             message = reserved_for(state, reservations.current, self._clock.now())

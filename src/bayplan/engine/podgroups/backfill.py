@@ -6,7 +6,7 @@ fits; then a binary search finds the smallest number. Devices and volumes count 
 are free.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Set
 from math import inf
 from typing import final
 
@@ -20,12 +20,16 @@ from bayplan.state.pods import PodInfo
 
 #: Places the group in the trial; None: the group does not fit, and nothing is placed.
 Place = Callable[[], PodGroupTrial | None]
+#: The nodes of the domains that the group has alone, if its members are on these nodes.
+Widen = Callable[[Set[str]], Set[str]]
 
 
 def find_reservation(
-    key: GroupKey, priority: int, place: Place, departures: "DepartureOrder"
+    key: GroupKey, priority: int, place: Place, departures: "DepartureOrder", *, widen: Widen
 ) -> Reservation | None:
-    """The nodes to reserve. None: the group fits nowhere, even without all these pods."""
+    """The nodes to reserve. None: the group fits nowhere, even without all these pods.
+
+    ``widen``: the nodes of the members → further nodes to reserve."""
     low, high = 0, 1
     while (node_names := _tried(place, departures, high)) is None:
         if high >= len(departures.pods):
@@ -38,7 +42,7 @@ def find_reservation(
             low = middle
         else:
             high, node_names = middle, better
-    nodes = frozenset(node_names)
+    nodes = frozenset(node_names) | widen(node_names)
     return Reservation(key, priority, nodes, departures.empty_enough_seconds(high, nodes))
 
 

@@ -92,12 +92,14 @@ def best_pass(
     state: GroupState,
     *,
     needed_count: int,
+    only: str = "",
 ) -> PodGroupTrial:
     """The pass of the best domain, whose placements are in the trial; or, if the group fits
-    nowhere, the pass that explains why."""
+    nowhere, the pass that explains why. ``only``: the only domain of the required key that may be
+    used; "": any."""
     snapshot, rejecting, group = setup.cluster.loan, set[str](), state.group
     assert snapshot is not None and group is not None
-    narrow, wide = _choices(setup.domains, snapshot, state)
+    narrow, wide = _choices(setup.domains, snapshot, state, only)
     searches, problem = may_search(setup, group, members), ""
 
     def run(domain: Domain, *, is_compared: bool = False) -> PodGroupTrial:
@@ -170,7 +172,7 @@ def why_nowhere(domains: Domains, snapshot: Snapshot, state: GroupState) -> str:
 
 
 def _choices(
-    domains: Domains, snapshot: Snapshot, state: GroupState
+    domains: Domains, snapshot: Snapshot, state: GroupState, only: str
 ) -> tuple[list[tuple[str, list[Domain]]], list[Domain]]:
     """(the preferred domains of each preferred key, the acceptable domains); at least one is
     acceptable."""
@@ -178,7 +180,8 @@ def _choices(
     assert group is not None
     wide = [EVERYWHERE]
     if group.required_topology:
-        wide = domains.of(snapshot, group.required_topology, state) or [_NOWHERE]
+        possible = domains.of(snapshot, group.required_topology, state)
+        wide = [domain for domain in possible if only in ("", domain.name)] or [_NOWHERE]
     narrow: list[tuple[str, list[Domain]]] = []
     for key in group.preferred_topologies:
         preferred = domains.of(snapshot, key, state)

@@ -3,16 +3,19 @@
 A trial removes pods of lower priority from all nodes, up to the lowest priority with which the
 group fits, and places the members. Then the removed pods of the members' nodes return one after
 another, as long as all members on the node still fit. A pod that cannot return is a victim. If the
-group does not fit without all pods of lower priority, no pod is evicted. Upstream:
+group does not fit without all pods of lower priority, no pod is evicted. A group that has to share
+a domain by its annotation frees the domain in which the fewest groups lose pods. Upstream:
 podgrouppreemption.go (v1.37), which tries the whole group again for each returning pod.
 """
 
 from collections.abc import Iterable, Sequence
-from typing import final
+from itertools import islice
+from typing import Final, final
 
 import numpy as np
 from msgspec import Struct
 
+from bayplan.engine.exclusive_domains import domain_nodes, is_daemon
 from bayplan.engine.failures import CLEAR_NOMINATION
 from bayplan.engine.outbox import Outbox, group_reference
 from bayplan.engine.podgroups.controller import missing_resources
@@ -36,6 +39,8 @@ from bayplan.state.pod_groups import GroupState
 from bayplan.state.pods import PodInfo
 from bayplan.state.ranked_pods import NO_PRIORITY
 
+#: Domains whose plans are compared.
+_PLANS_MAX: Final = 32
 PREFIX = " pod group preemption: "
 NOT_HELPFUL = "preemption is not helpful for scheduling the group"
 #: Upstream's words.
@@ -190,11 +195,12 @@ class PodGroupPreemptor:
         return reason(pass_.result(), group.state, len(group.members), texts)
 
     def _placed(
-        self, trial: Trial, snapshot: Snapshot, group: _Group
+        self, trial: Trial, snapshot: Snapshot, group: _Group, only: str = ""
     ) -> tuple[PodGroupTrial, bool]:
         """(the pass, whether enough members fit); if too few fit, nothing is placed."""
+        count = group.needed_count
         pass_ = best_pass(
-            self._setup, trial, group.members, group.state, needed_count=group.needed_count
+            self._setup, trial, group.members, group.state, needed_count=count, only=only
         )
         if pass_.fits(group.needed_count) and not missing_resources(group.state, snapshot, pass_):
             return pass_, True
@@ -211,14 +217,49 @@ class PodGroupPreemptor:
     def _plan(
         self, snapshot: Snapshot, group: _Group, highest: int, plugin: GroupPreemption
     ) -> PreemptionPlan | None:
+        """The plan; of a group that has to share a domain, that of the domain in which the fewest
+        groups lose pods, then the fewest pods leave."""
+        plans = (
+            self._plan_within(snapshot, group, highest, plugin=plugin, only=only)
+            for only in self._domains_to_free(snapshot, group, highest)
+        )
+        possible = islice((plan for plan in plans if plan is not None), _PLANS_MAX)
+        return min(possible, key=_hurt, default=None)
+
+    def _domains_to_free(self, snapshot: Snapshot, group: _Group, highest: int) -> Sequence[str]:
+        """The domains of the required key, those first in which the fewest groups could lose pods;
+        for other groups only "": any. Kubernetes' own groups are placed as kube-scheduler does."""
+        state = group.state
+        if state.group is None or state.is_upstream or not state.group.required_topology:
+            return ("",)
+        domains = self._setup.domains.of(snapshot, state.group.required_topology, state)
+        domain_of = {node: domain.name for domain in domains for node in domain.nodes or ()}
+        owners: dict[str, set[object]] = {domain.name: set() for domain in domains}
+        for pod in self._cluster.cache.pods():
+            if pod.priority <= highest and pod.node_name in domain_of:
+                owners[domain_of[pod.node_name]].add(_owner(pod))
+        return sorted(owners, key=lambda name: (len(owners[name]), name)) or ("",)
+
+    def _plan_within(
+        self,
+        snapshot: Snapshot,
+        group: _Group,
+        highest: int,
+        *,
+        plugin: GroupPreemption,
+        only: str,
+    ) -> PreemptionPlan | None:
+        """``only``: the only domain that may be used; "": any."""
         with snapshot.trial() as trial:
             away = _remove(trial, snapshot, self._units(snapshot), highest)
-            pass_, fits = self._placed(trial, snapshot, group)
+            pass_, fits = self._placed(trial, snapshot, group, only)
             if not fits:
                 return None
             try:
                 order = plugin.in_order_of_return(away)
-                victims = self._victims(trial, snapshot, pass_.placed, order)
+                names = {one.pod.node_name for one in pass_.placed}
+                alone = domain_nodes(snapshot.nodes, group.state, names)
+                victims = self._victims(trial, snapshot, pass_.placed, order, alone=alone)
             finally:
                 self._give_back(pass_.placed)
         if not victims:
@@ -232,12 +273,15 @@ class PodGroupPreemptor:
         snapshot: Snapshot,
         placed: Sequence[PlacedMember],
         away: Sequence[Unit],
+        *,
+        alone: frozenset[str],
     ) -> tuple[PodInfo, ...]:
-        """The victims; none if the members do not fit although all pods of their nodes are away."""
+        """The victims; none if the members do not fit although all pods of their nodes are away.
+        ``alone``: nodes on which no other pod may stay."""
         nodes = {one.pod.node_name for one in placed}
         beside: list[Unit] = []
         for unit in away:
-            if any(pod.node_name in nodes for pod in unit.pods):
+            if any(pod.node_name in nodes or pod.node_name in alone for pod in unit.pods):
                 beside.append(unit)
             else:
                 _put_back(trial, unit)
@@ -245,6 +289,9 @@ class PodGroupPreemptor:
             return ()
         victims: list[PodInfo] = []
         for unit in beside:
+            if any(pod.node_name in alone and not is_daemon(pod) for pod in unit.pods):
+                victims += unit.pods
+                continue
             _put_back(trial, unit)
             own = {pod.node_name for pod in unit.pods}
             there = [one for one in placed if one.pod.node_name in own]
@@ -269,6 +316,15 @@ class PodGroupPreemptor:
             fits = is_success(verdict)
         trial.assume(pod, node_name)
         return fits
+
+
+def _hurt(plan: PreemptionPlan) -> tuple[int, int]:
+    """How many groups or single pods lose pods, and how many pods."""
+    return len({_owner(pod) for pod in plan.victims}), len(plan.victims)
+
+
+def _owner(pod: PodInfo) -> object:
+    return pod.uid if pod.group_key is None else pod.group_key
 
 
 def _remove(trial: Trial, snapshot: Snapshot, units: Units, highest: int) -> list[Unit]:
