@@ -42,12 +42,11 @@ class DomainRows:
     def __init__(self) -> None:
         self._order: Rows | None = None
         self._rows: dict[frozenset[str], Rows] = {}
+        self._positions: dict[frozenset[str], Rows] = {}
 
     def of(self, names: frozenset[str], table: NodeTable) -> Rows:
         """intp[names of nodes in the cluster]."""
-        order = table.draw_order()
-        if order is not self._order or len(self._rows) >= _DOMAINS_MAX:
-            self._order, self._rows = order, {}
+        self._follow(table.draw_order())
         rows = self._rows.get(names)
         if rows is None:
             row_of = table.row_of
@@ -55,6 +54,19 @@ class DomainRows:
             inside = inside[table.alive.values[inside]]
             rows = self._rows[names] = inside[np.argsort(table.draw_places()[inside])]
         return rows
+
+    def positions(self, names: frozenset[str], nodes: NodeView) -> Rows:
+        """intp[names of nodes in the cluster]: positions in a view of all nodes, ascending."""
+        self._follow(nodes.table.draw_order())
+        positions = self._positions.get(names)
+        if positions is None:
+            positions = self._positions[names] = nodes.positions(list(names))
+        return positions
+
+    def _follow(self, order: Rows) -> None:
+        """Forget everything if nodes came or went, or if there are too many domains."""
+        if order is not self._order or len(self._rows) + len(self._positions) >= _DOMAINS_MAX:
+            self._order, self._rows, self._positions = order, {}, {}
 
 
 @final

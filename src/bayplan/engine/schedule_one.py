@@ -113,7 +113,10 @@ class CycleRunner:
         cycle.node_names = result.node_names
         if cycle.within is not None:
             cycle.node_names = result.merge(PreFilterResult(cycle.within)).node_names
-        cycle.candidates = _candidates(nodes, cycle.node_names)
+        if cycle.within is not None and cycle.node_names == cycle.within:
+            cycle.candidates = nodes.take(self.domain_rows.positions(cycle.within, nodes))
+        else:
+            cycle.candidates = _candidates(nodes, cycle.node_names)
 
     def _nominated_node(self, cycle: Cycle) -> Question | None:
         """If the node that the pod is nominated to still fits, no other node is evaluated.

@@ -11,7 +11,7 @@ If no domain of a key suffices for members that are placed one after another, an
 members may; see `arranged_pass`. A group that is divided into slices is always arranged.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Final, Protocol, final
 
@@ -75,6 +75,11 @@ class Watch:
             self._metrics.placement_evaluation_duration.observe(took_seconds, *labels, count=count)
 
 
+#: Passes of single members from which on it is worth it to count first what each domain has free.
+_COUNTED_FROM: Final = 500
+#: The worth of a domain that has too little free for all members.
+_TOO_SMALL: Final = Worth(-1, 0)
+
 EVERYWHERE: Final = Domain()
 _NOWHERE: Final = Domain("", frozenset())
 
@@ -101,6 +106,7 @@ def best_pass(
     assert snapshot is not None and group is not None
     narrow, wide = _choices(setup.domains, snapshot, state, only)
     searches, problem = may_search(setup, group, members), ""
+    is_counted = False
 
     def run(domain: Domain, *, is_compared: bool = False) -> PodGroupTrial:
         group_trial = PodGroupTrial(setup, trial, domain.nodes, is_compared=is_compared)
@@ -113,16 +119,18 @@ def best_pass(
     compare = partial(_best, run, setup, members=members, needed_count=needed_count, watch=watch)
     failed: PodGroupTrial | None = None
     for key, domains in (*narrow, (group.required_topology, wide)):
-        search = None
-        if searches:
-            search = ArrangedPass(
-                setup, members, state, key=key, domains=domains, needed_count=needed_count
-            )
+        counts = not group.is_upstream and len(domains) * len(members) >= _COUNTED_FROM
+        is_counted |= counts
+        arranged_pass = ArrangedPass(
+            setup, members, state, key=key, domains=domains, needed_count=needed_count
+        )
+        search = arranged_pass if searches else None
         failed = None
         if not group.slices:
             is_compared = domains is not wide or len(wide) > 1
             tried = domains if search is None else search.promising_domains()
-            failed = compare(tried) if is_compared else run(wide[0])
+            promising = arranged_pass.promising_domains if counts else None
+            failed = compare(tried, promising=promising) if is_compared else run(wide[0])
         if failed is not None and failed.fits(needed_count):
             return failed
         if search is not None and (failed is None or failed.placed):
@@ -140,7 +148,7 @@ def best_pass(
     if narrow or wide != [EVERYWHERE]:
         # An event that helps in another domain helps the group.
         failed.elsewhere = rejecting | {TOPOLOGY_NAME}
-        if searches:
+        if searches or is_counted:
             # In domains without enough places no pass ran that would name a plugin.
             framework = setup.frameworks[members[0].pod.scheduler_name]
             failed.elsewhere |= {plugin.instance_name for plugin in framework.plugins.filter}
@@ -201,9 +209,10 @@ def _best(
     members: Sequence[QueuedPodInfo],
     needed_count: int,
     watch: Watch,
+    promising: Callable[[], Sequence[Domain]] | None,
 ) -> PodGroupTrial | None:
     """The pass of the best domain, repeated in the trial; None: no domain suffices, and nothing is
-    placed."""
+    placed. ``promising``: the domains that have enough free for all members; None: a pass tells."""
     if not domains:
         return None
     watch.generated(len(domains))
@@ -211,6 +220,12 @@ def _best(
     worths: list[Worth | None] = [None] * len(domains)
     if known is not None:
         worths = [each.get(known.kind) for each in known.worths]
+    unknown_count = sum(worth is None for worth in worths)
+    if promising is not None and unknown_count * len(members) >= _COUNTED_FROM:
+        names = {domain.name for domain in promising()}
+        for place, domain in enumerate(domains):
+            if worths[place] is None and domain.name not in names:
+                worths[place] = _TOO_SMALL
     tried = set[int]()
     for place, domain in enumerate(domains):
         if worths[place] is not None:
@@ -236,8 +251,10 @@ def _best(
     watch.remembered(len(remembered), len(sufficing))
     best = max(all_worths)
     if best.placed_count >= needed_count:
+        if known is not None and tried:
+            ranking_for(setup, members)
         return run(domains[all_worths.index(best)])
-    for place in remembered:
+    for place in remembered if promising is None else ():
         # The plugins that reject members there are to be noted.
         run(domains[place]).undo()
     return None
