@@ -16,8 +16,10 @@ from bayplan.api.objects import Node, Pod
 from bayplan.api.pod_groups import (
     COSCHEDULING_GROUP,
     COSCHEDULING_LABEL,
+    EXCLUSIVE_TOPOLOGY,
     PREFERRED_TOPOLOGY,
     REQUIRED_TOPOLOGY,
+    TOPOLOGY_SLICES,
     GroupKey,
 )
 from bayplan.engine.cache_check import differences
@@ -42,6 +44,8 @@ ALONE = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [
 LOST = Status(Code.ERROR, ("lost",), "DefaultBinder")
 
 GROUPS = ("g0", "g1", "g2")
+#: The members of a slice.
+SLICE = 2
 #: Longer than the longest delay after failures.
 LATER_SECONDS = 11.0
 
@@ -49,6 +53,17 @@ some = st.integers(0, 40)
 #: Attempts after an event.
 then = st.sampled_from((9, 0, 1, 2))
 cpus = st.sampled_from((500, 100, 1000, 1500, 3000))
+topologies = st.sampled_from(
+    (
+        "",
+        "",
+        REQUIRED_TOPOLOGY,
+        PREFERRED_TOPOLOGY,
+        EXCLUSIVE_TOPOLOGY,
+        TOPOLOGY_SLICES,
+        TOPOLOGY_SLICES,
+    )
+)
 wishes = st.sampled_from(("", "", "", "loner", "tolerates", "a", "b"))
 
 
@@ -63,7 +78,8 @@ class GangMachine(RuleBasedStateMachine):
         self.engine: Engine | None = None
         #: By name, all pods that have not ended.
         self.pods: dict[str, Member] = {}
-        #: Name → its minimum and its topology key.
+        #: Name → its minimum and the annotation about its topology. An exclusive group requires a
+        #: zone, too.
         self.groups: dict[str, tuple[int, str]] = {}
         #: Pods with a binding in flight.
         self.binding: list[str] = []
@@ -75,8 +91,11 @@ class GangMachine(RuleBasedStateMachine):
         is_spreading=st.booleans(),
         sizes=st.lists(some, min_size=2, max_size=5),
         minima=st.lists(st.integers(1, 5), min_size=len(GROUPS), max_size=len(GROUPS)),
+        topologies=st.lists(topologies, min_size=len(GROUPS), max_size=len(GROUPS)),
     )
-    def begin(self, is_spreading: bool, sizes: list[int], minima: list[int]) -> None:
+    def begin(
+        self, is_spreading: bool, sizes: list[int], minima: list[int], topologies: list[str]
+    ) -> None:
         self.naive.is_spreading = is_spreading
         score = [("NodeResourcesFit", 1)] if is_spreading else ["NodeResourcesFit"]
         self.engine = Engine(
@@ -96,8 +115,8 @@ class GangMachine(RuleBasedStateMachine):
         setattr(queue, "pop", noted)  # noqa: B010 - to see what is tried
         for size in sizes:
             self._put_node(self._name("n"), size)
-        for name, minimum in zip(GROUPS, minima, strict=True):
-            self.groups[name] = (minimum, "")
+        for name, minimum, topology in zip(GROUPS, minima, topologies, strict=True):
+            self.groups[name] = (minimum, topology)
             self._tell_group(name, EventType.ADDED)
 
     def teardown(self) -> None:
@@ -147,7 +166,7 @@ class GangMachine(RuleBasedStateMachine):
     @rule(
         place=some,
         minimum=st.integers(1, 5),
-        topology=st.sampled_from(("", "", "", REQUIRED_TOPOLOGY, PREFERRED_TOPOLOGY)),
+        topology=topologies,
         attempts=then,
     )
     def a_group_comes_or_changes(
@@ -179,9 +198,16 @@ class GangMachine(RuleBasedStateMachine):
 
     def _tell_group(self, name: str, event: EventType) -> None:
         minimum, topology = self.groups[name]
+        self.naive.exclusive.discard(name)
+        if topology == EXCLUSIVE_TOPOLOGY and event is not EventType.DELETED:
+            self.naive.exclusive.add(name)
         metadata: dict[str, Any] = {"name": name, "namespace": "default", "uid": f"uid-{name}"}
         if topology:
             metadata["annotations"] = {topology: ZONE}
+        if topology == EXCLUSIVE_TOPOLOGY:
+            metadata["annotations"][REQUIRED_TOPOLOGY] = ZONE
+        if topology == TOPOLOGY_SLICES:
+            metadata["annotations"] = {TOPOLOGY_SLICES: f"{ZONE}={SLICE}"}
         content = {"metadata": metadata, "spec": {"minMember": minimum}}
         self._it.put(KIND, content, event)
 
@@ -333,7 +359,7 @@ class GangMachine(RuleBasedStateMachine):
     def _names_for(self, before: NaiveCluster, alone: Member) -> list[str]:
         """Nodes for a member that is tried alone: those in the domain of its placed siblings."""
         _, topology = self.groups.get(alone.group, (0, ""))
-        if topology != REQUIRED_TOPOLOGY or not before.placed_members(alone.group):
+        if topology not in _REQUIRING or not before.placed_members(alone.group):
             return sorted(before.nodes)
         domains = before.domains(alone.group, is_narrow=True)
         return domains[0] if domains else []
@@ -354,7 +380,10 @@ class GangMachine(RuleBasedStateMachine):
         """Compare an attempt at a group."""
         minimum, topology = self.groups[group]
         needed_count = max(1, minimum - len(before.placed_members(group)))
-        domains = before.domains(group, is_narrow=topology == REQUIRED_TOPOLOGY)
+        domains = before.domains(group, is_narrow=topology in _REQUIRING)
+        if topology == TOPOLOGY_SLICES:
+            self._check_slices(before, group, bound)
+            return
         if not bound:
             assert before.most(members, domains) < needed_count, f"{group} would fit"
             self._did("groups refused")
@@ -363,7 +392,7 @@ class GangMachine(RuleBasedStateMachine):
             return
         assert len(bound) >= needed_count
         self._did("groups placed")
-        if topology == REQUIRED_TOPOLOGY:
+        if topology in _REQUIRING:
             assert any(set(bound.values()) <= set(names) for names in domains)
         if not topology:
             in_order = before.placed(members, before.nodes)
@@ -372,6 +401,13 @@ class GangMachine(RuleBasedStateMachine):
             else:
                 self._did("groups placed in another order than that of the queue")
 
+    def _check_slices(self, before: NaiveCluster, group: str, bound: Mapping[str, str]) -> None:
+        """New members complete slices first. Then they are whole slices, and a smaller last one."""
+        lacking_count = _odd_zones(before, before.placed_members(group))
+        after = _odd_zones(before, [*before.placed_members(group), *bound.values()])
+        assert after <= max(0, lacking_count - len(bound)) + 1, f"{group} breaks slices"
+        self._did("groups placed in slices" if bound else "groups in slices refused")
+
     def _check_waiting_pods(self) -> None:
         """Check that no waiting group and no waiting single pod would fit."""
         groups = self._it.scheduler.queue.groups
@@ -379,8 +415,10 @@ class GangMachine(RuleBasedStateMachine):
             entry = groups.get(GroupKey(COSCHEDULING_GROUP, "default", group))
             if entry is None or entry.group is None or not entry.group.is_complete:
                 continue
+            if topology == TOPOLOGY_SLICES:
+                continue  # the naive scheduler does not divide groups
             members = self._members(entry.group)
-            domains = self.naive.domains(group, is_narrow=topology == REQUIRED_TOPOLOGY)
+            domains = self.naive.domains(group, is_narrow=topology in _REQUIRING)
             needed_count = max(1, minimum - len(self.naive.placed_members(group)))
             result = self.naive.most(members, domains)
             assert result < needed_count, f"{group} waits, and {result} of its members would fit"
@@ -407,6 +445,16 @@ class GangMachine(RuleBasedStateMachine):
     def _name(self, prefix: str) -> str:
         self._names += 1
         return f"{prefix}{self._names:03d}"
+
+
+#: Annotations of groups that stay in one zone.
+_REQUIRING = (REQUIRED_TOPOLOGY, EXCLUSIVE_TOPOLOGY)
+
+
+def _odd_zones(cluster: NaiveCluster, names: Sequence[str]) -> int:
+    """The zones with a slice that lacks a member, if members are on these nodes."""
+    zones = Counter(cluster.nodes[name].zone for name in names if name in cluster.nodes)
+    return sum(count % SLICE for count in zones.values())
 
 
 def _nth(names: Mapping[str, Any] | Sequence[str], place: int) -> str:

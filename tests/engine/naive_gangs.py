@@ -44,9 +44,13 @@ class NaiveCluster:
     on: dict[str, tuple[Member, str]] = field(default_factory=dict[str, tuple[Member, str]])
     #: Whether the emptiest node is chosen, or the first by name.
     is_spreading: bool = True
+    #: Groups that have their zones alone.
+    exclusive: set[str] = field(default_factory=set[str])
 
     def copy(self) -> "NaiveCluster":
-        return replace(self, nodes=dict(self.nodes), on=dict(self.on))
+        return replace(
+            self, nodes=dict(self.nodes), on=dict(self.on), exclusive=set(self.exclusive)
+        )
 
     # ---- one pod --------------------------------------------------------------------------
 
@@ -66,7 +70,17 @@ class NaiveCluster:
             return "too little cpu"
         if len(neighbours) + 1 > node.pods:
             return "too many pods"
+        if any(self._excludes(pod, other) for other in self._in_zone(node.zone)):
+            return "another group is in the zone, and one of them wants to be alone"
         return "a loner is there" if pod.is_loner and any(o.is_loner for o in neighbours) else ""
+
+    def _in_zone(self, zone: str) -> list[Member]:
+        zones = {name: node.zone for name, node in self.nodes.items()}
+        return [member for member, where in self.on.values() if zones.get(where) == zone]
+
+    def _excludes(self, one: Member, other: Member) -> bool:
+        is_of_one_group = one.group == other.group != ""
+        return not is_of_one_group and bool({one.group, other.group} & self.exclusive)
 
     def choice(self, pod: Member, names: Iterable[str]) -> str:
         """The node that the naive scheduler chooses; "" for none."""

@@ -35,11 +35,14 @@ TAKEN: Final = "node(s) in a domain that another group of pods has alone"
 NOT_ALONE: Final = "node(s) in a domain that the group would not have alone"
 #: A group no longer has its domains alone.
 EXCLUSIVE_OVER: Final = ClusterEvent(EXCLUSIVE_NAME, ActionType.DELETE)
+_NODE_CHANGES: Final = ActionType.ADD | ActionType.DELETE | ActionType.UPDATE_NODE_LABEL
 EXCLUSIVE_EVENTS: Final = (
     ClusterEventWithHint(EXCLUSIVE_OVER),
     ClusterEventWithHint(EVENT_ASSIGNED_POD_DELETE),
     ClusterEventWithHint(
-        ClusterEvent(EventResource.NODE, ActionType.ADD | ActionType.UPDATE_NODE_LABEL)
+        ClusterEvent(
+            EventResource.NODE, ActionType.ADD | ActionType.DELETE | ActionType.UPDATE_NODE_LABEL
+        )
     ),
 )
 

@@ -77,7 +77,10 @@ class ArrangedPass:
         self._key = key
         self._domains = domains
         self._needed_count = needed_count
-        self._lacking_nodes, lacking_count = setup.domains.lacking(snapshot, state)
+        parts = setup.domains.lacking(snapshot, state).parts
+        #: Of each lacking member: the nodes of the domain that lacks it.
+        self._lacking_nodes = [nodes for nodes, count in parts for _ in range(count)]
+        lacking_count = len(self._lacking_nodes)
         self._late, self._others = members[:lacking_count], members[lacking_count:]
         #: Number of members to arrange → the problem.
         self._problems: dict[int, Problem | None] = {}
@@ -106,12 +109,23 @@ class ArrangedPass:
             if not isinstance(answer, Arrangement):
                 return None
             group_trial = self._tried(trial, answer)
-            if group_trial.fits(self._needed_count):
+            if group_trial.fits(self._needed_count) and self._are_whole(count, group_trial):
                 self.problem = ""
                 return group_trial
             group_trial.undo()
             self.problem = "an arrangement was found, but plugins reject it."
         return None
+
+    def _are_whole(self, count: int, group_trial: PodGroupTrial) -> bool:
+        """Whether the new slices are whole: a smaller last one may come only if no other lacks
+        members. Plugins may reject a member that has a place in the arrangement."""
+        slices = self._group.slices
+        if not slices:
+            return True
+        has_smaller = count % slices[-1].size > 0
+        placed = {one.pod.uid for one in group_trial.placed}
+        whole = [*self._others[:count], *(self._late if has_smaller else ())]
+        return all(queued.pod.uid in placed for queued in whole)
 
     def _counts(self) -> Iterator[int]:
         """How many members to arrange: all of them, then as many as are possible or needed. A group
@@ -151,8 +165,8 @@ class ArrangedPass:
 
     def _tried(self, trial: Trial, answer: Arrangement) -> PodGroupTrial:
         """The pass in which each member may use the nodes of the arrangement alone."""
-        lacking = self._lacking_nodes or frozenset[str]()
-        within = dict.fromkeys((queued.pod.uid for queued in self._late), lacking)
+        pairs = zip(self._late, self._lacking_nodes, strict=False)
+        within = {queued.pod.uid: nodes for queued, nodes in pairs}
         within |= _within(self._snapshot, self._others, answer)
         group_trial = PodGroupTrial(self._setup, trial, frozenset(), within_by_uid=within)
         group_trial.run(self._members, self._needed_count)

@@ -166,7 +166,7 @@ def domain_of_members(
     if state.group.required_topology:
         possible = domains.of(snapshot, state.group.required_topology, state)
         nodes = possible[0].nodes if possible else frozenset()
-    return domains.lacking(snapshot, state, nodes)[0]
+    return domains.lacking(snapshot, state, nodes).nodes
 
 
 def why_nowhere(domains: Domains, snapshot: Snapshot, state: GroupState) -> str:

@@ -39,6 +39,15 @@ class Domain(Struct, frozen=True):
         return Domain(self.name, self.nodes & other.nodes)
 
 
+class SliceGaps(NamedTuple):
+    """Where slices of a group lack members."""
+
+    #: The nodes of the domains in which a slice lacks members; if none does, all that may be used.
+    nodes: frozenset[str] | None
+    #: Of each innermost slice that lacks members: the nodes of its domain, and how many it lacks.
+    parts: Sequence[tuple[frozenset[str], int]]
+
+
 @final
 class Domains:
     """The domains of each topology key, until a node or a label changes."""
@@ -69,24 +78,24 @@ class Domains:
 
     def lacking(
         self, snapshot: Snapshot, state: GroupState, within: frozenset[str] | None = None
-    ) -> tuple[frozenset[str] | None, int]:
-        """The nodes of the domains in which a slice of a group lacks members, and how many members
-        the innermost slices lack; ``within`` and 0 if none does. ``within``: the nodes that may be
-        used; None: all."""
-        group, lacking_count = state.group, 0
+    ) -> "SliceGaps":
+        """Where slices of a group lack members. ``within``: the nodes that may be used; None:
+        all."""
+        group = state.group
+        parts: list[tuple[frozenset[str], int]] = []
         counts = Counter(_node_of(pod) for pod in state.assigned())
         for part in () if group is None or not counts else group.slices:
             nodes: frozenset[str] = frozenset()
-            lacking_count = 0
+            parts = []
             for domain in self._all(snapshot, part.key):
                 assert domain.nodes is not None, "all nodes are no domain"
                 usable = domain.nodes if within is None else domain.nodes & within
                 over_count = sum(counts[name] for name in usable & counts.keys()) % part.size
                 if over_count:
                     nodes |= usable
-                    lacking_count += part.size - over_count
+                    parts.append((usable, part.size - over_count))
             within = nodes or within
-        return within, lacking_count
+        return SliceGaps(within, parts)
 
 
 def _domains(snapshot: Snapshot, key: str) -> list[Domain]:
