@@ -17,10 +17,7 @@ import pytest
 
 from bayplan.api.device_objects import DEVICE_CLASS, RESOURCE_CLAIM, RESOURCE_SLICE
 from bayplan.api.objects import (
-    PERSISTENT_VOLUME,
-    PERSISTENT_VOLUME_CLAIM,
     SERVICE,
-    STORAGE_CLASS,
     Pod,
 )
 from bayplan.engine.ranking.ranked_nodes import RankedNodes
@@ -35,7 +32,7 @@ from bayplan.queue.nominator import Nominator
 from bayplan.state.change_log import Facet
 from bayplan.state.nodes import NodeInfo, NodeView
 from bayplan.state.pods import PodInfo
-from bayplan.testing import SampleCluster, api_pod, node, pod
+from bayplan.testing import SampleCluster, node, pod
 from tests.engine.cached_attempts import (
     COUNTING,
     FIT,
@@ -53,7 +50,6 @@ from tests.engine.kit import Engine, waiting_pod
 from tests.framework.answering import answering, plugins_of
 from tests.plugins.devices_kit import claim as device_claim
 from tests.plugins.devices_kit import class_of, exactly, slice_of
-from tests.plugins.volume_kit import claim, storage_class, volume
 from tests.scenarios.world import PROFILE
 
 # ---- evaluated plugins beside cached ones ---------------------------------------------------
@@ -325,26 +321,6 @@ def test_a_repeat_runs_no_python_per_node(options: Any) -> None:
 # ---- what plugins read outside of the row ---------------------------------------------------
 
 
-def test_the_number_of_nodes_with_an_image_changes_the_scores_of_all_nodes() -> None:
-    """B-041: an image on more nodes has a higher score."""
-
-    def scenario(engine: Engine) -> Any:
-        size = 900 * 2**20
-        engine.add(*nodes(3), node("x", cpu=4, memory="8Gi", images={"app:1": size}))
-        scores: list[Any] = []
-        for number in range(3):
-            engine.add(node(f"y{number}", cpu=4, memory="8Gi", images={"app:1": size}))
-            engine.add(equal_pod(f"p{number}", image="app:1"))
-            engine.run()
-            [attempt] = engine.attempts(f"p{number}")
-            scores.append({line.node: line.plugins[0].raw for line in attempt.scores})
-        # One row is the new node's; the scores of the other rows change, too.
-        assert len({line["x"] for line in scores}) == 3
-        return scores
-
-    same_outcome(scenario, ("ImageLocality", 1))
-
-
 def test_a_device_claim_of_a_pod_is_evaluated_and_everything_else_is_reused() -> None:
     """B-040: twenty pods, each with a claim of its own."""
 
@@ -367,83 +343,6 @@ def test_a_device_claim_of_a_pod_is_evaluated_and_everything_else_is_reused() ->
     # Filter and Score of each node, and again of each node that got a pod.
     assert evaluated_rows(engine, FIT) == 2 * 50 + 2 * 19
     assert evaluated_rows(engine, "DynamicResources") == TWENTY * 50
-
-
-# ---- volumes --------------------------------------------------------------------------------
-
-
-def using(name: str, claim_name: str) -> Pod:
-    used = {"name": "v", "persistentVolumeClaim": {"claimName": claim_name}}
-    return equal_pod(name, spec={"volumes": [used]})
-
-
-def bound_claim(name: str, volume_name: str, **fields: Any) -> dict[str, Any]:
-    return claim(name, bound_to=volume_name, **fields)
-
-
-def zoned(engine: Engine) -> None:
-    for number in range(3):
-        zone = f"z{number}"
-        engine.add(node(f"n{number}", cpu=4, memory="8Gi", zone=zone, labels={"zone": zone}))
-
-
-def test_the_second_pod_uses_a_volume_added_after_the_first() -> None:
-    """B-052."""
-
-    def scenario(engine: Engine) -> Any:
-        zoned(engine)
-        engine.put(
-            STORAGE_CLASS,
-            storage_class(),
-        )
-        for name in ("c1", "c2"):
-            engine.put(PERSISTENT_VOLUME_CLAIM, claim(name, meta={"namespace": "default"}))
-        engine.add(using("p1", "c1"))
-        assert engine.bound() == {}
-        message = engine.attempts("p1")[0].message
-        engine.put(PERSISTENT_VOLUME, volume("v2", zone="z2"))
-        engine.until(60)
-        engine.add(using("p2", "c2"))
-        places = engine.bound()
-        assert list(places.values()) == ["n2"]
-        return message, places
-
-    same_outcome(scenario, "VolumeBinding", (FIT, 1))
-
-
-def test_a_read_write_once_pod_claim_blocks_the_second_pod() -> None:
-    """B-053: the plugin's inputs are in no row."""
-
-    def scenario(engine: Engine) -> Any:
-        zoned(engine)
-        alone = {"accessModes": ["ReadWriteOncePod"]}
-        engine.put(PERSISTENT_VOLUME_CLAIM, bound_claim("c", "v", **alone))
-        places = placed(engine, using("p1", "c"), using("p2", "c"))
-        assert list(places) == ["p1"]
-        return places, engine.attempts("p2")[0].message
-
-    (_, message), _ = same_outcome(scenario, "VolumeRestrictions", (FIT, 1))
-    assert "ReadWriteOncePod" in message
-
-
-def test_a_volume_that_gets_a_zone_between_two_pods_restricts_the_second() -> None:
-    """B-054."""
-
-    def scenario(engine: Engine) -> Any:
-        zoned(engine)
-        own = volume("v", claim="c", phase="Bound")
-        engine.put(PERSISTENT_VOLUME, own)
-        engine.put(PERSISTENT_VOLUME_CLAIM, bound_claim("c", "v"))
-        places = placed(engine, using("p1", "c"), using("p2", "c"))
-        labels = {"topology.kubernetes.io/zone": "z7"}
-        labelled = volume("v", claim="c", phase="Bound", meta={"labels": labels})
-        engine.put(PERSISTENT_VOLUME, labelled)
-        engine.add(node("n7", cpu=1, memory="2Gi", zone="z7"))
-        places |= placed(engine, using("p3", "c"))
-        assert places["p3"] == "n7"
-        return places
-
-    same_outcome(scenario, "VolumeZone", (FIT, 1))
 
 
 # ---- switches -------------------------------------------------------------------------------
@@ -515,28 +414,6 @@ def test_reuse_is_configured_per_profile() -> None:
     assert (on.possible_count, off.possible_count) == (3, 3)
     assert on.row_counts()[FIT].cached > 0
     assert off.row_counts()[FIT].cached == 0
-
-
-def test_switching_reuse_off_and_on_leaves_no_trace() -> None:
-    """B-070 to B-072: no state outlives a process, so three processes are three engines."""
-
-    def life(engine: Engine, start: int, before: dict[str, str]) -> dict[str, str]:
-        engine.add(*nodes(7))
-        engine.add(*(equal_placed_pod(name, where) for name, where in before.items()))
-        return placed(engine, *(equal_pod(f"p{start + n}") for n in range(6)))
-
-    def lives(*gates: bool) -> dict[str, str]:
-        node_of_pod: dict[str, str] = {}
-        for start, is_on in enumerate(gates):
-            engine = engine_of((FIT, 1), gates={"OpportunisticBatching": is_on})
-            node_of_pod |= life(engine, 6 * start, node_of_pod)
-        return node_of_pod
-
-    assert lives(False, True, False, True) == lives(False, False, False, False)
-
-
-def equal_placed_pod(name: str, where: str) -> Pod:
-    return api_pod(name, node=where, cpu="500m", memory="1Gi")
 
 
 # ---- lifetime of signatures -----------------------------------------------------------------
