@@ -102,8 +102,8 @@ def test_the_summary_is_for_human_readers(objects: Path) -> None:
     lines = answer("simulate", objects).splitlines()
     assert lines[0] == "1 of 2 pods placed on 1 node"
     assert "   1   1 lack cpu      default/large" in lines
-    assert lines[-2].startswith("seed 0, digest ")
-    assert lines[-1].endswith("bayplan why default/large --run runs/a")
+    assert lines[-3].startswith("seed 0, digest ")
+    assert lines[-1] == "  bayplan why default/large --run runs/a"
 
 
 def test_json_is_one_object_with_the_documented_keys(objects: Path) -> None:
@@ -545,9 +545,10 @@ def test_a_run_is_stored_completely_and_the_summary_names_the_next_command(
 ) -> None:
     run = tmp_path / "my run"
     lines = answer("simulate", objects, "--out", run).splitlines()
-    assert lines[-1] == (
-        f"run written to {run}; to ask why: bayplan why default/large --run '{run}'"
-    )
+    assert lines[-2:] == [
+        f"run written to {run}; to ask why:",
+        f"  bayplan why default/large --run '{run}'",
+    ]
     files = sorted(path.relative_to(run).as_posix() for path in run.rglob("*") if path.is_file())
     assert files == [
         "inputs/workload.json",

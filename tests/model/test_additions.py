@@ -14,7 +14,13 @@ def test_controllers_are_expanded_and_defaults_are_set() -> None:
     additions = additions_to(cluster_of(node("n1")), deployment("web", 2))
     assert len(additions.pods) == 2
     assert {pod.spec.scheduler_name for pod in additions.pods} == {"default-scheduler"}
-    assert additions.notes == ("2 pods were created for controllers: 2 for 1 Deployment",)
+    assert additions.notes == ()
+
+
+def test_several_controllers_have_a_note_on_their_pods() -> None:
+    workloads = [deployment("web", 2), deployment("api", 1)]
+    additions = additions_to(cluster_of(node("n1")), *workloads)
+    assert additions.notes == ("3 pods were created for controllers: 3 for 2 Deployments",)
 
 
 def test_a_priority_class_of_the_cluster_counts() -> None:

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from bayplan.answers.table import Table
 from bayplan.api.objects import POD
 from bayplan.api.pod_groups import BUILT_IN_KINDS
 from bayplan.model.additions import AdditionsReader
@@ -46,6 +47,38 @@ def test_pods_of_a_drained_node_move() -> None:
     assert (answer.before.nodes, answer.after.nodes) == (2, 2)
     assert (answer.before.schedulable_nodes, answer.after.schedulable_nodes) == (2, 1)
     assert answer.after.utilization["cpu"].requested == 1000
+
+
+def test_rows_are_sorted_by_name_and_pods_without_a_node_come_first() -> None:
+    drained = [owned_pod(f"web-{number}", "n1", "100m") for number in (10, 9, 2)]
+    large = owned_pod("web-11", "n1", "3")
+    waiting = [pod_with_cpu(name, "3") for name in ("job-10", "job-9")]
+    answer = compared(
+        node("n1"),
+        node("n2", cpu="1"),
+        *drained,
+        large,
+        *waiting,
+        change=WhatIf(drain=("n1",), add=(NewNodes(template="n1", count=2),)),
+    )
+    # Two of the three large pods fit on the new nodes.
+    first_cells = [line.split()[0] for line in str(answer).splitlines() if "default/" in line[:8]]
+    assert first_cells == [
+        "default/web-11",
+        "default/web-2",
+        "default/web-9",
+        "default/web-10",
+        "default/job-9",
+        "default/job-10",
+    ], str(answer)
+
+
+def test_long_tables_end_with_how_many_rows_they_lack_and_wide_ones_have_all() -> None:
+    drained = [owned_pod(f"web-{number}", "n1", "10m") for number in range(45)]
+    answer = compared(node("n1"), node("n2"), *drained, change=WhatIf(drain=("n1",)))
+    assert "and 5 pods more that are displaced; -o wide lists all" in str(answer)
+    wide = [part for part in answer.parts(is_wide=True) if isinstance(part, Table)]
+    assert len(wide[0].rows) == 45
 
 
 def test_new_nodes_take_the_pods_of_a_removed_node() -> None:

@@ -2,6 +2,7 @@
 
 import io
 import os
+import shlex
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -71,6 +72,11 @@ def show(parts: Iterable[RenderableType], *, is_wide: bool = False) -> None:
             console.print(line, soft_wrap=bool(is_line))
     lines = page.getvalue().splitlines()
     put(b"".join((line.rstrip() if is_piped else line) + b"\n" for line in lines))
+
+
+def command_text(*words: str) -> Text:
+    """A command as a shell takes it, on a line of its own that is not wrapped."""
+    return Text(f"  {shlex.join(words)}", style="cyan", no_wrap=True, overflow="ignore")
 
 
 def _hanging(part: RenderableType, width: int) -> Iterable[RenderableType]:

@@ -5,6 +5,7 @@ The files are templates. Only names with a dollar sign are replaced.
 
 import keyword
 import re
+import shlex
 import sys
 from pathlib import Path
 from string import Template
@@ -220,14 +221,16 @@ def _write(folder: Path, words: dict[str, str]) -> None:
 
 
 def _what_now(folder: Path, module: str) -> str:
+    plugin, scenario, config = (
+        shlex.quote(str(folder / name)) for name in (f"{module}.py", "scenario.yaml", "config.yaml")
+    )
     return (
         f"{folder} has a plugin, its test, a configuration, a scenario and a README. "
         f"Try the plugin:\n\n"
-        f"    bayplan plugins test {folder / module}.py\n"
-        f"    bayplan simulate {folder / 'scenario.yaml'} --plugin {folder / module}.py"
-        f" --config {folder / 'config.yaml'}\n"
-        f"    cd {folder} && pytest\n\n"
-        f"After pip install {_as_path(folder)}, you do not need --plugin any more.\n"
+        f"    bayplan plugins test {plugin}\n"
+        f"    bayplan simulate {scenario} --plugin {plugin} --config {config}\n"
+        f"    cd {shlex.quote(str(folder))} && pytest\n\n"
+        f"After pip install {shlex.quote(_as_path(folder))}, you do not need --plugin any more.\n"
     )
 
 

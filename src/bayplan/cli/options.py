@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 import click
+from click.core import ParameterSource
 from click.shell_completion import CompletionItem
 
 from bayplan.answers.formats import FORMATS, JSON_PATH, OutputFormat, output_format
@@ -105,3 +106,21 @@ def output_option(*formats: str) -> Callable[[F], F]:
         show_default=True,
         help="Format of the output",
     )
+
+
+def options_as_words(*names: str) -> list[str]:
+    """The words with which the command line of the present command has these options.
+
+    ``names``: of the parameters. Options that the command line lacks have no words.
+    """
+    context = click.get_current_context()
+    words: list[str] = []
+    for option in context.command.params:
+        if (
+            option.name in names
+            and context.get_parameter_source(option.name) is ParameterSource.COMMANDLINE
+        ):
+            value = context.params[option.name]
+            for each in value if isinstance(value, tuple) else [value]:
+                words += [option.opts[-1], str(each)]
+    return words

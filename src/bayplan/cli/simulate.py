@@ -1,6 +1,5 @@
 """`bayplan simulate`: simulate a cluster and a workload under virtual time."""
 
-import shlex
 import sys
 from collections.abc import Sequence
 from contextlib import nullcontext
@@ -15,7 +14,7 @@ from rich.text import Text
 from bayplan.answers.formats import OutputFormat
 from bayplan.cli.admission import admission_of, admission_options
 from bayplan.cli.configuration import read_config, read_plugins
-from bayplan.cli.console import ProgressLines, progress, show, show_answer
+from bayplan.cli.console import ProgressLines, command_text, progress, show, show_answer
 from bayplan.cli.epilogs import examples
 from bayplan.cli.options import config_option, output_option, plugin_option, seed_option
 from bayplan.cli.pflag import feature_gates_option
@@ -166,7 +165,7 @@ def _reported(options: _Options, update: OnProgress | None = None) -> Simulation
         result = _simulated(options, update)
     show_answer(result, options.output)
     if options.output.is_text:
-        show([Text(_what_next(result, options.out))])
+        show(_what_next(result, options.out))
     return result
 
 
@@ -260,9 +259,11 @@ def _remark_on_idle(config: SchedulerConfig, registry: Registry, files: Sequence
             remark(f"{registry.origin(name)}: {name} is in no profile; enable it with --config")
 
 
-def _what_next(result: SimulationResult, out: str | None) -> str:
+def _what_next(result: SimulationResult, out: str | None) -> list[Text]:
     pods = result.unschedulable or result.placements or result.pods
     example = next(iter(pods), "NAMESPACE/NAME")
     if out is None:
-        return f"to ask why: add --out runs/a, then: bayplan why {example} --run runs/a"
-    return f"run written to {out}; to ask why: bayplan why {example} --run {shlex.quote(out)}"
+        head = "to ask why: add --out runs/a, then:"
+    else:
+        head = f"run written to {out}; to ask why:"
+    return [Text(head), command_text("bayplan", "why", example, "--run", out or "runs/a")]

@@ -5,13 +5,17 @@ from collections.abc import Iterable
 from contextlib import suppress
 from typing import Any
 
+from rich.text import Text
+
 from bayplan.cli.cluster_source import (
     ClusterSource,
     label_selector_of,
     model_of,
     question_refusals,
 )
-from bayplan.cli.console import counting, progress, show_answer
+from bayplan.cli.console import command_text, counting, progress, show, show_answer
+from bayplan.cli.options import options_as_words
+from bayplan.cli.problems import STANDARD_INPUT
 from bayplan.cli.streams import EXIT_FAILED, EXIT_NOT_JUDGED, fail
 from bayplan.cli.why_subject import WhySubject
 from bayplan.explain.explainer import NoSuchPodError, explain_pod
@@ -22,6 +26,17 @@ from bayplan.model.cluster_model import ClusterModel
 from bayplan.state.pods import PodInfo
 
 _PLACED = ("bound", "fits", "ended")
+#: Options that say which cluster is read, and how it schedules.
+_OPTIONS_OF_CLUSTER = (
+    "at",
+    "kubeconfig",
+    "context_name",
+    "config_path",
+    "plugins",
+    "feature_gates",
+    "kubernetes",
+    "seed",
+)
 
 
 def why_now(
@@ -55,7 +70,18 @@ def why_all_pending(source: ClusterSource, options: dict[str, Any]) -> None:
             )
     show_answer(answer, options["output"])
     if answer.groups:
+        if options["output"].is_text:
+            show(_next_question(answer.groups[0].examples[0], source))
         sys.exit(EXIT_FAILED)
+
+
+def _next_question(pod: str, source: ClusterSource) -> list[Text]:
+    """The command that has all causes and fixes of a pod, as a shell takes it."""
+    if STANDARD_INPUT in source.paths:
+        return []
+    options = options_as_words(*_OPTIONS_OF_CLUSTER)
+    command = command_text("bayplan", "why", pod, *source.paths, *options)
+    return [Text(), Text("all causes and fixes of a pod:"), command]
 
 
 def _explanation(

@@ -40,7 +40,7 @@ from bayplan.sim.input.controller_kinds import CONTROLLERS
 from bayplan.sim.input.errors import InputErrors
 from bayplan.sim.input.inputs import load_inputs
 from bayplan.sim.input.sources import InputSource, Part, own_kind, read_sources
-from bayplan.sim.input.workload import Content, ExpansionMode
+from bayplan.sim.input.workload import Content, CreatedPods, ExpansionMode
 from bayplan.state.pods import DEFAULT_SCHEDULER
 
 #: The kinds of the cluster that admission reads.
@@ -119,6 +119,9 @@ def read_additions(
     )
     if scheduler_name is not None:
         workload = workload.for_scheduler(scheduler_name)
+    if len(own) == 1:
+        # Whoever names one controller counts its pods in the answer.
+        workload = structs.replace(workload, created_pods=CreatedPods())
     created = objects_of_workload(
         workload, "the workload", charged_pods=_charged_pods(keys, cluster)
     ).with_fields(declared)

@@ -130,8 +130,6 @@ class PendingPods(Answer, frozen=True, kw_only=True):
                     f"{group.pods:,}", group.workload, group.cause, group.fix_text, *cells
                 )
             parts += [BLANK, table]
-            example = self.groups[0].examples[0]
-            parts += [BLANK, Text(f"all causes and fixes of a pod: bayplan why {example}")]
         return [*parts, *note_lines(self.notes)]
 
     def rows(self) -> Rows:

@@ -6,7 +6,7 @@ and have a node as far as they fit (`placing`). After the change, it is at rest 
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import ClassVar, Literal, cast, final
+from typing import ClassVar, Literal, TypeVar, cast, final
 
 from msgspec import field
 from msgspec.structs import replace
@@ -15,6 +15,7 @@ from rich.text import Text
 
 from bayplan.answers.amounts import counted, pod_count, share_text, short_text
 from bayplan.answers.document import Answer, Rows, Value
+from bayplan.answers.names import natural_key
 from bayplan.answers.pod_tables import messages_table, named_pods
 from bayplan.answers.table import BLANK, Table, name_columns, number_columns
 from bayplan.api.device_objects import DEVICE_CLASS, RESOURCE_SLICE
@@ -39,6 +40,8 @@ HEADROOM_LIMIT = 1000
 _MOVES_MAX = 40
 _EXAMPLES_MAX = 5
 _RESOURCES_MAX = 4
+
+P = TypeVar("P", bound="Move | LeftOver")
 
 
 @final
@@ -140,14 +143,14 @@ class WhatIfAnswer(Answer, frozen=True, kw_only=True):
             Text(self.verdict),
         ]
         if self.displaced:
-            parts += [BLANK, _displaced_table(self.displaced)]
+            parts += [BLANK, *_displaced_table(self.displaced, is_wide=is_wide)]
         if self.left_over:
             messages = {one.pod: one.message for one in self.left_over}
             heading, why = "newly without a node", "why they do not fit"
             parts += [BLANK, messages_table(heading, why, messages, is_wide=is_wide)]
         if self.waited_before:
             parts += [BLANK, Text(f"{pod_count(len(self.waited_before))} waited before, too")]
-        parts += self._new_placements()
+        parts += self._new_placements(is_wide=is_wide)
         if self.blocked:
             table = Table(*name_columns("not evicted"), "why")
             for one in self.blocked:
@@ -175,17 +178,17 @@ class WhatIfAnswer(Answer, frozen=True, kw_only=True):
             for pod in pods:
                 yield pod, reason, "", "", ""
 
-    def _new_placements(self) -> list[RenderableType]:
+    def _new_placements(self, *, is_wide: bool) -> list[RenderableType]:
         """Pods that had no node and get one."""
         placed = [move for move in self.moves if not move.source]
+        placed.sort(key=lambda move: natural_key(move.pod))
         if not placed:
             return []
         table = Table(*name_columns("pod that gets a node", "node"))
-        for move in placed[:_MOVES_MAX]:
+        shown, further = _shown(placed, is_wide=is_wide)
+        for move in shown:
             table.add_row(move.pod, move.target)
-        further = len(placed) - _MOVES_MAX
-        more = [Text(f"and {pod_count(further)} more that get a node")] if further > 0 else []
-        return [BLANK, table, *more]
+        return [BLANK, table, *_further_line(further, "get a node")]
 
     def _placed_before_lines(self) -> list[str]:
         count = len(self.placed_before)
@@ -195,13 +198,29 @@ class WhatIfAnswer(Answer, frozen=True, kw_only=True):
         return [f"{pod_count(count)} {verb} a node without the change, too"]
 
 
-def _displaced_table(displaced: Sequence[Move | LeftOver]) -> RenderableType:
-    replacements = [pod.replacement.rpartition("/")[2] for pod in displaced]
+def _displaced_table(
+    displaced: Iterable[Move | LeftOver], *, is_wide: bool
+) -> Iterator[RenderableType]:
+    """Pods that get no other node are the first rows."""
+    ordered = sorted(displaced, key=lambda pod: (isinstance(pod, Move), natural_key(pod.pod)))
+    shown, further = _shown(ordered, is_wide=is_wide)
+    replacements = [pod.replacement.rpartition("/")[2] for pod in shown]
     table = Table(*name_columns("displaced pod", "from", "to", *["as"] * any(replacements)))
-    for pod, name in zip(displaced, replacements, strict=True):
+    for pod, name in zip(shown, replacements, strict=True):
         target = pod.target if isinstance(pod, Move) else "no node"
         table.add_row(pod.pod, pod.source, target, *[name] * any(replacements))
-    return table
+    yield table
+    yield from _further_line(further, "are displaced")
+
+
+def _shown(pods: Sequence[P], *, is_wide: bool) -> tuple[Sequence[P], int]:
+    """The pods with a row of their own, and how many have none."""
+    shown = pods if is_wide else pods[:_MOVES_MAX]
+    return shown, len(pods) - len(shown)
+
+
+def _further_line(count: int, what: str) -> list[RenderableType]:
+    return [Text(f"and {pod_count(count)} more that {what}; -o wide lists all")] if count else []
 
 
 def what_if(
