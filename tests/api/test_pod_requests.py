@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from bayplan.api.objects import POD, Pod, decode
 from bayplan.api.pod_requests import (
     NON_ZERO_DEFAULTS,
+    PodRules,
     all_containers,
     amounts,
     is_counted,
@@ -80,9 +81,25 @@ def test_a_pod_requests_the_largest_sum_rounded_once(
     assert result == {"cpu": math.ceil(total * 1000), "memory": math.ceil(total)}
 
 
-def test_sums_beyond_int64_stay_at_its_limit() -> None:
-    result = requested(pod_with_spec(containers=[container(memory="7Ei"), container(memory="7Ei")]))
-    assert result == {"memory": INT64_MAX}
+@pytest.mark.parametrize(
+    ("resource", "texts", "before", "since_1_38"),
+    [
+        pytest.param("cpu", ["1E"], 0, INT64_MAX, id="digits and an exponent"),
+        pytest.param("cpu", ["9223372036854775807"], -1000, INT64_MAX, id="many digits"),
+        pytest.param("memory", ["10E", "10E"], 0, INT64_MAX, id="a sum of exponents"),
+        pytest.param("memory", ["100E", "1"], 100 * 10**18 + 1 - 5 * 2**64, INT64_MAX, id="a sum"),
+        pytest.param("memory", ["7Ei", "7Ei"], -(2**61), INT64_MAX, id="a sum of binary amounts"),
+        pytest.param("memory", ["16Ei"], INT64_MAX, INT64_MAX, id="a binary amount has a limit"),
+        pytest.param("memory", ["8E"], 8 * 10**18, 8 * 10**18, id="below the limit"),
+    ],
+)
+def test_requests_beyond_int64_stay_at_its_limit_since_1_38_and_overflow_before(
+    resource: str, texts: list[str], before: int, since_1_38: int
+) -> None:
+    pod = pod_with_spec(containers=[container(**{resource: text}) for text in texts])
+    assert requested(pod) == {resource: before}
+    saturating = PodRules(large_requests_saturate=True)
+    assert requested(pod, rules=saturating) == {resource: since_1_38}
 
 
 # ---- pod-level requests --------------------------------------------------------------------

@@ -51,6 +51,8 @@ class PodRules(Struct, frozen=True):
     compares_sums: bool = True
     #: In a resize: whether the status of the pod as a whole counts.
     has_pod_level_resize: bool = True
+    #: Whether requests beyond 2^63-1 count as this limit. Otherwise they become 0 or wrap.
+    large_requests_saturate: bool = False
     #: Whether the operators Lt and Gt of a toleration compare numbers, or tolerate nothing.
     compares_taints: bool = False
 
@@ -118,8 +120,9 @@ def requested(
         # A default applies only to a resource that the pod as a whole does not request.
         cached = _footprint(pod, level, NO_DEFAULTS, rules)
         defaults = {name: amount for name, amount in defaults.items() if name not in cached}
+    saturates = rules.large_requests_saturate
     return {
-        name: thousandths_of(amount) if name == CPU else units_of(amount)
+        name: (thousandths_of if name == CPU else units_of)(amount, saturates=saturates)
         for name, amount in _footprint(pod, level, defaults, rules).items()
     }
 

@@ -4,8 +4,9 @@ A quantity is a decimal number with a binary (Ki), decimal (k, m) or exponent (e
 finer than a billionth: what is smaller is rounded away from zero when it is read. So whole numbers
 of billionths add and compare exactly; only a final amount is rounded, away from zero, to whole
 units or to thousandths, as ``Quantity.Value`` and ``Quantity.MilliValue`` do upstream
-(apimachinery, resource/quantity.go). An amount beyond int64 stays at the limit; upstream's becomes
-0 or wraps.
+(apimachinery, resource/quantity.go). An amount beyond int64 stays at the limit, as in Kubernetes
+1.38, or becomes 0 or wraps, as before it. One that is written with a binary suffix is never more
+than 2^63-1.
 """
 
 import re
@@ -31,6 +32,10 @@ _SUFFIXES: dict[str, Fraction] = {
     **{suffix: Fraction(1000**power) for power, suffix in enumerate("kMGTPE", 1)},
     **{f"{suffix}i": Fraction(1024**power) for power, suffix in enumerate("KMGTPE", 1)},
 }
+#: A canonical text has no more than this many digits before its exponent if upstream stores both.
+_STORED_DIGITS_END = 10**18
+#: From n to E: the suffixes of decimal quantities, each a thousand times the one before.
+_CANONICAL_STEPS = 9
 #: A limit of digits: Python refuses to read thousands of digits.
 _LENGTH_MAX = 1000
 
@@ -60,6 +65,8 @@ def parse(quantity: Quantity) -> Fraction:
         value *= Fraction(10) ** int(exponent_sign + exponent)
     elif suffix:
         value *= _SUFFIXES[suffix]
+        if suffix.endswith("i"):
+            value = min(value, Fraction(INT64_MAX))
     return -value if sign == "-" else value
 
 
@@ -80,14 +87,34 @@ def thousandths(quantity: Quantity) -> int:
     return thousandths_of(nanos(quantity))
 
 
-def units_of(amount_nanos: int) -> int:
-    """Billionths as whole units, rounded away from zero, at most 2^63-1."""
-    return _saturated(_away_from_zero(amount_nanos, NANOS))
+def units_of(amount_nanos: int, *, saturates: bool = True) -> int:
+    """Billionths as whole units, rounded away from zero, at most 2^63-1. Unless it ``saturates``,
+    a larger amount becomes 0 or wraps."""
+    return _as_int64(amount_nanos, NANOS, saturates=saturates)
 
 
-def thousandths_of(amount_nanos: int) -> int:
-    """Billionths as thousandths, rounded away from zero, at most 2^63-1."""
-    return _saturated(_away_from_zero(amount_nanos, NANOS_PER_MILLI))
+def thousandths_of(amount_nanos: int, *, saturates: bool = True) -> int:
+    """Billionths as thousandths, rounded away from zero, at most 2^63-1. Unless it ``saturates``,
+    a larger amount becomes 0 or wraps."""
+    return _as_int64(amount_nanos, NANOS_PER_MILLI, saturates=saturates)
+
+
+def _as_int64(amount_nanos: int, part: int, *, saturates: bool) -> int:
+    amount = _away_from_zero(amount_nanos, part)
+    if -INT64_MAX <= amount <= INT64_MAX:
+        return amount
+    return _saturated(amount) if saturates else _overflowed(amount_nanos, amount)
+
+
+def _overflowed(amount_nanos: int, amount: int) -> int:
+    """Upstream stores few digits and an exponent as such, and such an amount becomes 0; any other
+    amount is a decimal number of any length, of which the lowest 64 bits count."""
+    digits = abs(amount_nanos)
+    for _ in range(_CANONICAL_STEPS):
+        if digits % 1000:
+            break
+        digits //= 1000
+    return 0 if digits < _STORED_DIGITS_END else (amount + 2**63) % 2**64 - 2**63
 
 
 def _away_from_zero(amount: int, part: int) -> int:

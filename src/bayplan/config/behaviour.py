@@ -42,6 +42,7 @@ class Behaviour(Struct, frozen=True):
     image_volumes_are_containers: bool = True
     selector_limits_namespaces: bool = True
     resizes_add_up_whole: bool = True
+    large_requests_saturate: bool = True
     empty_spread_selector_counts_all: bool = True
 
     # ---- messages
@@ -145,6 +146,17 @@ CHANGES: tuple[Change, ...] = (
         "empty labelSelector of a constraint",
         "A constraint with the selector {} counts all pods of the namespace; before, none.",
         "#141340",
+        is_recorded=False,
+    ),
+    Change(
+        "large_requests_saturate",
+        False,
+        _V1_38,
+        "resources of pods",
+        "requests beyond 2^63-1",
+        "A request of more than 2^63-1 units, or thousandths of a CPU, counts as 2^63-1 and fits "
+        "nowhere; before, it became 0 or wrapped, and the pod might fit.",
+        "#141305",
         is_recorded=False,
     ),
     Change(

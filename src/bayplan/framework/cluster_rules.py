@@ -12,6 +12,7 @@ def pod_rules(gates: FeatureGates) -> PodRules:
         reads_resizes=gates.enabled("InPlacePodVerticalScaling"),
         compares_sums=gates.behaviour.resizes_add_up_whole,
         has_pod_level_resize=gates.enabled("InPlacePodLevelResourcesVerticalScaling"),
+        large_requests_saturate=gates.behaviour.large_requests_saturate,
         compares_taints=gates.enabled("TaintTolerationComparisonOperators"),
     )
     return NEWEST_POD_RULES if rules == NEWEST_POD_RULES else rules
