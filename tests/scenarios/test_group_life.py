@@ -98,6 +98,33 @@ def test_a_replacement_waits_for_the_domain_of_the_lost_member(
     play(scenario, plugins=FIT)
 
 
+def test_a_lost_inner_slice_comes_back_in_the_outer_domain() -> None:
+    """Rack r1 of block b0 is lost; block b1 is empty, but it is another domain."""
+
+    async def scenario(world: World) -> None:
+        racks(world, (1, 1), (1, 1))
+        put_group(world, "g", 4, annotations={SLICES: "block=4, rack=2"})
+        names = members(world, *[1] * 4)
+        await world.until(1)
+        before = racks_of(world, *names)
+        assert sorted(before) == ["r0", "r0", "r1", "r1"]
+        racks(world, (1, 1), (1, 1), first=2)
+        for name, rack in zip(names, before, strict=True):
+            if rack == "r1":
+                world.delete_pod(name)
+        for index in range(2):
+            world.add_pod(f"guest-{index}", cpu=1, node=f"r1-{index}")
+            add_member(world, f"again-{index}", "g", cpu=1)
+        await world.until(20)
+        assert racks_of(world, "again-0", "again-1") == ["", ""]
+        for index in range(2):
+            world.delete_pod(f"guest-{index}")
+        await world.until(40)
+        assert racks_of(world, "again-0", "again-1") == ["r1", "r1"]
+
+    play(scenario, plugins=FIT)
+
+
 # ---- preemption -----------------------------------------------------------------------------
 
 PREEMPTING = ["NodeResourcesFit", "DefaultPreemption"]

@@ -15,7 +15,7 @@ from typing import final
 
 import numpy as np
 
-from bayplan.api.pod_groups import PodGroup
+from bayplan.api.pod_groups import PodGroup, TopologySlice
 from bayplan.api.pod_requests import PODS
 from bayplan.engine.cycle import Cycle
 from bayplan.engine.podgroups.arrangement import (
@@ -77,7 +77,14 @@ class ArrangedPass:
         self._key = key
         self._domains = domains
         self._needed_count = needed_count
-        parts = setup.domains.lacking(snapshot, state).parts
+        gaps = setup.domains.lacking(snapshot, state)
+        parts: Sequence[tuple[frozenset[str], int]] = gaps.parts
+        self._slices = group.slices
+        if parts and gaps.layer + 1 < len(group.slices):
+            # A slice lacks whole slices of the next layer: the first of these slices is completed.
+            nodes, count = parts[0]
+            self._domains, self._slices = [Domain("", nodes)], group.slices[gaps.layer + 1 :]
+            members, parts = members[:count], ()
         #: Of each lacking member: the nodes of the domain that lacks it.
         self._lacking_nodes = [nodes for nodes, count in parts for _ in range(count)]
         lacking_count = len(self._lacking_nodes)
@@ -119,7 +126,7 @@ class ArrangedPass:
     def _are_whole(self, count: int, group_trial: PodGroupTrial) -> bool:
         """Whether the new slices are whole: a smaller last one may come only if no other lacks
         members. Plugins may reject a member that has a place in the arrangement."""
-        slices = self._group.slices
+        slices = self._slices
         if not slices:
             return True
         has_smaller = count % slices[-1].size > 0
@@ -134,11 +141,11 @@ class ArrangedPass:
         least_count = max(0, self._needed_count - len(self._late))
         if isinstance(self._answer(count), Arrangement):
             yield count
-        if not self._group.slices:
+        if not self._slices:
             if least_count != count and isinstance(self._answer(least_count), Arrangement):
                 yield least_count
             return
-        size = self._group.slices[0].size
+        size = self._slices[0].size
         low, high = -(-least_count // size), (count - 1) // size
         if low > high or not isinstance(self._answer(low * size), Arrangement):
             return
@@ -175,7 +182,7 @@ class ArrangedPass:
 
     def _keys(self) -> list[str]:
         """The node labels of the layers."""
-        return [*([self._key] if self._key else []), *(part.key for part in self._group.slices)]
+        return [*([self._key] if self._key else []), *(part.key for part in self._slices)]
 
     def _problem(self, count: int) -> Problem | None:
         if count not in self._problems:
@@ -184,6 +191,7 @@ class ArrangedPass:
                 self._snapshot,
                 self._others[:count],
                 self._group,
+                slices=self._slices,
                 key=self._key,
                 domains=self._domains,
             )
@@ -237,6 +245,7 @@ def _problem(
     members: Sequence[QueuedPodInfo],
     group: PodGroup,
     *,
+    slices: Sequence[TopologySlice],
     key: str,
     domains: Sequence[Domain],
 ) -> Problem | None:
@@ -255,7 +264,7 @@ def _problem(
         wanted = np.array([of_shape.get(name, 0) for name in resources], np.int64)
         kinds.append(MemberKind(wanted, feasible & allowed))
     places = {each: place for place, each in enumerate(shapes)}
-    layers = [Layer(part.size, _ids(nodes, part.key)) for part in group.slices]
+    layers = [Layer(part.size, _ids(nodes, part.key)) for part in slices]
     if key:
         # The group is one slice of its own size.
         layers.insert(0, Layer(len(members), _ids(nodes, key)))

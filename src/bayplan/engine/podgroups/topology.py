@@ -44,8 +44,11 @@ class SliceGaps(NamedTuple):
 
     #: The nodes of the domains in which a slice lacks members; if none does, all that may be used.
     nodes: frozenset[str] | None
-    #: Of each innermost slice that lacks members: the nodes of its domain, and how many it lacks.
+    #: Of each slice of the innermost layer with such slices: the nodes of its domain, and how many
+    #: members it lacks.
     parts: Sequence[tuple[frozenset[str], int]]
+    #: The number of that layer, the outermost is 0.
+    layer: int = 0
 
 
 @final
@@ -82,11 +85,12 @@ class Domains:
         """Where slices of a group lack members. ``within``: the nodes that may be used; None:
         all."""
         group = state.group
-        parts: list[tuple[frozenset[str], int]] = []
+        gaps: list[tuple[frozenset[str], int]] = []
+        gap_layer = 0
         counts = Counter(_node_of(pod) for pod in state.assigned())
-        for part in () if group is None or not counts else group.slices:
+        for layer, part in enumerate(() if group is None or not counts else group.slices):
+            parts: list[tuple[frozenset[str], int]] = []
             nodes: frozenset[str] = frozenset()
-            parts = []
             for domain in self._all(snapshot, part.key):
                 assert domain.nodes is not None, "all nodes are no domain"
                 usable = domain.nodes if within is None else domain.nodes & within
@@ -95,7 +99,9 @@ class Domains:
                     nodes |= usable
                     parts.append((usable, part.size - over_count))
             within = nodes or within
-        return SliceGaps(within, parts)
+            if parts:
+                gaps, gap_layer = parts, layer
+        return SliceGaps(within, gaps, gap_layer)
 
 
 def _domains(snapshot: Snapshot, key: str) -> list[Domain]:
