@@ -46,15 +46,24 @@ def _without_twins(dump: Dump) -> Dump:
 
 
 def _cost(arguments: list[str]) -> tuple[float, float]:
-    """CPU seconds and MiB of one command. Exits if it fails."""
+    """CPU seconds and MiB of one command. Exits if it fails or prints no answer.
+
+    The exit code alone does not say that: Python ends with 1 after a traceback, and a command ends
+    with 1 after an answer such as "no". A signal is a code below 0.
+    """
     command = [sys.executable, "-c", _SCRIPT, *arguments]
-    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE) as process:
-        assert process.stderr is not None
-        errors = process.stderr.read()
+    with (
+        tempfile.TemporaryFile() as errors,
+        subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors) as process,
+    ):
+        assert process.stdout is not None
+        answer = process.stdout.read()
         _, status, usage = os.wait4(process.pid, 0)
         process.returncode = os.waitstatus_to_exitcode(status)
-    if process.returncode > 1:
-        sys.exit(f"bayplan {' '.join(arguments)}: {errors.decode()}")
+        if process.returncode not in (0, 1) or not answer:
+            errors.seek(0)
+            text = errors.read().decode()
+            sys.exit(f"bayplan {' '.join(arguments)}: exit code {process.returncode}: {text}")
     return usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1024
 
 
