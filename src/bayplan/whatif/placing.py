@@ -53,7 +53,7 @@ class Placer:
         self._messages: dict[str, str] = {}
         #: The version of the model at which no pod that waits fits; -1: it is not known.
         self._version_at_rest = -1
-        #: Reason → pods that are gone for good.
+        #: Reason → pods that go and are not created again.
         self.gone: dict[str, list[str]] = {}
 
     # ---- what happens -----------------------------------------------------------------------

@@ -76,7 +76,7 @@ def test_pods_lost_with_a_node_are_counted_by_workload(tmp_path: Path) -> None:
         }
         or sum(one.count for one in result.lost) == 4
     )
-    assert "1 pod without a controller gone for good: 1 lost with a node" in lines(result)
+    assert "1 pod without a controller is gone: 1 lost with a node" in lines(result)
 
 
 def test_a_pod_of_a_controller_outside_of_the_input_counts(tmp_path: Path) -> None:

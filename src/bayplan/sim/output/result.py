@@ -231,7 +231,9 @@ def _lost(result: SimulationResult) -> Iterator[str]:
         yield f"  of {', '.join(listed)}" + (f" and {further:,} more" if further else "")
     bare = [one for one in result.lost if not one.workload]
     if bare:
-        yield f"{pod_count(bare[0].count)} without a controller gone for good: {_causes(bare)}"
+        count = bare[0].count
+        verb = "is" if count == 1 else "are"
+        yield f"{pod_count(count)} without a controller {verb} gone: {_causes(bare)}"
 
 
 def _causes(lost: Iterable[LostPods]) -> str:
