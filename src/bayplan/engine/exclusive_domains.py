@@ -56,16 +56,12 @@ class ExclusiveDomains:
     """The domains that a pod must not use, because it or another pod has to be alone."""
 
     def __init__(self, groups: PodGroups) -> None:
-        self._groups = groups
-
-    @property
-    def is_active(self) -> bool:
-        """Whether some group has its domains alone."""
-        return bool(self._groups.exclusive)
+        #: The groups that have their domains alone. While there are none, no pod is restricted.
+        self.groups = groups.exclusive
 
     def barred_nodes(self, snapshot: Snapshot, pod: PodInfo) -> tuple[frozenset[str], str]:
         """The names of the nodes that a pod must not use, and why."""
-        exclusive = self._groups.exclusive
+        exclusive = self.groups
         if not exclusive or is_daemon(pod):
             return frozenset(), ""
         barred, why = np.zeros(len(snapshot.nodes), np.bool_), ""

@@ -95,7 +95,7 @@ class Reservations:
     @property
     def is_active(self) -> bool:
         """Whether some pods must not use some nodes."""
-        return self.current is not None or self.exclusive.is_active
+        return self.current is not None or bool(self.exclusive.groups)
 
     def reserved_nodes(self, pod: PodInfo) -> frozenset[str]:
         """The names of the nodes that the pod must not use."""
@@ -157,7 +157,7 @@ def restrict_to_unreserved(cycle: Cycle, reservations: Reservations) -> None:
     if barred:
         cycle.within = allowed_nodes(cycle.snapshot, cycle.within, barred)
         cycle.restriction = Restriction(RESERVATION_NAME, RESERVED)
-    if reservations.exclusive.is_active:
+    if reservations.exclusive.groups:
         barred, why = reservations.exclusive.barred_nodes(cycle.snapshot, cycle.pod)
         if barred:
             cycle.within = allowed_nodes(cycle.snapshot, cycle.within, barred)

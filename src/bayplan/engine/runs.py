@@ -135,6 +135,7 @@ class Runs:
         self._extenders = engine.extenders
         self._nominator = engine.nominator
         self._reservations = engine.reservations
+        self._exclusive_groups = engine.reservations.exclusive.groups
         self._reuse = engine.reuse
         self._seed = engine.seed
         self._telemetry = engine.telemetry
@@ -164,7 +165,9 @@ class Runs:
             or pod.status.nominated_node_name
             or pod.node_name
             or self._nominator.node_of
-            or self._reservations.is_active
+            # As `Reservations.is_active`, without a call for each pod.
+            or self._reservations.current is not None
+            or self._exclusive_groups
             or not run.goes_on(pod)
         ):
             return False

@@ -47,7 +47,7 @@ def are_equal(setup: TrialSetup, members: Sequence[QueuedPodInfo]) -> bool:
     """Whether all members are of one template, and no reservation, no nomination and no reserving
     plugin decides about them."""
     first = members[0].pod
-    if setup.end.is_observed or setup.reservations.exclusive.is_active:
+    if setup.end.is_observed or setup.reservations.exclusive.groups:
         return False
     if setup.reservations.reserved_nodes(first):
         return False
