@@ -106,7 +106,7 @@ ROWS = [
     ),
     pytest.param(
         whole(featureGates={"OpportunisticBatchin": True}),
-        ['"OpportunisticBatchin"', '"OpportunisticBatching"'],
+        ["OpportunisticBatchin; ", '"OpportunisticBatching"'],
         id="a misspelled gate",
     ),
 ]
