@@ -226,6 +226,21 @@ def _deletions_that_a_listing_shows_are_dropped(patch: Patch) -> None:
     patch.setattr(runner.Reflector, "_changes", lossy)
 
 
+def _the_last_of_several_changes_is_dropped(patch: Patch) -> None:
+    """Changes that come together, of a listing or of a watch."""
+    take = runner.Reflector._take
+
+    def lossy(self: runner.Reflector, events: Any) -> None:
+        events = list(events)
+        if len(events) > 1:
+            meta = events[-1].object.metadata
+            self._delivered[runner._key(meta)] = meta
+            del events[-1]
+        take(self, events)
+
+    patch.setattr(runner.Reflector, "_take", lossy)
+
+
 def _a_pod_that_another_replaced_stays(patch: Patch) -> None:
     """The deletion of the pod was not delivered, and another pod has its name."""
     take = runner.Reflector._take
@@ -499,6 +514,11 @@ PLANTS = (
         ),
     ),
     Plant("some changes are dropped", _some_changes_are_dropped, ("cache",)),
+    Plant(
+        "the last of several changes is dropped",
+        _the_last_of_several_changes_is_dropped,
+        ("cache",),
+    ),
     Plant(
         "deletions that a listing shows are dropped",
         _deletions_that_a_listing_shows_are_dropped,
