@@ -27,10 +27,10 @@ _NAMES = {
     "bayplan.framework.in_process_extender": "InProcessExtender",
     "bayplan.framework.plugin": """
         BindPlugin Caching EnqueueExtensions FilterPlugin GroupPlacement
-        NormalizeScorePlugin PermitPlugin Plugin PluginArgs PostBindPlugin PostFilterPlugin
-        PreBindPlugin PreEnqueuePlugin PreFilterExtensions PreFilterPlugin PreScorePlugin
-        QueueSortPlugin ReservePlugin RowFilter RowScore ScalarFilterPlugin ScalarScorePlugin
-        ScorePlugin SignPlugin
+        NormalizeScorePlugin PermitPlugin PlacementAssignments PlacementScorePlugin Plugin
+        PluginArgs PostBindPlugin PostFilterPlugin PreBindPlugin PreEnqueuePlugin
+        PreFilterExtensions PreFilterPlugin PreScorePlugin QueueSortPlugin ReservePlugin
+        RowFilter RowScore ScalarFilterPlugin ScalarScorePlugin ScorePlugin SignPlugin
     """,
     "bayplan.framework.score_sources": "Over Source Stage",
     "bayplan.framework.scoring": "normalize_scores",

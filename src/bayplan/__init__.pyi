@@ -58,6 +58,8 @@ from bayplan.framework.plugin import (
     GroupPlacement as GroupPlacement,
     NormalizeScorePlugin as NormalizeScorePlugin,
     PermitPlugin as PermitPlugin,
+    PlacementAssignments as PlacementAssignments,
+    PlacementScorePlugin as PlacementScorePlugin,
     Plugin as Plugin,
     PluginArgs as PluginArgs,
     PostBindPlugin as PostBindPlugin,

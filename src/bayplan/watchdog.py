@@ -47,6 +47,8 @@ _POINTS: Final = {
     "pre_bind": "PreBind",
     "bind": "Bind",
     "post_bind": "PostBind",
+    "score_placement": "PlacementScore",
+    "normalize_placements": "PlacementScoreExtensionNormalize",
     "sign_pod": "SignPod",
 }
 

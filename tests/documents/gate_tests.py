@@ -10,6 +10,7 @@ _GROUPS = "tests/engine/podgroups"
 _PROFILE = "tests/config/test_upstream.py"
 
 TESTS: Mapping[str, str] = {
+    "TopologyAwareWorkloadScheduling": f"{_GROUPS}/test_placement_scores.py",
     "DRAAdminAccess": f"{_GATED}/admin-access.jsonl",
     "DRADerivedAttributes": f"{_GATED}/derived-attributes.jsonl",
     "DRADeviceCompatibilityGroups": f"{_GATED}/compatibility-groups.jsonl",

@@ -63,8 +63,8 @@ SchedulerQueueingHints: Locked. Hints decide which events retry a pod.
 StorageCapacityScoring: Off, VolumeBinding does not score, and its argument shape is refused.
 TaintTolerationComparisonOperators: The operators Lt and Gt of tolerations compare numbers. Off, a
   toleration with them tolerates nothing.
-TopologyAwareWorkloadScheduling: Groups are placed in one topology domain, with the plugins
-  TopologyPlacementGenerator and PodGroupPodsCount.
+TopologyAwareWorkloadScheduling: The plugins of PlacementScore, PodGroupPodsCount and
+  NodeResourcesFit, choose the topology domain of a group.
 VolumeAttributesClass: Off, a claim with a volumeAttributesClassName is an error, and a volume with
   one is not bound.
 VolumeLimitScaling: Off, preventPodSchedulingIfMissing of a driver has no effect.
@@ -90,7 +90,8 @@ NOT_BUILT: Mapping[tuple[str, bool], str] = {
     ("DRANodeAllocatableResources", True): "devices take nothing of a node's resources",
     ("DRAWorkloadResourceClaims", True): "claims of groups are not read",
     ("TopologyAwareWorkloadScheduling", True): (
-        "its plugins are missing; the first constraint of a group is kept without the gate, too"
+        "the plugin TopologyPlacementGenerator and its extension point are missing: the engine "
+        "makes the placements of a group's first constraint, without the gate, too"
     ),
 }
 

@@ -82,6 +82,8 @@ def points_absent(behaviour: Behaviour) -> Mapping[str, frozenset[str]]:
         absent |= dict.fromkeys(checks, frozenset(("preFilter",)))
     if not behaviour.devices_have_score:
         absent["DynamicResources"] = frozenset(("score",))
+    if not behaviour.has_placement_points:
+        absent["NodeResourcesFit"] = frozenset(("placementScore",))
     if not behaviour.gangs_have_permit:
         absent["GangScheduling"] = frozenset(("permit",))
     return absent

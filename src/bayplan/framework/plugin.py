@@ -44,6 +44,7 @@ from bayplan.ports import BindPort
 from bayplan.state.change_log import ALL_FACETS, Facet
 from bayplan.state.columns import NodeMask, NodeScores
 from bayplan.state.nodes import NodeInfo, NodeView
+from bayplan.state.pod_groups import GroupState
 from bayplan.state.pods import PodInfo, PodShape
 
 # ---- what a plugin promises about its results -----------------------------------------------
@@ -406,6 +407,29 @@ class PostBindPlugin(Plugin[ArgsT]):
         self, state: CycleState, pod: PodInfo, node_name: str, port: BindPort
     ) -> None:
         """Called after the pod was bound; a failure changes nothing."""
+
+
+class PlacementAssignments(Struct, frozen=True, eq=False):
+    """The members of a group that fit in one placement."""
+
+    #: The value of the topology key that the nodes share; "": all nodes.
+    name: str
+    #: The nodes of the placement, without these members.
+    nodes: NodeView
+    #: Placements of equal content share one trial, so the pods have no node that can be relied on.
+    pods: Sequence[PodInfo]
+
+
+class PlacementScorePlugin(Plugin[ArgsT]):
+    """Called for groups of scheduling.k8s.io, under the gate TopologyAwareWorkloadScheduling."""
+
+    @abstractmethod
+    def score_placement(self, group: GroupState, placement: PlacementAssignments) -> int:
+        """How good it is to place the group there; 0..100 after normalization."""
+
+    def normalize_placements(self, group: GroupState, scores: Sequence[int]) -> Sequence[int]:
+        """The scores of all placements in which the group fits, in 0..100."""
+        return scores
 
 
 class RowFilter(ABC):

@@ -8,6 +8,7 @@ from bayplan.framework.plugin import (
     BindPlugin,
     FilterPlugin,
     PermitPlugin,
+    PlacementScorePlugin,
     Plugin,
     PostBindPlugin,
     PostFilterPlugin,
@@ -38,6 +39,7 @@ EXTENSION_POINTS: dict[str, tuple[type[Plugin], ...]] = {
     "preBind": (PreBindPlugin,),
     "bind": (BindPlugin,),
     "postBind": (PostBindPlugin,),
+    "placementScore": (PlacementScorePlugin,),
     # This point exists only in Bayplan. Score plugins are allowed here, too, but only by name.
     "tieBreak": (TieBreakPlugin,),
 }
@@ -87,6 +89,9 @@ class ProfilePlugins(Struct):
     pre_bind: list[PreBindPlugin] = field(default_factory=list[PreBindPlugin])
     bind: list[BindPlugin] = field(default_factory=list[BindPlugin])
     post_bind: list[PostBindPlugin] = field(default_factory=list[PostBindPlugin])
+    placement_score: list[tuple[PlacementScorePlugin, int]] = field(
+        default_factory=list[tuple[PlacementScorePlugin, int]]
+    )
     #: Sources that do not count in the total.
     sources: list[ScorePlugin | ScalarScorePlugin] = field(
         default_factory=list[ScorePlugin | ScalarScorePlugin]
@@ -138,6 +143,7 @@ class ProfilePlugins(Struct):
             self.pre_bind,
             self.bind,
             self.post_bind,
+            (plugin for plugin, _ in self.placement_score),
             self.tie_break,
             self.sources,
         )

@@ -252,6 +252,27 @@ def most_allocated() -> Scorer:
     )
 
 
+def percent_used_together(demanded: Demands, nodes: AmountsOfNodes) -> int:
+    """100 x used / allocatable of all nodes together, with the demands added once: the weighted
+    mean over the resources that some node offers; 0 if none does.
+
+    Upstream: scorePlacement of resource_allocation.go.
+    """
+    if not demanded.each:
+        return 0
+    nothing = Bundle(demanded.bundle.resources, [0] * len(demanded.each))
+    usage = nodes.resources.usage(nothing, scored=True)
+    offered = True if usage.offered is None else usage.offered
+    used = usage.used.astype(np.int64).sum(axis=-1, where=offered).tolist()
+    allocatable = usage.allocatable.astype(np.int64).sum(axis=-1, where=offered).tolist()
+    total = weight_sum = 0
+    for (_, weight, amount), taken, offer in zip(demanded.each, used, allocatable, strict=True):
+        if offer:
+            total += weight * (min(taken + amount, offer) * MAX_NODE_SCORE // offer)
+            weight_sum += weight
+    return total // max(weight_sum, 1)
+
+
 def requested_to_capacity_ratio(points: Sequence[tuple[int, int]]) -> Scorer:
     """A scorer with a broken line through (utilization 0..100, score 0..10) points.
 

@@ -16,6 +16,7 @@ from bayplan.framework.calls import Calls, CallsByShape, ChangePod, NamedCalls, 
 from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.filtering import FilterOutcome, checked_verdict
 from bayplan.framework.handle import PodNominator
+from bayplan.framework.plugin import PlacementAssignments
 from bayplan.framework.profile import ProfilePlugins
 from bayplan.framework.score_graph import graph_of, graph_scores
 from bayplan.framework.scoring import PluginScores, ScoreTable, total_scores
@@ -41,6 +42,7 @@ from bayplan.framework.timing import (
     timed_point,
 )
 from bayplan.framework.types import (
+    MAX_NODE_SCORE,
     MAX_PERMIT_TIMEOUT_SECONDS,
     NominatingMode,
     Nomination,
@@ -59,6 +61,7 @@ from bayplan.framework.validation import (
 from bayplan.state.cache import Snapshot
 from bayplan.state.columns import NodeMask, Rows, all_true
 from bayplan.state.nodes import NodeInfo, NodeView
+from bayplan.state.pod_groups import GroupState
 from bayplan.state.pods import PodInfo
 
 # ---- chosen node ----------------------------------------------------------------------------
@@ -503,6 +506,26 @@ class Framework:
         if not calls:
             totals += 1  # upstream: without Score plugins every node gets 1
         return ScoreTable(nodes, columns, totals)
+
+    @timed_point("PlacementScore")
+    def run_placement_score(
+        self, group: GroupState, placements: Sequence[PlacementAssignments]
+    ) -> list[int] | Status:
+        """The total score of each placement, in order; an error if a plugin fails."""
+        totals = [0] * len(placements)
+        for plugin, weight in self.plugins.placement_score:
+            name, ask = plugin.instance_name, plugin.score_placement
+            try:
+                scores = [ask(group, placement) for placement in placements]
+                scores = plugin.normalize_placements(group, scores)
+                wrong = [score for score in scores if not 0 <= score <= MAX_NODE_SCORE]
+                if wrong or len(scores) != len(placements):
+                    expected = f"one int in 0..{MAX_NODE_SCORE} for each placement"
+                    raise WrongAnswer(described(scores), expected, plugin.normalize_placements)
+            except BaseException as problem:  # noqa: BLE001 - the status names the plugin
+                return failure_of(name, "PlacementScore", problem, ask)
+            totals = [total + weight * score for total, score in zip(totals, scores, strict=True)]
+        return totals
 
     # ---- Reserve, Permit, on the way to PreBind -------------------------------------------
 

@@ -8,6 +8,7 @@ counted on nodes that do not offer the resource themselves. For a running pod th
 deferred resize only events on its own node matter. Upstream: plugins/noderesources, fit.go.
 """
 
+from collections import Counter
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final, Literal, NamedTuple, final
@@ -52,6 +53,8 @@ from bayplan.framework.plugin import (
     Caching,
     EnqueueExtensions,
     FilterPlugin,
+    PlacementAssignments,
+    PlacementScorePlugin,
     PluginArgs,
     PreFilterPlugin,
     PreScorePlugin,
@@ -72,6 +75,7 @@ from bayplan.framework.resource_scorers import (
     demands,
     least_allocated,
     most_allocated,
+    percent_used_together,
     requested_to_capacity_ratio,
     shape_problems,
 )
@@ -80,6 +84,7 @@ from bayplan.framework.types import PreFilterResult, Verdict
 from bayplan.state.change_log import Facet
 from bayplan.state.columns import Int64s, Mask, NodeMask, NodeScores
 from bayplan.state.nodes import NodeInfo, NodeView
+from bayplan.state.pod_groups import GroupState
 from bayplan.state.pods import PodInfo, PodShape
 
 TOO_MANY_PODS = "Too many pods"
@@ -175,6 +180,7 @@ class NodeResourcesFit(
     PreScorePlugin,
     ScorePlugin,
     RowScore,
+    PlacementScorePlugin,
     EnqueueExtensions,
     SignPlugin,
 ):
@@ -254,6 +260,14 @@ class NodeResourcesFit(
         if demanded.devices and (counts := counted(self.handle.devices, demanded.devices)):
             return self._scorer.of_node(demanded, NodeWithDevices(node, counts))
         return self._scorer.of_node(demanded, node)
+
+    def score_placement(self, group: GroupState, placement: PlacementAssignments) -> int:
+        """0..100: how full the nodes would be together, by MostAllocated with any strategy."""
+        totals = Counter[str]()
+        for pod in placement.pods:
+            for demand in self._wants(pod).demands.each:
+                totals[demand.resource] += demand.amount
+        return percent_used_together(demands(self._resources, totals), placement.nodes)
 
     def events_to_register(self) -> Sequence[ClusterEventWithHint]:
         pod_gone = ClusterEvent(EventResource.ASSIGNED_POD, ActionType.DELETE)

@@ -57,6 +57,7 @@ _IN_TREE = {
     "DefaultBinder": "default_binder",
     "NodeDeclaredFeatures": "node_declared_features",
     "GangScheduling": "gang_scheduling",
+    "PodGroupPodsCount": "pod_group_pods_count",
     # From kubernetes-sigs/scheduler-plugins.
     "Coscheduling": "coscheduling",
     # Bayplan's own: for the composition of scores.

@@ -26,7 +26,10 @@ from bayplan.framework.types import MAX_NODE_SCORE, MAX_TOTAL_SCORE
 from bayplan.plugins.registry import Registry
 from bayplan.problems import Problem, suggestion
 
-#: Extension point → entries in the order in which they run. Entries at score have their weights.
+#: The extension points whose plugins have weights.
+WEIGHTED = ("score", "placementScore")
+
+#: Extension point → entries in the order in which they run. Entries at `WEIGHTED` have weights.
 PluginLists = Mapping[str, Sequence[PluginEntry]]
 
 
@@ -134,7 +137,8 @@ def expand(
         point: _ordered(own[point], [e for e in multi_point if point in points_of[e.name]])
         for point in EXTENSION_POINTS
     }
-    lists["score"] = [PluginEntry(name=e.name, weight=e.weight or 1) for e in lists["score"]]
+    for point in WEIGHTED:
+        lists[point] = [PluginEntry(name=e.name, weight=e.weight or 1) for e in lists[point]]
     return lists
 
 

@@ -42,7 +42,7 @@ from bayplan.plugins.registry import Registry
 from bayplan.ports import raise_interruption
 from bayplan.problems import ConfigError, Problem, joined
 from bayplan.profile.older_registrations import queued_in, registered_in
-from bayplan.profile.plugin_sets import absence, plugin_name
+from bayplan.profile.plugin_sets import WEIGHTED, absence, plugin_name
 from bayplan.profile.resolved_config import Instance, ResolvedProfile, checked_args, resolve
 
 #: (profile name, instance name, class) → the handle of that instance.
@@ -254,8 +254,9 @@ def _built(
         _attribute(point): [running[entry.name] for entry in entries]
         for point, entries in profile.lists.items()
     }
-    weights = [entry.weight for entry in profile.lists["score"]]
-    lists["score"] = list(zip(lists["score"], weights, strict=True))
+    for point in WEIGHTED:
+        weights = [entry.weight for entry in profile.lists[point]]
+        lists[_attribute(point)] = list(zip(lists[_attribute(point)], weights, strict=True))
     [lists["queue_sort"]] = lists["queue_sort"]
     lists["sources"] = [running[name] for name in profile.sources]
     plugins = ProfilePlugins(

@@ -40,6 +40,7 @@ from bayplan.testing.state_checks import (
     gates_quickly,
     permits_and_binds,
     post_filters_with_its_codes,
+    scores_placements,
     sorts_its_queue,
     unreserve_undoes_reserve,
 )
@@ -73,6 +74,7 @@ _CHECKS: Final[Sequence[_Check]] = (
     equivalent_nodes_get_equal_results,
     unreserve_undoes_reserve,
     permits_and_binds,
+    scores_placements,
 )
 
 

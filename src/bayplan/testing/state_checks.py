@@ -15,6 +15,8 @@ from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.plugin import (
     BindPlugin,
     PermitPlugin,
+    PlacementAssignments,
+    PlacementScorePlugin,
     PostBindPlugin,
     PostFilterPlugin,
     PreBindPlugin,
@@ -34,7 +36,7 @@ from bayplan.framework.status import (
     is_success,
     unschedulable,
 )
-from bayplan.framework.types import QueuedPodInfo
+from bayplan.framework.types import MAX_NODE_SCORE, QueuedPodInfo
 from bayplan.framework.validation import (
     REJECTION_CODES,
     WrongAnswer,
@@ -46,6 +48,7 @@ from bayplan.framework.validation import (
 )
 from bayplan.objects.object_store import ObjectStore
 from bayplan.ports import PatchPodStatus
+from bayplan.state.pod_groups import GroupKey, GroupState
 from bayplan.state.pods import PodInfo
 from bayplan.testing.cases import PluginSubject, Scene
 from bayplan.testing.evaluation import CheckFailed
@@ -229,6 +232,31 @@ def _reserve_and_undo(subject: PluginSubject, plugin: ReservePlugin, pods: list[
 
 def _own(plugin: ReservePlugin) -> str:
     return fingerprint(plugin, leave_out=_NOT_ITS_OWN)
+
+
+# ---- placements of groups -------------------------------------------------------------------
+
+
+def scores_placements(subject: PluginSubject, scene: Scene) -> None:
+    """PlacementScore gives each placement an int in 0..100, and the same one when called again."""
+    plugin = scene.plugin
+    if not isinstance(plugin, PlacementScorePlugin) or not scene.nodes or not scene.pods:
+        return
+    nodes, pods = scene.cluster.lend().nodes, [each for _, each in scene.pods]
+    group = GroupState(GroupKey("", "default", "group"))
+    placements = [PlacementAssignments("", nodes, pods[:count]) for count in (1, len(pods))]
+
+    def scores() -> Any:
+        method, normalize = plugin.score_placement, plugin.normalize_placements
+        raw = [_result(subject, method, (group, placement)) for placement in placements]
+        return _result(subject, normalize, (group, raw))
+
+    first = scores()
+    if not all(isinstance(score, int) and 0 <= score <= MAX_NODE_SCORE for score in first):
+        expected = f"wanted ints in 0..{MAX_NODE_SCORE}{place_of(plugin.score_placement)}"
+        raise subject.failed(f"the scores of placements are {first}; {expected}")
+    if list(scores()) != list(first):
+        raise subject.failed("the scores of equal placements differ")
 
 
 # ---- permit and binding --------------------------------------------------------------------

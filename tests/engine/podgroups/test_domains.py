@@ -1,16 +1,14 @@
 """Topology domains: all members of a group on nodes of one label value."""
 
-from typing import Any
-
 import pytest
 
 from bayplan.framework.status import unschedulable
+from tests.engine.podgroups.racks_kit import UPSTREAM, members, racks, racks_of
 from tests.framework.answering import answering
 from tests.scenarios.gangs import (
     FIT,
     MING,
     X_K8S,
-    add_member,
     bound,
     group_attempts,
     message,
@@ -19,27 +17,8 @@ from tests.scenarios.gangs import (
 )
 from tests.scenarios.world import PROFILE, World, play, scenario
 
-UPSTREAM = "scheduling.k8s.io/v1beta1 PodGroup"
 REQUIRED = {"bayplan.dev/required-topology": "rack"}
 PREFERRED = {"bayplan.dev/preferred-topology": "rack"}
-
-
-def racks(world: World, **racks: tuple[int, ...]) -> None:
-    """Rack → cpus of its nodes, r1-0, r1-1 …"""
-    for rack, cpus in racks.items():
-        for index, cpu in enumerate(cpus):
-            world.add_node(f"{rack}-{index}", cpu=cpu, labels={"rack": rack})
-
-
-def members(world: World, *names: str, kind: str = X_K8S, cpu: int = 3, **options: Any) -> None:
-    for name in names:
-        add_member(world, name, "g", kind, cpu=cpu, **options)
-
-
-def racks_of(world: World, *names: str) -> list[str]:
-    """The racks of the members, sorted; "" for a member without a node."""
-    places = [world.bound(name) for name in names]
-    return sorted("" if place is None else place[1].rpartition("-")[0] for place in places)
 
 
 @pytest.mark.parametrize("kind", [X_K8S, MING])

@@ -11,7 +11,7 @@ If no domain of a key suffices for members that are placed one after another, an
 members may; see `arranged_pass`. A group that is divided into slices is always arranged.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Final, Protocol, final
 
@@ -28,9 +28,12 @@ from bayplan.framework.events import (
     ClusterEventWithHint,
     EventResource,
 )
+from bayplan.framework.plugin import PlacementAssignments
+from bayplan.framework.status import Status
 from bayplan.framework.types import QueuedPodInfo
 from bayplan.state.cache import Snapshot, Trial
 from bayplan.state.pod_groups import GroupState
+from bayplan.state.pods import PodInfo
 from bayplan.state.resources import uses
 
 #: The plugin named for groups that fit in no domain. A new node or a changed label may help them.
@@ -117,6 +120,8 @@ def best_pass(
 
     watch = Watch(setup.telemetry, members[0].pod.scheduler_name)
     compare = partial(_best, run, setup, members=members, needed_count=needed_count, watch=watch)
+    if group.is_upstream and setup.gates.enabled("TopologyAwareWorkloadScheduling"):
+        compare = partial(compare, choose=partial(_by_placement_scores, setup, members, state))
     failed: PodGroupTrial | None = None
     for key, domains in (*narrow, (group.required_topology, wide)):
         counts = not group.is_upstream and len(domains) * len(members) >= _COUNTED_FROM
@@ -131,7 +136,7 @@ def best_pass(
             tried = domains if search is None else search.promising_domains()
             promising = arranged_pass.promising_domains if counts else None
             failed = compare(tried, promising=promising) if is_compared else run(wide[0])
-        if failed is not None and failed.fits(needed_count):
+        if failed is not None and (failed.fits(needed_count) or failed.has_failed):
             return failed
         if search is not None and (failed is None or failed.placed):
             if failed is not None:
@@ -210,9 +215,11 @@ def _best(
     needed_count: int,
     watch: Watch,
     promising: Callable[[], Sequence[Domain]] | None,
+    choose: "_Choose | None" = None,
 ) -> PodGroupTrial | None:
     """The pass of the best domain, repeated in the trial; None: no domain suffices, and nothing is
-    placed. ``promising``: the domains that have enough free for all members; None: a pass tells."""
+    placed. ``promising``: the domains that have enough free for all members; None: a pass tells.
+    ``choose``: chooses among the domains that suffice; None: the greatest worth decides."""
     if not domains:
         return None
     watch.generated(len(domains))
@@ -226,19 +233,19 @@ def _best(
         for place, domain in enumerate(domains):
             if worths[place] is None and domain.name not in names:
                 worths[place] = _TOO_SMALL
-    tried = set[int]()
+    tried: dict[int, PodGroupTrial] = {}
     for place, domain in enumerate(domains):
         if worths[place] is not None:
             continue
         # A domain of equal content may have been tried just before.
         worth = None if known is None else known.worths[place].get(known.kind)
         if worth is None:
-            tried.add(place)
             if known is not None:
                 # The trials before may have changed more than the ranking follows.
                 ranking_for(setup, members)
             group_trial = run(domain, is_compared=True)
             group_trial.undo()
+            tried[place] = group_trial
             placed_count = -1 if group_trial.error is not None else len(group_trial.placed)
             worth = Worth(placed_count, group_trial.total_score)
             if known is not None and group_trial.is_repeatable:
@@ -253,11 +260,51 @@ def _best(
     if best.placed_count >= needed_count:
         if known is not None and tried:
             ranking_for(setup, members)
-        return run(domains[all_worths.index(best)])
+        if choose is None:
+            return run(domains[all_worths.index(best)])
+        pods: dict[int, Sequence[PodInfo]] = {}
+        for place, worth in enumerate(all_worths):
+            if worth.placed_count >= needed_count:
+                placed = [one.pod for one in tried[place].placed] if place in tried else None
+                pods[place] = placed or [one.pod for one in members[: worth.placed_count]]
+        chosen = choose({domains[place]: pods_there for place, pods_there in pods.items()})
+        if isinstance(chosen, Domain):
+            return run(chosen)
+        failed = tried[next(iter(tried))] if tried else run(domains[next(iter(pods))])
+        failed.undo()
+        return failed.fail(members[0], chosen)
     for place in remembered if promising is None else ():
         # The plugins that reject members there are to be noted.
         run(domains[place]).undo()
     return None
+
+
+#: From the members that fit in each domain that suffices to the domain to use, or to an error.
+_Choose = Callable[[Mapping[Domain, Sequence[PodInfo]]], Domain | Status]
+
+
+def _by_placement_scores(
+    setup: TrialSetup,
+    members: Sequence[QueuedPodInfo],
+    state: GroupState,
+    pods: Mapping[Domain, Sequence[PodInfo]],
+) -> Domain | Status:
+    """The domain that the plugins of PlacementScore score highest; the first of equal ones, where
+    kube-scheduler draws."""
+    snapshot = setup.cluster.loan
+    assert snapshot is not None
+    nodes = snapshot.nodes
+    placements = [
+        PlacementAssignments(
+            domain.name, nodes.take(nodes.positions(sorted(domain.nodes or nodes.names()))), placed
+        )
+        for domain, placed in pods.items()
+    ]
+    framework = setup.frameworks[members[0].pod.scheduler_name]
+    totals = framework.run_placement_score(state, placements)
+    if isinstance(totals, Status):
+        return totals
+    return list(pods)[totals.index(max(totals))]
 
 
 class _RememberedResults(Struct, frozen=True):

@@ -200,6 +200,8 @@ class PodGroupTrial:
         self.placed: list[PlacedMember] = []
         #: Whether the members that found nodes gave them back.
         self.is_undone = False
+        #: Whether an error ended the comparison with other domains.
+        self.has_failed = False
         self.unplaced: list[UnplacedMember] = []
         #: Filter plugins that rejected nodes for members that fit on other nodes.
         self.rejecting: set[str] = set()
@@ -237,6 +239,12 @@ class PodGroupTrial:
     def error(self) -> UnplacedMember | None:
         """The member whose attempt ended with an error; then the pass decides nothing."""
         return next((one for one in self.unplaced if not is_rejected(one.status)), None)
+
+    def fail(self, member: QueuedPodInfo, status: Status) -> "PodGroupTrial":
+        """End an undone pass with an error that is not of one member. ``member``: the first."""
+        self.has_failed, self.placed = True, []
+        self.unplaced = [UnplacedMember(member, status, status.message, None, None)]
+        return self
 
     def fits(self, needed_count: int) -> bool:
         """Whether enough members found nodes, and where they have to."""
