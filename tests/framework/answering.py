@@ -38,6 +38,7 @@ from bayplan.framework.runtime import Framework
 from bayplan.framework.tie_break import TieBreakPlugin
 from bayplan.framework.timing import UNWATCHED, Watch
 from bayplan.plugins.priority_sort import PrioritySort
+from bayplan.profile.plugin_sets import WEIGHTED
 from bayplan.queue.nominator import Nominator
 from bayplan.testing import SampleCluster, handle
 
@@ -121,7 +122,7 @@ def plugins_of(*plugins: Any, weights: Mapping[str, int] | None = None) -> Profi
             attribute = "".join(f"_{c.lower()}" if c.isupper() else c for c in point)
             weight = (weights or {}).get(plugin.instance_name, 1)
             getattr(profile_plugins, attribute).append(
-                (plugin, weight) if point == "score" else plugin
+                (plugin, weight) if point in WEIGHTED else plugin
             )
     return profile_plugins
 
