@@ -85,6 +85,27 @@ def test_a_plugin_of_ones_own_scores_the_domains_in_which_the_group_fits() -> No
     assert Names.seen[:3] == [("r1", 2, 2), ("r3", 1, 3), ("r4", 2, 2)]
 
 
+@pytest.mark.parametrize(
+    ("gates", "expected"),
+    [
+        (GATES, "no feasible placements found"),
+        ({}, "group default/g: 0 of 2 members fit: no node has the label rack"),
+    ],
+)
+def test_a_group_without_a_domain_gets_upstreams_message(gates: Any, expected: str) -> None:
+    async def scene(world: World) -> None:
+        world.add_node("n", cpu=9)
+        put_group(world, "g", 2, UPSTREAM, schedulingConstraints=CONSTRAINTS)
+        members(world, "a", "b", kind=UPSTREAM)
+        await world.until(1)
+        assert [message(world, name) for name in ("a", "b")] == [expected] * 2
+        racks(world, r1=(9,))
+        await world.until(20)
+        assert racks_of(world, "a", "b") == ["r1", "r1"]
+
+    play(scene, plugins=BOTH, gates={"GenericWorkload": True, **gates})
+
+
 def test_a_score_out_of_range_is_an_error_of_the_attempt_that_names_the_plugin() -> None:
     async def scene(world: World) -> None:
         racks(world, r1=(3, 3), r2=(9,))

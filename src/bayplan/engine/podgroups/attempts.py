@@ -41,6 +41,7 @@ from bayplan.engine.podgroups.refusals import (
     of_upstream,
     texts_of,
     topology_problem,
+    without_placements,
 )
 from bayplan.engine.podgroups.status import (
     no_domain,
@@ -270,9 +271,13 @@ class GroupAttempts:
             else:
                 tried = self._try(trial, members, state, needed_count, questions=questions)
             result, is_refused = tried.result, tried.committed is None and not tried.asks
-            if is_refused and result.error is None and not tried.nowhere:
+            is_upstreams = state.is_upstream and self._setup.gates.enabled(
+                "TopologyAwareWorkloadScheduling"
+            )
+            if is_refused and result.error is None and (is_upstreams or not tried.nowhere):
                 preemption = self._preemptor.find(members, state, needed_count)
-                if not tried.short and not isinstance(preemption, PreemptionPlan):
+                is_final = isinstance(preemption, PreemptionPlan) or bool(tried.nowhere)
+                if not tried.short and not is_final:
                     self._reserve(lead, members, state, trial)
             if is_refused:
                 self._failed_passes.stay()
@@ -291,7 +296,9 @@ class GroupAttempts:
             failure = _with_preemption(failure, preemption)
             self._blame(members, result, is_short=bool(tried.short))
             refusal = Refusal(failure)
-            if state.is_upstream and not tried.nowhere and result.unplaced:
+            if tried.nowhere and is_upstreams:
+                refusal = without_placements(failure, members, preemption)
+            elif state.is_upstream and not tried.nowhere and result.unplaced:
                 refusal = of_upstream(
                     failure, result, state, members, preemption=preemption, texts=self._texts
                 )

@@ -157,6 +157,23 @@ def of_upstream(
     return Refusal(failure, whole, failures)
 
 
+#: No node has the label of the group's topology constraint. Upstream: RunPlacementGeneratePlugins.
+NO_PLACEMENTS: Final = "no feasible placements found"
+
+
+def without_placements(
+    failure: Failure,
+    members: Iterable[QueuedPodInfo],
+    preemption: PreemptionPlan | NoPreemption | None,
+) -> Refusal:
+    """The refusal of a scheduling.k8s.io group that may be placed nowhere, under the gate
+    TopologyAwareWorkloadScheduling."""
+    about_victims = "" if preemption is None else preemption.upstream_text
+    whole = ", ".join(filter(None, (NO_PLACEMENTS, about_victims)))
+    own = _rejection(NO_PLACEMENTS, None)
+    return Refusal(failure, whole, {queued.pod.uid: own for queued in members})
+
+
 def by_error(failure: Failure, members: Iterable[QueuedPodInfo]) -> Refusal:
     """The refusal for an error of the whole attempt, which is the error of every member."""
     own = failure_by_error(failure.status, failure.message)
