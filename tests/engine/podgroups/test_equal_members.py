@@ -22,7 +22,7 @@ def setup(
     profile = SimpleNamespace(calls=lambda _state, _pod: calls)  # pyright: ignore[reportUnknownLambdaType]
     reservations = SimpleNamespace(
         reserved_nodes=lambda _pod: frozenset(reserved),  # pyright: ignore[reportUnknownLambdaType]
-        exclusive=SimpleNamespace(is_active=False),
+        exclusive=SimpleNamespace(groups={}),
     )
     parts = SimpleNamespace(
         reservations=reservations,
