@@ -307,6 +307,14 @@ def test_a_cleared_nomination_activates_no_pod_of_higher_priority(
     assert engine.state_of("p") is (State.BACKOFF if is_reported else State.UNSCHEDULABLE)
 
 
+def test_a_nominated_pod_that_another_program_binds_elsewhere_frees_its_room() -> None:
+    world = RefusedPod(priority=10)
+    world.engine.add(node("n2"), waiting_pod("q", priority=10, nominated_node="n1"))
+    world.answer, world.actions = QueueingHint.QUEUE, ActionType.DELETE
+    world.engine.update(waiting_pod("q", priority=10, node="n2", nominated_node="n1"))
+    assert world.engine.state_of("p") is State.BACKOFF
+
+
 @pytest.mark.parametrize(
     ("kubernetes", "priority", "is_end"),
     [
