@@ -40,10 +40,14 @@ class Restriction(NamedTuple):
     plugin: str
     #: The reason of the nodes that the attempt does not look at.
     reason: str
+    #: Whether messages count the nodes that the attempt does not look at.
+    is_counted: bool = True
 
 
 #: A group that is to stay together is tried in one domain at a time.
 OUTSIDE_OF_DOMAIN = Restriction("", "node(s) outside of the domain that the group was tried in")
+#: The same under the gate TopologyAwareWorkloadScheduling: a placement is all that messages count.
+OUTSIDE_OF_PLACEMENT = OUTSIDE_OF_DOMAIN._replace(is_counted=False)
 _NOT_LOOKED_AT = Status(Code.UNSCHEDULABLE_AND_UNRESOLVABLE)
 
 
@@ -220,7 +224,13 @@ class Cycle:
             diagnosis.unschedulable_plugins.add(EXTENDER_NAME)
         if self.restriction.plugin:
             diagnosis.unschedulable_plugins.add(self.restriction.plugin)
-        return FitError(self.pod.key, self.snapshot.node_count, diagnosis)
+        return FitError(self.pod.key, self.snapshot.node_count - self._uncounted_count(), diagnosis)
+
+    def _uncounted_count(self) -> int:
+        """Nodes that messages leave out."""
+        if self.within is None or self.restriction.is_counted:
+            return 0
+        return self.snapshot.node_count - len(self.within)
 
     def node_to_status(self) -> NodeToStatus:
         """Every node's status by name: for PostFilter, and for explanations."""
@@ -233,7 +243,8 @@ class Cycle:
         return statuses
 
     def _listed_reasons(self, summary: RejectionSummary) -> str:
-        absent_count, by_extenders = self.absent_count, self.extender_round.statuses
+        absent_count = self.absent_count - self._uncounted_count()
+        by_extenders = self.extender_round.statuses
         if not absent_count and not by_extenders:
             return summary.listed_reasons
         counts = summary.reason_counts.copy()

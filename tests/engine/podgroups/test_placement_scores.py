@@ -106,6 +106,18 @@ def test_a_group_without_a_domain_gets_upstreams_message(gates: Any, expected: s
     play(scene, plugins=BOTH, gates={"GenericWorkload": True, **gates})
 
 
+def test_the_message_of_a_member_counts_the_nodes_of_one_placement() -> None:
+    async def scene(world: World) -> None:
+        racks(world, r1=(3,), r2=(3, 2, 1))
+        put_group(world, "g", 2, UPSTREAM, schedulingConstraints=CONSTRAINTS)
+        members(world, "a", "b", kind=UPSTREAM)
+        await world.until(1)
+        texts = [message(world, name) for name in ("a", "b")]
+        assert "0/1 nodes are available: 1 Insufficient cpu." in texts
+
+    play(scene, plugins=BOTH, gates=GATES)
+
+
 def test_a_score_out_of_range_is_an_error_of_the_attempt_that_names_the_plugin() -> None:
     async def scene(world: World) -> None:
         racks(world, r1=(3, 3), r2=(9,))

@@ -20,7 +20,7 @@ from msgspec import Struct, field, structs
 from bayplan.config.feature_gates import FeatureGates
 from bayplan.config.schema import PodGroupSettings
 from bayplan.engine.attempt_record import CycleEnd
-from bayplan.engine.cycle import Cycle
+from bayplan.engine.cycle import OUTSIDE_OF_PLACEMENT, Cycle
 from bayplan.engine.extenders.results import AnsweredQuestion, Question
 from bayplan.engine.podgroups.topology import DomainResults, Domains
 from bayplan.engine.ranking.ranked_nodes import RankedNodes
@@ -196,6 +196,7 @@ class PodGroupTrial:
         self._within = within
         self._within_by_uid = within_by_uid or {}
         self._is_compared = is_compared
+        self._is_placement = setup.gates.enabled("TopologyAwareWorkloadScheduling")
         self._shapes: set[int] = set()
         self.placed: list[PlacedMember] = []
         #: Whether the members that found nodes gave them back.
@@ -301,6 +302,8 @@ class PodGroupTrial:
         framework = self._frameworks[queued.pod.scheduler_name]
         cycle = Cycle(queued, framework, self._cluster.loan, self._telemetry.clock.now())
         cycle.within = self._within_by_uid.get(queued.pod.uid, self._within)
+        if self._is_placement and queued.pod.shape.spec.scheduling_group is not None:
+            cycle.restriction = OUTSIDE_OF_PLACEMENT
         restrict_to_unreserved(cycle, self._reservations)
         question = self._runner.run(cycle)
         while question is not None:
