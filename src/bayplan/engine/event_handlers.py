@@ -292,12 +292,14 @@ class EventHandlers:
         if new.node_name:
             if old.scheduler_name in self._frameworks:
                 self._queue.delete(old)
-            nominated = old.nominated_node_name if self._is_ours(old) else ""
             # Another program may bind the pod elsewhere. kube-scheduler wakes nobody then.
-            is_foreign = not self._cluster.cache.is_assumed(new.uid)
-            is_elsewhere = is_foreign and nominated not in ("", new.node_name)
+            nominated = old.nominated_node_name
+            is_over = nominated and (
+                self._bound_pods_end_nominations
+                or (nominated != new.node_name and not self._cluster.cache.is_assumed(new.uid))
+            )
             handled = self._assigned(new)
-            if is_elsewhere or (nominated and self._bound_pods_end_nominations):
+            if is_over and self._is_ours(old):
                 self._room_freed_by(old)
             if new.uid in self._placements.by_uid:
                 self._placements.give_up(new, "the pod was bound by another")
