@@ -228,5 +228,5 @@ def test_without_a_reservation_nothing_changes() -> None:
 def test_reserved_nodes_are_excluded_from_all_nodes_and_from_a_domain() -> None:
     cycle = restricted_cycle(None, is_reserved=True)
     assert cycle.within == {"n2", "n3"}
-    assert cycle.restriction == (RESERVATION_NAME, RESERVED)
+    assert cycle.restriction == (RESERVATION_NAME, RESERVED, True)
     assert restricted_cycle(frozenset({"n1", "n3"}), is_reserved=True).within == {"n3"}
