@@ -1,6 +1,5 @@
 """The cycle of one pod, step by step, with nothing but the lent snapshot."""
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -10,10 +9,10 @@ from bayplan.engine.cycle import Cycle
 from bayplan.framework.status import EXTENDER_NAME, Code, Rejection, Status, unschedulable
 from bayplan.framework.types import NominatingMode, Nomination
 from bayplan.ports import ExtenderAnswer, ExtenderVerb
-from bayplan.state.pods import PodInfo
 from bayplan.testing import node, pod
 from tests.engine.cycle_kit import THREE, Walk, only, refused
 from tests.framework.answering import answering
+from tests.kit.extenders import FakeExtender
 
 
 def chosen(cycle: Cycle) -> str:
@@ -164,22 +163,8 @@ def test_a_share_of_the_nodes_is_scored_from_a_moving_start() -> None:
 # ---- extenders ------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class Far:
-    """An extender."""
-
-    name: str = "far"
-    ignorable: bool = False
-    verbs: frozenset[ExtenderVerb] = frozenset((ExtenderVerb.FILTER,))
-    weight: int = 1
-    label: str = ""
-
-    def is_interested(self, pod: PodInfo) -> bool:
-        return not self.label or self.label in pod.labels
-
-
 def test_the_cycle_stops_with_a_question_about_the_feasible_nodes() -> None:
-    walk = Walk(answering("A", filter=refused("n1")), extenders=(Far(),))
+    walk = Walk(answering("A", filter=refused("n1")), extenders=(FakeExtender(),))
     cycle = walk.cycle()
     assert not cycle.is_done
     assert cycle.question is not None
@@ -188,7 +173,7 @@ def test_the_cycle_stops_with_a_question_about_the_feasible_nodes() -> None:
 
 
 def test_the_answer_filters_nodes_and_then_the_scores_decide() -> None:
-    walk = Walk(answering("A", score=best("n1")), extenders=(Far(),))
+    walk = Walk(answering("A", score=best("n1")), extenders=(FakeExtender(),))
     cycle = walk.cycle()
     walk.answered(cycle, "n2", "n3", failed={"n1": "licence missing"})
     assert chosen(cycle) in ("n2", "n3")
@@ -199,7 +184,7 @@ def test_the_answer_filters_nodes_and_then_the_scores_decide() -> None:
 
 
 def test_each_extender_gets_the_nodes_that_the_previous_one_left() -> None:
-    extenders = Far("soft", ignorable=True), Far("hard")
+    extenders = FakeExtender("soft", ignorable=True), FakeExtender("hard")
     walk = Walk(answering("A", score=best("n1")), extenders=extenders)
     cycle = walk.cycle()
     assert cycle.question is not None
@@ -213,7 +198,7 @@ def test_each_extender_gets_the_nodes_that_the_previous_one_left() -> None:
 
 
 def test_an_extender_that_rejects_all_nodes_is_named_as_extender() -> None:
-    walk = Walk(answering("A", filter=refused("n3")), extenders=(Far(),))
+    walk = Walk(answering("A", filter=refused("n3")), extenders=(FakeExtender(),))
     cycle = walk.cycle()
     walk.answered(cycle, failed={"n1": "licence missing", "n2": "licence missing"})
     error = cycle.fit_error()
@@ -227,7 +212,7 @@ def test_an_extender_that_rejects_all_nodes_is_named_as_extender() -> None:
 def test_a_missing_answer_counts_according_to_the_extenders_configuration(
     ignorable: bool, node_name: str, code: Code | None
 ) -> None:
-    walk = Walk(answering("A", score=best("n2")), extenders=(Far(ignorable=ignorable),))
+    walk = Walk(answering("A", score=best("n2")), extenders=(FakeExtender(ignorable=ignorable),))
     cycle = walk.answered(walk.cycle(), error="connection refused")
     assert chosen(cycle) == node_name
     assert (cycle.status and cycle.status.code) == code
@@ -244,7 +229,7 @@ def gives(*answers: dict[str, int]) -> dict[str, Any]:
 
 
 def test_scoring_extenders_are_called_after_filtering_ones() -> None:
-    walk = Walk(answering("A", score=best("n1")), extenders=(Far(verbs=BOTH),))
+    walk = Walk(answering("A", score=best("n1")), extenders=(FakeExtender(verbs=BOTH),))
     cycle = walk.answered(walk.cycle(), "n2", "n3")
     assert cycle.question is not None
     assert (cycle.question.verb, set(cycle.question.node_names)) == ("prioritize", {"n2", "n3"})
@@ -255,7 +240,8 @@ def test_scoring_extenders_are_called_after_filtering_ones() -> None:
 
 def test_nodes_that_no_extender_scored_are_not_chosen() -> None:
     walk = Walk(
-        answering("A", filter_node=takes(1), score=best("n1")), extenders=(Far(verbs=SCORES),)
+        answering("A", filter_node=takes(1), score=best("n1")),
+        extenders=(FakeExtender(verbs=SCORES),),
     )
     cycle = walk.cycle()
     walk.cluster.add(node("n0"))
@@ -267,7 +253,8 @@ def test_nodes_that_no_extender_scored_are_not_chosen() -> None:
 
 def test_if_all_nodes_filled_up_meanwhile_the_pod_is_rejected() -> None:
     walk = Walk(
-        answering("A", filter_node=takes(1), score=best("n1")), extenders=(Far(verbs=SCORES),)
+        answering("A", filter_node=takes(1), score=best("n1")),
+        extenders=(FakeExtender(verbs=SCORES),),
     )
     cycle = walk.cycle()
     walk.cluster.add(node("n0"), *(pod(f"on-{name}", node=name) for name in THREE))
@@ -280,7 +267,7 @@ def test_if_all_nodes_filled_up_meanwhile_the_pod_is_rejected() -> None:
 
 def nominated(**options: Any) -> tuple[Walk, Cycle]:
     """A cycle of a pod that is nominated to n3, while n1 is better."""
-    walk = Walk(answering("A", score=best("n1")), extenders=(Far(**options),))
+    walk = Walk(answering("A", score=best("n1")), extenders=(FakeExtender(**options),))
     return walk, walk.cycle(pod("p", nominated_node="n3"))
 
 
@@ -307,7 +294,7 @@ def test_if_an_extender_rejects_the_nominated_node_all_nodes_are_evaluated(
 
 
 def test_a_nominated_node_that_filled_up_during_the_call_is_left() -> None:
-    walk = Walk(answering("A", filter_node=takes(1), score=best("n1")), extenders=(Far(),))
+    walk = Walk(answering("A", filter_node=takes(1), score=best("n1")), extenders=(FakeExtender(),))
     cycle = walk.cycle(pod("p", nominated_node="n3"))
     walk.cluster.add(pod("other", node="n3"))
     walk.answered(cycle, "n3")
@@ -321,7 +308,7 @@ def test_a_nominated_node_that_filled_up_during_the_call_is_left() -> None:
 def pending_cycle(**answers: Any) -> tuple[Walk, Cycle]:
     """A cycle that waits for an extender, with three nodes that accept one pod each."""
     plugin = answering("A", filter_node=takes(1), score=best("n1"), **answers)
-    walk = Walk(plugin, extenders=(Far(),))
+    walk = Walk(plugin, extenders=(FakeExtender(),))
     return walk, walk.cycle()
 
 
@@ -351,7 +338,7 @@ def test_a_node_added_during_the_call_is_not_chosen() -> None:
 
 def test_a_node_that_became_feasible_during_the_call_is_not_chosen() -> None:
     plugin = answering("A", filter_node=takes(1), score=best("n1"))
-    walk = Walk(plugin, extenders=(Far(),))
+    walk = Walk(plugin, extenders=(FakeExtender(),))
     walk.cluster.add(pod("other", node="n1"))
     cycle = walk.cycle()
     walk.cluster.take_back()
@@ -389,14 +376,16 @@ def test_if_all_nodes_are_deleted_during_the_call_the_pod_is_rejected() -> None:
 
 def test_a_pre_filter_rejection_after_the_call_counts() -> None:
     answers = iter([None, unschedulable("not any more")])
-    walk = Walk(answering("A", pre_filter=lambda *_: next(answers)), extenders=(Far(),))
+    walk = Walk(answering("A", pre_filter=lambda *_: next(answers)), extenders=(FakeExtender(),))
     cycle = walk.answered(walk.cycle(), "n1", "n2")
     assert cycle.fit_error().message == "0/3 nodes are available: not any more."
     assert cycle.fit_error().diagnosis.unschedulable_plugins == {"A"}
 
 
 def test_the_node_sample_of_an_attempt_is_drawn_once() -> None:
-    walk = Walk(answering("A", score_node=0), nodes=many(400), share=50, extenders=(Far(),))
+    walk = Walk(
+        answering("A", score_node=0), nodes=many(400), share=50, extenders=(FakeExtender(),)
+    )
     cycle = walk.cycle()
     assert cycle.question is not None
     names = cycle.question.node_names

@@ -91,15 +91,16 @@ def _alive(lives: _Lives, version: KubernetesVersion) -> dict[str, Gate]:
         lived = [gate for since, gate in life if since.position <= version.position]
         if lived and lived[-1] is not None:
             gates[name] = lived[-1]
-    if version.position >= NEEDS_SINCE.position:
-        return gates
-    return {name: replace(gate, needs=()) for name, gate in gates.items()}
+    return gates
 
 
 @cache
 def gates_of(version: KubernetesVersion) -> Mapping[str, Gate]:
     """The gates that kube-scheduler of this version reads, by name."""
-    return _alive(_READ, version)
+    gates = _alive(_READ, version)
+    if version.position >= NEEDS_SINCE.position:
+        return gates
+    return {name: replace(gate, needs=()) for name, gate in gates.items()}
 
 
 @cache

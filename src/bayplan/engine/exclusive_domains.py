@@ -39,11 +39,7 @@ _NODE_CHANGES: Final = ActionType.ADD | ActionType.DELETE | ActionType.UPDATE_NO
 EXCLUSIVE_EVENTS: Final = (
     ClusterEventWithHint(EXCLUSIVE_OVER),
     ClusterEventWithHint(EVENT_ASSIGNED_POD_DELETE),
-    ClusterEventWithHint(
-        ClusterEvent(
-            EventResource.NODE, ActionType.ADD | ActionType.DELETE | ActionType.UPDATE_NODE_LABEL
-        )
-    ),
+    ClusterEventWithHint(ClusterEvent(EventResource.NODE, _NODE_CHANGES)),
 )
 
 #: The occupants of a node: no pod that counts; pods of no group, or of several.

@@ -147,7 +147,8 @@ class _Level:
         self._model = model
         self._state = state
         self._room = room
-        self._usable = usable
+        #: bool [nodes]: the nodes that some member could use, if enough were free.
+        self._usable = np.logical_or.reduce(usable)
         self._named = named
         nodes: dict[str, list[int]] = {}
         for position, domain in enumerate(room.domains[named.node_label]):
@@ -212,8 +213,7 @@ class _Level:
     def _lacking(self, domain: str) -> dict[str, int]:
         """Resource → how much more must be free on the usable nodes of a domain."""
         room, size = self._room, self._named.size
-        usable = np.logical_or.reduce(self._usable)
-        positions = [each for each in self._nodes[domain] if usable[each]]
+        positions = [each for each in self._nodes[domain] if self._usable[each]]
         wanted: dict[str, int] = {}
         taken_count = self._fitting[domain] - self._beyond(domain)
         requests = {id(k.shape): each for k, each in zip(room.kinds, room.requests, strict=True)}
@@ -227,7 +227,7 @@ class _Level:
 
     def _in_the_way(self, domain: str, lacking: Mapping[str, int]) -> list[PodInfo]:
         """The pods of other owners that hold what a domain lacks, the lowest priority first."""
-        names, usable = self._room.names, np.logical_or.reduce(self._usable)
+        names, usable = self._room.names, self._usable
         is_barred = any(names[each] in self._room.barred for each in self._nodes[domain])
         nodes = {names[each] for each in self._nodes[domain] if is_barred or usable[each]}
         wanted = lacking or dict.fromkeys(self._room.free)

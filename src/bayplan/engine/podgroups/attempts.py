@@ -271,9 +271,7 @@ class GroupAttempts:
             else:
                 tried = self._try(trial, members, state, needed_count, questions=questions)
             result, is_refused = tried.result, tried.committed is None and not tried.asks
-            is_upstreams = state.is_upstream and self._setup.gates.enabled(
-                "TopologyAwareWorkloadScheduling"
-            )
+            is_upstreams = state.is_upstream and self._setup.has_placements
             if is_refused and result.error is None and (is_upstreams or not tried.nowhere):
                 preemption = self._preemptor.find(members, state, needed_count)
                 is_final = isinstance(preemption, PreemptionPlan) or bool(tried.nowhere)

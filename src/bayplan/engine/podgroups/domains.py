@@ -120,21 +120,23 @@ def best_pass(
 
     watch = Watch(setup.telemetry, members[0].pod.scheduler_name)
     compare = partial(_best, run, setup, members=members, needed_count=needed_count, watch=watch)
-    if group.is_upstream and setup.gates.enabled("TopologyAwareWorkloadScheduling"):
+    if group.is_upstream and setup.has_placements:
         compare = partial(compare, choose=partial(_by_placement_scores, setup, members, state))
     failed: PodGroupTrial | None = None
     for key, domains in (*narrow, (group.required_topology, wide)):
         counts = not group.is_upstream and len(domains) * len(members) >= _COUNTED_FROM
         is_counted |= counts
-        arranged_pass = ArrangedPass(
-            setup, members, state, key=key, domains=domains, needed_count=needed_count
-        )
+        arranged_pass = None
+        if searches or counts:
+            arranged_pass = ArrangedPass(
+                setup, members, state, key=key, domains=domains, needed_count=needed_count
+            )
         search = arranged_pass if searches else None
         failed = None
         if not group.slices:
             is_compared = domains is not wide or len(wide) > 1
             tried = domains if search is None else search.promising_domains()
-            promising = arranged_pass.promising_domains if counts else None
+            promising = arranged_pass.promising_domains if arranged_pass and counts else None
             failed = compare(tried, promising=promising) if is_compared else run(wide[0])
         if failed is not None and (failed.fits(needed_count) or failed.has_failed):
             return failed
@@ -148,7 +150,7 @@ def best_pass(
     if failed is None:
         failed = run(wide[0])
     failed.search_problem = problem
-    if setup.gates.enabled("TopologyAwareWorkloadScheduling"):
+    if setup.has_placements:
         failed.placement_count = len(wide)
     if narrow or wide != [EVERYWHERE]:
         # An event that helps in another domain helps the group.

@@ -168,6 +168,11 @@ class TrialSetup(Struct, frozen=True):
     results: DomainResults = field(default_factory=DomainResults)
     questions: GroupExtenderCalls = field(default_factory=GroupExtenderCalls)
 
+    @property
+    def has_placements(self) -> bool:
+        """Whether domains are upstream's placements for groups of scheduling.k8s.io."""
+        return self.gates.enabled("TopologyAwareWorkloadScheduling")
+
 
 @final
 class PodGroupTrial:
@@ -196,7 +201,7 @@ class PodGroupTrial:
         self._within = within
         self._within_by_uid = within_by_uid or {}
         self._is_compared = is_compared
-        self._is_placement = setup.gates.enabled("TopologyAwareWorkloadScheduling")
+        self._is_placement = setup.has_placements
         self._shapes: set[int] = set()
         self.placed: list[PlacedMember] = []
         #: Whether the members that found nodes gave them back.
