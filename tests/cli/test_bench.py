@@ -113,7 +113,10 @@ def test_an_average_below_the_threshold_is_reported(
         (("--label-filter", "none"), "no workload matches --name and --label-filter"),
         (("--name", "["), "--name: found [, wanted a regular expression: "),
         (("--config", "gone.yaml"), "gone.yaml: cannot be read: No such file"),
-        (("--feature-gates", "Nope=true"), "Case/two cannot be run: --feature-gates.Nope: unknown"),
+        (
+            ("--feature-gates", "Nope=true"),
+            "Case/two cannot be run: --feature-gates.Nope: unrecognized feature gate: Nope",
+        ),
         (("--plugin", "gone.py"), "gone.py: cannot be read: No such file"),
     ],
 )

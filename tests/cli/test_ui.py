@@ -7,6 +7,8 @@ import subprocess
 import sys
 import threading
 import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -41,6 +43,20 @@ def test_an_empty_token_file_is_refused(tmp_path: Path) -> None:
     assert lines == [f"--token-file {tmp_path / 'token'}: found nothing, wanted a token"]
 
 
+@contextmanager
+def serving(*arguments: str) -> Iterator[subprocess.Popen[str]]:
+    """A command that serves the page. A test that fails does not wait for its end."""
+    command = [sys.executable, "-c", _SCRIPT, *arguments]
+    pipe = subprocess.PIPE
+    with subprocess.Popen(command, stdout=pipe, stderr=pipe, text=True) as process:
+        try:
+            yield process
+            process.send_signal(signal.SIGTERM)
+            assert process.wait(20) == 0
+        finally:
+            process.kill()
+
+
 @pytest.mark.parametrize(
     ("options", "pattern"),
     [
@@ -51,24 +67,18 @@ def test_an_empty_token_file_is_refused(tmp_path: Path) -> None:
 def test_the_command_prints_the_address_and_ends_at_sigterm(
     options: list[str], pattern: str
 ) -> None:
-    command = [sys.executable, "-c", _SCRIPT, "ui", str(EXAMPLE), *options]
-    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
+    with serving("ui", str(EXAMPLE), *options) as process:
         assert process.stderr is not None
         address = re.search(pattern, process.stderr.readline())
         assert address is not None
         browser = urllib.request.build_opener(urllib.request.HTTPCookieProcessor())
         with browser.open(address[0].strip(), timeout=20) as response:
             assert b'<script type="module" src="static/app.js">' in response.read()
-        process.send_signal(signal.SIGTERM)
-        assert process.wait(20) == 0
 
 
 def page_of(*arguments: str, kind: str, path: str) -> Any:
     """An answer of the page that a command serves after its work has ended."""
-    command = [sys.executable, "-c", _SCRIPT, *arguments, "--ui"]
-    with subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    ) as process:
+    with serving(*arguments, "--ui") as process:
         assert process.stderr is not None
         lines = iter(process.stderr.readline, "")
         address = next(filter(None, (re.search(r"http://\S+", line) for line in lines)))[0]
@@ -83,8 +93,6 @@ def page_of(*arguments: str, kind: str, path: str) -> Any:
             _PAUSE.wait(0.1)
         with urllib.request.urlopen(f"{address}api/{path}", timeout=20) as response:
             answer = json.load(response)
-        process.send_signal(signal.SIGTERM)
-        assert process.wait(20) == 0
     # The page is served before the work has ended.
     assert kinds[0] == "work"
     return answer

@@ -478,15 +478,17 @@ _TABLES: dict[str, Callable[[Question], str]] = {
 
 # ---- application ----------------------------------------------------------------------------
 
-#: What the page shows, until the application ends. Only this list holds it: aiohttp remembers an
-#: application and its handlers for ever (web_app.py, _cached_build_middleware).
-_SUBJECTS = web.AppKey("subjects", list[Subject])
+#: What the page shows, in a list of one that the end of the application empties. The caller may put
+#: another subject into it at any time: a run in the place of the work that made it. Only this list
+#: holds it: aiohttp remembers an application and its handlers for ever (web_app.py,
+#: _cached_build_middleware).
+_SUBJECTS = web.AppKey("subjects", list[Sequence[Subject]])
 
 
 def application(subjects: Sequence[Subject], token: str = "") -> web.Application:
     """The page and its answers. ``token``: what each request must bring; "": nothing."""
     app = web.Application(middlewares=[web.middleware(partial(_with_headers, token))])
-    app[_SUBJECTS] = list(subjects)
+    app[_SUBJECTS] = [subjects]
     app.on_cleanup.append(_forget_subjects)
     app.router.add_get("/", partial(_file, "index.html"))
     for path in sorted(STATIC.rglob("*")):
@@ -531,7 +533,7 @@ async def _for_a_link(handler: Handler, request: web.Request) -> web.StreamRespo
 
 async def _answered(view: Callable[[Question], Any], request: web.Request) -> web.Response:
     """An answer that is being computed is another one a moment later, so nothing remembers it."""
-    subjects = request.app[_SUBJECTS]
+    [subjects] = request.app[_SUBJECTS]
     try:
         question = Question(request, subjects)
         await question.subject.prepare()
@@ -566,7 +568,7 @@ async def _table(name: str, table: Callable[[Question], str], request: web.Reque
 
 async def _events(request: web.Request) -> web.StreamResponse:
     """Ticks as Server-Sent Events."""
-    subjects = request.app[_SUBJECTS]
+    [subjects] = request.app[_SUBJECTS]
     scheduler = subjects[0] if subjects else None
     if not isinstance(scheduler, SchedulerSubject):
         return _problem(404, "only a running scheduler sends events")
