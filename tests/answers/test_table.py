@@ -42,12 +42,20 @@ def test_long_text_is_wrapped_and_not_cut() -> None:
 
 
 def test_sixty_nodes_with_long_names_are_one_line_each_at_80_columns() -> None:
-    lines = drawn(departures())
+    lines = drawn(departures("52 out of reach of the volume, 6 tainted, 2 cordoned"))
     assert len(lines) == 2 + 60 + 1
     assert max(map(len, lines)) <= 80
     assert lines[2].split()[:4] == ["ip-10-0-0-101", "no", "12", "3"]
     assert lines[2].endswith("…")
     assert lines[-1] == f"names without {AWS}"
+
+
+def test_a_column_without_content_gives_its_room_to_the_others() -> None:
+    table = Table(*name_columns("node"), *number_columns("blocked"), "why not")
+    table.add_row("n1", "", "52 lack cpu, 6 tainted")
+    assert drawn(table, 27)[0].split() == ["node", "why", "not"]
+    assert drawn(table, 27)[2] == "n1     52 lack cpu, 6"
+    assert drawn(table, 80)[0].split() == ["node", "blocked", "why", "not"]
 
 
 def test_names_are_whole_where_they_fit() -> None:

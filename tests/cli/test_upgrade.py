@@ -229,6 +229,13 @@ def test_a_default_that_differs_says_what_keeps_it(cluster: Path) -> None:
     assert kept["DRAExtendedResource"] == "nothing does: 1.37 has no other value"
 
 
+def test_lines_that_keep_defaults_stay_whole_in_a_narrow_terminal(cluster: Path) -> None:
+    lines = bayplan("upgrade", cluster, "--from", "1.34", "--to", "1.37").stdout.splitlines()
+    assert "12 defaults: off before, on now; to keep what was before:" in lines
+    assert "  featureGates: {InPlacePodLevelResourcesVerticalScaling: false}" in lines
+    assert "  NodeDeclaredFeatures: nothing does: 1.37 has no other value" in lines
+
+
 def test_what_keeps_a_default_is_accepted_and_keeps_it(cluster: Path) -> None:
     gates = "DRADeviceTaints=false,DRADeviceTaintRules=false"
     _, answer = upgrade(cluster, "--to", "1.37", "--feature-gates", gates)

@@ -1,10 +1,11 @@
 """Table: the one table of all answers, laid out for the width that a terminal has.
 
-A table that fits is printed as it is. Otherwise three things happen, one after the other, until it
-fits. The suffix that all names of nodes share is left out and printed once below the table, and of
-several examples the first is shown. Columns of text become narrower, down to a readable width, and
-wrap between words; lines are cut, with an ellipsis. A table with a column for each of several nodes
-is divided into two. At last, names are broken, behind a dash, a dot or a slash.
+A table that fits is printed as it is. Otherwise four things happen, one after the other, until it
+fits. Columns without any content are left out. The suffix that all names of nodes share is left out
+and printed once below the table, and of several examples the first is shown. Columns of text become
+narrower, down to a readable width, and wrap between words; lines are cut, with an ellipsis. A table
+with a column for each of several nodes is divided into two. At last, names are broken, behind a
+dash, a dot or a slash.
 """
 
 import re
@@ -86,6 +87,10 @@ class Table:
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[Any]:
         layout = _Layout(self, options.max_width)
+        empty = set() if layout.is_whole or self.is_wide else self._empty_columns()
+        if empty:
+            yield self._without(empty)
+            return
         if not layout.is_readable and sum(column.is_node for column in self.columns) > 1:
             first, second = self._halves()
             yield from (first, BLANK, second)
@@ -111,6 +116,11 @@ class Table:
         yield drawn
         if layout.suffix:
             yield Text(f"names without {layout.suffix}")
+
+    def _empty_columns(self) -> set[int]:
+        """The columns without any content; of a table without rows, none."""
+        columns = zip(*self.rows, strict=True)
+        return {index for index, cells in enumerate(columns) if not any(cells)}
 
     def _halves(self) -> tuple["Table", "Table"]:
         """Two tables with one half of the nodes each, and with all other columns."""
@@ -141,7 +151,9 @@ class _Layout:
         self.rows = [[printable(cell) for cell in row] for row in table.rows]
         self.widths = self._natural_widths()
         room = width - _GAP * (len(self._columns) - 1)
-        if sum(self.widths) > room and not table.is_wide:
+        #: Whether the table fits as it is.
+        self.is_whole = sum(self.widths) <= room
+        if not self.is_whole and not table.is_wide:
             self._leave_out_suffix()
             self._show_first_examples(room)
         first, *further = self._floors()

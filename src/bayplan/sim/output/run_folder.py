@@ -227,7 +227,10 @@ class RunFolder:
 
     def result(self) -> SimulationResult | None:
         """The result; None: the run was interrupted. Raises RunFolderError."""
-        return self._decoded(SUMMARY, SimulationResult) if self._has(SUMMARY) else None
+        if self._has(SUMMARY):
+            return self._decoded(SUMMARY, SimulationResult)
+        self._read(MANIFEST)  # a folder without one is no run that was interrupted
+        return None
 
     def manifest(self) -> RunManifest:
         """How the run was started. Raises RunFolderError."""

@@ -135,15 +135,19 @@ class Upgrade(Answer, frozen=True, kw_only=True):
 
     def _config_parts(self) -> Iterator[RenderableType]:
         written = Table("where", "what is written", "what to write")
-        defaults = Table(*name_columns("default"), "change", "to keep what was before")
+        defaults: dict[str, list[str]] = {}
         for one in self.configuration:
             if one.source:
                 written.add_row(one.place, one.text, one.write, is_bold=one.is_blocking)
             else:
-                defaults.add_row(one.name, one.text, one.write)
-        for table in (written, defaults):
-            if table.rows:
-                yield from (BLANK, table)
+                # A line of configuration names its default itself.
+                line = one.write if one.name in one.write else f"{one.name}: {one.write}"
+                defaults.setdefault(one.text, []).append(f"  {line}")
+        if written.rows:
+            yield from (BLANK, written)
+        for change, lines in defaults.items():
+            head = f"{counted(len(lines), 'default')}: {change}; to keep what was before:"
+            yield from (BLANK, Text(head), *map(Text, lines))
 
 
 def _group_parts(group: ChangeGroup, answer: Upgrade, *, is_wide: bool) -> Iterator[RenderableType]:
