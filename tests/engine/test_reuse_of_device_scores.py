@@ -152,6 +152,21 @@ def test_decisions_and_scores_are_the_same_with_reuse_and_without(
     DeviceRun().tell(calls)
 
 
+def test_a_class_that_comes_or_goes_decides_whether_devices_stand_for_a_resource() -> None:
+    """Without a class, pods that request the resource are pods like others: a ranking answers."""
+    calls = (("object", 0, 2), ("pod", "one", 6), ("object", 0, 0), ("pod", "one", 3))
+    run = DeviceRun()
+    run.tell(calls)
+    assert run.tally["rankings used"] >= 3
+
+    def unaware(scheduler: Scheduler) -> None:
+        for framework in scheduler._events._frameworks.values():
+            framework.renew_concerns = lambda: None  # type: ignore[method-assign]
+
+    with pytest.raises(AssertionError, match="with reuse and without"):
+        DeviceRun(unaware).tell(calls)
+
+
 #: Changes of the devices of a node, or of taken devices, that change no row otherwise.
 CHANGES: Final[Mapping[str, Sequence[tuple[Any, ...]]]] = {
     "a slice": (("object", 3, 1),),

@@ -167,6 +167,10 @@ class EngineCore:
 
     def forget_kind(self, kind: str) -> None:
         """Drop the cached results that follow from objects of a kind, because one changed."""
+        for framework in self.frameworks.values():
+            if kind in framework.concern_kinds:
+                framework.renew_concerns()
+                self.queue.renew_concerns()
         for reuse in self.reuse.values():
             reuse.forget_kind(kind)
 

@@ -17,6 +17,7 @@ from bayplan.framework.filtering import Feasibility, FilterOutcome
 from bayplan.framework.scoring import Choice, ScoreTable, choose
 from bayplan.journal import NodeScore
 from bayplan.state.nodes import NodeView
+from bayplan.state.resources import RowEquivalence
 
 
 class CycleAnswer(Protocol):
@@ -56,9 +57,11 @@ class CycleAnswer(Protocol):
         """All scores as arrays. ``nodes``: the feasible ones, which have scores."""
         ...
 
-    def is_repeatable(self) -> bool:
+    def is_repeatable(self, equivalence: RowEquivalence) -> bool:
         """Whether each set of nodes that is equivalent to the evaluated ones gives an equal pod an
-        equivalent node, whichever node is drawn."""
+        equivalent node, whichever node is drawn. The pod is one for which placed pods change only
+        the amounts of their nodes: of nodes that tie, the other scores are equal, too.
+        ``equivalence``: of the rows of the node table."""
         ...
 
 
@@ -96,8 +99,11 @@ class ArrayAnswer:
     def score_table(self, nodes: NodeView) -> ScoreTable:
         return self._scored()
 
-    def is_repeatable(self) -> bool:
-        return False
+    def is_repeatable(self, equivalence: RowEquivalence) -> bool:
+        if self.table is None:
+            return self.feasible_count <= 1
+        rows = self.table.nodes.table.rows[self.table.best_positions()]
+        return equivalence.has_one_number(rows)
 
     def _scored(self) -> ScoreTable:
         assert self.table is not None, "no plugin scored"

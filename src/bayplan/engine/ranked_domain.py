@@ -6,7 +6,7 @@ the ranking of all nodes answers for each domain, and is kept up to date once fo
 """
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import final
 
 import numpy as np
@@ -22,6 +22,7 @@ from bayplan.rng import tie_index
 from bayplan.state.columns import Int64s, Rows
 from bayplan.state.node_table import NodeTable
 from bayplan.state.nodes import NodeView
+from bayplan.state.resources import RowEquivalence
 
 #: What decides about further members in a domain: see `RankedDomain.content`.
 Content = frozenset[tuple[tuple[int, int], int]]
@@ -166,12 +167,12 @@ class RankedDomain:
         """``nodes``: the feasible ones."""
         return self.whole.score_table(nodes)
 
-    def is_repeatable(self) -> bool:
+    def is_repeatable(self, equivalence: RowEquivalence) -> bool:
         """Whether the nodes that are drawn from are equivalent for such pods: whichever is drawn,
         the same remains."""
         if not self.feasible_count:
             return True
-        return len(set(self.whole.places_left(self._tied_rows()))) == 1
+        return equivalence.has_one_number(self._tied_rows())
 
     def _name(self, row: int) -> str:
         return self.whole.table.names[row]
@@ -209,7 +210,7 @@ class CountedContent:
         """``whole``: up to date, `answers_for_domains`. ``rows``: of the domain."""
         self.rows = rows
         feasible_rows = rows[whole.feasibility.of_rows(rows) == FEASIBLE]
-        kinds = whole.places_left(feasible_rows)
+        kinds = _pairs(whole.places_left(feasible_rows))
         #: By feasible row; a row that is not there is rejected.
         self._kind_of_row = dict(zip(feasible_rows.tolist(), kinds, strict=True))
         self._counts = Counter(self._kind_of_row.values())
@@ -227,6 +228,11 @@ class CountedContent:
                 if not counts[before]:
                     del counts[before]
             if whole.feasibility.numbers[row] == FEASIBLE:
-                (kind,) = whole.places_left(np.array([row], np.intp))
+                (kind,) = _pairs(whole.places_left(np.array([row], np.intp)))
                 kind_of_row[row] = kind
                 counts[kind] += 1
+
+
+def _pairs(parts: tuple[Int64s, Int64s]) -> Iterator[tuple[int, int]]:
+    """The pairs of two arrays, as plain numbers."""
+    return zip(*(part.tolist() for part in parts), strict=True)

@@ -275,6 +275,10 @@ class CallsByShape:
     def of(self, shape: PodShape) -> Calls:
         return self._memo.once(shape, self._for)
 
+    def renew(self) -> None:
+        """Ask the plugins again which shapes concern them."""
+        self._memo.forget()
+
     def _for(self, shape: PodShape) -> Calls:
         without_part, failures = _unconcerned(self._selective, shape)
         if failures or (self._plugins.tries_resizes and self._plugins.ignoring(shape)):

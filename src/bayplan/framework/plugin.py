@@ -166,6 +166,8 @@ class Plugin(ABC, Generic[ArgsT]):
     promises: Caching = _NO_PROMISES
     #: The kinds that the plugin reads through `handle.objects`, e.g. ("v1 Service",).
     kinds: ClassVar[tuple[str, ...]] = ()
+    #: Those of `kinds` on whose objects the result of `concerns` depends, too.
+    concern_kinds: ClassVar[tuple[str, ...]] = ()
     #: Those of `kinds` that the plugin can do without where the API server does not offer them.
     optional_kinds: ClassVar[tuple[str, ...]] = ()
     #: Whether the plugin is left out when the resize of a running pod is tried, as upstream leaves
@@ -214,10 +216,10 @@ class Plugin(ABC, Generic[ArgsT]):
     def concerns(self, shape: PodShape) -> bool:
         """Whether the plugin has anything to do with pods of this shape.
 
-        The result may depend on the shape and on the args only; the scheduler calls this about
-        once for a shape. A plugin that is not concerned is left out, at PreEnqueue, too. Only its
-        Score is called, which must give all nodes the same score. A plugin with PostFilter is
-        called there and in PreFilter.
+        The result may depend on the shape, on the args, and on objects of `concern_kinds` only. The
+        scheduler calls this about once for a shape, and again when such an object changes. A plugin
+        that is not concerned is left out, at PreEnqueue, too. Only its Score is called, which must
+        give all nodes the same score. A plugin with PostFilter is called there and in PreFilter.
         """
         return True
 

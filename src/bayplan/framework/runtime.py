@@ -243,6 +243,17 @@ class Framework:
         #: The same calls, with the duration of each plugin recorded.
         self._timed_calls = CallsByShape(plugins, PluginTimer(watch), self.evaluations)
 
+        #: The kinds of objects that decide which shapes concern the plugins.
+        self.concern_kinds = frozenset(
+            kind for plugin in plugins.instances() for kind in plugin.concern_kinds
+        )
+
+    def renew_concerns(self) -> None:
+        """Ask the plugins again which shapes concern them, because an object changed."""
+        for calls in (self._calls, self._timed_calls):
+            calls.renew()
+        self.signer.renew()
+
     def calls(self, state: CycleState, pod: PodInfo) -> Calls:
         """The calls of this attempt at each extension point."""
         return (self._timed_calls if state.record_plugin_metrics else self._calls).of(pod.shape)

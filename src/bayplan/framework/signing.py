@@ -107,6 +107,10 @@ class Signer:
         self._by_parts: WeakValueDictionary[Hashable, PodSignature] = WeakValueDictionary()
         self._memo = ShapeMemo[_OfShape]()
 
+    def renew(self) -> None:
+        """Ask the plugins again for the parts of each shape."""
+        self._memo.forget()
+
     def sign(self, pod: PodInfo) -> PodSignature:
         """The joint signature. Instances that sign the shape are called once for all its pods."""
         if pod.node_name:

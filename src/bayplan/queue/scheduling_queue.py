@@ -168,6 +168,7 @@ class SchedulingQueue:
         self._sub_queues = SubQueues(
             settings, clock, recorder, admission, unschedulable=self._unschedulable
         )
+        self.renew_concerns = admission.renew_concerns
         #: For metrics and debugging: the sizes of the sub-queues, and the pods in flight.
         self.sizes = self._sub_queues.sizes
         self.in_flight = InFlight()

@@ -83,6 +83,11 @@ class PreEnqueueCheck:
         # A pod that can be popped from backoffQ is checked once, on its way into backoffQ.
         self._is_checked = _WITH_BACKOFF if pop_from_backoff_q else _BEFORE_ACTIVE
 
+    def renew_concerns(self) -> None:
+        """Ask the plugins again which shapes concern them."""
+        for memo, _ in self._plugins_of.values():
+            memo.forget()
+
     def admits(self, entry: Entry, target: State) -> bool:
         """Whether the entry may move to ``target``. If not, the entry names the gating plugin."""
         if entry.group is not None and target in _TO_BE_TRIED and entry.is_short:

@@ -220,6 +220,10 @@ class ShapeMemo(Generic[T]):
             value = self._values[shape] = compute(shape)
             return value
 
+    def forget(self) -> None:
+        """Compute the values again."""
+        self._values.clear()
+
 
 def _comparing_no_numbers(shape: PodShape) -> tuple[Toleration, ...]:
     stated = shape.spec.tolerations or ()

@@ -9,6 +9,7 @@ conversion of a column costs as much as its division.
 pods that use the same amounts and host ports.
 """
 
+from array import array
 from collections.abc import Hashable, Sequence
 from itertools import count
 from sys import intern
@@ -47,7 +48,7 @@ class RowEquivalence:
 
     def __init__(self, capacity: int) -> None:
         #: Row → number. Initially no row offers any amount.
-        self.numbers = [_NOTHING] * capacity
+        self.numbers = array("q", [_NOTHING]) * capacity
         self._next = count(1)
         #: The amounts that a node without pods offers → number.
         self._empty: dict[Hashable, int] = {}
@@ -55,7 +56,7 @@ class RowEquivalence:
         self.ways: dict[tuple[int, Hashable, bool], int] = {}
 
     def grow(self, capacity: int) -> None:
-        self.numbers += [_NOTHING] * (capacity - len(self.numbers))
+        self.numbers.extend([_NOTHING] * (capacity - len(self.numbers)))
 
     def set_empty(self, row: int, offered: Hashable) -> None:
         """The row offers these amounts and holds no pod."""
@@ -78,6 +79,11 @@ class RowEquivalence:
             after = self.ways[before, used, comes] = next(self._next)
             self.ways[after, used, not comes] = before
         self.numbers[row] = after
+
+    def has_one_number(self, rows: Rows) -> bool:
+        """Whether all of these rows, at least one, have the same number."""
+        numbers = np.frombuffer(self.numbers, np.int64)[rows]
+        return bool((numbers == numbers[0]).all())
 
     def _forget_if_many(self) -> None:
         if len(self.ways) + len(self._empty) > _WAYS_MAX:

@@ -13,6 +13,8 @@ from bayplan.rng import stream
 from tests.engine.podgroups.reuse_kit import Content, GroupScheduler, member, rack_node
 from tests.seeded import depth
 
+CHECK_PERIOD = "bayplan.engine.reuse.cache.CHECK_PERIOD"
+
 
 def _run_events(groups: GroupScheduler, seed: int) -> None:
     """Groups and other pods arrive at racks of unequal nodes; nodes change in between."""
@@ -42,7 +44,11 @@ def _run_events(groups: GroupScheduler, seed: int) -> None:
 
 
 @pytest.mark.parametrize("seed", range(depth(4, 12)))
-def test_the_cache_changes_no_record_of_a_group_in_racks(seed: int) -> None:
+def test_the_cache_changes_no_record_of_a_group_in_racks(
+    seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if seed % 2:
+        monkeypatch.setattr(CHECK_PERIOD, 7)
     cached, evaluated = GroupScheduler(is_cached=True), GroupScheduler(is_cached=False)
     for groups in (cached, evaluated):
         _run_events(groups, seed)
@@ -82,6 +88,18 @@ def test_racks_with_equal_resources_are_tried_once(passes: list[frozenset[str] |
         groups.schedule()
     assert len(passes) == 7
     assert len(groups.nodes_of) == 20
+
+
+def test_racks_are_tried_once_though_a_check_calls_the_plugins_for_a_member(
+    passes: list[frozenset[str] | None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(CHECK_PERIOD, 4)
+    groups = GroupScheduler(is_cached=True)
+    for index in range(40):
+        groups.add(NODE, rack_node(index, 10))
+    groups.add_group("a", 4)
+    groups.schedule()
+    assert len(passes) == 2
 
 
 def test_a_rack_is_tried_again_after_one_of_its_nodes_changed(

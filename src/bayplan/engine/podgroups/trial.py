@@ -332,7 +332,7 @@ class PodGroupTrial:
         assert cycle.choice is not None
         node_name = cycle.choice.node_name
         # Recorded before the trial places the member.
-        record = self._end.observe(cycle, "scheduled")
+        record = self._record(cycle, "scheduled")
         self._note_rejecting(cycle)
         if self._is_compared:
             self._compare(cycle)
@@ -356,7 +356,12 @@ class PodGroupTrial:
 
     def _compare(self, cycle: Cycle) -> None:
         self.total_score += _score_of(cycle)
-        self.is_repeatable = self.is_repeatable and _is_repeatable(cycle)
+        self._note_repeatable(cycle)
+
+    def _note_repeatable(self, cycle: Cycle) -> None:
+        if self.is_repeatable:
+            equivalence, answer = self._cluster.cache.table.resources.equivalence, cycle.answer
+            self.is_repeatable = answer is not None and answer.is_repeatable(equivalence)
 
     def _note_rejecting(self, cycle: Cycle) -> None:
         """Note the rejecting plugins, once for all members of one shape."""
@@ -365,14 +370,24 @@ class PodGroupTrial:
             self.rejecting |= cycle.feasibility.plugins()
 
     def _no_node(self, cycle: Cycle, status: Status) -> UnplacedMember:
-        self.is_repeatable = self.is_repeatable and _is_repeatable(cycle)
+        self._note_repeatable(cycle)
         if not is_rejected(status) or not cycle.snapshot.node_count:
             result = "unschedulable" if is_rejected(status) else "error"
-            record = self._end.observe(cycle, result, status, status.message)
+            record = self._record(cycle, result, status, status.message)
             return UnplacedMember(cycle.queued, status, status.message, None, record)
         fit_error = cycle.fit_error()
-        record = self._end.observe(cycle, "unschedulable", status, fit_error.message)
+        record = self._record(cycle, "unschedulable", status, fit_error.message)
         return UnplacedMember(cycle.queued, status, fit_error.message, fit_error.diagnosis, record)
+
+    def _record(
+        self, cycle: Cycle, result: str, status: Status | None = None, message: str = ""
+    ) -> AttemptRecord | None:
+        """The record of a member's attempt; None: nobody reads the journal, or the pass is
+        compared, so that it is undone."""
+        if self._is_compared:
+            self._end.show(cycle)
+            return None
+        return self._end.observe(cycle, result, status, message)
 
     def _unreserve(self, cycle: Cycle, pod: PodInfo) -> None:
         for failure in cycle.framework.run_unreserve(cycle.state, pod, pod.node_name):
@@ -393,8 +408,3 @@ def _score_of(cycle: Cycle) -> int:
             scored = framework.run_score(state, pod, node)
             return 0 if isinstance(scored, Status) else int(scored.totals.max())
     return 0
-
-
-def _is_repeatable(cycle: Cycle) -> bool:
-    answer = cycle.answer
-    return answer is not None and answer.is_repeatable()

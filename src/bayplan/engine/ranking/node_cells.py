@@ -50,6 +50,7 @@ from bayplan.state.columns import Floats, Int64s, Mask, NodeScores, Rows, is_any
 from bayplan.state.node_table import NodeTable
 from bayplan.state.nodes import NodeView
 from bayplan.state.pods import PodInfo
+from bayplan.state.resources import RowEquivalence
 
 #: A label with at most so many domains divides the nodes by domain.
 FEW_DOMAINS = 64
@@ -634,7 +635,7 @@ class CellAnswer:
         """All feasible nodes, whichever ``nodes`` are."""
         return nodes.take_rows(self._feasible_rows)
 
-    def is_repeatable(self) -> bool:
+    def is_repeatable(self, equivalence: RowEquivalence) -> bool:
         return False
 
     def _feasible_rows(self) -> Rows:

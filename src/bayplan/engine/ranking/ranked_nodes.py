@@ -30,7 +30,7 @@ leaves.
 """
 
 from array import array
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple, final
 
 import numpy as np
@@ -66,6 +66,7 @@ from bayplan.state.change_log import Facet
 from bayplan.state.columns import Int64s, Rows, places_of
 from bayplan.state.node_table import NodeTable
 from bayplan.state.nodes import NodeView
+from bayplan.state.resources import RowEquivalence
 
 #: Up to so many changed rows are evaluated one by one. With more, evaluating the unknown rows as
 #: arrays and ranking all nodes again is faster: measured with 5,000 and with 30,000 nodes.
@@ -444,7 +445,7 @@ class RankedNodes:
         columns = self.columns(nodes)
         return ScoreTable(nodes, columns, total_scores(columns, len(nodes)))
 
-    def is_repeatable(self) -> bool:
+    def is_repeatable(self, equivalence: RowEquivalence) -> bool:
         """Results of all nodes are repeated by `FailedPasses`, not by domain."""
         return False
 
@@ -481,15 +482,14 @@ class RankedNodes:
         """int64[rows]: the totals of feasible rows, all of which have totals."""
         return as_array(self._totals)[rows]
 
-    def places_left(self, rows: Rows) -> Iterable[tuple[int, int]]:
-        """What the further life of each feasible row depends on: its class of equivalent nodes, and
-        the sum of the scores that no placed pod changes.
+    def places_left(self, rows: Rows) -> tuple[Int64s, Int64s]:
+        """int64[rows], twice: what the further life of each feasible row depends on. The first is
+        its class of equivalent nodes, the second the sum of the scores that no placed pod changes.
 
         If `depends_on_amounts`, two rows with equal pairs give equal answers to all further pods of
         this signature, until one of them changes otherwise."""
-        others = as_array(self._other_totals)[rows].tolist()
-        classes = self.table.resources.equivalence.numbers.__getitem__
-        return zip(map(classes, rows.tolist()), others, strict=True)
+        classes = as_array(self.table.resources.equivalence.numbers)[rows]
+        return classes, as_array(self._other_totals)[rows]
 
     def add_counts(self, counts: dict[str, RowCounts]) -> None:
         """Add the rows that the instances had to answer for. A row that was renewed by equivalence

@@ -467,7 +467,12 @@ class ResultCache:
     # ---- dropping -------------------------------------------------------------------------
 
     def forget_kind(self, kind: str) -> None:
-        """Forget the results of the plugins that read objects of this kind, because one changed."""
+        """Forget the results of the plugins that read objects of this kind, because one changed.
+        Where the kind decides which pods concern a plugin, all entries go."""
+        if kind in self.framework.concern_kinds:
+            while self._entries:
+                self._drop_oldest(OBJECT_CHANGED)
+            return
         readers = self._readers.get(kind)
         if readers is None:
             readers = self._readers[kind] = frozenset(
@@ -514,7 +519,7 @@ class ResultCache:
             self._drop_oldest()
             self._bytes_max = 0
 
-    def _drop_oldest(self) -> None:
+    def _drop_oldest(self, reason: str = OUT_OF_BYTES) -> None:
         """Drop the entry that was used longest ago."""
         signature, entry = self._entries.popitem(last=False)
         entry.drop_rankings()
@@ -525,7 +530,7 @@ class ResultCache:
         self.bytes_used -= self._filters.close(signature, entry.caches.filters)
         self.bytes_used -= self._scores.close(signature, entry.caches.scores)
         if entry.caches.all:
-            self.dropped_counts[OUT_OF_BYTES] += 1
+            self.dropped_counts[reason] += 1
 
 
 def mismatches(

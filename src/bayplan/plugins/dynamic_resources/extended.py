@@ -36,13 +36,16 @@ CANNOT_FIT = "cannot fit resource"
 Mappings = tuple[ContainerExtendedResourceRequest, ...]
 
 
-def may_want_devices(shape: PodShape) -> bool:
-    """Whether pods of this shape may request devices; most shapes do not."""
-    return shape.once_per_spec("DynamicResources.may_want", _may_want)
+def wants_devices(shape: PodShape, classes: DeviceClassLister) -> bool:
+    """Whether pods of this shape have claims, or request a resource that a class stands for."""
+    if shape.spec.resource_claims:
+        return True
+    resources = shape.once_per_spec("DynamicResources.resources", _resources_of_devices)
+    return any(classes.behind(name) is not None for name in resources)
 
 
-def _may_want(shape: PodShape) -> bool:
-    return bool(shape.spec.resource_claims) or any(map(may_be_devices, shape.requests))
+def _resources_of_devices(shape: PodShape) -> tuple[str, ...]:
+    return tuple(filter(may_be_devices, shape.requests))
 
 
 def requested_devices(pod: PodInfo, classes: DeviceClassLister) -> bool:

@@ -57,7 +57,7 @@ from bayplan.framework.validation import RefusedAnswer
 from bayplan.plugins.dynamic_resources import binding
 from bayplan.plugins.dynamic_resources.allocator import PoolsByNode
 from bayplan.plugins.dynamic_resources.binding import BindingError
-from bayplan.plugins.dynamic_resources.extended import may_want_devices
+from bayplan.plugins.dynamic_resources.extended import wants_devices
 from bayplan.plugins.dynamic_resources.features import features_of
 from bayplan.plugins.dynamic_resources.filtering import (
     BINDING_TIMEOUT,
@@ -234,6 +234,7 @@ class DynamicResources(
 
     name = "DynamicResources"
     kinds = DEVICE_KINDS
+    concern_kinds = (DEVICE_CLASS,)
     optional_kinds = (DEVICE_TAINT_RULE,)
     caching = Caching(facets_if_unconcerned=Facet(0), signs_template=True)
     ignores_resizes = True
@@ -267,12 +268,12 @@ class DynamicResources(
         return claims if isinstance(claims, Status) else None
 
     def concerns(self, shape: PodShape) -> bool:
-        return may_want_devices(shape)
+        return wants_devices(shape, self.handle.devices.device_classes)
 
     def pre_filter(
         self, state: CycleState, pod: PodInfo, nodes: NodeView
     ) -> PreFilterResult | Status | None:
-        if not may_want_devices(pod.shape):
+        if not self.concerns(pod.shape):
             state[_KEY] = _NO_CLAIMS
             return SKIP
         state[_KEY] = ClaimsAttempt([], has_special=False)
@@ -390,11 +391,8 @@ class DynamicResources(
         return device_events(self.handle.devices.resource_claims, are_deletions_events=are_events)
 
     def sign_pod(self, pod: PodInfo) -> Hashable | None:
-        """A search for devices depends on the whole cluster, so its result is never cached.
-
-        The pod does not show whether a class stands for a resource that the pod requests.
-        """
-        return None if may_want_devices(pod.shape) else ()
+        """A search for devices depends on the whole cluster, so its result is never cached."""
+        return None if self.concerns(pod.shape) else ()
 
     # ---- binding --------------------------------------------------------------------------
 
