@@ -27,11 +27,13 @@ _NAMES = {
     "bayplan.framework.in_process_extender": "InProcessExtender",
     "bayplan.framework.plugin": """
         BindPlugin Caching EnqueueExtensions FilterPlugin GroupPlacement
-        NormalizeScorePlugin PermitPlugin PlacementAssignments PlacementScorePlugin Plugin
-        PluginArgs PostBindPlugin PostFilterPlugin PreBindPlugin PreEnqueuePlugin
-        PreFilterExtensions PreFilterPlugin PreScorePlugin QueueSortPlugin ReservePlugin
-        RowFilter RowScore ScalarFilterPlugin ScalarScorePlugin ScorePlugin SignPlugin
+        NormalizeScorePlugin PermitPlugin PlacementAssignments PlacementGeneratePlugin
+        PlacementScorePlugin Plugin PluginArgs PostBindPlugin PostFilterPlugin
+        PreBindPlugin PreEnqueuePlugin PreFilterExtensions PreFilterPlugin PreScorePlugin
+        QueueSortPlugin ReservePlugin RowFilter RowScore ScalarFilterPlugin
+        ScalarScorePlugin ScorePlugin SignPlugin
     """,
+    "bayplan.framework.placements": "Placement",
     "bayplan.framework.score_sources": "Over Source Stage",
     "bayplan.framework.scoring": "normalize_scores",
     "bayplan.framework.status": """

@@ -59,6 +59,7 @@ from bayplan.framework.plugin import (
     NormalizeScorePlugin as NormalizeScorePlugin,
     PermitPlugin as PermitPlugin,
     PlacementAssignments as PlacementAssignments,
+    PlacementGeneratePlugin as PlacementGeneratePlugin,
     PlacementScorePlugin as PlacementScorePlugin,
     Plugin as Plugin,
     PluginArgs as PluginArgs,
@@ -78,6 +79,7 @@ from bayplan.framework.plugin import (
     ScorePlugin as ScorePlugin,
     SignPlugin as SignPlugin,
 )
+from bayplan.framework.placements import Placement as Placement
 from bayplan.framework.score_sources import (
     Over as Over,
     Source as Source,

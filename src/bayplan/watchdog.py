@@ -47,6 +47,7 @@ _POINTS: Final = {
     "pre_bind": "PreBind",
     "bind": "Bind",
     "post_bind": "PostBind",
+    "generate_placements": "PlacementGenerate",
     "score_placement": "PlacementScore",
     "normalize_placements": "PlacementScoreExtensionNormalize",
     "sign_pod": "SignPod",

@@ -27,11 +27,10 @@ def paragraph(text: str, name: str) -> list[str]:
     return [" ".join(line.split()) for line in block.splitlines()[1:]]
 
 
-def test_every_plugin_has_a_paragraph_and_missing_ones_are_listed() -> None:
+def test_every_plugin_has_a_paragraph() -> None:
     text = answer("plugins")
     for plugin in in_tree_plugins():
         assert paragraph(text, plugin.name)
-    assert text.splitlines()[-1].startswith("not here yet: ")
 
 
 def test_a_paragraph_names_package_points_and_events() -> None:
@@ -65,7 +64,7 @@ def test_a_configuration_shows_its_instances(tmp_path: Path) -> None:
 def test_json_is_one_row_per_plugin() -> None:
     rows = {row["name"]: row for row in json.loads(answer("plugins", "-o", "json"))["plugins"]}
     assert rows["NodeName"]["extensionPoints"] == ["preFilter", "filter"]
-    assert rows["TopologyPlacementGenerator"]["note"] == "not here yet"
+    assert rows["TopologyPlacementGenerator"]["extensionPoints"] == ["placementGenerate"]
 
 
 def test_an_invalid_configuration_is_refused(tmp_path: Path) -> None:

@@ -52,6 +52,7 @@ def test_all_of_upstreams_points_are_there_and_one_of_ours() -> None:
         "preBind",
         "bind",
         "postBind",
+        "placementGenerate",
         "placementScore",
     ]
 

@@ -33,7 +33,7 @@ Change = Callable[[Json], Any]
 #: Of GangScheduling and DeferredPodScheduling only the registered events are recorded.
 WITHOUT_ANSWERS = {
     *("PrioritySort", "DefaultBinder", "NodeNameOrder", "Coscheduling", "GangScheduling"),
-    *("DeferredPodScheduling", "PodGroupPodsCount"),
+    *("DeferredPodScheduling", "PodGroupPodsCount", "TopologyPlacementGenerator"),
     *("TopologyScorer", "Invert", "Normalize", "Scale", "Steps", "Combine"),
 }
 

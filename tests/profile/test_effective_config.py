@@ -142,8 +142,8 @@ def test_a_refused_configuration_has_no_effective_configuration() -> None:
         ),
         ({"featureGates": {"NodeSwap": True}}, "featureGates: NodeSwap has no effect"),
         (
-            {"featureGates": {"GenericWorkload": True, "TopologyAwareWorkloadScheduling": True}},
-            "featureGates: TopologyAwareWorkloadScheduling=true is not built yet: ",
+            {"featureGates": {"DRANodeAllocatableResources": True}},
+            "featureGates: DRANodeAllocatableResources=true is not built yet: ",
         ),
     ],
 )

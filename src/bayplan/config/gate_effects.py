@@ -63,17 +63,14 @@ SchedulerQueueingHints: Locked. Hints decide which events retry a pod.
 StorageCapacityScoring: Off, VolumeBinding does not score, and its argument shape is refused.
 TaintTolerationComparisonOperators: The operators Lt and Gt of tolerations compare numbers. Off, a
   toleration with them tolerates nothing.
-TopologyAwareWorkloadScheduling: The plugins of PlacementScore, PodGroupPodsCount and
-  NodeResourcesFit, choose the topology domain of a group.
+TopologyAwareWorkloadScheduling: The default profile has TopologyPlacementGenerator and
+  PodGroupPodsCount. A plugin of PlacementGenerate makes the placements of a group, and those of
+  PlacementScore choose one. Off, the engine makes and compares the domains of a group.
 VolumeAttributesClass: Off, a claim with a volumeAttributesClassName is an error, and a volume with
   one is not bound.
 VolumeLimitScaling: Off, preventPodSchedulingIfMissing of a driver has no effect.
 WorkloadAwarePreemption: Groups preempt as groups. They do so with and without the gate.
 """
-
-
-#: Gates that are built in part: workloads of scheduler_perf that set them run all the same.
-PARTLY_BUILT = frozenset(("TopologyAwareWorkloadScheduling",))
 
 
 def _effects() -> dict[str, str]:
@@ -89,10 +86,6 @@ NOT_BUILT: Mapping[tuple[str, bool], str] = {
     ("CompositePodGroup", True): "groups of groups are not read",
     ("DRANodeAllocatableResources", True): "devices take nothing of a node's resources",
     ("DRAWorkloadResourceClaims", True): "claims of groups are not read",
-    ("TopologyAwareWorkloadScheduling", True): (
-        "the plugin TopologyPlacementGenerator and its extension point are missing: the engine "
-        "makes the placements of a group's first constraint, without the gate, too"
-    ),
 }
 
 

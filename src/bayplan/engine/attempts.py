@@ -99,7 +99,7 @@ class Attempts:
             engine.gates,
             self._runner,
             self._end,
-            Domains(engine.cluster.cache.table),
+            Domains(),
             group_settings,
         )
         self._domains = setup.domains

@@ -38,6 +38,7 @@ from bayplan.config.feature_gates import FeatureGates
 from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.events import ClusterEventWithHint
 from bayplan.framework.handle import Handle
+from bayplan.framework.placements import Placement
 from bayplan.framework.status import NodeToStatus, Rejection, Status
 from bayplan.framework.types import Nomination, Normalizer, PreFilterResult, QueuedPodInfo, Verdict
 from bayplan.ports import BindPort
@@ -411,10 +412,27 @@ class PostBindPlugin(Plugin[ArgsT]):
         """Called after the pod was bound; a failure changes nothing."""
 
 
+class PlacementGeneratePlugin(Plugin[ArgsT]):
+    """Called for groups of scheduling.k8s.io, under the gate TopologyAwareWorkloadScheduling.
+
+    The first such plugin of a profile is called, as in kube-scheduler. Without one, a group may use
+    all nodes.
+    """
+
+    @abstractmethod
+    def generate_placements(
+        self, group: GroupState, nodes: NodeView
+    ) -> Sequence[Placement] | Status:
+        """The placements to try, in this order; UNSCHEDULABLE or ERROR: the group is not tried.
+
+        ``nodes``: those that the group may use. Without a placement, the group is unschedulable.
+        """
+
+
 class PlacementAssignments(Struct, frozen=True, eq=False):
     """The members of a group that fit in one placement."""
 
-    #: The value of the topology key that the nodes share; "": all nodes.
+    #: The name of the placement.
     name: str
     #: The nodes of the placement, without these members.
     nodes: NodeView

@@ -8,6 +8,7 @@ from bayplan.framework.plugin import (
     BindPlugin,
     FilterPlugin,
     PermitPlugin,
+    PlacementGeneratePlugin,
     PlacementScorePlugin,
     Plugin,
     PostBindPlugin,
@@ -39,6 +40,7 @@ EXTENSION_POINTS: dict[str, tuple[type[Plugin], ...]] = {
     "preBind": (PreBindPlugin,),
     "bind": (BindPlugin,),
     "postBind": (PostBindPlugin,),
+    "placementGenerate": (PlacementGeneratePlugin,),
     "placementScore": (PlacementScorePlugin,),
     # This point exists only in Bayplan. Score plugins are allowed here, too, but only by name.
     "tieBreak": (TieBreakPlugin,),
@@ -89,6 +91,9 @@ class ProfilePlugins(Struct):
     pre_bind: list[PreBindPlugin] = field(default_factory=list[PreBindPlugin])
     bind: list[BindPlugin] = field(default_factory=list[BindPlugin])
     post_bind: list[PostBindPlugin] = field(default_factory=list[PostBindPlugin])
+    placement_generate: list[PlacementGeneratePlugin] = field(
+        default_factory=list[PlacementGeneratePlugin]
+    )
     placement_score: list[tuple[PlacementScorePlugin, int]] = field(
         default_factory=list[tuple[PlacementScorePlugin, int]]
     )
@@ -143,6 +148,7 @@ class ProfilePlugins(Struct):
             self.pre_bind,
             self.bind,
             self.post_bind,
+            self.placement_generate,
             (plugin for plugin, _ in self.placement_score),
             self.tie_break,
             self.sources,

@@ -16,6 +16,7 @@ from bayplan.framework.calls import Calls, CallsByShape, ChangePod, NamedCalls, 
 from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.filtering import FilterOutcome, checked_verdict
 from bayplan.framework.handle import PodNominator
+from bayplan.framework.placements import Placement
 from bayplan.framework.plugin import PlacementAssignments
 from bayplan.framework.profile import ProfilePlugins
 from bayplan.framework.score_graph import graph_of, graph_scores
@@ -30,6 +31,7 @@ from bayplan.framework.status import (
     is_skip,
     is_success,
     unresolvable,
+    unschedulable,
 )
 from bayplan.framework.timing import (
     UNWATCHED,
@@ -50,6 +52,7 @@ from bayplan.framework.types import (
 )
 from bayplan.framework.validation import (
     REJECTION_CODES,
+    PlacementCheck,
     WrongAnswer,
     as_error,
     checked,
@@ -213,6 +216,9 @@ _PRE_FILTER_REJECTS = (Code.UNSCHEDULABLE, Code.UNSCHEDULABLE_AND_UNRESOLVABLE)
 _PRE_FILTER = (*_PRE_FILTER_REJECTS, Code.SKIP)
 POST_FILTER_RESULT = "a tuple of a Nomination or None and a Status or None"
 
+#: Upstream: RunPlacementGeneratePlugins.
+NO_PLACEMENTS = "no feasible placements found"
+
 _ALL_NODES = PreFilterResult()
 
 
@@ -239,6 +245,7 @@ class Framework:
         self.only_amounts_matter: dict[frozenset[str], bool] = {}
         #: Counts the evaluations of each plugin.
         self.evaluations = Evaluations()
+        self._placements = PlacementCheck()
         self._calls = CallsByShape(plugins, Bare(), self.evaluations)
         #: The same calls, with the duration of each plugin recorded.
         self._timed_calls = CallsByShape(plugins, PluginTimer(watch), self.evaluations)
@@ -517,6 +524,29 @@ class Framework:
         if not calls:
             totals += 1  # upstream: without Score plugins every node gets 1
         return ScoreTable(nodes, columns, totals)
+
+    @timed_point("PlacementGenerate")
+    def run_placement_generate(
+        self, group: GroupState, nodes: NodeView
+    ) -> Sequence[Placement] | Status:
+        """The placements of the first plugin, one at least; the nodes as they are without a plugin.
+        A rejection or an Error if there is none."""
+        if not self.plugins.placement_generate:
+            return (Placement(),)
+        plugin = self.plugins.placement_generate[0]
+        name, ask = plugin.instance_name, plugin.generate_placements
+        try:
+            answer = ask(group, nodes)
+            if not isinstance(answer, Status):
+                self._placements.check(answer, nodes)
+        except BaseException as problem:  # noqa: BLE001 - the status names the plugin
+            return failure_of(name, "PlacementGenerate", problem, ask)
+        if not isinstance(answer, Status):
+            return answer or unschedulable(NO_PLACEMENTS).with_plugin(name)
+        if answer.code is Code.ERROR and answer.reasons:
+            # Upstream does not say which plugin failed.
+            return answer.with_plugin(name)
+        return rejection_or_error(answer, "PlacementGenerate", name, ask)
 
     @timed_point("PlacementScore")
     def run_placement_score(

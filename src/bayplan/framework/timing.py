@@ -185,6 +185,7 @@ POINTS: Final = (
     "PreBind",
     "Bind",
     "PostBind",
+    "PlacementGenerate",
     "PlacementScore",
 )
 

@@ -11,14 +11,16 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from traceback import walk_tb
 from types import FunctionType
-from typing import Any, Final, cast
+from typing import Any, Final, cast, final
 
 import numpy as np
 
 from bayplan.api.read_only import READ_ONLY
+from bayplan.framework.placements import Placement
 from bayplan.framework.plugin import Plugin
 from bayplan.framework.status import Code, Status
 from bayplan.ports import ApiError, OutcomeUnknownError, raise_interruption
+from bayplan.state.nodes import NodeView
 
 _PACKAGE: Final = Path(__file__).parent.parent
 #: Packages whose frames stand between a scheduler and its plugins.
@@ -193,6 +195,36 @@ def checked_pair(answer: Any, expected: str) -> tuple[Any, Status | None]:
     if len(parts) != 2:
         raise WrongAnswer(f"a tuple of {len(parts)}: {described(parts)}", expected)
     return parts
+
+
+PLACEMENTS: Final = "a list of Placement, or a Status"
+
+
+@final
+class PlacementCheck:
+    """Checks the placements of one plugin. The same list is checked again only if nodes changed."""
+
+    def __init__(self) -> None:
+        self._latest: Any = None
+        self._node_names: list[str] = []
+
+    def check(self, placements: Any, nodes: NodeView) -> None:
+        """Raises WrongAnswer unless these are placements on nodes of the view."""
+        names = nodes.names()
+        if placements is self._latest and names == self._node_names:
+            return
+        if not isinstance(placements, list | tuple):
+            raise WrongAnswer(described(placements), PLACEMENTS)
+        listed, there = cast("Sequence[Any]", placements), frozenset(names)
+        for each in listed:
+            if not isinstance(each, Placement):
+                raise WrongAnswer(f"{described(each)} in a list", PLACEMENTS)
+            absent = (each.nodes or frozenset()) - there
+            if absent:
+                name = sorted(absent)[0]
+                text = f'a placement "{each.name}" with the node "{name}"'
+                raise WrongAnswer(text, "nodes that the group may use")
+        self._latest, self._node_names = placements, names
 
 
 def iterated(answer: Any) -> Iterable[Any]:

@@ -18,7 +18,7 @@ from bayplan.adapters.embedded.api_validation import problems
 from bayplan.api.objects import NODE, POD
 from bayplan.config import ConfigError, SchedulerConfig, config_from, load_config
 from bayplan.config.feature_gates import FeatureGates
-from bayplan.config.gate_effects import PARTLY_BUILT, not_built
+from bayplan.config.gate_effects import not_built
 from bayplan.config.loading import DEFAULT_CONFIG
 from bayplan.objects.keys import Content, kind_of
 from bayplan.perf.manifests import ManifestError, scope_fault
@@ -69,8 +69,6 @@ _VOLUMES = ("VolumeBinding", "VolumeRestrictions", "NodeVolumeLimits", "VolumeZo
 def features_missing(gates: FeatureGates) -> Iterator[str]:
     """The gates that a workload sets and that are not built."""
     for name, missing in not_built(gates):
-        if name in PARTLY_BUILT:
-            continue
         state = "on" if gates.enabled(name) else "off"
         yield f"the feature gate {name} is {state}, which is not built yet: {missing}"
 

@@ -57,6 +57,7 @@ _IN_TREE = {
     "DefaultBinder": "default_binder",
     "NodeDeclaredFeatures": "node_declared_features",
     "GangScheduling": "gang_scheduling",
+    "TopologyPlacementGenerator": "topology_placement_generator",
     "PodGroupPodsCount": "pod_group_pods_count",
     # From kubernetes-sigs/scheduler-plugins.
     "Coscheduling": "coscheduling",

@@ -29,6 +29,7 @@ from bayplan.framework.plugin import (
     EnqueueExtensions,
     FilterPlugin,
     PermitPlugin,
+    PlacementGeneratePlugin,
     Plugin,
     PreEnqueuePlugin,
     PreFilterPlugin,
@@ -59,6 +60,7 @@ REJECTING = (
     ScalarFilterPlugin,
     ReservePlugin,
     PermitPlugin,
+    PlacementGeneratePlugin,
 )
 
 

@@ -5,7 +5,7 @@ and the loan that ends with the cycle. Each accessor checks the loan and answers
 the view, in their order. Axes: [nodes] is one value per node of the view. Arrays are read-only.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, final
 
 import numpy as np
@@ -156,6 +156,17 @@ class NodeLabels(_Group):
     def values(self, key: str) -> Sequence[str]:
         """Id → value for `ids`; may contain values that no node has any more."""
         return self._selection.open().label_column(key).values.values
+
+    def names_by_value(self, key: str) -> Mapping[str, frozenset[str]]:
+        """Value of this label → the names of its nodes; the values are sorted. The same object
+        until a node or a label of a node changes, if the view has all nodes of the cluster."""
+        selection = self._selection
+        everywhere = selection.open().names_by_value(key)
+        if selection.size == selection.table.node_count:
+            return everywhere
+        assert selection.rows is not None, "all rows are the rows of all nodes"
+        here = frozenset(map(selection.table.names.__getitem__, selection.rows.tolist()))
+        return {value: names & here for value, names in everywhere.items() if names & here}
 
     def any_missing(self, key: str) -> bool:
         """Whether some node of the cluster has no such label."""

@@ -11,7 +11,7 @@ sorting thousands of names after each change of a node would cost more than a sc
 """
 
 from bisect import bisect_left
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Any
 
@@ -256,6 +256,9 @@ class NodeTable:
         self._derived: dict[Hashable, DerivedColumn] = {}
 
         self.label_columns = LabelColumns()
+        #: By label key, as of a generation.
+        self._names_by_value: dict[str, Mapping[str, frozenset[str]]] = {}
+        self._names_generation = -1
         self.images = ImageIndex()
         self.ports = HostPortIndex()
         self.claim_users = ClaimUsers()
@@ -454,6 +457,22 @@ class NodeTable:
     def label_column(self, key: str) -> LabelColumn:
         columns = self.label_columns
         return columns.columns.get(key) or columns.of(key, self.labels, self.capacity)
+
+    def names_by_value(self, key: str) -> Mapping[str, frozenset[str]]:
+        """Value of a label → the names of all nodes with it; see NodeLabels.names_by_value."""
+        if self.log.is_changed_since(self._names_generation, NODES_BY_DOMAIN):
+            self._names_by_value.clear()
+        self._names_generation = self.log.generation
+        by_value = self._names_by_value.get(key)
+        if by_value is None:
+            lists: dict[str, list[str]] = defaultdict(list)
+            for name, labels in zip(self.names, self.labels, strict=True):
+                if labels and key in labels:
+                    lists[labels[key]].append(name)
+            by_value = {value: frozenset(lists[value]) for value in sorted(lists)}
+            if by_value:
+                self._names_by_value[key] = by_value
+        return by_value
 
     def pods_by_domain(self, pods: PodSet | PlacedTerm | None, key: str) -> Floats | None:
         """Pods of all nodes by the value of a label; None: the nodes. See DomainTables."""

@@ -69,6 +69,11 @@ def group_key_of(pod: Pod, kinds: PodGroupKinds) -> GroupKey | None:
     return kinds.membership(pod.metadata.namespace or DEFAULT_NAMESPACE, pod.metadata.labels, name)
 
 
+def node_of(pod: Pod | PodInfo) -> str:
+    """The name of the node of a member; "": none."""
+    return pod.node_name if isinstance(pod, PodInfo) else pod.spec.node_name or ""
+
+
 def _no_members() -> dict[MemberStatus, dict[str, Pod]]:
     return {status: {} for status in MemberStatus}
 

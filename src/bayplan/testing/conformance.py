@@ -38,6 +38,7 @@ from bayplan.testing.signature_checks import (
 from bayplan.testing.state_checks import (
     answers_with_its_codes,
     gates_quickly,
+    generates_placements,
     permits_and_binds,
     post_filters_with_its_codes,
     scores_placements,
@@ -74,6 +75,7 @@ _CHECKS: Final[Sequence[_Check]] = (
     equivalent_nodes_get_equal_results,
     unreserve_undoes_reserve,
     permits_and_binds,
+    generates_placements,
     scores_placements,
 )
 

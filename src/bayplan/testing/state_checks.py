@@ -16,6 +16,7 @@ from bayplan.framework.plugin import (
     BindPlugin,
     PermitPlugin,
     PlacementAssignments,
+    PlacementGeneratePlugin,
     PlacementScorePlugin,
     PostBindPlugin,
     PostFilterPlugin,
@@ -39,6 +40,7 @@ from bayplan.framework.status import (
 from bayplan.framework.types import MAX_NODE_SCORE, QueuedPodInfo
 from bayplan.framework.validation import (
     REJECTION_CODES,
+    PlacementCheck,
     WrongAnswer,
     checked,
     checked_pair,
@@ -257,6 +259,23 @@ def scores_placements(subject: PluginSubject, scene: Scene) -> None:
         raise subject.failed(f"the scores of placements are {first}; {expected}")
     if list(scores()) != list(first):
         raise subject.failed("the scores of equal placements differ")
+
+
+def generates_placements(subject: PluginSubject, scene: Scene) -> None:
+    """PlacementGenerate returns placements on nodes of the view, or a status that rejects."""
+    plugin = scene.plugin
+    if not isinstance(plugin, PlacementGeneratePlugin):
+        return
+    nodes, method = scene.cluster.lend().nodes, plugin.generate_placements
+    group = GroupState(GroupKey("", "default", "group"))
+    answer = _result(subject, method, (group, nodes))
+    if isinstance(answer, Status):
+        _check_code(subject, method, answer, _REJECTIONS)
+        return
+    try:
+        PlacementCheck().check(answer, nodes)
+    except WrongAnswer as problem:
+        raise subject.failed(problem.message_of(method)) from problem
 
 
 # ---- permit and binding --------------------------------------------------------------------

@@ -1,7 +1,8 @@
 """The domains of a topology key follow the labels of the nodes."""
 
 from bayplan.api.pod_groups import GroupKey
-from bayplan.engine.podgroups.topology import Domain, Domains
+from bayplan.engine.podgroups.topology import Domains
+from bayplan.framework.placements import Placement
 from bayplan.state.pod_groups import GroupState
 from bayplan.testing import SampleCluster, node
 
@@ -15,7 +16,7 @@ def _cluster() -> SampleCluster:
     return cluster
 
 
-def _of(cluster: SampleCluster, domains: Domains) -> list[Domain]:
+def _of(cluster: SampleCluster, domains: Domains) -> list[Placement]:
     result = domains.of(cluster.lend(), "rack", GROUP)
     cluster.take_back()
     return result
@@ -23,7 +24,7 @@ def _of(cluster: SampleCluster, domains: Domains) -> list[Domain]:
 
 def test_a_new_node_and_a_changed_label_change_the_domains() -> None:
     cluster = _cluster()
-    domains = Domains(cluster.cache.table)
+    domains = Domains()
     assert len(_of(cluster, domains)) == 2
     cluster.add(node("d", labels={"rack": "r3"}))
     assert [one.name for one in _of(cluster, domains)] == ["r1", "r2", "r3"]
@@ -32,6 +33,6 @@ def test_a_new_node_and_a_changed_label_change_the_domains() -> None:
 
 
 def test_a_domain_within_another_has_the_nodes_of_both() -> None:
-    one = Domain("z", frozenset("abc"))
-    assert one.within(Domain("r", frozenset("bcd"))) == Domain("z", frozenset("bc"))
-    assert one.within(Domain()) is one
+    one = Placement("z", frozenset("abc"))
+    assert one.within(Placement("r", frozenset("bcd"))) == Placement("z", frozenset("bc"))
+    assert one.within(Placement()) is one

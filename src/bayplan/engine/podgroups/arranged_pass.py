@@ -27,9 +27,9 @@ from bayplan.engine.podgroups.arrangement import (
     arrange,
     suffices_alone,
 )
-from bayplan.engine.podgroups.topology import Domain
 from bayplan.engine.podgroups.trial import PodGroupTrial, TrialSetup
 from bayplan.engine.reservations import restrict_to_unreserved
+from bayplan.framework.placements import Placement
 from bayplan.framework.types import QueuedPodInfo
 from bayplan.state.cache import Snapshot, Trial
 from bayplan.state.columns import Int64s, Mask
@@ -62,7 +62,7 @@ class ArrangedPass:
         state: GroupState,
         *,
         key: str,
-        domains: Sequence[Domain],
+        domains: Sequence[Placement],
         needed_count: int,
     ) -> None:
         """``key``: the node label whose value all members share; "": none. ``domains``: those of
@@ -83,7 +83,7 @@ class ArrangedPass:
         if parts and gaps.layer + 1 < len(group.slices):
             # A slice lacks whole slices of the next layer: the first of these slices is completed.
             nodes, count = parts[0]
-            self._domains, self._slices = [Domain("", nodes)], group.slices[gaps.layer + 1 :]
+            self._domains, self._slices = [Placement("", nodes)], group.slices[gaps.layer + 1 :]
             members, parts = members[:count], ()
         #: Of each lacking member: the nodes of the domain that lacks it.
         self._lacking_nodes = [nodes for nodes, count in parts for _ in range(count)]
@@ -95,7 +95,7 @@ class ArrangedPass:
         #: What the search came to, in words; "": it placed the members, or was not made.
         self.problem = ""
 
-    def promising_domains(self) -> Sequence[Domain]:
+    def promising_domains(self) -> Sequence[Placement]:
         """The domains in which a pass may place all members; the others have too few places."""
         is_whole = self._needed_count == len(self._members) and not self._late
         if len(self._domains) < 2 or not is_whole:
@@ -247,7 +247,7 @@ def _problem(
     *,
     slices: Sequence[TopologySlice],
     key: str,
-    domains: Sequence[Domain],
+    domains: Sequence[Placement],
 ) -> Problem | None:
     """None: a member is rejected as a whole, or an extender decides about it."""
     nodes = snapshot.nodes
@@ -277,7 +277,7 @@ def _problem(
     )
 
 
-def _allowed(nodes: NodeView, domains: Sequence[Domain]) -> Mask:
+def _allowed(nodes: NodeView, domains: Sequence[Placement]) -> Mask:
     """bool [nodes]: the nodes of the domains."""
     if any(domain.nodes is None for domain in domains):
         return np.ones(len(nodes), np.bool_)

@@ -41,7 +41,7 @@ from bayplan.engine.podgroups.refusals import (
     of_upstream,
     texts_of,
     topology_problem,
-    without_placements,
+    without_placement,
 )
 from bayplan.engine.podgroups.status import (
     no_domain,
@@ -271,8 +271,10 @@ class GroupAttempts:
             else:
                 tried = self._try(trial, members, state, needed_count, questions=questions)
             result, is_refused = tried.result, tried.committed is None and not tried.asks
-            is_upstreams = state.is_upstream and self._setup.has_placements
-            if is_refused and result.error is None and (is_upstreams or not tried.nowhere):
+            may_preempt = result.error is None and not tried.nowhere
+            if result.status is not None:
+                may_preempt = result.status.code is Code.UNSCHEDULABLE
+            if is_refused and may_preempt:
                 preemption = self._preemptor.find(members, state, needed_count)
                 is_final = isinstance(preemption, PreemptionPlan) or bool(tried.nowhere)
                 if not tried.short and not is_final:
@@ -294,8 +296,8 @@ class GroupAttempts:
             failure = _with_preemption(failure, preemption)
             self._blame(members, result, is_short=bool(tried.short))
             refusal = Refusal(failure)
-            if tried.nowhere and is_upstreams:
-                refusal = without_placements(failure, members, preemption)
+            if result.status is not None:
+                refusal = without_placement(failure, result.status, members, preemption)
             elif state.is_upstream and not tried.nowhere and result.unplaced:
                 refusal = of_upstream(
                     failure, result, state, members, preemption=preemption, texts=self._texts
@@ -322,7 +324,7 @@ class GroupAttempts:
         group_trial = best_pass(setup, trial, members, state, needed_count=needed_count)
         has_error = group_trial.error is not None
         short = [] if has_error else missing_resources(state, snapshot, group_trial)
-        nowhere = "" if group_trial.placed else why_nowhere(setup.domains, snapshot, state)
+        nowhere = _why_nowhere(group_trial, setup, state)
         fits = group_trial.fits(needed_count) and not short
         asks = _is_to_ask(questions, fits=fits)
         if fits and not asks:
@@ -492,6 +494,8 @@ class GroupAttempts:
         """The failure of the group, the same for all members."""
         if nowhere:
             return Failure(unschedulable(), no_domain(state, nowhere), Diagnosis())
+        if result.status is not None:
+            return failure_by_error(result.status, no_domain(state, result.status.message))
         if result.error is not None:
             error = result.error
             return failure_by_error(error.status, self._sentence(state, result, error))
@@ -550,6 +554,18 @@ class GroupAttempts:
         for unplaced in result.unplaced:
             if unplaced.record is not None:
                 journal.write(unplaced.record)
+
+
+def _why_nowhere(group_trial: PodGroupTrial, setup: TrialSetup, state: GroupState) -> str:
+    """Why there is no node for the group to try; "" if there is one."""
+    snapshot, status = setup.cluster.loan, group_trial.status
+    assert snapshot is not None
+    if group_trial.placed or not (status is None or is_rejected(status)):
+        return ""
+    if status is None and group_trial.placement_count is not None:
+        return ""
+    why = why_nowhere(setup.domains, snapshot, state)
+    return why if status is None else why or status.message
 
 
 def _is_to_ask(questions: GroupExtenderCalls, *, fits: bool) -> bool:

@@ -19,7 +19,7 @@ from msgspec import Struct
 
 from bayplan.engine.podgroups.arranged_pass import ArrangedPass, may_search
 from bayplan.engine.podgroups.equal_members import kind_of, ranking_for
-from bayplan.engine.podgroups.topology import Domain, Domains, Worth, Worths
+from bayplan.engine.podgroups.topology import Domains, Worth, Worths
 from bayplan.engine.podgroups.trial import PodGroupTrial, TrialSetup
 from bayplan.engine.telemetry import Telemetry
 from bayplan.framework.events import (
@@ -28,6 +28,7 @@ from bayplan.framework.events import (
     ClusterEventWithHint,
     EventResource,
 )
+from bayplan.framework.placements import Placement
 from bayplan.framework.plugin import PlacementAssignments
 from bayplan.framework.status import Status
 from bayplan.framework.types import QueuedPodInfo
@@ -83,14 +84,14 @@ _COUNTED_FROM: Final = 500
 #: The worth of a domain that has too little free for all members.
 _TOO_SMALL: Final = Worth(-1, 0)
 
-EVERYWHERE: Final = Domain()
-_NOWHERE: Final = Domain("", frozenset())
+EVERYWHERE: Final = Placement()
+_NOWHERE: Final = Placement("", frozenset())
 
 
 class _Run(Protocol):
     """Runs a pass within a domain."""
 
-    def __call__(self, domain: Domain, *, is_compared: bool = False) -> PodGroupTrial: ...
+    def __call__(self, domain: Placement, *, is_compared: bool = False) -> PodGroupTrial: ...
 
 
 def best_pass(
@@ -107,11 +108,16 @@ def best_pass(
     used; "": any."""
     snapshot, rejecting, group = setup.cluster.loan, set[str](), state.group
     assert snapshot is not None and group is not None
-    narrow, wide = _choices(setup.domains, snapshot, state, only)
+    placements = _placements(setup, members, state)
+    if isinstance(placements, Status):
+        failed = PodGroupTrial(setup, trial).without_placement(placements)
+        failed.elsewhere = {placements.plugin}
+        return failed
+    narrow, wide = _choices(setup.domains, snapshot, state, only, placements)
     searches, problem = may_search(setup, group, members), ""
     is_counted = False
 
-    def run(domain: Domain, *, is_compared: bool = False) -> PodGroupTrial:
+    def run(domain: Placement, *, is_compared: bool = False) -> PodGroupTrial:
         group_trial = PodGroupTrial(setup, trial, domain.nodes, is_compared=is_compared)
         group_trial.run(members, needed_count)
         group_trial.domain = domain.name
@@ -120,7 +126,7 @@ def best_pass(
 
     watch = Watch(setup.telemetry, members[0].pod.scheduler_name)
     compare = partial(_best, run, setup, members=members, needed_count=needed_count, watch=watch)
-    if group.is_upstream and setup.has_placements:
+    if placements is not None:
         compare = partial(compare, choose=partial(_by_placement_scores, setup, members, state))
     failed: PodGroupTrial | None = None
     for key, domains in (*narrow, (group.required_topology, wide)):
@@ -137,8 +143,15 @@ def best_pass(
             is_compared = domains is not wide or len(wide) > 1
             tried = domains if search is None else search.promising_domains()
             promising = arranged_pass.promising_domains if arranged_pass and counts else None
-            failed = compare(tried, promising=promising) if is_compared else run(wide[0])
-        if failed is not None and (failed.fits(needed_count) or failed.has_failed):
+            if is_compared:
+                failed = compare(tried, promising=promising)
+            elif placements is None:
+                failed = run(wide[0])
+            else:
+                watch.generated(1)
+                failed = run(wide[0])
+                watch.evaluated(suffices=failed.fits(needed_count))
+        if failed is not None and (failed.fits(needed_count) or failed.is_undone):
             return failed
         if search is not None and (failed is None or failed.placed):
             if failed is not None:
@@ -150,7 +163,7 @@ def best_pass(
     if failed is None:
         failed = run(wide[0])
     failed.search_problem = problem
-    if setup.has_placements:
+    if placements is not None:
         failed.placement_count = len(wide)
     if narrow or wide != [EVERYWHERE]:
         # An event that helps in another domain helps the group.
@@ -186,18 +199,37 @@ def why_nowhere(domains: Domains, snapshot: Snapshot, state: GroupState) -> str:
     return f"no node has the label {key}"
 
 
+def _placements(
+    setup: TrialSetup, members: Sequence[QueuedPodInfo], state: GroupState
+) -> Sequence[Placement] | Status | None:
+    """The placements of the profile's plugin, or why there is none; None: the engine makes the
+    domains of the group."""
+    if not (state.is_upstream and setup.has_placements):
+        return None
+    snapshot = setup.cluster.loan
+    assert snapshot is not None
+    framework = setup.frameworks[members[0].pod.scheduler_name]
+    return framework.run_placement_generate(state, snapshot.nodes)
+
+
 def _choices(
-    domains: Domains, snapshot: Snapshot, state: GroupState, only: str
-) -> tuple[list[tuple[str, list[Domain]]], list[Domain]]:
+    domains: Domains,
+    snapshot: Snapshot,
+    state: GroupState,
+    only: str,
+    placements: Sequence[Placement] | None,
+) -> tuple[list[tuple[str, list[Placement]]], list[Placement]]:
     """(the preferred domains of each preferred key, the acceptable domains); at least one is
     acceptable."""
     group = state.group
     assert group is not None
     wide = [EVERYWHERE]
-    if group.required_topology:
+    if placements is not None:
+        wide = list(placements)
+    elif group.required_topology:
         possible = domains.of(snapshot, group.required_topology, state)
         wide = [domain for domain in possible if only in ("", domain.name)] or [_NOWHERE]
-    narrow: list[tuple[str, list[Domain]]] = []
+    narrow: list[tuple[str, list[Placement]]] = []
     for key in group.preferred_topologies:
         preferred = domains.of(snapshot, key, state)
         parts = [domain.within(one) for domain in preferred for one in wide]
@@ -211,12 +243,12 @@ def _choices(
 def _best(
     run: _Run,
     setup: TrialSetup,
-    domains: Sequence[Domain],
+    domains: Sequence[Placement],
     *,
     members: Sequence[QueuedPodInfo],
     needed_count: int,
     watch: Watch,
-    promising: Callable[[], Sequence[Domain]] | None,
+    promising: Callable[[], Sequence[Placement]] | None,
     choose: "_Choose | None" = None,
 ) -> PodGroupTrial | None:
     """The pass of the best domain, repeated in the trial; None: no domain suffices, and nothing is
@@ -253,6 +285,8 @@ def _best(
             if known is not None and group_trial.is_repeatable:
                 setup.results.learn(known.worths[place], known.kind, worth)
             watch.evaluated(suffices=placed_count >= needed_count)
+            if choose is not None and placed_count < 0:
+                return group_trial
         worths[place] = worth
     all_worths = [worth for worth in worths if worth is not None]
     remembered = [place for place in range(len(domains)) if place not in tried]
@@ -269,12 +303,12 @@ def _best(
             if worth.placed_count >= needed_count:
                 placed = [one.pod for one in tried[place].placed] if place in tried else None
                 pods[place] = placed or [one.pod for one in members[: worth.placed_count]]
+        if len(pods) == 1:
+            return run(domains[next(iter(pods))])
         chosen = choose({domains[place]: pods_there for place, pods_there in pods.items()})
-        if isinstance(chosen, Domain):
+        if isinstance(chosen, Placement):
             return run(chosen)
-        failed = tried[next(iter(tried))] if tried else run(domains[next(iter(pods))])
-        failed.undo()
-        return failed.fail(members[0], chosen)
+        return run(domains[next(iter(pods))]).without_placement(chosen)
     for place in remembered if promising is None else ():
         # The plugins that reject members there are to be noted.
         run(domains[place]).undo()
@@ -282,15 +316,15 @@ def _best(
 
 
 #: From the members that fit in each domain that suffices to the domain to use, or to an error.
-_Choose = Callable[[Mapping[Domain, Sequence[PodInfo]]], Domain | Status]
+_Choose = Callable[[Mapping[Placement, Sequence[PodInfo]]], Placement | Status]
 
 
 def _by_placement_scores(
     setup: TrialSetup,
     members: Sequence[QueuedPodInfo],
     state: GroupState,
-    pods: Mapping[Domain, Sequence[PodInfo]],
-) -> Domain | Status:
+    pods: Mapping[Placement, Sequence[PodInfo]],
+) -> Placement | Status:
     """The domain that the plugins of PlacementScore score highest; the first of equal ones, where
     kube-scheduler draws."""
     snapshot = setup.cluster.loan
@@ -322,7 +356,7 @@ def _remembered(
     setup: TrialSetup,
     members: Sequence[QueuedPodInfo],
     needed_count: int,
-    domains: Sequence[Domain],
+    domains: Sequence[Placement],
 ) -> _RememberedResults | None:
     """The remembered results for these members. None: results may depend on more than the members
     and the content of the domains."""

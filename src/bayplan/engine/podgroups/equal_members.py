@@ -164,10 +164,12 @@ class FailedPasses:
         return self._log.generation, self._objects.now()
 
     def _may_repeat(self, state: GroupState) -> bool:
-        """Whether the pass of the group is one over all nodes, and only the pass decides."""
+        """Whether the pass of the group is one over all nodes, and only the pass decides. A plugin
+        that makes placements may make others each time."""
         group = state.group
         assert group is not None, "no attempt is made at a group without an object"
         is_in_domain = group.required_topology or group.preferred_topologies or group.slices
+        is_in_domain = is_in_domain or (group.is_upstream and self._setup.has_placements)
         has_reservation = self._setup.reservations.is_active
         return not (is_in_domain or has_reservation or group.min_resources)
 

@@ -16,7 +16,7 @@ from bayplan.api.objects import PodSpec
 from bayplan.config.behaviour import Behaviour
 from bayplan.engine.failures import CLEAR_NOMINATION, Failure, failure_by_error
 from bayplan.engine.podgroups.trial import PassResult, UnplacedMember
-from bayplan.framework.status import Code, Status, unschedulable
+from bayplan.framework.status import Code, Status, is_rejected, unschedulable
 from bayplan.framework.types import Nomination, QueuedPodInfo
 from bayplan.state.pod_groups import GroupState
 from bayplan.state.pods import DEFAULT_SCHEDULER, PodInfo
@@ -105,6 +105,8 @@ def texts_of(behaviour: Behaviour) -> GroupTexts:
 
 def reason(pass_: PassResult, state: GroupState, member_count: int, texts: GroupTexts) -> str:
     """Why a group does not fit, as upstream says it. ``member_count``: the members to try."""
+    if pass_.status is not None:
+        return pass_.status.message
     if state.assigned_count >= state.min_member:
         text = texts.none_fits
     else:
@@ -157,21 +159,24 @@ def of_upstream(
     return Refusal(failure, whole, failures)
 
 
-#: No node has the label of the group's topology constraint. Upstream: RunPlacementGeneratePlugins.
-NO_PLACEMENTS: Final = "no feasible placements found"
-
-
-def without_placements(
+def without_placement(
     failure: Failure,
+    status: Status,
     members: Iterable[QueuedPodInfo],
     preemption: PreemptionPlan | NoPreemption | None,
 ) -> Refusal:
-    """The refusal of a scheduling.k8s.io group that may be placed nowhere, under the gate
-    TopologyAwareWorkloadScheduling."""
+    """The refusal of a scheduling.k8s.io group without a placement to try or to choose, which is
+    the refusal of every member."""
+    text = status.message
+    if not is_rejected(status):
+        return Refusal(failure, text, dict.fromkeys(_uids(members), failure_by_error(status, text)))
     about_victims = "" if preemption is None else preemption.upstream_text
-    whole = ", ".join(filter(None, (NO_PLACEMENTS, about_victims)))
-    own = _rejection(NO_PLACEMENTS, None)
-    return Refusal(failure, whole, {queued.pod.uid: own for queued in members})
+    whole = ", ".join(filter(None, (text, about_victims)))
+    return Refusal(failure, whole, dict.fromkeys(_uids(members), _rejection(text, None)))
+
+
+def _uids(members: Iterable[QueuedPodInfo]) -> list[str]:
+    return [queued.pod.uid for queued in members]
 
 
 def by_error(failure: Failure, members: Iterable[QueuedPodInfo]) -> Refusal:

@@ -6,37 +6,18 @@ So a domain is tried once. It is tried again after one of its rows changed, unle
 content was tried before. The domain in which a group is placed is tried in any case.
 """
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Callable, Hashable, Sequence
 from typing import Final, NamedTuple, final
 from weakref import ref
 
-from msgspec import Struct
-
-from bayplan.api.objects import Pod
 from bayplan.engine.ranked_domain import Content, CountedContent, DomainRows
 from bayplan.engine.ranking.ranked_nodes import RankedNodes
+from bayplan.framework.placements import LabelPlacements, Placement
 from bayplan.state.cache import Snapshot
-from bayplan.state.change_log import ALL_FACETS, Facet
+from bayplan.state.change_log import ALL_FACETS
 from bayplan.state.columns import Rows
-from bayplan.state.node_table import NodeTable
-from bayplan.state.pod_groups import GroupState
-from bayplan.state.pods import PodInfo
-
-#: What the domains depend on.
-_FACETS: Final = int(Facet.NODE | Facet.LABELS)
-
-
-class Domain(Struct, frozen=True):
-    """The nodes that share a value of a label. Without a name: all nodes."""
-
-    name: str = ""
-    nodes: frozenset[str] | None = None
-
-    def within(self, other: "Domain") -> "Domain":
-        if self.nodes is None or other.nodes is None:
-            return other if self.nodes is None else self
-        return Domain(self.name, self.nodes & other.nodes)
+from bayplan.state.pod_groups import GroupState, node_of
 
 
 class SliceGaps(NamedTuple):
@@ -55,29 +36,17 @@ class SliceGaps(NamedTuple):
 class Domains:
     """The domains of each topology key, until a node or a label changes."""
 
-    def __init__(self, table: NodeTable) -> None:
-        self._table = table
-        self._generation = -1
-        self._by_key: dict[str, list[Domain]] = {}
+    def __init__(self) -> None:
+        self._placements = LabelPlacements()
 
-    def of(self, snapshot: Snapshot, key: str, state: GroupState) -> list[Domain]:
+    def of(self, snapshot: Snapshot, key: str, state: GroupState) -> list[Placement]:
         """The domains of a key in the order of the values of the label. If members already have
         nodes, only the domain that contains all these nodes."""
-        domains = self._all(snapshot, key)
-        names = {_node_of(pod) for pod in state.assigned()}
+        domains = self._placements.of(snapshot.nodes, key)
+        names = {node_of(pod) for pod in state.assigned()}
         if not names:
             return domains
         return [one for one in domains if one.nodes is not None and names <= one.nodes]
-
-    def _all(self, snapshot: Snapshot, key: str) -> list[Domain]:
-        log = self._table.log
-        if log.is_changed_since(self._generation, _FACETS):
-            self._by_key.clear()
-        self._generation = log.generation
-        domains = self._by_key.get(key)
-        if domains is None:
-            domains = self._by_key[key] = _domains(snapshot, key)
-        return domains
 
     def lacking(
         self, snapshot: Snapshot, state: GroupState, within: frozenset[str] | None = None
@@ -87,11 +56,11 @@ class Domains:
         group = state.group
         gaps: list[tuple[frozenset[str], int]] = []
         gap_layer = 0
-        counts = Counter(_node_of(pod) for pod in state.assigned())
+        counts = Counter(node_of(pod) for pod in state.assigned())
         for layer, part in enumerate(() if group is None or not counts else group.slices):
             parts: list[tuple[frozenset[str], int]] = []
             nodes: frozenset[str] = frozenset()
-            for domain in self._all(snapshot, part.key):
+            for domain in self._placements.of(snapshot.nodes, part.key):
                 assert domain.nodes is not None, "all nodes are no domain"
                 usable = domain.nodes if within is None else domain.nodes & within
                 over_count = sum(counts[name] for name in usable & counts.keys()) % part.size
@@ -102,20 +71,6 @@ class Domains:
             if parts:
                 gaps, gap_layer = parts, layer
         return SliceGaps(within, gaps, gap_layer)
-
-
-def _domains(snapshot: Snapshot, key: str) -> list[Domain]:
-    nodes = snapshot.nodes
-    ids, values, names = nodes.labels.ids(key).tolist(), nodes.labels.values(key), nodes.names()
-    names_by_value: dict[str, list[str]] = defaultdict(list)
-    for name, value_id in zip(names, ids, strict=True):
-        if value_id >= 0:
-            names_by_value[values[int(value_id)]].append(name)
-    return [Domain(value, frozenset(names_by_value[value])) for value in sorted(names_by_value)]
-
-
-def _node_of(pod: Pod | PodInfo) -> str:
-    return pod.node_name if isinstance(pod, PodInfo) else pod.spec.node_name or ""
 
 
 # ---- results shared by domains of equal content ---------------------------------------------
@@ -157,7 +112,7 @@ class DomainResults:
         self._changed_rows: dict[frozenset[str], set[int]] = {}
         #: The domains of the last call with their places in it and their results; of those that
         #: are outdated, the content changed since. None: none is remembered.
-        self._domains: Sequence[Domain] | None = None
+        self._domains: Sequence[Placement] | None = None
         self._places: dict[frozenset[str], int] = {}
         self._latest: list[Worths] = []
         self._outdated: set[frozenset[str]] = set()
@@ -173,7 +128,9 @@ class DomainResults:
             self._kinds_of_ranking[of_members] = kind
         return kind
 
-    def of(self, ranking: RankedNodes, domains: Sequence[Domain], rows: DomainRows) -> list[Worths]:
+    def of(
+        self, ranking: RankedNodes, domains: Sequence[Placement], rows: DomainRows
+    ) -> list[Worths]:
         """The results of the content of each domain. ``ranking``: it is up to date, and feasible
         rows have totals."""
         self._forget_changed(ranking)

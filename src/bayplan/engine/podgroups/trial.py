@@ -146,6 +146,8 @@ class PassResult(Struct, frozen=True):
     placement_count: int | None
     #: Why no arrangement of the members was found; "": none was searched for.
     search_problem: str = ""
+    #: Why no placement could be tried or chosen; None: that is not why.
+    status: Status | None = None
 
     @property
     def error(self) -> UnplacedMember | None:
@@ -206,8 +208,8 @@ class PodGroupTrial:
         self.placed: list[PlacedMember] = []
         #: Whether the members that found nodes gave them back.
         self.is_undone = False
-        #: Whether an error ended the comparison with other domains.
-        self.has_failed = False
+        #: Why no placement could be tried or chosen; None: that is not why.
+        self.status: Status | None = None
         self.unplaced: list[UnplacedMember] = []
         #: Filter plugins that rejected nodes for members that fit on other nodes.
         self.rejecting: set[str] = set()
@@ -239,6 +241,7 @@ class PodGroupTrial:
             domain=self.domain,
             placement_count=self.placement_count,
             search_problem=self.search_problem,
+            status=self.status,
         )
 
     @property
@@ -246,10 +249,11 @@ class PodGroupTrial:
         """The member whose attempt ended with an error; then the pass decides nothing."""
         return next((one for one in self.unplaced if not is_rejected(one.status)), None)
 
-    def fail(self, member: QueuedPodInfo, status: Status) -> "PodGroupTrial":
-        """End an undone pass with an error that is not of one member. ``member``: the first."""
-        self.has_failed, self.placed = True, []
-        self.unplaced = [UnplacedMember(member, status, status.message, None, None)]
+    def without_placement(self, status: Status) -> "PodGroupTrial":
+        """Take back a pass whose placement is not used, because of an error or a rejection that is
+        not of one member."""
+        self.undo()
+        self.status, self.placed, self.unplaced = status, [], []
         return self
 
     def fits(self, needed_count: int) -> bool:
