@@ -11,7 +11,7 @@ If no domain of a key suffices for members that are placed one after another, an
 members may; see `arranged_pass`. A group that is divided into slices is always arranged.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Final, Protocol, final
 
@@ -108,12 +108,11 @@ def best_pass(
     used; "": any."""
     snapshot, rejecting, group = setup.cluster.loan, set[str](), state.group
     assert snapshot is not None and group is not None
-    placements = _placements(setup, members, state)
-    if isinstance(placements, Status):
-        failed = PodGroupTrial(setup, trial).without_placement(placements)
-        failed.elsewhere = {placements.plugin}
-        return failed
-    narrow, wide = _choices(setup.domains, snapshot, state, only, placements)
+    wide = _acceptable(setup, members, state, only)
+    if isinstance(wide, Status):
+        return PodGroupTrial(setup, trial).without_placement(wide)
+    narrow = _preferred(setup.domains, snapshot, group.preferred_topologies, state, wide=wide)
+    has_placements = setup.has_placements_for(state)
     searches, problem = may_search(setup, group, members), ""
     is_counted = False
 
@@ -126,7 +125,9 @@ def best_pass(
 
     watch = Watch(setup.telemetry, members[0].pod.scheduler_name)
     compare = partial(_best, run, setup, members=members, needed_count=needed_count, watch=watch)
-    if placements is not None:
+    alone: Callable[[Placement], PodGroupTrial] = run
+    if has_placements:
+        alone = partial(_alone, run, watch, needed_count)
         compare = partial(compare, choose=partial(_by_placement_scores, setup, members, state))
     failed: PodGroupTrial | None = None
     for key, domains in (*narrow, (group.required_topology, wide)):
@@ -143,14 +144,7 @@ def best_pass(
             is_compared = domains is not wide or len(wide) > 1
             tried = domains if search is None else search.promising_domains()
             promising = arranged_pass.promising_domains if arranged_pass and counts else None
-            if is_compared:
-                failed = compare(tried, promising=promising)
-            elif placements is None:
-                failed = run(wide[0])
-            else:
-                watch.generated(1)
-                failed = run(wide[0])
-                watch.evaluated(suffices=failed.fits(needed_count))
+            failed = compare(tried, promising=promising) if is_compared else alone(wide[0])
         if failed is not None and (failed.fits(needed_count) or failed.is_undone):
             return failed
         if search is not None and (failed is None or failed.placed):
@@ -163,7 +157,7 @@ def best_pass(
     if failed is None:
         failed = run(wide[0])
     failed.search_problem = problem
-    if placements is not None:
+    if has_placements:
         failed.placement_count = len(wide)
     if narrow or wide != [EVERYWHERE]:
         # An event that helps in another domain helps the group.
@@ -199,45 +193,48 @@ def why_nowhere(domains: Domains, snapshot: Snapshot, state: GroupState) -> str:
     return f"no node has the label {key}"
 
 
-def _placements(
-    setup: TrialSetup, members: Sequence[QueuedPodInfo], state: GroupState
-) -> Sequence[Placement] | Status | None:
-    """The placements of the profile's plugin, or why there is none; None: the engine makes the
-    domains of the group."""
-    if not (state.is_upstream and setup.has_placements):
-        return None
-    snapshot = setup.cluster.loan
-    assert snapshot is not None
-    framework = setup.frameworks[members[0].pod.scheduler_name]
-    return framework.run_placement_generate(state, snapshot.nodes)
+def _acceptable(
+    setup: TrialSetup, members: Sequence[QueuedPodInfo], state: GroupState, only: str
+) -> list[Placement] | Status:
+    """The acceptable domains, one at least; or why the profile's plugin makes no placements."""
+    snapshot, group = setup.cluster.loan, state.group
+    assert snapshot is not None and group is not None
+    if setup.has_placements_for(state):
+        framework = setup.frameworks[members[0].pod.scheduler_name]
+        placements = framework.run_placement_generate(state, snapshot.nodes)
+        return placements if isinstance(placements, Status) else list(placements)
+    if not group.required_topology:
+        return [EVERYWHERE]
+    possible = setup.domains.of(snapshot, group.required_topology, state)
+    return [domain for domain in possible if only in ("", domain.name)] or [_NOWHERE]
 
 
-def _choices(
+def _preferred(
     domains: Domains,
     snapshot: Snapshot,
+    keys: Iterable[str],
     state: GroupState,
-    only: str,
-    placements: Sequence[Placement] | None,
-) -> tuple[list[tuple[str, list[Placement]]], list[Placement]]:
-    """(the preferred domains of each preferred key, the acceptable domains); at least one is
-    acceptable."""
-    group = state.group
-    assert group is not None
-    wide = [EVERYWHERE]
-    if placements is not None:
-        wide = list(placements)
-    elif group.required_topology:
-        possible = domains.of(snapshot, group.required_topology, state)
-        wide = [domain for domain in possible if only in ("", domain.name)] or [_NOWHERE]
+    *,
+    wide: Sequence[Placement],
+) -> list[tuple[str, list[Placement]]]:
+    """The domains of each preferred key that has some within the acceptable domains."""
     narrow: list[tuple[str, list[Placement]]] = []
-    for key in group.preferred_topologies:
+    for key in keys:
         preferred = domains.of(snapshot, key, state)
         parts = [domain.within(one) for domain in preferred for one in wide]
         narrow.append((key, [domain for domain in parts if domain.nodes]))
-    return [(key, preferred) for key, preferred in narrow if preferred], wide
+    return [(key, preferred) for key, preferred in narrow if preferred]
 
 
 # ---- comparison -----------------------------------------------------------------------------
+
+
+def _alone(run: _Run, watch: Watch, needed_count: int, domain: Placement) -> PodGroupTrial:
+    """The pass of the only placement, which is compared with no other."""
+    watch.generated(1)
+    group_trial = run(domain)
+    watch.evaluated(suffices=group_trial.fits(needed_count))
+    return group_trial
 
 
 def _best(

@@ -169,7 +169,7 @@ class FailedPasses:
         group = state.group
         assert group is not None, "no attempt is made at a group without an object"
         is_in_domain = group.required_topology or group.preferred_topologies or group.slices
-        is_in_domain = is_in_domain or (group.is_upstream and self._setup.has_placements)
+        is_in_domain = is_in_domain or self._setup.has_placements_for(state)
         has_reservation = self._setup.reservations.is_active
         return not (is_in_domain or has_reservation or group.min_resources)
 

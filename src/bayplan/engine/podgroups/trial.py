@@ -33,6 +33,7 @@ from bayplan.framework.types import QueuedPodInfo
 from bayplan.journal import AttemptRecord
 from bayplan.ports import ExtenderAnswer, ExtenderVerb
 from bayplan.state.cache import ClusterView, Trial
+from bayplan.state.pod_groups import GroupState
 from bayplan.state.pods import PodInfo
 
 # ---- calls of extenders ---------------------------------------------------------------------
@@ -175,6 +176,10 @@ class TrialSetup(Struct, frozen=True):
         """Whether domains are upstream's placements for groups of scheduling.k8s.io."""
         return self.gates.enabled("TopologyAwareWorkloadScheduling")
 
+    def has_placements_for(self, state: GroupState) -> bool:
+        """Whether plugins make and choose the placements of a group."""
+        return state.is_upstream and self.has_placements
+
 
 @final
 class PodGroupTrial:
@@ -254,6 +259,7 @@ class PodGroupTrial:
         not of one member."""
         self.undo()
         self.status, self.placed, self.unplaced = status, [], []
+        self.elsewhere = {status.plugin}
         return self
 
     def fits(self, needed_count: int) -> bool:
