@@ -3,7 +3,7 @@
 Each is one that a change of the code could introduce; the machine must find all of them.
 """
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Sequence
 from itertools import count
 from typing import Any
 
@@ -23,6 +23,7 @@ from bayplan.engine.schedule_one import CycleRunner
 from bayplan.engine.scheduler import Scheduler
 from bayplan.journal import NodeScore
 from bayplan.plugins.default_preemption.search_cache import CachedSearch
+from bayplan.queue.sub_queues import OrderedEntries
 from bayplan.state.cache import Snapshot
 from bayplan.state.change_log import Facet
 from bayplan.state.node_table import NodeTable
@@ -262,6 +263,32 @@ def a_run_goes_on_too_long(patch: pytest.MonkeyPatch) -> Fault:
     return no_fault
 
 
+def a_run_does_not_see_its_own_pods(patch: pytest.MonkeyPatch) -> Fault:
+    """A run chooses as if the pods before were not placed."""
+    renew = RankedNodes._renew
+
+    def deaf(ranking: RankedNodes, row: int, number: int, *, may_be_rejected: bool) -> bool:
+        if may_be_rejected:
+            return renew(ranking, row, number, may_be_rejected=True)
+        ranking.generation += 1
+        return True
+
+    patch.setattr(RankedNodes, "_renew", deaf)
+    return no_fault
+
+
+def what_a_run_leaves_comes_last(patch: pytest.MonkeyPatch) -> Fault:
+    """Pods that a run does not come to go behind the pods that wait."""
+
+    def put_back(entries: OrderedEntries, items: Sequence[Any]) -> None:
+        for item in items:
+            entries.items[item[2].key] = item
+            entries._row.append(item)
+
+    patch.setattr(OrderedEntries, "put_back", put_back)
+    return no_fault
+
+
 def a_run_does_not_catch_up(patch: pytest.MonkeyPatch) -> Fault:
     """A run answers from its ranking though nodes changed."""
     patch.setattr(Runs, "_catch_up", lambda runs, run, ranking, pod, is_sampled: True)
@@ -305,6 +332,8 @@ FAULTS: tuple[Plant, ...] = (
     a_node_does_not_move_in_the_index,
     a_run_goes_on_too_long,
     a_run_does_not_catch_up,
+    a_run_does_not_see_its_own_pods,
+    what_a_run_leaves_comes_last,
     a_pinned_node_is_not_evaluated_again,
     a_run_fails_though_a_node_changed,
 )

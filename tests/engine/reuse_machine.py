@@ -151,7 +151,7 @@ class ReuseMachine(RuleBasedStateMachine):
             self._new_pod(options)
         self._did("a run of pods came")
         self._after(pause)
-        self.pair.schedule_run(count)
+        self.pair.schedule_run(count, is_watched=pause == 3)
         self._after(2)
 
     @rule(

@@ -217,10 +217,12 @@ class Side:
             self._count(before, self._rows())
         return is_done
 
-    def schedule_run(self, pods_max: int) -> int:
+    def schedule_run(self, pods_max: int, *, is_watched: bool) -> int:
         """Run the attempts of a run, at most so many; returns how many."""
-        before_run = self._runs.attempt_count
+        before_run, end = self._runs.attempt_count, self.scheduler._attempts._end
+        end.is_observed = is_watched
         count = self.scheduler.schedule_run(pods_max, math.inf)
+        end.is_observed = True
         self._tally["attempts of runs"] += self._runs.attempt_count - before_run
         return count
 
@@ -344,12 +346,21 @@ class Pair:
             if not done[0]:
                 return
 
-    def schedule_run(self, pods_max: int) -> None:
+    def schedule_run(self, pods_max: int, *, is_watched: bool) -> None:
         """The scheduler with reuse makes a run of attempts, the other one the same attempts one by
-        one."""
+        one.
+
+        ``is_watched``: the results of each attempt are compared, too, so that the run places one
+        pod after another.
+        """
         on, off = self._sides
-        for _ in range(on.schedule_run(pods_max)):
+        before = len(off.attempts)
+        for _ in range(on.schedule_run(pods_max, is_watched=is_watched)):
             assert off.schedule_one(), "only one of them has a pod to try"
+        shown = {(each["pod"], each["attempt"]) for each in on.attempts}
+        off.attempts[before:] = [
+            each for each in off.attempts[before:] if (each["pod"], each["attempt"]) in shown
+        ]
 
     # ---- comparing ------------------------------------------------------------------------
 

@@ -6,11 +6,10 @@ from typing import final
 
 from bayplan.engine.cycle import Cycle
 from bayplan.engine.cycle_answer import CycleAnswer
-from bayplan.engine.pinned_node import PinnedNode
 from bayplan.engine.telemetry import Telemetry
-from bayplan.framework.scoring import Choice, ScoreTable
+from bayplan.framework.scoring import ScoreTable
 from bayplan.framework.status import Status
-from bayplan.framework.types import Nomination, QueuedPodInfo
+from bayplan.framework.types import Nomination
 from bayplan.journal import AttemptRecord, NodeScore, RejectionCount, TieBreakStep
 from bayplan.state.cache import ClusterView
 
@@ -98,34 +97,6 @@ class CycleEnd:
             nominated_node="" if nomination is None else nomination.node_name,
             plugin="" if status is None else status.plugin,
         )
-
-
-def record_of_repeat(
-    queued: QueuedPodInfo,
-    profile: str,
-    answer: CycleAnswer | PinnedNode,
-    choice: Choice,
-    *,
-    at_seconds: float,
-    node_count: int,
-) -> AttemptRecord:
-    """The record of an attempt that was answered without a cycle."""
-    feasible_count, rejections = answer.feasibility.for_journal()
-    return AttemptRecord(
-        at_seconds=at_seconds,
-        pod=queued.pod.key,
-        uid=queued.pod.uid,
-        profile=profile,
-        attempt=queued.attempts,
-        result="scheduled",
-        node=choice.node_name,
-        node_count=node_count,
-        feasible_count=feasible_count,
-        rejections=rejections,
-        scores=answer.best_scores(BEST_NODES_MAX),
-        tied_count=choice.tied_count,
-        tied_index=choice.tied_index,
-    )
 
 
 def _rejections(cycle: Cycle, answer: CycleAnswer) -> tuple[RejectionCount, ...]:

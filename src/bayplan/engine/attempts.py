@@ -8,6 +8,7 @@ Upstream: schedule_one.go.
 
 from collections.abc import Callable
 from dataclasses import replace
+from math import inf
 from typing import final
 
 from msgspec import structs
@@ -27,7 +28,7 @@ from bayplan.engine.podgroups.topology import Domains
 from bayplan.engine.podgroups.trial import TrialSetup
 from bayplan.engine.reservations import restrict_to_unreserved
 from bayplan.engine.resizes import Resizes, waiting_for_kubelet
-from bayplan.engine.runs import Runs
+from bayplan.engine.runs import METRICS_SAMPLE, Runs
 from bayplan.engine.schedule_one import CycleRunner
 from bayplan.engine.sync_preemption import SyncPreemptions
 from bayplan.framework.preemption import EVICTING, REVIEW, PendingEvictions
@@ -37,11 +38,7 @@ from bayplan.journal import AttemptRecord
 from bayplan.ports import ExtenderAnswer, ExtenderVerb
 from bayplan.queue.entry import QueuedPodGroupInfo
 from bayplan.queue.scheduling_queue import SchedulingQueue
-from bayplan.rng import stream
 from bayplan.state.pods import PodInfo
-
-#: The share of attempts that record durations per plugin; upstream: pluginMetricsSamplePercent.
-_METRICS_SAMPLE = 0.1
 
 
 @final
@@ -56,7 +53,6 @@ class Attempts:
     ) -> None:
         self._clock = engine.clock
         self._cluster = engine.cluster
-        self._placed_pods = engine.cluster.cache.by_uid
         self._extenders = engine.extenders
         self._frameworks = engine.frameworks
         self._outbox = engine.outbox
@@ -67,7 +63,8 @@ class Attempts:
         #: Profile → where the next search of a sample starts.
         self.sampling_starts = self._runner.sampling_starts
         self._observe_seconds = engine.metrics.algorithm_duration.of()
-        self._metrics_sample = stream(engine.seed, "plugin-metrics")
+        self._begins = engine.begins
+        self._waiting_work = engine.executor.pending
         self.resizes = Resizes(
             engine.queue, engine.cluster.pods, engine.frameworks, is_on=engine.tries_resizes
         )
@@ -126,23 +123,51 @@ class Attempts:
 
     # ---- the cycle ------------------------------------------------------------------------
 
-    def start(self, queued: QueuedPodInfo) -> None:
-        """Make one attempt at the pod, or the group, that was popped."""
-        if isinstance(queued, QueuedPodGroupInfo):
-            self._groups.start(queued)
-            return
-        now, pod = self._clock.now(), queued.pod
-        try:
-            if pod.metadata.deletion_timestamp is not None:
-                self._skip_terminating(pod)
-            elif pod.uid in self._placed_pods and not pod.node_name:
-                self._queue.done(pod.uid)
-            else:
-                is_sampled = self._metrics_sample.random() < _METRICS_SAMPLE
-                if not self.runs.attempt(queued, now, is_sampled=is_sampled):
-                    self._begin(queued, now, is_sampled=is_sampled)
-        except Exception as problem:  # noqa: BLE001 - see `AttemptBoundary`
-            self._boundary.fail_for_pod(queued, now, problem)
+    def start(self, pods: list[QueuedPodInfo], end_seconds: float = inf) -> None:
+        """Make attempts at pods that were popped together, or at a group.
+
+        Pods that the run does not come to return to the queue and leave the list: what ends it is a
+        pod that needs a cycle, work that waits, and this time.
+        """
+        place, now = 0, self._clock.now()
+        while place < len(pods):
+            queued, count = pods[place], 0
+            pod = queued.pod
+            if self._begins is not None:
+                self._begins(queued)
+            if isinstance(queued, QueuedPodGroupInfo):
+                self._groups.start(queued)
+                return
+            try:
+                if pod.metadata.deletion_timestamp is not None:
+                    self._skip_terminating(pod)
+                elif pod.uid in self._cluster.cache.by_uid and not pod.node_name:
+                    self._queue.done(pod.uid)
+                else:
+                    is_sampled = self.runs.draw() < METRICS_SAMPLE
+                    count = self.runs.attempt(pods, place, now, is_sampled=is_sampled)
+                    if not count:
+                        self._queue.put_back(pods, place + 1)
+                        self._begin(queued, now, is_sampled=is_sampled)
+            except Exception as problem:  # noqa: BLE001 - see `AttemptBoundary`
+                self._fail(pods, place, now, problem)
+                return
+            place += count or 1
+            if place < len(pods):
+                now = self._clock.now()
+                if now >= end_seconds or self._waiting_work:
+                    self._queue.put_back(pods, place)
+
+    def _fail(
+        self, pods: list[QueuedPodInfo], place: int, started_seconds: float, problem: Exception
+    ) -> None:
+        """An attempt at the pod at this place raised, maybe after a run had placed pods behind it.
+        Those that have no effect yet fail with it."""
+        end, placed = place + 1, self.placements.by_uid
+        while end < len(pods) and pods[end].pod.uid in placed:
+            end += 1
+        self._queue.put_back(pods, end)
+        self._boundary.fail_for_pods(pods[place:], started_seconds, problem)
 
     def _skip_terminating(self, pod: PodInfo) -> None:
         profile, note = pod.scheduler_name, f"skip schedule deleting pod: {pod.key}"

@@ -27,6 +27,7 @@ from bayplan.framework.handle import (
 )
 from bayplan.framework.plugin import Plugin
 from bayplan.framework.runtime import Framework
+from bayplan.framework.types import QueuedPodInfo
 from bayplan.journal import Journal
 from bayplan.plugins.registry import Registry
 from bayplan.ports import EmitEvent
@@ -55,7 +56,8 @@ class SerialExecutor:
         goes on with the next work unless ``on_failure`` raises."""
         self._on_failure = on_failure
         self._is_running = True
-        self._pending: deque[tuple[str, Work]] = deque()
+        #: Work that waits for the end of the present work. Only this class writes.
+        self.pending: deque[tuple[str, Work]] = deque()
         self._observers: list[Work] = []
 
     def observe(self, observer: Work) -> None:
@@ -65,12 +67,12 @@ class SerialExecutor:
     def start(self) -> None:
         """Run the work submitted so far; from now on new work runs at once."""
         self._is_running = False
-        if self._pending:
+        if self.pending:
             self.run("start", _nothing)
 
     def run(self, subject: str, work: Work) -> None:
         """Run the work now, or after the present work."""
-        pending = self._pending
+        pending = self.pending
         pending.append((subject, work))
         if self._is_running:
             return
@@ -163,6 +165,8 @@ class EngineCore:
         self.tries_resizes = self.gates.enabled("InPlacePodVerticalScalingSchedulerPreemption")
         #: What of a pod counts.
         self.pod_rules = pod_rules(self.gates)
+        #: Gets each pod, or group, when an attempt at it begins.
+        self.begins: Callable[[QueuedPodInfo], None] | None = None
         self._registry = registry
 
     def forget_kind(self, kind: str) -> None:

@@ -5,7 +5,7 @@ any failure the pod gives everything back: Unreserve, forget, requeue. Upstream:
 prepareForBindingCycle, bindingCycle and handleBindingCycleError.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import ParamSpec, final
 
@@ -45,7 +45,7 @@ from bayplan.framework.types import QueuedPodInfo
 from bayplan.journal import BUG_PREFIX, AttemptRecord, BindingRecord
 from bayplan.ports import BindPod
 from bayplan.queue.scheduling_queue import SchedulingQueue
-from bayplan.state.cache import ClusterView
+from bayplan.state.cache import TOGETHER_MIN, ClusterView
 from bayplan.state.pods import PodInfo
 
 _CLAIM_UPDATE = ClusterEvent(EventResource.RESOURCE_CLAIM, UPDATE)
@@ -103,15 +103,16 @@ class AttemptBoundary:
         try:
             step(*args, **options)
         except Exception as problem:  # noqa: BLE001 - see `run`
-            self.fail_for_pod(queued, started_seconds, problem)
+            self.fail_for_pods((queued,), started_seconds, problem)
 
-    def fail_for_pod(
-        self, queued: QueuedPodInfo, started_seconds: float, problem: Exception
+    def fail_for_pods(
+        self, pods: Sequence[QueuedPodInfo], started_seconds: float, problem: Exception
     ) -> None:
-        """A step of an attempt at one pod raised. For callers on the way of every pod, which catch
-        the exception themselves."""
-        failure = self._failure(queued.pod.key, (queued,), problem)
-        self._failures.handle(queued, started_seconds, failure)
+        """A step of an attempt at one pod, or at pods of a run, raised. For callers on the way of
+        every pod, which catch the exception themselves."""
+        failure = self._failure(pods[0].pod.key, pods, problem)
+        for queued in pods:
+            self._failures.handle(queued, started_seconds, failure)
 
     def run(
         self,
@@ -188,6 +189,7 @@ class Placements:
     """Pods on their way to a node."""
 
     def __init__(self, engine: EngineCore, failures: FailureHandler, end: CycleEnd) -> None:
+        self._begins = engine.begins
         self._clock = engine.clock
         self._cluster = engine.cluster
         self._group_controller = engine.group_controller
@@ -245,17 +247,28 @@ class Placements:
             self.give_back(placed)
             self._fail(placed, _failure_at_permit(placed, status))
 
-    def place_straight(self, placed: PlacedPod, record: AttemptRecord | None) -> None:
-        """A node was chosen without a cycle, and no plugin takes part before Bind. The pod is in no
-        group, and no pod is nominated."""
-        pod = placed.pod
-        self.by_uid[pod.uid] = placed
-        self._cluster.cache.assume(pod)
-        if record is not None:
-            self._telemetry.journal.write(record)
-        self._queue.done(pod.uid)
-        run = BindingCycle(placed.framework, placed.state, pod, pod.node_name)
-        self._outbox.effects.append(BindPod(pod, pod.node_name, run))
+    def place_straight(self, run: Sequence[PlacedPod], records: Iterable[AttemptRecord]) -> None:
+        """Nodes were chosen without a cycle, and no plugin takes part before Bind. The pods are in
+        no group, and no pod is nominated. The attempt at the first pod has begun."""
+        cache, journal, effects = self._cluster.cache, self._telemetry.journal, self._outbox.effects
+        ended = list[QueuedPodInfo]()
+        for placed in run:
+            self.by_uid[placed.pod.uid] = placed
+            ended.append(placed.queued)
+        if len(run) < TOGETHER_MIN:
+            for placed in run:
+                cache.assume(placed.pod)
+        else:
+            cache.assume_all([placed.pod for placed in run])
+        for placed, record in zip(run, records, strict=False):
+            if self._begins is not None and placed is not run[0]:
+                self._begins(placed.queued)
+            journal.write(record)
+        self._queue.done_all(ended)
+        for placed in run:
+            pod = placed.pod
+            binding = BindingCycle(placed.framework, placed.state, pod, pod.node_name)
+            effects.append(BindPod(pod, pod.node_name, binding))
 
     def adopt(self, cycle: Cycle, pod: PodInfo) -> PlacedPod:
         """A member of a group, which is assumed and reserved already."""
@@ -348,7 +361,7 @@ class Placements:
             else:
                 self._binding_failed(placed, _failure(outcome.status))
         except Exception as problem:  # noqa: BLE001 - see `AttemptBoundary`
-            self.boundary.fail_for_pod(placed.queued, placed.started_seconds, problem)
+            self.boundary.fail_for_pods((placed.queued,), placed.started_seconds, problem)
 
     def _bound(self, placed: PlacedPod) -> None:
         pod, queued = placed.pod, placed.queued

@@ -16,8 +16,14 @@ follows the one node that the pod before was placed on (`RankedNodes.follow`), o
 rows that changed. In every other case the pod gets a cycle. A plugin that takes part in Reserve or
 Permit, an extender, a sample of the nodes or a score graph rules runs out.
 
-Metrics count each attempt of a run as a cycle would. What takes no time is observed as 0 seconds.
-A plugin that is not called counts no evaluation.
+Pods that are popped together are placed together where a placement changes nothing but amounts that
+the ranking has seen before. Then all choices are made first (`RankedNodes.choices`), and the clock,
+the comparisons, the node table, the queue and the counts are used once for all of them. The next
+node that becomes full, the next check of the cache, and a pod that differs end this stretch.
+
+Metrics count each attempt of a run as a cycle would. What takes no time is observed as 0 seconds,
+and attempts that are made together take equally long. A plugin that is not called counts no
+evaluation.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -26,7 +32,7 @@ from typing import final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from bayplan.engine.attempt_record import CycleEnd, record_of_repeat
+from bayplan.engine.attempt_record import BEST_NODES_MAX, CycleEnd
 from bayplan.engine.core import EngineCore
 from bayplan.engine.cycle import Cycle
 from bayplan.engine.cycle_answer import CycleAnswer
@@ -35,7 +41,7 @@ from bayplan.engine.placements import PlacedPod, Placements
 from bayplan.engine.ranking.evaluation_plan import RankingInvalid, SingleNodeEvaluator
 from bayplan.engine.ranking.node_cells import CellAnswer, NodeCells
 from bayplan.engine.ranking.node_feasibility import FEASIBLE
-from bayplan.engine.ranking.ranked_nodes import CHANGES_MAX, RankedNodes
+from bayplan.engine.ranking.ranked_nodes import CHANGES_MAX, Chosen, RankedNodes
 from bayplan.engine.reuse.cache import ResultCache
 from bayplan.engine.reuse.entry import CachedPreState, SignatureEntry
 from bayplan.engine.schedule_one import CycleRunner
@@ -46,13 +52,19 @@ from bayplan.framework.scoring import Choice
 from bayplan.framework.status import Code, Status, unschedulable
 from bayplan.framework.timing import Observe
 from bayplan.framework.types import QueuedPodInfo
+from bayplan.journal import AttemptRecord
 from bayplan.metrics import Buckets
+from bayplan.rng import stream
 from bayplan.state.pods import PodInfo, PodShape
+from bayplan.state.resources import uses as used_of_node
 
 #: Fewer feasible nodes have no scores: such choices are left to cycles.
 _SCORED_MIN = 2
 
 _NO_NODE_FITS = unschedulable()
+
+#: The share of attempts that record durations per plugin; upstream: pluginMetricsSamplePercent.
+METRICS_SAMPLE = 0.1
 
 #: The points of a cycle with one node, as the run has their results.
 _NARROWED = (("PreFilter", Code.SUCCESS), ("Filter", Code.SUCCESS))
@@ -87,6 +99,9 @@ class Run(Struct, frozen=True):
     #: Whether the notes are those of PreScore, too. If not, the run serves while no node is
     #: feasible.
     is_scored: bool = True
+    #: What a pod uses of its node, if a placement changes nothing else that the next choice depends
+    #: on. "": each pod needs a further look.
+    uses: str = ""
 
     def goes_on(self, pod: PodInfo) -> bool:
         """Whether a cycle at the pod would answer from the same values."""
@@ -106,7 +121,7 @@ class Run(Struct, frozen=True):
         if ranking is None:
             is_current = is_current and cache.may_pass(entry)
         else:
-            is_current = is_current and not ranking.is_dropped and cache.may_repeat(entry)
+            is_current = is_current and not ranking.is_dropped and cache.repeats_left(entry) > 0
         return (
             is_current
             and entry.cells is cells
@@ -144,22 +159,32 @@ class Runs:
         self._end = end
         self._observe_seconds = observe_seconds
         self._no_node = no_node
-        #: By template, the last one that got a run at the end.
-        self._of_shape: dict[PodShape, Run] = {}
+        self._queue = engine.queue
+        #: Draws a number that decides whether an attempt records durations of plugins.
+        self.draw = stream(engine.seed, "plugin-metrics").random
+        #: By template, the last one that got a run at the end. Only this class writes.
+        self.of_shape: dict[PodShape, Run] = {}
         #: How many attempts were made without a cycle.
         self.attempt_count = 0
 
-    def has_template_of(self, pod: PodInfo) -> bool:
-        """Whether there is a run of the pod's template."""
-        return pod.shape in self._of_shape
+    def attempt(
+        self,
+        pods: list[QueuedPodInfo],
+        place: int,
+        started_seconds: float,
+        *,
+        is_sampled: bool,
+    ) -> int:
+        """Make attempts at the pod at this place of a list, and at equal ones right behind it.
+        Returns how many; 0: the pod needs a cycle.
 
-    def attempt(self, queued: QueuedPodInfo, started_seconds: float, *, is_sampled: bool) -> bool:
-        """Make the attempt at a pod whose template has a run. False: the pod needs a cycle.
-
-        ``is_sampled``: whether the attempt records durations of plugins.
+        ``pods``: popped together. If no node is feasible, those behind the pod leave the list and
+        return to the queue. ``is_sampled``: whether the attempt at the pod records durations of
+        plugins.
         """
+        queued = pods[place]
         pod = queued.pod
-        run = self._of_shape.get(pod.shape)
+        run = self.of_shape.get(pod.shape)
         if (
             run is None
             or pod.status.nominated_node_name
@@ -170,7 +195,7 @@ class Runs:
             or self._exclusive_groups
             or not run.goes_on(pod)
         ):
-            return False
+            return 0
         ranking = run.ranking
         if ranking is None:
             answer = self._pinned_node(run, pod, is_sampled)
@@ -181,46 +206,98 @@ class Runs:
         elif ranking.feasibility.counts[FEASIBLE] >= _SCORED_MIN and run.is_scored:
             answer = ranking
         elif not ranking.feasibility.counts[FEASIBLE]:
+            self._queue.put_back(pods, place + 1)
             self._fail(run, ranking, queued, started_seconds, is_sampled=is_sampled)
-            return True
+            return 1
         else:
             # A cycle looks at the ranking once more.
             ranking.uncount()
             answer = None
         if answer is None:
-            return False
-        self.attempt_count += 1
-        choice = answer.choose(self._seed, pod.uid, queued.attempts)
-        run.cache.repeated(run.entry, ranking, is_first=queued.attempts <= 1)
-        now = self._clock.now()
-        idle_counts, seconds = run.all_idle_counts, now - started_seconds
+            return 0
+        popped = pods[place:] if place else pods
+        return self._place(run, popped, answer, started_seconds, is_sampled=is_sampled)
+
+    def _equal(self, run: Run, pods: Sequence[QueuedPodInfo]) -> Sequence[QueuedPodInfo]:
+        """The first pod, and those behind it that a run may place without a further look at what it
+        answers from."""
+        owners, placed_pods = pods[0].pod.metadata.owner_references, self._cluster.cache.by_uid
+        count = 1
+        for queued in pods[1 : run.cache.repeats_left(run.entry)]:
+            pod = queued.pod
+            if (
+                pod.status.nominated_node_name
+                or pod.node_name
+                or pod.metadata.deletion_timestamp is not None
+                or pod.metadata.owner_references != owners
+                or pod.uid in placed_pods
+            ):
+                break
+            count += 1
+        return pods[:count]
+
+    def _place(
+        self,
+        run: Run,
+        pods: Sequence[QueuedPodInfo],
+        answer: CycleAnswer | PinnedNode,
+        started_seconds: float,
+        *,
+        is_sampled: bool,
+    ) -> int:
+        """Place the first pod, and equal ones right behind it; returns how many. Each gets the
+        record that a cycle would write."""
+        is_recording, first = self._telemetry.journal.is_recording, pods[0]
+        lines_max = BEST_NODES_MAX if is_recording else 0
+        chosen: Chosen
+        if len(pods) > 1 and run.uses and not self._end.is_observed:
+            assert run.ranking is not None and answer is run.ranking, "the run has a ranking"
+            chosen = run.ranking.choices(self._seed, self._equal(run, pods), run.uses, lines_max)
+        else:
+            choice = answer.choose(self._seed, first.pod.uid, first.attempts)
+            chosen = ((choice, answer.best_scores(lines_max) if lines_max else ()),)
+        pods = pods[: len(chosen)]
+        count, now = len(pods), self._clock.now()
+        self.attempt_count += count
+        run.cache.repeated(run.entry, run.ranking, pods)
+        idle_counts, seconds = run.all_idle_counts, (now - started_seconds) / count
         if seconds:
             idle_counts = run.idle_counts
             for observe in run.observers:
-                observe(seconds)
+                for _ in pods:
+                    observe(seconds)
         for counts in idle_counts:
-            counts[0] += 1
-        placed = PlacedPod(
-            queued,
-            run.framework,
-            pod.on_node(choice.node_name),
-            run.states[is_sampled],
-            started_seconds,
-        )
+            counts[0] += count
+        placed, records = list[PlacedPod](), list[AttemptRecord]()
+        framework, profile = run.framework, run.framework.profile_name
+        feasible_count, rejections = answer.feasibility.for_journal()
+        node_count = self._cluster.cache.table.node_count
+        for queued, (choice, scores) in zip(pods, chosen, strict=True):
+            if placed:
+                is_sampled = self.draw() < METRICS_SAMPLE
+            pod, state = queued.pod.on_node(choice.node_name), run.states[is_sampled]
+            placed.append(PlacedPod(queued, framework, pod, state, started_seconds))
+            if is_recording:
+                record = AttemptRecord(
+                    at_seconds=now,
+                    pod=pod.key,
+                    uid=pod.uid,
+                    profile=profile,
+                    attempt=queued.attempts,
+                    result="scheduled",
+                    node=choice.node_name,
+                    node_count=node_count,
+                    feasible_count=feasible_count,
+                    rejections=rejections,
+                    scores=scores,
+                    tied_count=choice.tied_count,
+                    tied_index=choice.tied_index,
+                )
+                records.append(record)
         if self._end.is_observed:
-            self._show(run, placed, answer, choice)
-        record = None
-        if self._telemetry.journal.is_recording:
-            record = record_of_repeat(
-                queued,
-                run.framework.profile_name,
-                answer,
-                choice,
-                at_seconds=now,
-                node_count=self._cluster.cache.table.node_count,
-            )
-        self._placements.place_straight(placed, record)
-        return True
+            self._show(run, placed[0], answer, chosen[0][0])
+        self._placements.place_straight(placed, records)
+        return count
 
     def _fail(
         self,
@@ -237,7 +314,7 @@ class Runs:
         cycle = self._cycle(run, queued, started_seconds, is_sampled=is_sampled)
         cycle.ranking = cycle.ranked_answer = ranking
         cycle.candidates, cycle.status = cycle.snapshot.nodes, _NO_NODE_FITS
-        run.cache.repeated(run.entry, ranking, is_first=queued.attempts <= 1)
+        run.cache.repeated(run.entry, ranking, (queued,))
         run.cache.observe_hinted(self._clock.now() - started_seconds)
         run.framework.stopwatches["Sign"].idle()
         self._no_node(cycle, _NO_NODE_FITS)
@@ -285,7 +362,7 @@ class Runs:
         cells = entry.cells if isinstance(answer, CellAnswer) else None
         pre_state = entry.pre_state if cells is None else None
         shape = cycle.pod.shape
-        run = self._of_shape.get(shape)
+        run = self.of_shape.get(shape)
         if run is not None and (run.pre_state, run.cells) == (pre_state, cells):
             return
         if pre_state is not None:
@@ -298,8 +375,19 @@ class Runs:
             return
         if may_follow and self._needs_no_cycle(cycle):
             run = self._new_run(cycle, entry, ranking, notes)
-            run = replace(run, pre_state=pre_state, cells=cells, is_scored=is_scored)
+            uses = ""
+            if cells is None and is_scored and self._changes_amounts_alone(cycle, ranking):
+                uses = used_of_node(shape)
+            run = replace(run, pre_state=pre_state, cells=cells, is_scored=is_scored, uses=uses)
             self._add(shape, run)
+
+    def _changes_amounts_alone(self, cycle: Cycle, ranking: RankedNodes) -> bool:
+        """Whether the next choice depends on nothing that a placement changes but amounts."""
+        return (
+            ranking.depends_on_amounts
+            and cycle.pod.shape.takes_amounts_alone
+            and cycle.framework.signer.signs_templates
+        )
 
     def _follow_pinned(self, cycle: Cycle) -> None:
         """PreFilter narrowed the nodes. If one node was left, and such pods have come before, it
@@ -319,12 +407,12 @@ class Runs:
 
     def _add(self, shape: PodShape, run: Run) -> None:
         """Add a run for a template. The oldest one leaves if there are too many."""
-        for other, ended in list(self._of_shape.items()):
+        for other, ended in list(self.of_shape.items()):
             if other is shape or (ended.ranking is not None and ended.ranking.is_dropped):
-                del self._of_shape[other]
-        if len(self._of_shape) >= _TEMPLATES_MAX:
-            del self._of_shape[next(iter(self._of_shape))]
-        self._of_shape[shape] = run
+                del self.of_shape[other]
+        if len(self.of_shape) >= _TEMPLATES_MAX:
+            del self.of_shape[next(iter(self.of_shape))]
+        self.of_shape[shape] = run
 
     def _new_run(
         self, cycle: Cycle, entry: SignatureEntry, ranking: RankedNodes | None, notes: CycleState

@@ -230,12 +230,13 @@ class Scheduler:
         )
         #: While all are empty, there is no next deadline.
         self._timed = (*engine.queue.timed, engine.waiting.by_uid, *self._deadlines)
+        self._state_log = options.get("state_log")
+        engine.begins = None if self._state_log is None else self._begins
         self._attempts = Attempts(engine, config.spec.pod_groups, options.get("on_attempt"))
         #: Attempts without effects.
         self.dry_runs = DryRuns(engine.queue, engine.executor, self._attempts.dry_run)
         #: Profile → where the next search of a sample starts.
         self.sampling_starts = self._attempts.sampling_starts
-        self._state_log = options.get("state_log")
         self._events = EventHandlers(engine, self._attempts.placements, self._attempts.resizes)
         #: Adds many pods at once.
         self.new_pods = NewPods(engine, self._events, self._state_log)
@@ -328,9 +329,7 @@ class Scheduler:
         queued = self.queue.pop(uid)
         if queued is None:
             return False
-        if self._state_log is not None:
-            self._state_log.begins(queued, self._clock.now(), self.sampling_starts)
-        self.executor.run(queued.pod.key, partial(self._attempts.start, queued))
+        self.executor.run(queued.pod.key, partial(self._attempts.start, [queued]))
         return True
 
     def schedule_run(self, pods_max: int, seconds_max: float) -> int:
@@ -339,17 +338,24 @@ class Scheduler:
 
         No event is handled in between, and all effects of the run leave together.
         """
-        if not self.schedule_one():
-            return 0
-        queue, runs, now = self.queue, self._attempts.runs, self._clock.now
-        count, end = 1, now() + seconds_max
-        while count < pods_max and now() < end:
-            following = queue.first_active()
-            if following is None or not runs.has_template_of(following.pod):
+        queue, shapes, now = self.queue, self._attempts.runs.of_shape, self._clock.now
+        count, end = 0, now() + seconds_max
+        while count < pods_max:
+            if count:
+                following = queue.first_active()
+                if following is None or following.pod.shape not in shapes or now() >= end:
+                    break
+            pods = queue.pop_run(pods_max - count, shapes)
+            if not pods:
                 break
-            self.schedule_one()
-            count += 1
+            self.executor.run(pods[0].pod.key, partial(self._attempts.start, pods, end))
+            count += len(pods)
         return count
+
+    def _begins(self, queued: QueuedPodInfo) -> None:
+        """Log that an attempt begins."""
+        assert self._state_log is not None, "nobody reads the log of states"
+        self._state_log.begins(queued, self._clock.now(), self.sampling_starts)
 
     def binding_finished(self, outcome: BindingOutcome) -> None:
         """Take the outcome of a BindPod effect."""

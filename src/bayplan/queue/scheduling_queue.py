@@ -16,7 +16,7 @@ Upstream: inFlightPods and inFlightEvents of active_queue.go.
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from itertools import count
 from typing import Any, Final, final
 
@@ -46,7 +46,7 @@ from bayplan.queue.hints import Change, Hints, Strategy, strategy_of
 from bayplan.queue.nominator import Nominator
 from bayplan.queue.settings import QueueProfile, QueueRecorder, QueueSettings
 from bayplan.queue.sub_queues import PreCheck, PreEnqueueCheck, SubQueues, UnschedulablePods
-from bayplan.state.pods import PodInfo
+from bayplan.state.pods import PodInfo, PodShape
 
 # ---- in flight ------------------------------------------------------------------------------
 
@@ -285,6 +285,42 @@ class SchedulingQueue:
             entry.begin()
         return entry.queued
 
+    def pop_run(self, pods_max: int, shapes: Container[PodShape]) -> list[QueuedPodInfo]:
+        """Take the next pod as `pop`, and the pods of its shape right behind it, at most so many
+        together. Empty: no pod is ready.
+
+        ``shapes``: a pod of another shape, and a group, is taken alone.
+        """
+        first = self.pop()
+        if first is None:
+            return []
+        run, shape, in_flight = [first], first.pod.shape, self.in_flight
+        if shape not in shapes or pods_max == 1:
+            return run
+        for entry in self._sub_queues.pop_equal(shape, pods_max - 1):
+            queued = entry.queued
+            if queued.unschedulable_plugins or queued.pending_plugins:
+                self._count_rejectors((queued,), -1)
+            queued.attempts += 1
+            # As `InFlight.start`, without a call for each pod.
+            in_flight.marks[entry.key] = in_flight.recorded_count
+            run.append(queued)
+        return run
+
+    def put_back(self, run: list[QueuedPodInfo], count: int) -> None:
+        """Return all but the first pods of a run to their places, as if they had not been popped.
+        They leave the list. Nothing else happened in the queue, but that attempts at the first pods
+        ended."""
+        if count >= len(run):
+            return
+        for entry in self._sub_queues.put_back(len(run) - count):
+            queued = entry.queued
+            queued.attempts -= 1
+            del self.in_flight.marks[entry.key]
+            if queued.unschedulable_plugins or queued.pending_plugins:
+                self._count_rejectors((queued,), 1)
+        del run[count:]
+
     def _taken_out(self, uid: str) -> Entry | None:
         entry = self._entries.get(uid)
         if entry is None or not is_waiting(entry.state) or not self._sub_queues.take_out(entry):
@@ -294,6 +330,17 @@ class SchedulingQueue:
     def first_active(self) -> QueuedPodInfo | None:
         """The pod, or the group, that `pop` returns next, unless it is in backoffQ."""
         return self._sub_queues.first_active()
+
+    def done_all(self, pods: Iterable[QueuedPodInfo]) -> None:
+        """As `done` for each of these pods, which are in flight and no members of groups."""
+        in_flight, entries = self.in_flight, self._entries
+        for each in pods:
+            uid = each.pod.uid
+            if in_flight.changes:
+                in_flight.finish(uid)
+            else:
+                del in_flight.marks[uid]
+            entries.pop(uid).state = FINISHED
 
     def done(self, uid: str) -> None:
         """The attempt ended, and the pod leaves the queue. Idempotent."""

@@ -48,7 +48,7 @@ from bayplan.queue.entry import (
 )
 from bayplan.queue.hints import Change, Hints, Strategy
 from bayplan.queue.settings import QueueProfile, QueueRecorder, QueueSettings
-from bayplan.state.pods import PodInfo, ShapeMemo
+from bayplan.state.pods import PodInfo, PodShape, ShapeMemo
 
 # ---- pre enqueue ----------------------------------------------------------------------------
 
@@ -235,6 +235,28 @@ class OrderedEntries:
             heappop(self._heap)
         del items[item[2].key]
         return item[2]
+
+    def pop_equal(self, shape: PodShape, count_max: int) -> list[_Item]:
+        """Remove and return the first entries that are pods of this shape, at most so many. Fewer
+        where entries have left, or came out of order."""
+        row, heap, items = self._row, self._heap, self.items
+        equal: list[_Item] = []
+        while len(equal) < count_max and row and not (heap and heap[0] < row[0]):
+            item = row[0]
+            entry = item[2]
+            if entry.group is not None or entry.queued.pod.shape is not shape:
+                break
+            if items.get(entry.key) is not item:
+                break
+            del items[entry.key]
+            equal.append(row.popleft())
+        return equal
+
+    def put_back(self, equal: Sequence[_Item]) -> None:
+        """Undo `pop_equal` for the last items of its result. Nothing entered since."""
+        self._row.extendleft(reversed(equal))
+        for item in reversed(equal):
+            self.items[item[2].key] = item
 
     def _first(self) -> _Item:
         """The first item of a queue that is not empty."""
@@ -536,6 +558,8 @@ class SubQueues:
         self.backoff = Backoff(settings, clock)
         self.unschedulable = unschedulable
         self._active = OrderedEntries(self._by_priority)
+        #: The items of the last `pop_equal`.
+        self._run: list[_Item] = []
         windows = settings.pop_from_backoff_q
         self._backing_off = OrderedEntries(self._by_window if windows else self._by_expiry)
         self._erred = OrderedEntries(self._by_expiry)
@@ -612,6 +636,25 @@ class SubQueues:
                 entry.state = POPPED
                 return entry
         return None
+
+    def pop_equal(self, shape: PodShape, count_max: int) -> list[Entry]:
+        """Remove and return the next entries of activeQ that are pods of this shape."""
+        self._run = self._active.pop_equal(shape, count_max)
+        entries = [item[2] for item in self._run]
+        self.sizes.pod_counts[QUEUES[State.ACTIVE]] -= len(entries)
+        for entry in entries:
+            entry.state = POPPED
+        return entries
+
+    def put_back(self, count: int) -> list[Entry]:
+        """Undo the last `pop_equal` for its last entries. Nothing moved since. Returns them."""
+        items, self._run = self._run[-count:], self._run[:-count]
+        self._active.put_back(items)
+        entries = [item[2] for item in items]
+        self.sizes.pod_counts[QUEUES[State.ACTIVE]] += count
+        for entry in entries:
+            entry.state = State.ACTIVE
+        return entries
 
     def first_active(self) -> QueuedPodInfo | None:
         """The first pod, or group, of activeQ."""

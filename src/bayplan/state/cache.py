@@ -31,6 +31,9 @@ from bayplan.state.volumes import Volumes
 # ---- snapshot -------------------------------------------------------------------------------
 
 
+#: Counting fewer pods one by one is faster.
+TOGETHER_MIN = 8
+
 _ENDED = "a snapshot is valid only within the cycle it was lent for"
 
 
@@ -244,6 +247,11 @@ class Cache:
         self.by_uid[pod.uid] = pod
         self._assumed.add(pod.uid)
 
+    def assume_all(self, pods: Sequence[PodInfo]) -> None:
+        """As `assume` for each pod. Amounts are added to many rows at once."""
+        self._count_all(pods)
+        self._assumed.update([pod.uid for pod in pods])
+
     def forget(self, pod: PodInfo) -> None:
         """Remove an assumed pod. A pod that has been confirmed stays."""
         if pod.uid in self._assumed:
@@ -262,9 +270,7 @@ class Cache:
     def add_pods(self, pods: Sequence[PodInfo]) -> None:
         """The API reports new pods on nodes, none of which is assumed."""
         self._check_not_lent()
-        assert not any(pod.uid in self.by_uid for pod in pods), "a pod is already placed"
-        self.table.assign_many(pods)
-        self.by_uid.update((pod.uid, pod) for pod in pods)
+        self._count_all(pods)
 
     def update_pod(self, pod: PodInfo) -> None:
         """Replace a placed pod by a newer version. Its row changes only if a count changes."""
@@ -296,6 +302,12 @@ class Cache:
     def _place(self, pod: PodInfo) -> None:
         self.table.assign(pod)
         self.by_uid[pod.uid] = pod
+
+    def _count_all(self, pods: Sequence[PodInfo]) -> None:
+        by_uid = {pod.uid: pod for pod in pods}
+        assert self.by_uid.keys().isdisjoint(by_uid), "a pod is already placed"
+        self.table.assign_many(pods)
+        self.by_uid.update(by_uid)
 
     def _displace(self, uid: str) -> PodInfo:
         pod = self.by_uid.pop(uid)

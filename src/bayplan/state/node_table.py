@@ -396,7 +396,9 @@ class NodeTable:
             if not shape.takes_amounts_alone:
                 self.assign(pod)
                 continue
-            row = self._row_for(pod.node_name)
+            row = self.row_of.get(pod.node_name)
+            if row is None:
+                row = self._row_for(pod.node_name)
             on_row = self.pods[row]
             assert pod.uid not in on_row, f"{pod!r} is already counted on {pod.node_name}"
             on_row[pod.uid] = pod

@@ -469,10 +469,15 @@ class Resources:
         all_used: list[str] = []
         #: By the text of what pods use: their amounts, and their places in ``rows``.
         groups: dict[str, tuple[PodAmounts, list[int]]] = {}
+        used, places = "", list[int]()
+        last: PodShape | None = None
         for place, shape in enumerate(shapes):
-            pod_amounts, used = shape.once_per_spec("resources.amounts", _amounts_and_uses)
+            if shape is not last:
+                last = shape
+                pod_amounts, used = shape.once_per_spec("resources.amounts", _amounts_and_uses)
+                places = groups.setdefault(used, (pod_amounts, []))[1]
             all_used.append(used)
-            groups.setdefault(used, (pod_amounts, []))[1].append(place)
+            places.append(place)
         for pod_amounts, places in groups.values():
             group_rows = rows[places]
             for name, requested, scored in pod_amounts:
@@ -483,8 +488,13 @@ class Resources:
                     self._are_exact = False
         self._pods.take_many(rows, 1)
         np.add.at(self.pod_counts.values, rows, 1)
-        for row, used in zip(rows.tolist(), all_used, strict=True):
-            if self._are_exact:
+        numbers, ways = self.equivalence.numbers, self.equivalence.ways
+        row_list: list[int] = rows.tolist()
+        for row, used in zip(row_list, all_used, strict=True):
+            after = ways.get((numbers[row], used, True)) if self._are_exact else None
+            if after is not None:
+                numbers[row] = after
+            elif self._are_exact:
                 self.equivalence.change(row, used, comes=True)
             else:
                 self.equivalence.set_unique(row)

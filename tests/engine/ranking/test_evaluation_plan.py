@@ -46,7 +46,8 @@ def test_a_missing_result_of_an_equivalent_node_is_computed_if_it_is_needed(
     equivalence.learn_one(row, NO)
     fill(cluster, "n1")
     nodes.learn(row, FEASIBLE if is_needed else FEASIBLE + 1, 0)
-    assert (nodes.renew(row) is None) is is_needed
+    log, number = cluster.cache.table.log, cluster.cache.table.resources.equivalence.numbers[row]
+    assert (nodes.renew(row, number, log.generation) is None) is is_needed
     assert is_needed or not equivalence.marks[row], "the results were dropped"
 
 

@@ -28,11 +28,10 @@ TAKEN_FACETS: Final = PLACED_FACETS | int(Facet.PORTS)
 class NodeEquivalence:
     """The verdicts and scores of nodes that took a pod, by class of equivalent nodes."""
 
-    __slots__ = ("_caches", "_classes", "_log", "_of_class", "is_used")
+    __slots__ = ("_caches", "_classes", "_of_class", "is_used")
 
     def __init__(self, table: NodeTable, plan: EvaluationPlan) -> None:
         self._classes = table.resources.equivalence
-        self._log = table.log
         self._caches = [cache for cache in plan.row_caches() if cache.facets & TAKEN_FACETS]
         self.is_used = plan.follows_amounts(TAKEN_FACETS)
         #: (feasibility number, sum of the scores that a placed pod changes)
@@ -49,15 +48,17 @@ class NodeEquivalence:
         """What `learn` was called with for an equivalent node; None: no such node."""
         return self._of_class.get(self._classes.numbers[row])
 
-    def renew(self, row: int, *, may_be_rejected: bool = True) -> tuple[int, int] | None:
+    def renew(
+        self, row: int, equivalent: int, generation: int, *, may_be_rejected: bool = True
+    ) -> tuple[int, int] | None:
         """Renew the cached results of a row whose newest change is one of amounts alone.
 
+        ``equivalent``: the class of the row after the change. ``generation``: that of the change.
         Returns what `find` returns; None if a plugin has to be called."""
-        equivalent = self._classes.numbers[row]
         result = self._of_class.get(equivalent)
         if result is None:
             return None
-        is_feasible, generation = result[0] == FEASIBLE, self._log.generation
+        is_feasible = result[0] == FEASIBLE
         if not (is_feasible or may_be_rejected):
             return None
         for cache in self._caches:

@@ -60,6 +60,7 @@ from bayplan.engine.ranking.score_index import ScoreIndex, TotalIndex, as_array
 from bayplan.framework.arithmetic import normalized
 from bayplan.framework.scoring import Choice, PluginScores, ScoreTable, total_scores
 from bayplan.framework.signing import PodSignature
+from bayplan.framework.types import QueuedPodInfo
 from bayplan.journal import NodeScore, PluginScore
 from bayplan.rng import tie_index
 from bayplan.state.change_log import Facet
@@ -71,6 +72,9 @@ from bayplan.state.resources import RowEquivalence
 #: Up to so many changed rows are evaluated one by one. With more, evaluating the unknown rows as
 #: arrays and ranking all nodes again is faster: measured with 5,000 and with 30,000 nodes.
 CHANGES_MAX = 16
+
+#: The choices for pods of a run, each with the scores of the best nodes.
+Chosen = Sequence[tuple[Choice, tuple[NodeScore, ...]]]
 
 #: Journal lines are remembered for at most so many rows.
 _LINES_MAX = 64
@@ -206,7 +210,16 @@ class RankedNodes:
             or self.feasibility.numbers[row] != FEASIBLE
         ):
             return False
-        equivalent = self._equivalence.renew(row, may_be_rejected=not self.with_extremes)
+        number = self.table.resources.equivalence.numbers[row]
+        return self._renew(row, number, may_be_rejected=not self.with_extremes)
+
+    def _renew(self, row: int, number: int, *, may_be_rejected: bool) -> bool:
+        """Follow a placement on a feasible row, the next change after `generation`. ``number``: the
+        class of the row after it. False: `update` has to follow it."""
+        generation = self.generation + 1
+        equivalent = self._equivalence.renew(
+            row, number, generation, may_be_rejected=may_be_rejected
+        )
         if equivalent is None:
             return False
         now, placed = equivalent
@@ -222,7 +235,7 @@ class RankedNodes:
             self.feasibility.set(row, now)
         self._filtered_count += self.table.node_count
         self._renewed_count += 1
-        self.generation = log.generation
+        self.generation = generation
         return True
 
     def uncount(self) -> None:
@@ -399,6 +412,29 @@ class RankedNodes:
         index = tie_index(seed, pod_uid, attempt, count) if count > 1 else 0
         name = self.table.names[self._order.item(places[index])]
         return Choice(name, count, index)
+
+    def choices(self, seed: int, run: Sequence[QueuedPodInfo], used: str, lines_max: int) -> Chosen:
+        """The choices for equal pods that are placed one after another, each with the scores of the
+        best nodes; of the first pods where the next choice needs more than `follow`.
+
+        The ranking is up to date for the first pod. Afterwards it is up to date for the last one:
+        the caller counts each pod on its node, in this order. ``used``: what each pod uses of its
+        node. ``lines_max``: the number of best nodes; 0: nobody reads them.
+        """
+        table, numbers = self.table, dict[int, int]()
+        classes, ways = table.resources.equivalence.numbers, table.resources.equivalence.ways
+        chosen: list[tuple[Choice, tuple[NodeScore, ...]]] = []
+        for queued in run:
+            if chosen:
+                row = table.row_of[chosen[-1][0].node_name]
+                number = ways.get((numbers.get(row) or classes[row], used, True))
+                # A node that is full changes more; the next `follow` sees it.
+                if number is None or not self._renew(row, number, may_be_rejected=False):
+                    break
+                numbers[row] = number
+            choice = self.choose(seed, queued.pod.uid, queued.attempts)
+            chosen.append((choice, self.best_scores(lines_max) if lines_max else ()))
+        return chosen
 
     def best_total(self) -> int:
         """The highest total. All rows have totals."""

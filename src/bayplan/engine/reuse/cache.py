@@ -41,6 +41,7 @@ from bayplan.framework.signing import (
     follows_from_objects,
 )
 from bayplan.framework.timing import Observe
+from bayplan.framework.types import QueuedPodInfo
 from bayplan.state.columns import Rows, places_of
 from bayplan.state.node_table import NodeTable
 from bayplan.state.nodes import NodeView
@@ -330,11 +331,11 @@ class ResultCache:
             entry.sharing = sharing
         return sharing
 
-    def used(self, entry: SignatureEntry, ranking: RankedNodes) -> None:
-        """Record that a ranking answered for a pod of this entry."""
+    def used(self, entry: SignatureEntry, ranking: RankedNodes, pod_count: int = 1) -> None:
+        """Record that a ranking answered for pods of this entry."""
         entry.generation = ranking.generation
         if self._balance < _BALANCE_MAX:
-            self._balance += 1
+            self._balance = min(self._balance + pod_count, _BALANCE_MAX)
             if self._balance >= 0:
                 self._patience = _PATIENCE_MIN
         if ranking.owner is not entry.signature:
@@ -342,17 +343,17 @@ class ResultCache:
             owner.generation = ranking.generation
             self._entries.move_to_end(ranking.owner)
 
-    def may_repeat(self, entry: SignatureEntry) -> bool:
-        """Whether a cycle would use the entry: it is still there, few rows have changed since its
-        last use, caching pays, and no check is due."""
+    def repeats_left(self, entry: SignatureEntry) -> int:
+        """How many cycles would use the entry now, one after another: it is still there, few rows
+        have changed since its last use, caching pays, and no check is due."""
         changed_count = self._table.log.generation - entry.generation
         if self._balance < 0 or entry.generation < 0 or changed_count > CHANGES_MAX:
-            return False
+            return 0
         if self._entries.get(entry.signature) is not entry:
-            return False
+            return 0
         # The next look-up counts for the check. This is `is_check_due`, without a further call.
         period = CHECK_PERIOD * (1 + self._table.node_count // CHECK_NODES)
-        return (self.possible_count + 1) % period != period - 1
+        return period - 1 - (self.possible_count + 1) % period
 
     def narrowed_entry(self, signature: PodSignature) -> SignatureEntry | None:
         """The entry of pods whose PreFilter leaves few nodes, if such pods have come before. Their
@@ -368,25 +369,26 @@ class ResultCache:
         return is_unused and self._entries.get(entry.signature) is entry
 
     def repeated(
-        self, entry: SignatureEntry, ranking: RankedNodes | None, *, is_first: bool
+        self, entry: SignatureEntry, ranking: RankedNodes | None, run: Sequence[QueuedPodInfo]
     ) -> None:
-        """Record an attempt that was made without a cycle.
+        """Record attempts at pods that were made without a cycle.
 
-        ``ranking``: the ranking of the entry's own that answered; None: there was one node.
-        ``is_first``: whether it is the first attempt at the pod. The caller observes its duration;
-        see `observe_hinted`.
+        ``ranking``: the ranking of the entry's own that answered; None: there was one node. The
+        caller observes how long they took; see `observe_hinted`.
         """
-        self.possible_count += 1
+        count = len(run)
+        self.possible_count += count
         self._entries.move_to_end(entry.signature)
-        entry.cycle_count += 1
-        entry.pod_count += is_first
+        entry.cycle_count += count
+        for queued in run:
+            entry.pod_count += queued.attempts <= 1
         if ranking is None:
             return
         if self._balance < _BALANCE_MAX or ranking.owner is not entry.signature:
-            self.used(entry, ranking)
+            self.used(entry, ranking, count)
         else:
             entry.generation = ranking.generation
-        self.attempt_counts[HINT_USED] += 1
+        self.attempt_counts[HINT_USED] += count
 
     @property
     def observe_hinted(self) -> Observe:

@@ -1,0 +1,149 @@
+"""Runs of equal pods: what a run leaves is what one attempt after another leaves."""
+
+import sys
+from collections.abc import Callable
+from math import inf
+from types import FrameType
+from typing import Any
+
+import pytest
+from prometheus_client import generate_latest
+
+from bayplan.api.objects import Node
+from bayplan.engine.scheduler import Scheduler
+from bayplan.journal import AttemptRecord, Record
+from bayplan.ports import BindPod, Effect
+from bayplan.testing import node
+from tests.engine.kit import Engine, waiting_pod
+
+#: The plugins of the default profile.
+DEFAULT_PROFILE: dict[str, Any] = {"plugins": {}}
+
+#: How many calls of Python functions an attempt may take, deep in a run and alone.
+CALLS_IN_RUN, CALLS_ALONE = 13, 34
+
+
+def one_by_one(scheduler: Scheduler) -> None:
+    while scheduler.schedule_one():
+        pass
+
+
+def in_runs(scheduler: Scheduler) -> None:
+    while scheduler.schedule_run(64, inf):
+        pass
+
+
+def uneven_nodes() -> list[Node]:
+    """Nodes of two sizes, which are full after a few pods."""
+    return [
+        *(node(f"small{n}", cpu=2, memory="4Gi", zone=f"z{n % 2}") for n in range(6)),
+        *(node(f"large{n}", cpu=9, memory="20Gi", zone=f"z{n % 2}", pods=12) for n in range(3)),
+    ]
+
+
+def comparable(effect: Effect) -> Any:
+    """An effect without the values that belong to one scheduler."""
+    if not isinstance(effect, BindPod):
+        return effect
+    run: Any = effect.run
+    return effect.pod.key, effect.node_name, run.state.record_plugin_metrics
+
+
+def outcome(attempt: Callable[[Scheduler], None]) -> Any:
+    """Three waves of pods of two templates; nodes are full before the last pods have come."""
+    engine = Engine(profile=DEFAULT_PROFILE)
+    scheduler = engine.scheduler
+    engine.add(*uneven_nodes())
+    left: list[Any] = []
+    for wave in range(3):
+        for number in range(30):
+            cpu, priority = ("300m", 0) if number % 15 else ("250m", wave)
+            engine.add(waiting_pod(f"p{wave}-{number:02}", cpu=cpu, priority=priority))
+        attempt(scheduler)
+        left += map(comparable, scheduler.take_effects())
+        left.append(scheduler.queue.counts())
+    reuse = scheduler.reuse(scheduler.profile_names[0])
+    metrics = generate_latest(scheduler.metrics.registry).decode()
+    return engine.journal.records, left, reuse.row_counts(), metrics.splitlines()
+
+
+def test_a_run_leaves_records_effects_and_metrics_of_one_attempt_after_another() -> None:
+    records, effects, rows, metrics = outcome(in_runs)
+    expected = outcome(one_by_one)
+    assert list(records) == list(expected[0])
+    assert effects == expected[1]
+    assert rows == expected[2]
+    assert metrics == expected[3]
+    results = [each.result for each in records if isinstance(each, AttemptRecord)]
+    assert {"scheduled", "unschedulable"} == set(results)
+
+
+def test_a_pod_between_equal_ones_is_tried_in_its_turn() -> None:
+    engine = Engine(profile=DEFAULT_PROFILE)
+    engine.add(*uneven_nodes())
+    for number in range(4):
+        engine.add(waiting_pod(f"first{number}", cpu="100m"))
+    in_runs(engine.scheduler)
+    engine.journal.records.clear()
+    names = [*(f"a{n}" for n in range(6)), "other", *(f"b{n}" for n in range(6))]
+    for name in names:
+        engine.add(waiting_pod(name, cpu="200m" if name == "other" else "100m"))
+    assert engine.scheduler.schedule_run(64, inf) == 6, "the other pod has no run"
+    in_runs(engine.scheduler)
+    records = [each for each in engine.journal.records if isinstance(each, AttemptRecord)]
+    assert [record.pod for record in records] == [f"default/{name}" for name in names]
+
+
+@pytest.mark.parametrize("failing", [3, 5])
+def test_no_pod_of_a_run_is_lost_if_its_journal_cannot_be_written(failing: int) -> None:
+    """The pods that the run has placed and that have no effect return to the queue, too."""
+    engine = Engine(profile=DEFAULT_PROFILE, raise_bugs=False)
+    engine.add(*uneven_nodes())
+
+    class FullDisk:
+        def write(self, record: Record) -> None:
+            if isinstance(record, AttemptRecord) and record.pod == f"default/p{failing}":
+                raise OSError("no space left on device")
+
+    engine.scheduler.journal.add(FullDisk())
+    for number in range(10):
+        engine.add(waiting_pod(f"p{number}", cpu="100m"))
+    in_runs(engine.scheduler)
+    effects = engine.scheduler.take_effects()
+    bound = {effect.pod.name for effect in effects if isinstance(effect, BindPod)}
+    waiting = engine.scheduler.queue.counts()["backoff"]
+    assert len(bound) + waiting == 10
+    assert f"p{failing}" not in bound
+    assert {pod.name for pod in engine.scheduler.cache.pods()} == bound
+
+
+def calls_per_attempt(attempt: Callable[[Scheduler], int], count: int) -> float:
+    """The calls of Python functions of an attempt, after a few others."""
+    engine = Engine(profile=DEFAULT_PROFILE)
+    engine.add(*(node(f"n{n}", cpu=64, memory="256Gi") for n in range(50)))
+    for number in range(2 * count):
+        engine.add(waiting_pod(f"p{number}", cpu="100m"))
+    while len(engine.journal.records) < count:
+        attempt(engine.scheduler)
+    calls = before = 0
+
+    def see(_frame: FrameType, event: str, _: Any) -> None:
+        nonlocal calls
+        calls += event == "call"
+
+    before = len(engine.journal.records)
+    sys.setprofile(see)
+    try:
+        while attempt(engine.scheduler):
+            engine.scheduler.take_effects()
+    finally:
+        sys.setprofile(None)
+    return calls / (len(engine.journal.records) - before)
+
+
+def test_an_attempt_of_a_run_makes_few_calls() -> None:
+    assert calls_per_attempt(lambda s: s.schedule_run(64, inf), 256) <= CALLS_IN_RUN
+
+
+def test_an_attempt_alone_makes_few_calls() -> None:
+    assert calls_per_attempt(Scheduler.schedule_one, 256) <= CALLS_ALONE
