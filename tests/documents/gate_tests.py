@@ -10,6 +10,7 @@ _GROUPS = "tests/engine/podgroups"
 _PROFILE = "tests/config/test_upstream.py"
 
 TESTS: Mapping[str, str] = {
+    "CompositePodGroup": "tests/scenarios/test_group_trees.py",
     "TopologyAwareWorkloadScheduling": f"{_GROUPS}/test_placement_scores.py",
     "DRAAdminAccess": f"{_GATED}/admin-access.jsonl",
     "DRADerivedAttributes": f"{_GATED}/derived-attributes.jsonl",

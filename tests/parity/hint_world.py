@@ -185,7 +185,7 @@ class HintWorld:
             engine.outbox,
             engine.telemetry,
             frameworks=engine.frameworks,
-            queue_groups=QueueGroups(engine.cluster.pod_groups, engine.frameworks, cluster.clock),
+            queue_groups=QueueGroups(engine.cluster.group_trees, engine.frameworks, cluster.clock),
             reservations=engine.reservations,
             reports_assembling=False,
         )

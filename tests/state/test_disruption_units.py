@@ -2,13 +2,15 @@
 
 from typing import Any
 
+from bayplan.api.composite_pod_groups import composite_key
 from bayplan.api.objects import decode
-from bayplan.api.pod_groups import KINDS
+from bayplan.api.pod_groups import KINDS, UPSTREAM_GROUP, GroupKey
 from bayplan.state.disruption_units import Unit, Units
 from bayplan.testing import SampleCluster, api_pod, node, pod
 
 KIND = "scheduling.k8s.io/v1beta1 PodGroup"
 WHOLE = {"disruptionMode": {"all": {}}}
+GROUP = GroupKey(UPSTREAM_GROUP, "default", "g")
 
 
 def member(name: str, group: str = "g", **options: Any) -> Any:
@@ -27,7 +29,7 @@ def cluster(*placed: Any, **groups: dict[str, Any]) -> SampleCluster:
 
 
 def units(cluster: SampleCluster) -> Units:
-    return Units(cluster.pod_groups, cluster.lend().nodes)
+    return Units(cluster.cluster.group_trees, cluster.lend().nodes)
 
 
 def names(units: list[Unit]) -> list[list[str]]:
@@ -61,11 +63,11 @@ def test_a_unit_has_the_priority_of_its_group_or_else_of_its_most_important_pod(
     placed = [member("a", node="n1", priority=3), member("b", node="n2", priority=7)]
     for spec, expected in (({**WHOLE, "priority": 5}, 5), (WHOLE, 7)):
         [unit] = units(cluster(*placed, g=spec)).of(placed)
-        assert (unit.priority, unit.is_group) == (expected, True)
+        assert (unit.priority, unit.group is not None) == (expected, True)
 
 
 def test_the_most_important_units_come_first() -> None:
-    """Order: priority, groups before pods, larger groups, longest running time."""
+    """Order: priority, groups of groups, groups, pods; larger groups, longest running time."""
 
     def at(second: int) -> dict[str, Any]:
         return {"status": {"startTime": f"2026-01-01T00:00:0{second}Z"}}
@@ -76,11 +78,12 @@ def test_the_most_important_units_come_first() -> None:
 
     ordered = [
         unit("urgent", priority=1),
-        unit("big", 3, is_group=True),
-        unit("old", 2, 1, is_group=True),
-        unit("young", 2, 2, is_group=True),
+        unit("tree", 2, 3, group=composite_key("default", "tree")),
+        unit("big", 3, group=GROUP),
+        unit("old", 2, 1, group=GROUP),
+        unit("young", 2, 2, group=GROUP),
         unit("early", second=1),
         unit("late", second=2),
     ]
-    mixed = [ordered[at] for at in (3, 0, 5, 2, 4, 1)]
+    mixed = [ordered[at] for at in (3, 0, 5, 2, 6, 4, 1)]
     assert sorted(mixed, key=lambda each: each.importance) == ordered

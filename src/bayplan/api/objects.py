@@ -19,6 +19,7 @@ from bayplan.api.admission_objects import (
     ResourceQuota,
     RuntimeClass,
 )
+from bayplan.api.composite_pod_groups import COMPOSITE_POD_GROUP, CompositePodGroup
 from bayplan.api.device_objects import (
     DEVICE_CLASS,
     DEVICE_TAINT_RULE,
@@ -406,6 +407,7 @@ ApiObject = (
     | VolumeAttachment
     | CoschedulingPodGroup
     | UpstreamPodGroup
+    | CompositePodGroup
     | ResourceClaim
     | ResourceSlice
     | DeviceClass
@@ -434,6 +436,7 @@ _TYPES: dict[str, type[Any]] = {
     CSI_STORAGE_CAPACITY: CSIStorageCapacity,
     VOLUME_ATTACHMENT: VolumeAttachment,
     **{kind: row.decoded_as for kind, row in KINDS.items()},
+    COMPOSITE_POD_GROUP: CompositePodGroup,
     RESOURCE_CLAIM: ResourceClaim,
     RESOURCE_SLICE: ResourceSlice,
     DEVICE_CLASS: DeviceClass,

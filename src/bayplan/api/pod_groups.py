@@ -104,6 +104,7 @@ class DisruptionMode(Api):
 
 
 class UpstreamPodGroupSpec(Api):
+    parent_composite_pod_group_name: str | None = None
     scheduling_policy: PodGroupPolicy | None = None
     scheduling_constraints: PodGroupConstraints | None = None
     priority: Int64 | None = None
@@ -128,6 +129,8 @@ class GroupKey(NamedTuple):
     api_group: str
     namespace: str
     name: str
+    #: Whether it is a CompositePodGroup; a PodGroup may have the same name.
+    is_composite: bool = False
 
     def __str__(self) -> str:
         return f"{self.namespace}/{self.name}"
@@ -171,6 +174,8 @@ class PodGroup(Struct, frozen=True):
     exclusive_topology: str = ""
     #: What is wrong with an annotation about the topology; "": nothing.
     topology_problem: str = ""
+    #: The name of the CompositePodGroup that the group is a part of; "" for none.
+    parent: str = ""
 
     @property
     def is_upstream(self) -> bool:
@@ -228,6 +233,7 @@ def _from_upstream(kind: str, content: UpstreamPodGroup) -> PodGroup:
         preemption_policy=content.spec.preemption_policy,
         leaves_whole=mode is not None and mode.all is not None,
         status=content.status,
+        parent=content.spec.parent_composite_pod_group_name or "",
         **_topology_of(content.metadata),
     )
 

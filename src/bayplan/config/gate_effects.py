@@ -12,7 +12,8 @@ from collections.abc import Iterator, Mapping
 from bayplan.config.feature_gates import FeatureGates
 
 _ROWS = """
-CompositePodGroup: Trees of groups are scheduled, and preempted for, together.
+CompositePodGroup: Groups of groups: enough groups of a tree are placed together, in the domain of
+  its topology, or none; a tree preempts and is preempted as its disruption mode says.
 DRAAdminAccess: Off, a request with adminAccess is an error.
 DRAConsumableCapacity: Off, no device is shared, and a claim that requests capacity is an error.
 DRADerivedAttributes: Requests derive attributes of devices from others, for constraints.
@@ -83,7 +84,6 @@ EFFECTS: Mapping[str, str] = _effects()
 
 #: (gate, state) → what is missing.
 NOT_BUILT: Mapping[tuple[str, bool], str] = {
-    ("CompositePodGroup", True): "groups of groups are not read",
     ("DRANodeAllocatableResources", True): "devices take nothing of a node's resources",
     ("DRAWorkloadResourceClaims", True): "claims of groups are not read",
 }

@@ -151,6 +151,7 @@ class EngineCore:
             self.frameworks.__contains__,
             group_kinds,
             device_rules=device_rules(self.gates),
+            has_group_trees=self.gates.enabled("CompositePodGroup"),
         )
         self.devices = self.cluster.devices if devices is None else devices
         self.nominator = Nominator(self.cluster.pods.get)

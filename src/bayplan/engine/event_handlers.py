@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import Any, final
 
+from bayplan.api.composite_pod_groups import COMPOSITE_POD_GROUP, CompositePodGroup
 from bayplan.api.device_objects import DEVICE_TAINT_RULE
 from bayplan.api.objects import (
     NODE,
@@ -131,6 +132,8 @@ class EventHandlers:
             handled = self._node(event.type, event.object)
         elif event.kind in self._group_kinds:
             handled = self._group(event)
+        elif event.kind == COMPOSITE_POD_GROUP and self._cluster.group_trees.is_on:
+            handled = self._composite_group(event)
         else:
             handled = self._other(event)
         seconds, took = now() - start, self._took
@@ -388,6 +391,7 @@ class EventHandlers:
             if group is None:
                 return ()
             state = groups.put(group)
+        self._cluster.group_trees.follow(key)
         handled = self._other(event)
         if state is not None:
             # A change of the status, such as an own patch, helps no pod.
@@ -395,6 +399,19 @@ class EventHandlers:
             self._group_controller.changed([state], wakes=wakes)
         if was_exclusive and key not in groups.exclusive:
             self._queue.move_all(EXCLUSIVE_OVER, None, None)
+        return handled
+
+    def _composite_group(self, event: WatchEvent) -> Labels:
+        """Apply a CompositePodGroup, which is also stored like other objects."""
+        group, trees = event.object, self._cluster.group_trees
+        assert isinstance(group, CompositePodGroup), "the kind is decoded as this type"
+        if event.type is EventType.DELETED:
+            old, new = trees.remove(group.key), None
+        else:
+            old, new = trees.put(group), group
+        handled = self._other(event)
+        wakes = old is None or new is None or old.spec != new.spec
+        self._group_controller.changed(trees.leaves(group.key), wakes=wakes)
         return handled
 
     def _other(self, event: WatchEvent) -> Labels:

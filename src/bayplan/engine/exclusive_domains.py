@@ -130,4 +130,4 @@ def _occupant(pods: list[PodInfo]) -> int:
 
 def _number(key: GroupKey) -> int:
     """A number for a group, 0 or more."""
-    return stable_hash("/".join(key)) >> 1
+    return stable_hash(f"{key.api_group}/{key}") >> 1

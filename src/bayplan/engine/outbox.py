@@ -12,6 +12,7 @@ from typing import final
 
 from msgspec import structs
 
+from bayplan.api.composite_pod_groups import COMPOSITE_POD_GROUP, CompositePodGroup
 from bayplan.api.objects import POD, PodCondition, PodStatus
 from bayplan.api.pod_groups import PodGroup
 from bayplan.engine.telemetry import Telemetry
@@ -120,11 +121,12 @@ class Outbox:
         self.wake()
 
 
-def group_reference(group: PodGroup) -> ObjectReference:
+def group_reference(group: PodGroup | CompositePodGroup) -> ObjectReference:
     """The version of a group's object that an event is about."""
     key, metadata = group.key, group.metadata
+    kind = group.kind if isinstance(group, PodGroup) else COMPOSITE_POD_GROUP
     uid, version = metadata.uid or "", metadata.resource_version or ""
-    return ObjectReference(group.kind, key.namespace, key.name, uid, version)
+    return ObjectReference(kind, key.namespace, key.name, uid, version)
 
 
 def cut(text: str, bytes_max: int) -> str:

@@ -278,7 +278,7 @@ class Scheduler:
             group_settings.reserve_after_seconds,
             ExclusiveDomains(engine.cluster.pod_groups),
         )
-        queue_groups = QueueGroups(engine.cluster.pod_groups, engine.frameworks, engine.clock)
+        queue_groups = QueueGroups(engine.cluster.group_trees, engine.frameworks, engine.clock)
         recorder = QueueJournal(engine.telemetry)
         settings = QueueSettings(
             sort_key=QueueOrder(self._profiles[0].plugins.queue_sort, recorder.key_failed),

@@ -392,6 +392,8 @@ class Handle:
         self.pods_in_pre_bind = services.pods_in_pre_bind
         #: Pod groups of all kinds with their members; read-only.
         self.pod_groups = services.cluster.pod_groups
+        #: The CompositePodGroups above them; read-only.
+        self.group_trees = services.cluster.group_trees
         self.runner = services.filter_runner(self)
         #: The plugins that `make` returned, in order: see framework/calls.py.
         self.made: list[Any] = []

@@ -45,6 +45,7 @@ from bayplan.ports import BindPort
 from bayplan.state.change_log import ALL_FACETS, Facet
 from bayplan.state.columns import NodeMask, NodeScores
 from bayplan.state.nodes import NodeInfo, NodeView
+from bayplan.state.pod_group_trees import GroupTree
 from bayplan.state.pod_groups import GroupState
 from bayplan.state.pods import PodInfo, PodShape
 
@@ -421,7 +422,7 @@ class PlacementGeneratePlugin(Plugin[ArgsT]):
 
     @abstractmethod
     def generate_placements(
-        self, group: GroupState, nodes: NodeView
+        self, group: GroupState | GroupTree, nodes: NodeView
     ) -> Sequence[Placement] | Status:
         """The placements to try, in this order; UNSCHEDULABLE or ERROR: the group is not tried.
 
@@ -444,10 +445,14 @@ class PlacementScorePlugin(Plugin[ArgsT]):
     """Called for groups of scheduling.k8s.io, under the gate TopologyAwareWorkloadScheduling."""
 
     @abstractmethod
-    def score_placement(self, group: GroupState, placement: PlacementAssignments) -> int:
+    def score_placement(
+        self, group: GroupState | GroupTree, placement: PlacementAssignments
+    ) -> int:
         """How good it is to place the group there; 0..100 after normalization."""
 
-    def normalize_placements(self, group: GroupState, scores: Sequence[int]) -> Sequence[int]:
+    def normalize_placements(
+        self, group: GroupState | GroupTree, scores: Sequence[int]
+    ) -> Sequence[int]:
         """The scores of all placements in which the group fits, in 0..100."""
         return scores
 

@@ -64,6 +64,7 @@ from bayplan.framework.validation import (
 from bayplan.state.cache import Snapshot
 from bayplan.state.columns import NodeMask, Rows, all_true
 from bayplan.state.nodes import NodeInfo, NodeView
+from bayplan.state.pod_group_trees import GroupTree
 from bayplan.state.pod_groups import GroupState
 from bayplan.state.pods import PodInfo
 
@@ -527,7 +528,7 @@ class Framework:
 
     @timed_point("PlacementGenerate")
     def run_placement_generate(
-        self, group: GroupState, nodes: NodeView
+        self, group: GroupState | GroupTree, nodes: NodeView
     ) -> Sequence[Placement] | Status:
         """The placements of the first plugin, one at least; the nodes as they are without a plugin.
         A rejection or an Error if there is none."""
@@ -550,7 +551,7 @@ class Framework:
 
     @timed_point("PlacementScore")
     def run_placement_score(
-        self, group: GroupState, placements: Sequence[PlacementAssignments]
+        self, group: GroupState | GroupTree, placements: Sequence[PlacementAssignments]
     ) -> list[int] | Status:
         """The total score of each placement, in order; an error if a plugin fails."""
         totals = [0] * len(placements)

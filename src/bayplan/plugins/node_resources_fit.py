@@ -84,6 +84,7 @@ from bayplan.framework.types import PreFilterResult, Verdict
 from bayplan.state.change_log import Facet
 from bayplan.state.columns import Int64s, Mask, NodeMask, NodeScores
 from bayplan.state.nodes import NodeInfo, NodeView
+from bayplan.state.pod_group_trees import GroupTree
 from bayplan.state.pod_groups import GroupState
 from bayplan.state.pods import PodInfo, PodShape
 
@@ -261,7 +262,9 @@ class NodeResourcesFit(
             return self._scorer.of_node(demanded, NodeWithDevices(node, counts))
         return self._scorer.of_node(demanded, node)
 
-    def score_placement(self, group: GroupState, placement: PlacementAssignments) -> int:
+    def score_placement(
+        self, group: GroupState | GroupTree, placement: PlacementAssignments
+    ) -> int:
         """0..100: how full the nodes would be together, by MostAllocated with any strategy."""
         totals = Counter[str]()
         for pod in placement.pods:

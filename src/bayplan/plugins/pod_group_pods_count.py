@@ -9,6 +9,7 @@ from typing import final
 
 from bayplan.framework.plugin import PlacementAssignments, PlacementScorePlugin
 from bayplan.framework.types import MAX_NODE_SCORE
+from bayplan.state.pod_group_trees import GroupTree
 from bayplan.state.pod_groups import GroupState
 
 
@@ -18,10 +19,14 @@ class PodGroupPodsCount(PlacementScorePlugin):
 
     name = "PodGroupPodsCount"
 
-    def score_placement(self, group: GroupState, placement: PlacementAssignments) -> int:
+    def score_placement(
+        self, group: GroupState | GroupTree, placement: PlacementAssignments
+    ) -> int:
         return group.assigned_count + len(placement.pods)
 
-    def normalize_placements(self, group: GroupState, scores: Sequence[int]) -> Sequence[int]:
+    def normalize_placements(
+        self, group: GroupState | GroupTree, scores: Sequence[int]
+    ) -> Sequence[int]:
         """In percent of the highest count, which is at least 1."""
         highest = max(scores)
         assert highest > 0, "a group without a member that fits has no feasible placement"

@@ -14,6 +14,7 @@ from bayplan.framework.placements import LabelPlacements, Placement
 from bayplan.framework.plugin import EnqueueExtensions, PlacementGeneratePlugin
 from bayplan.framework.status import Code, Status
 from bayplan.state.nodes import NodeView
+from bayplan.state.pod_group_trees import GroupTree
 from bayplan.state.pod_groups import GroupState, node_of
 
 _ALL_NODES = (Placement(),)
@@ -29,7 +30,7 @@ class TopologyPlacementGenerator(PlacementGeneratePlugin, EnqueueExtensions):
         self._placements = LabelPlacements()
 
     def generate_placements(
-        self, group: GroupState, nodes: NodeView
+        self, group: GroupState | GroupTree, nodes: NodeView
     ) -> Sequence[Placement] | Status:
         key = "" if group.group is None else group.group.required_topology
         if not key:
@@ -52,7 +53,9 @@ class TopologyPlacementGenerator(PlacementGeneratePlugin, EnqueueExtensions):
         )
 
 
-def _domain_of_members(group: GroupState, nodes: NodeView, key: str) -> str | Status | None:
+def _domain_of_members(
+    group: GroupState | GroupTree, nodes: NodeView, key: str
+) -> str | Status | None:
     """The value of the key that the nodes of the members share; None: no member has a node."""
     domain: str | None = None
     for pod in group.assigned():

@@ -1,8 +1,9 @@
 """Disruption units: the pods that are evicted together or not at all.
 
-A pod is a unit of its own, unless its group has `disruptionMode: {all: {}}`. Then all members with
-a node are one unit. The priority of a unit is the group's priority or, without one, that of its
-most important pod. Upstream: framework/preemption/types.go, Victim (KEP-5710).
+A pod is a unit of its own, unless its group or a group above has `disruptionMode: {all: {}}`. Then
+all pods with a node below the highest of these groups are one unit. The priority of a unit is that
+of the highest group above that exists or, without one, that of its most important pod. Upstream:
+framework/preemption/types.go, Victim (KEP-5710, KEP-6012).
 """
 
 from collections.abc import Iterable, Sequence
@@ -12,7 +13,8 @@ from msgspec import Struct
 
 from bayplan.api.pod_groups import GroupKey
 from bayplan.state.nodes import NodeView
-from bayplan.state.pod_groups import GroupState, PodGroups
+from bayplan.state.pod_group_trees import PodGroupTrees
+from bayplan.state.pod_groups import GroupState
 from bayplan.state.pods import PodInfo
 from bayplan.state.ranked_pods import started_seconds
 
@@ -23,27 +25,35 @@ class Unit(Struct, frozen=True):
 
     pods: tuple[PodInfo, ...]
     priority: int
-    is_group: bool = False
+    #: The group that leaves as a whole; None: a pod.
+    group: GroupKey | None = None
 
     @property
-    def importance(self) -> tuple[int, bool, int, float]:
-        """Sorts units, the most important first. Upstream: MoreImportantVictim."""
+    def importance(self) -> tuple[int, int, int, float]:
+        """Sorts units, the most important first: groups of groups, groups of pods, pods. Upstream:
+        MoreImportantVictim."""
         started = min(map(started_seconds, self.pods))
-        return (-self.priority, not self.is_group, -len(self.pods), started)
+        rank = 2 if self.group is None else 1 - self.group.is_composite
+        return (-self.priority, rank, -len(self.pods), started)
 
 
 @final
 class Units:
     """The units of one snapshot."""
 
-    def __init__(self, groups: PodGroups, nodes: NodeView) -> None:
+    def __init__(self, trees: PodGroupTrees, nodes: NodeView) -> None:
         self._nodes = nodes
+        self._trees = trees
+        #: By the key of a group of pods with a node: the group that leaves as a whole.
+        self._whole: dict[GroupKey, GroupKey] = {}
+        #: By that group: the groups of pods.
+        self._groups: dict[GroupKey, list[GroupState]] = {}
         # Read for every attempt at a group: in a full cluster many groups wait.
-        self._groups = {
-            state.key: state
-            for state in groups.all()
-            if (group := state.group) is not None and group.leaves_whole and state.node_names()
-        }
+        for state in trees.pod_groups.all():
+            whole = trees.highest_whole(state)
+            if whole is not None and state.node_names():
+                self._whole[state.key] = whole
+                self._groups.setdefault(whole, []).append(state)
         self._unit_by_group: dict[GroupKey, Unit] = {}
 
     @property
@@ -53,7 +63,9 @@ class Units:
 
     def node_names(self) -> set[str]:
         """Nodes of members of groups that are one unit."""
-        return {name for state in self._groups.values() for name in state.node_names()}
+        return {
+            name for group in self._groups.values() for each in group for name in each.node_names()
+        }
 
     def of(self, pods: Iterable[PodInfo]) -> list[Unit]:
         """The units of these placed pods, in the order of their first pods."""
@@ -63,29 +75,32 @@ class Units:
         taken = set[GroupKey]()
         for pod in pods:
             key = pod.group_key
-            state = None if key is None else self._groups.get(key)
-            if state is None:
+            whole = None if key is None else self._whole.get(key)
+            if whole is None:
                 units.append(Unit((pod,), pod.priority))
-            elif state.key not in taken:
-                taken.add(state.key)
-                units.append(self._of_group(state))
+            elif whole not in taken:
+                taken.add(whole)
+                units.append(self._of_group(whole))
         return units
 
     def all_groups(self) -> list[Unit]:
         """The units that are whole groups."""
-        return [self._of_group(state) for state in self._groups.values()]
+        return [self._of_group(whole) for whole in self._groups]
 
-    def _of_group(self, state: GroupState) -> Unit:
-        unit = self._unit_by_group.get(state.key)
+    def _of_group(self, whole: GroupKey) -> Unit:
+        unit = self._unit_by_group.get(whole)
         if unit is None:
-            pods = self._members(state)
-            own = None if state.group is None else state.group.priority
+            states = self._groups[whole]
+            pods = self._members(states)
+            own = self._trees.priority_of(states[0])
             priority = max(pod.priority for pod in pods) if own is None else own
-            unit = self._unit_by_group[state.key] = Unit(pods, priority, is_group=True)
+            unit = self._unit_by_group[whole] = Unit(pods, priority, whole)
         return unit
 
-    def _members(self, state: GroupState) -> tuple[PodInfo, ...]:
-        positions: Sequence[int] = self._nodes.positions(sorted(state.node_names())).tolist()
+    def _members(self, states: Sequence[GroupState]) -> tuple[PodInfo, ...]:
+        keys = {state.key for state in states}
+        names = {name for state in states for name in state.node_names()}
+        positions: Sequence[int] = self._nodes.positions(sorted(names)).tolist()
         pods = (pod for at in positions for pod in self._nodes.info(at).pods)
-        members = [pod for pod in pods if pod.group_key == state.key]
+        members = [pod for pod in pods if pod.group_key in keys]
         return tuple(sorted(members, key=lambda pod: (-pod.priority, started_seconds(pod))))

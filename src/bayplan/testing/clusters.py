@@ -75,7 +75,11 @@ class SampleCluster:
         self.seed = seed
         defaults = default_gates(kubernetes)
         self.gates = replace(defaults, values={**defaults.values, **(gates or {})})
-        self.cluster = ClusterView(lambda _: True, device_rules=device_rules(self.gates))
+        self.cluster = ClusterView(
+            lambda _: True,
+            device_rules=device_rules(self.gates),
+            has_group_trees=self.gates.enabled("CompositePodGroup"),
+        )
         self.cache = self.cluster.cache
         self.clock = ManualClock()
         self.nominator = Nominator()

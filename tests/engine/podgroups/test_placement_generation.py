@@ -10,6 +10,7 @@ from bayplan.framework.plugin import PlacementGeneratePlugin
 from bayplan.framework.status import Code, Status, unschedulable
 from bayplan.plugins.topology_placement_generator import TopologyPlacementGenerator
 from bayplan.state.nodes import NodeView
+from bayplan.state.pod_group_trees import GroupTree
 from bayplan.state.pod_groups import GroupState
 from bayplan.testing import check_plugin
 from bayplan.testing.evaluation import CheckFailed
@@ -27,7 +28,9 @@ class Pairs(PlacementGeneratePlugin):
 
     name = "Pairs"
 
-    def generate_placements(self, group: GroupState, nodes: NodeView) -> Sequence[Placement]:
+    def generate_placements(
+        self, group: GroupState | GroupTree, nodes: NodeView
+    ) -> Sequence[Placement]:
         names = sorted(nodes.names())
         pairs = zip(names[::2], names[1::2], strict=False)
         return [Placement("+".join(pair), frozenset(pair)) for pair in pairs]
@@ -38,7 +41,9 @@ class Ghosts(PlacementGeneratePlugin):
 
     name = "Ghosts"
 
-    def generate_placements(self, group: GroupState, nodes: NodeView) -> Sequence[Placement]:
+    def generate_placements(
+        self, group: GroupState | GroupTree, nodes: NodeView
+    ) -> Sequence[Placement]:
         return [Placement("ghost", frozenset(("casper",)))]
 
 
@@ -47,7 +52,7 @@ class Closed(PlacementGeneratePlugin):
 
     name = "Closed"
 
-    def generate_placements(self, group: GroupState, nodes: NodeView) -> Status:
+    def generate_placements(self, group: GroupState | GroupTree, nodes: NodeView) -> Status:
         return unschedulable("the cluster is closed for groups")
 
 
@@ -56,7 +61,7 @@ class Out(PlacementGeneratePlugin):
 
     name = "Out"
 
-    def generate_placements(self, group: GroupState, nodes: NodeView) -> Status:
+    def generate_placements(self, group: GroupState | GroupTree, nodes: NodeView) -> Status:
         return Status(Code.ERROR, ("the inventory does not answer",))
 
 

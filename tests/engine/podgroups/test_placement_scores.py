@@ -8,6 +8,7 @@ import pytest
 from bayplan.framework.plugin import PlacementAssignments, PlacementScorePlugin
 from bayplan.plugins.node_resources_fit import NodeResourcesFit
 from bayplan.plugins.pod_group_pods_count import PodGroupPodsCount
+from bayplan.state.pod_group_trees import GroupTree
 from bayplan.state.pod_groups import GroupKey, GroupState
 from bayplan.testing import check_plugin
 from bayplan.testing import plugin as made
@@ -30,7 +31,9 @@ class Names(PlacementScorePlugin):
     name = "Names"
     seen: ClassVar[list[tuple[str, int, int]]] = []
 
-    def score_placement(self, group: GroupState, placement: PlacementAssignments) -> int:
+    def score_placement(
+        self, group: GroupState | GroupTree, placement: PlacementAssignments
+    ) -> int:
         self.seen.append((placement.name, len(placement.nodes), len(placement.pods)))
         return int(placement.name[1:] or 1)
 
@@ -43,7 +46,9 @@ class Broken(PlacementScorePlugin):
 
     name = "Broken"
 
-    def score_placement(self, group: GroupState, placement: PlacementAssignments) -> int:
+    def score_placement(
+        self, group: GroupState | GroupTree, placement: PlacementAssignments
+    ) -> int:
         return 101
 
 

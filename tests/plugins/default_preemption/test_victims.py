@@ -26,7 +26,7 @@ def on_node(over: Any, pod: PodInfo, name: str = "n1") -> Any:
     snapshot = over.cluster.lent_snapshot
     budgets = Budgets(over.cluster.objects(POD_DISRUPTION_BUDGET).list())
     question = (over.plugin.handle.runner, state.clone(), pod)
-    units = Units(over.cluster.pod_groups, snapshot.nodes)
+    units = Units(over.cluster.cluster.group_trees, snapshot.nodes)
     victims = victims_on(snapshot.node(name), question, snapshot, budgets, units=units)
     if isinstance(victims, Victims):
         return [each.name for each in victims.pods], victims.pdb_violation_count

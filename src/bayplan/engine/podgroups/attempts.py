@@ -22,7 +22,7 @@ from bayplan.engine.cycle import Cycle
 from bayplan.engine.exclusive_domains import domain_nodes
 from bayplan.engine.extenders.results import AnsweredQuestion
 from bayplan.engine.failures import Failure, FailureHandler, failure_by_error
-from bayplan.engine.outbox import Outbox
+from bayplan.engine.outbox import Outbox, group_reference
 from bayplan.engine.pending_extender_calls import PendingExtenderCalls
 from bayplan.engine.placements import Placements
 from bayplan.engine.podgroups.backfill import DepartureOrder, find_reservation
@@ -30,7 +30,7 @@ from bayplan.engine.podgroups.controller import missing_resources
 from bayplan.engine.podgroups.domains import best_pass, why_nowhere
 from bayplan.engine.podgroups.equal_members import FailedPasses
 from bayplan.engine.podgroups.placements import GroupPlacements
-from bayplan.engine.podgroups.preemption import PREFIX, PodGroupPreemptor
+from bayplan.engine.podgroups.preemption import PREFIX, PodGroupPreemptor, PodGroupToPlace
 from bayplan.engine.podgroups.refusals import (
     NoPreemption,
     PreemptionPlan,
@@ -50,8 +50,8 @@ from bayplan.engine.podgroups.status import (
     too_few_fit,
     waiting_for,
 )
+from bayplan.engine.podgroups.tree_attempts import TreeAttempts
 from bayplan.engine.podgroups.trial import (
-    ROUNDS_MAX,
     GroupExtenderCalls,
     PassResult,
     PodGroupTrial,
@@ -158,12 +158,29 @@ class GroupAttempts:
             failures=failures,
             placements=placements,
         )
+        self._trees = TreeAttempts(
+            setup,
+            queue,
+            nominator,
+            group_controller=group_controller,
+            failures=failures,
+            groups=self._groups,
+            preemptor=self._preemptor,
+            evicting=evicting,
+            ask=self._ask,
+            guard=self._guard,
+        )
         self._failed_passes = FailedPasses(setup)
         self._texts = texts_of(setup.gates.behaviour)
 
     def start(self, lead: QueuedPodGroupInfo, questions: GroupExtenderCalls | None = None) -> None:
         """Make one attempt at a popped group, or resume an attempt that waited for answers."""
         members = self._waiting(lead)
+        if lead.key.is_composite and members:
+            calls = questions or GroupExtenderCalls()
+            attempt = partial(self._trees.start, lead, members, calls)
+            self._guard(lead, members, self._clock.now(), attempt)
+            return
         state = self._cluster.pod_groups.get(lead.key)
         if not members or state is None:
             for queued in members:
@@ -275,7 +292,8 @@ class GroupAttempts:
             if result.status is not None:
                 may_preempt = result.status.code is Code.UNSCHEDULABLE
             if is_refused and may_preempt:
-                preemption = self._preemptor.find(members, state, needed_count)
+                group = PodGroupToPlace(self._setup, members, state, needed_count)
+                preemption = self._preemptor.find(group)
                 is_final = isinstance(preemption, PreemptionPlan) or bool(tried.nowhere)
                 if not tried.short and not is_final:
                     self._reserve(lead, members, state, trial)
@@ -326,7 +344,7 @@ class GroupAttempts:
         short = [] if has_error else missing_resources(state, snapshot, group_trial)
         nowhere = _why_nowhere(group_trial, setup, state)
         fits = group_trial.fits(needed_count) and not short
-        asks = _is_to_ask(questions, fits=fits)
+        asks = questions.need_answers(fits=fits)
         if fits and not asks:
             trial.commit()
             return _TrialOutcome(group_trial.result(), committed=group_trial)
@@ -458,7 +476,9 @@ class GroupAttempts:
 
     def _preempt(self, refused: _RefusedAttempt, refusal: Refusal, plan: PreemptionPlan) -> None:
         """Evict the victims. The plugin decides whether the attempt waits for the evictions."""
-        evicting = self._preemptor.evict(refused.members, refused.state, plan)
+        group = refused.state.group
+        assert group is not None, "no attempt is made at a group without an object"
+        evicting = self._preemptor.evict(refused.members, group_reference(group), plan)
         if evicting is None:
             self._await_victims(refused, refusal, plan)
             return
@@ -566,13 +586,6 @@ def _why_nowhere(group_trial: PodGroupTrial, setup: TrialSetup, state: GroupStat
         return ""
     why = why_nowhere(setup.domains, snapshot, state)
     return why if status is None else why or status.message
-
-
-def _is_to_ask(questions: GroupExtenderCalls, *, fits: bool) -> bool:
-    """Whether to call the extenders. A group that does not fit, although every guess left all nodes
-    in, needs no answers."""
-    is_guessed = bool(questions.unanswered) and questions.round_count < ROUNDS_MAX
-    return is_guessed and (fits or questions.has_doubts)
 
 
 def _with_preemption(failure: Failure, preemption: PreemptionPlan | NoPreemption | None) -> Failure:

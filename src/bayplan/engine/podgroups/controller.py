@@ -14,6 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from math import inf
 from typing import final
 
+from bayplan.api.object_meta import ObjectMeta
 from bayplan.api.objects import Pod
 from bayplan.api.pod_groups import SCHEDULE_TIMED_OUT, GroupKey
 from bayplan.api.pod_requests import CPU, amounts
@@ -36,7 +37,8 @@ from bayplan.framework.status import is_success
 from bayplan.queue.entry import QueueGroup
 from bayplan.queue.scheduling_queue import SchedulingQueue
 from bayplan.state.cache import ClusterView, Snapshot
-from bayplan.state.pod_groups import GroupState, MemberStatus, PodGroups
+from bayplan.state.pod_group_trees import PodGroupTrees
+from bayplan.state.pod_groups import GroupState, MemberStatus
 from bayplan.state.pods import DEFAULT_SCHEDULER, PodInfo, pod_info
 
 # ---- membership -----------------------------------------------------------------------------
@@ -51,10 +53,11 @@ class QueueGroups:
     """Says which pods wait together in one entry of the queue."""
 
     def __init__(
-        self, pod_groups: PodGroups, frameworks: Mapping[str, Framework], clock: Clock
+        self, trees: PodGroupTrees, frameworks: Mapping[str, Framework], clock: Clock
     ) -> None:
         """``frameworks``: by profile; filled when the plugins have started."""
-        self._pod_groups = pod_groups
+        self._pod_groups = trees.pod_groups
+        self._trees = trees
         self._frameworks = frameworks
         # Read once, so that groups created in the same second have the same age.
         self._epoch_at_zero = clock.epoch_seconds() - clock.now()
@@ -74,12 +77,23 @@ class QueueGroups:
 
     def of_member(self, state: GroupState, pod: PodInfo) -> QueueGroup | None:
         """The same for a pending member of this group."""
+        if self._trees.has_parent(state.key):
+            return self._of_tree(state)
         is_divided = state.group is not None and bool(state.group.slices)
         if state.is_met and not state.is_upstream and not is_divided:
             return None
         if not self.is_placed_as_one(pod.scheduler_name):
             return None
-        return QueueGroup(state.key, self._created_seconds(state), state.is_complete)
+        metadata = None if state.group is None else state.group.metadata
+        return QueueGroup(state.key, self._created_seconds(metadata), state.is_complete)
+
+    def _of_tree(self, state: GroupState) -> QueueGroup:
+        """The root of the tree, unless a group above is missing."""
+        root = self._trees.root_of(state.key)
+        if root is None:
+            return QueueGroup(state.key, inf, is_complete=False)
+        is_complete = self._trees.tree(root).is_complete
+        return QueueGroup(root.key, self._created_seconds(root.metadata), is_complete)
 
     def is_placed_as_one(self, profile_name: str) -> bool:
         by_pod = self._by_pod.get(profile_name)
@@ -90,13 +104,12 @@ class QueueGroups:
             by_pod = self._by_pod[profile_name] = _places_pod_by_pod(framework)
         return not by_pod
 
-    def _created_seconds(self, state: GroupState) -> float:
+    def _created_seconds(self, metadata: ObjectMeta | None) -> float:
         """When a group was created, on the scheduler's clock. A group without an object sorts after
         all other groups."""
-        group = state.group
-        if group is None:
+        if metadata is None:
             return inf
-        stamp = group.metadata.creation_timestamp or ""
+        stamp = metadata.creation_timestamp or ""
         last_stamp, seconds = self._last_created
         if stamp != last_stamp:
             created = epoch_of(stamp)
@@ -123,6 +136,9 @@ class PodGroupController:
     ) -> None:
         """``reports_assembling``: whether members of an incomplete group get a condition."""
         self._cluster = cluster
+        self._trees = cluster.group_trees
+        #: The root of the tree that the pods of a group waited with last.
+        self._roots: dict[GroupKey, GroupKey] = {}
         self._frameworks = frameworks
         self._queue = queue
         self._queue_groups = queue_groups
@@ -146,11 +162,24 @@ class PodGroupController:
         """Follow a change of groups. ``wakes``: the change may help a group that did not fit."""
         for state in states:
             self.changes[state.key] = state
-            self._regroup(state)
+            key = self._root_key(state)
+            self._regroup(key)
             if self._reservations.concerns(state.key):
                 self._end_reservation(state)
             if wakes:
-                self._queue.groups.wake(state.key)
+                self._queue.groups.wake(key)
+
+    def _root_key(self, state: GroupState) -> GroupKey:
+        """The key of the root above a group, or its own. The groups that it waited with before, and
+        no longer waits with, are regrouped without it."""
+        root = self._trees.root_of(state.key) if self._trees.is_on else None
+        key = state.key if root is None else root.key
+        before = self._roots.pop(state.key, state.key)
+        if key != state.key:
+            self._roots[state.key] = key
+        if before != key:
+            self._regroup(before)
+        return key
 
     def _queue_group_of(self, state: GroupState) -> QueueGroup | None:
         pods, assumed = self._cluster.pods, state.assumed
@@ -160,14 +189,26 @@ class PodGroupController:
                 return self._queue_groups.of_member(state, pod)
         return None
 
-    def _regroup(self, state: GroupState) -> None:
-        """Update the group's entry in the queue. Members of a large group come one by one, so all
-        members are read only if the entry has to change."""
+    def _regroup(self, key: GroupKey) -> None:
+        """Update the entry in the queue of a group or of the root of a tree. Members of a large
+        group come one by one, so all members are read only if the entry has to change."""
         pods, entries = self._cluster.pods, self._queue.groups
-        queue_group = self._queue_group_of(state)
-        if not entries.is_in_step(state.key, queue_group, state.waiting_count):
-            waiting = [pod for uid in self._waiting_uids(state) if (pod := pods.get(uid))]
-            entries.regroup(state.key, queue_group, waiting)
+        states = self._waiting_with(key)
+        queue_groups = (self._queue_group_of(state) for state in states)
+        queue_group = next((each for each in queue_groups if each is not None), None)
+        if not entries.is_in_step(key, queue_group, sum(state.waiting_count for state in states)):
+            uids = (uid for state in states for uid in self._waiting_uids(state))
+            entries.regroup(key, queue_group, [pod for uid in uids if (pod := pods.get(uid))])
+
+    def _waiting_with(self, key: GroupKey) -> list[GroupState]:
+        """The groups whose pods wait in the entry of this key."""
+        if key.is_composite:
+            root = self._trees.get(key)
+            is_root = root is not None and not self._trees.has_parent(key)
+            return list(self._trees.tree(root).leaves()) if root is not None and is_root else []
+        state = self._cluster.pod_groups.get(key)
+        waits_alone = state is not None and self._trees.root_of(key) is None
+        return [state] if state is not None and waits_alone else []
 
     def _end_reservation(self, state: GroupState) -> None:
         """End the reservation, unless the members still wait for nodes."""

@@ -33,6 +33,7 @@ from bayplan.framework.plugin import PlacementAssignments
 from bayplan.framework.status import Status
 from bayplan.framework.types import QueuedPodInfo
 from bayplan.state.cache import Snapshot, Trial
+from bayplan.state.pod_group_trees import GroupTree
 from bayplan.state.pod_groups import GroupState
 from bayplan.state.pods import PodInfo
 from bayplan.state.resources import uses
@@ -102,19 +103,19 @@ def best_pass(
     *,
     needed_count: int,
     only: str = "",
+    inside: Placement = EVERYWHERE,
 ) -> PodGroupTrial:
     """The pass of the best domain, whose placements are in the trial; or, if the group fits
     nowhere, the pass that explains why. ``only``: the only domain of the required key that may be
-    used; "": any."""
+    used; "": any. ``inside``: the placement of the group above."""
     snapshot, rejecting, group = setup.cluster.loan, set[str](), state.group
     assert snapshot is not None and group is not None
-    wide = _acceptable(setup, members, state, only)
+    wide = _acceptable(setup, members, state, only=only, inside=inside)
     if isinstance(wide, Status):
         return PodGroupTrial(setup, trial).without_placement(wide)
     narrow = _preferred(setup.domains, snapshot, group.preferred_topologies, state, wide=wide)
     has_placements = setup.has_placements_for(state)
-    searches, problem = may_search(setup, group, members), ""
-    is_counted = False
+    searches, problem, is_counted = may_search(setup, group, members), "", False
 
     def run(domain: Placement, *, is_compared: bool = False) -> PodGroupTrial:
         group_trial = PodGroupTrial(setup, trial, domain.nodes, is_compared=is_compared)
@@ -128,7 +129,7 @@ def best_pass(
     alone: Callable[[Placement], PodGroupTrial] = run
     if has_placements:
         alone = partial(_alone, run, watch, needed_count)
-        compare = partial(compare, choose=partial(_by_placement_scores, setup, members, state))
+        compare = partial(compare, choose=partial(by_scores, setup, members, state))
     failed: PodGroupTrial | None = None
     for key, domains in (*narrow, (group.required_topology, wide)):
         counts = not group.is_upstream and len(domains) * len(members) >= _COUNTED_FROM
@@ -193,16 +194,32 @@ def why_nowhere(domains: Domains, snapshot: Snapshot, state: GroupState) -> str:
     return f"no node has the label {key}"
 
 
+def placements(
+    setup: TrialSetup, profile_name: str, group: GroupState | GroupTree, inside: Placement
+) -> list[Placement] | Status:
+    """The placements that the profile's plugin makes for a group within the placement of the group
+    above; or why it makes none."""
+    assert setup.cluster.loan is not None
+    nodes = setup.cluster.loan.nodes
+    if inside.nodes is not None:
+        nodes = nodes.take(nodes.positions(sorted(inside.nodes)))
+    made = setup.frameworks[profile_name].run_placement_generate(group, nodes)
+    return made if isinstance(made, Status) else [one.within(inside) for one in made]
+
+
 def _acceptable(
-    setup: TrialSetup, members: Sequence[QueuedPodInfo], state: GroupState, only: str
+    setup: TrialSetup,
+    members: Sequence[QueuedPodInfo],
+    state: GroupState,
+    *,
+    only: str,
+    inside: Placement,
 ) -> list[Placement] | Status:
     """The acceptable domains, one at least; or why the profile's plugin makes no placements."""
     snapshot, group = setup.cluster.loan, state.group
     assert snapshot is not None and group is not None
     if setup.has_placements_for(state):
-        framework = setup.frameworks[members[0].pod.scheduler_name]
-        placements = framework.run_placement_generate(state, snapshot.nodes)
-        return placements if isinstance(placements, Status) else list(placements)
+        return placements(setup, members[0].pod.scheduler_name, state, inside)
     if not group.required_topology:
         return [EVERYWHERE]
     possible = setup.domains.of(snapshot, group.required_topology, state)
@@ -316,10 +333,10 @@ def _best(
 _Choose = Callable[[Mapping[Placement, Sequence[PodInfo]]], Placement | Status]
 
 
-def _by_placement_scores(
+def by_scores(
     setup: TrialSetup,
     members: Sequence[QueuedPodInfo],
-    state: GroupState,
+    group: GroupState | GroupTree,
     pods: Mapping[Placement, Sequence[PodInfo]],
 ) -> Placement | Status:
     """The domain that the plugins of PlacementScore score highest; the first of equal ones, where
@@ -327,14 +344,13 @@ def _by_placement_scores(
     snapshot = setup.cluster.loan
     assert snapshot is not None
     nodes = snapshot.nodes
-    placements = [
+    assignments = [
         PlacementAssignments(
             domain.name, nodes.take(nodes.positions(sorted(domain.nodes or nodes.names()))), placed
         )
         for domain, placed in pods.items()
     ]
-    framework = setup.frameworks[members[0].pod.scheduler_name]
-    totals = framework.run_placement_score(state, placements)
+    totals = setup.frameworks[members[0].pod.scheduler_name].run_placement_score(group, assignments)
     if isinstance(totals, Status):
         return totals
     return list(pods)[totals.index(max(totals))]

@@ -8,16 +8,16 @@ a domain by its annotation frees the domain in which the fewest groups lose pods
 podgrouppreemption.go (v1.37), which tries the whole group again for each returning pod.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Sequence, Set
 from itertools import islice
-from typing import Final, final
+from typing import Final, Protocol, final
 
 import numpy as np
 from msgspec import Struct
 
 from bayplan.engine.exclusive_domains import domain_nodes, is_daemon
 from bayplan.engine.failures import CLEAR_NOMINATION
-from bayplan.engine.outbox import Outbox, group_reference
+from bayplan.engine.outbox import Outbox
 from bayplan.engine.podgroups.controller import missing_resources
 from bayplan.engine.podgroups.domains import best_pass
 from bayplan.engine.podgroups.refusals import (
@@ -27,11 +27,12 @@ from bayplan.engine.podgroups.refusals import (
     reason,
     texts_of,
 )
-from bayplan.engine.podgroups.trial import PlacedMember, PodGroupTrial, TrialSetup
+from bayplan.engine.podgroups.trial import PlacedMember, TrialSetup
 from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.preemption import GroupPreemption, PendingEvictions
 from bayplan.framework.status import is_success
 from bayplan.framework.types import NominatingMode, Nomination, QueuedPodInfo
+from bayplan.ports import ObjectReference
 from bayplan.queue.nominator import Nominator
 from bayplan.state.cache import Snapshot, Trial
 from bayplan.state.disruption_units import Unit, Units
@@ -48,14 +49,61 @@ _NO_VICTIMS = "No preemption victims found for incoming preemptor"
 _ONGOING = "ongoing preemption on nominated nodes"
 
 
-class _Group(Struct, frozen=True):
+class Preemptor(Protocol):
+    """A group of pods, or a tree of groups, that victims are searched for."""
+
+    @property
+    def members(self) -> Sequence[QueuedPodInfo]: ...
+
+    def place(self, trial: Trial, only: str = "") -> tuple[Sequence[PlacedMember], str]:
+        """Place the members in the trial. Returns (the placed members, ""), or, if too few fit and
+        nothing is placed, ((), why as upstream says it). ``only``: the only domain that may be
+        used; "": any."""
+        ...
+
+    def domains_to_free(self, snapshot: Snapshot, highest: int) -> Sequence[str]:
+        """The domains to try one after another, if pods up to a priority leave; "": any."""
+        ...
+
+    def nodes_alone(self, snapshot: Snapshot, names: Set[str]) -> frozenset[str]:
+        """The nodes on which no other pod may stay if members are on ``names``."""
+        ...
+
+
+class PodGroupToPlace(Struct, frozen=True):
+    """A group of pods, of which ``needed_count`` have to find nodes."""
+
+    setup: TrialSetup
     members: Sequence[QueuedPodInfo]
     state: GroupState
     needed_count: int
 
-    @property
-    def priority(self) -> int:
-        return min(queued.pod.priority for queued in self.members)
+    def place(self, trial: Trial, only: str = "") -> tuple[Sequence[PlacedMember], str]:
+        snapshot, state, count = self.setup.cluster.loan, self.state, self.needed_count
+        assert snapshot is not None
+        pass_ = best_pass(self.setup, trial, self.members, state, needed_count=count, only=only)
+        if pass_.fits(count) and not missing_resources(state, snapshot, pass_):
+            return pass_.placed, ""
+        pass_.undo()
+        texts = texts_of(self.setup.gates.behaviour)
+        return (), reason(pass_.result(), state, len(self.members), texts)
+
+    def domains_to_free(self, snapshot: Snapshot, highest: int) -> Sequence[str]:
+        """The domains of the required key, those first in which the fewest groups could lose pods;
+        for other groups only "": any. Kubernetes' own groups are placed as kube-scheduler does."""
+        state = self.state
+        if state.group is None or state.is_upstream or not state.group.required_topology:
+            return ("",)
+        domains = self.setup.domains.of(snapshot, state.group.required_topology, state)
+        domain_of = {node: domain.name for domain in domains for node in domain.nodes or ()}
+        owners: dict[str, set[object]] = {domain.name: set() for domain in domains}
+        for pod in self.setup.cluster.cache.pods():
+            if pod.priority <= highest and pod.node_name in domain_of:
+                owners[domain_of[pod.node_name]].add(_owner(pod))
+        return sorted(owners, key=lambda name: (len(owners[name]), name)) or ("",)
+
+    def nodes_alone(self, snapshot: Snapshot, names: Set[str]) -> frozenset[str]:
+        return domain_nodes(snapshot.nodes, self.state, names)
 
 
 @final
@@ -71,11 +119,10 @@ class PodGroupPreemptor:
         #: (generation of the nodes, the lowest priority of a pod on a node).
         self._lowest = (-1, NO_PRIORITY)
 
-    def find(
-        self, members: Sequence[QueuedPodInfo], state: GroupState, needed_count: int
-    ) -> PreemptionPlan | NoPreemption | None:
+    def find(self, group: Preemptor) -> PreemptionPlan | NoPreemption | None:
         """The plan, or why there is none. None: no plugin of the profile preempts for groups. The
         cluster must be lent."""
+        members = group.members
         plugin = self._plugin(members)
         if plugin is None:
             return None
@@ -87,7 +134,6 @@ class PodGroupPreemptor:
             return NoPreemption(why_not, self._with_reasons(members, why_not))
         snapshot = self._cluster.loan
         assert snapshot is not None
-        group = _Group(members, state, needed_count)
         highest = self._highest_to_evict(snapshot, group)
         if highest is None:
             return NoPreemption(NOT_HELPFUL, f"{UPSTREAM_PREFIX}{_NO_VICTIMS}")
@@ -99,18 +145,17 @@ class PodGroupPreemptor:
         return NoPreemption(NOT_HELPFUL, self._with_reasons(members, NOT_HELPFUL))
 
     def evict(
-        self, members: Sequence[QueuedPodInfo], state: GroupState, plan: PreemptionPlan
+        self, members: Sequence[QueuedPodInfo], preemptor: ObjectReference, plan: PreemptionPlan
     ) -> PendingEvictions | None:
         """Nominate the members and evict the victims. Returns the evictions if the attempt has to
-        start them and wait for them."""
+        start them and wait for them. ``preemptor``: the object that the events of victims name."""
         plugin = self._plugin(members)
         assert plugin is not None
         for pod, nomination in self._nominations(plan):
             self._nominator.add_nominated_pod(pod, nomination)
-        assert state.group is not None, "no attempt is made at a group without an object"
         nodes = tuple(sorted({node_name for _, node_name in plan.placements}))
         pods = [queued.pod for queued in members]
-        return plugin.evict_for_group(group_reference(state.group), pods, nodes, plan.victims)
+        return plugin.evict_for_group(preemptor, pods, nodes, plan.victims)
 
     def report_nominations(self, plan: PreemptionPlan) -> None:
         """Write the nominations of the members to the API."""
@@ -147,16 +192,16 @@ class PodGroupPreemptor:
         return ", ".join([*filter(None, reasons), f"{UPSTREAM_PREFIX}{text}"])
 
     def _units(self, snapshot: Snapshot) -> Units:
-        return Units(self._cluster.pod_groups, snapshot.nodes)
+        return Units(self._cluster.group_trees, snapshot.nodes)
 
     # ---- pods to remove ---------------------------------------------------------------------
 
-    def _highest_to_evict(self, snapshot: Snapshot, group: _Group) -> int | str | None:
+    def _highest_to_evict(self, snapshot: Snapshot, group: Preemptor) -> int | str | None:
         """The lowest priority up to which pods must leave for the group to fit. None: no pod has a
         lower priority. A text: why the group does not fit even without all these pods, as upstream
         says it."""
         of_groups = {unit.priority for unit in self._units(snapshot).all_groups()}
-        own = group.priority
+        own = min(queued.pod.priority for queued in group.members)
         if min(self._lowest_priority(snapshot), *of_groups, own) == own:
             return None
         ranked = snapshot.ranked_pods(snapshot.nodes)
@@ -183,29 +228,13 @@ class PodGroupPreemptor:
             self._lowest = generation, int(lowest)
         return self._lowest[1]
 
-    def _why_not_without(self, snapshot: Snapshot, group: _Group, highest: int) -> str:
+    def _why_not_without(self, snapshot: Snapshot, group: Preemptor, highest: int) -> str:
         """Why the group does not fit without all pods up to a priority; "" if it fits."""
         with snapshot.trial() as trial:
             _remove(trial, snapshot, self._units(snapshot), highest)
-            pass_, fits = self._placed(trial, snapshot, group)
-            if fits:
-                self._give_back(pass_.placed)
-                return ""
-        texts = texts_of(self._setup.gates.behaviour)
-        return reason(pass_.result(), group.state, len(group.members), texts)
-
-    def _placed(
-        self, trial: Trial, snapshot: Snapshot, group: _Group, only: str = ""
-    ) -> tuple[PodGroupTrial, bool]:
-        """(the pass, whether enough members fit); if too few fit, nothing is placed."""
-        count = group.needed_count
-        pass_ = best_pass(
-            self._setup, trial, group.members, group.state, needed_count=count, only=only
-        )
-        if pass_.fits(group.needed_count) and not missing_resources(group.state, snapshot, pass_):
-            return pass_, True
-        pass_.undo()
-        return pass_, False
+            placed, why_not = group.place(trial)
+            self._give_back(placed)
+        return why_not
 
     def _give_back(self, placed: Sequence[PlacedMember]) -> None:
         """Unreserve the members; the trial undoes their placements."""
@@ -215,35 +244,21 @@ class PodGroupPreemptor:
     # ---- pods that return -------------------------------------------------------------------
 
     def _plan(
-        self, snapshot: Snapshot, group: _Group, highest: int, plugin: GroupPreemption
+        self, snapshot: Snapshot, group: Preemptor, highest: int, plugin: GroupPreemption
     ) -> PreemptionPlan | None:
         """The plan; of a group that has to share a domain, that of the domain in which the fewest
         groups lose pods, then the fewest pods leave."""
         plans = (
             self._plan_within(snapshot, group, highest, plugin=plugin, only=only)
-            for only in self._domains_to_free(snapshot, group, highest)
+            for only in group.domains_to_free(snapshot, highest)
         )
         possible = islice((plan for plan in plans if plan is not None), _PLANS_MAX)
         return min(possible, key=_hurt, default=None)
 
-    def _domains_to_free(self, snapshot: Snapshot, group: _Group, highest: int) -> Sequence[str]:
-        """The domains of the required key, those first in which the fewest groups could lose pods;
-        for other groups only "": any. Kubernetes' own groups are placed as kube-scheduler does."""
-        state = group.state
-        if state.group is None or state.is_upstream or not state.group.required_topology:
-            return ("",)
-        domains = self._setup.domains.of(snapshot, state.group.required_topology, state)
-        domain_of = {node: domain.name for domain in domains for node in domain.nodes or ()}
-        owners: dict[str, set[object]] = {domain.name: set() for domain in domains}
-        for pod in self._cluster.cache.pods():
-            if pod.priority <= highest and pod.node_name in domain_of:
-                owners[domain_of[pod.node_name]].add(_owner(pod))
-        return sorted(owners, key=lambda name: (len(owners[name]), name)) or ("",)
-
     def _plan_within(
         self,
         snapshot: Snapshot,
-        group: _Group,
+        group: Preemptor,
         highest: int,
         *,
         plugin: GroupPreemption,
@@ -252,19 +267,18 @@ class PodGroupPreemptor:
         """``only``: the only domain that may be used; "": any."""
         with snapshot.trial() as trial:
             away = _remove(trial, snapshot, self._units(snapshot), highest)
-            pass_, fits = self._placed(trial, snapshot, group, only)
-            if not fits:
+            placed, why_not = group.place(trial, only)
+            if why_not:
                 return None
             try:
                 order = plugin.in_order_of_return(away)
-                names = {one.pod.node_name for one in pass_.placed}
-                alone = domain_nodes(snapshot.nodes, group.state, names)
-                victims = self._victims(trial, snapshot, pass_.placed, order, alone=alone)
+                alone = group.nodes_alone(snapshot, {one.pod.node_name for one in placed})
+                victims = self._victims(trial, snapshot, placed, order, alone=alone)
             finally:
-                self._give_back(pass_.placed)
+                self._give_back(placed)
         if not victims:
             return None
-        placements = tuple((one.cycle.pod, one.pod.node_name) for one in pass_.placed)
+        placements = tuple((one.cycle.pod, one.pod.node_name) for one in placed)
         return PreemptionPlan(placements, victims)
 
     def _victims(

@@ -12,12 +12,13 @@ from typing import Final, NamedTuple
 
 from msgspec import Struct, field
 
-from bayplan.api.objects import PodSpec
+from bayplan.api.objects import Pod, PodSpec
 from bayplan.config.behaviour import Behaviour
 from bayplan.engine.failures import CLEAR_NOMINATION, Failure, failure_by_error
 from bayplan.engine.podgroups.trial import PassResult, UnplacedMember
 from bayplan.framework.status import Code, Status, is_rejected, unschedulable
 from bayplan.framework.types import Nomination, QueuedPodInfo
+from bayplan.state.pod_group_trees import GroupTree
 from bayplan.state.pod_groups import GroupState
 from bayplan.state.pods import DEFAULT_SCHEDULER, PodInfo
 
@@ -88,6 +89,11 @@ class GroupTexts(Struct, frozen=True):
     group: str = "pod group"
     names_pods: bool = False
 
+    @property
+    def error(self) -> str:
+        """The text of the error of a group that does not fit; "": it has none."""
+        return self.prefix.removesuffix(", ")
+
 
 def texts_of(behaviour: Behaviour) -> GroupTexts:
     if not behaviour.group_messages_are_plain:
@@ -113,14 +119,21 @@ def reason(pass_: PassResult, state: GroupState, member_count: int, texts: Group
         fit_count = len(pass_.placed)
         scheduled_count = state.assigned_count + fit_count
         remaining_count = member_count - fit_count - len(pass_.unplaced)
-        text = (
-            f"minCount ({state.min_member}) cannot be satisfied: "
-            f"{scheduled_count} scheduled, {remaining_count} remaining"
-        )
+        text = too_few_scheduled(state.min_member, scheduled_count, remaining_count)
     if pass_.placement_count is None:
         return text
-    placements = f"0/{pass_.placement_count} placements are available"
-    return f"{texts.prefix}{placements}, first placement status: {text}"
+    return f"{texts.prefix}{in_no_placement(pass_.placement_count, text)}"
+
+
+def too_few_scheduled(minimum: int, scheduled_count: int, remaining_count: int) -> str:
+    """Upstream: gangscheduling, PlacementFeasible; of pods, or of groups in a tree of groups."""
+    counts = f"{scheduled_count} scheduled, {remaining_count} remaining"
+    return f"minCount ({minimum}) cannot be satisfied: {counts}"
+
+
+def in_no_placement(count: int, first: str) -> str:
+    """``first``: why none of the first placement."""
+    return f"0/{count} placements are available, first placement status: {first}"
 
 
 def of_upstream(
@@ -151,11 +164,11 @@ def of_upstream(
         if uid in unplaced:
             failures[uid] = failure_of_member(unplaced[uid])
         elif uid not in placed:
-            failures[uid] = _rejection(short, None)
+            failures[uid] = rejection(short, None)
         elif is_being_made:
-            failures[uid] = _rejection(whole, None)
+            failures[uid] = rejection(whole, None)
         else:
-            failures[uid] = _rejection(f"{texts.prefix}{whole}", CLEAR_NOMINATION)
+            failures[uid] = rejection(f"{texts.prefix}{whole}", CLEAR_NOMINATION)
     return Refusal(failure, whole, failures)
 
 
@@ -172,7 +185,7 @@ def without_placement(
         return Refusal(failure, text, dict.fromkeys(_uids(members), failure_by_error(status, text)))
     about_victims = "" if preemption is None else preemption.upstream_text
     whole = ", ".join(filter(None, (text, about_victims)))
-    return Refusal(failure, whole, dict.fromkeys(_uids(members), _rejection(text, None)))
+    return Refusal(failure, whole, dict.fromkeys(_uids(members), rejection(text, None)))
 
 
 def _uids(members: Iterable[QueuedPodInfo]) -> list[str]:
@@ -199,7 +212,7 @@ def failure_of_member(one: UnplacedMember) -> Failure:
     return Failure(one.status, one.message, one.diagnosis, nomination)
 
 
-def _rejection(message: str, nomination: Nomination | None) -> Failure:
+def rejection(message: str, nomination: Nomination | None = None) -> Failure:
     return Failure(unschedulable(message), message, None, nomination)
 
 
@@ -220,16 +233,37 @@ def mismatch(
     first member (gate PodGroupPreemptionPolicy).
     """
     group = state.group
-    waiting = [_Member(queued.pod.name, queued.pod.spec) for queued in members]
-    if group is None or not group.is_upstream or not waiting:
+    if group is None or not group.is_upstream:
         return ""
-    first = waiting[0]
     policy = (group.preemption_policy or _PREEMPT_LOWER) if groups_have_policies else None
-    name = f"podgroup/{state.key.namespace}/{state.key.name}"
-    root = _Root(name, group.priority or 0, policy)
-    assigned = (_Member(pod.metadata.name, pod.spec) for pod in state.assigned())
-    differences = (_difference(each, first, root, texts) for each in (*waiting, *assigned))
-    return next((text for text in differences if text), "")
+    root = _Root(f"podgroup/{state.key}", group.priority or 0, policy)
+    return _first_difference(root, members, state.assigned(), texts)
+
+
+def mismatch_in_tree(
+    tree: GroupTree,
+    members: Iterable[QueuedPodInfo],
+    texts: GroupTexts,
+    *,
+    groups_have_policies: bool,
+) -> str:
+    """The same for a tree of groups, whose root counts as the group."""
+    spec = tree.group.spec
+    policy = (spec.preemption_policy or _PREEMPT_LOWER) if groups_have_policies else None
+    root = _Root(f"compositepodgroup/{tree.key}", spec.priority or 0, policy)
+    return _first_difference(root, members, tree.assigned(), texts)
+
+
+def _first_difference(
+    root: "_Root",
+    members: Iterable[QueuedPodInfo],
+    assigned: Iterable[Pod | PodInfo],
+    texts: GroupTexts,
+) -> str:
+    waiting = [_Member(queued.pod.name, queued.pod.spec) for queued in members]
+    placed = (_Member(pod.metadata.name, pod.spec) for pod in assigned)
+    differences = (_difference(each, waiting[0], root, texts) for each in (*waiting, *placed))
+    return next((text for text in differences if text), "") if waiting else ""
 
 
 class _Member(NamedTuple):

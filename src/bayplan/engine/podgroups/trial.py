@@ -40,7 +40,7 @@ from bayplan.state.pods import PodInfo
 
 
 #: Answers may lead to new questions; after so many rounds the guesses count as answers.
-ROUNDS_MAX: Final = 20
+_ROUNDS_MAX: Final = 20
 
 #: (pod, verb, extenders, nodes)
 _QuestionKey = tuple[str, ExtenderVerb, tuple[str, ...], tuple[str, ...]]
@@ -64,6 +64,12 @@ class GroupExtenderCalls:
         self.round_count += 1
         self.unanswered = {}
         self.has_doubts = False
+
+    def need_answers(self, *, fits: bool) -> bool:
+        """Whether to call the extenders. A group that does not fit, although every guess left all
+        nodes in, needs no answers."""
+        is_guessed = bool(self.unanswered) and self.round_count < _ROUNDS_MAX
+        return is_guessed and (fits or self.has_doubts)
 
     def answered(self, cycle: Cycle, question: Question) -> AnsweredQuestion:
         """The answers to a question of a member's cycle, real or guessed."""

@@ -35,7 +35,7 @@ from bayplan.state.pods import PodInfo
 
 DISRUPTION_TARGET = "DisruptionTarget"
 PREEMPTION_BY_SCHEDULER = "PreemptionByScheduler"
-POD, POD_GROUP = "pod", "podgroup"
+POD, POD_GROUP, COMPOSITE = "pod", "podgroup", "compositepodgroup"
 #: The beginning of the message for a pod, or for members of a group; upstream's words.
 PREFIX, GROUP_PREFIX = "preemption: ", "pod group preemption: "
 
@@ -43,7 +43,7 @@ _NORMAL, _PREEMPTED, _PREEMPTING = "Normal", "Preempted", "Preempting"
 
 
 class Preemptor(Struct, frozen=True):
-    """The preemptor: a pod, or the members of a group."""
+    """The preemptor: a pod, or the members of a group or of a tree of groups."""
 
     kind: str
     uid: str
@@ -64,7 +64,7 @@ class Preemptor(Struct, frozen=True):
     @property
     def place(self) -> str:
         """The place that messages to victims name. Upstream: Candidate.Name."""
-        return "cluster" if self.kind == POD_GROUP else ", ".join(self.node_names)
+        return ", ".join(self.node_names) if self.kind == POD else "cluster"
 
 
 @final
@@ -216,7 +216,7 @@ class AwaitedEviction:
         duration = self._handle.metrics.preemption_execution_duration
         duration.observe(seconds, self._preemptor.kind, result)
         prefix = PREFIX
-        if self._preemptor.kind == POD_GROUP:
+        if self._preemptor.kind != POD:
             prefix = GROUP_PREFIX
             attempts = self._handle.metrics.workload_preemption_attempts
             attempts.add(Code.ERROR if self._problems else Code.SUCCESS)

@@ -15,6 +15,7 @@ import numpy as np
 from msgspec import Struct
 
 from bayplan import rng
+from bayplan.api.composite_pod_groups import COMPOSITE_POD_GROUP
 from bayplan.api.disruption_objects import POD_DISRUPTION_BUDGET
 from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.events import (
@@ -55,6 +56,7 @@ from bayplan.plugins.default_preemption.budgets import Budgets
 from bayplan.plugins.default_preemption.candidates import Batch, chosen, listed
 from bayplan.plugins.default_preemption.dry_run import DryRun, Findings, lacks_victims
 from bayplan.plugins.default_preemption.executor import (
+    COMPOSITE,
     POD,
     POD_GROUP,
     PREFIX,
@@ -69,7 +71,7 @@ from bayplan.state.cache import Snapshot
 from bayplan.state.columns import Rows
 from bayplan.state.disruption_units import Unit, Units
 from bayplan.state.nodes import NodeView
-from bayplan.state.pod_groups import PodGroups
+from bayplan.state.pod_group_trees import PodGroupTrees
 from bayplan.state.pods import PodInfo, PodShape
 from bayplan.state.ranked_pods import importance
 
@@ -199,10 +201,11 @@ class DefaultPreemption(
     ) -> PendingEvictions | None:
         metrics = self.handle.metrics
         metrics.workload_preemption_victims.observe(len(victims))
-        disrupted_count = _disrupted_count(self.handle.pod_groups, victims)
+        disrupted_count = _disrupted_count(self.handle.group_trees, victims)
+        kind = COMPOSITE if group.kind == COMPOSITE_POD_GROUP else POD_GROUP
         if disrupted_count:
-            metrics.preemption_workload_disruptions.observe(disrupted_count, POD_GROUP)
-        preemptor = Preemptor(POD_GROUP, group.uid, pods, node_names, group)
+            metrics.preemption_workload_disruptions.observe(disrupted_count, kind)
+        preemptor = Preemptor(kind, group.uid, pods, node_names, group)
         ranked = sorted(victims, key=importance)
         violation_count = sum(self._current_budgets().violated_by(ranked))
         going = Victims(tuple(ranked), violation_count)
@@ -223,7 +226,7 @@ class DefaultPreemption(
         if not count:
             return Findings()
         start = rng.tie_index(self.handle.seed, pod.uid, 0, count)
-        units = Units(self.handle.pod_groups, nodes)
+        units = Units(self.handle.group_trees, nodes)
         question = (self.handle.runner, snapshot, state, pod)
         status = lacks_victims if self._are_needless_rejected else fits_without
         dry_run = DryRun(
@@ -302,7 +305,7 @@ class DefaultPreemption(
         diagnosis = Diagnosis(listed_reasons=listed_reasons(+reasons))
         message = FitError(pod.key, snapshot.node_count, diagnosis).message
         runner, nominated = self.handle.runner, self.handle.nominator.nominated_nodes()
-        are_single = Units(self.handle.pod_groups, snapshot.nodes).are_single
+        are_single = Units(self.handle.group_trees, snapshot.nodes).are_single
         if not nominated and are_single and runner.only_amounts_matter(state):
             self._hopeless[pod.shape] = _Hopeless(snapshot.generation, codes, message)
         return _NOBODY, unschedulable(message)
@@ -334,11 +337,12 @@ class DefaultPreemption(
         return self._budgets[1]
 
 
-def _disrupted_count(groups: PodGroups, victims: Sequence[PodInfo]) -> int:
+def _disrupted_count(trees: PodGroupTrees, victims: Sequence[PodInfo]) -> int:
     """Units of victims that belong to groups. Upstream: NumPodGroupDisruptions."""
+    groups = trees.pod_groups
     states = [state for pod in victims if (state := groups.of(pod)) and state.group is not None]
-    wholes = {state.key for state in states if state.group and state.group.leaves_whole}
-    return len(wholes) + sum(state.key not in wholes for state in states)
+    wholes = [trees.highest_whole(state) for state in states]
+    return len({*wholes} - {None}) + wholes.count(None)
 
 
 @lru_cache(maxsize=16)

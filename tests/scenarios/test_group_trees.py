@@ -1,0 +1,155 @@
+"""Trees of groups: enough groups of a CompositePodGroup run together, or none."""
+
+from typing import Any
+
+from bayplan.api.objects import POD
+from bayplan.objects.keys import object_key
+from tests.scenarios.gangs import UPSTREAM, condition, message
+from tests.scenarios.trees import GATES, PLUGINS, add_pods, put_part, put_tree
+from tests.scenarios.world import World, play
+
+INITIALLY = "PodGroupInitiallyScheduled"
+
+
+def nodes(world: World, *cpus: int, **labels: str) -> None:
+    for index, cpu in enumerate(cpus):
+        world.add_node(f"n{index}", cpu=cpu, labels=labels)
+
+
+def played(scene: Any, **options: Any) -> World:
+    return play(scene, plugins=[*PLUGINS, *options.pop("plugins", ())], gates=GATES, **options)
+
+
+def bound(world: World, names: list[str]) -> list[str]:
+    """The nodes of the pods; "" for a pod without one."""
+    places = [world.bound(name) for name in names]
+    return ["" if place is None else place[1] for place in places]
+
+
+def test_a_tree_is_placed_when_all_its_groups_fit() -> None:
+    async def scene(world: World) -> None:
+        nodes(world, 4)
+        put_tree(world, "t", 2)
+        for name in ("a", "b"):
+            put_part(world, name, 2, "t")
+        names = [*add_pods(world, "a", 2), *add_pods(world, "b", 2)]
+        await world.until(5)
+        assert bound(world, names) == ["n0"] * 4
+        for name in ("a", "b"):
+            assert condition(world, name, INITIALLY, UPSTREAM)["status"] == "True"
+
+    played(scene)
+
+
+def test_no_group_of_a_tree_is_placed_while_too_few_of_them_fit() -> None:
+    async def scene(world: World) -> None:
+        nodes(world, 3)
+        put_tree(world, "t", 2)
+        for name in ("a", "b"):
+            put_part(world, name, 2, "t")
+        first, second = add_pods(world, "a", 2), add_pods(world, "b", 2)
+        await world.until(1)
+        assert bound(world, [*first, *second]) == [""] * 4
+        leaf = "minCount (2) cannot be satisfied: 1 scheduled, 0 remaining"
+        root = "minCount (2) cannot be satisfied: 1 scheduled, 0 remaining"
+        start = "pod group is unschedulable, 0/1 placements are available, first placement status:"
+        assert message(world, "a-0") == message(world, "a-1") == f"{start} {root}"
+        assert message(world, "b-1") == "0/1 nodes are available: 1 Insufficient cpu."
+        texts = [condition(world, name, INITIALLY, UPSTREAM)["message"] for name in ("a", "b")]
+        assert texts[1] == f"{start} {leaf}, "
+        # The group that fits shares the verdict of the root, to which the end is added twice.
+        assert texts[0] == f"{start} {root}, , "
+        world.add_node("more", cpu=1)
+        await world.until(30)
+        assert "" not in bound(world, [*first, *second])
+
+    played(scene)
+
+
+def test_groups_beyond_the_minimum_wait_while_the_tree_runs() -> None:
+    async def scene(world: World) -> None:
+        nodes(world, 3)
+        put_tree(world, "t", 1)
+        for name in ("a", "b"):
+            put_part(world, name, 2, "t")
+        first, second = add_pods(world, "a", 2), add_pods(world, "b", 2)
+        await world.until(5)
+        assert bound(world, first) == ["n0"] * 2
+        assert bound(world, second) == [""] * 2
+        world.add_node("more", cpu=2)
+        await world.until(60)
+        assert "" not in bound(world, second)
+
+    played(scene)
+
+
+def test_pods_wait_for_every_group_above_them() -> None:
+    async def scene(world: World) -> None:
+        nodes(world, 9)
+        put_part(world, "a", 1, "middle")
+        names = add_pods(world, "a", 1)
+        await world.until(2)
+        assert bound(world, names) == [""]
+        put_tree(world, "middle", 1, "top")
+        await world.until(4)
+        assert bound(world, names) == [""]
+        put_tree(world, "top", 1)
+        await world.until(20)
+        assert bound(world, names) == ["n0"]
+
+    played(scene)
+
+
+def test_a_tree_waits_until_enough_groups_have_enough_pods() -> None:
+    async def scene(world: World) -> None:
+        nodes(world, 9)
+        put_tree(world, "t", 2)
+        put_part(world, "a", 1, "t")
+        first = add_pods(world, "a", 1)
+        await world.until(2)
+        put_part(world, "b", 2, "t")
+        second = add_pods(world, "b", 1)
+        await world.until(4)
+        assert bound(world, [*first, *second]) == [""] * 2
+        second = add_pods(world, "b", 1, first=1)
+        await world.until(20)
+        assert "" not in bound(world, [*first, "b-0", *second])
+
+    played(scene)
+
+
+def test_all_groups_of_a_tree_share_a_block_and_each_has_its_rack() -> None:
+    async def scene(world: World) -> None:
+        for block, racks in {"b1": {"r1": 2, "r2": 1}, "b2": {"r3": 2, "r4": 2}}.items():
+            for rack, cpu in racks.items():
+                world.add_node(rack, cpu=cpu, labels={"block": block, "rack": rack})
+        put_tree(world, "t", 2, schedulingConstraints={"topology": [{"key": "block"}]})
+        for name in ("a", "b"):
+            rack = {"topology": [{"key": "rack"}]}
+            put_part(world, name, 2, "t", schedulingConstraints=rack)
+        names = [*add_pods(world, "a", 2), *add_pods(world, "b", 2)]
+        await world.until(5)
+        assert sorted(bound(world, names)) == ["r3", "r3", "r4", "r4"]
+
+    played(scene)
+
+
+def test_a_tree_preempts_as_one_and_only_if_that_helps() -> None:
+    async def scene(world: World) -> None:
+        nodes(world, 4)
+        for index in range(4):
+            world.add_pod(f"low{index}", cpu="1", priority=0)
+        await world.until(2)
+        put_tree(world, "t", 2, priority=10)
+        for name in ("a", "b"):
+            put_part(world, name, 1, "t", priority=10)
+        names = [
+            *add_pods(world, "a", 1, priority=10),
+            *add_pods(world, "b", 1, priority=10),
+        ]
+        await world.until(60)
+        assert bound(world, names) == ["n0"] * 2
+        keys = [object_key(POD, "default", f"low{index}") for index in range(4)]
+        assert sum(world.cluster.get(key) is not None for key in keys) == 2
+
+    played(scene, plugins=["DefaultPreemption"])
