@@ -20,6 +20,7 @@ from bayplan.cli.agents.tools import Workplace
 from bayplan.cli.warm_models import WarmModels
 from bayplan.clock import RealClock
 from tests.cli.command_line import answer, bayplan
+from tests.kit.manifests import container, pod, pod_group
 
 _NODE = """\
 apiVersion: v1
@@ -161,6 +162,27 @@ def test_every_tool_reads_only_and_has_a_schema(cluster: Path) -> None:
         for uri in uris:
             (content,) = (await client.read_resource(uri)).contents
             assert getattr(content, "text", "")
+
+    converse(scene, cluster)
+
+
+def test_a_group_is_explained_by_the_levels_of_its_topology(cluster: Path) -> None:
+    train = pod_group("train", 2)
+    train["metadata"]["annotations"] = {"bayplan.dev/required-topology": "zone"}
+    labels = {"scheduling.x-k8s.io/pod-group": "train"}
+    members = [
+        pod(f"train-{index}", containers=[container("3")], labels=labels) for index in range(2)
+    ]
+    objects = [train, *members]
+    cluster.write_text("\n---\n".join((CLUSTER, *map(json.dumps, objects))))
+
+    async def scene(client: Client) -> None:
+        text, exit_code = await texts_of(client, "why", name="podgroup/train")
+        assert exit_code == "Exit code 1."
+        (level,) = json.loads(text)["group"]["levels"]
+        assert (level["nodeLabel"], level["domains"], level.get("sufficient", 0)) == ("zone", 2, 0)
+        assert (level["nearest"], level["fitting"]) == ("a", 1)
+        assert text == bayplan("why", "podgroup/train", cluster, "-o", "json").stdout
 
     converse(scene, cluster)
 

@@ -1,6 +1,7 @@
 """What-if, fixes, rejections and the report of a shadow, in a browser."""
 
 import csv
+import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -8,6 +9,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
+from tests.kit.manifests import container, node, pod, pod_group
 from tests.ui.browser.conftest import served_paths
 from tests.ui.browser.visits import MARKUP, go, in_thread, screenshot, settle, violations, visit
 from tests.ui.example_cluster import CLUSTER
@@ -297,4 +299,27 @@ def test_names_with_markup_are_text_in_questions_and_answers(
         expect(problem).to_contain_text("there is no node")
         expect(problem).to_contain_text(MARKUP)
         assert page.locator("img[src='x']").count() == 0
+        assert not violations(page)
+
+
+# ---- groups -----------------------------------------------------------------------------------
+
+
+def test_a_group_that_waits_shows_its_levels_and_a_fix(browser: Browser, tmp_path: Path) -> None:
+    racks = [node(f"r{index}-0", cpu="4", labels={"rack": f"r{index}"}) for index in range(2)]
+    train = pod_group("train", 3)
+    train["metadata"]["annotations"] = {"bayplan.dev/required-topology": "rack"}
+    labels = {"scheduling.x-k8s.io/pod-group": "train"}
+    members = [
+        pod(f"train-{index}", containers=[container("2")], labels=labels) for index in range(3)
+    ]
+    path = tmp_path / "racks.json"
+    path.write_text(json.dumps({"kind": "List", "items": [*racks, train, *members]}))
+    with served_paths(path) as address, visit(browser, address) as page:
+        settle(page)
+        go(page, "groups?name=default/train")
+        levels = page.get_by_role("region", name="Levels")
+        expect(levels.locator("tbody tr")).to_contain_text("rack required")
+        expect(levels.locator("tbody tr")).to_contain_text("3 members in 0 of 2 domains")
+        expect(page.locator(".fixes")).to_contain_text("prefer one rack")
         assert not violations(page)

@@ -53,7 +53,7 @@ export function GroupLevels({ source, params, pod }) {
   const isOpen = areFixesSearched(source, params);
   const state = useComputed(isOpen ? "explanation" : null, { at, pod });
   const fixes = state.data?.fixes ?? [];
-  return html`<section aria-label="Levels" tabindex="-1"><h2>What the group lacks</h2>
+  return html`<section aria-label="What the group lacks" tabindex="-1"><h2>What the group lacks</h2>
     ${!isOpen && html`<${FindFixes} source=${source} view="groups" params=${params} />`}
     <${Computing} state=${state} text="Each fix is tried in the engine…" />
     ${state.data && !state.error && html`<div class=${state.isComputing ? "stale" : ""}>
