@@ -153,3 +153,71 @@ def test_a_tree_preempts_as_one_and_only_if_that_helps() -> None:
         assert sum(world.cluster.get(key) is not None for key in keys) == 2
 
     played(scene, plugins=["DefaultPreemption"])
+
+
+def test_without_the_gate_the_parent_of_a_group_has_no_effect() -> None:
+    async def scene(world: World) -> None:
+        nodes(world, 4)
+        put_part(world, "a", 2, "missing")
+        names = add_pods(world, "a", 2)
+        await world.until(2)
+        assert bound(world, names) == ["n0"] * 2
+
+    gates = {**GATES, "CompositePodGroup": False}
+    play(scene, plugins=PLUGINS, gates=gates)
+
+
+def test_a_pod_that_preempts_a_tree_with_mode_all_evicts_all_pods_of_it() -> None:
+    async def scene(world: World) -> None:
+        nodes(world, 2, 2)
+        put_tree(world, "t", 2, priority=0, disruptionMode={"all": {}})
+        for name in ("a", "b"):
+            put_part(world, name, 2, "t", priority=0)
+        names = [*add_pods(world, "a", 2), *add_pods(world, "b", 2)]
+        await world.until(2)
+        world.add_pod("high", cpu="1", priority=9)
+        await world.until(30)
+        assert world.bound("high") is not None
+        keys = [object_key(POD, "default", name) for name in names]
+        assert not any(world.cluster.get(key) for key in keys)
+
+    played(scene, plugins=["DefaultPreemption"])
+
+
+def test_pods_of_a_tree_must_have_the_priority_of_its_root() -> None:
+    async def scene(world: World) -> None:
+        nodes(world, 4)
+        put_tree(world, "t", 2, priority=5)
+        for name in ("a", "b"):
+            put_part(world, name, 1, "t", priority=5)
+        names = [*add_pods(world, "a", 1, priority=5), *add_pods(world, "b", 1, priority=3)]
+        await world.until(1)
+        assert bound(world, names) == ["", ""]
+        text = (
+            "all pods in a single pod group should have the same priority as the pod group's "
+            "priority, got 3 and 5"
+        )
+        assert [message(world, name) for name in names] == [text] * 2
+        assert condition(world, "a", INITIALLY, UPSTREAM)["reason"] == "SchedulerError"
+
+    played(scene)
+
+
+def test_a_group_deleted_from_a_waiting_tree_holds_its_pods_until_it_is_back() -> None:
+    async def scene(world: World) -> None:
+        nodes(world, 1)
+        put_tree(world, "t", 1)
+        for name in ("a", "b"):
+            put_part(world, name, 2, "t")
+        first, second = add_pods(world, "a", 2), add_pods(world, "b", 2)
+        await world.until(1)
+        world.cluster.delete(object_key(UPSTREAM, "default", "a"))
+        world.add_node("more", cpu=4)
+        await world.until(60)
+        assert bound(world, first) == ["", ""]
+        assert "" not in bound(world, second)
+        put_part(world, "a", 2, "t")
+        await world.until(120)
+        assert "" not in bound(world, first)
+
+    played(scene)

@@ -214,6 +214,8 @@ class Scheduler:
         self.tries_resizes = engine.tries_resizes
         #: The present state of the groups of pods.
         self.pod_groups = engine.cluster.pod_groups
+        #: The CompositePodGroups above them.
+        self.group_trees = engine.cluster.group_trees
         #: Kinds of pod groups that the scheduler watches and no plugin looks up.
         self.group_kinds = sorted(
             {*options.get("pod_group_kinds", engine.group_kinds)} - engine.listed_kinds

@@ -381,11 +381,14 @@ class ClusterModel:
         return uid
 
     def _members(self, uid: str) -> list[str]:
-        """The uids of the pod and, if it belongs to a group, of the members that wait with it."""
+        """The uids of the pod and, if it belongs to a group, of the members that wait with it, also
+        those of other groups of its tree."""
         state = self._scheduler.pod_groups.of(self._queued(uid).pod)
         if state is None:
             return [uid]
-        waiting = [member.metadata.uid or "" for member in state.pending()]
+        root = self._scheduler.group_trees.root_of(state.key)
+        states = [state] if root is None else self._scheduler.group_trees.leaves(root.key)
+        waiting = [pod.metadata.uid or "" for each in states for pod in each.pending()]
         return [each for each in waiting if self._scheduler.queue.find(each) is not None]
 
     def _with_members(self, uids: set[str]) -> list[str]:
@@ -414,10 +417,12 @@ class ClusterModel:
             self._observer = None
         record: AttemptRecord | None = None
         group: GroupRecord | None = None
+        # An attempt at a tree of groups has a record for each group.
+        name = str(pod.group_key)
         for each in self._records.records:
             if isinstance(each, AttemptRecord) and each.uid == uid:
                 record = each
-            elif isinstance(each, GroupRecord) and each.attempt:
+            elif isinstance(each, GroupRecord) and each.attempt and each.group == name:
                 group = each
         nodes = {binding.pod.uid: binding.node_name for binding in trace.bindings}
         result = record.result if record is not None else "unschedulable"

@@ -37,7 +37,9 @@ class Names(PlacementScorePlugin):
         self.seen.append((placement.name, len(placement.nodes), len(placement.pods)))
         return int(placement.name[1:] or 1)
 
-    def normalize_placements(self, group: GroupState, scores: Sequence[int]) -> Sequence[int]:
+    def normalize_placements(
+        self, group: GroupState | GroupTree, scores: Sequence[int]
+    ) -> Sequence[int]:
         return [score * 100 // max(scores) for score in scores]
 
 
