@@ -85,8 +85,9 @@ class Turns(Protocol):
     is_waiting: bool
 
     def wake(self) -> None: ...
-    def wait(self) -> bool: ...
-    def let_run(self, last: Callable[[], object]) -> bool: ...
+    def pause(self, *, until_woken: bool = False) -> bool: ...
+    def let_run(self, last: Callable[[], object] | None = None) -> bool: ...
+    def call_if_next(self, call: Callable[..., object], *args: Any) -> bool: ...
 
 
 @final
@@ -119,8 +120,8 @@ class Runner:
         self._answers: deque[tuple[int, ExtenderAnswer]] = deque()
         self._is_woken = False
         self._turns = turns
-        #: With turns: the last callback that a turn leaves.
-        self._last: Callable[[], object] = _nothing
+        #: With turns: the bindings and events that a turn leaves, as the last callback.
+        self._last: Callable[[], object] | None = None
         #: What `run` waits for while nothing is to be done.
         self._waiter: asyncio.Future[None] | None = None
         self._immediate = cluster if isinstance(cluster, ImmediateCluster) else None
@@ -167,13 +168,16 @@ class Runner:
             for kind in self._late_kinds:
                 self._begin_to_follow(kind)
             self._on_synced()
-            turns = self._turns
+            turns, ready = self._turns, self._scheduler.queue.ready
             while True:
                 if self._turn():
-                    last, self._last = self._last, _nothing
+                    last, self._last = self._last, None
                     if turns is None or not turns.let_run(last):
                         await _NEXT_ROUND
-                elif self._is_woken or (turns is not None and turns.wait()):
+                    elif last is not None and not any(ready) and not turns.let_run():
+                        # No attempt comes before the watch reports the bindings.
+                        await _NEXT_ROUND
+                elif self._is_woken or (turns is not None and turns.pause(until_woken=True)):
                     pass
                 elif self._is_woken:  # meanwhile
                     await _NEXT_ROUND
@@ -270,8 +274,12 @@ class Runner:
     def _deliver(self, items: Iterable[WatchEvent | _Item]) -> None:
         self._inbox.extend(items)
         self._is_woken = True
-        if self._waiter is not None or (self._turns is not None and self._turns.is_waiting):
+        # Not `_wake`: this is called twice per pod.
+        turns = self._turns
+        if self._waiter is not None:
             self._wake()
+        elif turns is not None and turns.is_waiting:
+            turns.wake()
 
     def _wake(self) -> None:
         self._is_woken = True
@@ -334,21 +342,26 @@ class Runner:
         """Perform effects in order. Writes to an immediate cluster that follow one another are one
         callback. ``is_busy``: the next turn need not wait."""
         writes: list[EmitEvent | BindPod] = []
+        turns, has_binding = self._turns, False
         for effect in effects:
-            if self._immediate is not None and (
-                type(effect) is EmitEvent
-                or (type(effect) is BindPod and self._is_one_request(effect))
-            ):
-                writes.append(effect)
-                continue
+            if self._immediate is not None:
+                if type(effect) is EmitEvent:
+                    writes.append(effect)
+                    continue
+                if type(effect) is BindPod and self._is_one_request(effect):
+                    has_binding = True
+                    writes.append(effect)
+                    continue
             if writes:
                 self._write_soon(writes)
                 writes = []
             self._performers[type(effect)](effect)
-        if writes and is_busy and self._turns is not None:
+        if not writes:
+            return
+        if is_busy and turns is not None:
             self._immediate_count += 1
-            self._last = partial(self._write, writes)
-        elif writes:
+            self._last = partial(self._write_last, writes)
+        elif has_binding or turns is None or not turns.call_if_next(self._write_all, writes):
             self._write_soon(writes)
 
     def _perform_event(self, effect: EmitEvent) -> None:
@@ -373,24 +386,43 @@ class Runner:
     def _write(self, writes: "list[EmitEvent | BindPod]") -> None:
         """Write events and bindings to a cluster that answers without waiting."""
         self._immediate_count -= 1
-        cluster = self._immediate
+        outcomes = self._write_all(writes)
+        if outcomes:
+            self._deliver(
+                [partial(self._scheduler.binding_finished, outcome) for outcome in outcomes]
+            )
+
+    def _write_last(self, writes: "list[EmitEvent | BindPod]") -> None:
+        """As `_write`, right before a turn: what would come first in the inbox is handled now."""
+        self._immediate_count -= 1
+        inbox, finished = self._inbox, self._scheduler.binding_finished
+        for outcome in self._write_all(writes):
+            if inbox:
+                inbox.append(partial(finished, outcome))
+            else:
+                finished(outcome)
+
+    def _write_all(self, writes: "Iterable[EmitEvent | BindPod]") -> list[BindingOutcome]:
+        """Returns the outcomes of the bindings that were made."""
+        cluster, outcomes = self._immediate, list[BindingOutcome]()
         assert cluster is not None
         for effect in writes:
             if self._is_stopped:
-                return
+                break
             if isinstance(effect, EmitEvent):
                 try:
                     cluster.create_event_now(effect)
                 except ApiError:
                     continue  # events are best effort, as in `_emit`
+                continue
+            run = effect.run
+            assert isinstance(run, BindingCycle)
+            outcome = run.run_now(cluster)
+            if outcome is None:
+                self._spawn(self._bind(effect), performs=True)
             else:
-                run = effect.run
-                assert isinstance(run, BindingCycle)
-                outcome = run.run_now(cluster)
-                if outcome is None:
-                    self._spawn(self._bind(effect), performs=True)
-                else:
-                    self._deliver((partial(self._scheduler.binding_finished, outcome),))
+                outcomes.append(outcome)
+        return outcomes
 
     async def _bind(self, effect: BindPod) -> None:
         uid = effect.pod.uid

@@ -410,7 +410,7 @@ class Pausing:
             await asyncio.sleep(0)
 
     async def _wait(self) -> None:
-        if self._is_woken or (self._turns is not None and self._turns.wait()):
+        if self._is_woken or (self._turns is not None and self._turns.pause(until_woken=True)):
             return
         if self._is_woken:
             await asyncio.sleep(0)
@@ -466,7 +466,7 @@ def test_a_pause_that_meets_no_task_suspends_none() -> None:
         running_loop().call_soon(lambda: rounds.append(1))
         assert turns.let_run(lambda: rounds.append(2))
         running_loop().call_soon(turns.wake)
-        assert turns.wait()
+        assert turns.pause(until_woken=True)
         running_loop().create_task(asyncio.sleep(0))
         assert not turns.let_run(lambda: rounds.append(3))
         await asyncio.sleep(0)

@@ -252,35 +252,86 @@ class Turns:
 
     def __init__(self, loop: "VirtualLoop") -> None:
         self._loop = loop
+        self._context = copy_context()
         #: Whether the task pauses until `wake`.
         self.is_waiting = False
         #: Where the task goes on among the callbacks; None: before all of them.
-        self.place: _Callback | None = None
+        self._place: _Callback | None = None
 
     def wake(self) -> None:
-        """End `wait`: the task goes on after the callbacks that are ready now."""
+        """End a pause: the task goes on after the callbacks that are ready now."""
         self.is_waiting = False
-        if self._loop.ready:
-            self.place = self._loop.new_place()
+        ready = self._loop.ready
+        if ready:
+            self._place = _Callback(_nothing, (), self._context)
+            ready.append(self._place)
 
-    def wait(self) -> bool:
-        """Run what is ready until `wake` is called, and what comes before the task then. False: the
-        task must be suspended, or must wait to be woken."""
-        self.is_waiting = True
-        has_paused = self._loop.run_inside(self)
-        self.is_waiting = False
-        return has_paused
-
-    def let_run(self, last: Callable[[], object]) -> bool:
+    def let_run(self, last: Callable[[], object] | None = None) -> bool:
         """Run what is ready now, and then ``last``, as `asyncio.sleep(0)` does. False: the task
         must be suspended."""
         loop = self._loop
         if not loop.ready and not (loop.timers.heap and loop.has_due_timer):
-            loop.call_now(last)
+            if last is not None:
+                loop.call_now(last)
             return True
-        loop.call_soon(last)
-        self.place = loop.new_place()
-        return loop.run_inside(self)
+        if last is not None:
+            loop.call_soon(last)
+        self._place = _Callback(_nothing, (), self._context)
+        loop.ready.append(self._place)
+        return self.pause()
+
+    def call_if_next(self, call: Callable[..., object], *args: Any) -> bool:
+        """Call what would run next if it was ready. False: something else comes first."""
+        loop = self._loop
+        if loop.ready or (loop.timers.heap and loop.has_due_timer):
+            return False
+        loop.call_now(call, *args)
+        return True
+
+    def pause(self, *, until_woken: bool = False) -> bool:
+        """Run callbacks inside the running one, until the place of the task comes or the task is
+        woken before all callbacks.
+
+        False: the next callback is the step of a task, or there is no callback: the task must be
+        suspended, or must wait to be woken. If there is a place, the next callback that is made
+        takes it.
+        """
+        loop, ready = self._loop, self._loop.ready
+        self.is_waiting = until_woken
+        while True:
+            if not loop.round_count:
+                if loop.timers.heap and loop.has_due_timer:
+                    loop.make_due_ready()
+                loop.round_count = len(ready)
+            place = self._place
+            if place is None and not self.is_waiting:
+                return True
+            if not ready and loop.idle and loop.serve_work():
+                continue
+            handle = ready[0] if ready else None
+            if handle is not None and handle is place:
+                loop.round_count -= 1
+                ready.popleft()
+                self._place, self.is_waiting = None, False
+                return True
+            if (
+                type(handle) is not _Callback
+                or type(handle.call) not in _PLAIN
+                or loop.broken is not None
+            ):
+                loop.next_handle, self._place = place, None
+                self.is_waiting = False
+                return False
+            loop.round_count -= 1
+            ready.popleft()
+            if handle.is_cancelled:
+                continue
+            try:
+                handle.context.run(handle.call, *handle.args)
+            except (SystemExit, KeyboardInterrupt):
+                raise
+            except BaseException as problem:  # noqa: BLE001 - it ends the run
+                loop.call_exception_handler({"exception": problem})
 
 
 @final
@@ -292,20 +343,19 @@ class VirtualLoop(asyncio.AbstractEventLoop):
         #: Callbacks that run at this moment, in order.
         self.ready: deque[_Callback | TimerHandle] = deque()
         #: How many of them are left of this round. Timers become ready between two rounds.
-        self._round_count = 0
+        self.round_count = 0
         #: The handle that the next callback takes over with its place; None: it comes last.
-        self._next_handle: _Callback | None = None
-        self._context = copy_context()
+        self.next_handle: _Callback | None = None
         #: For the one task that pauses most often.
         self.turns = Turns(self)
         self.timers = _Timers()
         #: Who waits until nothing else can run: a task, or work to be done step by step.
-        self._idle: deque[tuple[asyncio.Future[None], Iterator[object] | None]] = deque()
+        self.idle: deque[tuple[asyncio.Future[None], Iterator[object] | None]] = deque()
         #: Calls to the real world.
         self.real_time = _RealTimeCalls()
         self._tasks = _Tasks()
         self._generators = _Generators()
-        self._broken: BaseException | None = None
+        self.broken: BaseException | None = None
 
     # ---- the interface of asyncio -----------------------------------------------------------
 
@@ -326,13 +376,13 @@ class VirtualLoop(asyncio.AbstractEventLoop):
     ) -> Handle:
         if context is None:
             context = copy_context()
-        handle = self._next_handle
+        handle = self.next_handle
         if handle is None:
             handle = _Callback(callback, args, context)
             self.ready.append(handle)
         else:
             handle.call, handle.args, handle.context = callback, args, context
-            self._next_handle = None
+            self.next_handle = None
         return handle  # pyright: ignore[reportReturnType] - see _Callback
 
     def call_later(
@@ -379,8 +429,8 @@ class VirtualLoop(asyncio.AbstractEventLoop):
 
     def call_exception_handler(self, context: dict[str, Any]) -> None:
         """asyncio reports exceptions of callbacks here; the first one ends the run."""
-        if self._broken is None:
-            self._broken = context.get("exception") or RuntimeError(context.get("message"))
+        if self.broken is None:
+            self.broken = context.get("exception") or RuntimeError(context.get("message"))
 
     # ---- running ----------------------------------------------------------------------------
 
@@ -411,7 +461,7 @@ class VirtualLoop(asyncio.AbstractEventLoop):
     def feed(self, work: Iterator[object] | None) -> "asyncio.Future[None]":
         """See `settled_after_each`. None: no work."""
         waiter: asyncio.Future[None] = asyncio.Future(loop=self)
-        self._idle.append((waiter, work))
+        self.idle.append((waiter, work))
         return waiter
 
     def next_timer_seconds(self) -> float | None:
@@ -423,15 +473,15 @@ class VirtualLoop(asyncio.AbstractEventLoop):
         while not main.done():
             if timers.heap and timers.heap[0][0] <= self._clock.now_seconds:
                 timers.take_due(self._clock.now_seconds, ready)
-            if ready and self._broken is None:
+            if ready and self.broken is None:
                 self._run_ready()
                 continue
-            if self._broken is not None or self._tasks.failed:
+            if self.broken is not None or self._tasks.failed:
                 self._raise_lost_failure(main)
             if self.real_time.calls:
                 self.real_time.take_answer()
-            elif self._idle:
-                self._serve(*self._idle.popleft())
+            elif self.idle:
+                self._serve(*self.idle.popleft())
             elif (due := self.timers.next_seconds()) is not None:
                 self._clock.advance_to(due)
             else:
@@ -446,7 +496,7 @@ class VirtualLoop(asyncio.AbstractEventLoop):
                 waiter.set_result(None)
                 return
             for _ in work:
-                self._idle.append((waiter, work))
+                self.idle.append((waiter, work))
                 return
         except (SystemExit, KeyboardInterrupt):
             raise
@@ -458,9 +508,9 @@ class VirtualLoop(asyncio.AbstractEventLoop):
     def _run_ready(self) -> None:
         """Run what is ready now. Callbacks that become ready meanwhile run in the next round."""
         ready = self.ready
-        self._round_count = len(ready)
-        while self._round_count:
-            self._round_count -= 1
+        self.round_count = len(ready)
+        while self.round_count:
+            self.round_count -= 1
             handle = ready.popleft()
             if type(handle) is not _Callback:
                 if not handle.cancelled():
@@ -482,77 +532,34 @@ class VirtualLoop(asyncio.AbstractEventLoop):
         heap = self.timers.heap
         return bool(heap) and heap[0][0] <= self._clock.now_seconds
 
-    def new_place(self) -> "_Callback":
-        """A place behind the callbacks that are ready now."""
-        place = _Callback(_nothing, (), self._context)
-        self.ready.append(place)
-        return place
+    def make_due_ready(self) -> None:
+        """Make the timers of this moment ready, between two rounds."""
+        self.timers.take_due(self._clock.now_seconds, self.ready)
 
-    def call_now(self, call: Callable[[], object]) -> None:
+    def call_now(self, call: Callable[..., object], *args: Any) -> None:
         """Call a function as a callback is called."""
         try:
-            call()
+            call(*args)
         except (SystemExit, KeyboardInterrupt):
             raise
         except BaseException as problem:  # noqa: BLE001 - it ends the run
             self.call_exception_handler({"exception": problem})
 
-    @property
-    def _has_work(self) -> bool:
-        """Whether nothing can run at this moment, and the next step of work is to be done then."""
-        return (
-            bool(self._idle)
-            and self._idle[0][1] is not None
-            and self._broken is None
-            and not self._tasks.failed
-            and not self.real_time.calls
-        )
-
-    def run_inside(self, turns: Turns) -> bool:
-        """Run callbacks inside the running one, until the place of ``turns`` comes or their task is
-        woken before all callbacks.
-
-        False: the next callback is the step of a task, or there is no callback. If there is a
-        place, the next callback that is made takes it.
-        """
-        ready = self.ready
-        while True:
-            if not self._round_count:
-                if self.timers.heap and self.has_due_timer:
-                    self.timers.take_due(self._clock.now_seconds, ready)
-                self._round_count = len(ready)
-            place = turns.place
-            if place is None and not turns.is_waiting:
-                return True
-            if not ready and self._has_work:
-                self._serve(*self._idle.popleft())
-                continue
-            handle = ready[0] if ready else None
-            if handle is not None and handle is place:
-                self._round_count -= 1
-                ready.popleft()
-                turns.place = None
-                return True
-            if (
-                type(handle) is not _Callback
-                or type(handle.call) not in _PLAIN
-                or self._broken is not None
-            ):
-                self._next_handle, turns.place = place, None
-                return False
-            self._round_count -= 1
-            ready.popleft()
-            if handle.is_cancelled:
-                continue
-            try:
-                handle.context.run(handle.call, *handle.args)
-            except (SystemExit, KeyboardInterrupt):
-                raise
-            except BaseException as problem:  # noqa: BLE001 - it ends the run
-                self.call_exception_handler({"exception": problem})
+    def serve_work(self) -> bool:
+        """Nothing can run at this moment: do the next step of work, if it is due now."""
+        idle = self.idle
+        if (
+            idle[0][1] is None
+            or self.broken is not None
+            or self._tasks.failed
+            or self.real_time.calls
+        ):
+            return False
+        self._serve(*idle.popleft())
+        return True
 
     def _raise_lost_failure(self, main: Task[Any]) -> None:
-        failure = self._broken or self._tasks.lost_failure(main)
+        failure = self.broken or self._tasks.lost_failure(main)
         if failure is not None:
             raise failure
 

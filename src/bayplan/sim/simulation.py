@@ -115,7 +115,7 @@ class Simulation:
         if _respects_resources(self.scheduler, config):
             checker = CapacityChecker(self.cluster, self._occupancy)
             self.cluster.observe(checker.observe, (POD,), ignored_changes=(PodChange.ARRIVES,))
-        self.cluster.observe(self._retry_outlook.observe, ignored_kinds=(EVENT,))
+        self._retry_outlook.follow(self.cluster)
         self._driver = Driver(
             workload,
             self.cluster,

@@ -24,6 +24,7 @@ from msgspec import structs
 from bayplan.adapters.embedded.admission.chain import AdmissionChain
 from bayplan.adapters.embedded.admission.plugin import is_admitted
 from bayplan.adapters.embedded.admission.plugin_set import DEFAULT_PLUGINS, PluginSet
+from bayplan.adapters.embedded.admission.pod_topology_labels import with_labels
 from bayplan.adapters.embedded.api_defaults import (
     defaulted,
     in_stored_version,
@@ -47,7 +48,7 @@ from bayplan.adapters.embedded.api_validation import (
 )
 from bayplan.adapters.embedded.field_validation import generated_name, stable_uid
 from bayplan.adapters.embedded.json_merge import merge_patch
-from bayplan.adapters.embedded.pod_templates import PodTemplate, PodTemplates
+from bayplan.adapters.embedded.pod_templates import PodTemplates
 from bayplan.adapters.embedded.versioned_store import StoredObject, VersionedStore
 from bayplan.api.objects import (
     POD,
@@ -95,10 +96,10 @@ def bound_status(status: Content, stamp: str) -> Content:
 class _BoundStatus(NamedTuple):
     """The status of a pod after a binding at one time, as plain values and decoded."""
 
-    before: Content
-    stamp: str
-    content: Content
-    decoded: PodStatus
+    before: Content | None = None
+    at_seconds: float = nan
+    content: Content = {}
+    decoded: PodStatus = PodStatus()
 
 
 def failed(status: Content, condition: Content | None, stamp: str) -> Content:
@@ -188,7 +189,7 @@ class ApiServer:
         self._later = later
         #: The number of objects that have had a name; each of them gets a uid of its own.
         self._made: dict[ObjectKey, int] = {}
-        self._last_bound: _BoundStatus | None = None
+        self._last_bound = _BoundStatus()
         self._templates = PodTemplates()
         store.observe(self._templates.forget, (PRIORITY_CLASS, *self._admission.read_kinds))
         #: Pods whose grace has not passed yet: by uid, when it will have passed.
@@ -205,14 +206,11 @@ class ApiServer:
         read from a cluster keeps its identity, and may be terminating.
         """
         template = self._templates.find(content)
-        if template is not None:
-            return self._create_from(template, content)
-        stored = self._create(content)
-        self._templates.learn(stored)
-        return stored
-
-    def _create_from(self, template: PodTemplate, content: Content) -> StoredObject:
-        """Create another pod of a template. Its content has been found valid."""
+        if template is None:
+            stored = self._create(content)
+            self._templates.learn(stored)
+            return stored
+        # Another pod of a template. Its content has been found valid.
         own = content["metadata"]
         key = new_key((POD, template.namespace, own["name"]))
         if self._store.get(key) is not None:
@@ -389,42 +387,42 @@ class ApiServer:
         old = self._store.get(key)
         if old is None:
             raise no_such_object(key)
-        if uid != old.content["metadata"]["uid"]:
+        content, pod = old.content, old.object
+        if uid != content["metadata"]["uid"]:
             _expect_uid(old, uid)
-        why_not = why_not_bindable(old.content)
+        why_not = why_not_bindable(content)
         if why_not is not None:
             raise not_bindable(key, why_not)
-        pod, content, status = old.object, old.content, self._bound_status(old.content["status"])
         assert isinstance(pod, Pod)
+        # Pods of one template share their status if they are bound at one time.
+        status = self._last_bound
+        if status.before is not content["status"] or status.at_seconds != self._clock.now():
+            status = self._last_bound = self._bound_status(content["status"])
+        topology = self._admission.topology_labels
+        labels = None if topology is None else topology.by_node.get(node_name)
+        if labels is None:
+            labels = pod.metadata.labels
+        else:
+            content = with_labels(content, labels)
+            labels = content["metadata"]["labels"]
         version = str(self._store.version + 1)
-        meta = structs.replace(pod.metadata, resource_version=version)
-        labels = self._admission.topology_labels
-        if labels is not None:
-            content = labels.labelled(content, node_name)
-        if content is not old.content:
-            meta = structs.replace(meta, labels=content["metadata"]["labels"])
         content = {
             **content,
             "metadata": {**content["metadata"], "resourceVersion": version},
             "spec": {**content["spec"], "nodeName": node_name},
             "status": status.content,
         }
+        meta = structs.replace(pod.metadata, resource_version=version, labels=labels)
         spec = structs.replace(pod.spec, node_name=node_name)
         pod = structs.replace(pod, metadata=meta, spec=spec, status=status.decoded)
         return self._store.put_versioned(key, content, pod)
 
     def _bound_status(self, before: Content) -> "_BoundStatus":
-        """The status of a pod on its node. The pod runs at once, for there is no kubelet.
-
-        Pods of one template share it if they are bound at one time.
-        """
-        stamp, last = self.stamp(), self._last_bound
-        if last is None or last.before is not before or last.stamp != stamp:
-            after = bound_status(before, stamp)
-            decoded = decode(POD, {"status": after})
-            assert isinstance(decoded, Pod)
-            last = self._last_bound = _BoundStatus(before, stamp, after, decoded.status)
-        return last
+        """The status of a pod on its node. The pod runs at once, for there is no kubelet."""
+        after = bound_status(before, self.stamp())
+        decoded = decode(POD, {"status": after})
+        assert isinstance(decoded, Pod)
+        return _BoundStatus(before, self._clock.now(), after, decoded.status)
 
     def patch_pod_status(self, patch: PatchPodStatus) -> StoredObject:
         """Set a condition and the nomination of a pod. A patch without effect is no change."""

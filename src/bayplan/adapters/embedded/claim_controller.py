@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Any, cast, final
 
 from bayplan.adapters.embedded.api_server import ApiServer
-from bayplan.adapters.embedded.versioned_store import StoredObject, VersionedStore
+from bayplan.adapters.embedded.versioned_store import PodChange, StoredObject, VersionedStore
 from bayplan.api.device_objects import (
     CLAIM_FINALIZER,
     POD_CLAIM_NAME_ANNOTATION,
@@ -39,8 +39,12 @@ class ClaimController:
         self._store = store
         self._soon = soon
         #: Pods and claims to look at, in order, each once.
-        self._waiting: deque[ObjectKey] = deque()
-        store.observe(self._observe, (POD, RESOURCE_CLAIM, RESOURCE_CLAIM_TEMPLATE))
+        self.waiting: deque[ObjectKey] = deque()
+        store.observe(
+            self._observe,
+            (POD, RESOURCE_CLAIM, RESOURCE_CLAIM_TEMPLATE),
+            ignored_changes=(PodChange.ARRIVES, PodChange.IS_BOUND),
+        )
 
     def _observe(self, before: StoredObject | None, after: StoredObject | None) -> None:
         changed = after or before
@@ -52,7 +56,7 @@ class ClaimController:
             is_alive = (
                 after is not None and after.is_visible and not pod.metadata.deletion_timestamp
             )
-            if is_alive and not pod.spec.resource_claims and not self._waiting:
+            if is_alive and not pod.spec.resource_claims and not self.waiting:
                 return
             keys = self._after_pod(before, after)
         elif kind == RESOURCE_CLAIM and after is not None:
@@ -60,10 +64,14 @@ class ClaimController:
         elif kind == RESOURCE_CLAIM_TEMPLATE and after is not None:
             keys = [one.key for one in self._store.all(POD) if _lacks_claims(one)]
         for key in keys:
-            if key not in self._waiting:
-                self._waiting.append(key)
-        if self._waiting:
-            self._soon(self._work)
+            if key not in self.waiting:
+                self.waiting.append(key)
+        if self.waiting:
+            self.work_soon()
+
+    def work_soon(self) -> None:
+        """Do the work that waits. Without a running loop, nothing starts it."""
+        self._soon(self._work)
 
     def _after_pod(
         self, before: StoredObject | None, after: StoredObject | None
@@ -81,8 +89,8 @@ class ClaimController:
         ]
 
     def _work(self) -> None:
-        while self._waiting:
-            key = self._waiting.popleft()
+        while self.waiting:
+            key = self.waiting.popleft()
             stored = self._store.get(key)
             if stored is None:
                 continue

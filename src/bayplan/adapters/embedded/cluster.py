@@ -128,8 +128,10 @@ class EmbeddedCluster(ObjectPort, ImmediateCluster):
         #: The server behind the port, for the controllers of a simulation.
         self.server = ApiServer(clock, self._store, _after, admission, charged_pods=charged_pods)
         super().__init__(self.server)
-        ClaimController(self._server, self._store, _soon)
+        self._claims = ClaimController(self._server, self._store, _soon)
         self._budgets = BudgetController(self._server, self._store, _soon)
+        #: The last arrival and the last binding of a pod.
+        self.steps = self._store.steps
         #: The eviction subresource of pods.
         self.evictions = Evictions(self._server, self._store)
         self._pod_gc = (
@@ -154,6 +156,8 @@ class EmbeddedCluster(ObjectPort, ImmediateCluster):
     def bind_now(self, pod: PodInfo, node_name: str) -> None:
         key = new_key((POD, pod.namespace, pod.name))
         self._server.bind(key, pod.uid, node_name)
+        if self._claims.waiting:
+            self._claims.work_soon()
 
     async def patch_pod_status(self, patch: PatchPodStatus) -> None:
         with _meant_by_uid():
@@ -188,6 +192,8 @@ class EmbeddedCluster(ObjectPort, ImmediateCluster):
         # Without a running loop, nothing else starts this work.
         if self._budgets.waiting:
             self._budgets.work()
+        if self._claims.waiting:
+            self._claims.work_soon()
         return created
 
     def update(self, content: Content) -> StoredObject:

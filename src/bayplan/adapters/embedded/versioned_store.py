@@ -16,6 +16,7 @@ import asyncio
 from bisect import bisect_right
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from contextvars import Context, copy_context
 from enum import StrEnum, auto
 from operator import attrgetter
 from typing import Any, NamedTuple, Protocol, cast, final
@@ -54,12 +55,26 @@ Observer = Callable[[StoredObject | None, StoredObject | None], None]
 
 
 class PodChange(StrEnum):  # the hash of another Enum is a call of Python
-    """The two changes that nearly every pod goes through. An observer may ignore them."""
+    """The two changes that nearly every pod goes through. An observer may ignore them.
 
-    #: A new pod without a node and without volumes. It has not ended and is not being deleted.
+    Changes of pods with resource claims, or of pods that are being deleted, are others.
+    """
+
+    #: A new pod without a node and without volumes. It has not ended.
     ARRIVES = auto()
-    #: A pod without a node, which has not ended, gets its node. It is not being deleted.
+    #: A pod without a node, which has not ended, gets its node.
     IS_BOUND = auto()
+
+
+@final
+class PodSteps:
+    """When the last one of the changes of `PodChange` was, for readers that follow no changes."""
+
+    __slots__ = ("version",)
+
+    def __init__(self) -> None:
+        #: The version after the change; 0: there was none.
+        self.version = 0
 
 
 class _Observation(NamedTuple):
@@ -116,6 +131,7 @@ class VersionedStore:
         #: Kind → objects that no reader has read, each with its version and a function to make it.
         self._unread: dict[str, deque[tuple[int, MakeObject]]] = {}
         self.version = 0
+        self.steps = PodSteps()
 
     def get(self, key: ObjectKey) -> StoredObject | None:
         if key.kind in self._unread:
@@ -164,7 +180,11 @@ class VersionedStore:
             self._make_unread(kind)
         if decoded is None or kind in self._declared:
             decoded = self.decoded(key, content)
-        new = _stored(key, content, decoded, version)
+        is_visible, placed = True, None
+        if isinstance(decoded, Pod):
+            is_visible = decoded.status.phase not in TERMINAL_PHASES
+            placed = decoded if is_visible and decoded.spec.node_name else None
+        new = StoredObject(key, content, decoded, version, is_visible, placed)
         self.version = version
         self._notify(key, self._objects.put(key, new), new, decoded)
         return new
@@ -197,7 +217,9 @@ class VersionedStore:
         for version, make in self._unread.pop(kind, ()):
             key, content = make()
             content = _versioned(content, version)
-            self._objects.put(key, _stored(key, content, self.decoded(key, content), version))
+            decoded = self.decoded(key, content)
+            assert not isinstance(decoded, Pod)
+            self._objects.put(key, StoredObject(key, content, decoded, version, True, None))
 
     def remove(self, key: ObjectKey) -> None:
         """Remove an object, which must exist. Watches get its last content and the new version."""
@@ -289,13 +311,18 @@ class VersionedStore:
             log = self._logs.get(kind) or self._log(kind)
             log.append(self.version, event)
         change: str | PodChange = kind
-        if is_seen and kind == POD and last.metadata.deletion_timestamp is None:
+        if (
+            isinstance(last, Pod)
+            and is_seen
+            and last.metadata.deletion_timestamp is None
+            and not last.spec.resource_claims
+        ):
             assert new is not None
             if new.placed_pod is None:
-                if old is None and isinstance(last, Pod) and not last.spec.volumes:
-                    change = _ARRIVES
+                if old is None and not last.spec.volumes:
+                    change, self.steps.version = _ARRIVES, self.version
             elif was_seen and old is not None and old.placed_pod is None:
-                change = _IS_BOUND
+                change, self.steps.version = _IS_BOUND, self.version
         for observer in self._observers[change]:
             observer(old, new)
 
@@ -314,7 +341,7 @@ class _Log:
         self._dropped_version = 0
         self._waiters: list[asyncio.Future[None]] = []
         #: Called, each once, soon after the next change, by these event loops.
-        self.callbacks: list[tuple[asyncio.AbstractEventLoop, Callable[[], None]]] = []
+        self.callbacks: list[tuple[asyncio.AbstractEventLoop, Callable[[], None], Context]] = []
 
     def append(self, version: int, event: WatchEvent) -> None:
         self._events.append(event)
@@ -323,8 +350,8 @@ class _Log:
             self._drop(len(self._events) - self._length)
         if self.callbacks:
             callbacks, self.callbacks = self.callbacks, []
-            for loop, callback in callbacks:
-                loop.call_soon(callback)
+            for loop, callback, context in callbacks:
+                loop.call_soon(callback, context=context)
         if self._waiters:
             waiters, self._waiters = self._waiters, []
             for waiter in waiters:
@@ -382,7 +409,7 @@ class Watch(AsyncIterator[WatchEvent], PushingWatch):
 
     async def push(self, deliver: Callable[[Sequence[WatchEvent]], None]) -> None:
         """See ports.PushingWatch. The changes of one round of the event loop come together."""
-        log, loop = self._log, asyncio.get_running_loop()
+        log, loop, context = self._log, asyncio.get_running_loop(), copy_context()
         ended: asyncio.Future[None] = loop.create_future()
 
         def hand_over() -> None:
@@ -398,7 +425,7 @@ class Watch(AsyncIterator[WatchEvent], PushingWatch):
             except Exception as problem:  # noqa: BLE001 - it ends the watch
                 ended.set_exception(problem)
             else:
-                log.callbacks.append((loop, hand_over))
+                log.callbacks.append((loop, hand_over, context))
 
         hand_over()
         await ended
@@ -416,14 +443,6 @@ class Watch(AsyncIterator[WatchEvent], PushingWatch):
 #: Access to a member of an enumeration costs more than a name of the module.
 _ADDED, _MODIFIED, _DELETED = EventType.ADDED, EventType.MODIFIED, EventType.DELETED
 _ARRIVES, _IS_BOUND = PodChange.ARRIVES, PodChange.IS_BOUND
-
-
-def _stored(key: ObjectKey, content: Content, decoded: ApiObject, version: int) -> StoredObject:
-    if not isinstance(decoded, Pod):
-        return StoredObject(key, content, decoded, version, True, None)
-    has_ended = decoded.status.phase in TERMINAL_PHASES
-    placed = None if has_ended or not decoded.spec.node_name else decoded
-    return StoredObject(key, content, decoded, version, not has_ended, placed)
 
 
 def _number(resource_version: str) -> int:

@@ -78,7 +78,7 @@ class CapacityChecker:
         self.bindings_checked += 1
         used = self._occupancy.used[node_name]
         for resource, amount in self._occupancy.taken[bound.metadata.uid or ""].items():
-            if not amount or used.get(resource, 0) <= has.get(resource, 0):
+            if not amount or (resource in has and used[resource] <= has[resource]):
                 continue
             if not has.get(resource, 0) and (mappings := _mappings(bound, resource)):
                 self._check_devices(bound, resource, mappings)

@@ -19,7 +19,7 @@ import msgspec
 
 from bayplan.adapters.embedded.api_errors import TooManyRequestsError
 from bayplan.adapters.embedded.cluster import EVENT, EmbeddedCluster
-from bayplan.adapters.embedded.versioned_store import StoredObject
+from bayplan.adapters.embedded.versioned_store import PodChange, StoredObject
 from bayplan.api.objects import JOB, NODE, POD, STATEFUL_SET, Pod
 from bayplan.clock import Clock
 from bayplan.durations import DurationError, parse_duration
@@ -91,7 +91,7 @@ class Driver:
         self.refused: list[str] = []
         #: The number of refused pods by controller, if the input is expanded once.
         self._refused_pods: Counter[ObjectKey] = Counter()
-        cluster.observe(self._observe, ignored_kinds=(EVENT,))
+        cluster.observe(self._observe, ignored_kinds=(EVENT,), ignored_changes=(PodChange.ARRIVES,))
         self._volumes = VolumeController(cluster, self._refuse)
         #: None: the input is expanded once.
         self._controllers = self._workload_controllers()
@@ -333,6 +333,7 @@ class Driver:
             self._cluster.create(content)
         except ApiError as problem:
             return problem
+        self._wake()
         self._created_count += is_pod(content)
         self._volumes.act()
         return None

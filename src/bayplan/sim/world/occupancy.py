@@ -73,9 +73,10 @@ class Occupancy:
             used, total, peak = self.used[new.spec.node_name or ""], self._total, self._peak
             for resource, amount in taken.items():
                 # A missing count of a Counter costs a call.
-                used[resource] = used.get(resource, 0) + amount
-                sum_now = total[resource] = total.get(resource, 0) + amount
-                if sum_now > peak.get(resource, 0):
+                used[resource] = used[resource] + amount if resource in used else amount
+                sum_now = total[resource] + amount if resource in total else amount
+                total[resource] = sum_now
+                if resource not in peak or sum_now > peak[resource]:
                     peak[resource] = sum_now
 
     def usage(self) -> tuple[Usage, ...]:

@@ -15,8 +15,8 @@ from itertools import count
 from math import inf
 from typing import final
 
-from bayplan.adapters.embedded.cluster import EVENT
-from bayplan.adapters.embedded.versioned_store import StoredObject
+from bayplan.adapters.embedded.cluster import EVENT, EmbeddedCluster
+from bayplan.adapters.embedded.versioned_store import PodChange, PodSteps, StoredObject
 from bayplan.api.objects import NODE, Pod
 from bayplan.clock import ManualClock
 from bayplan.engine.scheduler import Scheduler
@@ -33,6 +33,9 @@ class RetryOutlook:
 
     def __init__(self, clock: ManualClock) -> None:
         self._clock = clock
+        self._steps = PodSteps()
+        #: The last arrival or binding of a pod that was counted as progress.
+        self._last_step = 0
         self._moments = count(1)
         self._changed = 0
         self._changed_seconds = -inf
@@ -41,11 +44,19 @@ class RetryOutlook:
         #: uid → attempts since the last progress.
         self._tries: Counter[str] = Counter()
 
-    def observe(self, before: StoredObject | None, after: StoredObject | None) -> None:
-        changed = after or before
-        assert changed is not None
-        if changed.key.kind == EVENT:
-            return
+    def follow(self, cluster: EmbeddedCluster) -> None:
+        """Observe the changes of a cluster from now on."""
+        self._steps = cluster.steps
+        # Each arrival and each binding is progress: `_note_steps`.
+        steps = (PodChange.ARRIVES, PodChange.IS_BOUND)
+        cluster.observe(self._observe, ignored_kinds=(EVENT,), ignored_changes=steps)
+
+    def _note_steps(self) -> None:
+        """Pods have arrived, or were bound."""
+        self._last_step = self._steps.version
+        self._tries.clear()
+
+    def _observe(self, before: StoredObject | None, after: StoredObject | None) -> None:
         if after is not None and isinstance(after.object, Pod):
             if before is None:
                 # A new pod helps no other pod.
@@ -63,6 +74,8 @@ class RetryOutlook:
 
     def write(self, record: Record) -> None:
         if isinstance(record, AttemptRecord):
+            if self._last_step != self._steps.version:
+                self._note_steps()
             self._tried[record.uid] = next(self._moments)
             # A missing count of a Counter costs a call.
             self._tries[record.uid] = self._tries.get(record.uid, 0) + 1
@@ -77,6 +90,8 @@ class RetryOutlook:
     def retries_are_futile(self, scheduler: Scheduler) -> bool:
         """Whether all pods that are being tried have failed often enough since the last
         progress."""
+        if self._last_step != self._steps.version:
+            self._note_steps()
         if max(self._tries.values(), default=0) < TRIES_MAX:
             return False
         if scheduler.activations.any_requested_by(self._changed_seconds):

@@ -9,37 +9,36 @@ from typing import Any, final
 from bayplan.adapters.embedded.admission.plugin import AdmissionPlugin
 from bayplan.adapters.embedded.versioned_store import StoredObject, VersionedStore
 from bayplan.api.objects import NODE, POD
-from bayplan.objects.keys import Content, ObjectKey, new_key
+from bayplan.objects.keys import Content, ObjectKey
 
 TOPOLOGY_LABELS = ("topology.kubernetes.io/region", "topology.kubernetes.io/zone")
 
 
 @final
 class PodTopologyLabels(AdmissionPlugin):
-    """See the module. The server calls `labelled` for a binding."""
+    """See the module. The server reads `by_node` for a binding."""
 
     name = "PodTopologyLabels"
     changed_kinds = (POD,)
     fills_stored = True
 
     def __init__(self, store: VersionedStore) -> None:
-        self._store = store
-        #: By the name of a node: the node, and its labels that its pods get.
-        self._labels: dict[str, tuple[StoredObject, dict[str, str]]] = {}
+        #: The labels that the pods of a node get, by the name of each node that has some.
+        self.by_node: dict[str, dict[str, str]] = {}
+        for node in store.all(NODE):
+            self._observe(None, node)
+        store.observe(self._observe, (NODE,))
 
     def admit(self, key: ObjectKey, content: Content) -> Content:
-        node_name = content["spec"].get("nodeName")
-        return self.labelled(content, node_name) if node_name else content
+        labels = self.by_node.get(content["spec"].get("nodeName") or "")
+        return content if labels is None else with_labels(content, labels)
 
-    def labelled(self, pod: Content, node_name: str) -> Content:
-        """The pod with the labels of its node, if the node exists."""
-        node = self._store.get(new_key((NODE, "", node_name)))
-        if node is None:
-            return pod
-        cached = self._labels.get(node_name)
-        if cached is None or cached[0] is not node:
-            cached = self._labels[node_name] = (node, topology_labels(node.content))
-        return with_labels(pod, cached[1]) if cached[1] else pod
+    def _observe(self, before: StoredObject | None, after: StoredObject | None) -> None:
+        labels = {} if after is None else topology_labels(after.content)
+        if after is not None and labels:
+            self.by_node[after.key.name] = labels
+        elif before is not None:
+            self.by_node.pop(before.key.name, None)
 
 
 def topology_labels(node: Mapping[str, Any]) -> dict[str, str]:
