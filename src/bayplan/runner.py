@@ -342,13 +342,19 @@ class Runner:
         """Perform effects in order. Writes to an immediate cluster that follow one another are one
         callback. ``is_busy``: the next turn need not wait."""
         writes: list[EmitEvent | BindPod] = []
-        turns, has_binding = self._turns, False
+        turns, patches, has_binding = self._turns, self._patches, False
         for effect in effects:
             if self._immediate is not None:
                 if type(effect) is EmitEvent:
                     writes.append(effect)
                     continue
-                if type(effect) is BindPod and self._is_one_request(effect):
+                if (
+                    type(effect) is BindPod
+                    # The binding is one write, and nothing must be written before it.
+                    and isinstance(effect.run, BindingCycle)
+                    and effect.run.is_one_request
+                    and not (patches.requests and patches.is_pending(effect.pod.uid))
+                ):
                     has_binding = True
                     writes.append(effect)
                     continue
@@ -369,15 +375,6 @@ class Runner:
 
     def _perform_binding(self, effect: BindPod) -> None:
         self._spawn(self._bind(effect), performs=True)
-
-    def _is_one_request(self, effect: BindPod) -> bool:
-        """Whether a binding is one write, and nothing must be written before it."""
-        run, patches = effect.run, self._patches
-        return (
-            isinstance(run, BindingCycle)
-            and run.is_one_request
-            and not (patches.requests and patches.is_pending(effect.pod.uid))
-        )
 
     def _write_soon(self, writes: "list[EmitEvent | BindPod]") -> None:
         self._immediate_count += 1

@@ -88,13 +88,15 @@ def kind_of(content: Mapping[str, Any]) -> str:
 def key_of(content: Mapping[str, Any]) -> ObjectKey:
     """The key of a manifest; see `object_key`."""
     # All in one function: each object of an input passes here several times.
-    meta: Mapping[str, Any] = content.get("metadata") or {}
-    kind, name = (
-        f"{content.get('apiVersion', '')} {content.get('kind', '')}",
-        meta.get("name") or "",
-    )
-    is_cluster_scoped = kind.rpartition(" ")[2] in CLUSTER_SCOPED
-    namespace = "" if is_cluster_scoped else meta.get("namespace") or DEFAULT_NAMESPACE
+    if "apiVersion" in content and "kind" in content:
+        kind = f"{content['apiVersion']} {content['kind']}"
+    else:
+        kind = kind_of(content)
+    meta: Mapping[str, Any] = (content["metadata"] if "metadata" in content else None) or {}  # noqa: SIM401
+    name = meta.get("name") or ""
+    if kind.rpartition(" ")[2] in CLUSTER_SCOPED:
+        return new_key((kind, "", name))
+    namespace = meta.get("namespace") or DEFAULT_NAMESPACE
     return new_key((kind, namespace, name))
 
 

@@ -272,7 +272,7 @@ class Turns:
         loop = self._loop
         if not loop.ready and not (loop.timers.heap and loop.has_due_timer):
             if last is not None:
-                loop.call_now(last)
+                last()
             return True
         if last is not None:
             loop.call_soon(last)
@@ -285,7 +285,7 @@ class Turns:
         loop = self._loop
         if loop.ready or (loop.timers.heap and loop.has_due_timer):
             return False
-        loop.call_now(call, *args)
+        call(*args)
         return True
 
     def pause(self, *, until_woken: bool = False) -> bool:
@@ -306,7 +306,16 @@ class Turns:
             place = self._place
             if place is None and not self.is_waiting:
                 return True
-            if not ready and loop.idle and loop.serve_work():
+            if (
+                not ready
+                and loop.idle
+                and loop.idle[0][1] is not None
+                and loop.broken is None
+                and not loop.tasks.failed
+                and not loop.real_time.calls
+            ):
+                # Nothing can run at this moment, and the next step of work is due.
+                loop.serve(*loop.idle.popleft())
                 continue
             handle = ready[0] if ready else None
             if handle is not None and handle is place:
@@ -353,7 +362,7 @@ class VirtualLoop(asyncio.AbstractEventLoop):
         self.idle: deque[tuple[asyncio.Future[None], Iterator[object] | None]] = deque()
         #: Calls to the real world.
         self.real_time = _RealTimeCalls()
-        self._tasks = _Tasks()
+        self.tasks = _Tasks()
         self._generators = _Generators()
         self.broken: BaseException | None = None
 
@@ -424,7 +433,7 @@ class VirtualLoop(asyncio.AbstractEventLoop):
         **options: Any,
     ) -> Task[Any]:
         task: Task[Any] = Task(coro, loop=self, name=name, context=context, **options)
-        self._tasks.begin(task)
+        self.tasks.begin(task)
         return task
 
     def call_exception_handler(self, context: dict[str, Any]) -> None:
@@ -476,18 +485,18 @@ class VirtualLoop(asyncio.AbstractEventLoop):
             if ready and self.broken is None:
                 self._run_ready()
                 continue
-            if self.broken is not None or self._tasks.failed:
+            if self.broken is not None or self.tasks.failed:
                 self._raise_lost_failure(main)
             if self.real_time.calls:
                 self.real_time.take_answer()
             elif self.idle:
-                self._serve(*self.idle.popleft())
+                self.serve(*self.idle.popleft())
             elif (due := self.timers.next_seconds()) is not None:
                 self._clock.advance_to(due)
             else:
-                raise self._tasks.deadlock(self._clock.now_seconds)
+                raise self.tasks.deadlock(self._clock.now_seconds)
 
-    def _serve(self, waiter: "asyncio.Future[None]", work: Iterator[object] | None) -> None:
+    def serve(self, waiter: "asyncio.Future[None]", work: Iterator[object] | None) -> None:
         """Nothing else can run: do the next step of the work, or end the wait."""
         if waiter.done():
             return
@@ -536,36 +545,14 @@ class VirtualLoop(asyncio.AbstractEventLoop):
         """Make the timers of this moment ready, between two rounds."""
         self.timers.take_due(self._clock.now_seconds, self.ready)
 
-    def call_now(self, call: Callable[..., object], *args: Any) -> None:
-        """Call a function as a callback is called."""
-        try:
-            call(*args)
-        except (SystemExit, KeyboardInterrupt):
-            raise
-        except BaseException as problem:  # noqa: BLE001 - it ends the run
-            self.call_exception_handler({"exception": problem})
-
-    def serve_work(self) -> bool:
-        """Nothing can run at this moment: do the next step of work, if it is due now."""
-        idle = self.idle
-        if (
-            idle[0][1] is None
-            or self.broken is not None
-            or self._tasks.failed
-            or self.real_time.calls
-        ):
-            return False
-        self._serve(*idle.popleft())
-        return True
-
     def _raise_lost_failure(self, main: Task[Any]) -> None:
-        failure = self.broken or self._tasks.lost_failure(main)
+        failure = self.broken or self.tasks.lost_failure(main)
         if failure is not None:
             raise failure
 
     def _end_tasks(self) -> None:
         """Cancel the tasks while time stands still. A task that waits after that is a bug."""
-        self._tasks.cancel()
+        self.tasks.cancel()
         self.real_time.give_up()
         while self.ready:
             self._run_ready()
@@ -573,8 +560,8 @@ class VirtualLoop(asyncio.AbstractEventLoop):
             self._close_generator(generator)
         while self.ready:
             self._run_ready()
-        if self._tasks.unfinished:
-            raise self._tasks.deadlock(self._clock.now_seconds)
+        if self.tasks.unfinished:
+            raise self.tasks.deadlock(self._clock.now_seconds)
 
     def _close_generator(self, generator: AsyncGenerator[Any, Any]) -> None:
         self.create_task(generator.aclose())

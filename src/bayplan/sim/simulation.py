@@ -170,7 +170,9 @@ class Simulation:
     def _result(self, seconds: float) -> SimulationResult:
         reasons = reasons_to_wait(self.scheduler)
         pods = {
-            name: self._with_end(result, pod, self._message(result, pod, reasons))
+            name: self._with_end(
+                result, pod, result.message if result.node else self._message(result, pod, reasons)
+            )
             for name, (pod, result) in self._pods.last_results(self._attempts.by_uid).items()
         }
         earlier_pods = {

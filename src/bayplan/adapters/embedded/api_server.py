@@ -390,9 +390,11 @@ class ApiServer:
         content, pod = old.content, old.object
         if uid != content["metadata"]["uid"]:
             _expect_uid(old, uid)
-        why_not = why_not_bindable(content)
-        if why_not is not None:
-            raise not_bindable(key, why_not)
+        meta, spec = content["metadata"], content["spec"]
+        if "nodeName" in spec or "schedulingGates" in spec or "deletionTimestamp" in meta:
+            why_not = why_not_bindable(content)
+            if why_not is not None:
+                raise not_bindable(key, why_not)
         assert isinstance(pod, Pod)
         # Pods of one template share their status if they are bound at one time.
         status = self._last_bound

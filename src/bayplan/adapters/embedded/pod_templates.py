@@ -37,23 +37,26 @@ def template_key(content: Any) -> bytes | None:
 
     None: the content is no pod, or its other parts are not valid.
     """
-    if not isinstance(content, dict):
+    if type(content) is not dict:
         return None
+    # Without methods of the dictionaries, because each pod of an input passes here twice.
     pod: Content = content
-    if pod.get("kind") != _KIND or pod.get("apiVersion") != _VERSION:
-        return None
     try:
-        meta: Content = pod["metadata"].copy()
-        name: Any = meta.pop("name")
+        if pod["kind"] != _KIND or pod["apiVersion"] != _VERSION:
+            return None
+        meta: Content = {**pod["metadata"]}
+        name: Any = meta["name"]
+        del meta["name"]
         may_be_admitted = "status" in pod or "nodeName" in pod["spec"]
         for member in _OWN:
-            own = meta.pop(member, None)
-            if own is None:
-                continue
-            if not (isinstance(own, str) and own):
-                return None
-            may_be_admitted = True
-        annotations: Any = meta.get("annotations")
+            if member in meta:
+                own = meta[member]
+                if own is not None:
+                    if not (isinstance(own, str) and own):
+                        return None
+                    may_be_admitted = True
+                del meta[member]
+        annotations: Any = meta["annotations"] if "annotations" in meta else None  # noqa: SIM401
         if annotations:
             if not _are_texts(annotations):
                 return None
@@ -62,7 +65,7 @@ def template_key(content: Any) -> bytes | None:
         key = _encode((bool(annotations), was_admitted, meta, {**pod, "metadata": None}))
     except Exception:  # noqa: BLE001 - this is no pod; validation reports the problem
         return None
-    return key if isinstance(name, str) and is_dns_subdomain(name) else None
+    return key if type(name) is str and is_dns_subdomain(name) else None
 
 
 def _are_texts(annotations: dict[Any, Any]) -> bool:

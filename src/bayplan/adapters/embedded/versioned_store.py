@@ -333,10 +333,11 @@ class _Log:
 
     def __init__(self, length: int) -> None:
         self._length = length
-        self._events: list[WatchEvent] = []
+        #: Read it only.
+        self.events: list[WatchEvent] = []
         #: The version of each event.
         self._versions: list[int] = []
-        self._dropped_count = 0
+        self.dropped_count = 0
         #: Changes up to this version are no longer here.
         self._dropped_version = 0
         self._waiters: list[asyncio.Future[None]] = []
@@ -344,10 +345,10 @@ class _Log:
         self.callbacks: list[tuple[asyncio.AbstractEventLoop, Callable[[], None], Context]] = []
 
     def append(self, version: int, event: WatchEvent) -> None:
-        self._events.append(event)
+        self.events.append(event)
         self._versions.append(version)
-        if len(self._events) > 2 * self._length:
-            self._drop(len(self._events) - self._length)
+        if len(self.events) > 2 * self._length:
+            self._drop(len(self.events) - self._length)
         if self.callbacks:
             callbacks, self.callbacks = self.callbacks, []
             for loop, callback, context in callbacks:
@@ -359,27 +360,27 @@ class _Log:
                     waiter.set_result(None)
 
     def forget(self, version: int) -> None:
-        self._drop(len(self._events))
+        self._drop(len(self.events))
         self._dropped_version = version
 
     def _drop(self, count: int) -> None:
         if count:
             self._dropped_version = self._versions[count - 1]
-            self._dropped_count += count
-            del self._events[:count], self._versions[:count]
+            self.dropped_count += count
+            del self.events[:count], self._versions[:count]
 
     def position_after(self, version: int) -> int:
         """Where a watch from ``version`` begins. Raises GoneError."""
         if version < self._dropped_version:
             raise GoneError(f"too old resource version: {version} ({self._dropped_version})")
-        return self._dropped_count + bisect_right(self._versions, version)
+        return self.dropped_count + bisect_right(self._versions, version)
 
     def changes_from(self, position: int, limit: int | None = None) -> list[WatchEvent]:
         """The changes from a position on; at most ``limit`` of them. Raises GoneError."""
-        start = position - self._dropped_count
+        start = position - self.dropped_count
         if start < 0:
             raise GoneError(f"too old resource version: fell behind {self._dropped_version}")
-        return self._events[start : None if limit is None else start + limit]
+        return self.events[start : None if limit is None else start + limit]
 
     async def grown(self) -> None:
         """Wait for the next change."""
@@ -418,9 +419,11 @@ class Watch(AsyncIterator[WatchEvent], PushingWatch):
             try:
                 if self._position is None:
                     self._position = log.position_after(self._version)
-                new = log.changes_from(self._position)
-                self._position += len(new)
+                start = self._position - log.dropped_count
+                # Not `changes_from`: this is called twice per pod.
+                new = log.events[start:] if start >= 0 else log.changes_from(self._position)
                 if new:
+                    self._position += len(new)
                     deliver(new)
             except Exception as problem:  # noqa: BLE001 - it ends the watch
                 ended.set_exception(problem)

@@ -206,12 +206,9 @@ def with_times(
 
 def with_scheduler(content: Content, scheduler_name: str) -> Content:
     """A pod to place, assigned to a scheduler; other objects as they are."""
-    if content.get("kind") != _POD_KIND or content.get("apiVersion") != _POD_VERSION:
+    if not is_pending_pod(content):
         return content
-    spec: Content = content.get("spec") or {}
-    if spec.get("nodeName"):
-        return content
-    return {**content, "spec": {**spec, "schedulerName": scheduler_name}}
+    return {**content, "spec": {**(content.get("spec") or {}), "schedulerName": scheduler_name}}
 
 
 def _step_with_scheduler(step: Step, scheduler_name: str) -> Step:
@@ -231,9 +228,13 @@ def is_pod(content: Content) -> bool:
 
 def is_pending_pod(content: Content) -> bool:
     """A pod without a node."""
-    if content.get("kind") != _POD_KIND or content.get("apiVersion") != _POD_VERSION:
+    # Without methods of the dictionary, because each pod of an input passes here several times.
+    if "kind" not in content or content["kind"] != _POD_KIND:
         return False
-    return not (content.get("spec") or {}).get("nodeName")
+    if "apiVersion" not in content or content["apiVersion"] != _POD_VERSION:
+        return False
+    spec: Content | None = content["spec"] if "spec" in content else None  # noqa: SIM401
+    return not (spec and "nodeName" in spec and spec["nodeName"])
 
 
 def has_ended(content: Content) -> bool:

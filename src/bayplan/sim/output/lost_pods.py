@@ -21,7 +21,15 @@ from typing import Any, NamedTuple, final
 from msgspec import Struct
 
 from bayplan.adapters.embedded.versioned_store import StoredObject
-from bayplan.api.objects import JOB, NODE, ObjectMeta, Pod, Workload, is_terminal
+from bayplan.api.objects import (
+    JOB,
+    NODE,
+    TERMINAL_PHASES,
+    ObjectMeta,
+    Pod,
+    Workload,
+    is_terminal,
+)
 from bayplan.clock import ManualClock
 from bayplan.objects.keys import ObjectKey, kind_of, object_key
 from bayplan.objects.workloads import deployment_of
@@ -300,7 +308,7 @@ class LossLog:
     def end_of(self, pod: Pod, *, is_deleted: bool, is_ours: bool) -> PodEnd:
         """The state of a pod. ``pod``: its last version; ``is_ours``: whether a profile has its
         scheduler's name."""
-        if not is_deleted and not is_terminal(pod):
+        if not is_deleted and pod.status.phase not in TERMINAL_PHASES:
             node = pod.spec.node_name
             if node:
                 return PodEnd.PLACED if node in self._nodes else PodEnd.MISSING_NODE

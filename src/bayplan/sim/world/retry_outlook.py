@@ -75,7 +75,9 @@ class RetryOutlook:
     def write(self, record: Record) -> None:
         if isinstance(record, AttemptRecord):
             if self._last_step != self._steps.version:
-                self._note_steps()
+                # Not `_note_steps`: this is the usual case.
+                self._last_step = self._steps.version
+                self._tries.clear()
             self._tried[record.uid] = next(self._moments)
             # A missing count of a Counter costs a call.
             self._tries[record.uid] = self._tries.get(record.uid, 0) + 1
