@@ -221,3 +221,21 @@ def test_a_group_deleted_from_a_waiting_tree_holds_its_pods_until_it_is_back() -
         assert "" not in bound(world, first)
 
     played(scene)
+
+
+def test_only_preemption_adds_its_reason_to_the_message_of_a_tree() -> None:
+    """The plugin of devices has a reason for a group without a topology constraint only."""
+
+    async def scene(world: World) -> None:
+        nodes(world, 1)
+        world.add_pod("low", cpu="1", priority=0)
+        await world.until(1)
+        put_tree(world, "t", 1, priority=5)
+        put_part(world, "a", 2, "t", priority=5)
+        add_pods(world, "a", 2, priority=5)
+        await world.until(2)
+        text = condition(world, "a", INITIALLY, UPSTREAM)["message"]
+        assert ", pod group preemption: pod group is unschedulable, 0/1 placements" in text
+        assert "ResourceClaims" not in text
+
+    played(scene, plugins=["DynamicResources", "DefaultPreemption"])

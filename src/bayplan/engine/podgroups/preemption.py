@@ -55,6 +55,12 @@ class Preemptor(Protocol):
     @property
     def members(self) -> Sequence[QueuedPodInfo]: ...
 
+    @property
+    def is_plain(self) -> bool:
+        """Whether PostFilter plugins that make no room for groups have a reason: not for a tree,
+        nor for a group whose placements are constrained. Upstream: dynamicresources.go."""
+        ...
+
     def place(self, trial: Trial, only: str = "") -> tuple[Sequence[PlacedMember], str]:
         """Place the members in the trial. Returns (the placed members, ""), or, if too few fit and
         nothing is placed, ((), why as upstream says it). ``only``: the only domain that may be
@@ -77,6 +83,12 @@ class PodGroupToPlace(Struct, frozen=True):
     members: Sequence[QueuedPodInfo]
     state: GroupState
     needed_count: int
+
+    @property
+    def is_plain(self) -> bool:
+        group = self.state.group
+        is_constrained = group is not None and bool(group.required_topology)
+        return not (is_constrained and self.setup.has_placements_for(self.state))
 
     def place(self, trial: Trial, only: str = "") -> tuple[Sequence[PlacedMember], str]:
         snapshot, state, count = self.setup.cluster.loan, self.state, self.needed_count
@@ -131,18 +143,18 @@ class PodGroupPreemptor:
         if why_not is not None:
             if plugin.is_making_room(pods):
                 return NoPreemption(why_not, f"{UPSTREAM_PREFIX}{_ONGOING}", is_being_made=True)
-            return NoPreemption(why_not, self._with_reasons(members, why_not))
+            return NoPreemption(why_not, self._with_reasons(group, why_not))
         snapshot = self._cluster.loan
         assert snapshot is not None
         highest = self._highest_to_evict(snapshot, group)
         if highest is None:
             return NoPreemption(NOT_HELPFUL, f"{UPSTREAM_PREFIX}{_NO_VICTIMS}")
         if isinstance(highest, str):
-            return NoPreemption(NOT_HELPFUL, self._with_reasons(members, highest))
+            return NoPreemption(NOT_HELPFUL, self._with_reasons(group, highest))
         plan = self._plan(snapshot, group, highest, plugin)
         if plan is not None:
             return plan
-        return NoPreemption(NOT_HELPFUL, self._with_reasons(members, NOT_HELPFUL))
+        return NoPreemption(NOT_HELPFUL, self._with_reasons(group, NOT_HELPFUL))
 
     def evict(
         self, members: Sequence[QueuedPodInfo], preemptor: ObjectReference, plan: PreemptionPlan
@@ -185,10 +197,11 @@ class PodGroupPreemptor:
         plugins = framework.plugins.post_filter
         return next((p for p in plugins if isinstance(p, GroupPreemption)), None)
 
-    def _with_reasons(self, members: Sequence[QueuedPodInfo], text: str) -> str:
+    def _with_reasons(self, group: Preemptor, text: str) -> str:
         """The message with the reasons of all PostFilter plugins, each of which upstream calls."""
-        plugins = self._frameworks[members[0].pod.scheduler_name].plugins.post_filter
-        reasons = (plugin.group_reason for plugin in plugins)
+        profile_name = group.members[0].pod.scheduler_name
+        plugins = self._frameworks[profile_name].plugins.post_filter
+        reasons = (plugin.group_reason for plugin in plugins if group.is_plain)
         return ", ".join([*filter(None, reasons), f"{UPSTREAM_PREFIX}{text}"])
 
     def _units(self, snapshot: Snapshot) -> Units:

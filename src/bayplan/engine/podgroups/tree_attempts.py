@@ -68,6 +68,10 @@ class _TreeToPlace(Struct, frozen=True):
     tree: GroupTree
     members: Sequence[QueuedPodInfo]
 
+    @property
+    def is_plain(self) -> bool:
+        return False
+
     def place(self, trial: Trial, only: str = "") -> tuple[Sequence[PlacedMember], str]:
         tree_pass = TreePass(self.setup, trial, self.tree, _by_group(self.members)).run()
         if tree_pass.verdict.fits:
