@@ -22,6 +22,7 @@ from bayplan.adapters.embedded.api_errors import ForbiddenError
 from bayplan.adapters.embedded.cluster import EmbeddedCluster
 from bayplan.adapters.embedded.versioned_store import VersionedStore
 from bayplan.api.admission_objects import LIMIT_RANGE, RUNTIME_CLASS
+from bayplan.api.composite_pod_groups import COMPOSITE_POD_GROUP
 from bayplan.api.objects import ObjectMeta, Pod, PriorityClass
 from bayplan.clock import ManualClock
 from bayplan.objects.keys import ObjectKey
@@ -412,6 +413,39 @@ def test_the_system_classes_always_exist() -> None:
 def test_the_default_class_applies_to_pods_without_a_class() -> None:
     result = filled(pod(), default_class("b", 7), default_class("a", 3), HIGH)
     assert result == (3, "PreemptLowerPriority", "a")
+
+
+def group(kind: str, **spec: Any) -> Content:
+    """A group of scheduling.k8s.io."""
+    api_version, _, bare = kind.partition(" ")
+    meta = {"name": "g", "namespace": "default"}
+    return {"apiVersion": api_version, "kind": bare, "metadata": meta, "spec": spec}
+
+
+@pytest.mark.parametrize(
+    ("kind", "words"),
+    [
+        ("scheduling.k8s.io/v1beta1 PodGroup", "pod group"),
+        (COMPOSITE_POD_GROUP, "composite pod group"),
+    ],
+)
+def test_a_group_gets_the_priority_of_its_class(kind: str, words: str) -> None:
+    high = priority_class("high", 1000)
+    spec = admitted(group(kind, priorityClassName="high"), high)
+    assert spec["priority"] == 1000
+    assert "priority" not in admitted(group(kind))
+    assert refusal(group(kind, priorityClassName="high", priority=7), high).endswith(
+        f"priority set in the {words} (7) must match the priority computed (1000) based on the "
+        "priority class set in the spec"
+    )
+    text = refusal(group(kind, priorityClassName="high"))
+    assert text.endswith("no PriorityClass with name high was found")
+
+
+def priority_class(name: str, value: int) -> Content:
+    meta = {"name": name}
+    api_version = "scheduling.k8s.io/v1"
+    return {"apiVersion": api_version, "kind": "PriorityClass", "metadata": meta, "value": value}
 
 
 def test_a_priority_without_a_class_and_a_stored_priority_stay() -> None:

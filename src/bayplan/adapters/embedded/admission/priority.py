@@ -2,7 +2,8 @@
 
 A pod without a class that has a priority keeps the priority, so that a pod of a scenario needs no
 class to be important (a real server refuses such a pod). A pod that was read from a cluster keeps
-the priority that the cluster gave it, whatever its class says now.
+the priority that the cluster gave it, whatever its class says now. Groups of scheduling.k8s.io get
+the priority of their class, too.
 
 Upstream: plugin/pkg/admission/priority.
 """
@@ -14,14 +15,21 @@ from bayplan.adapters.embedded.admission.plugin import AdmissionPlugin, is_admit
 from bayplan.adapters.embedded.api_errors import ForbiddenError
 from bayplan.adapters.embedded.api_validation import SYSTEM_PRIORITY_CLASSES
 from bayplan.adapters.embedded.versioned_store import VersionedStore
+from bayplan.api.composite_pod_groups import COMPOSITE_POD_GROUP
 from bayplan.api.objects import POD, PRIORITY_CLASS, ApiObject, PriorityClass
+from bayplan.api.pod_groups import BUILT_IN_KINDS, UPSTREAM_GROUP, api_group_of
 from bayplan.objects.keys import Content, ObjectKey
 
 PREEMPT_LOWER_PRIORITY = "PreemptLowerPriority"
+#: Kubernetes' own kinds of groups.
+_GROUPS = (
+    *(kind for kind in BUILT_IN_KINDS if api_group_of(kind) == UPSTREAM_GROUP),
+    COMPOSITE_POD_GROUP,
+)
 
 
 class PriorityRefusal(ValueError):
-    """A pod's class does not exist, or the class says something else than the pod."""
+    """A class does not exist, or it says something else than the pod or the group."""
 
 
 @final
@@ -29,7 +37,7 @@ class Priority(AdmissionPlugin):
     """See the module."""
 
     name = "Priority"
-    changed_kinds = (POD,)
+    changed_kinds = (POD, *_GROUPS)
     refused_kinds = (PRIORITY_CLASS,)
     read_kinds = (PRIORITY_CLASS,)
     fills_stored = True
@@ -39,6 +47,8 @@ class Priority(AdmissionPlugin):
 
     def admit(self, key: ObjectKey, content: Content) -> Content:
         try:
+            if key.kind != POD:
+                return _group_with_priority(key.kind, content, self._classes())
             return with_priority(content, self._classes())
         except PriorityRefusal as problem:
             raise ForbiddenError(key, str(problem)) from None
@@ -80,6 +90,31 @@ def with_priority(pod: Content, classes: Iterable[PriorityClass]) -> Content:
         policy = priority_class.preemption_policy if priority_class is not None else None
         filled["preemptionPolicy"] = policy or PREEMPT_LOWER_PRIORITY
     return {**pod, "spec": filled}
+
+
+def _group_with_priority(kind: str, group: Content, classes: Iterable[PriorityClass]) -> Content:
+    """The group with the priority of its class or of the default class. Without either it has no
+    priority, which counts as 0. Raises PriorityRefusal."""
+    spec: Content = group.get("spec") or {}
+    name, own_priority = spec.get("priorityClassName") or "", spec.get("priority")
+    priority_class = _named(name, classes) if name else _global_default(classes)
+    if priority_class is None and name and own_priority is None:
+        raise PriorityRefusal(f"no PriorityClass with name {name} was found")
+    if priority_class is None or (own_priority is not None and not name):
+        return group
+    value = priority_class.value
+    if own_priority not in (None, value) and not is_admitted(group):
+        words = "composite pod group" if kind == COMPOSITE_POD_GROUP else "pod group"
+        raise PriorityRefusal(
+            f"priority set in the {words} ({own_priority}) must match the priority computed "
+            f"({value}) based on the priority class set in the spec"
+        )
+    filled = {**spec, "priority": value if own_priority is None else own_priority}
+    if not name:
+        filled["priorityClassName"] = priority_class.metadata.name
+    if priority_class.preemption_policy and not spec.get("preemptionPolicy"):
+        filled["preemptionPolicy"] = priority_class.preemption_policy
+    return {**group, "spec": filled}
 
 
 def _refuse_other_values(spec: Content, priority_class: PriorityClass) -> None:
