@@ -5,22 +5,18 @@ Only `outputs` imports this file, and only if matplotlib is installed.
 
 import io
 import re
-from collections.abc import Sequence
 
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
 
+from bayplan.comparison.curves import ComparedCurve, curves_of
 from bayplan.comparison.findings import findings
-from bayplan.comparison.metrics.run_metric import Curve
-from bayplan.comparison.store import Run
 from bayplan.comparison.table import Comparison
 
 #: Colours that are distinct for all kinds of colour vision (Okabe and Ito).
 _COLOURS = ("#0072B2", "#E69F00", "#009E73", "#D55E00", "#CC79A7", "#56B4E9", "#000000", "#F0E442")
-#: Points at which the curves of several seeds are averaged.
-_POINTS = 101
 #: Further metrics have no plot, only a row in the table.
 _BARS_MAX = 12
 _DOTS_PER_INCH = 144
@@ -41,8 +37,8 @@ def pictures(comparison: Comparison) -> dict[str, tuple[bytes, bytes]]:
         ]
         for metric in drawn[:_BARS_MAX]:
             drawn_files[_file(prefix + metric)] = _saved(_bars(comparison, input_name, metric))
-        for curve in _curve_names(comparison, input_name):
-            drawn_files[_file(prefix + curve)] = _saved(_lines(comparison, input_name, curve))
+        for curve in curves_of(comparison, input_name):
+            drawn_files[_file(prefix + curve.name)] = _saved(_lines(comparison, input_name, curve))
     return drawn_files
 
 
@@ -71,52 +67,21 @@ def _bars(comparison: Comparison, input_name: str, metric: str) -> Figure:
     return figure
 
 
-def _lines(comparison: Comparison, input_name: str, name: str) -> Figure:
+def _lines(comparison: Comparison, input_name: str, curve: ComparedCurve) -> Figure:
     """The mean over seeds of each configuration, within the range of all seeds."""
-    what, _, over = name.partition(" over ")
-    figure, axes = _figure(name + (f", {input_name}" if input_name else ""))
-    for place, configuration in enumerate(comparison.configurations):
-        curves = [
-            run.result.curves[name]
-            for run in comparison.runs
-            if (run.input, run.configuration) == (input_name, configuration)
-            and len(run.result.curves.get(name, ())) > 1
-        ]
-        if curves:
-            colour = _COLOURS[place % len(_COLOURS)]
-            xs, ys = _averaged(curves)
-            axes.plot(xs, ys.mean(axis=0), color=colour, label=configuration)
-            axes.fill_between(xs, ys.min(axis=0), ys.max(axis=0), color=colour, alpha=0.15)
-    axes.set_xlabel(over)
-    axes.set_ylabel(what)
+    figure, axes = _figure(curve.name + (f", {input_name}" if input_name else ""))
+    vertical, horizontal = curve.axes
+    places = {name: place for place, name in enumerate(comparison.configurations)}
+    for one in curve.configurations:
+        colour = _COLOURS[places[one.configuration] % len(_COLOURS)]
+        # None is not a number: the line has a gap there.
+        mean, low, high = (np.array(each, np.float64) for each in (one.mean, one.low, one.high))
+        axes.plot(curve.x, mean, color=colour, label=one.configuration)
+        axes.fill_between(curve.x, low, high, color=colour, alpha=0.15)
+    axes.set_xlabel(horizontal)
+    axes.set_ylabel(vertical)
     axes.legend()
     return figure
-
-
-def _averaged(curves: Sequence[Curve]) -> "tuple[np.ndarray, np.ndarray]":
-    """(x, [curves, x]): over the range that all curves share."""
-    first = max(curve[0][0] for curve in curves)
-    last = min(curve[-1][0] for curve in curves)
-    xs = np.linspace(first, max(last, first), _POINTS)
-    points = [np.array(curve) for curve in curves]
-    return xs, np.array([np.interp(xs, curve[:, 0], curve[:, 1]) for curve in points])
-
-
-def _curve_names(comparison: Comparison, input_name: str) -> list[str]:
-    runs = [run for run in comparison.runs if run.input == input_name]
-    curves = (curve for run in runs for curve in run.result.curves.items())
-    names = list(dict.fromkeys(name for name, points in curves if len(points) > 1))
-    if not _has_pairs(comparison):
-        return names
-    return [name for name in names if _differs(runs, name)]
-
-
-def _differs(runs: Sequence[Run], curve: str) -> bool:
-    """Whether two runs of one seed have different curves."""
-    by_seed: dict[int, list[Curve]] = {}
-    for run in runs:
-        by_seed.setdefault(run.seed, []).append(run.result.curves.get(curve, []))
-    return any(one != curves[0] for curves in by_seed.values() for one in curves)
 
 
 def _figure(title: str) -> tuple[Figure, Axes]:

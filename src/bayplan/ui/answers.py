@@ -8,6 +8,7 @@ are seconds of the run.
 from typing import Generic, TypeVar
 
 from bayplan.answers.document import Value
+from bayplan.comparison.curves import ComparedCurve
 from bayplan.history.timeline import Cause
 from bayplan.journal import AttemptRecord
 
@@ -487,6 +488,12 @@ class MovedPage(Value):
     total: int
     offset: int
     rows: tuple[MovedPod, ...]
+
+
+class Curves(Value):
+    """The curves of one input of a comparison."""
+
+    rows: tuple[ComparedCurve, ...]
 
 
 class Problem(Value):

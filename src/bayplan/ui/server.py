@@ -25,6 +25,7 @@ import msgspec
 from aiohttp import web
 
 from bayplan.answers.csv_text import csv_text
+from bayplan.comparison.curves import ComparedCurve
 from bayplan.comparison.report import ComparisonAnswer
 from bayplan.history.node_verdict import NodeVerdict
 from bayplan.history.timeline import State
@@ -91,10 +92,11 @@ class UiOptions:
 
 @runtime_checkable
 class ExperimentSource(Protocol):
-    """What `api/experiment` asks."""
+    """What `api/experiment` and `api/curves` ask."""
 
     @property
     def comparison(self) -> ComparisonAnswer: ...
+    def curves(self, input_name: str) -> tuple[ComparedCurve, ...]: ...
 
 
 # ---- questions ------------------------------------------------------------------------------
@@ -322,10 +324,18 @@ def _waiting(question: Question) -> Any:
 
 
 def _experiment(question: Question) -> Any:
+    return _experiment_of(question).comparison
+
+
+def _curves(question: Question) -> Any:
+    return answers.Curves(rows=_experiment_of(question).curves(question.text("input")))
+
+
+def _experiment_of(question: Question) -> ExperimentSource:
     subject = question.subject
     if not isinstance(subject, ExperimentSource):
         raise BadQuestion("found no comparison of configurations")
-    return subject.comparison
+    return subject
 
 
 def _groups(question: Question) -> Any:
@@ -357,6 +367,7 @@ _QUESTIONS: dict[str, Callable[[Question], Any]] = {
     "sources": _sources,
     "comparison": _comparison,
     "experiment": _experiment,
+    "curves": _curves,
     "moved": _moved,
     "moment": _moment,
     "overview": _overview,
@@ -398,6 +409,7 @@ _SCHEMA_TYPES = (
     answers.GroupAnswer,
     answers.Comparison,
     ComparisonAnswer,
+    answers.Curves,
     answers.MovedPage,
     *MODEL_TYPES,
     *OBJECT_TYPES,

@@ -12,6 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import final
 
+from bayplan.comparison.curves import ComparedCurve, curves_of
 from bayplan.comparison.report import ComparisonAnswer, comparison_answer
 from bayplan.comparison.table import Comparison
 from bayplan.ui.answers import Source
@@ -58,6 +59,7 @@ class ComparisonSubject(Subject):
 
     def __init__(self, comparison: Comparison, title: str) -> None:
         super().__init__(title)
+        self._comparison = comparison
         self._answer = comparison_answer(comparison, title)
         self._phase = READY
 
@@ -68,6 +70,10 @@ class ComparisonSubject(Subject):
     def comparison(self) -> ComparisonAnswer:
         """The answer of `bayplan compare`."""
         return self._answer
+
+    def curves(self, input_name: str) -> tuple[ComparedCurve, ...]:
+        """The curves of one input; none for an unknown one."""
+        return tuple(curves_of(self._comparison, input_name))
 
 
 # ---- the page in a thread -------------------------------------------------------------------

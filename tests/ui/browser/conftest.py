@@ -17,7 +17,7 @@ from playwright.sync_api import Browser, expect, sync_playwright
 
 from bayplan.sim.output.run_folder import RunFolder
 from bayplan.ui.server import application
-from bayplan.ui.subjects import RunSubject
+from bayplan.ui.subjects import RunSubject, Subject
 from tests.history.stored_runs import write_run
 from tests.ui.browser.visits import MARKUP, WAIT_MS, in_thread
 from tests.ui.example_run import PACK, example_workload
@@ -102,11 +102,18 @@ def markup_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     ]
     line.node_names = [f"{MARKUP}{number}" for number, _ in enumerate(line.node_names)]
     line.group_names = [f"default/{MARKUP}"]
+    with served_subjects(run) as address:
+        yield address
+
+
+@contextmanager
+def served_subjects(*subjects: Subject) -> Iterator[str]:
+    """The page of these subjects, served by a thread of this process."""
     loop, started = asyncio.new_event_loop(), threading.Event()
     addresses: list[str] = []
 
     async def start() -> web.AppRunner:
-        runner = web.AppRunner(application([run]))
+        runner = web.AppRunner(application(list(subjects)))
         await runner.setup()
         site = web.TCPSite(runner, "127.0.0.1", 0)
         await site.start()
@@ -122,6 +129,8 @@ def markup_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     thread = threading.Thread(target=serve)
     thread.start()
     assert started.wait(20)
-    yield addresses[0]
-    loop.call_soon_threadsafe(loop.stop)
-    thread.join()
+    try:
+        yield addresses[0]
+    finally:
+        loop.call_soon_threadsafe(loop.stop)
+        thread.join()

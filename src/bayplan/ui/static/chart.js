@@ -16,8 +16,8 @@ function color(name) {
 }
 
 // `series`: [{label, values}]; `x`: numbers; `at`: where the page is, or null. Without `onZoom`, a
-// drag does nothing.
-export function Chart({ title, x, series, xLabel = "Time", formatX, formatY, isWhole, at, onPick, onZoom, onReset, syncKey }) {
+// drag does nothing. `isLine`: the points are joined; else a value holds until the next one.
+export function Chart({ title, x, series, xLabel = "Time", formatX, formatY, isWhole, isLine = false, at, onPick, onZoom, onReset, syncKey }) {
   const element = useRef(null);
   const plot = useRef(null);
   const position = useRef(at);
@@ -51,7 +51,7 @@ export function Chart({ title, x, series, xLabel = "Time", formatX, formatY, isW
           width: 1.75,
           dash: index >= 6 ? [6, 4] : undefined,
           points: { show: x.length < 3 },
-          paths: uPlot.paths.stepped({ align: 1 }),
+          paths: isLine ? uPlot.paths.linear() : uPlot.paths.stepped({ align: 1 }),
           value: (_, value) => (value === null ? "–" : formatY(value)),
         })),
       ],

@@ -1,5 +1,13 @@
 // What `bayplan compare` measured: the metrics that differ between configurations, with intervals.
-import { Loading, Problem, count, go, html, plural, useAnswer } from "./lib.js";
+import { Chart } from "./chart.js";
+import { Loading, Name, Problem, count, go, html, plural, useAnswer, useMemo } from "./lib.js";
+
+// Further metrics have no plot, only a row in the table.
+const PLOTS_MAX = 12;
+// Pixels above and below the line, so that equal runs are seen.
+const SPREAD = [0, -4, 4, -2, 2];
+const figures = new Intl.NumberFormat("en", { maximumSignificantDigits: 4 });
+const figure = (number) => figures.format(number);
 
 const ARROWS = { higher: "higher is better ↑", lower: "lower is better ↓" };
 
@@ -23,6 +31,8 @@ export function Experiment({ params }) {
     ${alternatives.length > 0 && html`<h2>Metrics that differ</h2>
       ${one.differing.length ? html`<${Differing} baseline=${data.baseline} metrics=${one.differing} alternatives=${alternatives} />` : html`<p class="empty">No metric differs.</p>`}
       <p class="note">Mean ± deviation over the seeds. A difference is the mean over pairs of runs with equal seeds, with its 95 % interval. It is called better or worse only if the interval excludes zero.</p>`}
+    <${Plots} data=${data} one=${one} />
+    <${Curves} input=${input} />
     <h2>${alternatives.length ? "Metrics that are equal in all runs" : "Metrics"}</h2>
     <${Same} metrics=${one.same} />`;
 }
@@ -47,4 +57,47 @@ function Same({ metrics }) {
   return html`<details><summary>${count(metrics.length)} metrics</summary>
     <div class="scroll" tabindex="0" role="region" aria-label="Equal metrics"><table><thead><tr><th>Metric</th><th class="number">Every configuration</th></tr></thead>
     <tbody>${metrics.map((metric) => html`<tr key=${metric.name}><${Metric} metric=${metric} /><td class="number">${metric.baseline}</td></tr>`)}</tbody></table></div></details>`;
+}
+
+// One line of dots for each configuration: a dot is a run, a bar the mean.
+function Plots({ data, one }) {
+  const metrics = (one.differing.length ? one.differing : one.same).filter((metric) => !metric.name.startsWith("unschedulable: ")).slice(0, PLOTS_MAX);
+  const plots = metrics.map((metric) => [metric, data.configurations.map((name) => one.runs.filter((run) => run.configuration === name && metric.name in run.metrics))])
+    .filter(([, runs]) => runs.some((some) => some.length));
+  if (!plots.length) return null;
+  return html`<h2>Run by run</h2><p class="note">A dot is one run, and a bar the mean of a configuration.</p>
+    <div class="charts">${plots.map(([metric, runs]) => html`<${Dots} key=${metric.name} metric=${metric} configurations=${data.configurations} runs=${runs} />`)}</div>`;
+}
+
+function Dots({ metric, configurations, runs }) {
+  const value = (run) => run.metrics[metric.name];
+  const all = runs.flat().map(value);
+  const [low, high] = [Math.min(...all), Math.max(...all)];
+  const place = (number) => `${4 + 92 * (high > low ? (number - low) / (high - low) : 0.5)}%`;
+  const mean = (some) => some.reduce((sum, run) => sum + value(run), 0) / some.length;
+  const about = [metric.unit && `in ${metric.unit}`, ARROWS[metric.better]].filter(Boolean).join("; ");
+  return html`<figure class="dots"><figcaption>${metric.name}${about && html` <small>${about}</small>`}</figcaption>
+    ${configurations.map((name, index) => html`<div key=${name} class="dotline"><span class="name"><${Name} text=${name} /></span>
+      ${runs[index].length ? html`<svg role="img" aria-label=${`${name}: mean ${figure(mean(runs[index]))}, from ${figure(Math.min(...runs[index].map(value)))} to ${figure(Math.max(...runs[index].map(value)))}`} style=${`color: var(--curve-${(index % 6) + 1})`}>
+        <line x1="0" x2="100%" y1="10" y2="10" class="axis" />
+        <rect x=${place(mean(runs[index]))} y="1" width="3" height="18" transform="translate(-1.5)" fill="currentColor" />
+        ${runs[index].map((run, nth) => html`<circle key=${run.seed} cx=${place(value(run))} cy=${10 + SPREAD[nth % SPREAD.length]} r="3.5" fill="currentColor"><title>${`seed ${run.seed}: ${figure(value(run))}`}</title></circle>`)}</svg>`
+        : html`<span class="none">–</span>`}</div>`)}
+    <div class="dotline"><span></span><span class="ends"><span>${figure(low)}</span><span>${high > low ? figure(high) : ""}</span></span></div></figure>`;
+}
+
+// The mean of each configuration over the seeds. Curves that are equal in all runs are left out.
+function Curves({ input }) {
+  const { data, error } = useAnswer("curves", { input });
+  if (error) return html`<${Problem} text=${error} />`;
+  if (!data?.rows.length) return null;
+  return html`<h2>Over the run</h2><p class="note">The mean of each configuration over the seeds.</p>
+    <div class="charts">${data.rows.map((curve) => html`<${Curve} key=${curve.name} curve=${curve} />`)}</div>`;
+}
+
+function Curve({ curve }) {
+  // A chart is drawn again for other numbers: these stay the same objects.
+  const series = useMemo(() => curve.configurations.map((one) => ({ label: one.configuration, values: one.mean })), [curve]);
+  const [, over] = curve.name.split(" over ");
+  return html`<${Chart} title=${curve.name} x=${curve.x} series=${series} xLabel=${over ?? ""} formatX=${figure} formatY=${figure} at=${null} onPick=${() => {}} isLine=${true} syncKey="comparison" />`;
 }
