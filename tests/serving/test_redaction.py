@@ -47,6 +47,26 @@ def test_fields_that_affect_placement_stay() -> None:
     assert (pod["metadata"]["labels"]["app"], pod["metadata"]["uid"]) == ("web", "u1")
 
 
+def test_the_groups_of_a_tree_still_name_their_parent() -> None:
+    meta = {"name": "acme-tree", "namespace": "default"}
+    tree = {
+        "apiVersion": "scheduling.k8s.io/v1alpha3",
+        "kind": "CompositePodGroup",
+        "metadata": meta,
+        "spec": {"schedulingPolicy": {"gang": {"minGroupCount": 2}}, "preemptionPolicy": "Never"},
+    }
+    part = {
+        "apiVersion": "scheduling.k8s.io/v1beta1",
+        "kind": "PodGroup",
+        "metadata": {**meta, "name": "acme-part"},
+        "spec": {"parentCompositePodGroupName": "acme-tree"},
+    }
+    above, below = hidden(tree, part)
+    assert above["metadata"]["name"] == "compositepodgroup-1"
+    assert above["spec"]["preemptionPolicy"] == "Never"
+    assert below["spec"]["parentCompositePodGroupName"] == "compositepodgroup-1"
+
+
 def test_an_image_without_a_tag_still_matches_the_image_on_the_node() -> None:
     node, pod = hidden(NODE, POD)
     assert pod["spec"]["containers"][0]["image"] == "image-1:latest"

@@ -20,6 +20,7 @@ import msgspec
 
 from bayplan.api import (
     admission_objects,
+    composite_pod_groups,
     device_objects,
     disruption_objects,
     object_meta,
@@ -99,6 +100,8 @@ _PRESERVED_FIELDS: Final[dict[type[Api], frozenset[str]]] = {
         pod_groups.PodGroupStatus: "phase schedule_start_time",
         pod_groups.PodGroupCondition: "type status last_transition_time",
         pod_groups.CoschedulingSpec: "min_resources",
+        pod_groups.UpstreamPodGroupSpec: "preemption_policy",
+        composite_pod_groups.CompositePodGroupSpec: "preemption_policy",
         admission_objects.RuntimeOverhead: "pod_fixed",
         admission_objects.LimitRangeItem: "type min max default default_request "
         "max_limit_request_ratio",
@@ -517,6 +520,7 @@ _FIELD_KINDS: Final = {
     "namespaces": "Namespace",
     "nominated_node_name": "Node",
     "node_name": "Node",
+    "parent_composite_pod_group_name": "CompositePodGroup",
     "persistent_volume_name": "PersistentVolume",
     "pod_group_name": "PodGroup",
     "pool": "Pool",
