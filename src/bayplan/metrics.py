@@ -82,10 +82,13 @@ class Histogram(Collector):
         return buckets
 
     def observe(self, amount: float, *labels: Hashable, count: int = 1) -> None:
-        buckets = self._children.get(labels)
-        if buckets is None:
-            buckets = self.of(*labels)
-        buckets(amount, count)
+        buckets = self._children[labels] if labels in self._children else self.of(*labels)
+        # As `Buckets.__call__`: each attempt observes several histograms.
+        if amount:
+            buckets.counts[bisect_left(buckets.bounds, amount)] += count
+            buckets.total += amount * count
+        else:
+            buckets.counts[0] += count
 
     def collect(self) -> "Iterable[HistogramMetricFamily]":
         make_family = load("prometheus_client.core:HistogramMetricFamily")

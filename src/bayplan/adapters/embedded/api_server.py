@@ -213,12 +213,12 @@ class ApiServer:
         # Another pod of a template. Its content has been found valid.
         own = content["metadata"]
         key = new_key((POD, template.namespace, own["name"]))
-        if self._store.get(key) is not None:
+        made_count = self._made.get(key, 0)
+        if made_count and self._store.get(key) is not None:
             raise AlreadyExistsError(key)
         if not template.was_admitted:
             for plugin in self._admission.counting:
                 plugin.validate(key, template.content, template.pod)
-        made_count = self._made.get(key, 0)
         self._made[key] = made_count + 1
         uid = own.get("uid") or stable_uid(key, made_count)
         created_at = own.get("creationTimestamp") or self.stamp()
