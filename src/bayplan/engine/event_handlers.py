@@ -264,7 +264,7 @@ class EventHandlers:
             handled = self._assigned(pod)
             self._resizes.follow(None, pod)
             return handled
-        if pod.scheduler_name not in self._frameworks:
+        if pod.shape.scheduler_name not in self._frameworks:
             return ()
         self._queue.add(pod)
         if self._reports_pending_pods:
@@ -293,7 +293,7 @@ class EventHandlers:
                 self._queue.move_all(event, old, new)
             return dict.fromkeys((*_ASSIGNED_UPDATED, *(event.label for event in events)))
         if new.node_name:
-            if old.scheduler_name in self._frameworks:
+            if old.shape.scheduler_name in self._frameworks:
                 self._queue.delete(old)
             # Another program may bind the pod elsewhere. kube-scheduler wakes nobody then.
             nominated = old.nominated_node_name

@@ -102,7 +102,7 @@ class PreEnqueueCheck:
         return admits
 
     def _admits(self, queued: QueuedPodInfo) -> bool:
-        start, profile = self._clock(), queued.pod.scheduler_name
+        start, profile = self._clock(), queued.pod.shape.scheduler_name
         self._evaluated_count += 1
         is_sampled = self._evaluated_count % _SAMPLE_PERIOD == 0
         rejection = None

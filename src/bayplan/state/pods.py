@@ -150,6 +150,8 @@ class PodShape:
     #: Whether a pod of this shape changes nothing of its node but amounts and numbers of pods: it
     #: has no affinity term, no host port, and no volume that restricts the choice of a node.
     takes_amounts_alone: bool = field(init=False)
+    #: The profile that places the pods.
+    scheduler_name: str = field(init=False)
     _memo: dict[Hashable, Any] = field(default_factory=dict[Hashable, Any])
     #: The same of all shapes that differ from this one only in labels.
     _spec_memo: dict[Hashable, Any] = field(default_factory=dict[Hashable, Any])
@@ -157,6 +159,7 @@ class PodShape:
     def __post_init__(self) -> None:
         has_more = self.has_affinity or self.host_ports or self.volumes.has_any
         self.takes_amounts_alone = not has_more
+        self.scheduler_name = self.spec.scheduler_name or DEFAULT_SCHEDULER
 
     @property
     def tolerations(self) -> tuple[Toleration, ...]:
@@ -289,7 +292,7 @@ class PodInfo:
 
     @property
     def scheduler_name(self) -> str:
-        return self.shape.spec.scheduler_name or DEFAULT_SCHEDULER
+        return self.shape.scheduler_name
 
     @property
     def nominated_node_name(self) -> str:
