@@ -11,7 +11,7 @@ _PROFILE = "tests/config/test_upstream.py"
 
 TESTS: Mapping[str, str] = {
     "CompositePodGroup": "tests/scenarios/test_group_trees.py",
-    "TopologyAwareWorkloadScheduling": f"{_GROUPS}/test_placement_scores.py",
+    "TopologyAwareWorkloadScheduling": "tests/parity/groups/placements.jsonl",
     "DRAAdminAccess": f"{_GATED}/admin-access.jsonl",
     "DRADerivedAttributes": f"{_GATED}/derived-attributes.jsonl",
     "DRADeviceCompatibilityGroups": f"{_GATED}/compatibility-groups.jsonl",

@@ -30,7 +30,8 @@ Change = Callable[[Json], Any]
 
 #: Plugins without recorded answers in a cycle or a hint.
 #: The plugins of the third line read other plugins' scores, and kube-scheduler has none of them.
-#: Of GangScheduling and DeferredPodScheduling only the registered events are recorded.
+#: Of GangScheduling and DeferredPodScheduling only the registered events are recorded. Attempts at
+#: groups are recorded as a whole (test_groups.py).
 WITHOUT_ANSWERS = {
     *("PrioritySort", "DefaultBinder", "NodeNameOrder", "Coscheduling", "GangScheduling"),
     *("DeferredPodScheduling", "PodGroupPodsCount", "TopologyPlacementGenerator"),
