@@ -21,7 +21,7 @@ from bayplan.engine.extenders.results import AnsweredQuestion, Question
 from bayplan.engine.extenders.round import ExtendersReview
 from bayplan.engine.failures import CLEAR_NOMINATION, Failure, FailureHandler, failure_by_error
 from bayplan.engine.pending_extender_calls import PendingExtenderCalls
-from bayplan.engine.placements import Placements
+from bayplan.engine.placements import PermitWaits, Placements
 from bayplan.engine.podgroups.attempts import GroupAttempts
 from bayplan.engine.podgroups.domains import domain_of_members
 from bayplan.engine.podgroups.topology import Domains
@@ -77,7 +77,23 @@ class Attempts:
             resizes=self.resizes,
         )
         self._end = CycleEnd(engine.cluster, engine.telemetry, on_attempt)
-        self.placements = Placements(engine, self._failures, self._end)
+        self.placements = Placements(
+            engine.cluster,
+            engine.queue,
+            engine.nominator,
+            engine.outbox,
+            engine.telemetry,
+            gates=engine.gates,
+            extenders=engine.extenders,
+            group_controller=engine.group_controller,
+            permit_waits=PermitWaits(
+                engine.waiting, engine.executor, engine.telemetry, engine.outbox
+            ),
+            pods_in_pre_bind=engine.pods_in_pre_bind,
+            failures=self._failures,
+            end=self._end,
+            begins=engine.begins,
+        )
         self._boundary = self.placements.boundary
         #: The present runs of equal pods.
         self.runs = Runs(
@@ -101,7 +117,16 @@ class Attempts:
         )
         self._domains = setup.domains
         self._parked = PendingExtenderCalls()
-        self._evicting = SyncPreemptions(engine, self._failures, self._end, self._step)
+        self._evicting = SyncPreemptions(
+            engine.cluster,
+            engine.nominator,
+            engine.executor,
+            engine.outbox,
+            engine.telemetry,
+            failures=self._failures,
+            end=self._end,
+            step=self._step,
+        )
         self._groups = GroupAttempts(
             setup,
             engine.queue,

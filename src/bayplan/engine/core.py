@@ -12,6 +12,7 @@ from bayplan.api.pod_groups import BUILT_IN_KINDS, GroupKey, PodGroupKinds
 from bayplan.clock import Clock
 from bayplan.config.feature_gates import FeatureGates, default_gates
 from bayplan.config.topology_levels import TopologyLevels
+from bayplan.engine.binding import PodInPreBind
 from bayplan.engine.extenders.results import Extenders
 from bayplan.engine.outbox import Outbox
 from bayplan.engine.reservations import Reservations
@@ -21,7 +22,6 @@ from bayplan.engine.waiting import Activations, Deadlines, WaitingPods
 from bayplan.framework.cluster_rules import device_rules, pod_rules
 from bayplan.framework.handle import (
     Handle,
-    PodInPreBind,
     SharedDRAManager,
     Write,
 )
@@ -169,15 +169,6 @@ class EngineCore:
         #: Gets each pod, or group, when an attempt at it begins.
         self.begins: Callable[[QueuedPodInfo], None] | None = None
         self._registry = registry
-
-    def forget_kind(self, kind: str) -> None:
-        """Drop the cached results that follow from objects of a kind, because one changed."""
-        for framework in self.frameworks.values():
-            if kind in framework.concern_kinds:
-                framework.renew_concerns()
-                self.queue.renew_concerns()
-        for reuse in self.reuse.values():
-            reuse.forget_kind(kind)
 
     def activate_due(self) -> None:
         """Activate the pods that plugins want tried at this time, unless they are gone."""

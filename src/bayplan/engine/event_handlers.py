@@ -5,7 +5,7 @@ Terminal pods count as deleted: upstream's informer leaves them out. Upstream: e
 """
 
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Container, Iterable, Sequence
 from functools import partial
 from typing import Any, final
 
@@ -22,13 +22,20 @@ from bayplan.api.objects import (
     decoded_as,
     is_terminal,
 )
-from bayplan.api.pod_groups import PodGroup, key_of
+from bayplan.api.pod_groups import PodGroup, PodGroupKinds, key_of
+from bayplan.api.pod_requests import PodRules
 from bayplan.api.quantity import QuantityError
-from bayplan.engine.core import EngineCore
+from bayplan.config.feature_gates import FeatureGates
+from bayplan.config.topology_levels import TopologyLevels
+from bayplan.engine.core import GroupController, SerialExecutor
 from bayplan.engine.exclusive_domains import EXCLUSIVE_OVER
+from bayplan.engine.outbox import Outbox
 from bayplan.engine.placements import Placements
+from bayplan.engine.plugin_objects import PluginObjects
 from bayplan.engine.resizes import Resizes
 from bayplan.engine.state_log import StateLog
+from bayplan.engine.telemetry import Telemetry
+from bayplan.framework.cluster_rules import pod_rules
 from bayplan.framework.events import (
     EVENT_ASSIGNED_POD_ADD,
     EVENT_ASSIGNED_POD_DELETE,
@@ -45,6 +52,9 @@ from bayplan.framework.events import (
 )
 from bayplan.framework.object_changes import event_vocabulary, node_events, pod_events
 from bayplan.ports import EventType, WatchEvent
+from bayplan.queue.nominator import Nominator
+from bayplan.queue.scheduling_queue import SchedulingQueue
+from bayplan.state.cache import ClusterView
 from bayplan.state.pod_groups import GroupState, PodGroups
 from bayplan.state.pods import DEFAULT_SCHEDULER, PodInfo, PodShape, pod_info
 
@@ -93,30 +103,46 @@ _SLICE_UPDATED = (_SLICE_UPDATE.label,)
 class EventHandlers:
     """Applies watch events to the engine."""
 
-    def __init__(self, engine: EngineCore, placements: Placements, resizes: Resizes) -> None:
-        self._clock = engine.clock
-        self._cluster = engine.cluster
-        self._forget_kind = engine.forget_kind
-        self._frameworks = engine.frameworks
-        self._group_controller = engine.group_controller
-        self._group_kinds = engine.group_kinds
-        self._topology_levels = engine.topology_levels
-        self._listed_kinds = engine.listed_kinds
-        self._metrics = engine.metrics
-        self._nominator = engine.nominator
-        self._outbox = engine.outbox
-        self._patches = engine.outbox.pending_patches.by_uid
-        self._queue = engine.queue
-        self._pod_rules = engine.pod_rules
-        self._telemetry = engine.telemetry
+    def __init__(
+        self,
+        cluster: ClusterView,
+        queue: SchedulingQueue,
+        nominator: Nominator,
+        outbox: Outbox,
+        telemetry: Telemetry,
+        *,
+        gates: FeatureGates,
+        frameworks: Container[str],
+        plugin_objects: PluginObjects,
+        group_kinds: PodGroupKinds,
+        topology_levels: TopologyLevels,
+        group_controller: GroupController,
+        placements: Placements,
+        resizes: Resizes,
+    ) -> None:
+        """``frameworks``: by profile."""
+        self._clock = telemetry.clock
+        self._cluster = cluster
+        self._frameworks = frameworks
+        self._group_controller = group_controller
+        self._group_kinds = group_kinds
+        self._topology_levels = topology_levels
+        self._metrics = telemetry.metrics
+        self._nominator = nominator
+        self._outbox = outbox
+        self._patches = outbox.pending_patches.by_uid
+        self._plugin_objects = plugin_objects
+        self._queue = queue
+        self._pod_rules = pod_rules(gates)
+        self._telemetry = telemetry
         self._placements = placements
         self._resizes = resizes
         #: As upstream, a new pending pod is an event only if groups can wait for the pod.
-        self._reports_pending_pods = engine.gates.schedules_gangs
+        self._reports_pending_pods = gates.schedules_gangs
         #: The events of the version that is answered as.
-        has_declared_features = engine.gates.enabled("NodeDeclaredFeatures")
-        self._vocabulary = event_vocabulary(engine.gates.behaviour, has_declared_features)
-        self._bound_pods_end_nominations = engine.gates.behaviour.bound_pods_end_nominations
+        has_declared_features = gates.enabled("NodeDeclaredFeatures")
+        self._vocabulary = event_vocabulary(gates.behaviour, has_declared_features)
+        self._bound_pods_end_nominations = gates.behaviour.bound_pods_end_nominations
         #: By label: the observer of the duration of an event.
         self._took: dict[str, Callable[[float], None]] = {}
         #: The shapes of the newest pods. They stay when their last pod is gone: the next pods of a
@@ -152,7 +178,8 @@ class EventHandlers:
             if old is None:
                 return ()
             cache.remove_node(node.metadata.name)
-            self._list(NODE, old, None)
+            if NODE in self._plugin_objects.listed_kinds:
+                self._plugin_objects.remove(NODE, old)
             queue.move_all(_NODE_DELETE, old, None)
             return _NODE_DELETED
         try:
@@ -163,7 +190,8 @@ class EventHandlers:
         except QuantityError as problem:
             self._telemetry.note(f"node {node.metadata.name}", f"ignored: {problem}")
             return ()
-        self._list(NODE, old, node)
+        if NODE in self._plugin_objects.listed_kinds:
+            self._plugin_objects.put(NODE, node)
         if old is None:
             queue.move_all(_NODE_ADD, None, node)
             return _NODE_ADDED
@@ -204,7 +232,8 @@ class EventHandlers:
         if kind is not _DELETED:
             self._count_rejection(pod)
         del self._cluster.pods[uid]
-        self._list(POD, old, None)
+        if POD in self._plugin_objects.listed_kinds:
+            self._plugin_objects.remove(POD, old)
         handled = self._removed(old)
         self._outbox.pending_patches.forget(uid)
         return handled
@@ -212,8 +241,8 @@ class EventHandlers:
     def _appeared(self, old: PodInfo | None, new: PodInfo) -> Labels:
         """A pod is new or has changed."""
         self._cluster.pods[new.uid] = new
-        if POD in self._listed_kinds:
-            self._list(POD, old, new)
+        if POD in self._plugin_objects.listed_kinds:
+            self._plugin_objects.put(POD, new)
         if old is None:
             return self._added(new)
         # The same version is delivered again after a reconnect. No version: always new.
@@ -367,16 +396,6 @@ class EventHandlers:
 
     # ---- everything else ------------------------------------------------------------------
 
-    def _list(self, kind: str, old: object, new: object) -> None:
-        """Store pods (as PodInfo) and nodes for plugins that look them up."""
-        if kind in self._listed_kinds:
-            self._forget_kind(kind)
-            store = self._cluster.objects.of(kind)
-            if new is not None:
-                store.put(new)
-            elif old is not None:
-                store.remove(old)
-
     def _group(self, event: WatchEvent) -> Labels:
         """Apply the object of a group, which is also stored like other objects."""
         groups = self._cluster.pod_groups
@@ -417,19 +436,16 @@ class EventHandlers:
     def _other(self, event: WatchEvent) -> Labels:
         if event.kind == DEVICE_TAINT_RULE:
             return self._taint_rule(event)
-        store = self._cluster.objects.of(event.kind)
         resource = resource_of_kind(event.kind)
         new: Any = event.object
         if event.type is EventType.DELETED:
-            old = store.remove(new)
+            old = self._plugin_objects.remove(event.kind, new)
             if old is None:
                 return ()
-            self._forget_kind(event.kind)
             deleted = ClusterEvent(resource, ActionType.DELETE)
             self._queue.move_all(deleted, old, None)
             return (deleted.label,)
-        old = store.put(new)
-        self._forget_kind(event.kind)
+        old = self._plugin_objects.put(event.kind, new)
         action = ActionType.ADD if old is None else UPDATE
         changed = ClusterEvent(resource, action)
         self._queue.move_all(changed, old, new)
@@ -475,19 +491,29 @@ class NewPods:
     """
 
     def __init__(
-        self, engine: EngineCore, events: EventHandlers, state_log: StateLog | None
+        self,
+        cluster: ClusterView,
+        queue: SchedulingQueue,
+        executor: SerialExecutor,
+        telemetry: Telemetry,
+        *,
+        plugin_objects: PluginObjects,
+        group_kinds: PodGroupKinds,
+        rules: PodRules,
+        resizes: Resizes,
+        events: EventHandlers,
+        state_log: StateLog | None,
     ) -> None:
         """``state_log``: events are written to it."""
-        self._clock = engine.clock
-        self._cluster = engine.cluster
-        self._executor = engine.executor
-        self._forget_kind = engine.forget_kind
-        self._group_kinds = engine.group_kinds
-        self._listed_kinds = engine.listed_kinds
-        self._metrics = engine.metrics
-        self._queue = engine.queue
-        self._pod_rules = engine.pod_rules
-        self._tries_resizes = engine.tries_resizes
+        self._clock = telemetry.clock
+        self._cluster = cluster
+        self._executor = executor
+        self._group_kinds = group_kinds
+        self._metrics = telemetry.metrics
+        self._plugin_objects = plugin_objects
+        self._queue = queue
+        self._pod_rules = rules
+        self._resizes = resizes
         self._events = events
         self._state_log = state_log
 
@@ -524,7 +550,7 @@ class NewPods:
             new = pod_info(pod, self._group_kinds, self._pod_rules)
         except QuantityError:
             return None
-        is_tried = self._tries_resizes and new.shape.has_deferred_resize
+        is_tried = self._resizes.is_on and new.shape.has_deferred_resize
         return None if new.shape.group_key is not None or is_tried else new
 
     def _place(self, placed: Sequence[PodInfo], start: float) -> None:
@@ -532,11 +558,8 @@ class NewPods:
         if not placed:
             return
         cluster = self._cluster
-        if POD in self._listed_kinds:
-            self._forget_kind(POD)
-            store = cluster.objects.of(POD)
-            for pod in placed:
-                store.put(pod)
+        if POD in self._plugin_objects.listed_kinds:
+            self._plugin_objects.put_all(POD, placed)
         cluster.cache.add_pods(placed)
         for pod in placed:
             self._queue.move_all(EVENT_ASSIGNED_POD_ADD, None, pod)

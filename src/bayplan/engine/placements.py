@@ -14,10 +14,12 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from bayplan.api.device_objects import ResourceClaim
+from bayplan.config.feature_gates import FeatureGates
 from bayplan.engine.attempt_record import CycleEnd
 from bayplan.engine.binding import BindingCycle, BindingOutcome, PodInPreBind
-from bayplan.engine.core import EngineCore, SerialExecutor
+from bayplan.engine.core import GroupController, SerialExecutor
 from bayplan.engine.cycle import Cycle
+from bayplan.engine.extenders.results import Extenders
 from bayplan.engine.failures import CLEAR_NOMINATION, Failure, FailureHandler, failure_by_error
 from bayplan.engine.outbox import Outbox
 from bayplan.engine.telemetry import Telemetry
@@ -44,6 +46,7 @@ from bayplan.framework.status import (
 from bayplan.framework.types import QueuedPodInfo
 from bayplan.journal import BUG_PREFIX, AttemptRecord, BindingRecord
 from bayplan.ports import BindPod
+from bayplan.queue.nominator import Nominator
 from bayplan.queue.scheduling_queue import SchedulingQueue
 from bayplan.state.cache import TOGETHER_MIN, ClusterView
 from bayplan.state.pods import PodInfo
@@ -151,7 +154,7 @@ class PermitWaits:
         telemetry: Telemetry,
         outbox: Outbox,
     ) -> None:
-        self._waiting = waiting
+        self.waiting = waiting
         self._executor = executor
         self._clock = telemetry.clock
         self._metrics = telemetry.metrics
@@ -174,44 +177,56 @@ class PermitWaits:
                 self._metrics.permit_wait_duration.observe(waited_seconds, code_of(status))
                 then(status)
 
-            self._waiting.leave(waiting_pod.pod.uid)
+            self.waiting.leave(waiting_pod.pod.uid)
             self._executor.run(waiting_pod.pod.key, partial(boundary, go_on))
             self._outbox.wake()
 
         now = self._clock.now()
-        self._waiting.hold(
-            PodWaitingOnPermit(placed.pod, placed.node_name, now, dict(waits), ended)
-        )
+        self.waiting.hold(PodWaitingOnPermit(placed.pod, placed.node_name, now, dict(waits), ended))
 
 
 @final
 class Placements:
     """Pods on their way to a node."""
 
-    def __init__(self, engine: EngineCore, failures: FailureHandler, end: CycleEnd) -> None:
-        self._begins = engine.begins
-        self._clock = engine.clock
-        self._cluster = engine.cluster
-        self._group_controller = engine.group_controller
-        self._metrics = engine.metrics
-        self._nominator = engine.nominator
-        self._outbox = engine.outbox
-        self._pods_in_pre_bind = engine.pods_in_pre_bind
-        self._queue = engine.queue
-        self._telemetry = engine.telemetry
-        self._waiting = engine.waiting
+    def __init__(
+        self,
+        cluster: ClusterView,
+        queue: SchedulingQueue,
+        nominator: Nominator,
+        outbox: Outbox,
+        telemetry: Telemetry,
+        *,
+        gates: FeatureGates,
+        extenders: Extenders,
+        group_controller: GroupController,
+        permit_waits: PermitWaits,
+        pods_in_pre_bind: dict[str, PodInPreBind],
+        failures: FailureHandler,
+        end: CycleEnd,
+        begins: Callable[[QueuedPodInfo], None] | None,
+    ) -> None:
+        """``begins``: gets each pod of a run but the first, when the attempt at it begins."""
+        self._begins = begins
+        self._clock = telemetry.clock
+        self._cluster = cluster
+        self._group_controller = group_controller
+        self._metrics = telemetry.metrics
+        self._nominator = nominator
+        self._outbox = outbox
+        self._pods_in_pre_bind = pods_in_pre_bind
+        self._queue = queue
+        self._telemetry = telemetry
         #: Whether the node that a pod waits for is written before the wait (KEP-5278).
-        self._nominates = engine.gates.enabled("NominatedNodeNameForExpectation")
+        self._nominates = gates.enabled("NominatedNodeNameForExpectation")
         self._failures = failures
         self._end = end
         #: Only this class writes.
         self.by_uid: dict[str, PlacedPod] = {}
         #: None: there is none.
-        self._extenders = engine.extenders or None
-        self.boundary = AttemptBoundary(engine.cluster, engine.telemetry, failures, self.drop)
-        self.permit_waits = PermitWaits(
-            engine.waiting, engine.executor, engine.telemetry, engine.outbox
-        )
+        self._extenders = extenders or None
+        self.boundary = AttemptBoundary(cluster, telemetry, failures, self.drop)
+        self.permit_waits = permit_waits
 
     def __len__(self) -> int:
         return len(self.by_uid)
@@ -340,7 +355,7 @@ class Placements:
         """A placed pod is being deleted, or bound by another. False: it is not at Permit."""
         if pod.uid not in self.by_uid:
             return False
-        waiting_pod = self._waiting.get(pod.uid)
+        waiting_pod = self.permit_waits.waiting.get(pod.uid)
         if waiting_pod is not None:
             waiting_pod.reject("", why)
         return waiting_pod is not None
@@ -432,7 +447,7 @@ class Placements:
         if placed is None:
             return
         try:
-            self._waiting.leave(pod.uid)
+            self.permit_waits.waiting.leave(pod.uid)
             self.give_back(placed)
         except Exception as problem:  # noqa: BLE001 - what it held may be lost, the pod is not
             self._telemetry.bug(pod.key, problem)

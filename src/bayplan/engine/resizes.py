@@ -34,7 +34,7 @@ class Resizes:
         self._queue = queue
         self._pods = pods
         self._frameworks = frameworks
-        self._is_on = is_on
+        self.is_on = is_on
 
     def needs_scheduling(self, pod: PodInfo) -> bool:
         """Whether a pod needs attempts: it has no node, or waits for a deferred resize."""
@@ -44,7 +44,7 @@ class Resizes:
         self, old: PodInfo | None, new: PodInfo | None, events: Sequence[ClusterEvent] = ()
     ) -> None:
         """Update the queue after a pod on a node was added, changed or deleted."""
-        if not self._is_on:
+        if not self.is_on:
             return
         was_tried = old is not None and self._is_tried(old)
         if new is not None and self._is_tried(new):
@@ -62,7 +62,7 @@ class Resizes:
         self.follow(None, self._pods.get(uid))
 
     def _is_tried(self, pod: PodInfo) -> bool:
-        return self._is_on and pod.has_deferred_resize and pod.scheduler_name in self._frameworks
+        return self.is_on and pod.has_deferred_resize and pod.scheduler_name in self._frameworks
 
 
 def waiting_for_kubelet(pod: PodInfo) -> Status:

@@ -50,6 +50,7 @@ from bayplan.engine.instrumentation import (
     show_sizes,
 )
 from bayplan.engine.one_shot import OneShotEvaluator
+from bayplan.engine.plugin_objects import PluginObjects
 from bayplan.engine.podgroups.controller import PodGroupController, QueueGroups
 from bayplan.engine.podgroups.domains import TOPOLOGY_EVENTS, TOPOLOGY_NAME
 from bayplan.engine.reservations import RESERVATION_EVENTS, RESERVATION_NAME, Reservations
@@ -239,9 +240,41 @@ class Scheduler:
         self.dry_runs = DryRuns(engine.queue, engine.executor, self._attempts.dry_run)
         #: Profile → where the next search of a sample starts.
         self.sampling_starts = self._attempts.sampling_starts
-        self._events = EventHandlers(engine, self._attempts.placements, self._attempts.resizes)
+        plugin_objects = PluginObjects(
+            engine.cluster.objects,
+            engine.frameworks,
+            engine.reuse,
+            engine.queue,
+            listed_kinds=engine.listed_kinds,
+        )
+        self._events = EventHandlers(
+            engine.cluster,
+            engine.queue,
+            engine.nominator,
+            engine.outbox,
+            engine.telemetry,
+            gates=engine.gates,
+            frameworks=engine.frameworks,
+            plugin_objects=plugin_objects,
+            group_kinds=engine.group_kinds,
+            topology_levels=engine.topology_levels,
+            group_controller=engine.group_controller,
+            placements=self._attempts.placements,
+            resizes=self._attempts.resizes,
+        )
         #: Adds many pods at once.
-        self.new_pods = NewPods(engine, self._events, self._state_log)
+        self.new_pods = NewPods(
+            engine.cluster,
+            engine.queue,
+            engine.executor,
+            engine.telemetry,
+            plugin_objects=plugin_objects,
+            group_kinds=engine.group_kinds,
+            rules=engine.pod_rules,
+            resizes=self._attempts.resizes,
+            events=self._events,
+            state_log=self._state_log,
+        )
         show_sizes(engine.metrics, engine.queue, self.cache)
         show_features(engine.metrics, engine.gates)
         show_reuse(engine.metrics, engine.reuse)

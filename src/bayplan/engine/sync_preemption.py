@@ -14,12 +14,16 @@ import msgspec
 from msgspec.structs import replace
 
 from bayplan.engine.attempt_record import CycleEnd
-from bayplan.engine.core import EngineCore
+from bayplan.engine.core import SerialExecutor
 from bayplan.engine.cycle import Cycle
 from bayplan.engine.failures import Failure, FailureHandler
+from bayplan.engine.outbox import Outbox
+from bayplan.engine.telemetry import Telemetry
 from bayplan.framework.preemption import PendingEvictions
 from bayplan.framework.status import Status
 from bayplan.journal import AttemptRecord
+from bayplan.queue.nominator import Nominator
+from bayplan.state.cache import ClusterView
 
 #: Runs a step of an attempt; see Placements.attempt.
 Step = Callable[[Cycle, Callable[[], None]], None]
@@ -30,14 +34,23 @@ class SyncPreemptions:
     """Attempts between PostFilter and their end."""
 
     def __init__(
-        self, engine: EngineCore, failures: FailureHandler, end: CycleEnd, step: Step
+        self,
+        cluster: ClusterView,
+        nominator: Nominator,
+        executor: SerialExecutor,
+        outbox: Outbox,
+        telemetry: Telemetry,
+        *,
+        failures: FailureHandler,
+        end: CycleEnd,
+        step: Step,
     ) -> None:
-        self._clock = engine.clock
-        self._cluster = engine.cluster
-        self._executor = engine.executor
-        self._nominator = engine.nominator
-        self._outbox = engine.outbox
-        self._telemetry = engine.telemetry
+        self._clock = telemetry.clock
+        self._cluster = cluster
+        self._nominator = nominator
+        self._executor = executor
+        self._outbox = outbox
+        self._telemetry = telemetry
         self._failures = failures
         self._end = end
         self._step = step
