@@ -116,6 +116,10 @@ class Tap:
     def add(self, pod: PodInfo) -> None: ...
     def delete(self, pod: PodInfo) -> None: ...
 
+    def renew_concerns(self) -> None:
+        for room in self.rooms:
+            room.queue.renew_concerns()
+
     def update(
         self, old: PodInfo | None, new: PodInfo, events: Sequence[ClusterEvent] = ()
     ) -> None:
