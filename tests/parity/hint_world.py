@@ -201,7 +201,7 @@ class HintWorld:
             engine.queue,
             engine.nominator,
             engine.outbox,
-            engine.telemetry,
+            telemetry=engine.telemetry,
             gates=engine.gates,
             frameworks=frameworks,
             plugin_objects=PluginObjects(

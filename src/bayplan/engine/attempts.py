@@ -30,7 +30,7 @@ from bayplan.engine.reservations import restrict_to_unreserved
 from bayplan.engine.resizes import Resizes, waiting_for_kubelet
 from bayplan.engine.runs import METRICS_SAMPLE, Runs
 from bayplan.engine.schedule_one import CycleRunner
-from bayplan.engine.sync_preemption import SyncPreemptions
+from bayplan.engine.sync_preemption import Step, SyncPreemptions
 from bayplan.framework.preemption import EVICTING, REVIEW, PendingEvictions
 from bayplan.framework.status import FitError, Status, is_rejected
 from bayplan.framework.types import Nomination, QueuedPodInfo
@@ -77,23 +77,7 @@ class Attempts:
             resizes=self.resizes,
         )
         self._end = CycleEnd(engine.cluster, engine.telemetry, on_attempt)
-        self.placements = Placements(
-            engine.cluster,
-            engine.queue,
-            engine.nominator,
-            engine.outbox,
-            engine.telemetry,
-            gates=engine.gates,
-            extenders=engine.extenders,
-            group_controller=engine.group_controller,
-            permit_waits=PermitWaits(
-                engine.waiting, engine.executor, engine.telemetry, engine.outbox
-            ),
-            pods_in_pre_bind=engine.pods_in_pre_bind,
-            failures=self._failures,
-            end=self._end,
-            begins=engine.begins,
-        )
+        self.placements = _placements(engine, self._failures, self._end)
         self._boundary = self.placements.boundary
         #: The present runs of equal pods.
         self.runs = Runs(
@@ -104,29 +88,10 @@ class Attempts:
             observe_seconds=self._observe_seconds,
             no_node=self._no_node,
         )
-        setup = TrialSetup(
-            engine.cluster,
-            engine.frameworks,
-            engine.reservations,
-            engine.telemetry,
-            engine.gates,
-            self._runner,
-            self._end,
-            Domains(),
-            group_settings,
-        )
+        setup = _trial_setup(engine, self._runner, self._end, group_settings)
         self._domains = setup.domains
         self._parked = PendingExtenderCalls()
-        self._evicting = SyncPreemptions(
-            engine.cluster,
-            engine.nominator,
-            engine.executor,
-            engine.outbox,
-            engine.telemetry,
-            failures=self._failures,
-            end=self._end,
-            step=self._step,
-        )
+        self._evicting = _sync_preemptions(engine, self._failures, self._end, self._step)
         self._groups = GroupAttempts(
             setup,
             engine.queue,
@@ -382,3 +347,52 @@ class DryRuns:
         records: list[AttemptRecord | None] = []
         self._executor.run(queued.pod.key, lambda: records.append(self._dry_run(queued)))
         return records[0] if records else None
+
+
+def _placements(engine: EngineCore, failures: FailureHandler, end: CycleEnd) -> Placements:
+    return Placements(
+        engine.cluster,
+        engine.queue,
+        engine.nominator,
+        engine.outbox,
+        telemetry=engine.telemetry,
+        gates=engine.gates,
+        extenders=engine.extenders,
+        group_controller=engine.group_controller,
+        permit_waits=PermitWaits(engine.waiting, engine.executor, engine.telemetry, engine.outbox),
+        pods_in_pre_bind=engine.pods_in_pre_bind,
+        failures=failures,
+        end=end,
+        begins=engine.begins,
+    )
+
+
+def _trial_setup(
+    engine: EngineCore, runner: CycleRunner, end: CycleEnd, group_settings: PodGroupSettings
+) -> TrialSetup:
+    return TrialSetup(
+        engine.cluster,
+        engine.frameworks,
+        engine.reservations,
+        engine.telemetry,
+        engine.gates,
+        runner,
+        end,
+        Domains(),
+        group_settings,
+    )
+
+
+def _sync_preemptions(
+    engine: EngineCore, failures: FailureHandler, end: CycleEnd, step: Step
+) -> SyncPreemptions:
+    return SyncPreemptions(
+        engine.cluster,
+        engine.nominator,
+        engine.executor,
+        engine.outbox,
+        telemetry=engine.telemetry,
+        failures=failures,
+        end=end,
+        step=step,
+    )

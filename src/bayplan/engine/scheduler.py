@@ -240,41 +240,8 @@ class Scheduler:
         self.dry_runs = DryRuns(engine.queue, engine.executor, self._attempts.dry_run)
         #: Profile → where the next search of a sample starts.
         self.sampling_starts = self._attempts.sampling_starts
-        plugin_objects = PluginObjects(
-            engine.cluster.objects,
-            engine.frameworks,
-            engine.reuse,
-            engine.queue,
-            listed_kinds=engine.listed_kinds,
-        )
-        self._events = EventHandlers(
-            engine.cluster,
-            engine.queue,
-            engine.nominator,
-            engine.outbox,
-            engine.telemetry,
-            gates=engine.gates,
-            frameworks=engine.frameworks,
-            plugin_objects=plugin_objects,
-            group_kinds=engine.group_kinds,
-            topology_levels=engine.topology_levels,
-            group_controller=engine.group_controller,
-            placements=self._attempts.placements,
-            resizes=self._attempts.resizes,
-        )
-        #: Adds many pods at once.
-        self.new_pods = NewPods(
-            engine.cluster,
-            engine.queue,
-            engine.executor,
-            engine.telemetry,
-            plugin_objects=plugin_objects,
-            group_kinds=engine.group_kinds,
-            rules=engine.pod_rules,
-            resizes=self._attempts.resizes,
-            events=self._events,
-            state_log=self._state_log,
-        )
+        #: ``new_pods`` adds many pods at once.
+        self._events, self.new_pods = _event_handlers(engine, self._attempts, self._state_log)
         show_sizes(engine.metrics, engine.queue, self.cache)
         show_features(engine.metrics, engine.gates)
         show_reuse(engine.metrics, engine.reuse)
@@ -552,3 +519,43 @@ def _core(
 def _instances(profiles: Iterable[BuiltProfile]) -> Iterator[Plugin]:
     for built in profiles:
         yield from built.plugins.instances()
+
+
+def _event_handlers(
+    engine: EngineCore, attempts: Attempts, state_log: StateLog | None
+) -> tuple[EventHandlers, NewPods]:
+    plugin_objects = PluginObjects(
+        engine.cluster.objects,
+        engine.frameworks,
+        engine.reuse,
+        engine.queue,
+        listed_kinds=engine.listed_kinds,
+    )
+    events = EventHandlers(
+        engine.cluster,
+        engine.queue,
+        engine.nominator,
+        engine.outbox,
+        telemetry=engine.telemetry,
+        gates=engine.gates,
+        frameworks=engine.frameworks,
+        plugin_objects=plugin_objects,
+        group_kinds=engine.group_kinds,
+        topology_levels=engine.topology_levels,
+        group_controller=engine.group_controller,
+        placements=attempts.placements,
+        resizes=attempts.resizes,
+    )
+    new_pods = NewPods(
+        engine.cluster,
+        engine.queue,
+        engine.executor,
+        engine.telemetry,
+        plugin_objects=plugin_objects,
+        group_kinds=engine.group_kinds,
+        rules=engine.pod_rules,
+        resizes=attempts.resizes,
+        events=events,
+        state_log=state_log,
+    )
+    return events, new_pods
