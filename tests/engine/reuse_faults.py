@@ -297,7 +297,18 @@ def a_run_does_not_catch_up(patch: pytest.MonkeyPatch) -> Fault:
 
 def a_pinned_node_is_not_evaluated_again(patch: pytest.MonkeyPatch) -> Fault:
     """A run of pods with one node does not see that the node changed."""
-    patch.setattr(PinnedNode, "_changed_facets", lambda node: 0)
+    patch.setattr(PinnedNode, "_changed_facets", lambda node, row: 0)
+    return no_fault
+
+
+def all_nodes_take_the_pods_of_a_daemon_set(patch: pytest.MonkeyPatch) -> Fault:
+    """A run of pods with one node each counts nodes as passing that a filter rejects."""
+
+    def pass_all(pinned: PinnedNode, *_: object) -> None:
+        for row in range(len(pinned._passed)):
+            pinned._passed[row] = pinned._table.log.generation
+
+    patch.setattr(PinnedNode, "_evaluate_all", pass_all)
     return no_fault
 
 
@@ -335,5 +346,6 @@ FAULTS: tuple[Plant, ...] = (
     a_run_does_not_see_its_own_pods,
     what_a_run_leaves_comes_last,
     a_pinned_node_is_not_evaluated_again,
+    all_nodes_take_the_pods_of_a_daemon_set,
     a_run_fails_though_a_node_changed,
 )

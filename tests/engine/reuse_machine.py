@@ -28,6 +28,14 @@ some = st.integers(0, 40)
 then = st.sampled_from((1, 0, 2, 4))
 
 _LARGE, _TINY = 1 << 26, 12_000
+#: Upstream's profile, and a plugin that answers by the node that a pod names.
+WITH_PINS: Mapping[str, Any] = {
+    "is_plain": True,
+    "has_keys": False,
+    "bytes_max": _LARGE,
+    "refuses": False,
+    "has_pins": True,
+}
 #: Options of the pair: most profiles can rank, some can cache next to nothing, some sample nodes,
 #: and in some a plugin reads another's scores.
 FLAVOURS: Sequence[Mapping[str, Any]] = (
@@ -47,6 +55,7 @@ FLAVOURS: Sequence[Mapping[str, Any]] = (
     {"is_plain": False, "has_keys": False, "bytes_max": _LARGE, "refuses": False},
     {"is_plain": True, "has_keys": False, "bytes_max": _LARGE, "refuses": False},
     {"is_plain": True, "has_keys": False, "bytes_max": _TINY, "refuses": False},
+    WITH_PINS,
 )
 
 #: A high priority: these pods are tried first, the newest first, one right after another.
@@ -169,6 +178,24 @@ class ReuseMachine(RuleBasedStateMachine):
                 self._change_node(name, facet, value)
             self._new_pod(options)
             self._after(1)
+
+    @rule(
+        kind=st.sampled_from(("small", "port", "tolerant", "web")),
+        count=st.sampled_from((4, 12, 24)),
+        facet=st.sampled_from(("cordons", "taints", "allocatable", "labels")),
+        value=some,
+    )
+    def pods_of_a_daemon_set_come(self, kind: str, count: int, facet: str, value: int) -> None:
+        """Equal pods name one node each, in turn, and a node changes before its pod comes."""
+        names = sorted(self.nodes)
+        self._end_nominations()
+        for further in range(count):
+            name = names[further % len(names)]
+            if further == count // 2:
+                self._change_node(name, facet, value)
+            self._new_pod({**KINDS[kind], "affinity": is_on(name), "priority": _FIRST_OF_ALL})
+            self._after(1)
+        self._did("pods of a DaemonSet came")
 
     @precondition(lambda self: self.pair is not None and self.pair.has_extenders)
     @rule(

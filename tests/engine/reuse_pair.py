@@ -70,18 +70,21 @@ def config_of(
     percentage: int = 0,
     has_extenders: bool = False,
     refuses: bool = True,
+    has_pins: bool = False,
     args: Sequence[Mapping[str, Any]] = (),
 ) -> SchedulerConfig:
     """``is_plain``: the first profile is upstream's default one, without plugins of the tests.
     ``args``: its pluginConfig. ``has_graph``: a plugin reads another's scores. ``percentage``: of
     nodes to score; 0: upstream's default. ``refuses``: a plugin takes part in Reserve and Permit,
-    so that there are no runs."""
+    so that there are no runs. ``has_pins``: a plugin rejects pods by the node that they name."""
     enabled: list[dict[str, Any]] = []
     if not is_plain:
         enabled += [{"name": each.name} for each in FILTERING]
         enabled += [{"name": each.name, "weight": weight} for each, weight in SCORING]
     if refuses:
         enabled += [{"name": "Refuses"}]
+    if has_pins:
+        enabled += [{"name": "DislikesPins"}]
     if has_graph:
         enabled += [{"name": "Invert", "weight": 2}]
         args = [*args, {"name": "Invert", "args": {"scoreFrom": "NodeResourcesFit"}}]
@@ -395,7 +398,8 @@ class Pair:
 
     def _take_effects(self) -> None:
         effects = [side.scheduler.take_effects() for side in self._sides]
-        assert [comparable(e) for e in effects[0]] == [comparable(e) for e in effects[1]]
+        on, off = ([comparable(effect) for effect in each] for each in effects)
+        assert on == off, f"effects with reuse and without: {on} and {off}"
         self.writes += [
             (one, other)
             for one, other in zip(*effects, strict=True)

@@ -183,6 +183,29 @@ class Looks(ScalarFilterPlugin, SignPlugin):
         return tries(pod, "looks")
 
 
+@final
+class DislikesPins(PreFilterPlugin, ScalarFilterPlugin, SignPlugin):
+    """Rejects every node for some pods, by the name of the node that their affinity demands."""
+
+    name = "DislikesPins"
+    caching = Caching(facets=Facet.LABELS, signs_template=True, pre_state_per_template=True)
+
+    def pre_filter(self, state: Any, pod: PodInfo, nodes: NodeView) -> Status | None:
+        return None if self._demanded(pod) else SKIP
+
+    def filter_node(self, state: Any, pod: PodInfo, node: NodeInfo) -> Status | None:
+        is_disliked = crc32(self._demanded(pod).encode()) % 3 == 1
+        return unschedulable("a pin in the wrong place") if is_disliked else None
+
+    def sign_pod(self, pod: PodInfo) -> Hashable | None:
+        return self._demanded(pod)
+
+    def _demanded(self, pod: PodInfo) -> str:
+        affinity = pod.spec.affinity
+        rules = None if affinity is None else affinity.node_affinity
+        return "" if rules is None or rules.required is None else repr(rules.required)
+
+
 # ---- filters of scope cluster ---------------------------------------------------------------
 
 
@@ -381,4 +404,10 @@ SCORING: tuple[tuple[type[Plugin], int], ...] = (
     (Emptiest, 1),
 )
 KEYS: tuple[type[Plugin], ...] = (LowRank,)
-ALL: tuple[type[Plugin], ...] = (*FILTERING, *(c for c, _ in SCORING), *KEYS, Refuses)
+ALL: tuple[type[Plugin], ...] = (
+    *FILTERING,
+    *(c for c, _ in SCORING),
+    *KEYS,
+    Refuses,
+    DislikesPins,
+)

@@ -25,7 +25,7 @@ from tests.engine.reuse_faults import (
     an_extreme_does_not_move,
 )
 from tests.engine.reuse_kinds import CHANGES, KINDS
-from tests.engine.reuse_machine import ReuseMachine
+from tests.engine.reuse_machine import WITH_PINS, ReuseMachine
 from tests.engine.reuse_pair import INITIAL_CAPACITY, Fault, no_fault
 from tests.seeded import IS_DEEP, Play, depth, machine_seeds, replayable, table_of
 
@@ -59,6 +59,7 @@ POOLS: Mapping[Plant, Sequence[str]] = {
 EVENTS = (
     "pods came",
     "a run of pods came",
+    "pods of a DaemonSet came",
     "attempts of runs",
     "a second profile's pod came",
     "another's pod came",
@@ -107,6 +108,7 @@ def _small_tables(monkeypatch: pytest.MonkeyPatch) -> None:
     """Small tables grow, and small samples leave nodes out."""
     monkeypatch.setattr(Cache.__init__, "__defaults__", (INITIAL_CAPACITY,))
     monkeypatch.setattr("bayplan.engine.schedule_one.SAMPLED_NODES_MIN", 3)
+    monkeypatch.setattr("bayplan.engine.pinned_node._SINGLE_MAX", 2)
 
 
 def play(
@@ -161,6 +163,25 @@ def test_a_planted_fault_is_detected(plant: Plant, monkeypatch: pytest.MonkeyPat
     # same events need not fail again: Hypothesis then raises the failure in a FlakyFailure.
     with pytest.raises((AssertionError, IndexError, KeyError, FlakyFailure)):
         look_for(fault, pool)
+
+
+def test_pods_that_a_plugin_tells_apart_by_their_node_form_no_run(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    play_daemon_set()
+    monkeypatch.setattr("bayplan.engine.pinned_node.ignores_pin", lambda *_: True)
+    with pytest.raises(AssertionError, match="with reuse and without"):
+        play_daemon_set()
+
+
+def play_daemon_set() -> None:
+    """Equal pods name one node each, and a plugin rejects some of them by this name."""
+    machine = ReuseMachine()
+    try:
+        machine.begin(flavour=WITH_PINS, kinds=[0, 1], node_kinds=[1, 2, 3, 4, 5, 6])
+        machine.pods_of_a_daemon_set_come("tolerant", 12, "labels", 3)
+    finally:
+        machine.teardown()
 
 
 def look_for(fault: Fault, pool: Sequence[str]) -> None:

@@ -71,7 +71,8 @@ NEW = Caching(
 
 @pytest.mark.parametrize("name", OLD)
 def test_each_old_attribute_is_read_with_a_warning_that_names_the_new_one(name: str) -> None:
-    field = dict(zip(OLD, NEW.__slots__, strict=True))[name]
+    # Newer promises have no old attribute.
+    field = dict(zip(OLD, NEW.__slots__, strict=False))[name]
     with pytest.warns(DeprecationWarning, match=rf"write caching = Caching\({field}=") as caught:
         mine = type("Mine", (_Base, _Signs), {name: OLD[name]})
     assert getattr(mine.caching, field) == getattr(NEW, field)

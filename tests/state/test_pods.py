@@ -86,6 +86,43 @@ def test_pods_of_one_template_share_their_shape() -> None:
     assert one.shape is other.shape
 
 
+def demanding(**term: Any) -> dict[str, Any]:
+    """A node affinity that demands one term."""
+    return {"nodeAffinity": {REQUIRED: {"nodeSelectorTerms": [term]}}}
+
+
+def naming(*names: str, operator: str = "In") -> list[dict[str, Any]]:
+    return [{"key": "metadata.name", "operator": operator, "values": list(names)}]
+
+
+def test_pods_that_differ_in_the_node_that_they_name_share_the_shape_without_it() -> None:
+    free = compiled("a", labels={"a": "b"}, containers=containers(cpu="1")).shape
+    for name in ("n1", "n2"):
+        affinity = demanding(matchFields=naming(name))
+        shape = compiled(
+            name, labels={"a": "b"}, containers=containers(cpu="1"), affinity=affinity
+        ).shape
+        assert shape.pin == (name, free)
+        assert (shape.requests, shape.labels) == (free.requests, {"a": "b"})
+        assert shape.spec.affinity is not None
+
+
+@pytest.mark.parametrize(
+    "term",
+    [
+        {"matchFields": naming("n1", "n2")},
+        {"matchFields": naming("n1", operator="NotIn")},
+        {"matchFields": [*naming("n1"), *naming("n1")]},
+        {
+            "matchFields": naming("n1"),
+            "matchExpressions": [{"key": "a", "operator": "Exists"}],
+        },
+    ],
+)
+def test_a_pod_that_demands_more_than_one_name_has_no_pin(term: dict[str, Any]) -> None:
+    assert compiled(affinity=demanding(**term)).shape.pin is None
+
+
 @pytest.mark.parametrize(
     "fields",
     [

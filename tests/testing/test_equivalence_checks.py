@@ -18,12 +18,14 @@ from bayplan.framework.plugin import (
     ScorePlugin,
 )
 from bayplan.framework.status import Code, Rejection, Status, unschedulable
-from bayplan.framework.types import Verdict
+from bayplan.framework.types import PreFilterResult, Verdict
 from bayplan.plugins.inter_pod_affinity import InterPodAffinity
+from bayplan.plugins.node_affinity import NodeAffinity
 from bayplan.plugins.node_resources_fit import NodeResourcesFit
 from bayplan.state.change_log import Facet
 from bayplan.state.columns import NodeMask, NodeScores
 from bayplan.state.nodes import NodeInfo, NodeView
+from bayplan.state.pods import PodInfo
 from bayplan.testing import CheckFailed, check_plugin
 from bayplan.testing.cases import PluginSubject
 from bayplan.testing.equivalence_checks import pre_state_serves_pods_of_one_template
@@ -95,6 +97,32 @@ def test_state_that_depends_on_more_than_the_template_is_detected(
     monkeypatch.setattr(Prepares, "reads", read)
     with pytest.raises(CheckFailed, match="breaks the promise pre_state_per_template"):
         ask_in_clusters(10)
+
+
+class ByPin(PreFilterPlugin, ScalarFilterPlugin):
+    """Promises that it answers for a pod that names its node as for any other pod."""
+
+    name = "ByPin"
+    caching = Caching(follows_pin=True)
+    reads = ""
+
+    def pre_filter(self, state: Any, pod: PodInfo, nodes: Any) -> Any:
+        pin = pod.shape.pin
+        return PreFilterResult(frozenset((pin.node_name,))) if pin and self.reads != "all" else None
+
+    def filter_node(self, state: Any, pod: PodInfo, node: NodeInfo) -> Status | None:
+        return unschedulable("no") if self.reads == "pin" and pod.shape.pin else None
+
+
+def test_a_plugin_that_answers_by_the_name_of_the_node_is_detected(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    check_plugin(ByPin, clusters=3)
+    check_plugin(NodeAffinity, clusters=3)
+    for wrong in ("all", "pin"):
+        monkeypatch.setattr(ByPin, "reads", wrong)
+        with pytest.raises(CheckFailed, match="breaks the promise follows_pin"):
+            check_plugin(ByPin, clusters=3)
 
 
 def ask_in_clusters(count: int) -> None:

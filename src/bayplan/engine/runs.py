@@ -164,6 +164,8 @@ class Runs:
         self.draw = stream(engine.seed, "plugin-metrics").random
         #: By template, the last one that got a run at the end. Only this class writes.
         self.of_shape: dict[PodShape, Run] = {}
+        #: The same of pods that differ in the node that they name, by their template without it.
+        self._of_unpinned: dict[PodShape, Run] = {}
         #: How many attempts were made without a cycle.
         self.attempt_count = 0
 
@@ -185,6 +187,8 @@ class Runs:
         queued = pods[place]
         pod = queued.pod
         run = self.of_shape.get(pod.shape)
+        if run is None and pod.shape.pin is not None:
+            run = self._of_unpinned.get(pod.shape.pin.unpinned)
         if (
             run is None
             or pod.status.nominated_node_name
@@ -321,11 +325,11 @@ class Runs:
 
     def _pinned_node(self, run: Run, pod: PodInfo, is_sampled: bool) -> PinnedNode | None:
         """The one node, if it passes every filter."""
-        state, pinned = run.notes.clone(), run.pinned
+        pinned, counts = run.pinned, run.entry.caches.counts
         assert pinned is not None, "a run has a ranking or one node"
-        state.record_plugin_metrics = is_sampled
-        calls, counts = run.framework.calls(state, pod), run.entry.caches.counts
-        is_feasible = pinned.passes(self._cluster, calls, state, pod, counts=counts)
+        is_feasible = pinned.passes(
+            self._cluster, run.framework, run.notes, pod, is_sampled=is_sampled, counts=counts
+        )
         return pinned if is_feasible else None
 
     def _catch_up(self, run: Run, ranking: RankedNodes, pod: PodInfo, is_sampled: bool) -> bool:
@@ -379,7 +383,7 @@ class Runs:
             if cells is None and is_scored and self._changes_amounts_alone(cycle, ranking):
                 uses = used_of_node(shape)
             run = replace(run, pre_state=pre_state, cells=cells, is_scored=is_scored, uses=uses)
-            self._add(shape, run)
+            _add(self.of_shape, shape, run)
 
     def _changes_amounts_alone(self, cycle: Cycle, ranking: RankedNodes) -> bool:
         """Whether the next choice depends on nothing that a placement changes but amounts."""
@@ -396,23 +400,17 @@ class Runs:
         if names is None or len(names) != 1 or cycle.choice is None:
             return
         cache, table = self._reuse[framework.profile_name], self._cluster.cache.table
-        entry = cache.narrowed_entry(framework.signer.sign(pod))
+        entry, pin = cache.narrowed_entry(framework.signer.sign(pod)), pod.shape.pin
         if entry is None or not self._needs_no_cycle(cycle):
             return
-        now = cache.object_generation.now()
-        pinned = pinned_node_of(cycle, entry.signature, table, now)
-        if pinned is not None:
-            run = self._new_run(cycle, entry, None, cycle.state)
-            self._add(pod.shape, replace(run, pinned=pinned))
-
-    def _add(self, shape: PodShape, run: Run) -> None:
-        """Add a run for a template. The oldest one leaves if there are too many."""
-        for other, ended in list(self.of_shape.items()):
-            if other is shape or (ended.ranking is not None and ended.ranking.is_dropped):
-                del self.of_shape[other]
-        if len(self.of_shape) >= _TEMPLATES_MAX:
-            del self.of_shape[next(iter(self.of_shape))]
-        self.of_shape[shape] = run
+        generation = cache.object_generation.now()
+        pinned = pinned_node_of(cycle, entry, table, generation, cluster=self._cluster)
+        if pinned is None:
+            return
+        run = replace(self._new_run(cycle, entry, None, cycle.state), pinned=pinned)
+        _add(self.of_shape, pod.shape, run)
+        if pin is not None and pinned.serves_all_pins:
+            _add(self._of_unpinned, pin.unpinned, run)
 
     def _new_run(
         self, cycle: Cycle, entry: SignatureEntry, ranking: RankedNodes | None, notes: CycleState
@@ -476,6 +474,16 @@ class Runs:
         cycle.start_with(run.notes.clone(), run.entry)
         cycle.step, cycle.entry = 1, run.entry
         return cycle
+
+
+def _add(runs: dict[PodShape, Run], shape: PodShape, run: Run) -> None:
+    """Add a run for a template. The oldest one leaves if there are too many."""
+    for other, ended in list(runs.items()):
+        if other is shape or (ended.ranking is not None and ended.ranking.is_dropped):
+            del runs[other]
+    if len(runs) >= _TEMPLATES_MAX:
+        del runs[next(iter(runs))]
+    runs[shape] = run
 
 
 def _answer_of_cells(run: Run, cells: NodeCells) -> CellAnswer | None:

@@ -75,6 +75,9 @@ class Caching:
     #: Of the objects of these `kinds`, the result depends only on what changes `facets` of a node:
     #: a change of such an object does not drop all results.
     kinds_in_facets: tuple[str, ...] = ()
+    #: Of a pod that names its node (`PodShape.pin`), PreFilter leaves this node, and Filter answers
+    #: for it as for the same pod without the pin.
+    follows_pin: bool = False
 
 
 #: What holds for a plugin without any promise.

@@ -20,12 +20,20 @@ from types import MappingProxyType
 from typing import Any, Final, cast, final
 from weakref import WeakValueDictionary
 
-from bayplan.framework.plugin import Plugin, SignPlugin
+from bayplan.framework.cycle_state import CycleState
+from bayplan.framework.plugin import (
+    FilterPlugin,
+    Plugin,
+    PreFilterPlugin,
+    ScalarFilterPlugin,
+    SignPlugin,
+)
 from bayplan.framework.profile import ProfilePlugins
 from bayplan.framework.recorded_pod import Reads, recorded_pod
 from bayplan.framework.score_sources import reads_of
 from bayplan.ports import raise_interruption
 from bayplan.state.change_log import Facet
+from bayplan.state.nodes import NodeView
 from bayplan.state.pods import PodInfo, ShapeMemo
 
 Parts = Mapping[str, Hashable | None]
@@ -185,6 +193,29 @@ def part_of(signer: SignPlugin, pod: PodInfo) -> Hashable | None:
         raise_interruption(problem)
         return None
     return part
+
+
+def ignores_pin(plugin: Plugin, pod: PodInfo, nodes: NodeView) -> bool:
+    """Whether the plugin answers for the pod, whose PreFilter did not fail, as for the same pod
+    without a `Pin`: nothing that decides about its answer reads the node affinity.
+
+    For a plugin with scope "row" this is what it signs. One with scope "cluster" has an answer only
+    if its PreFilter does not skip the pod.
+    """
+    reads = Reads()
+    stand_in = recorded_pod(pod, reads)
+    answers = isinstance(plugin, PreFilterPlugin | FilterPlugin | ScalarFilterPlugin)
+    try:
+        if plugin.concerns(stand_in.shape) and answers:
+            if plugin.scope == "row":
+                if not isinstance(plugin, SignPlugin) or part_of(plugin, stand_in) is None:
+                    return False
+            elif isinstance(plugin, PreFilterPlugin):
+                plugin.pre_filter(CycleState(), stand_in, nodes)
+    except BaseException as problem:  # noqa: BLE001 - a plugin that fails makes no promise
+        raise_interruption(problem)
+        return False
+    return not reads.touches("spec.affinity.nodeAffinity")
 
 
 def _canonical(part: Hashable) -> Hashable:

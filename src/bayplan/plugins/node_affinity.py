@@ -137,7 +137,9 @@ class NodeAffinity(
     """Restricts pods to the nodes that they select, and prefers the nodes that they prefer."""
 
     name = "NodeAffinity"
-    caching = Caching(facets=Facet.LABELS, signs_template=True, pre_state_per_template=True)
+    caching = Caching(
+        facets=Facet.LABELS, signs_template=True, pre_state_per_template=True, follows_pin=True
+    )
     ignores_resizes = True
     normalizer = Normalizer.MAX
 

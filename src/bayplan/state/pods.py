@@ -7,7 +7,7 @@ what follows from the spec. `PodVolumes` is the part about volumes: only volumes
 choice of a node count, not configuration, secrets or scratch space.
 """
 
-from collections.abc import Callable, Hashable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from dataclasses import replace as replace_field
 from operator import attrgetter
@@ -20,7 +20,16 @@ import msgspec
 from bayplan.api.affinity import AffinityTerms, compile_terms
 from bayplan.api.csi_migration import plugin_of
 from bayplan.api.declared_fields import DeclaredFields
-from bayplan.api.objects import ObjectMeta, Pod, PodSpec, PodStatus, Toleration, namespaced_name
+from bayplan.api.objects import (
+    Affinity,
+    NodeAffinity,
+    ObjectMeta,
+    Pod,
+    PodSpec,
+    PodStatus,
+    Toleration,
+    namespaced_name,
+)
 from bayplan.api.pod_groups import BUILT_IN_KINDS, GroupKey, PodGroupKinds
 from bayplan.api.pod_requests import (
     CPU,
@@ -34,7 +43,7 @@ from bayplan.api.pod_requests import (
     resize_report,
 )
 from bayplan.api.read_only import EMPTY, ReadOnlyDict
-from bayplan.api.selectors import COMPARISONS
+from bayplan.api.selectors import COMPARISONS, IN, NODE_NAME_FIELD
 from bayplan.api.storage_objects import Volume
 from bayplan.state.host_ports import HostPort, host_ports
 
@@ -119,6 +128,15 @@ DEFAULT_SCHEDULER = "default-scheduler"
 NOTHING_DECLARED: Mapping[str, Any] = DeclaredFields("Pod", "", {})
 
 
+class Pin(NamedTuple):
+    """The required node affinity of a pod of a DaemonSet: one term, which names one node by its
+    name and demands nothing else."""
+
+    node_name: str
+    #: The shape of the same pods without this affinity. All pods of a DaemonSet share it.
+    unpinned: "PodShape"
+
+
 @dataclass(slots=True, weakref_slot=True, eq=False)
 class PodShape:
     """The values that follow from a pod's namespace, labels and spec (without its node).
@@ -147,6 +165,8 @@ class PodShape:
     has_deferred_resize: bool = False
     #: What of the pods counts.
     rules: PodRules = NEWEST_POD_RULES
+    #: None: the pods do not name their node, or they demand more of it.
+    pin: Pin | None = None
     #: Whether a pod of this shape changes nothing of its node but amounts and numbers of pods: it
     #: has no affinity term, no host port, and no volume that restricts the choice of a node.
     takes_amounts_alone: bool = field(init=False)
@@ -201,6 +221,10 @@ class PodShape:
     def with_labels(self, labels: Mapping[str, str], group_key: GroupKey | None) -> "PodShape":
         """The same with other labels and the group that they name."""
         return replace_field(self, labels=labels, group_key=group_key, _memo={})
+
+    def with_pin(self, pin: Pin, spec: PodSpec) -> "PodShape":
+        """The same of pods whose spec differs by nothing but the pin."""
+        return replace_field(self, spec=spec, pin=pin, _memo={}, _spec_memo={})
 
 
 @final
@@ -421,7 +445,12 @@ def _shape_of(
     if shape is None:
         spec_key = _encoder.encode(by_spec)
         shape = _shapes_by_spec.get(spec_key)
-        if shape is None:
+        node_name = _pinned_node_name(pod.spec)
+        if node_name:
+            unpinned_pod = msgspec.structs.replace(pod, spec=_unpinned(pod.spec))
+            unpinned = _shape_of(unpinned_pod, group_kinds, rules, is_deferred=is_deferred)
+            shape = unpinned.with_pin(Pin(node_name, unpinned), _read_only(pod.spec))
+        elif shape is None:
             shape = _compiled(pod, group_kinds, rules, is_deferred=is_deferred)
             _shapes_by_spec[spec_key] = shape
         else:
@@ -434,6 +463,32 @@ def _shape_of(
             shape = template if _requests_equally(shape, template) else shape
         _shapes[key] = shape
     return shape
+
+
+def _pinned_node_name(spec: PodSpec) -> str:
+    """The node that a `Pin` names; "": there is none."""
+    rules = spec.affinity.node_affinity if spec.affinity is not None else None
+    terms = rules.required.node_selector_terms if rules is not None and rules.required else None
+    if terms is None or len(terms) != 1 or terms[0].match_expressions:
+        return ""
+    fields = terms[0].match_fields
+    if fields is None or len(fields) != 1:
+        return ""
+    (each,) = fields
+    if each.key != NODE_NAME_FIELD or each.operator != IN:
+        return ""
+    names: Sequence[str] = each.values or ()
+    return names[0] if len(names) == 1 else ""
+
+
+def _unpinned(spec: PodSpec) -> PodSpec:
+    """The spec without its required node affinity."""
+    affinity = spec.affinity
+    assert affinity is not None and affinity.node_affinity is not None, "the pods have no pin"
+    preferred = affinity.node_affinity.preferred
+    others = NodeAffinity(preferred=preferred) if preferred is not None else None
+    affinity = msgspec.structs.replace(affinity, node_affinity=others)
+    return msgspec.structs.replace(spec, affinity=affinity if affinity != Affinity() else None)
 
 
 #: The pending resize of a pod whose kubelet deferred it. Upstream: IsPodResizeDeferred.

@@ -22,6 +22,7 @@ from bayplan.testing.answer_checks import (
 from bayplan.testing.cases import PluginSubject, Prepare, Scene
 from bayplan.testing.equivalence_checks import (
     equivalent_nodes_get_equal_results,
+    pods_with_pins_are_answered_as_without,
     pre_state_serves_pods_of_one_template,
     same_row_by_row,
 )
@@ -72,6 +73,7 @@ _CHECKS: Final[Sequence[_Check]] = (
     notes_follow_a_what_if,
     unchanged_but_for_declared_facets,
     pre_state_serves_pods_of_one_template,
+    pods_with_pins_are_answered_as_without,
     equivalent_nodes_get_equal_results,
     unreserve_undoes_reserve,
     permits_and_binds,

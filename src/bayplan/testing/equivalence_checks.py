@@ -9,7 +9,17 @@ it.
 from typing import Final
 
 import numpy as np
+from msgspec.structs import replace
 
+from bayplan.api.objects import (
+    Affinity,
+    LabelSelectorRequirement,
+    NodeAffinity,
+    NodeSelector,
+    NodeSelectorTerm,
+    Pod,
+)
+from bayplan.api.selectors import IN, NODE_NAME_FIELD
 from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.filtering import FilterOutcome, verdicts_of
 from bayplan.framework.plugin import (
@@ -23,7 +33,7 @@ from bayplan.framework.plugin import (
 from bayplan.framework.status import is_success
 from bayplan.state.change_log import Facet
 from bayplan.state.nodes import NodeView
-from bayplan.state.pods import PodInfo
+from bayplan.state.pods import PodInfo, pod_info
 from bayplan.testing.cases import PluginSubject, Scene
 from bayplan.testing.evaluation import alone, ask, ask_prepared, prepared
 from bayplan.testing.factories import node, pod
@@ -83,6 +93,37 @@ def pre_state_serves_pods_of_one_template(subject: PluginSubject, scene: Scene) 
                 f"{difference}; store only what depends on the shape of the pod, its owner and "
                 f"objects, or do not promise it"
             )
+
+
+def pods_with_pins_are_answered_as_without(subject: PluginSubject, scene: Scene) -> None:
+    """A pod that names its node keeps this node at PreFilter, and at Filter it gets the answer of
+    the same pod without the name."""
+    plugin, name = scene.plugin, scene.draws.one(sorted(scene.nodes))
+    if not plugin.promises.follows_pin:
+        return
+    for _, each in scene.pods:
+        pinned = pod_info(_pinned(each, name))
+        assert pinned.shape.pin is not None, "the pod names its node"
+        free = PodInfo(each.metadata, each.status, pinned.shape.pin.unpinned, "")
+        nodes = scene.cluster.lend().nodes
+        one, other = (ask(plugin, either, nodes) for either in (pinned, free))
+        if one.pre_filter != f"only {[name]}" or one.of(name)[0] != other.of(name)[0]:
+            raise subject.failed(
+                f"breaks the promise follows_pin of its caching: PreFilter answers "
+                f"{one.pre_filter!r} for a pod that names node {name}, Filter answers "
+                f"{one.of(name)[0]!r}, and {other.of(name)[0]!r} for the same pod without the name"
+            )
+
+
+def _pinned(each: PodInfo, name: str) -> Pod:
+    """The pod with this node as all that its required node affinity demands."""
+    field = LabelSelectorRequirement(key=NODE_NAME_FIELD, operator=IN, values=(name,))
+    required = NodeSelector(node_selector_terms=(NodeSelectorTerm(match_fields=(field,)),))
+    affinity = each.spec.affinity or Affinity()
+    rules = replace(affinity.node_affinity or NodeAffinity(), required=required)
+    return replace(
+        each.pod, spec=replace(each.spec, affinity=replace(affinity, node_affinity=rules))
+    )
 
 
 def _twin(each: PodInfo) -> PodInfo:

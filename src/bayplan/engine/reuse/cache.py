@@ -356,12 +356,9 @@ class ResultCache:
         return period - 1 - (self.possible_count + 1) % period
 
     def narrowed_entry(self, signature: PodSignature) -> SignatureEntry | None:
-        """The entry of pods whose PreFilter leaves few nodes, if such pods have come before. Their
-        cycles count in the entry, and use nothing of it."""
-        entry = self._entries.get(signature)
-        if entry is None or entry.cycle_count <= 1 or not self.is_on:
-            return None
-        return entry
+        """The entry of pods whose PreFilter leaves few nodes. Their cycles count in the entry, and
+        use nothing of it. None: nothing is cached."""
+        return self._entries.get(signature) if self.is_on else None
 
     def may_pass(self, entry: SignatureEntry) -> bool:
         """Whether such a cycle would leave the entry as it is, but for the counts."""
