@@ -16,8 +16,9 @@ from bayplan.plugins.registry import default_registry
 from bayplan.sim.input.inputs import InputError, load_inputs
 from bayplan.sim.input.object_checks import ObjectChecks
 from bayplan.sim.input.workload import ExpansionMode
+from bayplan.ui.model_answers import explanation_answer
 from bayplan.ui.subjects import ClusterSubject
-from tests.ui.fetching import fetched
+from tests.ui.fetching import fetched, ready
 
 _EXAMPLES = Path(__file__).parents[2] / "examples"
 _SUFFIXES = (".json", ".yaml", ".yml")
@@ -178,3 +179,14 @@ def test_a_defect_in_an_answer_is_one_line_on_the_page_and_in_the_terminal(
     [line] = remarks
     assert line.startswith("internal error")
     assert json.loads(body) == {"error": line}
+
+
+def test_a_failed_computation_stands_on_the_page_and_once_in_the_terminal(tmp_path: Path) -> None:
+    path = tmp_path / "cluster.yaml"
+    path.write_text(_NODE)
+    subject, remarks = _loaded(path)
+    problem = "default/absent does not exist at this moment"
+    for _ in range(2):
+        answer = ready(lambda: explanation_answer(subject, 0, "default/absent"))
+        assert (answer.phase, answer.problem) == ("failed", problem)
+    assert remarks == [problem]

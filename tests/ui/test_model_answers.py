@@ -7,17 +7,23 @@ from threading import Event
 import pytest
 
 from bayplan.api.objects import NODE, POD, Pod
+from bayplan.explain.explainer import explain_pod
 from bayplan.explain.explanation import Explanation
 from bayplan.sim.input.what_if import NewNodes, Scaling, WhatIf
 from bayplan.ui import model_answers, pages
-from bayplan.ui.computations import Computations, ComputationState
-from bayplan.ui.model_answers import NodeRejections, WorkloadPage
+from bayplan.ui.computations import Computations, ComputationState, Deadline
+from bayplan.ui.model_answers import (
+    NodeRejections,
+    WorkloadPage,
+    explanation_answer,
+    pending_pods,
+)
 from bayplan.ui.subjects import ClusterSubject, RunSubject
 from bayplan.whatif.all_pending import PendingPods, all_pending
 from bayplan.whatif.comparison import WhatIfAnswer, what_if
 from bayplan.yaml_documents import load_documents
 from tests.ui.example_cluster import CLUSTER
-from tests.ui.fetching import answer_of, fetched, packed, ready
+from tests.ui.fetching import WAIT_SECONDS, answer_of, fetched, packed, ready
 
 CONFIGURATION = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
 
@@ -154,20 +160,52 @@ def test_workloads_are_listed_with_their_pods(cluster: ClusterSubject) -> None:
 
 def test_a_computation_ends_when_the_page_is_closed(subject: RunSubject) -> None:
     with ThreadPoolExecutor(1) as worker:
-        computations = Computations(worker, lambda: True)
+        computations = Computations(worker, worker, lambda: True, str)
         answer = ready(lambda: computations.ask("key", lambda deadline: deadline.check()))
     assert (answer.phase, answer.problem) == ("failed", "the page was closed")
 
 
 def test_the_queue_of_computations_is_short_and_prefers_the_newest() -> None:
     with ThreadPoolExecutor(1) as worker:
-        computations = Computations(worker, lambda: False)
+        computations = Computations(worker, worker, lambda: False, str)
         ran: list[int] = []
         for number in range(20):
             computations.ask(number, lambda deadline, n=number: ran.append(n) or Event().wait(0.05))
         assert ready(lambda: computations.ask(19, lambda deadline: None)).phase == "ready"
     assert 19 in ran
     assert len(ran) <= 6
+
+
+def test_short_answers_come_while_a_long_one_is_computed() -> None:
+    steps: list[str] = []
+    is_asked = Event()
+
+    def compute_long(deadline: Deadline) -> str:
+        steps.append("first step")
+        assert is_asked.wait(WAIT_SECONDS)
+        while "short" not in steps:
+            deadline.check()
+        steps.append("last step")
+        return "long"
+
+    with ThreadPoolExecutor(1) as worker, ThreadPoolExecutor(1) as long_worker:
+        computations = Computations(worker, long_worker, lambda: False, str)
+        computations.ask("long", compute_long, is_long=True)
+        computations.ask("short", lambda _: steps.append("short"))
+        is_asked.set()
+        short = ready(lambda: computations.ask("short", lambda _: None))
+        long = ready(lambda: computations.ask("long", compute_long, is_long=True))
+    assert (short.phase, long.value) == ("ready", "long")
+    assert steps.index("short") < steps.index("last step")
+
+
+def test_why_all_pods_wait_and_why_one_waits_are_asked_at_once(cluster: ClusterSubject) -> None:
+    model = cluster.model(0, lambda: None).model
+    expected, one = all_pending(model), explain_pod(model, "default/large")
+    pending_pods(cluster, 0)
+    answer = ready(lambda: explanation_answer(cluster, 0, "default/large"))
+    assert answer.value == one
+    assert ready(lambda: pending_pods(cluster, 0)).value == expected
 
 
 # ---- a pod, a node --------------------------------------------------------------------------

@@ -1,21 +1,25 @@
-"""Computations for the page that take longer than a request: one at a time, by a worker.
+"""Computations for the page that take longer than a request.
 
 The first request for an answer starts its computation, and the page asks again until the answer is
 there. Answers are cached by key. Few computations wait at a time: a new one replaces the oldest one
 that has not started. A computation calls `Deadline.check` at each step, which ends a computation
 that takes too long and all computations when the page is closed.
+
+Two workers compute: one the short answers, one the long ones. Both take turns, because engines of
+two threads at the same moment may influence each other: a long computation lets the short ones go
+first at each of its steps. So nobody waits for a long answer that somebody else wants.
 """
 
+import threading
 from collections import OrderedDict
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Generator, Hashable
 from concurrent.futures import CancelledError, Executor, Future
+from contextlib import contextmanager
 from typing import Any, NamedTuple, final
 
 from bayplan.answers.document import Answer
 from bayplan.clock import wall_seconds
-from bayplan.internal_errors import internal_error
 from bayplan.ports import RunAborted
-from bayplan.problems import BadInputError
 from bayplan.ui.answers import Computation
 
 COMPUTING, READY, FAILED = "computing", "ready", "failed"
@@ -48,11 +52,72 @@ class ComputationState(NamedTuple):
 
 
 @final
+class Turns:
+    """Lets one thread at a time use an engine, and those with short computations first."""
+
+    def __init__(self) -> None:
+        self._changed = threading.Condition()
+        self._is_taken = False
+        self._short_count = 0
+
+    @contextmanager
+    def short(self) -> Generator[None]:
+        """A turn for a short computation."""
+        with self._changed:
+            self._short_count += 1
+            self._changed.wait_for(lambda: not self._is_taken)
+            self._is_taken = True
+        try:
+            yield
+        finally:
+            with self._changed:
+                self._short_count -= 1
+                self._is_taken = False
+                self._changed.notify_all()
+
+    @contextmanager
+    def long(self) -> Generator[None]:
+        """A turn for a long computation, which calls `give_way` at each step."""
+        self._take()
+        try:
+            yield
+        finally:
+            self._give_up()
+
+    def give_way(self) -> None:
+        """Let the short computations that wait go first."""
+        if self._short_count:
+            self._give_up()
+            self._take()
+
+    def _take(self) -> None:
+        with self._changed:
+            self._changed.wait_for(lambda: not self._is_taken and not self._short_count)
+            self._is_taken = True
+
+    def _give_up(self) -> None:
+        with self._changed:
+            self._is_taken = False
+            self._changed.notify_all()
+
+
+#: Of all engines that work for a page in this process.
+TURNS = Turns()
+
+
+@final
 class Deadline:
     """The end of one computation."""
 
-    def __init__(self, is_stopped: Callable[[], bool], seconds: float = SECONDS_MAX) -> None:
+    def __init__(
+        self,
+        is_stopped: Callable[[], bool],
+        give_way: Callable[[], None] = lambda: None,
+        seconds: float = SECONDS_MAX,
+    ) -> None:
+        """``give_way``: called at each step that is not the last one."""
         self._is_stopped = is_stopped
+        self._give_way = give_way
         self._seconds = seconds
         self._end_seconds = wall_seconds() + seconds
 
@@ -62,6 +127,7 @@ class Deadline:
             raise RunAborted("the page was closed")
         if wall_seconds() > self._end_seconds:
             raise RunAborted(f"no answer within {self._seconds:g} s: ask for less")
+        self._give_way()
 
 
 @final
@@ -71,23 +137,33 @@ class Computations:
     def __init__(
         self,
         worker: Executor,
+        long_worker: Executor,
         is_stopped: Callable[[], bool],
-        on_defect: Callable[[BaseException], str] = internal_error,
+        report: Callable[[BaseException], str],
     ) -> None:
-        """``worker``: runs one call at a time; ``on_defect``: gives the line about a defect."""
+        """Each worker runs one call at a time. ``report``: gives the line about a failure."""
         self._worker = worker
-        self._on_defect = on_defect
+        self._long_worker = long_worker
+        self._report = report
         self._is_stopped = is_stopped
         #: The newest last.
         self._futures: OrderedDict[Hashable, Future[Any]] = OrderedDict()
-        self._defects: dict[Hashable, str] = {}
+        self._problems: dict[Hashable, str] = {}
 
-    def ask(self, key: Hashable, compute: Callable[[Deadline], Any]) -> ComputationState:
-        """The answer of a key, or that it is being computed."""
+    def ask(
+        self, key: Hashable, compute: Callable[[Deadline], Any], *, is_long: bool = False
+    ) -> ComputationState:
+        """The answer of a key, or that it is being computed.
+
+        ``is_long``: short computations go first at each step of it.
+        """
         future = self._futures.get(key)
         if future is None:
             self._make_room()
-            future = self._worker.submit(self._run, compute)
+            if is_long:
+                future = self._long_worker.submit(self._run_long, compute)
+            else:
+                future = self._worker.submit(self._run, compute)
             self._futures[key] = future
         self._futures.move_to_end(key)
         if not future.done():
@@ -96,20 +172,23 @@ class Computations:
             return ComputationState(READY, future.result())
         except CancelledError:
             del self._futures[key]
-            return self.ask(key, compute)
-        except (BadInputError, RunAborted) as problem:
-            return ComputationState(FAILED, problem=str(problem))
-        except Exception as problem:  # noqa: BLE001 - the page shows it
-            return ComputationState(FAILED, problem=self._defect(key, problem))
+            return self.ask(key, compute, is_long=is_long)
+        except (Exception, RunAborted) as problem:  # noqa: BLE001 - the page and the terminal show it
+            return ComputationState(FAILED, problem=self._problem(key, problem))
 
     def _run(self, compute: Callable[[Deadline], Any]) -> Any:
-        return compute(Deadline(self._is_stopped))
+        with TURNS.short():
+            return compute(Deadline(self._is_stopped))
 
-    def _defect(self, key: Hashable, problem: BaseException) -> str:
-        """The line about a defect, which is reported once however often the page asks."""
-        if key not in self._defects:
-            self._defects[key] = self._on_defect(problem)
-        return self._defects[key]
+    def _run_long(self, compute: Callable[[Deadline], Any]) -> Any:
+        with TURNS.long():
+            return compute(Deadline(self._is_stopped, TURNS.give_way))
+
+    def _problem(self, key: Hashable, problem: BaseException) -> str:
+        """The line about a failure, which is reported once however often the page asks."""
+        if key not in self._problems:
+            self._problems[key] = self._report(problem)
+        return self._problems[key]
 
     def _make_room(self) -> None:
         """Drop the oldest answers, and the oldest computations that have not started."""
@@ -122,3 +201,4 @@ class Computations:
             if oldest is None:
                 return
             del self._futures[oldest]
+            self._problems.pop(oldest, None)

@@ -81,7 +81,7 @@ class SchedulerSubject(Subject):
         self._ticked = asyncio.Event()
         self._following: asyncio.Task[None] | None = None
         self._end_reason = ""
-        self._copies = Copies()
+        self._copies, self._long_copies = Copies(), Copies()
         sources.scheduler.journal.add(self._backlog)
         sources.log.follow(self._observe)
 
@@ -224,7 +224,8 @@ class SchedulerSubject(Subject):
     @cached_property
     def computations(self) -> Computations:
         """In copies of this process, so that the scheduler does not wait for them."""
-        return Computations(self._copies, partial(is_orphan, os.getpid()))
+        is_stopped = partial(is_orphan, os.getpid())
+        return Computations(self._copies, self._long_copies, is_stopped, self.report_failure)
 
     def moment(self, change: int, check: Callable[[], None]) -> Moment:
         """The present. Call it in a copy of the process, where nothing changes."""
@@ -289,6 +290,7 @@ class SchedulerSubject(Subject):
         if self._following is not None:
             self._following.cancel()
         self._copies.shutdown()
+        self._long_copies.shutdown()
         await asyncio.sleep(0)
 
     async def _follow(self) -> None:

@@ -97,7 +97,8 @@ def computed_what_if(
         model, read, kinds, _ = subject.model(change, deadline.check)
         return what_if(model, changes, read, kinds, force=force, on_step=deadline.check)
 
-    return subject.computations.ask(("what-if", change, repr(changes), force), compute)
+    key = ("what-if", change, repr(changes), force)
+    return subject.computations.ask(key, compute, is_long=True)
 
 
 def computed_configuration(subject: Subject, change: int, text: bytes) -> ComputationState:
@@ -111,7 +112,7 @@ def computed_configuration(subject: Subject, change: int, text: bytes) -> Comput
         finally:
             other.close()
 
-    return subject.computations.ask(("configuration", change, text), compute)
+    return subject.computations.ask(("configuration", change, text), compute, is_long=True)
 
 
 # ---- workloads ------------------------------------------------------------------------------
@@ -157,7 +158,7 @@ def pending_pods(subject: Subject, change: int) -> ComputationState:
         model = subject.model(change, deadline.check).model
         return all_pending(model, on_step=deadline.check)
 
-    return subject.computations.ask(("pending", change), compute)
+    return subject.computations.ask(("pending", change), compute, is_long=True)
 
 
 # ---- a pod ----------------------------------------------------------------------------------

@@ -1,5 +1,6 @@
 """Models of moments, which the questions of the page share, and why the pods of a cluster wait."""
 
+import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import NamedTuple, final
@@ -46,8 +47,9 @@ class OpenMoment(NamedTuple):
 
 
 @final
-class ModelCache:
-    """The last model: several questions are about one moment. Only one thread uses it."""
+class ModelCache(threading.local):
+    """The last model of each thread: several questions are about one moment. Threads share no
+    model, because a computation that gives way to another one may be amid a trial."""
 
     def __init__(self) -> None:
         self._change = -1

@@ -562,7 +562,7 @@ async def _answered(view: Callable[[Question], Any], request: web.Request) -> we
     except NotReady as problem:
         return _problem(503, str(problem))
     except Exception as problem:  # noqa: BLE001 - the page and the terminal show it
-        return _problem(500, subjects[0].defect(problem))
+        return _problem(500, subjects[0].report_failure(problem))
     return web.Response(body=body, content_type="application/json")
 
 

@@ -5,7 +5,6 @@ and the totals of the run's summary until it is ready. A cluster without a run i
 """
 
 import os
-import threading
 import traceback
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
@@ -46,7 +45,7 @@ from bayplan.sim.output.run_folder import PluginsNotAllowedError, RunFolder
 from bayplan.state.pods import DEFAULT_SCHEDULER
 from bayplan.ui import pages
 from bayplan.ui.answers import Computation, Decision, Source, Totals
-from bayplan.ui.computations import Computations
+from bayplan.ui.computations import TURNS, Computations
 from bayplan.ui.moments import ModelCache, Moment, OpenMoment, causes_now, with_causes
 
 LOADING, READY, FAILED = "loading", "ready", "failed"
@@ -56,9 +55,6 @@ _ITEMS = 1_000
 _TRIED_MAX = 1_000
 #: The places of all lines are in memory.
 _JOURNAL_BYTES_MAX = 16 << 30
-#: Simulations of two threads at the same moment may influence each other, so one thread loads.
-_loading = threading.Lock()
-
 
 #: Prints one line for the user of the command.
 Remark = Callable[[str], None]
@@ -115,16 +111,19 @@ class Subject:
         self._series: Series | None = None
         self._totals: Totals | None = None
         self._worker: ThreadPoolExecutor | None = None
+        self._long_worker: ThreadPoolExecutor | None = None
         self._remark: Remark = no_remark
 
     def start(self, worker: ThreadPoolExecutor) -> None:
-        """The page is served. ``worker``: has one thread, so that one simulation runs at a time:
-        what takes longer than a request runs there."""
+        """The page is served. ``worker``: has one thread, which loads, and gives the answers that
+        take a little longer than a request."""
         self._worker = worker
 
     def stop(self) -> None:
-        """Give up what the worker does, so that the process can end."""
+        """Give up what the workers do, so that the process can end."""
         self._is_stopped = True
+        if self._long_worker is not None:
+            self._long_worker.shutdown(wait=False, cancel_futures=True)
 
     @property
     def timeline(self) -> Timeline:
@@ -181,13 +180,19 @@ class Subject:
     def computations(self) -> Computations:
         """What takes longer than a request."""
         self._worker = self._worker or ThreadPoolExecutor(1, "runs")
-        return Computations(self._worker, lambda: self._is_stopped, self.defect)
+        self._long_worker = ThreadPoolExecutor(1, "long answers")
+        return Computations(
+            self._worker, self._long_worker, lambda: self._is_stopped, self.report_failure
+        )
 
-    def defect(self, problem: BaseException) -> str:
-        """The line about a defect, for the page and for the user of the command."""
-        line = internal_error(problem)
-        if shows_tracebacks():
-            traceback.print_exception(problem)
+    def report_failure(self, problem: BaseException) -> str:
+        """The line about a failure, for the page and for the user of the command."""
+        if isinstance(problem, BadInputError | RunAborted):
+            line = str(problem)
+        else:
+            line = internal_error(problem)
+            if shows_tracebacks():
+                traceback.print_exception(problem)
         self._remark(line)
         return line
 
@@ -243,7 +248,7 @@ class FileSubject(Subject, ABC):
     def load(self) -> None:
         """Load now. A failure becomes the page's text, and a remark."""
         try:
-            with _loading:
+            with TURNS.short():
                 self._load()
             self._phase = READY
         except RunAborted:
