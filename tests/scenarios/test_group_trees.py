@@ -1,9 +1,12 @@
 """Trees of groups: enough groups of a CompositePodGroup run together, or none."""
 
+import asyncio
 from typing import Any
 
 from bayplan.api.objects import POD
 from bayplan.objects.keys import object_key
+from bayplan.ports import AskExtender, ExtenderAnswer, ExtenderVerb
+from tests.kit.extenders import FakeExtender
 from tests.scenarios.gangs import UPSTREAM, condition, message
 from tests.scenarios.trees import GATES, PLUGINS, add_pods, put_part, put_tree
 from tests.scenarios.world import World, play
@@ -239,3 +242,22 @@ def test_only_preemption_adds_its_reason_to_the_message_of_a_tree() -> None:
         assert "ResourceClaims" not in text
 
     played(scene, plugins=["DynamicResources", "DefaultPreemption"])
+
+
+def test_an_extender_decides_about_the_pods_of_a_tree() -> None:
+    async def ask(question: AskExtender) -> ExtenderAnswer:
+        await asyncio.sleep(1)
+        return ExtenderAnswer(node_names=frozenset(question.node_names) - {"n0"})
+
+    async def scene(world: World) -> None:
+        nodes(world, 4, 4)
+        put_tree(world, "t", 2)
+        for name in ("a", "b"):
+            put_part(world, name, 2, "t")
+        names = [*add_pods(world, "a", 2), *add_pods(world, "b", 2)]
+        await world.until(10)
+        assert bound(world, names) == ["n1"] * 4
+
+    verbs = frozenset((ExtenderVerb.FILTER,))
+    far = FakeExtender("far", verbs=verbs, selects=lambda pod: True)
+    played(scene, extenders=[far], asks={"far": ask})
