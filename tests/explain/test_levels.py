@@ -1,6 +1,9 @@
 """What `why` says about the levels of a group's topology, and the fixes that it offers."""
 
+from collections.abc import Sequence
 from typing import Any
+
+import pytest
 
 from bayplan.explain.explanation import Explanation
 from bayplan.explain.workload import explain_workload
@@ -92,7 +95,15 @@ def test_slices_that_would_not_help_are_not_offered() -> None:
     assert not [fix for fix in explanation.fixes if "slices" in str(fix.steps)]
 
 
-def test_a_group_that_fits_elsewhere_is_offered_to_move() -> None:
+#: A pod of a group of the same name in another API group.
+OF_ANOTHER_API_GROUP = (
+    node("r2-0", cpu="1", labels={"rack": "r2"}),
+    placed("namesake", "r2-0", "1", labels={"pod-group.scheduling.ming.io": "other"}),
+)
+
+
+@pytest.mark.parametrize("further", [(), OF_ANOTHER_API_GROUP], ids=["alone", "with a namesake"])
+def test_a_group_that_fits_elsewhere_is_offered_to_move(further: Sequence[Content]) -> None:
     members = [
         placed(
             f"other-{index}",
@@ -127,6 +138,7 @@ def test_a_group_that_fits_elsewhere_is_offered_to_move() -> None:
     }
     explanation = answer(
         *racks((4, 4), (2, 2)),
+        *further,
         pod_group("other", 2),
         replica_set,
         *members,

@@ -1,6 +1,6 @@
 """explain_pod: why a pod has a node or none, and what would give it one."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import cast
 
 import numpy as np
@@ -24,7 +24,7 @@ from bayplan.explain.explanation import (
 )
 from bayplan.explain.fixes.owners import Owners
 from bayplan.explain.fixes.search import Search
-from bayplan.explain.levels import levels_of
+from bayplan.explain.levels import ComparedLevel, levels_of
 from bayplan.framework.status import Code
 from bayplan.journal import NodeScore
 from bayplan.model.cluster_model import Attempt, ClusterModel
@@ -114,17 +114,19 @@ def _pending(model: ClusterModel, head: Explanation, pod: Pod, *, with_fixes: bo
     if attempt.node:
         remarks = (*head.remarks, *_queue_remarks(model, head.pod))
         return structs.replace(explanation, group=_group(model, diagnosis), remarks=remarks)
+    levels = _levels(model, diagnosis)
     explanation = structs.replace(
         explanation,
         causes=causes_of(model, diagnosis),
         preemption=_preemption(model, diagnosis),
-        group=_with_levels(model, diagnosis, _group(model, diagnosis)),
+        group=_with_levels(_group(model, diagnosis), levels),
         remarks=(*head.remarks, *_gate_remarks(attempt)),
     )
     if not with_fixes or attempt.nominated_node or attempt.result == "gated":
         return explanation
     owners = Owners(model)
-    search = Search(model, owners, attempt.pod, _peers(model, owners, attempt.pod))
+    peers = _peers(model, owners, attempt.pod)
+    search = Search(model, owners, attempt.pod, peers, levels)
     solutions = search.run(diagnosis)
     fixes = tuple(each.fix for each in solutions)
     return structs.replace(explanation, fixes=fixes, trials=search.trials)
@@ -264,12 +266,18 @@ def _group(model: ClusterModel, diagnosis: Diagnosis) -> Group | None:
     )
 
 
-def _with_levels(model: ClusterModel, diagnosis: Diagnosis, group: Group | None) -> Group | None:
-    """With what each level of the topology lacks."""
+def _levels(model: ClusterModel, diagnosis: Diagnosis) -> tuple[ComparedLevel, ...]:
     state = model.scheduler.pod_groups.of(diagnosis.attempt.pod)
-    if group is None or state is None or diagnosis.attempt.result == "gated":
-        return group
-    return structs.replace(group, levels=levels_of(model, state))
+    if state is None or diagnosis.attempt.result == "gated":
+        return ()
+    return levels_of(model, state)
+
+
+def _with_levels(group: Group | None, levels: Iterable[ComparedLevel]) -> Group | None:
+    """With what each level of the topology lacks."""
+    if group is None:
+        return None
+    return structs.replace(group, levels=tuple(each.answer for each in levels))
 
 
 # ---- bound pods ---------------------------------------------------------------------------------

@@ -15,6 +15,7 @@ from msgspec import structs
 
 from bayplan.answers.amounts import amount_text
 from bayplan.answers.names import in_natural_order
+from bayplan.api.pod_groups import GroupKey
 from bayplan.api.pod_requests import PODS
 from bayplan.config.topology_levels import TopologyLevels
 from bayplan.engine.cycle import Cycle
@@ -39,7 +40,14 @@ class LevelOfGroup(NamedTuple):
     size: int
 
 
-def levels_of(model: ClusterModel, state: GroupState) -> tuple[GroupLevel, ...]:
+class ComparedLevel(NamedTuple):
+    """What a level lacks, and the groups that are in the way, in the order of their pods."""
+
+    answer: GroupLevel
+    groups: tuple[GroupKey, ...] = ()
+
+
+def levels_of(model: ClusterModel, state: GroupState) -> tuple[ComparedLevel, ...]:
     """The levels of a group that waits, the required one first; none: it names no node label."""
     named, waiting = list(_named(state)), _waiting(model, state)
     if not named or not waiting:
@@ -165,7 +173,7 @@ class _Level:
             for domain, positions in self._nodes.items()
         }
 
-    def answer(self, levels: TopologyLevels) -> GroupLevel:
+    def answer(self, levels: TopologyLevels) -> ComparedLevel:
         named, size = self._named, self._named.size
         head = GroupLevel(
             level=levels.name(named.node_label),
@@ -178,23 +186,23 @@ class _Level:
         if named.constraint == "slices":
             head = self._with_slices(head)
         if head.slices and head.fitting_slices >= head.slices:
-            return head
+            return ComparedLevel(head)
         nearest = self._nearest()
         if nearest is None:
-            return head
+            return ComparedLevel(head)
         lacking = self._lacking(nearest)
         pods = self._in_the_way(nearest, lacking) if self._beyond(nearest) < size else []
-        return structs.replace(
+        groups = dict.fromkeys(pod.group_key for pod in pods if pod.group_key is not None)
+        answer = structs.replace(
             head,
             nearest=nearest,
             fitting=self._beyond(nearest),
             lacking={name: amount_text(name, amount) for name, amount in lacking.items()},
             in_the_way=tuple(pod.key for pod in pods[:PODS_MAX]),
             in_the_way_count=len(pods),
-            groups_in_the_way=tuple(
-                dict.fromkeys(str(pod.group_key) for pod in pods if pod.group_key is not None)
-            ),
+            groups_in_the_way=tuple(dict.fromkeys(map(str, groups))),
         )
+        return ComparedLevel(answer, tuple(groups))
 
     def _with_slices(self, head: GroupLevel) -> GroupLevel:
         size, count = self._named.size, len(self._room.members)

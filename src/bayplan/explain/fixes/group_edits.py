@@ -7,7 +7,7 @@ whose pods belong to controllers that have a size and no other pods, and only if
 elsewhere after the group that waits is placed.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
 from msgspec import structs
@@ -20,6 +20,7 @@ from bayplan.api.pod_groups import (
     PREFERRED_TOPOLOGY,
     REQUIRED_TOPOLOGY,
     TOPOLOGY_SLICES,
+    GroupKey,
     PodGroup,
     TopologySlice,
 )
@@ -29,7 +30,7 @@ from bayplan.explain.fixes.commands import optional, patch_command, scale_comman
 from bayplan.explain.fixes.edits import Harm, ObjectEdit
 from bayplan.explain.fixes.owners import Owners
 from bayplan.explain.fixes.workload_edits import SCALABLE
-from bayplan.explain.levels import levels_of
+from bayplan.explain.levels import ComparedLevel
 from bayplan.model.cluster_model import ClusterModel
 from bayplan.objects.keys import ObjectKey
 from bayplan.printable import printable
@@ -41,7 +42,9 @@ _GROUPS_MAX: Final = 5
 _MOVED_MAX: Final = 64
 
 
-def group_edits(model: ClusterModel, owners: Owners, diagnosis: Diagnosis) -> Iterator[ObjectEdit]:
+def group_edits(
+    model: ClusterModel, owners: Owners, diagnosis: Diagnosis, levels: Iterable[ComparedLevel]
+) -> Iterator[ObjectEdit]:
     """Changes of the group's object, and groups that may move."""
     state = model.scheduler.pod_groups.of(diagnosis.attempt.pod)
     if state is None or state.group is None:
@@ -50,11 +53,15 @@ def group_edits(model: ClusterModel, owners: Owners, diagnosis: Diagnosis) -> It
     yield from _smaller_slices(group)
     yield from _preferred(group)
     yield from _not_alone(group)
-    keys = dict.fromkeys(
-        name for level in levels_of(model, state) for name in level.groups_in_the_way
-    )
-    for name in list(keys)[:_GROUPS_MAX]:
-        yield from _moved(model, owners, diagnosis, name)
+    keys = list(dict.fromkeys(key for level in levels for key in level.groups))[:_GROUPS_MAX]
+    placed: dict[GroupKey, list[PodInfo]] = {key: [] for key in keys}
+    for pod in model.scheduler.cache.pods():
+        if pod.group_key is not None and pod.group_key in placed:
+            placed[pod.group_key].append(pod)
+    for key, pods in placed.items():
+        is_only = sum(str(key) == str(each) for each in keys) == 1
+        name = str(key) if is_only else f"{key} of {key.api_group}"
+        yield from _moved(model, owners, diagnosis, name, pods=pods)
 
 
 # ---- the group's object -------------------------------------------------------------------------
@@ -132,14 +139,9 @@ def _shown(group: PodGroup) -> str:
 
 
 def _moved(
-    model: ClusterModel, owners: Owners, diagnosis: Diagnosis, name: str
+    model: ClusterModel, owners: Owners, diagnosis: Diagnosis, name: str, *, pods: list[PodInfo]
 ) -> Iterator[ObjectEdit]:
-    """``name``: "namespace/name" of a group that moves."""
-    pods = [
-        pod
-        for pod in model.scheduler.cache.pods()
-        if pod.group_key is not None and str(pod.group_key) == name
-    ]
+    """``name``, ``pods``: of a group that moves."""
     owner_keys = {owners.of(pod) for pod in pods}
     sizes = {owner: owners.size(owner) for owner in owner_keys if owner is not None}
     if len(pods) > _MOVED_MAX or None in owner_keys or not sizes.keys() <= _pure(owners, pods):

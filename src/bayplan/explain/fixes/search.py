@@ -35,6 +35,7 @@ from bayplan.explain.fixes.resource_edits import lower_requests
 from bayplan.explain.fixes.rule_edits import device_edits, priority_edits, rule_edits
 from bayplan.explain.fixes.workload_edits import room_edits
 from bayplan.explain.fixes.writing import fix_of
+from bayplan.explain.levels import ComparedLevel, levels_of
 from bayplan.model.cluster_model import Attempt, ClusterModel
 from bayplan.printable import printable
 from bayplan.state.pods import PodInfo
@@ -84,6 +85,8 @@ class Search:
     #: "namespace/name" of the pods that wait and that a change of the pod's template changes, the
     #: pod among them.
     peers: Sequence[str]
+    #: The levels of the pod's group as the cluster is; None: they are not computed yet.
+    levels: Sequence[ComparedLevel] | None = None
     #: Attempts, and candidates whose commands are tried, at most.
     trials_max: int = TRIALS_MAX
     written_max: int = WRITTEN_MAX
@@ -132,18 +135,25 @@ class Search:
                 except EditNotPossibleError:
                     continue
                 diagnosis = diagnose(self.model, self.pod.key) if edits else first
-                candidates = list(self._candidates(diagnosis))
+                candidates = list(self._candidates(diagnosis, self._levels(edits, diagnosis)))
                 if drops_devices:
                     candidates = [*device_edits(diagnosis), *candidates]
             helpful += self._try_all(edits, candidates, message=diagnosis.attempt.reason)
         return helpful[:_EXTENDED_MAX]
 
-    def _candidates(self, diagnosis: Diagnosis) -> Iterator[Edit]:
+    def _levels(self, edits: tuple[Edit, ...], diagnosis: Diagnosis) -> Sequence[ComparedLevel]:
+        """The levels of the pod's group after these edits."""
+        if not edits and self.levels is not None:
+            return self.levels
+        state = self.model.scheduler.pod_groups.of(diagnosis.attempt.pod)
+        return () if state is None else levels_of(self.model, state)
+
+    def _candidates(self, diagnosis: Diagnosis, levels: Sequence[ComparedLevel]) -> Iterator[Edit]:
         yield from lower_requests(diagnosis)
         yield from rule_edits(self.model, self.owners, diagnosis)
         yield from priority_edits(self.model, diagnosis)
         yield from object_edits(self.model, self.owners, diagnosis)
-        yield from group_edits(self.model, self.owners, diagnosis)
+        yield from group_edits(self.model, self.owners, diagnosis, levels)
         yield from room_edits(self.model, self.owners, diagnosis)
 
     def _try_all(
