@@ -1,11 +1,10 @@
 // Command grouprecorder asks kube-scheduler what one attempt at a pod group comes to.
 //
-// It makes the cycles that follow one another without a backoff.
-//
 // It reads cases as JSON lines on standard input: feature gates, nodes, placed pods, one PodGroup and
 // its pods. It writes them back with "answers": every distinct outcome of a number of attempts, because
-// kube-scheduler tries placements in a random order and draws among equal scores. Each attempt is the
-// group cycle of a scheduler made by scheduler.New, on the objects of the case in a fake clientset.
+// kube-scheduler tries placements in a random order and draws among placements of equal score. Each
+// attempt is the group cycle of a scheduler made by scheduler.New, on the objects of the case in a fake
+// clientset, with the cycles that follow it without a backoff.
 package main
 
 import (
@@ -136,7 +135,7 @@ func (w *world) isActive() bool {
 
 // attempt makes one attempt at the group of a case, and further ones as long as no backoff ends them.
 func attempt(c *groupCase) outcome {
-	// Without batching each pod draws among nodes of equal score.
+	// Batching takes one of several nodes of equal score without a new look at them.
 	gates := map[string]bool{"SchedulerAsyncAPICalls": false, "OpportunisticBatching": false}
 	for name, value := range c.Gates {
 		gates[name] = value
