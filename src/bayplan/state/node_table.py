@@ -213,8 +213,9 @@ def named_claims(pod: PodInfo) -> list[str]:
 Taints = tuple[Taint, ...]
 
 #: The facets that every placement changes; ports and volumes of a pod change further ones.
-# A plain integer: arithmetic with flags is slow.
+# Plain integers: arithmetic with flags is slow.
 _PLACED = int(Facet.REQUESTED | Facet.PODS)
+_PORTS, _VOLUMES = int(Facet.PORTS), int(Facet.VOLUMES)
 
 #: If more rows than this hold an image, a change of the image is logged as one change of all rows.
 _ROWS_NOTED_MAX = 256
@@ -378,11 +379,11 @@ class NodeTable:
             self.placed_terms.add(row, pod)
         facets = _PLACED
         if pod.shape.host_ports:
-            facets |= Facet.PORTS
+            facets |= _PORTS
             for port in pod.shape.host_ports:
                 self.ports.add(row, port)
         if pod.shape.volumes.has_any:
-            facets |= Facet.VOLUMES
+            facets |= _VOLUMES
             self.claim_users.add(row, pod)
         self.log.note(row, facets)
         return row
@@ -420,11 +421,11 @@ class NodeTable:
             self.placed_terms.remove(row, pod)
         facets = _PLACED
         if pod.shape.host_ports:
-            facets |= Facet.PORTS
+            facets |= _PORTS
             for port in pod.shape.host_ports:
                 self.ports.remove(row, port)
         if pod.shape.volumes.has_any:
-            facets |= Facet.VOLUMES
+            facets |= _VOLUMES
             self.claim_users.remove(row, pod)
         self.log.note(row, facets)
         self._free_if_empty(row)

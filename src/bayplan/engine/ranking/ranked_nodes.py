@@ -151,6 +151,8 @@ class RankedNodes:
         self.owner = owner
         #: The scores whose extremes may move.
         self.with_extremes = [score for score in plan.scores if score.has_extremes]
+        self._placed_extremes = [score for score in self._placed_scores if score.has_extremes]
+        self._other_extremes = [score for score in self._other_scores if score.has_extremes]
         self.generation = table.log.generation
 
     def _start(self, evaluator: SingleNodeEvaluator, scored: ScoreTable | None) -> None:
@@ -361,7 +363,7 @@ class RankedNodes:
         if self._follower is not None:
             self._follower.remove(place, self._totals[row])
         self._lines.pop(place, None)
-        for score in self._placed_scores:
+        for score in self._placed_extremes:
             score.remove_row(row)
 
     def _drop(self, row: int) -> None:
@@ -371,7 +373,7 @@ class RankedNodes:
             return
         self._move(row)
         self._moved.discard(row)
-        for score in self._other_scores:
+        for score in self._other_extremes:
             score.remove_row(row)
 
     # ---- the answer -----------------------------------------------------------------------
