@@ -54,8 +54,8 @@ def test_cached_results_of_every_kind_of_question_are_compared() -> None:
     """Some cycles use a ranking; others evaluate a part of the nodes."""
     tally = compare_files([CASES / "default-profile-mixed.jsonl", CASES / "noderesources.jsonl"])
     assert tally.cached_counts["cycles"] >= 100
-    assert tally.cached_counts["by a ranking"] >= 20
-    assert tally.cached_counts["with totals"] >= 10
+    assert tally.cached_counts["by a ranking"] >= 40
+    assert tally.cached_counts["with totals"] >= 5
     assert tally.cached_counts["in part evaluated"] >= 50
     again = {name for suite, name in tally.fields if suite == "noderesources, cached"}
     scores = {"scores.raw", "scores.normalized", "scores.weighted", "total"}
