@@ -11,6 +11,8 @@ from tests.history.stored_runs import write_run
 from tests.kit.manifests import container, node, pod
 from tests.sim.runs import workload
 from tests.ui.example_run import PACK
+from tests.ui.fetching import ready
+from tests.ui.two_run_subjects import runs_of_eight_nodes
 
 
 def feed() -> Workload:
@@ -61,6 +63,20 @@ def test_only_numbers_that_differ_are_in_the_answer(runs: TwoRuns) -> None:
     assert (answer.moved_count, answer.pods) == (1, 4)
 
 
+def test_a_node_outside_the_record_is_compared_by_a_repetition_of_the_attempt(
+    tmp_path: Path,
+) -> None:
+    subjects = runs_of_eight_nodes(tmp_path)
+    runs = TwoRuns(*subjects)
+    [place] = runs.moved
+    moved = runs.moved_pod(place)
+    assert (moved.other, moved.in_one.computed_attempt) == ("n1", 1)
+    assert moved.in_one.note == "n1 is not among the best nodes of the record"
+    answer = ready(lambda: subjects[0].verdict("default/new", 1, "n1"))
+    assert answer.value is not None
+    assert (answer.value.node, answer.value.better) == ("n1", 7)
+
+
 def test_a_run_compared_with_itself_has_no_differences(tmp_path: Path) -> None:
     run = loaded(tmp_path / "run")
     same = TwoRuns(run, run)
@@ -82,3 +98,5 @@ def test_a_pod_that_only_one_run_placed_is_a_difference(tmp_path: Path) -> None:
     assert moved.in_one.note.startswith("unschedulable: 0/1 nodes are available")
     rows = {row.name: (row.one, row.other) for row in runs.answer().rows}
     assert rows["pods waiting at the end"] == (1, 0)
+    shares = [abs(one - other) / max(one, other) for one, other in rows.values()]
+    assert shares == sorted(shares, reverse=True)

@@ -472,6 +472,8 @@ class Preference(Value):
     #: The plugins that differ, the largest differences first.
     plugins: tuple[ScoreDifference, ...] = ()
     note: str = ""
+    #: The attempt whose repetition scores the other node, which its record does not have; 0: none.
+    computed_attempt: int = 0
 
 
 class MovedPod(Value):

@@ -2,7 +2,8 @@
 
 Pods of one name are one pod. A pod went elsewhere if its last node is another one, or if only one
 run placed the pod. The journals say why: each run's record of the decision has the scores of the
-best five nodes, plugin by plugin, and the two nodes are compared there.
+best five nodes, plugin by plugin, and the two nodes are compared there. For a node that is not
+among them, the attempt is repeated when somebody asks.
 """
 
 from collections.abc import Iterator, Sequence
@@ -80,7 +81,8 @@ class TwoRuns:
         if rejected not in by_node or chosen not in by_node:
             if record.feasible_count == 1:
                 return Preference(note="it was the only feasible node")
-            return Preference(note=f"{rejected} is not among the best nodes of the record")
+            note = f"{rejected} is not among the best nodes of the record"
+            return Preference(note=note, computed_attempt=record.attempt)
         best, worse = by_node[chosen], by_node[rejected]
         differences = [
             ScoreDifference(plugin=mine.plugin, difference=mine.weighted - other.weighted)
@@ -132,17 +134,22 @@ class TwoRuns:
             )
             for name, (unit, _) in {**one, **other}.items()
         ]
-        differing = tuple(row for row in rows if row.one != row.other)
+        differing = sorted((row for row in rows if row.one != row.other), key=_rank)
         return Comparison(
             one=self._runs[0].name,
             other=self._runs[1].name,
-            rows=differing,
+            rows=tuple(differing),
             equal_count=len(rows) - len(differing),
             moved_count=len(self.moved),
             pods=len({pod.name for line in self._lines for pod in line.pods}),
             first=self.first,
             attempts=(len(self._lines[0].attempts), len(self._lines[1].attempts)),
         )
+
+
+def _rank(row: ComparisonRow) -> float:
+    """The largest difference in proportion to the numbers is first."""
+    return -abs(row.one - row.other) / max(abs(row.one), abs(row.other))
 
 
 def _last_nodes(line: Timeline) -> dict[str, str]:

@@ -1,6 +1,7 @@
 """The page of `bayplan compare` in a browser: what differs, run by run and over the run."""
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import msgspec
 import pytest
@@ -12,6 +13,7 @@ from bayplan.ui.work import ComparisonSubject
 from tests.comparison.kit import run
 from tests.ui.browser.conftest import served_subjects
 from tests.ui.browser.visits import MARKUP, screenshot, settle, violations, visit
+from tests.ui.two_run_subjects import runs_of_eight_nodes
 
 
 def _run(configuration: str, seed: int, placed: float) -> Run:
@@ -50,3 +52,17 @@ def test_each_run_is_a_dot_and_each_configuration_has_its_curve(page: Page) -> N
     expect(curves.locator(".u-series")).to_have_count(3)
     assert not violations(page)
     screenshot(page, "comparison")
+
+
+def test_a_node_outside_the_record_of_a_run_is_one_link_from_its_scores(
+    browser: Browser, tmp_path: Path
+) -> None:
+    with (
+        served_subjects(*runs_of_eight_nodes(tmp_path)) as address,
+        visit(browser, f"{address}#/comparison") as page,
+    ):
+        settle(page)
+        assert not violations(page)
+        page.get_by_role("link", name="Repeat the attempt and compare").first.click()
+        expect(page.get_by_role("region", name="Scores of n1")).to_be_visible()
+        expect(page.get_by_text("7 other nodes scored higher, 0 as high.")).to_be_visible()

@@ -69,8 +69,8 @@ function Moved({ params }) {
     ${!data ? html`<${Loading} />` : !data.total ? html`<${Empty}>No pod here has “${search}” in its name.</${Empty}>` : html`
     <div class="scroll" tabindex="0" role="region" aria-label="Pods that went elsewhere"><table class="moved"><thead><tr><th>Pod</th><th>Node in A</th><th>Why A preferred it</th><th>Node in B</th><th>Why B preferred it</th></tr></thead>
       <tbody>${data.rows.map((row) => html`<tr key=${row.pod}><th scope="row" class="name"><${Name} text=${row.pod} /></th>
-        <td class="name"><${Place} run="" pod=${row.pod} node=${row.one} /></td><td><${Why} preference=${row.inOne} other=${row.other} /></td>
-        <td class="name"><${Place} run=${1} pod=${row.pod} node=${row.other} /></td><td><${Why} preference=${row.inOther} other=${row.one} /></td></tr>`)}</tbody></table></div>
+        <td class="name"><${Place} run="" pod=${row.pod} node=${row.one} /></td><td><${Why} run="" pod=${row.pod} preference=${row.inOne} other=${row.other} /></td>
+        <td class="name"><${Place} run=${1} pod=${row.pod} node=${row.other} /></td><td><${Why} run=${1} pod=${row.pod} preference=${row.inOther} other=${row.one} /></td></tr>`)}</tbody></table></div>
     <${Pager} page=${data} size=${PAGE} onOffset=${setOffset} />`}`;
 }
 
@@ -80,11 +80,12 @@ function Place({ run, pod, node }) {
 
 const signed = (number) => (number > 0 ? `+${count(number)}` : `−${count(-number)}`);
 
-function Why({ preference, other }) {
+function Why({ run, pod, preference, other }) {
   const visible = preference.plugins.slice(0, PLUGINS_MAX);
   const more = preference.plugins.length - visible.length;
   return html`${preference.difference !== 0 && html`<b>${signed(preference.difference)}</b> <small>over <${Name} text=${other} /></small>`}
     ${visible.length > 0 && html`<ul class="plain">${visible.map((one) => html`<li key=${one.plugin}>${signed(one.difference)} <span class="plugin">${one.plugin}</span></li>`)}
       ${more > 0 && html`<li class="note">and ${plural(more, "plugin")} more</li>`}</ul>`}
-    ${preference.note && html`<span class="note">${preference.note}</span>`}`;
+    ${preference.note && html`<span class="note">${preference.note}</span>`}
+    ${preference.computedAttempt > 0 && html` <a href=${address("pods", { run, name: pod, attempt: preference.computedAttempt, node: other })}>Repeat the attempt and compare</a>`}`;
 }
