@@ -172,9 +172,11 @@ class PinnedNode:
                 self._evaluate_all(evaluator, nodes)
                 return self._passed[row] > 0
             self._single_count += 1
-        return not any(
-            facets & bits and evaluator.filter_row(name, row) for name, facets in self._filters
-        )
+        # A generator would be resumed for each filter.
+        for name, facets in self._filters:
+            if facets & bits and evaluator.filter_row(name, row):
+                return False
+        return True
 
     def _evaluate_all(self, evaluator: SingleNodeEvaluator, nodes: NodeView) -> None:
         """Call the filters for all nodes. Raises RankingInvalid where one fails."""
