@@ -87,6 +87,7 @@ CALLS: dict[str, Callable[[NodeView], Any]] = {
     "info_of_row": lambda nodes: nodes.info_of_row(0).requested,
     "infos": lambda nodes: [info.requested for info in nodes.infos()],
     "labels.ids": lambda nodes: nodes.labels.ids("zone"),
+    "labels.names_by_value": lambda nodes: dict(nodes.labels.names_by_value("zone")),
     "labels.values": lambda nodes: list(nodes.labels.values("zone")),
     "labels.any_missing": lambda nodes: nodes.labels.any_missing("zone"),
     "table.mask": lambda nodes: nodes.table.mask([1]),
