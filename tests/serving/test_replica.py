@@ -262,10 +262,10 @@ def test_a_failure_of_the_runner_ends_the_replica():
         await until(world, 1)
         a.scheduler._telemetry.raise_bugs = True
 
-        def broken() -> bool:
+        def broken() -> None:
             raise ZeroDivisionError("broken")
 
-        a.scheduler.schedule_one = broken  # pyright: ignore[reportAttributeAccessIssue]
+        a.scheduler.run_timers = broken  # pyright: ignore[reportAttributeAccessIssue]
         world.add_pods("p")
         with pytest.raises(ZeroDivisionError):
             await a.task

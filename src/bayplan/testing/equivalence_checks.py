@@ -98,9 +98,10 @@ def pre_state_serves_pods_of_one_template(subject: PluginSubject, scene: Scene) 
 def pods_with_pins_are_answered_as_without(subject: PluginSubject, scene: Scene) -> None:
     """A pod that names its node keeps this node at PreFilter, and at Filter it gets the answer of
     the same pod without the name."""
-    plugin, name = scene.plugin, scene.draws.one(sorted(scene.nodes))
+    plugin = scene.plugin
     if not plugin.promises.follows_pin:
         return
+    name = scene.draws.one(sorted(scene.nodes))
     for _, each in scene.pods:
         pinned = pod_info(_pinned(each, name))
         assert pinned.shape.pin is not None, "the pod names its node"
