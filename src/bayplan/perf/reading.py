@@ -12,6 +12,7 @@ is decoded. An exact name wins; other names stay.
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any, cast
 
@@ -28,7 +29,13 @@ from bayplan.yaml_documents import DocumentError, load_documents
 
 def with_field_names(value: Any, kind: Any) -> Any:
     """``value`` with its members named as the fields of ``kind``, a struct or a type of structs."""
-    return _renamed(value, inspect.type_info(kind))
+    return _renamed(value, _described(kind))
+
+
+@cache
+def _described(kind: Any) -> inspect.Type:
+    """Made once for a type: a file of a pod would take milliseconds each time."""
+    return inspect.type_info(kind)
 
 
 def _renamed(value: Any, kind: inspect.Type) -> Any:
