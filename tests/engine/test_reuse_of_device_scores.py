@@ -160,7 +160,7 @@ def test_a_class_that_comes_or_goes_decides_whether_devices_stand_for_a_resource
     assert run.tally["rankings used"] >= 3
 
     def unaware(scheduler: Scheduler) -> None:
-        for framework in scheduler._events._frameworks.values():
+        for framework in scheduler._attempts._frameworks.values():
             framework.renew_concerns = lambda: None  # type: ignore[method-assign]
 
     with pytest.raises(AssertionError, match="with reuse and without"):
