@@ -32,7 +32,7 @@ from tests.seeded import IS_DEEP, Play, depth, machine_seeds, replayable, table_
 #: Seeds in one test. Deep runs have at least STEPS_MIN steps, of which the events are counted.
 SEEDS_PER_TEST = depth(1, 4)
 STEPS_MIN = 20_000
-COUNT_MIN = 150
+COUNT_MIN = 100
 #: Reasons why rankings and results are dropped, except for those that need a plugin with a wrong
 #: signature, and for a full table. Single tests cover these.
 REASONS = (
