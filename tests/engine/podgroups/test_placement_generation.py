@@ -8,7 +8,6 @@ import pytest
 from bayplan.framework.placements import Placement
 from bayplan.framework.plugin import PlacementGeneratePlugin
 from bayplan.framework.status import Code, Status, unschedulable
-from bayplan.plugins.topology_placement_generator import TopologyPlacementGenerator
 from bayplan.state.nodes import NodeView
 from bayplan.state.pod_group_trees import GroupTree
 from bayplan.state.pod_groups import GroupState
@@ -122,24 +121,7 @@ def test_what_the_plugin_says_is_said_of_each_member(
     assert [text.partition(", at ")[0] for text in texts] == [expected] * 2
 
 
-def test_members_in_two_domains_are_an_error_of_the_attempt() -> None:
-    async def scene(world: World) -> None:
-        racks(world, r1=(6,), r2=(6,))
-        put_group(world, "g", 1, UPSTREAM, schedulingConstraints=CONSTRAINTS)
-        members(world, "a", kind=UPSTREAM, node="r1-0")
-        members(world, "b", kind=UPSTREAM, node="r2-0")
-        await world.until(1)
-        members(world, "c", kind=UPSTREAM)
-        await world.until(2)
-        start = "cannot determine domain for already scheduled pods: "
-        text = f"{start}more than 1 domain found for pod group: r1, r2"
-        assert message(world, "c") == text
-
-    play(scene, plugins=[*FIT, GENERATOR], gates=GATES)
-
-
 def test_check_plugin_calls_placement_generate() -> None:
-    check_plugin(TopologyPlacementGenerator)
     check_plugin(Pairs)
     with pytest.raises(CheckFailed, match="casper"):
         check_plugin(Ghosts)
