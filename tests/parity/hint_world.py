@@ -12,13 +12,12 @@ from typing import Any, cast, final
 
 from bayplan.api.objects import NODE, POD
 from bayplan.engine.core import EngineCore
-from bayplan.engine.event_handlers import EventHandlers
 from bayplan.engine.exclusive_domains import ExclusiveDomains
 from bayplan.engine.placements import Placements
-from bayplan.engine.plugin_objects import PluginObjects
 from bayplan.engine.podgroups.controller import PodGroupController, QueueGroups
 from bayplan.engine.reservations import Reservations
 from bayplan.engine.resizes import Resizes
+from bayplan.engine.scheduler import event_handlers
 from bayplan.framework.cluster_rules import device_rules
 from bayplan.framework.events import ClusterEvent, EventResource
 from bayplan.framework.types import QueuedPodInfo
@@ -196,27 +195,8 @@ class HintWorld:
         )
         pods, frameworks = engine.cluster.pods, engine.frameworks
         resizes = Resizes(engine.queue, pods, frameworks, is_on=engine.tries_resizes)
-        self._events = EventHandlers(
-            engine.cluster,
-            engine.queue,
-            engine.nominator,
-            engine.outbox,
-            telemetry=engine.telemetry,
-            gates=engine.gates,
-            frameworks=frameworks,
-            plugin_objects=PluginObjects(
-                engine.cluster.objects,
-                frameworks,
-                engine.reuse,
-                engine.queue,
-                listed_kinds=engine.listed_kinds,
-            ),
-            group_kinds=engine.group_kinds,
-            topology_levels=engine.topology_levels,
-            group_controller=engine.group_controller,
-            placements=cast(Placements, NothingPlaced()),
-            resizes=resizes,
-        )
+        placements = cast(Placements, NothingPlaced())
+        self._events, _ = event_handlers(engine, placements, resizes)
 
     def heard_events(self) -> list[ClusterEvent]:
         """The announced events that some plugin registers for, and all events of pods and nodes."""

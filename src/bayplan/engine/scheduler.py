@@ -50,10 +50,12 @@ from bayplan.engine.instrumentation import (
     show_sizes,
 )
 from bayplan.engine.one_shot import OneShotEvaluator
+from bayplan.engine.placements import Placements
 from bayplan.engine.plugin_objects import PluginObjects
 from bayplan.engine.podgroups.controller import PodGroupController, QueueGroups
 from bayplan.engine.podgroups.domains import TOPOLOGY_EVENTS, TOPOLOGY_NAME
 from bayplan.engine.reservations import RESERVATION_EVENTS, RESERVATION_NAME, Reservations
+from bayplan.engine.resizes import Resizes
 from bayplan.engine.reuse.cache import ResultCache
 from bayplan.engine.state_log import StateLog
 from bayplan.engine.waiting import PodWaitingOnPermit
@@ -241,7 +243,7 @@ class Scheduler:
         #: Profile → where the next search of a sample starts.
         self.sampling_starts = self._attempts.sampling_starts
         #: ``new_pods`` adds many pods at once.
-        self._events, self.new_pods = _event_handlers(engine, self._attempts, self._state_log)
+        self._events, self.new_pods = _events_and_new_pods(engine, self._attempts, self._state_log)
         show_sizes(engine.metrics, engine.queue, self.cache)
         show_features(engine.metrics, engine.gates)
         show_reuse(engine.metrics, engine.reuse)
@@ -521,9 +523,10 @@ def _instances(profiles: Iterable[BuiltProfile]) -> Iterator[Plugin]:
         yield from built.plugins.instances()
 
 
-def _event_handlers(
-    engine: EngineCore, attempts: Attempts, state_log: StateLog | None
-) -> tuple[EventHandlers, NewPods]:
+def event_handlers(
+    engine: EngineCore, placements: Placements, resizes: Resizes
+) -> tuple[EventHandlers, PluginObjects]:
+    """The handlers of watch events, and what they write for plugins."""
     plugin_objects = PluginObjects(
         engine.cluster.objects,
         engine.frameworks,
@@ -543,9 +546,16 @@ def _event_handlers(
         group_kinds=engine.group_kinds,
         topology_levels=engine.topology_levels,
         group_controller=engine.group_controller,
-        placements=attempts.placements,
-        resizes=attempts.resizes,
+        placements=placements,
+        resizes=resizes,
     )
+    return events, plugin_objects
+
+
+def _events_and_new_pods(
+    engine: EngineCore, attempts: Attempts, state_log: StateLog | None
+) -> tuple[EventHandlers, NewPods]:
+    events, plugin_objects = event_handlers(engine, attempts.placements, attempts.resizes)
     new_pods = NewPods(
         engine.cluster,
         engine.queue,

@@ -57,6 +57,7 @@ from bayplan.engine.podgroups.trial import (
     PodGroupTrial,
     TrialSetup,
     UnplacedMember,
+    write_records,
 )
 from bayplan.engine.resizes import Resizes
 from bayplan.engine.sync_preemption import SyncPreemptions
@@ -70,6 +71,7 @@ from bayplan.framework.status import (
     unschedulable,
 )
 from bayplan.framework.types import QueuedPodInfo
+from bayplan.ports import ObjectReference
 from bayplan.queue.entry import QueuedPodGroupInfo
 from bayplan.queue.nominator import Nominator
 from bayplan.queue.scheduling_queue import SchedulingQueue
@@ -166,9 +168,8 @@ class GroupAttempts:
             failures=failures,
             groups=self._groups,
             preemptor=self._preemptor,
-            evicting=evicting,
+            evict=self._evict,
             ask=self._ask,
-            guard=self._guard,
         )
         self._failed_passes = FailedPasses(setup)
         self._texts = texts_of(setup.gates.behaviour)
@@ -303,7 +304,8 @@ class GroupAttempts:
         if tried.asks:
             self._ask(lead, questions)
             return
-        self._write(result, fits=not is_refused)
+        journal = self._telemetry.journal
+        write_records(journal, result.placed, result.unplaced, fits=not is_refused)
         self._metrics.group_algorithm_duration.observe(self._clock.now() - started_seconds)
         if tried.committed is not None:
             self._record(lead, state, "placed", result)
@@ -395,7 +397,7 @@ class GroupAttempts:
         try:
             self._place_all(lead, members, state, group_trial)
         except Exception:
-            self._take_back(group_trial)
+            self._groups.take_back(group_trial.placed)
             raise
 
     def _place_all(
@@ -416,14 +418,6 @@ class GroupAttempts:
                 self._failures.handle(queued, started_seconds, failure_of_member(unplaced))
         self._groups.place(lead, [(f.cycle, f.pod) for f in group_trial.placed])
         self._group_controller.changed([state])
-
-    def _take_back(self, group_trial: PodGroupTrial) -> None:
-        """Give back what the members hold, because a bug of Bayplan stopped the attempt."""
-        for placed in reversed(group_trial.placed):
-            self._placements.drop(placed.pod)
-            if self._cluster.cache.is_assumed(placed.pod.uid):
-                group_trial.unreserve(placed)
-                self._cluster.forget(placed.pod)
 
     def _reserve(
         self,
@@ -475,33 +469,43 @@ class GroupAttempts:
         self._count(lead, counted or outcome, began_seconds)
 
     def _preempt(self, refused: _RefusedAttempt, refusal: Refusal, plan: PreemptionPlan) -> None:
-        """Evict the victims. The plugin decides whether the attempt waits for the evictions."""
+        """Evict the victims, and return the group to the queue."""
         group = refused.state.group
         assert group is not None, "no attempt is made at a group without an object"
-        evicting = self._preemptor.evict(refused.members, group_reference(group), plan)
-        if evicting is None:
-            self._await_victims(refused, refusal, plan)
-            return
+        lead, members, state = refused.lead, refused.members, refused.state
 
         def end(problem: str) -> None:
             if problem:
-                text = self._preemptor.give_up(refused.members, problem)
-                self._refuse(refused, self._error(refused.state, refused.members, text))
+                text = self._preemptor.give_up(members, problem)
+                self._refuse(refused, self._error(state, members, text))
             else:
-                self._await_victims(refused, refusal, plan)
+                self._refuse(refused, refusal, "waiting_on_preemption")
+                self._preemptor.report_nominations(plan)
+
+        reference = group_reference(group)
+        self._evict(lead, members, refused.started_seconds, reference, plan=plan, then=end)
+
+    def _evict(
+        self,
+        lead: QueuedPodGroupInfo,
+        members: Sequence[QueuedPodInfo],
+        started_seconds: float,
+        reference: ObjectReference,
+        *,
+        plan: PreemptionPlan,
+        then: Callable[[str], None],
+    ) -> None:
+        """Evict the victims. The plugin decides whether the attempt waits for the evictions.
+        ``then``: gets what went wrong; "": nothing."""
+        evicting = self._preemptor.evict(members, reference, plan)
+        if evicting is None:
+            then("")
+            return
 
         def ended(problem: str) -> None:
-            self._guard(
-                refused.lead, refused.members, refused.started_seconds, partial(end, problem)
-            )
+            self._guard(lead, members, started_seconds, partial(then, problem))
 
-        self._evicting.wait(f"group {refused.lead.key}", evicting, ended)
-
-    def _await_victims(
-        self, refused: _RefusedAttempt, refusal: Refusal, plan: PreemptionPlan
-    ) -> None:
-        self._refuse(refused, refusal, "waiting_on_preemption")
-        self._preemptor.report_nominations(plan)
+        self._evicting.wait(f"group {lead.key}", evicting, ended)
 
     @staticmethod
     def _error(state: GroupState, members: Sequence[QueuedPodInfo], text: str) -> Refusal:
@@ -560,20 +564,6 @@ class GroupAttempts:
                 framework = self._frameworks[queued.pod.scheduler_name]
                 filters = framework.plugins.filter
                 queued.unschedulable_plugins |= {plugin.instance_name for plugin in filters}
-
-    # ---- the journal ----------------------------------------------------------------------
-
-    def _write(self, result: PassResult, *, fits: bool) -> None:
-        """Write the record of each member. If the group does not fit, all are unschedulable."""
-        journal, outcome = self._telemetry.journal, "scheduled" if fits else "unschedulable"
-        for placed in result.placed:
-            record = placed.record
-            if record is not None:
-                is_final = record.result == outcome
-                journal.write(record if is_final else replace(record, result=outcome))
-        for unplaced in result.unplaced:
-            if unplaced.record is not None:
-                journal.write(unplaced.record)
 
 
 def _why_nowhere(group_trial: PodGroupTrial, setup: TrialSetup, state: GroupState) -> str:

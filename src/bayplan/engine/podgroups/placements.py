@@ -16,6 +16,7 @@ from bayplan.engine.cycle import Cycle
 from bayplan.engine.failures import CLEAR_NOMINATION, Failure, FailureHandler
 from bayplan.engine.outbox import Outbox
 from bayplan.engine.placements import PlacedPod, Placements
+from bayplan.engine.podgroups.trial import PlacedMember, unreserve
 from bayplan.engine.telemetry import Telemetry
 from bayplan.engine.waiting import WaitingPods
 from bayplan.framework.events import EVENT_ASSIGNED_POD_DELETE
@@ -76,6 +77,14 @@ class GroupPlacements:
                 self._hold(group, placed, waits)
         if not group.waiting:
             self._bind(group)
+
+    def take_back(self, members: Sequence[PlacedMember]) -> None:
+        """Give back what members hold, because a bug of Bayplan stopped the attempt."""
+        for member in reversed(members):
+            self._placements.drop(member.pod)
+            if self._cluster.cache.is_assumed(member.pod.uid):
+                unreserve(self._telemetry, member.cycle, member.pod)
+                self._cluster.forget(member.pod)
 
     def _hold(self, group: _WaitingGroup, placed: PlacedPod, waits: dict[str, float]) -> None:
         current = self._cluster.pods.get(placed.pod.uid, placed.pod)

@@ -9,7 +9,6 @@ schedule_one_podgroup.go (v1.37), podGroupCycle and what it calls.
 """
 
 from collections.abc import Callable, Mapping, Sequence, Set
-from functools import partial
 from typing import Protocol, final
 
 from msgspec import Struct
@@ -30,10 +29,15 @@ from bayplan.engine.podgroups.refusals import (
     texts_of,
 )
 from bayplan.engine.podgroups.tree_pass import GroupResult, TreePass, TreeResults, Verdict
-from bayplan.engine.podgroups.trial import GroupExtenderCalls, PlacedMember, TrialSetup
-from bayplan.engine.sync_preemption import SyncPreemptions
+from bayplan.engine.podgroups.trial import (
+    GroupExtenderCalls,
+    PlacedMember,
+    TrialSetup,
+    write_records,
+)
 from bayplan.framework.status import Code, Diagnosis, Status, is_rejected, shared_names
 from bayplan.framework.types import QueuedPodInfo
+from bayplan.ports import ObjectReference
 from bayplan.queue.entry import QueuedPodGroupInfo
 from bayplan.queue.nominator import Nominator
 from bayplan.queue.scheduling_queue import SchedulingQueue
@@ -49,15 +53,18 @@ _WAITS = 'waiting for composite pod group "{}" tree to meet quorum'
 _MembersByGroup = Mapping[GroupKey, Sequence[QueuedPodInfo]]
 
 
-class _Guard(Protocol):
-    """Runs a step of an attempt inside its boundary."""
+class _Evict(Protocol):
+    """Evicts victims; see `GroupAttempts`."""
 
     def __call__(
         self,
         lead: QueuedPodGroupInfo,
         members: Sequence[QueuedPodInfo],
         started_seconds: float,
-        step: Callable[[], None],
+        reference: ObjectReference,
+        *,
+        plan: PreemptionPlan,
+        then: Callable[[str], None],
     ) -> None: ...
 
 
@@ -109,11 +116,10 @@ class TreeAttempts:
         failures: FailureHandler,
         groups: GroupPlacements,
         preemptor: PodGroupPreemptor,
-        evicting: SyncPreemptions,
+        evict: _Evict,
         ask: Callable[[QueuedPodGroupInfo, GroupExtenderCalls], None],
-        guard: _Guard,
     ) -> None:
-        """``ask``: calls the extenders whose answers were guessed; ``guard``: see `_Guard`."""
+        """``ask``: calls the extenders whose answers were guessed."""
         self._setup = setup
         self._cluster = setup.cluster
         self._telemetry = setup.telemetry
@@ -127,9 +133,8 @@ class TreeAttempts:
         self._failures = failures
         self._groups = groups
         self._preemptor = preemptor
-        self._evicting = evicting
+        self._evict = evict
         self._ask = ask
-        self._guard = guard
 
     def start(
         self,
@@ -153,15 +158,16 @@ class TreeAttempts:
         has_policies = self._groups_have_policies
         text = mismatch_in_tree(tree, members, self._texts, groups_have_policies=has_policies)
         if text:
-            self._mismatched(attempt, text)
+            # The pods differ in a field that all must share.
+            self._fail(attempt, text, self._texts.mismatch_reason)
         else:
             self._run(attempt, questions)
 
-    def _mismatched(self, attempt: _Attempt, text: str) -> None:
-        """Fail the attempt, because the pods differ in a field that all must share."""
+    def _fail(self, attempt: _Attempt, text: str, reason: str) -> None:
+        """Fail the attempt with an error of the whole tree. ``reason``: for the status."""
         failure = failure_by_error(Status(Code.ERROR, (text,)), text)
         for leaf in attempt.tree.leaves():
-            self._record(attempt, leaf, "error", text, reason=self._texts.mismatch_reason)
+            self._record(attempt, leaf, "error", text, reason=reason)
         self._return(attempt, failure, {each.pod.uid: failure for each in attempt.members}, "error")
 
     def _run(self, attempt: _Attempt, questions: GroupExtenderCalls) -> None:
@@ -189,7 +195,13 @@ class TreeAttempts:
         self._metrics.group_algorithm_duration.observe(took)
         results = tree_pass.results
         _complete(tree, results, results[tree.key].verdict)
-        self._write(results)
+        for result in results.values():
+            write_records(
+                self._telemetry.journal,
+                result.placed,
+                result.unplaced,
+                fits=result.verdict.fits,
+            )
         _blame(members, results, tree_pass.blamed)
         if verdict.fits:
             self._place(attempt, results, placed)
@@ -204,11 +216,7 @@ class TreeAttempts:
         try:
             self._place_all(attempt, results, placed)
         except Exception:
-            # A bug of Bayplan stopped the attempt: the pods give back what they hold.
-            for one in reversed(placed):
-                if self._cluster.cache.is_assumed(one.pod.uid):
-                    one.cycle.framework.run_unreserve(one.cycle.state, one.pod, one.pod.node_name)
-                    self._cluster.forget(one.pod)
+            self._groups.take_back(placed)
             raise
 
     def _place_all(
@@ -244,41 +252,24 @@ class TreeAttempts:
         if not isinstance(preemption, PreemptionPlan):
             self._return(attempt, failure, own, "error" if root.is_error else "unschedulable")
             return
-        await_victims = partial(self._await_victims, attempt, failure, own, preemption)
-        reference = group_reference(attempt.tree.group)
-        evicting = self._preemptor.evict(attempt.members, reference, preemption)
-        if evicting is None:
-            await_victims()
-            return
 
         def end(problem: str) -> None:
             if problem:
-                self._fail_evictions(attempt, problem)
+                text = self._preemptor.give_up(attempt.members, problem)
+                self._fail(attempt, text, "SchedulerError")
             else:
-                await_victims()
+                self._return(attempt, failure, own, "waiting_on_preemption")
+                self._preemptor.report_nominations(preemption)
 
-        def ended(problem: str) -> None:
-            lead, members = attempt.lead, attempt.members
-            self._guard(lead, members, attempt.started_seconds, partial(end, problem))
-
-        self._evicting.wait(f"group {attempt.lead.key}", evicting, ended)
-
-    def _await_victims(
-        self,
-        attempt: _Attempt,
-        failure: Failure,
-        own: Mapping[str, Failure],
-        plan: PreemptionPlan,
-    ) -> None:
-        self._return(attempt, failure, own, "waiting_on_preemption")
-        self._preemptor.report_nominations(plan)
-
-    def _fail_evictions(self, attempt: _Attempt, problem: str) -> None:
-        text = self._preemptor.give_up(attempt.members, problem)
-        failure = failure_by_error(Status(Code.ERROR, (text,)), text)
-        for leaf in attempt.tree.leaves():
-            self._record(attempt, leaf, "error", text, reason="SchedulerError")
-        self._return(attempt, failure, {each.pod.uid: failure for each in attempt.members}, "error")
+        reference, started_seconds = group_reference(attempt.tree.group), attempt.started_seconds
+        self._evict(
+            attempt.lead,
+            attempt.members,
+            started_seconds,
+            reference,
+            plan=preemption,
+            then=end,
+        )
 
     def _return(
         self, attempt: _Attempt, failure: Failure, own: Mapping[str, Failure], counted: str
@@ -364,20 +355,6 @@ class TreeAttempts:
             message=message,
         )
         self._group_controller.explain(leaf.key, message, failure_reason=reason)
-
-    def _write(self, results: TreeResults) -> None:
-        """Write the record of each pod that was tried."""
-        journal = self._telemetry.journal
-        for result in results.values():
-            outcome = "scheduled" if result.verdict.fits else "unschedulable"
-            for placed in result.placed:
-                record = placed.record
-                if record is not None:
-                    is_final = record.result == outcome
-                    journal.write(record if is_final else replace(record, result=outcome))
-            for unplaced in result.unplaced:
-                if unplaced.record is not None:
-                    journal.write(unplaced.record)
 
     def _count(self, attempt: _Attempt, result: str) -> None:
         took = self._clock.now() - attempt.started_seconds

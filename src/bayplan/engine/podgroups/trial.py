@@ -12,7 +12,7 @@ again with the answers. A pass without a guess equals one that asks for each mem
 """
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Iterable, Mapping, Sequence, Set
 from typing import Final, NamedTuple, final
 
 from msgspec import Struct, field, structs
@@ -30,7 +30,7 @@ from bayplan.engine.telemetry import Telemetry
 from bayplan.framework.runtime import Framework
 from bayplan.framework.status import Diagnosis, Status, is_rejected, is_success
 from bayplan.framework.types import QueuedPodInfo
-from bayplan.journal import AttemptRecord
+from bayplan.journal import AttemptRecord, Journal
 from bayplan.ports import ExtenderAnswer, ExtenderVerb
 from bayplan.state.cache import ClusterView, Trial
 from bayplan.state.pod_groups import GroupState
@@ -314,7 +314,7 @@ class PodGroupTrial:
 
     def unreserve(self, placed: PlacedMember) -> None:
         """Run Unreserve for a member."""
-        self._unreserve(placed.cycle, placed.pod)
+        unreserve(self._telemetry, placed.cycle, placed.pod)
 
     # ---- one member -----------------------------------------------------------------------
 
@@ -358,7 +358,7 @@ class PodGroupTrial:
             self.placed.append(PlacedMember(cycle, placed, record))
             return
         assert status is not None
-        self._unreserve(cycle, placed)
+        unreserve(self._telemetry, cycle, placed)
         self._trial.undo_last()
         diagnosis = Diagnosis()
         diagnosis.add_plugin_status(status)
@@ -405,9 +405,30 @@ class PodGroupTrial:
             return None
         return self._end.observe(cycle, result, status, message)
 
-    def _unreserve(self, cycle: Cycle, pod: PodInfo) -> None:
-        for failure in cycle.framework.run_unreserve(cycle.state, pod, pod.node_name):
-            self._telemetry.plugin_failed(pod.key, failure.plugin, failure.message)
+
+def unreserve(telemetry: Telemetry, cycle: Cycle, pod: PodInfo) -> None:
+    """Run Unreserve for a member on its node."""
+    for failure in cycle.framework.run_unreserve(cycle.state, pod, pod.node_name):
+        telemetry.plugin_failed(pod.key, failure.plugin, failure.message)
+
+
+def write_records(
+    journal: Journal,
+    placed: Iterable[PlacedMember | FittingMember],
+    unplaced: Iterable[UnplacedMember],
+    *,
+    fits: bool,
+) -> None:
+    """Write the record of each member. If the group does not fit, all are unschedulable."""
+    outcome = "scheduled" if fits else "unschedulable"
+    for one in placed:
+        record = one.record
+        if record is not None:
+            is_final = record.result == outcome
+            journal.write(record if is_final else structs.replace(record, result=outcome))
+    for one in unplaced:
+        if one.record is not None:
+            journal.write(one.record)
 
 
 def _score_of(cycle: Cycle) -> int:
