@@ -27,7 +27,7 @@ from bayplan.engine.podgroups.refusals import (
     reason,
     texts_of,
 )
-from bayplan.engine.podgroups.trial import PlacedMember, TrialSetup
+from bayplan.engine.podgroups.trial import PlacedMember, TrialSetup, unreserve
 from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.preemption import GroupPreemption, PendingEvictions
 from bayplan.framework.status import is_success
@@ -125,6 +125,7 @@ class PodGroupPreemptor:
     def __init__(self, setup: TrialSetup, nominator: Nominator, outbox: Outbox) -> None:
         self._setup = setup
         self._cluster = setup.cluster
+        self._telemetry = setup.telemetry
         self._frameworks = setup.frameworks
         self._nominator = nominator
         self._outbox = outbox
@@ -252,7 +253,7 @@ class PodGroupPreemptor:
     def _give_back(self, placed: Sequence[PlacedMember]) -> None:
         """Unreserve the members; the trial undoes their placements."""
         for one in reversed(placed):
-            one.cycle.framework.run_unreserve(one.cycle.state, one.pod, one.pod.node_name)
+            unreserve(self._telemetry, one.cycle, one.pod)
 
     # ---- pods that return -------------------------------------------------------------------
 
