@@ -58,6 +58,19 @@ def test_controllers_have_pods_with_the_defaults_of_the_api_server(tmp_path: Pat
     assert [model.place(name).node for name in names] == ["n1", ""]
 
 
+def test_pods_that_a_quota_forbids_do_not_count_as_created(tmp_path: Path) -> None:
+    quota = """
+apiVersion: v1
+kind: ResourceQuota
+metadata: {name: small, namespace: shop}
+spec: {hard: {pods: "1"}}
+"""
+    (tmp_path / "a.yaml").write_text(f"{NODE_FILE}---{DEPLOYMENT}---{quota}")
+    first, *_, last = objects_of_files([str(tmp_path)]).notes
+    assert first == "1 pod was created for controllers: 2 for 1 Deployment, 1 of them not yet"
+    assert last.startswith("1 pod of ReplicaSet shop/web-")
+
+
 def test_the_content_of_an_object_is_a_copy(tmp_path: Path) -> None:
     (tmp_path / "a.yaml").write_text(NODE_FILE)
     objects = objects_of_files([str(tmp_path)])

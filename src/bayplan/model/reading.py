@@ -63,11 +63,11 @@ def objects_of_workload(
 async def _created(
     workload: Workload, cluster: EmbeddedCluster, clock: ManualClock, source: str
 ) -> ClusterPicture:
-    notes = list(workload.all_notes())
+    problems = list[str]()
     refused = RefusedObjects()
 
     def refuse(what: str, problem: ApiError) -> None:
-        notes.append(f"{what}: {problem}")
+        problems.append(f"{what}: {problem}")
 
     volumes, deletions = VolumeController(cluster, refuse), PendingDeletions(cluster)
     present = [*workload.initial]
@@ -80,6 +80,7 @@ async def _created(
             refused.add(content, problem)
         volumes.act()
     await settled()
+    notes = [*workload.all_notes(-refused.owned_count), *problems]
     notes += refused.notes()
     notes += deletions.notes()
     if later_count:
@@ -115,6 +116,11 @@ class RefusedObjects:
         #: Owner and reason → the number of pods.
         self._counts: dict[tuple[str, str], int] = {}
         self._notes: list[str] = []
+
+    @property
+    def owned_count(self) -> int:
+        """The number of pods that have an owner."""
+        return sum(self._counts.values())
 
     def add(self, content: Content, problem: ApiError) -> None:
         owner = _owner(content)
