@@ -67,6 +67,24 @@ def test_the_namespace_is_an_option(files: Path) -> None:
     assert "wanted one namespace" in bayplan("why", "default/big", files, "-n", "shop").stderr
 
 
+def test_a_workload_of_an_unknown_kind_is_found_in_its_namespace(
+    files: Path, tmp_path: Path
+) -> None:
+    rollout = tmp_path / "rollout.yaml"
+    template = {"metadata": {"labels": {"a": "b"}}, "spec": {"containers": [container()]}}
+    content = {
+        "apiVersion": "argoproj.io/v1alpha1",
+        "kind": "Rollout",
+        "metadata": {"name": "ro", "namespace": "ml"},
+        "spec": {"template": template},
+    }
+    rollout.write_text(json.dumps(content))
+    answer = bayplan("why", "rollout/ro", files, rollout, "-n", "ml")
+    assert answer.stdout.startswith("Rollout ml/ro is of a kind that Bayplan does not know")
+    elsewhere = bayplan("why", "rollout/ro", files, rollout)
+    assert "rollout/ro is in the namespace ml: wanted --namespace" in elsewhere.stderr
+
+
 def test_the_configuration_names_the_scheduler(files: Path, tmp_path: Path) -> None:
     config = write_objects(
         tmp_path / "config.yaml", {**profile(), "profiles": [{"schedulerName": "theirs"}]}

@@ -29,6 +29,8 @@ def test_a_namespace_that_is_also_a_kind_needs_two_words() -> None:
     assert not is_kind_and_name("shop/x")
 
 
-def test_two_namespaces_are_refused() -> None:
+def test_two_namespaces_are_a_conflict() -> None:
+    assert subject_of_words(("shop/web-0",), "default").conflict
+    assert not subject_of_words(("shop/web-0",), "shop").conflict
     with pytest.raises(SystemExit):
-        subject_of_words(("shop/web-0",), "default")
+        subject_of_words(("job", "shop/web-0"), "default")

@@ -101,6 +101,26 @@ def test_a_gated_pod_and_a_cluster_without_nodes_have_their_reasons() -> None:
     assert summary(asked(waiting("a", "a")))[0][2] == "no nodes available to schedule pods"
 
 
+def test_a_pod_that_is_rejected_before_any_node_has_its_cause_and_fix() -> None:
+    volume = {"name": "v", "persistentVolumeClaim": {"claimName": "nope"}}
+    (group,) = asked(*NODES, waiting("a", "a", volumes=[volume])).groups
+    assert (group.cause, group.plugin, group.fix_text) == (
+        'persistentvolumeclaim "nope" not found',
+        "VolumeRestrictions",
+        "create the missing StorageClass on-demand and "
+        "the missing PersistentVolumeClaim default/nope",
+    )
+
+
+def test_pods_of_other_schedulers_are_counted() -> None:
+    others = [waiting(f"v-{i}", "v", schedulerName="volcano") for i in range(3)]
+    others[0]["spec"]["nodeName"] = "n0"
+    answer = asked(*NODES, *others, waiting("y", "y", schedulerName="yunikorn"))
+    assert answer.notes[0] == "3 pods wait for other schedulers: 2 for volcano, 1 for yunikorn"
+    chosen = asked(*NODES, *others, waiting("y", "y"), labels="app=y")
+    assert not [note for note in chosen.notes if "other schedulers" in note]
+
+
 def test_pods_are_chosen_by_namespace_and_label() -> None:
     pods = [waiting("a", "a", "9"), waiting("b", "b", "9"), waiting("b2", "b", "9")]
     pods[0]["metadata"]["namespace"] = "shop"

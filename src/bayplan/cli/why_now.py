@@ -88,6 +88,12 @@ def _explanation(
     model: ClusterModel, subject: WhySubject, namespace: str, *, with_fixes: bool
 ) -> Explanation:
     """Ends the process if there is no such pod or workload."""
+    if subject.conflict:
+        kind, _, own = subject.name.partition("/")
+        try:
+            return explain_workload(model, kind, f"{namespace}/{own}", with_fixes=with_fixes)
+        except NoSuchWorkloadError:
+            fail(subject.conflict)
     try:
         if subject.kind:
             return explain_workload(model, subject.kind, subject.name, with_fixes=with_fixes)
@@ -101,6 +107,7 @@ def _explanation(
         names = [f"{each.namespace}/{each.name}" for each in _pods(model)]
         similar_pods = load("bayplan.sim.why:similar_pods")
         hint = similar_pods(subject.name, names) if names else "there are no pods at all"
+        hint = _other_namespace(model, subject.name) or hint
         if model.source.moment is not None:
             hint += "; --at names another moment of the run"
         fail(f"{model.source.source}: there is no pod {subject.name}; {hint}")
@@ -115,6 +122,15 @@ def _of_other_kind(
         with suppress(NoSuchWorkloadError):
             return explain_workload(model, kind, full_name, with_fixes=with_fixes)
     return None
+
+
+def _other_namespace(model: ClusterModel, name: str) -> str:
+    """That "rollout/web" is in another namespace; "": it is in none."""
+    kind, _, own = name.partition("/")
+    for key in model.source.unknown_workloads:
+        if key.name == own and key.kind.rpartition(" ")[2].casefold() == kind.casefold():
+            return f"{kind}/{own} is in the namespace {key.namespace}: wanted --namespace"
+    return ""
 
 
 def _pods(model: ClusterModel) -> Iterable[PodInfo]:

@@ -48,6 +48,8 @@ _NO_PREEMPTION = "a dry run looks for no victims; cached results: {} nodes, eval
 def answer_from_records(words: tuple[str, ...], options: dict[str, Any]) -> None:
     """The answer from a run, or from the memory of a running scheduler."""
     subject = subject_of_words(words, options["namespace"])
+    if subject.conflict:
+        fail(subject.conflict)
     name = group_subject(subject.name) if subject.kind == "podgroup" else subject.name
     if subject.kind and (options["node"] is not None or options["attempt"] is not None):
         fail("--node, --attempt: these options explain an attempt of one pod")

@@ -33,6 +33,9 @@ class WhySubject:
     kind: str
     #: "namespace/name"
     name: str
+    #: Why the words are wrong, unless the first part of the name is a kind of the cluster that is
+    #: not in the table above: "rollout/web" with --namespace. "": the words are right.
+    conflict: str = ""
 
     @property
     def namespace(self) -> str:
@@ -68,7 +71,10 @@ def subject_of_words(words: tuple[str, ...], namespace: str | None) -> WhySubjec
     if len(kinds) > 1 or name.count("/") > 1 or name.startswith("/") or name.endswith("/"):
         fail(f"found {' '.join(words)}, {_EXPECTED}")
     if "/" in name and namespace is not None and not name.startswith(f"{namespace}/"):
-        fail(f"found {name} and --namespace {namespace}, wanted one namespace")
+        conflict = f"found {name} and --namespace {namespace}, wanted one namespace"
+        if kinds:
+            fail(conflict)
+        return WhySubject("", name, conflict)
     full_name = name if "/" in name else f"{namespace or DEFAULT_NAMESPACE}/{name}"
     if not kinds or kinds[0].lower() in _PODS:
         return WhySubject("", full_name)

@@ -24,6 +24,7 @@ from bayplan.answers.document import Answer, Rows, Value
 from bayplan.answers.names import natural_key
 from bayplan.answers.reasons import short_reason, short_words
 from bayplan.answers.table import BLANK, Column, Table, name_columns, number_columns
+from bayplan.api.objects import POD, Pod
 from bayplan.api.selectors import Selector
 from bayplan.engine.cycle import Cycle
 from bayplan.explain.diagnosis import diagnose
@@ -36,6 +37,7 @@ from bayplan.model.unknown_names import no_namespace
 from bayplan.problems import BadInputError
 from bayplan.state.pods import PodInfo
 from bayplan.whatif.copies import workload_of
+from bayplan.whatif.evictions import ENDED
 from bayplan.whatif.placing import Placer
 from bayplan.whatif.text import note_lines
 
@@ -170,9 +172,10 @@ def all_pending(
     if namespace and (unknown := no_namespace(model, namespace)):
         raise BadInputError(unknown)
 
-    def is_chosen(pod: PodInfo) -> bool:
-        is_here = not namespace or pod.namespace == namespace
-        return is_here and (selector is None or selector.matches(pod.labels))
+    def is_chosen(pod: Pod | PodInfo) -> bool:
+        meta = pod.metadata
+        is_here = not namespace or meta.namespace == namespace
+        return is_here and (selector is None or selector.matches(meta.labels or {}))
 
     with model.trial():
         before = sum(map(is_chosen, model.pending()))
@@ -192,7 +195,7 @@ def all_pending(
         fitting=before - len(waiting),
         groups=tuple(answers),
         trials=trials,
-        notes=(*_unreadable(model), *model.source.notes),
+        notes=(*_foreign(model, is_chosen), *_unreadable(model), *model.source.notes),
     )
 
 
@@ -201,6 +204,22 @@ _SORTS: dict[SortKey, Callable[[PendingGroup], tuple[Any, ...]]] = {
     "workload": lambda group: (natural_key(group.workload), -group.pods, group.cause),
     "cause": lambda group: (group.cause, -group.pods, natural_key(group.workload)),
 }
+
+
+def _foreign(model: ClusterModel, is_chosen: Callable[[Pod], bool]) -> Iterator[str]:
+    """How many pods without a node wait for other schedulers."""
+    is_responsible_for = model.scheduler.is_responsible_for
+    counts: Counter[str] = Counter()
+    for pod in model.objects(POD):
+        assert isinstance(pod, Pod), "the objects of a kind are of its type"
+        name = pod.spec.scheduler_name
+        is_waiting = not pod.spec.node_name and pod.status.phase not in ENDED
+        if is_waiting and not is_responsible_for(name) and is_chosen(pod):
+            counts[name] += 1
+    if counts:
+        names = ", ".join(f"{counts[name]:,} for {name}" for name in sorted(counts))
+        verb = "waits" if counts.total() == 1 else "wait"
+        yield f"{pod_count(counts.total())} {verb} for other schedulers: {names}"
 
 
 def _unreadable(model: ClusterModel) -> Iterator[str]:
@@ -322,8 +341,13 @@ def _whole(attempt: Attempt) -> str:
 def _decisive(cycle: Cycle) -> _Cause | None:
     """The reason that alone rejects most nodes; without one, the reason of most nodes."""
     nodes = cycle.snapshot.nodes
-    if cycle.feasibility is None or not len(nodes):
+    if not len(nodes):
         return None
+    if cycle.feasibility is None:
+        # A plugin rejects the pod before it looks at nodes: a claim is missing, for example.
+        status = cycle.status
+        reason = ", ".join(status.reasons)
+        return _Cause(reason, status.plugin, reason) if reason else None
     masks: dict[tuple[str, str], NDArray[np.bool_]] = {}
     for plugin, outcome in cycle.framework.filter_answers(cycle.state, cycle.pod, nodes):
         for entry in outcome.entries:
