@@ -35,7 +35,7 @@ from bayplan.model.cluster_model import Attempt, ClusterModel
 from bayplan.model.picture import RunMoment
 from bayplan.model.unknown_names import no_namespace
 from bayplan.problems import BadInputError
-from bayplan.state.pods import PodInfo
+from bayplan.state.pods import DEFAULT_SCHEDULER, PodInfo
 from bayplan.whatif.copies import workload_of
 from bayplan.whatif.evictions import ENDED
 from bayplan.whatif.placing import Placer
@@ -212,7 +212,7 @@ def _foreign(model: ClusterModel, is_chosen: Callable[[Pod], bool]) -> Iterator[
     counts: Counter[str] = Counter()
     for pod in model.objects(POD):
         assert isinstance(pod, Pod), "the objects of a kind are of its type"
-        name = pod.spec.scheduler_name
+        name = pod.spec.scheduler_name or DEFAULT_SCHEDULER
         is_waiting = not pod.spec.node_name and pod.status.phase not in ENDED
         if is_waiting and not is_responsible_for(name) and is_chosen(pod):
             counts[name] += 1
@@ -346,8 +346,8 @@ def _decisive(cycle: Cycle) -> _Cause | None:
     if cycle.feasibility is None:
         # A plugin rejects the pod before it looks at nodes: a claim is missing, for example.
         status = cycle.status
-        reason = ", ".join(status.reasons)
-        return _Cause(reason, status.plugin, reason) if reason else None
+        reason = "" if status is None else ", ".join(status.reasons)
+        return None if status is None or not reason else _Cause(reason, status.plugin, reason)
     masks: dict[tuple[str, str], NDArray[np.bool_]] = {}
     for plugin, outcome in cycle.framework.filter_answers(cycle.state, cycle.pod, nodes):
         for entry in outcome.entries:
