@@ -103,12 +103,12 @@ def test_a_gated_pod_and_a_cluster_without_nodes_have_their_reasons() -> None:
 
 def test_a_pod_that_is_rejected_before_any_node_has_its_cause_and_fix() -> None:
     volume = {"name": "v", "persistentVolumeClaim": {"claimName": "nope"}}
-    missing = "the missing StorageClass on-demand and the missing PersistentVolumeClaim default/nope"
+    missing = "StorageClass on-demand and the missing PersistentVolumeClaim default/nope"
     (group,) = asked(*NODES, waiting("a", "a", volumes=[volume])).groups
     assert (group.cause, group.plugin, group.fix_text) == (
         'persistentvolumeclaim "nope" not found',
         "VolumeRestrictions",
-        f"create {missing}",
+        f"create the missing {missing}",
     )
 
 
