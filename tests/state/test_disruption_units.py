@@ -50,7 +50,7 @@ def test_members_of_a_group_with_mode_all_are_one_unit_on_any_nodes() -> None:
     assert not result.are_single
     assert result.node_names() == {"n1", "n2"}
     assert names(result.of(placed[:2])) == [["x"], ["a", "b"]]
-    assert names(result.all_groups()) == [["a", "b"]]
+    assert result.priorities_of_groups() == {0}
 
 
 def test_a_group_without_placed_members_concerns_no_node() -> None:
@@ -67,7 +67,7 @@ def test_a_unit_has_the_priority_of_its_group_or_else_of_its_most_important_pod(
 
 
 def test_the_most_important_units_come_first() -> None:
-    """Order: priority, groups of groups, groups, pods; larger groups, longest running time."""
+    """Order: priority, groups of groups, groups, members, pods; size of groups, running time."""
 
     def at(second: int) -> dict[str, Any]:
         return {"status": {"startTime": f"2026-01-01T00:00:0{second}Z"}}
@@ -82,8 +82,9 @@ def test_the_most_important_units_come_first() -> None:
         unit("big", 3, group=GROUP),
         unit("old", 2, 1, group=GROUP),
         unit("young", 2, 2, group=GROUP),
+        unit("member", second=4, is_member=True),
         unit("early", second=1),
         unit("late", second=2),
     ]
-    mixed = [ordered[at] for at in (3, 0, 5, 2, 6, 4, 1)]
+    mixed = [ordered[at] for at in (3, 0, 5, 2, 7, 6, 4, 1)]
     assert sorted(mixed, key=lambda each: each.importance) == ordered

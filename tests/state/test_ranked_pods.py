@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from bayplan.state import ranked_pods
 from bayplan.state.cache import Cache
 from bayplan.state.pods import PodInfo
-from bayplan.state.ranked_pods import NO_PRIORITY, importance, started_seconds
+from bayplan.state.ranked_pods import NO_PRIORITY, started_seconds
 from bayplan.testing import node, pod
 
 START = "2026-01-01T00:00:0{}Z"
@@ -68,7 +68,6 @@ def test_the_changed_nodes_include_placements_removals_and_starts() -> None:
 
 def test_a_pod_that_has_not_started_counts_as_started_last() -> None:
     assert started_seconds(pod("a")) == inf
-    assert importance(pod("a", priority=3)) == (-3, inf)
 
 
 @settings(max_examples=60, deadline=None)
@@ -83,28 +82,37 @@ def test_a_pod_that_has_not_started_counts_as_started_last() -> None:
         max_size=40,
     ),
     st.sampled_from((0, 32)),
+    st.booleans(),
 )
-def test_matrices_equal_a_new_count(steps: list[tuple[str, int, int, str]], few_rows: int) -> None:
+def test_matrices_equal_a_new_count(
+    steps: list[tuple[str, int, int, str]], few_rows: int, members_outrank: bool
+) -> None:
     """Rows are ranked one by one and together."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(ranked_pods, "_FEW_ROWS", few_rows)
-        _take(steps)
+        _take(steps, members_outrank)
 
 
-def _take(steps: list[tuple[str, int, int, str]]) -> None:
+def _take(steps: list[tuple[str, int, int, str]], members_outrank: bool) -> None:
     cache, placed = cache_of("n1", "n2", "n3"), dict[int, PodInfo]()
+    cache.table.ranked_pods.members_outrank = members_outrank
     for verb, number, priority, name in [*steps, ("look", 0, 0, "n1")]:
         if verb == "add" and number not in placed:
             second = None if number % 3 else number
-            placed[number] = at(f"p{number}", priority, second, name, cpu=number)
+            spec = {"schedulingGroup": {"podGroupName": "g"}} if number % 2 else {}
+            placed[number] = at(f"p{number}", priority, second, name, cpu=number, spec=spec)
             cache.add_pod(placed[number])
         elif verb == "remove" and number in placed:
             cache.remove_pod(placed.pop(number).uid)
         elif verb == "look":
-            _compare(cache, placed)
+            _compare(cache, placed, members_outrank)
 
 
-def _compare(cache: Cache, placed: dict[int, PodInfo]) -> None:
+def _compare(cache: Cache, placed: dict[int, PodInfo], members_outrank: bool) -> None:
+    def importance(pod: PodInfo) -> tuple[int, bool, float]:
+        is_plain = pod.spec.scheduling_group is None
+        return (-pod.priority, members_outrank and is_plain, started_seconds(pod))
+
     snapshot = cache.lend()
     nodes = snapshot.nodes
     view = snapshot.ranked_pods(nodes)

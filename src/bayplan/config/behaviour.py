@@ -55,6 +55,7 @@ class Behaviour(Struct, frozen=True):
     # ---- preemption
     events_name_preempting_pod: bool = False
     terminating_victims_are_left: bool = True
+    members_outrank_pods: bool = True
     waiting_victims_back_off: bool = True
     bindings_of_victims_end: bool = True
     events_tell_of_memory: bool = True
@@ -408,6 +409,18 @@ CHANGES: tuple[Change, ...] = (
         "A pod is tried again at once when its last victim gave up its wait or its binding; "
         "before, it waited for an event.",
         "framework/preemption",
+        is_recorded=False,
+    ),
+    Change(
+        "members_outrank_pods",
+        False,
+        _V1_37_0,
+        "DefaultPreemption",
+        "importance of pods of groups",
+        "With GenericWorkload, a pod of a group has the priority of its group as a victim, and is "
+        "more important than a plain pod of equal priority; before, only its own priority and its "
+        "start counted.",
+        "framework/preemption, MoreImportantVictim",
         is_recorded=False,
     ),
     Change(

@@ -37,8 +37,9 @@ DRASchedulerFilterTimeout: Off, the search for devices on a node has no time lim
 DRAWorkloadResourceClaims: A claim may be reserved for a group instead of for each of its pods.
 DynamicResourceAllocation: Off, the default profile has no DynamicResources.
 GangScheduling: The default profile has the plugin GangScheduling.
-GenericWorkload: The default profile has GangScheduling, and a new pod wakes its group. Groups are
-  placed in one pass with and without the gate.
+GenericWorkload: The default profile has GangScheduling, and a new pod wakes its group. As a victim,
+  a pod of a group outranks a plain pod of equal priority. Groups are placed in one pass with and
+  without the gate.
 InPlacePodLevelResourcesVerticalScaling: Off, a resize of the pod as a whole does not count.
 InPlacePodVerticalScaling: Off, what a kubelet reports about a resize does not count.
 InPlacePodVerticalScalingSchedulerPreemption: A running pod with a deferred resize preempts pods of

@@ -19,7 +19,7 @@ from bayplan.engine.reservations import Reservations
 from bayplan.engine.reuse.cache import ResultCache
 from bayplan.engine.telemetry import Telemetry
 from bayplan.engine.waiting import Activations, Deadlines, WaitingPods
-from bayplan.framework.cluster_rules import device_rules, pod_rules
+from bayplan.framework.cluster_rules import device_rules, group_rules, pod_rules
 from bayplan.framework.handle import (
     Handle,
     SharedDRAManager,
@@ -151,7 +151,7 @@ class EngineCore:
             self.frameworks.__contains__,
             group_kinds,
             device_rules=device_rules(self.gates),
-            has_group_trees=self.gates.enabled("CompositePodGroup"),
+            group_rules=group_rules(self.gates),
         )
         self.devices = self.cluster.devices if devices is None else devices
         self.nominator = Nominator(self.cluster.pods.get)

@@ -1,8 +1,9 @@
 """What a version of kube-scheduler counts: rules of the cluster's state, from its gates."""
 
 from bayplan.api.pod_requests import NEWEST_POD_RULES, PodRules
-from bayplan.config.feature_gates import FeatureGates
+from bayplan.config.feature_gates import GANGS, FeatureGates
 from bayplan.state.device_table import DeviceRules
+from bayplan.state.pod_group_trees import GroupRules
 
 
 def pod_rules(gates: FeatureGates) -> PodRules:
@@ -25,4 +26,12 @@ def device_rules(gates: FeatureGates) -> DeviceRules:
         rule_without_selector_matches=gates.behaviour.rule_without_selector_matches,
         has_extended_resources=gates.enabled("DRAExtendedResource"),
         every_class_has_own_resource=gates.behaviour.every_class_has_own_resource,
+    )
+
+
+def group_rules(gates: FeatureGates) -> GroupRules:
+    """What counts of groups."""
+    return GroupRules(
+        has_trees=gates.enabled("CompositePodGroup"),
+        members_outrank=gates.enabled(GANGS) and gates.behaviour.members_outrank_pods,
     )

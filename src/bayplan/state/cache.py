@@ -23,7 +23,7 @@ from bayplan.state.columns import INITIAL_CAPACITY, Rows
 from bayplan.state.device_table import NEWEST_DEVICE_RULES, DeviceRules, Devices
 from bayplan.state.node_table import NodeTable
 from bayplan.state.nodes import Loan, LoanEnded, NodeInfo, NodeView
-from bayplan.state.pod_group_trees import PodGroupTrees
+from bayplan.state.pod_group_trees import NO_GROUP_RULES, GroupRules, PodGroupTrees
 from bayplan.state.pod_groups import PodGroups
 from bayplan.state.pods import PodInfo
 from bayplan.state.ranked_pods import RankedView
@@ -358,14 +358,13 @@ class ClusterView:
         group_kinds: PodGroupKinds = BUILT_IN_KINDS,
         *,
         device_rules: DeviceRules = NEWEST_DEVICE_RULES,
-        has_group_trees: bool = False,
+        group_rules: GroupRules = NO_GROUP_RULES,
         cache: Cache | None = None,
         objects: ObjectStore[Any] | None = None,
     ) -> None:
         """``is_ours``: whether a scheduler name belongs to one of the profiles.
 
-        ``device_rules``: see framework/cluster_rules.py. ``has_group_trees``: the gate
-        CompositePodGroup.
+        ``device_rules``, ``group_rules``: see framework/cluster_rules.py.
         """
         self.cache = Cache() if cache is None else cache
         #: All objects but pods and nodes; these, too, where a plugin looks them up.
@@ -374,7 +373,8 @@ class ClusterView:
         self.volumes = Volumes(self.cache.table, self.objects)
         self.devices = Devices(self.cache.table, self.objects, device_rules)
         self.pod_groups = PodGroups(is_ours, group_kinds)
-        self.group_trees = PodGroupTrees(self.pod_groups, is_on=has_group_trees)
+        self.group_trees = PodGroupTrees(self.pod_groups, group_rules)
+        self.cache.table.ranked_pods.members_outrank = group_rules.members_outrank
         #: The newest version of each pod that the API reported, by uid.
         self.pods: dict[str, PodInfo] = {}
         #: The snapshot that the present cycle reads; None between cycles.

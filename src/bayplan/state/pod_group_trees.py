@@ -22,6 +22,20 @@ _HEIGHT_MAX: Final = 4
 
 
 @final
+class GroupRules(Struct, frozen=True):
+    """What counts of groups."""
+
+    #: Whether groups have groups above them: the gate CompositePodGroup.
+    has_trees: bool = False
+    #: Whether a pod of a group of Kubernetes has the priority of its group as a victim, and
+    #: outranks a plain pod of equal priority.
+    members_outrank: bool = False
+
+
+NO_GROUP_RULES = GroupRules()
+
+
+@final
 class GroupTree(Struct, frozen=True, eq=False):
     """A CompositePodGroup with everything below it."""
 
@@ -70,9 +84,10 @@ class GroupTree(Struct, frozen=True, eq=False):
 class PodGroupTrees:
     """The CompositePodGroups of a cluster, and what belongs to them."""
 
-    def __init__(self, pod_groups: PodGroups, *, is_on: bool) -> None:
-        """``pod_groups``: all PodGroups. ``is_on``: the gate CompositePodGroup."""
-        self.is_on = is_on
+    def __init__(self, pod_groups: PodGroups, rules: GroupRules = NO_GROUP_RULES) -> None:
+        """``pod_groups``: all PodGroups."""
+        self.rules = rules
+        self.is_on = rules.has_trees
         self.pod_groups = pod_groups
         self._groups: dict[GroupKey, CompositePodGroup] = {}
         self._parents: dict[GroupKey, GroupKey] = {}
@@ -157,6 +172,22 @@ class PodGroupTrees:
         if ancestors:
             return ancestors[-1].spec.priority or 0
         return None if state.group is None else state.group.priority
+
+    def priority_of_pod(self, pod: PodInfo) -> int:
+        """The priority of a pod as a victim: that of the highest group above it, where it counts.
+        Upstream: GetPodPriority."""
+        state = self.pod_groups.of(pod) if self.rules.members_outrank else None
+        if state is None or not state.is_upstream:
+            return pod.priority
+        return self.priority_of(state) or 0
+
+    def other_priority(self, state: GroupState) -> int | None:
+        """The priority that the pods of a group have as victims, if a pod with a node has another
+        one; else None."""
+        if not (self.rules.members_outrank and state.is_upstream):
+            return None
+        priority = self.priority_of(state) or 0
+        return priority if state.places_other_than(priority) else None
 
     def tree(self, root: CompositePodGroup) -> GroupTree:
         """A root with everything below it that exists."""

@@ -42,6 +42,8 @@ _PENDING, _BOUND, _RUNNING = MemberStatus.PENDING, MemberStatus.BOUND, MemberSta
 _HERE: Final = (_PENDING, _BOUND, _RUNNING)
 _ALIVE: Final = (*_HERE, MemberStatus.OUTSIDE)
 _ON_NODE: Final = (_BOUND, _RUNNING)
+#: With those that may have a node and do not count as members.
+_PLACED: Final = (*_ON_NODE, MemberStatus.OUTSIDE)
 _ENDED: Final[dict[str | None, MemberStatus]] = {
     "Succeeded": MemberStatus.SUCCEEDED,
     "Failed": MemberStatus.FAILED,
@@ -164,9 +166,15 @@ class GroupState(Struct, eq=False):
 
     def node_names(self) -> set[str]:
         """Nodes of the group's pods, including pods that do not count as members."""
-        placed = (*_ON_NODE, MemberStatus.OUTSIDE)
-        on_node = (pod.spec.node_name for one in placed for pod in self.members[one].values())
+        on_node = (pod.spec.node_name for one in _PLACED for pod in self.members[one].values())
         return {name for name in on_node if name} | {p.node_name for p in self.assumed.values()}
+
+    def places_other_than(self, priority: int) -> bool:
+        """Whether a pod with a node has another priority."""
+        on_node = (pod.spec for one in _PLACED for pod in self.members[one].values())
+        return any((spec.priority or 0) != priority for spec in on_node if spec.node_name) or any(
+            pod.priority != priority for pod in self.assumed.values()
+        )
 
     def pending(self) -> list[Pod]:
         """Members that hold no node."""

@@ -2,8 +2,9 @@
 
 A search for victims reads the end of each row: the pods below a priority are the last ones. Within
 a row pods are ordered by priority, highest first, then by start time, earliest first, then by
-arrival on the node. The columns behind the last pod hold NO_PRIORITY. A pod that has not started
-counts as started last. Upstream: framework/preemption/util.go, MoreImportantVictim.
+arrival on the node. Where pods of groups outrank plain pods, those of equal priority come before
+them. The columns behind the last pod hold NO_PRIORITY. A pod that has not started counts as started
+last. Upstream: framework/preemption/util.go, MoreImportantVictim.
 
 The matrices are made at their first use. From then on only changed rows are ranked again.
 """
@@ -44,11 +45,6 @@ def started_seconds(pod: PodInfo) -> float:
     return inf if seconds is None else seconds
 
 
-def importance(pod: PodInfo) -> tuple[int, float]:
-    """Sorts pods, the most important first."""
-    return (-pod.priority, started_seconds(pod))
-
-
 @final
 class RankedPods:
     """Matrices [rows, places]. Readers call `catch_up` first."""
@@ -56,6 +52,8 @@ class RankedPods:
     def __init__(self, pods: Sequence[dict[str, PodInfo]]) -> None:
         """``pods``: for each row of the node table, uid → pod; read when a row is ranked."""
         self._pods = pods
+        #: Whether pods of groups outrank plain pods of equal priority; set before any ranking.
+        self.members_outrank = False
         self.generation = -1
         #: Rows on which a pod has started since the last `catch_up`. The table's log has the other
         #: changes.
@@ -73,6 +71,13 @@ class RankedPods:
         #: Resource → int64[rows, places], for each resource that was read.
         self._amounts: dict[str, Ranked] = {}
         self._ranked: list[tuple[PodInfo, ...]] = []
+
+    def importance(self, pod: PodInfo) -> tuple[int, bool, float]:
+        """Sorts pods, the most important first."""
+        return (-pod.priority, self._is_outranked(pod), started_seconds(pod))
+
+    def _is_outranked(self, pod: PodInfo) -> bool:
+        return self.members_outrank and pod.shape.spec.scheduling_group is None
 
     def note_start(self, row: int) -> None:
         """Record that a pod of this row has started; not needed while `generation` is -1."""
@@ -117,7 +122,7 @@ class RankedPods:
         return array
 
     def _rank(self, row: int) -> None:
-        pods = tuple(sorted(self._pods[row].values(), key=importance))
+        pods = tuple(sorted(self._pods[row].values(), key=self.importance))
         count = len(pods)
         self._ranked[row] = pods
         self.turn += 1
@@ -139,7 +144,8 @@ class RankedPods:
         priorities = np.array([pod.shape.spec.priority or 0 for pod in pods], np.int64)
         starts = np.array([started_seconds(pod) for pod in pods], np.float64)
         owners, places = _cells(counts)
-        order: Rows = np.lexsort((starts, -priorities, owners))
+        outranked = np.array([self._is_outranked(pod) for pod in pods], np.bool_)
+        order: Rows = np.lexsort((starts, outranked, -priorities, owners))
         indices: list[int] = order.tolist()
         pods, priorities = [pods[index] for index in indices], priorities[order]
         all_rows = np.array(rows, np.intp)
@@ -239,6 +245,10 @@ class RankedView:
         """The rows of the table, of any node, whose pods changed after ``turn``. A row may occur
         twice."""
         return self._ranked.rows_since(turn)
+
+    def importance(self, pod: PodInfo) -> tuple[int, bool, float]:
+        """Sorts pods, the most important first."""
+        return self._ranked.importance(pod)
 
     def amounts(self, resource: str) -> Ranked:
         """int64[nodes, places]: the request of each pod; 0 behind the last pod."""

@@ -24,7 +24,7 @@ from bayplan.clock import ManualClock
 from bayplan.config.feature_gates import default_gates
 from bayplan.config.kubernetes_versions import NEWEST, KubernetesVersion
 from bayplan.engine.waiting import WaitingPods
-from bayplan.framework.cluster_rules import device_rules
+from bayplan.framework.cluster_rules import device_rules, group_rules
 from bayplan.framework.handle import (
     Extender,
     Handle,
@@ -78,7 +78,7 @@ class SampleCluster:
         self.cluster = ClusterView(
             lambda _: True,
             device_rules=device_rules(self.gates),
-            has_group_trees=self.gates.enabled("CompositePodGroup"),
+            group_rules=group_rules(self.gates),
         )
         self.cache = self.cluster.cache
         self.clock = ManualClock()

@@ -7,17 +7,19 @@ import hypothesis.strategies as st
 import pytest
 from hypothesis import given, settings
 
+from bayplan.config.kubernetes_versions import KubernetesVersion
 from bayplan.framework.status import Code, is_success
 from bayplan.state.pods import PodInfo
 from bayplan.testing import node, pod
-from tests.plugins.preemption_kit import EARLY, LATER, Scene, budget, scene, started
+from tests.plugins.preemption_kit import EARLY, LATER, LATEST, Scene, budget, scene, started
 
 LABELS = ({"app": "a"}, {"app": "b"}, {})
 
 
 @st.composite
 def worlds(draw: st.DrawFn) -> tuple[Scene, PodInfo]:
-    """A few nearly full nodes, budgets, and a pod that fits on none of the nodes."""
+    """A few nearly full nodes, budgets, and a pod that fits on none of the nodes. Some pods belong
+    to groups, whose priority may be another one."""
     nodes = [node(f"n{index}", cpu=draw(st.integers(2, 6)), pods=6) for index in range(4)]
     placed: list[PodInfo] = []
     for each in nodes:
@@ -29,8 +31,13 @@ def worlds(draw: st.DrawFn) -> tuple[Scene, PodInfo]:
                 "labels": draw(st.sampled_from(LABELS)),
                 "status": status,
             }
+            group = draw(st.sampled_from((None, None, "g", "h")))
+            if group is not None:
+                options["spec"] = {"schedulingGroup": {"podGroupName": group}}
             placed.append(pod(f"p{len(placed)}", node=each.metadata.name, **options))
-    over = scene(*nodes, *placed)
+    over = scene(*nodes, *placed, gates={"GenericWorkload": draw(st.booleans())})
+    if draw(st.booleans()):
+        over.put_group("g", priority=draw(st.integers(-1, 3)))
     over.put_budgets(
         budget("one", {"app": "a"}, draw(st.integers(0, 2))),
         budget("two", {"app": "b"}, draw(st.integers(0, 2))),
@@ -94,7 +101,9 @@ def test_victims_are_less_important_and_sufficient_and_minimal(
     names = [lent.nodes.name(position) for position in batch.positions.tolist()]
     candidates = {name: batch.victims(index).pods for index, name in enumerate(names)}
     for name, victims in candidates.items():
-        assert victims and all(victim.priority < preemptor.priority for victim in victims)
+        trees = over.cluster.cluster.group_trees
+        assert victims
+        assert all(trees.priority_of_pod(each) < preemptor.priority for each in victims)
         assert _fits_without(over, preemptor, name, victims)
         for reprieved in victims:
             evicted = [victim for victim in victims if victim is not reprieved]
@@ -133,7 +142,8 @@ def test_a_pod_fits_its_nominated_node_once_its_victims_are_gone(
     for key in gone:
         name = key.partition("/")[2]
         evicted = over.cluster.cache.remove_pod(pod(name).uid)
-        assert evicted is not None and evicted.priority < preemptor.priority
+        assert evicted is not None
+        assert over.cluster.cluster.group_trees.priority_of_pod(evicted) < preemptor.priority
         assert evicted.node_name == nominated
     if nominated:
         assert _fits_without(over, preemptor, nominated, ())
@@ -235,6 +245,66 @@ def test_a_group_without_a_disruption_mode_is_evicted_pod_by_pod() -> None:
     for mode in ({}, {"disruptionMode": {"single": {}}}):
         over = gang_on_two_nodes(mode)
         assert over.candidates(pod("p", cpu=2, priority=9)) == {"n1": ["a"], "n2": ["b"]}
+
+
+@pytest.mark.parametrize(
+    ("gates", "victim"),
+    [({"GenericWorkload": True}, "lone"), ({"GenericWorkload": False}, "a")],
+)
+@pytest.mark.parametrize("count", [1, 200])
+def test_a_pod_of_a_group_outranks_a_plain_pod_that_started_earlier(
+    gates: dict[str, bool], victim: str, count: int
+) -> None:
+    """One node is searched alone, many are searched at once."""
+    nodes = [node(f"n{index}", cpu=4) for index in range(count)]
+    placed = [
+        each
+        for index in range(count)
+        for each in (
+            pod(f"lone{index}", node=f"n{index}", cpu=2, status=started(EARLY)),
+            member(f"a{index}", f"n{index}", status=started(LATER)),
+        )
+    ]
+    over = scene(*nodes, *placed, gates=gates)
+    over.put_group("g")
+    candidates = over.candidates(pod("p", cpu=2, priority=9))
+    assert candidates
+    assert all(victims == [f"{victim}{name[1:]}"] for name, victims in candidates.items())
+
+
+def test_a_pod_of_a_group_does_not_outrank_others_in_older_versions() -> None:
+    lone = pod("lone", node="n1", cpu=2, status=started(EARLY))
+    placed = [lone, member("a", "n1", status=started(LATER))]
+    for version, expected in ((KubernetesVersion.V1_36, "a"), (KubernetesVersion.V1_37, "lone")):
+        gates = {"GenericWorkload": True}
+        over = scene(node("n1", cpu=4), *placed, gates=gates, kubernetes=version)
+        over.put_group("g")
+        assert over.candidates(pod("p", cpu=2, priority=9)) == {"n1": [expected]}
+
+
+def test_the_start_that_counts_is_the_earliest_of_the_most_important_victims() -> None:
+    """A member comes before a plain pod that started earlier, and that pod's start decides."""
+    nodes = [node(f"n{index}", cpu=4) for index in (1, 2)]
+    placed = [
+        pod("early", node="n1", cpu=2, status=started(EARLY)),
+        member("a", "n1", status=started(LATEST)),
+        pod("later", node="n2", cpu=2, status=started(LATER)),
+        member("b", "n2", status=started(LATER)),
+    ]
+    over = scene(*nodes, *placed, gates={"GenericWorkload": True})
+    over.put_group("g")
+    new_pod = pod("p", cpu=4, priority=9)
+    assert over.candidates(new_pod) == {"n1": ["a", "early"], "n2": ["b", "later"]}
+    assert over.attempt(new_pod).nominated == "n2"
+
+
+def test_members_of_a_group_that_leave_one_by_one_have_the_priority_of_the_group() -> None:
+    for priority, expected in ((9, {}), (1, {"n1": ["a"], "n2": ["b"]})):
+        nodes = [node(name, cpu=2) for name in ("n1", "n2")]
+        placed = [member(n, w, priority=10 - priority) for n, w in (("a", "n1"), ("b", "n2"))]
+        over = scene(*nodes, *placed, gates={"GenericWorkload": True})
+        over.put_group("g", priority=priority)
+        assert over.candidates(pod("p", cpu=2, priority=9)) == expected
 
 
 def test_nodes_without_a_whole_group_are_cheaper() -> None:

@@ -214,7 +214,7 @@ class PodGroupPreemptor:
         """The lowest priority up to which pods must leave for the group to fit. None: no pod has a
         lower priority. A text: why the group does not fit even without all these pods, as upstream
         says it."""
-        of_groups = {unit.priority for unit in self._units(snapshot).all_groups()}
+        of_groups = self._units(snapshot).priorities_of_groups()
         own = min(queued.pod.priority for queued in group.members)
         if min(self._lowest_priority(snapshot), *of_groups, own) == own:
             return None
@@ -304,7 +304,8 @@ class PodGroupPreemptor:
         *,
         alone: frozenset[str],
     ) -> tuple[PodInfo, ...]:
-        """The victims; none if the members do not fit although all pods of their nodes are away.
+        """The victims, the most important first; none if the members do not fit although all pods
+        of their nodes are away.
         ``alone``: nodes on which no other pod may stay."""
         nodes = {one.pod.node_name for one in placed}
         beside: list[Unit] = []
@@ -315,10 +316,10 @@ class PodGroupPreemptor:
                 _put_back(trial, unit)
         if not all(self._still_fits(trial, snapshot, one) for one in placed):
             return ()
-        victims: list[PodInfo] = []
+        leaving: list[Unit] = []
         for unit in beside:
             if any(pod.node_name in alone and not is_daemon(pod) for pod in unit.pods):
-                victims += unit.pods
+                leaving.append(unit)
                 continue
             _put_back(trial, unit)
             own = {pod.node_name for pod in unit.pods}
@@ -326,8 +327,9 @@ class PodGroupPreemptor:
             if not all(self._still_fits(trial, snapshot, one) for one in there):
                 for pod in unit.pods:
                     trial.remove(pod)
-                victims += unit.pods
-        return tuple(victims)
+                leaving.append(unit)
+        leaving.sort(key=lambda unit: unit.importance)
+        return tuple(pod for unit in leaving for pod in unit.pods)
 
     def _still_fits(self, trial: Trial, snapshot: Snapshot, one: PlacedMember) -> bool:
         """Whether a member still fits its node, by a new evaluation."""

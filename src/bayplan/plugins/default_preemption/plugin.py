@@ -73,7 +73,6 @@ from bayplan.state.disruption_units import Unit, Units
 from bayplan.state.nodes import NodeView
 from bayplan.state.pod_group_trees import PodGroupTrees
 from bayplan.state.pods import PodInfo, PodShape
-from bayplan.state.ranked_pods import importance
 
 # Upstream's words, letter for letter.
 NEVER = "not eligible due to preemptionPolicy=Never."
@@ -206,9 +205,8 @@ class DefaultPreemption(
         if disrupted_count:
             metrics.preemption_workload_disruptions.observe(disrupted_count, kind)
         preemptor = Preemptor(kind, group.uid, pods, node_names, group)
-        ranked = sorted(victims, key=importance)
-        violation_count = sum(self._current_budgets().violated_by(ranked))
-        going = Victims(tuple(ranked), violation_count)
+        violation_count = sum(self._current_budgets().violated_by(victims))
+        going = Victims(tuple(victims), violation_count)
         if not self._is_async:
             return self._evictions.awaited(preemptor, going)
         metrics.workload_preemption_attempts.add(Code.SUCCESS)
@@ -316,8 +314,8 @@ class DefaultPreemption(
         position = nodes.position(node_name)
         if position is None:
             return False
-        pods = nodes.info(position).pods
-        return any(pod.priority < priority and is_preempted(pod) for pod in pods)
+        pods, trees = nodes.info(position).pods, self.handle.group_trees
+        return any(is_preempted(pod) and trees.priority_of_pod(pod) < priority for pod in pods)
 
     def _enough(self, node_count: int) -> int:
         """Upstream: calculateNumCandidates."""

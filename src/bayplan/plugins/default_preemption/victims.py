@@ -29,7 +29,7 @@ from bayplan.state.columns import Int64s, Mask, Rows, is_any
 from bayplan.state.disruption_units import Unit, Units
 from bayplan.state.nodes import NodeInfo, NodeView
 from bayplan.state.pods import PodInfo
-from bayplan.state.ranked_pods import RankedView, importance
+from bayplan.state.ranked_pods import RankedView
 
 # ---- on one node ----------------------------------------------------------------------------
 
@@ -276,17 +276,18 @@ def _violating(search: _Search, budgets: Budgets) -> Places | None:
 def _costs(ranked: RankedView, leaving: Places, violating: Places | None) -> Costs:
     """Costs of every node; undefined for nodes without victims."""
     first = np.argmax(leaving, axis=1)
-    every = np.arange(len(leaving))
+    highest = ranked.priorities[np.arange(len(leaving)), first]
+    is_highest = leaving & (ranked.priorities == highest[:, np.newaxis])
     counts = np.count_nonzero(leaving, axis=1).astype(np.int64)
     sums = np.where(leaving, ranked.priorities, 0).sum(axis=1) + counts * PRIORITY_OFFSET
     none = np.zeros(len(leaving), np.int64)
     violations = none if violating is None else np.count_nonzero(leaving & violating, axis=1)
     return Costs(
         violations.astype(np.int64),
-        ranked.priorities[every, first],
+        highest,
         sums,
         counts,
-        ranked.starts[every, first],
+        np.where(is_highest, ranked.starts, np.inf).min(axis=1, initial=np.inf),
     )
 
 
@@ -300,6 +301,6 @@ def victims_at(
     places: list[int] = np.flatnonzero(leaving).tolist()
     count = 0
     if violated is not None:
-        places.sort(key=lambda place: (importance(there[place]), not violated[place]))
+        places.sort(key=lambda place: (ranked.importance(there[place]), not violated[place]))
         count = int(np.count_nonzero(leaving & violated))
     return Victims(tuple(newest[there[place].uid] for place in places), count)
