@@ -18,6 +18,7 @@ TESTS: Mapping[str, str] = {
     "DRAFractionalCapacityRange": f"{_GATED}/fractions.jsonl",
     "DRAListTypeAttributes": f"{_GATED}/list-attributes.jsonl",
     "DRAOptionalNodeOperations": f"{_GATED}/optional-operations.jsonl",
+    "DRAWorkloadResourceClaims": "tests/parity/groups/claims.jsonl",
     "DRAConsumableCapacity": f"{_GATED}/shared-capacity.jsonl",
     "DRADeviceBindingConditions": f"{_GATED}/binding-conditions.jsonl",
     "DRADeviceTaintRules": f"{_GATED}/taint-rules.jsonl",

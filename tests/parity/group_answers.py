@@ -1,7 +1,13 @@
 """The outcome of one attempt at a pod group, in the format of the recorded answers."""
 
-from typing import Any
+from typing import Any, cast
 
+from bayplan.api.device_objects import (
+    DEVICE_CLASS,
+    RESOURCE_CLAIM,
+    RESOURCE_SLICE,
+    ResourceClaim,
+)
 from bayplan.api.objects import NODE, POD
 from bayplan.config.kubernetes_versions import KubernetesVersion
 from bayplan.objects.keys import object_key
@@ -27,7 +33,13 @@ def outcome(case: Json, kubernetes: KubernetesVersion) -> Json:
             world.cluster.create(priority_class(f"p{priority}", priority))
             never = priority_class(f"never{priority}", priority, preemptionPolicy="Never")
             world.cluster.create(never)
-        for kind, listed in ((NODE, case["nodes"]), (POD, [*case["pods"], *case["members"]])):
+        for kind, listed in (
+            (NODE, case["nodes"]),
+            (RESOURCE_SLICE, case.get("slices", [])),
+            (DEVICE_CLASS, case.get("classes", [])),
+            (RESOURCE_CLAIM, case.get("claims", [])),
+            (POD, [*case["pods"], *case["members"]]),
+        ):
             for content in listed:
                 _create(world, kind, content)
         await world.until(_GROUP_COMES_SECONDS)
@@ -40,9 +52,12 @@ def outcome(case: Json, kubernetes: KubernetesVersion) -> Json:
     return result
 
 
+_CLUSTER_WIDE = (NODE, RESOURCE_SLICE, DEVICE_CLASS)
+
+
 def _create(world: World, kind: str, content: Json) -> None:
     api_version, _, name = kind.partition(" ")
-    namespaced = {} if kind == NODE else {"namespace": "default"}
+    namespaced = {} if kind in _CLUSTER_WIDE else {"namespace": "default"}
     metadata = {**content["metadata"], **namespaced}
     world.cluster.create({**content, "apiVersion": api_version, "kind": name, "metadata": metadata})
 
@@ -56,7 +71,25 @@ def _outcome(world: World, case: Json) -> Json:
         "group": {name: of_group.get(name, "") for name in fields},
         "members": members,
     }
-    return {**result, "victims": victims} if victims else result
+    claims = {name: _claim(world, name) for name in _names(case.get("claims", []))}
+    return {
+        **result,
+        **({"victims": victims} if victims else {}),
+        **({"claims": claims} if claims else {}),
+    }
+
+
+def _claim(world: World, name: str) -> Json:
+    """The devices of a claim and its users."""
+    stored = world.cluster.get(object_key(RESOURCE_CLAIM, "default", name))
+    assert stored is not None
+    status = cast(ResourceClaim, stored.object).status
+    results = () if status.allocation is None else status.allocation.results
+    fields = {
+        "devices": [f"{each.pool}/{each.device}" for each in results],
+        "users": sorted(f"{each.resource}/{each.name}" for each in status.reserved_for or ()),
+    }
+    return {key: value for key, value in fields.items() if value}
 
 
 def _names(pods: list[Json]) -> list[str]:

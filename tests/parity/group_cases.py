@@ -1,17 +1,23 @@
 """Attempts at pod groups whose answers kube-scheduler has recorded, drawn from a seed.
 
-    python -m tests.parity.group_cases SEED COUNT | RECORDER > tests/parity/groups/placements.jsonl
+    python -m tests.parity.group_cases SUITE SEED COUNT | RECORDER > tests/parity/groups/SUITE.jsonl
 
 prints cases without answers: feature gates, nodes, placed pods, one PodGroup and its members.
 RECORDER is the program in `group_recorder` (`go build .` there). It makes the group cycle of each
 case several times with a scheduler from `scheduler.New` of kube-scheduler, and adds each distinct
 outcome, because kube-scheduler tries placements in a random order and draws among placements of
-equal score. Of the seeds 1 to 100, 48 is left out: there two nodes have equal totals, of which each
-scheduler chooses in its own way.
+equal score. Of the seeds of placements, 1 to 100, 48 is left out: there two nodes have equal
+totals, of which each scheduler chooses in its own way.
+
+Of the seeds of claims, 1 to 60, 36 are kept. Left out are those in which kube-scheduler deallocates
+a claim once for each member and stops at the conflict, or reserves a claim for a group more than
+once (docs/fidelity.md), one with nodes of equal totals, and those in which Bayplan has tried a
+member again when the recorder stops, so that it has the message of a later attempt.
 """
 
 import argparse
 import json
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from bayplan.rng import Stream, stable_hash
@@ -28,6 +34,7 @@ _SCHEDULED = {
     "message": "",
     "lastTransitionTime": "2026-01-01T00:00:00Z",
 }
+DRIVER = "gpu.example.com"
 _TAINT = {"key": "maintenance", "effect": "NoSchedule"}
 
 
@@ -92,6 +99,29 @@ class GroupDraws(Stream):
             self.pod(f"a{n}", sizes[n % len(sizes)], priority, "g", **spec) for n in range(count)
         ]
 
+    def slice(self, pool: str, **where: Any) -> Json:
+        """Devices of a node, or of all nodes."""
+        devices = [{"name": f"d{number}"} for number in range(self.randint(1, 2))]
+        where = where or {"nodeName": pool}
+        counts = {"generation": 1, "resourceSliceCount": 1}
+        spec = {"driver": DRIVER, "pool": {"name": pool, **counts}, "devices": devices, **where}
+        return {"metadata": {"name": pool}, "spec": spec}
+
+    def claim(self, name: str, node_name: str) -> Json:
+        exactly = {"deviceClassName": "gpu", "allocationMode": "ExactCount", "count": 1}
+        requests = [{"name": "r", "exactly": exactly}]
+        claim: Json = {"metadata": {"name": name}, "spec": {"devices": {"requests": requests}}}
+        if self.random() < 0.2:
+            result = {"request": "r", "driver": DRIVER, "pool": node_name, "device": "d0"}
+            field = {"key": "metadata.name", "operator": "In", "values": [node_name]}
+            terms = [{"matchFields": [field]}]
+            allocation = {
+                "devices": {"results": [result]},
+                "nodeSelector": {"nodeSelectorTerms": terms},
+            }
+            claim["status"] = {"allocation": allocation}
+        return claim
+
     def apart(self) -> Json:
         term = {
             "labelSelector": {"matchLabels": {"app": "g"}},
@@ -132,13 +162,62 @@ def case(seed: int) -> Json:
     }
 
 
+# ---- claims of groups -----------------------------------------------------------------------
+
+
+def claims_case(seed: int) -> Json:
+    """A group whose members share a claim, which may be the group's and may be allocated."""
+    draws = GroupDraws(stable_hash(f"claims {seed}"))
+    nodes = [draws.node(number, 1) for number in range(draws.randint(2, 4))]
+    names = [node["metadata"]["name"] for node in nodes]
+    slices = [draws.slice(name) for name in draws.sample(names, draws.randint(1, len(names)))]
+    if draws.random() < 0.3:
+        slices.append(draws.slice("network", allNodes=True))
+    named = {"name": "shared", "resourceClaimName": "c0"}
+    other = {"name": "other", "resourceClaimName": "c1"}
+    entries = draws.choice(([named], [named], [named, other]))
+    spec: Json = {"resourceClaims": entries}
+    count = draws.randint(1, 4)
+    members = [
+        draws.pod(f"a{n}", draws.choice(("500m", "1")), 0, "g", **spec) for n in range(count)
+    ]
+    if draws.random() < 0.2:
+        members.append(draws.pod("plain", "500m", 0, "g"))
+    group = draws.group(len(members), 0, 0)
+    group["spec"].pop("schedulingConstraints", None)
+    of_group = draws.choice(([named], [named], [other], [{**named, "name": "x"}], entries, []))
+    if of_group:
+        group["spec"]["resourceClaims"] = of_group
+    return {
+        "id": f"claims-{seed}",
+        "gates": {
+            "GenericWorkload": True,
+            "DRAWorkloadResourceClaims": draws.random() < 0.7,
+            # The recorder ends before a backoff does.
+            "SchedulerPopFromBackoffQ": False,
+        },
+        "nodes": nodes,
+        "pods": [],
+        "group": group,
+        "members": members,
+        "slices": slices,
+        "classes": [{"metadata": {"name": "gpu"}, "spec": {}}],
+        "claims": [draws.claim(each["resourceClaimName"], draws.choice(names)) for each in entries],
+    }
+
+
+#: The files of recorded answers, and the case of a seed.
+SUITES: Mapping[str, Callable[[int], Json]] = {"placements": case, "claims": claims_case}
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("suite", choices=SUITES)
     parser.add_argument("seed", type=int)
     parser.add_argument("count", type=int)
     options = parser.parse_args()
     for seed in range(options.seed, options.seed + options.count):
-        print(json.dumps(case(seed)))
+        print(json.dumps(SUITES[options.suite](seed)))
 
 
 if __name__ == "__main__":

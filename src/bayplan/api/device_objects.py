@@ -10,6 +10,7 @@ from typing import Any
 from msgspec import field
 
 from bayplan.api.object_meta import Api, Int64, NodeSelector, ObjectMeta, Quantities
+from bayplan.api.pod_groups import UPSTREAM_GROUP
 
 Amount = str | Int64 | float
 #: Opaque to a scheduler: handed on as it is.
@@ -334,6 +335,14 @@ class ResourceClaim(Api):
     def is_reserved_for(self, uid: str) -> bool:
         """Whether the pod of this uid is among its users."""
         return any(consumer.uid == uid for consumer in self.status.reserved_for or ())
+
+    def is_reserved_for_group(self, name: str) -> bool:
+        """Whether a PodGroup of this name in the claim's namespace is among its users."""
+        return any(
+            (consumer.api_group, consumer.resource, consumer.name)
+            == (UPSTREAM_GROUP, "podgroups", name)
+            for consumer in self.status.reserved_for or ()
+        )
 
 
 RESOURCE_CLAIM = "resource.k8s.io/v1 ResourceClaim"

@@ -50,8 +50,23 @@ class PodGroupCondition(Api):
     observed_generation: Int64 | None = None
 
 
+class PodGroupResourceClaim(Api):
+    """A claim that members share. A member names it by an entry with equal fields."""
+
+    name: str = ""
+    resource_claim_name: str | None = None
+    resource_claim_template_name: str | None = None
+
+
+class PodGroupResourceClaimStatus(Api):
+    """The name of the claim that was made for an entry; None: none is needed."""
+
+    name: str = ""
+    resource_claim_name: str | None = None
+
+
 class PodGroupStatus(Api):
-    """The status of all kinds of groups. Upstream's kind has conditions only."""
+    """The status of all kinds of groups. Upstream's kind has conditions and claims only."""
 
     phase: str | None = None
     occupied_by: str | None = None
@@ -60,6 +75,7 @@ class PodGroupStatus(Api):
     succeeded: Int64 | None = None
     failed: Int64 | None = None
     schedule_start_time: str | None = None
+    resource_claim_statuses: tuple[PodGroupResourceClaimStatus, ...] | None = None
     conditions: tuple[PodGroupCondition, ...] | None = None
 
 
@@ -110,6 +126,7 @@ class UpstreamPodGroupSpec(Api):
     priority: Int64 | None = None
     preemption_policy: str | None = None
     disruption_mode: DisruptionMode | None = None
+    resource_claims: tuple[PodGroupResourceClaim, ...] | None = None
 
 
 class UpstreamPodGroup(Api):
@@ -176,6 +193,8 @@ class PodGroup(Struct, frozen=True):
     topology_problem: str = ""
     #: The name of the CompositePodGroup that the group is a part of; "" for none.
     parent: str = ""
+    #: The claims that members share: gate DRAWorkloadResourceClaims.
+    resource_claims: tuple[PodGroupResourceClaim, ...] = ()
 
     @property
     def is_upstream(self) -> bool:
@@ -234,6 +253,7 @@ def _from_upstream(kind: str, content: UpstreamPodGroup) -> PodGroup:
         leaves_whole=mode is not None and mode.all is not None,
         status=content.status,
         parent=content.spec.parent_composite_pod_group_name or "",
+        resource_claims=content.spec.resource_claims or (),
         **_topology_of(content.metadata),
     )
 

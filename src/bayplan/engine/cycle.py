@@ -170,9 +170,10 @@ class Cycle:
     def begin_anew(self, snapshot: Snapshot) -> None:
         """Back to the first step: nodes, nominations and objects may have changed. The answers of
         extenders stay."""
-        record_plugin_metrics = self.state.record_plugin_metrics
+        before = self.state
         self.snapshot, self.state = snapshot, CycleState()
-        self.state.record_plugin_metrics = record_plugin_metrics
+        self.state.record_plugin_metrics = before.record_plugin_metrics
+        self.state.group_notes = before.group_notes
         self.step = 0
         self.outcome = self.table = self.node_names = self.status = None
         self.entry = self.ranking = self.ranked_answer = None
@@ -182,6 +183,7 @@ class Cycle:
         """Take the notes of an earlier attempt at a pod of this signature. ``entry``: None: the
         cycle runs without cached results."""
         state.record_plugin_metrics = self.state.record_plugin_metrics
+        state.group_notes = self.state.group_notes
         state.pods_to_activate = {}
         state.cached_results = None if entry is None else entry.caches
         self.state = state

@@ -45,6 +45,7 @@ class CycleState:
     __slots__ = (
         "_notes",
         "cached_results",
+        "group_notes",
         "pods_to_activate",
         "record_plugin_metrics",
         "skip_filter_plugins",
@@ -56,6 +57,9 @@ class CycleState:
     def __init__(self) -> None:
         #: The cached results of the pod; None in a what-if.
         self.cached_results: CachedResults | None = None
+        #: Notes that all members share which a pass over a group tries; None: no such pass.
+        #: Upstream: PodGroupCycleState.
+        self.group_notes: dict[Hashable, Any] | None = None
         self._notes: dict[Hashable, Any] = {}
         #: Instance names whose Filter (and AddPod, RemovePod) or Score is left out this cycle.
         self.skip_filter_plugins: set[str] = set()
@@ -103,6 +107,7 @@ class CycleState:
         # Called for most attempts: `__init__` would make what is replaced here.
         other = object.__new__(CycleState)
         other.cached_results = None
+        other.group_notes = self.group_notes
         other._notes = notes = self._notes.copy()
         for key, value in self._notes.items():
             if _is_cloneable(value.__class__):

@@ -114,7 +114,8 @@ class ResourceClaimTracker(Protocol):
         ...
 
     def put_in_flight(self, claim: ResourceClaim, allocation: AllocationResult) -> None:
-        """Take these devices for a claim whose allocation is not written yet.
+        """Take these devices for a claim whose allocation is not written yet. Pods of a group that
+        share the allocation all call this.
 
         `remove_in_flight` gives them back, unless the API has reported the allocation.
         Upstream: SignalClaimPendingAllocation.
@@ -122,7 +123,11 @@ class ResourceClaimTracker(Protocol):
         ...
 
     def remove_in_flight(self, uid: str, allocation: AllocationResult) -> bool:
-        """Undo `put_in_flight`. False if this allocation is not in flight."""
+        """Undo one `put_in_flight`. False if this allocation is not in flight, or stays so because
+        other pods share it.
+
+        Upstream: MaybeRemoveClaimPendingAllocation.
+        """
         ...
 
     def assume(self, claim: ResourceClaim) -> bool:

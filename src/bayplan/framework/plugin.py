@@ -308,6 +308,10 @@ class PostFilterPlugin(Plugin[ArgsT]):
     #: The message for a group that does not fit, if the plugin makes no room for groups; "": none.
     group_reason: str = ""
 
+    def release_for_group(self, notes: Mapping[Hashable, Any]) -> None:
+        """Called if too few members of a group found nodes in a pass. ``notes``: the notes that
+        the members shared; see `CycleState.group_notes`. Upstream: PodGroupPostFilter."""
+
     @abstractmethod
     def post_filter(
         self, state: CycleState, pod: PodInfo, node_to_status: NodeToStatus

@@ -411,6 +411,8 @@ class Claims:
         self._store = store
         #: By uid: claims with an allocation that is not written yet.
         self._in_flight: dict[str, ResourceClaim] = {}
+        #: By uid of a claim in flight: the number of pods that use its allocation.
+        self._sharer_counts: dict[str, int] = {}
         #: By key: written versions that the watch has not delivered yet.
         self._assumed: dict[str, ResourceClaim] = {}
         #: By uid: allocations that are counted as taken, including claims in flight.
@@ -444,18 +446,27 @@ class Claims:
         return None if claim is None else claim.allocation
 
     def put_in_flight(self, claim: ResourceClaim, allocation: AllocationResult) -> None:
-        """Mark a claim as in flight: its devices are taken from now on."""
+        """Mark a claim as in flight: its devices are taken from now on. Pods of a group may share
+        the allocation: each of them marks the claim."""
         uid = claim.uid
-        assert uid not in self._in_flight, f"claim {uid} is in flight already"
+        if uid in self._in_flight:
+            assert self.pending_allocation(uid) is allocation, f"claim {uid} is in flight already"
+            self._sharer_counts[uid] += 1
+            return
+        self._sharer_counts[uid] = 1
         self._in_flight[uid] = _with_allocation(claim, allocation)
         if uid not in self._counted:
             self._count(uid, allocation)
 
     def remove_in_flight(self, uid: str, allocation: AllocationResult) -> bool:
-        """Undo `put_in_flight`. False if this allocation is not in flight."""
+        """Undo one `put_in_flight`. False if this allocation is not in flight, or stays so because
+        other pods share it."""
         if self.pending_allocation(uid) is not allocation:
             return False
-        del self._in_flight[uid]
+        self._sharer_counts[uid] -= 1
+        if self._sharer_counts[uid]:
+            return False
+        del self._in_flight[uid], self._sharer_counts[uid]
         if self._counted.get(uid) is allocation:
             self._count(uid, None)
         return True
@@ -506,6 +517,7 @@ class Claims:
         if new.allocation is not None:
             # The allocation is written, by this scheduler or by another client.
             self._in_flight.pop(new.uid, None)
+            self._sharer_counts.pop(new.uid, None)
         self._count(new.uid, new.allocation or self.pending_allocation(new.uid))
 
     def _count(self, uid: str, allocation: AllocationResult | None) -> None:

@@ -6,6 +6,7 @@ and do not notice the difference. Everything is computed when it is read, so the
 reference that tests compare `state.device_table.Devices` with.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import final
 
@@ -32,18 +33,24 @@ class MemoryClaims:
         self._assumed: dict[str, ResourceClaim] = {}
         #: By uid: allocations that are not written yet.
         self._in_flight: dict[str, AllocationResult] = {}
+        #: By uid: the number of pods that use such an allocation.
+        self._sharer_counts = Counter[str]()
 
     def put(self, claim: ResourceClaim) -> None:
         """Store a new version. An assumed version of the same claim ends."""
         self._stored[claim.key] = claim
         self._assumed.pop(claim.key, None)
         if claim.allocation is not None:
-            self._in_flight.pop(claim.uid, None)
+            self._end_flight(claim.uid)
 
     def remove(self, namespace: str, name: str) -> None:
         """Delete a claim; no effect if it does not exist."""
         self._stored.pop(f"{namespace}/{name}", None)
         self._assumed.pop(f"{namespace}/{name}", None)
+
+    def _end_flight(self, uid: str) -> None:
+        self._in_flight.pop(uid, None)
+        self._sharer_counts.pop(uid, None)
 
     @property
     def allocated(self) -> AllocatedDevices:
@@ -74,11 +81,16 @@ class MemoryClaims:
         return self._in_flight.get(uid)
 
     def put_in_flight(self, claim: ResourceClaim, allocation: AllocationResult) -> None:
-        assert claim.uid not in self._in_flight, f"claim {claim.uid} is in flight already"
-        self._in_flight[claim.uid] = allocation
+        uid = claim.uid
+        if self._in_flight.setdefault(uid, allocation) is not allocation:
+            raise AssertionError(f"claim {uid} is in flight already")
+        self._sharer_counts[uid] += 1
 
     def remove_in_flight(self, uid: str, allocation: AllocationResult) -> bool:
         if self._in_flight.get(uid) is not allocation:
+            return False
+        self._sharer_counts[uid] -= 1
+        if self._sharer_counts[uid]:
             return False
         del self._in_flight[uid]
         return True
@@ -89,7 +101,7 @@ class MemoryClaims:
             return False
         self._assumed[claim.key] = claim
         if claim.allocation is not None:
-            self._in_flight.pop(claim.uid, None)
+            self._end_flight(claim.uid)
         return True
 
     def restore(self, namespace: str, name: str) -> None:

@@ -11,6 +11,7 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
+	"errors"
 	"flag"
 	"os"
 	"reflect"
@@ -22,7 +23,9 @@ import (
 	"time"
 
 	v1 "k8s.io/api/core/v1"
+	resourceapi "k8s.io/api/resource/v1"
 	schedulingv1beta1 "k8s.io/api/scheduling/v1beta1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
@@ -45,13 +48,16 @@ var attempts = flag.Int("attempts", 8, "attempts at each case")
 
 // groupCase is one line of input.
 type groupCase struct {
-	ID      string                      `json:"id"`
-	Gates   map[string]bool             `json:"gates"`
-	Nodes   []*v1.Node                  `json:"nodes"`
-	Pods    []*v1.Pod                   `json:"pods"`
-	Group   *schedulingv1beta1.PodGroup `json:"group"`
-	Members []*v1.Pod                   `json:"members"`
-	Answers []outcome                   `json:"answers"`
+	ID      string                       `json:"id"`
+	Gates   map[string]bool              `json:"gates"`
+	Nodes   []*v1.Node                   `json:"nodes"`
+	Pods    []*v1.Pod                    `json:"pods"`
+	Group   *schedulingv1beta1.PodGroup  `json:"group"`
+	Members []*v1.Pod                    `json:"members"`
+	Slices  []*resourceapi.ResourceSlice `json:"slices,omitempty"`
+	Classes []*resourceapi.DeviceClass   `json:"classes,omitempty"`
+	Claims  []*resourceapi.ResourceClaim `json:"claims,omitempty"`
+	Answers []outcome                    `json:"answers"`
 }
 
 // outcome is what one attempt came to.
@@ -59,6 +65,13 @@ type outcome struct {
 	Group   condition         `json:"group"`
 	Members map[string]member `json:"members"`
 	Victims []string          `json:"victims,omitempty"`
+	Claims  map[string]claim  `json:"claims,omitempty"`
+}
+
+// claim is what a claim has after the attempt.
+type claim struct {
+	Devices []string `json:"devices,omitempty"`
+	Users   []string `json:"users,omitempty"`
 }
 
 type condition struct {
@@ -173,11 +186,23 @@ func newWorld(ctx context.Context, c *groupCase) *world {
 	c.Group.Namespace = namespace
 	c.Group.UID = types.UID(c.Group.Name)
 	objects = append(objects, c.Group)
+	for _, each := range c.Slices {
+		objects = append(objects, each)
+	}
+	for _, each := range c.Classes {
+		objects = append(objects, each)
+	}
+	for _, each := range c.Claims {
+		each.Namespace, each.UID, each.ResourceVersion = namespace, types.UID(each.Name), w.nextVersion()
+		objects = append(objects, each)
+	}
 	w.client = fake.NewSimpleClientset(objects...)
 	w.client.PrependReactor("create", "pods/binding", w.bind)
 	w.client.PrependReactor("patch", "pods", w.patch(&v1.Pod{}))
 	w.client.PrependReactor("patch", "podgroups", w.patch(&schedulingv1beta1.PodGroup{}))
 	w.client.PrependReactor("delete", "pods", w.noteDeletion)
+	w.client.PrependReactor("update", "resourceclaims", w.updateClaim)
+	w.client.PrependReactor("patch", "resourceclaims", w.patch(&resourceapi.ResourceClaim{}))
 	cfg, err := latest.Default()
 	check(err)
 	informers := scheduler.NewInformerFactory(w.client, 0, nil)
@@ -243,6 +268,44 @@ func (w *world) patch(kind metav1.Object) ktesting.ReactionFunc {
 	}
 }
 
+// updateClaim refuses a change of an older version, as the API server does.
+func (w *world) updateClaim(action ktesting.Action) (bool, runtime.Object, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	changed := action.(ktesting.UpdateAction).GetObject().(*resourceapi.ResourceClaim).DeepCopy()
+	object, err := w.client.Tracker().Get(action.GetResource(), namespace, changed.Name)
+	if err != nil {
+		return true, nil, err
+	}
+	if object.(*resourceapi.ResourceClaim).ResourceVersion != changed.ResourceVersion {
+		resource := action.GetResource().GroupResource()
+		return true, nil, apierrors.NewConflict(resource, changed.Name, errors.New("another version"))
+	}
+	changed.ResourceVersion = w.nextVersion()
+	return true, changed, w.client.Tracker().Update(action.GetResource(), changed, namespace)
+}
+
+// claimsOf has the devices and users of all claims.
+func (w *world) claimsOf(ctx context.Context, c *groupCase) map[string]claim {
+	result := map[string]claim{}
+	for _, own := range c.Claims {
+		now, err := w.client.ResourceV1().ResourceClaims(namespace).Get(ctx, own.Name, metav1.GetOptions{})
+		check(err)
+		var one claim
+		if now.Status.Allocation != nil {
+			for _, each := range now.Status.Allocation.Devices.Results {
+				one.Devices = append(one.Devices, each.Pool+"/"+each.Device)
+			}
+		}
+		for _, each := range now.Status.ReservedFor {
+			one.Users = append(one.Users, each.Resource+"/"+each.Name)
+		}
+		sort.Strings(one.Users)
+		result[own.Name] = one
+	}
+	return result
+}
+
 func (w *world) nextVersion() string {
 	return strconv.FormatInt(w.version.Add(1), 10)
 }
@@ -290,7 +353,7 @@ func (w *world) isSettled(now outcome) bool {
 }
 
 func (w *world) outcome(ctx context.Context, c *groupCase) outcome {
-	result := outcome{Members: map[string]member{}}
+	result := outcome{Members: map[string]member{}, Claims: w.claimsOf(ctx, c)}
 	group, err := w.client.SchedulingV1beta1().PodGroups(namespace).Get(ctx, c.Group.Name, metav1.GetOptions{})
 	check(err)
 	for _, each := range group.Status.Conditions {

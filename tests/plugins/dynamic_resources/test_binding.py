@@ -20,12 +20,14 @@ from bayplan.objects.keys import object_key
 from bayplan.plugins.dynamic_resources import binding
 from bayplan.plugins.dynamic_resources.binding import BindingError
 from bayplan.plugins.dynamic_resources.extended import special_claim
+from bayplan.plugins.dynamic_resources.group_claims import pod_as_user
 from bayplan.ports import ApiError, BindPort, ConflictError, OutcomeUnknownError
 from bayplan.testing import pod
 from tests.plugins.devices_kit import allocated, as_claim, claim, exactly
 
 T = TypeVar("T")
 PLACED = pod("p")
+USER = pod_as_user(PLACED)
 KEY = object_key(RESOURCE_CLAIM, "default", "c")
 ALLOCATION = as_claim(claim("c", exactly(), status=allocated(("n1", "x")))).allocation or (
     AllocationResult()
@@ -103,7 +105,7 @@ def bind(
 ) -> ResourceClaim:
     current = seen or now(port)
     return done(
-        port, lambda p: binding.bind_claim(p, current, PLACED, allocation, stamp=lambda: "stamp")
+        port, lambda p: binding.bind_claim(p, current, USER, allocation, stamp=lambda: "stamp")
     )
 
 

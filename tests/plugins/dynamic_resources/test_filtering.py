@@ -26,7 +26,12 @@ ASKING = pod("p", spec={"resourceClaims": [{"name": "g", "resourceClaimName": "c
 def verdicts(
     cluster: SampleCluster, timeout_seconds: float = 10.0
 ) -> tuple[ClaimsAttempt, dict[str, Status | None]]:
-    attempt = prepare(ASKING, cluster.devices, PoolsByNode(cluster.devices.resource_slices))
+    attempt = prepare(
+        ASKING,
+        cluster.devices,
+        PoolsByNode(cluster.devices.resource_slices),
+        cluster.cluster.pod_groups,
+    )
     assert isinstance(attempt, ClaimsAttempt)
     node_filter = NodeFilter(handle(cluster), timeout_seconds, 600.0)
     nodes = cluster.lend().nodes
@@ -100,7 +105,12 @@ def test_a_search_that_takes_too_long_is_an_error() -> None:
     """A claim that cannot be satisfied, among many devices: the clock advances at every read."""
     cluster = sample(slice_of("n1", *(f"d{i:02}" for i in range(24))), nodes=("n1",))
     cluster.store.of(RESOURCE_CLAIM).put(decode(RESOURCE_CLAIM, _pigeons()))
-    attempt = prepare(ASKING, cluster.devices, PoolsByNode(cluster.devices.resource_slices))
+    attempt = prepare(
+        ASKING,
+        cluster.devices,
+        PoolsByNode(cluster.devices.resource_slices),
+        cluster.cluster.pod_groups,
+    )
     assert isinstance(attempt, ClaimsAttempt)
     node_filter = NodeFilter(_Hasty(cluster), 10.0, 600.0)  # pyright: ignore[reportArgumentType]
     status = node_filter.verdict(attempt, ASKING, cluster.lend().nodes.info(0))

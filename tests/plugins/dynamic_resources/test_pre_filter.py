@@ -94,7 +94,8 @@ ASKING = pod("p", spec={"resourceClaims": [{"name": "g", "resourceClaimName": "c
 
 
 def prepared(cluster: SampleCluster, asking: Any = ASKING) -> ClaimsAttempt | Status:
-    return prepare(asking, cluster.devices, PoolsByNode(cluster.devices.resource_slices))
+    pools = PoolsByNode(cluster.devices.resource_slices)
+    return prepare(asking, cluster.devices, pools, cluster.cluster.pod_groups)
 
 
 @pytest.mark.parametrize(

@@ -352,8 +352,20 @@ class GroupAttempts:
             return _TrialOutcome(group_trial.result(), committed=group_trial)
         group_trial.undo()
         if not asks:
+            self._release(group_trial, members, state)
             self._failed_passes.learn(group_trial, members, state, needed_count)
         return _TrialOutcome(group_trial.result(), asks=asks, short=short, nowhere=nowhere)
+
+    def _release(
+        self, group_trial: PodGroupTrial, members: Sequence[QueuedPodInfo], state: GroupState
+    ) -> None:
+        """Let plugins release what keeps the members from nodes, unless the pass ended with an
+        error or the placements of the group are constrained. Upstream: dynamicresources.go."""
+        is_plain = PodGroupToPlace(self._setup, members, state, needed_count=0).is_plain
+        if group_trial.error is None and is_plain:
+            framework = self._frameworks[members[0].pod.scheduler_name]
+            for plugin in framework.plugins.post_filter:
+                plugin.release_for_group(group_trial.notes)
 
     def _count(self, lead: QueuedPodGroupInfo, result: str, started_seconds: float) -> None:
         took = self._clock.now() - started_seconds

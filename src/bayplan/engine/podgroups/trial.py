@@ -12,8 +12,8 @@ again with the answers. A pass without a guess equals one that asks for each mem
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence, Set
-from typing import Final, NamedTuple, final
+from collections.abc import Hashable, Iterable, Mapping, Sequence, Set
+from typing import Any, Final, NamedTuple, final
 
 from msgspec import Struct, field, structs
 
@@ -216,6 +216,8 @@ class PodGroupTrial:
         self._is_compared = is_compared
         self._is_placement = setup.has_placements
         self._shapes: set[int] = set()
+        #: What plugins noted about the members together.
+        self.notes: dict[Hashable, Any] = {}
         self.placed: list[PlacedMember] = []
         #: Whether the members that found nodes gave them back.
         self.is_undone = False
@@ -322,6 +324,7 @@ class PodGroupTrial:
         assert self._cluster.loan is not None
         framework = self._frameworks[queued.pod.scheduler_name]
         cycle = Cycle(queued, framework, self._cluster.loan, self._telemetry.clock.now())
+        cycle.state.group_notes = self.notes
         cycle.within = self._within_by_uid.get(queued.pod.uid, self._within)
         if self._is_placement and queued.pod.shape.spec.scheduling_group is not None:
             cycle.restriction = OUTSIDE_OF_PLACEMENT

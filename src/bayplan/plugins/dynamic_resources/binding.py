@@ -15,6 +15,7 @@ from bayplan.api.device_objects import (
     CLAIM_FINALIZER,
     RESOURCE_CLAIM,
     AllocationResult,
+    ConsumerReference,
     ResourceClaim,
 )
 from bayplan.api.objects import POD
@@ -37,12 +38,13 @@ class BindingError(Exception):
 async def bind_claim(
     port: BindPort,
     claim: ResourceClaim,
-    pod: PodInfo,
+    user: ConsumerReference,
     allocation: AllocationResult | None,
     *,
     stamp: Callable[[], str] | None,
 ) -> ResourceClaim:
-    """Store the allocation, if it is new, and the reservation. Returns the claim after that.
+    """Store the allocation, if it is new, and the reservation for ``user``. Returns the claim after
+    that. Another pod that shares the claim may write the same allocation first.
 
     A claim that is allocated already must still have the devices that it has in ``claim``: the
     pod's node was chosen for them. Raises BindingError, ApiError, OutcomeUnknownError.
@@ -51,9 +53,13 @@ async def bind_claim(
     what = "add allocation and reservation" if allocation is not None else "add reservation"
     reason = ""
     for _ in range(CONFLICT_TRIES):
+        if allocation is not None and _has(claim, allocation):
+            allocation = None
+        if allocation is None and claim.allocation is not None and claim.is_reserved_for(user.uid):
+            return claim
         try:
             claim = await _with_finalizer(port, claim, allocation)
-            return await _patched(port, claim, _reservation(claim, pod, allocation, stamp))
+            return await _patched(port, claim, _reservation(claim, user, allocation, stamp))
         except ConflictError as problem:
             reason = str(problem)
             await port.sleep(CONFLICT_DELAY_SECONDS)
@@ -61,12 +67,26 @@ async def bind_claim(
         except OutcomeUnknownError as problem:
             reason = str(problem)
             claim = await refreshed(port, chosen_for)
-            if claim.allocation is not None and claim.is_reserved_for(pod.uid):
-                return claim
         except ApiError as problem:
             reason = str(problem)
             break
     raise BindingError(f"{what} to claim {claim.key}: {reason}")
+
+
+async def written_by_sharer(
+    port: BindPort, claim: ResourceClaim, allocation: AllocationResult
+) -> ResourceClaim:
+    """The newest version of a claim whose allocation another pod has written. Raises BindingError
+    if the claim has other devices, or none any more."""
+    newest = await refreshed(port, claim)
+    if newest.allocation is not None and not _has(newest, allocation):
+        raise BindingError(f"claim {claim.key} got allocated elsewhere in the meantime")
+    return newest
+
+
+def _has(claim: ResourceClaim, allocation: AllocationResult) -> bool:
+    """Whether the claim has the devices of the allocation."""
+    return claim.allocation is not None and claim.allocation.results == allocation.results
 
 
 async def refreshed(port: BindPort, claim: ResourceClaim) -> ResourceClaim:
@@ -180,12 +200,11 @@ async def _with_finalizer(
 
 def _reservation(
     claim: ResourceClaim,
-    pod: PodInfo,
+    user: ConsumerReference,
     allocation: AllocationResult | None,
     stamp: Callable[[], str] | None,
 ) -> Patch:
-    user = {"resource": "pods", "name": pod.name, "uid": pod.uid}
-    users = [*_plain(claim.status.reserved_for or ()), user]
+    users = _plain((*(claim.status.reserved_for or ()), user))
     status: Patch = {"reservedFor": users}
     if allocation is not None:
         status["allocation"] = _plain(allocation)

@@ -28,6 +28,8 @@ class DeviceFeatures(Struct, frozen=True):
     compatibility_groups: bool = False
     optional_node_operations: bool = False
     fractional_ranges: bool = False
+    #: Whether pods of a group may share claims that are reserved for the group.
+    group_claims: bool = False
     behaviour: Behaviour = NEWEST_BEHAVIOUR
 
     @property
@@ -95,6 +97,7 @@ def features_of(gates: FeatureGates) -> DeviceFeatures:
         compatibility_groups=gates.enabled("DRADeviceCompatibilityGroups"),
         optional_node_operations=gates.enabled("DRAOptionalNodeOperations"),
         fractional_ranges=gates.enabled("DRAFractionalCapacityRange"),
+        group_claims=gates.enabled("DRAWorkloadResourceClaims"),
         behaviour=gates.behaviour,
     )
 

@@ -12,7 +12,7 @@ that mean a failure. Upstream: isClaimReadyForBinding, isClaimTimeout.
 `ClaimsAttempt` is the state of one attempt about the claims, from PreFilter to the end of binding.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from typing import Protocol, final
 
 from msgspec import Struct, field
@@ -21,6 +21,7 @@ from bayplan.api.device_objects import (
     FIRST_AVAILABLE_MAX,
     AllocatedDeviceStatus,
     AllocationResult,
+    ConsumerReference,
     DeviceCondition,
     DeviceRequest,
     DeviceRequestAllocationResult,
@@ -39,6 +40,12 @@ from bayplan.plugins.dynamic_resources.extended import (
     requested_devices,
     special_claim,
 )
+from bayplan.plugins.dynamic_resources.group_claims import (
+    group_name_of,
+    is_owned_by_group,
+    pod_as_user,
+    users_of_claims,
+)
 from bayplan.plugins.dynamic_resources.pools import (
     AllocationError,
     NodeAllocationFailed,
@@ -47,6 +54,7 @@ from bayplan.plugins.dynamic_resources.pools import (
 )
 from bayplan.plugins.dynamic_resources.tentative import OPTIONAL_NODE_OPERATIONS
 from bayplan.state.nodes import NodeInfo
+from bayplan.state.pod_groups import PodGroups
 from bayplan.state.pods import PodInfo
 
 # ---- the claims that a pod names ------------------------------------------------------------
@@ -57,15 +65,16 @@ class ClaimLookup(Protocol):
 
 
 def claims_of(
-    pod: PodInfo, claims: ClaimLookup, pod_word: str = "Pod"
+    pod: PodInfo, claims: ClaimLookup, pod_word: str = "Pod", *, has_group_claims: bool = False
 ) -> list[ResourceClaim] | Status:
     """The claims a pod names, in its order; or why it cannot be placed yet.
 
-    ``pod_word``: see `Behaviour.claim_owner_word`.
+    ``pod_word``: see `Behaviour.claim_owner_word`. ``has_group_claims``: whether a claim may have
+    been made for the pod's group.
     """
     existing: list[ResourceClaim] = []
     for named in pod.spec.resource_claims or ():
-        claim = _claim(pod, named, claims, pod_word)
+        claim = _claim(pod, named, claims, pod_word, has_group_claims=has_group_claims)
         if isinstance(claim, Status):
             return claim
         if claim is not None:
@@ -80,7 +89,12 @@ def is_owned_by(claim: ResourceClaim, pod: PodInfo) -> bool:
 
 
 def _claim(
-    pod: PodInfo, named: PodResourceClaim, claims: ClaimLookup, pod_word: str
+    pod: PodInfo,
+    named: PodResourceClaim,
+    claims: ClaimLookup,
+    pod_word: str,
+    *,
+    has_group_claims: bool,
 ) -> ResourceClaim | Status | None:
     """The claim of an entry of the pod. None: the status of the pod says that the entry needs no
     claim."""
@@ -93,7 +107,11 @@ def _claim(
     if claim.metadata.deletion_timestamp is not None:
         return unresolvable(f'resourceclaim "{name}" is being deleted')
     if named.resource_claim_name is None and not is_owned_by(claim, pod):
-        whose = f"{pod_word} {pod.key} ({pod_word} is not owner)"
+        group = group_name_of(pod) if has_group_claims else ""
+        if group and is_owned_by_group(claim, group):
+            return claim
+        why = f"neither {pod_word} nor PodGroup {group} is the owner"
+        whose = f"{pod_word} {pod.key} ({why if group else f'{pod_word} is not owner'})"
         return unresolvable(f"ResourceClaim {claim.key} was not created for {whose}")
     return claim
 
@@ -128,6 +146,10 @@ class ClaimsAttempt(Struct, eq=False):
     #: needs one.
     claims: list[ResourceClaim]
     has_special: bool
+    #: What each entry of the pod's resourceClaims is reserved for; empty: the pod.
+    users: Sequence[ConsumerReference] = ()
+    #: By index: allocations that another member of the pass has made.
+    shared: Mapping[int, AllocationResult] = field(default_factory=dict[int, AllocationResult])
     #: By index of an allocated claim: the nodes that can use it; None: all.
     selectors: Sequence[Sequence[NodeTerm] | None] = ()
     #: None: no claim needs an allocation.
@@ -154,6 +176,10 @@ class ClaimsAttempt(Struct, eq=False):
     def user_claims(self) -> Sequence[ResourceClaim]:
         """The claims that the pod names, without the special claim."""
         return self.claims[:-1] if self.has_special else self.claims
+
+    def user_of(self, index: int, pod: PodInfo) -> ConsumerReference:
+        """What the claim is reserved for: the pod, or its group."""
+        return self.users[index] if index < len(self.users) else pod_as_user(pod)
 
     def is_special(self, index: int) -> bool:
         return self.has_special and index == len(self.claims) - 1
@@ -257,22 +283,40 @@ def _is_true(status: AllocatedDeviceStatus, name: str) -> bool:
 # ---- PreFilter ------------------------------------------------------------------------------
 
 
-def prepare(pod: PodInfo, devices: SharedDRAManager, pools: PoolsByNode) -> ClaimsAttempt | Status:
-    """The pod's claims, ready for Filter; or why it cannot be placed now."""
-    pod_word = pools.features.behaviour.claim_owner_word
-    claims = claims_of(pod, devices.resource_claims, pod_word)
+def prepare(
+    pod: PodInfo,
+    devices: SharedDRAManager,
+    pools: PoolsByNode,
+    groups: PodGroups,
+    *,
+    in_pass: Set[str] = frozenset(),
+) -> ClaimsAttempt | Status:
+    """The pod's claims, ready for Filter; or why it cannot be placed now. ``in_pass``: the uids of
+    claims that other members of its group have allocated in the present pass."""
+    features = pools.features
+    claims = claims_of(
+        pod,
+        devices.resource_claims,
+        features.behaviour.claim_owner_word,
+        has_group_claims=features.group_claims,
+    )
     if isinstance(claims, Status):
         return claims
     has_special = requested_devices(pod, devices.device_classes)
     if has_special:
         claims.append(special_claim(pod, devices.resource_claims.list(pod.namespace)))
-    attempt = ClaimsAttempt(claims, has_special)
-    has_alternatives = pools.features.alternatives
-    why_not = _why_not(attempt, devices, has_alternatives=has_alternatives)
+    users = users_of_claims(pod, groups) if features.group_claims else ()
+    if isinstance(users, Status):
+        return users
+    shared = _shared(claims, devices, in_pass)
+    attempt = ClaimsAttempt(claims, has_special, users, shared)
+    why_not = _why_not(attempt, devices, has_alternatives=features.alternatives)
     if why_not is not None:
         return why_not
     try:
-        attempt.selectors = [_terms(claim) for claim in claims]
+        attempt.selectors = [
+            _terms(claim.allocation or shared.get(index)) for index, claim in enumerate(claims)
+        ]
     except AllocationError as problem:
         return Status(Code.ERROR, (str(problem),))
     if any(claim.allocation is None for claim in claims):
@@ -281,10 +325,22 @@ def prepare(pod: PodInfo, devices: SharedDRAManager, pools: PoolsByNode) -> Clai
     return attempt
 
 
-def _terms(claim: ResourceClaim) -> Sequence[NodeTerm] | None:
-    if claim.allocation is None or claim.allocation.node_selector is None:
+def _shared(
+    claims: Sequence[ResourceClaim], devices: SharedDRAManager, in_pass: Set[str]
+) -> dict[int, AllocationResult]:
+    """The allocations in flight that other members of the pass have made, by index."""
+    pending = {
+        index: devices.resource_claims.pending_allocation(claim.uid)
+        for index, claim in enumerate(claims)
+        if claim.allocation is None and claim.uid in in_pass
+    }
+    return {index: allocation for index, allocation in pending.items() if allocation is not None}
+
+
+def _terms(allocation: AllocationResult | None) -> Sequence[NodeTerm] | None:
+    if allocation is None or allocation.node_selector is None:
         return None
-    return compiled(claim.allocation.node_selector)
+    return compiled(allocation.node_selector)
 
 
 #: The claim, the request.
@@ -297,6 +353,8 @@ def _why_not(
     attempt: ClaimsAttempt, devices: SharedDRAManager, *, has_alternatives: bool
 ) -> Status | None:
     for index, claim in attempt.unallocated():
+        if index in attempt.shared:
+            continue
         if devices.resource_claims.pending_allocation(claim.uid) is not None:
             return unresolvable(f"resource claim {claim.key} is in the process of being allocated")
         if attempt.is_special(index):
@@ -335,6 +393,9 @@ def _class_missing(
 NOT_AVAILABLE = "resourceclaim not available on the node"
 TIMED_OUT = "timed out trying to allocate devices"
 CANNOT_ALLOCATE = "cannot allocate all claims"
+NEEDS_OPERATIONS = (
+    "resource claim {} allocation requires DRAOptionalNodeOperations feature on the node"
+)
 #: Steps of a search between two readings of the clock.
 _STEPS_PER_LOOK = 64
 
@@ -380,16 +441,19 @@ class NodeFilter(Struct, frozen=True):
         """Allocated claims that the node cannot use, or whose devices have failed."""
         unavailable: set[int] = set()
         for index, claim in enumerate(attempt.claims):
-            if claim.allocation is None:
-                continue
             terms = attempt.selectors[index]
-            if (
-                (terms is not None and not any_matches(terms, node))
-                or (_needs_optional_operations(claim.allocation) and not _may_skip(node))
-                or self._has_failed(claim)
-            ):
+            is_elsewhere = terms is not None and not any_matches(terms, node)
+            if is_elsewhere or not self._is_usable(claim, node):
                 unavailable.add(index)
         return unavailable
+
+    def _is_usable(self, claim: ResourceClaim, node: Node) -> bool:
+        """Whether the devices of an allocated claim are usable on the node."""
+        if claim.allocation is None:
+            return True
+        if _needs_optional_operations(claim.allocation) and not _may_skip(node):
+            return False
+        return not self._has_failed(claim)
 
     def _has_failed(self, claim: ResourceClaim) -> bool:
         if not self.has_binding_conditions:
@@ -405,10 +469,15 @@ class NodeFilter(Struct, frozen=True):
     ) -> dict[int, AllocationResult] | Status:
         if attempt.allocator is None:
             return {}
+        if attempt.shared and not _may_skip(node):
+            for index, allocation in attempt.shared.items():
+                if _needs_optional_operations(allocation):
+                    return unresolvable(NEEDS_OPERATIONS.format(attempt.claims[index].key))
         unallocated = {
             index: special.claim if attempt.is_special(index) and special is not None else claim
             for index, claim in attempt.unallocated()
-            if special is not None or not attempt.is_special(index)
+            if index not in attempt.shared
+            and (special is not None or not attempt.is_special(index))
         }
         name = node.metadata.name
         try:
@@ -423,7 +492,7 @@ class NodeFilter(Struct, frozen=True):
             return Status(Code.ERROR, (str(problem),))
         if results is None:
             return unresolvable(CANNOT_ALLOCATE)
-        return dict(zip(unallocated, results, strict=True))
+        return {**attempt.shared, **dict(zip(unallocated, results, strict=True))}
 
     def _ticks(self) -> Callable[[], None]:
         """Raises _OutOfTime when it is called too late."""

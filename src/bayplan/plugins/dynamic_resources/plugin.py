@@ -10,7 +10,7 @@ next attempt may begin before that write ends: the claim still names the pod, an
 would be lost after the binding. So PreBind waits for the write and reads the claim again.
 """
 
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any, Final, final
 
@@ -21,6 +21,7 @@ from bayplan.api.device_objects import (
     DEVICE_TAINT_RULE,
     RESOURCE_CLAIM,
     RESOURCE_SLICE,
+    AllocationResult,
     ResourceClaim,
 )
 from bayplan.clock import rfc3339
@@ -71,6 +72,11 @@ from bayplan.plugins.dynamic_resources.filtering import (
     prepare,
     waits_for_conditions,
 )
+from bayplan.plugins.dynamic_resources.group_claims import (
+    allocated_in_pass,
+    claim_names_of,
+    is_reserved,
+)
 from bayplan.ports import ApiError, BindPort, OutcomeUnknownError
 from bayplan.state.change_log import Facet
 from bayplan.state.columns import NodeScores
@@ -85,21 +91,25 @@ _NODE_ACTIONS = ActionType.ADD | ActionType.UPDATE_NODE_LABEL | ActionType.UPDAT
 
 
 def device_events(
-    claims: ClaimLookup, *, are_deletions_events: bool = True
+    claims: ClaimLookup, *, are_deletions_events: bool = True, has_group_claims: bool = False
 ) -> Sequence[ClusterEventWithHint]:
     """The events that pods with claims wait for. Hints read claims as they are after the change.
 
-    ``are_deletions_events``: whether a deleted claim is one.
+    ``are_deletions_events``: whether a deleted claim is one. ``has_group_claims``: whether a claim
+    may have been made for the pod's group.
     """
+
+    def of_pod(pod: PodInfo) -> list[ResourceClaim] | Status:
+        return claims_of(pod, claims, has_group_claims=has_group_claims)
 
     def after_claim(
         pod: PodInfo, old: ResourceClaim | None, new: ResourceClaim | None
     ) -> QueueingHint:
-        return _after_claim(pod, old, new, claims)
+        return _after_claim(pod, old, new, of_pod)
 
     def after_own_update(pod: PodInfo, old: Any, new: PodInfo) -> QueueingHint:
         """The controller has created the pod's claims, and reports them in the pod's status."""
-        pod_claims = claims_of(new, claims)
+        pod_claims = of_pod(new)
         return QueueingHint.QUEUE_SKIP if isinstance(pod_claims, Status) else QueueingHint.QUEUE
 
     actions = ActionType.ADD | UPDATE
@@ -117,12 +127,15 @@ def device_events(
 
 
 def _after_claim(
-    pod: PodInfo, old: ResourceClaim | None, new: ResourceClaim | None, claims: ClaimLookup
+    pod: PodInfo,
+    old: ResourceClaim | None,
+    new: ResourceClaim | None,
+    of_pod: Callable[[PodInfo], list[ResourceClaim] | Status],
 ) -> QueueingHint:
     if new is None:
         was_allocated = old is not None and old.allocation is not None
         return QueueingHint.QUEUE if was_allocated else QueueingHint.QUEUE_SKIP
-    own = claims_of(pod, claims)
+    own = of_pod(pod)
     if isinstance(own, Status):
         return QueueingHint.QUEUE_SKIP
     if old is not None and old.allocation is not None and new.allocation is None:
@@ -187,6 +200,8 @@ POLL_SECONDS = 5.0
 
 _TIME_IS_UP = "context deadline exceeded"
 _KEY = "DynamicResources"
+#: (this, uid of a member) → the member and its claims, in the notes of a group.
+_ATTEMPT = "DynamicResources attempt"
 #: The state of pods that request no devices; it is never changed.
 _NO_CLAIMS = ClaimsAttempt([], has_special=False)
 
@@ -264,7 +279,12 @@ class DynamicResources(
         if not pod.spec.resource_claims:
             return None
         pod_word = self.handle.behaviour.claim_owner_word
-        claims = claims_of(pod, self.handle.devices.resource_claims, pod_word)
+        claims = claims_of(
+            pod,
+            self.handle.devices.resource_claims,
+            pod_word,
+            has_group_claims=self._features.group_claims,
+        )
         return claims if isinstance(claims, Status) else None
 
     def concerns(self, shape: PodShape) -> bool:
@@ -277,10 +297,13 @@ class DynamicResources(
             state[_KEY] = _NO_CLAIMS
             return SKIP
         state[_KEY] = ClaimsAttempt([], has_special=False)
-        prepared = prepare(pod, self.handle.devices, self._pools)
+        in_pass, groups = allocated_in_pass(state), self.handle.pod_groups
+        prepared = prepare(pod, self.handle.devices, self._pools, groups, in_pass=in_pass)
         if isinstance(prepared, Status):
             return prepared
         state[_KEY] = prepared
+        if state.group_notes is not None:
+            state.group_notes[_ATTEMPT, pod.uid] = (pod, prepared)
         return None if prepared.claims else SKIP
 
     def filter_node(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> Status | None:
@@ -306,6 +329,64 @@ class DynamicResources(
             _perform(self.handle, claim, partial(binding.delete_claim, claim=claim))
             return None, unschedulable(DELETED)
         return None, self._releases_nothing if attempt.claims else self._has_no_claims
+
+    def release_for_group(self, notes: Mapping[Hashable, Any]) -> None:
+        """Deallocate, for each member, a claim whose devices are where the member cannot be. If
+        there is a member without such a claim, and no member has a node, a claim of the group is
+        released. Upstream deallocates a claim once for each member, and gives up after the
+        conflict."""
+        attempts: list[tuple[PodInfo, ClaimsAttempt]] = [
+            note
+            for key, note in notes.items()
+            if isinstance(key, tuple) and key[0] == _ATTEMPT and note[1].claims
+        ]
+        released = set[str]()
+        found = [self._release_one(pod, attempt, released) for pod, attempt in attempts]
+        if not all(found):
+            self._release_of_group(attempts, released)
+
+    def _release_one(self, pod: PodInfo, attempt: ClaimsAttempt, released: set[str]) -> bool:
+        """Whether a claim was found to release. ``released``: uids of claims, added to."""
+        for index in sorted(attempt.unavailable):
+            claim = attempt.claims[index]
+            if attempt.is_special(index) or not _is_free_but_for(claim, pod):
+                continue
+            if claim.allocation is not None and claim.uid not in released:
+                released.add(claim.uid)
+                self._take_back(claim, pod.uid, partial(binding.deallocate, claim=claim))
+            return True
+        if attempt.special is not None and attempt.special_is_in_api:
+            claim = attempt.special
+            _perform(self.handle, claim, partial(binding.delete_claim, claim=claim))
+            return True
+        return False
+
+    def _release_of_group(
+        self, attempts: Sequence[tuple[PodInfo, ClaimsAttempt]], released: set[str]
+    ) -> None:
+        """Release one claim of the group, if its members have no nodes."""
+        member = attempts[0][0]
+        state = self.handle.pod_groups.of(member)
+        if not self._features.group_claims or state is None or state.group is None:
+            return
+        if not state.is_upstream or state.assigned_count:
+            return
+        group, group_uid = state.group, state.group.metadata.uid or ""
+        for _, attempt in attempts:
+            for index in sorted(attempt.unavailable):
+                claim = attempt.claims[index]
+                users = claim.status.reserved_for or ()
+                is_free = all(user.uid == group_uid for user in users)
+                if is_free and claim.allocation is not None and claim.uid not in released:
+                    self._take_back(claim, group_uid, partial(binding.deallocate, claim=claim))
+                    return
+        for name in claim_names_of(group):
+            claim = self.handle.devices.resource_claims.get(member.namespace, name)
+            if claim is None or claim.allocation is None or claim.uid in released:
+                continue
+            if self._is_reserved(claim, member):
+                self._take_back(claim, group_uid, partial(self._release, claim, group_uid))
+                return
 
     def score(self, state: CycleState, pod: PodInfo, nodes: NodeView) -> NodeScores:
         """int64[nodes]: how high the alternatives rank that the node would give."""
@@ -346,6 +427,7 @@ class DynamicResources(
             self.handle.devices.resource_claims.put_in_flight(claim, allocation)
             attempt.in_flight[claim.uid] = allocation
             attempt.reserved[index] = allocation
+        allocated_in_pass(state).update(attempt.in_flight)
         return None
 
     def unreserve(self, state: CycleState, pod: PodInfo, node_name: str) -> None:
@@ -354,6 +436,8 @@ class DynamicResources(
             return
         self._give_back(attempt)
         for index, claim in enumerate(attempt.user_claims()):
+            if attempt.user_of(index, pod).uid != pod.uid:
+                continue  # other members may need the claim
             if index in attempt.written or claim.is_reserved_for(pod.uid):
                 self._take_back(claim, pod.uid, partial(self._release, claim, pod.uid))
         special = attempt.special
@@ -374,7 +458,7 @@ class DynamicResources(
                 if await self._releases.ended(claim.uid, pod.uid, port):
                     # The attempt may have an older list of the claim's users.
                     claim = attempt.claims[index] = await binding.refreshed(port, claim)
-                if not claim.is_reserved_for(pod.uid):
+                if not self._is_reserved(claim, pod):
                     await self._bind(attempt, index, pod, node_name, port=port)
             if self._features.binding_conditions and any(
                 waits_for_conditions(claim) for claim in attempt.claims
@@ -386,9 +470,16 @@ class DynamicResources(
             return Status(Code.ERROR, (str(problem),))
         return None
 
+    def _is_reserved(self, claim: ResourceClaim, pod: PodInfo) -> bool:
+        return is_reserved(claim, pod, has_group_claims=self._features.group_claims)
+
     def events_to_register(self) -> Sequence[ClusterEventWithHint]:
         are_events = self.handle.behaviour.deleted_claims_are_events
-        return device_events(self.handle.devices.resource_claims, are_deletions_events=are_events)
+        return device_events(
+            self.handle.devices.resource_claims,
+            are_deletions_events=are_events,
+            has_group_claims=self._features.group_claims,
+        )
 
     def sign_pod(self, pod: PodInfo) -> Hashable | None:
         """A search for devices depends on the whole cluster, so its result is never cached."""
@@ -409,13 +500,21 @@ class DynamicResources(
         # From here on a failure must release the claim.
         attempt.written.add(index)
         stamp = self._stamp if self._features.binding_conditions else None
-        bound = await binding.bind_claim(port, claim, pod, allocation, stamp=stamp)
+        if allocation is not None and not self._is_in_flight(claim, allocation):
+            claim = await binding.written_by_sharer(port, claim, allocation)
+            allocation = None
+        user = attempt.user_of(index, pod)
+        bound = await binding.bind_claim(port, claim, user, allocation, stamp=stamp)
         attempt.claims[index] = bound
         self.handle.devices.resource_claims.assume(bound)
         if attempt.is_special(index):
             special = attempt.by_node[node_name].special
             assert special is not None, f"{pod.key} has no claim for extended resources"
             await binding.tell_containers(port, pod, bound.metadata.name, special.mappings)
+
+    def _is_in_flight(self, claim: ResourceClaim, allocation: AllocationResult) -> bool:
+        """Whether no member that shares the allocation has written it."""
+        return self.handle.devices.resource_claims.pending_allocation(claim.uid) is allocation
 
     def _take_back(self, claim: ResourceClaim, pod_uid: str, write: binding.Write) -> None:
         """Take the pod's reservation or the devices of its claim away.
