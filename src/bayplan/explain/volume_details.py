@@ -9,6 +9,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 from bayplan.answers.amounts import counted
 from bayplan.answers.names import in_natural_order, listed_names
+from bayplan.api.csi_migration import BETA_REGION, BETA_ZONE, REGION, ZONE
 from bayplan.api.objects import (
     PERSISTENT_VOLUME,
     PERSISTENT_VOLUME_CLAIM,
@@ -41,12 +42,7 @@ from bayplan.state.storage_infos import CapacityInfo, ClaimInfo, VolumeInfo
 
 CSI_DRIVER = "storage.k8s.io/v1 CSIDriver"
 CSI_STORAGE_CAPACITY = "storage.k8s.io/v1 CSIStorageCapacity"
-ZONE_LABELS = (
-    "topology.kubernetes.io/zone",
-    "topology.kubernetes.io/region",
-    "failure-domain.beta.kubernetes.io/zone",
-    "failure-domain.beta.kubernetes.io/region",
-)
+ZONE_LABELS = (ZONE, REGION, BETA_ZONE, BETA_REGION)
 #: Volumes of one claim that have a line each, and capacities.
 _VOLUMES_MAX = 4
 _CAPACITIES_MAX = 4

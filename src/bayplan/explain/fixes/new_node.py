@@ -4,7 +4,7 @@ For the kinds of nodes, see `objects.pools`. A kind that cannot hold the pod by 
 Of the others, the smallest comes first. A kind that does not exist yet is the last resort.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import count, islice
 from typing import Any
 
@@ -15,17 +15,17 @@ from bayplan.api.pod_requests import PODS, amounts, is_extended
 from bayplan.explain.diagnosis import Diagnosis
 from bayplan.explain.explanation import Change
 from bayplan.explain.fixes.edits import Harm, ObjectEdit, change_of, plain
+from bayplan.explain.fixes.node_labels import labels_to_add
 from bayplan.explain.fixes.taints import harm_of_tolerating, untolerated
 from bayplan.model.cluster_model import ClusterModel
 from bayplan.model.daemon_pods import requests_with_daemons
-from bayplan.objects.pools import POOL_LABELS, is_broken, kind_key, kind_text
+from bayplan.objects.pools import is_broken, kind_key, kind_text
 from bayplan.printable import printable
 
 _KINDS_MAX = 12
 #: Nodes that are added for one group or workload.
 _COUNT_MAX = 8
 _MANY_MAX = 100
-_REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 _FAMILY = "new node"
 _CONDITIONS = "node.kubernetes.io/"
 
@@ -101,23 +101,13 @@ def _larger(
         for name, amount in needed_amounts.items()
         if amount > offered.get(name, 0)
     }
-    present = node.metadata.labels or {}
-    needed = _needed_labels(diagnosis, present)
-    if any(_is_unknown_fact(model, label) for label in needed.items()):
+    needed = labels_to_add(model, diagnosis.pod, node.metadata.labels or {})
+    if needed is None:
         return None
     parts = [f"{value} {name}" for name, value in sorted(more.items())]
     parts += [f"label {key}={value}" for key, value in sorted(needed.items())]
     parts += ["no taints"] if untolerated(diagnosis.pod, node) else []
     return (more, needed, parts) if parts else None
-
-
-def _is_unknown_fact(model: ClusterModel, label: tuple[str, str]) -> bool:
-    """Whether a label would state where a node is, or of which pool, and no node states that."""
-    key, value = label
-    domain = key.partition("/")[0]
-    is_fact = domain == "kubernetes.io" or domain.endswith(".kubernetes.io") or key in POOL_LABELS
-    nodes = model.objects(NODE) if is_fact else ()
-    return is_fact and all((node.metadata.labels or {}).get(key) != value for node in nodes)
 
 
 def _may_be_enlarged(node: Node, kinds: Sequence[Node], diagnosis: Diagnosis) -> bool:
@@ -157,30 +147,6 @@ def _size(node: Node) -> tuple[int, int, int]:
     """The fewest kinds of resources first: a plain pod needs no node with devices."""
     offered = amounts(node.status.allocatable)
     return len(offered), offered.get("cpu", 0), offered.get("memory", 0)
-
-
-def _needed_labels(diagnosis: Diagnosis, present: Mapping[str, str]) -> dict[str, str]:
-    """Labels that a node lacks for the pod's selector and, of its affinity, for the term that
-    needs the fewest."""
-    spec = plain(diagnosis.pod.spec)
-    selector = dict(spec.get("nodeSelector") or {})
-    affinity = (spec.get("affinity") or {}).get("nodeAffinity") or {}
-    terms = (affinity.get(_REQUIRED) or {}).get("nodeSelectorTerms") or ()
-    lacking = [_lacking_of(term, present) for term in terms]
-    needed = {k: v for k, v in selector.items() if present.get(k) != v}
-    return {**needed, **min(lacking, key=len, default={})}
-
-
-def _lacking_of(term: Mapping[str, Any], present: Mapping[str, str]) -> dict[str, str]:
-    labels: dict[str, str] = {}
-    for expression in term.get("matchExpressions") or ():
-        key, values = expression["key"], expression.get("values") or ()
-        operator = expression.get("operator")
-        if operator == "In" and values and present.get(key) not in values:
-            labels[key] = values[0]
-        elif operator == "Exists" and key not in present:
-            labels[key] = "true"
-    return labels
 
 
 def _copies(
