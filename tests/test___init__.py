@@ -80,7 +80,6 @@ def test_each_type_in_a_signature_of_the_contract_can_be_imported_from_bayplan()
     concerns no author."""
     filled_in = {
         "HandleServices",
-        "WaitingPodIndex",
         "SnapshotNotLent",
         "UndeclaredKind",
         "undeclared",

@@ -14,13 +14,11 @@ from tests.plugins.devices_kit import class_of, put
 
 
 def test_a_handle_lists_the_extenders_and_their_verbs() -> None:
-    cluster = SampleCluster()
-    assert handle(cluster).extenders == ()
+    assert handle().extenders == ()
     gpus = frozenset(("example.com/gpu",))
     verbs = frozenset((ExtenderVerb.PREEMPT,))
     configured: Extender = ConfiguredExtender("http://a", verbs, managed_resources=gpus)
-    cluster.extenders = (configured,)
-    (result,) = handle(cluster).extenders
+    (result,) = handle(SampleCluster(extenders=(configured,))).extenders
     assert (result.name, result.verbs, result.weight, result.ignorable) == (
         "http://a", verbs, 1, False,
     )  # fmt: skip

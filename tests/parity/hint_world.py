@@ -178,7 +178,6 @@ class HintWorld:
             objects=cluster.store,
         )
         engine.nominator = Nominator(engine.cluster.pods.get)
-        engine.waiting = cluster.waiting
         engine.queue = cast(SchedulingQueue, self.tap)
         engine.reservations = Reservations(
             cluster.clock, 0, ExclusiveDomains(engine.cluster.pod_groups)

@@ -78,9 +78,10 @@ def make_world(
     """An empty cluster under a configuration. ``gates``: those that are not at their defaults.
     Raises ConfigError."""
     cluster = SampleCluster(registry=REGISTRY, kubernetes=kubernetes, gates=gates)
+    services = cluster.services
 
     def handle_for(profile: str, instance: str, plugin: type[Plugin]) -> Handle:
-        return Handle(cluster, profile, instance, plugin.kinds)
+        return Handle(services, profile, instance, plugin.kinds)
 
     written = DEFAULT_CONFIG if config is None else _without_missing(config)
     flag = ",".join(f"{name}={str(value).lower()}" for name, value in gates.items())

@@ -23,7 +23,7 @@ def with_group(cluster: SampleCluster, minimum: int) -> None:
 
 
 def message_of(cluster: SampleCluster, pod: Pod) -> str:
-    plugin = GangScheduling(None, Handle(cluster, PROFILE, "GangScheduling", ()))
+    plugin = GangScheduling(None, Handle(cluster.services, PROFILE, "GangScheduling", ()))
     status = plugin.pre_enqueue(pod_info(pod))
     return "" if status is None else status.message
 
@@ -52,7 +52,7 @@ def test_other_pods_and_other_kinds_of_groups_are_skipped() -> None:
 
 
 def test_members_and_the_group_object_queue_a_pod() -> None:
-    plugin = GangScheduling(None, Handle(SampleCluster(), PROFILE, "GangScheduling", ()))
+    plugin = GangScheduling(None, Handle(SampleCluster().services, PROFILE, "GangScheduling", ()))
     hints = {each.event.resource: each.hint for each in plugin.events_to_register()}
     pod = pod_info(member("a"))
     for resource in (EventResource.UNSCHEDULED_POD, EventResource.ASSIGNED_POD):

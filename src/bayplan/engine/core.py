@@ -6,6 +6,7 @@ these; one that uses many takes them out of the core in its constructor, and the
 
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any, Protocol, final
 
 from bayplan.api.pod_groups import BUILT_IN_KINDS, GroupKey, PodGroupKinds
@@ -20,12 +21,7 @@ from bayplan.engine.reuse.cache import ResultCache
 from bayplan.engine.telemetry import Telemetry
 from bayplan.engine.waiting import Activations, Deadlines, WaitingPods
 from bayplan.framework.cluster_rules import device_rules, group_rules, pod_rules
-from bayplan.framework.handle import (
-    Handle,
-    SharedDRAManager,
-    Write,
-)
-from bayplan.framework.plugin import Plugin
+from bayplan.framework.handle import HandleServices, SharedDRAManager
 from bayplan.framework.runtime import Framework
 from bayplan.framework.types import QueuedPodInfo
 from bayplan.journal import Journal
@@ -114,7 +110,7 @@ class GroupController(Protocol):
 
 @final
 class EngineCore:
-    """The parts of one scheduler. Implements framework.handle.HandleServices."""
+    """The parts of one scheduler."""
 
     #: Made after the plugins have started.
     queue: SchedulingQueue
@@ -130,7 +126,6 @@ class EngineCore:
         raise_bugs: bool = False,
         gates: FeatureGates | None = None,
         group_kinds: PodGroupKinds = BUILT_IN_KINDS,
-        registry: Registry | None = None,
         extenders: Extenders | None = None,
         devices: SharedDRAManager | None = None,
     ) -> None:
@@ -168,7 +163,6 @@ class EngineCore:
         self.pod_rules = pod_rules(self.gates)
         #: Gets each pod, or group, when an attempt at it begins.
         self.begins: Callable[[QueuedPodInfo], None] | None = None
-        self._registry = registry
 
     def activate_due(self) -> None:
         """Activate the pods that plugins want tried at this time, unless they are gone."""
@@ -177,17 +171,27 @@ class EngineCore:
         pods = self.cluster.pods
         self.queue.activate(pods[uid] for uid in self.activations.take_due() if uid in pods)
 
-    def filter_runner(self, handle: Handle) -> ProfileFilters:
-        """See HandleServices."""
-        return ProfileFilters(self.cluster, self.frameworks, handle)
+    def handle_services(self, registry: Registry) -> HandleServices:
+        """What the handles of plugins use. ``registry``: finds the plugins that others make."""
+        return HandleServices(
+            seed=self.seed,
+            gates=self.gates,
+            clock=self.clock,
+            metrics=self.metrics,
+            cluster=self.cluster,
+            devices=self.devices,
+            nominator=self.nominator,
+            extenders=self.extenders,
+            waiting=self.waiting.by_uid,
+            pods_in_pre_bind=self.pods_in_pre_bind,
+            filter_runner=partial(ProfileFilters, self.cluster, self.frameworks),
+            make_plugin=partial(make_plugin, registry),
+            activate=self._activate,
+            emit=self._emit,
+            perform=self.outbox.perform,
+        )
 
-    def make_plugin(self, name: str, args: Any, handle: Handle) -> Plugin:
-        """See HandleServices."""
-        assert self._registry is not None, "plugins are made by a scheduler with a registry"
-        return make_plugin(self._registry, name, args, handle)
-
-    def activate(self, pods: Iterable[PodInfo], at_seconds: float | None = None) -> None:
-        """Try pods now, or at a time on the scheduler's clock."""
+    def _activate(self, pods: Iterable[PodInfo], at_seconds: float | None) -> None:
         selected = list(pods)
         if at_seconds is not None:
             self.activations.add(selected, at_seconds)
@@ -195,12 +199,8 @@ class EngineCore:
             self.executor.run("activate", lambda: self.queue.activate(selected))
         self.outbox.wake()
 
-    def emit(self, pod: PodInfo, event: EmitEvent) -> None:
+    def _emit(self, pod: PodInfo, event: EmitEvent) -> None:
         """Emit a plugin's event about a pod, and note it."""
         self.outbox.emit_event(event)
         self.telemetry.note(pod.key, f"event {event.reason}: {event.note}")
         self.outbox.wake()
-
-    def perform(self, subject: str, write: Write, plugin: str) -> None:
-        """Have a plugin's write performed."""
-        self.outbox.perform(subject, write, plugin)

@@ -191,7 +191,7 @@ class Scheduler:
     ) -> None:
         """Starts the plugins. Raises ConfigError."""
         self._own_extenders = registry.make_extenders()
-        engine = _core(config, registry, clock, options, own_extenders=self._own_extenders)
+        engine = _core(config, clock, options, own_extenders=self._own_extenders)
         self._start(engine, config, registry)
         self._absent_kinds = frozenset(options.get("absent_kinds", ()))
         self.journal = engine.telemetry.journal
@@ -254,9 +254,10 @@ class Scheduler:
 
     def _start(self, engine: EngineCore, config: SchedulerConfig, registry: Registry) -> None:
         """Start the plugins, and the parts of the engine that need to know them."""
+        services = engine.handle_services(registry)
 
         def handle_for(profile: str, instance: str, plugin: type[Plugin]) -> Handle:
-            return Handle(engine, profile, instance, plugin.kinds)
+            return Handle(services, profile, instance, plugin.kinds)
 
         self._profiles = build_profiles(config, registry, handle_for)
         watch = Watch(
@@ -493,7 +494,6 @@ class Scheduler:
 
 def _core(
     config: SchedulerConfig,
-    registry: Registry,
     clock: Clock,
     options: SchedulerOptions,
     *,
@@ -512,7 +512,6 @@ def _core(
         raise_bugs=options.get("raise_bugs", False),
         gates=config.gates,
         group_kinds=group_kinds(config.spec.pod_groups.kinds),
-        registry=registry,
         extenders=Extenders(extenders),
         devices=options.get("devices"),
     )

@@ -283,16 +283,6 @@ class Objects(Protocol):
     def get(self, name: str, namespace: str | None = None) -> Any | None: ...
 
 
-class WaitingPodIndex(Protocol):
-    """The pods at Permit."""
-
-    def all(self) -> Sequence[WaitingPod]:
-        """In the order of their uids."""
-        ...
-
-    def get(self, uid: str) -> WaitingPod | None: ...
-
-
 #: Writes something through the port; see `Handle.perform`.
 Write = Callable[[BindPort], Awaitable[None]]
 
@@ -325,46 +315,32 @@ class SnapshotNotLent(RuntimeError):
         )
 
 
-class HandleServices(Protocol):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HandleServices:
     """The parts and actions of one scheduler that all its handles use."""
 
-    @property
-    def seed(self) -> int: ...
-    @property
-    def gates(self) -> FeatureGates: ...
-    @property
-    def clock(self) -> Clock: ...
-    @property
-    def metrics(self) -> SchedulerMetrics: ...
-    @property
-    def cluster(self) -> ClusterView: ...
-    @property
-    def devices(self) -> SharedDRAManager: ...
-    @property
-    def nominator(self) -> PodNominator: ...
-    @property
-    def extenders(self) -> Iterable[Extender]: ...
-    @property
-    def waiting(self) -> WaitingPodIndex: ...
-    @property
-    def pods_in_pre_bind(self) -> Mapping[str, PodInPreBind]: ...
-
-    def filter_runner(self, handle: "Handle") -> FilterRunner:
-        """What runs the Filters of the handle's profile."""
-        ...
-
-    def make_plugin(self, name: str, args: Any, handle: "Handle") -> Any:
-        """See `Handle.make`. ``handle``: of the plugin that makes the instance."""
-        ...
-
-    def activate(self, pods: Iterable[PodInfo], at_seconds: float | None = None) -> None:
-        """``at_seconds``: the time of the scheduler's clock; None: at once."""
-        ...
-
-    def emit(self, pod: PodInfo, event: EmitEvent) -> None: ...
-    def perform(self, subject: str, write: Write, plugin: str) -> None:
-        """``subject``: of the note about a refusal; ``plugin``: the instance that writes."""
-        ...
+    seed: int
+    gates: FeatureGates
+    clock: Clock
+    metrics: SchedulerMetrics
+    cluster: ClusterView
+    devices: SharedDRAManager
+    nominator: PodNominator
+    extenders: Iterable[Extender]
+    #: The pods at Permit, by uid.
+    waiting: Mapping[str, WaitingPod]
+    #: The pods that PreBind plugins work for, by uid.
+    pods_in_pre_bind: Mapping[str, PodInPreBind]
+    #: Makes what runs the Filters of the handle's profile.
+    filter_runner: Callable[["Handle"], FilterRunner]
+    #: See `Handle.make`. Gets the name, the args, and the handle of the plugin that makes the part.
+    make_plugin: Callable[[str, Any, "Handle"], Any]
+    #: Gets the pods, and the time of the scheduler's clock in seconds; None: at once.
+    activate: Callable[[Iterable[PodInfo], float | None], None]
+    #: Gets the pod and the event about it.
+    emit: Callable[[PodInfo, EmitEvent], None]
+    #: Gets the subject of the note about a refusal, the write, and the instance that writes.
+    perform: Callable[[str, Write, str], None]
 
 
 @final
@@ -451,7 +427,8 @@ class Handle:
 
     def waiting_pods(self) -> Sequence[WaitingPod]:
         """Pods held at Permit, ordered by uid."""
-        return self._services.waiting.all()
+        waiting = self._services.waiting
+        return [waiting[uid] for uid in sorted(waiting)]
 
     def waiting_pod(self, uid: str) -> WaitingPod | None:
         return self._services.waiting.get(uid)

@@ -4,9 +4,9 @@ A plugin that fails here also fails in a real start: in both cases no snapshot i
 exists yet.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable
 from contextlib import suppress
-from typing import Any, final
+from functools import partial
 
 from bayplan.clock import ManualClock
 from bayplan.config.cluster_version import in_other_versions
@@ -14,17 +14,15 @@ from bayplan.config.feature_gates import FeatureGates, default_gates
 from bayplan.config.loading import SchedulerConfig
 from bayplan.config.pod_group_kinds import group_kinds
 from bayplan.framework.calls import fields_of, with_parts
-from bayplan.framework.handle import Handle, PodInPreBind, WaitingPod, Write
+from bayplan.framework.handle import Handle, HandleServices
 from bayplan.framework.plugin import Plugin
 from bayplan.metrics import SchedulerMetrics
 from bayplan.plugins.registry import Registry
-from bayplan.ports import EmitEvent
 from bayplan.problems import ConfigError
 from bayplan.profile.filter_runner import ProfileFilters
 from bayplan.profile.profiles import BuiltProfile, build_profiles, event_kinds, make_plugin
 from bayplan.queue.nominator import Nominator
 from bayplan.state.cache import ClusterView
-from bayplan.state.pods import PodInfo
 
 
 def dry_start(config: SchedulerConfig, registry: Registry) -> None:
@@ -72,7 +70,7 @@ def _started(
     config: SchedulerConfig, registry: Registry
 ) -> tuple[list[BuiltProfile], list[Plugin]]:
     """The profiles, and their plugins, which were started and closed."""
-    services = _IdleScheduler(registry, config.gates)
+    services = _idle_services(registry, config.gates)
 
     def handle_for(profile_name: str, instance_name: str, plugin: type[Plugin]) -> Handle:
         return Handle(services, profile_name, instance_name, plugin.kinds)
@@ -93,44 +91,30 @@ def idle_handle(
     gates: FeatureGates | None = None,
 ) -> Handle:
     """A handle of a scheduler that does nothing. ``gates``: None for the default gates."""
-    services = _IdleScheduler(registry, gates or default_gates())
+    services = _idle_services(registry, gates or default_gates())
     return Handle(services, profile_name, instance_name, plugin.kinds)
 
 
-@final
-class _IdleScheduler:
-    """A scheduler that never schedules a pod. Implements framework.handle.HandleServices."""
-
-    seed = 0
-    extenders = ()
-
-    def __init__(self, registry: Registry, gates: FeatureGates) -> None:
-        self._registry = registry
-        self.gates = gates
-        self.clock = ManualClock()
-        self.metrics = SchedulerMetrics()
-        self.cluster = ClusterView(lambda _: False)
-        self.devices = self.cluster.devices
-        self.nominator = Nominator()
-        self.waiting = _NoWaitingPods()
-        self.pods_in_pre_bind: Mapping[str, PodInPreBind] = {}
-
-    def filter_runner(self, handle: Handle) -> ProfileFilters:
-        return ProfileFilters(self.cluster, {}, handle)
-
-    def make_plugin(self, name: str, args: Any, handle: Handle) -> Plugin:
-        return make_plugin(self._registry, name, args, handle, path="args")
-
-    def activate(self, pods: Iterable[PodInfo], at_seconds: float | None = None) -> None: ...
-    def emit(self, pod: PodInfo, event: EmitEvent) -> None: ...
-    def perform(self, subject: str, write: Write, plugin: str) -> None: ...
+def _idle_services(registry: Registry, gates: FeatureGates) -> HandleServices:
+    """Those of a scheduler that never schedules a pod."""
+    cluster = ClusterView(lambda _: False)
+    return HandleServices(
+        seed=0,
+        gates=gates,
+        clock=ManualClock(),
+        metrics=SchedulerMetrics(),
+        cluster=cluster,
+        devices=cluster.devices,
+        nominator=Nominator(),
+        extenders=(),
+        waiting={},
+        pods_in_pre_bind={},
+        filter_runner=partial(ProfileFilters, cluster, {}),
+        make_plugin=partial(make_plugin, registry, path="args"),
+        activate=_do_nothing,
+        emit=_do_nothing,
+        perform=_do_nothing,
+    )
 
 
-class _NoWaitingPods:
-    """framework.handle.WaitingPodIndex without pods."""
-
-    def all(self) -> Sequence[WaitingPod]:
-        return []
-
-    def get(self, uid: str) -> WaitingPod | None:
-        return None
+def _do_nothing(*_: object) -> None: ...

@@ -8,6 +8,7 @@ nominations and its objects, and it records the actions that they request (activ
 """
 
 from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any, TypeVar, final
 
 from msgspec.structs import replace
@@ -28,6 +29,7 @@ from bayplan.framework.cluster_rules import device_rules, group_rules
 from bayplan.framework.handle import (
     Extender,
     Handle,
+    HandleServices,
     PodInPreBind,
     SharedDRAManager,
     Write,
@@ -54,10 +56,7 @@ PROFILE = "default-scheduler"
 
 @final
 class SampleCluster:
-    """Nodes, placed pods, other objects, and everything a plugin's handle needs.
-
-    Implements framework.handle.HandleServices.
-    """
+    """Nodes, placed pods, other objects, and everything a plugin's handle needs."""
 
     def __init__(
         self,
@@ -67,6 +66,7 @@ class SampleCluster:
         gates: Mapping[str, bool] | None = None,
         kubernetes: KubernetesVersion = NEWEST,
         devices: SharedDRAManager | None = None,
+        extenders: Sequence[Extender] = (),
     ) -> None:
         """``gates``: those that differ from the defaults of the version.
 
@@ -83,7 +83,6 @@ class SampleCluster:
         self.cache = self.cluster.cache
         self.clock = ManualClock()
         self.nominator = Nominator()
-        self.extenders: Sequence[Extender] = ()
         self.store = self.cluster.objects
         self.volumes = self.cluster.volumes
         self.devices = self.cluster.devices if devices is None else devices
@@ -99,7 +98,24 @@ class SampleCluster:
         self.activated_later: list[tuple[float, PodInfo]] = []
         self.emitted: list[EmitEvent] = []
         self.writes: list[tuple[str, Write]] = []
-        self._registry = registry if registry is not None else Registry()
+        #: What the handle of a plugin takes: ``Handle(cluster.services, …)``.
+        self.services = HandleServices(
+            filter_runner=partial(ProfileFilters, self.cluster, self.frameworks),
+            make_plugin=partial(make_plugin, registry if registry is not None else Registry()),
+            activate=self._activate,
+            emit=lambda _, event: self.emitted.append(event),
+            perform=lambda subject, write, _: self.writes.append((subject, write)),
+            cluster=self.cluster,
+            devices=self.devices,
+            gates=self.gates,
+            seed=seed,
+            clock=self.clock,
+            metrics=self.metrics,
+            extenders=extenders,
+            nominator=self.nominator,
+            waiting=self.waiting.by_uid,
+            pods_in_pre_bind=self.pods_in_pre_bind,
+        )
 
     # ---- filling --------------------------------------------------------------------------
 
@@ -136,10 +152,7 @@ class SampleCluster:
         """The present loan."""
         return self.cluster.loan
 
-    # ---- what handles use -----------------------------------------------------------------------
-
-    def filter_runner(self, handle: Handle) -> ProfileFilters:
-        return ProfileFilters(self.cluster, self.frameworks, handle)
+    # ---- reading --------------------------------------------------------------------------
 
     def framework(self, profile_name: str) -> Framework:
         return self.frameworks[profile_name]
@@ -147,20 +160,11 @@ class SampleCluster:
     def objects(self, kind: str) -> KindObjects[Any]:
         return self.store.of(kind)
 
-    def perform(self, subject: str, write: Write, plugin: str) -> None:
-        self.writes.append((subject, write))
-
-    def activate(self, pods: Iterable[PodInfo], at_seconds: float | None = None) -> None:
+    def _activate(self, pods: Iterable[PodInfo], at_seconds: float | None) -> None:
         if at_seconds is None:
             self.activated += pods
         else:
             self.activated_later += ((at_seconds, pod) for pod in pods)
-
-    def make_plugin(self, name: str, args: Any, handle: Handle) -> Plugin:
-        return make_plugin(self._registry, name, args, handle)
-
-    def emit(self, pod: PodInfo, event: EmitEvent) -> None:
-        self.emitted.append(event)
 
 
 def cluster(
@@ -202,7 +206,7 @@ def _put_owners(sample: SampleCluster) -> None:
 
 def handle_for(cluster: SampleCluster, plugin: type[Plugin], name: str) -> Handle:
     """The handle that the engine would give to an instance of a class."""
-    return Handle(cluster, PROFILE, name, plugin.kinds)
+    return Handle(cluster.services, PROFILE, name, plugin.kinds)
 
 
 def handle(
@@ -212,7 +216,7 @@ def handle(
 
     ``kinds``: the kinds that ``handle.objects`` accepts, as the plugin class declares them.
     """
-    return Handle(cluster or SampleCluster(), PROFILE, name, tuple(kinds))
+    return Handle((cluster or SampleCluster()).services, PROFILE, name, tuple(kinds))
 
 
 P = TypeVar("P", bound=Plugin)
