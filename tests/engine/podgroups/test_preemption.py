@@ -1,18 +1,20 @@
 """Preemption for a group: for all members of the quorum, or for none."""
 
 import asyncio
+from collections.abc import Sequence
 from typing import Any
 
-from bayplan.api.objects import decode
 from bayplan.journal import GroupRecord
-from bayplan.ports import ApiError, EventType, PatchPodStatus, Perform, WatchEvent
+from bayplan.ports import ApiError, PatchPodStatus, Perform
 from bayplan.queue.entry import State
 from bayplan.testing import api_pod, node
 from tests.engine.kit import Engine, waiting_pod
 from tests.kit.ports import RecordingPort
-from tests.scenarios.world import PROFILE
+from tests.scenarios.world import PROFILE, Enabled
 
 KIND = "scheduling.x-k8s.io/v1alpha1 PodGroup"
+UPSTREAM = "scheduling.k8s.io/v1beta1 PodGroup"
+ZONE = "topology.kubernetes.io/zone"
 LABEL = "scheduling.x-k8s.io/pod-group"
 
 
@@ -21,15 +23,24 @@ def running(name: str, where: str, priority: int = 0, cpu: int = 4, **options: A
 
 
 def member(name: str, **options: Any) -> Any:
-    return waiting_pod(name, priority=10, labels={LABEL: "g"}, **{"cpu": 4, **options})
+    return waiting_pod(name, priority=10, **{"cpu": 4, "labels": {LABEL: "g"}, **options})
 
 
-def engine(*objects: Any, minimum: int = 2, nodes: int = 2, **options: Any) -> Engine:
+def engine(
+    *objects: Any,
+    minimum: int = 2,
+    nodes: int = 2,
+    plugins: Sequence[Enabled] = ("NodeResourcesFit",),
+    kind: str = KIND,
+    **options: Any,
+) -> Engine:
     """Nodes of 4 cpu, running pods, and a group that has been tried once."""
-    setup = Engine(plugins=["NodeResourcesFit", "DefaultPreemption"], **options)
-    setup.add(*(node(f"m{index + 1}", cpu=4) for index in range(nodes)))
-    content = {"metadata": {"name": "g", "namespace": "default"}, "spec": {"minMember": minimum}}
-    setup.scheduler.handle(WatchEvent(EventType.ADDED, KIND, decode(KIND, content)))
+    setup = Engine(plugins=[*plugins, "DefaultPreemption"], **options)
+    setup.add(*(node(f"m{index + 1}", cpu=4, zone="z") for index in range(nodes)))
+    spec: dict[str, Any] = {"minMember": minimum}
+    if kind == UPSTREAM:
+        spec = {"schedulingPolicy": {"gang": {"minCount": minimum}}, "priority": 10}
+    setup.put(kind, {"metadata": {"name": "g", "namespace": "default"}, "spec": spec})
     setup.add(*objects)
     while setup.scheduler.schedule_one():
         pass
@@ -68,6 +79,41 @@ def test_a_pod_that_fits_beside_the_members_is_reprieved() -> None:
 def test_only_the_least_important_pods_are_evicted() -> None:
     victims = [running("r3", "m3", 5), running("r1", "m1"), running("r2", "m2")]
     setup = engine(*victims, member("g1"), member("g2"), nodes=3)
+    assert sorted(nominated(setup).values()) == ["m1", "m2"]
+
+
+def test_members_of_kubernetes_groups_are_placed_as_if_all_less_important_pods_were_gone() -> None:
+    """The emptiest node is the one with the most important victim. Groups of other kinds leave it
+    that pod."""
+    placed = [
+        running("a", "m1", 5, cpu=3),
+        running("b", "m2", 0, cpu=2),
+        running("c", "m2", 20, cpu=2),
+    ]
+    for kind, node_name in ((UPSTREAM, "m1"), (KIND, "m2")):
+        options: dict[str, Any] = {"labels": {LABEL: "g"}}
+        if kind == UPSTREAM:
+            options = {"spec": {"schedulingGroup": {"podGroupName": "g"}}, "labels": {}}
+        waits = member("g1", cpu=2, **options)
+        setup = engine(*placed, waits, minimum=1, kind=kind, plugins=[("NodeResourcesFit", 1)])
+        assert nominated(setup) == {"g1": node_name}
+
+
+def test_pods_of_other_nodes_that_a_member_cannot_be_beside_are_evicted() -> None:
+    term = {"labelSelector": {"matchLabels": {"app": "loud"}}, "topologyKey": ZONE}
+    apart = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
+    placed = [
+        running("loud", "m3", cpu=0, labels={"app": "loud"}),
+        running("quiet", "m3", cpu=0),
+        running("stays", "m3", priority=30),
+        running("r1", "m1"),
+        running("r2", "m2"),
+    ]
+    setup = engine(
+        *placed, *(member(name, affinity=apart) for name in ("g1", "g2")), nodes=3,
+        plugins=["NodeResourcesFit", "InterPodAffinity"],
+    )  # fmt: skip
+    assert victims_of(setup) == 3
     assert sorted(nominated(setup).values()) == ["m1", "m2"]
 
 
@@ -168,12 +214,9 @@ def test_nothing_is_written_to_members_deleted_meanwhile() -> None:
 
 # ---- disruption units -----------------------------------------------------------------------
 
-UPSTREAM = "scheduling.k8s.io/v1beta1 PodGroup"
-
 
 def put_upstream(engine: Engine, name: str, **spec: Any) -> None:
-    content = {"metadata": {"name": name, "namespace": "default"}, "spec": spec}
-    engine.scheduler.handle(WatchEvent(EventType.ADDED, UPSTREAM, decode(UPSTREAM, content)))
+    engine.put(UPSTREAM, {"metadata": {"name": name, "namespace": "default"}, "spec": spec})
 
 
 def crew(name: str, where: str, **options: Any) -> Any:
@@ -185,8 +228,8 @@ def tried(mode: dict[str, Any], *objects: Any, minimum: int = 1) -> Engine:
     """Three nodes, two of them with a crew, and a group whose members need one node each."""
     engine = Engine(plugins=["NodeResourcesFit", "DefaultPreemption"])
     engine.add(*(node(f"m{index + 1}", cpu=4) for index in range(3)))
-    content = {"metadata": {"name": "g", "namespace": "default"}, "spec": {"minMember": minimum}}
-    engine.scheduler.handle(WatchEvent(EventType.ADDED, KIND, decode(KIND, content)))
+    spec = {"minMember": minimum}
+    engine.put(KIND, {"metadata": {"name": "g", "namespace": "default"}, "spec": spec})
     put_upstream(engine, "crew", **mode)
     engine.add(*objects)
     while engine.scheduler.schedule_one():

@@ -1,11 +1,12 @@
 """Preemption for a group: victims for as many members as the group needs, or none.
 
-A trial removes pods of lower priority from all nodes, up to the lowest priority with which the
-group fits, and places the members. Then the removed pods of the members' nodes return one after
-another, as long as all members on the node still fit. A pod that cannot return is a victim. If the
-group does not fit without all pods of lower priority, no pod is evicted. A group that has to share
-a domain by its annotation frees the domain in which the fewest groups lose pods. Upstream:
-podgrouppreemption.go (v1.37), which tries the whole group again for each returning pod.
+A trial removes all pods of lower priority from all nodes and places the members. For groups of
+other kinds than Kubernetes' own it removes pods up to the lowest priority with which the group
+fits. Then the removed pods of the members' nodes return one after another, as long as all members
+on the node still fit; if a member cannot be beside pods of other nodes, all removed pods return so,
+as long as all members fit. A pod that cannot return is a victim. If the group does not fit without
+all pods of lower priority, no pod is evicted. A group that has to share a domain by its annotation
+frees the domain in which the fewest groups lose pods. Upstream: podgrouppreemption.go (v1.37).
 """
 
 from collections.abc import Iterable, Sequence, Set
@@ -56,6 +57,11 @@ class Preemptor(Protocol):
     def members(self) -> Sequence[QueuedPodInfo]: ...
 
     @property
+    def is_upstream(self) -> bool:
+        """Whether the group is one of Kubernetes: its members are placed as kube-scheduler does."""
+        ...
+
+    @property
     def is_plain(self) -> bool:
         """Whether PostFilter plugins that make no room for groups have a reason: not for a tree,
         nor for a group whose placements are constrained. Upstream: dynamicresources.go."""
@@ -85,6 +91,10 @@ class PodGroupToPlace(Struct, frozen=True):
     needed_count: int
 
     @property
+    def is_upstream(self) -> bool:
+        return self.state.is_upstream
+
+    @property
     def is_plain(self) -> bool:
         group = self.state.group
         is_constrained = group is not None and bool(group.required_topology)
@@ -104,7 +114,7 @@ class PodGroupToPlace(Struct, frozen=True):
         """The domains of the required key, those first in which the fewest groups could lose pods;
         for other groups only "": any. Kubernetes' own groups are placed as kube-scheduler does."""
         state = self.state
-        if state.group is None or state.is_upstream or not state.group.required_topology:
+        if state.group is None or self.is_upstream or not state.group.required_topology:
             return ("",)
         domains = self.setup.domains.of(snapshot, state.group.required_topology, state)
         domain_of = {node: domain.name for domain in domains for node in domain.nodes or ()}
@@ -211,9 +221,9 @@ class PodGroupPreemptor:
     # ---- pods to remove ---------------------------------------------------------------------
 
     def _highest_to_evict(self, snapshot: Snapshot, group: Preemptor) -> int | str | None:
-        """The lowest priority up to which pods must leave for the group to fit. None: no pod has a
-        lower priority. A text: why the group does not fit even without all these pods, as upstream
-        says it."""
+        """The priority up to which pods leave before the group is placed. None: no pod has a lower
+        priority. A text: why the group does not fit even without all these pods, as upstream says
+        it."""
         of_groups = self._units(snapshot).priorities_of_groups()
         own = min(queued.pod.priority for queued in group.members)
         if min(self._lowest_priority(snapshot), *of_groups, own) == own:
@@ -224,6 +234,8 @@ class PodGroupPreemptor:
         why_not = self._why_not_without(snapshot, group, levels[-1])
         if why_not:
             return why_not
+        if group.is_upstream:
+            return levels[-1]
         low, high = 0, len(levels) - 1
         while low < high:
             middle = (low + high) // 2
@@ -308,28 +320,49 @@ class PodGroupPreemptor:
         of their nodes are away.
         ``alone``: nodes on which no other pod may stay."""
         nodes = {one.pod.node_name for one in placed}
-        beside: list[Unit] = []
-        for unit in away:
-            if any(pod.node_name in nodes or pod.node_name in alone for pod in unit.pods):
-                beside.append(unit)
-            else:
-                _put_back(trial, unit)
-        if not all(self._still_fits(trial, snapshot, one) for one in placed):
-            return ()
+        leaving = self._leaving(trial, snapshot, placed, away, alone=alone, nodes=nodes)
+        if not self._all_fit(trial, snapshot, placed):
+            # A member cannot be beside pods of other nodes.
+            staying = (unit for unit in away if unit not in leaving)
+            for pod in (pod for unit in staying for pod in unit.pods):
+                trial.remove(pod)
+            leaving = self._leaving(trial, snapshot, placed, away, alone=alone, nodes=None)
+            if not self._all_fit(trial, snapshot, placed):
+                return ()
+        leaving.sort(key=lambda unit: unit.importance)
+        return tuple(pod for unit in leaving for pod in unit.pods)
+
+    def _leaving(
+        self,
+        trial: Trial,
+        snapshot: Snapshot,
+        placed: Sequence[PlacedMember],
+        away: Sequence[Unit],
+        *,
+        alone: frozenset[str],
+        nodes: Set[str] | None,
+    ) -> list[Unit]:
+        """Put back the units beside which the members fit. Returns the others. ``nodes``: those of
+        the members, and a unit concerns only the members of its nodes; None: all members."""
         leaving: list[Unit] = []
-        for unit in beside:
+        for unit in away:
+            own = {pod.node_name for pod in unit.pods}
+            if nodes is not None and own.isdisjoint(nodes) and own.isdisjoint(alone):
+                _put_back(trial, unit)
+                continue
             if any(pod.node_name in alone and not is_daemon(pod) for pod in unit.pods):
                 leaving.append(unit)
                 continue
             _put_back(trial, unit)
-            own = {pod.node_name for pod in unit.pods}
-            there = [one for one in placed if one.pod.node_name in own]
-            if not all(self._still_fits(trial, snapshot, one) for one in there):
+            there = [one for one in placed if nodes is None or one.pod.node_name in own]
+            if not self._all_fit(trial, snapshot, there):
                 for pod in unit.pods:
                     trial.remove(pod)
                 leaving.append(unit)
-        leaving.sort(key=lambda unit: unit.importance)
-        return tuple(pod for unit in leaving for pod in unit.pods)
+        return leaving
+
+    def _all_fit(self, trial: Trial, snapshot: Snapshot, placed: Sequence[PlacedMember]) -> bool:
+        return all(self._still_fits(trial, snapshot, one) for one in placed)
 
     def _still_fits(self, trial: Trial, snapshot: Snapshot, one: PlacedMember) -> bool:
         """Whether a member still fits its node, by a new evaluation."""

@@ -76,6 +76,10 @@ class _TreeToPlace(Struct, frozen=True):
     members: Sequence[QueuedPodInfo]
 
     @property
+    def is_upstream(self) -> bool:
+        return True
+
+    @property
     def is_plain(self) -> bool:
         return False
 
