@@ -71,6 +71,44 @@ spec: {hard: {pods: "1"}}
     assert last.startswith("1 pod of ReplicaSet shop/web-")
 
 
+@pytest.mark.parametrize(
+    ("node_name", "policy", "pods"),
+    [
+        ("", "OrderedReady", ["db-0"]),
+        ("n1", "OrderedReady", ["db-0", "db-1", "db-2"]),
+        ("", "Parallel", ["db-0", "db-1", "db-2"]),
+    ],
+)
+def test_a_stateful_set_waits_for_the_pod_that_is_there(
+    tmp_path: Path, node_name: str, policy: str, pods: list[str]
+) -> None:
+    spec = "{containers: [{name: c, image: x}]}"
+    owner = "{apiVersion: apps/v1, kind: StatefulSet, name: db, uid: u, controller: true}"
+    content = f"""
+apiVersion: apps/v1
+kind: StatefulSet
+metadata: {{name: db, namespace: default, uid: u}}
+spec:
+  replicas: 3
+  serviceName: db
+  podManagementPolicy: {policy}
+  selector: {{matchLabels: {{app: db}}}}
+  template: {{metadata: {{labels: {{app: db}}}}, spec: {spec}}}
+---
+apiVersion: v1
+kind: Pod
+metadata: {{name: db-0, namespace: default, labels: {{app: db}}, ownerReferences: [{owner}]}}
+spec: {{nodeName: "{node_name}", containers: [{{name: c, image: x}}]}}
+"""
+    (tmp_path / "a.yaml").write_text(f"{NODE_FILE}---{content}")
+    objects = objects_of_files([str(tmp_path)])
+    assert sorted(each.metadata.name for each in objects.of(POD)) == pods
+    waits = "StatefulSet default/db creates its further pods one by one"
+    assert any(waits in note for note in objects.notes) == (len(pods) == 1)
+    created = "no pod was created for controllers: 2 for 1 StatefulSet, 2 of them not yet"
+    assert (objects.notes[0] == created) == (len(pods) == 1)
+
+
 def test_the_content_of_an_object_is_a_copy(tmp_path: Path) -> None:
     (tmp_path / "a.yaml").write_text(NODE_FILE)
     objects = objects_of_files([str(tmp_path)])

@@ -80,7 +80,8 @@ async def _created(
             refused.add(content, problem)
         volumes.act()
     await settled()
-    notes = [*workload.all_notes(-refused.owned_count), *problems]
+    missing_count = workload.follower_count + refused.owned_count
+    notes = [*workload.all_notes(-missing_count), *problems]
     notes += refused.notes()
     notes += deletions.notes()
     if later_count:

@@ -59,14 +59,17 @@ def expand(controller: Content, index: ObjectIndex, *, once: bool = True) -> Exp
     """The objects that the controller lacks. The controller is valid, in the index, and has a
     uid.
 
-    ``once``: no controller acts later, so that all pods of a StatefulSet are created at once.
+    ``once``: no controller acts later, so that all pods of a StatefulSet are created at once,
+    unless one of its pods is there and does not run: the controller waits for it.
     """
     if controller["metadata"].get("deletionTimestamp"):
         return Expansion([], [])
     if kind_of(controller) == JOB:
         return Expansion(*job_pods(controller, index.owned_by(controller)))
-    if kind_of(controller) == STATEFUL_SET and is_ordered(controller) and not once:
-        return _ordered(controller, index)
+    if kind_of(controller) == STATEFUL_SET and is_ordered(controller):
+        present = (_has_stateful_pod(controller, each, index) for each in ordinals(controller))
+        if not once or not all(pod is None or is_running(pod) for pod in present):
+            return _ordered(controller, index)
     return Expansion(list(_LACKING[kind_of(controller)](controller, index)), [])
 
 

@@ -9,7 +9,7 @@ so that all objects are older than the simulation and keep their ages relative t
 preemption prefers pods that started last, and groups queue by age.
 """
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from types import MappingProxyType
 from typing import Any, final
@@ -256,6 +256,7 @@ class _Loader:
                 *self._notes,
                 *timeline.identities.notes(),
                 *_patch_notes(timeline, self._expansion),
+                *_order_notes(timeline),
                 *_cron_job_notes(self.not_understood.ignored_kinds),
                 *storage.notes,
             ),
@@ -418,6 +419,14 @@ def _namespaces(timeline: StepSequence, steps: Iterable[Step]) -> list[Content]:
         {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
         for name in sorted(used - created - {""})
     ]
+
+
+def _order_notes(timeline: StepSequence) -> Iterator[str]:
+    for key in timeline.waiting_stateful_sets:
+        yield (
+            f"{key} creates its further pods one by one, each when the pod before it runs: "
+            "they are left out (podManagementPolicy OrderedReady)"
+        )
 
 
 def _cron_job_notes(ignored_kinds: Mapping[str, int]) -> list[str]:

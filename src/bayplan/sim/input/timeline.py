@@ -66,6 +66,8 @@ class StepSequence:
         self.made_for: defaultdict[str, set[str]] = defaultdict(set)
         #: Controllers whose existing pods do not change although a patch changes their template.
         self.patched_controllers: list[ObjectKey] = []
+        #: StatefulSets that create no further pods before one that is there runs.
+        self.waiting_stateful_sets: list[ObjectKey] = []
 
     # ---- objects ----------------------------------------------------------------------------
 
@@ -99,6 +101,8 @@ class StepSequence:
             self.followers[controller["metadata"]["uid"]] = tuple(expansion.followers)
             if kind_of(controller) == STATEFUL_SET:
                 self._made(expansion.followers, place)  # a scenario may name them
+                if self._is_once:
+                    self.waiting_stateful_sets.append(key_of(controller))
         kind = controller["kind"]
         pods = sum(map(is_pod, (*expansion.objects, *expansion.followers)))
         self.made[kind] += pods

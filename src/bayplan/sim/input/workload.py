@@ -87,9 +87,10 @@ class CreatedPods(Struct, frozen=True, kw_only=True):
         controllers created besides in a run; below 0: pods that they have not created yet."""
         kinds = sorted(kind for kind, count in self.pods.items() if count)
         total = sum(self.pods.values()) + further_count
-        head = f"{total} {'pod was' if total == 1 else 'pods were'} created for controllers"
         if not kinds:
             return ""
+        count = f"{total} pods were" if total > 1 else f"{total or 'no'} pod was"
+        head = f"{count} created for controllers"
         parts = [f"{self.pods[kind]} for {self._counted(kind)}" for kind in kinds]
         if further_count > 0:
             parts.append(f"{further_count} more during the run")
