@@ -16,7 +16,9 @@ from bayplan.plugins.registry import default_registry
 from bayplan.sim.input.inputs import InputError, load_inputs
 from bayplan.sim.input.object_checks import ObjectChecks
 from bayplan.sim.input.workload import ExpansionMode
+from bayplan.ui import pages
 from bayplan.ui.model_answers import explanation_answer
+from bayplan.ui.object_answers import object_text
 from bayplan.ui.subjects import ClusterSubject
 from tests.ui.fetching import fetched, ready
 
@@ -141,6 +143,30 @@ def test_a_pod_with_a_claim_waits_for_the_reason_that_the_scheduler_gives(tmp_pa
     assert [part.reason for part in cause.parts] == [
         '0/1 nodes are available: persistentvolumeclaim "data" not found. not found'
     ]
+
+
+def test_a_cause_stands_since_the_creation_of_its_oldest_pod_as_the_file_has_it(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "cluster.yaml"
+    pods = [
+        _POD.replace("name: p,", f"name: {name}, {stamp}").replace(
+            "name: c,", "name: c, resources: {requests: {cpu: 9}},"
+        )
+        for name, stamp in (
+            ("young", 'creationTimestamp: "2026-11-24T10:00:00Z",'),
+            ("old", 'creationTimestamp: "2026-11-20T08:30:00Z",'),
+            ("unknown", ""),
+        )
+    ]
+    path.write_text(_NODE + "---".join(pods))
+    subject, _ = _loaded(path)
+    line = subject.timeline
+    (group,) = pages.waiting(line.state(line.last_change)).groups
+    assert (group.pods, group.created) == (3, "2026-11-20T08:30:00Z")
+    answer = ready(lambda: object_text(subject, 0, "Pod", "default/old"))
+    assert answer.value is not None
+    assert "creationTimestamp: '2026-11-20T08:30:00Z'" in answer.value.yaml
 
 
 def test_what_was_made_up_for_the_cluster_is_a_remark(tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ from bayplan.sim.input.what_if import NewNodes, Scaling, WhatIf
 from bayplan.ui import model_answers, pages
 from bayplan.ui.computations import Computations, ComputationState, Deadline
 from bayplan.ui.model_answers import (
+    CauseFixes,
     NodeRejections,
     WorkloadPage,
     explanation_answer,
@@ -148,6 +149,16 @@ def test_pods_that_wait_have_the_causes_and_fixes_of_the_command(cluster: Cluste
     response, body = fetched([cluster], "api/pending.csv")
     assert response.status == 200
     assert body.decode().splitlines()[0].startswith("workload,pods,cause")
+
+
+def test_a_cause_has_the_fix_of_its_largest_workload(cluster: ClusterSubject) -> None:
+    line = cluster.timeline
+    causes = pages.waiting(line.state(line.last_change)).groups
+    (number,) = [one.number for one in causes if one.cause.kind == "unschedulable"]
+    groups = answer_of(cluster, "fixes", CauseFixes).value.groups
+    (pending,) = answer_of(cluster, "pending", PendingPods).value.groups
+    assert groups == {number: pending}
+    assert pending.fix is not None
 
 
 def test_workloads_are_listed_with_their_pods(cluster: ClusterSubject) -> None:

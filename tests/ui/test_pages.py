@@ -53,6 +53,14 @@ def test_the_newest_changes_come_first_and_equal_ones_of_a_workload_are_one(line
     assert [one.change.change for one in recent] == sorted(
         (one.change.change for one in recent), reverse=True
     )
+    names = {pod.name: pod.workload for pod in line.pods}
+    kinds = [(one.change.what, names.get(one.change.pod, "")) for one in recent]
+    assert len(set(kinds)) == len(kinds)
+
+
+def test_the_overview_counts_the_nodes_that_get_no_pods(line: Timeline) -> None:
+    counts = pages.overview(at(line, 310)).node_states
+    assert counts == {"ready": 6, "not ready": 0, "cordoned": 0, "tainted": 1}
 
 
 @pytest.mark.parametrize("by_time", [True, False])
@@ -131,6 +139,18 @@ def test_waiting_pods_are_grouped_by_cause_the_largest_group_first(line: Timelin
         assert sum(group.pods for group in view.groups) == view.total == len(state.waiting)
         for group in view.groups:
             assert len(pod_rows(state, PodFilter(cause=group.number))) == group.pods
+
+
+def test_a_cause_stands_since_the_last_moment_without_a_pod_that_waits_for_it(
+    line: Timeline,
+) -> None:
+    starts: dict[int, int] = {}
+    for change in range(line.last_change + 1):
+        state = line.state(change)
+        causes = set(state.cause_of_pod[state.waiting].tolist()) - {0}
+        starts = {cause: starts.get(cause, change) for cause in causes}
+        assert state.cause_starts == starts
+    assert len(set(starts.values())) > 1
 
 
 def test_a_rejected_pod_names_the_plugin_and_the_events_that_wake_it(line: Timeline) -> None:

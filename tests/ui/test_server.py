@@ -181,6 +181,7 @@ _COMPUTED = (
     "api/workloads",
     "api/pending",
     "api/pending.csv",
+    "api/fixes",
     "api/objects",
     "api/object?kind=Node&name=n0",
 )

@@ -151,6 +151,8 @@ class Timeline:
     first_change: int = 0
     #: The end of a run that has not ended; None: the time of the last change.
     now_seconds: float | None = None
+    #: Of files without a run: pod without a node → its creation, as a time stamp.
+    created: Mapping[str, str] = field(default_factory=dict[str, str])
 
     @property
     def last_change(self) -> int:
@@ -349,6 +351,24 @@ class State:
         causes = np.zeros(len(line.pods), np.int64)
         causes[verdicts.pod] = np.maximum(verdicts.cause, 0)
         return causes
+
+    @cached_property
+    def cause_starts(self) -> Mapping[int, int]:
+        """Number of a cause → the change since which pods wait for it, one or another at each
+        moment. Causes for which no pod waits are left out, and so is 0."""
+        verdicts = self.timeline.verdicts
+        so_far = verdicts[(verdicts.change <= self.change) & (verdicts.cause > 0)]
+        by_cause = so_far[np.argsort(so_far.cause, kind="stable")]
+        starts: dict[int, int] = {}
+        for cause in numbers(np.unique(self.cause_of_pod[self.waiting])):
+            first, last = np.searchsorted(by_cause.cause, (cause, cause + 1))
+            own = by_cause[slice(int(first), int(last))]
+            if len(own):
+                # A break is a verdict after the end of all verdicts before it.
+                ends = np.maximum.accumulate(own.end)
+                breaks = np.flatnonzero(own.change[1:] > ends[:-1])
+                starts[cause] = int(own.change[breaks[-1] + 1 if len(breaks) else 0])
+        return starts
 
     @cached_property
     def attempt_counts(self) -> Rows:

@@ -60,6 +60,8 @@ class ClusterPicture:
     source: str = "the cluster"
     #: When the objects were read, in seconds since 1970; 0.0: at the start of virtual time.
     epoch_seconds: float = 0.0
+    #: By how much the time stamps of the objects were moved back; see `Workload`.
+    moved_back_seconds: float = 0.0
     #: Objects with the template of a pod whose kind is not known: nothing else is known of them.
     unknown_workloads: tuple[ObjectKey, ...] = ()
     #: What the reader should know: what was made up, and how.

@@ -90,6 +90,7 @@ async def _created(
     return replace(
         picture_of(cluster, kinds | decoded_kinds(), source),
         epoch_seconds=clock.epoch_seconds(),
+        moved_back_seconds=workload.moved_back_seconds,
         unknown_workloads=workload.unknown_workloads,
         notes=tuple(notes),
         admission=workload.admission,

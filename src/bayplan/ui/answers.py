@@ -137,7 +137,7 @@ class Change(Value):
 
 
 class ChangeGroup(Value):
-    """Changes of one kind that follow one another, of the pods of one workload or of nodes."""
+    """Changes of one kind, of the pods of one workload or of nodes."""
 
     #: The newest of them, and how many they are.
     change: Change
@@ -156,6 +156,8 @@ class Overview(Value):
     #: Of the waiting pods: by the kind of their cause.
     waiting_kinds: dict[str, int]
     attempts: int
+    #: State of nodes → how many have it; see `tables.NODE_STATES`.
+    node_states: dict[str, int]
     queues: dict[str, int]
     usage: tuple[Usage, ...]
     #: What changed last, the newest first.
@@ -293,6 +295,10 @@ class WaitingGroup(Value):
     #: The pod that has waited longest, and since when.
     example: str
     since_seconds: float
+    #: Since when pods wait for the cause, one or another at each moment.
+    cause_since_seconds: float
+    #: The creation of the oldest of the pods, as a time stamp; "": unknown.
+    created: str
     #: Events after which they are tried again, by plugin.
     events: dict[str, tuple[str, ...]]
 

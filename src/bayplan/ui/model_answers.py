@@ -19,11 +19,11 @@ from bayplan.objects.workloads import workload_of
 from bayplan.problems import BadInputError
 from bayplan.sim.input.controller_kinds import SCALED_KINDS
 from bayplan.sim.input.what_if import WhatIf
-from bayplan.ui.answers import Computation
+from bayplan.ui.answers import PAGE_MAX, Computation
 from bayplan.ui.computations import ComputationState, Deadline
 from bayplan.ui.pages import Part
 from bayplan.ui.subjects import Subject
-from bayplan.whatif.all_pending import PendingPods, all_pending
+from bayplan.whatif.all_pending import PendingGroup, PendingPods, all_pending
 from bayplan.whatif.comparison import WhatIfAnswer, what_if
 from bayplan.whatif.configuration import what_if_configured
 
@@ -48,6 +48,13 @@ class WorkloadRow(Value):
 
 class WorkloadPage(Value):
     rows: tuple[WorkloadRow, ...] = ()
+
+
+class CauseFixes(Value):
+    """How to end the causes for which most pods wait."""
+
+    #: The number of a cause → the largest group of pods of one workload that waits for it.
+    groups: dict[int, PendingGroup] = {}
 
 
 class NodeRejection(Value):
@@ -82,6 +89,7 @@ MODEL_TYPES = (
     Computation[WhatIfAnswer],
     Computation[WorkloadPage],
     Computation[PendingPods],
+    Computation[CauseFixes],
     Computation[Explanation],
     Computation[NodeRejections],
 )
@@ -159,6 +167,20 @@ def pending_pods(subject: Subject, change: int) -> ComputationState:
         return all_pending(model, on_step=deadline.check)
 
     return subject.computations.ask(("pending", change), compute, is_long=True)
+
+
+def cause_fixes(subject: Subject, state: State, change: int) -> Computation[CauseFixes]:
+    """The groups of `pending_pods` by the causes of a state. ``change``: see `Subject.model`."""
+    computed = pending_pods(subject, change)
+    if computed.value is None:
+        return computed.answer()
+    answer, rows = cast(PendingPods, computed.value), state.timeline.rows_by_name
+    groups: dict[int, PendingGroup] = {}
+    for group in answer.groups:
+        row = rows.get(group.examples[0], len(state.cause_of_pod))
+        if row < len(state.cause_of_pod) and len(groups) < PAGE_MAX:
+            groups.setdefault(int(state.cause_of_pod[row]), group)
+    return Computation(phase=computed.phase, value=CauseFixes(groups=groups))
 
 
 # ---- a pod ----------------------------------------------------------------------------------

@@ -163,6 +163,11 @@ def _pending(query: Query) -> ComputationState:
     return model_answers.pending_pods(query.subject, _moment(query, _modelled(query)))
 
 
+def _fixes(query: Query) -> Any:
+    state = _modelled(query)
+    return model_answers.cause_fixes(query.subject, state, _moment(query, state))
+
+
 def _page(ask: Callable[[Query], ComputationState], query: Query) -> Any:
     """A part of the list of an answer."""
     return ask(query).part(query.number("offset", 0), query.number("limit", PAGE))
@@ -214,6 +219,7 @@ def _rejections(query: Query) -> Any:
 MODEL_QUESTIONS: dict[str, Callable[[Any], Any]] = {
     "whatif": partial(_page, _what_if),
     "pending": partial(_page, _pending),
+    "fixes": _fixes,
     "workloads": _workloads,
     "explanation": _explanation,
     "objects": _objects_by_name,

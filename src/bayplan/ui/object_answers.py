@@ -15,6 +15,7 @@ from bayplan.model.cluster_model import ClusterModel
 from bayplan.model.picture import plain, with_kind
 from bayplan.objects.keys import ObjectKey, object_key
 from bayplan.problems import BadInputError
+from bayplan.sim.input.inputs import moved_back
 from bayplan.ui.answers import Computation
 from bayplan.ui.pages import Part
 from bayplan.ui.subjects import Subject
@@ -95,6 +96,7 @@ def _text(model: ClusterModel, kind: str, name: str) -> ObjectText:
         )
     whole = model.source.manifest(key, present)
     content: dict[str, Any] = whole or with_kind(key.kind, plain(present))
+    content = moved_back(content, -model.source.moved_back_seconds)
     metadata = {**content["metadata"]}
     managed = metadata.pop(_MANAGED_FIELDS, None)
     return ObjectText(

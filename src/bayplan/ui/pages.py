@@ -3,7 +3,6 @@
 import base64
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import groupby, islice
 from typing import Any, Generic, TypeVar, final
 
 import msgspec
@@ -41,7 +40,14 @@ from bayplan.ui.answers import (
     WaitingGroup,
     WaitingPage,
 )
-from bayplan.ui.tables import NoSuchObject, group_number, node_at, shares, state_name
+from bayplan.ui.tables import (
+    NoSuchObject,
+    group_number,
+    node_at,
+    node_states,
+    shares,
+    state_name,
+)
 
 T = TypeVar("T")
 
@@ -93,6 +99,7 @@ def overview(state: State) -> Overview:
         waiting=len(state.waiting),
         waiting_kinds=dict(sorted(kinds.items())),
         attempts=attempts_so_far(state),
+        node_states=node_states(state),
         queues=dict(state.queue_lengths),
         usage=usage_of(line, state.used[state.there].sum(0), state.allocatable.sum(0)),
         recent=tuple(_recent(state)),
@@ -104,17 +111,16 @@ def _recent(state: State) -> Iterator[ChangeGroup]:
     created, too, and the decision about it comes with its binding."""
     line = state.timeline
     first = max(state.change - _RECENT_CHANGES_MAX, line.first_change)
-    numbers_back = (n for n in range(state.change, first, -1) if line.changes.what[n] not in _MINOR)
-
-    def key(number: int) -> tuple[int, str]:
-        pod = int(line.changes.pod[number])
-        return int(line.changes.what[number]), line.pods[pod].workload if pod >= 0 else ""
-
-    for (_, workload), group in islice(groupby(numbers_back, key), _RECENT):
-        newest = next(group)
-        yield ChangeGroup(
-            change=change_at(line, newest), count=1 + sum(1 for _ in group), workload=workload
-        )
+    part = line.changes[slice(first + 1, state.change + 1)]
+    groups: dict[tuple[int, str], list[int]] = {}
+    kinds_and_pods = zip(numbers(part.what), numbers(part.pod), strict=True)
+    for number, (what, pod) in enumerate(kinds_and_pods, first + 1):
+        if what not in _MINOR:
+            workload = line.pods[pod].workload if pod >= 0 else ""
+            groups.setdefault((what, workload), []).append(number)
+    newest_first = sorted(groups.items(), key=lambda item: -item[1][-1])
+    for (_, workload), own in newest_first[:_RECENT]:
+        yield ChangeGroup(change=change_at(line, own[-1]), count=len(own), workload=workload)
 
 
 def attempts_so_far(state: State) -> int:
@@ -450,6 +456,10 @@ def waiting(state: State) -> WaitingPage:
                 pods=pods,
                 example=line.pods[oldest].name,
                 since_seconds=float(line.seconds[line.waits_from[oldest]]),
+                cause_since_seconds=float(
+                    line.seconds[state.cause_starts.get(number, line.waits_from[oldest])]
+                ),
+                created=_created(line, rows[state.cause_of_pod[rows] == number]),
                 events=_events(line, line.causes[number]),
             )
         )
@@ -461,6 +471,14 @@ def waiting(state: State) -> WaitingPage:
         groups=tuple(groups),
         cause_count=len(groups),
     )
+
+
+def _created(line: Timeline, pods: Rows) -> str:
+    """The creation of the oldest of some pods, as a time stamp; "": unknown."""
+    if not line.created:
+        return ""
+    names = (line.pods[row].name for row in numbers(pods))
+    return min((line.created[name] for name in names if name in line.created), default="")
 
 
 def _words(cause: Cause) -> str:

@@ -7,8 +7,9 @@ and the totals of the run's summary until it is ready. A cluster without a run i
 import os
 import traceback
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from functools import cached_property
 from math import inf
 from pathlib import Path
@@ -33,13 +34,14 @@ from bayplan.model.past import Rejection, Repetition, attempt_of_run, rejections
 from bayplan.model.picture import ClusterPicture
 from bayplan.model.reading import objects_of_workload
 from bayplan.model.run_moments import objects_of
+from bayplan.objects.keys import key_of
 from bayplan.plugins.registry import Registry
 from bayplan.ports import RunAborted
 from bayplan.problems import BadInputError
 from bayplan.regular_files import open_regular_file
-from bayplan.sim.input.inputs import load_inputs
+from bayplan.sim.input.inputs import load_inputs, moved_back
 from bayplan.sim.input.sources import JOURNAL
-from bayplan.sim.input.workload import ExpansionMode
+from bayplan.sim.input.workload import ExpansionMode, Workload, is_pending_pod
 from bayplan.sim.output.pod_counts import gone_text
 from bayplan.sim.output.run_folder import PluginsNotAllowedError, RunFolder
 from bayplan.state.pods import DEFAULT_SCHEDULER
@@ -395,6 +397,8 @@ class ClusterSubject(FileSubject):
         self._paths = tuple(paths)
         self._config = config
         self._registry = registry
+        #: See `Timeline.created`.
+        self._created: Mapping[str, str] = {}
         #: Each object as it was created, and each change of it.
         self._changes: list[ObjectChange] = []
 
@@ -408,12 +412,14 @@ class ClusterSubject(FileSubject):
             fold.add(change)
         self._changes.clear()
         line = fold.timeline()
-        self._timeline = with_causes(line, causes_now(model, _TRIED_MAX))
+        line = with_causes(line, causes_now(model, _TRIED_MAX))
+        self._timeline = replace(line, created=self._created)
 
     @cached_property
     def _objects(self) -> ClusterPicture:
         """Raises InputError."""
         workload = load_inputs(self._paths, expansion=ExpansionMode.ONCE)
+        self._created = dict(_creations(workload))
         return objects_of_workload(
             workload.for_scheduler(DEFAULT_SCHEDULER), self.name, self._see_change
         )
@@ -427,6 +433,16 @@ class ClusterSubject(FileSubject):
     def moment(self, change: int, check: Callable[[], None]) -> Moment:
         """All changes of a cluster are at 0 s: each moment has the same objects."""
         return Moment(self._objects, self._config, self._registry, scheduler_name=DEFAULT_SCHEDULER)
+
+
+def _creations(workload: Workload) -> Iterator[tuple[str, str]]:
+    """Each pod without a node that says when it was created, and when."""
+    for content in workload.initial:
+        if content.get("kind") == "Pod" and is_pending_pod(content):
+            pod = moved_back(content, -workload.moved_back_seconds)
+            stamp, key = pod["metadata"].get("creationTimestamp"), key_of(content)
+            if isinstance(stamp, str):
+                yield f"{key.namespace}/{key.name}", stamp
 
 
 class Query(Protocol):

@@ -118,6 +118,12 @@ def _trouble(node: Node) -> tuple[bool, bool, int]:
     return not is_ready(node), bool(node.spec.unschedulable), len(node.spec.taints or ())
 
 
+def node_states(state: State) -> dict[str, int]:
+    """How many of the nodes that are there are in each state."""
+    nodes = [node_at(state, row) for row in numbers(state.there)]
+    return {name: sum(map(is_so, nodes)) for name, is_so in _NODE_STATES.items()}
+
+
 @lru_cache(maxsize=_STATES_MAX)
 def node_options(state: State) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """The pools and the keys of taints of the nodes that are there."""

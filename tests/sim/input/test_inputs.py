@@ -12,7 +12,13 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from bayplan.sim.input.inputs import TRACE, InputError, in_the_past, load_inputs
+from bayplan.sim.input.inputs import (
+    TRACE,
+    InputError,
+    load_inputs,
+    moved_back,
+    seconds_in_the_future,
+)
 from bayplan.sim.input.workload import Verb, Workload
 from tests.kit.manifests import Content, container, node, pod, pod_group, priority_class
 from tests.sim.manifests import controller, owned, scenario
@@ -420,8 +426,12 @@ def stamped(created: Any, started: Any = None) -> Content:
 def times(*contents: Content) -> list[tuple[Any, Any]]:
     return [
         (one["metadata"]["creationTimestamp"], one["status"]["startTime"])
-        for one in in_the_past(contents)
+        for one in in_the_past(*contents)
     ]
+
+
+def in_the_past(*contents: Content) -> list[Content]:
+    return [moved_back(one, seconds_in_the_future(contents)) for one in contents]
 
 
 def test_the_newest_object_is_moved_to_the_start_and_older_objects_keep_their_distance() -> None:
@@ -435,7 +445,14 @@ def test_the_newest_object_is_moved_to_the_start_and_older_objects_keep_their_di
 
 def test_objects_of_the_past_stay_unchanged() -> None:
     old = stamped("2020-01-01T00:00:00Z", "2020-01-01T00:00:01Z")
-    assert in_the_past([old, pod()]) == [old, pod()]
+    assert in_the_past(old, pod()) == [old, pod()]
+
+
+def test_objects_that_were_moved_back_get_their_time_stamps_again() -> None:
+    new = stamped("2026-11-03T10:00:00Z", "2026-11-03T10:01:00Z")
+    shift = seconds_in_the_future([new])
+    assert shift > 0
+    assert moved_back(moved_back(new, shift), -shift) == new
 
 
 @pytest.mark.parametrize("stamp", ["yesterday", 5, None, "", "2027-01-01"])

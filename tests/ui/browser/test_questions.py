@@ -254,6 +254,13 @@ def test_a_cluster_shows_its_waiting_pods_by_cause_with_fixes(cluster_page: Page
     expect(rejected).to_contain_text("Insufficient cpu")
 
 
+def test_the_overview_says_why_pods_wait_and_what_ends_it(cluster_page: Page) -> None:
+    causes = cluster_page.get_by_role("region", name="Why pods wait").get_by_role("listitem")
+    expect(causes.filter(has_text="Nodes: lack cpu")).to_contain_text("add one node like a")
+    expect(causes.filter(has_text="Fits now")).to_contain_text("No fix is needed.")
+    assert not violations(cluster_page)
+
+
 def test_the_search_leads_to_the_yaml_of_any_object(cluster_page: Page) -> None:
     page = cluster_page
     page.keyboard.press("/")

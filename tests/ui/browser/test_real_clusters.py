@@ -29,7 +29,7 @@ _POD = packed(
 )
 #: View → the questions that it asks, each once or until its computation is there.
 VIEWS = {
-    "overview": {"overview", "waiting", "heat"},
+    "overview": {"overview", "waiting", "fixes", "heat"},
     "nodes": {"nodes", "heat"},
     "waiting": {"pending", "waiting"},
     "pods": {"pods"},

@@ -66,13 +66,23 @@ from bayplan.sim.input.workload import (
 _STAMPS = (("metadata", "creationTimestamp"), ("status", "startTime"))
 
 
-def in_the_past(contents: Sequence[Content]) -> list[Content]:
-    """The objects with all time stamps moved back so that none is in the future."""
-    newest = max(_times(contents), default=0.0)
-    shift = newest - ManualClock.EPOCH_SECONDS
-    if shift <= 0:
-        return list(contents)
-    return [_moved(content, shift) for content in contents]
+def seconds_in_the_future(contents: Iterable[Content]) -> float:
+    """How far the newest time stamp lies after the start of virtual time."""
+    return max(max(_times(contents), default=0.0) - ManualClock.EPOCH_SECONDS, 0.0)
+
+
+def moved_back(content: Content, shift: float) -> Content:
+    """The object with its time stamps some seconds earlier; below 0: later."""
+    if not shift:
+        return content
+    for part, field in _STAMPS:
+        seconds = _seconds(_members(content, part).get(field))
+        if seconds is not None:
+            content = {
+                **content,
+                part: {**content[part], field: rfc3339(max(seconds - shift, 0.0))},
+            }
+    return content
 
 
 def _times(contents: Iterable[Content]) -> Iterable[float]:
@@ -85,17 +95,6 @@ def _times(contents: Iterable[Content]) -> Iterable[float]:
             seconds = None if stamp is None else _seconds(stamp)
             if seconds is not None:
                 yield seconds
-
-
-def _moved(content: Content, shift: float) -> Content:
-    for part, field in _STAMPS:
-        seconds = _seconds(_members(content, part).get(field))
-        if seconds is not None:
-            content = {
-                **content,
-                part: {**content[part], field: rfc3339(max(seconds - shift, 0.0))},
-            }
-    return content
 
 
 def _members(content: Content, part: str) -> dict[str, Any]:
@@ -204,6 +203,7 @@ class _Loader:
         self._objects: list[_InputObject] = []
         self._arrivals: list[tuple[float, _InputObject]] = []
         self._completed_count = 0
+        self._moved_back_seconds = 0.0
         self._notes: list[str] = []
 
     def load(self, time_mode: str) -> Workload:
@@ -248,6 +248,7 @@ class _Loader:
                 controllers={kind: len(each) for kind, each in timeline.made_for.items()},
             ),
             unknown_workloads=tuple(self.not_understood.unknown_workloads),
+            moved_back_seconds=self._moved_back_seconds,
             notes=(
                 *self._errors.remarks,
                 *self.not_understood.versions(),
@@ -360,7 +361,8 @@ class _Loader:
                 there.append(content)
         deleted = [one for one in there if one["metadata"].get("deletionTimestamp")]
         self._notes += _notes_of_gone([one for one in deleted if _is_gone(one)])
-        return _in_order_of_creation(in_the_past(there))
+        self._moved_back_seconds = seconds_in_the_future(there)
+        return _in_order_of_creation(moved_back(one, self._moved_back_seconds) for one in there)
 
     def _arrival_steps(self, timeline: StepSequence) -> list[Step]:
         """A trace's pods, counted from its first."""

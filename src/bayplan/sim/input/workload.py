@@ -136,6 +136,9 @@ class Workload(Struct, frozen=True, kw_only=True):
     #: The scheduler of pods that controllers create; "": as the template says.
     scheduler_name: str = ""
     created_pods: CreatedPods = CreatedPods()
+    #: By how much all time stamps of the objects were moved back, so that none is in the future of
+    #: virtual time.
+    moved_back_seconds: float = 0.0
     #: Notes for the reader about objects that were added or changed; `all_notes` has all notes.
     notes: tuple[str, ...] = ()
 

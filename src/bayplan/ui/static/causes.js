@@ -1,5 +1,5 @@
 // The cause for which pods wait: its title, its parts and what ends it.
-import { html } from "./lib.js";
+import { html, time } from "./lib.js";
 
 export const KIND_TITLES = {
   unschedulable: "Rejected by filters",
@@ -13,6 +13,12 @@ export const KIND_TITLES = {
 
 // A group of waiting pods by its reasons in short words: "Nodes lack cpu, cordoned".
 export const causeTitle = (group) => (group.words ? `Nodes: ${group.words}` : KIND_TITLES[group.cause.kind] ?? group.cause.kind);
+
+// Since when pods wait for a cause: of files, since the creation of the oldest of them; "": unknown.
+export function sinceText(source, group) {
+  if (source.kind !== "cluster") return time(group.causeSinceSeconds);
+  return group.created.replace("T", " ").replace(/:\d\d(\.\d+)?Z$/, " UTC");
+}
 
 export function CauseParts({ cause }) {
   if (cause.kind === "fits") return html`<p>An attempt now would place each of these pods alone.</p>`;

@@ -79,14 +79,15 @@ function Causes({ causes, at }) {
       <td>${one.nearest && html`<a href=${address("nodes", { at, node: one.nearest.node })}><${Name} text=${one.nearest.node} /></a> <span class="note">${one.nearest.distance}</span>`}</td></tr>`)}</tbody></table></div>`;
 }
 
-export function Fix({ fix, at }) {
+// `isShort`: without the node that a pod would get.
+export function Fix({ fix, at, isShort = false }) {
   const { steps, commands = [], manifest, waiting = 1, helped = 1, notes = [] } = fix;
   return html`<p class="note">${fix.target ? `Change ${fix.target}` : SUBJECTS[fix.changesWhat] ?? fix.changesWhat}${steps.length > 1 && `, ${count(steps.length)} steps that only work together`}</p>
     ${steps.map((step) => html`<p key=${step}><b>${step}</b></p>`)}
     ${fix.managedBy && html`<p class="note">${fix.managedBy} writes ${fix.target}: change it there, too, or its next update undoes this.</p>`}
     ${notes.map((note) => html`<p key=${note} class="note">Note: ${note}.</p>`)}
     ${waiting > 1 && html`<p class="note">Then ${fix.isBounded ? "at least " : ""}${count(helped)} of ${plural(waiting, "pod")} that wait get a node.</p>`}
-    ${fix.node && html`<p class="note">${waiting > 1 ? "For example, a pod goes to" : "Then it goes to"} ${fix.changesWhat === "node" ? fix.node : html`<a href=${address("nodes", { at, node: fix.node })}>${fix.node}</a>`}.</p>`}
+    ${fix.node && !isShort && html`<p class="note">${waiting > 1 ? "For example, a pod goes to" : "Then it goes to"} ${fix.changesWhat === "node" ? fix.node : html`<a href=${address("nodes", { at, node: fix.node })}>${fix.node}</a>`}.</p>`}
     ${(commands.length > 0 || manifest) && html`<details><summary>Commands</summary>
       ${commands.map((one) => html`<pre key=${one} tabindex="0">${one}</pre>`)}${manifest && html`<pre tabindex="0">${manifest}</pre>`}</details>`}`;
 }

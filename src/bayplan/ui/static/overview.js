@@ -7,7 +7,9 @@ import {
   useRef,
 } from "./lib.js";
 import { HeatMap } from "./heatmap.js";
-import { causeTitle } from "./causes.js";
+import { causeTitle, sinceText } from "./causes.js";
+import { useComputed } from "./computed.js";
+import { FindFixes, Fix, areFixesSearched } from "./explanation.js";
 
 const POINTS = 400;
 const RESOURCES_MAX = 6;
@@ -52,10 +54,10 @@ export function Overview({ source, params }) {
   return html`<h1>Overview</h1>
     <${Figures} source=${source} data=${data} at=${at} />
     ${source.totals?.gone && data.change === source.lastChange && html`<p>${source.totals.gone}.</p>`}
-    ${data.waiting > 0 && html`<${TopCauses} at=${at} total=${data.waiting} />`}
+    ${data.waiting > 0 && html`<${TopCauses} source=${source} params=${params} total=${data.waiting} />`}
     <div class="columns">
       <section><h2>Requested resources</h2><${Utilization} usage=${data.usage} hasNodes=${data.nodes > 0} />
-        ${source.hasDecisions && html`<h2>Queues</h2><${Queues} queues=${data.queues} />`}</section>
+        ${source.hasDecisions && Object.values(data.queues).some(Boolean) && html`<h2>Queues</h2><${Queues} queues=${data.queues} />`}</section>
       <section>${source.resources.length > 0 && html`<h2><a href=${address("nodes", { at })}>Nodes</a></h2><${HeatMap} at=${at} color=${source.resources[0]} groupBy=""
           label=${`Requested share of ${source.resources[0]}`} onSelect=${(node) => go("nodes", { at, node })} />`}
         ${source.hasDecisions && html`<h2>Last changes</h2><${Recent} changes=${data.recent} at=${at} />`}</section>
@@ -64,17 +66,36 @@ export function Overview({ source, params }) {
       byTime=${source.endSeconds > 0 && axis !== "changes"} />`}`;
 }
 
-// Why most pods wait.
-function TopCauses({ at, total }) {
+// Why most pods wait, since when, and what ends it. The causes are there at once, the fixes once they were tried.
+function TopCauses({ source, params, total }) {
+  const { at } = params;
   const { data } = useAnswer("waiting", { at, limit: CAUSES_MAX });
+  const isSearched = areFixesSearched(source, params);
+  const state = useComputed(isSearched ? "fixes" : null, { at });
   if (!data) return null;
-  return html`<h2><a href=${address("waiting", { at })}>Why pods wait</a></h2>
-    <div class="scroll"><table class="top-causes"><thead><tr><th class="number">Pods</th><th class="wide"><span class="visually-hidden">Share</span></th><th>Cause</th><th>For example</th></tr></thead>
-      <tbody>${data.groups.map((group) => html`<tr key=${group.number}><td class="number">${count(group.pods)}</td>
-        <td class="wide"><${Bar} share=${group.pods / total} /></td>
-        <td><a href=${address("waiting", { at, cause: group.number })}>${causeTitle(group)}</a></td>
-        <td class="name"><a href=${address("pods", { at, name: group.example })}><${Name} text=${group.example} /></a></td></tr>`)}</tbody></table></div>
-    ${data.causeCount > data.groups.length && html`<p class="note">and ${plural(data.causeCount - data.groups.length, "cause")} more</p>`}`;
+  return html`<section aria-label="Why pods wait"><h2><a href=${address("waiting", { at })}>Why pods wait</a></h2>
+    <ol class="top-causes">${data.groups.map((group) => html`<li key=${group.number}>
+      <div class="cause-count"><b>${count(group.pods)}</b><span>${group.pods === 1 ? "pod" : "pods"}</span><${Bar} share=${group.pods / total} /></div>
+      <div><${TopCause} source=${source} group=${group} known=${state.data?.groups[group.number]} at=${at} /></div>
+      <div><${TopFix} group=${group} known=${state.data?.groups[group.number]} state=${isSearched ? state : null} at=${at} /></div></li>`)}</ol>
+    ${data.causeCount > data.groups.length && html`<p class="note"><a href=${address("waiting", { at })}>${plural(data.causeCount - data.groups.length, "cause")} more</a></p>`}
+    ${isSearched ? html`<${Problem} text=${state.error} />` : source.hasModel && html`<${FindFixes} source=${source} view="overview" params=${params} />`}</section>`;
+}
+
+function TopCause({ source, group, known, at }) {
+  const since = sinceText(source, group);
+  const isOfWorkload = known && known.workload !== `Pod ${group.example}`;
+  return html`<a href=${address("waiting", { at, cause: group.number })}>${causeTitle(group)}</a>
+    ${known && group.cause.kind === "unschedulable" && html`<p class="note name">${isOfWorkload && html`<${Name} text=${known.workload} />: `}${known.cause}</p>`}
+    <p class="note name">${since && html`Since <b>${since}</b>, `}for example <a href=${address("pods", { at, name: group.example })}><${Name} text=${group.example} /></a></p>`;
+}
+
+function TopFix({ group, known, state, at }) {
+  if (group.cause.kind === "fits") return html`<p class="note">No fix is needed.</p>`;
+  if (known?.fix) return html`<${Fix} fix=${known.fix} at=${at} isShort=${true} />`;
+  if (!state || state.error) return null;
+  if (!state.data) return html`<p class="note" role="status">Fixes are tried in the engine…</p>`;
+  return html`<p class="note">${!known ? "No fix is needed: the pods get a node as things are." : known.isSearched ? "No fix was found." : "No fix was tried."}</p>`;
 }
 
 function Figures({ source, data, at }) {
@@ -83,9 +104,16 @@ function Figures({ source, data, at }) {
     <li><b>${count(data.placed)}</b><span>${data.placed === 1 ? "pod" : "pods"} on nodes</span></li>
     <li class=${data.waiting ? "alert" : ""}><a href=${address("waiting", { at })}><b>${count(data.waiting)}</b></a>
       <span>${data.waiting === 1 ? "pod" : "pods"} waiting${kinds.length > 0 && html`<small>${kinds.join(", ")}</small>`}</span></li>
-    <li><a href=${address("nodes", { at })}><b>${count(data.nodes)}</b></a><span>${data.nodes === 1 ? "node" : "nodes"}</span></li>
+    <li><a href=${address("nodes", { at })}><b>${count(data.nodes)}</b></a><span>${data.nodes === 1 ? "node" : "nodes"}<${Troubles} states=${data.nodeStates} at=${at} /></span></li>
     ${source.hasDecisions && html`<li><b>${count(data.attempts)}</b><span>${data.attempts === 1 ? "attempt" : "attempts"} so far</span></li>`}
   </ul>`;
+}
+
+// The nodes that get no pods, as links to them.
+function Troubles({ states, at }) {
+  const rows = ["not ready", "cordoned"].filter((state) => states[state]);
+  if (!rows.length) return null;
+  return html`<small>${rows.map((state, index) => html`${index > 0 && ", "}<a key=${state} class=${state === "not ready" ? "bad" : ""} href=${address("nodes", { at, state })}>${count(states[state])} ${state}</a>`)}</small>`;
 }
 
 function Utilization({ usage, hasNodes }) {
@@ -184,13 +212,13 @@ function chartsOf(curves, byTime) {
     byTime
       ? { title: "Attempts per second", format: rateText, series: [{ label: "attempts per second", values: rates(curves) }] }
       : { title: "Attempts so far", format: count, series: [{ label: "attempts", values: curves.attempts }] },
-  ];
+  ].filter((chart) => chart.series.some((one) => one.values.some(Boolean)));
 }
 
 // The resources that have curves, and how many have none: those that pods request come first.
 function chartedResources(usage) {
-  const entries = Object.entries(usage);
   const isRequested = ([, values]) => values.some((share) => share > 0);
+  const entries = Object.entries(usage).filter((one) => FIRST.includes(one[0]) || isRequested(one));
   const visible = entries.slice().sort((one, other) => isRequested(other) - isRequested(one)).slice(0, RESOURCES_MAX);
   return [entries.filter((one) => visible.includes(one)), entries.length - visible.length];
 }
