@@ -114,7 +114,11 @@ class World:
         self._clock = clock
         self.journal, self._digest = MemorySink(), DigestSink()
         self.scheduler = self._new_scheduler()
-        self.cluster = EmbeddedCluster(clock, self.scheduler.declared_fields)
+        self.cluster = EmbeddedCluster(
+            clock,
+            self.scheduler.declared_fields,
+            has_group_claims=setup.gates.get("DRAWorkloadResourceClaims", False),
+        )
         self._reached = setup.reach(self.cluster)
         self.runner = Runner(self.scheduler, self._reached, setup.asks)
         self._running: asyncio.Task[None] | None = None

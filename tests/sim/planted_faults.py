@@ -175,8 +175,13 @@ def _pods_of_a_lost_node_are_forgotten(patch: Patch) -> None:
 
 
 def _devices_in_flight_are_free(patch: Patch) -> None:
-    patch.setattr(Claims, "put_in_flight", lambda *_: None)
-    patch.setattr(Claims, "remove_in_flight", lambda *_: False)
+    put = Claims.put_in_flight
+
+    def put_uncounted(self: Any, claim: Any, allocation: Any) -> None:
+        put(self, claim, allocation)
+        self._count(claim.uid, None)
+
+    patch.setattr(Claims, "put_in_flight", put_uncounted)
 
 
 # ---- events and messages --------------------------------------------------------------------

@@ -8,7 +8,7 @@ API group serve the same object.
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import pairwise
-from typing import Any, Final, NamedTuple, TypedDict, final
+from typing import Any, Final, NamedTuple, Protocol, TypedDict, final
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -56,6 +56,24 @@ class PodGroupResourceClaim(Api):
     name: str = ""
     resource_claim_name: str | None = None
     resource_claim_template_name: str | None = None
+
+
+class _ClaimEntry(Protocol):
+    """An entry of the resourceClaims of a pod or of a PodGroup."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def resource_claim_name(self) -> str | None: ...
+    @property
+    def resource_claim_template_name(self) -> str | None: ...
+
+
+def group_entry(entry: _ClaimEntry) -> PodGroupResourceClaim:
+    """The entry of a PodGroup that equals this one in all fields."""
+    return PodGroupResourceClaim(
+        entry.name, entry.resource_claim_name, entry.resource_claim_template_name
+    )
 
 
 class PodGroupResourceClaimStatus(Api):

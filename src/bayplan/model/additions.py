@@ -85,6 +85,7 @@ def read_additions(
     admission: PluginSet | None = None,
     declared: Mapping[str, tuple[str, ...]] = MappingProxyType({}),
     namespace: str = DEFAULT_NAMESPACE,
+    has_group_claims: bool = False,
 ) -> Additions:
     """The workload of files, folders, standard input ("-") and objects. Raises BadInputError.
 
@@ -92,7 +93,8 @@ def read_additions(
     None: the scheduler that each pod names. ``are_shapes``: the number of pods does not matter, so
     that a controller without replicas, and a suspended Job, have one. ``admission``: the admission
     plugins that run; None: those of the cluster. ``declared``: see
-    `ClusterPicture.with_fields`. ``namespace``: of objects that name none.
+    `ClusterPicture.with_fields`. ``namespace``: of objects that name none. ``has_group_claims``:
+    whether the gate DRAWorkloadResourceClaims is on.
     """
     errors = InputErrors()
     parts = [
@@ -123,7 +125,10 @@ def read_additions(
         # Whoever names one controller counts its pods in the answer.
         workload = structs.replace(workload, created_pods=CreatedPods())
     created = objects_of_workload(
-        workload, "the workload", charged_pods=_charged_pods(keys, cluster)
+        workload,
+        "the workload",
+        charged_pods=_charged_pods(keys, cluster),
+        has_group_claims=has_group_claims,
     ).with_fields(declared)
     present = cluster.objects
     added = [(key, each) for key, each in created.objects if key not in present]
@@ -354,4 +359,5 @@ class AdditionsReader:
             admission=self._admission,
             declared=self._model.scheduler.declared_fields,
             namespace=self._namespace,
+            has_group_claims=self._model.config.gates.enabled("DRAWorkloadResourceClaims"),
         )

@@ -47,14 +47,21 @@ def objects_of_workload(
     observer: Observer | None = None,
     *,
     charged_pods: Iterable[Pod] = (),
+    has_group_claims: bool = False,
 ) -> ClusterPicture:
     """The objects at the beginning of a workload, as an API server has them.
 
     ``observer``: sees each object as it is created and changed, also pods that have ended.
     ``charged_pods``: pods that quotas count, although they are not part of the workload.
+    ``has_group_claims``: whether the gate DRAWorkloadResourceClaims is on.
     """
     clock = ManualClock()
-    cluster = EmbeddedCluster(clock, admission=workload.admission, charged_pods=charged_pods)
+    cluster = EmbeddedCluster(
+        clock,
+        admission=workload.admission,
+        charged_pods=charged_pods,
+        has_group_claims=has_group_claims,
+    )
     if observer is not None:
         cluster.observe(observer)
     return run(_created(workload, cluster, clock, source), clock)

@@ -77,7 +77,12 @@ class WorkloadRun:
             raise_bugs=True,
         )
         declared = self._scheduler.declared_fields
-        self._cluster = EmbeddedCluster(clock, declared, _HISTORY_LENGTH)
+        self._cluster = EmbeddedCluster(
+            clock,
+            declared,
+            _HISTORY_LENGTH,
+            has_group_claims=plan.config.gates.enabled("DRAWorkloadResourceClaims"),
+        )
         self._world = World(self._scheduler, self._cluster, clock, timeout_seconds)
         self._operations = Operations(plan, self._world, self._fail)
         self._background_failure: BaseException | None = None

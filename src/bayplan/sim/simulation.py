@@ -99,6 +99,7 @@ class Simulation:
             self.scheduler.declared_fields,
             pod_gc=workload.pod_gc,
             admission=workload.admission,
+            has_group_claims=config.gates.enabled("DRAWorkloadResourceClaims"),
         )
         self._pods = PodLog(self._clock)
         self._occupancy = Occupancy()

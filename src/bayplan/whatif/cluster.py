@@ -142,7 +142,11 @@ class Cluster:
         kinds = {*registry.kinds, *group_kinds(config.spec.pod_groups.kinds)}
         workload = load_inputs(sources, read_kinds=kinds, expansion=ExpansionMode.ONCE)
         names = ", ".join(str(each) for each in sources if isinstance(each, str | Path))
-        return cls(objects_of_workload(workload, names or "the cluster"), **options)
+        has_group_claims = config.gates.enabled("DRAWorkloadResourceClaims")
+        objects = objects_of_workload(
+            workload, names or "the cluster", has_group_claims=has_group_claims
+        )
+        return cls(objects, **options)
 
     @classmethod
     def from_run(

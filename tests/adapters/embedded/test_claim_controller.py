@@ -53,9 +53,11 @@ def used(*users: str, **meta: Any) -> Json:
     return of(RESOURCE_CLAIM, content)
 
 
-def after(*steps: Callable[[EmbeddedCluster], object]) -> EmbeddedCluster:
+def after(
+    *steps: Callable[[EmbeddedCluster], object], has_group_claims: bool = False
+) -> EmbeddedCluster:
     """The cluster after these steps and after all that controllers do upon each step."""
-    cluster = EmbeddedCluster(ManualClock())
+    cluster = EmbeddedCluster(ManualClock(), has_group_claims=has_group_claims)
 
     async def main() -> None:
         for step in steps:
@@ -151,3 +153,117 @@ def test_users_that_are_not_pods_stay() -> None:
     (left,) = claims(after(placed, create(content), delete(P)))
     assert [user.name for user in left.status.reserved_for or ()] == ["j"]
     assert left.allocation is not None
+
+
+# ---- claims of groups -----------------------------------------------------------------------
+
+
+GROUP = "scheduling.k8s.io/v1beta1 PodGroup"
+G = object_key(GROUP, "default", "g")
+IN_GROUP = {"schedulingGroup": {"podGroupName": "g"}}
+OTHER = {"name": "own", "resourceClaimTemplateName": "t"}
+
+
+def group(*named: Json, uid: str = "uid-g") -> Json:
+    meta = {"name": "g", "namespace": "default", "uid": uid}
+    spec = {"schedulingPolicy": {"basic": {}}, "resourceClaims": list(named)}
+    return of(GROUP, {"metadata": meta, "spec": spec})
+
+
+def member(name: str, *named: Json, **spec: Any) -> Json:
+    return pod_with_claims(name, *named, **IN_GROUP, **spec)
+
+
+def made_by(cluster: EmbeddedCluster, kind: str) -> list[dict[str, str]]:
+    """Entry → claim, of each object of a kind."""
+    return [
+        {
+            each["name"]: each["resourceClaimName"]
+            for each in one.content["status"].get("resourceClaimStatuses", ())
+        }
+        for one in cluster.objects(kind)
+    ]
+
+
+def with_group(*steps: Callable[[EmbeddedCluster], object]) -> EmbeddedCluster:
+    return after(create(template()), *steps, has_group_claims=True)
+
+
+STEPS = [create(group(BY_TEMPLATE)), *(create(member(n, BY_TEMPLATE, OTHER)) for n in "pq")]
+
+
+@pytest.mark.parametrize("steps", [STEPS, STEPS[::-1]])
+def test_members_share_the_claim_that_is_created_for_their_group(steps: Any) -> None:
+    cluster = with_group(*steps)
+    names = [one.metadata.name for one in claims(cluster)]
+    (shared,) = [name for name in names if name.startswith("g-gpu-")]
+    assert made_by(cluster, GROUP) == [{"gpu": shared}]
+    of_pods = made_by(cluster, POD)
+    assert [each["gpu"] for each in of_pods] == [shared, shared]
+    assert sorted(each["own"][:6] for each in of_pods) == ["p-own-", "q-own-"]
+    (made,) = [one for one in claims(cluster) if one.metadata.name == shared]
+    assert made.metadata.annotations == {"resource.kubernetes.io/pod-claim-name": "gpu"}
+    (owner,) = made.metadata.owner_references or ()
+    assert (owner.api_version, owner.kind, owner.name, owner.uid, owner.controller) == (
+        "scheduling.k8s.io/v1beta1",
+        "PodGroup",
+        "g",
+        "uid-g",
+        True,
+    )
+
+
+def test_without_the_gate_each_member_has_a_claim_of_its_own() -> None:
+    cluster = after(create(template()), *STEPS)
+    assert sorted(one.metadata.name[:6] for one in claims(cluster)) == [
+        "p-gpu-",
+        "p-own-",
+        "q-gpu-",
+        "q-own-",
+    ]
+
+
+def test_a_member_gets_no_claims_before_its_group_exists() -> None:
+    assert claims(with_group(create(member("p", BY_TEMPLATE)))) == []
+
+
+def test_a_group_gets_a_new_claim_for_one_that_was_deleted() -> None:
+    def delete_all(cluster: EmbeddedCluster) -> None:
+        for one in cluster.objects(RESOURCE_CLAIM):
+            cluster.delete(one.key)
+
+    cluster = with_group(create(group(BY_TEMPLATE)), delete_all)
+    (made,) = claims(cluster)
+    assert made_by(cluster, GROUP) == [{"gpu": made.metadata.name}]
+
+
+def used_by_group(**meta: Any) -> Json:
+    content = used(**meta)
+    content["status"]["reservedFor"] = [
+        {"apiGroup": "scheduling.k8s.io", "resource": "podgroups", "name": "g", "uid": "uid-g"}
+    ]
+    return content
+
+
+RUNNING = member("p", BY_NAME, nodeName="n1")
+
+
+@pytest.mark.parametrize("steps", [(delete(G),), (delete(G), create(group(uid="new")))])
+def test_a_group_that_is_gone_uses_its_claims_until_its_last_pod_has_ended(steps: Any) -> None:
+    present = (create(group(BY_NAME)), create(RUNNING), create(used_by_group()))
+    (held,) = claims(with_group(*present, delete(G)))
+    assert held.allocation is not None
+    (free,) = claims(with_group(*present, *steps, end(P)))
+    assert (free.allocation, free.status.reserved_for) == (None, None)
+
+
+def test_a_claim_created_for_a_group_is_deleted_with_it() -> None:
+    assert claims(with_group(create(group(BY_TEMPLATE)), delete(G))) == []
+    members = (create(group(BY_TEMPLATE)), create(member("p", BY_TEMPLATE, nodeName="n1")))
+    assert len(claims(with_group(*members, delete(G)))) == 1
+    assert claims(with_group(*members, delete(G), delete(P))) == []
+
+
+def test_without_the_gate_groups_stay_users() -> None:
+    (held,) = claims(after(create(used_by_group())))
+    assert held.allocation is not None

@@ -4,11 +4,17 @@ The controller creates claims from templates and writes their names to the pods.
 that have ended or are gone from the users of a claim, and deallocates the devices with the last
 user. It deletes claims that were created for a pod that no longer needs them. It acts right after
 the change that causes the work, at the same moment. Upstream: pkg/controller/resourceclaim.
+
+Under the gate DRAWorkloadResourceClaims, an entry of a pod that equals an entry of its PodGroup
+names a claim of the group: it is created for the group, and each pod reports its name, too. A
+deleted group counts as a user as long as it has a pod that has not ended: upstream's finalizer
+podgroup-protection defers the deletion until then. Without the gate, an API server drops the claims
+of PodGroups, so that each pod gets claims of its own.
 """
 
 from collections import deque
 from collections.abc import Callable
-from typing import Any, cast, final
+from typing import Any, Final, cast, final
 
 from bayplan.adapters.embedded.api_server import ApiServer
 from bayplan.adapters.embedded.versioned_store import PodChange, StoredObject, VersionedStore
@@ -19,12 +25,24 @@ from bayplan.api.device_objects import (
     RESOURCE_CLAIM_TEMPLATE,
     ResourceClaim,
 )
-from bayplan.api.objects import POD, Pod, PodResourceClaim, is_terminal
+from bayplan.api.objects import POD, Pod, is_terminal
+from bayplan.api.pod_groups import (
+    KINDS,
+    UPSTREAM_GROUP,
+    PodGroupResourceClaim,
+    UpstreamPodGroup,
+    group_entry,
+)
 from bayplan.objects.keys import Content, ObjectKey, object_key
 from bayplan.ports import ApiError
 
 #: The longest prefix of a generated name.
 _PREFIX_LENGTH_MAX = 57
+
+#: The versions of the PodGroup that may list claims.
+_GROUP_KINDS: Final = tuple(
+    kind for kind, row in KINDS.items() if row.decoded_as is UpstreamPodGroup
+)
 
 #: Calls a function after the present change.
 Soon = Callable[[Callable[[], None]], object]
@@ -32,17 +50,21 @@ Soon = Callable[[Callable[[], None]], object]
 
 @final
 class ClaimController:
-    """Follows pods, claims and templates of one store."""
+    """Follows pods, groups, claims and templates of one store."""
 
-    def __init__(self, server: ApiServer, store: VersionedStore, soon: Soon) -> None:
+    def __init__(
+        self, server: ApiServer, store: VersionedStore, soon: Soon, *, has_group_claims: bool
+    ) -> None:
+        """``has_group_claims``: whether the gate DRAWorkloadResourceClaims is on."""
         self._server = server
         self._store = store
         self._soon = soon
-        #: Pods and claims to look at, in order, each once.
+        self._group_kinds = _GROUP_KINDS if has_group_claims else ()
+        #: Pods, groups and claims to look at, in order, each once.
         self.waiting: deque[ObjectKey] = deque()
         store.observe(
             self._observe,
-            (POD, RESOURCE_CLAIM, RESOURCE_CLAIM_TEMPLATE),
+            (POD, RESOURCE_CLAIM, RESOURCE_CLAIM_TEMPLATE, *self._group_kinds),
             ignored_changes=(PodChange.ARRIVES, PodChange.IS_BOUND),
         )
 
@@ -59,10 +81,17 @@ class ClaimController:
             if is_alive and not pod.spec.resource_claims and not self.waiting:
                 return
             keys = self._after_pod(before, after)
-        elif kind == RESOURCE_CLAIM and after is not None:
-            keys = [changed.key]
+        elif kind == RESOURCE_CLAIM:
+            keys = [changed.key] if after is not None else self._group_of(changed)
         elif kind == RESOURCE_CLAIM_TEMPLATE and after is not None:
-            keys = [one.key for one in self._store.all(POD) if _lacks_claims(one)]
+            keys = [
+                one.key
+                for kind in (*self._group_kinds, POD)
+                for one in self._store.all(kind)
+                if self._lacks_claims(one)
+            ]
+        elif kind in self._group_kinds:
+            keys = self._after_group(before, after)
         for key in keys:
             if key not in self.waiting:
                 self.waiting.append(key)
@@ -77,16 +106,43 @@ class ClaimController:
         self, before: StoredObject | None, after: StoredObject | None
     ) -> list[ObjectKey]:
         if after is not None and not _is_done(cast(Pod, after.object)):
-            return [after.key] if _lacks_claims(after) else []
+            return [after.key] if self._lacks_claims(after) else []
         gone = after or before
         assert gone is not None
-        pod = cast(Pod, gone.object)
-        uid = pod.metadata.uid or ""
+        return self._claims_that_concern(gone, self._group_name(cast(Pod, gone.object)))
+
+    def _after_group(
+        self, before: StoredObject | None, after: StoredObject | None
+    ) -> list[ObjectKey]:
+        if after is None:
+            assert before is not None
+            return self._claims_that_concern(before, before.key.name)
+        group = cast(UpstreamPodGroup, after.object)
+        if before is not None and not group.spec.resource_claims:
+            return []
+        members = [
+            one.key
+            for one in self._store.all(POD)
+            if self._lacks_claims(one) and self._is_member(one, after.key)
+        ]
+        return [after.key, *members] if self._lacks_claims(after) else members
+
+    def _claims_that_concern(self, gone: StoredObject, group_name: str) -> list[ObjectKey]:
+        """The claims that an object, or its group, uses or owns."""
+        uid = gone.object.metadata.uid or ""
         return [
             one.key
             for one in self._store.all(RESOURCE_CLAIM)
-            if one.key.namespace == gone.key.namespace and _concerns(one, uid)
+            if one.key.namespace == gone.key.namespace and _concerns(one, uid, group_name)
         ]
+
+    def _group_of(self, claim: StoredObject) -> list[ObjectKey]:
+        """The group that a deleted claim was made for."""
+        for owner in cast(ResourceClaim, claim.object).metadata.owner_references or ():
+            if owner.controller and owner.kind == "PodGroup":
+                group = self._group(claim.key.namespace, owner.name)
+                return [] if group is None else [group.key]
+        return []
 
     def _work(self) -> None:
         while self.waiting:
@@ -95,26 +151,29 @@ class ClaimController:
             if stored is None:
                 continue
             try:
-                if key.kind == POD:
-                    self._make_claims(stored)
-                else:
+                if key.kind == RESOURCE_CLAIM:
                     self._clean_claim(stored)
+                else:
+                    self._make_claims(stored)
             except ApiError:
                 continue  # another change will follow, and it causes another try
 
-    # ---- claims for pods --------------------------------------------------------------------
+    # ---- claims from templates --------------------------------------------------------------
 
     def _make_claims(self, stored: StoredObject) -> None:
-        """Create the claims that a pod lacks. Raises ApiError."""
-        pod = cast(Pod, stored.object)
-        if not _lacks_claims(stored) or _is_done(pod):
+        """Create the claims that a pod or a group lacks. Raises ApiError."""
+        owner = cast(Pod | UpstreamPodGroup, stored.object)
+        if not self._lacks_claims(stored) or (isinstance(owner, Pod) and _is_done(owner)):
             return
-        claim_names = {
-            each.name: each.resource_claim_name for each in pod.status.resource_claim_statuses or ()
-        }
-        for named in pod.spec.resource_claims or ():
+        shared = self._shared_claims(stored)
+        if shared is None:
+            return  # the creation of the group causes another try
+        claim_names = self._made(stored)
+        for named in owner.spec.resource_claims or ():
             if named.resource_claim_template_name is not None and named.name not in claim_names:
-                made = self._claim_for(stored, pod, named)
+                entry = group_entry(named)
+                is_shared = entry in shared
+                made = shared[entry] if is_shared else self._claim_for(stored, entry)
                 if made is not None:
                     claim_names[named.name] = made
         statuses = [
@@ -123,31 +182,80 @@ class ClaimController:
         ]
         self._server.patch(stored.key, {"status": {"resourceClaimStatuses": statuses}})
 
-    def _claim_for(self, stored: StoredObject, pod: Pod, named: PodResourceClaim) -> str | None:
+    def _made(self, stored: StoredObject) -> dict[str, str | None]:
+        """The names of the claims that were made, by entry. Only a group notices that one of them
+        is gone."""
+        owner = cast(Pod | UpstreamPodGroup, stored.object)
+        names = {
+            each.name: each.resource_claim_name
+            for each in owner.status.resource_claim_statuses or ()
+        }
+        if isinstance(owner, Pod):
+            return names
+        return {
+            entry: name
+            for entry, name in names.items()
+            if name is None or self._store.get(self._claim_key(stored, name)) is not None
+        }
+
+    @staticmethod
+    def _claim_key(owner: StoredObject, name: str) -> ObjectKey:
+        return object_key(RESOURCE_CLAIM, owner.key.namespace, name)
+
+    def _lacks_claims(self, stored: StoredObject) -> bool:
+        owner = cast(Pod | UpstreamPodGroup, stored.object)
+        if not owner.spec.resource_claims or owner.metadata.deletion_timestamp is not None:
+            return False
+        claim_names = self._made(stored)
+        return any(
+            named.resource_claim_template_name is not None and named.name not in claim_names
+            for named in owner.spec.resource_claims
+        )
+
+    def _shared_claims(
+        self, stored: StoredObject
+    ) -> dict[PodGroupResourceClaim, str | None] | None:
+        """The entries of a pod's group, with the names of the claims that exist. None: the group
+        does not exist, or its entries are not understood."""
+        pod = stored.object
+        name = self._group_name(pod) if isinstance(pod, Pod) else ""
+        if not name:
+            return {}
+        found = self._group(stored.key.namespace, name)
+        if found is None:
+            return None
+        group, made = cast(UpstreamPodGroup, found.object), self._made(found)
+        entries = group.spec.resource_claims or ()
+        if any(e.resource_claim_name is e.resource_claim_template_name is None for e in entries):
+            return None
+        return {each: made.get(each.name) for each in entries}
+
+    def _claim_for(self, stored: StoredObject, named: PodGroupResourceClaim) -> str | None:
         """The name of a new claim; None: the template does not exist yet. Raises ApiError."""
-        namespace = stored.key.namespace
+        namespace, owner = stored.key.namespace, stored.object
         template_name = named.resource_claim_template_name or ""
         template = self._store.get(object_key(RESOURCE_CLAIM_TEMPLATE, namespace, template_name))
         if template is None:
             return None
         spec: Content = template.content.get("spec") or {}
         template_meta: Content = spec.get("metadata") or {}
-        owner = {
-            "apiVersion": "v1",
-            "kind": "Pod",
-            "name": pod.metadata.name,
-            "uid": pod.metadata.uid,
+        owner_version, _, owner_kind = stored.key.kind.partition(" ")
+        reference = {
+            "apiVersion": owner_version,
+            "kind": owner_kind,
+            "name": owner.metadata.name,
+            "uid": owner.metadata.uid,
             "controller": True,
         }
         meta = {
-            "generateName": _prefix(pod.metadata.name, named.name),
+            "generateName": _prefix(owner.metadata.name, named.name),
             "namespace": namespace,
             "labels": template_meta.get("labels") or {},
             "annotations": {
                 **(template_meta.get("annotations") or {}),
                 POD_CLAIM_NAME_ANNOTATION: named.name,
             },
-            "ownerReferences": [owner],
+            "ownerReferences": [reference],
         }
         api_version, _, kind = RESOURCE_CLAIM.partition(" ")
         content = {"apiVersion": api_version, "kind": kind, "metadata": meta}
@@ -168,23 +276,62 @@ class ClaimController:
             self._server.delete(stored.key)
 
     def _still_uses(self, namespace: str, user: Content) -> bool:
-        """Whether the user still needs the claim. Users other than pods are assumed to need it."""
-        if user.get("resource") != "pods" or user.get("apiGroup"):
-            return True
-        pod = self._pod(namespace, user.get("name") or "")
-        return pod is not None and pod.metadata.uid == user.get("uid") and not _is_done(pod)
+        """Whether the user still needs the claim. Users other than pods and groups are assumed to
+        need it."""
+        name, uid = user.get("name") or "", user.get("uid") or ""
+        match (user.get("apiGroup") or "", user.get("resource")):
+            case ("", "pods"):
+                return self._needs_claims(namespace, name, uid)
+            case (api_group, "podgroups") if api_group == UPSTREAM_GROUP and self._group_kinds:
+                return self._group_needs_claims(namespace, name, uid)
+            case _:
+                return True
 
     def _owner_is_gone(self, stored: StoredObject) -> bool:
         owners = cast(ResourceClaim, stored.object).metadata.owner_references or ()
+        namespace = stored.key.namespace
         for owner in owners:
             if owner.controller and owner.kind == "Pod":
-                pod = self._pod(stored.key.namespace, owner.name)
-                return pod is None or pod.metadata.uid != owner.uid or _is_done(pod)
+                return not self._needs_claims(namespace, owner.name, owner.uid)
+            if owner.controller and owner.kind == "PodGroup" and self._group_kinds:
+                return not self._group_needs_claims(namespace, owner.name, owner.uid)
         return False
 
-    def _pod(self, namespace: str, name: str) -> Pod | None:
+    def _needs_claims(self, namespace: str, name: str, uid: str) -> bool:
         stored = self._store.get(object_key(POD, namespace, name))
-        return None if stored is None else cast(Pod, stored.object)
+        if stored is None:
+            return False
+        pod = cast(Pod, stored.object)
+        return pod.metadata.uid == uid and not _is_done(pod)
+
+    # ---- groups -----------------------------------------------------------------------------
+
+    def _group_needs_claims(self, namespace: str, name: str, uid: str) -> bool:
+        group = self._group(namespace, name)
+        if group is not None:
+            return group.object.metadata.uid == uid
+        key = object_key(_GROUP_KINDS[0], namespace, name)
+        return any(
+            self._is_member(one, key) and not is_terminal(cast(Pod, one.object))
+            for one in self._store.all(POD)
+        )
+
+    def _group(self, namespace: str, name: str) -> StoredObject | None:
+        """The PodGroup of this name, in whatever version the store has it."""
+        for kind in self._group_kinds:
+            stored = self._store.get(object_key(kind, namespace, name))
+            if stored is not None:
+                return stored
+        return None
+
+    def _group_name(self, pod: Pod) -> str:
+        """The PodGroup that a pod names; "": none, or it has no claims."""
+        group = pod.spec.scheduling_group if self._group_kinds else None
+        return "" if group is None else group.pod_group_name or ""
+
+    def _is_member(self, stored: StoredObject, group: ObjectKey) -> bool:
+        is_near = stored.key.namespace == group.namespace
+        return is_near and self._group_name(cast(Pod, stored.object)) == group.name
 
 
 def _released(claim: ResourceClaim, remaining: list[Content]) -> Content:
@@ -197,21 +344,15 @@ def _released(claim: ResourceClaim, remaining: list[Content]) -> Content:
     return {"metadata": {"finalizers": finalizers or None}, "status": cleared}
 
 
-def _concerns(stored: StoredObject, uid: str) -> bool:
-    """Whether the pod of this uid uses the claim or owns it."""
+def _concerns(stored: StoredObject, uid: str, group_name: str) -> bool:
+    """Whether the object of this uid, or the group, uses the claim or owns it."""
     claim = cast(ResourceClaim, stored.object)
     owners = claim.metadata.owner_references or ()
-    return claim.is_reserved_for(uid) or any(owner.uid == uid for owner in owners)
-
-
-def _lacks_claims(stored: StoredObject) -> bool:
-    pod = cast(Pod, stored.object)
-    if not pod.spec.resource_claims:
-        return False
-    claim_names = {each.name for each in pod.status.resource_claim_statuses or ()}
-    return pod.metadata.deletion_timestamp is None and any(
-        named.resource_claim_template_name is not None and named.name not in claim_names
-        for named in pod.spec.resource_claims or ()
+    if claim.is_reserved_for(uid) or any(owner.uid == uid for owner in owners):
+        return True
+    return bool(group_name) and (
+        claim.is_reserved_for_group(group_name)
+        or any((owner.kind, owner.name) == ("PodGroup", group_name) for owner in owners)
     )
 
 
@@ -221,11 +362,12 @@ def _is_done(pod: Pod) -> bool:
     return is_terminal(pod) or (is_deleted and not pod.spec.node_name)
 
 
-def _prefix(pod_name: str, claim_name: str) -> str:
+def _prefix(owner_name: str, claim_name: str) -> str:
     """A prefix from both names, shortened in proportion to the maximum length."""
-    whole = f"{pod_name}-{claim_name}-"
+    whole = f"{owner_name}-{claim_name}-"
     if len(whole) <= _PREFIX_LENGTH_MAX:
         return whole
-    of_pod = pod_name[: len(pod_name) * _PREFIX_LENGTH_MAX // len(whole)]
-    shortened = f"{of_pod}-{claim_name}"
-    return of_pod + "-" + claim_name[: len(claim_name) * _PREFIX_LENGTH_MAX // len(shortened)]
+    parts = (
+        name[: len(name) * _PREFIX_LENGTH_MAX // len(whole)] for name in (owner_name, claim_name)
+    )
+    return "-".join(parts)

@@ -118,17 +118,21 @@ class EmbeddedCluster(ObjectPort, ImmediateCluster):
         *,
         admission: PluginSet = DEFAULT_PLUGINS,
         charged_pods: Iterable[Pod] = (),
+        has_group_claims: bool = False,
     ) -> None:
         """``declared``: per kind, further field paths that decoded objects keep. ``pod_gc``: when
         the pods of missing nodes are collected; None: never, as without a controller manager.
         ``admission``: the admission plugins that run. ``charged_pods``: pods that quotas count,
-        although the server does not have them."""
+        although the server does not have them. ``has_group_claims``: whether the gate
+        DRAWorkloadResourceClaims is on."""
         self._clock = clock
         self._store = VersionedStore(declared, history_length)
         #: The server behind the port, for the controllers of a simulation.
         self.server = ApiServer(clock, self._store, _after, admission, charged_pods=charged_pods)
         super().__init__(self.server)
-        self._claims = ClaimController(self._server, self._store, _soon)
+        self._claims = ClaimController(
+            self._server, self._store, _soon, has_group_claims=has_group_claims
+        )
         self._budgets = BudgetController(self._server, self._store, _soon)
         #: The last arrival and the last binding of a pod.
         self.steps = self._store.steps

@@ -16,7 +16,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final, cast
 
 from bayplan.api.device_objects import ConsumerReference, ResourceClaim
-from bayplan.api.pod_groups import UPSTREAM_GROUP, PodGroup, PodGroupResourceClaim
+from bayplan.api.pod_groups import UPSTREAM_GROUP, PodGroup, PodGroupResourceClaim, group_entry
 from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.status import Status, unresolvable
 from bayplan.state.pod_groups import PodGroups
@@ -73,12 +73,7 @@ def users_of_claims(pod: PodInfo, groups: PodGroups) -> Sequence[ConsumerReferen
         shared.add(each)
     own, of_group = pod_as_user(pod), _as_user(group)
     return [
-        of_group
-        if PodGroupResourceClaim(
-            named.name, named.resource_claim_name, named.resource_claim_template_name
-        )
-        in shared
-        else own
+        of_group if group_entry(named) in shared else own
         for named in pod.spec.resource_claims or ()
     ]
 

@@ -1,0 +1,72 @@
+"""Claims that the pods of a group share: made from a template of the group, reserved for the group,
+and released when the group is gone."""
+
+from typing import Any
+
+from bayplan.api.device_objects import RESOURCE_CLAIM, RESOURCE_CLAIM_TEMPLATE, ResourceClaim
+from bayplan.objects.keys import object_key
+from tests.plugins.devices_kit import class_of, exactly, slice_of
+from tests.scenarios.gangs import UPSTREAM, add_member, node_of, put_group
+from tests.scenarios.world import World, create, play
+
+GATE = "DRAWorkloadResourceClaims"
+PLUGINS = ["GangScheduling", "DynamicResources", "NodeResourcesFit"]
+SHARED = {"name": "g", "resourceClaimTemplateName": "t"}
+
+
+def played(scene: Any, *, gate: bool = True, **options: Any) -> World:
+    return play(scene, plugins=PLUGINS, gates={"GenericWorkload": True, GATE: gate}, **options)
+
+
+def claims(world: World) -> list[ResourceClaim]:
+    objects = [one.object for one in world.cluster.objects(RESOURCE_CLAIM)]
+    return [one for one in objects if isinstance(one, ResourceClaim)]
+
+
+def with_gpus(world: World, count: int = 1, minimum: int = 2) -> None:
+    """A node for two members with a device, another node, and the group."""
+    for name in ("n1", "n2"):
+        world.add_node(name, cpu=2, memory="8Gi")
+    create(world, "resource.k8s.io/v1 DeviceClass", class_of("gpu"))
+    create(world, "resource.k8s.io/v1 ResourceSlice", slice_of("n1", *"xyz"[:count]))
+    spec = {"spec": {"devices": {"requests": [exactly()]}}}
+    meta = {"name": "t", "namespace": "default"}
+    create(world, RESOURCE_CLAIM_TEMPLATE, {"metadata": meta, "spec": spec})
+    put_group(world, "g", minimum, UPSTREAM, resourceClaims=[SHARED])
+
+
+def add_members(world: World, *names: str) -> None:
+    for name in names:
+        add_member(world, name, "g", UPSTREAM, cpu=1, spec={"resourceClaims": [SHARED]})
+
+
+def test_a_group_shares_one_device_until_it_is_gone() -> None:
+    async def scene(world: World) -> None:
+        with_gpus(world)
+        add_members(world, "a", "b")
+        await world.until(5)
+        assert [node_of(world, name) for name in "ab"] == ["n1", "n1"]
+        (shared,) = claims(world)
+        users = [(each.resource, each.name) for each in shared.status.reserved_for or ()]
+        assert users == [("podgroups", "g")]
+        world.cluster.delete(object_key(UPSTREAM, "default", "g"))
+        await world.until(6)
+        assert [each.allocation is not None for each in claims(world)] == [True]
+        for name in "ab":
+            world.delete_pod(name)
+        await world.until(60)
+        assert claims(world) == []
+
+    played(scene)
+
+
+def test_without_the_gate_each_member_takes_a_device() -> None:
+    async def scene(world: World) -> None:
+        with_gpus(world, count=2)
+        add_members(world, "a", "b")
+        await world.until(5)
+        assert [node_of(world, name) for name in "ab"] == ["n1", "n1"]
+        users = [[each.name for each in one.status.reserved_for or ()] for one in claims(world)]
+        assert users == [["a"], ["b"]]
+
+    played(scene, gate=False)
