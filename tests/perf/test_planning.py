@@ -246,10 +246,10 @@ def test_an_available_plugin_is_not_missing() -> None:
 
 
 def test_gates_that_are_not_built_are_named() -> None:
-    values = ("GenericWorkload", "DRAWorkloadResourceClaims")
+    values = ("DynamicResourceAllocation", "DRANodeAllocatableResources")
     gates, _ = resolve_gates(("", dict.fromkeys(values, True)))
     [text] = features_missing(gates)
     assert text.startswith(
-        "the feature gate DRAWorkloadResourceClaims is on, which is not built yet: "
+        "the feature gate DRANodeAllocatableResources is on, which is not built yet: "
     )
     assert not list(features_missing(default_gates()))

@@ -4,6 +4,7 @@ and released when the group is gone."""
 from typing import Any
 
 from bayplan.api.device_objects import RESOURCE_CLAIM, RESOURCE_CLAIM_TEMPLATE, ResourceClaim
+from bayplan.journal import AttemptRecord
 from bayplan.objects.keys import object_key
 from tests.plugins.devices_kit import class_of, exactly, slice_of
 from tests.scenarios.gangs import UPSTREAM, add_member, node_of, put_group
@@ -40,6 +41,12 @@ def add_members(world: World, *names: str) -> None:
         add_member(world, name, "g", UPSTREAM, cpu=1, spec={"resourceClaims": [SHARED]})
 
 
+def attempts(world: World, name: str) -> list[float]:
+    """When a pod was tried."""
+    records = world.journal.records
+    return [r.at_seconds for r in records if isinstance(r, AttemptRecord) and r.pod.endswith(name)]
+
+
 def test_a_group_shares_one_device_until_it_is_gone() -> None:
     async def scene(world: World) -> None:
         with_gpus(world)
@@ -70,3 +77,17 @@ def test_without_the_gate_each_member_takes_a_device() -> None:
         assert users == [["a"], ["b"]]
 
     played(scene, gate=False)
+
+
+def test_a_member_that_found_no_place_waits_for_its_delay_after_the_claim_is_written() -> None:
+    """The second attempt follows the first at once, as upstream. The claim is then written."""
+
+    async def scene(world: World) -> None:
+        with_gpus(world)
+        add_members(world, "a", "b", "c")
+        await world.until(10)
+        assert [node_of(world, name) for name in "abc"] == ["n1", "n1", ""]
+        assert attempts(world, "c") == [0.0, 0.0, 2.0]
+
+    gates = {"GenericWorkload": True, GATE: True, "SchedulerPopFromBackoffQ": True}
+    play(scene, plugins=PLUGINS, gates=gates)

@@ -35,7 +35,8 @@ DRAPrioritizedList: Off, a request with alternatives is an error.
 DRAResourceClaimDeviceStatus: Off, as DRADeviceBindingConditions off.
 DRASchedulerFilterTimeout: Off, the search for devices on a node has no time limit.
 DRAWorkloadResourceClaims: A claim that a PodGroup lists belongs to the group and is reserved for
-  it, and no longer for each of its pods. It is released if the group finds no place.
+  it, and no longer for each of its pods. Simulations make claims from the templates of a PodGroup.
+  A claim is released if the group finds no place, or is gone.
 DynamicResourceAllocation: Off, the default profile has no DynamicResources.
 GangScheduling: The default profile has the plugin GangScheduling.
 GenericWorkload: The default profile has GangScheduling, and a new pod wakes its group. As a victim,
@@ -87,10 +88,6 @@ EFFECTS: Mapping[str, str] = _effects()
 #: (gate, state) → what is missing.
 NOT_BUILT: Mapping[tuple[str, bool], str] = {
     ("DRANodeAllocatableResources", True): "devices take nothing of a node's resources",
-    ("DRAWorkloadResourceClaims", True): (
-        "a simulation makes no claims from the templates of a PodGroup, and does not release them "
-        "when the group is gone"
-    ),
 }
 
 

@@ -200,11 +200,11 @@ class Cause(IntEnum):
     FINISHED = 2
     #: The attempt ended with a rejection, and no event since the pop helps.
     REJECTED = 3
-    #: The attempt ended with an error, and the delay has not ended.
+    #: The attempt ended with an error, or an event may help a group, and the delay has not ended.
     ERRED = 4
     #: An event may help, and the entry has no delay or its delay has ended.
     WOKEN = 5
-    #: An event may help, and the delay has not ended.
+    #: An event may help a pod, and the delay has not ended.
     WOKEN_EARLY = 6
     #: The delay has ended.
     BACKOFF_OVER = 7
@@ -219,6 +219,7 @@ class Cause(IntEnum):
 _WAITING: Final = {
     Cause.WOKEN: State.ACTIVE,
     Cause.WOKEN_EARLY: State.BACKOFF,
+    Cause.ERRED: State.ERROR_BACKOFF,
     Cause.ACTIVATED: State.ACTIVE,
     Cause.REFUSED: State.GATED,
     Cause.DELETED: State.ABSENT,

@@ -437,9 +437,10 @@ class SchedulingQueue:
         elif strategy is Strategy.IMMEDIATELY or not self._sub_queues.backoff.is_running(entry):
             cause = Cause.WOKEN
         else:
-            # The rejected members of a waiting group may have been deleted meanwhile.
-            is_rejected = entry.has_rejectors or is_waiting(entry.state)
-            cause = Cause.WOKEN_EARLY if is_rejected else Cause.ERRED
+            # Upstream records no rejecting plugins for a group as a whole, and pops nothing without
+            # them before its delay ends.
+            pops_early = entry.group is None and entry.has_rejectors
+            cause = Cause.WOKEN_EARLY if pops_early else Cause.ERRED
         self._sub_queues.move(entry, cause, event, anew=anew)
 
     # ---- time -----------------------------------------------------------------------------
