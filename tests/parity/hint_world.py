@@ -17,7 +17,7 @@ from bayplan.engine.placements import Placements
 from bayplan.engine.podgroups.controller import PodGroupController, QueueGroups
 from bayplan.engine.reservations import Reservations
 from bayplan.engine.resizes import Resizes
-from bayplan.engine.scheduler import event_handlers
+from bayplan.engine.wiring import event_handlers
 from bayplan.framework.cluster_rules import device_rules
 from bayplan.framework.events import ClusterEvent, EventResource
 from bayplan.framework.types import QueuedPodInfo

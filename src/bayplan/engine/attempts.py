@@ -1,8 +1,8 @@
 """Attempts: from a popped pod to an effect.
 
-If the cycle of a pod chooses a node, `Placements` takes over. If it chooses none, PostFilter runs,
-and then the failure handler. If it stops for the call of an extender, it waits until the answer
-comes. A pod that has a node is tried for a resize and stays on its node.
+If the cycle of a pod chooses a node, `Placements` takes over. If it chooses none, or stops for the
+call of an extender, `UnplacedPods` does. A pod that has a node is tried for a resize and stays on
+its node.
 Upstream: schedule_one.go.
 """
 
@@ -11,31 +11,23 @@ from dataclasses import replace
 from math import inf
 from typing import final
 
-from msgspec import structs
-
-from bayplan.config.schema import PodGroupSettings
-from bayplan.engine.attempt_record import CycleEnd, OnAttempt
-from bayplan.engine.core import EngineCore, SerialExecutor
+from bayplan.engine.core import SerialExecutor
 from bayplan.engine.cycle import Cycle
 from bayplan.engine.extenders.results import AnsweredQuestion, Question
-from bayplan.engine.extenders.round import ExtendersReview
-from bayplan.engine.failures import CLEAR_NOMINATION, Failure, FailureHandler, failure_by_error
-from bayplan.engine.pending_extender_calls import PendingExtenderCalls
-from bayplan.engine.placements import PermitWaits, Placements
+from bayplan.engine.failures import Failure
+from bayplan.engine.outbox import Outbox
+from bayplan.engine.placements import Placements
 from bayplan.engine.podgroups.attempts import GroupAttempts
 from bayplan.engine.podgroups.domains import domain_of_members
-from bayplan.engine.podgroups.topology import Domains
 from bayplan.engine.podgroups.trial import TrialSetup
 from bayplan.engine.reservations import restrict_to_unreserved
 from bayplan.engine.resizes import Resizes, waiting_for_kubelet
 from bayplan.engine.runs import METRICS_SAMPLE, Runs
-from bayplan.engine.schedule_one import CycleRunner
-from bayplan.engine.sync_preemption import Step, SyncPreemptions
-from bayplan.framework.preemption import EVICTING, REVIEW, PendingEvictions
-from bayplan.framework.status import FitError, Status, is_rejected
-from bayplan.framework.types import Nomination, QueuedPodInfo
+from bayplan.engine.unplaced_pods import UnplacedPods
+from bayplan.framework.status import is_rejected
+from bayplan.framework.types import QueuedPodInfo
 from bayplan.journal import AttemptRecord
-from bayplan.ports import ExtenderAnswer, ExtenderVerb
+from bayplan.ports import ExtenderAnswer
 from bayplan.queue.entry import QueuedPodGroupInfo
 from bayplan.queue.scheduling_queue import SchedulingQueue
 from bayplan.state.pods import PodInfo
@@ -47,69 +39,45 @@ class Attempts:
 
     def __init__(
         self,
-        engine: EngineCore,
-        group_settings: PodGroupSettings,
-        on_attempt: OnAttempt | None = None,
+        setup: TrialSetup,
+        queue: SchedulingQueue,
+        outbox: Outbox,
+        executor: SerialExecutor,
+        *,
+        placements: Placements,
+        unplaced: UnplacedPods,
+        runs: Runs,
+        groups: GroupAttempts,
+        resizes: Resizes,
+        begins: Callable[[QueuedPodInfo], None] | None,
     ) -> None:
-        self._clock = engine.clock
-        self._cluster = engine.cluster
-        self._extenders = engine.extenders
-        self._frameworks = engine.frameworks
-        self._outbox = engine.outbox
-        self._queue = engine.queue
-        self._reservations = engine.reservations
-        self._telemetry = engine.telemetry
-        self._runner = CycleRunner(engine.nominator, engine.seed, engine.extenders, engine.reuse)
-        #: Profile → where the next search of a sample starts.
-        self.sampling_starts = self._runner.sampling_starts
-        self._observe_seconds = engine.metrics.algorithm_duration.of()
-        self._begins = engine.begins
-        self._waiting_work = engine.executor.pending
-        self.resizes = Resizes(
-            engine.queue, engine.cluster.pods, engine.frameworks, is_on=engine.tries_resizes
-        )
-        self._failures = FailureHandler(
-            engine.cluster,
-            engine.queue,
-            engine.nominator,
-            engine.outbox,
-            telemetry=engine.telemetry,
-            resizes=self.resizes,
-        )
-        self._end = CycleEnd(engine.cluster, engine.telemetry, on_attempt)
-        self.placements = _placements(engine, self._failures, self._end)
-        self._boundary = self.placements.boundary
-        #: The present runs of equal pods.
-        self.runs = Runs(
-            engine,
-            self._runner,
-            self.placements,
-            self._end,
-            observe_seconds=self._observe_seconds,
-            no_node=self._no_node,
-        )
-        setup = _trial_setup(engine, self._runner, self._end, group_settings)
+        """``begins``: gets each pod, or group, when an attempt at it begins."""
+        self._clock = setup.telemetry.clock
+        self._cluster = setup.cluster
+        self._frameworks = setup.frameworks
+        self._outbox = outbox
+        self._queue = queue
+        self._reservations = setup.reservations
+        self._telemetry = setup.telemetry
+        self._runner = setup.runner
+        self._end = setup.end
         self._domains = setup.domains
-        self._parked = PendingExtenderCalls()
-        self._evicting = _sync_preemptions(engine, self._failures, self._end, self._step)
-        self._groups = GroupAttempts(
-            setup,
-            engine.queue,
-            engine.outbox,
-            engine.nominator,
-            waiting=engine.waiting,
-            group_controller=engine.group_controller,
-            failures=self._failures,
-            placements=self.placements,
-            parked=self._parked,
-            evicting=self._evicting,
-            resizes=self.resizes,
-        )
+        #: Profile → where the next search of a sample starts.
+        self.sampling_starts = setup.runner.sampling_starts
+        self._begins = begins
+        self._waiting_work = executor.pending
+        self.resizes = resizes
+        self.placements = placements
+        self._boundary = placements.boundary
+        #: The present runs of equal pods.
+        self.runs = runs
+        self._unplaced = unplaced
+        self._groups = groups
 
     @property
     def unfinished_count(self) -> int:
-        """Pods at Permit, at an extender or in a binding cycle."""
-        return len(self.placements) + len(self._parked) + len(self._evicting)
+        """Pods at Permit, at an extender, with victims, or in a binding cycle."""
+        return len(self.placements) + len(self._unplaced)
 
     # ---- the cycle ------------------------------------------------------------------------
 
@@ -167,7 +135,7 @@ class Attempts:
     def resume(self, token: int, answer: ExtenderAnswer) -> None:
         """An extender answered. If no answer is missing, the cycle starts again. An unknown token
         is ignored."""
-        complete = self._parked.answered(token, answer)
+        complete = self._unplaced.parked.answered(token, answer)
         if complete is None:
             return
         cycle, answered = complete
@@ -202,23 +170,19 @@ class Attempts:
 
     def _go_on(self, cycle: Cycle, question: Question | None) -> None:
         if question is not None:
-            self._park(cycle, question)
+            self._unplaced.park(cycle, question)
         elif cycle.choice is not None:
-            self._measure(cycle)
+            self._unplaced.measure(cycle)
             if cycle.pod.node_name:
                 status = waiting_for_kubelet(cycle.pod)
-                self._end_failed(cycle, Failure(status, status.message))
+                self._unplaced.fail(cycle, Failure(status, status.message))
             else:
                 self.placements.place(cycle, cycle.choice.node_name)
                 self.runs.follow(cycle)
         else:
             assert cycle.status is not None, "a cycle ends with a node or a status"
             self.runs.follow(cycle)
-            self._no_node(cycle, cycle.status)
-
-    def _park(self, cycle: Cycle, question: Question) -> None:
-        self._cluster.take_back()
-        self._outbox.effects += self._parked.park(cycle, question)
+            self._unplaced.end(cycle, cycle.status)
 
     def dry_run(self, queued: QueuedPodInfo) -> AttemptRecord | None:
         """The record of the attempt that would come next at a pod; None: extenders have to answer.
@@ -245,79 +209,6 @@ class Attempts:
             self._cluster.take_back()
             self.sampling_starts.clear()
             self.sampling_starts.update(starts)
-
-    # ---- no node was found ----------------------------------------------------------------
-
-    def _no_node(self, cycle: Cycle, status: Status) -> None:
-        failure = self._failure(cycle, status)
-        if isinstance(failure, Question):
-            cycle.question = failure
-            self._park(cycle, failure)
-            return
-        if cycle.pod.node_name:
-            # The pod counts on its node already: it takes no nomination.
-            failure = structs.replace(failure, nomination=None)
-        evicting: PendingEvictions | None = cycle.state.get(EVICTING)
-        if evicting is not None:
-            self._evicting.hold(cycle, status, failure, evicting)
-            return
-        self._measure(cycle)
-        self._end_failed(cycle, failure)
-
-    def _end_failed(self, cycle: Cycle, failure: Failure) -> None:
-        status = failure.status
-        result = "unschedulable" if is_rejected(status) else "error"
-        self._end(cycle, result, status, failure.message, nomination=failure.nomination)
-        self._failures.handle(cycle.queued, cycle.started_seconds, failure)
-
-    def _step(self, cycle: Cycle, step: Callable[[], None]) -> None:
-        """The end of an attempt that waited for evictions."""
-        self._measure(cycle)
-        self._boundary.run_for_pod(cycle.queued, cycle.started_seconds, step)
-
-    def _failure(self, cycle: Cycle, status: Status) -> Failure | Question:
-        if not is_rejected(status):
-            return failure_by_error(status, status.message)
-        if not cycle.snapshot.node_count:
-            return Failure(status, status.message, None, CLEAR_NOMINATION)
-        fit_error = cycle.fit_error()
-        nomination = self._post_filter(cycle, fit_error)
-        if isinstance(nomination, Question):
-            return nomination
-        return Failure(status, fit_error.message, fit_error.diagnosis, nomination)
-
-    def _measure(self, cycle: Cycle) -> None:
-        self._observe_seconds(self._clock.now() - cycle.started_seconds)
-
-    def _post_filter(self, cycle: Cycle, fit_error: FitError) -> Nomination | Question | None:
-        """Run PostFilter: the new nomination, or the call of an extender that PostFilter needs. The
-        messages of the plugins end the message of the pod."""
-        framework, pod = cycle.framework, cycle.pod
-        if not framework.plugins.post_filter:
-            return CLEAR_NOMINATION
-        node_to_status = cycle.node_to_status()
-        fit_error.diagnosis.node_to_status = node_to_status
-        review = self._review(cycle) if self._extenders else None
-        nomination, status = framework.run_post_filter(cycle.state, pod, node_to_status)
-        if review is not None:
-            if review.question is not None:
-                return review.question
-            for text in review.passed_over:
-                self._telemetry.note(pod.key, f"went on without {text}")
-        if status is not None:
-            fit_error.diagnosis.post_filter_msg = status.message
-        return nomination
-
-    def _review(self, cycle: Cycle) -> ExtendersReview | None:
-        """How extenders review the candidates of a preemption, which PostFilter finds in the state.
-        None: no extender takes part for this pod."""
-        extenders, state, nodes = self._extenders, cycle.state, cycle.snapshot.nodes
-        if not extenders.interested(cycle.pod, ExtenderVerb.PREEMPT):
-            return None
-        review = state[REVIEW] = ExtendersReview(
-            cycle.extender_round, extenders, cycle.pod, nodes, before=state.get(REVIEW)
-        )
-        return review
 
 
 @final
@@ -347,52 +238,3 @@ class DryRuns:
         records: list[AttemptRecord | None] = []
         self._executor.run(queued.pod.key, lambda: records.append(self._dry_run(queued)))
         return records[0] if records else None
-
-
-def _placements(engine: EngineCore, failures: FailureHandler, end: CycleEnd) -> Placements:
-    return Placements(
-        engine.cluster,
-        engine.queue,
-        engine.nominator,
-        engine.outbox,
-        telemetry=engine.telemetry,
-        gates=engine.gates,
-        extenders=engine.extenders,
-        group_controller=engine.group_controller,
-        permit_waits=PermitWaits(engine.waiting, engine.executor, engine.telemetry, engine.outbox),
-        pods_in_pre_bind=engine.pods_in_pre_bind,
-        failures=failures,
-        end=end,
-        begins=engine.begins,
-    )
-
-
-def _trial_setup(
-    engine: EngineCore, runner: CycleRunner, end: CycleEnd, group_settings: PodGroupSettings
-) -> TrialSetup:
-    return TrialSetup(
-        engine.cluster,
-        engine.frameworks,
-        engine.reservations,
-        engine.telemetry,
-        engine.gates,
-        runner,
-        end,
-        Domains(),
-        group_settings,
-    )
-
-
-def _sync_preemptions(
-    engine: EngineCore, failures: FailureHandler, end: CycleEnd, step: Step
-) -> SyncPreemptions:
-    return SyncPreemptions(
-        engine.cluster,
-        engine.nominator,
-        engine.executor,
-        engine.outbox,
-        telemetry=engine.telemetry,
-        failures=failures,
-        end=end,
-        step=step,
-    )

@@ -1,7 +1,7 @@
 """The parts of one scheduler, made once, and the executor that runs one piece of work at a time.
 
-`EngineCore` makes the parts, and decides nothing. A part that uses few of the others is handed
-these; one that uses many takes them out of the core in its constructor, and then uses its own.
+`EngineCore` makes the parts, and decides nothing. No part gets the core: each is handed what it
+uses, in engine/wiring.py.
 """
 
 from collections import deque
@@ -23,7 +23,6 @@ from bayplan.engine.waiting import Activations, Deadlines, WaitingPods
 from bayplan.framework.cluster_rules import device_rules, group_rules, pod_rules
 from bayplan.framework.handle import HandleServices, SharedDRAManager
 from bayplan.framework.runtime import Framework
-from bayplan.framework.types import QueuedPodInfo
 from bayplan.journal import Journal
 from bayplan.plugins.registry import Registry
 from bayplan.ports import EmitEvent
@@ -161,8 +160,6 @@ class EngineCore:
         self.tries_resizes = self.gates.enabled("InPlacePodVerticalScalingSchedulerPreemption")
         #: What of a pod counts.
         self.pod_rules = pod_rules(self.gates)
-        #: Gets each pod, or group, when an attempt at it begins.
-        self.begins: Callable[[QueuedPodInfo], None] | None = None
 
     def activate_due(self) -> None:
         """Activate the pods that plugins want tried at this time, unless they are gone."""

@@ -33,8 +33,7 @@ from bayplan.engine.outbox import Outbox
 from bayplan.engine.placements import Placements
 from bayplan.engine.plugin_objects import PluginObjects
 from bayplan.engine.resizes import Resizes
-from bayplan.engine.state_log import StateLog
-from bayplan.engine.telemetry import Telemetry
+from bayplan.engine.telemetry import StateLog, Telemetry
 from bayplan.framework.cluster_rules import pod_rules
 from bayplan.framework.events import (
     EVENT_ASSIGNED_POD_ADD,

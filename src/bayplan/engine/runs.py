@@ -26,34 +26,35 @@ and attempts that are made together take equally long. A plugin that is not call
 evaluation.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import final
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from bayplan.engine.attempt_record import BEST_NODES_MAX, CycleEnd
-from bayplan.engine.core import EngineCore
+from bayplan.engine.attempt_record import BEST_NODES_MAX
 from bayplan.engine.cycle import Cycle
 from bayplan.engine.cycle_answer import CycleAnswer
 from bayplan.engine.pinned_node import PinnedNode, pinned_node_of
 from bayplan.engine.placements import PlacedPod, Placements
+from bayplan.engine.podgroups.trial import TrialSetup
 from bayplan.engine.ranking.evaluation_plan import RankingInvalid, SingleNodeEvaluator
 from bayplan.engine.ranking.node_cells import CellAnswer, NodeCells
 from bayplan.engine.ranking.node_feasibility import FEASIBLE
 from bayplan.engine.ranking.ranked_nodes import CHANGES_MAX, Chosen, RankedNodes
 from bayplan.engine.reuse.cache import ResultCache
 from bayplan.engine.reuse.entry import CachedPreState, SignatureEntry
-from bayplan.engine.schedule_one import CycleRunner
+from bayplan.engine.unplaced_pods import UnplacedPods
 from bayplan.framework.calls import Calls
 from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.runtime import STRAIGHT_TO_BIND, Framework
 from bayplan.framework.scoring import Choice
-from bayplan.framework.status import Code, Status, unschedulable
+from bayplan.framework.status import Code, unschedulable
 from bayplan.framework.timing import Observe
 from bayplan.framework.types import QueuedPodInfo
 from bayplan.journal import AttemptRecord
 from bayplan.metrics import Buckets
+from bayplan.queue.scheduling_queue import SchedulingQueue
 from bayplan.rng import stream
 from bayplan.state.pods import PodInfo, PodShape
 from bayplan.state.resources import uses as used_of_node
@@ -135,33 +136,28 @@ class Runs:
 
     def __init__(
         self,
-        engine: EngineCore,
-        runner: CycleRunner,
+        setup: TrialSetup,
+        queue: SchedulingQueue,
         placements: Placements,
-        end: CycleEnd,
-        *,
-        observe_seconds: Observe,
-        no_node: Callable[[Cycle, Status], None],
+        unplaced: UnplacedPods,
     ) -> None:
-        """``observe_seconds``: of the duration of a cycle. ``no_node``: ends an attempt whose cycle
-        chose no node."""
-        self._clock = engine.clock
-        self._cluster = engine.cluster
-        self._extenders = engine.extenders
-        self._nominator = engine.nominator
-        self._reservations = engine.reservations
-        self._exclusive_groups = engine.reservations.exclusive.groups
-        self._reuse = engine.reuse
-        self._seed = engine.seed
-        self._telemetry = engine.telemetry
+        runner = setup.runner
+        self._clock = setup.telemetry.clock
+        self._cluster = setup.cluster
+        self._reservations = setup.reservations
+        self._exclusive_groups = setup.reservations.exclusive.groups
+        self._telemetry = setup.telemetry
         self._runner = runner
+        self._extenders = runner.extenders
+        self._nominator = runner.nominator
+        self._reuse = runner.caches
+        self._seed = runner.seed
         self._placements = placements
-        self._end = end
-        self._observe_seconds = observe_seconds
-        self._no_node = no_node
-        self._queue = engine.queue
+        self._end = setup.end
+        self._unplaced = unplaced
+        self._queue = queue
         #: Draws a number that decides whether an attempt records durations of plugins.
-        self.draw = stream(engine.seed, "plugin-metrics").random
+        self.draw = stream(runner.seed, "plugin-metrics").random
         #: By template, the last one that got a run at the end. Only this class writes.
         self.of_shape: dict[PodShape, Run] = {}
         #: The same of pods that differ in the node that they name, by their template without it.
@@ -321,7 +317,7 @@ class Runs:
         run.cache.repeated(run.entry, ranking, (queued,))
         run.cache.observe_hinted(self._clock.now() - started_seconds)
         run.framework.stopwatches["Sign"].idle()
-        self._no_node(cycle, _NO_NODE_FITS)
+        self._unplaced.end(cycle, _NO_NODE_FITS)
 
     def _pinned_node(self, run: Run, pod: PodInfo, is_sampled: bool) -> PinnedNode | None:
         """The one node, if it passes every filter."""
@@ -420,7 +416,7 @@ class Runs:
         plain.pods_to_activate = sampled.pods_to_activate = {}
         framework = cycle.framework
         cache, points = self._reuse[framework.profile_name], [("Sign", Code.SUCCESS)]
-        observers = [self._observe_seconds]
+        observers: list[Observe] = [self._unplaced.observe_seconds]
         if ranking is None:
             points += _NARROWED
         else:

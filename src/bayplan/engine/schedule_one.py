@@ -47,14 +47,15 @@ class CycleRunner:
         nominator: Nominator,
         seed: int,
         extenders: Iterable[Extender],
-        reuse: Mapping[str, ResultCache] | None = None,
+        caches: Mapping[str, ResultCache] | None = None,
     ) -> None:
-        """``reuse``: by profile; a profile without a cache evaluates every plugin."""
-        self._nominator = nominator
-        self._seed = seed
-        self._extenders = Extenders(extenders)
-        self._has_extenders = bool(self._extenders)
-        self._reuse = ReuseSteps(nominator, seed, self._extenders, reuse or {})
+        """``caches``: by profile; a profile without a cache evaluates every plugin."""
+        self.nominator = nominator
+        self.seed = seed
+        self.extenders = Extenders(extenders)
+        self._has_extenders = bool(self.extenders)
+        self.caches: Mapping[str, ResultCache] = {} if caches is None else caches
+        self._reuse = ReuseSteps(nominator, seed, self.extenders, self.caches)
         #: Where the next sampled search starts in the order of the draw, per profile.
         self.sampling_starts: dict[str, int] = {}
         self._steps: tuple[Callable[[Cycle], Question | None], ...] = (
@@ -169,14 +170,14 @@ class CycleRunner:
         if not self._has_extenders:
             cycle.status = None if is_any(cycle.outcome.feasible) else _NO_NODE_FITS
             return None
-        return _taken(cycle, cycle.extender_round.filter(self._extenders, cycle.pod, cycle.outcome))
+        return _taken(cycle, cycle.extender_round.filter(self.extenders, cycle.pod, cycle.outcome))
 
     def _ask_scores(self, cycle: Cycle) -> Question | None:
         assert cycle.outcome is not None
         if not self._has_extenders:
             return None
         return _taken(
-            cycle, cycle.extender_round.prioritize(self._extenders, cycle.pod, cycle.outcome)
+            cycle, cycle.extender_round.prioritize(self.extenders, cycle.pod, cycle.outcome)
         )
 
     def _score(self, cycle: Cycle) -> None:
@@ -211,12 +212,12 @@ class CycleRunner:
                 return
         queued = cycle.queued
         assert cycle.table is not None
-        cycle.choice = choose(cycle.table, self._seed, queued.pod.uid, queued.attempts)
+        cycle.choice = choose(cycle.table, self.seed, queued.pod.uid, queued.attempts)
 
     # ---- inside ---------------------------------------------------------------------------
 
     def _filter_all(self, cycle: Cycle, nodes: NodeView) -> FilterOutcome:
-        nominated = _nominated_nodes(cycle, nodes, self._nominator.nominated_nodes())
+        nominated = _nominated_nodes(cycle, nodes, self.nominator.nominated_nodes())
         if not nominated:
             return cycle.framework.run_filter(cycle.state, cycle.pod, nodes, all_true(len(nodes)))
         return _filter_at_once(cycle, nodes, nominated) or _filter_each(cycle, nodes, nominated)

@@ -26,10 +26,9 @@ from bayplan.config import SchedulerConfig
 from bayplan.config.pod_group_kinds import group_kinds
 from bayplan.config.topology_levels import TopologyLevels
 from bayplan.engine.attempt_record import OnAttempt
-from bayplan.engine.attempts import Attempts, DryRuns
+from bayplan.engine.attempts import DryRuns
 from bayplan.engine.binding import BindingOutcome
 from bayplan.engine.core import EngineCore
-from bayplan.engine.event_handlers import EventHandlers, NewPods
 from bayplan.engine.exclusive_domains import (
     EXCLUSIVE_EVENTS,
     EXCLUSIVE_NAME,
@@ -50,15 +49,13 @@ from bayplan.engine.instrumentation import (
     show_sizes,
 )
 from bayplan.engine.one_shot import OneShotEvaluator
-from bayplan.engine.placements import Placements
-from bayplan.engine.plugin_objects import PluginObjects
 from bayplan.engine.podgroups.controller import PodGroupController, QueueGroups
 from bayplan.engine.podgroups.domains import TOPOLOGY_EVENTS, TOPOLOGY_NAME
 from bayplan.engine.reservations import RESERVATION_EVENTS, RESERVATION_NAME, Reservations
-from bayplan.engine.resizes import Resizes
 from bayplan.engine.reuse.cache import ResultCache
-from bayplan.engine.state_log import StateLog
+from bayplan.engine.telemetry import StateLog
 from bayplan.engine.waiting import PodWaitingOnPermit
+from bayplan.engine.wiring import make_attempts, make_handlers
 from bayplan.framework.calls import fields_of, with_parts
 from bayplan.framework.events import default_events
 from bayplan.framework.handle import Handle, SharedDRAManager
@@ -236,14 +233,15 @@ class Scheduler:
         #: While all are empty, there is no next deadline.
         self._timed = (*engine.queue.timed, engine.waiting.by_uid, *self._deadlines)
         self._state_log = options.get("state_log")
-        engine.begins = None if self._state_log is None else self._begins
-        self._attempts = Attempts(engine, config.spec.pod_groups, options.get("on_attempt"))
+        begins = None if self._state_log is None else self._begins
+        group_settings, on_attempt = config.spec.pod_groups, options.get("on_attempt")
+        self._attempts = make_attempts(engine, group_settings, on_attempt, begins)
         #: Attempts without effects.
         self.dry_runs = DryRuns(engine.queue, engine.executor, self._attempts.dry_run)
         #: Profile → where the next search of a sample starts.
         self.sampling_starts = self._attempts.sampling_starts
         #: ``new_pods`` adds many pods at once.
-        self._events, self.new_pods = _events_and_new_pods(engine, self._attempts, self._state_log)
+        self._events, self.new_pods = make_handlers(engine, self._attempts, self._state_log)
         show_sizes(engine.metrics, engine.queue, self.cache)
         show_features(engine.metrics, engine.gates)
         show_reuse(engine.metrics, engine.reuse)
@@ -520,51 +518,3 @@ def _core(
 def _instances(profiles: Iterable[BuiltProfile]) -> Iterator[Plugin]:
     for built in profiles:
         yield from built.plugins.instances()
-
-
-def event_handlers(
-    engine: EngineCore, placements: Placements, resizes: Resizes
-) -> tuple[EventHandlers, PluginObjects]:
-    """The handlers of watch events, and what they write for plugins."""
-    plugin_objects = PluginObjects(
-        engine.cluster.objects,
-        engine.frameworks,
-        engine.reuse,
-        engine.queue,
-        listed_kinds=engine.listed_kinds,
-    )
-    events = EventHandlers(
-        engine.cluster,
-        engine.queue,
-        engine.nominator,
-        engine.outbox,
-        telemetry=engine.telemetry,
-        gates=engine.gates,
-        frameworks=engine.frameworks,
-        plugin_objects=plugin_objects,
-        group_kinds=engine.group_kinds,
-        topology_levels=engine.topology_levels,
-        group_controller=engine.group_controller,
-        placements=placements,
-        resizes=resizes,
-    )
-    return events, plugin_objects
-
-
-def _events_and_new_pods(
-    engine: EngineCore, attempts: Attempts, state_log: StateLog | None
-) -> tuple[EventHandlers, NewPods]:
-    events, plugin_objects = event_handlers(engine, attempts.placements, attempts.resizes)
-    new_pods = NewPods(
-        engine.cluster,
-        engine.queue,
-        engine.executor,
-        engine.telemetry,
-        plugin_objects=plugin_objects,
-        group_kinds=engine.group_kinds,
-        rules=engine.pod_rules,
-        resizes=attempts.resizes,
-        events=events,
-        state_log=state_log,
-    )
-    return events, new_pods

@@ -1,11 +1,14 @@
-"""Telemetry: what the engine reports to the journal and to the metrics."""
+"""What the engine reports: to the journal and the metrics, and to the log of states."""
 
+from collections.abc import Mapping
 from traceback import format_exception
-from typing import Any, final
+from typing import Any, Protocol, final
 
 from bayplan.clock import Clock
-from bayplan.journal import BUG_NOTE, BUG_PREFIX, GroupRecord, Journal, NoteRecord
+from bayplan.framework.types import QueuedPodInfo
+from bayplan.journal import BUG_NOTE, BUG_PREFIX, GroupRecord, Journal, NoteRecord, Record
 from bayplan.metrics import SchedulerMetrics
+from bayplan.ports import WatchEvent
 from bayplan.state.pod_groups import GroupState
 
 
@@ -58,3 +61,22 @@ class Telemetry:
                 **fields,
             )
             self.journal.write(record)
+
+
+class StateLog(Protocol):
+    """Gets what a scheduler learns, and when it begins an attempt, so that its attempts can be
+    repeated. Implemented by `bayplan.history.state_log`."""
+
+    def handled(self, event: WatchEvent) -> None:
+        """The scheduler learns of a change."""
+        ...
+
+    def begins(
+        self, queued: QueuedPodInfo, now_seconds: float, sampling_starts: Mapping[str, int]
+    ) -> None:
+        """An attempt at a pod, or at a group, begins."""
+        ...
+
+    def write(self, record: Record) -> None:
+        """The journal has a further record."""
+        ...

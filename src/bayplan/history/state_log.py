@@ -36,7 +36,7 @@ Put = Callable[[Entry], None]
 
 @final
 class LiveStateLog:
-    """The log of a live scheduler: see `engine.state_log`. It is also a sink of the journal."""
+    """The log of a live scheduler, and a sink of its journal; see `engine.telemetry.StateLog`."""
 
     def __init__(self, put: Put, now: Callable[[], float]) -> None:
         """``put`` stores an entry: `StateRing.put`, for example. ``now``: the time of a change."""
@@ -49,7 +49,7 @@ class LiveStateLog:
         self._followers.append(put)
 
     def handled(self, event: WatchEvent) -> None:
-        """See `engine.state_log.StateLog`."""
+        """See `engine.telemetry.StateLog`."""
         change = ObjectChange(
             at_seconds=self._now(), type=event.type, kind=event.kind, object=event.object
         )
@@ -60,7 +60,7 @@ class LiveStateLog:
     def begins(
         self, queued: QueuedPodInfo, now_seconds: float, sampling_starts: Mapping[str, int]
     ) -> None:
-        """See `engine.state_log.StateLog`."""
+        """See `engine.telemetry.StateLog`."""
         self._put(_start(queued, now_seconds, sampling_starts, {}))
 
     def write(self, record: Record) -> None:
@@ -110,7 +110,7 @@ class SimulatedStateLog:
                 self._behind.add(kind)
 
     def handled(self, event: WatchEvent) -> None:
-        """See `engine.state_log.StateLog`."""
+        """See `engine.telemetry.StateLog`."""
         kind, version = event.kind, int(event.resource_version or 0)
         self._learned_versions[kind] = version
         if version >= self._made_versions.get(kind, 0):
@@ -119,7 +119,7 @@ class SimulatedStateLog:
     def begins(
         self, queued: QueuedPodInfo, now_seconds: float, sampling_starts: Mapping[str, int]
     ) -> None:
-        """See `engine.state_log.StateLog`."""
+        """See `engine.telemetry.StateLog`."""
         self._has_begun = True
         learned = {kind: self._learned_versions.get(kind, 0) for kind in sorted(self._behind)}
         self._put(_start(queued, now_seconds, sampling_starts, learned))

@@ -23,7 +23,6 @@ from bayplan.engine.exclusive_domains import domain_nodes
 from bayplan.engine.extenders.results import AnsweredQuestion
 from bayplan.engine.failures import Failure, FailureHandler, failure_by_error
 from bayplan.engine.outbox import Outbox, group_reference
-from bayplan.engine.pending_extender_calls import PendingExtenderCalls
 from bayplan.engine.placements import Placements
 from bayplan.engine.podgroups.backfill import DepartureOrder, find_reservation
 from bayplan.engine.podgroups.controller import missing_resources
@@ -61,6 +60,7 @@ from bayplan.engine.podgroups.trial import (
 )
 from bayplan.engine.resizes import Resizes
 from bayplan.engine.sync_preemption import SyncPreemptions
+from bayplan.engine.unplaced_pods import PendingExtenderCalls
 from bayplan.engine.waiting import WaitingPods
 from bayplan.framework.status import (
     Code,

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from bayplan.engine.extenders.results import Question
-from bayplan.engine.pending_extender_calls import PendingExtenderCalls
+from bayplan.engine.unplaced_pods import PendingExtenderCalls
 from bayplan.ports import ExtenderAnswer, ExtenderVerb
 from bayplan.state.pods import PodInfo
 from bayplan.testing import pod

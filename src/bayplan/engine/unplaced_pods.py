@@ -1,0 +1,199 @@
+"""Pods without a node: what follows a cycle that chose none.
+
+A cycle may stop for the call of an extender, and waits for its answer; each call has a token of its
+own. If no node is feasible,
+PostFilter runs, and may start the deletion of victims. Then the failure handler takes over.
+Upstream: schedule_one.go.
+"""
+
+from collections.abc import Callable
+from typing import final
+
+from msgspec import Struct, field, structs
+
+from bayplan.engine.attempt_record import CycleEnd
+from bayplan.engine.core import SerialExecutor
+from bayplan.engine.cycle import Cycle
+from bayplan.engine.extenders.results import AnsweredQuestion, Question
+from bayplan.engine.extenders.round import ExtendersReview
+from bayplan.engine.failures import CLEAR_NOMINATION, Failure, FailureHandler, failure_by_error
+from bayplan.engine.outbox import Outbox
+from bayplan.engine.placements import AttemptBoundary
+from bayplan.engine.schedule_one import CycleRunner
+from bayplan.engine.sync_preemption import SyncPreemptions
+from bayplan.engine.telemetry import Telemetry
+from bayplan.framework.preemption import EVICTING, REVIEW, PendingEvictions
+from bayplan.framework.status import FitError, Status, is_rejected
+from bayplan.framework.types import Nomination
+from bayplan.ports import AskExtender, ExtenderAnswer, ExtenderVerb
+from bayplan.state.cache import ClusterView
+
+
+class _PendingCall(Struct):
+    cycle: Cycle
+    question: Question
+    #: One for each extender of the question, in its order.
+    tokens: list[int]
+    answers: dict[int, ExtenderAnswer] = field(default_factory=dict[int, ExtenderAnswer])
+
+
+@final
+class PendingExtenderCalls:
+    """The waiting cycles by token. A cycle waits until its last answer has come."""
+
+    def __init__(self) -> None:
+        self._parked: dict[int, _PendingCall] = {}
+        self._cycle_count = 0
+        self._next_token = 1
+
+    def __len__(self) -> int:
+        return self._cycle_count
+
+    def park(self, cycle: Cycle, question: Question) -> list[AskExtender]:
+        """Store the cycle; returns the calls to make."""
+        first, count = self._next_token, len(question.extenders)
+        parked = _PendingCall(cycle, question, list(range(first, first + count)))
+        self._next_token += count
+        self._cycle_count += 1
+        self._parked |= dict.fromkeys(parked.tokens, parked)
+        verb, names, victims = question.verb, question.node_names, question.victims
+        return [
+            AskExtender(token, extender.name, verb, cycle.pod, names, victims)
+            for token, extender in zip(parked.tokens, question.extenders, strict=True)
+        ]
+
+    def answered(self, token: int, answer: ExtenderAnswer) -> tuple[Cycle, AnsweredQuestion] | None:
+        """The cycle that has all its answers now; None: an answer is missing, or the token is
+        unknown."""
+        parked = self._parked.pop(token, None)
+        if parked is None:
+            return None
+        parked.answers[token] = answer
+        if len(parked.answers) < len(parked.tokens):
+            return None
+        self._cycle_count -= 1
+        answers = tuple(parked.answers[each] for each in parked.tokens)
+        return parked.cycle, AnsweredQuestion(parked.question, answers)
+
+
+@final
+class UnplacedPods:
+    """Ends the attempts at pods whose cycle chose no node, or makes them wait."""
+
+    def __init__(
+        self,
+        cluster: ClusterView,
+        telemetry: Telemetry,
+        executor: SerialExecutor,
+        outbox: Outbox,
+        *,
+        runner: CycleRunner,
+        failures: FailureHandler,
+        end: CycleEnd,
+        boundary: AttemptBoundary,
+    ) -> None:
+        self._clock = telemetry.clock
+        self._cluster = cluster
+        self._outbox = outbox
+        self._telemetry = telemetry
+        self._extenders = runner.extenders
+        self._failures = failures
+        self._end = end
+        self._boundary = boundary
+        #: Takes how long a cycle took, in seconds.
+        self.observe_seconds = telemetry.metrics.algorithm_duration.of()
+        #: Cycles that wait for answers of extenders.
+        self.parked = PendingExtenderCalls()
+        #: Attempts that wait for the deletion of their victims.
+        self.evicting = SyncPreemptions(
+            cluster,
+            runner.nominator,
+            executor,
+            outbox,
+            telemetry=telemetry,
+            failures=failures,
+            end=end,
+            step=self._step,
+        )
+
+    def __len__(self) -> int:
+        return len(self.parked) + len(self.evicting)
+
+    def park(self, cycle: Cycle, question: Question) -> None:
+        """The cycle stops for the call of an extender."""
+        self._cluster.take_back()
+        self._outbox.effects += self.parked.park(cycle, question)
+
+    def end(self, cycle: Cycle, status: Status) -> None:
+        """The cycle ended with this status."""
+        failure = self._failure(cycle, status)
+        if isinstance(failure, Question):
+            cycle.question = failure
+            self.park(cycle, failure)
+            return
+        if cycle.pod.node_name:
+            # The pod counts on its node already: it takes no nomination.
+            failure = structs.replace(failure, nomination=None)
+        evicting: PendingEvictions | None = cycle.state.get(EVICTING)
+        if evicting is not None:
+            self.evicting.hold(cycle, status, failure, evicting)
+            return
+        self.measure(cycle)
+        self.fail(cycle, failure)
+
+    def fail(self, cycle: Cycle, failure: Failure) -> None:
+        """The attempt ends with this failure."""
+        status = failure.status
+        result = "unschedulable" if is_rejected(status) else "error"
+        self._end(cycle, result, status, failure.message, nomination=failure.nomination)
+        self._failures.handle(cycle.queued, cycle.started_seconds, failure)
+
+    def _step(self, cycle: Cycle, step: Callable[[], None]) -> None:
+        """The end of an attempt that waited for evictions."""
+        self.measure(cycle)
+        self._boundary.run_for_pod(cycle.queued, cycle.started_seconds, step)
+
+    def _failure(self, cycle: Cycle, status: Status) -> Failure | Question:
+        if not is_rejected(status):
+            return failure_by_error(status, status.message)
+        if not cycle.snapshot.node_count:
+            return Failure(status, status.message, None, CLEAR_NOMINATION)
+        fit_error = cycle.fit_error()
+        nomination = self._post_filter(cycle, fit_error)
+        if isinstance(nomination, Question):
+            return nomination
+        return Failure(status, fit_error.message, fit_error.diagnosis, nomination)
+
+    def measure(self, cycle: Cycle) -> None:
+        """Observe how long the cycle took."""
+        self.observe_seconds(self._clock.now() - cycle.started_seconds)
+
+    def _post_filter(self, cycle: Cycle, fit_error: FitError) -> Nomination | Question | None:
+        """Run PostFilter: the new nomination, or the call of an extender that PostFilter needs. The
+        messages of the plugins end the message of the pod."""
+        framework, pod = cycle.framework, cycle.pod
+        if not framework.plugins.post_filter:
+            return CLEAR_NOMINATION
+        node_to_status = cycle.node_to_status()
+        fit_error.diagnosis.node_to_status = node_to_status
+        review = self._review(cycle) if self._extenders else None
+        nomination, status = framework.run_post_filter(cycle.state, pod, node_to_status)
+        if review is not None:
+            if review.question is not None:
+                return review.question
+            for text in review.passed_over:
+                self._telemetry.note(pod.key, f"went on without {text}")
+        if status is not None:
+            fit_error.diagnosis.post_filter_msg = status.message
+        return nomination
+
+    def _review(self, cycle: Cycle) -> ExtendersReview | None:
+        """How extenders review the candidates of a preemption, which PostFilter finds in the state.
+        None: no extender takes part for this pod."""
+        extenders, state, nodes = self._extenders, cycle.state, cycle.snapshot.nodes
+        if not extenders.interested(cycle.pod, ExtenderVerb.PREEMPT):
+            return None
+        review = state[REVIEW] = ExtendersReview(
+            cycle.extender_round, extenders, cycle.pod, nodes, before=state.get(REVIEW)
+        )
+        return review
