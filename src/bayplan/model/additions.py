@@ -117,7 +117,7 @@ def read_additions(
         read_kinds=read_kinds,
         expansion=ExpansionMode.ONCE,
         admission=admission or cluster.admission,
-        present={key: uid for key, each in cluster.objects if (uid := each.metadata.uid)},
+        present=cluster.objects,
     )
     if scheduler_name is not None:
         workload = workload.for_scheduler(scheduler_name)

@@ -5,6 +5,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pytest
 import yaml
 
 from bayplan.config import SchedulerConfig
@@ -126,6 +127,22 @@ def test_an_annotation_makes_the_controller_remove_the_pod_that_is_in_the_way(
         f"kubectl annotate pod/a -n default {cost}=-1000 --overwrite",
         "kubectl scale deployment.apps/web -n default --replicas=2",
     )
+
+
+@pytest.mark.parametrize("restarted", ["a", "b"])
+def test_of_pods_of_one_age_the_controller_removes_the_one_that_was_restarted(
+    tmp_path: Path, restarted: str
+) -> None:
+    # Only the removal of a gives the pod its room, and the controller chooses.
+    large, small = owned("a", "n1"), owned("b", "n1")
+    large["spec"]["containers"] = [container("2")]
+    for each in (large, small):
+        count = 3 if each["metadata"]["name"] == restarted else 0
+        each["status"]["containerStatuses"] = [{"name": "main", "restartCount": count}]
+    objects = [node_of("n1", cpu="3"), large, small, pod_of("p", cpu="2")]
+    room = [fix.steps for fix in fixes_for(tmp_path, objects, "default/p")]
+    scaled = ("scale Deployment default/web from 2 to 1",)
+    assert (scaled in room) is (restarted == "a")
 
 
 def test_the_last_pod_of_a_controller_stays(tmp_path: Path) -> None:

@@ -27,6 +27,8 @@ from bayplan.api.objects import (
     PERSISTENT_VOLUME,
     PERSISTENT_VOLUME_CLAIM,
     POD,
+    REPLICA_SET,
+    REPLICATION_CONTROLLER,
     STATEFUL_SET,
     Pod,
 )
@@ -54,6 +56,7 @@ from bayplan.sim.world.workloads.plans import (
     Surroundings,
     plan_of,
     ranked_for_removal,
+    restart_count,
 )
 from bayplan.sim.world.workloads.stateful_set_plan import stateful_set_plan
 
@@ -64,6 +67,8 @@ _FAILED_MAX = 3
 #: Passes of one controller. Each does something, so that there are never as many.
 _PASSES_MAX = 1000
 _TEMPLATE = "/spec/template"
+#: Controllers that read little of their pods.
+_WITH_OUTLINES = frozenset((REPLICA_SET, REPLICATION_CONTROLLER))
 
 
 @final
@@ -272,8 +277,43 @@ class Consequences:
         return self._names[controller]
 
     def _pod_contents(self, controller: ObjectKey) -> list[Content]:
+        outline = self._outline if controller.kind in _WITH_OUTLINES else self._pod_content
         pods = ((name, self._model.pod(name)) for name in self._pods(controller))
-        return [self._pod_content(name, pod) for name, pod in pods if pod is not None]
+        return [outline(name, pod) for name, pod in pods if pod is not None]
+
+    def _outline(self, _: str, pod: Pod) -> Content:
+        """What a ReplicaSet reads of a pod, but for the number of restarts, from the fields that a
+        scheduler reads. A pod that got its node in the trial runs."""
+        meta, status, node = pod.metadata, pod.status, pod.spec.node_name
+        seen: Content = {} if status.phase is None else {"phase": status.phase}
+        if node and not self._owners.had_node(pod):
+            seen["phase"] = "Running"
+        else:
+            ready = (plain(each) for each in status.conditions or () if each.type == "Ready")
+            seen |= {"startTime": status.start_time, "conditions": list(ready)}
+        metadata = {
+            "name": meta.name,
+            "namespace": meta.namespace,
+            "uid": meta.uid,
+            "creationTimestamp": meta.creation_timestamp,
+            "deletionTimestamp": meta.deletion_timestamp,
+            "annotations": meta.annotations,
+        }
+        spec = {"nodeName": node} if node else {}
+        return {
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": metadata,
+            "spec": spec,
+            "status": seen,
+        }
+
+    def _restart_count(self, outline: Content) -> int:
+        key = key_of(outline)
+        name = f"{key.namespace}/{key.name}"
+        pod = self._model.pod(name)
+        assert pod is not None, f"the controller sees {name}"
+        return restart_count(self._pod_content(name, pod))
 
     def _pod_content(self, name: str, pod: Pod) -> Content:
         """A pod as its controller sees it. A pod that got its node in the trial runs."""
@@ -325,6 +365,8 @@ class Consequences:
                 return
             for pod in plan.delete:
                 self._remove(f"{pod.namespace}/{pod.name}")
+            if key.kind in _WITH_OUTLINES and not plan.create:
+                return  # as many pods are left as there are to be
             if plan.create:
                 self._require_template(key, content)
                 self._admit(plan.create, key)
@@ -343,6 +385,7 @@ class Consequences:
             was_named=self._was_named,
             names=self._new_names,
             old_template=self._former.get(key),
+            restart_count=self._restart_count,
         )
 
     def _was_named(self, namespace: str, name: str) -> bool:

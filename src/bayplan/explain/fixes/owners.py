@@ -120,6 +120,8 @@ class Owners:
     def is_made_up(self, pod: Pod) -> bool:
         """Whether the name of a pod comes from the expansion of a controller in a file, so that no
         cluster has a pod of this name."""
+        if pod.metadata.generate_name:
+            return False  # a controller of a cluster gave it its name
         parent = self.parent(pod.metadata, pod.metadata.namespace or "")
         content = None if parent is None else self.content(parent)
         if parent is None or content is None or parent.kind not in _WITH_RANDOM_NAMES:

@@ -172,6 +172,8 @@ class Search:
                 break
             if best is not None and best.is_whole:
                 continue
+            if not edits and self._is_crowded_out(candidate):
+                continue
             combined = (*edits, candidate)
             solution, reason = self._solution(combined)
             if solution is not None and (best is None or solution.fix.helped > best.fix.helped):
@@ -183,6 +185,16 @@ class Search:
             elif solution is None and reason not in ("", message):
                 helpful.append(combined)
         return helpful
+
+    def _is_crowded_out(self, candidate: Edit) -> bool:
+        """Whether a change of what controllers do would come behind enough others of its harm, of
+        which none helps more pods."""
+        if not isinstance(candidate, ObjectEdit) or not candidate.needs_controllers:
+            return False
+        whole = {
+            each.texts for each in self.solutions if each.is_whole and each.harm == candidate.harm
+        }
+        return len(whole) >= _OF_ONE_HARM_MAX
 
     # ---- one candidate ----------------------------------------------------------------------
 

@@ -15,13 +15,14 @@ makes it, as usual.
 """
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any, final
 
 from bayplan.adapters.embedded.field_validation import generated_name, stable_uid
 from bayplan.api.device_objects import RESOURCE_CLAIM
-from bayplan.api.objects import PERSISTENT_VOLUME
+from bayplan.api.objects import PERSISTENT_VOLUME, ApiObject
 from bayplan.objects.keys import ObjectKey, is_namespaced, key_of
+from bayplan.objects.object_store import ObjectStore
 from bayplan.sim.input.errors import LINES_MAX
 from bayplan.sim.input.object_checks import ObjectIndex
 from bayplan.sim.input.workload import Content
@@ -31,11 +32,12 @@ from bayplan.sim.input.workload import Content
 class Identities:
     """The names and uids of one input."""
 
-    def __init__(self, index: ObjectIndex, present: Mapping[ObjectKey, str]) -> None:
-        """``present``: objects that exist besides the input, each with its uid."""
+    def __init__(self, index: ObjectIndex, present: ObjectStore[ApiObject]) -> None:
+        """``present``: objects that exist besides the input."""
         self._index = index
         self._present = present
-        self._keys = {uid: key for key, uid in present.items()}
+        #: Uids of the input.
+        self._keys: dict[str, ObjectKey] = {}
         #: Objects whose uid was replaced, each with the uid in the input.
         self._replaced: dict[ObjectKey, str] = {}
         #: The number of generated names by kind and namespace.
@@ -72,7 +74,7 @@ class Identities:
         if not uid:
             return content
         key = key_of(content)
-        first = self._keys.setdefault(uid, key)
+        first = self._present.key_of_uid(uid) or self._keys.setdefault(uid, key)
         if first == key:
             return content
         self._replaced[key] = uid
@@ -81,7 +83,7 @@ class Identities:
 
     def _new_uid(self, key: ObjectKey) -> str:
         number = 0
-        while (uid := stable_uid(key, number)) in self._keys:
+        while (uid := stable_uid(key, number)) in self._keys or self._present.key_of_uid(uid):
             number += 1
         self._keys[uid] = key
         return uid

@@ -11,17 +11,17 @@ preemption prefers pods that started last, and groups queue by age.
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
-from types import MappingProxyType
 from typing import Any, final
 
 from msgspec import Struct
 
 from bayplan.adapters.embedded.admission.plugin_set import DEFAULT_PLUGINS, PluginSet
 from bayplan.adapters.embedded.pod_gc_controller import PodGcTimes
-from bayplan.api.objects import NAMESPACE
+from bayplan.api.objects import NAMESPACE, ApiObject
 from bayplan.clock import ManualClock, rfc3339
 from bayplan.config.cluster_version import ReportedReleases
-from bayplan.objects.keys import ObjectKey, key_of
+from bayplan.objects.keys import key_of
+from bayplan.objects.object_store import ObjectStore
 from bayplan.sim.input.controller_kinds import CONTROLLERS
 from bayplan.sim.input.errors import InputError, InputErrors
 from bayplan.sim.input.object_checks import (
@@ -137,15 +137,15 @@ def load_inputs(
     read_kinds: Collection[str] = (),
     expansion: ExpansionMode | None = None,
     admission: PluginSet | None = None,
-    present: Mapping[ObjectKey, str] = MappingProxyType({}),
+    present: ObjectStore[ApiObject] | None = None,
 ) -> Workload:
     """The workload of files, folders, standard input ("-") and objects. Raises InputError.
 
     ``is_strict``: refuse kinds that nothing reads, and fields that a kind does not have; otherwise
     the notes of the workload name them. ``read_kinds``: kinds that plugins read. ``expansion``: how
     long controllers act, whatever the scenarios say. ``admission``: the admission plugins that run,
-    whatever the scenarios say. ``present``: objects that exist besides those of the input, each
-    with its uid: new names and uids differ from theirs.
+    whatever the scenarios say. ``present``: objects that exist besides those of the input: new
+    names and uids differ from theirs.
     """
     assert time_mode in (ARRIVALS, TRACE), time_mode
     errors = InputErrors()
@@ -175,7 +175,7 @@ class _Loader:
         expansion: ExpansionMode | None,
         *,
         admission: PluginSet | None,
-        present: Mapping[ObjectKey, str],
+        present: ObjectStore[ApiObject] | None,
     ) -> None:
         self._errors = errors
         self._present = present

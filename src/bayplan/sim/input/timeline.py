@@ -10,14 +10,14 @@ that a controller owns are deleted with it. The index holds the objects that the
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping
-from types import MappingProxyType
+from collections.abc import Iterable, Iterator
 from typing import final
 
 from bayplan.adapters.embedded.api_validation import update_problems
 from bayplan.adapters.embedded.json_merge import merge_patch, without_nulls
-from bayplan.api.objects import DEPLOYMENT, JOB, NODE, STATEFUL_SET
+from bayplan.api.objects import DEPLOYMENT, JOB, NODE, STATEFUL_SET, ApiObject
 from bayplan.objects.keys import Content, ObjectKey, key_of, kind_of, object_key
+from bayplan.objects.object_store import ObjectStore
 from bayplan.problems import Problem, nearest
 from bayplan.sim.input.controller_kinds import CONTROLLERS, is_controller
 from bayplan.sim.input.controller_pods import with_uid
@@ -50,14 +50,14 @@ class StepSequence:
         checks: ObjectChecks,
         errors: InputErrors,
         mode: ExpansionMode = ExpansionMode.ONCE,
-        present: Mapping[ObjectKey, str] = MappingProxyType({}),
+        present: ObjectStore[ApiObject] | None = None,
     ) -> None:
-        """``present``: objects that exist besides those of the input, each with its uid."""
+        """``present``: objects that exist besides those of the input."""
         self._checks = checks
         self._errors = errors
         self._is_once = mode is ExpansionMode.ONCE
         self.index = ObjectIndex()
-        self.identities = Identities(self.index, present)
+        self.identities = Identities(self.index, ObjectStore() if present is None else present)
         self._places: dict[ObjectKey, str] = {}
         #: Pods that controllers are expected to create later, by the controller's uid.
         self.followers: dict[str, tuple[Content, ...]] = {}

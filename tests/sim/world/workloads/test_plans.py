@@ -80,6 +80,20 @@ def test_a_smaller_replica_set_deletes_in_upstreams_order() -> None:
     assert deleted(planned(subject, *pods)) == order
 
 
+def test_restarts_are_counted_only_where_nothing_else_decides() -> None:
+    cheap = of(RS, "cheap", annotations={"controller.kubernetes.io/pod-deletion-cost": "-5"})
+    counted: list[str] = []
+
+    def restart_count(seen: Content) -> int:
+        counted.append(seen["metadata"]["name"])
+        return 1 if seen["metadata"]["name"] == "b" else 0
+
+    where, equal = replace(around(), restart_count=restart_count), [of(RS, name) for name in "abc"]
+    assert deleted(planned(RS, cheap, *equal[:2], where=where)) == ["cheap"]
+    assert counted == ["cheap"]
+    assert deleted(planned(RS, *equal, where=where)) == ["b"]
+
+
 def test_pods_of_similar_age_are_deleted_in_order_of_their_uids() -> None:
     subject = with_uid(controller("ReplicaSet", name="r", replicas=1))
     pods = [of(subject, "a"), of(subject, "b")]

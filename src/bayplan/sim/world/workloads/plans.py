@@ -83,6 +83,12 @@ def is_finished(pod: Content) -> bool:
     return DURATION_ANNOTATION in (pod["metadata"].get("annotations") or {})
 
 
+def restart_count(pod: Content) -> int:
+    """How often the containers of a pod were started again, of the one with the most."""
+    statuses = (pod.get("status") or {}).get("containerStatuses") or ()
+    return max((one.get("restartCount") or 0 for one in statuses), default=0)
+
+
 class Surroundings(Struct, frozen=True):
     """What a controller sees besides its pods."""
 
@@ -97,6 +103,8 @@ class Surroundings(Struct, frozen=True):
     nodes: Sequence[Content] = ()
     #: The template of a StatefulSet before it was changed; None: it was not changed.
     old_template: Content | None = None
+    #: How often the containers of a pod were started again, of the one with the most.
+    restart_count: Callable[[Content], int] = restart_count
 
 
 class Plan(Struct):
@@ -149,8 +157,8 @@ def _replicas(controller: Content, pods: OwnedPods, surroundings: Surroundings) 
     """Upstream: replicaset/replica_set.go (manageReplicas)."""
     replicas, active = replica_count(controller), list(pods.active.values())
     if len(active) > replicas:
-        ranked = _ranked_for_deletion(active, surroundings.now_seconds)
-        return Plan(delete=[key_of(pod) for pod in ranked[: len(active) - replicas]])
+        removed = _first_to_go(active, len(active) - replicas, surroundings)
+        return Plan(delete=list(map(key_of, removed)))
     missing = replicas - len(active) - len(pods.finished)
     names = surroundings.names(controller)
     return Plan(create=[pod_from(controller, next(names)) for _ in range(missing)])
@@ -160,30 +168,34 @@ _PHASES = {"Pending": 0, "Unknown": 1, "Running": 2}
 _COST_ANNOTATION = "controller.kubernetes.io/pod-deletion-cost"
 
 
-def _ranked_for_deletion(pods: Sequence[Content], now_seconds: float) -> list[Content]:
-    """The pods in the order in which a smaller ReplicaSet deletes them.
+def _first_to_go(pods: Sequence[Content], count: int, surroundings: Surroundings) -> list[Content]:
+    """The pods that a ReplicaSet deletes that gets smaller by ``count``.
 
     Upstream: controller_utils.go (ActivePodsWithRanks). Ages count in powers of two; the uid
-    decides between pods of one age.
+    decides between pods of one age. Where the first criteria decide, the others are not computed.
     """
     on_node = Counter((pod.get("spec") or {}).get("nodeName", "") for pod in pods)
+    equal: dict[tuple[bool, int, bool, int, int], list[Content]] = {}
+    for pod in pods:
+        node = (pod.get("spec") or {}).get("nodeName", "")
+        phase = _PHASES.get((pod.get("status") or {}).get("phase") or "", 0)
+        first = (bool(node), phase, is_running(pod), _deletion_cost(pod), -on_node[node])
+        equal.setdefault(first, []).append(pod)
 
     def rank(pod: Content) -> tuple[object, ...]:
-        node = (pod.get("spec") or {}).get("nodeName", "")
-        status = pod.get("status") or {}
         return (
-            bool(node),
-            _PHASES.get(status.get("phase") or "", 0),
-            is_running(pod),
-            _deletion_cost(pod),
-            -on_node[node],
-            _age_power(_ready_since(pod), now_seconds),
-            -_restart_count(pod),
-            _age_power(creation_seconds(pod), now_seconds),
+            _age_power(_ready_since(pod), surroundings.now_seconds),
+            -surroundings.restart_count(pod),
+            _age_power(creation_seconds(pod), surroundings.now_seconds),
             pod["metadata"]["uid"],
         )
 
-    return sorted(pods, key=rank)
+    removed: list[Content] = []
+    for first in sorted(equal):
+        if len(removed) >= count:
+            break
+        removed += sorted(equal[first], key=rank)
+    return removed[:count]
 
 
 def ranked_for_removal(pods: Iterable[Content]) -> list[Content]:
@@ -195,7 +207,7 @@ def ranked_for_removal(pods: Iterable[Content]) -> list[Content]:
             _PHASES.get((pod.get("status") or {}).get("phase") or "", 0),
             is_running(pod),
             -_ready_since(pod),
-            -_restart_count(pod),
+            -restart_count(pod),
             -creation_seconds(pod),
         )
 
@@ -217,11 +229,6 @@ def _ready_since(pod: Content) -> float:
         if condition.get("type") == "Ready" and condition.get("status") == "True":
             return _seconds(condition.get("lastTransitionTime"))
     return _seconds(status.get("startTime")) if is_running(pod) else math.inf
-
-
-def _restart_count(pod: Content) -> int:
-    statuses = (pod.get("status") or {}).get("containerStatuses") or ()
-    return max((one.get("restartCount") or 0 for one in statuses), default=0)
 
 
 def creation_seconds(content: Content) -> float:
