@@ -36,19 +36,16 @@ from bayplan.ports import (
     WatchDroppedError,
     WatchEvent,
 )
-from bayplan.runner import (
-    CHECK_AGAIN_SECONDS,
+from bayplan.runner import CHECK_AGAIN_SECONDS, Reflector, Runner, check_cache
+from bayplan.sim.loop import run, settled
+from bayplan.sim.world.checkers import differences
+from bayplan.state.pods import PodInfo, pod_info
+from bayplan.status_patches import (
     RETRY_SECONDS_MAX,
     RETRY_SECONDS_MIN,
     STATUS_PATCH_TRIES,
     PodPatches,
-    Reflector,
-    Runner,
-    check_cache,
 )
-from bayplan.sim.loop import run, settled
-from bayplan.sim.world.checkers import differences
-from bayplan.state.pods import PodInfo, pod_info
 from bayplan.testing import api_pod
 from tests.framework.answering import answering
 from tests.kit.extenders import FakeExtender

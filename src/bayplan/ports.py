@@ -226,6 +226,33 @@ class PushingWatch(ABC):
         Raises GoneError, and what ``deliver`` raises.
         """
 
+    @abstractmethod
+    def hold(self) -> bool:
+        """From now on, changes are pulled and not pushed. False: a change is about to be pushed, so
+        nothing is held."""
+
+    @abstractmethod
+    def pull(self) -> WatchEvent | None:
+        """The next change of a watch that is held, if there is one."""
+
+    @abstractmethod
+    def release(self) -> Callable[[], None] | None:
+        """Changes are pushed again. Returns what pushes those that were not pulled; None: there are
+        none."""
+
+
+class PodSource(Protocol):
+    """Pods that are created one after another, each after the pod before has been handled."""
+
+    def arrival(self) -> WatchEvent | None:
+        """Create the next pod. Returns what the watch reports; None: there is no further pod, or
+        something else comes first."""
+        ...
+
+    def change(self) -> WatchEvent | None:
+        """What the watch reports after the pod was bound; None: something else comes first."""
+        ...
+
 
 class Work(Protocol):
     """A coroutine that runs concurrently with the coroutine that started it."""

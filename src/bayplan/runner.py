@@ -9,11 +9,9 @@ result of a task returns through the inbox. Only this loop calls the engine.
 import asyncio
 import contextlib
 from collections import deque
-from collections.abc import Callable, Coroutine, Generator, Iterable, Mapping
+from collections.abc import Callable, Coroutine, Generator, Iterable, Iterator, Mapping
 from functools import partial
 from typing import Any, Protocol, cast, final
-
-from msgspec.structs import replace
 
 from bayplan.api.objects import NODE, POD, ApiObject, Node, ObjectMeta, Pod, Unstructured
 from bayplan.engine.binding import BindingCycle, BindingOutcome
@@ -28,7 +26,6 @@ from bayplan.ports import (
     BindPod,
     Cluster,
     ClusterReader,
-    ConflictError,
     Effect,
     EmitEvent,
     EventType,
@@ -36,7 +33,6 @@ from bayplan.ports import (
     ExtenderVerb,
     GoneError,
     ImmediateCluster,
-    NotFoundError,
     OutcomeUnknownError,
     PatchPodGroupStatus,
     PatchPodStatus,
@@ -45,13 +41,16 @@ from bayplan.ports import (
     WatchDroppedError,
     WatchEvent,
 )
+from bayplan.status_patches import (
+    RETRY_SECONDS_MAX,
+    RETRY_SECONDS_MIN,
+    GroupPatches,
+    PodPatches,
+)
 
 WAIT_SECONDS_MIN = 0.001
 #: Attempts at equal pods that are made at once, and for how long, so that events do not wait.
 RUN_PODS_MAX, RUN_SECONDS_MAX = 64, 0.002
-RETRY_SECONDS_MIN = 0.05
-RETRY_SECONDS_MAX = 5.0
-STATUS_PATCH_TRIES = 4
 #: How long a change may take to arrive through a watch.
 CHECK_AGAIN_SECONDS = 2.0
 
@@ -88,6 +87,8 @@ class Turns(Protocol):
     def pause(self, *, until_woken: bool = False) -> bool: ...
     def let_run(self, last: Callable[[], object] | None = None) -> bool: ...
     def call_if_next(self, call: Callable[..., object], *args: Any) -> bool: ...
+    def is_free(self) -> bool: ...
+    def put_first(self, call: Callable[[], None]) -> None: ...
 
 
 @final
@@ -151,6 +152,10 @@ class Runner:
         if extenders:
             work.add(_OPERATIONS[ExtenderVerb.PRIORITIZE], 0)
         self._is_paused = False
+        #: Follows the pods.
+        self._pods: Reflector | None = None
+        #: Whether an attempt was made whose effects the next turn performs.
+        self._has_attempted = False
         #: Kinds that were passed to `follow`.
         self._late_kinds: list[str] = []
         #: Whether every kind has been listed.
@@ -218,8 +223,37 @@ class Runner:
             else:
                 await asyncio.sleep(0)
 
+    def arrive(self, steps: Iterator[object]) -> bool:
+        """Take steps that create one pod each, as long as the pods are placed and bound one after
+        another and nothing else can happen in between. The order of all changes, attempts and
+        records is that of turns. Returns whether a step was taken; False: the runner is busy.
+
+        What the last pod leaves is done in a turn. No change may precede a step's pod.
+        """
+        turns, pods, cluster = self._turns, self._pods, self._immediate
+        is_waiting = self._waiter is not None or (turns is not None and turns.is_waiting)
+        if not is_waiting or self._is_woken or self._is_paused or self._is_stopped:
+            return False
+        if turns is None or pods is None or cluster is None or not pods.hold():
+            return False
+        source = _Arrivals(steps, turns, pods)
+        try:
+            self._has_attempted = self._scheduler.place_arrivals(source, cluster)
+        finally:
+            push = pods.release()
+            if push is not None:
+                if any(self._scheduler.queue.ready):
+                    # As in turns, an attempt comes before the changes that a binding causes.
+                    self._wake()
+                turns.put_first(push)
+            if source.count:
+                self._wake()
+        return source.count > 0
+
     def _begin_to_follow(self, kind: str) -> "Reflector":
         reflector = Reflector(self._cluster, kind, self._deliver, self._scheduler.bug)
+        if kind == POD:
+            self._pods = reflector
         self._spawn(reflector.run())
         return reflector
 
@@ -241,8 +275,11 @@ class Runner:
                 item()
         while self._answers:
             scheduler.extender_answered(*self._answers.popleft())
-        scheduler.run_timers()
-        is_busy = not self._is_paused and self._schedule() > 0
+        if self._has_attempted:
+            self._has_attempted, is_busy = False, True
+        else:
+            scheduler.run_timers()
+            is_busy = not self._is_paused and self._schedule() > 0
         effects, is_busy = scheduler.take_effects(), is_busy or bool(inbox)
         if effects:
             self._perform_all(effects, is_busy=is_busy)
@@ -454,6 +491,29 @@ class Runner:
 
 
 @final
+class _Arrivals:
+    """ports.PodSource: each step creates a pod, and nothing else can happen before the next one."""
+
+    def __init__(self, steps: Iterator[object], turns: Turns, pods: "Reflector") -> None:
+        self._steps = steps
+        self._turns = turns
+        self._pods = pods
+        #: How many steps were taken.
+        self.count = 0
+
+    def arrival(self) -> WatchEvent | None:
+        if not self._turns.is_free():
+            return None
+        for _ in self._steps:
+            self.count += 1
+            return self.change()
+        return None
+
+    def change(self) -> WatchEvent | None:
+        return self._pods.pull() if self._turns.is_free() else None
+
+
+@final
 class _TaskWork:
     """ports.Work as a task."""
 
@@ -513,127 +573,6 @@ async def _differences(scheduler: Scheduler, cluster: Cluster) -> list[str]:
 
 
 @final
-class PodPatches:
-    """Status patches of pods: one request per pod at a time, and the newest value wins.
-
-    A patch that has not been sent is merged with later patches, so a retry never undoes a later
-    patch. Upstream's asynchronous API calls behave the same.
-    """
-
-    def __init__(self, cluster: Cluster) -> None:
-        self._cluster = cluster
-        #: Both by the uid of the pod. Read ``requests`` only.
-        self._unsent: dict[str, PatchPodStatus] = {}
-        self.requests: dict[str, asyncio.Lock] = {}
-
-    def add(self, patch: PatchPodStatus) -> bool:
-        """Returns True if the caller must now call `write` for this pod."""
-        older = self._unsent.get(patch.uid)
-        self._unsent[patch.uid] = patch if older is None else older.merged_with(patch)
-        if patch.uid in self.requests:
-            return False
-        self.requests[patch.uid] = asyncio.Lock()
-        return True
-
-    async def write(self, uid: str) -> None:
-        """Retries after a conflict or an unknown outcome. A pod that is gone needs no patch."""
-        delay, tries = RETRY_SECONDS_MIN, 0
-        try:
-            while uid in self._unsent:
-                tries += 1
-                if await self._sent(uid, self._unsent.pop(uid)):
-                    delay, tries = RETRY_SECONDS_MIN, 0
-                elif tries == STATUS_PATCH_TRIES:
-                    self._unsent.pop(uid, None)
-                else:
-                    await self._cluster.sleep(delay)
-                    delay *= 2
-        finally:
-            del self.requests[uid]
-
-    def is_pending(self, uid: str) -> bool:
-        """Whether a patch of the pod is unsent or being sent."""
-        return uid in self._unsent or uid in self.requests
-
-    async def settle(self, uid: str) -> None:
-        """Call before the pod is bound: drops the condition of an earlier failed attempt."""
-        lock = self.requests.get(uid)
-        if lock is not None:
-            async with lock:
-                pass
-        unsent = self._unsent.get(uid)
-        if unsent is not None:
-            self._unsent[uid] = replace(unsent, condition=None)
-
-    async def _sent(self, uid: str, patch: PatchPodStatus) -> bool:
-        """Returns False if the patch must be sent again, merged with later patches."""
-        if patch.condition is None and patch.nominated_node_name is None:
-            return True
-        try:
-            async with self.requests[uid]:
-                await self._cluster.patch_pod_status(patch)
-        except NotFoundError:
-            self._unsent.pop(uid, None)
-        except (ApiError, OutcomeUnknownError):
-            newer = self._unsent.get(uid)
-            self._unsent[uid] = patch if newer is None else patch.merged_with(newer)
-            return False
-        return True
-
-
-@final
-class GroupPatches:
-    """Status patches of groups: one request per group at a time. Later patches are merged.
-
-    A patch that fails is merged with later patches and sent again. The scheduler sends differences
-    only, so no patch may be lost while the group exists.
-    """
-
-    def __init__(self, cluster: Cluster) -> None:
-        self._cluster = cluster
-        self._unsent: dict[tuple[str, str, str], PatchPodGroupStatus] = {}
-        self._writing: set[tuple[str, str, str]] = set()
-
-    def add(self, patch: PatchPodGroupStatus) -> bool:
-        """Returns True if the caller must now call `write` for this group."""
-        key = (patch.kind, patch.namespace, patch.name)
-        older = self._unsent.get(key)
-        if older is not None and older.uid == patch.uid:
-            patch = replace(patch, status={**older.status, **patch.status})
-        self._unsent[key] = patch
-        if key in self._writing:
-            return False
-        self._writing.add(key)
-        return True
-
-    async def write(self, patch: PatchPodGroupStatus) -> None:
-        """Send the patches of a group until none is unsent."""
-        key, delay = (patch.kind, patch.namespace, patch.name), RETRY_SECONDS_MIN
-        try:
-            while key in self._unsent:
-                sending = self._unsent.pop(key)
-                try:
-                    await self._cluster.patch_group_status(sending)
-                    delay = RETRY_SECONDS_MIN
-                except (ConflictError, OutcomeUnknownError):
-                    self._take_back(key, sending)
-                    await self._cluster.sleep(delay)
-                    delay = min(2 * delay, RETRY_SECONDS_MAX)
-                except ApiError:
-                    # The group is gone, is a new object, or may not be written. The patch is
-                    # dropped.
-                    continue
-        finally:
-            self._writing.discard(key)
-
-    def _take_back(self, key: tuple[str, str, str], sent: PatchPodGroupStatus) -> None:
-        newer = self._unsent.get(key, sent)
-        if newer.uid == sent.uid:
-            newer = replace(newer, status={**sent.status, **newer.status})
-        self._unsent[key] = newer
-
-
-@final
 class Reflector:
     """Delivers all objects of one kind, and their changes, to the engine."""
 
@@ -654,6 +593,8 @@ class Reflector:
         self._delivered: dict[tuple[str, str], ObjectMeta] = {}
         self._version = ""
         self._delay = RETRY_SECONDS_MIN
+        #: The present watch, if it pushes changes.
+        self._pushing: PushingWatch | None = None
         #: Whether the kind has been listed.
         self.is_synced = False
 
@@ -687,7 +628,11 @@ class Reflector:
         """Follow changes until the watch ends."""
         watch = self._cluster.watch(self._kind, self._version)
         if isinstance(watch, PushingWatch):
-            await watch.push(self._take)
+            self._pushing = watch
+            try:
+                await watch.push(self._take)
+            finally:
+                self._pushing = None
             return
         async for event in watch:
             self._take((event,))
@@ -697,24 +642,50 @@ class Reflector:
         if self._version:  # from a watch
             self._delay = RETRY_SECONDS_MIN
         changes: list[WatchEvent] = []
-        delivered = self._delivered
         try:
-            for event in events:
-                if event.type is _DELETED:
-                    if delivered.pop(_key(event.object.metadata), None) is not None:
-                        changes.append(event)
-                elif event.type is not _BOOKMARK:
-                    meta = event.object.metadata
-                    key = (meta.namespace or "", meta.name)
-                    before = delivered.get(key)
-                    if before is not None and before.uid != meta.uid:
-                        # The deletion of the earlier object of this name was missed.
-                        changes.append(self._deletion(before))
-                    delivered[key] = meta
-                    changes.append(event)
-                self._version = event.resource_version
+            self._follow(events, changes)
         finally:
             self._deliver(changes)
+
+    def _follow(self, events: Iterable[WatchEvent], changes: list[WatchEvent]) -> None:
+        """Add what the events change of what was delivered."""
+        delivered = self._delivered
+        for event in events:
+            if event.type is _DELETED:
+                if delivered.pop(_key(event.object.metadata), None) is not None:
+                    changes.append(event)
+            elif event.type is not _BOOKMARK:
+                meta = event.object.metadata
+                key = (meta.namespace or "", meta.name)
+                before = delivered.get(key)
+                if before is not None and before.uid != meta.uid:
+                    # The deletion of the earlier object of this name was missed.
+                    changes.append(self._deletion(before))
+                delivered[key] = meta
+                changes.append(event)
+            self._version = event.resource_version
+
+    def hold(self) -> bool:
+        """From now on, changes are pulled. False: the watch does not push, or is about to."""
+        return self._pushing is not None and self._pushing.hold()
+
+    def pull(self) -> WatchEvent | None:
+        """The next change, which is not delivered then. None: there is none, or there are others,
+        which are delivered."""
+        assert self._pushing is not None, "the watch is held"
+        event, changes = self._pushing.pull(), list[WatchEvent]()
+        if event is None:
+            return None
+        self._follow((event,), changes)
+        if len(changes) == 1:
+            return changes[0]
+        self._deliver(changes)
+        return None
+
+    def release(self) -> Callable[[], None] | None:
+        """Changes are delivered again. Returns what delivers those that were not pulled; None: all
+        were pulled."""
+        return None if self._pushing is None else self._pushing.release()
 
     def _changes(self, objects: Iterable[ApiObject]) -> list[WatchEvent]:
         """What changed until a fresh listing."""

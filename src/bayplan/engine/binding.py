@@ -9,9 +9,9 @@ binding until PreBind ends: then the pod returns to the queue, and nothing is de
 runtime/framework.go, RunPreBindPlugins; runtime/pods_in_prebind_map.go.
 """
 
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Coroutine, Iterable
 from itertools import groupby
-from typing import Final, TypeVar, final
+from typing import Any, Final, TypeVar, cast, final
 
 from msgspec import Struct
 
@@ -22,7 +22,16 @@ from bayplan.framework.runtime import Framework
 from bayplan.framework.status import Code, Status, is_skip, is_success
 from bayplan.framework.timing import code_in
 from bayplan.framework.validation import as_error, checked, failure_of, rejection_or_error
-from bayplan.ports import ApiError, Ask, BindPort, ImmediateCluster, StartWork, Work
+from bayplan.ports import (
+    ApiError,
+    Ask,
+    AskExtender,
+    BindPort,
+    ExtenderAnswer,
+    ImmediateCluster,
+    StartWork,
+    Work,
+)
 from bayplan.state.pods import PodInfo
 
 # ---- pre binding ----------------------------------------------------------------------------
@@ -168,18 +177,20 @@ class BindingCycle(Struct):
 
     @property
     def is_one_request(self) -> bool:
-        """Whether the cycle is one request to the API server, without plugin metrics."""
+        """Whether the cycle is one request to the API server."""
         if self.in_pre_bind is not None or self.extender_binding is not None:
             return False
         plugins = self.framework.plugins
         if len(plugins.bind) != 1 or not plugins.bind[0].binds_with_one_request:
             return False
-        return not plugins.post_bind and not self.state.record_plugin_metrics
+        return not plugins.post_bind
 
     def run_now(self, cluster: ImmediateCluster) -> BindingOutcome | None:
         """Run a cycle that is one request. None: the server rejects it; then call the cycle, which
         reports the reason.
         """
+        if self.state.record_plugin_metrics:
+            return result_now(self(cast(BindPort, cluster), _no_work, _no_answer))
         watches = self.framework.stopwatches
         bind = watches["Bind"]
         start = bind.now()
@@ -256,6 +267,29 @@ class BindingCycle(Struct):
             raise
         except BaseException as problem:  # noqa: BLE001 - a plugin's failure is its pod's
             return failure_of(name, point, problem, ask)
+
+
+def _no_work(work: Coroutine[Any, Any, None]) -> Work:
+    raise AssertionError("a binding of one request starts no work")
+
+
+async def _no_answer(effect: AskExtender) -> ExtenderAnswer:
+    raise AssertionError("no extender takes part in a binding of one request")
+
+
+def result_now(awaitable: Awaitable[T]) -> T | None:
+    """The result of what waits for nothing; None: it would wait, and is ended."""
+
+    async def run() -> T:
+        return await awaitable
+
+    coroutine = run()
+    try:
+        coroutine.send(None)
+    except StopIteration as end:
+        return end.value
+    coroutine.close()
+    return None
 
 
 def _named(status: Status, point: str, name: str, ask: Bind) -> Status:

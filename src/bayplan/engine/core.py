@@ -53,11 +53,19 @@ class SerialExecutor:
         self._is_running = True
         #: Work that waits for the end of the present work. Only this class writes.
         self.pending: deque[tuple[str, Work]] = deque()
-        self._observers: list[Work] = []
+        #: Called after each piece of work. Only this class writes.
+        self.observers: list[Work] = []
 
     def observe(self, observer: Work) -> None:
         """Call ``observer`` after each piece of work."""
-        self._observers.append(observer)
+        self.observers.append(observer)
+
+    def between(self) -> bool:
+        """Between two pieces of work that are run as one: call the observers. Returns whether other
+        work comes first."""
+        for observer in self.observers:
+            observer()
+        return bool(self.pending)
 
     def start(self) -> None:
         """Run the work submitted so far; from now on new work runs at once."""
@@ -79,7 +87,7 @@ class SerialExecutor:
                     work()
                 except Exception as problem:  # noqa: BLE001 - on_failure decides what it ends
                     self._on_failure(subject, problem)
-                for observer in self._observers:
+                for observer in self.observers:
                     observer()
         finally:
             self._is_running = False

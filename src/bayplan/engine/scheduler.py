@@ -25,6 +25,7 @@ from bayplan.clock import Clock
 from bayplan.config import SchedulerConfig
 from bayplan.config.pod_group_kinds import group_kinds
 from bayplan.config.topology_levels import TopologyLevels
+from bayplan.engine.arrivals import Arrivals
 from bayplan.engine.attempt_record import OnAttempt
 from bayplan.engine.attempts import DryRuns
 from bayplan.engine.binding import BindingOutcome
@@ -240,8 +241,9 @@ class Scheduler:
         self.dry_runs = DryRuns(engine.queue, engine.executor, self._attempts.dry_run)
         #: Profile → where the next search of a sample starts.
         self.sampling_starts = self._attempts.sampling_starts
-        #: ``new_pods`` adds many pods at once.
+        #: ``new_pods`` adds many pods at once. ``place_arrivals``: those that come one by one.
         self._events, self.new_pods = make_handlers(engine, self._attempts, self._state_log)
+        self.place_arrivals = self._arrivals(engine).place
         show_sizes(engine.metrics, engine.queue, self.cache)
         show_features(engine.metrics, engine.gates)
         show_reuse(engine.metrics, engine.reuse)
@@ -249,6 +251,19 @@ class Scheduler:
         engine.executor.start()
         if self._state_log is not None:
             self.journal.add(self._state_log)
+
+    def _arrivals(self, engine: EngineCore) -> Arrivals:
+        return Arrivals(
+            engine.queue,
+            engine.executor,
+            engine.outbox,
+            engine.group_controller,
+            attempts=self._attempts,
+            events=self._events,
+            state_log=self._state_log,
+            timed=self._timed,
+            has_due_timer=self._has_due_timer,
+        )
 
     def _start(self, engine: EngineCore, config: SchedulerConfig, registry: Registry) -> None:
         """Start the plugins, and the parts of the engine that need to know them."""
@@ -372,19 +387,21 @@ class Scheduler:
 
     def run_timers(self) -> None:
         """Do the work that is due by the clock: backoff, flushes, time-outs at Permit."""
-        for timed in self._timed:
-            if timed:
-                break
-        else:
-            return
-        due = self.next_deadline_seconds()
-        if due is None or due > self._clock.now():
+        if not self._has_due_timer():
             return
         self.executor.run("timers", self.queue.run_timers)
         self.executor.run("timers", self._group_controller.run_timers)
         self.executor.run("timers", self._activate_due)
         time_out = partial(self._waiting.time_out_until, self._clock.now())
         self.executor.run("timers", time_out)
+
+    def _has_due_timer(self) -> bool:
+        """Whether work is due by the clock."""
+        for timed in self._timed:
+            if timed:
+                due = self.next_deadline_seconds()
+                return due is not None and due <= self._clock.now()
+        return False
 
     # ---- effects out ----------------------------------------------------------------------
 

@@ -14,11 +14,11 @@ called: the scheduler gets an error in place of the answer, as from an extender 
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Awaitable, Coroutine, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Coroutine, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from math import inf
-from typing import Any, TypeVar, cast, final
+from typing import Any, cast, final
 
 import msgspec
 
@@ -28,7 +28,7 @@ from bayplan.clock import ManualClock, epoch_of
 from bayplan.config import SchedulerConfig
 from bayplan.config.cluster_version import for_cluster
 from bayplan.engine.attempt_record import OnAttempt
-from bayplan.engine.binding import BindingOutcome
+from bayplan.engine.binding import BindingOutcome, result_now
 from bayplan.engine.cycle import Cycle
 from bayplan.engine.outbox import POD_SCHEDULED
 from bayplan.engine.scheduler import Scheduler
@@ -53,8 +53,6 @@ from bayplan.ports import (
 )
 from bayplan.profile.kinds_in_use import without_absent
 from bayplan.state.pods import PodInfo
-
-T = TypeVar("T")
 
 #: Higher than the versions of an API server.
 _VERSIONS_FROM = 1 << 62
@@ -476,17 +474,17 @@ class ClusterModel:
             if effect.nominated_node_name is not None:
                 trace.nominations[effect.uid] = effect.nominated_node_name
         elif isinstance(effect, Perform):
-            _run_now(effect.run(port))
+            result_now(effect.run(port))
         elif isinstance(effect, AskExtender):
             ask = self._scheduler.asks(port).get(effect.extender, _no_answer)
-            answer = _run_now(ask(effect)) or ExtenderAnswer(error=_NOT_CALLED)
+            answer = result_now(ask(effect)) or ExtenderAnswer(error=_NOT_CALLED)
             self._scheduler.extender_answered(effect.token, answer)
 
     def _bind(self, binding: BindPod, port: "_WritingPort") -> None:
         """Run a binding cycle, and report the pod as bound. A cycle that would wait (for a volume
         to be provisioned) counts as one that succeeds."""
         uid = binding.pod.uid
-        outcome = _run_now(binding.run(port, _Work, _no_answer))
+        outcome = result_now(binding.run(port, _Work, _no_answer))
         if outcome is None or outcome.status is None:
             outcome = BindingOutcome(uid, None)
         self._scheduler.binding_finished(outcome)
@@ -660,21 +658,6 @@ class _Never:
 
 
 _NEVER = _Never()
-
-
-def _run_now(awaitable: Awaitable[T]) -> T | None:
-    """The result of what waits for nothing; None: it would wait, and is ended."""
-
-    async def run() -> T:
-        return await awaitable
-
-    coroutine = run()
-    try:
-        coroutine.send(None)
-    except StopIteration as end:
-        return end.value
-    coroutine.close()
-    return None
 
 
 @final

@@ -280,6 +280,22 @@ class Turns:
         loop.ready.append(self._place)
         return self.pause()
 
+    def is_free(self) -> bool:
+        """Whether the running callback is all that can run at this moment."""
+        loop = self._loop
+        return not (
+            loop.ready
+            or loop.idle
+            or (loop.timers.heap and loop.has_due_timer)
+            or loop.broken is not None
+            or loop.tasks.failed
+            or loop.real_time.calls
+        )
+
+    def put_first(self, call: Callable[[], None]) -> None:
+        """Call ``call`` soon, before what is ready now."""
+        self._loop.ready.appendleft(_Callback(call, (), self._context))
+
     def call_if_next(self, call: Callable[..., object], *args: Any) -> bool:
         """Call what would run next if it was ready. False: something else comes first."""
         loop = self._loop

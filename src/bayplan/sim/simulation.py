@@ -5,7 +5,7 @@ the clock differ.
 """
 
 import asyncio
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Iterator, Mapping
 from itertools import chain
 from typing import Any, Protocol, final
 
@@ -117,6 +117,8 @@ class Simulation:
             checker = CapacityChecker(self.cluster, self._occupancy)
             self.cluster.observe(checker.observe, (POD,), ignored_changes=(PodChange.ARRIVES,))
         self._retry_outlook.follow(self.cluster)
+        #: Until the run begins: None.
+        self._runner: Runner | None = None
         self._driver = Driver(
             workload,
             self.cluster,
@@ -124,7 +126,11 @@ class Simulation:
             settle=settled,
             only_retries_wait=self._waits_in_vain,
             on_end=self._losses.end,
+            arrive=self._arrive,
         )
+
+    def _arrive(self, steps: Iterator[object]) -> bool:
+        return self._runner is not None and self._runner.arrive(steps)
 
     def _waits_in_vain(self) -> bool:
         if self.scheduler.only_retries_wait and not self._retry_outlook.retry_may_succeed(
@@ -158,6 +164,7 @@ class Simulation:
 
     async def _main(self, asks: Mapping[str, Ask]) -> None:
         runner = Runner(self.scheduler, self.cluster, asks, turns=running_loop().turns)
+        self._runner = runner
         running = asyncio.get_running_loop().create_task(runner.run(), name="scheduler")
         await self._driver.play()
         wrong = differences(self.scheduler, self.cluster)

@@ -327,6 +327,10 @@ class VersionedStore:
             observer(old, new)
 
 
+#: A function that an event loop calls soon, and its context.
+_SoonCalled = tuple[asyncio.AbstractEventLoop, Callable[[], None], Context]
+
+
 @final
 class _Log:
     """The newest changes of one kind. Positions count from the first change of the kind."""
@@ -342,7 +346,7 @@ class _Log:
         self._dropped_version = 0
         self._waiters: list[asyncio.Future[None]] = []
         #: Called, each once, soon after the next change, by these event loops.
-        self.callbacks: list[tuple[asyncio.AbstractEventLoop, Callable[[], None], Context]] = []
+        self.callbacks: list[_SoonCalled] = []
 
     def append(self, version: int, event: WatchEvent) -> None:
         self.events.append(event)
@@ -397,6 +401,8 @@ class Watch(AsyncIterator[WatchEvent], PushingWatch):
         self._log = log
         self._version = version
         self._position: int | None = None
+        #: What the log calls soon after the next change; None: the watch does not push.
+        self._callback: _SoonCalled | None = None
 
     def __aiter__(self) -> "Watch":
         return self
@@ -410,7 +416,7 @@ class Watch(AsyncIterator[WatchEvent], PushingWatch):
 
     async def push(self, deliver: Callable[[Sequence[WatchEvent]], None]) -> None:
         """See ports.PushingWatch. The changes of one round of the event loop come together."""
-        log, loop, context = self._log, asyncio.get_running_loop(), copy_context()
+        log, loop = self._log, asyncio.get_running_loop()
         ended: asyncio.Future[None] = loop.create_future()
 
         def hand_over() -> None:
@@ -428,10 +434,36 @@ class Watch(AsyncIterator[WatchEvent], PushingWatch):
             except Exception as problem:  # noqa: BLE001 - it ends the watch
                 ended.set_exception(problem)
             else:
-                log.callbacks.append((loop, hand_over, context))
+                log.callbacks.append(callback)
 
+        callback = self._callback = (loop, hand_over, copy_context())
         hand_over()
         await ended
+
+    def hold(self) -> bool:
+        """See ports.PushingWatch."""
+        if self._callback is None or self._callback not in self._log.callbacks:
+            return False
+        self._log.callbacks.remove(self._callback)
+        return True
+
+    def pull(self) -> WatchEvent | None:
+        """See ports.PushingWatch."""
+        log, position = self._log, self._position
+        assert position is not None, "the watch is held"
+        start = position - log.dropped_count
+        if start >= len(log.events):
+            return None
+        self._position = position + 1
+        return log.events[start]
+
+    def release(self) -> Callable[[], None] | None:
+        """See ports.PushingWatch."""
+        assert self._callback is not None and self._position is not None, "the watch is held"
+        if self._position < self._log.dropped_count + len(self._log.events):
+            return self._callback[1]
+        self._log.callbacks.append(self._callback)
+        return None
 
     def take(self) -> WatchEvent | None:
         """The next change, if there is one. Raises GoneError."""

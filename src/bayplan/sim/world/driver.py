@@ -68,8 +68,11 @@ class Driver:
         settle: Callable[[], Awaitable[None]],
         only_retries_wait: Callable[[], bool],
         on_end: Callable[[str], None] = lambda uid: None,
+        arrive: Callable[[Iterator[object]], bool] = lambda steps: False,
     ) -> None:
         """``settle`` returns when the scheduler has nothing more to do at this moment.
+        ``arrive`` takes steps that create one pod each, and returns whether it took one; before the
+        next one, the scheduler has nothing more to do.
         ``only_retries_wait``: whether the scheduler would do nothing later but retry in vain.
         ``on_end`` is called with the uid of a pod whose running time has passed.
         """
@@ -79,6 +82,7 @@ class Driver:
         self._settle = settle
         self._only_retries_wait = only_retries_wait
         self._on_end = on_end
+        self._arrive = arrive
         #: Pods that will end, by uid.
         self._ends: dict[str, asyncio.TimerHandle] = {}
         self._followers = {uid: deque(pods) for uid, pods in workload.followers.items()}
@@ -156,7 +160,8 @@ class Driver:
             if content["kind"] in _MAY_GO_ON:
                 self._expect_pods(content)
         await self._settle()
-        await settled_after_each(self._arrivals(pending, owned))
+        arrivals = self._arrivals(pending, owned)
+        await settled_after_each(arrivals if owned else self._together(arrivals))
         await self._end_begun_deletions()
         if self._controllers is not None:
             self._controllers.go_on_with_rollouts()
@@ -175,6 +180,13 @@ class Driver:
             self._create(content)
             self._volumes.act()
             yield
+
+    def _together(self, arrivals: Iterator[None]) -> Iterator[None]:
+        """The same steps, as many at once as the scheduler takes without a pause."""
+        for _ in arrivals:
+            yield
+            while self._arrive(arrivals):
+                yield
 
     async def _end_begun_deletions(self) -> None:
         """Controllers act on what was being deleted when the input was read."""
