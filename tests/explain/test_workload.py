@@ -47,6 +47,22 @@ def test_the_pod_that_the_scheduler_would_try_first_is_explained() -> None:
     assert answer("replicasets", "web", *pods).pod == "default/web-2"
 
 
+def test_the_first_pod_that_gets_no_node_is_explained() -> None:
+    pods = [owned_pod(f"web-{number}", "", "3") for number in range(3)]
+    for each in pods:
+        each["spec"].pop("nodeName")
+    explanation = answer("replicasets", "web", *pods)
+    assert (explanation.pod, explanation.result) == ("default/web-1", "unschedulable")
+    assert str(explanation).splitlines()[0] == (
+        "ReplicaSet default/web: 3 pods, 0 with a node, 3 waiting, of which 1 gets a node as "
+        "things are; the first that gets none is default/web-1:"
+    )
+    assert "then both pods that wait get a node" in str(explanation)
+    fits = answer("replicasets", "web", pods[0])
+    assert (fits.pod, fits.result) == ("default/web-0", "fits")
+    assert "1 waiting, of which 1 gets a node as things are; the first is" in str(fits)
+
+
 def test_pods_of_a_deployment_and_of_a_kind_that_is_not_known_are_its_pods() -> None:
     explanation = answer("deployment", "web", deployment("web", 2))
     assert explanation.workload is not None

@@ -214,6 +214,9 @@ class WorkloadPods(Value, frozen=True, kw_only=True):
     #: Pods that have not ended, and those of them that have a node.
     pods: int = 0
     placed: int = 0
+    #: Of those that wait, how many get a node as things are. The answer is about the next one or,
+    #: if all get a node, about the first.
+    fitting: int = 0
 
 
 class Explanation(Answer, frozen=True, kw_only=True):
@@ -317,6 +320,10 @@ def _workload_line(workload: WorkloadPods, pod: str) -> str:
     waiting = workload.pods - workload.placed
     counts = f"{pod_count(workload.pods)}, {workload.placed:,} with a node, {waiting:,} waiting"
     which = "the first that waits" if waiting else "one of them"
+    if workload.fitting:
+        counts += f", of which {workload.fitting:,} {'gets' if workload.fitting == 1 else 'get'}"
+        counts += " a node as things are"
+        which = "the first" if workload.fitting == waiting else "the first that gets none"
     return f"{workload.kind} {workload.name}: {counts}; {which} is {pod}:"
 
 
@@ -438,9 +445,10 @@ def _effect(fix: Fix) -> str:
     if fix.waiting <= 1:
         return f"then it goes to {fix.node}"
     if fix.helped >= fix.waiting:
-        return f"then all {fix.waiting:,} pods that wait get a node, for example {fix.node}"
+        every = "both" if fix.waiting == 2 else f"all {fix.waiting:,}"
+        return f"then {every} pods that wait get a node, for example {fix.node}"
     some = f"{'at least ' * fix.is_bounded}{fix.helped:,} of {fix.waiting:,} pods that wait"
-    return f"then {some} get a node, for example {fix.node}"
+    return f"then {some} {'gets' if fix.helped == 1 else 'get'} a node, for example {fix.node}"
 
 
 def _comparison(comparison: Comparison) -> Iterator[RenderableType]:

@@ -1,10 +1,11 @@
-"""explain_workload: why the pods of a workload wait, told by the first of them.
+"""explain_workload: why the pods of a workload wait, told by one of them.
 
-The first is the one that the scheduler would try first. A workload without pods has a reason of its
+It is the one that the scheduler would try first, of those that get no node once the pods before
+them have theirs. A workload without pods has a reason of its
 own: a Job is suspended, there are no replicas, or Bayplan does not know the kind of the workload.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import cast
 
 from msgspec import structs
@@ -18,7 +19,7 @@ from bayplan.model.unjudged import why_no_pods
 from bayplan.objects.keys import ObjectKey
 from bayplan.problems import suggestion
 from bayplan.sim.input.controller_kinds import CONTROLLERS
-from bayplan.state.pods import DEFAULT_NAMESPACE
+from bayplan.state.pods import DEFAULT_NAMESPACE, PodInfo
 
 POD_GROUP = "podgroup"
 #: A chain of owners is not longer: a Deployment owns a ReplicaSet owns a pod.
@@ -45,9 +46,16 @@ def explain_workload(
         return _without_pods(model, owners, kind, name)
     waiting = [pod for pod in pods if not pod.spec.node_name]
     names = [_name(pod) for pod in waiting]
-    in_order = [info.key for info in model.in_queue_order() if info.key in set(names)]
-    first = next(iter((*in_order, *names, _name(pods[0]))))
-    explanation = explain_pod(model, first, with_fixes=with_fixes)
+    in_order = [info for info in model.in_queue_order() if info.key in set(names)]
+    first = next(iter((*(info.key for info in in_order), *names, _name(pods[0]))))
+    explanation = None
+    with model.trial():
+        fitting_count = _place(model, in_order)
+        if fitting_count < len(in_order):
+            first = in_order[fitting_count].key
+            explanation = explain_pod(model, first, with_fixes=with_fixes)
+    if explanation is None:
+        explanation = explain_pod(model, first, with_fixes=with_fixes)
     if kind == POD_GROUP:
         return explanation  # which has the counts of the group
     counts = WorkloadPods(
@@ -55,8 +63,19 @@ def explain_workload(
         name=name,
         pods=len(pods),
         placed=len(pods) - len(waiting),
+        fitting=fitting_count,
     )
     return structs.replace(explanation, workload=counts)
+
+
+def _place(model: ClusterModel, in_order: Sequence[PodInfo]) -> int:
+    """Place the pods up to the first that gets no node. Returns how many were placed. The pods of a
+    group have one answer, so none of them is placed."""
+    for count, info in enumerate(in_order):
+        if info.group_key is not None or not model.attempt(info.key).fits:
+            return count
+        model.place(info.key)
+    return len(in_order)
 
 
 def _present(model: ClusterModel) -> Iterator[Pod]:
