@@ -43,6 +43,28 @@ def test_other_pods_stay_out_of_the_rack_of_an_exclusive_group() -> None:
     play(scenario, plugins=FIT)
 
 
+def test_a_run_of_equal_pods_stays_out_of_the_rack_of_a_group_that_came_meanwhile() -> None:
+    async def scenario(world: World) -> None:
+        racks(world, (9, 9), (9, 9))
+        for number in range(6):
+            world.add_pod(f"before-{number}", cpu=1)
+        await world.until(1)
+        for number in range(1, 6):
+            world.delete_pod(f"before-{number}")
+        free = "r1" if racks_of(world, "before-0") == ["r0"] else "r0"
+        put_group(world, "g", 2, annotations=ALONE)
+        names = members(world, 2, 2)
+        await world.until(2)
+        assert racks_of(world, *names) == [free, free]
+        after = [f"after-{number}" for number in range(6)]
+        for name in after:
+            world.add_pod(name, cpu=1)
+        await world.until(3)
+        assert free not in racks_of(world, *after)
+
+    play(scenario, plugins=FIT)
+
+
 def test_an_exclusive_group_goes_where_it_is_alone_or_waits() -> None:
     """Pods of DaemonSets do not count."""
 
