@@ -57,11 +57,6 @@ def unknown_fields(kind: str, content: Mapping[str, Any]) -> list[tuple[str, str
     return list(_unknown(name, content, types))
 
 
-def kinds_with_fields() -> frozenset[str]:
-    """The kinds that the tables list."""
-    return frozenset(_tables()[0])
-
-
 def _has_unknown(name: str, value: Any, types: Mapping[str, Fields]) -> bool:
     """Whether `_unknown` has a result. This check is faster, and the result is almost always
     False."""

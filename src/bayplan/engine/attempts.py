@@ -72,6 +72,7 @@ class Attempts:
         #: The present runs of equal pods.
         self.runs = runs
         self._unplaced = unplaced
+        self._observe_seconds = unplaced.observe_seconds
         self._groups = groups
 
     @property
@@ -172,7 +173,7 @@ class Attempts:
         if question is not None:
             self._unplaced.park(cycle, question)
         elif cycle.choice is not None:
-            self._unplaced.measure(cycle)
+            self._observe_seconds(self._clock.now() - cycle.started_seconds)
             if cycle.pod.node_name:
                 status = waiting_for_kubelet(cycle.pod)
                 self._unplaced.fail(cycle, Failure(status, status.message))

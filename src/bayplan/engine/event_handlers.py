@@ -5,7 +5,7 @@ Terminal pods count as deleted: upstream's informer leaves them out. Upstream: e
 """
 
 from collections import deque
-from collections.abc import Callable, Container, Iterable, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any, final
 
@@ -31,8 +31,8 @@ from bayplan.engine.core import GroupController, SerialExecutor
 from bayplan.engine.exclusive_domains import EXCLUSIVE_OVER
 from bayplan.engine.outbox import Outbox
 from bayplan.engine.placements import Placements
-from bayplan.engine.plugin_objects import PluginObjects
 from bayplan.engine.resizes import Resizes
+from bayplan.engine.reuse.cache import ResultCache
 from bayplan.engine.telemetry import StateLog, Telemetry
 from bayplan.framework.cluster_rules import pod_rules
 from bayplan.framework.events import (
@@ -50,6 +50,8 @@ from bayplan.framework.events import (
     resource_of_kind,
 )
 from bayplan.framework.object_changes import event_vocabulary, node_events, pod_events
+from bayplan.framework.runtime import Framework
+from bayplan.objects.object_store import ObjectStore
 from bayplan.ports import EventType, WatchEvent
 from bayplan.queue.nominator import Nominator
 from bayplan.queue.scheduling_queue import SchedulingQueue
@@ -96,6 +98,59 @@ _POD_ASSIGNED = (EVENT_ASSIGNED_POD_ADD.label,)
 _ASSIGNED_UPDATED = (EVENT_ASSIGNED_POD_UPDATE.label,)
 _ASSIGNED_DELETED = (EVENT_ASSIGNED_POD_DELETE.label,)
 _SLICE_UPDATED = (_SLICE_UPDATE.label,)
+
+
+@final
+class PluginObjects:
+    """Writes what plugins look up: a change drops what was computed from objects of its kind.
+
+    Pods (as PodInfo) and nodes are written only if a plugin lists their kind; all other kinds are.
+    """
+
+    def __init__(
+        self,
+        objects: ObjectStore[Any],
+        frameworks: Mapping[str, Framework],
+        reuse: Mapping[str, ResultCache],
+        queue: SchedulingQueue,
+        *,
+        listed_kinds: frozenset[str],
+    ) -> None:
+        """``frameworks``, ``reuse``: by profile."""
+        self._objects = objects
+        self._frameworks = frameworks
+        self._reuse = reuse
+        self._queue = queue
+        #: The kinds that plugins look up.
+        self.listed_kinds = listed_kinds
+
+    def put(self, kind: str, content: Any) -> Any | None:
+        """Store an object. Returns the previous version."""
+        previous = self._objects.of(kind).put(content)
+        self._forget(kind)
+        return previous
+
+    def put_all(self, kind: str, contents: Iterable[Any]) -> None:
+        """Store several objects of a kind."""
+        store = self._objects.of(kind)
+        for content in contents:
+            store.put(content)
+        self._forget(kind)
+
+    def remove(self, kind: str, content: Any) -> Any | None:
+        """Remove an object. Returns the last version; None: there was none."""
+        last = self._objects.of(kind).remove(content)
+        if last is not None:
+            self._forget(kind)
+        return last
+
+    def _forget(self, kind: str) -> None:
+        for framework in self._frameworks.values():
+            if kind in framework.concern_kinds:
+                framework.renew_concerns()
+                self._queue.renew_concerns()
+        for cache in self._reuse.values():
+            cache.forget_kind(kind)
 
 
 @final

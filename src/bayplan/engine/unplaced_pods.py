@@ -138,7 +138,7 @@ class UnplacedPods:
         if evicting is not None:
             self.evicting.hold(cycle, status, failure, evicting)
             return
-        self.measure(cycle)
+        self._measure(cycle)
         self.fail(cycle, failure)
 
     def fail(self, cycle: Cycle, failure: Failure) -> None:
@@ -150,7 +150,7 @@ class UnplacedPods:
 
     def _step(self, cycle: Cycle, step: Callable[[], None]) -> None:
         """The end of an attempt that waited for evictions."""
-        self.measure(cycle)
+        self._measure(cycle)
         self._boundary.run_for_pod(cycle.queued, cycle.started_seconds, step)
 
     def _failure(self, cycle: Cycle, status: Status) -> Failure | Question:
@@ -164,8 +164,7 @@ class UnplacedPods:
             return nomination
         return Failure(status, fit_error.message, fit_error.diagnosis, nomination)
 
-    def measure(self, cycle: Cycle) -> None:
-        """Observe how long the cycle took."""
+    def _measure(self, cycle: Cycle) -> None:
         self.observe_seconds(self._clock.now() - cycle.started_seconds)
 
     def _post_filter(self, cycle: Cycle, fit_error: FitError) -> Nomination | Question | None:

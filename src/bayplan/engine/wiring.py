@@ -6,10 +6,9 @@ from bayplan.config.schema import PodGroupSettings
 from bayplan.engine.attempt_record import CycleEnd, OnAttempt
 from bayplan.engine.attempts import Attempts
 from bayplan.engine.core import EngineCore
-from bayplan.engine.event_handlers import EventHandlers, NewPods
+from bayplan.engine.event_handlers import EventHandlers, NewPods, PluginObjects
 from bayplan.engine.failures import FailureHandler
 from bayplan.engine.placements import PermitWaits, Placements
-from bayplan.engine.plugin_objects import PluginObjects
 from bayplan.engine.podgroups.attempts import GroupAttempts
 from bayplan.engine.podgroups.topology import Domains
 from bayplan.engine.podgroups.trial import TrialSetup
