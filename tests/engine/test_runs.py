@@ -49,16 +49,19 @@ def comparable(effect: Effect) -> Any:
     return effect.pod.key, effect.node_name, run.state.record_plugin_metrics
 
 
-def outcome(attempt: Callable[[Scheduler], None]) -> Any:
-    """Three waves of pods of two templates; nodes are full before the last pods have come."""
+def outcome(attempt: Callable[[Scheduler], None], **options: Any) -> Any:
+    """Three waves of pods of two templates; nodes are full before the last pods have come.
+
+    ``options``: of most pods.
+    """
     engine = Engine(profile=DEFAULT_PROFILE)
     scheduler = engine.scheduler
     engine.add(*uneven_nodes())
     left: list[Any] = []
     for wave in range(3):
         for number in range(30):
-            cpu, priority = ("300m", 0) if number % 15 else ("250m", wave)
-            engine.add(waiting_pod(f"p{wave}-{number:02}", cpu=cpu, priority=priority))
+            usual = options if number % 15 else {"cpu": "250m", "priority": wave}
+            engine.add(waiting_pod(f"p{wave}-{number:02}", **usual))
         attempt(scheduler)
         left += map(comparable, scheduler.take_effects())
         left.append(scheduler.queue.counts())
@@ -67,9 +70,20 @@ def outcome(attempt: Callable[[Scheduler], None]) -> Any:
     return engine.journal.records, left, reuse.row_counts(), metrics.splitlines()
 
 
-def test_a_run_leaves_records_effects_and_metrics_of_one_attempt_after_another() -> None:
-    records, effects, rows, metrics = outcome(in_runs)
-    expected = outcome(one_by_one)
+@pytest.mark.parametrize(
+    "options",
+    [
+        pytest.param({"cpu": "300m"}, id="several on a node"),
+        pytest.param({"cpu": "300m", "host_ports": [80]}, id="one host port a node"),
+        pytest.param({"cpu": "1700m"}, id="one fills a small node"),
+        pytest.param({"cpu": "10"}, id="too large for every node"),
+    ],
+)
+def test_a_run_leaves_records_effects_and_metrics_of_one_attempt_after_another(
+    options: dict[str, Any],
+) -> None:
+    records, effects, rows, metrics = outcome(in_runs, **options)
+    expected = outcome(one_by_one, **options)
     assert list(records) == list(expected[0])
     assert effects == expected[1]
     assert rows == expected[2]

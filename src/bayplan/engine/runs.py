@@ -16,10 +16,11 @@ follows the one node that the pod before was placed on (`RankedNodes.follow`), o
 rows that changed. In every other case the pod gets a cycle. A plugin that takes part in Reserve or
 Permit, an extender, a sample of the nodes or a score graph rules runs out.
 
-Pods that are popped together are placed together where a placement changes nothing but amounts that
-the ranking has seen before. Then all choices are made first (`RankedNodes.choices`), and the clock,
-the comparisons, the node table, the queue and the counts are used once for all of them. The next
-node that becomes full, the next check of the cache, and a pod that differs end this stretch.
+Pods that are popped together are placed together where a placement changes nothing but amounts and
+host ports that the ranking has seen before. Then all choices are made first
+(`RankedNodes.choices`), and the clock, the comparisons, the node table, the queue and the counts
+are used once for all of them. A node that becomes full as another one did before leaves the choice.
+The next check of the cache, and a pod that differs, end this stretch.
 
 Metrics count each attempt of a run as a cycle would. What takes no time is observed as 0 seconds,
 and attempts that are made together take equally long. A plugin that is not called counts no
@@ -41,7 +42,7 @@ from bayplan.engine.podgroups.trial import TrialSetup
 from bayplan.engine.ranking.evaluation_plan import RankingInvalid, SingleNodeEvaluator
 from bayplan.engine.ranking.node_cells import CellAnswer, NodeCells
 from bayplan.engine.ranking.node_feasibility import FEASIBLE
-from bayplan.engine.ranking.ranked_nodes import CHANGES_MAX, Chosen, RankedNodes
+from bayplan.engine.ranking.ranked_nodes import CHANGES_MAX, SCORED_MIN, Chosen, RankedNodes
 from bayplan.engine.reuse.cache import ResultCache
 from bayplan.engine.reuse.entry import CachedPreState, SignatureEntry
 from bayplan.engine.unplaced_pods import UnplacedPods
@@ -58,9 +59,6 @@ from bayplan.queue.scheduling_queue import SchedulingQueue
 from bayplan.rng import stream
 from bayplan.state.pods import PodInfo, PodShape
 from bayplan.state.resources import uses as used_of_node
-
-#: Fewer feasible nodes have no scores: such choices are left to cycles.
-_SCORED_MIN = 2
 
 _NO_NODE_FITS = unschedulable()
 
@@ -203,7 +201,7 @@ class Runs:
             answer = None
         elif run.cells is not None:
             answer = _answer_of_cells(run, run.cells)
-        elif ranking.feasibility.counts[FEASIBLE] >= _SCORED_MIN and run.is_scored:
+        elif ranking.feasibility.counts[FEASIBLE] >= SCORED_MIN and run.is_scored:
             answer = ranking
         elif not ranking.feasibility.counts[FEASIBLE]:
             self._queue.put_back(pods, place + 1)
@@ -255,7 +253,8 @@ class Runs:
             chosen = run.ranking.choices(self._seed, self._equal(run, pods), run.uses, lines_max)
         else:
             choice = answer.choose(self._seed, first.pod.uid, first.attempts)
-            chosen = ((choice, answer.best_scores(lines_max) if lines_max else ()),)
+            scores = answer.best_scores(lines_max) if lines_max else ()
+            chosen = ((choice, scores, answer.feasibility.for_journal()),)
         pods = pods[: len(chosen)]
         count, now = len(pods), self._clock.now()
         self.attempt_count += count
@@ -270,14 +269,14 @@ class Runs:
             counts[0] += count
         placed, records = list[PlacedPod](), list[AttemptRecord]()
         framework, profile = run.framework, run.framework.profile_name
-        feasible_count, rejections = answer.feasibility.for_journal()
         node_count = self._cluster.cache.table.node_count
-        for queued, (choice, scores) in zip(pods, chosen, strict=True):
+        for queued, (choice, scores, feasibility) in zip(pods, chosen, strict=True):
             if placed:
                 is_sampled = self.draw() < METRICS_SAMPLE
             pod, state = queued.pod.on_node(choice.node_name), run.states[is_sampled]
             placed.append(PlacedPod(queued, framework, pod, state, started_seconds))
             if is_recording:
+                feasible_count, rejections = feasibility
                 record = AttemptRecord(
                     at_seconds=now,
                     pod=pod.key,
@@ -329,25 +328,26 @@ class Runs:
         return pinned if is_feasible else None
 
     def _catch_up(self, run: Run, ranking: RankedNodes, pod: PodInfo, is_sampled: bool) -> bool:
-        """Evaluate the rows that changed. False: the ranking is dropped, or the changes may leave
-        fewer than two feasible nodes."""
+        """Evaluate the rows that changed. False: the ranking is dropped, or the cells have no
+        totals to choose by."""
         cluster = self._cluster
-        changed_count = ranking.table.log.generation - ranking.generation
-        if ranking.feasible_count < changed_count + _SCORED_MIN or not run.is_scored:
-            return False
         state, caches = run.notes.clone(), run.entry.caches
         state.record_plugin_metrics, state.cached_results = is_sampled, caches
         calls, nodes = run.framework.calls(state, pod), cluster.lend().nodes
         evaluator = SingleNodeEvaluator(calls, state, pod, nodes, counts=caches.counts)
         try:
             ranking.update(evaluator)
-            if ranking.is_behind or ranking.with_extremes:
+            has_scores = run.is_scored and ranking.feasible_count >= SCORED_MIN
+            if has_scores and (ranking.is_behind or ranking.with_extremes):
                 ranking.score(evaluator)
         except RankingInvalid as problem:
             run.cache.drop_ranking(run.entry, ranking, problem.reason)
             return False
         finally:
             cluster.take_back()
+        if run.cells is not None and not has_scores:
+            ranking.uncount()
+            return False
         return True
 
     def follow(self, cycle: Cycle) -> None:
@@ -382,10 +382,11 @@ class Runs:
             _add(self.of_shape, shape, run)
 
     def _changes_amounts_alone(self, cycle: Cycle, ranking: RankedNodes) -> bool:
-        """Whether the next choice depends on nothing that a placement changes but amounts."""
+        """Whether the next choice depends on nothing that a placement changes but amounts and host
+        ports."""
         return (
             ranking.depends_on_amounts
-            and cycle.pod.shape.takes_amounts_alone
+            and cycle.pod.shape.takes_amounts_and_ports
             and cycle.framework.signer.signs_templates
         )
 

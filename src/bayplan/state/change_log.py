@@ -144,9 +144,13 @@ class ChangeLog:
             if np.count_nonzero(is_relevant) > count_max:
                 return None
             rows, all_changed = rows[is_relevant], all_changed[is_relevant]
-        pairs = zip(rows.tolist(), all_changed.tolist(), strict=True)
-        relevant = [(row, changed) for row, changed in pairs if changed & facets]
-        return None if any(row == ALL_ROWS for row, _ in relevant) else relevant
+        relevant: list[tuple[int, int]] = []
+        for row, changed in zip(rows.tolist(), all_changed.tolist(), strict=True):
+            if changed & facets:
+                if row == ALL_ROWS:
+                    return None
+                relevant.append((row, changed))
+        return relevant
 
     def is_changed_since(self, generation: int, facets: int) -> bool:
         """Whether any row changed after ``generation`` in one of ``facets``."""

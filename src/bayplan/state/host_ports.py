@@ -4,7 +4,6 @@ Two host ports conflict when protocol and port are equal and the addresses are e
 0.0.0.0. Upstream: framework.HostPortInfo.
 """
 
-from collections import Counter
 from collections.abc import Iterator
 from typing import NamedTuple
 
@@ -46,11 +45,15 @@ class HostPortIndex:
     """(protocol, port) → row → address → how many pods use it."""
 
     def __init__(self) -> None:
-        self._users: dict[tuple[str, int], dict[int, Counter[str]]] = {}
+        self._users: dict[tuple[str, int], dict[int, dict[str, int]]] = {}
 
     def add(self, row: int, port: HostPort) -> None:
         rows = self._users.setdefault((port.protocol, port.port), {})
-        rows.setdefault(row, Counter())[port.ip] += 1
+        addresses = rows.get(row)
+        if addresses is None:
+            rows[row] = {port.ip: 1}
+        else:
+            addresses[port.ip] = addresses.get(port.ip, 0) + 1
 
     def remove(self, row: int, port: HostPort) -> None:
         rows = self._users[(port.protocol, port.port)]

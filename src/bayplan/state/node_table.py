@@ -372,16 +372,16 @@ class NodeTable:
         pods[pod.uid] = pod
         self.resources.count(row, pod.shape, 1)
         self.selector_counts.add(row, pod)
-        if pod.shape.takes_amounts_alone:
-            self.log.note(row, _PLACED)
-            return row
-        if pod.shape.has_affinity:
-            self.placed_terms.add(row, pod)
         facets = _PLACED
         if pod.shape.host_ports:
             facets |= _PORTS
             for port in pod.shape.host_ports:
                 self.ports.add(row, port)
+        if pod.shape.takes_amounts_and_ports:
+            self.log.note(row, facets)
+            return row
+        if pod.shape.has_affinity:
+            self.placed_terms.add(row, pod)
         if pod.shape.volumes.has_any:
             facets |= _VOLUMES
             self.claim_users.add(row, pod)
@@ -392,9 +392,11 @@ class NodeTable:
         """As `assign` for each pod. Amounts are added to many rows at once."""
         rows: list[int] = []
         shapes: list[PodShape] = []
+        #: The rows of pods without host ports and with them. Each pod is one change.
+        by_ports: tuple[list[int], list[int]] = ([], [])
         for pod in pods:
             shape = pod.shape
-            if not shape.takes_amounts_alone:
+            if not shape.takes_amounts_and_ports:
                 self.assign(pod)
                 continue
             row = self.row_of.get(pod.node_name)
@@ -404,11 +406,14 @@ class NodeTable:
             assert pod.uid not in on_row, f"{pod!r} is already counted on {pod.node_name}"
             on_row[pod.uid] = pod
             self.selector_counts.add(row, pod)
+            for port in shape.host_ports:
+                self.ports.add(row, port)
+            by_ports[bool(shape.host_ports)].append(row)
             rows.append(row)
             shapes.append(shape)
-        row_array = np.array(rows, np.intp)
-        self.resources.count_many(row_array, shapes)
-        self.log.note_many(row_array, _PLACED)
+        self.resources.count_many(np.array(rows, np.intp), shapes)
+        for changed, facets in zip(by_ports, (_PLACED, _PLACED | _PORTS), strict=True):
+            self.log.note_many(np.array(changed, np.intp), facets)
 
     def unassign(self, pod: PodInfo) -> None:
         """The exact opposite of `assign`."""

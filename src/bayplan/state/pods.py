@@ -167,9 +167,9 @@ class PodShape:
     rules: PodRules = NEWEST_POD_RULES
     #: None: the pods do not name their node, or they demand more of it.
     pin: Pin | None = None
-    #: Whether a pod of this shape changes nothing of its node but amounts and numbers of pods: it
-    #: has no affinity term, no host port, and no volume that restricts the choice of a node.
-    takes_amounts_alone: bool = field(init=False)
+    #: Whether a pod of this shape takes nothing of its node but amounts and host ports: it has no
+    #: affinity term, and no volume that restricts the choice of a node.
+    takes_amounts_and_ports: bool = field(init=False)
     #: The profile that places the pods.
     scheduler_name: str = field(init=False)
     _memo: dict[Hashable, Any] = field(default_factory=dict[Hashable, Any])
@@ -177,8 +177,7 @@ class PodShape:
     _spec_memo: dict[Hashable, Any] = field(default_factory=dict[Hashable, Any])
 
     def __post_init__(self) -> None:
-        has_more = self.has_affinity or self.host_ports or self.volumes.has_any
-        self.takes_amounts_alone = not has_more
+        self.takes_amounts_and_ports = not (self.has_affinity or self.volumes.has_any)
         self.scheduler_name = self.spec.scheduler_name or DEFAULT_SCHEDULER
 
     @property

@@ -43,6 +43,8 @@ class NodeFeasibility(Feasibility):
         self._filters = filters
         #: (place among the filters, number of the verdict) → number.
         self._numbers_by_origin: dict[tuple[int, int], int] = {}
+        #: By number, the same pair; the first numbers are no rejections.
+        self._origins = [(-1, UNKNOWN)] * (FEASIBLE + 1)
         #: Only this class writes.
         self.numbers = array("H", bytes(2 * capacity))
         #: Number → nodes; only this class writes.
@@ -87,10 +89,15 @@ class NodeFeasibility(Feasibility):
         number = self._numbers_by_origin.get((index, verdict_number))
         if number is None:
             number = self._numbers_by_origin[(index, verdict_number)] = len(self.counts)
+            self._origins.append((index, verdict_number))
             self.counts.append(0)
             if number > _NUMBER_MAX:
                 raise RankingInvalid(TOO_MUCH_CHANGED)
         return number
+
+    def filter_of(self, number: int) -> int:
+        """The place of the rejecting filter."""
+        return self._origins[number][0]
 
     def of_rows(self, rows: Rows) -> "npt.NDArray[np.uint16]":
         """uint16[rows]: a copy of the numbers of some rows."""
@@ -131,9 +138,7 @@ class NodeFeasibility(Feasibility):
 
     def _keys_of(self, number: int) -> Sequence[tuple[str, str, str]]:
         """(plugin, code, reason) of each line of the journal about a rejection."""
-        index, verdict_number = next(
-            origin for origin, own in self._numbers_by_origin.items() if own == number
-        )
+        index, verdict_number = self._origins[number]
         name, cache = self._filters[index]
         keys = self._keys[number] = [
             (name, str(code), reason)

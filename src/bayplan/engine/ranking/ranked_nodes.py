@@ -61,7 +61,7 @@ from bayplan.framework.arithmetic import normalized
 from bayplan.framework.scoring import Choice, PluginScores, ScoreTable, total_scores
 from bayplan.framework.signing import PodSignature
 from bayplan.framework.types import QueuedPodInfo
-from bayplan.journal import NodeScore, PluginScore
+from bayplan.journal import NodeScore, PluginScore, RejectionCount
 from bayplan.rng import tie_index
 from bayplan.state.change_log import Facet
 from bayplan.state.columns import Int64s, Rows, places_of
@@ -73,8 +73,13 @@ from bayplan.state.resources import RowEquivalence
 #: arrays and ranking all nodes again is faster: measured with 5,000 and with 30,000 nodes.
 CHANGES_MAX = 16
 
-#: The choices for pods of a run, each with the scores of the best nodes.
-Chosen = Sequence[tuple[Choice, tuple[NodeScore, ...]]]
+#: The choices for pods of a run, each with the scores of the best nodes, the number of feasible
+#: nodes, and the rejections of the others.
+_Chosen = tuple[Choice, tuple[NodeScore, ...], tuple[int, tuple[RejectionCount, ...]]]
+Chosen = Sequence[_Chosen]
+
+#: Fewer feasible nodes have no scores.
+SCORED_MIN = 2
 
 #: Journal lines are remembered for at most so many rows.
 _LINES_MAX = 64
@@ -134,6 +139,8 @@ class RankedNodes:
         #: Whether what a placed pod changes follows from the amounts of its node alone.
         self.depends_on_amounts = self._equivalence.is_used
         self._filters = [(index, name, cache) for index, (name, cache) in enumerate(plan.filters)]
+        #: The places of the filters that read what a placed pod changes.
+        self._taken = {at for at, _, cache in self._filters if cache.facets & TAKEN_FACETS}
         #: By the facets that changed.
         self._affected: dict[int, _AffectedParts] = {}
         #: Rows that filters and scores had to answer for, and rows renewed by equivalence; see
@@ -217,7 +224,8 @@ class RankedNodes:
 
     def _renew(self, row: int, number: int, *, may_be_rejected: bool) -> bool:
         """Follow a placement on a feasible row, the next change after `generation`. ``number``: the
-        class of the row after it. False: `update` has to follow it."""
+        class of the row after it. ``may_be_rejected``: whether the row may become full; not if a
+        score has extremes. False: `update` has to follow it."""
         generation = self.generation + 1
         equivalent = self._equivalence.renew(
             row, number, generation, may_be_rejected=may_be_rejected
@@ -225,15 +233,16 @@ class RankedNodes:
         if equivalent is None:
             return False
         now, placed = equivalent
+        place, before = self._places.item(row), self._totals[row]
+        self._lines.pop(place, None)
         if now == FEASIBLE:
-            total = self._other_totals[row] + placed
-            place = self._places.item(row)
+            self._totals[row] = total = self._other_totals[row] + placed
             if self._follower is not None:
-                self._follower.move(place, self._totals[row], total)
-            self._lines.pop(place, None)
-            self._totals[row] = total
+                self._follower.move(place, before, total)
         else:
-            self._drop(row)
+            # No score has extremes, so nothing else follows from the scores of the row.
+            if self._follower is not None:
+                self._follower.remove(place, before)
             self.feasibility.set(row, now)
         self._filtered_count += self.table.node_count
         self._renewed_count += 1
@@ -286,15 +295,25 @@ class RankedNodes:
             )
         for cache in affected.caches:
             cache.forget_changed(self.generation, changes)
-        is_only_placed = not bits & self._other_facets
+        is_only_placed, is_taken = not bits & self._other_facets, not bits & ~TAKEN_FACETS
         for row in rows:
             before, now = self.feasibility.numbers[row], NO_NODE
+            if is_taken and self._is_rejected_as_before(row, before):
+                self._renewed_count += 1
+                continue
             if self.table.nodes[row] is not None:
                 filters = affected.filters if before == FEASIBLE else self._filters
                 now = self._first_rejection(row, filters, evaluator)
-            if not bits & ~TAKEN_FACETS and before == FEASIBLE != now:
+            if is_taken and now > FEASIBLE and self.feasibility.filter_of(now) in self._taken:
                 self._equivalence.learn(row, now, 0)
             self._set_number(row, before, now, is_only_placed=is_only_placed)
+
+    def _is_rejected_as_before(self, row: int, before: int) -> bool:
+        """Whether a row whose amounts and ports changed keeps the number of its rejection.
+
+        No filter in front of the rejecting one rejects the row: those that read what changed let an
+        equivalent node through, and the others let this row through before the change."""
+        return before > FEASIBLE and self._equivalence.find(row) == (before, 0)
 
     def _first_rejection(self, row: int, filters: _Filters, evaluator: SingleNodeEvaluator) -> int:
         """The number of the first rejection of a row by these filters, or FEASIBLE."""
@@ -417,7 +436,8 @@ class RankedNodes:
 
     def choices(self, seed: int, run: Sequence[QueuedPodInfo], used: str, lines_max: int) -> Chosen:
         """The choices for equal pods that are placed one after another, each with the scores of the
-        best nodes; of the first pods where the next choice needs more than `follow`.
+        best nodes and the feasibility; of the first pods where the next choice needs more than
+        `follow`. At least two nodes are feasible.
 
         The ranking is up to date for the first pod. Afterwards it is up to date for the last one:
         the caller counts each pod on its node, in this order. ``used``: what each pod uses of its
@@ -425,17 +445,23 @@ class RankedNodes:
         """
         table, numbers = self.table, dict[int, int]()
         classes, ways = table.resources.equivalence.numbers, table.resources.equivalence.ways
-        chosen: list[tuple[Choice, tuple[NodeScore, ...]]] = []
+        feasibility, may_be_rejected = self.feasibility, not self.with_extremes
+        counts, for_journal = feasibility.counts, feasibility.for_journal()
+        chosen: list[_Chosen] = []
         for queued in run:
             if chosen:
-                row = table.row_of[chosen[-1][0].node_name]
+                row, feasible_count = table.row_of[chosen[-1][0].node_name], counts[FEASIBLE]
                 number = ways.get((numbers.get(row) or classes[row], used, True))
-                # A node that is full changes more; the next `follow` sees it.
-                if number is None or not self._renew(row, number, may_be_rejected=False):
+                if number is None or not self._renew(row, number, may_be_rejected=may_be_rejected):
                     break
                 numbers[row] = number
+                if counts[FEASIBLE] != feasible_count:
+                    if counts[FEASIBLE] < SCORED_MIN:
+                        self.uncount()
+                        break
+                    for_journal = feasibility.for_journal()
             choice = self.choose(seed, queued.pod.uid, queued.attempts)
-            chosen.append((choice, self.best_scores(lines_max) if lines_max else ()))
+            chosen.append((choice, self.best_scores(lines_max) if lines_max else (), for_journal))
         return chosen
 
     def best_total(self) -> int:

@@ -125,7 +125,10 @@ class ScoreIndex:
     def remove(self, place: int, total: int) -> None:
         places = self.of_score[total]
         if isinstance(places, array):
-            _remove(places, place)
+            # As `_remove`, without a call for each node that becomes full.
+            at = bisect_left(places, place)
+            assert places[at] == place, f"place {place} is not there"
+            del places[at]
         else:
             places.remove(place)
         if not len(places):
