@@ -166,11 +166,28 @@ def victims_are_not_searched_again(patch: pytest.MonkeyPatch) -> Fault:
     """Victims of a node are cached although its pods change."""
     catch_up = CachedSearch.catch_up
 
-    def once(search: CachedSearch, snapshot: Snapshot) -> None:
+    def once(search: CachedSearch, snapshot: Snapshot, nominated: Any) -> None:
         if search._generation < 0:
-            catch_up(search, snapshot)
+            catch_up(search, snapshot, nominated)
 
     patch.setattr(CachedSearch, "catch_up", once)
+    return no_fault
+
+
+def victims_are_searched_without_nominated_pods(patch: pytest.MonkeyPatch) -> Fault:
+    """Victims of a node are cached although further pods are nominated to it."""
+    catch_up = CachedSearch.catch_up
+
+    def careless(search: CachedSearch, snapshot: Snapshot, nominated: Any) -> None:
+        catch_up(search, snapshot, {})
+
+    patch.setattr(CachedSearch, "catch_up", careless)
+    return no_fault
+
+
+def a_node_is_rejected_as_an_unequal_one(patch: pytest.MonkeyPatch) -> Fault:
+    """A rejected node on which pods came or went is never evaluated again."""
+    patch.setattr(RankedNodes, "_is_rejected_as_before", lambda ranking, row, before: before > 1)
     return no_fault
 
 
@@ -334,6 +351,8 @@ FAULTS: tuple[Plant, ...] = (
     a_plugin_signs_too_little,
     a_total_stays_as_it_was,
     victims_are_not_searched_again,
+    victims_are_searched_without_nominated_pods,
+    a_node_is_rejected_as_an_unequal_one,
     what_was_prepared_outlives_what_it_follows_from,
     different_nodes_count_as_equivalent,
     an_entry_is_ahead_of_the_log,

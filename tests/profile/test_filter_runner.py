@@ -99,8 +99,9 @@ def test_there_is_no_filter_key_without_reuse_or_with_an_unsigned_filter() -> No
 def test_pods_nominated_ahead_have_at_least_the_same_priority() -> None:
     over = world()
     over.nominate(*(pod(f"n{p}", priority=p, nominated_node="n1") for p in (8, 9, 10)))
-    ahead = runner_of(over).nominated_ahead(HIGH, "n1")
-    assert [each.name for each in ahead] == ["n9", "n10"]
+    ahead = runner_of(over).nominated_ahead(HIGH)
+    assert [each.name for each in ahead["n1"]] == ["n9", "n10"]
+    assert not runner_of(over).nominated_ahead(pod("p", priority=11))
 
 
 def test_only_amounts_matter_if_no_filter_of_the_pod_reads_pods() -> None:

@@ -98,6 +98,7 @@ CALLS: dict[str, Callable[[NodeView], Any]] = {
     "table.drawn_among": lambda nodes: nodes.table.drawn_among(np.array([0, 2], np.intp), 1),
     "table.name_drawn": lambda nodes: nodes.table.name_drawn(np.ones(3, np.bool_), 3, 1),
     "names": lambda nodes: nodes.names(),
+    "not_placed": lambda nodes: nodes.not_placed([[_WEB]] * len(nodes)),
     "resources.non_zero_requested": lambda nodes: nodes.resources.non_zero_requested("memory"),
     "pods.affinity_terms": lambda nodes: len(
         nodes.pods.affinity_terms(TermKind.REQUIRED_ANTI_AFFINITY)

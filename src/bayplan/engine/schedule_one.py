@@ -28,7 +28,7 @@ from bayplan.profile.filter_runner import filter_overlay, only_amounts_matter
 from bayplan.queue.nominator import Nominator
 from bayplan.state.amounts_overlay import with_added
 from bayplan.state.cache import Snapshot
-from bayplan.state.columns import Mask, all_true, is_any
+from bayplan.state.columns import Mask, Rows, all_true, is_any
 from bayplan.state.nodes import NodeView
 from bayplan.state.pods import PodInfo
 
@@ -217,8 +217,8 @@ class CycleRunner:
     # ---- inside ---------------------------------------------------------------------------
 
     def _filter_all(self, cycle: Cycle, nodes: NodeView) -> FilterOutcome:
-        nominated = _nominated_nodes(cycle, nodes, self.nominator.nominated_nodes())
-        if not nominated:
+        nominated = _nominated_nodes(nodes, self.nominator.nominated_ahead(cycle.pod))
+        if not nominated.names:
             return cycle.framework.run_filter(cycle.state, cycle.pod, nodes, all_true(len(nodes)))
         return _filter_at_once(cycle, nodes, nominated) or _filter_each(cycle, nodes, nominated)
 
@@ -268,71 +268,61 @@ def sampled(outcome: FilterOutcome, percentage: int, start: int) -> tuple[Mask, 
 # ---- nominated nodes ------------------------------------------------------------------------
 
 
-class _NominatedNode(NamedTuple):
-    """A node with nominated pods of the pod's priority or a higher one.
+class _NominatedNodes(NamedTuple):
+    """The nodes with nominated pods of the pod's priority or a higher one, by position.
 
-    The node must pass Filter twice: with these pods and without them. The first rejection counts.
-    Upstream: RunFilterPluginsWithNominatedPods.
+    Such a node must pass Filter twice: with these pods and without them. The first rejection
+    counts. Upstream: RunFilterPluginsWithNominatedPods.
     """
 
-    name: str
-    position: int
-    pods: Sequence[PodInfo]
+    positions: Rows
+    names: Sequence[str]
+    pods: Sequence[Sequence[PodInfo]]
 
 
-def _nominated_nodes(cycle: Cycle, nodes: NodeView, names: Iterable[str]) -> list[_NominatedNode]:
-    """``names``: of all nodes with nominated pods."""
-    nominated: list[_NominatedNode] = []
-    for name in names:
-        pods = cycle.framework.nominated_ahead(cycle.pod, name)
-        position = nodes.position(name) if pods else None
-        if position is not None:
-            nominated.append(_NominatedNode(name, position, pods))
-    return nominated
+def _nominated_nodes(
+    nodes: NodeView, pods_by_name: Mapping[str, Sequence[PodInfo]]
+) -> _NominatedNodes:
+    """``pods_by_name``: of all nodes with such pods."""
+    positions = nodes.positions(list(pods_by_name))
+    names = nodes.take(positions).names()
+    return _NominatedNodes(positions, names, [pods_by_name[name] for name in names])
 
 
 def _filter_at_once(
-    cycle: Cycle, nodes: NodeView, nominated: Sequence[_NominatedNode]
+    cycle: Cycle, nodes: NodeView, nominated: _NominatedNodes
 ) -> FilterOutcome | None:
     """An overlay evaluates all nominated nodes with their pods. None: pods on a node affect the
     Filters through more than amounts, or a Filter failed."""
     framework, state, pod = cycle.framework, cycle.state, cycle.pod
     if not only_amounts_matter(framework, state) or framework.follows_added_pods(state, pod):
         return None
-    added = [framework.not_placed(node.pods, nodes.info(node.position)) for node in nominated]
-    positions = np.array([node.position for node in nominated], np.intp)
-    with_pods = filter_overlay(
-        framework, state.clone(), pod, with_added(nodes.take(positions), added)
-    )
+    positions, some = nominated.positions, nodes.take(nominated.positions)
+    overlay = with_added(some, some.not_placed(nominated.pods))
+    with_pods = filter_overlay(framework, state.clone(), pod, overlay)
     if with_pods.error is not None:
         return None
-    position_of = {node.name: node.position for node in nominated}
-    rejected: dict[Status, list[int]] = {}
-    for name, status in with_pods.statuses().items():
-        rejected.setdefault(status, []).append(position_of[name])
     feasible = all_true(len(nodes))
-    entries: list[Entry] = []
-    for status, at in rejected.items():
-        feasible[at] = False
-        entries.append(
-            Entry(status.plugin, status.code, status.reasons, np.array(sorted(at), np.intp))
-        )
+    feasible[positions] = with_pods.feasible
     outcome = framework.run_filter(state, pod, nodes, feasible)
-    outcome.entries += entries
+    # A node that was rejected for several reasons has the highest of their codes.
+    codes = with_pods.codes(some, Code.SUCCESS)
+    for entry in with_pods.entries:
+        at = entry.positions
+        moved = Entry(entry.plugin, entry.code, entry.reasons, positions[at], codes[at])
+        outcome.entries.append(moved)
     return outcome
 
 
-def _filter_each(
-    cycle: Cycle, nodes: NodeView, nominated: Sequence[_NominatedNode]
-) -> FilterOutcome:
+def _filter_each(cycle: Cycle, nodes: NodeView, nominated: _NominatedNodes) -> FilterOutcome:
     """Each nominated node is evaluated in a trial."""
     feasible = all_true(len(nodes))
-    feasible[[node.position for node in nominated]] = False
+    feasible[nominated.positions] = False
     outcome = cycle.framework.run_filter(cycle.state, cycle.pod, nodes, feasible)
-    for node in nominated:
+    for position, name in zip(nominated.positions.tolist(), nominated.names, strict=True):
         if outcome.error is None:
             status = cycle.framework.filter_with_nominated(
-                cycle.state, cycle.pod, cycle.snapshot, node.name
+                cycle.state, cycle.pod, cycle.snapshot, name
             )
-            outcome.settle(node.position, status)
+            outcome.settle(position, status)
     return outcome

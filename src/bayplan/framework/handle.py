@@ -54,8 +54,12 @@ class FilterKey:
 class FilterRunner(Protocol):
     """Runs Filters for plugins that try placements, such as preemption."""
 
-    def nominated_ahead(self, pod: PodInfo, node_name: str) -> list[PodInfo]:
-        """Pods nominated to a node whose room this pod must not take."""
+    def nominated_ahead(self, pod: PodInfo) -> Mapping[str, Sequence[PodInfo]]:
+        """By node name: the pods nominated there whose room this pod must not take."""
+        ...
+
+    def follows_added_pods(self, state: CycleState, pod: PodInfo) -> bool:
+        """Whether a Filter may depend on nominated pods through more than amounts."""
         ...
 
     def only_amounts_matter(self, state: CycleState) -> bool:
@@ -263,6 +267,10 @@ class PodNominator(Protocol):
     def delete_nominated_pod_if_exists(self, pod: PodInfo) -> None: ...
     def update_nominated_pod(self, old: PodInfo, new: PodInfo) -> None: ...
     def nominated_pods_for_node(self, node_name: str) -> list[PodInfo]: ...
+
+    def nominated_ahead(self, pod: PodInfo) -> Mapping[str, Sequence[PodInfo]]:
+        """By node name: other pods of equal or higher priority that are nominated there."""
+        ...
 
     def nominated_node(self, pod: PodInfo) -> str:
         """The nominated node of a pod; "": none."""

@@ -412,15 +412,6 @@ class Framework:
             if other.priority >= pod.priority and other.uid != pod.uid
         ]
 
-    @staticmethod
-    def not_placed(pods: Iterable[PodInfo], node: NodeInfo) -> list[PodInfo]:
-        """The pods that a what-if has to add to a node.
-
-        In a trial of a pod group, members may already be on the node they are nominated to.
-        """
-        placed = {other.uid for other in node.pods}
-        return [pod for pod in pods if pod.uid not in placed]
-
     def _verdict_with(
         self,
         added: Sequence[PodInfo],
@@ -431,8 +422,9 @@ class Framework:
         position: int,
     ) -> Status | None:
         what_if, node = state.clone(), snapshot.nodes.info(position)
+        (missing,) = snapshot.nodes.take([position]).not_placed([added])
         with snapshot.trial() as trial:
-            for other in self.not_placed(added, node):
+            for other in missing:
                 status = self.run_add_pod(what_if, pod, trial.assume(other, node.name), node)
                 if not is_success(status):
                     return status

@@ -147,8 +147,11 @@ class ProfileFilters:
         snapshot = self._handle.snapshot
         return self._framework.filter_with_nominated(state, pod, snapshot, node_name)
 
-    def nominated_ahead(self, pod: PodInfo, node_name: str) -> list[PodInfo]:
-        return self._framework.nominated_ahead(pod, node_name)
+    def nominated_ahead(self, pod: PodInfo) -> Mapping[str, Sequence[PodInfo]]:
+        return self._handle.nominator.nominated_ahead(pod)
+
+    def follows_added_pods(self, state: CycleState, pod: PodInfo) -> bool:
+        return self._framework.follows_added_pods(state, pod)
 
     def only_amounts_matter(self, state: CycleState) -> bool:
         return only_amounts_matter(self._framework, state)

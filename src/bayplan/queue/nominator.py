@@ -64,6 +64,18 @@ class Nominator:
         pods = self._pods.get(node_name, {}).values()
         return [pod for pod in pods if pod.uid not in self._in_flight]
 
+    def nominated_ahead(self, pod: PodInfo) -> dict[str, list[PodInfo]]:
+        """By node name: the other pods of equal or higher priority that are nominated there, in the
+        order of the nominations. Nodes without such pods are left out."""
+        priority, uid, ahead = pod.priority, pod.uid, dict[str, list[PodInfo]]()
+        for name, pods in self._pods.items():
+            for other in pods.values():
+                # As `PodInfo.priority`, without a call for each nominated pod.
+                is_ahead = (other.shape.spec.priority or 0) >= priority and other.uid != uid
+                if is_ahead and other.uid not in self._in_flight:
+                    ahead.setdefault(name, []).append(other)
+        return ahead
+
     @contextmanager
     def without(self, uids: Iterable[str]) -> Generator[None]:
         """Leave pods out of `nominated_pods_for_node` while they are tried together.

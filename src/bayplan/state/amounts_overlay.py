@@ -94,21 +94,39 @@ class _AddedAmounts:
     """What added pods use, negated."""
 
     def __init__(self, pods_by_node: Sequence[Sequence[PodInfo]]) -> None:
-        self._pods_by_node = pods_by_node
+        self._pods = [pod for pods in pods_by_node for pod in pods]
+        self._counts: Int64s = np.array(list(map(len, pods_by_node)), np.int64)
 
     def of(self, resource: str) -> Int64s:
         if resource == PODS:
-            added = [len(pods) for pods in self._pods_by_node]
-        else:
-            added = [
-                sum(pod.requests.get(resource, 0) for pod in pods) for pods in self._pods_by_node
-            ]
-        return -np.array(added, np.int64)
+            return -self._counts
+        freed = np.zeros(len(self._counts), np.int64)
+        owners = np.repeat(np.arange(len(freed)), self._counts)
+        np.subtract.at(freed, owners, [pod.shape.requests.get(resource, 0) for pod in self._pods])
+        return freed
 
 
-def without_victims(nodes: NodeView, victims: VictimAmounts) -> NodeView:
-    """The overlay of a view. ``victims``: of the nodes of the view, in their order."""
-    return AmountsOverlay(_Amounts(nodes, victims, None)).as_view()
+@final
+class _Difference:
+    """What victims free, less what added pods use."""
+
+    def __init__(self, victims: VictimAmounts, added: _AddedAmounts) -> None:
+        self._victims = victims
+        self._added = added
+
+    def of(self, resource: str) -> Int64s:
+        return self._victims.of(resource) + self._added.of(resource)
+
+
+def without_victims(
+    nodes: NodeView,
+    victims: VictimAmounts,
+    added: Sequence[Sequence[PodInfo]] | None = None,
+) -> NodeView:
+    """The overlay of a view. ``victims``: of the nodes of the view, in their order. ``added``: pods
+    that come to each of the nodes."""
+    freed = victims if added is None else _Difference(victims, _AddedAmounts(added))
+    return AmountsOverlay(_Amounts(nodes, freed, None)).as_view()
 
 
 def with_added(nodes: NodeView, pods_by_node: Sequence[Sequence[PodInfo]]) -> NodeView:

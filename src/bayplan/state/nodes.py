@@ -153,6 +153,15 @@ class NodeView:
         for row in rows:
             yield NodeInfo(table, loan, row)
 
+    def not_placed(self, pods_by_node: Sequence[Sequence[PodInfo]]) -> list[list[PodInfo]]:
+        """Of the pods that a what-if adds to each of these nodes, those that are not there yet.
+
+        In a trial of a pod group, members may already be on the node they are nominated to.
+        """
+        there, rows = self._selection.open().pods, self.table.rows.tolist()
+        pairs = zip(rows, pods_by_node, strict=True)
+        return [[pod for pod in pods if pod.uid not in there[row]] for row, pods in pairs]
+
     def info_of_row(self, row: int) -> "NodeInfo":
         """The node on a row of the table, whatever this view selects."""
         return NodeInfo(self._selection.open(), self._selection.loan, row)

@@ -216,6 +216,10 @@ class RankedView:
         row_count: int = index.stop
         return np.arange(row_count)
 
+    def take(self, positions: Rows) -> "RankedView":
+        """The pods of the nodes at these positions."""
+        return RankedView(self._ranked, self._rows[positions])
+
     @cached_property
     def priorities(self) -> Ranked:
         return self._ranked.priorities[self._rows]

@@ -120,8 +120,32 @@ def budgets(draw: st.DrawFn) -> Step:
     return lambda over: over.put_budgets(budget("one", {"app": "a"}, allowed))
 
 
+@st.composite
+def nominations(draw: st.DrawFn) -> Step:
+    """A pod is nominated to a node, or to none any more. One of them is a preemptor itself."""
+    name = draw(st.sampled_from(["n", "m", PREEMPTORS[0].name]))
+    options: dict[str, Any] = {"cpu": draw(st.integers(1, 2)), "priority": draw(st.integers(0, 3))}
+    nominated = pod(name, nominated_node=draw(NODE_NAMES), **options)
+
+    def nominate(over: Scene) -> None:
+        over.cluster.nominator.add_nominated_pod(nominated)
+
+    def withdraw(over: Scene) -> None:
+        over.cluster.nominator.delete_nominated_pod_if_exists(nominated)
+
+    return nominate if draw(st.booleans()) else withdraw
+
+
 STEPS = st.lists(
-    st.one_of(placements(), placements(), starts(), other_nodes(), departures(), budgets()),
+    st.one_of(
+        placements(),
+        placements(),
+        starts(),
+        other_nodes(),
+        departures(),
+        budgets(),
+        nominations(),
+    ),
     min_size=4,
     max_size=25,
 )
@@ -156,9 +180,9 @@ def searched(over: Scene, pod: PodInfo, monkeypatch: Any) -> int:
     """The number of nodes that are searched."""
     counts = [0]
 
-    def counted(snapshot: Any, positions: Any, *args: Any) -> Any:
+    def counted(snapshot: Any, positions: Any, *args: Any, **options: Any) -> Any:
         counts[0] += len(positions)
-        return victims_on_all(snapshot, positions, *args)
+        return victims_on_all(snapshot, positions, *args, **options)
 
     path = "bayplan.plugins.default_preemption.dry_run.victims_on_all"
     with monkeypatch.context() as patch:
@@ -177,6 +201,17 @@ def test_only_nodes_that_changed_are_searched_again(monkeypatch: Any) -> None:
     over.cluster.cache.remove_pod(pod("a8").uid)
     over.cluster.cache.add_pod(pod("b8", cpu=2, node="n8"))
     assert searched(over, other, monkeypatch) == 2
+
+
+def test_only_nodes_with_new_nominations_are_searched_again(monkeypatch: Any) -> None:
+    """As many equal pods find that preempt one after another."""
+    over = caching_scene(*full_nodes(20))
+    assert searched(over, pod("p", cpu=2, priority=1), monkeypatch) == 20
+    over.nominate(pod("p", cpu=2, priority=1, nominated_node="n3"))
+    other = pod("q", cpu=2, priority=1)
+    assert searched(over, other, monkeypatch) == 1
+    assert searched(over, other, monkeypatch) == 0
+    assert "n3" not in over.candidates(other)
 
 
 def test_another_priority_is_searched_separately(monkeypatch: Any) -> None:

@@ -2,14 +2,16 @@
 
 Nodes are tried from a start that is drawn until there are enough candidates, one of them without
 violating a budget; if only amounts of resources matter, many nodes are searched at once, with the
-same result as one by one. A node with nominated pods of the same or higher priority is always
-searched alone, and so is a node with a member of a group that is evicted as a whole. Upstream:
+same result as one by one. A node with a member of a group that is evicted as a whole is always
+searched alone. So is a node with nominated pods of the same or higher priority, unless only the
+amounts of these matter, too: then its result is cached like those of other nodes. Upstream:
 preemption.go, DryRunPreemption (v1.37).
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
 import numpy as np
 
@@ -100,27 +102,24 @@ class DryRun:
     def __post_init__(self) -> None:
         self.nodes = self.snapshot.nodes
 
-    def search(
-        self, positions: RotatedPositions, candidate_count: int, nominated: Iterable[str]
-    ) -> Findings:
-        """Try these positions of all nodes in this order until there are enough candidates.
-
-        ``nominated``: nodes that other pods are nominated to.
-        """
-        alone = {name for name in nominated if self.runner.nominated_ahead(self.pod, name)}
-        alone |= self.units.node_names()
+    def search(self, positions: RotatedPositions, candidate_count: int) -> Findings:
+        """Try these positions of all nodes in this order until there are enough candidates."""
         if self.lists_needless or not self.runner.only_amounts_matter(self.state):
             return self._search_anew(positions.all(), candidate_count, None)
-        batch = None if alone else self._search_cached(positions, candidate_count)
+        nominated, members = self.runner.nominated_ahead(self.pod), self.units.node_names()
+
+        def search_anew() -> Findings:
+            alone = self.nodes.positions(sorted({*nominated, *members}))
+            return self._search_anew(positions.all(), candidate_count, alone)
+
+        batch: Batch | None = None
+        if not members:
+            batch = self._search_cached(positions, candidate_count, nominated)
         if batch is None:
-            by_themselves = self.nodes.positions(sorted(alone))
-            return self._search_anew(positions.all(), candidate_count, by_themselves)
+            return search_anew()
         # The reasons of other nodes are not stored: they are rarely read if there are candidates.
         findings = Findings([batch])
-        none: Rows = np.zeros(0, np.intp)
-        findings.status_sources.append(
-            lambda: self._search_anew(positions.all(), candidate_count, none).statuses()
-        )
+        findings.status_sources.append(lambda: search_anew().statuses())
         return findings
 
     def _search_anew(
@@ -155,22 +154,32 @@ class DryRun:
 
     # ---- with what is known ------------------------------------------------------------------
 
-    def _search_cached(self, positions: RotatedPositions, candidate_count: int) -> Batch | None:
+    def _search_cached(
+        self,
+        positions: RotatedPositions,
+        candidate_count: int,
+        nominated: Mapping[str, Sequence[PodInfo]],
+    ) -> Batch | None:
         """None: nothing is cached for such pods, or there is no candidate, and the cache does not
-        show the reasons."""
+        show the reasons. ``nominated``: node name → the pods that have to fit there, too."""
+        if nominated and self.runner.follows_added_pods(self.state, self.pod):
+            return None
         filter_key = self.runner.filter_key(self.state, self.pod)
         if filter_key is None:
             return None
         cached = self.cache.of(filter_key, self.pod.priority, self.budgets)
-        cached.catch_up(self.snapshot)
-        batch = cached.search(self.snapshot, positions, candidate_count, self._side)
+        cached.catch_up(self.snapshot, nominated)
+        side = partial(self._side, nominated=nominated)
+        batch = cached.search(self.snapshot, positions, candidate_count, side)
         return batch if batch is not None and len(batch) else None
 
-    def _side(self, positions: Rows) -> Side | None:
+    def _side(self, positions: Rows, nominated: Mapping[str, Sequence[PodInfo]]) -> Side | None:
         lowest = self.snapshot.ranked_pods(self.nodes).lowest_at(positions)
         with_victims = positions[lowest < self.pod.priority]
         question = (self.runner, self.state.clone(), self.pod)
-        return victims_on_all(self.snapshot, with_victims, question, self.budgets)
+        return victims_on_all(
+            self.snapshot, with_victims, question, self.budgets, nominated=nominated
+        )
 
     # ---- one by one -------------------------------------------------------------------------
 

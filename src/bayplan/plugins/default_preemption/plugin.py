@@ -235,8 +235,7 @@ class DefaultPreemption(
             lists_needless=self._reviews_needless(state),
             status_without_victims=status,
         )
-        nominated = self.handle.nominator.nominated_nodes()
-        return dry_run.search(RotatedPositions(positions, start), self._enough(count), nominated)
+        return dry_run.search(RotatedPositions(positions, start), self._enough(count))
 
     def why_not_eligible(self, pod: PodInfo, node_to_status: NodeToStatus) -> str | None:
         """Upstream: PodEligibleToPreemptOthers. None: it may preempt."""

@@ -1,12 +1,13 @@
 """Results of searches on many nodes, cached by row for pods with equal keys.
 
-The victims on a node depend on the node, its pods and the disruption budgets. So for a pod with the
-key of an earlier preemptor only the nodes that changed since are searched, and of these only those
-that the dry run reaches. See docs/decisions/0010.
+The victims on a node depend on the node, its pods, the pods nominated to the node and the
+disruption budgets. So for a pod with the key of an earlier preemptor only the nodes that changed
+since are searched, and of these only those that the dry run reaches. If many equal pods preempt one
+after another, these are the nodes that the pods before were nominated to. See docs/decisions/0010.
 """
 
 from collections import OrderedDict
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import final
 
 import numpy as np
@@ -20,6 +21,7 @@ from bayplan.plugins.default_preemption.victims import SIDE_BY_SIDE_MIN, Places,
 from bayplan.state.cache import Snapshot
 from bayplan.state.columns import Rows, is_any, places_of
 from bayplan.state.nodes import NodeView
+from bayplan.state.pods import PodInfo
 
 #: Keys in the cache.
 ENTRIES_MAX = 8
@@ -65,6 +67,8 @@ class CachedSearch:
         #: The generation of the change log and the turn of the pod ranks that the results include.
         self._generation: int = -1
         self._turn: int = -1
+        #: Node name → the nominated pods that the results include.
+        self._nominated: Mapping[str, Sequence[PodInfo]] = {}
         self._kinds: npt.NDArray[np.int8] = np.zeros(0, np.int8)
         #: Of candidates.
         self._costs = _no_costs()
@@ -76,8 +80,9 @@ class CachedSearch:
         pairs = zip(self._objects, filter_key.objects, strict=True)
         return budgets is self._budgets and all(old is new for old, new in pairs)
 
-    def catch_up(self, snapshot: Snapshot) -> None:
-        """Forget rows that changed."""
+    def catch_up(self, snapshot: Snapshot, nominated: Mapping[str, Sequence[PodInfo]]) -> None:
+        """Forget rows that changed. ``nominated``: node name → the nominated pods that have to fit
+        there, too."""
         nodes = snapshot.nodes
         ranked = snapshot.ranked_pods(nodes)
         self._grow(_row_count(nodes))
@@ -85,6 +90,11 @@ class CachedSearch:
         if ranked.turn != self._turn:
             self._forget(ranked.rows_since(self._turn))
         self._generation, self._turn = snapshot.generation, ranked.turn
+        before, self._nominated = self._nominated, nominated
+        if nominated != before:
+            names = {*before, *nominated}
+            others = [name for name in names if before.get(name) != nominated.get(name)]
+            self._forget(_rows_of(nodes, nodes.positions(others)))
 
     def search(
         self,

@@ -9,7 +9,7 @@ On many nodes: the same search for all nodes side by side, where only amounts of
 matrix says which pods of each node are away, and the Filters that read amounts run once per step.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -24,7 +24,7 @@ from bayplan.plugins.default_preemption.budgets import Budgets
 from bayplan.plugins.default_preemption.candidates import PRIORITY_OFFSET, Batch, Costs
 from bayplan.state.amounts_overlay import VictimAmounts, without_victims
 from bayplan.state.cache import Snapshot, Trial
-from bayplan.state.change_log import Facet
+from bayplan.state.change_log import ALL_FACETS, Facet
 from bayplan.state.columns import Int64s, Mask, Rows, is_any
 from bayplan.state.disruption_units import Unit, Units
 from bayplan.state.nodes import NodeInfo, NodeView
@@ -142,6 +142,8 @@ def _reprieved(
 # ---- on many nodes --------------------------------------------------------------------------
 
 
+_NONE_NOMINATED: Mapping[str, Sequence[PodInfo]] = {}
+
 #: So many nodes at least are searched at once.
 SIDE_BY_SIDE_MIN = 128
 
@@ -172,13 +174,23 @@ class _Search(Struct):
     ranked: RankedView
     #: The pods that may be evicted.
     evictable: Places
+    #: Position among these nodes → the pods nominated there that must fit, too.
+    nominated: Mapping[int, Sequence[PodInfo]]
 
-    def ask(self, away: Places, reading: Facet | None = None) -> Verdicts:
-        """The Filter results of the nodes without the pods that are away."""
+    def ask(self, away: Places, reading: Facet = ALL_FACETS) -> Verdicts:
+        """The Filter results of the nodes without the pods that are away. Nodes with nominated pods
+        have to be feasible with these and without."""
         relieved = without_victims(self.nodes, VictimAmounts(self.ranked, away))
-        if reading is None:
-            return self.runner.filter_overlay(self.state, self.pod, relieved)
-        return self.runner.filter_overlay(self.state, self.pod, relieved, reading)
+        verdicts = self.runner.filter_overlay(self.state, self.pod, relieved, reading)
+        if self.nominated and verdicts.error is None:
+            at: Rows = np.array(list(self.nominated), np.intp)
+            nodes, added = self.nodes.take(at), list(self.nominated.values())
+            amounts = VictimAmounts(self.ranked.take(at), away[at])
+            with_added = without_victims(nodes, amounts, added)
+            outcome = self.runner.filter_overlay(self.state, self.pod, with_added, reading)
+            verdicts.error = outcome.error
+            verdicts.feasible[at] &= outcome.feasible
+        return verdicts
 
 
 def victims_on_all(
@@ -186,12 +198,19 @@ def victims_on_all(
     positions: Rows,
     question: tuple[FilterRunner, CycleState, PodInfo],
     budgets: Budgets,
+    *,
+    nominated: Mapping[str, Sequence[PodInfo]] = _NONE_NOMINATED,
 ) -> Side | None:
-    """Search these positions of all nodes. None: amounts do not decide."""
+    """Search these positions of all nodes. None: amounts do not decide.
+
+    ``nominated``: node name → the nominated pods that have to fit there, too. The verdicts of such
+    nodes have no reasons.
+    """
     runner, state, pod = question
     chosen = snapshot.nodes.take(positions)
     ranked = snapshot.ranked_pods(chosen)
-    every = _Search(runner, state, pod, chosen, ranked, ranked.priorities < pod.priority)
+    evictable, ahead = ranked.priorities < pod.priority, _on_nodes(chosen, nominated)
+    every = _Search(runner, state, pod, chosen, ranked, evictable, ahead)
     without_all = every.ask(every.evictable)
     if without_all.error is not None:
         return None
@@ -200,7 +219,8 @@ def victims_on_all(
     fitting = np.flatnonzero(without_all.feasible)
     fitting_nodes = chosen.take(fitting)
     ranked = snapshot.ranked_pods(fitting_nodes)
-    search = _Search(runner, state, pod, fitting_nodes, ranked, ranked.priorities < pod.priority)
+    evictable, ahead = ranked.priorities < pod.priority, _on_nodes(fitting_nodes, nominated)
+    search = _Search(runner, state, pod, fitting_nodes, ranked, evictable, ahead)
     violating = _violating(search, budgets)
     leaving = _reprieved_on_nodes(search, violating)
     is_needed = leaving.any(axis=1)
@@ -217,6 +237,18 @@ def victims_on_all(
         )
 
     return Side(Batch(everybody[needed], costs, victims), leaving, violating, needless, without_all)
+
+
+def _on_nodes(
+    nodes: NodeView, nominated: Mapping[str, Sequence[PodInfo]]
+) -> dict[int, Sequence[PodInfo]]:
+    """Position among these nodes → the pods to add there."""
+    if not nominated:
+        return {}
+    names = nodes.names()
+    at = [position for position, name in enumerate(names) if name in nominated]
+    pods = nodes.take(at).not_placed([nominated[names[position]] for position in at])
+    return dict(zip(at, pods, strict=True))
 
 
 def _no_side(evictable: Places, without_all: Verdicts, budgets: Budgets) -> Side:
