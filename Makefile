@@ -6,7 +6,7 @@ JOBS ?= 2
 # Seeds that `make sim` tries: a count, or a range such as 1000..1099. SEED=7 replays one.
 SEEDS ?= 20
 # Machines that draw from such a seed; they try one seed of 200.
-MACHINES := tests/engine/test_reuse_machine.py tests/engine/test_gang_machine.py
+MACHINES := tests/engine/test_reuse_machine.py tests/engine/test_gang_machine.py tests/engine/test_tree_machine.py
 # Tests that draw more with BAYPLAN_DEEP=1, which `make deep` and .ci/run set.
 DEEP_TESTS := tests/engine tests/queue tests/sim tests/cases tests/plugins tests/testing
 # Examples that `make properties` draws for each property; `make test` draws 30, and CI 100.

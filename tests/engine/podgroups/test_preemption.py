@@ -99,6 +99,22 @@ def test_members_of_kubernetes_groups_are_placed_as_if_all_less_important_pods_w
         assert nominated(setup) == {"g1": node_name}
 
 
+def test_members_hold_their_nominations_before_the_api_confirms_them() -> None:
+    placed = [running("r1", "m1"), running("r2", "m2")]
+    spec = {"schedulingGroup": {"podGroupName": "g"}}
+    setup = engine(
+        *placed, *(member(name, spec=spec, labels={}) for name in ("g1", "g2")), kind=UPSTREAM
+    )
+    for _ in placed:
+        perform(setup)
+    setup.delete(*placed)
+    setup.add(waiting_pod("thief", cpu=4))
+    assert setup.bound() == {}
+    assert [len(setup.nominated_on(name)) for name in ("m1", "m2")] == [1, 1]
+    setup.until(20)
+    assert sorted(setup.bound()) == ["g1", "g2"]
+
+
 def test_pods_of_other_nodes_that_a_member_cannot_be_beside_are_evicted() -> None:
     term = {"labelSelector": {"matchLabels": {"app": "loud"}}, "topologyKey": ZONE}
     apart = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}

@@ -181,8 +181,10 @@ class PodGroupPreemptor:
         return plugin.evict_for_group(preemptor, pods, nodes, plan.victims)
 
     def report_nominations(self, plan: PreemptionPlan) -> None:
-        """Write the nominations of the members to the API."""
+        """Nominate the members again, whose failures withdrew their nominations, and write the
+        nominations to the API."""
         for pod, nomination in self._nominations(plan):
+            self._nominator.add_nominated_pod(pod, nomination)
             self._outbox.patch_status(pod, None, nomination.node_name)
 
     def give_up(self, members: Sequence[QueuedPodInfo], problem: str) -> str:
