@@ -1,9 +1,10 @@
 """Dumps of clusters as `kubectl get … -o yaml` writes them, drawn from a seed.
 
 A cluster has the nodes of a provider, system pods, workloads with their controllers and the pods
-that these have, claims with volumes, devices, budgets, and objects of many kinds that a scheduler
-does not read. It also has what goes wrong in real clusters: pods that wait, that were evicted, that
-stay Terminating, that are on a node which the dump lacks, and objects copied with their uid.
+that these have, claims with volumes, devices, pod groups, budgets, and objects of many kinds that a
+scheduler does not read. It also has what goes wrong in real clusters: pods that wait, that were
+evicted, that stay Terminating, that are on a node which the dump lacks, and objects copied with
+their uid.
 
 `python -m tests.cases.dumps --seed 3 --nodes 200 > dump.json` writes one.
 """
@@ -17,6 +18,7 @@ from itertools import chain
 
 import yaml
 
+from bayplan.api.pod_groups import COSCHEDULING_LABEL
 from bayplan.rng import stream
 from tests.cases.dump_nodes import GPU, MACHINES, DrawnNode, draw_nodes
 from tests.cases.dump_objects import (
@@ -102,6 +104,8 @@ class _Drawing:
             self._job(f"report-{number}")
         self._bare_pods()
         self._devices()
+        for number in range(max(2, len(self._nodes) // 40)):
+            self._pod_group(f"gang-{number}", is_too_large=number % 2 == 1)
         self._spoil()
         nodes = [node.content for node in self._nodes]
         self._dump.objects = [*nodes, *self._objects, *self._pods, *self._foreign()]
@@ -574,6 +578,41 @@ class _Drawing:
                 status=status,
             )
         )
+
+    def _pod_group(self, name: str, *, is_too_large: bool) -> None:
+        """A training job whose pods start together. ``is_too_large``: no node has room for one."""
+        maker, draw = self._maker, self._maker.stream.randrange
+        minimum = draw(2, 9)
+        template = template_spec([container("worker", 900_000 if is_too_large else 250, 512)])
+        job = maker.make(
+            "kubeflow.org/v1 PyTorchJob",
+            name,
+            "ml",
+            spec={
+                "pytorchReplicaSpecs": {
+                    "Worker": {"replicas": minimum, "template": {"spec": template}}
+                }
+            },
+        )
+        group = maker.make(
+            "scheduling.x-k8s.io/v1alpha1 PodGroup",
+            name,
+            "ml",
+            owner=job,
+            spec={"minMember": minimum, "scheduleTimeoutSeconds": 60},
+            status={"phase": "Scheduling" if is_too_large else "Running"},
+        )
+        self._objects += [job, group]
+        nodes = [self._place(template) for _ in range(minimum)]
+        for index, node in enumerate(nodes):
+            self._pod(
+                f"{name}-worker-{index}",
+                "ml",
+                template,
+                node if all(nodes) else "",
+                labels={COSCHEDULING_LABEL: name, "training.kubeflow.org/job-name": name},
+                owner=job,
+            )
 
     # ---- the cluster --------------------------------------------------------------------------
 

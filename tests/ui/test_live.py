@@ -342,19 +342,39 @@ def test_the_end_of_a_pod_is_a_change() -> None:
     assert happenings == [ChangeKind.POD_CREATED, ChangeKind.POD_ENDED]
 
 
-def test_a_bug_of_the_page_ends_the_page_and_not_the_scheduler() -> None:
+def test_a_bug_of_the_page_ends_the_page_and_not_the_scheduler(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     world = Unattended(changes_max=100)
     broken = replace(api_pod("broken"), spec=None)
     world.log.handled(WatchEvent(EventType.ADDED, POD, broken))
     source = world.subject.answer()
     assert source.phase == "failed"
-    assert "The page has a bug" in source.problem
+    assert "The page records nothing more: internal error" in source.problem
+    assert caplog.messages == ["The page ends, the scheduler goes on"]
     with pytest.raises(NotReady):
         _ = world.subject.timeline
     world.handle(EventType.ADDED, NODE, sample_node("n1", cpu=4))
     world.handle(EventType.ADDED, POD, api_pod("p", cpu=1))
     assert world.scheduler.metrics.bugs is not None
     assert [type(one).__name__ for one in world.scheduler.take_effects()]
+
+
+def test_a_failure_on_the_page_stands_once_in_the_log(
+    live: LiveScheduler, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def fail(*_: object) -> None:
+        raise KeyError("name")
+
+    monkeypatch.setattr(pages, "node_kinds", fail)
+    for _ in range(2):
+        status, _, body = get(f"{live.url}api/kinds")
+        assert status == 500
+    error = json.loads(body)["error"]
+    assert error.startswith("internal error")
+    lines = [one for one in caplog.records if one.name == "bayplan.page"]
+    assert [line.getMessage() for line in lines] == ["A question of the page has no answer"]
+    assert vars(lines[0])["bayplan_keys"] == {"err": error}
 
 
 # ---- questions for the engine ---------------------------------------------------------------

@@ -147,9 +147,11 @@ def test_pods_are_sorted_by_any_column_and_equal_ones_by_creation(
         ({"state": "waiting"}, ["data/big-1"]),
         ({"state": "placed", "namespace": "data"}, ["data/db-1"]),
         ({"node": "n10", "search": "2"}, ["shop/web-2"]),
+        ({"pool": "small"}, ["shop/web-10", "shop/web-2", "data/db-1"]),
+        ({"pool": "gpu"}, []),
     ],
 )
-def test_pods_are_filtered_by_namespace_workload_state_node_and_name(
+def test_pods_are_filtered_by_namespace_workload_state_node_pool_and_name(
     state: State, filters: dict[str, str], names: list[str]
 ) -> None:
     assert pods_of(state, **filters) == names

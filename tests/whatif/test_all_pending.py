@@ -8,7 +8,7 @@ from bayplan.api.selectors import SelectorError, selector_of_text
 from bayplan.problems import BadInputError
 from bayplan.whatif.all_pending import PendingGroup, PendingPods
 from bayplan.whatif.cluster import Cluster
-from tests.kit.manifests import Content, container, node, pod
+from tests.kit.manifests import Content, container, node, pod, pod_group
 
 GPU = "nvidia.com/gpu"
 
@@ -110,6 +110,36 @@ def test_a_pod_that_is_rejected_before_any_node_has_its_cause_and_fix() -> None:
         "VolumeRestrictions",
         f"create the missing {missing}",
     )
+
+
+def test_the_members_of_a_pod_group_wait_for_the_cause_of_the_first_that_does_not_fit() -> None:
+    """The volumes differ from pod to pod, as those of service account tokens do."""
+    labels = {"scheduling.x-k8s.io/pod-group": "train"}
+    members = [
+        pod(
+            f"train-{i}",
+            containers=[container("3")],
+            labels=labels,
+            volumes=[{"name": f"token-{i}", "projected": {"sources": []}}],
+            ownerReferences=[
+                {
+                    "apiVersion": "kubeflow.org/v1",
+                    "kind": "PyTorchJob",
+                    "name": "train",
+                    "uid": "u",
+                    "controller": True,
+                }
+            ],
+        )
+        for i in range(4)
+    ]
+    answer = asked(*NODES[:3], pod_group("train", 4), *members)
+    assert summary(answer) == [
+        ("PyTorchJob default/train", 4, "no node has 3 cpu free; 3 nodes have 1")
+    ]
+    fix = answer.groups[0].fix
+    assert fix is not None
+    assert (fix.waiting, fix.helped) == (4, 4)
 
 
 def test_pods_of_other_schedulers_are_counted() -> None:

@@ -90,7 +90,7 @@ def test_new_nodes_take_the_pods_of_a_removed_node() -> None:
         pod("bare", nodeName="n1"),
         change=WhatIf(add=(NewNodes(template="n1", count=2),), remove=("n1",)),
     )
-    *daemons, (name, source, target) = moves(answer)
+    (name, source, target), *daemons = moves(answer)
     assert [each[1:] for each in daemons] == [("", "n1-new-1"), ("", "n1-new-2")]
     assert (name, source) == ("default/web-a", "n1")
     assert target in ("n1-new-1", "n1-new-2")

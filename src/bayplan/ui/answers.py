@@ -280,8 +280,9 @@ class PodPage(Value):
     total: int
     offset: int
     rows: tuple[PodEntry, ...]
-    #: What the filter offers.
+    #: What the filters offer.
     namespaces: tuple[str, ...] = ()
+    pools: tuple[str, ...] = ()
 
 
 class WaitingGroup(Value):
@@ -331,6 +332,8 @@ class PodAnswer(Value):
     profile: str
     #: "" or "namespace/name".
     group: str
+    #: Of files without a run: when the waiting pod was created, as a time stamp; "": unknown.
+    created: str
     cause: Cause | None
     events: dict[str, tuple[str, ...]]
     #: What happened to the pod, oldest first; at most `PAGE_MAX` newest.

@@ -52,7 +52,7 @@ class ComputationState(NamedTuple):
 
 
 @final
-class Turns:
+class EngineLock:
     """Lets one thread at a time use an engine, and those with short computations first."""
 
     def __init__(self) -> None:
@@ -101,8 +101,8 @@ class Turns:
             self._changed.notify_all()
 
 
-#: Of all engines that work for a page in this process.
-TURNS = Turns()
+#: For all engines that work for a page in this process.
+ENGINE_LOCK = EngineLock()
 
 
 @final
@@ -177,12 +177,12 @@ class Computations:
             return ComputationState(FAILED, problem=self._problem(key, problem))
 
     def _run(self, compute: Callable[[Deadline], Any]) -> Any:
-        with TURNS.short():
+        with ENGINE_LOCK.short():
             return compute(Deadline(self._is_stopped))
 
     def _run_long(self, compute: Callable[[Deadline], Any]) -> Any:
-        with TURNS.long():
-            return compute(Deadline(self._is_stopped, TURNS.give_way))
+        with ENGINE_LOCK.long():
+            return compute(Deadline(self._is_stopped, ENGINE_LOCK.give_way))
 
     def _problem(self, key: Hashable, problem: BaseException) -> str:
         """The line about a failure, which is reported once however often the page asks."""

@@ -24,10 +24,12 @@ from bayplan.history.backlog import Backlog
 from bayplan.history.entries import ObjectChange
 from bayplan.history.node_verdict import NodeVerdict
 from bayplan.history.timeline import Timeline
+from bayplan.internal_errors import internal_error
 from bayplan.journal import AttemptRecord
 from bayplan.model.past import repeat
 from bayplan.model.picture import ClusterPicture
 from bayplan.problems import BadInputError
+from bayplan.serving.log_lines import Log
 from bayplan.serving.page import PageSources
 from bayplan.ui import pages
 from bayplan.ui.answers import Computation, Source, Tick
@@ -57,6 +59,14 @@ _SLICE_SECONDS = 0.01
 _ANSWERS_MAX = 128
 
 
+_log = Log("page")
+
+
+def _log_problem(text: str) -> None:
+    """What a browser shows stands in the log, too."""
+    _log.warning("A question of the page has no answer", err=text)
+
+
 @final
 class SchedulerSubject(Subject):
     """A running scheduler."""
@@ -82,6 +92,7 @@ class SchedulerSubject(Subject):
         self._following: asyncio.Task[None] | None = None
         self._end_reason = ""
         self._copies, self._long_copies = Copies(), Copies()
+        self._remark = _log_problem
         sources.scheduler.journal.add(self._backlog)
         sources.log.follow(self._observe)
 
@@ -129,9 +140,10 @@ class SchedulerSubject(Subject):
 
     def _fail(self, problem: Exception) -> None:
         """End the page. Later events and records are dropped."""
-        self._problem = f"The page has a bug and records nothing more: {problem!r}"
+        self._problem = f"The page records nothing more: {internal_error(problem)}"
         self._phase = FAILED
         self._backlog.close()
+        _log.error("The page ends, the scheduler goes on", err=self._problem)
 
     # ---- the timeline -----------------------------------------------------------------------
 

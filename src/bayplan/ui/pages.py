@@ -389,6 +389,7 @@ def pod_answer(state: State, name: str) -> PodAnswer:
         priority=pod.priority,
         profile=pod.profile,
         group=line.group_names[group] if (group := int(line.lives.group[row])) >= 0 else "",
+        created=line.created.get(name, ""),
         cause=cause,
         events={} if cause is None else _events(line, cause),
         changes=tuple(change_at(line, number) for number in so_far),

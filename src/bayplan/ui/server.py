@@ -256,6 +256,7 @@ def _pod_rows(question: Question) -> tuple[State, Sequence[int]]:
         label=text("label"),
         state=text("state"),
         node=text("node"),
+        pool=text("pool"),
         group=text("group"),
         cause=question.number("cause", 0) if text("cause") else None,
     )
@@ -267,7 +268,11 @@ def _pods(question: Question) -> Any:
     part = question.part(rows)
     page = tuple(pages.pod_entry(state, row) for row in part.items)
     return answers.PodPage(
-        total=part.total, offset=part.offset, rows=page, namespaces=tables.namespaces(state)
+        total=part.total,
+        offset=part.offset,
+        rows=page,
+        namespaces=tables.namespaces(state),
+        pools=tables.node_options(state)[0],
     )
 
 

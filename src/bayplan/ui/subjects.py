@@ -47,7 +47,7 @@ from bayplan.sim.output.run_folder import PluginsNotAllowedError, RunFolder
 from bayplan.state.pods import DEFAULT_SCHEDULER
 from bayplan.ui import pages
 from bayplan.ui.answers import Computation, Decision, Source, Totals
-from bayplan.ui.computations import TURNS, Computations
+from bayplan.ui.computations import ENGINE_LOCK, Computations
 from bayplan.ui.moments import ModelCache, Moment, OpenMoment, causes_now, with_causes
 
 LOADING, READY, FAILED = "loading", "ready", "failed"
@@ -55,6 +55,8 @@ LOADING, READY, FAILED = "loading", "ready", "failed"
 _ITEMS = 1_000
 #: Of a cluster without a run: waiting pods that are tried once to learn why they wait.
 _TRIED_MAX = 1_000
+#: Different lines about failures in the terminal: a client may ask anything.
+_REPORTED_MAX = 1_000
 #: The places of all lines are in memory.
 _JOURNAL_BYTES_MAX = 16 << 30
 
@@ -115,6 +117,8 @@ class Subject:
         self._worker: ThreadPoolExecutor | None = None
         self._long_worker: ThreadPoolExecutor | None = None
         self._remark: Remark = no_remark
+        #: Lines about failures that the user of the command has: a page asks again all the time.
+        self._reported: set[str] = set()
 
     def start(self, worker: ThreadPoolExecutor) -> None:
         """The page is served. ``worker``: has one thread, which loads, and gives the answers that
@@ -195,7 +199,9 @@ class Subject:
             line = internal_error(problem)
             if shows_tracebacks():
                 traceback.print_exception(problem)
-        self._remark(line)
+        if line not in self._reported and len(self._reported) < _REPORTED_MAX:
+            self._reported.add(line)
+            self._remark(line)
         return line
 
     def moment(self, change: int, check: Callable[[], None]) -> Moment:
@@ -250,7 +256,7 @@ class FileSubject(Subject, ABC):
     def load(self) -> None:
         """Load now. A failure becomes the page's text, and a remark."""
         try:
-            with TURNS.short():
+            with ENGINE_LOCK.short():
                 self._load()
             self._phase = READY
         except RunAborted:

@@ -151,6 +151,8 @@ class PodFilter(Struct, frozen=True):
     #: One of `POD_STATES`.
     state: str = ""
     node: str = ""
+    #: Of the node: only pods on nodes.
+    pool: str = ""
     group: str = ""
     #: The number of a cause; only pods that wait.
     cause: int | None = None
@@ -169,6 +171,9 @@ def pod_rows(state: State, of: PodFilter, sort: str = "") -> Sequence[int]:
             raise NoSuchObject("state of pods", of.state)
         rows = rows[state.pod_states[rows] == POD_STATES.index(of.state)]
     listed = numbers(rows)
+    if of.pool:
+        pools = {row: pool_of(node_at(state, row)) for row in numbers(state.there)}
+        listed = [row for row in listed if pools.get(int(state.node_of_pod[row])) == of.pool]
     if of.namespace:
         listed = [row for row in listed if namespace_of(line, row) == of.namespace]
     if of.workload:

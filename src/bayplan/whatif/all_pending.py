@@ -11,7 +11,7 @@ bounded, by the size of the cluster; the largest groups come first.
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from typing import Any, ClassVar, Literal, NamedTuple, final
 
 import numpy as np
@@ -246,10 +246,11 @@ class _Group(NamedTuple):
 def _groups(
     model: ClusterModel, waiting: Iterable[PodInfo], on_step: Callable[[], None]
 ) -> Iterator[_Group]:
-    """Pods by workload and cause. One of the equal pods of a workload is tried."""
-    equal: dict[tuple[str, int], list[PodInfo]] = defaultdict(list)
+    """Pods by workload and cause. One of the equal pods of a workload is tried. So is one member of
+    a pod group, because all members wait for the same cause."""
+    equal: dict[tuple[str, Hashable], list[PodInfo]] = defaultdict(list)
     for pod in waiting:
-        equal[workload_of(pod.pod), id(pod.shape)].append(pod)
+        equal[workload_of(pod.pod), pod.group_key or id(pod.shape)].append(pod)
     groups: dict[tuple[str, str], _Group] = {}
     for (workload, _), pods in equal.items():
         on_step()
@@ -315,11 +316,16 @@ def _fix(
 
 
 def _cause_of(model: ClusterModel, pod: PodInfo) -> tuple[_Cause, str]:
-    """The decisive cause, and kube-scheduler's sentence."""
+    """The decisive cause, and kube-scheduler's sentence. A member of a pod group waits for the
+    cause of the first member that no node admits."""
     causes: list[_Cause] = []
 
+    def is_meant(other: PodInfo) -> bool:
+        is_member = pod.group_key is not None and other.group_key == pod.group_key
+        return is_member or other.uid == pod.uid
+
     def look(cycle: Cycle) -> None:
-        if cycle.pod.uid == pod.uid and cycle.choice is None and not causes:
+        if is_meant(cycle.pod) and cycle.choice is None and not causes:
             cause = _decisive(cycle)
             if cause is not None:
                 causes.append(cause)

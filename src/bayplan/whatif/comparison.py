@@ -99,7 +99,8 @@ class WhatIfAnswer(Answer, frozen=True, kw_only=True):
     configuration: str = ""
     before: ClusterState
     after: ClusterState
-    #: Pods that get a node by the changes, in the order of their placement.
+    #: Pods that get a node by the changes: first those that leave one, each in the order of their
+    #: placement.
     moves: tuple[Move, ...]
     #: Pods that have no node after the changes and did not wait before them.
     left_over: tuple[LeftOver, ...]
@@ -274,7 +275,7 @@ def what_if_answer(
         configuration=configuration,
         before=states[0],
         after=states[1],
-        moves=tuple(outcome.moves),
+        moves=tuple(sorted(outcome.moves, key=lambda move: not move.source)),
         left_over=tuple(outcome.left_over),
         waited_before=tuple(outcome.waited_before),
         placed_before=tuple(placed_before),

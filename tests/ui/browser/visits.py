@@ -35,7 +35,8 @@ window.fetch = async (...parameters) => {
 """
 #: An answer may lead to a new view, and this to new questions: each takes a frame or two.
 _IS_QUIET = """() => {
-  const isLoaded = document.querySelector('main h1') && !document.querySelector('main .loading');
+  const isOpen = document.querySelector('main .loading, main .stale');
+  const isLoaded = document.querySelector('main h1') && !isOpen;
   window.quietFrames = isLoaded && window.openQuestions === 0 ? window.quietFrames + 1 : 0;
   return window.quietFrames >= 6;
 }"""

@@ -17,8 +17,11 @@ export const causeTitle = (group) => (group.words ? `Nodes: ${group.words}` : KI
 // Since when pods wait for a cause: of files, since the creation of the oldest of them; "": unknown.
 export function sinceText(source, group) {
   if (source.kind !== "cluster") return time(group.causeSinceSeconds);
-  return group.created.replace("T", " ").replace(/:\d\d(\.\d+)?Z$/, " UTC");
+  return stampText(group.created);
 }
+
+// A time stamp of an object.
+export const stampText = (stamp) => stamp.replace("T", " ").replace(/:\d\d(\.\d+)?Z$/, " UTC");
 
 export function CauseParts({ cause }) {
   if (cause.kind === "fits") return html`<p>An attempt now would place each of these pods alone.</p>`;

@@ -4,7 +4,7 @@ import {
   useEffect, useFew, useState,
 } from "./lib.js";
 import { ObjectLink } from "./object.js";
-import { PodTable } from "./podtable.js";
+import { PodTable, timesOf } from "./podtable.js";
 import { GroupLevels } from "./explanation.js";
 import { CauseParts, KIND_TITLES } from "./causes.js";
 
@@ -58,10 +58,10 @@ function Group({ source, params }) {
     ${data.domains.length > 0 && html`<${Domains} domains=${data.domains} />`}
     ${Object.keys(nodes).length > 0 && html`<h2>Nodes</h2><ul class="tags">${Object.entries(nodes).map(([node, pods]) => html`<li key=${node} class="tag">
       <a href=${address("nodes", { at, node })}><${Name} text=${node} /></a> ${plural(pods, "member")}</li>`)}</ul>`}
-    <h2>Attempts</h2>
-    ${attempts.length ? html`<${Attempts} attempts=${attempts} />` : html`<${Empty}>No attempt so far.</${Empty}>`}
+    ${source.hasDecisions && html`<h2>Attempts</h2>
+    ${attempts.length ? html`<${Attempts} attempts=${attempts} />` : html`<${Empty}>No attempt so far.</${Empty}>`}`}
     <h2>Members</h2>
-    <${PodTable} at=${at} filter=${{ group: name }} show=${["state", "node", "since", "attempts"]} empty="No member exists at this moment." />`;
+    <${PodTable} at=${at} filter=${{ group: name }} show=${["state", "node", ...timesOf(source, "attempts")]} empty="No member exists at this moment." />`;
 }
 
 // The newest attempts first.

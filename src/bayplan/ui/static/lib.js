@@ -251,6 +251,19 @@ export function Search({ label, value, onSearch }) {
   </label>`;
 }
 
+// The name of a node: offers the names that have what is typed. `onText`: at each letter; `onNode`: when it is chosen.
+export function NodeInput({ at, value, onText = () => {}, onNode = () => {} }) {
+  const [text, setText] = useState(value);
+  useEffect(() => setText(value), [value]);
+  const { data } = useAnswer(text ? "nodes" : null, { at, search: text, limit: 12 });
+  const type = (next) => {
+    setText(next);
+    onText(next);
+  };
+  return html`<label>Node <input list="node-names" value=${text} placeholder="name" onInput=${(event) => type(event.currentTarget.value)} onChange=${(event) => onNode(event.currentTarget.value)} />
+    <datalist id="node-names">${(data?.rows ?? []).map((row) => html`<option key=${row.name} value=${row.name} />`)}</datalist></label>`;
+}
+
 // The heading of a column that sorts its table: from the smallest value, from the largest, and as it was.
 export function SortHeading({ column, sort, onSort, isNumber = false, span = 1, children }) {
   const isUp = sort === column;

@@ -7,7 +7,7 @@ import {
   tableAddress, time, useAnswer, useEffect, useRef, useState,
 } from "./lib.js";
 import { ObjectLink } from "./object.js";
-import { PodTable } from "./podtable.js";
+import { PodTable, timesOf } from "./podtable.js";
 import { whatIfAddress } from "./whatif.js";
 
 const PAGE = 50;
@@ -97,7 +97,7 @@ function NodeTable({ at, params, resources: columns }) {
       <tbody>${data.rows.map((row) => html`<tr key=${row.name}>
         <th scope="row" class="name"><a href=${address("nodes", { ...params, node: row.name })}><${Name} text=${row.name} /></a>
           <${NodeBadges} node=${row} taints=${row.taints} /></th>
-        ${data.pools.length > 0 && html`<td>${row.pool}</td>`}
+        ${data.pools.length > 0 && html`<td class="pool">${row.pool}</td>`}
         <td class="number">${count(row.pods)}</td>
         ${columns.map((one) => html`<${UsageCells} key=${one} usage=${row.usage.find((u) => u.resource === one)} />`)}
       </tr>`)}</tbody></table></div>
@@ -141,7 +141,7 @@ function NodePanel({ source, at, name, isOpenedHere, onClose }) {
       <h3>Taints</h3>${data.taints.length ? html`<ul class="tags">${data.taints.map((one) => html`<li key=${one} class="tag">${one}</li>`)}</ul>` : html`<p class="note">none</p>`}
       <details><summary>Labels (${count(Object.keys(data.labels).length)})</summary>
         <dl class="labels">${Object.entries(data.labels).map(([key, value]) => html`<div key=${key}><dt>${key}</dt><dd>${value}</dd></div>`)}</dl></details>
-      <h3>Pods</h3><${PodTable} at=${at} filter=${{ node: name }} show=${["since", "requests"]} empty="No pod is on this node." />
+      <h3>Pods</h3><${PodTable} at=${at} filter=${{ node: name }} show=${[...timesOf(source), "requests"]} empty="No pod is on this node." />
       ${source.hasModel && !isPast(at) && html`<${Rejections} source=${source} at=${at} node=${name} />`}`}
   </aside>`;
 }

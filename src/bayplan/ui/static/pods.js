@@ -2,14 +2,14 @@
 import { useComputed } from "./computed.js";
 import { Explanation } from "./explanation.js";
 import {
-  Button, Empty, Loading, Name, Problem, address, count, go, html, plural, time, useAnswer, useEffect, useFew, useState,
+  Button, Empty, Loading, Name, NodeInput, Problem, address, count, go, html, plural, time, useAnswer, useEffect, useFew, useState,
 } from "./lib.js";
 import { useHeld } from "./focus.js";
 import { live } from "./live.js";
 import { ObjectLink } from "./object.js";
 import { ChangeTable, WHAT } from "./overview.js";
-import { PodTable, requestsText } from "./podtable.js";
-import { CauseParts, KIND_TITLES, WakeEvents } from "./causes.js";
+import { PodTable, requestsText, timesOf } from "./podtable.js";
+import { CauseParts, KIND_TITLES, WakeEvents, stampText } from "./causes.js";
 
 const ATTEMPTS_SHOWN = 6;
 const CHANGES_SHOWN = 12;
@@ -18,7 +18,7 @@ export function Pods({ source, params }) {
   const { at, name } = params;
   if (name) return html`<${Pod} key=${name} source=${source} params=${params} />`;
   return html`<h1>Pods</h1>
-    <${PodTable} at=${at} filter=${{ node: params.node }} show=${["workload", "state", "node", ...(source.hasDecisions ? ["since", "attempts"] : []), "requests"]} choices=${params}
+    <${PodTable} at=${at} show=${["workload", "state", "node", ...timesOf(source, "attempts"), "requests"]} choices=${params}
       onChoose=${(changes) => go("pods", { ...params, ...changes }, { replace: true })}
       empty="No pod has been created yet." />`;
 }
@@ -40,7 +40,8 @@ function Pod({ source, params }) {
   return html`<p class="crumbs"><a href=${address("pods", { at })}>Pods</a> <${ObjectLink} at=${at} kind="Pod" name=${pod.name} /></p>
     <h1 class="name">${pod.name}</h1>
     <dl class="facts">
-      <div><dt>State</dt><dd><span class=${`state ${pod.state}`}>${pod.state}</span> ${pod.state === "absent" ? "created later, at" : "since"} ${time(pod.sinceSeconds)}</dd></div>
+      <div><dt>State</dt><dd><span class=${`state ${pod.state}`}>${pod.state}</span> ${source.hasDecisions && `${pod.state === "absent" ? "created later, at" : "since"} ${time(pod.sinceSeconds)}`}</dd></div>
+      ${data.created && html`<div><dt>Created</dt><dd>${stampText(data.created)}</dd></div>`}
       ${pod.node && html`<div><dt>Node</dt><dd><a href=${address("nodes", { at, node: pod.node })}><${Name} text=${pod.node} /></a></dd></div>`}
       <div><dt>Requests</dt><dd>${requestsText(pod.requests)}</dd></div>
       <div><dt>Priority</dt><dd>${count(data.priority)}</dd></div>
@@ -56,8 +57,7 @@ function Pod({ source, params }) {
     ${source.hasDecisions && (data.attempts.length
       ? html`<${Attempts} params=${params} attempts=${data.attempts} attempt=${attempt} />`
       : html`<${Empty}>The scheduler has not tried this pod so far.</${Empty}>`)}
-    <h2>What happened to the pod</h2>
-    <${History} changes=${data.changes} at=${at} />`;
+    ${source.hasDecisions && html`<h2>What happened to the pod</h2><${History} changes=${data.changes} at=${at} />`}`;
 }
 
 // The newest changes of the pod, the newest first.
@@ -170,14 +170,12 @@ function Outcome({ data, params }) {
 function OtherNode({ params, attempt }) {
   const [text, setText] = useState(params.node ?? "");
   useEffect(() => setText(params.node ?? ""), [params.node]);
-  const { data } = useAnswer(text ? "nodes" : null, { at: params.at, search: text, limit: 12 });
   const submit = (event) => {
     event.preventDefault();
     go("pods", { ...params, attempt, node: text || undefined }, { replace: true });
   };
   return html`<section class="other"><h3>Ask about any node</h3>
-    <form class="controls" onSubmit=${submit}><label>Node <input list="node-names" value=${text} onInput=${(event) => setText(event.currentTarget.value)} /></label>
-      <datalist id="node-names">${(data?.rows ?? []).map((row) => html`<option key=${row.name} value=${row.name} />`)}</datalist>
+    <form class="controls" onSubmit=${submit}><${NodeInput} at=${params.at} value=${text} onText=${setText} />
       <${Button} type="submit" isOff=${!text}>Explain</${Button}></form>
     ${params.node && html`<${Verdict} pod=${params.name} attempt=${attempt} node=${params.node} />`}</section>`;
 }

@@ -1,12 +1,15 @@
 // A paged table of pods, with filters, an order and the table as CSV.
 import {
-  Choice, Empty, Loading, Name, Pager, Problem, Search, SortHeading, address, amount, count, html, plural, query, tableAddress,
+  Choice, Empty, Loading, Name, NodeInput, Pager, Problem, Search, SortHeading, address, amount, count, html, plural, query, tableAddress,
   time, useAnswer, useEffect, useState,
 } from "./lib.js";
 
 const PAGE = 50;
 const STATES = ["waiting", "placed", "missing node", "ended", "gone"];
-const FILTERS = ["search", "namespace", "workload", "label", "state"];
+const FILTERS = ["search", "namespace", "workload", "label", "state", "pool", "node"];
+
+// The columns about times and attempts, which files without a run have not.
+export const timesOf = (source, ...more) => (source.hasDecisions ? ["since", ...more] : []);
 
 // `filter`: which pods the table is about. `choices` and `onChoose`: what the reader chose (a text in the
 // name, a namespace, a workload, a state, an order), if it is in the address; else the table has it.
@@ -25,6 +28,8 @@ export function PodTable({ at, filter, show, empty, choices: fixed, onChoose }) 
   return html`<div class="controls"><${Search} label="Pod name" value=${choices.search ?? ""} onSearch=${(text) => choose({ search: text || undefined })} />
       ${(data?.namespaces.length > 1 || choices.namespace) && html`<${Choice} label="Namespace" value=${choices.namespace ?? ""} options=${data?.namespaces ?? []} onChoose=${(namespace) => choose({ namespace })} />`}
       ${show.includes("state") && html`<${Choice} label="State" value=${choices.state ?? ""} options=${STATES} onChoose=${(state) => choose({ state })} />`}
+      ${onChoose && html`<${Choice} label="Pool" value=${choices.pool ?? ""} options=${data?.pools ?? []} onChoose=${(pool) => choose({ pool })} />
+        <${NodeInput} at=${at} value=${choices.node ?? ""} onNode=${(node) => choose({ node: node || undefined })} />`}
       ${choices.workload && html`<button class="tag" onClick=${() => choose({ workload: undefined })} aria-label=${`Show the pods of all workloads, not only of ${choices.workload}`}>${choices.workload} ✕</button>`}
       ${choices.label && html`<button class="tag" onClick=${() => choose({ label: undefined })} aria-label=${`Show the pods of all labels, not only of ${choices.label}`}>${choices.label} ✕</button>`}
       ${data && html`<span class="note">${plural(data.total, "pod")}</span>`}

@@ -3,10 +3,10 @@ import { CauseParts, WakeEvents, causeTitle } from "./causes.js";
 import { Computing, isPast, useComputed } from "./computed.js";
 import { FindFixes, Fix, areFixesSearched } from "./explanation.js";
 import {
-  Bar, Empty, Fold, Loading, Name, Pager, Problem, address, count, duration, go, html, percent, plural, tableAddress, time, useAnswer,
+  Bar, Empty, Fold, Loading, Name, Pager, Problem, address, count, duration, go, html, percent, plural, shown, tableAddress, time, useAnswer,
   useEffect, useState,
 } from "./lib.js";
-import { PodTable } from "./podtable.js";
+import { PodTable, timesOf } from "./podtable.js";
 
 const PAGE = 50;
 
@@ -47,7 +47,7 @@ function PendingCard({ group, at, total, isOpen, onToggle }) {
   return html`<${Card} pods=${group.pods} total=${total} title=${group.cause} isOpen=${isOpen} onToggle=${onToggle}
     table=${{ at, filter: { workload: group.workload, state: "waiting" } }}>
     <p class="name">${group.workload}</p>
-    ${group.shortMessage && html`<p class="note">Nodes: ${group.shortMessage}</p>`}
+    ${group.shortMessage && html`<p class="note name">${/^\d/.test(group.shortMessage) && "Nodes: "}${group.shortMessage}</p>`}
     ${group.fix ? html`<div class="fix"><${Fix} fix=${group.fix} at=${at} /></div>` : html`<p class="note">${group.isSearched ? "No fix was found." : "No fix was tried."}</p>`}
     <p class="note">For example <a href=${address("pods", { at, name: group.examples[0] })}><${Name} text=${group.examples[0]} /></a></p></${Card}>`;
 }
@@ -95,6 +95,6 @@ function Card({ pods, total, title, isOpen, onToggle, table, children }) {
       <div class="cause-text"><h2>${title}</h2>${children}</div>
       <button aria-expanded=${isOpen} onClick=${onToggle}>${isOpen ? "Hide pods" : "Show pods"}</button>
     </div>
-    ${isOpen && html`<div class="cause-pods"><${PodTable} ...${table} show=${["since", "attempts", "requests"]} empty="No pod." /></div>`}
+    ${isOpen && html`<div class="cause-pods"><${PodTable} ...${table} show=${[...timesOf(shown.source, "attempts"), "requests"]} empty="No pod." /></div>`}
   </li>`;
 }

@@ -3,7 +3,7 @@
 import { Computing, isPast, useComputed } from "./computed.js";
 import { live } from "./live.js";
 import {
-  Bar, Button, Empty, Fold, Name, Pager, Problem, ResourceName, address, amount, count, go, html, percent, plural, tableAddress,
+  Bar, Button, Empty, Fold, Name, NodeInput, Pager, Problem, ResourceName, address, amount, count, go, html, percent, plural, tableAddress,
   useAnswer, useEffect, useFew, useState, withUnit,
 } from "./lib.js";
 import { ObjectLink } from "./object.js";
@@ -90,14 +90,12 @@ function ChangeForm({ isReady, onSubmit, children }) {
 
 function NodeFields({ at, text, onText }) {
   const [node, setNode] = useState("");
-  const { data } = useAnswer("nodes", { at, search: node, limit: 12 });
   const submit = () => {
     onText([...new Set([...namesIn(text), node])].join(","));
     setNode("");
   };
   return html`<${ChangeForm} isReady=${node !== ""} onSubmit=${submit}>
-    <label>Node <input list="whatif-nodes" value=${node} placeholder="name" onInput=${(event) => setNode(event.currentTarget.value)} /></label>
-    <datalist id="whatif-nodes">${(data?.rows ?? []).map((row) => html`<option key=${row.name} value=${row.name} />`)}</datalist></${ChangeForm}>`;
+    <${NodeInput} at=${at} value=${node} onText=${setNode} /></${ChangeForm}>`;
 }
 
 // What gets a number: a kind of nodes that are added, a workload that is scaled.
