@@ -94,7 +94,7 @@ function TopFix({ group, known, state, at }) {
   if (group.cause.kind === "fits") return html`<p class="note">No fix is needed.</p>`;
   if (known?.fix) return html`<${Fix} fix=${known.fix} at=${at} isShort=${true} />`;
   if (!state || state.error) return null;
-  if (!state.data) return html`<p class="note" role="status">Fixes are tried in the engine…</p>`;
+  if (!state.data) return html`<p class="loading" role="status">Fixes are tried in the engine…</p>`;
   return html`<p class="note">${!known ? "No fix is needed: the pods get a node as things are." : known.isSearched ? "No fix was found." : "No fix was tried."}</p>`;
 }
 
