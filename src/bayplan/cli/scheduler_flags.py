@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 
 import click
 
+from bayplan.cli.options import together
 from bayplan.cli.pflag import GoBool, GoDuration, NameList
 from bayplan.durations import duration_seconds
 from bayplan.serving.access import OPEN_PATHS, AccessPolicy
@@ -286,11 +287,8 @@ _ENDPOINT_OPTIONS = (
 )
 
 
-def endpoint_options(command: F) -> F:
-    """Options for the endpoints: address, TLS, authentication, authorization."""
-    for add in reversed(_ENDPOINT_OPTIONS):
-        command = add(command)
-    return command
+#: Options for the endpoints: address, TLS, authentication, authorization.
+endpoint_options = together(_ENDPOINT_OPTIONS)
 
 
 def serving_options(options: Mapping[str, Any]) -> ServingOptions:

@@ -27,13 +27,12 @@ from bayplan.framework.score_sources import (
     Reads,
     SourceScores,
     StagedScores,
-    read_only,
     reads_of,
 )
 from bayplan.framework.scoring import PluginScores, ScorerFailed, ScoreTable, total_scores
 from bayplan.framework.status import Code, Status, is_skip, is_success
 from bayplan.framework.validation import as_error, checked, failure_of
-from bayplan.state.columns import NodeScores
+from bayplan.state.columns import NodeScores, read_only
 from bayplan.state.nodes import NodeView
 from bayplan.state.pods import PodInfo
 

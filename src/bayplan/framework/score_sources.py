@@ -149,10 +149,3 @@ class SourceScores:
 
 #: The value while no reader is called.
 NO_SOURCES: Final = SourceScores("", (), {})
-
-
-def read_only(scores: NodeScores) -> NodeScores:
-    """A read-only view of the same scores."""
-    lent = scores.view()
-    lent.flags.writeable = False
-    return lent

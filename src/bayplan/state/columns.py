@@ -111,7 +111,7 @@ class Column:
     def lie_in(self, values: npt.NDArray[Any]) -> None:
         """Use this memory for the column, with the values it holds."""
         self.values: npt.NDArray[Any] = values
-        self.lent = _read_only(values)
+        self.lent = read_only(values)
 
     def grow(self, capacity: int) -> None:
         old = self.values
@@ -158,7 +158,7 @@ class Stack:
 
     def _lie_in(self, matrix: npt.NDArray[Any]) -> None:
         self._matrix = matrix
-        self._lent = _read_only(matrix)
+        self._lent = read_only(matrix)
         for place, column in enumerate(self.columns):
             column.lie_in(matrix[place])
 
@@ -188,7 +188,8 @@ class Scratch:
         return self._matrix
 
 
-def _read_only(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+def read_only(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """A read-only view of the same values."""
     twin = values.view()
     twin.flags.writeable = False
     return twin

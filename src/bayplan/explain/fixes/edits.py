@@ -107,6 +107,11 @@ def edited_spec(spec: Spec, edits: Iterable[PodEdit]) -> Spec:
 # ---- JSON patches -------------------------------------------------------------------------------
 
 
+def patch_of(key: ObjectKey, patch: Patch) -> Change:
+    """The patch of an object as a change."""
+    return Change(verb="patch", kind=key.kind, name=key.name, namespace=key.namespace, patch=patch)
+
+
 def json_patch(old: Any, new: Any, path: str = "") -> Patch:
     """The operations of RFC 6902 that turn one value into the other."""
     if old == new:

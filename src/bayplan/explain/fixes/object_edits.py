@@ -6,7 +6,6 @@ from typing import Any
 
 from bayplan.api.objects import DEPLOYMENT, NODE, Node, Taint
 from bayplan.explain.diagnosis import Diagnosis
-from bayplan.explain.explanation import Change
 from bayplan.explain.fixes.commands import (
     label_command,
     optional,
@@ -14,7 +13,7 @@ from bayplan.explain.fixes.commands import (
     taint_removal_command,
     uncordon_command,
 )
-from bayplan.explain.fixes.edits import Harm, ObjectEdit, json_patch, plain
+from bayplan.explain.fixes.edits import Harm, ObjectEdit, json_patch, patch_of, plain
 from bayplan.explain.fixes.missing_objects import missing_objects
 from bayplan.explain.fixes.owners import Owners, manager_of, owner_text
 from bayplan.explain.fixes.rule_edits import nodes_of
@@ -65,17 +64,13 @@ def _replace_first(owners: Owners, diagnosis: Diagnosis) -> Iterator[ObjectEdit]
     limits = f"maxSurge: 0 and maxUnavailable: {rolling['maxUnavailable']}"
     yield ObjectEdit(
         f"set {limits} of {name}: its rollout removes an old pod before it adds a new one",
-        (_patch_of(owner, patch),),
+        (patch_of(owner, patch),),
         optional(lambda: patch_command(owner, patch)),
         changes_what="pod",
         harm=Harm.NONE,
         note=f"{manager} writes {name}: change it there, too" if manager else "",
         needs_controllers=True,
     )
-
-
-def _patch_of(key: ObjectKey, patch: tuple[dict[str, Any], ...]) -> Change:
-    return Change(verb="patch", kind=key.kind, name=key.name, namespace=key.namespace, patch=patch)
 
 
 def _node_edit(
@@ -88,7 +83,7 @@ def _node_edit(
     note: str = "",
 ) -> ObjectEdit:
     patch = json_patch(plain(node), changed)
-    change = _patch_of(ObjectKey(NODE, "", node.metadata.name), patch)
+    change = patch_of(ObjectKey(NODE, "", node.metadata.name), patch)
     return ObjectEdit(text, (change,), optional(command), harm=harm, note=note)
 
 

@@ -36,6 +36,7 @@ from bayplan.explain.fixes.edits import (
     deletion_of,
     edited_spec,
     json_patch,
+    patch_of,
     patched,
     plain,
 )
@@ -160,7 +161,7 @@ def _change_pods(workload: _Workload, edits: list[PodEdit], draft: _Draft) -> No
     if owner.kind == JOB:
         _replace_job(owner, content, patch, draft)
         return
-    _add(draft, _patch_of(owner, patch), lambda: patch_command(owner, patch))
+    _add(draft, patch_of(owner, patch), lambda: patch_command(owner, patch))
     strategy = (content["spec"].get("updateStrategy") or {}).get("type")
     if owner.kind in _LEAVE_WAITING or (owner.kind == DAEMON_SET and strategy == "OnDelete"):
         for name in workload.peers:
@@ -183,7 +184,7 @@ def _change_bare_pods(workload: _Workload, edits: list[PodEdit], draft: _Draft) 
     content = workload.model.source.content(key) or plain(workload.pod.pod)
     patch = json_patch(content["spec"], edited_spec(content["spec"], edits), "/spec")
     if all(edit.is_accepted_for_pods for edit in edits):
-        _add(draft, _patch_of(key, patch), lambda: patch_command(key, patch))
+        _add(draft, patch_of(key, patch), lambda: patch_command(key, patch))
         return
     whole = {**content, "apiVersion": "v1", "kind": "Pod"}
     written = _without_implied_priority(content["spec"], patch)
@@ -199,7 +200,7 @@ def _change_waiting_pods(workload: _Workload, edits: list[PodEdit], draft: _Draf
             spec = plain(pod)["spec"]
             namespace, _, own = name.partition("/")
             patch = json_patch(spec, edited_spec(spec, edits), "/spec")
-            draft.changes.append(_patch_of(ObjectKey(POD, namespace, own), patch))
+            draft.changes.append(patch_of(ObjectKey(POD, namespace, own), patch))
 
 
 def _without_implied_priority(spec: Content, patch: Patch) -> Patch:
@@ -234,10 +235,6 @@ def _replace_job(key: ObjectKey, content: Content, patch: Patch, draft: _Draft) 
     whole: Patch = (*patch, *server)
     manifest = clean(patched(content, whole))
     _add(draft, _replacement_of(key, manifest), lambda: replacement_command(key, whole))
-
-
-def _patch_of(key: ObjectKey, patch: Patch) -> Change:
-    return Change(verb="patch", kind=key.kind, name=key.name, namespace=key.namespace, patch=patch)
 
 
 def _replacement_of(key: ObjectKey, manifest: Content) -> Change:

@@ -115,7 +115,7 @@ def fits(
         amount = consumed[name]
         if _violates(amount, each.request_policy, rules):
             return False
-        if amount + in_use[rules.full(name)] > _nanos(each.value):
+        if amount + in_use[rules.full(name)] > nanos_of(each.value):
             return False
     return True
 
@@ -126,13 +126,13 @@ def _consumed(
     policy = capacity.request_policy
     if requested is None:
         default = policy.default if policy is not None else None
-        return _nanos(capacity.value if default is None else default)
-    amount = _nanos(requested)
+        return nanos_of(capacity.value if default is None else default)
+    amount = nanos_of(requested)
     if policy is None:
         return amount
     if policy.valid_range is not None and policy.valid_range.minimum is not None:
         return _rounded_up(name, requested, policy.valid_range, rules)
-    higher = [value for value in map(_nanos, policy.valid_values or ()) if value >= amount]
+    higher = [value for value in map(nanos_of, policy.valid_values or ()) if value >= amount]
     return higher[0] if higher else amount
 
 
@@ -142,7 +142,7 @@ def _rounded_up(name: str, requested: Amount, allowed: CapacityRange, rules: Cap
     Upstream: structured/internal/incubating/consumable_capacity.go, roundUpRange.
     """
     assert allowed.minimum is not None
-    amount, minimum = _nanos(requested), _nanos(allowed.minimum)
+    amount, minimum = nanos_of(requested), nanos_of(allowed.minimum)
     if amount < minimum:
         return minimum
     if allowed.step is None:
@@ -156,7 +156,7 @@ def _rounded_up(name: str, requested: Amount, allowed: CapacityRange, rules: Cap
     if not in_thousandths and amount > INT64_MAX * NANOS:
         raise _unrepresentable(name, f"request {canonical(requested)} exceeds MaxInt64")
     count = thousandths_of if in_thousandths else units_of
-    low, step = count(minimum), count(_nanos(allowed.step))
+    low, step = count(minimum), count(nanos_of(allowed.step))
     rounded = low + -(-(count(amount) - low) // step) * step if step else INT64_MAX + 1
     if rounded > INT64_MAX:
         past = "the milli-value range" if in_thousandths else "MaxInt64"
@@ -168,7 +168,7 @@ def _rounded_up(name: str, requested: Amount, allowed: CapacityRange, rules: Cap
 def _rounded_up_unchecked(amount: int, allowed: CapacityRange) -> int:
     """The same in int64 that wraps around, so that a large request may fit. A request above
     2^63-1, which only a suffix such as 20E can write, counts as 0."""
-    low, step = units_of(_nanos(allowed.minimum or 0)), units_of(_nanos(allowed.step or 0))
+    low, step = units_of(nanos_of(allowed.minimum or 0)), units_of(nanos_of(allowed.step or 0))
     requested = -(-amount // NANOS)
     added = _int64((requested if requested <= INT64_MAX else 0) - low)
     steps, remainder = divmod(abs(added), step) if step else (0, 0)
@@ -184,9 +184,9 @@ def _int64(number: int) -> int:
 def _is_in_thousandths(allowed: CapacityRange) -> bool:
     """Whether a range counts in thousandths. Upstream: useMilli."""
     numbers = (allowed.minimum, allowed.maximum, allowed.step)
-    if not all(_is_thousandths(_nanos(each)) for each in numbers if each is not None):
+    if not all(_is_thousandths(nanos_of(each)) for each in numbers if each is not None):
         return False
-    return allowed.step is None or _nanos(allowed.step) >= NANOS_PER_MILLI
+    return allowed.step is None or nanos_of(allowed.step) >= NANOS_PER_MILLI
 
 
 def _is_thousandths(amount: int) -> bool:
@@ -198,16 +198,16 @@ def _unrepresentable(name: str, text: str) -> AllocationError:
 
 
 def _violates(amount: int, policy: CapacityRequestPolicy | None, rules: CapacityRules) -> bool:
-    if policy is None or (policy.default is not None and amount == _nanos(policy.default)):
+    if policy is None or (policy.default is not None and amount == nanos_of(policy.default)):
         return False
     if policy.valid_range is not None:
         return _violates_range(amount, policy.valid_range, rules)
     values = policy.valid_values
-    return bool(values) and amount not in map(_nanos, values or ())
+    return bool(values) and amount not in map(nanos_of, values or ())
 
 
 def _violates_range(amount: int, allowed: CapacityRange, rules: CapacityRules) -> bool:
-    if allowed.maximum is not None and amount > _nanos(allowed.maximum):
+    if allowed.maximum is not None and amount > nanos_of(allowed.maximum):
         return True
     if allowed.step is None:
         return False
@@ -215,12 +215,12 @@ def _violates_range(amount: int, allowed: CapacityRange, rules: CapacityRules) -
     if in_thousandths and not _is_thousandths(amount):
         return True
     count = thousandths_of if in_thousandths else units_of
-    step, low = count(_nanos(allowed.step)), count(_nanos(allowed.minimum or 0))
+    step, low = count(nanos_of(allowed.step)), count(nanos_of(allowed.minimum or 0))
     return bool(step) and _int64(count(amount) - low) % step != 0
 
 
-def _nanos(amount: Amount) -> int:
-    """Raises AllocationError."""
+def nanos_of(amount: Amount) -> int:
+    """A quantity in billionths. Raises AllocationError."""
     try:
         return nanos(amount)
     except QuantityError as problem:

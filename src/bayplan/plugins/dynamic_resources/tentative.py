@@ -12,7 +12,6 @@ from typing import final
 
 from bayplan.api.device_objects import Device
 from bayplan.api.objects import Node
-from bayplan.api.quantity import QuantityError, nanos
 from bayplan.plugins.dynamic_resources import capacity
 from bayplan.plugins.dynamic_resources.features import ALL_ON, DeviceFeatures
 from bayplan.plugins.dynamic_resources.pools import AllocationError, Candidate, Pool, PoolId
@@ -65,7 +64,7 @@ class Counters:
         left: Counter[_Name] = Counter()
         for counter_set in pool.counter_sets.values():
             for name, counter in counter_set.counters.items():
-                left[(counter_set.name, name)] = _nanos(counter.value)
+                left[(counter_set.name, name)] = capacity.nanos_of(counter.value)
         for device in _devices(pool):
             device_id = DeviceId(pool.id.driver, pool.id.name, device.name)
             if device.consumes_counters and self._allocated.is_taken(device_id):
@@ -85,15 +84,8 @@ def _consumed(device: Device) -> Counter[_Name]:
     consumed: Counter[_Name] = Counter()
     for consumption in device.consumes_counters or ():
         for name, counter in consumption.counters.items():
-            consumed[(consumption.counter_set, name)] += _nanos(counter.value)
+            consumed[(consumption.counter_set, name)] += capacity.nanos_of(counter.value)
     return consumed
-
-
-def _nanos(amount: str | int | float) -> int:
-    try:
-        return nanos(amount)
-    except QuantityError as problem:
-        raise AllocationError(str(problem)) from None
 
 
 # ---- compatibility groups -------------------------------------------------------------------
