@@ -186,17 +186,18 @@ class Journal:
     """Writes each record to every sink."""
 
     def __init__(self, sinks: Iterable[Sink] = ()) -> None:
-        self._sinks = list(sinks)
+        #: Only this class writes.
+        self.sinks = list(sinks)
         #: Whether there is a sink. Without one, callers need not make records.
-        self.is_recording = bool(self._sinks)
+        self.is_recording = bool(self.sinks)
 
     def add(self, sink: Sink) -> None:
         """Hand the records from now on to a further sink."""
-        self._sinks.append(sink)
+        self.sinks.append(sink)
         self.is_recording = True
 
     def write(self, record: Record) -> None:
-        for sink in self._sinks:
+        for sink in self.sinks:
             sink.write(record)
 
 

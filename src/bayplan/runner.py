@@ -506,7 +506,8 @@ class _Arrivals:
             return None
         for _ in self._steps:
             self.count += 1
-            return self.change()
+            # As `change`, without a call for each pod.
+            return self._pods.pull() if self._turns.is_free() else None
         return None
 
     def change(self) -> WatchEvent | None:
@@ -673,9 +674,18 @@ class Reflector:
         """The next change, which is not delivered then. None: there is none, or there are others,
         which are delivered."""
         assert self._pushing is not None, "the watch is held"
-        event, changes = self._pushing.pull(), list[WatchEvent]()
+        event = self._pushing.pull()
         if event is None:
             return None
+        if event.type is _ADDED or event.type is _MODIFIED:
+            # As `_follow`, without a call for each change.
+            meta = event.object.metadata
+            key = (meta.namespace or "", meta.name)
+            if key not in self._delivered or self._delivered[key].uid == meta.uid:
+                self._delivered[key] = meta
+                self._version = event.resource_version
+                return event
+        changes: list[WatchEvent] = []
         self._follow((event,), changes)
         if len(changes) == 1:
             return changes[0]
@@ -705,6 +715,7 @@ class Reflector:
 
 
 #: Access to a member of an enumeration costs more than a name of the module.
+_ADDED, _MODIFIED = EventType.ADDED, EventType.MODIFIED
 _DELETED, _BOOKMARK = EventType.DELETED, EventType.BOOKMARK
 
 

@@ -75,7 +75,9 @@ class Arrivals:
             self._timed,
         )
         queue, observers, waiting_work = self._queue, executor.observers, executor.pending
-        apply, ready, groups = self._events.apply, queue.ready, self._group_controller
+        apply, groups = self._events.apply, self._group_controller
+        # They may be the same: not `any`, which is a call.
+        active, popped_early = queue.ready[0], queue.ready[-1]
         start, finished = self._attempts.start, self._attempts.placements.binding_finished
         while (added := source.arrival()) is not None:
             if log is not None:
@@ -104,7 +106,7 @@ class Arrivals:
             if (observers or waiting_work) and executor.between():
                 return
             # A ready pod is tried before the scheduler learns of the binding.
-            bound = None if any(ready) else source.change()
+            bound = None if active or popped_early else source.change()
             if bound is None:
                 return
             if log is not None:
@@ -112,7 +114,7 @@ class Arrivals:
             apply(bound)
             if (observers or waiting_work) and executor.between():
                 return
-            if any(ready) or (any(timed) and self._has_due_timer()):
+            if active or popped_early or (any(timed) and self._has_due_timer()):
                 return
             event = effects[0] if len(effects) == 1 and not groups.changes else None
             if type(event) is not EmitEvent:

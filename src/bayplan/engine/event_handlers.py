@@ -5,7 +5,7 @@ Terminal pods count as deleted: upstream's informer leaves them out. Upstream: e
 """
 
 from collections import deque
-from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any, final
 
@@ -51,6 +51,7 @@ from bayplan.framework.events import (
 )
 from bayplan.framework.object_changes import event_vocabulary, node_events, pod_events
 from bayplan.framework.runtime import Framework
+from bayplan.metrics import Buckets
 from bayplan.objects.object_store import ObjectStore
 from bayplan.ports import EventType, WatchEvent
 from bayplan.queue.nominator import Nominator
@@ -198,7 +199,7 @@ class EventHandlers:
         self._vocabulary = event_vocabulary(gates.behaviour, has_declared_features)
         self._bound_pods_end_nominations = gates.behaviour.bound_pods_end_nominations
         #: By label: the observer of the duration of an event.
-        self._took: dict[str, Callable[[float], None]] = {}
+        self._took: dict[str, Buckets] = {}
         #: The shapes of the newest pods. They stay when their last pod is gone: the next pods of a
         #: Job that runs again and again, or of a trace, share what follows from their spec.
         self._newest_shapes: deque[PodShape] = deque(maxlen=NEWEST_SHAPES_MAX)
@@ -221,7 +222,11 @@ class EventHandlers:
             observe = took.get(label)
             if observe is None:
                 observe = took[label] = self._metrics.event_handling_duration.of(label)
-            observe(seconds)
+            if seconds:
+                observe(seconds)
+            else:
+                # Under virtual time, without a call for each event.
+                observe.counts[0] += 1
 
     # ---- nodes ----------------------------------------------------------------------------
 
@@ -264,18 +269,38 @@ class EventHandlers:
             handled = self._ended(kind, pod, old)
             self._group_controller.changed(groups)
             return handled
-        new = self._compiled(pod)
-        groups_by_key = self._cluster.pod_groups.by_key
-        if new is not None and new.shape.group_key is None and not groups_by_key:
-            return self._appeared(old, new)
-        state = None if new is None else self._cluster.pod_groups.of(new)
-        assigned_count = 0 if state is None else state.assigned_count
-        groups = self._cluster.pod_groups.put_pod(pod)
-        handled = () if new is None else self._appeared(old, new)
-        # Another program bound a member, so fewer members have to fit. Upstream: gangscheduling.go,
-        # isSchedulableAfterPodAdded.
-        wakes = state is not None and state.assigned_count > assigned_count
-        self._group_controller.changed(groups, wakes=wakes)
+        problem: object = "it has no uid"
+        new = None
+        try:
+            if uid:
+                new = pod_info(pod, self._group_kinds, self._pod_rules)
+                self._newest_shapes.append(new.shape)
+        except QuantityError as error:
+            problem = error
+        pod_groups, groups, state = self._cluster.pod_groups, None, None
+        assigned_count, handled = 0, tuple[str, ...]()
+        if new is None or new.shape.group_key is not None or pod_groups.by_key:
+            state = None if new is None else pod_groups.of(new)
+            assigned_count = 0 if state is None else state.assigned_count
+            groups = pod_groups.put_pod(pod)
+        if new is None:
+            name = f"{pod.metadata.namespace}/{pod.metadata.name}"
+            self._telemetry.note(name, f"ignored: {problem}")
+        else:
+            self._cluster.pods[uid] = new
+            if POD in self._plugin_objects.listed_kinds:
+                self._plugin_objects.put(POD, new)
+            # The same version is delivered again after a reconnect. No version: always new.
+            version = new.metadata.resource_version
+            if old is None:
+                handled = self._added(new)
+            elif version is None or version != old.metadata.resource_version:
+                handled = self._updated(old, new)
+        if groups is not None:
+            # Another program bound a member, so fewer members have to fit. Upstream:
+            # gangscheduling.go, isSchedulableAfterPodAdded.
+            wakes = state is not None and state.assigned_count > assigned_count
+            self._group_controller.changed(groups, wakes=wakes)
         return handled
 
     def _ended(self, kind: EventType, pod: Pod, old: PodInfo | None) -> Labels:
@@ -292,18 +317,6 @@ class EventHandlers:
         self._outbox.pending_patches.forget(uid)
         return handled
 
-    def _appeared(self, old: PodInfo | None, new: PodInfo) -> Labels:
-        """A pod is new or has changed."""
-        self._cluster.pods[new.uid] = new
-        if POD in self._plugin_objects.listed_kinds:
-            self._plugin_objects.put(POD, new)
-        if old is None:
-            return self._added(new)
-        # The same version is delivered again after a reconnect. No version: always new.
-        version = new.metadata.resource_version
-        is_news = version is None or version != old.metadata.resource_version
-        return self._updated(old, new) if is_news else ()
-
     def _count_rejection(self, pod: Pod) -> None:
         """Count a pod of this scheduler that its kubelet rejected."""
         reason = pod.status.reason or ""
@@ -313,21 +326,6 @@ class EventHandlers:
             self._metrics.pods_rejected_by_kubelet.add(reason)
             text = f"{pod.spec.node_name} did not admit it: {reason}"
             self._telemetry.note(f"{pod.metadata.namespace}/{pod.metadata.name}", text)
-
-    def _compiled(self, pod: Pod) -> PodInfo | None:
-        """None for an invalid pod; the reason is a note in the journal."""
-        problem: object = "it has no uid"
-        if pod.metadata.uid:
-            try:
-                compiled = pod_info(pod, self._group_kinds, self._pod_rules)
-            except QuantityError as error:
-                problem = error
-            else:
-                self._newest_shapes.append(compiled.shape)
-                return compiled
-        name = f"{pod.metadata.namespace}/{pod.metadata.name}"
-        self._telemetry.note(name, f"ignored: {problem}")
-        return None
 
     def _compiled_group(self, event: WatchEvent) -> PodGroup | None:
         """None for an invalid object of a configured kind; the reason is a note in the journal."""
@@ -379,7 +377,7 @@ class EventHandlers:
             if old.shape.scheduler_name in self._frameworks:
                 self._queue.delete(old)
             # Another program may bind the pod elsewhere. kube-scheduler wakes nobody then.
-            nominated = old.nominated_node_name
+            nominated = old.status.nominated_node_name
             is_over = nominated and (
                 self._bound_pods_end_nominations
                 or (nominated != new.node_name and not self._cluster.cache.is_assumed(new.uid))

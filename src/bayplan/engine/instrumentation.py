@@ -13,7 +13,7 @@ from bayplan.framework.status import Code, Status, is_rejected
 from bayplan.framework.types import QueuedPodInfo
 from bayplan.framework.validation import failure_of
 from bayplan.journal import GateRecord
-from bayplan.metrics import SchedulerMetrics
+from bayplan.metrics import Buckets, SchedulerMetrics
 from bayplan.queue.entry import PENDING_QUEUES
 from bayplan.queue.scheduling_queue import SchedulingQueue
 from bayplan.queue.sub_queues import GROUP_ENTITY
@@ -38,7 +38,7 @@ class QueueJournal:
         self._telemetry = telemetry
         self._metrics = telemetry.metrics
         #: By profile: the observer of the duration of PreEnqueue.
-        self._pre_enqueue_seconds: dict[str, Callable[[float], None]] = {}
+        self._pre_enqueue_seconds: dict[str, Buckets] = {}
 
     def incoming(self, queue: str, event: str, pod_count: int, kind: str) -> None:
         self._metrics.queue_incoming_pods.add(queue, event, count=pod_count)
@@ -51,7 +51,11 @@ class QueueJournal:
             durations = self._metrics.extension_point_duration
             observe = durations.of(_PRE_ENQUEUE, Code.SUCCESS, profile)
             self._pre_enqueue_seconds[profile] = observe
-        observe(seconds)
+        if seconds:
+            observe(seconds)
+        else:
+            # Under virtual time, without a call for each pod.
+            observe.counts[0] += 1
 
     def pre_enqueue_plugin_took(self, plugin: str, code: Code, seconds: float) -> None:
         self._metrics.plugin_execution_duration.observe(seconds, plugin, _PRE_ENQUEUE, code)

@@ -278,7 +278,9 @@ class Placements:
         for placed, record in zip(run, records, strict=False):
             if self._begins is not None and placed is not run[0]:
                 self._begins(placed.queued)
-            journal.write(record)
+            # As `Journal.write`, without a call for each pod.
+            for sink in journal.sinks:
+                sink.write(record)
         self._queue.done_all(ended)
         for placed in run:
             pod = placed.pod
@@ -397,9 +399,12 @@ class Placements:
         )
         if self._telemetry.journal.is_recording:
             node, result = pod.node_name, "bound"
-            self._telemetry.journal.write(
-                BindingRecord(at_seconds=now, pod=pod.key, uid=pod.uid, node=node, result=result)
+            record = BindingRecord(
+                at_seconds=now, pod=pod.key, uid=pod.uid, node=node, result=result
             )
+            # As `Journal.write`, without a call for each pod.
+            for sink in self._telemetry.journal.sinks:
+                sink.write(record)
         if placed.state.pods_to_activate:
             self._activate(placed)
 

@@ -276,11 +276,15 @@ class SchedulingQueue:
         entry = self._sub_queues.pop() if uid is None else self._taken_out(uid)
         if entry is None:
             return None
+        marks, mark = self.in_flight.marks, self.in_flight.recorded_count
         for queued in entry.pods:
             if queued.unschedulable_plugins or queued.pending_plugins:
                 self._count_rejectors((queued,), -1)
             queued.attempts += 1
-            self.in_flight.start(queued.pod.uid)
+            # As `InFlight.start`, without a call for each pod.
+            uid = queued.pod.uid
+            assert uid not in marks, f"two attempts at the pod with uid {uid} at the same time"
+            marks[uid] = mark
         if entry.group is not None:
             entry.begin()
         return entry.queued

@@ -34,6 +34,7 @@ from bayplan.framework.types import QueuedPodInfo
 from bayplan.framework.validation import REJECTION_CODES, as_error, checked, failure_of
 from bayplan.queue.entry import (
     ENTERED_QUEUES,
+    NEXT_STATES,
     PENDING_QUEUES,
     POPPED,
     QUEUES,
@@ -586,7 +587,8 @@ class SubQueues:
         stays unschedulable.
         """
         source = entry.state
-        target = next_state(source, cause)
+        target = NEXT_STATES[source][cause]
+        assert target is not None, f"nothing in state {source.name} can be {cause.name}"
         if not self._admission.admits(entry, target):
             target = next_state(source, Cause.REFUSED)
         old_place = self._of_state[source]
@@ -607,7 +609,8 @@ class SubQueues:
         else:
             self.sizes.change(entry, 1)
         if anew or ENTERED_QUEUES[target] != ENTERED_QUEUES[source]:
-            self._count_incoming(entry, ENTERED_QUEUES[target], event)
+            kind = POD_ENTITY if entry.group is None else GROUP_ENTITY
+            self._recorder.incoming(ENTERED_QUEUES[target], event, len(entry.pods), kind)
 
     def resize(self, entry: Entry, delta: int) -> None:
         """``delta`` members came to a waiting group, or left it (negative)."""
@@ -628,7 +631,10 @@ class SubQueues:
             entry = place.pop() if place.items else None
             if entry is not None:
                 if place is self._backing_off:
-                    self._count_incoming(entry, ENTERED_QUEUES[State.ACTIVE], POP_FROM_BACKOFF_Q)
+                    kind, queue = POD_ENTITY, ENTERED_QUEUES[State.ACTIVE]
+                    if entry.group is not None:
+                        kind = GROUP_ENTITY
+                    self._recorder.incoming(queue, POP_FROM_BACKOFF_Q, len(entry.pods), kind)
                 if entry.group is None:
                     self.sizes.pod_counts[QUEUES[entry.state]] -= 1
                 else:
@@ -671,10 +677,6 @@ class SubQueues:
         self.sizes.change(entry, -1)
         entry.state = POPPED
         return True
-
-    def _count_incoming(self, entry: Entry, queue: str, event: str) -> None:
-        kind = POD_ENTITY if entry.group is None else GROUP_ENTITY
-        self._recorder.incoming(queue, event, len(entry.pods), kind)
 
     # ---- time -----------------------------------------------------------------------------
 

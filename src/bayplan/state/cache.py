@@ -35,6 +35,7 @@ from bayplan.state.volumes import Volumes
 #: Counting fewer pods one by one is faster.
 TOGETHER_MIN = 8
 
+_LENT = "the cluster changes while it is lent"
 _ENDED = "a snapshot is valid only within the cycle it was lent for"
 
 
@@ -261,7 +262,8 @@ class Cache:
 
     def add_pod(self, pod: PodInfo) -> None:
         """The API reports a pod on a node. Confirms an assumed pod, on whichever node."""
-        self._check_not_lent()
+        # As `_check_not_lent`, without a call for each pod.
+        assert self._loan is None or self._loan.ended, _LENT
         old = self.by_uid.get(pod.uid)
         if old is None:
             self._place(pod)
@@ -282,7 +284,14 @@ class Cache:
 
     def _replace(self, old: PodInfo, pod: PodInfo) -> None:
         self._assumed.discard(pod.uid)
-        if _counts_equally(old, pod):
+        if (
+            # Whether both versions contribute equally to their row.
+            old.shape is pod.shape
+            and old.node_name == pod.node_name
+            and (old.metadata.deletion_timestamp is None)
+            == (pod.metadata.deletion_timestamp is None)
+            and old.declared == pod.declared
+        ):
             self.by_uid[pod.uid] = pod
             row = self.table.row_of[pod.node_name]
             self.table.pods[row][pod.uid] = pod
@@ -332,17 +341,7 @@ class Cache:
             self._assumed.add(pod.uid)
 
     def _check_not_lent(self) -> None:
-        assert self._loan is None or self._loan.ended, "the cluster changes while it is lent"
-
-
-def _counts_equally(one: PodInfo, other: PodInfo) -> bool:
-    """Whether two versions of a placed pod contribute equally to their row."""
-    return (
-        one.shape is other.shape
-        and one.node_name == other.node_name
-        and (one.metadata.deletion_timestamp is None) == (other.metadata.deletion_timestamp is None)
-        and one.declared == other.declared
-    )
+        assert self._loan is None or self._loan.ended, _LENT
 
 
 # ---- cluster view ---------------------------------------------------------------------------

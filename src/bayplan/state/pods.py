@@ -13,7 +13,7 @@ from dataclasses import replace as replace_field
 from operator import attrgetter
 from types import MappingProxyType
 from typing import Any, Generic, NamedTuple, TypeVar, final
-from weakref import WeakKeyDictionary, WeakValueDictionary
+from weakref import ReferenceType, WeakKeyDictionary, WeakValueDictionary, ref
 
 import msgspec
 
@@ -372,6 +372,22 @@ class PodInfo:
         return f"PodInfo({self.key}{where})"
 
 
+class _Newest(NamedTuple):
+    """What the shape of the pod that was compiled last followed from."""
+
+    spec: PodSpec
+    status: PodStatus
+    labels: Mapping[str, str] | None
+    namespace: str | None
+    group_kinds: PodGroupKinds
+    rules: PodRules
+    shape: "ReferenceType[PodShape]"
+
+
+#: Of the pods without a node, and of those with one: the pods of a template mostly follow one
+#: another, and a simulated API server shares their specs and their status.
+_newest: list[_Newest | None] = [None, None]
+
 _encoder = msgspec.msgpack.Encoder(order=None)
 _shapes: WeakValueDictionary[bytes, PodShape] = WeakValueDictionary()
 #: Without the labels in the key: one of the shapes that differ only in labels.
@@ -394,15 +410,30 @@ def pod_info(
         spec = msgspec.structs.replace(spec, node_name=None, volumes=volumes)
     elif volumes is not spec.volumes:
         spec = msgspec.structs.replace(spec, volumes=volumes)
-    if spec is not pod.spec:
-        pod = msgspec.structs.replace(pod, spec=spec)
     declared = NOTHING_DECLARED
     if pod.declared:
         declared = DeclaredFields("Pod", pod.metadata.name, pod.declared)
-    has_conditions = bool(node_name and pod.status.conditions)
-    is_deferred = has_conditions and pending_resize(pod.status) == _DEFERRED
-    shape = _shape_of(pod, group_kinds, rules, is_deferred=is_deferred)
-    return PodInfo(pod.metadata, pod.status, shape, node_name, declared=declared)
+    meta, status, newest, shape = pod.metadata, pod.status, _newest[node_name != ""], None
+    if (
+        newest is not None
+        and newest.status is status
+        and newest.spec == spec
+        and newest.labels == meta.labels
+        and newest.namespace == meta.namespace
+        and newest.group_kinds is group_kinds
+        and newest.rules is rules
+    ):
+        shape = newest.shape()
+    if shape is None:
+        if spec is not pod.spec:
+            pod = msgspec.structs.replace(pod, spec=spec)
+        has_conditions = bool(node_name and status.conditions)
+        is_deferred = has_conditions and pending_resize(status) == _DEFERRED
+        shape = _shape_of(pod, group_kinds, rules, is_deferred=is_deferred)
+        _newest[node_name != ""] = _Newest(
+            spec, status, meta.labels, meta.namespace, group_kinds, rules, ref(shape)
+        )
+    return PodInfo(meta, status, shape, node_name, declared=declared)
 
 
 _sources_of = attrgetter(*(name for name in Volume.__struct_fields__ if name != "name"))

@@ -220,8 +220,9 @@ class ApiServer:
             for plugin in self._admission.counting:
                 plugin.validate(key, template.content, template.pod)
         self._made[key] = made_count + 1
-        uid = own.get("uid") or stable_uid(key, made_count)
-        created_at = own.get("creationTimestamp") or self.stamp()
+        # Without methods of the dictionary: most pods have none of these.
+        uid = ("uid" in own and own["uid"]) or stable_uid(key, made_count)
+        created_at = ("creationTimestamp" in own and own["creationTimestamp"]) or self.stamp()
         version = str(self._store.version + 1)
         members = {
             "name": key.name,
@@ -229,7 +230,7 @@ class ApiServer:
             "creationTimestamp": created_at,
             "resourceVersion": version,
         }
-        annotations = own.get("annotations")
+        annotations = own["annotations"] if "annotations" in own else None  # noqa: SIM401
         if annotations and template.annotations:
             annotations = {**annotations, **template.annotations}
         if annotations:

@@ -158,7 +158,7 @@ class EmbeddedCluster(ObjectPort, ImmediateCluster):
         return cast(Pod, self._server.get(object_key(POD, namespace, name)).object)
 
     def bind_now(self, pod: PodInfo, node_name: str) -> None:
-        key = new_key((POD, pod.namespace, pod.name))
+        key = new_key((POD, pod.shape.namespace, pod.metadata.name))
         self._server.bind(key, pod.uid, node_name)
         if self._claims.waiting:
             self._claims.work_soon()

@@ -361,8 +361,10 @@ class _Loader:
                 there.append(content)
         deleted = [one for one in there if one["metadata"].get("deletionTimestamp")]
         self._notes += _notes_of_gone([one for one in deleted if _is_gone(one)])
-        self._moved_back_seconds = seconds_in_the_future(there)
-        return _in_order_of_creation(moved_back(one, self._moved_back_seconds) for one in there)
+        shift = self._moved_back_seconds = seconds_in_the_future(there)
+        if shift:
+            there = [moved_back(one, shift) for one in there]
+        return _in_order_of_creation(there)
 
     def _arrival_steps(self, timeline: StepSequence) -> list[Step]:
         """A trace's pods, counted from its first."""
