@@ -5,13 +5,14 @@ the rights that `bayplan config rbac` prints.
 """
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 import yaml
 
+from bayplan.api.composite_pod_groups import COMPOSITE_POD_GROUP
 from bayplan.api.pod_groups import COSCHEDULING_LABEL, MING_LABEL
 from bayplan.ports import ApiError
 from tests.cli.command_line import answer
@@ -36,13 +37,19 @@ VERSIONS = (X_K8S, MING, UPSTREAM_GROUPS)
 STATUS_SECONDS = 60.0
 POLL_SECONDS = 0.1
 FAST = {"qps": 5000, "burst": 5000}
+NO_GATES: Mapping[str, bool] = {}
+#: A group below another one has to name a template, which need not exist.
+_WORKLOAD = {"workloadName": "w", "templateName": "t"}
 
 
 class Gangs:
     """A world with groups of one API version, and a scheduler for them."""
 
-    def __init__(self, world: World, version: str, folder: Path) -> None:
+    def __init__(
+        self, world: World, version: str, folder: Path, gates: Mapping[str, bool] = NO_GATES
+    ) -> None:
         self.world, self.version, self._folder = world, version, folder
+        self._gates = dict(gates)
         #: The scheduler's name, which no other test uses.
         self.name = world.namespace
         self._kubeconfig = ""
@@ -100,6 +107,7 @@ class Gangs:
             "profiles": [{"schedulerName": self.name}],
             "leaderElection": {"leaderElect": False},
             "clientConnection": connection,
+            "featureGates": self._gates,
         }
 
     @asynccontextmanager
@@ -117,16 +125,32 @@ class Gangs:
 
     # ---- groups ---------------------------------------------------------------------------
 
-    async def add_group(self, name: str, minimum: int, priority_class: str = "") -> None:
-        """``priority_class``: that of the members, which a group of Kubernetes' kind names, too."""
+    async def add_group(
+        self, name: str, minimum: int, priority_class: str = "", parent: str = ""
+    ) -> None:
+        """``priority_class``: that of the members, which a group of Kubernetes' kind names, too.
+        ``parent``: the CompositePodGroup above; "" for none."""
         spec: Object = {"minMember": minimum}
         if self.version not in LABELS:
             spec = {"schedulingPolicy": {"gang": {"minCount": minimum}}}
             if priority_class:
                 spec["priorityClassName"] = priority_class
+            if parent:
+                spec |= {"parentCompositePodGroupName": parent, "workloadRef": _WORKLOAD}
         content = {"metadata": {"name": name}, "spec": spec}
         kind = {"apiVersion": self.version, "kind": "PodGroup"}
         await self.world.client.request("POST", self._path(), {**kind, **content})
+
+    async def add_tree(self, name: str, minimum: int, parent: str = "", **spec: Any) -> None:
+        """Create a CompositePodGroup. ``minimum``: of the groups below."""
+        policy = {"gang": {"minGroupCount": minimum}}
+        spec = {"schedulingPolicy": policy, "workloadRef": _WORKLOAD, **spec}
+        if parent:
+            spec["parentCompositePodGroupName"] = parent
+        api_version, _, kind = COMPOSITE_POD_GROUP.partition(" ")
+        content = {"apiVersion": api_version, "kind": kind, "metadata": {"name": name}}
+        path = f"/apis/{api_version}/namespaces/{self.world.namespace}/compositepodgroups"
+        await self.world.client.request("POST", path, {**content, "spec": spec})
 
     async def add_members(self, group: str, *names: str, cpu: int = 1, **spec: Any) -> None:
         await self.world.add_pods(*(self._member(group, name, cpu, spec) for name in names))

@@ -6,6 +6,7 @@ from bayplan.config import SchedulerConfig, config_from
 from bayplan.config.loading import DEFAULT_CONFIG
 from bayplan.plugins.registry import Registry
 from bayplan.serving.rbac import Names, cluster_rules, manifests
+from tests.scenarios.trees import GATES
 from tests.scenarios.world import Setup, config_dict
 from tests.serving.device_plugin import Devices
 
@@ -49,6 +50,13 @@ def test_kinds_that_a_configured_plugin_reads_may_be_read_and_no_more() -> None:
     assert result["", "services"] == ["list", "watch"]
     assert result["resource.k8s.io", "resourceslices"] == ["list", "watch"]
     assert result["resource.k8s.io", "deviceclasses"] == ["list", "watch"]
+
+
+def test_with_the_gate_of_trees_their_kind_may_be_read() -> None:
+    kind = ("scheduling.k8s.io", "compositepodgroups")
+    on = rules(config_from(config_dict(Setup(plugins=["GangScheduling"], gates=GATES))))
+    assert on[kind] == ["list", "watch"]
+    assert kind not in rules(config_from(config_dict(Setup(plugins=["GangScheduling"]))))
 
 
 def test_the_default_profile_may_not_read_secrets_or_write_nodes() -> None:

@@ -14,6 +14,7 @@ from bayplan.config.feature_gates import FeatureGates, default_gates
 from bayplan.config.loading import SchedulerConfig
 from bayplan.config.pod_group_kinds import group_kinds
 from bayplan.framework.calls import fields_of, with_parts
+from bayplan.framework.cluster_rules import device_rules, group_rules
 from bayplan.framework.handle import Handle, HandleServices
 from bayplan.framework.plugin import Plugin
 from bayplan.metrics import SchedulerMetrics
@@ -89,7 +90,9 @@ def idle_handle(registry: Registry, plugin: type[Plugin]) -> Handle:
 
 def _idle_services(registry: Registry, gates: FeatureGates) -> HandleServices:
     """Those of a scheduler that never schedules a pod."""
-    cluster = ClusterView(lambda _: False)
+    cluster = ClusterView(
+        lambda _: False, device_rules=device_rules(gates), group_rules=group_rules(gates)
+    )
     return HandleServices(
         seed=0,
         gates=gates,
