@@ -282,15 +282,12 @@ def a_run_goes_on_too_long(patch: pytest.MonkeyPatch) -> Fault:
 
 def a_run_does_not_see_its_own_pods(patch: pytest.MonkeyPatch) -> Fault:
     """A run chooses as if the pods before were not placed."""
-    renew = RankedNodes._renew
 
-    def deaf(ranking: RankedNodes, row: int, number: int, *, may_be_rejected: bool) -> bool:
-        if may_be_rejected:
-            return renew(ranking, row, number, may_be_rejected=True)
+    def deaf(ranking: RankedNodes, *_: object) -> int:
         ranking.generation += 1
-        return True
+        return ranking.feasible_count
 
-    patch.setattr(RankedNodes, "_renew", deaf)
+    patch.setattr(RankedNodes, "move", deaf)
     return no_fault
 
 

@@ -7,7 +7,7 @@ the ranking of all nodes answers for each domain, and is kept up to date once fo
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from typing import final
+from typing import Final, final
 
 import numpy as np
 import numpy.typing as npt
@@ -34,6 +34,12 @@ _DOMAINS_MAX = 4096
 def answers_for_domains(ranking: RankedNodes) -> bool:
     """Whether a node has the same answer whichever other nodes are feasible."""
     return ranking.plan.is_complete and not ranking.with_extremes
+
+
+def decides(ranking: RankedNodes) -> bool:
+    """Whether a ranking decides about its pods, and a placed pod changes only the amounts of its
+    node."""
+    return answers_for_domains(ranking) and ranking.depends_on_amounts
 
 
 @final
@@ -74,7 +80,7 @@ class DomainRows:
 class DomainFeasibility(Feasibility):
     """The feasibility of the nodes of a domain. The nodes outside were not evaluated."""
 
-    __slots__ = ("_feasible_count", "_numbers", "_rows", "_whole", "is_feasible")
+    __slots__ = ("_feasible_count", "_numbers", "_rejected", "_rows", "_whole", "is_feasible")
 
     def __init__(self, whole: NodeFeasibility, rows: Rows) -> None:
         self._whole = whole
@@ -83,6 +89,7 @@ class DomainFeasibility(Feasibility):
         #: bool[rows]
         self.is_feasible: npt.NDArray[np.bool_] = self._numbers == FEASIBLE
         self._feasible_count = int(np.count_nonzero(self.is_feasible))
+        self._rejected: Sequence[RejectedNodes] | None = None
 
     @property
     def feasible_count(self) -> int:
@@ -91,7 +98,15 @@ class DomainFeasibility(Feasibility):
     def rejected(self) -> Sequence[RejectedNodes]:
         if self._feasible_count == len(self._rows):
             return ()
-        return list(self._whole.rejections(Counter(self._numbers.tolist())))
+        if self._rejected is None:
+            self._rejected = list(self._whole.rejections(Counter(self._numbers.tolist())))
+        return self._rejected
+
+    def reject(self, place: int, number: int) -> None:
+        """The feasible node at a place of the domain has got this rejection."""
+        self._numbers[place], self.is_feasible[place] = number, False
+        self._feasible_count -= 1
+        self._rejected = None
 
     def codes(self, nodes: NodeView, absent: Code) -> Codes:
         return self.outcome(nodes).codes(nodes, absent)
@@ -107,61 +122,69 @@ class DomainFeasibility(Feasibility):
         return nodes.take_rows(lambda: np.sort(self._rows))
 
 
+#: The total of a node that is not feasible; its negative is an int64, too.
+_NO_TOTAL: Final = np.iinfo(np.int64).min + 1
+
+
 @final
 class RankedDomain:
-    """The nodes of one domain, as a complete ranking has them at the moment."""
+    """The nodes of one domain, as a complete ranking has them; or as it will have them, if equal
+    pods are placed on nodes of the domain (`move`)."""
 
     __slots__ = (
-        "_drawn",
+        "_classes",
         "_rows",
         "_tied",
         "_totals",
         "evaluated_count",
         "feasibility",
-        "feasible_count",
+        "table",
         "whole",
     )
 
     def __init__(self, whole: RankedNodes, rows: Rows) -> None:
         """``whole``: `answers_for_domains`. ``rows``: of the domain, in draw order."""
         self.whole = whole
+        self.table = whole.table
         self._rows = rows
-        #: Made when first read: the feasible rows in draw order, their totals, the rows with the
-        #: highest total.
-        self._drawn: Rows | None = None
+        #: By place in the domain; made when first read.
         self._totals: Int64s | None = None
+        self._classes: Int64s | None = None
+        #: The places of the nodes with the highest total, ascending.
         self._tied: Rows | None = None
         self.feasibility = DomainFeasibility(whole.feasibility, rows)
-        self.feasible_count = self.feasibility.feasible_count
         self.evaluated_count = len(rows)
+
+    @property
+    def feasible_count(self) -> int:
+        return self.feasibility.feasible_count
 
     def feasible_nodes(self, nodes: NodeView) -> NodeView:
         """The feasible ones among ``nodes``, which has them all."""
-        return nodes.take_rows(lambda: np.sort(self._drawn_rows()))
+        return nodes.take_rows(lambda: np.sort(self._rows[self.feasibility.is_feasible]))
 
     def only(self) -> Choice:
         """The one feasible node."""
-        return Choice(self._name(self._drawn_rows().item(0)))
+        return Choice(self._name(int(self.feasibility.is_feasible.argmax())))
 
     def choose(self, seed: int, pod_uid: str, attempt: int) -> Choice:
         """The node with the highest total; among equals the one that is drawn."""
-        rows = self._tied_rows()
-        count = len(rows)
+        places = self._tied_places()
+        count = len(places)
         index = tie_index(seed, pod_uid, attempt, count) if count > 1 else 0
-        return Choice(self._name(rows.item(index)), count, index)
+        return Choice(self._name(places.item(index)), count, index)
 
     def best_total(self) -> int:
         """The highest total; there is a feasible node, and all have totals."""
-        totals = self._feasible_totals()
-        return totals.item(totals.argmax())
+        return self._all_totals().item(self._tied_places().item(0))
 
     def best_scores(self, count_max: int) -> tuple[NodeScore, ...]:
         """The scores of the best nodes, best first; equals in draw order."""
-        rows = self._tied_rows()
-        if len(rows) < count_max:
-            order = np.argsort(-self._feasible_totals(), kind="stable")
-            rows = self._drawn_rows()[order[:count_max]]
-        return tuple(self.whole.lines(rows[:count_max]))
+        places = self._tied_places()
+        if len(places) < count_max:
+            order = np.argsort(-self._all_totals(), kind="stable")
+            places = order[: min(count_max, self.feasible_count)]
+        return tuple(self.whole.lines(self._rows[places[:count_max]]))
 
     def score_table(self, nodes: NodeView) -> ScoreTable:
         """``nodes``: the feasible ones."""
@@ -172,28 +195,46 @@ class RankedDomain:
         the same remains."""
         if not self.feasible_count:
             return True
-        return equivalence.has_one_number(self._tied_rows())
+        classes = self._all_classes()[self._tied_places()]
+        return bool((classes == classes[0]).all())
 
-    def _name(self, row: int) -> str:
-        return self.whole.table.names[row]
+    def move(self, row: int, number: int) -> int:
+        """As `RankedNodes.move`. The ranking of all nodes stays as it is."""
+        after = self.whole.after(row, number)
+        if after is None:
+            return -1
+        verdict, total = after
+        place = int((self._rows == row).argmax())
+        self._all_classes()[place] = number
+        if verdict != FEASIBLE:
+            total = _NO_TOTAL
+            self.feasibility.reject(place, verdict)
+        self._all_totals()[place] = total
+        self._tied = None
+        return self.feasible_count
 
-    def _drawn_rows(self) -> Rows:
-        """The feasible rows in draw order."""
-        if self._drawn is None:
-            is_all = self.feasible_count == self.evaluated_count
-            self._drawn = self._rows if is_all else self._rows[self.feasibility.is_feasible]
-        return self._drawn
+    def uncount(self) -> None:
+        """A domain counts no answers."""
 
-    def _tied_rows(self) -> Rows:
+    def _name(self, place: int) -> str:
+        return self.table.names[self._rows.item(place)]
+
+    def _tied_places(self) -> Rows:
         if self._tied is None:
-            totals = self._feasible_totals()
-            self._tied = self._drawn_rows()[totals == totals.item(totals.argmax())]
+            totals = self._all_totals()
+            self._tied = np.flatnonzero(totals == totals.item(totals.argmax()))
         return self._tied
 
-    def _feasible_totals(self) -> Int64s:
+    def _all_totals(self) -> Int64s:
         if self._totals is None:
-            self._totals = self.whole.totals_of(self._drawn_rows())
+            totals = self.whole.totals_of(self._rows)
+            self._totals = np.where(self.feasibility.is_feasible, totals, _NO_TOTAL)
         return self._totals
+
+    def _all_classes(self) -> Int64s:
+        if self._classes is None:
+            self._classes = self.table.resources.equivalence.of_rows(self._rows)
+        return self._classes
 
 
 @final

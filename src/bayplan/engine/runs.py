@@ -17,10 +17,11 @@ rows that changed. In every other case the pod gets a cycle. A plugin that takes
 Permit, an extender, a sample of the nodes or a score graph rules runs out.
 
 Pods that are popped together are placed together where a placement changes nothing but amounts and
-host ports that the ranking has seen before. Then all choices are made first
-(`RankedNodes.choices`), and the clock, the comparisons, the node table, the queue and the counts
-are used once for all of them. A node that becomes full as another one did before leaves the choice.
-The next check of the cache, and a pod that differs, end this stretch.
+host ports that the ranking has seen before. Then all choices are made first (`choices`), and the
+clock, the comparisons, the node table, the queue and the counts are used once for all of them. A
+node that becomes full as another one did before leaves the choice. The next check of the cache, and
+a pod that differs, end this stretch. Members of groups are chosen for in the same way, pass by pass
+(`podgroups/trial.py`).
 
 Metrics count each attempt of a run as a cycle would. What takes no time is observed as 0 seconds,
 and attempts that are made together take equally long. A plugin that is not called counts no
@@ -42,7 +43,7 @@ from bayplan.engine.podgroups.trial import TrialSetup
 from bayplan.engine.ranking.evaluation_plan import RankingInvalid, SingleNodeEvaluator
 from bayplan.engine.ranking.node_cells import CellAnswer, NodeCells
 from bayplan.engine.ranking.node_feasibility import FEASIBLE
-from bayplan.engine.ranking.ranked_nodes import CHANGES_MAX, SCORED_MIN, Chosen, RankedNodes
+from bayplan.engine.ranking.ranked_nodes import CHANGES_MAX, SCORED_MIN, RankedNodes, choices
 from bayplan.engine.reuse.cache import ResultCache
 from bayplan.engine.reuse.entry import CachedPreState, SignatureEntry
 from bayplan.engine.unplaced_pods import UnplacedPods
@@ -53,12 +54,16 @@ from bayplan.framework.scoring import Choice
 from bayplan.framework.status import Code, unschedulable
 from bayplan.framework.timing import Observe
 from bayplan.framework.types import QueuedPodInfo
-from bayplan.journal import AttemptRecord
+from bayplan.journal import AttemptRecord, NodeScore, RejectionCount
 from bayplan.metrics import Buckets
 from bayplan.queue.scheduling_queue import SchedulingQueue
 from bayplan.rng import stream
 from bayplan.state.pods import PodInfo, PodShape
 from bayplan.state.resources import uses as used_of_node
+
+#: A choice with the scores of the best nodes, the number of feasible nodes, and the rejections of
+#: the others.
+_Chosen = tuple[Choice, tuple[NodeScore, ...], tuple[int, tuple[RejectionCount, ...]]]
 
 _NO_NODE_FITS = unschedulable()
 
@@ -245,16 +250,9 @@ class Runs:
     ) -> int:
         """Place the first pod, and equal ones right behind it; returns how many. Each gets the
         record that a cycle would write."""
-        is_recording, first = self._telemetry.journal.is_recording, pods[0]
+        is_recording = self._telemetry.journal.is_recording
         lines_max = BEST_NODES_MAX if is_recording else 0
-        chosen: Chosen
-        if len(pods) > 1 and run.uses and not self._end.is_observed:
-            assert run.ranking is not None and answer is run.ranking, "the run has a ranking"
-            chosen = run.ranking.choices(self._seed, self._equal(run, pods), run.uses, lines_max)
-        else:
-            choice = answer.choose(self._seed, first.pod.uid, first.attempts)
-            scores = answer.best_scores(lines_max) if lines_max else ()
-            chosen = ((choice, scores, answer.feasibility.for_journal()),)
+        chosen = self._chosen(run, pods, answer, lines_max)
         pods = pods[: len(chosen)]
         count, now = len(pods), self._clock.now()
         self.attempt_count += count
@@ -297,6 +295,28 @@ class Runs:
             self._show(run, placed[0], answer, chosen[0][0])
         self._placements.place_straight(placed, records)
         return count
+
+    def _chosen(
+        self,
+        run: Run,
+        pods: Sequence[QueuedPodInfo],
+        answer: CycleAnswer | PinnedNode,
+        lines_max: int,
+    ) -> Sequence[_Chosen]:
+        """The choices for the first pods."""
+        ranking = run.ranking
+        if ranking is None or len(pods) == 1 or not run.uses or self._end.is_observed:
+            choice = answer.choose(self._seed, pods[0].pod.uid, pods[0].attempts)
+            scores = answer.best_scores(lines_max) if lines_max else ()
+            return ((choice, scores, answer.feasibility.for_journal()),)
+        counts, feasibility = ranking.feasibility.counts, ranking.feasibility.for_journal()
+        chosen: list[_Chosen] = []
+        for choice in choices(ranking, self._seed, self._equal(run, pods), run.uses):
+            if counts[FEASIBLE] != feasibility[0]:
+                feasibility = ranking.feasibility.for_journal()
+            scores = ranking.best_scores(lines_max) if lines_max else ()
+            chosen.append((choice, scores, feasibility))
+        return chosen
 
     def _fail(
         self,

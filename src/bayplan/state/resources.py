@@ -21,7 +21,7 @@ import numpy.typing as npt
 from msgspec import Struct
 
 from bayplan.api.pod_requests import CPU, MEMORY, PODS, Amounts, is_counted
-from bayplan.state.columns import Column, Mask, Rows, Scratch, Stack, is_any
+from bayplan.state.columns import Column, Int64s, Mask, Rows, Scratch, Stack, is_any
 from bayplan.state.pods import PodShape
 
 # ---- equivalent rows ------------------------------------------------------------------------
@@ -80,9 +80,13 @@ class RowEquivalence:
             self.ways[after, used, not comes] = before
         self.numbers[row] = after
 
+    def of_rows(self, rows: Rows) -> Int64s:
+        """int64[rows]: a copy of the numbers of some rows."""
+        return np.frombuffer(self.numbers, np.int64)[rows]
+
     def has_one_number(self, rows: Rows) -> bool:
         """Whether all of these rows, at least one, have the same number."""
-        numbers = np.frombuffer(self.numbers, np.int64)[rows]
+        numbers = self.of_rows(rows)
         return bool((numbers == numbers[0]).all())
 
     def _forget_if_many(self) -> None:

@@ -1,5 +1,6 @@
 """A scheduler for scenarios of groups that run with the cache of results and without."""
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from bayplan.api.objects import NAMESPACE, POD, decode
@@ -22,8 +23,10 @@ def rack_node(index: int, rack_count: int, cpu: int = 4, **spec: Any) -> Content
     return node(f"n{index}", labels={"rack": f"r{index % rack_count}"}, spec=spec, status=status)
 
 
-def member(name: str, cpu: int, group: str = "", **spec: Any) -> Content:
-    labels = {COSCHEDULING_LABEL: group} if group else {}
+def member(
+    name: str, cpu: int, group: str = "", labels: Mapping[str, str] | None = None, **spec: Any
+) -> Content:
+    labels = {**(labels or {}), **({COSCHEDULING_LABEL: group} if group else {})}
     containers = [container(f"{cpu}m")]
     return pod(name, uid=name, labels=labels, containers=containers, **spec)
 
@@ -74,8 +77,17 @@ class GroupScheduler:
                     self.nodes_of[effect.pod.uid] = effect.node_name
 
     def add_group(
-        self, name: str, count: int, cpu: int = 500, *, topology: str = "rack", **spec: Any
+        self,
+        name: str,
+        count: int,
+        cpu: int = 500,
+        *,
+        topology: str = "rack",
+        label_keys: Sequence[str] = (),
+        **spec: Any,
     ) -> None:
+        """``label_keys``: labels whose value is the index of the member."""
         self.add(GROUP_KIND, group(name, count, topology))
         for index in range(count):
-            self.add(POD, member(f"{name}-{index}", cpu, name, **spec))
+            labels = dict.fromkeys(label_keys, str(index))
+            self.add(POD, member(f"{name}-{index}", cpu, name, labels, **spec))

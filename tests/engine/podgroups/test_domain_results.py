@@ -90,6 +90,20 @@ def test_racks_with_equal_resources_are_tried_once(passes: list[frozenset[str] |
     assert len(groups.nodes_of) == 20
 
 
+def test_racks_are_tried_once_for_members_with_labels_that_nothing_reads(
+    passes: list[frozenset[str] | None],
+) -> None:
+    groups = GroupScheduler(is_cached=True)
+    for index in range(40):
+        groups.add(NODE, rack_node(index, 10))
+    groups.add_group("a", 4, label_keys=("index",))
+    groups.schedule()
+    assert len(passes) == 2
+    groups.add_group("b", 4)
+    groups.schedule()
+    assert len(passes) == 4
+
+
 def test_racks_are_tried_once_though_a_check_calls_the_plugins_for_a_member(
     passes: list[frozenset[str] | None], monkeypatch: pytest.MonkeyPatch
 ) -> None:

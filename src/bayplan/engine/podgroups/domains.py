@@ -11,16 +11,16 @@ If no domain of a key suffices for members that are placed one after another, an
 members may; see `arranged_pass`. A group that is divided into slices is always arranged.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from functools import partial
-from typing import Final, Protocol, final
+from typing import Final, final
 
 from msgspec import Struct
 
 from bayplan.engine.podgroups.arranged_pass import ArrangedPass, may_search
-from bayplan.engine.podgroups.equal_members import kind_of, ranking_for
+from bayplan.engine.podgroups.equal_members import equal_members, kind_of, with_ranking_of_now
 from bayplan.engine.podgroups.topology import Domains, Worth, Worths
-from bayplan.engine.podgroups.trial import PodGroupTrial, TrialSetup
+from bayplan.engine.podgroups.trial import EqualMembers, PodGroupTrial, TrialSetup
 from bayplan.engine.telemetry import Telemetry
 from bayplan.framework.events import (
     ActionType,
@@ -89,12 +89,6 @@ EVERYWHERE: Final = Placement()
 _NOWHERE: Final = Placement("", frozenset())
 
 
-class _Run(Protocol):
-    """Runs a pass within a domain."""
-
-    def __call__(self, domain: Placement, *, is_compared: bool = False) -> PodGroupTrial: ...
-
-
 def best_pass(
     setup: TrialSetup,
     trial: Trial,
@@ -108,66 +102,114 @@ def best_pass(
     """The pass of the best domain, whose placements are in the trial; or, if the group fits
     nowhere, the pass that explains why. ``only``: the only domain of the required key that may be
     used; "": any. ``inside``: the placement of the group above."""
-    snapshot, rejecting, group = setup.cluster.loan, set[str](), state.group
-    assert snapshot is not None and group is not None
     wide = _acceptable(setup, members, state, only=only, inside=inside)
     if isinstance(wide, Status):
         return PodGroupTrial(setup, trial).without_placement(wide)
-    narrow = _preferred(setup.domains, snapshot, group.preferred_topologies, state, wide=wide)
-    has_placements = setup.has_placements_for(state)
-    searches, problem, is_counted = may_search(setup, group, members), "", False
+    passes = _Passes(setup, trial, members, needed_count)
+    return _Search(setup, passes, state, wide).run()
 
-    def run(domain: Placement, *, is_compared: bool = False) -> PodGroupTrial:
-        group_trial = PodGroupTrial(setup, trial, domain.nodes, is_compared=is_compared)
-        group_trial.run(members, needed_count)
-        group_trial.domain = domain.name
-        rejecting.update(group_trial.blamed())
-        return group_trial
 
-    watch = Watch(setup.telemetry, members[0].pod.scheduler_name)
-    compare = partial(_best, run, setup, members=members, needed_count=needed_count, watch=watch)
-    alone: Callable[[Placement], PodGroupTrial] = run
-    if has_placements:
-        alone = partial(_alone, run, watch, needed_count)
-        compare = partial(compare, choose=partial(by_scores, setup, members, state))
-    failed: PodGroupTrial | None = None
-    for key, domains in (*narrow, (group.required_topology, wide)):
-        counts = not group.is_upstream and len(domains) * len(members) >= _COUNTED_FROM
-        is_counted |= counts
-        arranged_pass = None
-        if searches or counts:
-            arranged_pass = ArrangedPass(
-                setup, members, state, key=key, domains=domains, needed_count=needed_count
+@final
+class _Search:
+    """Tries the domains of a group, level after level, until one suffices."""
+
+    def __init__(
+        self, setup: TrialSetup, passes: "_Passes", state: GroupState, wide: Sequence[Placement]
+    ) -> None:
+        """``wide``: the acceptable domains, one at least."""
+        assert state.group is not None, "no attempt is made at a group without an object"
+        self._setup = setup
+        self._passes = passes
+        self._state = state
+        self._group = state.group
+        self._wide = wide
+        self._has_placements = setup.has_placements_for(state)
+        self._searches = may_search(setup, state.group, passes.members)
+        #: Why the last arranged pass found nothing.
+        self._problem = ""
+        self._is_counted = False
+        #: The last pass that placed members one after another.
+        self._failed: PodGroupTrial | None = None
+
+    def run(self) -> PodGroupTrial:
+        """As `best_pass`."""
+        setup, group, wide = self._setup, self._group, self._wide
+        assert setup.cluster.loan is not None
+        narrow = _preferred(
+            setup.domains, setup.cluster.loan, group.preferred_topologies, self._state, wide=wide
+        )
+        for key, domains in (*narrow, (group.required_topology, wide)):
+            sufficing = self._try_level(key, domains)
+            if sufficing is not None:
+                return sufficing
+        is_anywhere = not narrow and wide == [EVERYWHERE]
+        return self._explained(is_anywhere=is_anywhere)
+
+    def _try_level(self, key: str, domains: Sequence[Placement]) -> PodGroupTrial | None:
+        """The pass of the best domain of a key; or one that ends the search. None: no domain
+        suffices."""
+        passes, needed_count = self._passes, self._passes.needed_count
+        counts = not self._group.is_upstream
+        counts = counts and len(domains) * len(passes.members) >= _COUNTED_FROM
+        self._is_counted |= counts
+        arranged = None
+        if self._searches or counts:
+            arranged = ArrangedPass(
+                self._setup,
+                passes.members,
+                self._state,
+                key=key,
+                domains=domains,
+                needed_count=needed_count,
             )
-        search = arranged_pass if searches else None
-        failed = None
-        if not group.slices:
-            is_compared = domains is not wide or len(wide) > 1
+        failed = self._failed = None
+        if not self._group.slices:
+            promising = arranged.promising_domains if arranged and counts else None
+            search = arranged if self._searches else None
             tried = domains if search is None else search.promising_domains()
-            promising = arranged_pass.promising_domains if arranged_pass and counts else None
-            failed = compare(tried, promising=promising) if is_compared else alone(wide[0])
+            failed = self._failed = self._one_by_one(domains, tried, promising)
         if failed is not None and (failed.fits(needed_count) or failed.is_undone):
             return failed
-        if search is not None and (failed is None or failed.placed):
-            if failed is not None:
-                failed.undo()
-            arranged = search.run(trial)
-            if arranged is not None:
-                return arranged
-            problem = search.problem
-    if failed is None:
-        failed = run(wide[0])
-    failed.search_problem = problem
-    if has_placements:
-        failed.placement_count = len(wide)
-    if narrow or wide != [EVERYWHERE]:
-        # An event that helps in another domain helps the group.
-        failed.elsewhere = rejecting | {TOPOLOGY_NAME}
-        if searches or is_counted:
-            # In domains without enough places no pass ran that would name a plugin.
-            framework = setup.frameworks[members[0].pod.scheduler_name]
-            failed.elsewhere |= {plugin.instance_name for plugin in framework.plugins.filter}
-    return failed
+        if not self._searches or arranged is None or not (failed is None or failed.placed):
+            return None
+        if failed is not None:
+            failed.undo()
+        found = arranged.run(passes.trial)
+        self._problem = arranged.problem
+        return found
+
+    def _one_by_one(
+        self,
+        domains: Sequence[Placement],
+        tried: Sequence[Placement],
+        promising: Callable[[], Sequence[Placement]] | None,
+    ) -> PodGroupTrial | None:
+        """The best pass over the members one after another. ``tried``: the domains of the level
+        that may suffice."""
+        if domains is not self._wide or len(self._wide) > 1:
+            choose = None
+            if self._has_placements:
+                choose = partial(by_scores, self._setup, self._passes.members, self._state)
+            return self._passes.best(tried, promising=promising, choose=choose)
+        if self._has_placements:
+            return self._passes.alone(self._wide[0])
+        return self._passes.run(self._wide[0])
+
+    def _explained(self, *, is_anywhere: bool) -> PodGroupTrial:
+        """The pass that explains why no domain suffices."""
+        passes = self._passes
+        failed = self._failed or passes.run(self._wide[0])
+        failed.search_problem = self._problem
+        if self._has_placements:
+            failed.placement_count = len(self._wide)
+        if not is_anywhere:
+            # An event that helps in another domain helps the group.
+            failed.elsewhere = passes.rejecting | {TOPOLOGY_NAME}
+            if self._searches or self._is_counted:
+                # In domains without enough places no pass ran that would name a plugin.
+                filters = passes.framework.plugins.filter
+                failed.elsewhere |= {plugin.instance_name for plugin in filters}
+        return failed
 
 
 def domain_of_members(
@@ -246,87 +288,174 @@ def _preferred(
 # ---- comparison -----------------------------------------------------------------------------
 
 
-def _alone(run: _Run, watch: Watch, needed_count: int, domain: Placement) -> PodGroupTrial:
-    """The pass of the only placement, which is compared with no other."""
-    watch.generated(1)
-    group_trial = run(domain)
-    watch.evaluated(suffices=group_trial.fits(needed_count))
-    return group_trial
+@final
+class _Passes:
+    """Passes over the same members, in domain after domain."""
 
+    def __init__(
+        self,
+        setup: TrialSetup,
+        trial: Trial,
+        members: Sequence[QueuedPodInfo],
+        needed_count: int,
+    ) -> None:
+        self._setup = setup
+        self.trial = trial
+        self.members = members
+        self.needed_count = needed_count
+        self.framework = setup.frameworks[members[0].pod.scheduler_name]
+        self._watch = Watch(setup.telemetry, self.framework.profile_name)
+        #: Plugins that rejected members.
+        self.rejecting = set[str]()
+        #: The members, as far as it is known that they are equal.
+        self._equal: EqualMembers | None = None
 
-def _best(
-    run: _Run,
-    setup: TrialSetup,
-    domains: Sequence[Placement],
-    *,
-    members: Sequence[QueuedPodInfo],
-    needed_count: int,
-    watch: Watch,
-    promising: Callable[[], Sequence[Placement]] | None,
-    choose: "_Choose | None" = None,
-) -> PodGroupTrial | None:
-    """The pass of the best domain, repeated in the trial; None: no domain suffices, and nothing is
-    placed. ``promising``: the domains that have enough free for all members; None: a pass tells.
-    ``choose``: chooses among the domains that suffice; None: the greatest worth decides."""
-    if not domains:
+    def run(self, domain: Placement, *, is_compared: bool = False) -> PodGroupTrial:
+        """A pass in one domain."""
+        if self._equal is not None:
+            # The passes before may have changed more than the ranking follows.
+            self._equal = with_ranking_of_now(self._setup, self._equal)
+        group_trial = PodGroupTrial(
+            self._setup, self.trial, domain.nodes, is_compared=is_compared, equal=self._equal
+        )
+        group_trial.run(self.members, self.needed_count)
+        group_trial.domain = domain.name
+        self.rejecting |= group_trial.blamed()
+        return group_trial
+
+    def alone(self, domain: Placement) -> PodGroupTrial:
+        """The pass of the only placement, which is compared with no other."""
+        self._watch.generated(1)
+        group_trial = self.run(domain)
+        self._watch.evaluated(suffices=group_trial.fits(self.needed_count))
+        return group_trial
+
+    def best(
+        self,
+        domains: Sequence[Placement],
+        *,
+        promising: Callable[[], Sequence[Placement]] | None,
+        choose: "_Choose | None",
+    ) -> PodGroupTrial | None:
+        """The pass of the best domain, repeated in the trial; None: no domain suffices, and nothing
+        is placed. ``promising``: the domains that have enough free for all members; None: a pass
+        tells. ``choose``: chooses among the domains that suffice; None: the greatest worth
+        decides."""
+        if not domains:
+            return None
+        self._watch.generated(len(domains))
+        if len(domains) > 1:
+            self._equal = equal_members(self._setup, self.members)
+        compared = _ComparedDomains(domains, self._remembered(domains))
+        if promising is not None and compared.unknown_count * len(self.members) >= _COUNTED_FROM:
+            compared.leave_out({domain.name for domain in promising()})
+        for place in range(len(domains)):
+            if not compared.has_worth(place):
+                failed = self._compare(compared, place)
+                if failed is not None and choose is not None:
+                    return failed
+        untried = [place for place in range(len(domains)) if place not in compared.tried]
+        sufficing = compared.sufficing(self.needed_count)
+        self._watch.remembered(len(untried), len(sufficing.keys() & set(untried)))
+        if sufficing:
+            return self._chosen(compared, sufficing, choose)
+        for place in untried if promising is None else ():
+            # The plugins that reject members there are to be noted.
+            self.run(domains[place]).undo()
         return None
-    watch.generated(len(domains))
-    known = _remembered(setup, members, needed_count, domains)
-    worths: list[Worth | None] = [None] * len(domains)
-    if known is not None:
-        worths = [each.get(known.kind) for each in known.worths]
-    unknown_count = sum(worth is None for worth in worths)
-    if promising is not None and unknown_count * len(members) >= _COUNTED_FROM:
-        names = {domain.name for domain in promising()}
-        for place, domain in enumerate(domains):
-            if worths[place] is None and domain.name not in names:
-                worths[place] = _TOO_SMALL
-    tried: dict[int, PodGroupTrial] = {}
-    for place, domain in enumerate(domains):
-        if worths[place] is not None:
-            continue
-        # A domain of equal content may have been tried just before.
-        worth = None if known is None else known.worths[place].get(known.kind)
-        if worth is None:
-            if known is not None:
-                # The trials before may have changed more than the ranking follows.
-                ranking_for(setup, members)
-            group_trial = run(domain, is_compared=True)
-            group_trial.undo()
-            tried[place] = group_trial
-            placed_count = -1 if group_trial.error is not None else len(group_trial.placed)
-            worth = Worth(placed_count, group_trial.total_score)
-            if known is not None and group_trial.is_repeatable:
-                setup.results.learn(known.worths[place], known.kind, worth)
-            watch.evaluated(suffices=placed_count >= needed_count)
-            if choose is not None and placed_count < 0:
-                return group_trial
-        worths[place] = worth
-    all_worths = [worth for worth in worths if worth is not None]
-    remembered = [place for place in range(len(domains)) if place not in tried]
-    sufficing = [place for place in remembered if all_worths[place].placed_count >= needed_count]
-    watch.remembered(len(remembered), len(sufficing))
-    best = max(all_worths)
-    if best.placed_count >= needed_count:
-        if known is not None and tried:
-            ranking_for(setup, members)
+
+    def _compare(self, compared: "_ComparedDomains", place: int) -> PodGroupTrial | None:
+        """Try one domain. Returns a pass that ended with an error."""
+        group_trial = self.run(compared.domains[place], is_compared=True)
+        group_trial.undo()
+        has_error = group_trial.error is not None
+        worth = Worth(-1 if has_error else len(group_trial.pods), group_trial.total_score)
+        compared.tried[place], compared.worths[place] = group_trial.pods, worth
+        memory = compared.memory
+        if memory is not None and group_trial.is_repeatable:
+            self._setup.results.learn(memory.worths[place], memory.kind, worth)
+        self._watch.evaluated(suffices=worth.placed_count >= self.needed_count)
+        return group_trial if has_error else None
+
+    def _chosen(
+        self,
+        compared: "_ComparedDomains",
+        sufficing: Mapping[int, Worth],
+        choose: "_Choose | None",
+    ) -> PodGroupTrial:
+        """The pass of one of the domains that suffice."""
+        domains = compared.domains
         if choose is None:
-            return run(domains[all_worths.index(best)])
-        pods: dict[int, Sequence[PodInfo]] = {}
-        for place, worth in enumerate(all_worths):
-            if worth.placed_count >= needed_count:
-                placed = [one.pod for one in tried[place].placed] if place in tried else None
-                pods[place] = placed or [one.pod for one in members[: worth.placed_count]]
-        if len(pods) == 1:
-            return run(domains[next(iter(pods))])
-        chosen = choose({domains[place]: pods_there for place, pods_there in pods.items()})
+            return self.run(domains[max(sufficing, key=sufficing.__getitem__)])
+        pods: dict[Placement, Sequence[PodInfo]] = {}
+        for place, worth in sufficing.items():
+            placed = compared.tried.get(place)
+            own = self.members[: worth.placed_count]
+            pods[domains[place]] = placed or [one.pod for one in own]
+        first = next(iter(pods))
+        chosen = first if len(sufficing) == 1 else choose(pods)
         if isinstance(chosen, Placement):
-            return run(chosen)
-        return run(domains[next(iter(pods))]).without_placement(chosen)
-    for place in remembered if promising is None else ():
-        # The plugins that reject members there are to be noted.
-        run(domains[place]).undo()
-    return None
+            return self.run(chosen)
+        return self.run(first).without_placement(chosen)
+
+    def _remembered(self, domains: Sequence[Placement]) -> "_RememberedResults | None":
+        """The remembered results for these members. None: results may depend on more than the
+        members and the content of the domains."""
+        if self._equal is None or self._equal.ranking.is_behind or len(domains) == 1:
+            return None
+        setup, members, ranking = self._setup, self.members, self._equal.ranking
+        worths = setup.results.of(ranking, domains, setup.runner.domain_rows)
+        pod = members[0].pod
+        of_members = pod.scheduler_name, uses(pod.shape), len(members), self.needed_count
+        describe = partial(kind_of, ranking, members, self.needed_count)
+        return _RememberedResults(setup.results.kind(of_members, describe), worths)
+
+
+class _RememberedResults(Struct, frozen=True):
+    """Results of trials with members of the same kind."""
+
+    #: Members of one kind get equal results in domains of equal content.
+    kind: object
+    #: By domain.
+    worths: Sequence[Worths]
+
+
+@final
+class _ComparedDomains:
+    """The worths of the domains of a level, as far as they are known."""
+
+    def __init__(self, domains: Sequence[Placement], memory: _RememberedResults | None) -> None:
+        self.domains = domains
+        self.memory = memory
+        self.worths: list[Worth | None] = [None] * len(domains)
+        if memory is not None:
+            self.worths = [each.get(memory.kind) for each in memory.worths]
+        #: By the place of a domain that was tried: the members that fit, on their nodes.
+        self.tried: dict[int, Sequence[PodInfo]] = {}
+
+    @property
+    def unknown_count(self) -> int:
+        return self.worths.count(None)
+
+    def leave_out(self, promising: Container[str]) -> None:
+        """Leave out the unknown domains that are not promising."""
+        for place, domain in enumerate(self.domains):
+            if self.worths[place] is None and domain.name not in promising:
+                self.worths[place] = _TOO_SMALL
+
+    def has_worth(self, place: int) -> bool:
+        """Whether the worth is known. A domain of equal content may have been tried just before."""
+        if self.worths[place] is None and self.memory is not None:
+            self.worths[place] = self.memory.worths[place].get(self.memory.kind)
+        return self.worths[place] is not None
+
+    def sufficing(self, needed_count: int) -> dict[int, Worth]:
+        """The places and worths of the domains in which enough members fit, in their order."""
+        return {
+            place: worth
+            for place, worth in enumerate(self.worths)
+            if worth is not None and worth.placed_count >= needed_count
+        }
 
 
 #: From the members that fit in each domain that suffices to the domain to use, or to an error.
@@ -354,31 +483,3 @@ def by_scores(
     if isinstance(totals, Status):
         return totals
     return list(pods)[totals.index(max(totals))]
-
-
-class _RememberedResults(Struct, frozen=True):
-    """Results of trials with members of the same kind."""
-
-    #: Members of one kind get equal results in domains of equal content.
-    kind: object
-    #: By domain.
-    worths: Sequence[Worths]
-
-
-def _remembered(
-    setup: TrialSetup,
-    members: Sequence[QueuedPodInfo],
-    needed_count: int,
-    domains: Sequence[Placement],
-) -> _RememberedResults | None:
-    """The remembered results for these members. None: results may depend on more than the members
-    and the content of the domains."""
-    ranking = ranking_for(setup, members) if len(domains) > 1 else None
-    if ranking is None or ranking.is_behind:
-        return None
-    results = setup.results
-    worths = results.of(ranking, domains, setup.runner.domain_rows)
-    pod = members[0].pod
-    of_members = pod.scheduler_name, uses(pod.shape), len(members), needed_count
-    kind = results.kind(of_members, partial(kind_of, ranking, members, needed_count))
-    return _RememberedResults(kind, worths)

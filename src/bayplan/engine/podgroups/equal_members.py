@@ -1,10 +1,10 @@
-"""Equal members: pods of one template that a ranking of all nodes answers for.
+"""Equal members: pods that one ranking of all nodes answers for.
 
-The theory. A pass places the members of a group one after another. If all members are of one
-template, and one ranking of all nodes decides about each of them, the result of the pass is a
-function of three things: the nodes as they are, the number of members, and the draws among nodes
-that tie. Nothing in it depends on the names of the members. So if no draw decided the pass, a group
-of equal members in equal number gets the same result from the same nodes.
+The theory. A pass places the members of a group one after another. If one ranking of all nodes
+decides about each of them, the result of the pass is a function of three things: the nodes as they
+are, the number of members, and the draws among nodes that tie. Nothing in it depends on the names
+of the members, nor on labels that no plugin reads. So if no draw decided the pass, a group of equal
+members in equal number gets the same result from the same nodes.
 
 What is kept. `FailedPasses` has the results of failed passes by kind of members. It is made for the
 usual load of a full cluster: many groups of one kind fail one after another, and each failed pass
@@ -25,65 +25,78 @@ from msgspec import structs
 
 from bayplan.engine.cycle import Cycle
 from bayplan.engine.podgroups.trial import (
+    EqualMembers,
     FittingMember,
     PassResult,
     PodGroupTrial,
     TrialSetup,
+    serves_template,
 )
-from bayplan.engine.ranked_domain import answers_for_domains
+from bayplan.engine.ranked_domain import decides
 from bayplan.engine.ranking.ranked_nodes import RankedNodes
 from bayplan.engine.reuse.entry import ObjectGeneration
-from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.types import QueuedPodInfo
 from bayplan.journal import AttemptRecord
 from bayplan.state.pod_groups import GroupState
+from bayplan.state.pods import PodShape
 from bayplan.state.resources import uses
 
 #: A pod of a new signature is ranked at the end of its second cycle.
 _RANKING_CYCLES: Final = 3
 
 
-def are_equal(setup: TrialSetup, members: Sequence[QueuedPodInfo]) -> bool:
-    """Whether all members are of one template, and no reservation, no nomination and no reserving
-    plugin decides about them."""
-    first = members[0].pod
-    if setup.end.is_observed or setup.reservations.exclusive.groups:
-        return False
-    if setup.reservations.reserved_nodes(first):
-        return False
-    shape, owners = first.shape, first.metadata.owner_references
-    for queued in members:
-        pod = queued.pod
-        if pod.shape is not shape or pod.status.nominated_node_name:
-            return False
-        if pod.metadata.owner_references != owners:
-            return False
-    calls = setup.frameworks[first.scheduler_name].calls(CycleState(), first)
-    return not (calls.reserve or calls.unreserve)
+def equal_members(setup: TrialSetup, members: Sequence[QueuedPodInfo]) -> EqualMembers | None:
+    """The members and their ranking. Some of its totals may be missing. None: the ranking of one
+    member does not answer for another one, or something besides the nodes may decide.
 
-
-def decides(ranking: RankedNodes) -> bool:
-    """Whether a ranking decides about its pods, and a placed pod changes only the amounts of its
-    node."""
-    return answers_for_domains(ranking) and ranking.depends_on_amounts
-
-
-def ranking_for(setup: TrialSetup, members: Sequence[QueuedPodInfo]) -> RankedNodes | None:
-    """The ranking of all nodes for equal members. Some of its totals may be missing. None: the
-    members are not equal, or something besides the nodes may decide."""
-    if not are_equal(setup, members):
+    The members may differ in labels, as long as no plugin that has something to say about them
+    reads these. A cycle of one member of each template tells."""
+    pods = [queued.pod for queued in members]
+    if (
+        setup.end.is_observed
+        or setup.reservations.is_active
+        or len({uses(pod.shape) for pod in pods}) > 1
+        or any(pod.status.nominated_node_name for pod in pods)
+    ):
         return None
-    first = members[0]
-    framework, snapshot = setup.frameworks[first.pod.scheduler_name], setup.cluster.loan
+    cycles, ranking = dict[PodShape, Cycle](), None
+    for queued in members:
+        shape, owners = queued.pod.shape, queued.pod.metadata.owner_references
+        cycle = cycles.get(shape)
+        if cycle is not None and cycle.pod.metadata.owner_references == owners:
+            continue
+        cycle = _answered(setup, queued)
+        if cycle is None or cycle.ranking is not (ranking or cycle.ranking):
+            return None
+        cycles[shape], ranking = cycle, cycle.ranking
+    assert ranking is not None, "an attempt is made at one member at least"
+    return EqualMembers(ranking, cycles)
+
+
+def with_ranking_of_now(setup: TrialSetup, equal: EqualMembers) -> EqualMembers | None:
+    """The same members after changes of nodes alone, with a ranking that has followed them."""
+    ranking = equal.ranking
+    if not ranking.is_dropped and ranking.generation == ranking.table.log.generation:
+        return equal
+    cycle = _answered(setup, next(iter(equal.cycles.values())).queued)
+    if cycle is None or cycle.ranking is None:
+        return None
+    return structs.replace(equal, ranking=cycle.ranking)
+
+
+def _answered(setup: TrialSetup, queued: QueuedPodInfo) -> Cycle | None:
+    """A cycle of a member that a ranking of all nodes answers. None: no ranking decides alone about
+    the pods of this template and owner."""
+    pod, snapshot = queued.pod, setup.cluster.loan
     assert snapshot is not None
+    framework = setup.frameworks[pod.scheduler_name]
     for _ in range(_RANKING_CYCLES):
-        cycle = Cycle(first, framework, snapshot, setup.telemetry.clock.now())
+        cycle = Cycle(queued, framework, snapshot, setup.telemetry.clock.now())
         if not setup.runner.may_rank(cycle):
             return None
         setup.runner.run(cycle)
-        ranking = cycle.ranking
-        if ranking is not None and cycle.ranked_answer is ranking:
-            return ranking if decides(ranking) else None
+        if cycle.ranking is not None and cycle.ranked_answer is cycle.ranking:
+            return cycle if serves_template(cycle) else None
         state, entry = cycle.state, cycle.entry
         skipped = state.skip_filter_plugins | state.skip_score_plugins
         if entry is not None and any(name not in skipped for name, _ in entry.uncached):
@@ -92,8 +105,8 @@ def ranking_for(setup: TrialSetup, members: Sequence[QueuedPodInfo]) -> RankedNo
 
 
 def kind_of(ranking: RankedNodes, members: Sequence[QueuedPodInfo], needed_count: int) -> Hashable:
-    """A key: members with equal keys get equal results from equal nodes. ``ranking``: see
-    `ranking_for`."""
+    """A key: members with equal keys get equal results from equal nodes. ``ranking``: of
+    `equal_members`."""
     plan, parts, pod = ranking.plan, ranking.owner.parts, members[0].pod
     names = [*(name for name, _ in plan.filters), *(score.name for score in plan.scores)]
     signed = tuple([(name, parts[name]) for name in names])
@@ -130,10 +143,10 @@ class FailedPasses:
             self._results.clear()
         if not self._results or not self._may_repeat(state):
             return None
-        ranking = ranking_for(self._setup, members)
-        if ranking is None:
+        equal = equal_members(self._setup, members)
+        if equal is None:
             return None
-        result = self._results.get(kind_of(ranking, members, needed_count))
+        result = self._results.get(kind_of(equal.ranking, members, needed_count))
         return None if result is None else self._repeated(result, members)
 
     def learn(
@@ -144,10 +157,10 @@ class FailedPasses:
         needed_count: int,
     ) -> None:
         """Remember the result of a failed pass."""
-        ranking = group_trial.ranking
-        if ranking is None or not self._may_repeat(state) or group_trial.error is not None:
+        ranking, may_repeat = group_trial.ranking, self._may_repeat(state)
+        if ranking is None or not may_repeat or group_trial.error is not None:
             return
-        if decides(ranking) and are_equal(self._setup, members):
+        if decides(ranking) and group_trial.are_of_tried_templates(members):
             if len(self._results) >= _KINDS_MAX:
                 self._results.clear()
             result = group_trial.result()

@@ -12,7 +12,7 @@ again with the answers. A pass without a guess equals one that asks for each mem
 """
 
 from collections import defaultdict
-from collections.abc import Hashable, Iterable, Mapping, Sequence, Set
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence, Set
 from typing import Any, Final, NamedTuple, final
 
 from msgspec import Struct, field, structs
@@ -23,18 +23,21 @@ from bayplan.engine.attempt_record import CycleEnd
 from bayplan.engine.cycle import OUTSIDE_OF_PLACEMENT, Cycle
 from bayplan.engine.extenders.results import AnsweredQuestion, Question
 from bayplan.engine.podgroups.topology import DomainResults, Domains
-from bayplan.engine.ranking.ranked_nodes import RankedNodes
+from bayplan.engine.ranked_domain import RankedDomain, decides
+from bayplan.engine.ranking.ranked_nodes import SCORED_MIN, RankedNodes, choices
 from bayplan.engine.reservations import Reservations, restrict_to_unreserved
 from bayplan.engine.schedule_one import CycleRunner
 from bayplan.engine.telemetry import Telemetry
 from bayplan.framework.runtime import Framework
+from bayplan.framework.scoring import Choice
 from bayplan.framework.status import Diagnosis, Status, is_rejected, is_success
 from bayplan.framework.types import QueuedPodInfo
 from bayplan.journal import AttemptRecord, Journal
 from bayplan.ports import ExtenderAnswer, ExtenderVerb
 from bayplan.state.cache import ClusterView, Trial
 from bayplan.state.pod_groups import GroupState
-from bayplan.state.pods import PodInfo
+from bayplan.state.pods import PodInfo, PodShape
+from bayplan.state.resources import uses
 
 # ---- calls of extenders ---------------------------------------------------------------------
 
@@ -188,6 +191,23 @@ class TrialSetup(Struct, frozen=True):
 
 
 @final
+class EqualMembers(Struct, frozen=True, eq=False):
+    """Members that one ranking of all nodes answers for; see `equal_members`."""
+
+    ranking: RankedNodes
+    #: By template, a cycle that the ranking answered. The cycle has the notes of the plugins.
+    cycles: Mapping[PodShape, Cycle]
+
+
+def serves_template(cycle: Cycle) -> bool:
+    """Whether the ranking that answered a cycle decides alone about all pods of the template and
+    the owners."""
+    ranking, calls = cycle.ranking, cycle.framework.calls(cycle.state, cycle.pod)
+    follows = calls.pre_state_per_template and not (calls.reserve or calls.unreserve)
+    return ranking is not None and decides(ranking) and follows
+
+
+@final
 class PodGroupTrial:
     """One pass over the members in a trial, with its result."""
 
@@ -199,10 +219,11 @@ class PodGroupTrial:
         *,
         within_by_uid: Mapping[str, frozenset[str]] | None = None,
         is_compared: bool = False,
+        equal: EqualMembers | None = None,
     ) -> None:
         """``within``: the names of the nodes to evaluate; None: all nodes. ``within_by_uid``: the
         same for single members. ``is_compared``: the result is compared with those of other
-        domains."""
+        domains. ``equal``: the members, if it is known beforehand that they are equal."""
         self._cluster = setup.cluster
         self._frameworks = setup.frameworks
         self._reservations = setup.reservations
@@ -214,11 +235,20 @@ class PodGroupTrial:
         self._within = within
         self._within_by_uid = within_by_uid or {}
         self._is_compared = is_compared
+        #: The ranking that answers for members; and by template, a cycle that it answered.
+        self._ranking = None if equal is None else equal.ranking
+        self._examples = {} if equal is None else dict(equal.cycles)
+        is_restricted = bool(within_by_uid) or setup.reservations.is_active
+        #: Whether nothing but the ranking may decide about members.
+        self._is_free = not (is_restricted or setup.end.is_observed)
         self._is_placement = setup.has_placements
         self._shapes: set[int] = set()
         #: What plugins noted about the members together.
         self.notes: dict[Hashable, Any] = {}
         self.placed: list[PlacedMember] = []
+        #: The same members on their nodes; and those for which a compared pass chose nodes without
+        #: placing them.
+        self.pods: list[PodInfo] = []
         #: Whether the members that found nodes gave them back.
         self.is_undone = False
         #: Why no placement could be tried or chosen; None: that is not why.
@@ -287,15 +317,16 @@ class PodGroupTrial:
         return self
 
     def _run(self, members: Sequence[QueuedPodInfo], needed_count: int) -> None:
-        for nth, queued in enumerate(members, 1):
-            untried_count = len(members) - nth + 1
-            if len(self.placed) + untried_count < needed_count:
+        count = len(members) if self._is_compared and self._compare_equal(members) else 0
+        while count < len(members) and self.error is None:
+            if len(self.placed) + len(members) - count < needed_count:
                 break
-            self._try(queued)
-            if self.unplaced and not self.unplaced[-1].nth:
-                self.unplaced[-1].nth = nth
-            if self.error is not None:
-                break
+            equal_count = self._place_equal(members, count) if self._examples else 0
+            if not equal_count:
+                self._try(members[count])
+                if self.unplaced and not self.unplaced[-1].nth:
+                    self.unplaced[-1].nth = count + 1
+            count += equal_count or 1
 
     def blamed(self) -> set[str]:
         """Plugins that rejected members."""
@@ -320,7 +351,7 @@ class PodGroupTrial:
 
     # ---- one member -----------------------------------------------------------------------
 
-    def _try(self, queued: QueuedPodInfo) -> None:
+    def _cycle(self, queued: QueuedPodInfo) -> Cycle:
         assert self._cluster.loan is not None
         framework = self._frameworks[queued.pod.scheduler_name]
         cycle = Cycle(queued, framework, self._cluster.loan, self._telemetry.clock.now())
@@ -328,12 +359,18 @@ class PodGroupTrial:
         cycle.within = self._within_by_uid.get(queued.pod.uid, self._within)
         if self._is_placement and queued.pod.shape.spec.scheduling_group is not None:
             cycle.restriction = OUTSIDE_OF_PLACEMENT
+        return cycle
+
+    def _try(self, queued: QueuedPodInfo) -> None:
+        assert self._cluster.loan is not None
+        cycle = self._cycle(queued)
         restrict_to_unreserved(cycle, self._reservations)
         question = self._runner.run(cycle)
         while question is not None:
             answered = self._questions.answered(cycle, question)
             question = self._runner.resume(cycle, self._cluster.loan, answered)
         self._note_ranking(cycle)
+        self._note_example(cycle)
         if cycle.status is not None:
             self.unplaced.append(self._no_node(cycle, cycle.status))
         else:
@@ -359,6 +396,7 @@ class PodGroupTrial:
         status = cycle.framework.run_reserve(cycle.state, placed, node_name)
         if is_success(status):
             self.placed.append(PlacedMember(cycle, placed, record))
+            self.pods.append(placed)
             return
         assert status is not None
         unreserve(self._telemetry, cycle, placed)
@@ -407,6 +445,106 @@ class PodGroupTrial:
             self._end.show(cycle)
             return None
         return self._end.observe(cycle, result, status, message)
+
+    # ---- equal members --------------------------------------------------------------------
+
+    def are_of_tried_templates(self, members: Iterable[QueuedPodInfo]) -> bool:
+        """Whether the ranking that answered for members that were tried answers for all these."""
+        return all(self._example_of(queued) is not None for queued in members)
+
+    def _example_of(self, queued: QueuedPodInfo) -> Cycle | None:
+        """An answered cycle of a member of the same template and owners."""
+        pod = queued.pod
+        example = self._examples.get(pod.shape)
+        if example is None or pod.status.nominated_node_name:
+            return None
+        is_equal = example.pod.metadata.owner_references == pod.metadata.owner_references
+        return example if is_equal else None
+
+    def _note_example(self, cycle: Cycle) -> None:
+        answer = cycle.ranked_answer
+        ranking = answer.whole if isinstance(answer, RankedDomain) else answer
+        if not (self._is_free and isinstance(ranking, RankedNodes)):
+            return
+        if ranking is cycle.ranking and serves_template(cycle):
+            if ranking is not self._ranking:
+                self._ranking, self._examples = ranking, {}
+            self._examples[cycle.pod.shape] = cycle
+
+    def _answer(self, ranking: RankedNodes | None) -> RankedNodes | RankedDomain | None:
+        """The nodes of the pass as they are; None: a member needs a cycle."""
+        if ranking is None or ranking.is_dropped or not ranking.follow():
+            return None
+        answer: RankedNodes | RankedDomain = ranking
+        if self._within is not None:
+            rows = self._runner.domain_rows.of(self._within, ranking.table)
+            answer = RankedDomain(ranking, rows)
+        if answer.feasible_count >= SCORED_MIN:
+            return answer
+        ranking.uncount()
+        return None
+
+    def _choices(
+        self, answer: RankedNodes | RankedDomain, members: Sequence[QueuedPodInfo]
+    ) -> Iterator[tuple[Cycle, QueuedPodInfo, Choice]]:
+        """The choices for the first members, as far as placements of equal members change only
+        amounts, each with an example. `choices` says when the caller counts a member."""
+        used, examples = uses(members[0].pod.shape), list[Cycle]()
+
+        def equal() -> Iterator[QueuedPodInfo]:
+            for queued in members:
+                shape = queued.pod.shape
+                example = self._example_of(queued) if shape.takes_amounts_and_ports else None
+                if example is None or uses(shape) != used:
+                    return
+                examples.append(example)
+                yield queued
+
+        made = choices(answer, self._runner.seed, equal(), used)
+        for queued, choice in zip(members, made, strict=False):
+            yield examples[-1], queued, choice
+
+    def _compare_equal(self, members: Sequence[QueuedPodInfo]) -> bool:
+        """Choose for all members, and place none of them. False: this needs placements."""
+        answer = self._answer(self._ranking)
+        if not isinstance(answer, RankedDomain):
+            return False
+        rejecting, pods, total_score = answer.feasibility.plugins(), list[PodInfo](), 0
+        equivalence, is_repeatable = answer.table.resources.equivalence, True
+        for _, queued, choice in self._choices(answer, members):
+            total_score += answer.best_total()
+            is_repeatable = is_repeatable and answer.is_repeatable(equivalence)
+            pods.append(queued.pod.on_node(choice.node_name))
+        if len(pods) < len(members):
+            return False
+        self.rejecting |= rejecting
+        self.pods, self.total_score, self.is_repeatable = pods, total_score, is_repeatable
+        return True
+
+    def _place_equal(self, members: Sequence[QueuedPodInfo], start: int) -> int:
+        """Place equal members from here on, without a cycle for each of them. Returns how many; 0:
+        the first one needs a cycle."""
+        example, ranking = self._example_of(members[start]), self._ranking
+        if example is None or example.entry is None or ranking is None:
+            return 0
+        cache = self._runner.caches[example.framework.profile_name]
+        run = members[start : start + cache.repeats_left(example.entry)]
+        answer, count = self._answer(ranking) if run else None, 0
+        for own, queued, choice in self._choices(answer, run) if answer is not None else ():
+            cycle = self._cycle(queued)
+            cycle.start_with(own.state.clone(), own.entry)
+            cycle.entry, cycle.node_names = own.entry, self._within
+            cycle.ranking, cycle.ranked_answer, cycle.choice = ranking, answer, choice
+            cycle.framework.stopwatches["Sign"].idle()
+            cache.observe_hinted(0.0)
+            self._note_ranking(cycle)
+            self._place(cycle)
+            count += 1
+            if answer is not ranking and not ranking.follow():
+                break
+        if count:
+            cache.repeated(example.entry, ranking, run[:count])
+        return count
 
 
 def unreserve(telemetry: Telemetry, cycle: Cycle, pod: PodInfo) -> None:

@@ -46,7 +46,11 @@ class NodeEquivalence:
 
     def find(self, row: int) -> tuple[int, int] | None:
         """What `learn` was called with for an equivalent node; None: no such node."""
-        return self._of_class.get(self._classes.numbers[row])
+        return self.of_class(self._classes.numbers[row])
+
+    def of_class(self, number: int) -> tuple[int, int] | None:
+        """The same for a class."""
+        return self._of_class.get(number)
 
     def renew(
         self, row: int, equivalent: int, generation: int, *, may_be_rejected: bool = True

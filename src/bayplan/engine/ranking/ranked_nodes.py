@@ -30,8 +30,8 @@ leaves.
 """
 
 from array import array
-from collections.abc import Sequence
-from typing import NamedTuple, final
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Final, NamedTuple, Protocol, final
 
 import numpy as np
 
@@ -61,7 +61,7 @@ from bayplan.framework.arithmetic import normalized
 from bayplan.framework.scoring import Choice, PluginScores, ScoreTable, total_scores
 from bayplan.framework.signing import PodSignature
 from bayplan.framework.types import QueuedPodInfo
-from bayplan.journal import NodeScore, PluginScore, RejectionCount
+from bayplan.journal import NodeScore, PluginScore
 from bayplan.rng import tie_index
 from bayplan.state.change_log import Facet
 from bayplan.state.columns import Int64s, Rows, places_of
@@ -73,13 +73,8 @@ from bayplan.state.resources import RowEquivalence
 #: arrays and ranking all nodes again is faster: measured with 5,000 and with 30,000 nodes.
 CHANGES_MAX = 16
 
-#: The choices for pods of a run, each with the scores of the best nodes, the number of feasible
-#: nodes, and the rejections of the others.
-_Chosen = tuple[Choice, tuple[NodeScore, ...], tuple[int, tuple[RejectionCount, ...]]]
-Chosen = Sequence[_Chosen]
-
 #: Fewer feasible nodes have no scores.
-SCORED_MIN = 2
+SCORED_MIN: Final = 2
 
 #: Journal lines are remembered for at most so many rows.
 _LINES_MAX = 64
@@ -220,18 +215,19 @@ class RankedNodes:
         ):
             return False
         number = self.table.resources.equivalence.numbers[row]
-        return self._renew(row, number, may_be_rejected=not self.with_extremes)
+        return self.move(row, number) >= 0
 
-    def _renew(self, row: int, number: int, *, may_be_rejected: bool) -> bool:
+    def move(self, row: int, number: int) -> int:
         """Follow a placement on a feasible row, the next change after `generation`. ``number``: the
-        class of the row after it. ``may_be_rejected``: whether the row may become full; not if a
-        score has extremes. False: `update` has to follow it."""
+        class of the row after it. Returns the number of feasible nodes that are left; -1: `update`
+        has to follow the placement, such as that of the last pod on a node if scores have
+        extremes."""
         generation = self.generation + 1
         equivalent = self._equivalence.renew(
-            row, number, generation, may_be_rejected=may_be_rejected
+            row, number, generation, may_be_rejected=not self.with_extremes
         )
         if equivalent is None:
-            return False
+            return -1
         now, placed = equivalent
         place, before = self._places.item(row), self._totals[row]
         self._lines.pop(place, None)
@@ -247,7 +243,7 @@ class RankedNodes:
         self._filtered_count += self.table.node_count
         self._renewed_count += 1
         self.generation = generation
-        return True
+        return self.feasibility.counts[FEASIBLE]
 
     def uncount(self) -> None:
         """The last `follow` or `update` gave no answer: another one comes for the same pod."""
@@ -434,36 +430,6 @@ class RankedNodes:
         name = self.table.names[self._order.item(places[index])]
         return Choice(name, count, index)
 
-    def choices(self, seed: int, run: Sequence[QueuedPodInfo], used: str, lines_max: int) -> Chosen:
-        """The choices for equal pods that are placed one after another, each with the scores of the
-        best nodes and the feasibility; of the first pods where the next choice needs more than
-        `follow`. At least two nodes are feasible.
-
-        The ranking is up to date for the first pod. Afterwards it is up to date for the last one:
-        the caller counts each pod on its node, in this order. ``used``: what each pod uses of its
-        node. ``lines_max``: the number of best nodes; 0: nobody reads them.
-        """
-        table, numbers = self.table, dict[int, int]()
-        classes, ways = table.resources.equivalence.numbers, table.resources.equivalence.ways
-        feasibility, may_be_rejected = self.feasibility, not self.with_extremes
-        counts, for_journal = feasibility.counts, feasibility.for_journal()
-        chosen: list[_Chosen] = []
-        for queued in run:
-            if chosen:
-                row, feasible_count = table.row_of[chosen[-1][0].node_name], counts[FEASIBLE]
-                number = ways.get((numbers.get(row) or classes[row], used, True))
-                if number is None or not self._renew(row, number, may_be_rejected=may_be_rejected):
-                    break
-                numbers[row] = number
-                if counts[FEASIBLE] != feasible_count:
-                    if counts[FEASIBLE] < SCORED_MIN:
-                        self.uncount()
-                        break
-                    for_journal = feasibility.for_journal()
-            choice = self.choose(seed, queued.pod.uid, queued.attempts)
-            chosen.append((choice, self.best_scores(lines_max) if lines_max else (), for_journal))
-        return chosen
-
     def best_total(self) -> int:
         """The highest total. All rows have totals."""
         assert self._index is not None, "the ranking is only a part of the answer"
@@ -512,6 +478,12 @@ class RankedNodes:
     def is_repeatable(self, equivalence: RowEquivalence) -> bool:
         """Results of all nodes are repeated by `FailedPasses`, not by domain."""
         return False
+
+    def after(self, row: int, number: int) -> tuple[int, int] | None:
+        """(number of its verdict, total) of a feasible row, if a placement moves it to this class.
+        None: no node of the class was evaluated."""
+        known = self._equivalence.of_class(number)
+        return None if known is None else (known[0], self._other_totals[row] + known[1])
 
     def totals(self, nodes: NodeView) -> Int64s:
         """int64[nodes], not to be written: the sums of the cached scores of these feasible
@@ -608,3 +580,52 @@ class RankedNodes:
         of_scores = sum(score.bytes_used for score in self.plan.scores)
         of_index = 0 if self._index is None else self._index.bytes_used
         return 18 * self._capacity + of_scores + of_index
+
+
+# ---- choices for equal pods -----------------------------------------------------------------
+
+
+class MovingRanking(Protocol):
+    """A ranking of some nodes that follows placements, known beforehand or counted already."""
+
+    @property
+    def table(self) -> NodeTable: ...
+    def choose(self, seed: int, pod_uid: str, attempt: int) -> Choice:
+        """As `CycleAnswer.choose`."""
+        ...
+
+    def move(self, row: int, number: int) -> int:
+        """Follow a placement on a feasible row. ``number``: the class of the row after it. Returns
+        the number of feasible nodes that are left; -1: only an evaluation tells what follows."""
+        ...
+
+    def uncount(self) -> None:
+        """Nobody uses the answer after the last placement."""
+        ...
+
+
+def choices(
+    ranking: MovingRanking, seed: int, run: Iterable[QueuedPodInfo], used: str
+) -> Iterator[Choice]:
+    """The choices for equal pods that are placed one after another; of the first pods, where the
+    next choice needs an evaluation or has fewer than two nodes.
+
+    The ranking is up to date for the first pod, which has two nodes. At each choice it is up to
+    date for that pod. The caller counts each pod on its node, in this order, at its choice or after
+    all of them. ``used``: what each pod uses of its node.
+    """
+    equivalence, row_of = ranking.table.resources.equivalence, ranking.table.row_of
+    numbers, row, before = dict[int, int](), -1, 0
+    for queued in run:
+        if row >= 0:
+            number = equivalence.ways.get((before, used, True))
+            feasible_count = -1 if number is None else ranking.move(row, number)
+            if number is None or feasible_count < SCORED_MIN:
+                if feasible_count >= 0:
+                    ranking.uncount()
+                return
+            numbers[row] = number
+        choice = ranking.choose(seed, queued.pod.uid, queued.attempts)
+        row = row_of[choice.node_name]
+        before = numbers.get(row) or equivalence.numbers[row]
+        yield choice

@@ -137,18 +137,26 @@ class ScoreIndex:
 
     def move(self, place: int, before: int, now: int) -> None:
         """Move a row of this index to its new total."""
+        if before == now:
+            return
         places, equal = self.of_score[before], self.of_score.get(now)
-        if not (isinstance(places, array) and isinstance(equal, array)) or (
-            len(places) == 1 or len(equal) == _ARRAY_MAX
-        ):
+        is_small = equal is None or (isinstance(equal, array) and len(equal) < _ARRAY_MAX)
+        if not (is_small and isinstance(places, array)):
             self.remove(place, before)
             self.add(place, now)
             return
-        # The usual case, without further calls: both totals have other rows.
+        # The usual case, without further calls.
         at = bisect_left(places, place)
         assert places[at] == place, f"place {place} is not there"
         del places[at]
-        equal.insert(bisect_left(equal, place), place)
+        if not places:
+            del self.of_score[before]
+            del self.scores[bisect_left(self.scores, before)]
+        if isinstance(equal, array):
+            equal.insert(bisect_left(equal, place), place)
+        else:
+            insort(self.scores, now)
+            self.of_score[now] = array(_PLACE, (place,))
 
     @property
     def best_score(self) -> int:
