@@ -81,13 +81,9 @@ class EphemeralVolumeSource(Api):
     """A claim made for the pod alone; its template is the controller's business."""
 
 
-class Volume(Api):
-    """Only volume sources that a plugin reads are decoded."""
+class _Disks(Api):
+    """The sources of pods and of volumes that are CSI disks, or migrate to such."""
 
-    name: str = ""
-    image: ImageVolumeSource | None = None
-    persistent_volume_claim: ClaimVolumeSource | None = None
-    ephemeral: EphemeralVolumeSource | None = None
     csi: CSISource | None = None
     gce_persistent_disk: GceDisk | None = None
     aws_elastic_block_store: AwsDisk | None = None
@@ -96,6 +92,15 @@ class Volume(Api):
     cinder: CinderDisk | None = None
     portworx_volume: PortworxVolume | None = None
     vsphere_volume: VsphereVolume | None = None
+
+
+class Volume(_Disks):
+    """Only volume sources that a plugin reads are decoded."""
+
+    name: str = ""
+    image: ImageVolumeSource | None = None
+    persistent_volume_claim: ClaimVolumeSource | None = None
+    ephemeral: EphemeralVolumeSource | None = None
     iscsi: ISCSISource | None = None
     rbd: RBDSource | None = None
 
@@ -137,7 +142,7 @@ class VolumeNodeAffinity(Api):
     required: NodeSelector | None = None
 
 
-class PersistentVolumeSpec(Api):
+class PersistentVolumeSpec(_Disks):
     capacity: Quantities | None = None
     access_modes: tuple[str, ...] | None = None
     claim_ref: ObjectReference | None = None
@@ -145,14 +150,6 @@ class PersistentVolumeSpec(Api):
     volume_mode: str | None = None
     volume_attributes_class_name: str | None = None
     node_affinity: VolumeNodeAffinity | None = None
-    csi: CSISource | None = None
-    gce_persistent_disk: GceDisk | None = None
-    aws_elastic_block_store: AwsDisk | None = None
-    azure_disk: AzureDisk | None = None
-    azure_file: AzureFile | None = None
-    cinder: CinderDisk | None = None
-    portworx_volume: PortworxVolume | None = None
-    vsphere_volume: VsphereVolume | None = None
 
 
 class VolumePhase(Api):

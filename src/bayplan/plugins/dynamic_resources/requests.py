@@ -179,9 +179,8 @@ def unknown_constraint(claim: str, index: int) -> AllocationError:
     return AllocationError(f"claim {claim}, constraint #{index}: {empty}")
 
 
-@final
-class _SameAttribute:
-    """All devices have a value in common."""
+class _AttributeConstraint:
+    """Compares the values of an attribute, device by device."""
 
     def __init__(
         self, request_names: frozenset[str], attribute: str, attributes: Attributes
@@ -189,51 +188,45 @@ class _SameAttribute:
         self._request_names = request_names
         self._attribute = attribute
         self._attributes = attributes
-        #: The common values after each device.
-        self._common: list[Values] = []
+        #: What the constraint holds of each device.
+        self._devices: list[Values] = []
 
     def add(self, request: Request, candidate: Candidate) -> bool:
         if not _concerns(self._request_names, request):
             return True
         values = self._attributes.of(candidate, request, self._attribute)
-        if values is not None and self._common:
-            values = self._common[-1].common(values)
+        values = None if values is None else self._accepted(values)
         if values is None:
             return False
-        self._common.append(values)
+        self._devices.append(values)
         return True
 
     def remove(self, request: Request) -> None:
         if _concerns(self._request_names, request):
-            self._common.pop()
+            self._devices.pop()
+
+    def _accepted(self, values: Values) -> Values | None:
+        """What is held of a further device; None: it breaks the constraint."""
+        raise NotImplementedError
 
 
 @final
-class _DistinctAttribute:
+class _SameAttribute(_AttributeConstraint):
+    """All devices have a value in common. The common values after each device are held."""
+
+    def _accepted(self, values: Values) -> Values | None:
+        return self._devices[-1].common(values) if self._devices else values
+
+
+@final
+class _DistinctAttribute(_AttributeConstraint):
     """No two devices have a value in common."""
 
-    def __init__(
-        self, request_names: frozenset[str], attribute: str, attributes: Attributes
-    ) -> None:
-        self._request_names = request_names
-        self._attribute = attribute
-        self._attributes = attributes
-        self._values: list[Values] = []
-
-    def add(self, request: Request, candidate: Candidate) -> bool:
-        if not _concerns(self._request_names, request):
-            return True
-        values = self._attributes.of(candidate, request, self._attribute)
-        if values is None or (values is NO_VALUES and self._values):
-            return False
-        if any(values.common(each) is not None for each in self._values):
-            return False
-        self._values.append(values)
-        return True
-
-    def remove(self, request: Request) -> None:
-        if _concerns(self._request_names, request):
-            self._values.pop()
+    def _accepted(self, values: Values) -> Values | None:
+        if values is NO_VALUES and self._devices:
+            return None
+        is_shared = any(values.common(each) is not None for each in self._devices)
+        return None if is_shared else values
 
 
 def _concerns(names: frozenset[str], request: Request) -> bool:
