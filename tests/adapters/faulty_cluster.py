@@ -1,8 +1,8 @@
 """A cluster that misbehaves as real ones do, by chance that a seed repeats.
 
-Wraps any cluster behind the same port. The kinds of faults and their chances are drawn per seed,
-and each kind is absent in half of all runs, so that rare combinations occur. Losing nodes
-and stepping the clock are not calls to a cluster: their counts are here, and the test does them.
+Wraps any cluster behind the same port. `tests.sim.fault_plan` draws the kinds of faults and their
+chances. Losing nodes and stepping the clock are not calls to a cluster: their counts are here, and
+the test does them.
 """
 
 from collections import Counter
@@ -29,9 +29,6 @@ from bayplan.state.pods import PodInfo
 
 T = TypeVar("T")
 
-_CHANCES = (0.005, 0.02, 0.05, 0.1, 0.3)
-_SLOW_SECONDS = (0.05, 0.5, 3.0, 20.0)
-
 
 @dataclass(frozen=True, slots=True)
 class FaultOptions:
@@ -55,28 +52,6 @@ class FaultOptions:
     slow_seconds: float = 0.0
     node_losses: int = 0
     clock_steps: int = 0
-
-    @classmethod
-    def sampled(cls, seed: int) -> "FaultOptions":
-        """Equal seeds give equal options."""
-        random = stream(seed, "fault options")
-
-        def chance() -> float:
-            return random.choice(_CHANCES) if random.random() < 0.5 else 0.0
-
-        return cls(
-            seed=seed,
-            watch_drops=chance(),
-            watch_lags=chance(),
-            gone_on_resume=chance(),
-            list_failures=chance(),
-            conflicts=chance(),
-            unknown_outcomes=chance(),
-            slow_calls=chance(),
-            slow_seconds=random.choice(_SLOW_SECONDS),
-            node_losses=random.choice((0, 0, 1, 2, 5)),
-            clock_steps=random.choice((0, 0, 1, 3)),
-        )
 
     def __str__(self) -> str:
         """One line without the faults that do not happen: `seed=7 conflicts=0.1 …`."""

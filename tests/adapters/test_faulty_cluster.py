@@ -21,6 +21,7 @@ from bayplan.sim.loop import run
 from bayplan.state.pods import PodInfo, pod_info
 from tests.adapters.faulty_cluster import FaultOptions, FaultyCluster
 from tests.kit.manifests import pod
+from tests.sim.fault_plan import drawn_faults
 
 POD = "v1 Pod"
 Scene = Callable[[EmbeddedCluster, FaultyCluster], Awaitable[None]]
@@ -46,14 +47,14 @@ def created(inner: EmbeddedCluster, name: str = "web") -> PodInfo:
 
 
 def test_options_follow_from_the_seed_and_print_as_one_line() -> None:
-    assert FaultOptions.sampled(7) == FaultOptions.sampled(7)
-    assert len({str(FaultOptions.sampled(seed)) for seed in range(20)}) == 20
+    assert drawn_faults(7) == drawn_faults(7)
+    assert len({str(drawn_faults(seed)) for seed in range(20)}) == 20
     options = FaultOptions(seed=3, conflicts=0.1, slow_seconds=20.0, node_losses=2)
     assert str(options) == "seed=3 conflicts=0.1 slow_seconds=20 node_losses=2"
 
 
 def test_each_fault_is_absent_in_some_seeds_and_present_in_others() -> None:
-    sampled = [FaultOptions.sampled(seed) for seed in range(40)]
+    sampled = [drawn_faults(seed) for seed in range(40)]
     for name in ("watch_drops", "gone_on_resume", "conflicts", "unknown_outcomes", "node_losses"):
         hits = sum(getattr(options, name) > 0 for options in sampled)
         assert 5 < hits < 35, name

@@ -7,19 +7,15 @@ names of the system pods that e2e.test looks for; without them it waits a minute
 """
 
 import contextlib
-import json
-import ssl
 import threading
 import time
-import urllib.error
-import urllib.request
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 from tests.e2e.stages import Object, stages
 from tests.e2e.suites import Suite
-from tests.live.control_plane import LOOPBACK, POLL_SECONDS, READY_SECONDS, ControlPlane, token
+from tests.live.control_plane import LOOPBACK, POLL_SECONDS, READY_SECONDS, ControlPlane
 from tests.live.processes import SchedulerProcess, free_port
 
 NODE_COUNT = 4
@@ -236,29 +232,21 @@ def _copy_for(api: "_Api", node: Object) -> None:
 
 
 class _Api:
-    """A client of the API server with an administrator's token."""
+    """Requests to the API server that succeed."""
 
     def __init__(self, plane: ControlPlane) -> None:
-        self._server = f"https://{LOOPBACK}:{plane.port}"
-        self._trust = ssl.create_default_context(cafile=str(plane.authority))
+        self._request = plane.request
 
     def request(self, method: str, path: str, content: Object | None = None) -> Any:
         """The answer's content. Raises OSError."""
-        body = json.dumps(content).encode() if content is not None else None
         media_type = _PATCH if method == "PATCH" else "application/json"
-        headers = {"Authorization": f"Bearer {token('admin')}", "Content-Type": media_type}
-        request = urllib.request.Request(self._server + path, body, headers, method=method)
-        with urllib.request.urlopen(request, timeout=30, context=self._trust) as answer:
-            return json.load(answer)
+        code, answer = self._request(method, path, content, media_type)
+        if code >= 300:
+            raise OSError(f"{method} {path}: {code} {answer}")
+        return answer
 
     def exists(self, path: str) -> bool:
-        try:
-            self.request("GET", path)
-        except urllib.error.HTTPError as problem:
-            if problem.code != 404:
-                raise
-            return False
-        return True
+        return self._request("GET", path)[0] == 200
 
 
 def _wait(what: str, is_true: Callable[[], bool]) -> None:

@@ -236,6 +236,21 @@ class ControlPlane:
         with urllib.request.urlopen(request, timeout=30) as answer:
             return json.load(answer)
 
+    def request(
+        self, method: str, path: str, content: Any = None, media_type: str = "application/json"
+    ) -> tuple[int, Any]:
+        """A request of an administrator: the code and the content of the answer. Raises OSError."""
+        data = None if content is None else json.dumps(content).encode()
+        headers = {"Authorization": f"Bearer {token('admin')}", "Content-Type": media_type}
+        url = f"https://{LOOPBACK}:{self.port}{path}"
+        request = urllib.request.Request(url, data, headers, method=method)
+        trust = ssl.create_default_context(cafile=str(self.authority))
+        try:
+            with urllib.request.urlopen(request, timeout=30, context=trust) as answer:
+                return answer.status, json.load(answer)
+        except urllib.error.HTTPError as problem:
+            return problem.code, json.load(problem)
+
     def bindings(self, namespace: str) -> collections.Counter[tuple[str, int]]:
         """The number of binding requests per (pod, HTTP code) in a namespace."""
         counts: collections.Counter[tuple[str, int]] = collections.Counter()

@@ -7,10 +7,7 @@ order upstream, so it is compared as a set.
 
 import json
 import os
-import ssl
 import time
-import urllib.error
-import urllib.request
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
@@ -23,7 +20,7 @@ from bayplan.clock import ManualClock
 from bayplan.objects.keys import ObjectKey, is_namespaced, kind_of
 from bayplan.ports import ApiError
 from tests.live.conftest import started
-from tests.live.control_plane import LOOPBACK, ControlPlane, token
+from tests.live.control_plane import ControlPlane
 from tests.live.drawn_pods import Content, PodDraw, residents, setup
 
 pytestmark = pytest.mark.timeout(900)
@@ -51,23 +48,10 @@ class RealServer:
     """Requests of an administrator."""
 
     def __init__(self, plane: ControlPlane) -> None:
-        self._url = f"https://{LOOPBACK}:{plane.port}"
-        self._context = ssl.create_default_context(cafile=str(plane.authority))
-
-    def request(self, method: str, path: str, content: Content | None) -> tuple[int, Content]:
-        data = None if content is None else json.dumps(content).encode()
-        headers = {"Authorization": f"Bearer {token('admin')}", "Content-Type": "application/json"}
-        request = urllib.request.Request(
-            f"{self._url}{path}", data=data, headers=headers, method=method
-        )
-        try:
-            with urllib.request.urlopen(request, context=self._context, timeout=30) as answer:
-                return answer.status, json.load(answer)
-        except urllib.error.HTTPError as problem:
-            return problem.code, json.load(problem)
+        self._request = plane.request
 
     def create(self, content: Content, *, is_dry: bool = False) -> tuple[int, Content]:
-        return self.request("POST", _path(content) + ("?dryRun=All" if is_dry else ""), content)
+        return self._request("POST", _path(content) + ("?dryRun=All" if is_dry else ""), content)
 
     def prepare(self) -> None:
         """Create what decides about pods. Quotas get the usage that no controller writes here."""
@@ -78,7 +62,7 @@ class RealServer:
                 hard = each["spec"]["hard"]
                 status = {"hard": hard, "used": dict.fromkeys(hard, "0")}
                 path = f"{_path(each)}/{each['metadata']['name']}/status"
-                code, answer = self.request("PUT", path, {**answer, "status": status})
+                code, answer = self._request("PUT", path, {**answer, "status": status})
                 assert code == 200, answer
         deadline = time.monotonic() + READY_SECONDS
         for each in (*_probes(), *residents()):

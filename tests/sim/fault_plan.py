@@ -17,7 +17,7 @@ _CHANCES = (0.02, 0.1, 0.3)
 _SLOW_SECONDS = (0.05, 0.5, 3.0, 20.0)
 
 
-def _drawn_faults(seed: int) -> FaultOptions:
+def drawn_faults(seed: int) -> FaultOptions:
     """The faults between scheduler and API server; each kind is absent in a part of all worlds."""
     random = stream(seed, "faults of a world")
 
@@ -101,7 +101,7 @@ class Plan:
 
     @classmethod
     def drawn(cls, seed: int) -> "Plan":
-        faults, options = _drawn_faults(seed), WorldOptions.drawn(seed)
+        faults, options = drawn_faults(seed), WorldOptions.drawn(seed)
         return cls(seed, faults, options, _drawn_steps(seed, faults, options))
 
     def __str__(self) -> str:

@@ -23,6 +23,7 @@ from bayplan.plugins.dynamic_resources.extended import special_claim
 from bayplan.plugins.dynamic_resources.group_claims import pod_as_user
 from bayplan.ports import ApiError, BindPort, ConflictError, OutcomeUnknownError
 from bayplan.testing import pod
+from tests.kit.ports import ReplacedCalls
 from tests.plugins.devices_kit import allocated, as_claim, claim, exactly
 
 T = TypeVar("T")
@@ -34,17 +35,15 @@ ALLOCATION = as_claim(claim("c", exactly(), status=allocated(("n1", "x")))).allo
 )
 
 
-class FailingPort:
+class FailingPort(ReplacedCalls):
     """Calls an embedded cluster. It fails once before or once after a call, as configured."""
 
     def __init__(self, cluster: EmbeddedCluster) -> None:
+        super().__init__(cluster)
         self.cluster = cluster
         self.fail_before: list[Exception | None] = []
         self.fail_after: list[Exception | None] = []
         self.slept_seconds: list[float] = []
-
-    async def read(self, kind: str, namespace: str, name: str) -> Any:
-        return await self.cluster.read(kind, namespace, name)
 
     async def patch(
         self, kind: str, namespace: str, name: str, patch: dict[str, Any], subresource: str = ""
@@ -58,12 +57,6 @@ class FailingPort:
             if problem is not None:
                 raise problem
         raise AssertionError("one of the two returns")
-
-    async def create_object(self, kind: str, content: dict[str, Any]) -> Any:
-        return await self.cluster.create_object(kind, content)
-
-    async def delete_object(self, kind: str, namespace: str, name: str, uid: str) -> None:
-        await self.cluster.delete_object(kind, namespace, name, uid)
 
     async def sleep(self, seconds: float) -> None:
         self.slept_seconds.append(seconds)

@@ -19,11 +19,11 @@ from bayplan.plugins.dynamic_resources import plugin as releases
 from bayplan.plugins.dynamic_resources.plugin import RELEASE_POLL_SECONDS as POLL_SECONDS
 from bayplan.plugins.dynamic_resources.plugin import Releases
 from bayplan.plugins.dynamic_resources.plugin import device_events as events
-from bayplan.ports import BindPort
 from bayplan.problems import ConfigError
 from bayplan.state.pods import PodInfo
 from bayplan.testing import SampleCluster, check_plugin, plugin, pod
 from bayplan.testing.state_checks import SamplePort
+from tests.kit.ports import UnusedPort
 from tests.plugins import devices_kit
 from tests.plugins.devices_kit import (
     DRIVER,
@@ -432,7 +432,7 @@ def test_a_pod_is_tried_when_all_its_claims_exist() -> None:
 # ---- releases -------------------------------------------------------------------------------
 
 
-class ReleasingPort:
+class ReleasingPort(UnusedPort):
     """A port whose sleep advances the clock; the write ends after some reads."""
 
     def __init__(self, over: Releases, looks: int) -> None:
@@ -446,7 +446,7 @@ class ReleasingPort:
 
 
 def ended(over: Releases, looks: int = 0) -> bool:
-    return asyncio.run(over.ended("claim", "pod", cast(BindPort, ReleasingPort(over, looks))))
+    return asyncio.run(over.ended("claim", "pod", ReleasingPort(over, looks)))
 
 
 def test_a_pod_without_a_release_does_not_wait() -> None:

@@ -5,11 +5,10 @@ How much of a node's storage a pod's claims would use, as a score.
 
 import asyncio
 from collections.abc import Callable
-from typing import Any, cast
+from typing import Any
 
 import pytest
 
-from bayplan.api.objects import Pod
 from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.resource_scorers import UtilizationShapePoint, broken_line
 from bayplan.framework.status import SKIP, Code, Status
@@ -20,11 +19,11 @@ from bayplan.plugins.volume_binding.plugin import (
     VolumeBindingArgs,
     scores,
 )
-from bayplan.ports import BindPort, ConflictError
+from bayplan.ports import ConflictError
 from bayplan.problems import ConfigError
-from bayplan.state.pods import PodInfo
 from bayplan.testing import check_plugin, pod
 from bayplan.testing.clusters import SampleCluster
+from tests.kit.ports import UnusedPort
 from tests.plugins.volume_kit import (
     add,
     at,
@@ -53,7 +52,7 @@ ASKING = with_claims("p", "data")
 PLACED = ASKING.on_node("n1")
 
 
-class PatchingPort:
+class PatchingPort(UnusedPort):
     """Records writes; a sleep advances the clock."""
 
     def __init__(self, over: SampleCluster, meanwhile: Callable[[float], object]) -> None:
@@ -62,7 +61,9 @@ class PatchingPort:
         self.patches: list[tuple[str, str]] = []
         self.refuses = False
 
-    async def patch(self, kind: str, namespace: str, name: str, patch: dict[str, Any]) -> None:
+    async def patch(
+        self, kind: str, namespace: str, name: str, patch: Any, subresource: str = ""
+    ) -> Any:
         if self.refuses:
             raise ConflictError(f"{name} has been modified")
         self.patches.append((kind, name))
@@ -70,12 +71,6 @@ class PatchingPort:
     async def sleep(self, seconds: float) -> None:
         self.over.clock.advance_to(self.over.clock.now() + seconds)
         self.meanwhile(self.over.clock.now())
-
-    async def bind(self, pod: PodInfo, node_name: str) -> None:
-        raise AssertionError("not called by the plugin")
-
-    async def get_pod(self, namespace: str, name: str) -> Pod:
-        raise AssertionError("not called by the plugin")
 
 
 def world(*objects: Any) -> SampleCluster:
@@ -92,7 +87,7 @@ def reserved(over: SampleCluster, args: Any = None) -> tuple[VolumeBinding, Cycl
 
 
 def bound(plugin: VolumeBinding, state: CycleState, port: PatchingPort) -> Status | None:
-    return asyncio.run(plugin.pre_bind(state, PLACED, "n1", cast(BindPort, port)))
+    return asyncio.run(plugin.pre_bind(state, PLACED, "n1", port))
 
 
 def nothing(now: float) -> None: ...
