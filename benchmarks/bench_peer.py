@@ -254,6 +254,8 @@ def main(
     patterns = [part for part in only.split(",") if part]
     table, rows = empty_table(), list[Comparison]()
     for shape in SHAPES:
+        if not shape.has_peer:
+            continue
         if patterns and not any(part in shape.name for part in patterns):
             continue
         comparison = compared(binary, shape, repeat, seconds)

@@ -4,13 +4,13 @@ The engine has what `bayplan run` has: metrics, and the sinks of the journal wit
 default verbosity.
 
 Where pods preempt, a pod's time includes its first attempt, the eviction of its victims and its
-second attempt.
+second attempt. If they arrive together, all first attempts come before the evictions.
 """
 
 import gc
 import logging
 import os
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from time import perf_counter
@@ -182,6 +182,8 @@ def run(
     with discarded_log(), settled_memory():
         if shape.preempts:
             with around or nullcontext():
+                if shape.together:
+                    return _preempting_together(shape, scheduler, events)
                 return _preempting(shape, scheduler, events, limit_seconds)
         start = perf_counter()
         for event in events:
@@ -244,16 +246,43 @@ def _preempting(
     return Run(shape, ends, node_names, event_seconds / len(ends), victim_count)
 
 
+def _preempting_together(shape: Shape, scheduler: Scheduler, events: Sequence[WatchEvent]) -> Run:
+    """All pods are in the queue before the first attempt, and preempt before the first eviction."""
+    placed = {f"{pod.namespace}/{pod.name}": pod for pod in scheduler.cache.pods()}
+    start = perf_counter()
+    for event in events:
+        scheduler.handle(event)
+    begin = perf_counter()
+    pods = {event.object.metadata.name: event.object for event in events}
+    while scheduler.schedule_run(RUN_PODS_MAX, RUN_SECONDS_MAX):
+        pass
+    victims = _evicted(scheduler, pods)
+    for key in victims:
+        scheduler.handle(WatchEvent(EventType.DELETED, POD, placed[key].pod))
+    while scheduler.schedule_run(RUN_PODS_MAX, RUN_SECONDS_MAX):
+        pass
+    end = perf_counter() - begin
+    node_names = [e.node_name for e in scheduler.take_effects() if isinstance(e, BindPod)]
+    ends = np.linspace(0.0, end, len(events) + 1)[1:].tolist()
+    return Run(shape, ends, node_names, (begin - start) / len(events), len(victims))
+
+
 def _victims(scheduler: Scheduler, event: WatchEvent) -> list[str]:
     """The keys of the pods that a pod's first attempt evicts, after its effects were performed."""
     scheduler.schedule_one()
+    return _evicted(scheduler, {event.object.metadata.name: event.object})
+
+
+def _evicted(scheduler: Scheduler, pods: Mapping[str, ApiObject]) -> list[str]:
+    """Perform all effects; returns the keys of the pods that were deleted. ``pods``: the preempting
+    pods by name."""
     port = _Evicting()
     while effects := scheduler.take_effects():
         for effect in effects:
             if isinstance(effect, Perform):
                 _perform(effect, port)
             elif isinstance(effect, PatchPodStatus) and effect.nominated_node_name:
-                scheduler.handle(_nominated(event.object, effect.nominated_node_name))
+                scheduler.handle(_nominated(pods[effect.name], effect.nominated_node_name))
     return port.gone
 
 

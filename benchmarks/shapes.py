@@ -5,7 +5,7 @@ measures, so that both sides can be run in turn: nodes of 4 cpu and 32Gi, pods o
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 ZONE = "topology.kubernetes.io/zone"
@@ -15,6 +15,9 @@ MOON = ("moon-1", "moon-2", "moon-3")
 TOO_LARGE = "large-cpu"
 #: Preempts less important pods.
 PREEMPTING = "high-priority"
+#: The node of all pods of a DaemonSet, and pods of a DaemonSet with a node each.
+BIG_NODE = "scheduler-perf-node"
+ONE_PER_NODE = "daemonset-per-node"
 #: The number of less important pods on each node, and of victims for one pod.
 LESS_IMPORTANT, VICTIMS_PER_POD = 4, 3
 _WITHOUT_LIMITS = (TOO_LARGE, "hostport", "saturation")
@@ -39,6 +42,10 @@ class Shape:
     big_node: bool = False
     #: Without the default constraints that spread pods of a Service or a workload.
     no_spread: bool = False
+    #: Pods that preempt arrive together, and not one after another.
+    together: bool = False
+    #: Whether kube-scheduler's side has the load, too.
+    has_peer: bool = True
 
     @property
     def preempts(self) -> bool:
@@ -86,7 +93,9 @@ SHAPES: tuple[Shape, ...] = (
     Shape("unschedulable-only", 5000, TOO_LARGE, 1000),
     _preemption(1000),
     _preemption(5000),
+    replace(_preemption(1000), name="preemption-together", pods=200, together=True, has_peer=False),
     Shape("daemonset", 15_000, "daemonset", 30_000, big_node=True),
+    Shape(ONE_PER_NODE, 5000, ONE_PER_NODE, 5000, has_peer=False),
     # The peer's own reuse of answers is on here, which it cannot be with spread defaults.
     Shape("nospread-batching=true-basic-5000", 5000, "default", 10_000, no_spread=True),
     Shape("nospread-batching=true-hostport-5000", 5000, "hostport", 5000, no_spread=True),
@@ -103,7 +112,7 @@ def node(index: int, zones: tuple[str, ...]) -> Object:
 
 
 def big_node() -> Object:
-    return _node("scheduler-perf-node", {HOST: "scheduler-perf-node"}, "90000")
+    return _node(BIG_NODE, {HOST: BIG_NODE}, "90000")
 
 
 def _node(name: str, labels: dict[str, str], pods: str) -> Object:
@@ -138,11 +147,13 @@ def pods(shape: Shape) -> Iterator[Object]:
     for index in range(shape.pods):
         if shape.unschedulable_every and index % shape.unschedulable_every == 0:
             yield make_pod(TOO_LARGE, f"big-{index:06d}", "sched-1")
-        yield make_pod(shape.template, f"pod-{index:06d}", "sched-1")
+        node_name = f"node-{index:05d}" if shape.template == ONE_PER_NODE else BIG_NODE
+        yield make_pod(shape.template, f"pod-{index:06d}", "sched-1", node_name)
 
 
-def make_pod(template: str, name: str, namespace: str) -> Object:
-    labels, spec = _template(template)
+def make_pod(template: str, name: str, namespace: str, node_name: str = BIG_NODE) -> Object:
+    """``node_name``: the node of a DaemonSet's pod."""
+    labels, spec = _template(template, node_name)
     requests = spec.pop("requests", {"cpu": "100m", "memory": "500Mi"})
     container: Object = {"name": "pause", "image": "pause:3.10.2"}
     if requests:
@@ -163,8 +174,8 @@ def make_pod(template: str, name: str, namespace: str) -> Object:
     }
 
 
-def _template(name: str) -> tuple[dict[str, str], Object]:
-    """(labels, fields of the spec besides its container)."""
+def _template(name: str, node_name: str) -> tuple[dict[str, str], Object]:
+    """(labels, fields of the spec besides its container). ``node_name``: of a DaemonSet's pod."""
     if name == "default":
         return {}, {}
     if name == TOO_LARGE:
@@ -185,8 +196,8 @@ def _template(name: str) -> tuple[dict[str, str], Object]:
     if name == "node-affinity":
         zones = {"key": ZONE, "operator": "In", "values": ["zone1", "zone2"]}
         return {}, _node_affinity({"matchExpressions": [zones]})
-    if name == "daemonset":
-        field = {"key": "metadata.name", "operator": "In", "values": ["scheduler-perf-node"]}
+    if name in ("daemonset", ONE_PER_NODE):
+        field = {"key": "metadata.name", "operator": "In", "values": [node_name]}
         return {}, {"requests": {}, **_node_affinity({"matchFields": [field]})}
     return _pod_affinity(name)
 

@@ -43,6 +43,11 @@ class PluginScores(Struct):
         name, weight = self.name, self.weight
         return [PluginScore(name, raw, final, final * weight) for raw, final in pairs]
 
+    def line(self, position: int) -> PluginScore:
+        """The score of one node, for the journal."""
+        final: int = self.normalized.item(position)
+        return PluginScore(self.name, self.raw.item(position), final, final * self.weight)
+
     @property
     def weighted(self) -> NodeScores:
         return self.normalized * self.weight if self.weight != 1 else self.normalized

@@ -269,7 +269,7 @@ class NodeCells:
         names += [each.named.name for each in self._scores]
         places = sorted(range(len(names)), key=lambda at: score_order.index(names[at]))
         # A getter of one place returns no tuple; then there is nothing to order.
-        self._in_order: _InOrder = (
+        self.in_order: _InOrder = (
             itemgetter(*places) if len(places) > 1 else tuple[PluginScore, ...]
         )
         self._score_order = score_order
@@ -341,11 +341,10 @@ class NodeCells:
         changes = log.few_since(self.generation, CHANGES_MAX, _FACETS)
         if changes is None:
             raise RankingInvalid(TOO_MUCH_CHANGED)
-        rows = {row: None for row, _ in changes}
         for _, bits in changes:
             if bits & _OF_DOMAINS:
                 raise RankingInvalid(NODES_CAME_OR_WENT)
-        for row in rows:
+        for row in dict(changes):
             self._count_again(row)
         self.generation = log.generation
 
@@ -465,18 +464,10 @@ class NodeCells:
         """The name of the node at a place of the draw order."""
         return self._table.names[self._order.item(place)]
 
-    def rows_at(self, places: Sequence[int]) -> Rows:
-        """intp[places]: the rows at places of the draw order."""
-        return self._order[places]
-
     def cells_of(self, rows: Rows) -> Rows:
         """intp[rows]: the cell of each row."""
         places = self._places[rows]
         return np.frombuffer(self._index.cell_of_place, np.int32)[places].astype(np.intp)
-
-    def line(self, line: NodeScore, total: int, of_cell: Sequence[PluginScore]) -> NodeScore:
-        """The ranking's line of a node, with the scores of its cell."""
-        return NodeScore(line.node, total, self._in_order((*line.plugins, *of_cell)))
 
     def ordered(self, columns: Sequence[PluginScores]) -> list[PluginScores]:
         """In the order of the profile."""
@@ -645,15 +636,16 @@ class CellAnswer:
 
     def choose(self, seed: int, pod_uid: str, attempt: int) -> Choice:
         """The node with the highest total; among equals the one that is drawn."""
-        indexes, best_total = self.node_cells.indexes, self.best_total()
-        best = [
-            indexes[cell].best()
-            for cell, total in zip(self._cells, self._totals, strict=True)
-            if total == best_total
-        ]
+        indexes, best_total = self.node_cells.indexes, max(self._totals)
+        best: list[array[int] | PlaceBlocks] = []
+        for cell, total in zip(self._cells, self._totals, strict=True):
+            if total == best_total:
+                # As `ScoreIndex.best`, without a call for each cell.
+                index = indexes[cell]
+                best.append(index.of_score[index.scores[-1]])
         count = sum(map(len, best))
-        index = tie_index(seed, pod_uid, attempt, count) if count > 1 else 0
-        return Choice(self.node_cells.name_of(nth_of(best, index)), count, index)
+        drawn = tie_index(seed, pod_uid, attempt, count) if count > 1 else 0
+        return Choice(self.node_cells.name_of(nth_of(best, drawn)), count, drawn)
 
     def best_total(self) -> int:
         """The highest total."""
@@ -662,26 +654,27 @@ class CellAnswer:
     def best_scores(self, count_max: int) -> tuple[NodeScore, ...]:
         """The scores of the best nodes, best first; equals in draw order."""
         best: list[tuple[int, int, int]] = []
-        node_cells, totals = self.node_cells, self._totals
+        node_cells, totals, indexes = self.node_cells, self._totals, self.node_cells.indexes
         for at in sorted(range(len(totals)), key=totals.__getitem__, reverse=True):
             if len(best) == count_max and totals[at] < -best[-1][0]:
                 break
             added = 0 if self._added is None else self._added.item(at)
-            first = node_cells.indexes[self._cells[at]].first_with_totals(count_max)
+            first = indexes[self._cells[at]].first_with_totals(count_max)
             best += [(-added - total, place, at) for total, place in first]
             best.sort()
             del best[count_max:]
-        lines = self.whole.lines(node_cells.rows_at([place for _, place, _ in best]))
+        lines = node_cells.ranking.lines_at([place for _, place, _ in best])
         if not self._columns:
             return tuple(lines)
-        positions = np.array([at for _, _, at in best], np.intp)
-        of_rules = zip(*(column.lines(positions) for column in self._columns), strict=True)
-        return tuple(
-            [
-                node_cells.line(line, -negative, of_cell)
-                for line, (negative, _, _), of_cell in zip(lines, best, of_rules, strict=True)
-            ]
-        )
+        # Most of the best nodes are in few cells.
+        of_rules: dict[int, list[PluginScore]] = {}
+        scores: list[NodeScore] = []
+        for line, (negative, _, at) in zip(lines, best, strict=True):
+            if at not in of_rules:
+                of_rules[at] = [column.line(at) for column in self._columns]
+            plugins = node_cells.in_order((*line.plugins, *of_rules[at]))
+            scores.append(NodeScore(line.node, -negative, plugins))
+        return tuple(scores)
 
     def score_table(self, nodes: NodeView) -> ScoreTable:
         """The scores of all plugins as arrays. ``nodes``: the feasible ones."""
@@ -743,6 +736,10 @@ class CellFeasibility(Feasibility):
     @property
     def feasible_count(self) -> int:
         return self._feasible_count
+
+    def for_journal(self) -> tuple[int, tuple[RejectionCount, ...]]:
+        rejections = self.rejection_counts() if self._rejected else self._whole.for_journal()[1]
+        return self._feasible_count, rejections
 
     def rejection_counts(self) -> tuple[RejectionCount, ...]:
         of_whole = self._whole.rejection_counts()

@@ -446,13 +446,14 @@ class RankedNodes:
         try:
             return tuple(map(self._lines.__getitem__, places))
         except KeyError:
-            return tuple(self._lines_at(places))
+            return tuple(self.lines_at(places))
 
     def lines(self, rows: Rows) -> list[NodeScore]:
         """The cached scores and their sums, of some rows with totals."""
-        return self._lines_at(self._places[rows].tolist())
+        return self.lines_at(self._places[rows].tolist())
 
-    def _lines_at(self, places: Sequence[int]) -> list[NodeScore]:
+    def lines_at(self, places: Sequence[int]) -> list[NodeScore]:
+        """The same of the nodes at places of the draw order."""
         lines = self._lines
         if len(lines) >= _LINES_MAX:
             lines.clear()
