@@ -8,6 +8,7 @@ import os
 from pathlib import Path
 
 import pytest
+import yaml
 
 from bayplan.config import config_from
 from bayplan.config.loading import DEFAULT_CONFIG
@@ -88,6 +89,50 @@ spec:
     "no node": _POD,
     "nothing but a claim": _CLAIM,
 }
+_DEPLOYMENT = """
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: web}
+spec:
+  replicas: 2
+  selector: {matchLabels: {app: web}}
+  template:
+    metadata: {labels: {app: web}}
+    spec: {containers: [{name: c, image: app}]}
+"""
+_CUSTOM = "apiVersion: example.com/v1\nkind: Foo\nmetadata: {name: a}\n"
+_NO_NODE = (
+    "no node was read: name a file with the nodes of the cluster, too; bayplan capture writes one"
+)
+_MADE = "2 pods were created for controllers: 2 for 1 Deployment"
+_NO_OBJECT = "wanted an object with apiVersion, kind and metadata"
+_NOTHING = "found nothing in it, wanted Kubernetes objects or a Scenario"
+#: What somebody may name as a file of a cluster, and the lines for the page and the terminal.
+ANYTHING = {
+    "a Deployment": (_DEPLOYMENT, [_MADE, _NO_NODE]),
+    "a custom object": (_CUSTOM, ["not read: 1 Foo", _NO_NODE]),
+    "a list of Deployments": (
+        json.dumps({"apiVersion": "v1", "kind": "List", "items": [yaml.safe_load(_DEPLOYMENT)]}),
+        [_MADE, _NO_NODE],
+    ),
+    "an empty list": ('{"apiVersion": "v1", "kind": "List", "items": []}', [_NO_NODE]),
+    "several documents": (_NODE + _DEPLOYMENT + "---\n" + _CUSTOM, [_MADE, "not read: 1 Foo"]),
+}
+#: The same of what is no cluster.
+NO_CLUSTERS = {
+    "an empty file": ("", f"cluster.yaml: {_NOTHING}"),
+    "separators": ("---\n---\n", f"cluster.yaml: {_NOTHING}"),
+    "a comment": ("# later\n", f"cluster.yaml: {_NOTHING}"),
+    "prose": ("hello world", f'cluster.yaml, document 1: found "hello world", {_NO_OBJECT}'),
+    "a list": ("[1, 2]", f"cluster.yaml, document 1: found a list, {_NO_OBJECT}"),
+    "no YAML": ("a: [\n", "cluster.yaml, document 1, line 2: "),
+    "no text": ("\xff\x00", "cluster.yaml, document 1, line 1: not UTF-8"),
+    "a configuration": (
+        "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n",
+        'cluster.yaml, document 1: kind: found "KubeSchedulerConfiguration", wanted objects of a '
+        "cluster; a scheduler's configuration is given with --config",
+    ),
+}
 
 
 def _files() -> list[Path]:
@@ -133,6 +178,34 @@ def test_the_page_shows_a_cluster_with(tmp_path: Path, name: str) -> None:
     assert (subject.answer().phase, subject.answer().problem) == ("ready", "")
     has_pod = "kind: Pod\n" in CLUSTERS[name]
     assert ("default/p" in subject.timeline.rows_by_name) == has_pod
+
+
+@pytest.mark.parametrize("name", ANYTHING)
+def test_any_object_is_shown_and_what_is_missing_is_told_on_the_page_and_in_the_terminal(
+    tmp_path: Path, name: str
+) -> None:
+    path = tmp_path / "cluster.yaml"
+    text, notes = ANYTHING[name]
+    path.write_text(text)
+    subject, remarks = _loaded(path)
+    answer = subject.answer()
+    assert (answer.phase, answer.problem) == ("ready", "")
+    assert list(answer.notes) == remarks == notes
+
+
+@pytest.mark.parametrize("name", NO_CLUSTERS)
+def test_what_is_no_cluster_is_one_message_on_the_page_and_in_the_terminal(
+    tmp_path: Path, name: str
+) -> None:
+    path = tmp_path / "cluster.yaml"
+    text, problem = NO_CLUSTERS[name]
+    path.write_bytes(text.encode("latin-1"))
+    subject, remarks = _loaded(path)
+    answer = subject.answer()
+    assert answer.phase == "failed"
+    # The path stands before it, and what YAML says after it.
+    assert problem in answer.problem
+    assert remarks == [f"cluster.yaml cannot be shown: {answer.problem}"]
 
 
 def test_a_pod_with_a_claim_waits_for_the_reason_that_the_scheduler_gives(tmp_path: Path) -> None:

@@ -55,6 +55,9 @@ LOADING, READY, FAILED = "loading", "ready", "failed"
 _ITEMS = 1_000
 #: Of a cluster without a run: waiting pods that are tried once to learn why they wait.
 _TRIED_MAX = 1_000
+_NO_NODE = (
+    "no node was read: name a file with the nodes of the cluster, too; bayplan capture writes one"
+)
 #: Different lines about failures in the terminal: a client may ask anything.
 _REPORTED_MAX = 1_000
 #: The places of all lines are in memory.
@@ -418,6 +421,8 @@ class ClusterSubject(FileSubject):
             fold.add(change)
         self._changes.clear()
         line = fold.timeline()
+        if not line.node_names:
+            self._note(_NO_NODE)
         line = with_causes(line, causes_now(model, _TRIED_MAX))
         self._timeline = replace(line, created=self._created)
 

@@ -12,7 +12,7 @@ export const KIND_TITLES = {
 };
 
 // A group of waiting pods by its reasons in short words: "Nodes lack cpu, cordoned".
-export const causeTitle = (group) => (group.words ? `Nodes: ${group.words}` : KIND_TITLES[group.cause.kind] ?? group.cause.kind);
+export const causeTitle = (group) => (group.words ? `${group.words.startsWith("no node") ? "" : "Nodes: "}${group.words}` : KIND_TITLES[group.cause.kind] ?? group.cause.kind);
 
 // Since when pods wait for a cause: of files, since the creation of the oldest of them; "": unknown.
 export function sinceText(source, group) {

@@ -47,7 +47,7 @@ function PendingCard({ group, at, total, isOpen, onToggle }) {
   return html`<${Card} pods=${group.pods} total=${total} title=${group.cause} isOpen=${isOpen} onToggle=${onToggle}
     table=${{ at, filter: { workload: group.workload, state: "waiting" } }}>
     <p class="name">${group.workload}</p>
-    ${group.shortMessage && html`<p class="note name">${/^\d/.test(group.shortMessage) && "Nodes: "}${group.shortMessage}</p>`}
+    ${group.shortMessage && group.shortMessage !== group.cause && html`<p class="note name">${/^\d/.test(group.shortMessage) && "Nodes: "}${group.shortMessage}</p>`}
     ${group.fix ? html`<div class="fix"><${Fix} fix=${group.fix} at=${at} /></div>` : html`<p class="note">${group.isSearched ? "No fix was found." : "No fix was tried."}</p>`}
     <p class="note">For example <a href=${address("pods", { at, name: group.examples[0] })}><${Name} text=${group.examples[0]} /></a></p></${Card}>`;
 }
