@@ -129,8 +129,10 @@ NO_CLUSTERS = {
     "no text": ("\xff\x00", "cluster.yaml, document 1, line 1: not UTF-8"),
     "a configuration": (
         "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n",
-        'cluster.yaml, document 1: kind: found "KubeSchedulerConfiguration", wanted objects of a '
-        "cluster; a scheduler's configuration is given with --config",
+        (
+            'cluster.yaml, document 1: kind: found "KubeSchedulerConfiguration", wanted objects of '
+            "a cluster; a scheduler's configuration is given with --config"
+        ),
     ),
 }
 
