@@ -60,7 +60,8 @@ class Status:
         return replace(self, reasons=(*self.reasons, reason))
 
     def with_plugin(self, plugin: str) -> "Status":
-        return replace(self, plugin=plugin)
+        # `replace` takes four times as long.
+        return Status(self.code, self.reasons, plugin, self.error)
 
     def with_error(self, error: BaseException) -> "Status":
         """The same status with another error, whose text replaces the message."""

@@ -106,7 +106,7 @@ class SelectorCounts:
         self._counters_max = counters_max
         self._namespaces: dict[str, _Classes] = {}
         self._counters: OrderedDict[PodSet, PodCounter] = OrderedDict()
-        #: The class of the last pod that came: mostly the next is of the same template.
+        #: The class of the last pod that came or went: mostly the next is of the same template.
         self._last: tuple[PodShape | None, PodClass | None] = None, None
         #: (namespace or None, (key, value) or None) → counters whose matches must carry it.
         self._index: dict[tuple[str | None, _Pair | None], list[PodCounter]] = {}
@@ -146,8 +146,12 @@ class SelectorCounts:
             counter.total += 1
 
     def remove(self, row: int, pod: PodInfo) -> None:
-        classes = self._namespaces[pod.namespace]
-        pod_class = classes.by_key[_class_key(pod)]
+        shape, pod_class = self._last
+        if pod.shape is not shape or pod.metadata.deletion_timestamp is not None:
+            pod_class = self._namespaces[pod.namespace].by_key[_class_key(pod)]
+            if not pod.is_terminating:
+                self._last = pod.shape, pod_class
+        assert pod_class is not None
         left_count = pod_class.rows[row] - 1
         if left_count:
             pod_class.rows[row] = left_count
@@ -157,7 +161,7 @@ class SelectorCounts:
             counter.column.values[row] -= 1
             counter.total -= 1
         if not pod_class.rows:
-            self._last = None, None
+            self._last, classes = (None, None), self._namespaces[pod.namespace]
             classes.leave(_class_key(pod))
             if not classes.by_key:
                 del self._namespaces[pod.namespace]

@@ -129,12 +129,12 @@ class RankedPods:
         self.turns[row] = self.turn
         self._newest.append(row)
         self.priorities[row, count:] = NO_PRIORITY
-        self.priorities[row, :count] = [pod.priority for pod in pods]
+        self.priorities[row, :count] = [pod.shape.spec.priority or 0 for pod in pods]
         self.starts[row, :count] = [started_seconds(pod) for pod in pods]
         self.lowest[row] = pods[-1].priority if pods else NO_PRIORITY
         for resource, amounts in self._amounts.items():
             amounts[row, count:] = 0
-            amounts[row, :count] = [pod.requests.get(resource, 0) for pod in pods]
+            amounts[row, :count] = _requested(pods, resource)
 
     def _rank_many(self, rows: Sequence[int]) -> None:
         """The same as `_rank` for each of these rows."""

@@ -82,13 +82,13 @@ class VictimWriter:
 
     def outranked(self) -> list[PodInfo]:
         """Pods of lower priority that are nominated there, by their status, too."""
-        nominator, priority = self._handle.nominator, self._preemptor.priority
-        return [
-            pod
-            for name in self._preemptor.node_names
-            for pod in nominator.nominated_pods_for_node(name)
-            if pod.priority < priority and pod.nominated_node_name
-        ]
+        nominated: list[PodInfo] = []
+        for name in self._preemptor.node_names:
+            nominated += self._handle.nominator.nominated_pods_for_node(name)
+        if not nominated:
+            return nominated
+        priority = self._preemptor.priority
+        return [pod for pod in nominated if pod.priority < priority and pod.nominated_node_name]
 
     async def evict(self, port: BindPort, victim: PodInfo) -> bool:
         """Evict a pod. True: the pod was not bound yet, and no deletion follows. Raises ApiError,

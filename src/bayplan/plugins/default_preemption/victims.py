@@ -25,7 +25,7 @@ from bayplan.plugins.default_preemption.candidates import PRIORITY_OFFSET, Batch
 from bayplan.state.amounts_overlay import VictimAmounts, without_victims
 from bayplan.state.cache import Snapshot, Trial
 from bayplan.state.change_log import ALL_FACETS, Facet
-from bayplan.state.columns import Int64s, Mask, Rows, is_any
+from bayplan.state.columns import Int64s, Mask, Rows, is_any, places_of
 from bayplan.state.disruption_units import Unit, Units
 from bayplan.state.nodes import NodeInfo, NodeView
 from bayplan.state.pods import PodInfo
@@ -330,9 +330,9 @@ def victims_at(
     they were the first that could not be reprieved."""
     newest = {pod.uid: pod for pod in nodes.info(position).pods}
     there = ranked.pods(position)
-    places: list[int] = np.flatnonzero(leaving).tolist()
+    places: list[int] = places_of(leaving).tolist()
     count = 0
     if violated is not None:
         places.sort(key=lambda place: (ranked.importance(there[place]), not violated[place]))
         count = int(np.count_nonzero(leaving & violated))
-    return Victims(tuple(newest[there[place].uid] for place in places), count)
+    return Victims(tuple([newest[there[place].uid] for place in places]), count)
