@@ -107,6 +107,7 @@ class Behaviour(Struct, frozen=True):
     changed_groups_are_events: bool = True
     bound_pods_end_nominations: bool = False
     gangs_are_pod_groups: bool = True
+    gated_members_hold_groups: bool = True
 
 
 class Change(Struct, frozen=True):
@@ -421,6 +422,17 @@ CHANGES: tuple[Change, ...] = (
         "more important than a plain pod of equal priority; before, only its own priority and its "
         "start counted.",
         "framework/preemption, MoreImportantVictim",
+        is_recorded=False,
+    ),
+    Change(
+        "gated_members_hold_groups",
+        False,
+        _V1_37_0,
+        "pod groups",
+        "groups with a gated pod",
+        "With GenericWorkload, a pod with a scheduling gate holds all waiting pods of its group; "
+        "before, enough pods without a gate were tried.",
+        "scheduling_queue.go, runPreEnqueuePlugins",
         is_recorded=False,
     ),
     Change(

@@ -34,4 +34,5 @@ def group_rules(gates: FeatureGates) -> GroupRules:
     return GroupRules(
         has_trees=gates.enabled("CompositePodGroup"),
         members_outrank=gates.enabled(GANGS) and gates.behaviour.members_outrank_pods,
+        gated_pods_hold=gates.enabled(GANGS) and gates.behaviour.gated_members_hold_groups,
     )

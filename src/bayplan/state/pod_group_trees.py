@@ -30,6 +30,8 @@ class GroupRules(Struct, frozen=True):
     #: Whether a pod of a group of Kubernetes has the priority of its group as a victim, and
     #: outranks a plain pod of equal priority.
     members_outrank: bool = False
+    #: Whether one pod with a scheduling gate holds all waiting pods of its group or tree.
+    gated_pods_hold: bool = False
 
 
 NO_GROUP_RULES = GroupRules()
@@ -62,6 +64,11 @@ class GroupTree(Struct, frozen=True, eq=False):
     def assigned(self) -> list[Pod | PodInfo]:
         """Pods below that hold a node."""
         return [pod for leaf in self.leaves() for pod in leaf.assigned()]
+
+    @property
+    def has_gated(self) -> bool:
+        """Whether a pod below has a scheduling gate."""
+        return any(leaf.has_gated for leaf in self.leaves())
 
     def is_met(self, count_of: Callable[[GroupState], int]) -> bool:
         """Whether enough groups have enough pods, down to the leaves. ``count_of``: the pods of a

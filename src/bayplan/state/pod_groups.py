@@ -34,13 +34,15 @@ class MemberStatus(StrEnum):
     RUNNING = "running"
     SUCCEEDED = "succeeded"
     FAILED = "failed"
-    #: Not a member: gated, being deleted, or of another scheduler.
+    #: Not a member yet: it has a scheduling gate.
+    GATED = "gated"
+    #: Not a member: being deleted, or of another scheduler.
     OUTSIDE = "outside"
 
 
 _PENDING, _BOUND, _RUNNING = MemberStatus.PENDING, MemberStatus.BOUND, MemberStatus.RUNNING
 _HERE: Final = (_PENDING, _BOUND, _RUNNING)
-_ALIVE: Final = (*_HERE, MemberStatus.OUTSIDE)
+_ALIVE: Final = (*_HERE, MemberStatus.GATED, MemberStatus.OUTSIDE)
 _ON_NODE: Final = (_BOUND, _RUNNING)
 #: With those that may have a node and do not count as members.
 _PLACED: Final = (*_ON_NODE, MemberStatus.OUTSIDE)
@@ -61,7 +63,7 @@ def member_status(pod: Pod, is_ours: Callable[[str], bool]) -> MemberStatus:
         return MemberStatus.OUTSIDE
     if spec.node_name:
         return MemberStatus.RUNNING if status.phase == "Running" else MemberStatus.BOUND
-    return MemberStatus.OUTSIDE if spec.scheduling_gates else MemberStatus.PENDING
+    return MemberStatus.GATED if spec.scheduling_gates else MemberStatus.PENDING
 
 
 def group_key_of(pod: Pod, kinds: PodGroupKinds) -> GroupKey | None:
@@ -149,6 +151,11 @@ class GroupState(Struct, eq=False):
     def is_complete(self) -> bool:
         """Whether the group object exists, and the group has enough members for an attempt."""
         return self.group is not None and self.here_count >= self.group.min_member
+
+    @property
+    def has_gated(self) -> bool:
+        """Whether a pod of the group has a scheduling gate."""
+        return bool(self.members[MemberStatus.GATED])
 
     @property
     def is_met(self) -> bool:

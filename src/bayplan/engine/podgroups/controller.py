@@ -85,14 +85,18 @@ class QueueGroups:
         if not self.is_placed_as_one(pod.scheduler_name):
             return None
         metadata = None if state.group is None else state.group.metadata
-        return QueueGroup(state.key, self._created_seconds(metadata), state.is_complete)
+        is_held = state.is_upstream and self._trees.rules.gated_pods_hold and state.has_gated
+        is_complete = state.is_complete and not is_held
+        return QueueGroup(state.key, self._created_seconds(metadata), is_complete)
 
     def _of_tree(self, state: GroupState) -> QueueGroup:
         """The root of the tree, unless a group above is missing."""
         root = self._trees.root_of(state.key)
         if root is None:
             return QueueGroup(state.key, inf, is_complete=False)
-        is_complete = self._trees.tree(root).is_complete
+        tree = self._trees.tree(root)
+        is_held = self._trees.rules.gated_pods_hold and tree.has_gated
+        is_complete = tree.is_complete and not is_held
         return QueueGroup(root.key, self._created_seconds(root.metadata), is_complete)
 
     def is_placed_as_one(self, profile_name: str) -> bool:

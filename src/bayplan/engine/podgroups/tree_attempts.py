@@ -392,11 +392,12 @@ def _failure(verdict: Verdict) -> Failure:
 
 
 def _blame(members: Sequence[QueuedPodInfo], results: TreeResults, blamed: Set[str]) -> None:
-    """Note the plugins that rejected each pod. An event that helps one pod may help the tree."""
+    """Note the plugins that rejected each pod. An event that helps one pod may help the tree; none
+    is noted if no plugin was asked about the pods that were tried, as without nodes."""
     diagnoses = {
         one.queued.pod.uid: one.diagnosis for result in results.values() for one in result.unplaced
     }
-    names = shared_names(blamed or {_GANGS})
+    names = shared_names(blamed or ({_GANGS} if not diagnoses else None))
     for queued in members:
         diagnosis = diagnoses.get(queued.pod.uid)
         queued.pending_plugins = shared_names(diagnosis and diagnosis.pending_plugins)
