@@ -226,6 +226,24 @@ def test_a_group_deleted_from_a_waiting_tree_holds_its_pods_until_it_is_back() -
     played(scene)
 
 
+def test_a_tree_is_tried_again_when_a_pod_that_waits_is_deleted() -> None:
+    """The second group fits where the first one has fewer pods."""
+
+    async def scene(world: World) -> None:
+        nodes(world, 3)
+        put_tree(world, "t", 2)
+        for name in ("a", "b"):
+            put_part(world, name, 1, "t")
+        first, second = add_pods(world, "a", 2), add_pods(world, "b", 1, cpu=2)
+        await world.until(30)
+        assert bound(world, [*first, *second]) == [""] * 3
+        world.delete_pod(first[1])
+        await world.until(60)
+        assert bound(world, [first[0], *second]) == ["n0"] * 2
+
+    played(scene)
+
+
 def test_only_preemption_adds_its_reason_to_the_message_of_a_tree() -> None:
     """The plugin of devices has a reason for a group without a topology constraint only."""
 

@@ -267,7 +267,9 @@ class EventHandlers:
         if kind is _DELETED or pod.status.phase in TERMINAL_PHASES:
             groups = _groups_of(self._cluster.pod_groups, kind, pod)
             handled = self._ended(kind, pod, old)
-            self._group_controller.changed(groups)
+            # The members that are left may fit without a member that waited.
+            wakes = old is not None and not old.node_name
+            self._group_controller.changed(groups, wakes=wakes)
             return handled
         problem: object = "it has no uid"
         new = None
