@@ -331,46 +331,6 @@ def test_a_renewal_that_was_accepted_before_the_deletion_does_not_count():
     run(script(Replica("a", store, clock), clock), clock)
 
 
-@pytest.mark.parametrize("seed", range(10))
-def test_deletions_of_the_lease_never_lead_to_two_leaders(seed: int):
-    clock, store, chance = ManualClock(), dict[str, Any](), stream(seed, "lease deletions")
-    replicas = [Replica(name, store, clock) for name in "abc"]
-
-    async def live(replica: Replica) -> None:
-        while True:
-            await replica.candidate.win()
-            await replica.candidate.hold()
-
-    async def disturb() -> None:
-        await asyncio.sleep(5)  # each replica has seen the holder
-        for _ in range(80):
-            lock = chance.choice(replicas).lock
-            lock.problem = chance.choice([None, None, BUSY, OutcomeUnknownError("cut")])
-            lock.answers_get_lost = chance.random() < 0.5
-            lock.delay_seconds = chance.choice([0.0, 0.1, 3.0, 20.0])
-            if chance.random() < 0.7:
-                store.clear()
-            await asyncio.sleep(chance.uniform(0.0, 6.0))
-        for replica in replicas:
-            replica.lock.problem, replica.lock.delay_seconds = None, 0.0
-
-    async def watch() -> None:
-        while True:
-            assert sum(replica.leads for replica in replicas) <= 1, f"seed {seed}"
-            await asyncio.sleep(0.1)
-
-    async def main() -> None:
-        tasks = [begin(live(replica)) for replica in replicas]
-        watching = begin(watch())
-        await disturb()
-        await asyncio.sleep(60)
-        assert sum(replica.leads for replica in replicas) == 1, f"seed {seed}"
-        for task in (*tasks, watching):
-            task.cancel()
-
-    run(main(), clock)
-
-
 def test_fields_of_other_writers_in_the_lease_stay():
     store: dict[str, Any] = {
         "metadata": {"resourceVersion": "7", "name": "bayplan", "labels": {"team": "x"}},
@@ -386,10 +346,16 @@ def test_fields_of_other_writers_in_the_lease_stay():
     assert store["spec"]["strategy"] == "OldestEmulationVersion"
 
 
+@pytest.mark.parametrize("deletes", [False, True])
 @pytest.mark.parametrize("seed", range(10))
-def test_with_failures_there_are_never_two_leaders_and_afterwards_there_is_one(seed: int):
-    clock, store, chance = ManualClock(), dict[str, Any](), stream(seed, "lease faults")
+def test_with_failures_there_are_never_two_leaders_and_afterwards_there_is_one(
+    seed: int, *, deletes: bool
+):
+    """``deletes``: the lease is deleted, too."""
+    clock, store, chance = ManualClock(), dict[str, Any](), stream(seed, f"lease faults {deletes}")
     replicas = [Replica(name, store, clock) for name in "abc"]
+    problems = [None, None, BUSY, OutcomeUnknownError("cut")]
+    problems += [] if deletes else [ConflictError("x"), ApiError(500, "", "")]
 
     async def live(replica: Replica) -> None:
         while True:
@@ -397,27 +363,28 @@ def test_with_failures_there_are_never_two_leaders_and_afterwards_there_is_one(s
             await replica.candidate.hold()
 
     async def disturb() -> None:
-        for _ in range(60):
+        await asyncio.sleep(5)  # each replica has seen the holder
+        for _ in range(80 if deletes else 60):
             lock = chance.choice(replicas).lock
-            lock.problem = chance.choice(
-                [None, BUSY, OutcomeUnknownError("cut"), ConflictError("x"), ApiError(500, "", "")]
-            )
+            lock.problem = chance.choice(problems)
             lock.answers_get_lost = chance.random() < 0.5
             lock.delay_seconds = chance.choice([0.0, 0.1, 3.0, 20.0])
-            await asyncio.sleep(chance.uniform(0.0, 12.0))
+            if deletes and chance.random() < 0.7:
+                store.clear()
+            await asyncio.sleep(chance.uniform(0.0, 6.0 if deletes else 12.0))
         for replica in replicas:
             replica.lock.problem, replica.lock.delay_seconds = None, 0.0
 
     async def watch() -> None:
         while True:
             assert sum(replica.leads for replica in replicas) <= 1, f"seed {seed}"
-            await asyncio.sleep(0.25)
+            await asyncio.sleep(0.1)
 
     async def main() -> None:
         tasks = [begin(live(replica)) for replica in replicas]
         tasks.append(begin(watch()))
         await disturb()
-        await asyncio.sleep(40)
+        await asyncio.sleep(60)
         assert sum(replica.leads for replica in replicas) == 1, f"seed {seed}"
         for task in tasks:
             task.cancel()
