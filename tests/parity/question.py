@@ -38,7 +38,7 @@ class ProfileUnderTest:
         )
         #: Runs cycles with cached results.
         self.cached_runner = CycleRunner(
-            nominator, seed=0, extenders=(), reuse={plugins.profile_name: self.reuse}
+            nominator, seed=0, extenders=(), caches={plugins.profile_name: self.reuse}
         )
 
 
