@@ -77,9 +77,12 @@ def test_a_reservation_starts_when_its_last_victim_has_ended(
     assert set(trial.here) == set("abcd")
 
 
-def test_a_group_that_fits_nowhere_gets_no_reservation_and_the_trial_is_undone() -> None:
-    trial: Any = TrialOfNames(PODS)
-    departures = DepartureOrder(trial, PODS, KEY, ManualClock())
+@pytest.mark.parametrize("pods", [PODS, []], ids=["pods", "no pod in the cluster"])
+def test_a_group_that_fits_nowhere_gets_no_reservation_and_the_trial_is_undone(
+    pods: list[PodInfo],
+) -> None:
+    trial: Any = TrialOfNames(pods)
+    departures = DepartureOrder(trial, pods, KEY, ManualClock())
     assert find_reservation(KEY, 0, lambda: None, departures, widen=frozenset) is None
     departures.depart(0)
-    assert set(trial.here) == set("abcd")
+    assert set(trial.here) == {each.name for each in pods}

@@ -30,7 +30,7 @@ def find_reservation(
     """The nodes to reserve. None: the group fits nowhere, even without all these pods.
 
     ``widen``: the nodes of the members → further nodes to reserve."""
-    low, high = 0, 1
+    low, high = 0, min(1, len(departures.pods))
     while (node_names := _tried(place, departures, high)) is None:
         if high >= len(departures.pods):
             return None
