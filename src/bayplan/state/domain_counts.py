@@ -133,12 +133,13 @@ class SelectorCounts:
     # ---- following placements -------------------------------------------------------------
 
     def add(self, row: int, pod: PodInfo) -> None:
-        shape, pod_class = self._last
+        last, pod_class = self._last
+        shape = pod.shape if pod.shape.pin is None else pod.shape.pin.unpinned
         # As `is_terminating`, without a call for each placement.
-        if pod.shape is not shape or pod.metadata.deletion_timestamp is not None:
+        if shape is not last or pod.metadata.deletion_timestamp is not None:
             pod_class = self._interned(pod)
             if not pod.is_terminating:
-                self._last = pod.shape, pod_class
+                self._last = shape, pod_class
         assert pod_class is not None
         pod_class.rows[row] = pod_class.rows.get(row, 0) + 1
         for counter in pod_class.counters:
@@ -146,11 +147,12 @@ class SelectorCounts:
             counter.total += 1
 
     def remove(self, row: int, pod: PodInfo) -> None:
-        shape, pod_class = self._last
-        if pod.shape is not shape or pod.metadata.deletion_timestamp is not None:
+        last, pod_class = self._last
+        shape = pod.shape if pod.shape.pin is None else pod.shape.pin.unpinned
+        if shape is not last or pod.metadata.deletion_timestamp is not None:
             pod_class = self._namespaces[pod.namespace].by_key[_class_key(pod)]
             if not pod.is_terminating:
-                self._last = pod.shape, pod_class
+                self._last = shape, pod_class
         assert pod_class is not None
         left_count = pod_class.rows[row] - 1
         if left_count:

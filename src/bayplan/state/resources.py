@@ -423,6 +423,9 @@ class Resources:
     def count(self, row: int, shape: PodShape, step: int) -> None:
         """Add a pod to a row (step 1), or remove it (-1)."""
         last, used, counted = self._last
+        if shape.pin is not None:
+            # The pods of a DaemonSet use the same amounts, and differ in the node that they name.
+            shape = shape.pin.unpinned
         if shape is not last:
             amounts, used = shape.once_per_spec("resources.amounts", _amounts_and_uses)
             counted = [(self._of(name), requested, scored) for name, requested, scored in amounts]
@@ -476,6 +479,8 @@ class Resources:
         used, places = "", list[int]()
         last: PodShape | None = None
         for place, shape in enumerate(shapes):
+            if shape.pin is not None:
+                shape = shape.pin.unpinned
             if shape is not last:
                 last = shape
                 pod_amounts, used = shape.once_per_spec("resources.amounts", _amounts_and_uses)
