@@ -14,9 +14,9 @@ from bayplan.framework.score_sources import (
     SourceScores,
     StagedScores,
     UndeclaredSource,
-    read_only,
     reads_of,
 )
+from bayplan.state.columns import read_only
 from bayplan.testing import SampleCluster, node
 
 

@@ -25,8 +25,9 @@ def test_a_plugin_that_does_not_start_is_reported() -> None:
 
 
 def test_the_handle_of_a_dry_start_makes_plugins_and_has_no_objects() -> None:
-    handle = idle_handle(REGISTRY, Rack)
+    handle = idle_handle(REGISTRY, "default-scheduler", "Rack/a", Rack)
     assert handle.make("Gate").name == "Gate"
+    assert handle.profile_name == "default-scheduler"
     assert (handle.seed, handle.now_seconds, handle.waiting_pods()) == (0, 0.0, [])
     assert handle.waiting_pod("uid") is None
     assert not handle.reject_waiting_pod("uid")
@@ -37,7 +38,7 @@ def test_the_handle_of_a_dry_start_makes_plugins_and_has_no_objects() -> None:
 def test_a_declared_kind_has_no_objects_yet() -> None:
     spread = Registry().find("PodTopologySpread")
     assert spread is not None
-    handle: Any = idle_handle(Registry(), spread)
+    handle: Any = idle_handle(Registry(), "", "PodTopologySpread", spread)
     assert list(handle.objects(spread.kinds[0]).list()) == []
 
 

@@ -83,9 +83,12 @@ def _started(
     return profiles, plugins
 
 
-def idle_handle(registry: Registry, plugin: type[Plugin]) -> Handle:
+def idle_handle(
+    registry: Registry, profile_name: str, instance_name: str, plugin: type[Plugin]
+) -> Handle:
     """A handle of a scheduler that does nothing, under the default gates."""
-    return Handle(_idle_services(registry, default_gates()), "", plugin.name, plugin.kinds)
+    services = _idle_services(registry, default_gates())
+    return Handle(services, profile_name, instance_name, plugin.kinds)
 
 
 def _idle_services(registry: Registry, gates: FeatureGates) -> HandleServices:

@@ -111,7 +111,7 @@ def _events(plugin: type[Plugin], registry: Registry) -> tuple[tuple[str, ...], 
         return (), ""
     events = default_events(plugin.kinds)
     if issubclass(plugin, EnqueueExtensions):
-        handle = idle_handle(registry, plugin)
+        handle = idle_handle(registry, "", plugin.name, plugin)
         try:
             made = make_plugin(registry, plugin.name, None, handle, path="args")
             assert isinstance(made, EnqueueExtensions)
