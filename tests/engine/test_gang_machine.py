@@ -14,6 +14,7 @@ from bayplan.engine.podgroups import arranged_pass
 from bayplan.engine.podgroups.topology import Domains, SliceGaps
 from bayplan.engine.podgroups.trial import PodGroupTrial
 from bayplan.sim.world.checkers import InvariantBroken
+from bayplan.state.pod_groups import GroupState
 from tests.engine.gang_machine import GangMachine
 from tests.seeded import Play, depth, machine_seeds, replayable, table_of
 
@@ -89,6 +90,19 @@ def a_slice_that_lacks_a_member_does_not_get_it(patch: pytest.MonkeyPatch) -> No
     )
 
 
+def a_replacement_leaves_the_domain_of_its_group(patch: pytest.MonkeyPatch) -> None:
+    of = Domains.of
+    patch.setattr(
+        Domains,
+        "of",
+        lambda self, snapshot, key, state: of(self, snapshot, key, GroupState(state.key)),
+    )
+
+
+def a_group_that_grows_needs_its_minimum_again(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(GroupState, "assigned_count", property(lambda _: 0))
+
+
 FAULTS = (
     too_few_are_enough,
     members_are_tried_backwards,
@@ -98,6 +112,8 @@ FAULTS = (
     single_pods_enter_the_zones_of_exclusive_groups,
     members_of_a_slice_are_placed_apart,
     a_slice_that_lacks_a_member_does_not_get_it,
+    a_replacement_leaves_the_domain_of_its_group,
+    a_group_that_grows_needs_its_minimum_again,
 )
 
 
