@@ -25,6 +25,7 @@ import msgspec
 from aiohttp import web
 
 from bayplan.answers.csv_text import csv_text
+from bayplan.answers.names import natural_key
 from bayplan.comparison.curves import ComparedCurve
 from bayplan.comparison.report import ComparisonAnswer
 from bayplan.history.node_verdict import NodeVerdict
@@ -347,7 +348,8 @@ def _groups(question: Question) -> Any:
     state = question.state
     names = state.timeline.group_names
     search = question.text("search").lower()
-    part = question.part([row for row, name in enumerate(names) if search in name.lower()])
+    rows = [row for row, name in enumerate(names) if search in name.lower()]
+    part = question.part(sorted(rows, key=lambda row: natural_key(names[row])))
     page = tuple(pages.group_entry(state, row) for row in part.items)
     return answers.GroupPage(total=part.total, offset=part.offset, rows=page)
 

@@ -21,7 +21,7 @@ _DRAWS = rng.stream(18, "slider")
 #: Positions of the slider, of 1000.
 POSITIONS = sorted(_DRAWS.randint(1, 999) for _ in range(5))
 VIEWS = {
-    "overview": "overview?at=300",
+    "overview": "overview?at=300&fixes=1",
     "nodes": "nodes?at=300&group=topology.kubernetes.io/zone&node=n3",
     "waiting": "waiting?at=280&fixes=1",
     "causes": "waiting?at=280&cause=4",

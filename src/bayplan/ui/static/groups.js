@@ -13,10 +13,10 @@ const SHOWN = 6;
 const RESULTS = { short: "members missing" };
 
 export function Groups({ source, params }) {
-  return params.name ? html`<${Group} key=${params.name} source=${source} params=${params} />` : html`<${GroupList} params=${params} />`;
+  return params.name ? html`<${Group} key=${params.name} source=${source} params=${params} />` : html`<${GroupList} hasDecisions=${source.hasDecisions} params=${params} />`;
 }
 
-function GroupList({ params }) {
+function GroupList({ hasDecisions, params }) {
   const { at, search = "" } = params;
   const [offset, setOffset] = useState(0);
   useEffect(() => setOffset(0), [search, at]);
@@ -27,12 +27,12 @@ function GroupList({ params }) {
       <a class="csv" href=${tableAddress("groups", { at, search })} download>CSV</a></div>
     <${Problem} text=${error} />
     ${!data ? !error && html`<${Loading} />` : !data.total ? html`<${Empty}>${search ? `No group has “${search}” in its name.` : "There is no group at this moment."}</${Empty}>` : html`
-    <div class="scroll" tabindex="0" role="region" aria-label="Groups"><table><thead><tr><th>Group</th><th class="wide">Placed</th><th class="number">Members</th><th class="number">Minimum</th><th class="number">Waiting</th><th class="number">Ended</th><th>Last attempt</th></tr></thead>
+    <div class="scroll" tabindex="0" role="region" aria-label="Groups"><table><thead><tr><th>Group</th><th class="wide">Placed</th><th class="number">Members</th><th class="number">Minimum</th><th class="number">Waiting</th><th class="number">Ended</th>${hasDecisions && html`<th>Last attempt</th>`}</tr></thead>
       <tbody>${data.rows.map((row) => html`<tr key=${row.name}>
         <th scope="row" class="name"><a href=${address("groups", { at, name: row.name })}><${Name} text=${row.name} /></a></th>
         <td class="wide"><${Bar} share=${row.members > row.ended ? row.placed / (row.members - row.ended) : 0} /><span class="share">${count(row.placed)}</span></td>
         <td class="number">${count(row.members)}</td><td class="number">${count(row.minimum)}</td>
-        <td class="number">${count(row.waiting)}</td><td class="number">${count(row.ended)}</td><td>${RESULTS[row.result] ?? (row.result || "–")}</td></tr>`)}</tbody></table></div>
+        <td class="number">${count(row.waiting)}</td><td class="number">${count(row.ended)}</td>${hasDecisions && html`<td>${RESULTS[row.result] ?? (row.result || "–")}</td>`}</tr>`)}</tbody></table></div>
     <${Pager} page=${data} size=${PAGE} onOffset=${setOffset} />`}`;
 }
 

@@ -86,7 +86,7 @@ function TopCause({ source, group, known, at }) {
   const since = sinceText(source, group);
   const isOfWorkload = known && known.workload !== `Pod ${group.example}`;
   return html`<a href=${address("waiting", { at, cause: group.number })}>${causeTitle(group)}</a>
-    ${known && known.cause !== group.words && ["unschedulable", "group"].includes(group.cause.kind) && html`<p class="note name">${isOfWorkload && html`<${Name} text=${known.workload} />: `}${known.cause}</p>`}
+    ${known && known.cause !== group.words && ["unschedulable", "group"].includes(group.cause.kind) && html`<p class="note name">${isOfWorkload && html`${known.pods < group.pods && "Most in one workload: "}<${Name} text=${known.workload} />: `}${known.cause}</p>`}
     <p class="note name">${since && html`Since <b>${since}</b>, `}for example <a href=${address("pods", { at, name: group.example })}><${Name} text=${group.example} /></a></p>`;
 }
 
@@ -138,7 +138,7 @@ function Recent({ changes, at }) {
   return html`<div class="scroll" tabindex="0" role="region" aria-label="Changes" ref=${element}><table class="changes"><thead><tr><th class="number">Time</th><th>What</th><th>Of</th><th>Node</th></tr></thead>
     <tbody>${rows.map(({ change: one, count: number, workload }) => html`<tr key=${one.change}>
       <td class="number">${time(one.seconds)}</td><td>${WHAT[one.what] ?? one.what}</td>
-      <td class="name">${number > 1 ? html`${plural(number, one.pod ? "pod" : "node")}${workload && html` of <a href=${address("pods", { at, workload })}><${Name} text=${workload} /></a>`}`
+      <td class="name">${number > 1 ? html`${plural(number, one.pod ? "pod" : "node")}${workload ? html` of <a href=${address("pods", { at, workload })}><${Name} text=${workload} /></a>` : html`, the last one <${NodeLink} at=${at} node=${one.node} />`}`
         : one.pod ? html`<a href=${address("pods", { at, name: one.pod })}><${Name} text=${one.pod} /></a>` : html`<${NodeLink} at=${at} node=${one.node} />`}</td>
       <td class="name">${one.pod && number === 1 && html`<${NodeLink} at=${at} node=${one.node} />`}</td>
     </tr>`)}</tbody></table></div>`;
