@@ -85,6 +85,7 @@ PARTICIPLES_IN_USE = frozenset(
         "Failed",
         "Finding",
         "Listing",
+        "Mapping",
         "Need",
         "Ranking",
         "Recording",

@@ -17,6 +17,7 @@ TESTS: Mapping[str, str] = {
     "DRADeviceCompatibilityGroups": f"{_GATED}/compatibility-groups.jsonl",
     "DRAFractionalCapacityRange": f"{_GATED}/fractions.jsonl",
     "DRAListTypeAttributes": f"{_GATED}/list-attributes.jsonl",
+    "DRANodeAllocatableResources": f"{_GATED}/node-allocatable.jsonl",
     "DRAOptionalNodeOperations": f"{_GATED}/optional-operations.jsonl",
     "DRAWorkloadResourceClaims": "tests/parity/groups/claims.jsonl",
     "DRAConsumableCapacity": f"{_GATED}/shared-capacity.jsonl",

@@ -125,7 +125,7 @@ def _effects() -> Iterator[str]:
     for name, effect in sorted(EFFECTS.items()):
         missing = [
             f"**Not built yet: {'on' if state else 'off'}** ({text})"
-            for (gate, state), text in NOT_BUILT.items()
+            for (gate, state), (_, text) in NOT_BUILT.items()
             if gate == name
         ]
         test = TESTS.get(name, "").replace("_", "\\_")

@@ -390,6 +390,7 @@ SUITES: Mapping[str, Suite] = {
     "derived-attributes": Suite("DRADerivedAttributes", gate_devices.derived_attributes, 4),
     "fractions": Suite("DRAFractionalCapacityRange", gate_devices.fractions, 3),
     "list-attributes": Suite("DRAListTypeAttributes", gate_devices.list_attributes, 5),
+    "node-allocatable": Suite("DRANodeAllocatableResources", gate_devices.node_allocatable, 12),
     "optional-operations": Suite("DRAOptionalNodeOperations", gate_devices.optional_operations, 3),
     "compared-taints": Suite("TaintTolerationComparisonOperators", compared_taints, 5),
     "declared-features": Suite(

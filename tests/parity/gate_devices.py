@@ -309,6 +309,130 @@ def shared_capacity(draws: Stream) -> Json:
     return cluster(draws, shared, claim, device_count=2)
 
 
+_TAKEN = ("cpu", "memory", "ephemeral-storage", "hugepages-2Mi")
+
+
+def node_allocatable(draws: Stream) -> Json:
+    """Devices that stand for resources of their nodes, or cost some of them."""
+
+    def amount(name: str) -> str:
+        return draws.choice(("100m", "1", "1500m") if name == "cpu" else ("64Mi", "1Gi", "3G"))
+
+    def resource(name: str) -> Json:
+        made: Json = {}
+        if draws.random() < 0.6:
+            made["mapping"] = draws.choice(
+                (
+                    {"deviceMultiplier": amount(name)},
+                    {"capacityKey": "units", "capacityMultiplier": amount(name)},
+                    {"capacityKey": "units"},
+                    {"capacityKey": "absent"},
+                )
+            )
+        if draws.random() < 0.6:
+            made["overhead"] = draws.choice(
+                (
+                    {"perPod": amount(name)},
+                    {"perContainer": amount(name)},
+                    {"perPod": amount(name), "perContainer": amount(name)},
+                    {},
+                )
+            )
+        return made
+
+    def taking(draws: Stream, number: int) -> Json:
+        names = draws.sample(_TAKEN, draws.choice((0, 1, 1, 2)))
+        made = device(f"d{number}", capacity={"units": {"value": "4"}})
+        if draws.random() < 0.8:
+            made["allowMultipleAllocations"] = True
+        if names:
+            made["nodeAllocatableResources"] = {name: resource(name) for name in names}
+        return made
+
+    def claim(draws: Stream) -> Json:
+        asked = request(count=draws.choice((1, 1, 2)))
+        if draws.random() < 0.7:
+            units = draws.choice(("1", "2", "500m"))
+            asked["exactly"]["capacity"] = {"requests": {"units": units}}
+        return devices(asked)
+
+    drawn = cluster(draws, taking, claim, device_count=3)
+    inside = drawn["cluster"]
+    for each in inside["nodes"]:
+        allocatable = each["status"]["allocatable"]
+        allocatable |= {"cpu": draws.choice(("1", "2", "4")), "hugepages-2Mi": "1Gi"}
+        allocatable["ephemeral-storage"] = draws.choice(("1Gi", "10Gi"))
+    inside["pods"] = [_taker(draws, number) for number in range(2)]
+    [first_device, *_] = inside["resourceSlices"][0]["spec"]["devices"]
+    if draws.random() < 0.6:
+        is_shared = first_device.get("allowMultipleAllocations", False)
+        inside["resourceClaims"][-1]["status"] = _used(draws, is_shared=is_shared)
+    for each in drawn["pending"]:
+        if draws.random() < 0.3:
+            second = {"name": "y", "resourceClaimName": f"c{draws.randrange(2)}"}
+            each["spec"]["resourceClaims"].append(second)
+            [container] = each["spec"]["containers"]
+            container["resources"]["claims"].append({"name": "y"})
+        _more_containers(draws, each["spec"])
+    for each in inside["resourceSlices"]:
+        _spread(draws, each["spec"])
+    return drawn
+
+
+def _spread(draws: Stream, spec: Json) -> None:
+    """A slice whose devices each name their node, or may all be used on all nodes."""
+    if draws.random() < 0.2:
+        name = spec.pop("nodeName")
+        spec["perDeviceNodeSelection"] = True
+        spec["devices"] = [{**each, "nodeName": name} for each in spec["devices"]]
+    elif draws.random() < 0.2:
+        del spec["nodeName"]
+        spec["allNodes"] = True
+
+
+def _taker(draws: Stream, number: int) -> Json:
+    """A placed pod whose devices take resources of its node."""
+    made = pod(f"there{number}", "gone")
+    made["spec"]["nodeName"] = f"n{number}"
+    taken: Json = {"resourceClaimName": "gone", "containers": draws.sample(("c", "d"), 1)}
+    taken["mapping"] = [{"name": "cpu", "quantity": draws.choice(("500m", "1"))}]
+    per = {"perPod": "64Mi", "perContainer": draws.choice(("1Gi", "3Gi"))}
+    taken["overhead"] = [{"name": "memory", **per}]
+    made["status"] = {"nodeAllocatableResourceClaimStatuses": [taken]}
+    return made
+
+
+def _used(draws: Stream, *, is_shared: bool) -> Json:
+    """The status of a claim with the first device of n0, perhaps with another user."""
+    result: Json = {"request": "r", "driver": DRIVER, "pool": "n0", "device": "d0"}
+    if is_shared:
+        result["shareID"] = "6f4ac3b4-6f9f-4f3b-8d5a-5a4bf0a3a3d1"
+        result["consumedCapacity"] = {"units": "1"}
+    where = {"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["n0"]}]}
+    selector = {"nodeSelectorTerms": [where]}
+    status: Json = {"allocation": {"devices": {"results": [result]}, "nodeSelector": selector}}
+    if draws.random() < 0.4:
+        status["reservedFor"] = [{"resource": "pods", "name": "there0", "uid": "uid-there0"}]
+    return status
+
+
+def _more_containers(draws: Stream, spec: Json) -> None:
+    """Add containers, and requests of the pod as a whole."""
+    [first] = spec["containers"]
+    if draws.random() < 0.2:
+        del first["resources"]["claims"]
+    if draws.random() < 0.5:
+        spec["containers"].append({**first, "name": "d"})
+    if draws.random() < 0.3:
+        spec["initContainers"] = [{**first, "name": "i"}]
+    if draws.random() < 0.4:
+        limits = {"cpu": draws.choice(("1", "2")), "memory": "2Gi"}
+        first["resources"] = {**first["resources"], "limits": {"cpu": "700m", "memory": "1Gi"}}
+        huge = {"hugepages-2Mi": "64Mi"} if draws.random() < 0.5 else {}
+        requests = {"cpu": draws.choice(("1", "2")), **draws.choice(({}, huge))}
+        spec["resources"] = {"requests": requests, "limits": {**limits, **huge}}
+
+
 def partitions(draws: Stream) -> Json:
     def part(draws: Stream, number: int) -> Json:
         value = str(draws.choice((1, 2, 3)))

@@ -95,6 +95,27 @@ class DeviceToleration(Api):
     toleration_seconds: Int64 | None = None
 
 
+class NodeAllocatableMapping(Api):
+    """The part of a node's resource that a device stands for: a multiple of the capacity that a
+    claim consumes, or an amount for the device."""
+
+    capacity_key: str | None = None
+    capacity_multiplier: Amount | None = None
+    device_multiplier: Amount | None = None
+
+
+class NodeAllocatableOverhead(Api):
+    """The cost of a device in a node's resource."""
+
+    per_pod: Amount | None = None
+    per_container: Amount | None = None
+
+
+class NodeAllocatableResource(Api):
+    mapping: NodeAllocatableMapping | None = None
+    overhead: NodeAllocatableOverhead | None = None
+
+
 class Device(Api):
     name: str = ""
     attributes: dict[str, DeviceAttribute] | None = None
@@ -108,6 +129,8 @@ class Device(Api):
     binding_conditions: tuple[str, ...] | None = None
     binding_failure_conditions: tuple[str, ...] | None = None
     allow_multiple_allocations: bool | None = None
+    #: Resource of the node → what the device takes of it: gate DRANodeAllocatableResources.
+    node_allocatable_resources: dict[str, NodeAllocatableResource] | None = None
 
 
 class ResourcePool(Api):

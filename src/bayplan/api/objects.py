@@ -257,6 +257,26 @@ class PodExtendedResourceClaimStatus(Api):
     resource_claim_name: str = ""
 
 
+class NodeAllocatableMappedResources(Api):
+    name: str = ""
+    quantity: str | Int64 | float | None = None
+
+
+class NodeAllocatableOverheadResources(Api):
+    name: str = ""
+    per_pod: str | Int64 | float | None = None
+    per_container: str | Int64 | float | None = None
+
+
+class NodeAllocatableResourceClaimStatus(Api):
+    """What the devices of a claim take of the node: gate DRANodeAllocatableResources."""
+
+    resource_claim_name: str = ""
+    containers: tuple[str, ...] | None = None
+    mapping: tuple[NodeAllocatableMappedResources, ...] | None = None
+    overhead: tuple[NodeAllocatableOverheadResources, ...] | None = None
+
+
 class PodStatus(Api):
     phase: str | None = None
     #: The reason of the pod's phase: the kubelet writes here why it did not admit the pod.
@@ -271,6 +291,9 @@ class PodStatus(Api):
     resources: ResourceRequirements | None = None
     resource_claim_statuses: tuple[PodResourceClaimStatus, ...] | None = None
     extended_resource_claim_status: PodExtendedResourceClaimStatus | None = None
+    node_allocatable_resource_claim_statuses: (
+        tuple[NodeAllocatableResourceClaimStatus, ...] | None
+    ) = None
 
 
 class Pod(Api):

@@ -4,8 +4,9 @@ Upstream: component-helpers/resource/helpers.go, PodRequests. The rules in order
 init containers walked with the sidecars started so far; the larger of both; pod-level requests
 replace; overhead is added. Under in-place resize the aggregate is the maximum of the spec's
 requests, the allocated and the actuated amounts; before Kubernetes 1.37 the sum of each container's
-maximum. All amounts are exact (billionths) until the last
-step, which rounds up once: cpu to millicores, everything else to whole units.
+maximum. What the devices of claims take of the node is added to the containers' sums. All amounts
+are exact (billionths) until the last step, which rounds up once: cpu to millicores, everything else
+to whole units.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -55,6 +56,8 @@ class PodRules(Struct, frozen=True):
     large_requests_saturate: bool = False
     #: Whether the operators Lt and Gt of a toleration compare numbers, or tolerate nothing.
     compares_taints: bool = False
+    #: Whether what the devices of claims take of the node counts: DRANodeAllocatableResources.
+    counts_claims: bool = False
 
 
 NEWEST_POD_RULES = PodRules()
@@ -165,8 +168,48 @@ def all_containers(spec: PodSpec) -> Iterable[Container]:
 # ---- exact from here on: all amounts in billionths -----------------------------------------
 
 
-def _exact(quantities: Quantities | None) -> Amounts:
+def exact_amounts(quantities: Quantities | None) -> Amounts:
+    """Quantities in billionths. Raises QuantityError."""
     return {name: nanos(quantity) for name, quantity in (quantities or {}).items()}
+
+
+def exact_requests(pod: Pod, rules: PodRules) -> Amounts:
+    """What the containers request, and what the devices of claims take. Raises QuantityError."""
+    total = _aggregate(pod, _requests)
+    _add(total, _claimed(pod, rules))
+    return total
+
+
+def exact_limits(pod: Pod, rules: PodRules) -> Amounts:
+    """The limits of the containers. What the devices of claims take is added to a limit that is
+    set, and to huge pages. Upstream: addDRANodeAllocatableLimits. Raises QuantityError."""
+    total = _aggregate(pod, _limits)
+    claimed = _claimed(pod, rules)
+    _add(
+        total,
+        {
+            name: amount
+            for name, amount in claimed.items()
+            if name in total or name.startswith(HUGEPAGES_PREFIX)
+        },
+    )
+    return total
+
+
+def _claimed(pod: Pod, rules: PodRules) -> Amounts:
+    """What the devices of claims take of the node. Upstream:
+    addDRANodeAllocatableClaimResources."""
+    total: Amounts = {}
+    claims = pod.status.node_allocatable_resource_claim_statuses if rules.counts_claims else ()
+    for claim in claims or ():
+        parts = [(each.name, each.quantity, 1) for each in claim.mapping or ()]
+        container_count = len(claim.containers or ())
+        for each in claim.overhead or ():
+            parts.append((each.name, each.per_pod, 1))
+            parts.append((each.name, each.per_container, container_count))
+        for name, quantity, factor in parts:
+            _add(total, {name: 0 if quantity is None else nanos(quantity) * factor})
+    return total
 
 
 def _footprint(pod: Pod, level: Amounts, defaults: Mapping[str, int], rules: PodRules) -> Amounts:
@@ -175,14 +218,16 @@ def _footprint(pod: Pod, level: Amounts, defaults: Mapping[str, int], rules: Pod
         total = resized(pod, defaults, rules)
         total.update(_effective_pod_level(pod, level) if rules.has_pod_level_resize else level)
     else:
-        total = _aggregate(pod, lambda c: _with_defaults(_requests(c), defaults)) | level
-    _add(total, _exact(pod.spec.overhead))
+        total = _aggregate(pod, lambda c: _with_defaults(_requests(c), defaults))
+        _add(total, _claimed(pod, rules))
+        total |= level
+    _add(total, exact_amounts(pod.spec.overhead))
     return total
 
 
 def _pod_level_requests(pod: Pod) -> Amounts:
     resources = pod.spec.resources
-    amounts = _exact(resources.requests) if resources is not None else {}
+    amounts = exact_amounts(resources.requests) if resources is not None else {}
     return {name: amount for name, amount in amounts.items() if is_pod_level(name)}
 
 
@@ -192,7 +237,7 @@ def _effective_pod_level(pod: Pod, level: Amounts) -> Amounts:
         return level
     effective = {} if _is_resize_infeasible(pod) else dict(level)
     for resources in (pod.status.resources.requests, pod.status.allocated_resources):
-        _raise_to(effective, {n: a for n, a in _exact(resources).items() if is_pod_level(n)})
+        _raise_to(effective, {n: a for n, a in exact_amounts(resources).items() if is_pod_level(n)})
     return effective
 
 
@@ -200,10 +245,15 @@ def _resized(pod: Pod, defaults: Mapping[str, int], rules: PodRules) -> Amounts:
     """The requests of the containers; with a kubelet's report, the largest of requested, allocated
     and actuated."""
     spec = _aggregate(pod, lambda c: _with_defaults(_requests(c), defaults))
-    of_pod = _pod_level_status(pod) if rules.has_pod_level_resize else None
-    reported = of_pod or _container_statuses(pod, defaults)
+    claimed = _claimed(pod, rules)
+    _add(spec, claimed)
+    # The status of the pod as a whole contains what the devices of its claims take.
+    reported = _pod_level_status(pod) if rules.has_pod_level_resize else None
     if reported is None:
-        return spec
+        reported = _container_statuses(pod, defaults)
+        if reported is None:
+            return spec
+        _add(reported[0], claimed)
     total: Amounts = {} if _is_resize_infeasible(pod) else spec
     for aggregate in reported:
         _raise_to(total, aggregate)
@@ -223,8 +273,8 @@ def _resized_by_container(pod: Pod, defaults: Mapping[str, int], rules: PodRules
         if status is None or status.resources is None:
             return _with_defaults(_requests(container), defaults)
         total: Amounts = {} if infeasible else _requests(container)
-        _raise_to(total, _exact(status.resources.requests))
-        _raise_to(total, _exact(status.allocated_resources))
+        _raise_to(total, exact_amounts(status.resources.requests))
+        _raise_to(total, exact_amounts(status.allocated_resources))
         return _with_defaults(total, defaults)
 
     return _aggregate(pod, largest)
@@ -235,7 +285,7 @@ def _pod_level_status(pod: Pod) -> tuple[Amounts, Amounts] | None:
     allocated, actuated = pod.status.allocated_resources, pod.status.resources
     if allocated is None or actuated is None or actuated.requests is None:
         return None
-    return _exact(allocated), _exact(actuated.requests)
+    return exact_amounts(allocated), exact_amounts(actuated.requests)
 
 
 def _container_statuses(pod: Pod, defaults: Mapping[str, int]) -> tuple[Amounts, Amounts] | None:
@@ -257,7 +307,11 @@ def _is_resize_infeasible(pod: Pod) -> bool:
 
 
 def _requests(container: Container) -> Amounts:
-    return _exact(container.resources.requests) if container.resources is not None else {}
+    return exact_amounts(container.resources.requests) if container.resources is not None else {}
+
+
+def _limits(container: Container) -> Amounts:
+    return exact_amounts(container.resources.limits) if container.resources is not None else {}
 
 
 def _allocated(
@@ -266,7 +320,7 @@ def _allocated(
     status = statuses.get(container.name)
     if status is None or status.allocated_resources is None:
         return fallback(container)
-    return _exact(status.allocated_resources)
+    return exact_amounts(status.allocated_resources)
 
 
 def _actuated(
@@ -275,7 +329,7 @@ def _actuated(
     status = statuses.get(container.name)
     if status is None or status.resources is None or status.resources.requests is None:
         return _allocated(container, statuses, fallback)
-    return _exact(status.resources.requests)
+    return exact_amounts(status.resources.requests)
 
 
 def _with_defaults(amounts: Mapping[str, int], defaults: Mapping[str, int]) -> Mapping[str, int]:

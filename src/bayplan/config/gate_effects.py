@@ -1,8 +1,9 @@
 """What each feature gate of kube-scheduler does here, in one sentence for each gate.
 
 A row of `EFFECTS` says what a gate that is on does, or what a gate that is on by default does when
-it is off. `NOT_BUILT` has the states of gates that kube-scheduler has and Bayplan does not: naming
-one of them is a remark at start, and a workload of scheduler_perf that needs one is refused.
+it is off. `NOT_BUILT` has the states of gates that older versions of kube-scheduler have and
+Bayplan does not: naming one of them in such a version is a remark at start, and a workload of
+scheduler_perf that needs one is refused.
 `docs/feature-gates.md` is made from these tables.
 """
 
@@ -10,6 +11,7 @@ import re
 from collections.abc import Iterator, Mapping
 
 from bayplan.config.feature_gates import FeatureGates
+from bayplan.config.kubernetes_versions import KubernetesVersion
 
 _ROWS = """
 CompositePodGroup: Groups of groups: enough groups of a tree are placed together, in the domain of
@@ -27,6 +29,8 @@ DRAFractionalCapacityRange: Amounts of shared capacity and their steps may be fr
 DRAListTypeAttributes: Attributes may be lists, and constraints compare them as sets. Selectors read
   lists with and without the gate.
 DRANodeAllocatableResources: Devices add to what a pod takes of its node's allocatable resources.
+  The amounts count from the moment at which the pod is assumed, and are written to its status. A
+  claim whose devices stand for resources of the node is not shared by pods.
 DRAOptionalNodeOperations: Devices of a slice with skipNodeOperations need a node that declares the
   feature, and the allocation names what is skipped.
 DRAPartitionableDevices: Off, slices with counters or a node for each device are ignored, and so
@@ -85,9 +89,12 @@ def _effects() -> dict[str, str]:
 #: Gate → what it does.
 EFFECTS: Mapping[str, str] = _effects()
 
-#: (gate, state) → what is missing.
-NOT_BUILT: Mapping[tuple[str, bool], str] = {
-    ("DRANodeAllocatableResources", True): "devices take nothing of a node's resources",
+#: (gate, state) → the first version in which it is built, and what is missing before.
+NOT_BUILT: Mapping[tuple[str, bool], tuple[KubernetesVersion, str]] = {
+    ("DRANodeAllocatableResources", True): (
+        KubernetesVersion.V1_37_0,
+        "before 1.37, other fields say what devices take of a node's resources",
+    ),
 }
 
 
@@ -98,6 +105,12 @@ def changes_no_answer(name: str) -> bool:
 
 def not_built(gates: FeatureGates) -> Iterator[tuple[str, str]]:
     """(gate, what is missing) of each gate whose state is not built."""
-    for (name, state), missing in NOT_BUILT.items():
-        if gates.values.get(name, not state) is state:
+    for (name, state), (since, missing) in NOT_BUILT.items():
+        is_older = gates.version.position < since.position
+        if is_older and gates.values.get(name, not state) is state:
             yield name, missing
+
+
+def has_effect(gates: FeatureGates, name: str) -> bool:
+    """Whether a gate is on, and built in its version."""
+    return gates.enabled(name) and all(gate != name for gate, _ in not_built(gates))

@@ -31,6 +31,7 @@ from bayplan.framework.status import (
 from bayplan.framework.types import QueuedPodInfo
 from bayplan.state.cache import Snapshot
 from bayplan.state.nodes import NodeView
+from bayplan.state.pods import PodInfo
 
 
 class Restriction(NamedTuple):
@@ -208,6 +209,13 @@ class Cycle:
         if not self.narrowing:
             return unresolvable(self.restriction.reason)
         return _left_out(frozenset(self.narrowing))
+
+    def pod_on(self, node_name: str) -> PodInfo:
+        """The pod on a node, with what its devices take of the node."""
+        pod = self.pod
+        if pod.shape.rules.counts_claims:
+            pod = pod.with_claim_amounts(self.state.claim_amounts.get(node_name, ()))
+        return pod.on_node(node_name)
 
     def fit_error(self) -> FitError:
         """Why no node was found."""

@@ -236,7 +236,7 @@ class Placements:
     def place(self, cycle: Cycle, node_name: str) -> None:
         """A node was chosen."""
         framework = cycle.framework
-        pod = cycle.pod.on_node(node_name)
+        pod = cycle.pod_on(node_name)
         placed = PlacedPod(cycle.queued, framework, pod, cycle.state, cycle.started_seconds)
         self.by_uid[pod.uid] = placed
         # A pod may wait for a long time: its cache entry may leave in the meantime.

@@ -2,6 +2,7 @@
 
 from bayplan.api.pod_requests import NEWEST_POD_RULES, PodRules
 from bayplan.config.feature_gates import GANGS, FeatureGates
+from bayplan.config.gate_effects import has_effect
 from bayplan.state.device_table import DeviceRules
 from bayplan.state.pod_group_trees import GroupRules
 
@@ -15,6 +16,7 @@ def pod_rules(gates: FeatureGates) -> PodRules:
         has_pod_level_resize=gates.enabled("InPlacePodLevelResourcesVerticalScaling"),
         large_requests_saturate=gates.behaviour.large_requests_saturate,
         compares_taints=gates.enabled("TaintTolerationComparisonOperators"),
+        counts_claims=has_effect(gates, "DRANodeAllocatableResources"),
     )
     return NEWEST_POD_RULES if rules == NEWEST_POD_RULES else rules
 

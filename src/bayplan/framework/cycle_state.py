@@ -1,10 +1,11 @@
 """CycleState: the data that the plugins of one attempt share."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from functools import lru_cache
 from typing import Any, Protocol
 
+from bayplan.api.objects import NodeAllocatableResourceClaimStatus
 from bayplan.framework.score_sources import NO_SOURCES, SourceScores, Stage
 from bayplan.framework.status import Rejection
 from bayplan.state.columns import NodeMask, NodeScores
@@ -45,6 +46,7 @@ class CycleState:
     __slots__ = (
         "_notes",
         "cached_results",
+        "claim_amounts",
         "group_notes",
         "pods_to_activate",
         "record_plugin_metrics",
@@ -60,6 +62,9 @@ class CycleState:
         #: Notes that all members share which a pass over a group tries; None: no such pass.
         #: Upstream: PodGroupCycleState.
         self.group_notes: dict[Hashable, Any] | None = None
+        #: By node: what the devices of the pod would take of it. Upstream:
+        #: ExtractPodNodeAllocatableResourceClaimStatus.
+        self.claim_amounts: Mapping[str, tuple[NodeAllocatableResourceClaimStatus, ...]] = {}
         self._notes: dict[Hashable, Any] = {}
         #: Instance names whose Filter (and AddPod, RemovePod) or Score is left out this cycle.
         self.skip_filter_plugins: set[str] = set()
@@ -108,6 +113,7 @@ class CycleState:
         other = object.__new__(CycleState)
         other.cached_results = None
         other.group_notes = self.group_notes
+        other.claim_amounts = self.claim_amounts
         other._notes = notes = self._notes.copy()
         for key, value in self._notes.items():
             if _is_cloneable(value.__class__):

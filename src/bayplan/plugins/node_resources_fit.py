@@ -23,7 +23,7 @@ from bayplan.api.device_objects import (
     RESOURCE_SLICE,
     DeviceClass,
 )
-from bayplan.api.objects import Node, Pod
+from bayplan.api.objects import Node, Pod, PodStatus
 from bayplan.api.pod_requests import (
     CPU,
     EPHEMERAL_STORAGE,
@@ -379,9 +379,11 @@ class _Wants:
 def _compared(shape: PodShape) -> Mapping[str, int]:
     """The requests of a pod by its spec, as Filter compares them, in the order of reasons.
 
-    By its spec alone, as before any kubelet has seen the pod; a running pod may count more.
+    By its spec and its claims, as before any kubelet has seen the pod; a running pod may count
+    more.
     """
-    amounts = requested(Pod(spec=shape.spec), rules=shape.rules)
+    claimed = PodStatus(node_allocatable_resource_claim_statuses=shape.claim_amounts or None)
+    amounts = requested(Pod(spec=shape.spec, status=claimed), rules=shape.rules)
     requested_names = [name for name, amount in amounts.items() if amount > 0 and is_counted(name)]
     scalar_names = sorted(name for name in requested_names if name not in NAMED_FIRST)
     return {

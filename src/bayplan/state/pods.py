@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from dataclasses import replace as replace_field
 from operator import attrgetter
 from types import MappingProxyType
-from typing import Any, Generic, NamedTuple, TypeVar, final
+from typing import Any, Generic, NamedTuple, TypedDict, TypeVar, final
 from weakref import ReferenceType, WeakKeyDictionary, WeakValueDictionary, ref
 
 import msgspec
@@ -23,6 +23,7 @@ from bayplan.api.declared_fields import DeclaredFields
 from bayplan.api.objects import (
     Affinity,
     NodeAffinity,
+    NodeAllocatableResourceClaimStatus,
     ObjectMeta,
     Pod,
     PodSpec,
@@ -165,6 +166,8 @@ class PodShape:
     has_deferred_resize: bool = False
     #: What of the pods counts.
     rules: PodRules = NEWEST_POD_RULES
+    #: What the devices of claims take of the node; it is a part of `requests`.
+    claim_amounts: tuple[NodeAllocatableResourceClaimStatus, ...] = ()
     #: None: the pods do not name their node, or they demand more of it.
     pin: Pin | None = None
     #: Whether a pod of this shape takes nothing of its node but amounts and host ports: it has no
@@ -367,6 +370,25 @@ class PodInfo:
         other.declared = self.declared
         return other
 
+    def with_claim_amounts(
+        self, claim_amounts: tuple[NodeAllocatableResourceClaimStatus, ...]
+    ) -> "PodInfo":
+        """The same pod whose devices take these amounts of its node. Raises QuantityError."""
+        if claim_amounts == self.shape.claim_amounts:
+            return self
+        status = msgspec.structs.replace(
+            self.status, node_allocatable_resource_claim_statuses=claim_amounts or None
+        )
+        pod = Pod(metadata=self.metadata, spec=self.shape.spec, status=status)
+        shape = replace_field(
+            self.shape,
+            **_amounts(pod, self.shape.rules),
+            claim_amounts=claim_amounts,
+            _memo={},
+            _spec_memo={},
+        )
+        return PodInfo(self.metadata, status, shape, self.node_name, declared=self.declared)
+
     def __repr__(self) -> str:
         where = f" on {self.node_name}" if self.node_name else ""
         return f"PodInfo({self.key}{where})"
@@ -469,7 +491,7 @@ def _shape_of(
     meta, report = pod.metadata, resize_report(pod.status)
     labels = None if group_kinds is BUILT_IN_KINDS else group_kinds.labels
     own_rules = None if rules is NEWEST_POD_RULES else rules
-    by_spec = (meta.namespace, pod.spec, report, is_deferred, own_rules)
+    by_spec = (meta.namespace, pod.spec, report, is_deferred, own_rules, _claimed(pod, rules))
     key = _encoder.encode((meta.labels, labels, by_spec))
     shape = _shapes.get(key)
     if shape is None:
@@ -543,15 +565,12 @@ def _compiled(
     labels, group_key = _labels_and_group(pod, group_kinds)
     terms = affinity.pod_affinity if affinity else None
     anti_terms = affinity.pod_anti_affinity if affinity else None
-    amounts = requested(pod, rules=rules)
-    non_zero = requested(pod, defaults=NON_ZERO_DEFAULTS, rules=rules)
     return PodShape(
         namespace=namespace,
         labels=labels,
         spec=_read_only(pod.spec),
-        requests=ReadOnlyDict({n: amount for n, amount in amounts.items() if is_counted(n)}),
-        non_zero_milli_cpu=non_zero.get(CPU, 0),
-        non_zero_memory_bytes=non_zero.get(MEMORY, 0),
+        **_amounts(pod, rules),
+        claim_amounts=_claimed(pod, rules),
         host_ports=host_ports(pod.spec),
         volumes=pod_volumes(pod.spec),
         affinity=compile_terms(terms, namespace, f"{path}.podAffinity", errors),
@@ -561,6 +580,27 @@ def _compiled(
         has_deferred_resize=is_deferred,
         rules=rules,
     )
+
+
+class _Amounts(TypedDict):
+    requests: Mapping[str, int]
+    non_zero_milli_cpu: int
+    non_zero_memory_bytes: int
+
+
+def _amounts(pod: Pod, rules: PodRules) -> _Amounts:
+    amounts = requested(pod, rules=rules)
+    non_zero = requested(pod, defaults=NON_ZERO_DEFAULTS, rules=rules)
+    return {
+        "requests": ReadOnlyDict({n: amount for n, amount in amounts.items() if is_counted(n)}),
+        "non_zero_milli_cpu": non_zero.get(CPU, 0),
+        "non_zero_memory_bytes": non_zero.get(MEMORY, 0),
+    }
+
+
+def _claimed(pod: Pod, rules: PodRules) -> tuple[NodeAllocatableResourceClaimStatus, ...]:
+    """What counts of the statuses of the pod's claims."""
+    return pod.status.node_allocatable_resource_claim_statuses or () if rules.counts_claims else ()
 
 
 def _labels_and_group(

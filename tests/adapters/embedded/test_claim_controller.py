@@ -203,7 +203,7 @@ def test_members_share_the_claim_that_is_created_for_their_group(steps: Any) -> 
     assert sorted(each["own"][:6] for each in of_pods) == ["p-own-", "q-own-"]
     (made,) = [one for one in claims(cluster) if one.metadata.name == shared]
     assert made.metadata.annotations == {"resource.kubernetes.io/pod-claim-name": "gpu"}
-    (owner,) = made.metadata.owner_references or ()
+    (owner,) = list(made.metadata.owner_references or ())
     assert (owner.api_version, owner.kind, owner.name, owner.uid, owner.controller) == (
         "scheduling.k8s.io/v1beta1",
         "PodGroup",

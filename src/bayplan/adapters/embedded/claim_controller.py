@@ -40,7 +40,7 @@ from bayplan.ports import ApiError
 _PREFIX_LENGTH_MAX = 57
 
 #: The versions of the PodGroup that may list claims.
-_GROUP_KINDS: Final = tuple(
+_GROUP_KINDS: Final[tuple[str, ...]] = tuple(
     kind for kind, row in KINDS.items() if row.decoded_as is UpstreamPodGroup
 )
 

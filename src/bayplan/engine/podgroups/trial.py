@@ -392,7 +392,7 @@ class PodGroupTrial:
         self._note_rejecting(cycle)
         if self._is_compared:
             self._compare(cycle)
-        placed = self._trial.assume(cycle.pod, node_name)
+        placed = self._trial.assume(cycle.pod_on(node_name), node_name)
         status = cycle.framework.run_reserve(cycle.state, placed, node_name)
         if is_success(status):
             self.placed.append(PlacedMember(cycle, placed, record))

@@ -6,7 +6,7 @@ changes; after a conflict the claim is read and checked again. A write without a
 repeated before the claim was read. Upstream: bindClaim, deleteClaim.
 """
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, cast
 
 import msgspec
@@ -18,7 +18,7 @@ from bayplan.api.device_objects import (
     ConsumerReference,
     ResourceClaim,
 )
-from bayplan.api.objects import POD
+from bayplan.api.objects import POD, NodeAllocatableResourceClaimStatus
 from bayplan.plugins.dynamic_resources.extended import Mappings
 from bayplan.ports import ApiError, BindPort, ConflictError, NotFoundError, OutcomeUnknownError
 from bayplan.state.pods import PodInfo
@@ -168,6 +168,31 @@ async def tell_containers(port: BindPort, pod: PodInfo, claim: str, mappings: Ma
     patch: Patch = {
         "metadata": {"uid": pod.uid},
         "status": {"extendedResourceClaimStatus": status},
+    }
+    await port.patch(POD, pod.namespace, pod.name, patch, "status")
+
+
+async def write_amounts(
+    port: BindPort, pod: PodInfo, amounts: Sequence[NodeAllocatableResourceClaimStatus]
+) -> None:
+    """Write into the status of the pod what its devices take of the node. Raises BindingError,
+    OutcomeUnknownError."""
+    try:
+        await _patch_amounts(port, pod, _plain(amounts))
+    except ApiError as problem:
+        what = f"updating pod {pod.key} NodeAllocatableResourceClaimStatuses"
+        raise BindingError(f"{what}: {problem}") from None
+
+
+async def clear_amounts(port: BindPort, pod: PodInfo) -> None:
+    """Undo `write_amounts`. Raises ApiError, OutcomeUnknownError."""
+    await _patch_amounts(port, pod, [])
+
+
+async def _patch_amounts(port: BindPort, pod: PodInfo, statuses: list[Patch]) -> None:
+    patch: Patch = {
+        "metadata": {"uid": pod.uid},
+        "status": {"nodeAllocatableResourceClaimStatuses": statuses},
     }
     await port.patch(POD, pod.namespace, pod.name, patch, "status")
 

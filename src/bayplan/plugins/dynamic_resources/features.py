@@ -11,6 +11,7 @@ from msgspec import Struct
 from bayplan.api.device_objects import Device, ResourceSlice
 from bayplan.config.behaviour import NEWEST_BEHAVIOUR, Behaviour
 from bayplan.config.feature_gates import FeatureGates
+from bayplan.config.gate_effects import has_effect
 
 
 class DeviceFeatures(Struct, frozen=True):
@@ -30,6 +31,8 @@ class DeviceFeatures(Struct, frozen=True):
     fractional_ranges: bool = False
     #: Whether pods of a group may share claims that are reserved for the group.
     group_claims: bool = False
+    #: Whether devices may take resources of their node.
+    node_allocatable: bool = False
     behaviour: Behaviour = NEWEST_BEHAVIOUR
 
     @property
@@ -98,6 +101,7 @@ def features_of(gates: FeatureGates) -> DeviceFeatures:
         optional_node_operations=gates.enabled("DRAOptionalNodeOperations"),
         fractional_ranges=gates.enabled("DRAFractionalCapacityRange"),
         group_claims=gates.enabled("DRAWorkloadResourceClaims"),
+        node_allocatable=has_effect(gates, "DRANodeAllocatableResources"),
         behaviour=gates.behaviour,
     )
 

@@ -28,6 +28,7 @@ from bayplan.api.device_objects import (
     ResourceClaim,
 )
 from bayplan.api.objects import Node, PodResourceClaim
+from bayplan.api.quantity import QuantityError
 from bayplan.api.selectors import NodeTerm
 from bayplan.clock import epoch_of
 from bayplan.framework.handle import DeviceClassLister, Handle, SharedDRAManager
@@ -43,8 +44,19 @@ from bayplan.plugins.dynamic_resources.extended import (
 from bayplan.plugins.dynamic_resources.group_claims import (
     group_name_of,
     is_owned_by_group,
+    is_reserved,
     pod_as_user,
     users_of_claims,
+)
+from bayplan.plugins.dynamic_resources.node_allocatable import (
+    NOT_SHARED,
+    ClaimUse,
+    DevicesWithAmounts,
+    Statuses,
+    stands_for_resources,
+    statuses_of,
+    takes,
+    why_not,
 )
 from bayplan.plugins.dynamic_resources.pools import (
     AllocationError,
@@ -152,11 +164,15 @@ class ClaimsAttempt(Struct, eq=False):
     shared: Mapping[int, AllocationResult] = field(default_factory=dict[int, AllocationResult])
     #: By index of an allocated claim: the nodes that can use it; None: all.
     selectors: Sequence[Sequence[NodeTerm] | None] = ()
+    #: Indices of claims with devices that stand for resources of their nodes.
+    mapped: Set[int] = frozenset()
     #: None: no claim needs an allocation.
     allocator: Allocator | None = None
     #: Indices of allocated claims that some node cannot use.
     unavailable: set[int] = field(default_factory=set[int])
     by_node: dict[str, NodeAllocation] = field(default_factory=dict[str, NodeAllocation])
+    #: By node: what the devices take of it.
+    claim_amounts: dict[str, Statuses] = field(default_factory=dict[str, Statuses])
     #: By index of the claim: the allocation that Reserve chose, until the API has it.
     reserved: dict[int, AllocationResult] = field(default_factory=dict[int, AllocationResult])
     #: Allocations in flight, by uid of the claim.
@@ -164,6 +180,8 @@ class ClaimsAttempt(Struct, eq=False):
 
     #: Indices of claims that PreBind has begun to write.
     written: set[int] = field(default_factory=set[int])
+    #: Whether PreBind has begun to write what the devices take of the node.
+    has_written_amounts: bool = False
 
     @property
     def special(self) -> ResourceClaim | None:
@@ -180,6 +198,17 @@ class ClaimsAttempt(Struct, eq=False):
     def user_of(self, index: int, pod: PodInfo) -> ConsumerReference:
         """What the claim is reserved for: the pod, or its group."""
         return self.users[index] if index < len(self.users) else pod_as_user(pod)
+
+    def entries(self, pod: PodInfo) -> Iterator[str]:
+        """The name of the pod's entry for each claim; "": the special claim."""
+        made = {each.name: each for each in pod.status.resource_claim_statuses or ()}
+        for named in pod.spec.resource_claims or ():
+            status = made.get(named.name)
+            is_none = status is not None and status.resource_claim_name is None
+            if named.resource_claim_name is not None or not is_none:
+                yield named.name
+        if self.has_special:
+            yield ""
 
     def is_special(self, index: int) -> bool:
         return self.has_special and index == len(self.claims) - 1
@@ -290,9 +319,11 @@ def prepare(
     groups: PodGroups,
     *,
     in_pass: Set[str] = frozenset(),
+    amounts: DevicesWithAmounts | None = None,
 ) -> ClaimsAttempt | Status:
     """The pod's claims, ready for Filter; or why it cannot be placed now. ``in_pass``: the uids of
-    claims that other members of its group have allocated in the present pass."""
+    claims that other members of its group have allocated in the present pass. ``amounts``: None:
+    devices take nothing of their nodes."""
     features = pools.features
     claims = claims_of(
         pod,
@@ -319,6 +350,12 @@ def prepare(
         ]
     except AllocationError as problem:
         return Status(Code.ERROR, (str(problem),))
+    if amounts is not None and amounts.are_present:
+        attempt.mapped = {
+            index
+            for index, claim in enumerate(claims)
+            if stands_for_resources(amounts.existing(claim.allocation or shared.get(index), None))
+        }
     if any(claim.allocation is None for claim in claims):
         allocated = devices.resource_claims.allocated
         attempt.allocator = Allocator(pools, devices.device_classes, allocated)
@@ -414,6 +451,9 @@ class NodeFilter(Struct, frozen=True):
     binding_timeout_seconds: float
     #: Whether devices may have to be made ready before their pods are bound.
     has_binding_conditions: bool = True
+    #: None: devices take nothing of their nodes.
+    amounts: DevicesWithAmounts | None = None
+    has_group_claims: bool = False
 
     def verdict(self, attempt: ClaimsAttempt, pod: PodInfo, node: NodeInfo) -> Status | None:
         """None: the node can be used, and its allocation is stored."""
@@ -427,33 +467,82 @@ class NodeFilter(Struct, frozen=True):
             if special is None and not attempt.has_user_claims:
                 return None  # the node offers the resource itself
         unavailable = self._unavailable(attempt, node.node)
+        why_not_shared = self._why_not_shared(attempt, pod, node.node)
+        if why_not_shared is not None:
+            return why_not_shared
         results = self._results(attempt, special, node.node)
         if isinstance(results, Status):
             return results
+        taken = self._taken(attempt, pod, node, results)
+        if isinstance(taken, Status):
+            return taken
         if unavailable:
             attempt.unavailable |= unavailable
             return unresolvable(NOT_AVAILABLE)
-        if attempt.allocator is not None:
+        if attempt.allocator is not None or taken:
             attempt.by_node[node.name] = NodeAllocation(results, special)
+        attempt.claim_amounts[node.name] = taken
         return None
+
+    def _why_not_shared(self, attempt: ClaimsAttempt, pod: PodInfo, node: Node) -> Status | None:
+        """Whether another pod uses a claim that only one pod, or its group, may use."""
+        for index in sorted(attempt.mapped):
+            claim = attempt.claims[index]
+            if self._is_elsewhere(attempt, index, node):
+                continue
+            is_own = is_reserved(claim, pod, has_group_claims=self.has_group_claims)
+            has_users = bool(claim.status.reserved_for) and not is_own
+            if has_users or index in attempt.shared:
+                return unresolvable(NOT_SHARED.format(claim.metadata.name))
+        return None
+
+    def _taken(
+        self,
+        attempt: ClaimsAttempt,
+        pod: PodInfo,
+        node: NodeInfo,
+        results: Mapping[int, AllocationResult],
+    ) -> Statuses | Status:
+        """What the devices take of the node; or why the node has too little."""
+        devices = self.amounts
+        if devices is None or not devices.are_present:
+            return ()
+        uses: dict[str, ClaimUse] = {}
+        for index, (claim, entry) in enumerate(
+            zip(attempt.claims, attempt.entries(pod), strict=True)
+        ):
+            allocation = results.get(index, claim.allocation)
+            if allocation is not None:
+                # A pod may name a claim twice. Then the last allocation counts.
+                use = uses.setdefault(claim.uid, ClaimUse(claim))
+                use.allocation = allocation
+                use.entries.add(entry)
+        taking = [use for use in uses.values() if takes(use, devices, node.node)]
+        if not taking:
+            return ()
+        try:
+            statuses = statuses_of(pod, taking, devices, node.node)
+            return why_not(pod, statuses, node) or statuses
+        except (AllocationError, QuantityError) as problem:
+            return Status(Code.ERROR, (str(problem),))
 
     def _unavailable(self, attempt: ClaimsAttempt, node: Node) -> set[int]:
         """Allocated claims that the node cannot use, or whose devices have failed."""
-        unavailable: set[int] = set()
-        for index, claim in enumerate(attempt.claims):
-            terms = attempt.selectors[index]
-            is_elsewhere = terms is not None and not any_matches(terms, node)
-            if is_elsewhere or not self._is_usable(claim, node):
-                unavailable.add(index)
-        return unavailable
+        return {
+            index
+            for index, claim in enumerate(attempt.claims)
+            if self._is_elsewhere(attempt, index, node)
+            or (claim.allocation is not None and self._has_failed(claim))
+        }
 
-    def _is_usable(self, claim: ResourceClaim, node: Node) -> bool:
-        """Whether the devices of an allocated claim are usable on the node."""
-        if claim.allocation is None:
+    @staticmethod
+    def _is_elsewhere(attempt: ClaimsAttempt, index: int, node: Node) -> bool:
+        """Whether a claim has devices that the node cannot use."""
+        terms, allocation = attempt.selectors[index], attempt.claims[index].allocation
+        if terms is not None and not any_matches(terms, node):
             return True
-        if _needs_optional_operations(claim.allocation) and not _may_skip(node):
-            return False
-        return not self._has_failed(claim)
+        needs_more = allocation is not None and _needs_optional_operations(allocation)
+        return needs_more and not _may_skip(node)
 
     def _has_failed(self, claim: ResourceClaim) -> bool:
         if not self.has_binding_conditions:

@@ -77,6 +77,7 @@ from bayplan.plugins.dynamic_resources.group_claims import (
     claim_names_of,
     is_reserved,
 )
+from bayplan.plugins.dynamic_resources.node_allocatable import DevicesWithAmounts
 from bayplan.ports import ApiError, BindPort, OutcomeUnknownError
 from bayplan.state.change_log import Facet
 from bayplan.state.columns import NodeScores
@@ -262,13 +263,17 @@ class DynamicResources(
         args: DynamicResourcesArgs = self.args or DynamicResourcesArgs()
         self._binding_timeout_seconds = duration_seconds(args.binding_timeout)
         self._features = features_of(self.handle.gates)
+        slices = self.handle.devices.resource_slices
+        amounts = DevicesWithAmounts(slices) if self._features.node_allocatable else None
         self._filter = NodeFilter(
             self.handle,
             duration_seconds(args.filter_timeout) if self._features.filter_timeout else 0.0,
             self._binding_timeout_seconds,
             self._features.binding_conditions,
+            amounts,
+            self._features.group_claims,
         )
-        self._pools = PoolsByNode(self.handle.devices.resource_slices, self._features)
+        self._pools = PoolsByNode(slices, self._features)
         self._releases = Releases()
         texts = self.handle.behaviour.release_texts
         self._has_no_claims = unschedulable(*filter(None, (texts.without_claims,)))
@@ -298,10 +303,18 @@ class DynamicResources(
             return SKIP
         state[_KEY] = ClaimsAttempt([], has_special=False)
         in_pass, groups = allocated_in_pass(state), self.handle.pod_groups
-        prepared = prepare(pod, self.handle.devices, self._pools, groups, in_pass=in_pass)
+        prepared = prepare(
+            pod,
+            self.handle.devices,
+            self._pools,
+            groups,
+            in_pass=in_pass,
+            amounts=self._filter.amounts,
+        )
         if isinstance(prepared, Status):
             return prepared
         state[_KEY] = prepared
+        state.claim_amounts = prepared.claim_amounts
         if state.group_notes is not None:
             state.group_notes[_ATTEMPT, pod.uid] = (pod, prepared)
         return None if prepared.claims else SKIP
@@ -424,9 +437,11 @@ class DynamicResources(
             return Status(Code.ERROR, (NO_ALLOCATION,)) if needs else None
         for index, allocation in node_allocation.results.items():
             claim = attempt.claims[index]
-            self.handle.devices.resource_claims.put_in_flight(claim, allocation)
-            attempt.in_flight[claim.uid] = allocation
-            attempt.reserved[index] = allocation
+            if claim.uid not in attempt.in_flight:
+                self.handle.devices.resource_claims.put_in_flight(claim, allocation)
+                attempt.in_flight[claim.uid] = allocation
+            # A pod may name a claim twice. Then the first allocation is written.
+            attempt.reserved[index] = attempt.in_flight[claim.uid]
         allocated_in_pass(state).update(attempt.in_flight)
         return None
 
@@ -444,6 +459,9 @@ class DynamicResources(
         if special is not None and attempt.special_is_in_api and attempt.written:
             _perform(self.handle, special, partial(binding.delete_claim, claim=special))
         attempt.written.clear()
+        if attempt.has_written_amounts:
+            attempt.has_written_amounts = False
+            self.handle.perform(f"Pod {pod.key}", partial(binding.clear_amounts, pod=pod))
 
     def pre_bind_preflight(self, state: CycleState, pod: PodInfo, node_name: str) -> Status | None:
         attempt: ClaimsAttempt | None = state.get(_KEY)
@@ -460,6 +478,10 @@ class DynamicResources(
                     claim = attempt.claims[index] = await binding.refreshed(port, claim)
                 if not self._is_reserved(claim, pod):
                     await self._bind(attempt, index, pod, node_name, port=port)
+            if attempt.claim_amounts.get(node_name):
+                # From here on a failure must clear the amounts.
+                attempt.has_written_amounts = True
+                await binding.write_amounts(port, pod, attempt.claim_amounts[node_name])
             if self._features.binding_conditions and any(
                 waits_for_conditions(claim) for claim in attempt.claims
             ):
