@@ -322,7 +322,10 @@ def _nearest(cycle: Cycle) -> Iterator[str]:
     entries = [e for e in outcome.entries if e.plugin.partition("/")[0] == NodeResourcesFit.name]
     if not entries:
         return
-    short = outcome.nodes.take(np.unique(np.concatenate([e.positions for e in entries])))
+    is_short = np.zeros(len(outcome.nodes), dtype=np.bool_)
+    for entry in entries:
+        is_short[entry.positions] = True
+    short = outcome.nodes.take(np.flatnonzero(is_short))
     lacking = {name: _lacking(short, cycle.pod, name) for name in (*cycle.pod.requests, PODS)}
     counts = sum((amounts > 0).astype(np.float64) for amounts in lacking.values())
     shares = sum(
