@@ -62,6 +62,12 @@ def test_an_unknown_pod_is_one_line_with_near_names(files: Path) -> None:
     assert len(result.stderr.splitlines()) == 1
 
 
+def test_a_node_is_named_as_one(files: Path) -> None:
+    result = bayplan("why", "node/n1", files)
+    assert result.exit_code == 2
+    assert "n1 is a node: `bayplan whatif --drain NODE` says what" in result.stderr
+
+
 def test_the_namespace_is_an_option(files: Path) -> None:
     assert bayplan("why", "other", files, "-n", "shop").stdout.startswith("0/1 nodes")
     assert "wanted one namespace" in bayplan("why", "default/big", files, "-n", "shop").stderr

@@ -5,6 +5,8 @@ from typing import Any
 import pytest
 
 from bayplan.api.objects import NODE, POD
+from bayplan.engine.attempt_record import OnAttempt
+from bayplan.model.cluster_model import Attempt, ClusterModel
 from bayplan.rng import stream
 from bayplan.whatif import drain_each as module
 from bayplan.whatif.drain_each import (
@@ -138,6 +140,34 @@ def test_pods_with_anti_affinity_are_placed_in_a_trial() -> None:
     assert "anti-affinity" in row.left_over[0].message
     more = by_name(drain_each(model_of(cluster_of(*hosts, host("n3"), *pods))))["n1"]
     assert (more.is_tried, more.can_go) == (True, True)
+
+
+def test_pods_that_differ_only_in_the_volume_of_their_token_share_an_attempt(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    pods = [
+        owned_pod(f"web-{on}", on, volumes=[{"name": f"token-{on}", "emptyDir": {}}])
+        for on in ("n1", "n2", "n3")
+    ]
+    # Another placed pod keeps equal pods of its own namespace away from n4.
+    guard = owned_pod("guard-a", "n4", affinity=anti_affinity("web"))
+    abroad = [owned_pod(f"web-{on}", on, namespace="abroad") for on in ("n1", "n2")]
+    model = model_of(cluster_of(*map(host, ("n1", "n2", "n3", "n4")), *pods, guard, *abroad))
+    attempted: list[str] = []
+    attempt = ClusterModel.attempt
+
+    def counting(self: ClusterModel, name: str, look: OnAttempt | None = None) -> Attempt:
+        attempted.append(name)
+        return attempt(self, name, look)
+
+    monkeypatch.setattr(ClusterModel, "attempt", counting)
+    feasible = module._FeasibleNodes(model)  # pyright: ignore[reportPrivateUsage]
+    infos = {info.key: info for info in model.scheduler.cache.pods()}
+    for on in ("n1", "n2", "n3"):
+        assert feasible.of(infos[f"default/web-{on}"]) == {"n1", "n2", "n3"}
+    for on in ("n1", "n2"):
+        assert feasible.of(infos[f"abroad/web-{on}"]) == {"n1", "n2", "n3", "n4"}
+    assert len(attempted) == 2
 
 
 def test_a_domain_is_drained_as_a_whole() -> None:

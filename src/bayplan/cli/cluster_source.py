@@ -35,6 +35,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 #: Reading a cluster takes a few lists, and needs no rate limit.
 _UNLIMITED_QPS = -1.0
+_OR_FILES = "or name the files of a cluster: cluster.yaml, or what `kubectl get -o json` printed"
 
 
 class UnreadableClusterError(Exception):
@@ -137,8 +138,10 @@ class ClusterSource:
         try:
             with progress("reading"):
                 return load("bayplan.cli.event_loop:run_event_loop")(work())
-        except (credentials_error, ApiError) as problem:
+        except ApiError as problem:
             raise UnreadableClusterError(str(problem)) from None
+        except credentials_error as problem:
+            raise UnreadableClusterError(f"{problem}; {_OR_FILES}") from None
 
 
 @contextmanager

@@ -7,6 +7,7 @@ from typing import Any
 
 from rich.text import Text
 
+from bayplan.api.objects import NODE
 from bayplan.cli.cluster_source import (
     ClusterSource,
     label_selector_of,
@@ -107,7 +108,7 @@ def _explanation(
         names = [f"{each.namespace}/{each.name}" for each in _pods(model)]
         similar_pods = load("bayplan.sim.why:similar_pods")
         hint = similar_pods(subject.name, names) if names else "there are no pods at all"
-        hint = _other_namespace(model, subject.name) or hint
+        hint = _other_namespace(model, subject.name) or _of_node(model, subject.name) or hint
         if model.source.moment is not None:
             hint += "; --at names another moment of the run"
         fail(f"{model.source.source}: there is no pod {subject.name}; {hint}")
@@ -131,6 +132,14 @@ def _other_namespace(model: ClusterModel, name: str) -> str:
         if key.name == own and key.kind.rpartition(" ")[2].casefold() == kind.casefold():
             return f"{kind}/{own} is in the namespace {key.namespace}: wanted --namespace"
     return ""
+
+
+def _of_node(model: ClusterModel, name: str) -> str:
+    """Which command answers about "node/NAME"; "": no node has the name."""
+    _, _, own = name.partition("/")
+    if model.get(NODE, "", own) is None:
+        return ""
+    return f"{own} is a node: `bayplan whatif --drain NODE` says what happens to its pods"
 
 
 def _pods(model: ClusterModel) -> Iterable[PodInfo]:

@@ -14,7 +14,7 @@ fails for one pod, all pods of the domain are placed in the trial.
 """
 
 from collections import Counter, defaultdict, deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, ClassVar, Final, Literal, cast, final
@@ -302,13 +302,19 @@ _SORTS: Mapping[SortKey, Callable[[Departure], Any]] = {
 
 @final
 class _FeasibleNodes:
-    """For each shape: the names of the nodes that can take one more pod of the shape, now."""
+    """For each shape: the names of the nodes that can take one more pod of the shape, now.
+
+    Shapes of one workload differ where each pod has a volume of its own for its token. One attempt
+    answers for all shapes of which the Filter plugins sign the same, and which have one priority:
+    a nominated pod takes room from pods up to its own priority.
+    """
 
     def __init__(self, model: ClusterModel) -> None:
         self._model = model
         #: By id of the shape, which is kept alive here.
         self._of_shape: dict[int, tuple[PodShape, frozenset[str]]] = {}
         self._distinct: dict[frozenset[str], frozenset[str]] = {}
+        self._of_signed: dict[Hashable, frozenset[str]] = {}
         self.is_applicable = _depends_on_rows_only(model)
         self._has_devices = any(True for _ in model.objects(RESOURCE_SLICE))
 
@@ -325,10 +331,24 @@ class _FeasibleNodes:
     def of(self, pod: PodInfo) -> frozenset[str]:
         entry = self._of_shape.get(id(pod.shape))
         if entry is None:
-            names = self._attempted(pod)
-            entry = pod.shape, self._distinct.setdefault(names, names)
-            self._of_shape[id(pod.shape)] = entry
+            signed = self._signed(pod)
+            names = self._of_signed.get(signed) if signed is not None else None
+            if names is None:
+                names = self._attempted(pod)
+                names = self._distinct.setdefault(names, names)
+                if signed is not None:
+                    self._of_signed[signed] = names
+            entry = self._of_shape[id(pod.shape)] = pod.shape, names
         return entry[1]
+
+    def _signed(self, pod: PodInfo) -> Hashable | None:
+        """What the answers of the Filter plugins for a pod on no node depend on; None: one of them
+        does not sign. Spreading is no part of it: the shape has no hard constraint."""
+        framework, waiting = self._model.scheduler.framework(pod.scheduler_name), pod.on_node("")
+        filters = (*framework.plugins.pre_filter, *framework.plugins.filter)
+        names = {p.instance_name: None for p in filters if not isinstance(p, PodTopologySpread)}
+        parts = tuple(framework.signer.part(name, waiting) for name in names)
+        return None if None in parts else (pod.scheduler_name, pod.priority, parts)
 
     def _attempted(self, pod: PodInfo) -> frozenset[str]:
         names: list[str] = []

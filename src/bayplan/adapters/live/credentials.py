@@ -221,7 +221,9 @@ async def load_credentials(
         *(AssertionError, AttributeError, KeyError, TypeError),  # what a malformed file leads to
     ) as problem:
         text = " ".join(str(problem).split())
-        what = f"{type(problem).__name__}: {text}" if text else type(problem).__name__
+        # What the system says names itself.
+        kind = "" if text and isinstance(problem, OSError) else type(problem).__name__
+        what = ": ".join(filter(None, (kind, text)))
         raise CredentialsError(
             f"{source}: cannot be used: {what}; wanted a file with clusters, users, contexts and "
             f"a current-context, as `kubectl config view` shows one"
