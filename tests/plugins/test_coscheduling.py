@@ -231,16 +231,6 @@ def at_permit(world: World) -> list[str]:
     return [waiting.pod.name for waiting in world.scheduler.waiting_pods()]
 
 
-def test_the_last_needed_member_releases_all_waiting_members() -> None:
-    async def run(world: World) -> None:
-        start(world, "a", "b", "c", minMember=3)
-        await world.until(0)
-
-    world = play(run, **pod_by_pod())
-    bound = [world.bound(name) for name in "abc"]
-    assert [binding and binding[0] for binding in bound] == [0.0, 0.0, 0.0]
-
-
 def test_members_that_arrive_one_after_another_are_bound_when_the_last_one_arrives() -> None:
     async def run(world: World) -> None:
         start(world, minMember=3)

@@ -251,20 +251,11 @@ def test_a_condition_on_the_name_has_exactly_one_value() -> None:
     assert len(rejected(plugin(), pod_with_terms([two]), nodes)) == 3
 
 
-def test_the_added_affinity_is_evaluated_first() -> None:
-    result = rejected(plugin([ZONE_A]), pod(node_selector={"zone": "b"}), lent(NODES))
-    assert result == unresolvable(["n1"], NO_MATCH) | unresolvable(["n2", "n3"], NO_ADDED_MATCH)
-
-
 # ---- Score ---------------------------------------------------------------------------------
 
 
 def preferring(*weighted: tuple[int, Any]) -> PodInfo:
     return pod_with_terms(preferred=[{"weight": w, "preference": term} for w, term in weighted])
-
-
-def test_an_empty_preference_matches_nothing() -> None:
-    assert scored(plugin(), preferring((5, {})), lent(NODES)) == {"n1": 0, "n2": 0, "n3": 0}
 
 
 def test_a_preference_that_does_not_parse_is_an_error() -> None:
@@ -380,7 +371,3 @@ def test_a_hint_with_terms_that_do_not_parse_is_queue(
 ) -> None:
     event = ("Node", ActionType.UPDATE_NODE_LABEL)
     assert hint(plugin(), event, tested_pod, IN_A, IN_A) is expected
-
-
-def test_an_empty_node_selector_rejects_no_node() -> None:
-    assert rejected(plugin(), pod(node_selector={}), lent(NODES)) == {}

@@ -108,39 +108,6 @@ def test_all_nodes_have_the_scores_of_the_plain_rule(
 EVEN = {"cpu": 1000, "memory": 1000}
 
 
-HALF_CPU, HALF_MEMORY = {"cpu": 500}, {"memory": 500}
-
-
-@pytest.mark.parametrize(
-    ("running", "amounts", "score"),
-    [
-        pytest.param(HALF_CPU, HALF_MEMORY, 87, id="more even than before"),
-        pytest.param(HALF_CPU, HALF_CPU, 62, id="less even than before"),
-        pytest.param({}, {**HALF_CPU, **HALF_MEMORY}, 75, id="as even as before"),
-        pytest.param({"memory": 900}, HALF_MEMORY, 72, id="overcommitted counts as full"),
-    ],
-)
-def test_the_score_is_the_change_of_the_balance(
-    running: Amounts, amounts: Amounts, score: int
-) -> None:
-    nodes = lent([Place(EVEN, running=[[running]])])
-    assert scored(PLUGIN, pod_of_containers(containers=[amounts]), nodes) == {"n0": score}
-
-
-def test_of_three_resources_the_deviation_counts_in_whole_percents() -> None:
-    """From 85.9 to 87.5: two whole percents up, not one and a half."""
-    plugin, room = balanced("cpu", "memory", "ephemeral-storage"), dict.fromkeys(RESOURCES, 1000)
-    nodes = lent([Place(room, running=[[{"cpu": 300}]])])
-    assert scored(plugin, pod_of_containers(containers=[{"memory": 100}]), nodes) == {"n0": 76}
-
-
-def test_a_pod_without_balanced_resources_is_skipped() -> None:
-    nodes = lent([Place(EVEN)])
-    assert scored(PLUGIN, pod_of_containers(), nodes) is None
-    assert scored(PLUGIN, pod_of_containers(containers=[{GPU: 1}]), nodes) is None
-    assert scored(balanced(GPU), pod_of_containers(containers=[{GPU: 1}]), nodes) is not None
-
-
 def test_pod_level_requests_count() -> None:
     asking = pod_of_containers(
         containers=[{}], resources={"requests": {"cpu": "1", "memory": 1000}}

@@ -123,33 +123,6 @@ def test_ignored_resources_are_not_compared(
     assert result == verdicts(containers, places, ignored=(GPU, NIC))
 
 
-def test_insufficient_resources_are_listed_in_upstreams_order() -> None:
-    requests = {NIC: 1, GPU: 1, "ephemeral-storage": 1, "memory": 1, "cpu": 1}
-    (message,) = rejected(
-        PLUGIN, pod_of_containers(containers=[requests]), lent([Place({}, pods=0)])
-    ).values()
-    assert message == (
-        Code.UNSCHEDULABLE_AND_UNRESOLVABLE,
-        (
-            "Too many pods",
-            "Insufficient cpu",
-            "Insufficient memory",
-            "Insufficient ephemeral-storage",
-            f"Insufficient {GPU}",
-            f"Insufficient {NIC}",
-        ),
-    )
-
-
-def test_eviction_may_help_if_only_the_free_amount_is_too_small() -> None:
-    places = [Place({"cpu": 1000}, running=[[{"cpu": 600}]]), Place({"cpu": 400})]
-    rejections = rejected(PLUGIN, pod_of_containers(containers=[{"cpu": 500}]), lent(places))
-    assert {name: code for name, (code, _) in rejections.items()} == {
-        "n0": Code.UNSCHEDULABLE,
-        "n1": Code.UNSCHEDULABLE_AND_UNRESOLVABLE,
-    }
-
-
 def test_pod_level_requests_count() -> None:
     asking = pod_of_containers(containers=[{"cpu": 100}], resources={"requests": {"cpu": "2"}})
     assert list(rejected(PLUGIN, asking, lent([Place({"cpu": 1999}), Place({"cpu": 2000})]))) == [

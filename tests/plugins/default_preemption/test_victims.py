@@ -77,11 +77,6 @@ def test_an_unresolvable_node_has_a_reason() -> None:
     assert on_node(alone, pod("p", cpu=1, priority=9)) == ("UnschedulableAndUnresolvable", expected)
 
 
-def test_a_node_that_the_pod_fits_as_it_is_has_no_victims() -> None:
-    over = scene(node("n1", cpu=2), pod("l", cpu=1, node="n1"))
-    assert on_node(over, pod("p", cpu=1, priority=9)) == ([], 0)
-
-
 # ---- on many nodes --------------------------------------------------------------------------
 
 

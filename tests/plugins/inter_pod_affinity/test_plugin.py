@@ -28,7 +28,6 @@ from tests.state.affinity_terms import PREFERRED, REQUIRED, term, weighted
 
 WEB, DB = {"app": "web"}, {"app": "db"}
 NO_AFFINITY = (Code.UNSCHEDULABLE_AND_UNRESOLVABLE, "node(s) didn't match pod affinity rules")
-NO_ANTI = (Code.UNSCHEDULABLE, "node(s) didn't match pod anti-affinity rules")
 REFUSED = (Code.UNSCHEDULABLE, "node(s) didn't satisfy existing pods anti-affinity rules")
 
 
@@ -123,47 +122,9 @@ def test_a_matching_pod_outside_all_domains_does_not_count_as_the_first() -> Non
     assert answers == {"a": None, "b": None, "c": None, "d": NO_AFFINITY}
 
 
-def test_pods_that_are_being_deleted_count_for_affinity_and_anti_affinity() -> None:
-    world = zones(pod("web", node="a", labels=WEB, terminating=True))
-    assert filtered(world, pod(affinity=near(term(WEB)))) == {
-        "a": None,
-        **dict.fromkeys("bcd", NO_AFFINITY),
-    }
-    assert filtered(world, pod(affinity=away(term(WEB)))) == {
-        "a": NO_ANTI,
-        **dict.fromkeys("bcd"),
-    }
-
-
 # ---- namespaces --------------------------------------------------------------------------------
 
 TEAM_A = {"matchLabels": {"team": "a"}}
-
-
-@pytest.mark.parametrize(
-    ("where", "rejected"),
-    [
-        pytest.param({}, False, id="its own namespace only"),
-        pytest.param({"namespaces": ["other"]}, True, id="a listed namespace"),
-        pytest.param({"namespaceSelector": {}}, True, id="all namespaces"),
-        pytest.param({"namespaceSelector": TEAM_A}, True, id="a namespace of team a"),
-        pytest.param(
-            {"namespaceSelector": {"matchLabels": {"team": "b"}}},
-            False,
-            id="all namespaces of team b",
-        ),
-        pytest.param(
-            {"namespaces": ["third"], "namespaceSelector": TEAM_A},
-            True,
-            id="listed and selected namespaces",
-        ),
-    ],
-)
-def test_a_term_selects_pods_of_its_namespaces(where: dict[str, Any], rejected: bool) -> None:
-    namespaces = {"default": {"team": "b2"}, "other": {"team": "a"}}
-    world = zones(pod("web", node="a", namespace="other", labels=WEB), namespaces=namespaces)
-    answers = filtered(world, pod(affinity=away(term(WEB, **where))))
-    assert answers == {"a": NO_ANTI if rejected else None, "b": None, "c": None, "d": None}
 
 
 def test_the_namespace_selector_of_a_placed_pod_reads_the_namespace_of_the_incoming_pod() -> None:
@@ -174,37 +135,6 @@ def test_the_namespace_selector_of_a_placed_pod_reads_the_namespace_of_the_incom
     assert filtered(world, pod(labels=DB, namespace="unknown")) is Code.SKIP
     coming = pod(labels=DB, namespace="other")
     assert filtered(world, coming) == {"a": REFUSED, "b": None, "c": None, "d": None}
-
-
-# ---- scores ------------------------------------------------------------------------------------
-
-
-def test_preferred_terms_of_both_sides_and_required_ones_of_placed_pods_add_up() -> None:
-    world = zones(
-        pod(
-            "web",
-            node="a",
-            labels=WEB,
-            affinity=near(prefer=[weighted(3, term(DB, key=ZONE_LABEL))]),
-        ),
-        pod("hard", node="c", affinity=near(term(DB))),
-        pod("shy", node="d", affinity=away(prefer=[weighted(4, term(DB))])),
-        args=InterPodAffinityArgs(hard_pod_affinity_weight=10),
-    )
-    coming = pod(labels=DB, affinity=near(prefer=[weighted(5, term(WEB))]))
-    raw = {"a": 8, "b": 3, "c": 10, "d": -4}
-    assert scored(world, coming) == {n: (s, int(100 * ((s + 4) / 14))) for n, s in raw.items()}
-
-
-def test_ignoring_preferred_terms_of_placed_pods_needs_a_pod_without_its_own() -> None:
-    args = InterPodAffinityArgs(ignore_preferred_terms_of_existing_pods=True)
-    world = zones(
-        pod("w", node="a", labels=WEB, affinity=near(prefer=[weighted(3, term(DB))])), args=args
-    )
-    assert scored(world, pod(labels=DB)) is Code.SKIP
-    both = scored(world, pod(labels=DB, affinity=near(prefer=[weighted(5, term(WEB))])))
-    assert isinstance(both, dict)
-    assert both["a"] == (8, 100)
 
 
 # ---- what does not parse -----------------------------------------------------------------------

@@ -21,7 +21,6 @@ from bayplan.state.cache import Snapshot
 from bayplan.state.nodes import NodeInfo, NodeView
 from bayplan.state.pods import PodInfo
 from tests.plugins.spread_kit import (
-    RACK,
     app_pod,
     constraint,
     drawn_clusters,
@@ -121,14 +120,6 @@ def counts_in_a_what_if(constraints: Sequence[Constraint]) -> Any:
 
 
 # ---- examples --------------------------------------------------------------------------------
-
-
-def test_the_first_violated_constraint_is_the_reason() -> None:
-    nodes = [labelled_node("a", zone="z"), labelled_node("b", zone="z", labels={RACK: "r"})]
-    snapshot = lent(nodes, [app_pod("x", "b")])
-    zone, rack = constraint(minDomains=2), constraint(RACK)
-    assert rejected(snapshot, zone, rack) == {"a": SKEWED, "b": SKEWED}
-    assert rejected(snapshot, rack, zone) == {"a": UNLABELLED, "b": SKEWED}
 
 
 def test_nodes_that_share_a_hostname_are_one_domain() -> None:
