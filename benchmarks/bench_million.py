@@ -4,8 +4,9 @@
 
 The engine gets the nodes as events of the API. Then the pods arrive in batches, as from a client
 that creates pods at the rate at which they are scheduled: each batch is handed over, scheduled and
-bound. Scheduling is the time from the queue's pop to the bind effect, with metrics, with the log
-line and with the record of the attempt, which is streamed to a file. Handing over is the time that
+bound. Scheduling is the time from the queue's pop to the bind effect, in runs as long as those of
+a live scheduler, with metrics, with the log line and with the record of the attempt, which is
+streamed to a file. Handing over is the time that
 the engine takes for the events of the pods, and for the ends of their bindings. There is no API
 server, and the time to make and decode objects is not measured. All times are processor time of
 this process.
@@ -31,6 +32,7 @@ from bayplan.engine.scheduler import Scheduler
 from bayplan.journal import FileSink, Journal
 from bayplan.plugins.registry import default_registry
 from bayplan.ports import BindPod, WatchEvent
+from bayplan.runner import RUN_PODS_MAX, RUN_SECONDS_MAX
 from bayplan.serving.log_lines import OutcomeLog
 from benchmarks import shapes
 from benchmarks.engine_run import added, config_of, discarded_log, settled_memory
@@ -136,7 +138,7 @@ def measure(node_count: int, pod_count: int, records: BinaryIO) -> Result:
                     with set_up:
                         scheduler.schedule_one()
                 with scheduling:
-                    while scheduler.schedule_one():
+                    while scheduler.schedule_run(RUN_PODS_MAX, RUN_SECONDS_MAX):
                         pass
                 with handing_over:
                     bound += finish(scheduler)

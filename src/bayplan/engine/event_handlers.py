@@ -363,7 +363,8 @@ class EventHandlers:
             self._group_controller.forget(uid)
         if uid in self._nominator.node_of:
             self._nominator.delete_nominated_pod_if_exists(pod)
-        self._queue.move_all(EVENT_ASSIGNED_POD_ADD, None, pod)
+        if any(self._queue.listening):
+            self._queue.move_all(EVENT_ASSIGNED_POD_ADD, None, pod)
         return _POD_ASSIGNED
 
     def _updated(self, old: PodInfo, new: PodInfo) -> Labels:
@@ -376,7 +377,8 @@ class EventHandlers:
                 self._queue.move_all(event, old, new)
             return dict.fromkeys((*_ASSIGNED_UPDATED, *(event.label for event in events)))
         if new.node_name:
-            if old.shape.scheduler_name in self._frameworks:
+            is_waiting = self._queue.holds(old.uid) or old.uid in self._nominator.node_of
+            if is_waiting and old.shape.scheduler_name in self._frameworks:
                 self._queue.delete(old)
             # Another program may bind the pod elsewhere. kube-scheduler wakes nobody then.
             nominated = old.status.nominated_node_name

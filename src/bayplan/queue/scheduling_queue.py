@@ -178,6 +178,10 @@ class SchedulingQueue:
         self.next_deadline_seconds = self._sub_queues.next_deadline_seconds
         self.timed = self._sub_queues.timed
         self.ready = self._sub_queues.ready
+        #: While all are empty, `move_all` does nothing.
+        self.listening = (self._unschedulable.by_flush.items, self.in_flight.marks)
+        #: Whether the pod with a uid waits or is in flight.
+        self.holds = self._entries.__contains__
         self._sequence = count(1)
         #: The key of QueueSort: pods with a smaller key are popped first.
         self.sort_key = settings.sort_key
@@ -422,7 +426,7 @@ class SchedulingQueue:
         ``pre_check`` selects the unschedulable pods that are considered. The event is always
         recorded for the pods in flight.
         """
-        if not (self._unschedulable.by_flush.items or self.in_flight.marks):
+        if not any(self.listening):
             return
         change = Change(event, old, new)
         if event.is_wildcard:
