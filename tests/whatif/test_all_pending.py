@@ -142,6 +142,19 @@ def test_the_members_of_a_pod_group_wait_for_the_cause_of_the_first_that_does_no
     assert (fix.waiting, fix.helped) == (4, 4)
 
 
+def test_a_pod_group_without_its_members_says_how_many_there_are() -> None:
+    labels = {"scheduling.x-k8s.io/pod-group": "train"}
+    answer = asked(*NODES, pod_group("train", 3), pod("train-0", labels=labels))
+    assert summary(answer) == [
+        (
+            "Pod default/train-0",
+            1,
+            "group default/train: 1 of 3 members are here (current pods number: 1, "
+            "minMember of group: 3)",
+        )
+    ]
+
+
 def test_pods_of_other_schedulers_are_counted() -> None:
     others = [waiting(f"v-{i}", "v", schedulerName="volcano") for i in range(3)]
     others[0]["spec"]["nodeName"] = "n0"

@@ -80,9 +80,11 @@ def causes_now(model: ClusterModel, pods_max: int) -> Mapping[str, Cause]:
     """Pod → why it waits now, by one attempt at each of the first pods; none stays."""
     causes: dict[str, Cause] = {}
     for info in model.pending()[:pods_max]:
-        attempt = model.attempt(info.key)
+        attempt, group = model.attempt(info.key), model.scheduler.pod_groups.of(info)
         if attempt.fits:
             causes[info.key] = FITS
+        elif attempt.result == "gated" and not attempt.gating_plugin and group is not None:
+            causes[info.key] = Cause("group", (CausePart("", group.message),))
         elif attempt.result == "gated":
             part = CausePart(attempt.gating_plugin, attempt.gating_message)
             causes[info.key] = Cause("gated", (part,))

@@ -331,14 +331,16 @@ def _cause_of(model: ClusterModel, pod: PodInfo) -> tuple[_Cause, str]:
                 causes.append(cause)
 
     attempt = model.attempt(pod.key, look)
-    return (causes[0] if causes else _Cause(_whole(attempt))), attempt.message
+    return (causes[0] if causes else _Cause(_whole(model, attempt))), attempt.message
 
 
-def _whole(attempt: Attempt) -> str:
+def _whole(model: ClusterModel, attempt: Attempt) -> str:
     """Why a pod waits that no node was evaluated for."""
     if attempt.result == "gated":
         gates = ", ".join(gate.name for gate in attempt.pod.spec.scheduling_gates or ())
-        return f"scheduling gates: {gates}" if gates else attempt.reason or "held back"
+        group = model.scheduler.pod_groups.of(attempt.pod)
+        missing = "held back" if group is None else group.message
+        return f"scheduling gates: {gates}" if gates else attempt.reason or missing
     if attempt.nominated_node:
         return f"victims of preemption leave {attempt.nominated_node}"
     return short_reason(attempt.reason) or attempt.result

@@ -86,7 +86,7 @@ function TopCause({ source, group, known, at }) {
   const since = sinceText(source, group);
   const isOfWorkload = known && known.workload !== `Pod ${group.example}`;
   return html`<a href=${address("waiting", { at, cause: group.number })}>${causeTitle(group)}</a>
-    ${known && known.cause !== group.words && ["unschedulable", "group"].includes(group.cause.kind) && html`<p class="note name">${isOfWorkload && html`${known.pods < group.pods && "Most in one workload: "}<${Name} text=${known.workload} />: `}${known.cause}</p>`}
+    ${known && known.cause !== group.words && html`<p class="note name">${isOfWorkload && html`${known.pods < group.pods && "Most in one workload: "}<${Name} text=${known.workload} />: `}${known.cause}</p>`}
     <p class="note name">${since && html`Since <b>${since}</b>, `}for example <a href=${address("pods", { at, name: group.example })}><${Name} text=${group.example} /></a></p>`;
 }
 
