@@ -149,8 +149,10 @@ def test_a_pod_group_without_its_members_says_how_many_there_are() -> None:
         (
             "Pod default/train-0",
             1,
-            "group default/train: 1 of 3 members are here (current pods number: 1, "
-            "minMember of group: 3)",
+            (
+                "group default/train: 1 of 3 members are here (current pods number: 1, "
+                "minMember of group: 3)"
+            ),
         )
     ]
 

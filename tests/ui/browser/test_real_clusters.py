@@ -34,7 +34,7 @@ _CONFIG = packed(
 _WHAT_IF = {"whatif"}
 #: The largest answer is one page of a table, or one number for each node.
 _BYTES_MAX = 400_000
-_WAIT_MS = 600_000
+_WAIT_MS = 3_600_000
 _OVERFLOW = "() => document.documentElement.scrollWidth - window.innerWidth"
 
 
