@@ -472,10 +472,12 @@ def by_scores(
     kube-scheduler draws."""
     snapshot = setup.cluster.loan
     assert snapshot is not None
-    nodes = snapshot.nodes
+    nodes, rows = snapshot.nodes, setup.runner.domain_rows
     assignments = [
         PlacementAssignments(
-            domain.name, nodes.take(nodes.positions(sorted(domain.nodes or nodes.names()))), placed
+            domain.name,
+            nodes if domain.nodes is None else nodes.take(rows.positions(domain.nodes, nodes)),
+            placed,
         )
         for domain, placed in pods.items()
     ]

@@ -525,10 +525,13 @@ class PodGroupTrial:
         """Place equal members from here on, without a cycle for each of them. Returns how many; 0:
         the first one needs a cycle."""
         example, ranking = self._example_of(members[start]), self._ranking
-        if example is None or example.entry is None or ranking is None:
+        if example is None or ranking is None:
             return 0
         cache = self._runner.caches[example.framework.profile_name]
-        run = members[start : start + cache.repeats_left(example.entry)]
+        owner = cache.owner_of(ranking)
+        if owner is None:
+            return 0
+        run = members[start : start + cache.repeats_left(owner)]
         answer, count = self._answer(ranking) if run else None, 0
         for own, queued, choice in self._choices(answer, run) if answer is not None else ():
             cycle = self._cycle(queued)
@@ -543,7 +546,7 @@ class PodGroupTrial:
             if answer is not ranking and not ranking.follow():
                 break
         if count:
-            cache.repeated(example.entry, ranking, run[:count])
+            cache.repeated(owner, ranking, run[:count])
         return count
 
 

@@ -343,6 +343,10 @@ class ResultCache:
             owner.generation = ranking.generation
             self._entries.move_to_end(ranking.owner)
 
+    def owner_of(self, ranking: RankedNodes) -> SignatureEntry | None:
+        """The entry that the ranking belongs to; None: the ranking was dropped."""
+        return None if ranking.is_dropped else self._entries.get(ranking.owner)
+
     def repeats_left(self, entry: SignatureEntry) -> int:
         """How many cycles would use the entry now, one after another: it is still there, few rows
         have changed since its last use, caching pays, and no check is due."""
