@@ -10,6 +10,7 @@ from msgspec.structs import replace
 
 from bayplan.api.objects import NODE, POD, SERVICE
 from bayplan.engine.cycle import Cycle
+from bayplan.engine.podgroups.arranged_pass import ArrangedPass
 from bayplan.engine.podgroups.equal_members import equal_members
 from bayplan.engine.podgroups.trial import EqualMembers, PodGroupTrial, TrialSetup
 from bayplan.engine.ranked_domain import DomainFeasibility, RankedDomain
@@ -29,6 +30,13 @@ from tests.seeded import depth
 CHECK_PERIOD = "bayplan.engine.reuse.cache.CHECK_PERIOD"
 #: A planted fault is searched for with so many seeds.
 SEARCHED_SEEDS = 12
+
+
+def _host(index: int, rack_count: int, cpu: int = 4) -> Content:
+    """A node with the label of its name."""
+    content = rack_node(index, rack_count, cpu)
+    content["metadata"]["labels"]["kubernetes.io/hostname"] = f"n{index}"
+    return content
 
 
 def _shunning(number: int, where: str) -> Content:
@@ -53,7 +61,7 @@ def _run_labelled(groups: GroupScheduler, seed: int) -> None:
     shunning: list[Content] = []
     services: list[Content] = []
     for index in range(node_count):
-        groups.add(NODE, rack_node(index, rack_count, rng.choice((2, 4, 4))))
+        groups.add(NODE, _host(index, rack_count, rng.choice((2, 4, 4))))
     for number in range(14):
         event = rng.random()
         if event < 0.25:
@@ -114,7 +122,7 @@ def _prepared() -> GroupScheduler:
     """Half of the nodes have taken such a member before; the others are equal to them."""
     groups = GroupScheduler(is_cached=True)
     for index in range(8):
-        groups.add(NODE, rack_node(index, 2))
+        groups.add(NODE, _host(index, 2))
     groups.add_group("before", 4, topology="")
     groups.schedule()
     return groups
@@ -130,6 +138,28 @@ def test_each_template_needs_a_cycle(monkeypatch: pytest.MonkeyPatch) -> None:
     groups = _prepared()
     groups.add_group("a", 3, topology="", label_keys=("index",))
     assert _cycles_of(groups, monkeypatch) == ["a-0", "a-1", "a-2"]
+
+
+def test_no_arrangement_is_searched_for_members_that_differ_in_labels_alone(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    arranged: list[ArrangedPass] = []
+
+    def run(self: ArrangedPass, _: object) -> None:
+        arranged.append(self)
+
+    monkeypatch.setattr(ArrangedPass, "run", run)
+    for topology in ("", "rack"):
+        groups = _prepared()
+        groups.add_group("a", 70, topology=topology, label_keys=("index",))
+        groups.schedule()
+        assert len(groups.nodes_of) == 4, "the group fits"
+        assert not arranged
+        groups.add(POD, _shunning(1, "n1"))
+        groups.add_group("b", 70, topology=topology, label_keys=("seen",))
+        groups.schedule()
+        assert arranged, "a label that another pod reads makes the members unequal"
+        arranged.clear()
 
 
 def test_members_of_another_owner_need_a_cycle(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,7 +10,7 @@ a member of it now. Amounts and host ports are counted; everything else that mem
 another shows in the pass.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import final
 
 import numpy as np
@@ -64,10 +64,11 @@ class ArrangedPass:
         key: str,
         domains: Sequence[Placement],
         needed_count: int,
+        masks: "AloneMasks",
     ) -> None:
         """``key``: the node label whose value all members share; "": none. ``domains``: those of
-        the key that may be used. If slices of the group lack members, the first members go there;
-        the others are arranged."""
+        the key that may be used. ``masks``: where members fit on the nodes as they are. If slices
+        of the group lack members, the first members go there; the others are arranged."""
         snapshot, group = setup.cluster.loan, state.group
         assert snapshot is not None and group is not None
         self._setup = setup
@@ -77,6 +78,7 @@ class ArrangedPass:
         self._key = key
         self._domains = domains
         self._needed_count = needed_count
+        self._masks = masks
         gaps = setup.domains.lacking(snapshot, state)
         parts: Sequence[tuple[frozenset[str], int]] = gaps.parts
         self._slices = group.slices
@@ -103,10 +105,13 @@ class ArrangedPass:
         problem = self._problem(len(self._others))
         if problem is None:
             return self._domains
-        suffices = suffices_alone(problem)
-        names = self._snapshot.nodes.names()
-        nodes = {name for name, does in zip(names, suffices.tolist(), strict=True) if does}
-        return [domain for domain in self._domains if domain.nodes and domain.nodes & nodes]
+        suffices, nodes = suffices_alone(problem), self._snapshot.nodes
+        positions = self._setup.runner.domain_rows.positions
+        return [
+            domain
+            for domain in self._domains
+            if domain.nodes and suffices[positions(domain.nodes, nodes)].any()
+        ]
 
     def run(self, trial: Trial) -> PodGroupTrial | None:
         """Place all members, or as many as the group needs; None: too few are placed, and the trial
@@ -187,15 +192,23 @@ class ArrangedPass:
     def _problem(self, count: int) -> Problem | None:
         if count not in self._problems:
             self._problems[count] = _problem(
-                self._setup,
+                self._masks,
                 self._snapshot,
                 self._others[:count],
                 self._group,
                 slices=self._slices,
                 key=self._key,
-                domains=self._domains,
+                allowed=self._allowed(),
             )
         return self._problems[count]
+
+    def _allowed(self) -> Mask:
+        """bool [nodes]: the nodes of the domains."""
+        nodes, positions = self._snapshot.nodes, self._setup.runner.domain_rows.positions
+        allowed = np.zeros(len(nodes), np.bool_)
+        for domain in self._domains:
+            allowed[... if domain.nodes is None else positions(domain.nodes, nodes)] = True
+        return allowed
 
 
 def _within(
@@ -239,31 +252,59 @@ def _problem_text(answer: NoArrangement, problem: Problem, keys: Sequence[str]) 
 # ---- the problem ---------------------------------------------------------------------------
 
 
+@final
+class AloneMasks:
+    """Where each member fits if it is the only one, while the nodes stay as they are."""
+
+    def __init__(self, setup: TrialSetup, are_equal: Callable[[], bool]) -> None:
+        """``are_equal``: whether all members fit on the same nodes."""
+        assert setup.cluster.loan is not None
+        self._setup = setup
+        self._snapshot = setup.cluster.loan
+        self._are_equal = are_equal
+        #: By the shape of a member; by None for equal members.
+        self._masks: dict[PodShape | None, Mask | None] = {}
+
+    def of(self, queued: QueuedPodInfo) -> Mask | None:
+        """bool [nodes]; None: the member is rejected as a whole, or an extender decides about
+        it."""
+        key = None if self._are_equal() else queued.pod.shape
+        if key not in self._masks:
+            self._masks[key] = _feasible(self._setup, self._snapshot, queued)
+        return self._masks[key]
+
+
 def _problem(
-    setup: TrialSetup,
+    masks: AloneMasks,
     snapshot: Snapshot,
     members: Sequence[QueuedPodInfo],
     group: PodGroup,
     *,
     slices: Sequence[TopologySlice],
     key: str,
-    domains: Sequence[Placement],
+    allowed: Mask,
 ) -> Problem | None:
-    """None: a member is rejected as a whole, or an extender decides about it."""
+    """``allowed``: bool [nodes]: those of the domains. None: a member is rejected as a whole, or an
+    extender decides about it."""
     nodes = snapshot.nodes
-    allowed = _allowed(nodes, domains)
     shapes = {id(queued.pod.shape): queued for queued in members}
     amounts = {each: _amounts(queued.pod.shape) for each, queued in shapes.items()}
     resources = sorted({name for of_shape in amounts.values() for name in of_shape})
+    #: Members of several shapes that fit alike are of one kind.
     kinds: list[MemberKind] = []
+    places_of_kinds: dict[tuple[bytes, bytes], int] = {}
+    places: dict[int, int] = {}
     for each, queued in shapes.items():
-        feasible = _feasible(setup, snapshot, queued)
+        feasible = masks.of(queued)
         if feasible is None:
             return None
         of_shape = amounts[each]
         wanted = np.array([of_shape.get(name, 0) for name in resources], np.int64)
-        kinds.append(MemberKind(wanted, feasible & allowed))
-    places = {each: place for place, each in enumerate(shapes)}
+        kind = MemberKind(wanted, feasible & allowed)
+        key_of_kind = wanted.tobytes(), kind.feasible.tobytes()
+        places[each] = places_of_kinds.setdefault(key_of_kind, len(kinds))
+        if places[each] == len(kinds):
+            kinds.append(kind)
     layers = [Layer(part.size, _ids(nodes, part.key)) for part in slices]
     if key:
         # The group is one slice of its own size.
@@ -275,16 +316,6 @@ def _problem(
         layers,
         group.is_balanced,
     )
-
-
-def _allowed(nodes: NodeView, domains: Sequence[Placement]) -> Mask:
-    """bool [nodes]: the nodes of the domains."""
-    if any(domain.nodes is None for domain in domains):
-        return np.ones(len(nodes), np.bool_)
-    names: set[str] = set()
-    for domain in domains:
-        names |= domain.nodes or frozenset()
-    return np.fromiter((name in names for name in nodes.names()), np.bool_, len(nodes))
 
 
 def _ids(nodes: NodeView, key: str) -> Int64s:

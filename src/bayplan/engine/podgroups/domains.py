@@ -17,7 +17,7 @@ from typing import Final, final
 
 from msgspec import Struct
 
-from bayplan.engine.podgroups.arranged_pass import ArrangedPass, may_search
+from bayplan.engine.podgroups.arranged_pass import AloneMasks, ArrangedPass, may_search
 from bayplan.engine.podgroups.equal_members import equal_members, kind_of, with_ranking_of_now
 from bayplan.engine.podgroups.topology import Domains, Worth, Worths
 from bayplan.engine.podgroups.trial import EqualMembers, PodGroupTrial, TrialSetup
@@ -161,6 +161,7 @@ class _Search:
                 key=key,
                 domains=domains,
                 needed_count=needed_count,
+                masks=passes.masks,
             )
         failed = self._failed = None
         if not self._group.slices:
@@ -174,6 +175,9 @@ class _Search:
             return None
         if failed is not None:
             failed.undo()
+        if not self._group.slices and passes.are_equal():
+            # Equal members fit in any order, or in none.
+            return None
         found = arranged.run(passes.trial)
         self._problem = arranged.problem
         return found
@@ -307,14 +311,30 @@ class _Passes:
         self._watch = Watch(setup.telemetry, self.framework.profile_name)
         #: Plugins that rejected members.
         self.rejecting = set[str]()
-        #: The members, as far as it is known that they are equal.
+        #: The members, as far as it is known that they are equal; and whether this was looked up.
         self._equal: EqualMembers | None = None
+        self._is_looked_up = False
+        #: Where members fit that are the only ones. Nothing is placed where this is read.
+        self.masks = AloneMasks(setup, self.are_equal)
+
+    def are_equal(self) -> bool:
+        """Whether one ranking of all nodes answers for all members. Nothing is placed."""
+        return (self._equal if self._is_looked_up else self._look_up()) is not None
+
+    def _look_up(self) -> EqualMembers | None:
+        """The members with a ranking that is up to date, if they are equal."""
+        if not self._is_looked_up:
+            self._is_looked_up = True
+            self._equal = equal_members(self._setup, self.members)
+        elif self._equal is not None:
+            # The passes before may have changed more than the ranking follows.
+            self._equal = with_ranking_of_now(self._setup, self._equal)
+        return self._equal
 
     def run(self, domain: Placement, *, is_compared: bool = False) -> PodGroupTrial:
         """A pass in one domain."""
-        if self._equal is not None:
-            # The passes before may have changed more than the ranking follows.
-            self._equal = with_ranking_of_now(self._setup, self._equal)
+        if self._is_looked_up:
+            self._look_up()
         group_trial = PodGroupTrial(
             self._setup, self.trial, domain.nodes, is_compared=is_compared, equal=self._equal
         )
@@ -344,8 +364,6 @@ class _Passes:
         if not domains:
             return None
         self._watch.generated(len(domains))
-        if len(domains) > 1:
-            self._equal = equal_members(self._setup, self.members)
         compared = _ComparedDomains(domains, self._remembered(domains))
         if promising is not None and compared.unknown_count * len(self.members) >= _COUNTED_FROM:
             compared.leave_out({domain.name for domain in promising()})
@@ -401,9 +419,10 @@ class _Passes:
     def _remembered(self, domains: Sequence[Placement]) -> "_RememberedResults | None":
         """The remembered results for these members. None: results may depend on more than the
         members and the content of the domains."""
-        if self._equal is None or self._equal.ranking.is_behind or len(domains) == 1:
+        equal = self._look_up() if len(domains) > 1 else None
+        if equal is None or equal.ranking.is_behind:
             return None
-        setup, members, ranking = self._setup, self.members, self._equal.ranking
+        setup, members, ranking = self._setup, self.members, equal.ranking
         worths = setup.results.of(ranking, domains, setup.runner.domain_rows)
         pod = members[0].pod
         of_members = pod.scheduler_name, uses(pod.shape), len(members), self.needed_count
