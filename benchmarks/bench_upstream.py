@@ -36,7 +36,6 @@ _MARKS = "upstream"
 
 #: Patterns of "TestCase/Workload" → why these do not run.
 EXCEPTIONS = {
-    "SharedPodGroupResourceClaim*/*": "Bayplan lacks the feature `DRAWorkloadResourceClaims`.",
     "NodeDeclaredFeaturesEnabled/*": (
         "Upstream's Go code reads the parameter `numNodeDeclaredFeatures` and writes features into "
         "the nodes. No operation of the file does."

@@ -68,5 +68,5 @@ def test_a_workload_that_cannot_run_must_be_an_exception(
 
 
 def test_exceptions_are_patterns_of_names() -> None:
-    assert "DRAWorkloadResourceClaims" in exception_of("SharedPodGroupResourceClaimRef/fast")
+    assert "numNodeDeclaredFeatures" in exception_of("NodeDeclaredFeaturesEnabled/fast")
     assert not exception_of("SchedulingBasic/5Nodes")

@@ -10,27 +10,21 @@ import yaml
 from bayplan.config import load_config
 from bayplan.config.feature_gates import resolve_gates
 from bayplan.config.kubernetes_versions import KubernetesVersion
-from bayplan.framework.cycle_state import CycleState
-from bayplan.framework.plugin import ScalarScorePlugin
 from bayplan.perf.planning import (
     Plan,
     RefusedWorkload,
     Selection,
     Setting,
     features_missing,
-    missing_for,
     plan_all,
 )
-from bayplan.plugins.registry import Registry, in_tree_plugins
-from bayplan.state.nodes import NodeInfo
-from bayplan.state.pods import PodInfo
+from bayplan.plugins.registry import Registry
 from tests.perf.kit import (
     SMALL_POD,
     case,
     op,
     plan,
     planned,
-    pod_with_spec,
     read,
     refusal,
     write_cases,
@@ -82,19 +76,6 @@ def test_a_workload_that_cannot_run_has_a_reason(
     tmp_path: Path, operation: Any, files: dict[str, str], message: str
 ) -> None:
     assert message in refusal(write_cases(tmp_path, case(operation), **files))
-
-
-def test_a_workload_that_needs_a_missing_plugin_is_refused(tmp_path: Path) -> None:
-    claiming = SMALL_POD.replace(
-        "containers:", "resourceClaims: [{name: a, resourceClaimName: a}], containers:"
-    )
-    path = write_cases(tmp_path, case(op("createPods", podTemplatePath="x.yaml")), x=claiming)
-    plugins = Registry(each for each in in_tree_plugins() if each.name != "DynamicResources")
-    (refused,) = plan_all(read(path), Selection(), Setting(plugins))
-    assert isinstance(refused, RefusedWorkload)
-    message = "pods with resource claims need DynamicResources, which is not here yet"
-    assert message in "\n".join(refused.reasons)
-    assert isinstance(plan(path), Plan)
 
 
 def test_a_workload_that_lacks_a_parameter_is_refused_and_further_ones_can_run(
@@ -183,67 +164,7 @@ def test_names_are_matched_by_search(pattern: str, takes: bool) -> None:
     assert Selection([re.compile(pattern)]).takes("Basic/5Nodes", ()) is takes
 
 
-# ---- required plugins -----------------------------------------------------------------------
-
-
-NODE = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n"}}
-DEVICES = {"apiVersion": "resource.k8s.io/v1", "kind": "DeviceClass"}
-NO_PLUGINS = Registry([])
-
-
-@pytest.mark.parametrize(
-    ("content", "message"),
-    [
-        (
-            pod_with_spec(resourceClaims=[{"name": "a"}]),
-            "pods with resource claims need DynamicResources",
-        ),
-        (
-            pod_with_spec(schedulingGroup={"podGroupName": "a"}),
-            "pods of a group need GangScheduling",
-        ),
-        (
-            pod_with_spec(volumes=[{"name": "v", "persistentVolumeClaim": {"claimName": "c"}}]),
-            "pods with volume claims need VolumeBinding, ",
-        ),
-        (
-            {**NODE, "status": {"declaredFeatures": ["A"]}},
-            "nodes that declare features need NodeDeclaredFeatures, which is not here yet",
-        ),
-        (
-            {**DEVICES, "spec": {"extendedResourceName": "example.com/gpu"}},
-            "extended resources of devices need DynamicResources",
-        ),
-    ],
-)
-def test_a_missing_plugin_is_named(content: dict[str, Any], message: str) -> None:
-    (missing,) = missing_for([content], NO_PLUGINS)
-    assert missing.startswith(message)
-
-
-@pytest.mark.parametrize(
-    "content",
-    [
-        pod_with_spec(volumes=[{"name": "v", "secret": {"secretName": "s"}}]),
-        NODE,
-        {**DEVICES, "spec": {}},
-        {"apiVersion": "v1", "kind": "PersistentVolume", "metadata": {"name": "v"}},
-    ],
-)
-def test_objects_that_no_plugin_reads_need_no_plugin(content: dict[str, Any]) -> None:
-    assert not list(missing_for([content], NO_PLUGINS))
-
-
-class Gang(ScalarScorePlugin):
-    name = "GangScheduling"
-
-    def score_node(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> int:
-        return 0
-
-
-def test_an_available_plugin_is_not_missing() -> None:
-    grouped = pod_with_spec(schedulingGroup={"podGroupName": "a"})
-    assert not list(missing_for([grouped], Registry([Gang])))
+# ---- feature gates --------------------------------------------------------------------------
 
 
 def test_gates_that_are_not_built_are_named() -> None:

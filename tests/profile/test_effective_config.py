@@ -141,10 +141,6 @@ def test_a_refused_configuration_has_no_effective_configuration() -> None:
             "featureGates: SchedulerAsyncAPICalls has no effect on any answer",
         ),
         ({"featureGates": {"NodeSwap": True}}, "featureGates: NodeSwap has no effect"),
-        (
-            {"featureGates": {"DRANodeAllocatableResources": True}},
-            "featureGates: DRANodeAllocatableResources=true is not built yet: ",
-        ),
     ],
 )
 def test_a_field_without_effect_is_reported(fields: dict[str, Any], message: str) -> None:
@@ -157,6 +153,7 @@ def test_a_field_without_effect_is_reported(fields: dict[str, Any], message: str
         {"clientConnection": {"contentType": "application/json"}},
         {"featureGates": {"SchedulerPopFromBackoffQ": False}},
         {"featureGates": {"SchedulerAsyncAPICalls": False}},
+        {"featureGates": {"DRANodeAllocatableResources": True}},
         {"podMaxBackoffSeconds": 20},
     ],
 )
@@ -200,23 +197,10 @@ def test_a_lease_that_lets_two_schedulers_collide_is_reported(
     assert all(line.startswith(f"leaderElection.resourceName: {remark}") for line in reports)
 
 
-def test_missing_default_plugins_are_reported_unless_disabled() -> None:
-    [line] = [li for li in remarks(config(profile()), REGISTRY) if ": without " in li]
-    assert line.startswith("profiles[0]: without SchedulingGates, PrioritySort, NodeName, ")
-    assert line.endswith(": not here yet")
-    some = profile()
-    some["plugins"]["multiPoint"]["disabled"] = [{"name": "NodeName"}]
-    assert "PrioritySort, NodeUnschedulable" in "".join(remarks(config(some), REGISTRY))
-    off = {"disabled": [{"name": "*"}], "enabled": [{"name": "Sort"}, {"name": "Binder"}]}
-    lines = remarks(config({"plugins": {"multiPoint": off}}), REGISTRY)
-    assert not [li for li in lines if ": without " in li]
-
-
 def test_args_without_an_enabled_plugin_are_reported() -> None:
-    args = {"Gate": {}, "VolumeBinding": {"bindTimeoutSeconds": 5}}
+    args: dict[str, Any] = {"Gate": {}}
     assert remark(profile(["Gate/a"], {**args, "Gate/a": {}})) == [
         "profiles[0].pluginConfig[0]: Gate is not enabled: its args have no effect",
-        "profiles[0].pluginConfig[1]: VolumeBinding is not here yet: its args have no effect",
     ]
 
 

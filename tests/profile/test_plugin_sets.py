@@ -19,7 +19,6 @@ from bayplan.plugins.registry import Registry
 from bayplan.profile.plugin_sets import (
     absence,
     expand,
-    is_not_implemented,
     list_problems,
     plugin_name,
     set_problems,
@@ -80,8 +79,6 @@ def problems(plugins: Plugins, *classes: Any) -> list[str]:
         ("Bot", 'no plugin "Bot"; did you mean "Both"?'),
         ("Bot/rack", 'no plugin "Bot"; did you mean "Both"?'),
         ("Xyz", 'no plugin "Xyz"; wanted "Binder", "Both" or "Sort"'),
-        ("DefaultPreemption", '"DefaultPreemption" is a plugin of kube-scheduler that is not here'),
-        ("DefaultPreemption/a", '"DefaultPreemption" is a plugin of kube-scheduler that is not'),
         ("EBSLimits", 'no plugin "EBSLimits"; kube-scheduler has removed it'),
     ],
 )
@@ -158,11 +155,7 @@ def test_weighted_scores_fit_into_63_bits() -> None:
     assert problem.startswith(f"plugins.score: weights that come to {most + 1}; wanted {most}")
 
 
-def test_only_plugins_of_kube_scheduler_are_reported_as_not_implemented() -> None:
+def test_the_name_of_an_instance_starts_with_that_of_its_plugin() -> None:
     plugin_registry = registry(Both)
-    assert is_not_implemented("VolumeBinding", plugin_registry)
-    assert is_not_implemented("VolumeBinding/a", plugin_registry)
-    assert not is_not_implemented("Both", plugin_registry)
-    assert not is_not_implemented("Bothh", plugin_registry)
     assert plugin_name("Both/rack") == plugin_name("Both") == "Both"
     assert {Sort, Binder} == {plugin_registry.find("Sort"), plugin_registry.find("Binder")}

@@ -8,7 +8,6 @@ from bayplan.config import ConfigError
 from bayplan.config.upstream import UPSTREAM_PLUGINS
 from bayplan.plugins.registry import IN_TREE, Registry
 from bayplan.profile.plugin_table import (
-    NOT_HERE_YET,
     PluginRow,
     ScoreEdge,
     plugin_table,
@@ -60,20 +59,16 @@ def test_events_that_cannot_be_read_have_a_reason(name: str, message: str) -> No
     assert row(name).note == message
 
 
-def test_a_plugin_that_is_not_implemented_has_a_row() -> None:
-    assert row("VolumeBinding") == PluginRow(name="VolumeBinding", note=NOT_HERE_YET)
-
-
 def test_rows_follow_the_default_profile_and_then_the_registry() -> None:
     rows = [row.name for row in plugin_table(REGISTRY)]
-    assert rows == [*UPSTREAM_PLUGINS, "Sort", "Binder", *REGISTRY.names[2:]]
+    assert rows == ["Sort", "Binder", *REGISTRY.names[2:]]
     in_tree = plugin_table(Registry())
     assert [row.name for row in in_tree][: len(UPSTREAM_PLUGINS)] == list(UPSTREAM_PLUGINS)
-    assert {row.name for row in in_tree if row.note != NOT_HERE_YET} == set(Registry().names)
+    assert {row.name for row in in_tree} == set(Registry().names)
 
 
 def test_every_in_tree_plugin_has_a_row() -> None:
-    assert not [row for row in plugin_table(Registry()) if row.note not in ("", NOT_HERE_YET)]
+    assert not [row for row in plugin_table(Registry()) if row.note]
 
 
 def test_instances_have_rows_of_their_own() -> None:

@@ -93,17 +93,6 @@ def test_a_missing_arg_without_default_is_reported() -> None:
     ]
 
 
-def test_args_of_a_plugin_that_is_not_implemented_are_not_checked() -> None:
-    args = {"DefaultPreemption": {"minCandidateNodesPercentage": 10}, "VolumeBinding/a": {}}
-    assert "DefaultPreemption" not in resolved(profile([], args)).instances
-    assert refusal(profile(["DefaultPreemption"], args)) == [
-        (
-            "profiles[0].plugins.multiPoint.enabled[2].name: "
-            '"DefaultPreemption" is a plugin of kube-scheduler that is not here yet'
-        )
-    ]
-
-
 def test_args_of_a_plugin_that_does_not_exist_are_refused() -> None:
     assert refusal(profile([], {"Gaet": {}})) == [
         'profiles[0].pluginConfig[0].name: no plugin "Gaet"; did you mean "Gate"?'

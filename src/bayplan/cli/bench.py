@@ -20,15 +20,12 @@ from bayplan.cli.pflag import feature_gates_option
 from bayplan.cli.problems import refusals
 from bayplan.cli.streams import EXIT_BAD_INPUT, EXIT_FAILED, fail, put, remark
 from bayplan.clock import RealClock
-from bayplan.config import SchedulerConfig
-from bayplan.config.upstream import default_plugins
 from bayplan.perf.data_items import DataItems, data_items
 from bayplan.perf.planning import Plan, RefusedWorkload, Selection, Setting, plan_all
 from bayplan.perf.reading import ReadCase, read_files
 from bayplan.perf.report import below_threshold, errors, listing, summary
 from bayplan.perf.running import TIMEOUT_SECONDS, WorkloadOutcome, WorkloadRun
 from bayplan.plugins.registry import Registry
-from bayplan.profile.plugin_sets import is_not_implemented
 from bayplan.profile.resolved_config import resolve
 from bayplan.sim.input.errors import InputErrors
 
@@ -111,7 +108,6 @@ def bench_command(**values: Any) -> None:
     runnable = [plan for plan in plans if isinstance(plan, Plan)]
     _remark_on_refused(plans)
     if runnable:
-        _remark_on_absent(runnable, registry)
         _report(_run_all(runnable, registry, options), options)
     if len(runnable) < len(plans):
         sys.exit(EXIT_BAD_INPUT)
@@ -166,20 +162,6 @@ def _remark_on_refused(plans: Sequence[Plan | RefusedWorkload]) -> None:
         if isinstance(plan, RefusedWorkload):
             for reason in plan.reasons:
                 remark(f"{plan.name} cannot be run: {reason}")
-
-
-def _remark_on_absent(plans: Sequence[Plan], registry: Registry) -> None:
-    """The results are compared with kube-scheduler's, which may run more plugins."""
-    absent = dict.fromkeys(
-        name for plan in plans for name in _absent_defaults(plan.config, registry)
-    )
-    if absent:
-        remark(f"plugins that are not implemented yet are left out: {', '.join(absent)}")
-
-
-def _absent_defaults(config: SchedulerConfig, registry: Registry) -> list[str]:
-    defaults = default_plugins(config.gates)
-    return [entry.name for entry in defaults if is_not_implemented(entry.name, registry)]
 
 
 def _run_all(plans: Sequence[Plan], registry: Registry, options: _Options) -> list[WorkloadOutcome]:

@@ -17,7 +17,7 @@ from bayplan.cli.lazy_group import CommandEntry, LazyGroup
 from bayplan.cli.options import config_option, output_option, plugin_option
 from bayplan.cli.problems import refusals
 from bayplan.plugins.registry import IN_TREE
-from bayplan.profile.plugin_table import NOT_HERE_YET, PluginRow, plugin_table
+from bayplan.profile.plugin_table import PluginRow, plugin_table
 
 _COMMANDS = {
     "new": CommandEntry(
@@ -64,11 +64,7 @@ class PluginList(Answer, frozen=True, kw_only=True):
         """One paragraph for each plugin, because the columns of a table would be too narrow."""
         parts: list[RenderableType] = []
         for row in self.plugins:
-            if row.note != NOT_HERE_YET:
-                parts += [Text(row.name, style="bold"), *_facts(row), BLANK]
-        missing = [row.name for row in self.plugins if row.note == NOT_HERE_YET]
-        if missing:
-            parts.append(Text(f"{NOT_HERE_YET}: {', '.join(missing)}"))
+            parts += [Text(row.name, style="bold"), *_facts(row), BLANK]
         return parts
 
     def rows(self) -> Rows:

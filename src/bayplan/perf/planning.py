@@ -2,11 +2,8 @@
 
 A plan contains everything that a workload needs, checked before anything runs. A workload that
 cannot run here is a `RefusedWorkload` with its reasons; the others run all the same. Reasons are: a
-missing parameter, a file with an unknown field, a plugin that does not exist here, or a feature
-gate that is locked. Upstream's files have some of each.
-
-A workload that depends on a missing plugin is refused with the name of the plugin. Its pods would
-be bound without the plugin, only faster, and the number would be wrong.
+missing parameter, a file with an unknown field, or a feature gate that is locked. Upstream's files
+have some of each.
 """
 
 import re
@@ -15,12 +12,10 @@ from dataclasses import dataclass
 from typing import final
 
 from bayplan.adapters.embedded.api_validation import problems
-from bayplan.api.objects import NODE, POD
 from bayplan.config import ConfigError, SchedulerConfig, config_from, load_config
 from bayplan.config.feature_gates import FeatureGates
 from bayplan.config.gate_effects import not_built
 from bayplan.config.loading import DEFAULT_CONFIG
-from bayplan.objects.keys import Content, kind_of
 from bayplan.perf.manifests import ManifestError, scope_fault
 from bayplan.perf.parameters import filled_in
 from bayplan.perf.reading import ReadCase
@@ -63,43 +58,11 @@ def _holds(part: str, present: set[str]) -> bool:
 # ---- needs ----------------------------------------------------------------------------------
 
 
-_VOLUMES = ("VolumeBinding", "VolumeRestrictions", "NodeVolumeLimits", "VolumeZone")
-
-
 def features_missing(gates: FeatureGates) -> Iterator[str]:
     """The gates that a workload sets and that are not built."""
     for name, missing in not_built(gates):
         state = "on" if gates.enabled(name) else "off"
         yield f"the feature gate {name} is {state}, which is not built yet: {missing}"
-
-
-def missing_for(contents: Iterable[Content], registry: Registry) -> Iterator[str]:
-    """Why these objects cannot be measured, one line for each reason."""
-    for content in contents:
-        for what, plugins in _needs(content):
-            absent = [name for name in plugins if registry.find(name) is None]
-            if absent:
-                verb = "is" if len(absent) == 1 else "are"
-                yield f"{what} need {', '.join(absent)}, which {verb} not here yet"
-
-
-def _needs(content: Content) -> Iterator[tuple[str, tuple[str, ...]]]:
-    kind = kind_of(content)
-    if kind == POD:
-        spec = content.get("spec") or {}
-        if spec.get("resourceClaims"):
-            yield "pods with resource claims", ("DynamicResources",)
-        if spec.get("schedulingGroup"):
-            yield "pods of a group", ("GangScheduling",)
-        if any(
-            "persistentVolumeClaim" in one or "ephemeral" in one
-            for one in spec.get("volumes") or ()
-        ):
-            yield "pods with volume claims", _VOLUMES
-    elif kind == NODE and (content.get("status") or {}).get("declaredFeatures"):
-        yield "nodes that declare features", ("NodeDeclaredFeatures",)
-    elif kind.endswith(" DeviceClass") and (content.get("spec") or {}).get("extendedResourceName"):
-        yield "extended resources of devices", ("DynamicResources",)
 
 
 # ---- planning -------------------------------------------------------------------------------
@@ -159,7 +122,7 @@ def _planned(case: ReadCase, index: int, setting: Setting) -> Plan | RefusedWork
         return RefusedWorkload(name, tuple(f"{case.source}: {problem}" for problem in wrong))
     manifests = ScenarioFiles(case.source.parent, case.case.default_pod_template_path)
     try:
-        contents = list(_checked(operations, manifests))
+        _check(operations, manifests)
         config = _config(case, workload, setting)
     except ManifestError as problem:
         return RefusedWorkload(name, (f"{case.source}: {path}: {problem}",))
@@ -167,7 +130,6 @@ def _planned(case: ReadCase, index: int, setting: Setting) -> Plan | RefusedWork
         return RefusedWorkload(name, tuple(str(problem).splitlines()))
     reasons = [
         *_not_supported(operations),
-        *missing_for(contents, setting.registry),
         *features_missing(config.gates),
     ]
     if reasons:
@@ -187,8 +149,8 @@ def _not_supported(operations: Iterable[Operation]) -> Iterator[str]:
             yield f"the operation {operation.opcode} is not supported"
 
 
-def _checked(operations: Iterable[Operation], manifests: ScenarioFiles) -> Iterator[Content]:
-    """Examples of all objects of a workload. Raises ManifestError for invalid ones."""
+def _check(operations: Iterable[Operation], manifests: ScenarioFiles) -> None:
+    """Look at an example of each object of a workload. Raises ManifestError for an invalid one."""
     for operation in operations:
         for file, content in manifests.examples(operation):
             where = f"{file}: " if file else ""
@@ -200,7 +162,6 @@ def _checked(operations: Iterable[Operation], manifests: ScenarioFiles) -> Itera
             wrong = problems({**content, "metadata": meta})
             if wrong:
                 raise ManifestError(f"{where}{wrong[0]}")
-            yield content
 
 
 def _config(case: ReadCase, workload: Workload, setting: Setting) -> SchedulerConfig:

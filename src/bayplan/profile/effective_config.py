@@ -23,12 +23,12 @@ from bayplan.config.schema import (
     Profile,
     verb_paths,
 )
-from bayplan.config.upstream import REMOVED_PLUGINS, UPSTREAM_PLUGINS, default_plugins
+from bayplan.config.upstream import REMOVED_PLUGINS, UPSTREAM_PLUGINS
 from bayplan.config.validation import ALL_PLUGINS, LABEL_SEPARATOR
 from bayplan.framework.plugin import EnqueueExtensions, PluginArgs, PostFilterPlugin
 from bayplan.framework.profile import extension_points_of
 from bayplan.plugins.registry import Registry
-from bayplan.profile.plugin_sets import is_not_implemented, plugin_name
+from bayplan.profile.plugin_sets import plugin_name
 from bayplan.profile.profiles import REJECTING
 from bayplan.profile.resolved_config import ResolvedProfile, resolve
 
@@ -113,8 +113,7 @@ def remarks(config: SchedulerConfig, registry: Registry) -> list[str]:
     pairs = zip(config.spec.profiles, resolved.profiles, strict=True)
     for index, (written, profile) in enumerate(pairs):
         path = f"profiles[{index}]"
-        texts += _absent_defaults(written, config, registry, path)
-        texts += _idle_args(written, profile, registry, path)
+        texts += _idle_args(written, profile, path)
         texts += _idle_weights(written, registry, path)
         texts += _unasked_events(profile, path)
         texts += _without_post_filter(profile, path)
@@ -177,27 +176,10 @@ def _gates(gates: FeatureGates) -> Iterator[str]:
             yield f"featureGates: {name} has no effect on any answer"
 
 
-def _absent_defaults(
-    profile: Profile, config: SchedulerConfig, registry: Registry, path: str
-) -> Iterator[str]:
-    disabled = {entry.name for entry in profile.plugins.multi_point.disabled}
-    absent = [
-        entry.name
-        for entry in default_plugins(config.gates)
-        if is_not_implemented(entry.name, registry) and entry.name not in disabled
-    ]
-    if absent and ALL_PLUGINS not in disabled:
-        yield f"{path}: without {', '.join(absent)}: not here yet"
-
-
-def _idle_args(
-    written: Profile, profile: ResolvedProfile, registry: Registry, path: str
-) -> Iterator[str]:
+def _idle_args(written: Profile, profile: ResolvedProfile, path: str) -> Iterator[str]:
     for index, entry in enumerate(written.plugin_config):
         at = f"{path}.pluginConfig[{index}]"
-        if is_not_implemented(entry.name, registry):
-            yield f"{at}: {entry.name} is not here yet: its args have no effect"
-        elif entry.name not in profile.instances:
+        if entry.name not in profile.instances:
             yield f"{at}: {entry.name} is not enabled: its args have no effect"
         else:
             args = profile.instances[entry.name].args

@@ -38,16 +38,9 @@ def plugin_name(instance_name: str) -> str:
     return instance_name.partition(LABEL_SEPARATOR)[0]
 
 
-def is_not_implemented(name: str, registry: Registry) -> bool:
-    """Whether kube-scheduler has the plugin of this name or instance, and Bayplan lacks it."""
-    return plugin_name(name) in UPSTREAM_PLUGINS and registry.find(plugin_name(name)) is None
-
-
 def absence(name: str, registry: Registry) -> tuple[str, str]:
     """(problem, what to write instead) for a name that no plugin has."""
     plugin = plugin_name(name)
-    if plugin in UPSTREAM_PLUGINS:
-        return f'"{plugin}" is a plugin of kube-scheduler that is not here yet', ""
     if plugin in REMOVED_PLUGINS:
         return f'no plugin "{plugin}"', "kube-scheduler has removed it"
     meant = suggestion(plugin, registry.names)

@@ -28,9 +28,6 @@ from bayplan.profile.resolved_config import Instance, ResolvedProfile, resolve
 # ---- plugin table ---------------------------------------------------------------------------
 
 
-NOT_HERE_YET = "not here yet"
-
-
 class PluginRow(Value, frozen=True, kw_only=True):
     """A plugin, an instance of a plugin in a configuration, or a plugin that Bayplan lacks."""
 
@@ -47,7 +44,7 @@ class PluginRow(Value, frozen=True, kw_only=True):
     is_signed: bool = False
     #: Profiles of the configuration that use the plugin.
     profiles: tuple[str, ...] = ()
-    #: Why the plugin or its events are missing.
+    #: Why its events are missing.
     note: str = ""
 
 
@@ -62,7 +59,6 @@ def plugin_table(registry: Registry, config: SchedulerConfig | None = None) -> l
     for name in dict.fromkeys((*UPSTREAM_PLUGINS, *registry.names)):
         plugin = registry.find(name)
         if plugin is None:
-            rows.append(PluginRow(name=name, note=NOT_HERE_YET))
             continue
         own = [(profile, instance) for profile, instance in used if instance.plugin is plugin]
         rows += _rows(plugin, own, registry)

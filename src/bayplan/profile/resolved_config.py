@@ -29,7 +29,6 @@ from bayplan.profile.plugin_sets import (
     PluginLists,
     absence,
     expand,
-    is_not_implemented,
     list_problems,
     plugin_name,
     set_problems,
@@ -214,9 +213,7 @@ class _Resolver:
         if any(problem.path.startswith(path) for problem in self._problems):
             return None
         defaults = [
-            entry
-            for entry in default_plugins(gates)
-            if not is_not_implemented(entry.name, self._registry)
+            entry for entry in default_plugins(gates) if self._registry.find(entry.name) is not None
         ]
         lists = expand(profile.plugins, defaults, self._registry, gates.behaviour)
         wrong = list(list_problems(lists, path))
@@ -224,8 +221,7 @@ class _Resolver:
         return None if wrong else lists
 
     def _configured_instances(self, profile: Profile) -> dict[str, Instance]:
-        """Instances with args in pluginConfig. Args of upstream plugins that Bayplan lacks are
-        ignored."""
+        """Instances with args in pluginConfig."""
         instances: dict[str, Instance] = {}
         for index, config in enumerate(profile.plugin_config):
             path = f"{self._path}.pluginConfig[{index}]"
@@ -233,7 +229,7 @@ class _Resolver:
             if plugin is not None:
                 instance = self._instance(config.name, plugin, config.args, f"{path}.args")
                 instances.setdefault(config.name, instance)
-            elif config.name and not is_not_implemented(config.name, self._registry):
+            elif config.name:
                 found_wanted = absence(config.name, self._registry)
                 self._problems.append(Problem(f"{path}.name", *found_wanted))
         return instances

@@ -26,7 +26,6 @@ from bayplan.config.upstream import default_plugins
 from bayplan.config.validation import ALL_PLUGINS
 from bayplan.plugins.registry import Registry
 from bayplan.problems import ConfigError, Problem, joined
-from bayplan.profile.plugin_sets import is_not_implemented
 from bayplan.profile.resolved_config import resolve
 from bayplan.yaml_places import place_in
 
@@ -81,7 +80,7 @@ def config_findings(
     for change in gate_changes(before.gates, after.gates):
         if change.name not in before.gates.named:
             yield _default_gate(change, after.gates)
-    yield from _default_plugins(before, after, registry)
+    yield from _default_plugins(before, after)
 
 
 # ---- gates that are written ----------------------------------------------------------------
@@ -230,9 +229,7 @@ def _settings_to_keep(change: GateChange, gates: FeatureGates) -> list[tuple[str
     return [(name, change.before) for name in names]
 
 
-def _default_plugins(
-    before: SchedulerConfig, after: SchedulerConfig, registry: Registry
-) -> Iterator[ConfigFinding]:
+def _default_plugins(before: SchedulerConfig, after: SchedulerConfig) -> Iterator[ConfigFinding]:
     """Default plugins that are new, and that some profile gets or, where it disables all
     defaults, does not get."""
     old = {entry.name for entry in default_plugins(before.gates)}
@@ -243,7 +240,7 @@ def _default_plugins(
         enabled = {entry.name for entry in multi_point.enabled}
         at = f"profiles[{index}].plugins.multiPoint"
         for name in added:
-            if is_not_implemented(name, registry) or name in enabled or name in disabled:
+            if name in enabled or name in disabled:
                 continue
             if ALL_PLUGINS not in disabled:
                 text = f"a new default plugin of the profile {profile.scheduler_name}"
