@@ -46,6 +46,9 @@ class QueuedPodGroupInfo(QueuedPodInfo):
     members: dict[str, QueuedPodInfo] = field(default_factory=dict[str, QueuedPodInfo])
     #: Whether enough members exist for an attempt.
     is_complete: bool = False
+    #: Whether the last attempt evicted pods: a further member does not help before they are gone.
+    #: Upstream gates the group, if the evictions run when the attempt ends, until a pod is deleted.
+    awaits_victims: bool = False
 
 
 # ---- entry ----------------------------------------------------------------------------------
@@ -118,6 +121,7 @@ class Entry:
         assert self.group is not None
         self.popped_count = len(self.pods)
         self.group.attempts += 1
+        self.group.awaits_victims = False
         for queued in self.pods:
             if queued.initial_attempt_seconds is None:
                 queued.initial_attempt_seconds = self.group.initial_attempt_seconds

@@ -83,7 +83,7 @@ class GroupEntries:
         self._entries[uid] = entry
         self._sub_queues.resize(entry, 1)
         self.settle(entry, queue_group)
-        if entry.state is State.UNSCHEDULABLE:
+        if entry.state is State.UNSCHEDULABLE and not entry.group.awaits_victims:
             self._requeue(entry, Strategy.AFTER_BACKOFF, _POD_ADDED)
 
     def rejoin(self, queued: QueuedPodInfo, queue_group: QueueGroup) -> Entry:

@@ -115,6 +115,22 @@ def test_members_hold_their_nominations_before_the_api_confirms_them() -> None:
     assert sorted(setup.bound()) == ["g1", "g2"]
 
 
+def test_a_group_that_awaits_its_victims_is_not_tried_for_a_further_member() -> None:
+    placed = [running("r1", "m1"), running("r2", "m2")]
+    spec = {"schedulingGroup": {"podGroupName": "g"}}
+    options: dict[str, Any] = {"spec": spec, "labels": {}}
+    setup = engine(*placed, *(member(name, **options) for name in ("g1", "g2")), kind=UPSTREAM)
+    for _ in placed:
+        perform(setup)
+    setup.add(member("g3", **options))
+    setup.until(20)
+    setup.run()
+    assert [len(setup.attempts(name)) for name in ("g1", "g3")] == [1, 0]
+    setup.delete(*placed)
+    setup.until(40)
+    assert sorted(setup.bound()) == ["g1", "g2"]
+
+
 def test_pods_of_other_nodes_that_a_member_cannot_be_beside_are_evicted() -> None:
     term = {"labelSelector": {"matchLabels": {"app": "loud"}}, "topologyKey": ZONE}
     apart = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}

@@ -511,6 +511,7 @@ class GroupAttempts:
         ``then``: gets what went wrong; "": nothing."""
         evicting = self._preemptor.evict(members, reference, plan)
         if evicting is None:
+            lead.awaits_victims = True
             then("")
             return
 
