@@ -258,6 +258,11 @@ def test_a_code_of_another_extension_point_is_detected(
     assert words in failure_of(plugin_class)
 
 
+def test_keys_that_cannot_be_compared_name_the_line_of_the_method() -> None:
+    line = MixedOrder.key.__code__.co_firstlineno
+    assert failure_of(MixedOrder).endswith(f", at test_state_checks.py:{line}")
+
+
 # ---- sample port ----------------------------------------------------------------------------
 
 

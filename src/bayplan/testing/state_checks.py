@@ -173,7 +173,8 @@ def sorts_its_queue(subject: PluginSubject, scene: Scene) -> None:
     try:
         sorted(keys)
     except TypeError as problem:
-        raise subject.failed(f"keys cannot be compared: {problem}") from problem
+        place = place_of(plugin.key)
+        raise subject.failed(f"keys cannot be compared: {problem}{place}") from problem
 
 
 def gates_quickly(subject: PluginSubject, scene: Scene) -> float:
