@@ -138,7 +138,8 @@ def test_a_configuration_alone_is_a_change(tmp_path: Path) -> None:
     config = configuration(tmp_path / "most.yaml", pluginConfig=[args], plugins=off)
     lines = answer("whatif", cluster, "--config", config).splitlines()
     assert lines[0] == f"{cluster}: schedule the pods that wait with {config}"
-    assert "default/waits   n2     n1" in lines
+    assert lines[1] == "1 pod that would get another node"
+    assert "default/waits    n2     n1" in lines
     other = configuration(tmp_path / "other.yaml", schedulerName="mine")
     document = json.loads(answer("whatif", cluster, "--config", other, "-o", "json"))
     [left] = document["leftOver"]

@@ -20,5 +20,5 @@ def test_equal_configurations_place_every_pod_on_the_same_node() -> None:
     assert len(answer.placed_before) == 6
     assert [one.pod for one in answer.waited_before] == ["default/huge"]
     assert answer.before == answer.after
-    assert str(answer).splitlines()[1] == "no pod is displaced, and none gets a node"
+    assert str(answer).splitlines()[1] == "no pod would get another node"
     assert len(first.pending()) == 7

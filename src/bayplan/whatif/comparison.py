@@ -127,16 +127,20 @@ class WhatIfAnswer(Answer, frozen=True, kw_only=True):
     @property
     def verdict(self) -> str:
         """The answer in a line."""
+        # Another configuration moves no pod: it chooses another node for one that waits.
+        elsewhere, same = "displaced to another node", "no pod is displaced, and none gets a node"
+        if self.configuration:
+            elsewhere, same = "that would get another node", "no pod would get another node"
         placed = [move for move in self.moves if not move.source]
         counts = (
             (len(self.left_over), "newly without a node"),
-            (len(self.moves) - len(placed), "displaced to another node"),
+            (len(self.moves) - len(placed), elsewhere),
             (len(placed), "with a node that had none"),
             (len(self.blocked), "not evicted"),
             (sum(map(len, self.gone.values())), "gone"),
         )
         listed = [f"{pod_count(count)} {what}" for count, what in counts if count]
-        return ", ".join(listed) or "no pod is displaced, and none gets a node"
+        return ", ".join(listed) or same
 
     def parts(self, *, is_wide: bool = False) -> list[RenderableType]:
         parts: list[RenderableType] = [
@@ -144,7 +148,10 @@ class WhatIfAnswer(Answer, frozen=True, kw_only=True):
             Text(self.verdict),
         ]
         if self.displaced:
-            parts += [BLANK, *_displaced_table(self.displaced, is_wide=is_wide)]
+            words = ("displaced pod", "are displaced")
+            if self.configuration:
+                words = ("pod that waits", "would get another node")
+            parts += [BLANK, *_displaced_table(self.displaced, *words, is_wide=is_wide)]
         if self.left_over:
             messages = {one.pod: one.message for one in self.left_over}
             heading, why = "newly without a node", "why they do not fit"
@@ -200,18 +207,18 @@ class WhatIfAnswer(Answer, frozen=True, kw_only=True):
 
 
 def _displaced_table(
-    displaced: Iterable[Move | LeftOver], *, is_wide: bool
+    displaced: Iterable[Move | LeftOver], heading: str, what: str, *, is_wide: bool
 ) -> Iterator[RenderableType]:
-    """Pods that get no other node are the first rows."""
+    """Pods that get no other node are the first rows. ``what``: said of those left out."""
     ordered = sorted(displaced, key=lambda pod: (isinstance(pod, Move), natural_key(pod.pod)))
     shown, further = _shown(ordered, is_wide=is_wide)
     replacements = [pod.replacement.rpartition("/")[2] for pod in shown]
-    table = Table(*name_columns("displaced pod", "from", "to", *["as"] * any(replacements)))
+    table = Table(*name_columns(heading, "from", "to", *["as"] * any(replacements)))
     for pod, name in zip(shown, replacements, strict=True):
         target = pod.target if isinstance(pod, Move) else "no node"
         table.add_row(pod.pod, pod.source, target, *[name] * any(replacements))
     yield table
-    yield from _further_line(further, "are displaced")
+    yield from _further_line(further, what)
 
 
 def _shown(pods: Sequence[P], *, is_wide: bool) -> tuple[Sequence[P], int]:
