@@ -12,8 +12,8 @@ from typing import Any, ClassVar
 import hypothesis.strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
 
-from bayplan.api.objects import SERVICE, Pod, decode
-from bayplan.api.pod_groups import COSCHEDULING_GROUP, COSCHEDULING_LABEL
+from bayplan.api.objects import SERVICE, ZONE_LABEL, Pod, decode
+from bayplan.api.pod_groups import COSCHEDULING_GROUP, COSCHEDULING_LABEL, REQUIRED_TOPOLOGY
 from bayplan.framework.status import Code, Status, unschedulable
 from bayplan.ports import BindPod, EventType
 from bayplan.testing import NodeOptions, PodOptions, api_pod, node
@@ -233,22 +233,43 @@ class ReuseMachine(RuleBasedStateMachine):
 
     @rule(
         kind=st.sampled_from(("small", "web", "apart", "all normalisers")),
-        count=st.sampled_from((2, 3)),
+        count=st.sampled_from((2, 3, 6)),
         minimum=st.sampled_from((2, 3, 4)),
+        topology=st.sampled_from(("", ZONE_LABEL)),
+        app_labels=st.sampled_from(((), (), ("web", "lone"))),
         attempts=then,
     )
-    def a_group_comes(self, kind: str, count: int, minimum: int, attempts: int) -> None:
-        """Its members are placed together, or not at all if there are too few."""
+    def a_group_comes(
+        self,
+        kind: str,
+        count: int,
+        minimum: int,
+        topology: str,
+        app_labels: Sequence[str],
+        attempts: int,
+    ) -> None:
+        """Its members are placed together, or not at all if there are too few. They differ in a
+        label that nothing reads, and by ``app_labels`` in one that other pods and services read.
+        Nobody watches the attempt, so that equal members are chosen for together."""
         assert self.pair is not None
+        self._end_nominations()
         self._names += 1
         name = f"g{self._names}"
+        annotations = {REQUIRED_TOPOLOGY: topology} if topology else {}
         metadata = {"name": name, "namespace": "default", "uid": f"uid-{name}"}
-        content = {"metadata": metadata, "spec": {"minMember": minimum}}
+        content = {
+            "metadata": {**metadata, "annotations": annotations},
+            "spec": {"minMember": minimum},
+        }
         self.pair.tell(EventType.ADDED, GROUP, decode(GROUP, content))
         labels = {**KINDS[kind].get("labels", {}), COSCHEDULING_LABEL: name}
-        for _ in range(count):
+        for index in range(count):
+            labels = {**labels, "index": str(index % 4)}
+            if app_labels:
+                labels["app"] = app_labels[index % len(app_labels)]
             self._new_pod({**KINDS[kind], "labels": labels, "priority": _FIRST_OF_ALL})
         self._did("a group came")
+        self.pair.schedule_run(1, is_watched=False)
         self._after(attempts)
 
     @precondition(lambda self: self.pods)
