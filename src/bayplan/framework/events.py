@@ -257,3 +257,15 @@ def default_events(kinds: Iterable[str] = ()) -> Sequence[ClusterEventWithHint]:
     built_in = [r for r in EventResource if r not in _POD_PARTS and r is not EventResource.WILDCARD]
     resources: dict[str, None] = dict.fromkeys((*built_in, *map(resource_of_kind, kinds)))
     return [ClusterEventWithHint(ClusterEvent(resource, ALL)) for resource in resources]
+
+
+def taint_events(
+    after_node: QueueingHintFn, after_tolerations: QueueingHintFn
+) -> Sequence[ClusterEventWithHint]:
+    """The events of a plugin that compares the taints of nodes with the tolerations of a pod."""
+    tainted = ClusterEvent(EventResource.NODE, ActionType.ADD | ActionType.UPDATE_NODE_TAINT)
+    tolerating = ClusterEvent(EventResource.TARGET_POD, ActionType.UPDATE_POD_TOLERATION)
+    return [
+        ClusterEventWithHint(tainted, after_node),
+        ClusterEventWithHint(tolerating, after_tolerations),
+    ]

@@ -10,13 +10,7 @@ from typing import final
 from bayplan.api.objects import NO_SCHEDULE, Node, Taint
 from bayplan.api.selectors import tolerates
 from bayplan.framework.cycle_state import CycleState
-from bayplan.framework.events import (
-    ActionType,
-    ClusterEvent,
-    ClusterEventWithHint,
-    EventResource,
-    QueueingHint,
-)
+from bayplan.framework.events import ClusterEventWithHint, QueueingHint, taint_events
 from bayplan.framework.plugin import (
     Caching,
     EnqueueExtensions,
@@ -64,14 +58,7 @@ class NodeUnschedulable(PreFilterPlugin, FilterPlugin, RowFilter, EnqueueExtensi
         return ()
 
     def events_to_register(self) -> Sequence[ClusterEventWithHint]:
-        node_changed = ActionType.ADD | ActionType.UPDATE_NODE_TAINT
-        tolerations_changed = ActionType.UPDATE_POD_TOLERATION
-        return [
-            ClusterEventWithHint(ClusterEvent(EventResource.NODE, node_changed), _after_node),
-            ClusterEventWithHint(
-                ClusterEvent(EventResource.TARGET_POD, tolerations_changed), _after_tolerations
-            ),
-        ]
+        return taint_events(_after_node, _after_tolerations)
 
     def sign_pod(self, pod: PodInfo) -> Hashable | None:
         return (_tolerated(pod),)

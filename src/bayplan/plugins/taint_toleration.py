@@ -23,13 +23,7 @@ from bayplan.api.objects import (
 from bayplan.api.selectors import EXISTS, first_untolerated, tolerates
 from bayplan.framework.arithmetic import uniform
 from bayplan.framework.cycle_state import CycleState
-from bayplan.framework.events import (
-    ActionType,
-    ClusterEvent,
-    ClusterEventWithHint,
-    EventResource,
-    QueueingHint,
-)
+from bayplan.framework.events import ClusterEventWithHint, QueueingHint, taint_events
 from bayplan.framework.plugin import (
     Caching,
     EnqueueExtensions,
@@ -100,14 +94,7 @@ class TaintToleration(
         return verdicts.disliked_counts.take(nodes.taints.set_ids())
 
     def events_to_register(self) -> Sequence[ClusterEventWithHint]:
-        node_changed = ActionType.ADD | ActionType.UPDATE_NODE_TAINT
-        tolerations_changed = ActionType.UPDATE_POD_TOLERATION
-        return [
-            ClusterEventWithHint(ClusterEvent(EventResource.NODE, node_changed), _after_node),
-            ClusterEventWithHint(
-                ClusterEvent(EventResource.TARGET_POD, tolerations_changed), _after_tolerations
-            ),
-        ]
+        return taint_events(_after_node, _after_tolerations)
 
     def sign_pod(self, pod: PodInfo) -> Hashable | None:
         return pod.shape.once_per_spec("TaintToleration.sign", _canonical)
