@@ -224,7 +224,6 @@ def _timeline(pods: Sequence[TracePod]) -> list[tuple[float, bool, Object]]:
     return sorted(events, key=lambda event: event[:2])
 
 
-_NO_SPREAD = "nospread-batching=true"
 LOADS = (
     Load("large job", of_shape("basic-5000")),
     Load("replicas in a row", replicas),

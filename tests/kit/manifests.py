@@ -90,11 +90,11 @@ def priority_class(name: str, value: int, **fields: Any) -> Content:
     }
 
 
-def pod_group(name: str = "g", minimum: int = 3, namespace: str = "default") -> Content:
+def pod_group(name: str = "g", minimum: int = 3) -> Content:
     """An object of a kind that has no defaults and no validation."""
     return {
         "apiVersion": "scheduling.x-k8s.io/v1alpha1",
         "kind": "PodGroup",
-        "metadata": {"name": name, "namespace": namespace},
+        "metadata": {"name": name, "namespace": "default"},
         "spec": {"minMember": minimum},
     }

@@ -50,7 +50,6 @@ from tests.live.world import small_pod
 
 pytestmark = pytest.mark.timeout(400)
 
-MONITORING = {"kubernetes.io/metadata.name": "monitoring"}
 STANDS_BY = "Leader changed"
 
 

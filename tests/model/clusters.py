@@ -17,10 +17,8 @@ def model_of(
     nodes: Iterable[Node],
     pods: Iterable[PodInfo] = (),
     objects: Mapping[str, Iterable[ApiObject]] = NONE,
-    config: SchedulerConfig | None = None,
 ) -> ClusterModel:
     """A model with these objects. ``objects``: the objects of further kinds."""
     by_kind = {NODE: tuple(nodes), **{kind: tuple(each) for kind, each in objects.items()}}
     by_kind[POD] = tuple(each.pod for each in pods)
-    config = SchedulerConfig() if config is None else config
-    return ClusterModel(ClusterPicture(store_of(by_kind)), config, default_registry(()))
+    return ClusterModel(ClusterPicture(store_of(by_kind)), SchedulerConfig(), default_registry(()))

@@ -1,6 +1,6 @@
 """Drawn clusters with devices, for the feature gates of devices."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 from bayplan.rng import Stream
@@ -35,7 +35,6 @@ def cluster(
     claim_of: Claim,
     *,
     device_count: int = 4,
-    slice_fields: Mapping[str, Any] | None = None,
     claim_count: int = 3,
 ) -> Json:
     """Three nodes with a slice each, and pods that use one claim each."""
@@ -49,7 +48,6 @@ def cluster(
             "nodeName": name,
             "pool": {"name": name, "generation": 1, "resourceSliceCount": 1},
             "devices": [device_of(draws, number) for number in range(count)],
-            **(slice_fields or {}),
         }
         slices.append({"metadata": {"name": f"s{index}"}, "spec": spec})
     claims = [

@@ -18,7 +18,6 @@ _ANSWERS = frozenset(("registered", "handlers", "withoutEvents", "preEnqueue"))
 _PLACEMENTS = "TopologyPlacementGenerator"
 _DEVICE_CLASS = "resource.k8s.io/DeviceClass"
 
-_FIELD = {"key": "metadata.name", "operator": "In", "values": ["a"]}
 #: Name in the record → args that do not change registrations.
 _ARGS_TRIED: Mapping[str, tuple[str, Json]] = {
     "PodTopologySpread List, hard default constraint": (

@@ -68,9 +68,9 @@ def volume(
     return _object(PERSISTENT_VOLUME, name, spec=content, status=status, meta=dict(meta or {}))
 
 
-def csi(handle: str, driver: str = DRIVER) -> Content:
+def csi(handle: str) -> Content:
     """The source of a CSI volume."""
-    return {"csi": {"driver": driver, "volumeHandle": handle}}
+    return {"csi": {"driver": DRIVER, "volumeHandle": handle}}
 
 
 def claim(

@@ -303,11 +303,11 @@ class World:
         assert queued is not None, f"{name} is not queued"
         return set(queued.unschedulable_plugins)
 
-    def requested(self, name: str, resource: str = "cpu") -> int:
-        """The requested amount on a node: cpu in millicores."""
+    def requested(self, name: str) -> int:
+        """The requested cpu on a node, in millicores."""
         snapshot = self.scheduler.cache.lend()
         try:
-            return snapshot.node(name).requested.get(resource, 0)
+            return snapshot.node(name).requested.get("cpu", 0)
         finally:
             snapshot.end()
 

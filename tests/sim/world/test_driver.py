@@ -207,7 +207,6 @@ def test_an_unreadable_duration_means_no_end() -> None:
 
 # ---- jobs -----------------------------------------------------------------------------------
 
-JOB_KEY = object_key("batch/v1 Job", "default", "j")
 JOB = {
     "apiVersion": "batch/v1",
     "kind": "Job",
