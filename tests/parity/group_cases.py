@@ -12,7 +12,8 @@ totals, of which each scheduler chooses in its own way.
 Of the seeds of claims, 1 to 60, 36 are kept. Left out are those in which kube-scheduler deallocates
 a claim once for each member and stops at the conflict, or reserves a claim for a group more than
 once (docs/fidelity.md), one with nodes of equal totals, and those in which Bayplan has tried a
-member again when the recorder stops, so that it has the message of a later attempt.
+member again when the recorder stops, so that it has the message of a later attempt. Of the seeds of
+amounts, 1 to 60, those are kept of which this is not so and whose outcome depends on the gate.
 """
 
 import argparse
@@ -206,8 +207,38 @@ def claims_case(seed: int) -> Json:
     }
 
 
+#: What a device takes of its node's cpu.
+_TAKES = (
+    {"mapping": {"deviceMultiplier": "500m"}},
+    {"overhead": {"perPod": "500m"}},
+    {"overhead": {"perContainer": "1"}},
+    None,
+)
+
+
+def amounts_case(seed: int) -> Json:
+    """The same with devices that take cpu of their nodes."""
+    draws, drawn = GroupDraws(stable_hash(f"amounts {seed}")), claims_case(seed)
+    drawn["id"] = f"amounts-{seed}"
+    drawn["gates"]["DRANodeAllocatableResources"] = True
+    for each in drawn["slices"]:
+        for device in each["spec"]["devices"]:
+            part = draws.choice(_TAKES)
+            if part is not None:
+                device["nodeAllocatableResources"] = {"cpu": part}
+    for member in drawn["members"]:
+        names = [entry["name"] for entry in member["spec"].get("resourceClaims", ())]
+        for container in member["spec"]["containers"]:
+            container.setdefault("resources", {})["claims"] = [{"name": name} for name in names]
+    return drawn
+
+
 #: The files of recorded answers, and the case of a seed.
-SUITES: Mapping[str, Callable[[int], Json]] = {"placements": case, "claims": claims_case}
+SUITES: Mapping[str, Callable[[int], Json]] = {
+    "placements": case,
+    "claims": claims_case,
+    "amounts": amounts_case,
+}
 
 
 def main() -> None:

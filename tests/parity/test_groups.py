@@ -1,5 +1,5 @@
 """Recorded attempts of kube-scheduler at pod groups: their placements under
-TopologyAwareWorkloadScheduling, and the claims that their pods share.
+TopologyAwareWorkloadScheduling, the claims that their pods share, and what their devices take.
 
 `group_cases` draws the cases and says how their answers are recorded. Bayplan tries placements in a
 fixed order and draws in its own way, so that its outcome has to be one of kube-scheduler's.
@@ -23,6 +23,7 @@ CASES = [
     for line in file.read_text(encoding="utf-8").splitlines()
 ]
 PLACEMENTS = [one for one in CASES if one["id"].startswith("placements")]
+AMOUNTS = [one for one in CASES if one["id"].startswith("amounts")]
 CLAIMS = [one for one in CASES if one["id"].startswith("claims")]
 
 
@@ -67,6 +68,13 @@ def test_without_the_gate_other_outcomes_follow() -> None:
         our_outcome({**one, "gates": {**one["gates"], **off}}) not in one["answers"]
         for one in others
     )
+
+
+def test_without_the_gate_devices_take_nothing_of_their_nodes() -> None:
+    off = {"DRANodeAllocatableResources": False}
+    assert AMOUNTS
+    for one in AMOUNTS:
+        assert our_outcome({**one, "gates": {**one["gates"], **off}}) not in one["answers"]
 
 
 def test_claims_are_shared_reserved_for_groups_and_released() -> None:
