@@ -2,6 +2,7 @@
 
 import asyncio
 from pathlib import Path
+from typing import Any
 
 import pandas
 import pytest
@@ -109,6 +110,32 @@ def test_changes_are_keywords_or_a_document() -> None:
         shapes = cluster.whatif(cordon=["n1"], shapes=[pod_with_cpu("small", "1")])
         assert shapes.before.headroom == {"small": 7}
         assert len(cluster.nodes) == 2
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"add": 1}, r"add: found 1, wanted bayplan.NewNodes\("),
+        ({"add": "n1"}, r"add: found 'n1', wanted bayplan.NewNodes\("),
+        ({"scale": {"deployment/web": 3}}, r"scale: found \{.*\}, wanted bayplan.Scaling\("),
+        ({"drain": ["n1", 3]}, "drain: found 3, wanted the name of a node, or several"),
+        ({"cordon": None}, "cordon: found None, wanted the name of a node"),
+        ({"apply": "web.yaml"}, "apply: found 'web.yaml', wanted the content of an object"),
+        (
+            {"scale": bayplan.Scaling(kind="Deployment", name="web", replicas=-1)},
+            r"scale: Expected `int` >= 0 - at `\$.replicas`",
+        ),
+        ({"darin": "n1"}, 'there is no change darin; did you mean "drain"?'),
+    ],
+)
+def test_a_change_of_another_type_says_what_is_wanted(
+    changes: dict[str, Any], message: str
+) -> None:
+    with (
+        bayplan.Cluster.from_files(*NODES) as cluster,
+        pytest.raises(BadInputError, match=message.replace("?", r"\?")),
+    ):
+        cluster.whatif(**changes)
 
 
 def test_why_explains_a_pending_pod_and_a_bound_one() -> None:

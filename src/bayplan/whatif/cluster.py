@@ -10,13 +10,15 @@ Questions change nothing. `schedule` places pods, and they stay until the end of
 """
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from pathlib import Path
+from textwrap import shorten
 from types import TracebackType
 from typing import Any, Self, TypedDict, Unpack, cast, final
 
+import msgspec
 from msgspec import Struct
 
 from bayplan.api.objects import NODE, POD, ApiObject, Node, Pod
@@ -36,7 +38,8 @@ from bayplan.model.reading import objects_of_workload
 from bayplan.model.run_moments import END, objects_of_run, run_moment
 from bayplan.objects.workloads import workload_of
 from bayplan.plugins.registry import Registry
-from bayplan.problems import BadInputError
+from bayplan.printable import printable
+from bayplan.problems import BadInputError, suggestion
 from bayplan.sim.input.inputs import load_inputs
 from bayplan.sim.input.sources import InputSource
 from bayplan.sim.input.what_if import NewNodes, Scaling, WhatIf
@@ -330,7 +333,8 @@ class Cluster:
         BadInputError.
         """
         parts: dict[str, Any] = {
-            name: each if name == "until" else _several(each) for name, each in changes.items()
+            name: each if name == "until" else _several(name, each)
+            for name, each in changes.items()
         }
         whole = WhatIf(**parts) if change is None else change.joined_with(WhatIf(**parts))
         additions = self._read(shapes, are_shapes=True) if shapes else None
@@ -435,9 +439,37 @@ def _settings(options: ClusterOptions) -> tuple[SchedulerConfig, Registry]:
     return configuration_of(options.get("config"), *settings), registry
 
 
-def _several(value: Any) -> tuple[Any, ...]:
-    """A name, an object or a part of a change stands for itself, and is no sequence."""
-    return (value,) if isinstance(value, str | Mapping | Struct) else tuple(value)
+#: The type of each change, and its name for a reader.
+_PARTS: dict[str, tuple[type[Any], str]] = {
+    "add": (NewNodes, 'bayplan.NewNodes(template="n9", count=3)'),
+    "uncordon": (str, "the name of a node"),
+    "apply": (dict, "the content of an object, as a dict"),
+    "scale": (Scaling, 'bayplan.Scaling(kind="Deployment", name="web", replicas=3)'),
+    "cordon": (str, "the name of a node"),
+    "remove": (str, "the name of a node"),
+    "drain": (str, "the name of a node"),
+}
+
+
+def _several(name: str, value: Any) -> tuple[Any, ...]:
+    """The parts of a change: a value, or several. Raises BadInputError."""
+    if name not in _PARTS:
+        raise BadInputError(f"whatif: there is no change {name}; {suggestion(name, _PARTS)}")
+    expected, words = _PARTS[name]
+    is_one = isinstance(value, str | Mapping | Struct)
+    parts: tuple[Any, ...] = (value,)
+    if not is_one and isinstance(value, Iterable):
+        parts = tuple(cast(Iterable[Any], value))
+    for part in parts:
+        if not isinstance(part, expected):
+            found = shorten(printable(repr(part)), 80)
+            raise BadInputError(f"whatif: {name}: found {found}, wanted {words}, or several")
+        if isinstance(part, Struct):
+            try:
+                msgspec.convert(msgspec.to_builtins(part), type(part))
+            except msgspec.ValidationError as problem:
+                raise BadInputError(f"whatif: {name}: {problem}") from None
+    return parts
 
 
 def _pod_row(pod: Pod) -> dict[str, Any]:
