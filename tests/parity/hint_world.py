@@ -111,9 +111,14 @@ class Tap:
     #: Per event: plugin → Queue, QueueSkip or error.
     answers: list[dict[str, str]] = field(default_factory=list[dict[str, str]])
     pre_check: bool | None = None
+    #: As in the queue: not empty, so that each event comes.
+    listening: Sequence[Sequence[str]] = (("the pod",),)
 
     def add(self, pod: PodInfo) -> None: ...
     def delete(self, pod: PodInfo) -> None: ...
+
+    def holds(self, uid: str) -> bool:
+        return True
 
     def renew_concerns(self) -> None:
         for room in self.rooms:
