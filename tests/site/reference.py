@@ -15,7 +15,7 @@ from bayplan.comparison.report import ComparisonAnswer
 from bayplan.explain.explanation import Explanation
 from bayplan.plugins.registry import Registry
 from bayplan.profile.config_schema import json_schema
-from bayplan.profile.plugin_table import NOT_HERE_YET, plugin_table
+from bayplan.profile.plugin_table import plugin_table
 from bayplan.shadow.report import ShadowReport
 from bayplan.sim.decisions import Decisions
 from bayplan.sim.output.result import SimulationResult
@@ -171,15 +171,14 @@ def _plugins() -> str:
     )
     blocks = [head]
     for row in plugin_table(Registry()):
-        if row.note != NOT_HERE_YET:
-            rows = [
-                ("extension points", ", ".join(row.extension_points)),
-                ("arguments", _code(json.dumps(row.args)) if row.args else ""),
-                ("events that wake its pods", ", ".join(map(_code, row.events))),
-                ("scope", f"{row.scope}, {'signed' if row.is_signed else 'not signed'}"),
-                ("note", row.note),
-            ]
-            blocks += [f"## {row.name}\n", _table(("", ""), [pair for pair in rows if pair[1]])]
+        rows = [
+            ("extension points", ", ".join(row.extension_points)),
+            ("arguments", _code(json.dumps(row.args)) if row.args else ""),
+            ("events that wake its pods", ", ".join(map(_code, row.events))),
+            ("scope", f"{row.scope}, {'signed' if row.is_signed else 'not signed'}"),
+            ("note", row.note),
+        ]
+        blocks += [f"## {row.name}\n", _table(("", ""), [pair for pair in rows if pair[1]])]
     return "\n".join(blocks)
 
 
