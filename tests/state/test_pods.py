@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from bayplan.api.objects import POD, Pod, decode
+from bayplan.api.objects import POD, NodeAllocatableResourceClaimStatus, Pod, decode
 from bayplan.api.pod_groups import COSCHEDULING_LABEL
 from bayplan.api.quantity import QuantityError
 from bayplan.state.pods import NO_VOLUMES, PodInfo, PodShape, PodVolumes, pod_info
@@ -105,6 +105,14 @@ def test_pods_that_differ_in_the_node_that_they_name_share_the_shape_without_it(
         assert shape.pin == (name, free)
         assert (shape.requests, shape.labels) == (free.requests, {"a": "b"})
         assert shape.spec.affinity is not None
+
+
+def test_a_pod_of_a_daemon_set_whose_devices_take_amounts_shares_no_amounts_with_others() -> None:
+    """Amounts are counted by the shape that the pods of a DaemonSet share."""
+    asking = compiled("a", affinity=demanding(matchFields=naming("n1")))
+    assert asking.shape.pin is not None
+    claim = NodeAllocatableResourceClaimStatus(resource_claim_name="c")
+    assert asking.with_claim_amounts((claim,)).shape.pin is None
 
 
 @pytest.mark.parametrize(

@@ -26,6 +26,7 @@ SOURCES: Final[Mapping[str, frozenset[str]]] = {
             ("requests", "non_zero_milli_cpu", "non_zero_memory_bytes"),
             ("spec.containers", "spec.initContainers", "spec.overhead", "spec.resources"),
         ),
+        (("claim_amounts",), ("status.nodeAllocatableResourceClaimStatuses",)),
         (("host_ports",), ("spec.containers", "spec.initContainers")),
         (("volumes",), ("spec.volumes",)),
         (("affinity",), ("spec.affinity.podAffinity", "metadata.namespace")),

@@ -384,6 +384,8 @@ class PodInfo:
             self.shape,
             **_amounts(pod, self.shape.rules),
             claim_amounts=claim_amounts,
+            # The other pods of a DaemonSet use other amounts.
+            pin=None,
             _memo={},
             _spec_memo={},
         )
