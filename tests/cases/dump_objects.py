@@ -21,12 +21,19 @@ class Maker:
     def __init__(self, stream: Stream) -> None:
         self.stream = stream
         self._version = 1000
+        self._suffixes: set[str] = set()
 
     def chance(self, share: float) -> bool:
         return self.stream.random() < share
 
     def suffix(self, length: int = 5) -> str:
-        return "".join(self.stream.choice(_LETTERS) for _ in range(length))
+        """Another one each time: an API server refuses a name that is there already."""
+        while (suffix := "".join(self.stream.choice(_LETTERS) for _ in range(length))) in (
+            self._suffixes
+        ):
+            pass
+        self._suffixes.add(suffix)
+        return suffix
 
     def uid(self) -> str:
         digits = f"{self.stream.getrandbits(128):032x}"

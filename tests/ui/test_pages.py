@@ -56,6 +56,9 @@ def test_the_newest_changes_come_first_and_equal_ones_of_a_workload_are_one(line
     names = {pod.name: pod.workload for pod in line.pods}
     kinds = [(one.change.what, names.get(one.change.pod, "")) for one in recent]
     assert len(set(kinds)) == len(kinds)
+    end = pages.overview(line.state(line.last_change)).recent
+    # A pod without a controller is one pod, however often it was tried.
+    assert {one.count for one in end if one.change.pod} == {1}
 
 
 def test_the_overview_counts_the_nodes_that_get_no_pods(line: Timeline) -> None:

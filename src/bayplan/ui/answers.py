@@ -139,7 +139,7 @@ class Change(Value):
 class ChangeGroup(Value):
     """Changes of one kind, of the pods of one workload or of nodes."""
 
-    #: The newest of them, and how many they are.
+    #: The newest of them, and how many pods or nodes they concern.
     change: Change
     count: int
     #: As in "Deployment default/web"; "": nodes.

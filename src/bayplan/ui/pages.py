@@ -112,15 +112,18 @@ def _recent(state: State) -> Iterator[ChangeGroup]:
     line = state.timeline
     first = max(state.change - _RECENT_CHANGES_MAX, line.first_change)
     part = line.changes[slice(first + 1, state.change + 1)]
-    groups: dict[tuple[int, str], list[int]] = {}
-    kinds_and_pods = zip(numbers(part.what), numbers(part.pod), strict=True)
-    for number, (what, pod) in enumerate(kinds_and_pods, first + 1):
+    #: Kind of change and workload → the newest of the changes, and whom they concern.
+    newest: dict[tuple[int, str], int] = {}
+    concerned: dict[tuple[int, str], set[int]] = {}
+    columns = (numbers(each) for each in (part.what, part.pod, part.node))
+    for number, (what, pod, node) in enumerate(zip(*columns, strict=True), first + 1):
         if what not in _MINOR:
-            workload = line.pods[pod].workload if pod >= 0 else ""
-            groups.setdefault((what, workload), []).append(number)
-    newest_first = sorted(groups.items(), key=lambda item: -item[1][-1])
-    for (_, workload), own in newest_first[:_RECENT]:
-        yield ChangeGroup(change=change_at(line, own[-1]), count=len(own), workload=workload)
+            key = what, line.pods[pod].workload if pod >= 0 else ""
+            newest[key] = number
+            concerned.setdefault(key, set()).add(pod if pod >= 0 else node)
+    for key, number in sorted(newest.items(), key=lambda item: -item[1])[:_RECENT]:
+        change, count = change_at(line, number), len(concerned[key])
+        yield ChangeGroup(change=change, count=count, workload=key[1])
 
 
 def attempts_so_far(state: State) -> int:

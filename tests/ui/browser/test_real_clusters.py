@@ -100,7 +100,8 @@ def test_each_view_of_a_real_cluster_is_accessible_and_bounded(
 ) -> None:
     with visit(browser, real_url, dark=dark) as page:
         page.set_default_timeout(_WAIT_MS)
-        page.wait_for_selector(".tabs")
+        page.wait_for_selector(".tabs, main .problem")
+        assert page.locator("main .problem").count() == 0
         go(page, "whatif")
         sizes = answer_sizes(page)
         for view, questions in views(dump).items():
