@@ -115,8 +115,8 @@ def _recent(state: State) -> Iterator[ChangeGroup]:
     #: Kind of change and workload → the newest of the changes, and whom they concern.
     newest: dict[tuple[int, str], int] = {}
     concerned: dict[tuple[int, str], set[int]] = {}
-    columns = (numbers(each) for each in (part.what, part.pod, part.node))
-    for number, (what, pod, node) in enumerate(zip(*columns, strict=True), first + 1):
+    rows = zip(numbers(part.what), numbers(part.pod), numbers(part.node), strict=True)
+    for number, (what, pod, node) in enumerate(rows, first + 1):
         if what not in _MINOR:
             key = what, line.pods[pod].workload if pod >= 0 else ""
             newest[key] = number
