@@ -117,7 +117,7 @@ def is_missing(name: str) -> bool:
 
 
 def _without_missing(config: Json) -> Json:
-    """The configuration without the missing plugins that it enables by name."""
+    """The configuration without the missing plugins that it enables by name, and their args."""
 
     def stripped(entries: Any) -> Any:
         if not isinstance(entries, dict) or not isinstance(entries.get("enabled"), list):
@@ -127,9 +127,12 @@ def _without_missing(config: Json) -> Json:
 
     profiles: list[Json] = []
     for profile in config.get("profiles") or ():
-        sets = profile.get("plugins")
+        sets, args = profile.get("plugins"), profile.get("pluginConfig")
         if isinstance(sets, dict):
             profile = {**profile, "plugins": {point: stripped(s) for point, s in sets.items()}}
+        if isinstance(args, list):
+            there = [one for one in args if not is_missing(one.get("name", ""))]
+            profile = {**profile, "pluginConfig": there}
         profiles.append(profile)
     return {**config, "profiles": profiles} if profiles else config
 
