@@ -210,7 +210,7 @@ def test_the_arrow_keys_move_the_slider_to_both_ends(page: Page) -> None:
         expect(page.locator(".moment b")).not_to_have_text(re.compile(f"^({'|'.join(moments)})$"))
         moments.add(page.locator(".moment b").inner_text())
     page.keyboard.press("End")
-    expect(page.locator(".moment")).to_contain_text("change 585 of 585")
+    expect(page.locator(".moment")).to_have_text(re.compile(r"change (\d+) of \1$"))
     expect(slider).to_be_focused()
 
 
