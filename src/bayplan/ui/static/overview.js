@@ -217,8 +217,8 @@ function chartsOf(curves, byTime) {
 
 // The resources that have curves, and how many have none: those that pods request come first.
 function chartedResources(usage) {
+  const entries = Object.entries(usage);
   const isRequested = ([, values]) => values.some((share) => share > 0);
-  const entries = Object.entries(usage).filter((one) => FIRST.includes(one[0]) || isRequested(one));
   const visible = entries.slice().sort((one, other) => isRequested(other) - isRequested(one)).slice(0, RESOURCES_MAX);
   return [entries.filter((one) => visible.includes(one)), entries.length - visible.length];
 }
