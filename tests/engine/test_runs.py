@@ -13,6 +13,7 @@ from bayplan.api.objects import Node
 from bayplan.engine.scheduler import Scheduler
 from bayplan.journal import AttemptRecord, Record
 from bayplan.ports import BindPod, Effect
+from bayplan.state.columns import INITIAL_CAPACITY
 from bayplan.testing import node
 from tests.engine.kit import Engine, waiting_pod
 
@@ -161,3 +162,32 @@ def test_an_attempt_of_a_run_makes_few_calls() -> None:
 
 def test_an_attempt_alone_makes_few_calls() -> None:
     assert calls_per_attempt(Scheduler.schedule_one, 256) <= CALLS_ALONE
+
+
+def test_a_run_of_a_daemon_set_goes_on_where_many_nodes_come() -> None:
+    """More nodes come than the columns have rows. All of them are evaluated at once."""
+
+    def placed(attempt: Callable[[Scheduler], None]) -> Any:
+        engine = Engine(profile=DEFAULT_PROFILE)
+        scheduler = engine.scheduler
+        node_count = pod_count = 0
+        for nodes, pods in ((INITIAL_CAPACITY, 4), (2 * INITIAL_CAPACITY, 2 * INITIAL_CAPACITY)):
+            engine.add(*(node(f"n{n:03}", cpu=n % 2) for n in range(node_count, nodes)))
+            numbers = range(pod_count, pods)
+            engine.add(*(waiting_pod(f"d{n:03}", cpu="1", affinity=on_node(n)) for n in numbers))
+            attempt(scheduler)
+            node_count, pod_count = nodes, pods
+        return engine.journal.records, [*map(comparable, scheduler.take_effects())]
+
+    assert placed(in_runs) == placed(one_by_one)
+
+
+def on_node(number: int) -> Any:
+    """As the controller of a DaemonSet writes it."""
+    field = {"key": "metadata.name", "operator": "In", "values": [f"n{number:03}"]}
+    terms = [{"matchFields": [field]}]
+    return {
+        "nodeAffinity": {
+            "requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}
+        }
+    }

@@ -146,6 +146,8 @@ def test_pods_that_wait_have_the_causes_and_fixes_of_the_command(cluster: Cluste
     assert (group.workload, group.short_message) == ("Pod default/large", "2 lack cpu")
     second = answer_of(cluster, "pending?offset=1&limit=1", PendingPods)
     assert (second.total, second.offset, second.value.groups) == (1, 1, ())
+    sought = answer_of(cluster, "pending?workload=Pod%20default/large&limit=1", PendingPods)
+    assert (sought.offset, sought.value.groups) == (0, (group,))
     response, body = fetched([cluster], "api/pending.csv")
     assert response.status == 200
     assert body.decode().splitlines()[0].startswith("workload,pods,cause")

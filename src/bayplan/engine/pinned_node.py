@@ -145,8 +145,10 @@ class PinnedNode:
             assert pod.shape.pin is not None, "each pod names its node"
             self.name, pod = pod.shape.pin.node_name, self._unpinned
         row = table.row_of.get(self.name)
-        if row is None or table.nodes[row] is None or row >= len(self._passed):
+        if row is None or table.nodes[row] is None:
             return False
+        if len(self._passed) < table.capacity:
+            self._passed.frombytes(bytes(8 * (table.capacity - len(self._passed))))
         bits = self._changed_facets(row)
         if bits:
             state = notes.clone()

@@ -18,6 +18,7 @@ from bayplan.ui.answers import PAGE
 from bayplan.ui.computations import ComputationState
 from bayplan.ui.subjects import NotReady, Query
 from bayplan.ui.tables import NoSuchObject
+from bayplan.whatif.all_pending import PendingPods
 
 #: The most nodes that a question names, new nodes, workloads that it scales, and their replicas.
 _NODES_MAX: Final = 200
@@ -163,6 +164,17 @@ def _pending(query: Query) -> ComputationState:
     return model_answers.pending_pods(query.subject, _moment(query, _modelled(query)))
 
 
+def _pending_page(query: Query) -> Any:
+    """The groups from an offset on; with ``workload``, the page that has the workload."""
+    computed, workload = _pending(query), query.text("workload")
+    offset, limit = query.number("offset", 0), query.number("limit", PAGE)
+    if workload and limit > 0 and computed.value is not None:
+        groups = cast(PendingPods, computed.value).groups
+        place = next((n for n, group in enumerate(groups) if group.workload == workload), 0)
+        offset = place - place % limit
+    return computed.part(offset, limit)
+
+
 def _fixes(query: Query) -> Any:
     state = _modelled(query)
     return model_answers.cause_fixes(query.subject, state, _moment(query, state))
@@ -218,7 +230,7 @@ def _rejections(query: Query) -> Any:
 
 MODEL_QUESTIONS: dict[str, Callable[[Any], Any]] = {
     "whatif": partial(_page, _what_if),
-    "pending": partial(_page, _pending),
+    "pending": _pending_page,
     "fixes": _fixes,
     "workloads": _workloads,
     "explanation": _explanation,

@@ -32,6 +32,8 @@ _CONFIG = packed(
     "profiles: [{plugins: {score: {disabled: [{name: '*'}]}}}]\n"
 )
 _WHAT_IF = {"whatif"}
+#: View → a question that it asks if what it shows is not on the first page.
+_FURTHER = {"waiting?workload=Pod%20default/huge": {"pending"}}
 #: The largest answer is one page of a table, or one number for each node.
 _BYTES_MAX = 400_000
 _WAIT_MS = 3_600_000
@@ -107,7 +109,7 @@ def test_each_view_of_a_real_cluster_is_accessible_and_bounded(
         for view, questions in views(dump).items():
             sizes.clear()
             go(page, view)
-            assert set(sizes) == questions, view
+            assert questions <= set(sizes) <= questions | _FURTHER.get(view, set()), view
             assert max(sizes.values()) < _BYTES_MAX, view
             assert page.locator("main .problem").count() == 0, view
             for name, size in WIDTHS.items():

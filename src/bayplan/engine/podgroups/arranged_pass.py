@@ -39,8 +39,8 @@ from bayplan.state.pods import PodShape
 
 
 def may_search(setup: TrialSetup, group: PodGroup, members: Sequence[QueuedPodInfo]) -> bool:
-    """Whether an arrangement may place members that do not fit one after another. Equal members
-    without slices fit in any order, or in none."""
+    """Whether an arrangement may place members that do not fit one after another. Members that are
+    alike, without slices, fit in any order, or in none."""
     if group.slices:
         return True
     settings = setup.settings
@@ -112,6 +112,12 @@ class ArrangedPass:
             for domain in self._domains
             if domain.nodes and suffices[positions(domain.nodes, nodes)].any()
         ]
+
+    @property
+    def are_alike(self) -> bool:
+        """Whether all members need the same amounts and fit on the same nodes."""
+        problem = self._problem(len(self._others))
+        return problem is not None and len(problem.kinds) == 1
 
     def run(self, trial: Trial) -> PodGroupTrial | None:
         """Place all members, or as many as the group needs; None: too few are placed, and the trial

@@ -175,8 +175,8 @@ class _Search:
             return None
         if failed is not None:
             failed.undo()
-        if not self._group.slices and passes.are_equal():
-            # Equal members fit in any order, or in none.
+        if not self._group.slices and arranged.are_alike:
+            # Such members fit in any order, or in none.
             return None
         found = arranged.run(passes.trial)
         self._problem = arranged.problem

@@ -20,11 +20,21 @@ export function Waiting({ source, params }) {
 
 // The answer of `bayplan why --all-pending`: by workload and decisive cause, with fixes.
 function Pending({ source, params }) {
-  const { at, workload, offset = 0 } = params;
+  const { at, workload, offset } = params;
   const isOpen = areFixesSearched(source, params);
-  const state = useComputed(isOpen ? "pending" : null, { at, offset, limit: PAGE });
+  // Without an offset in the address, the page that has the open workload.
+  const [sought, setSought] = useState(workload);
+  const place = offset === undefined ? { workload: sought } : { offset };
+  const state = useComputed(isOpen ? "pending" : null, { at, ...place, limit: PAGE });
   const { data } = state;
+  useEffect(() => {
+    if (workload && data && !data.groups.some((group) => group.workload === workload)) setSought(workload);
+  }, [workload, data]);
   const turn = (changes) => go("waiting", { ...params, ...changes }, { replace: true });
+  const turnTo = (next) => {
+    setSought(undefined);
+    turn({ offset: next || undefined, workload: undefined });
+  };
   return html`<section aria-label="Causes and fixes" tabindex="-1">
     ${!isOpen && html`<${FindFixes} source=${source} view="waiting" params=${params} />`}
     <${Computing} state=${state} text="The causes and fixes are tried in the engine…" />
@@ -34,7 +44,7 @@ function Pending({ source, params }) {
         <a class="csv" href=${tableAddress("pending", { at, snapshot: state.snapshot })} download>CSV</a></div>
       <ol class="causes">${data.groups.map((group) => html`<${PendingCard} key=${`${group.workload} ${group.cause}`} group=${group} at=${at} total=${data.pods}
         isOpen=${workload === group.workload} onToggle=${() => turn({ workload: workload === group.workload ? undefined : group.workload })} />`)}</ol>
-      <${Pager} page=${data} size=${PAGE} onOffset=${(next) => turn({ offset: next || undefined, workload: undefined })} />`}</div>`}
+      <${Pager} page=${data} size=${PAGE} onOffset=${turnTo} />`}</div>`}
   </section>`;
 }
 
