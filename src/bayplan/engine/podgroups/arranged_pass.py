@@ -114,7 +114,7 @@ class ArrangedPass:
         ]
 
     @property
-    def are_alike(self) -> bool:
+    def has_one_kind(self) -> bool:
         """Whether all members need the same amounts and fit on the same nodes."""
         problem = self._problem(len(self._others))
         return problem is not None and len(problem.kinds) == 1

@@ -175,7 +175,7 @@ class _Search:
             return None
         if failed is not None:
             failed.undo()
-        if not self._group.slices and arranged.are_alike:
+        if not self._group.slices and arranged.has_one_kind:
             # Such members fit in any order, or in none.
             return None
         found = arranged.run(passes.trial)
