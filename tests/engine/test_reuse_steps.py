@@ -286,7 +286,7 @@ def test_a_full_node_is_rejected_and_the_other_results_stay() -> None:
 
 #: Functions that write the journal's lines of best nodes, at most five nodes.
 LINES = ("RankedNodes._line", "RankedNodes._line.<locals>.<listcomp>", "WeightedScore.line")
-LINES += ("RankedNodes._lines_at",)
+LINES += ("RankedNodes.lines_at",)
 LINES += ("CachedScores.of_row", "WeightedScore._normal", "_normalized_one", "normalized")
 
 
