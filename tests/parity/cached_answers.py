@@ -25,12 +25,6 @@ SUITE: Final = "{}, cached"
 def compare_cached(question: PodQuestion) -> None:
     """Compare every answer of a cycle, several times."""
     sheet = replace(question.sheet, suite=SUITE.format(question.sheet.suite))
-    missing = question.missing
-    shared = {*missing.in_pre_filter(), *missing.in_filter(), *missing.in_choice()}
-    shared |= {*missing.in_error()}
-    if shared:
-        sheet.pass_over("cached", shared)
-        return
     again = replace(question, sheet=sheet)
     for time in range(TIMES):
         if time in _AFTER_A_CHANGE:

@@ -15,7 +15,6 @@ import msgspec
 from bayplan.api.device_objects import RESOURCE_CLAIM, ResourceClaim
 from bayplan.api.quantity import nanos
 from bayplan.framework.handle import Write
-from bayplan.plugins.dynamic_resources import DynamicResources
 from bayplan.plugins.dynamic_resources.extended import IN_MEMORY_NAME
 from bayplan.testing.clusters import SampleCluster
 from bayplan.testing.state_checks import SamplePort
@@ -26,8 +25,6 @@ Json = dict[str, Any]
 
 def compare_allocations(question: PodQuestion, cluster: SampleCluster) -> None:
     """Compare the allocation of each claim after Reserve."""
-    if DynamicResources.name in question.missing.plugins:
-        return
     expected: Json = question.expected.get("allocations") or {}
     actual = {
         claim.key: msgspec.json.decode(msgspec.json.encode(claim.allocation))

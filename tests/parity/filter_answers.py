@@ -9,7 +9,6 @@ from bayplan.framework.profile import ProfilePlugins
 from bayplan.framework.status import is_rejected, is_success
 from bayplan.state.pods import PodInfo
 from tests.parity.answers import ERROR, merged_answer, pre_filter_answer, rejections, status_as_json
-from tests.parity.missing import Missing
 from tests.parity.question import PodQuestion
 from tests.parity.tally import Sheet
 
@@ -28,16 +27,12 @@ def compare_gates(
     name: str,
     recorded: Mapping[str, Json],
     actual: Mapping[str, Json],
-    missing: Missing,
     sheet: Sheet,
 ) -> None:
     """PreEnqueue, plugin by plugin."""
-    for plugin in missing.among(recorded):
-        sheet.pass_over(name, [plugin])
-    without_missing = missing.without_missing(recorded)
-    if without_missing or actual:
-        sheet.compare_entries(name, without_missing, actual, ())
-    elif not missing.among(recorded):
+    if recorded or actual:
+        sheet.compare_entries(name, recorded, actual, ())
+    else:
         sheet.compare(name, {}, {})
 
 
@@ -46,7 +41,7 @@ def compare_gates(
 
 def compare_plugins_alone(question: PodQuestion) -> None:
     """PreFilter and Filter of each plugin by itself, without nominated pods."""
-    sheet, missing, expected = question.sheet, question.missing, question.expected
+    sheet, expected = question.sheet, question.expected
     state, nodes = CycleState(), question.snapshot.nodes
     actual: dict[str, Json] = {}
     skipped: list[str] = []
@@ -62,30 +57,20 @@ def compare_plugins_alone(question: PodQuestion) -> None:
             actual[name] = answer
     recorded: Mapping[str, Json] = expected.get("preFilter") or {}
     recorded_skips: Sequence[str] = expected.get("preFilterSkip") or ()
-    for plugin in missing.among(recorded):
-        sheet.pass_over("preFilter", [plugin])
-    for plugin in missing.among(recorded_skips):
-        sheet.pass_over("preFilterSkip", [plugin])
-    sheet.compare_entries("preFilter", missing.without_missing(recorded), actual, ())
-    without_missing = [name for name in recorded_skips if name not in missing.plugins]
-    sheet.compare("preFilterSkip", without_missing, skipped)
+    sheet.compare_entries("preFilter", recorded, actual, ())
+    sheet.compare("preFilterSkip", list(recorded_skips), skipped)
     _compare_filters_alone(question, state, silent)
 
 
 def _compare_filters_alone(question: PodQuestion, state: CycleState, silent: set[str]) -> None:
     """``silent``: plugins whose PreFilter skipped or rejected, so that Filter is not called."""
-    sheet, missing, profile = question.sheet, question.missing, question.profile
+    sheet, profile = question.sheet, question.profile
     recorded: Mapping[str, Mapping[str, Json]] = question.expected.get("filterByPlugin") or {}
-    for plugin in missing.among(recorded):
-        sheet.pass_over("filterByPlugin", [plugin], len(recorded[plugin]))
     state.skip_filter_plugins |= silent
     nodes = question.snapshot.nodes
     calls = dict(profile.framework.filter_answers(state, question.pod, nodes))
-    for name in sorted({*calls, *missing.without_missing(recorded)}):
+    for name in sorted({*calls, *recorded}):
         entries = recorded.get(name, {})
-        if missing.behind(name):
-            sheet.pass_over("filterByPlugin", missing.behind(name), len(question.names))
-            continue
         if name not in calls:
             sheet.compare_entries("filterByPlugin", entries, {}, (), name)
             continue
@@ -102,10 +87,6 @@ def _compare_filters_alone(question: PodQuestion, state: CycleState, silent: set
 
 
 def compare_pre_filter_result(question: PodQuestion) -> None:
-    shared = question.missing.in_pre_filter()
-    if shared:
-        question.sheet.pass_over("preFilterResult", shared)
-        return
     run = question.profile.framework.run_pre_filter
     result, status, narrowing = run(CycleState(), question.pod, question.snapshot.nodes)
     if status is not None and not is_success(status) and not is_rejected(status):
@@ -116,47 +97,15 @@ def compare_pre_filter_result(question: PodQuestion) -> None:
 
 def compare_filter(question: PodQuestion, cycle: Cycle) -> None:
     """Compare the first plugin that rejects each node, and the feasible nodes."""
-    sheet, missing, expected = question.sheet, question.missing, question.expected
-    if "error" in expected and not missing.in_error():
+    sheet, expected = question.sheet, question.expected
+    if "error" in expected:
         return  # an error ends the evaluation here, so the other answers are incomplete
     recorded: Mapping[str, Json] = expected.get("filter") or {}
     outcome = cycle.filter_outcome()
     actual = rejections(outcome, plugin=True) if outcome is not None else {}
-    comparable = _comparable_nodes(question)
     for name in sorted({*question.names, *recorded}):
-        entry = recorded.get(name)
-        shared = _behind_either(missing, entry, actual.get(name))
-        if missing.contradicts(name) and not question.nominated_ahead(name):
-            sheet.compare("filter", entry, "what the plugins alone do not bear out", name)
-        elif shared:
-            sheet.pass_over("filter", shared)
-        elif name in comparable or entry is not None:
-            sheet.compare("filter", entry, actual.get(name), name)
-        else:
-            sheet.pass_over("filter", missing.in_pre_filter())
-    shared = sorted({*missing.in_filter(), *missing.in_error()})
-    if shared:
-        sheet.pass_over("feasible", shared)
-    else:
-        sheet.compare("feasible", expected.get("feasible"), _feasible(cycle))
-
-
-def _behind_either(missing: Missing, *entries: Json | None) -> list[str]:
-    """The missing plugins that may be behind the rejection of a node by one of these plugins."""
-    rejecting = [entry.get("plugin", "") for entry in entries if entry is not None]
-    return sorted({behind for plugin in rejecting for behind in missing.behind(plugin)})
-
-
-def _comparable_nodes(question: PodQuestion) -> set[str]:
-    """Nodes whose answers can be compared with the recorded ones.
-
-    If PreFilter of a missing plugin rejected the pod or narrowed the nodes, kube-scheduler
-    evaluated fewer nodes.
-    """
-    if not question.missing.in_pre_filter():
-        return set(question.names)
-    merged: Json = question.expected["preFilterResult"]
-    return set(merged.get("nodeNames") or ()) if merged.get("code") == "Success" else set()
+        sheet.compare("filter", recorded.get(name), actual.get(name), name)
+    sheet.compare("feasible", expected.get("feasible"), _feasible(cycle))
 
 
 def _feasible(cycle: Cycle) -> list[str]:

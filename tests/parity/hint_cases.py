@@ -18,7 +18,6 @@ from tests.parity.hint_world import (
     PENDING,
     HintWorld,
 )
-from tests.parity.missing import DEVICES, Missing, behind_fit
 from tests.parity.objects import KINDS, cluster_objects, cluster_pods, read_object, read_pod
 from tests.parity.tally import Sheet, Tally
 from tests.parity.world import World, compare_config, make_world
@@ -43,7 +42,6 @@ _ANSWER_FIELDS = frozenset(
     ("configError", "events", "hints", "hintsByEvent", "preCheck", "gatedBy", "move")
 )
 _ALWAYS = frozenset(("events", "hints"))
-_TAINT_RULE = "DeviceTaintRule"
 _KIND_OF: Mapping[str, str] = {
     "Node": NODE,
     "Pod": POD,
@@ -87,21 +85,13 @@ def compare_case(case: Json, sheet: Sheet) -> None:
 
 def _compare(case: Json, world: World, answers: Json, sheet: Sheet) -> None:
     scene = _scene(case, world, sheet)
-    missing = Missing(world.missing, answers, _behind_fit(case, scene))
-    scene.wait(_compare_gate(scene, answers, missing, sheet))
+    scene.wait(_compare_gate(scene, answers, sheet))
     scene.listen()
     _change(case, scene)
-    _compare_events(case, scene, missing, sheet)
+    _compare_events(case, scene, sheet)
     sheet.compare("preCheck", answers.get("preCheck"), scene.tap.pre_check)
-    deviating = _compare_hints(case, scene, missing, sheet)
-    _compare_moves(scene, answers, missing, deviating, sheet)
-
-
-def _behind_fit(case: Json, scene: HintWorld) -> tuple[str, ...]:
-    """The missing plugins on which the hint of NodeResourcesFit about the change depends."""
-    if case["event"]["resource"] == "DeviceClass" and DEVICES in scene.world.missing:
-        return (DEVICES,)
-    return behind_fit(scene.world.missing, scene.tap.pod, scene.world.cluster)
+    deviating = _compare_hints(case, scene, sheet)
+    _compare_moves(scene, answers, deviating, sheet)
 
 
 def _scene(case: Json, world: World, sheet: Sheet) -> HintWorld:
@@ -144,34 +134,25 @@ def _before(case: Json, pod: PodInfo, sheet: Sheet) -> list[tuple[str, Any]]:
     return objects
 
 
-def _compare_gate(scene: HintWorld, answers: Json, missing: Missing, sheet: Sheet) -> list[str]:
-    """Compare the plugins that gate the pod before the change. Returns those that exist here."""
+def _compare_gate(scene: HintWorld, answers: Json, sheet: Sheet) -> list[str]:
+    """Compare the plugins that gate the pod before the change. Returns them."""
     gating = list(gates(scene.built.plugins, scene.tap.pod))
-    shared = missing.among([answers.get("gatedBy", "")])
-    if shared:
-        sheet.pass_over("gatedBy", shared)
-    else:
-        sheet.compare("gatedBy", answers.get("gatedBy"), gating[0] if gating else None)
+    sheet.compare("gatedBy", answers.get("gatedBy"), gating[0] if gating else None)
     return gating
 
 
-def _compare_events(case: Json, scene: HintWorld, missing: Missing, sheet: Sheet) -> None:
+def _compare_events(case: Json, scene: HintWorld, sheet: Sheet) -> None:
     """Compare the events of the change.
 
-    If only missing plugins listen for the event, the announced events are compared.
+    If no plugin listens for the event, the announced events are compared.
     """
     answers: Json = case["answers"]
     recorded = [(each["resource"], each["action"]) for each in answers.get("events") or ()]
-    listening = [plugin for plugin in answers.get("hints") or {} if missing.behind(plugin)]
-    if case["event"]["resource"] == _TAINT_RULE and DEVICES in missing.plugins:
-        # The plugin watches taint rules and announces slices instead.
-        sheet.pass_over("events", [DEVICES])
-        return
-    actual = scene.tap.events if recorded and listening else scene.heard_events()
+    actual = scene.heard_events()
     sheet.compare("events", recorded, [(str(e.resource), str(e.action)) for e in actual])
 
 
-def _compare_hints(case: Json, scene: HintWorld, missing: Missing, sheet: Sheet) -> dict[str, str]:
+def _compare_hints(case: Json, scene: HintWorld, sheet: Sheet) -> dict[str, str]:
     """Compare hints plugin by plugin. Returns intended deviations as plugin → kind."""
     answers: Json = case["answers"]
     recorded = {name: _plain(hint) for name, hint in (answers.get("hints") or {}).items()}
@@ -179,9 +160,7 @@ def _compare_hints(case: Json, scene: HintWorld, missing: Missing, sheet: Sheet)
     deviating: dict[str, str] = {}
     for plugin in sorted({*recorded, *actual}):
         expected, ours = recorded.get(plugin), actual.get(plugin)
-        if missing.behind(plugin):
-            sheet.pass_over("hints", missing.behind(plugin))
-        elif kind := _deviation(plugin, expected, ours, case, sheet):
+        if kind := _deviation(plugin, expected, ours, case, sheet):
             deviating[plugin] = kind
             sheet.deviates("hints", kind)
         else:
@@ -190,10 +169,9 @@ def _compare_hints(case: Json, scene: HintWorld, missing: Missing, sheet: Sheet)
     for index, by_plugin in enumerate(recorded_apart):
         each = scene.tap.answers[index] if index < len(scene.tap.answers) else {}
         for plugin in sorted({*by_plugin, *each} - set(deviating)):
-            if not missing.behind(plugin):
-                expected, ours = _plain(by_plugin.get(plugin, "none")), each.get(plugin, "none")
-                where = f"event {index} {plugin}"
-                sheet.compare("hintsByEvent", *_as_counted(expected, ours), where)
+            expected, ours = _plain(by_plugin.get(plugin, "none")), each.get(plugin, "none")
+            where = f"event {index} {plugin}"
+            sheet.compare("hintsByEvent", *_as_counted(expected, ours), where)
     return deviating
 
 
@@ -229,14 +207,10 @@ def _strongest(by_event: Sequence[Mapping[str, str]]) -> dict[str, str]:
 
 
 def _compare_moves(
-    scene: HintWorld, answers: Json, missing: Missing, deviating: Mapping[str, str], sheet: Sheet
+    scene: HintWorld, answers: Json, deviating: Mapping[str, str], sheet: Sheet
 ) -> None:
     """Compare the queue of the pod after the change."""
     recorded: Mapping[str, Mapping[str, str]] = answers.get("move") or {}
-    gated_by = answers.get("gatedBy", "")
-    if gated_by in missing.plugins:
-        sheet.pass_over("move", [gated_by])  # no plugin gates the pod here
-        return
     hints: Mapping[str, str] = answers.get("hints") or {}
     expected: dict[tuple[str, str], str | None] = {
         (room.state, room.plugin): None if room.plugin in hints else "unschedulable"
@@ -248,9 +222,7 @@ def _compare_moves(
     actual = {(room.state, room.plugin): room.place_after(newest) for room in scene.tap.rooms}
     for (state, plugin), place in expected.items():
         ours = actual.get((state, plugin))
-        if missing.behind(plugin):
-            sheet.pass_over("move", missing.behind(plugin))
-        elif plugin in deviating and ours == _WOKEN.get(state):
+        if plugin in deviating and ours == _WOKEN.get(state):
             sheet.deviates("move", deviating[plugin])
         else:
             sheet.compare("move", place, ours, f"{state} {plugin}")

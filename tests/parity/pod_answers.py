@@ -2,8 +2,7 @@
 
 Every answer is compared on its own, and from the recorded state if one step depends on another:
 scores are compared on the nodes recorded as feasible, and this pod is placed on the recorded node
-before the next one. So one difference, or one plugin that is missing here,
-does not hide further differences.
+before the next one. So one difference does not hide further differences.
 """
 
 from collections.abc import Sequence
@@ -21,7 +20,6 @@ from tests.parity.filter_answers import (
     compare_plugins_alone,
     compare_pre_filter_result,
 )
-from tests.parity.missing import OWN_FIELDS
 from tests.parity.preemption_answers import FIELDS as PREEMPTION_FIELDS
 from tests.parity.preemption_answers import as_recorded, compare_preemption
 from tests.parity.question import PodQuestion
@@ -29,7 +27,7 @@ from tests.parity.score_answers import compare_scores
 
 Json = dict[str, Any]
 
-VOLUME_BINDING = OWN_FIELDS["volumeBindings"]
+VOLUME_BINDING = "VolumeBinding"
 
 #: Every field of an answer that this module compares.
 FIELDS = frozenset(
@@ -54,11 +52,11 @@ FIELDS = frozenset(
         "postFilter",
         "fitErrorFinal",
         "scoreError",
-        *OWN_FIELDS,
+        # Of one plugin each; compared after Reserve.
+        "volumeBindings",
+        "allocations",
     )
 )
-#: Fields of one plugin that are compared after Reserve.
-COMPARED = frozenset(("volumeBindings", "allocations"))
 #: Compared in `compare_claim_updates`.
 CLAIM_UPDATES = "claimUpdates"
 _POST_FILTER_FIELDS = ("code", "plugin", "reasons", "nominatedNode", "nominatingMode")
@@ -81,21 +79,10 @@ def compare_pod(question: PodQuestion) -> Cycle:
 def _note_unknown(question: PodQuestion) -> None:
     for name in sorted(set(question.expected) - FIELDS):
         question.sheet.not_understood(name, is_answer=True)
-    for name, plugin in OWN_FIELDS.items():
-        if name not in question.expected:
-            continue
-        if plugin in question.missing.plugins:
-            question.sheet.pass_over(name, [plugin])
-        elif name not in COMPARED:
-            question.sheet.not_understood(name, is_answer=True)
 
 
 def _compare_error(question: PodQuestion, cycle: Cycle, scored: ScoreTable | Status | None) -> None:
     """Compare whether the attempt ended with an error, without its text."""
-    shared = question.missing.in_error()
-    if shared:
-        question.sheet.pass_over("error", shared)
-        return
     erred = cycle.status is not None and not question.has_no_fit(cycle)
     erred = erred or (isinstance(scored, Status) and not is_rejected(scored))
     question.sheet.compare("error", "error" in question.expected, erred)
@@ -103,13 +90,8 @@ def _compare_error(question: PodQuestion, cycle: Cycle, scored: ScoreTable | Sta
 
 def _compare_choice(question: PodQuestion, cycle: Cycle, table: ScoreTable | None) -> None:
     """Compare the best nodes, and check that the cycle chooses one of them."""
-    expected, sheet, missing = question.expected, question.sheet, question.missing
+    expected, sheet = question.expected, question.sheet
     if "error" in expected:
-        return
-    shared = missing.in_choice()
-    if shared:
-        for name in ("best", "chosen", "choice"):
-            sheet.pass_over(name, shared)
         return
     nominated = question.pod.nominated_node_name
     choice = (question.cycle() if nominated else cycle).choice
@@ -124,11 +106,7 @@ def _compare_choice(question: PodQuestion, cycle: Cycle, table: ScoreTable | Non
     best: Sequence[str] = expected.get("best") or ()
     sheet.compare("best", list(best), actual)
     sheet.compare("chosen", expected.get("chosen"), actual[0] if actual else None)
-    shared = missing.in_filter()
-    if shared:
-        sheet.pass_over("choice", shared)
-    else:
-        sheet.compare("choice", True, chosen in (best or (None,)), f"of {chosen}")
+    sheet.compare("choice", True, chosen in (best or (None,)), f"of {chosen}")
 
 
 def _best(table: ScoreTable | None) -> list[str]:
@@ -139,13 +117,7 @@ def _best(table: ScoreTable | None) -> list[str]:
 
 def _compare_fit_error(question: PodQuestion, cycle: Cycle) -> None:
     """Compare the message before PostFilter, the result of PostFilter, and the message after it."""
-    sheet, missing, expected = question.sheet, question.missing, question.expected
-    shared = missing.in_filter()
-    if shared:
-        for name in ("fitError", "postFilter", "fitErrorFinal"):
-            if name in expected:
-                sheet.pass_over(name, shared)
-        return
+    sheet, expected = question.sheet, question.expected
     failed = question.has_no_fit(cycle)
     message = cycle.fit_error().message if failed else None
     sheet.compare("fitError", expected.get("fitError"), message)
@@ -157,11 +129,6 @@ def _compare_post_filter(question: PodQuestion, cycle: Cycle | None) -> None:
     """``cycle``: a cycle without a feasible node, or None."""
     sheet, expected = question.sheet, question.expected
     recorded: Json = expected.get("postFilter") or {}
-    shared = question.missing.in_post_filter()
-    if shared:
-        sheet.pass_over("postFilter", shared)
-        sheet.pass_over("fitErrorFinal", shared)
-        return
     framework = question.profile.framework
     if cycle is None or not framework.plugins.post_filter:
         sheet.compare("postFilter", recorded, {})
@@ -180,11 +147,7 @@ def _compare_post_filter(question: PodQuestion, cycle: Cycle | None) -> None:
     if nomination is not None:
         actual["nominatingMode"] = nomination.mode.value
     for name in _POST_FILTER_FIELDS:
-        blamed = question.missing.among([recorded.get("plugin", "")]) if name == "plugin" else []
-        if blamed:
-            sheet.pass_over(f"postFilter.{name}", blamed)
-        else:
-            sheet.compare(f"postFilter.{name}", recorded.get(name), actual.get(name))
+        sheet.compare(f"postFilter.{name}", recorded.get(name), actual.get(name))
     compare_preemption(question, cycle)
     for name in sorted(set(recorded) - {*_POST_FILTER_FIELDS, *PREEMPTION_FIELDS, CLAIM_UPDATES}):
         sheet.not_understood(f"postFilter.{name}", is_answer=True)
@@ -201,14 +164,9 @@ def compare_reserve(question: PodQuestion, state: CycleState, assumed: PodInfo) 
     framework = question.profile.framework
     status = framework.run_reserve(state, assumed, assumed.node_name)
     actual = None if is_success(status) else status_as_json(status, plugin=True)
-    shared = question.missing.among([recorded.get("plugin", "")] if recorded else ())
-    if shared:
-        question.sheet.pass_over("reserve", shared)
-    else:
-        question.sheet.compare("reserve", recorded, actual)
-    if VOLUME_BINDING not in question.missing.plugins:
-        expected = question.expected.get("volumeBindings") or {}
-        question.sheet.compare("volumeBindings", expected, _volume_bindings(state))
+    question.sheet.compare("reserve", recorded, actual)
+    expected = question.expected.get("volumeBindings") or {}
+    question.sheet.compare("volumeBindings", expected, _volume_bindings(state))
     if recorded is None:
         return True
     framework.run_unreserve(state, assumed, assumed.node_name)

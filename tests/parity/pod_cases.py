@@ -11,7 +11,6 @@ from bayplan.testing.clusters import SampleCluster
 from tests.parity.cached_answers import SUITE, compare_cached
 from tests.parity.device_answers import claim_updates, compare_allocations
 from tests.parity.filter_answers import compare_gates, gates
-from tests.parity.missing import Missing, behind_fit
 from tests.parity.objects import load, read_pod, started
 from tests.parity.pod_answers import compare_pod, compare_reserve
 from tests.parity.question import PodQuestion
@@ -72,17 +71,15 @@ def _compare_pending(world: World, index: int, pod: PodInfo, expected: Json, she
     """Compare one pod, and place it for the next ones."""
     sheet.compare("pod", expected.get("pod"), pod.key)
     profile = world.profiles[pod.scheduler_name]
-    behind = behind_fit(world.missing, pod, world.cluster)
-    missing = Missing(world.missing, expected, behind, world.order)
     recorded = expected.get("preEnqueue") or {}
-    compare_gates("preEnqueue", recorded, gates(profile.plugins, pod), missing, sheet)
+    compare_gates("preEnqueue", recorded, gates(profile.plugins, pod), sheet)
     if "feasible" not in expected:
         sheet.compare("feasible", "nothing", "always something")
     if recorded:
         _compare_gated(expected, sheet)
         return
     snapshot = world.cluster.lend()
-    question = PodQuestion(profile, snapshot, pod, expected, missing, sheet)
+    question = PodQuestion(profile, snapshot, pod, expected, sheet)
     cycle = compare_pod(question)
     compare_cached(question)
     _compare_claim_updates(question, cycle, world.cluster)
@@ -107,8 +104,7 @@ def _compare_claim_updates(question: PodQuestion, cycle: Cycle, cluster: SampleC
             plugin.post_filter(cycle.state, question.pod, cycle.node_to_status())
     recorded: Json = question.expected.get("postFilter") or {}
     expected = recorded.get("claimUpdates") or []
-    if DynamicResources.name not in question.missing.plugins:
-        question.sheet.compare("claimUpdates", expected, claim_updates(cluster))
+    question.sheet.compare("claimUpdates", expected, claim_updates(cluster))
 
 
 def _compare_gated(expected: Json, sheet: Sheet) -> None:
@@ -130,20 +126,15 @@ def _compare_queue(world: World, case: Json, sheet: Sheet) -> None:
     ]
     recorded_gates: Json = answers.get("queueGated") or {}
     actual_gates: dict[str, Json] = {}
-    missing = Missing(world.missing, {})
     for pod, _ in items:
         actual_gates[pod.key] = gates(world.profiles[pod.scheduler_name].plugins, pod)
     for key in sorted({*actual_gates, *recorded_gates}):
         at = sheet.at(key)
-        compare_gates(
-            "queueGated", recorded_gates.get(key, {}), actual_gates.get(key, {}), missing, at
-        )
+        compare_gates("queueGated", recorded_gates.get(key, {}), actual_gates.get(key, {}), at)
     recorded: list[str] = answers.get("queueOrder") or []
     if not items and not recorded:
         return
-    gated_by_missing = {key for key, entry in recorded_gates.items() if missing.among(entry)}
-    order = [key for key in _popped(world, items) if key not in gated_by_missing]
-    sheet.compare("queueOrder", recorded, order)
+    sheet.compare("queueOrder", recorded, _popped(world, items))
 
 
 def _popped(world: World, items: list[tuple[PodInfo, float]]) -> list[str]:

@@ -17,7 +17,6 @@ from bayplan.framework.types import QueuedPodInfo
 from bayplan.state.cache import Snapshot
 from bayplan.state.pods import PodInfo
 from bayplan.testing import SampleCluster
-from tests.parity.missing import Missing
 from tests.parity.tally import Sheet
 
 Json = dict[str, Any]
@@ -53,7 +52,6 @@ class PodQuestion:
     snapshot: Snapshot
     pod: PodInfo
     expected: Json
-    missing: Missing
     sheet: Sheet
 
     @property
@@ -63,10 +61,6 @@ class PodQuestion:
     def has_no_fit(self, cycle: Cycle) -> bool:
         """Whether no node fits. A cluster without nodes is an error upstream, and no such case."""
         return is_rejected(cycle.status) and self.snapshot.node_count > 0
-
-    def nominated_ahead(self, node_name: str) -> bool:
-        """Whether pods are nominated to the node that the pod must leave room for."""
-        return bool(self.profile.framework.nominated_ahead(self.pod, node_name))
 
     def cycle(self) -> Cycle:
         """The scheduler's own cycle for the pod."""

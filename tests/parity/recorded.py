@@ -4,10 +4,6 @@ import json
 from pathlib import Path
 from typing import Any
 
-import pytest
-
-from bayplan.plugins.registry import Registry, in_tree_plugins
-from tests.parity import world
 from tests.parity.runner import compare_file_line, files_of
 from tests.parity.tally import Tally
 
@@ -39,9 +35,3 @@ def different_fields(tally: Tally) -> set[str]:
 def answer(content: Json, pod: str) -> Json:
     [expected] = [a for a in content["answers"]["pods"] if a["pod"] == f"default/{pod}"]
     return expected
-
-
-def without(monkeypatch: pytest.MonkeyPatch, *names: str) -> None:
-    """Remove these plugins from the registry."""
-    remaining = [plugin for plugin in in_tree_plugins() if plugin.name not in names]
-    monkeypatch.setattr(world, "REGISTRY", Registry(remaining))

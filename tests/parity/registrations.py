@@ -5,9 +5,8 @@ from typing import Any
 
 from bayplan.framework.events import UPDATE, ActionType, ClusterEventWithHint
 from bayplan.framework.plugin import PreEnqueuePlugin
-from tests.parity.missing import DEVICES, FIT
 from tests.parity.tally import Sheet
-from tests.parity.world import World, is_missing, make_world
+from tests.parity.world import World, make_world
 
 Json = dict[str, Any]
 Registered = Mapping[str, Sequence[ClusterEventWithHint]]
@@ -16,7 +15,6 @@ SUITE = "hints-registered"
 _ANSWERS = frozenset(("registered", "handlers", "withoutEvents", "preEnqueue"))
 #: kube-scheduler retries groups without a placement after any event; here the plugin says which.
 _PLACEMENTS = "TopologyPlacementGenerator"
-_DEVICE_CLASS = "resource.k8s.io/DeviceClass"
 
 #: Name in the record → args that do not change registrations.
 _ARGS_TRIED: Mapping[str, tuple[str, Json]] = {
@@ -62,12 +60,12 @@ def compare_registrations(recorded: Json, sheet: Sheet) -> None:
     world = make_world(None, sheet.kubernetes)
     registered = default.get("registered") or {}
     _compare_registered(registered, world, sheet)
-    _compare_handlers(registered, default.get("handlers") or {}, world, sheet)
+    _compare_handlers(default.get("handlers") or {}, world, sheet)
     _compare_silent(default.get("withoutEvents") or (), world, sheet)
     _compare_gating(default.get("preEnqueue") or (), world, sheet)
     for plugin, entries in sorted((recorded.get("notInDefaultProfile") or {}).items()):
-        if is_missing(plugin) or plugin == _PLACEMENTS:
-            sheet.pass_over("notInDefaultProfile", [plugin])
+        if plugin == _PLACEMENTS:
+            sheet.deviates("notInDefaultProfile", "retries of groups without a placement")
         else:
             _compare_further(plugin, entries, sheet)
     for text in recorded.get("sameAsDefaultWith") or ():
@@ -107,16 +105,8 @@ def _registered(world: World) -> Registered:
 def _compare_registered(recorded: Mapping[str, list[Json]], world: World, sheet: Sheet) -> None:
     actual = _registered(world)
     for plugin in sorted({*recorded, *actual}):
-        if plugin in world.missing:
-            sheet.pass_over("registered", [plugin])
-            continue
         expected = [_with_sorted_actions(entry) for entry in recorded.get(plugin, [])]
         ours = [_with_sorted_actions(entry) for entry in _events_as_json(actual.get(plugin, ()))]
-        if plugin == FIT and DEVICES in world.missing:
-            # Upstream registers for device classes on behalf of a missing plugin.
-            sheet.pass_over("registered", [DEVICES])
-            expected = [entry for entry in expected if entry["resource"] != _DEVICE_CLASS]
-            ours = [entry for entry in ours if entry["resource"] != _DEVICE_CLASS]
         sheet.compare("registered", _sorted(expected), _sorted(ours), plugin)
 
 
@@ -142,29 +132,16 @@ def _with_sorted_actions(entry: Json) -> Json:
     return {**entry, "actions": sorted(entry["actions"])}
 
 
-def _compare_handlers(
-    registered: Mapping[str, list[Json]],
-    recorded: Mapping[str, list[str]],
-    world: World,
-    sheet: Sheet,
-) -> None:
+def _compare_handlers(recorded: Mapping[str, list[str]], world: World, sheet: Sheet) -> None:
     """Compare, per resource, all actions that some plugin registers for."""
-    waiting: dict[str, set[str]] = {}
-    for plugin, entries in registered.items():
-        for entry in entries:
-            waiting.setdefault(entry["resource"], set()).add(plugin)
     actual: dict[str, ActionType] = {}
     for events in _registered(world).values():
         for each in events:
             resource = str(each.event.resource)
             actual[resource] = actual.get(resource, ActionType(0)) | each.event.action
     for resource in sorted({*recorded, *actual}):
-        shared = world.missing & waiting.get(resource, set())
-        if shared:
-            sheet.pass_over("handlers", shared)
-        else:
-            ours = sorted(_actions(actual.get(resource, ActionType(0))))
-            sheet.compare("handlers", sorted(recorded.get(resource, ())), ours, resource)
+        ours = sorted(_actions(actual.get(resource, ActionType(0))))
+        sheet.compare("handlers", sorted(recorded.get(resource, ())), ours, resource)
 
 
 def _compare_silent(recorded: Sequence[str], world: World, sheet: Sheet) -> None:
@@ -173,10 +150,7 @@ def _compare_silent(recorded: Sequence[str], world: World, sheet: Sheet) -> None
     names = {plugin.instance_name for plugin in built.plugins.instances()}
     actual = {name for name in names if not built.events.get(name)}
     for plugin in sorted({*recorded, *actual}):
-        if plugin in world.missing:
-            sheet.pass_over("withoutEvents", [plugin])
-        else:
-            sheet.compare("withoutEvents", plugin in recorded, plugin in actual, plugin)
+        sheet.compare("withoutEvents", plugin in recorded, plugin in actual, plugin)
 
 
 def _compare_gating(recorded: Sequence[str], world: World, sheet: Sheet) -> None:
@@ -185,10 +159,7 @@ def _compare_gating(recorded: Sequence[str], world: World, sheet: Sheet) -> None
     instances = built.plugins.instances()
     actual = {each.instance_name for each in instances if isinstance(each, PreEnqueuePlugin)}
     for plugin in sorted({*recorded, *actual}):
-        if plugin in world.missing:
-            sheet.pass_over("preEnqueue", [plugin])
-        else:
-            sheet.compare("preEnqueue", plugin in recorded, plugin in actual, plugin)
+        sheet.compare("preEnqueue", plugin in recorded, plugin in actual, plugin)
 
 
 def _compare_with_args(text: str, world: World, sheet: Sheet) -> None:

@@ -17,7 +17,7 @@ _FIELDS: tuple[str, ...] = ("raw", "normalized", "weighted")
 
 def compare_scores(question: PodQuestion) -> ScoreTable | Status | None:
     """Compare the scores. Returns them, a Status after an error, or None without feasible nodes."""
-    expected, sheet, missing = question.expected, question.sheet, question.missing
+    expected, sheet = question.expected, question.sheet
     nodes = question.snapshot.nodes
     positions = nodes.positions(expected.get("feasible") or ())
     recorded: Mapping[str, Mapping[str, Json]] = expected.get("scores") or {}
@@ -33,14 +33,7 @@ def compare_scores(question: PodQuestion) -> ScoreTable | Status | None:
         sheet.compare("scoreError", recorded_error is not None, failed)
         return None
     skips: Sequence[str] = expected.get("preScoreSkip") or ()
-    for plugin in missing.among(skips):
-        sheet.pass_over("preScoreSkip", [plugin])
-    skips_here = [name for name in skips if name not in missing.plugins]
-    sheet.compare("preScoreSkip", skips_here, sorted(state.skip_score_plugins))
-    for plugin in missing.among(recorded):
-        sheet.compare("scores", sorted(expected["feasible"]), sorted(recorded[plugin]), plugin)
-        for name in _FIELDS:
-            sheet.pass_over(f"scores.{name}", [plugin], len(recorded[plugin]))
+    sheet.compare("preScoreSkip", list(skips), sorted(state.skip_score_plugins))
     compare_table(question, scored)
     return scored
 
@@ -49,7 +42,7 @@ def compare_table(question: PodQuestion, scored: ScoreTable | Status) -> None:
     """Compare raw, normalised and weighted scores of each plugin, and the totals."""
     recorded: Mapping[str, Mapping[str, Json]] = question.expected.get("scores") or {}
     actual = _entries(scored) if isinstance(scored, ScoreTable) else {}
-    for plugin in sorted({*actual, *question.missing.without_missing(recorded)}):
+    for plugin in sorted({*actual, *recorded}):
         _compare_plugin(question.sheet, plugin, recorded.get(plugin, {}), actual.get(plugin, {}))
     _compare_totals(question, scored)
 
@@ -91,10 +84,7 @@ def _compare_plugin(
 
 
 def _compare_totals(question: PodQuestion, scored: ScoreTable | Status) -> None:
-    """Compare totals without the scores of missing plugins."""
-    recorded: Mapping[str, int] = question.expected.get("total") or {}
-    from_missing = question.missing.weighted()
-    expected = {name: total - from_missing.get(name, 0) for name, total in recorded.items()}
+    expected: Mapping[str, int] = question.expected.get("total") or {}
     actual: dict[str, int] = {}
     if isinstance(scored, ScoreTable):
         actual = dict(zip(scored.nodes.names(), scored.totals.tolist(), strict=True))

@@ -32,9 +32,10 @@ from typing import Any
 
 import msgspec
 
+from bayplan.api.device_objects import DeviceClass
 from bayplan.state.pods import PodInfo
-from tests.parity.missing import behind_fit, stand_for_requests
-from tests.parity.objects import read_pod
+from bayplan.testing.clusters import SampleCluster
+from tests.parity.objects import KINDS, read_pod
 from tests.parity.tally import Sheet
 from tests.parity.world import World
 
@@ -88,15 +89,9 @@ def compare_signatures(
 
 def _compare_unsigned(world: World, signed: _Signed, refusing: Json, sheet: Sheet) -> None:
     """Compare the plugins that leave the pod unsigned."""
-    absent = sorted(set(refusing) & world.missing)
-    if absent:
-        sheet.pass_over("signature.unsigned", absent)
-    behind = behind_fit(world.missing, signed.pod, world.cluster)
-    are_devices = stand_for_requests(signed.pod, world.cluster)
+    are_devices = _stand_for_requests(signed.pod, world.cluster)
     for name, part in signed.parts.items():
-        if name in _REQUESTING and behind:
-            sheet.pass_over("signature.unsigned", behind)
-        elif name in _REQUESTING and name in refusing and part is not None and are_devices:
+        if name in _REQUESTING and name in refusing and part is not None and are_devices:
             sheet.deviates("signature.unsigned", DEVICES)
         elif name == "DynamicResources" and part is None and name not in refusing:
             sheet.deviates("signature.unsigned", EXTENDED)
@@ -106,8 +101,18 @@ def _compare_unsigned(world: World, signed: _Signed, refusing: Json, sheet: Shee
             sheet.deviates("signature.unsigned", EPHEMERAL)
         else:
             sheet.compare("signature.unsigned", name in refusing, part is None, name)
-    for name in sorted(refusing.keys() - signed.parts.keys() - world.missing):
+    for name in sorted(refusing.keys() - signed.parts.keys()):
         sheet.compare("signature.unsigned", True, "no such plugin in the profile", name)
+
+
+def _stand_for_requests(pod: PodInfo, cluster: SampleCluster) -> bool:
+    """Whether devices represent a resource that the pod requests."""
+    names: set[str] = set()
+    for device_class in cluster.objects(KINDS["deviceClasses"]).list():
+        assert isinstance(device_class, DeviceClass)
+        names.add(device_class.spec.extended_resource_name or "")
+        names.add(f"deviceclass.resource.kubernetes.io/{device_class.metadata.name}")
+    return bool(names & set(pod.requests))
 
 
 def _has_no_terms(world: World, name: str, signed: _Signed) -> bool:

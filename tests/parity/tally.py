@@ -18,8 +18,6 @@ class FieldTally:
 
     compared: int = 0
     different: int = 0
-    #: Missing plugin → number of answers that involve it.
-    passed_over: Counter[str] = field(default_factory=Counter[str])
     #: Kind of intended deviation → number of answers that agree except for it.
     deviating: Counter[str] = field(default_factory=Counter[str])
     examples: list[str] = field(default_factory=list[str])
@@ -27,7 +25,6 @@ class FieldTally:
     def merge(self, other: "FieldTally") -> None:
         self.compared += other.compared
         self.different += other.different
-        self.passed_over.update(other.passed_over)
         self.deviating.update(other.deviating)
         self.examples = (self.examples + other.examples)[:EXAMPLES_MAX]
 
@@ -100,13 +97,6 @@ class Sheet:
         for key in sorted({*keys, *expected, *actual}):
             self.compare(name, expected.get(key), actual.get(key), f"{where} {key}".strip())
 
-    def pass_over(self, name: str, plugins: Iterable[str], count: int = 1) -> None:
-        """Count answers that cannot be compared because these plugins do not exist here."""
-        listed = sorted(set(plugins))
-        assert listed, f"{self.place}: {name} is passed over for no plugin"
-        for plugin in listed:
-            self.tally.of(self.suite, name).passed_over[plugin] += count
-
     def deviates(self, name: str, kind: str) -> None:
         """Count an intended deviation."""
         entry = self.tally.of(self.suite, name)
@@ -149,7 +139,4 @@ def _counts(entry: FieldTally) -> str:
     parts = [f"{entry.compared:>7} compared, {entry.different:>5} differ"]
     for kind, count in sorted(entry.deviating.items()):
         parts.append(f"{count} deviate on purpose ({kind})")
-    if entry.passed_over:
-        named = ", ".join(f"{plugin} {n}" for plugin, n in sorted(entry.passed_over.items()))
-        parts.append(f"passed over for missing plugins: {named}")
     return "; ".join(parts)

@@ -1,4 +1,4 @@
-"""The runner detects differences, skips only answers of missing plugins, and never stops early.
+"""The runner detects differences, skips no answer, and never stops early.
 
 The cases beside this file were recorded from kube-scheduler v1.37.0 on clusters made up for them;
 each id describes its case.
@@ -20,7 +20,6 @@ from tests.parity.recorded import (
     case,
     compared,
     different_fields,
-    without,
 )
 from tests.parity.runner import compare_file_line, compare_files, main
 from tests.parity.tally import Tally, report
@@ -377,54 +376,6 @@ def test_ignoring_another_resource_excuses_no_difference() -> None:
     del changed["pod"]["spec"]["containers"][0]["resources"]["requests"]["example.com/gpu"]
     tally = compared(changed)
     assert "hints" in different_fields(tally)
-
-
-# ---------------------------------------------------------------- plugins that are missing
-
-
-@pytest.mark.parametrize("name", sorted(set(REGISTRY.names) - WITHOUT_ANSWERS))
-def test_without_a_plugin_all_answers_that_do_not_depend_on_it_agree(
-    name: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    without(monkeypatch, name)
-    tally = compare_files(FILES)
-    assert not tally.different, "\n".join(report(tally, 2))
-    assert any(entry.passed_over[name] for entry in tally.fields.values())
-
-
-def test_only_answers_that_depend_on_a_missing_plugin_are_skipped(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    without(monkeypatch, "InterPodAffinity")
-    tally = compared(case("interpodaffinity", "away"))
-    assert tally.of("interpodaffinity", "feasible").passed_over == {"InterPodAffinity": 2}
-    assert tally.of("interpodaffinity", "filterByPlugin").compared > 0
-    assert tally.of("interpodaffinity", "scores.raw").compared > 0
-
-
-def test_scores_are_compared_on_the_nodes_that_the_missing_plugin_left(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    without(monkeypatch, "InterPodAffinity")
-    changed = case("interpodaffinity", "away")
-    answer(changed, "p")["scores"]["NodeResourcesFit"]["a2"]["raw"] += 1
-    assert different_fields(compared(changed)) == {"scores.raw"}
-
-
-def test_a_rejection_by_a_missing_plugin_must_agree_with_the_other_records(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    without(monkeypatch, "InterPodAffinity")
-    changed = case(FIT, "fit-too-little")
-    answer(changed, "wants-3")["filter"]["small"]["plugin"] = "InterPodAffinity"
-    assert "filter" in different_fields(compared(changed))
-
-
-def test_missing_plugins_are_named_in_the_report(monkeypatch: pytest.MonkeyPatch) -> None:
-    without(monkeypatch, "NodePorts")
-    lines = report(compared(case(TAINTS, "host-ports")), 0)
-    [line] = [line for line in lines if line.split()[0] == "filterByPlugin"]
-    assert line.endswith("passed over for missing plugins: NodePorts 4")
 
 
 # ---------------------------------------------------------------- what is not understood

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.parity.recorded import Json, answer, case, compared, different_fields, without
+from tests.parity.recorded import Json, answer, case, compared, different_fields
 from tests.parity.signature_answers import NO_TERMS, PORTS, TIMES, UNSET
 from tests.parity.tally import report
 
@@ -100,14 +100,3 @@ def test_upstream_gives_different_answers_for_equal_signatures() -> None:
     once, twice = (answer(case(SUITE, "images"), pod) for pod in ("once", "twice"))
     assert once["signature"] == twice["signature"]
     assert raw_scores("images", "ImageLocality", ("once", "twice"), "a") == [26, 27]
-
-
-# ---- a plugin that is missing --------------------------------------------------------------
-
-
-def test_a_missing_plugin_signs_nothing_and_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    without(monkeypatch, "InterPodAffinity")
-    tally = compared(case(SUITE, "no-terms"))
-    assert not tally.different
-    assert tally.of(SUITE, "signature.unsigned").passed_over == {"InterPodAffinity": 2}
-    assert tally.of(SUITE, "signature.NodeResourcesFit").compared == 0
