@@ -7,10 +7,10 @@ by member in the order of the queue. `GangChecker` checks after every turn.
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar
+from typing import Any
 
 import hypothesis.strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
+from hypothesis.stateful import initialize, precondition, rule
 
 from bayplan.api.objects import Node, Pod
 from bayplan.api.pod_groups import (
@@ -29,6 +29,7 @@ from bayplan.ports import BindPod, EventType
 from bayplan.queue.entry import QueuedPodGroupInfo
 from bayplan.sim.world.checkers import GangChecker
 from bayplan.testing import PodOptions, node
+from tests.engine.engine_machine import EngineMachine
 from tests.engine.kit import Engine, waiting_pod
 from tests.engine.naive_gangs import Member, NaiveCluster, Room
 
@@ -67,15 +68,10 @@ topologies = st.sampled_from(
 wishes = st.sampled_from(("", "", "", "loner", "tolerates", "a", "b"))
 
 
-class GangMachine(RuleBasedStateMachine):
-    """``tally`` is the run's: a subclass per run holds it."""
-
-    tally: ClassVar[Counter[str]] = Counter()
-
+class GangMachine(EngineMachine):
     def __init__(self) -> None:
         super().__init__()
         self.naive = NaiveCluster()
-        self.engine: Engine | None = None
         #: By name, all pods that have not ended.
         self.pods: dict[str, Member] = {}
         #: Name → its minimum and the annotation about its topology. An exclusive group requires a
@@ -85,7 +81,6 @@ class GangMachine(RuleBasedStateMachine):
         self.binding: list[str] = []
         #: Each attempt, with the members in their order at that time.
         self._popped: list[tuple[QueuedPodInfo, list[Member]]] = []
-        self._names = 0
 
     @initialize(
         is_spreading=st.booleans(),
@@ -427,24 +422,6 @@ class GangMachine(RuleBasedStateMachine):
                 assert not self.naive.choice(member, self.naive.nodes), (
                     f"{name} waits and would fit"
                 )
-
-    # ---- inside ---------------------------------------------------------------------------
-
-    @property
-    def _it(self) -> Engine:
-        assert self.engine is not None
-        return self.engine
-
-    def _did(self, what: str, attempts: int = 0) -> None:
-        """Run some attempts after an event."""
-        self.tally[what] += 1
-        for _ in range(attempts):
-            if not self._try():
-                break
-
-    def _name(self, prefix: str) -> str:
-        self._names += 1
-        return f"{prefix}{self._names:03d}"
 
 
 #: Annotations of groups that stay in one zone.

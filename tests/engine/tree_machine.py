@@ -7,12 +7,11 @@ whole units, less important, sufficient, and none of them leaves for nothing.
 """
 
 import asyncio
-from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar
+from typing import Any
 
 import hypothesis.strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
+from hypothesis.stateful import initialize, precondition, rule
 
 from bayplan.api.composite_pod_groups import COMPOSITE_POD_GROUP
 from bayplan.api.objects import Node, Pod
@@ -20,6 +19,7 @@ from bayplan.framework.types import QueuedPodInfo
 from bayplan.ports import BindPod, Effect, EventType, Perform
 from bayplan.queue.entry import QueuedPodGroupInfo
 from bayplan.testing import node
+from tests.engine.engine_machine import EngineMachine
 from tests.engine.kit import Engine, waiting_pod
 from tests.engine.naive_trees import Group, NaiveTrees, TreePod
 from tests.kit.ports import RecordingPort
@@ -52,15 +52,10 @@ minima = st.sampled_from((2, 1, 1, 2, 3))
 modes = st.sampled_from((False, False, True))
 
 
-class TreeMachine(RuleBasedStateMachine):
-    """``tally`` is the run's: a subclass per run holds it."""
-
-    tally: ClassVar[Counter[str]] = Counter()
-
+class TreeMachine(EngineMachine):
     def __init__(self) -> None:
         super().__init__()
         self.naive = NaiveTrees()
-        self.engine: Engine | None = None
         #: By name, all pods that have not ended.
         self.pods: dict[str, TreePod] = {}
         #: By the first letter of a group's name.
@@ -68,7 +63,6 @@ class TreeMachine(RuleBasedStateMachine):
         self._popped: list[TreePod] = []
         #: The root that was tried; "" for a pod alone.
         self._root = ""
-        self._names = 0
 
     @initialize(
         sizes=st.lists(some, min_size=2, max_size=4),
@@ -324,24 +318,6 @@ class TreeMachine(RuleBasedStateMachine):
         self._did(f"{what} preempted")
         if len(victims) > len({before.unit_of(before.on[name][0]) for name in victims}):
             self._did("whole groups evicted")
-
-    # ---- inside ---------------------------------------------------------------------------
-
-    @property
-    def _it(self) -> Engine:
-        assert self.engine is not None
-        return self.engine
-
-    def _did(self, what: str, attempts: int = 0) -> None:
-        """Run some attempts after an event."""
-        self.tally[what] += 1
-        for _ in range(attempts):
-            if not self._try():
-                break
-
-    def _name(self, prefix: str) -> str:
-        self._names += 1
-        return f"{prefix}{self._names:03d}"
 
 
 def _possible(world: NaiveTrees, root: str, pods: Sequence[TreePod]) -> list[dict[str, str]]:

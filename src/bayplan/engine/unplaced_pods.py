@@ -1,9 +1,8 @@
 """Pods without a node: what follows a cycle that chose none.
 
 A cycle may stop for the call of an extender, and waits for its answer; each call has a token of its
-own. If no node is feasible,
-PostFilter runs, and may start the deletion of victims. Then the failure handler takes over.
-Upstream: schedule_one.go.
+own. If no node is feasible, PostFilter runs, and may start the deletion of victims. Then the
+failure handler takes over. Upstream: schedule_one.go.
 """
 
 from collections.abc import Callable

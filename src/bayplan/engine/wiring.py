@@ -140,6 +140,7 @@ def event_handlers(
 def make_handlers(
     engine: EngineCore, attempts: Attempts, state_log: StateLog | None
 ) -> tuple[EventHandlers, NewPods]:
+    """The handlers of watch events, and what adds many pods at once."""
     events, plugin_objects = event_handlers(engine, attempts.placements, attempts.resizes)
     new_pods = NewPods(
         engine.cluster,

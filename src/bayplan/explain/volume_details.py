@@ -34,6 +34,7 @@ from bayplan.api.storage_objects import (
 )
 from bayplan.explain.diagnosis import Diagnosis, pods_by_node
 from bayplan.explain.fixes.edits import plain
+from bayplan.explain.fixes.node_labels import terms_of_volume
 from bayplan.explain.fixes.rule_edits import nodes_of, selector_text, term_text
 from bayplan.model.cluster_model import ClusterModel
 from bayplan.plugins.volume_restrictions import disks_conflict
@@ -92,10 +93,7 @@ def _reach(volume: PersistentVolume) -> str:
 
 
 def _terms_text(volume: PersistentVolume) -> str:
-    affinity = volume.spec.node_affinity
-    required = affinity.required if affinity is not None else None
-    terms = (required.node_selector_terms or ()) if required is not None else ()
-    return " or ".join(term_text(plain(term)) for term in terms)
+    return " or ".join(map(term_text, terms_of_volume(volume)))
 
 
 def _zone(volume: PersistentVolume) -> str:

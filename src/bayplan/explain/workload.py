@@ -45,8 +45,8 @@ def explain_workload(
     if not pods:
         return _without_pods(model, owners, kind, name)
     waiting = [pod for pod in pods if not pod.spec.node_name]
-    names = [_name(pod) for pod in waiting]
-    in_order = [info for info in model.in_queue_order() if info.key in set(names)]
+    names = dict.fromkeys(_name(pod) for pod in waiting)
+    in_order = [info for info in model.in_queue_order() if info.key in names]
     first = next(iter((*(info.key for info in in_order), *names, _name(pods[0]))))
     explanation = None
     with model.trial():

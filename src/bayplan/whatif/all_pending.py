@@ -24,7 +24,7 @@ from bayplan.answers.document import Answer, Rows, Value
 from bayplan.answers.names import natural_key
 from bayplan.answers.reasons import short_reason, short_words
 from bayplan.answers.table import BLANK, Column, Table, name_columns, number_columns
-from bayplan.api.objects import POD, Pod
+from bayplan.api.objects import POD, Pod, is_terminal
 from bayplan.api.selectors import Selector
 from bayplan.engine.cycle import Cycle
 from bayplan.explain.diagnosis import diagnose
@@ -37,7 +37,6 @@ from bayplan.model.unknown_names import no_namespace
 from bayplan.problems import BadInputError
 from bayplan.state.pods import DEFAULT_SCHEDULER, PodInfo
 from bayplan.whatif.copies import workload_of
-from bayplan.whatif.evictions import ENDED
 from bayplan.whatif.placing import Placer
 from bayplan.whatif.text import note_lines
 
@@ -213,7 +212,7 @@ def _foreign(model: ClusterModel, is_chosen: Callable[[Pod], bool]) -> Iterator[
     for pod in model.objects(POD):
         assert isinstance(pod, Pod), "the objects of a kind are of its type"
         name = pod.spec.scheduler_name or DEFAULT_SCHEDULER
-        is_waiting = not pod.spec.node_name and pod.status.phase not in ENDED
+        is_waiting = not pod.spec.node_name and not is_terminal(pod)
         if is_waiting and not is_responsible_for(name) and is_chosen(pod):
             counts[name] += 1
     if counts:

@@ -319,8 +319,7 @@ class PodGroupPreemptor:
         alone: frozenset[str],
     ) -> tuple[PodInfo, ...]:
         """The victims, the most important first; none if the members do not fit although all pods
-        of their nodes are away.
-        ``alone``: nodes on which no other pod may stay."""
+        of their nodes are away. ``alone``: nodes on which no other pod may stay."""
         nodes = {one.pod.node_name for one in placed}
         leaving = self._leaving(trial, snapshot, placed, away, alone=alone, nodes=nodes)
         if not self._all_fit(trial, snapshot, placed):

@@ -34,7 +34,7 @@ _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 
 #: Labels of a node, and a term of a node selector as JSON has it.
 Labels = dict[str, str]
-Term = Mapping[str, Any]
+Term = dict[str, Any]
 
 
 def labels_to_add(model: ClusterModel, pod: PodInfo, present: Mapping[str, str]) -> Labels | None:
@@ -103,7 +103,7 @@ def _places_of_volumes(model: ClusterModel, pod: PodInfo) -> Iterator[list[Term]
             continue
         volume = model.get(PERSISTENT_VOLUME, "", claim.spec.volume_name or "")
         if isinstance(volume, PersistentVolume):
-            yield _terms_of_volume(volume)
+            yield terms_of_volume(volume)
             yield [{"matchExpressions": _zones_of_volume(volume)}]
             continue
         storage_class = model.get(STORAGE_CLASS, "", ClaimInfo(claim).class_name)
@@ -114,7 +114,8 @@ def _places_of_volumes(model: ClusterModel, pod: PodInfo) -> Iterator[list[Term]
             yield _terms_of_class(storage_class)
 
 
-def _terms_of_volume(volume: PersistentVolume) -> list[Term]:
+def terms_of_volume(volume: PersistentVolume) -> list[Term]:
+    """A node must match one of these terms; without any, each node will do."""
     affinity = volume.spec.node_affinity
     required = None if affinity is None else affinity.required
     terms = () if required is None else required.node_selector_terms or ()
