@@ -20,7 +20,7 @@ from tests.seeded import Play, depth, machine_seeds, replayable, table_of
 SEEDS_BY_DEFAULT = depth(1, 2)
 PLAY = Play(TreeMachine, sequences=depth(20, 60), steps_per_sequence=40)
 #: Some faults need a rare sequence: the play ends where the fault shows.
-FAULT_PLAY = Play(TreeMachine, sequences=300, steps_per_sequence=40)
+FAULT_PLAY = Play(TreeMachine, sequences=2_000, steps_per_sequence=40)
 
 
 @pytest.mark.timeout(1800)
