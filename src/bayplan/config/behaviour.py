@@ -84,6 +84,7 @@ class Behaviour(Struct, frozen=True):
     shares_keep_device: bool = True
     capacity_names_have_domain: bool = True
     every_class_has_own_resource: bool = True
+    amounts_name_created_claims: bool = True
 
     # ---- binding
     pre_bind_is_parallel: bool = True
@@ -227,6 +228,18 @@ CHANGES: tuple[Change, ...] = (
         "did not whose extendedResourceName a newer class had, and the answer depended on the "
         "order of changes: Bayplan answers as a scheduler that has just started.",
         "#141110",
+        is_recorded=False,
+    ),
+    Change(
+        "amounts_name_created_claims",
+        False,
+        _V1_38,
+        "DynamicResources",
+        "claim of extended resources in the amounts of a pod",
+        "With DRANodeAllocatableResources, the status of a pod whose extended resources are "
+        "devices with such amounts names the claim that was created for them; before, it named "
+        "<extended-resources>, which the API server refuses, and the binding failed.",
+        "#141556",
         is_recorded=False,
     ),
     Change(

@@ -9,6 +9,7 @@ from typing import Any, cast
 import pytest
 
 from bayplan.api.objects import POD, Pod
+from bayplan.config.kubernetes_versions import NEWEST, KubernetesVersion
 from bayplan.framework.cluster_rules import pod_rules
 from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.status import Code
@@ -19,19 +20,28 @@ from bayplan.testing import SampleCluster, node, plugin, pod
 from bayplan.testing.state_checks import SamplePort
 from tests.plugins.devices_kit import claim, class_of, device, exactly, put, slice_of
 
+GPU = "example.com/gpu"
 MAPPED = {"cpu": {"mapping": {"deviceMultiplier": "1500m"}}}
 
 
 class Attempt:
-    """One attempt at a pod that names the claim c, on the node n1."""
+    """One attempt at a pod on the node n1; without another pod, it names the claim c."""
 
-    def __init__(self, takes: Any = MAPPED, *entries: str) -> None:
-        self.cluster = SampleCluster(gates={"DRANodeAllocatableResources": True})
+    def __init__(
+        self,
+        takes: Any = MAPPED,
+        *entries: str,
+        asking: PodInfo | None = None,
+        kubernetes: KubernetesVersion = NEWEST,
+    ) -> None:
+        gates = {"DRANodeAllocatableResources": True}
+        self.cluster = SampleCluster(gates=gates, kubernetes=kubernetes)
         self.cluster.add(node("n1", allocatable={"cpu": "8", "memory": "8Gi", "pods": "110"}))
         devices = [device(name, nodeAllocatableResources=takes) for name in "xy"]
-        put(self.cluster.store, class_of(), slice_of("n1", *devices), claim("c", exactly()))
+        gpu = class_of(extendedResourceName=GPU)
+        put(self.cluster.store, gpu, slice_of("n1", *devices), claim("c", exactly()))
         named = [{"name": each, "resourceClaimName": "c"} for each in entries or ("g",)]
-        self.pod: PodInfo = pod("p", spec={"resourceClaims": named})
+        self.pod: PodInfo = asking or pod("p", spec={"resourceClaims": named})
         self.cluster.objects(POD).put(self.pod.pod)
         self.plugin = plugin(DynamicResources, cluster=self.cluster)
         self.state = CycleState()
@@ -108,3 +118,17 @@ def test_a_claim_that_a_pod_names_twice_is_allocated_and_counted_once() -> None:
     attempt = Attempt(MAPPED, "g", "h")
     assert attempt.bound() == ""
     assert [status.resource_claim_name for status in attempt.status] == ["c"]
+
+
+@pytest.mark.parametrize(
+    ("version", "name"),
+    [(NEWEST, "<extended-resources>"), (KubernetesVersion.V1_38, "created")],
+)
+def test_from_1_38_on_the_amounts_name_the_claim_that_was_created(
+    version: KubernetesVersion, name: str
+) -> None:
+    attempt = Attempt(MAPPED, asking=pod("p", requests={GPU: 1}), kubernetes=version)
+    assert attempt.bound() == ""
+    assert [status.resource_claim_name for status in attempt.status] == [name]
+    attempt.unreserve()
+    assert not attempt.status

@@ -53,6 +53,7 @@ from bayplan.api.pod_requests import (
 from bayplan.api.quantity import Quantity, parse
 from bayplan.framework.handle import ResourceSliceLister
 from bayplan.framework.status import Code, Status, unresolvable
+from bayplan.plugins.dynamic_resources.extended import IN_MEMORY_NAME
 from bayplan.plugins.dynamic_resources.pools import AllocationError, matches_node
 from bayplan.state.device_table import DeviceId
 from bayplan.state.nodes import NodeInfo
@@ -266,6 +267,16 @@ def _text(amount: Amount | None) -> str | None:
 def _add(total: dict[str, Amount], name: str, amount: Amount | None) -> None:
     if amount is not None:
         total[name] = total[name].plus(amount) if name in total else amount
+
+
+def named_as(statuses: Statuses, claim_name: str) -> Statuses:
+    """The statuses with the name that the claim for extended resources got in the API."""
+    return tuple(
+        structs.replace(each, resource_claim_name=claim_name)
+        if each.resource_claim_name == IN_MEMORY_NAME
+        else each
+        for each in statuses
+    )
 
 
 # ---- whether the node has as much -----------------------------------------------------------

@@ -77,7 +77,11 @@ from bayplan.plugins.dynamic_resources.group_claims import (
     claim_names_of,
     is_reserved,
 )
-from bayplan.plugins.dynamic_resources.node_allocatable import DevicesWithAmounts
+from bayplan.plugins.dynamic_resources.node_allocatable import (
+    DevicesWithAmounts,
+    Statuses,
+    named_as,
+)
 from bayplan.ports import ApiError, BindPort, OutcomeUnknownError
 from bayplan.state.change_log import Facet
 from bayplan.state.columns import NodeScores
@@ -478,10 +482,11 @@ class DynamicResources(
                     claim = attempt.claims[index] = await binding.refreshed(port, claim)
                 if not self._is_reserved(claim, pod):
                     await self._bind(attempt, index, pod, node_name, port=port)
-            if attempt.claim_amounts.get(node_name):
+            amounts = attempt.claim_amounts.get(node_name)
+            if amounts:
                 # From here on a failure must clear the amounts.
                 attempt.has_written_amounts = True
-                await binding.write_amounts(port, pod, attempt.claim_amounts[node_name])
+                await binding.write_amounts(port, pod, self._named(amounts, attempt.special))
             if self._features.binding_conditions and any(
                 waits_for_conditions(claim) for claim in attempt.claims
             ):
@@ -533,6 +538,12 @@ class DynamicResources(
             special = attempt.by_node[node_name].special
             assert special is not None, f"{pod.key} has no claim for extended resources"
             await binding.tell_containers(port, pod, bound.metadata.name, special.mappings)
+
+    def _named(self, amounts: Statuses, special: ResourceClaim | None) -> Statuses:
+        """The amounts with the name that the claim for extended resources has in the API."""
+        if special is None or not self._features.behaviour.amounts_name_created_claims:
+            return amounts
+        return named_as(amounts, special.metadata.name)
 
     def _is_in_flight(self, claim: ResourceClaim, allocation: AllocationResult) -> bool:
         """Whether no member that shares the allocation has written it."""
