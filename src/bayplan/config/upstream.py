@@ -41,8 +41,22 @@ _DEFAULT_PROFILE = (
 
 UPSTREAM_PLUGINS = tuple(name for name, _, _ in _DEFAULT_PROFILE)
 
-#: Plugins that kube-scheduler removed and now refuses.
-REMOVED_PLUGINS = frozenset(("AzureDiskLimits", "CinderLimits", "EBSLimits", "GCEPDLimits"))
+#: Plugins that kube-scheduler removed, from 1.23 on, and that it refuses where they are enabled.
+REMOVED_PLUGINS = frozenset(
+    (
+        "AzureDiskLimits",
+        "CinderLimits",
+        "EBSLimits",
+        "GCEPDLimits",
+        "NodeLabel",
+        "NodePreferAvoidPods",
+        "NodeResourcesLeastAllocated",
+        "NodeResourcesMostAllocated",
+        "RequestedToCapacityRatio",
+        "SelectorSpread",
+        "ServiceAffinity",
+    )
+)
 
 
 def default_plugins(gates: FeatureGates) -> tuple[PluginEntry, ...]:

@@ -21,7 +21,7 @@ from bayplan.plugins.volume_binding.plugin import (
 )
 from bayplan.ports import ConflictError
 from bayplan.problems import ConfigError
-from bayplan.testing import check_plugin, pod
+from bayplan.testing import check_plugin, plugin, pod
 from bayplan.testing.clusters import SampleCluster
 from tests.kit.ports import UnusedPort
 from tests.plugins.volume_kit import (
@@ -269,8 +269,8 @@ def test_without_the_gate_storage_is_not_scored() -> None:
 def test_without_the_gate_a_shape_is_refused() -> None:
     off = SampleCluster(gates={"StorageCapacityScoring": False})
     shape = (UtilizationShapePoint(utilization=0, score=5),)
-    with pytest.raises(ConfigError, match="the gate StorageCapacityScoring is off"):
-        instance(VolumeBinding, off, VolumeBindingArgs(shape=shape))
+    with pytest.raises(ConfigError, match="the gate StorageCapacityScoring, which is off"):
+        plugin(VolumeBinding, VolumeBindingArgs(shape=shape), cluster=off)
 
 
 # ---- scoring --------------------------------------------------------------------------------

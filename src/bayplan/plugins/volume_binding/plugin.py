@@ -21,6 +21,7 @@ from bayplan.api.storage_objects import (
     PersistentVolumeClaim,
     StorageClass,
 )
+from bayplan.config.feature_gates import FeatureGates
 from bayplan.framework.arithmetic import uniform
 from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.events import (
@@ -70,7 +71,6 @@ from bayplan.plugins.volume_binding.claims import (
     pod_claims,
 )
 from bayplan.ports import ApiError, BindPort, OutcomeUnknownError
-from bayplan.problems import ConfigError, Problem
 from bayplan.state.change_log import Facet
 from bayplan.state.columns import Int64s, Mask, NodeMask, NodeScores
 from bayplan.state.nodes import NodeView
@@ -226,6 +226,7 @@ POLL_SECONDS: Final = 1.0
 TIMED_OUT: Final = "binding volumes: context deadline exceeded"
 
 
+_SCORING_GATE: Final = "StorageCapacityScoring"
 #: The more room is left, the better.
 _EMPTIEST: Final = (
     UtilizationShapePoint(utilization=0, score=MAX_SHAPE_SCORE),
@@ -246,6 +247,10 @@ class VolumeBindingArgs(PluginArgs, frozen=True):
 
     def problems(self) -> Iterable[tuple[str, str]]:
         return shape_problems("shape", self.shape)
+
+    def problems_in_version(self, gates: FeatureGates) -> Iterable[tuple[str, str]]:
+        if self.shape is not _EMPTIEST and not gates.enabled(_SCORING_GATE):
+            yield "shape", f"unwanted; belongs to the gate {_SCORING_GATE}, which is off"
 
 
 class Notes(Struct):
@@ -279,11 +284,7 @@ class VolumeBinding(
 
     def setup(self) -> None:
         args: VolumeBindingArgs = self.args or VolumeBindingArgs()
-        self._scores = self.handle.gates.enabled("StorageCapacityScoring")
-        if args.shape is not _EMPTIEST and not self._scores:
-            problem = "shape has no meaning while the gate StorageCapacityScoring is off"
-            remedy = "remove it, or turn the gate on"
-            raise ConfigError([Problem(f"args of {self.instance_name}", problem, remedy)])
+        self._scores = self.handle.gates.enabled(_SCORING_GATE)
         self._has_attribute_classes = self.handle.gates.enabled("VolumeAttributesClass")
         self._timeout_seconds = args.bind_timeout_seconds
         self._line = broken_line([(point.utilization, point.score) for point in args.shape])
