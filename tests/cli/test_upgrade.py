@@ -68,6 +68,23 @@ def test_other_words_alone_are_no_other_placement(tmp_path: Path) -> None:
     assert "no new claims to deallocate" not in waiting["messageAfter"]
 
 
+def test_changes_of_placements_come_before_changes_of_messages(tmp_path: Path) -> None:
+    where = write_objects(
+        tmp_path / "cluster.yaml",
+        node_of_1_35("n0", "8", "16Gi"),
+        node_of_1_35("n3", "4", "32Gi"),
+        requesting_pod("r0", "1", "3Gi", nodeName="n0"),
+        requesting_pod("r3", "1", "3Gi", nodeName="n3"),
+        requesting_pod("w", "1", "5Gi"),
+        *(requesting_pod(f"big-{number}", "99", "1Gi") for number in range(3)),
+    )
+    _, answer = upgrade(where, "--to", "1.37")
+    assert [(each["changes"], each["pods"]) for each in answer["changes"]] == [
+        ([BALANCE], 1),
+        ([RELEASE], 3),
+    ]
+
+
 def test_a_change_has_its_pods_by_workload_and_a_sentence_of_each_version(tmp_path: Path) -> None:
     owner = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "web-1", "uid": "u"}
     replicas = [requesting_pod(f"web-1-{number}", "1", "5Gi") for number in range(2)]
@@ -221,19 +238,20 @@ def test_a_default_that_differs_says_what_keeps_it(cluster: Path) -> None:
     _, answer = upgrade(cluster, "--to", "1.37", "--feature-gates", "VolumeLimitScaling=true")
     kept = {each["name"]: each["write"] for each in answer["configuration"]}
     assert "VolumeLimitScaling" not in kept
-    assert kept["StorageCapacityScoring"] == "featureGates: {StorageCapacityScoring: false}"
+    assert kept["StorageCapacityScoring"] == "--feature-gates=StorageCapacityScoring=false"
     # A gate that needs another one is switched off with it.
     assert kept["DRADeviceTaints"] == (
-        "featureGates: {DRADeviceTaints: false, DRADeviceTaintRules: false}"
+        "--feature-gates=DRADeviceTaints=false,DRADeviceTaintRules=false"
     )
-    assert kept["DRAExtendedResource"] == "nothing does: 1.37 has no other value"
+    assert kept["DRAExtendedResource"] == "cannot be kept, 1.37 has no other value"
 
 
 def test_lines_that_keep_defaults_stay_whole_in_a_narrow_terminal(cluster: Path) -> None:
     lines = bayplan("upgrade", cluster, "--from", "1.34", "--to", "1.37").stdout.splitlines()
     assert "12 defaults: off before, on now; to keep what was before:" in lines
-    assert "  featureGates: {InPlacePodLevelResourcesVerticalScaling: false}" in lines
-    assert "  NodeDeclaredFeatures: nothing does: 1.37 has no other value" in lines
+    assert "  --feature-gates=InPlacePodLevelResourcesVerticalScaling=false" in lines
+    unkept = "  cannot be kept, 1.37 has no other value: DRAExtendedResource, NodeDeclaredFeatures"
+    assert unkept in lines
 
 
 def test_what_keeps_a_default_is_accepted_and_keeps_it(cluster: Path) -> None:
@@ -242,6 +260,91 @@ def test_what_keeps_a_default_is_accepted_and_keeps_it(cluster: Path) -> None:
     names = {each["name"] for each in answer["configuration"]}
     assert answer["verdict"] == "changes"
     assert not names & {"DRADeviceTaints", "DRADeviceTaintRules"}
+
+
+def test_flags_stay_whole_and_what_to_write_stands_once_for_several_gates(
+    cluster: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "40")
+    flag = "SidecarContainers=true,InPlacePodVerticalScaling=false,StorageCapacityScoring=true"
+    text = bayplan(
+        "upgrade", cluster, "--from", "1.34", "--to", "1.37", "--feature-gates", flag
+    ).stdout
+    assert (
+        """
+to change first:
+  --feature-gates: kube-scheduler 1.37
+    has no gate SidecarContainers; it
+    stays true
+  --feature-gates: the gate
+    InPlacePodVerticalScaling is locked
+    to true in 1.37
+    write --feature-gates=StorageCapacityScoring=true
+"""
+        in text
+    )
+
+
+def test_a_new_default_plugin_is_named_with_the_line_of_each_profile(
+    cluster: Path, tmp_path: Path
+) -> None:
+    file = tmp_path / "scheduler.yaml"
+    file.write_text(
+        """\
+apiVersion: kubescheduler.config.k8s.io/v1
+kind: KubeSchedulerConfiguration
+profiles:
+- schedulerName: default-scheduler
+- schedulerName: other
+  plugins:
+    multiPoint:
+      disabled: [{name: ImageLocality}]
+"""
+    )
+    _, answer = upgrade(cluster, "--to", "1.37", "--config", file)
+    rows = [(each["line"], each["write"]) for each in answer["configuration"] if each.get("source")]
+    name = "{name: NodeDeclaredFeatures}"
+    assert rows == [
+        (4, f"add {name} to profiles[0].plugins.multiPoint.disabled to do without it"),
+        (7, f"add {name} to profiles[1].plugins.multiPoint.disabled to do without it"),
+    ]
+
+
+SHAPE = """\
+apiVersion: kubescheduler.config.k8s.io/v1
+kind: KubeSchedulerConfiguration
+profiles:
+- schedulerName: default-scheduler
+  pluginConfig:
+  - name: VolumeBinding
+    args:
+      shape: [{utilization: 0, score: 0}, {utilization: 100, score: 10}]
+"""
+
+
+def test_an_argument_of_a_gate_that_is_off_is_refused_with_its_line(
+    cluster: Path, tmp_path: Path
+) -> None:
+    file = tmp_path / "scheduler.yaml"
+    file.write_text(SHAPE)
+    code, answer = upgrade(cluster, "--from", "1.37", "--to", "1.36", "--config", file)
+    [refused] = [each for each in answer["configuration"] if each["blocks"]]
+    assert (code, refused["line"], refused["write"]) == (1, 8, "delete shape")
+    gate = "which belongs to the gate StorageCapacityScoring, which is off"
+    assert refused["text"] == f"kube-scheduler 1.36 refuses shape, {gate}"
+
+
+def test_a_configuration_that_the_old_version_refuses_has_its_lines_too(
+    cluster: Path, tmp_path: Path
+) -> None:
+    file = tmp_path / "scheduler.yaml"
+    file.write_text(SHAPE)
+    path = "profiles[0].pluginConfig[0].args.shape"
+    place, advice = refusal("upgrade", cluster, "--from", "1.36", "--to", "1.37", "--config", file)
+    gate = "unwanted; belongs to the gate StorageCapacityScoring, which is off"
+    assert place == f"{file}:8:7: {path}: {gate}"
+    today = "wanted the configuration that runs today"
+    assert advice == f"{file}: {today}: the version before the upgrade refuses this one"
 
 
 def test_two_versions_are_needed(cluster: Path) -> None:

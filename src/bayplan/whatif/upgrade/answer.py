@@ -2,6 +2,7 @@
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import zip_longest
 from typing import ClassVar, Literal, TypeAlias, final
 
 import msgspec
@@ -11,11 +12,12 @@ from rich.text import Text
 from bayplan.answers.amounts import counted, pod_count
 from bayplan.answers.document import Answer, Rows, Value
 from bayplan.answers.table import BLANK, Table, name_columns, number_columns
+from bayplan.config.loading import FEATURE_GATES_FLAG
 from bayplan.whatif.text import note_lines
 from bayplan.whatif.upgrade.configuration import ConfigFinding
 
 #: waits: it fits no more; fits: it begins to fit; moves: other nodes are the best; evicts: it
-#: waits, and preemption takes other pods or another node; message: it waits with another sentence.
+#: waits, and preemption takes other pods or another node; message: it waits with another message.
 What: TypeAlias = Literal["waits", "fits", "moves", "evicts", "message"]
 #: See `causes`.
 How: TypeAlias = Literal["alone", "each", "together", "either"]
@@ -25,7 +27,7 @@ _TEXTS: dict[What, tuple[str, str]] = {
     "fits": ("begins to fit", "begin to fit"),
     "moves": ("prefers other nodes", "prefer other nodes"),
     "evicts": ("would evict other pods", "would evict other pods"),
-    "message": ("waits with another sentence", "wait with another sentence"),
+    "message": ("waits with another message", "wait with another message"),
 }
 #: Of each group the text names this many workloads; the document has all.
 _WORKLOADS_MAX = 5
@@ -79,7 +81,7 @@ class ChangeGroup(Value, frozen=True, kw_only=True):
     counts: dict[str, int]
     #: The largest first.
     workloads: tuple[WorkloadCount, ...]
-    #: A pod, and the sentence of each version about it.
+    #: A pod, and what each version does with it: nodes, or a message.
     example: str
     before: str
     after: str
@@ -103,14 +105,14 @@ class Upgrade(Answer, frozen=True, kw_only=True):
     cluster: str
     before: str
     after: str
-    #: same: nothing differs but sentences; changes: pods would be placed differently; refused: the
+    #: same: nothing differs but messages; changes: pods would be placed differently; refused: the
     #: configuration has to be changed first.
     verdict: Literal["same", "changes", "refused"]
     #: What to do, in a sentence.
     text: str
     pods_tried: int
     configuration: tuple[ConfigFinding, ...] = ()
-    #: The largest first.
+    #: See `change_groups` for the order.
     changes: tuple[ChangeGroup, ...] = ()
     pods: tuple[PodDifference, ...] = ()
     omitted: tuple[OmittedPods, ...] = ()
@@ -134,20 +136,48 @@ class Upgrade(Answer, frozen=True, kw_only=True):
         return Rows(("pod", "what", "nodes before", "nodes after"), rows)
 
     def _config_parts(self) -> Iterator[RenderableType]:
-        written = Table("where", "what is written", "what to write")
-        defaults: dict[str, list[str]] = {}
+        written = [one for one in self.configuration if one.source]
+        refused = [one for one in written if one.is_blocking]
+        if refused:
+            yield from (BLANK, Text("to change first:"))
+            yield from _finding_lines(refused)
+        remarks = [one for one in written if not one.is_blocking]
+        if remarks:
+            yield from (BLANK, Text("to look at:"))
+            yield from _finding_lines(remarks)
+        defaults: dict[str, list[ConfigFinding]] = defaultdict(list)
         for one in self.configuration:
-            if one.source:
-                written.add_row(one.place, one.text, one.write, is_bold=one.is_blocking)
-            else:
-                # A line of configuration names its default itself.
-                line = one.write if one.name in one.write else f"{one.name}: {one.write}"
-                defaults.setdefault(one.text, []).append(f"  {line}")
-        if written.rows:
-            yield from (BLANK, written)
-        for change, lines in defaults.items():
-            head = f"{counted(len(lines), 'default')}: {change}; to keep what was before:"
-            yield from (BLANK, Text(head), *map(Text, lines))
+            if not one.source:
+                defaults[one.text].append(one)
+        for change, findings in defaults.items():
+            head = f"{counted(len(findings), 'default')}: {change}; to keep what was before:"
+            yield from (BLANK, Text(head), *_default_lines(findings))
+
+
+def _finding_lines(findings: Sequence[ConfigFinding]) -> Iterator[Text]:
+    """Each finding with its place. What to write stands once below those that it settles."""
+    for one, following in zip_longest(findings, findings[1:]):
+        yield Text(f"  {one.place}: {one.text}")
+        if following is None or (one.place, one.write) != (following.place, following.write):
+            yield _advice(one.write, depth=2)
+
+
+def _default_lines(findings: Sequence[ConfigFinding]) -> Iterator[Text]:
+    """What keeps each default; then, together, those that nothing keeps."""
+    unkept: dict[str, list[str]] = defaultdict(list)
+    for one in findings:
+        if one.name in one.write:
+            yield _advice(one.write, depth=1)
+        else:
+            unkept[one.write].append(one.name)
+    for reason, names in unkept.items():
+        yield _advice(f"{reason}: {', '.join(names)}", depth=1)
+
+
+def _advice(text: str, *, depth: int) -> Text:
+    """What to write. A flag is not wrapped: a line break in it would be copied, too."""
+    is_flag = f"{FEATURE_GATES_FLAG}=" in text
+    return Text("  " * depth + text, no_wrap=is_flag or None)
 
 
 def _group_parts(group: ChangeGroup, answer: Upgrade, *, is_wide: bool) -> Iterator[RenderableType]:
@@ -169,7 +199,8 @@ def _group_parts(group: ChangeGroup, answer: Upgrade, *, is_wide: bool) -> Itera
 
 
 def change_groups(pods: Sequence[PodDifference]) -> tuple[ChangeGroup, ...]:
-    """The pods by what causes their answers; the largest group first."""
+    """The pods by what causes their answers. Groups of which only messages differ come last;
+    before that, the largest comes first."""
     groups: dict[tuple[str, tuple[str, ...]], list[PodDifference]] = defaultdict(list)
     for pod in pods:
         if pod.how == "each":
@@ -178,7 +209,11 @@ def change_groups(pods: Sequence[PodDifference]) -> tuple[ChangeGroup, ...]:
         else:
             groups[pod.how, pod.causes].append(pod)
     made = (_group(how, changes, pods) for (how, changes), pods in groups.items())
-    return tuple(sorted(made, key=lambda group: (-group.pods, group.changes)))
+    return tuple(sorted(made, key=_rank))
+
+
+def _rank(group: ChangeGroup) -> tuple[bool, int, tuple[str, ...]]:
+    return set(group.counts) == {"message"}, -group.pods, group.changes
 
 
 def _group(how: str, changes: tuple[str, ...], pods: Sequence[PodDifference]) -> ChangeGroup:
@@ -249,7 +284,7 @@ def verdict_text(
     text = one if waiting_count == 1 else several
     words = f"; {pod_count(waiting_count)} {text}" if waiting_count else ""
     if not placed:
-        return f"nothing to do, {pod_count(tried_count)} would be placed as before{words}"
+        return f"nothing to do, 0 of {pod_count(tried_count)} would be placed differently{words}"
     counts: Counter[What] = Counter(pod.what for pod in placed)
     causes = [group for group in groups if set(group.counts) - {"message"}]
     mostly = "mostly by" if len(causes) > 1 else "by"

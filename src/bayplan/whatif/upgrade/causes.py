@@ -5,7 +5,7 @@ smallest set of changes with which the old version gives the new answer: leave o
 it does not. There are four kinds:
 
 - alone: one change gives the answer.
-- each: several changes, each of which alters a part of the answer, as two texts in one sentence.
+- each: several changes, each of which alters a part of the answer, as two texts in one message.
 - together: several changes, some of which alter nothing without the others.
 - either: one of several causes is enough; without any one of them the answer stays.
 

@@ -5,7 +5,7 @@ version refuses or ignores), or about a default that nobody wrote. What both ver
 finding: the configuration is wrong today.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Literal, final
 
 import msgspec
@@ -140,8 +140,13 @@ def _flag(valid: Mapping[str, bool], successor: str) -> str:
     settings = dict(valid) | ({successor: True} if successor else {})
     if not settings:
         return f"leave {FEATURE_GATES_FLAG} out"
-    text = ",".join(f"{name}={'true' if value else 'false'}" for name, value in settings.items())
-    return f"write {FEATURE_GATES_FLAG}={text}"
+    return f"write {_flag_text(settings.items())}"
+
+
+def _flag_text(settings: Iterable[tuple[str, bool]]) -> str:
+    """The gates as kube-scheduler takes them. It has no field for them in its configuration."""
+    text = ",".join(f"{name}={_spelled(value)}" for name, value in settings)
+    return f"{FEATURE_GATES_FLAG}={text}"
 
 
 # ---- what the new version refuses ----------------------------------------------------------
@@ -167,17 +172,21 @@ def _problems(config: SchedulerConfig, registry: Registry) -> tuple[Problem, ...
 def _refusal(problem: Problem, after: SchedulerConfig) -> ConfigFinding:
     actual, _, advice = problem.actual.partition("; ")
     is_gone = actual.startswith(_UNKNOWN)
-    is_unwanted = is_gone or actual == "unwanted" or "has no meaning" in actual
+    is_unwanted = is_gone or actual == "unwanted"
     name = problem.path.rpartition(".")[2]
     expected = problem.expected or advice
-    reason = f", {expected}" if is_unwanted and expected else ""
+    if actual == "unwanted":
+        # As in "belongs to the gate A, which is off".
+        reason = f", which {expected}"
+    else:
+        reason = f": {actual}" + (f", {expected}" if is_unwanted and expected else "")
     return _written(
         after,
         what="gone" if is_gone else "refused",
         subject=_subject(problem.path),
         name=name,
         path=problem.path,
-        text=f"kube-scheduler {after.gates.version} refuses {name}: {actual}{reason}",
+        text=f"kube-scheduler {after.gates.version} refuses {name}{reason}",
         write=f"delete {name}" if is_unwanted else expected or f"change {name}",
         is_blocking=True,
     )
@@ -197,10 +206,9 @@ def _subject(path: str) -> Subject:
 def _default_gate(change: GateChange, gates: FeatureGates) -> ConfigFinding:
     settings = _settings_to_keep(change, gates)
     if settings is None:
-        write = f"nothing does: {gates.version} has no other value"
+        write = f"cannot be kept, {gates.version} has no other value"
     else:
-        text = ", ".join(f"{name}: {'true' if value else 'false'}" for name, value in settings)
-        write = f"featureGates: {{{text}}}"
+        write = _flag_text(settings)
     return ConfigFinding(
         what="default",
         subject="gate",
@@ -242,21 +250,22 @@ def _default_plugins(before: SchedulerConfig, after: SchedulerConfig) -> Iterato
         for name in added:
             if name in enabled or name in disabled:
                 continue
-            if ALL_PLUGINS not in disabled:
-                text = f"a new default plugin of the profile {profile.scheduler_name}"
-                write = f"{at}.disabled: [{{name: {name}}}]"
-                yield ConfigFinding(
-                    what="default", subject="plugin", name=name, path=at, text=text, write=write
-                )
-                continue
+            is_left_out = ALL_PLUGINS in disabled
+            if is_left_out:
+                text = f"{name} is a new default plugin, and the profile disables all defaults"
+                write = f"add {{name: {name}}} to {at}.enabled to have it"
+            else:
+                text = f"{name} is a new default plugin of the profile {profile.scheduler_name}"
+                write = f"add {{name: {name}}} to {at}.disabled to do without it"
+            path = f"{at}.disabled[{disabled.index(ALL_PLUGINS)}]" if is_left_out else at
             yield _written(
                 after,
                 what="default",
                 subject="plugin",
                 name=name,
-                path=f"{at}.disabled[{disabled.index(ALL_PLUGINS)}]",
-                text=f"{name} is a new default plugin, and the profile disables all defaults",
-                write=f"add {{name: {name}}} to {at}.enabled to have it",
+                path=path,
+                text=text,
+                write=write,
             )
 
 
