@@ -562,7 +562,7 @@ _VERSION = re.compile(r"KubernetesVersion\.\w|gates\.version|NEWEST\b(?!_)|chang
 
 
 def test_no_code_asks_for_a_version_of_kubernetes() -> None:
-    """What versions do differently is in the tables of `config`; see config/behaviour.py."""
+    """What versions do differently is in the tables of `config`; see config/behaviour_table.py."""
     asking = {
         path
         for path in MODULES

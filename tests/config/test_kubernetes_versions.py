@@ -4,12 +4,12 @@ import pytest
 from msgspec import structs
 
 from bayplan.config.behaviour import (
-    CHANGES,
     NEWEST_BEHAVIOUR,
     Behaviour,
     behaviour_of,
     changes_between,
 )
+from bayplan.config.behaviour_table import CHANGES
 from bayplan.config.kubernetes_versions import (
     NEWEST,
     KubernetesVersion,

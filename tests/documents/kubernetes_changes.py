@@ -8,7 +8,7 @@ writes the pages again.
 from collections.abc import Iterator
 from pathlib import Path
 
-from bayplan.config.behaviour import CHANGES
+from bayplan.config.behaviour_table import CHANGES
 from bayplan.config.feature_gates import Gate, default_gates, gates_of
 from bayplan.config.gate_effects import EFFECTS, NOT_BUILT
 from bayplan.config.kubernetes_versions import KubernetesVersion
