@@ -2,6 +2,7 @@
 
 import pytest
 
+from bayplan.api.device_objects import RESOURCE_CLAIM
 from bayplan.api.objects import PERSISTENT_VOLUME_CLAIM, POD
 from bayplan.problems import BadInputError
 from bayplan.sim.input.errors import InputError
@@ -29,6 +30,23 @@ def test_a_priority_class_of_the_cluster_counts() -> None:
     assert high.spec.priority == 1000
     with pytest.raises(InputError, match="priorityClassName"):
         additions_to(cluster, pod("a", priorityClassName="hihg"))
+
+
+def test_a_claim_template_of_the_cluster_gives_a_pod_its_claim() -> None:
+    spec = {"devices": {"requests": [{"name": "r", "exactly": {"deviceClassName": "gpu"}}]}}
+    claim_template = {
+        "apiVersion": "resource.k8s.io/v1",
+        "kind": "ResourceClaimTemplate",
+        "metadata": {"name": "one-gpu", "namespace": "default"},
+        "spec": {"spec": spec},
+    }
+    claims = [{"name": "gpu", "resourceClaimTemplateName": "one-gpu"}]
+    additions = additions_to(
+        cluster_of(node("n1"), claim_template), pod("a", resourceClaims=claims)
+    )
+    assert [kind for kind, _ in additions.objects] == [RESOURCE_CLAIM]
+    [added] = additions.pods
+    assert added.status.resource_claim_statuses
 
 
 def test_daemon_sets_get_a_pod_for_each_node_of_the_cluster() -> None:

@@ -1,12 +1,16 @@
 """Changes made in a model, one by one."""
 
+import pytest
+
+from bayplan.api.device_objects import RESOURCE_SLICE
 from bayplan.api.objects import NODE, POD, Node
 from bayplan.model.additions import AdditionsReader
 from bayplan.model.cluster_model import ClusterModel
-from bayplan.sim.input.what_if import NewNodes, WhatIf
+from bayplan.model.picture import plain
+from bayplan.sim.input.what_if import NewNodes, Scaling, WhatIf
 from bayplan.whatif.changes import Outcome, make_changes
 from tests.kit.manifests import Content, node
-from tests.whatif.clusters import cluster_of, model_of, owned_pod, pod_with_cpu
+from tests.whatif.clusters import cluster_of, deployment, model_of, owned_pod, pod_with_cpu
 
 UNREACHABLE = {"key": "node.kubernetes.io/unreachable", "effect": "NoExecute"}
 DEDICATED = {"key": "team", "value": "a", "effect": "NoSchedule"}
@@ -74,3 +78,99 @@ def test_a_change_of_fields_leaves_an_uncordoned_node_uncordoned() -> None:
     assert [(move.pod, move.target) for move in outcome.moves] == [("default/waiting", "n1")]
     assert isinstance(present := model.get(NODE, "", "n1"), Node)
     assert not present.spec.unschedulable
+
+
+@pytest.mark.parametrize(
+    "taint",
+    [
+        "karpenter.sh/disrupted",
+        "karpenter.sh/unregistered",
+        "ToBeDeletedByClusterAutoscaler",
+        "node.cilium.io/agent-not-ready",
+        "node.cloudprovider.kubernetes.io/uninitialized",
+    ],
+)
+def test_a_new_node_does_not_leave_because_its_template_does(taint: str) -> None:
+    leaving = node("n1", spec={"taints": [{"key": taint, "effect": "NoSchedule"}, DEDICATED]})
+    model, _ = changed(WhatIf(add=(NewNodes(template="n1"),)), leaving)
+    new = model.get(NODE, "", "n1-new-1")
+    assert isinstance(new, Node)
+    assert [each.key for each in new.spec.taints or ()] == ["team"]
+
+
+def test_a_new_node_has_devices_of_its_own() -> None:
+    slices = {
+        "apiVersion": "resource.k8s.io/v1",
+        "kind": "ResourceSlice",
+        "metadata": {"name": "s"},
+        "spec": {
+            "driver": "gpu.example.com",
+            "nodeName": "n1",
+            "pool": {"name": "n1", "generation": 1, "resourceSliceCount": 1},
+            "devices": [{"name": "gpu-0"}],
+        },
+    }
+    model, _ = changed(WhatIf(add=(NewNodes(template="n1"),)), node("n1"), slices)
+    offers = [plain(each)["spec"] for each in model.objects(RESOURCE_SLICE)]
+    assert [(spec["nodeName"], spec["pool"]["name"]) for spec in offers] == [
+        ("n1", "n1"),
+        ("n1-new-1", "n1-new-1"),
+    ]
+
+
+# ---- kubectl apply -------------------------------------------------------------------------
+
+
+def daemon_set(name: str) -> Content:
+    content = deployment(name, 1, "100m")
+    del content["spec"]["replicas"]
+    return {**content, "kind": "DaemonSet"}
+
+
+def test_a_manifest_without_replicas_leaves_their_number() -> None:
+    web, pods = deployment("web", 3), [owned_pod(f"web-{n}", "n1", "100m") for n in "abc"]
+    replica_set = {**web, "kind": "ReplicaSet"}
+    replica_set["metadata"] = {**web["metadata"], "uid": "uid-web"}
+    manifest = {**web, "kind": "ReplicaSet"}
+    manifest["spec"] = {name: part for name, part in web["spec"].items() if name != "replicas"}
+    _, outcome = changed(WhatIf(apply=(manifest,)), node("n1"), replica_set, *pods)
+    assert (outcome.gone, outcome.moves) == ({}, [])
+
+
+def test_a_daemon_set_that_is_applied_again_keeps_its_pods() -> None:
+    agent = daemon_set("agent")
+    present = {**agent, "metadata": {**agent["metadata"], "uid": "uid-agent"}}
+    pods = [owned_pod(f"agent-{on}", on, "100m", "DaemonSet") for on in ("n1", "n2")]
+    _, outcome = changed(WhatIf(apply=(agent,)), node("n1"), node("n2"), present, *pods)
+    assert (outcome.gone, outcome.moves) == ({}, [])
+
+
+def test_another_template_is_not_passed_over_in_silence() -> None:
+    web, pods = deployment("web", 1), [owned_pod("web-a", "n1")]
+    present = {**web, "metadata": {**web["metadata"], "uid": "uid-web"}}
+    _, outcome = changed(WhatIf(apply=(deployment("web", 1, "2"),)), node("n1"), present, *pods)
+    assert any("has another template now" in note for note in outcome.notes)
+    _, outcome = changed(WhatIf(apply=(deployment("web", 1, "1000m"),)), node("n1"), present, *pods)
+    assert not any("another template" in note for note in outcome.notes)
+
+
+# ---- kubectl scale -------------------------------------------------------------------------
+
+
+def test_a_smaller_workload_loses_the_pods_that_its_controller_removes_first() -> None:
+    cost = {"controller.kubernetes.io/pod-deletion-cost": "-5"}
+    unready = {"phase": "Running", "conditions": [{"type": "Ready", "status": "False"}]}
+    for first in (
+        owned_pod("web-a", "n1", annotations=cost),
+        owned_pod("web-a", "n1", status=unready),
+    ):
+        change = WhatIf(scale=(Scaling(kind="ReplicaSet", name="web", replicas=1),))
+        _, outcome = changed(change, node("n1"), node("n2"), first, owned_pod("web-b", "n2"))
+        assert outcome.gone == {"scaled down": ["default/web-a"]}
+
+
+def test_a_stateful_set_that_was_not_read_gets_the_next_ordinals() -> None:
+    pods = [owned_pod(f"db-{number}", "n1", "100m", "StatefulSet") for number in range(2)]
+    change = WhatIf(scale=(Scaling(kind="StatefulSet", name="db", replicas=3),))
+    _, outcome = changed(change, node("n1"), *pods)
+    assert [move.pod for move in outcome.moves] == ["default/db-2"]

@@ -46,3 +46,22 @@ def test_a_budget_counts_disruptions_that_have_not_ended() -> None:
     assert blocked is not None
     assert blocked.budgets == ("web",)
     assert blocked_by(by_name["db-a"], budgets.of(by_name["db-a"]), used) is None
+
+
+@pytest.mark.parametrize(
+    ("policy", "is_blocked"), [("AlwaysAllow", False), ("IfHealthyBudget", True)]
+)
+def test_an_unready_pod_goes_where_its_budget_lets_it(policy: str, is_blocked: bool) -> None:
+    unready = {"phase": "Running", "conditions": [{"type": "Ready", "status": "False"}]}
+    strict = budget("web", 1)
+    strict["spec"]["unhealthyPodEvictionPolicy"] = policy
+    [info], budgets = placed(owned_pod("web-a", "n1", status=unready), strict)
+    assert (blocked_by(info, budgets.of(info), {}) is not None) is is_blocked
+
+
+def test_an_unready_pod_goes_if_enough_others_are_healthy() -> None:
+    unready = {"phase": "Running", "conditions": [{"type": "Ready", "status": "False"}]}
+    sick = owned_pod("web-a", "n1", status=unready)
+    pods, budgets = placed(sick, owned_pod("web-b", "n1"), budget("web", 1))
+    blocked = [blocked_by(info, budgets.of(info), {}) is not None for info in pods]
+    assert blocked == [False, True]

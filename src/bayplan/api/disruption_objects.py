@@ -14,10 +14,14 @@ class PodDisruptionBudgetSpec(Api):
     selector: LabelSelector | None = None
     min_available: Int64 | str | None = None
     max_unavailable: Int64 | str | None = None
+    #: "AlwaysAllow" or "IfHealthyBudget", the default.
+    unhealthy_pod_eviction_policy: str | None = None
 
 
 class PodDisruptionBudgetStatus(Api):
     disruptions_allowed: Int64 = 0
+    current_healthy: Int64 = 0
+    desired_healthy: Int64 = 0
     #: Name of a pod whose eviction the API server has accepted → time of the eviction.
     disrupted_pods: Strings | None = None
 

@@ -17,7 +17,7 @@ from msgspec import structs
 from bayplan.adapters.embedded.admission.plugin_set import PluginSet
 from bayplan.adapters.embedded.admission.resource_quota import may_count
 from bayplan.api.admission_objects import ADMISSION_KINDS, RESOURCE_QUOTA, ResourceQuota
-from bayplan.api.device_objects import DEVICE_CLASS
+from bayplan.api.device_objects import DEVICE_CLASS, RESOURCE_CLAIM_TEMPLATE
 from bayplan.api.objects import (
     DAEMON_SET,
     NAMESPACE,
@@ -44,7 +44,14 @@ from bayplan.sim.input.workload import Content, CreatedPods, ExpansionMode
 from bayplan.state.pods import DEFAULT_SCHEDULER
 
 #: The kinds of the cluster that admission reads.
-_READ_BY_ADMISSION = (PRIORITY_CLASS, STORAGE_CLASS, NAMESPACE, DEVICE_CLASS, *ADMISSION_KINDS)
+_READ_BY_ADMISSION = (
+    PRIORITY_CLASS,
+    STORAGE_CLASS,
+    NAMESPACE,
+    DEVICE_CLASS,
+    RESOURCE_CLAIM_TEMPLATE,
+    *ADMISSION_KINDS,
+)
 _PRESENT_POD = (
     "is in the cluster already: `bayplan why` tells whether it fits, and a copy of it needs a name"
     " of its own"

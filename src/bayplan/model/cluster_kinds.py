@@ -13,6 +13,7 @@ from typing import final
 from bayplan.adapters.live.client import ApiClient
 from bayplan.adapters.live.discovery import Discovery, Resource
 from bayplan.api.admission_objects import ADMISSION_KINDS
+from bayplan.api.device_objects import RESOURCE_CLAIM_TEMPLATE
 from bayplan.api.disruption_objects import POD_DISRUPTION_BUDGET
 from bayplan.api.objects import NAMESPACE, NODE, POD, PRIORITY_CLASS
 from bayplan.config import SchedulerConfig
@@ -28,7 +29,12 @@ ALWAYS = (NAMESPACE, PRIORITY_CLASS, NODE, POD)
 NEEDED = (NODE, POD)
 #: What a question reads besides: a fix changes the template or the size of a controller, a new node
 #: gets daemon pods, and what is added passes admission.
-CHANGED_KINDS = (*ADMISSION_KINDS, *CONTROLLERS, POD_DISRUPTION_BUDGET)
+CHANGED_KINDS = (
+    *ADMISSION_KINDS,
+    *CONTROLLERS,
+    POD_DISRUPTION_BUDGET,
+    RESOURCE_CLAIM_TEMPLATE,
+)
 
 
 @final

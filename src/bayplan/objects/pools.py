@@ -4,7 +4,10 @@ A kind is what a node pool makes: the labels without the name of the node, the a
 resources, and the taints that say what the node is for.
 """
 
-from bayplan.api.objects import HOSTNAME_LABEL, Node, Taint
+from collections.abc import Iterable, Iterator
+
+from bayplan.api.objects import HOSTNAME_LABEL, Node
+from bayplan.objects.keys import Content
 from bayplan.printable import printable
 
 #: Labels that name the pool of a node, the most specific ones first.
@@ -55,10 +58,31 @@ def kind_text(node: Node) -> str:
 def kind_key(node: Node) -> str:
     """A text that is equal for nodes of one kind."""
     labels = {k: v for k, v in (node.metadata.labels or {}).items() if k != HOSTNAME_LABEL}
-    taints = [taint for taint in node.spec.taints or () if not is_broken(taint)]
+    taints = [taint for taint in node.spec.taints or () if not is_broken(taint.key)]
     return repr((sorted((node.status.allocatable or {}).items()), sorted(labels.items()), taints))
 
 
-def is_broken(taint: Taint) -> bool:
-    """Whether the taint says that its node does not work, or is about to go."""
-    return taint.key.startswith((_NODE_IS_BROKEN, *_NODE_LEAVES))
+def is_broken(taint_key: str) -> bool:
+    """Whether a taint says that its node does not work, or is about to go: a new node of the same
+    kind is without it."""
+    return taint_key.startswith((_NODE_IS_BROKEN, *_NODE_LEAVES))
+
+
+def objects_of_copy(objects: Iterable[Content], node: str, name: str) -> Iterator[Content]:
+    """What a copy of a node has for itself: the limits of its volumes and its devices.
+
+    ``objects``: CSINodes and ResourceSlices. ``node``: the name of the node that is copied;
+    ``name``: that of the copy. The copies of its pools of devices have other names, too.
+    """
+    for each in objects:
+        bare = {"apiVersion": each["apiVersion"], "kind": each["kind"]}
+        spec: Content = each.get("spec") or {}
+        if each["kind"] == "CSINode" and each["metadata"]["name"] == node:
+            yield {**bare, "metadata": {"name": name}, "spec": spec}
+        elif each["kind"] == "ResourceSlice" and spec.get("nodeName") == node:
+            pool: Content = spec.get("pool") or {}
+            old = str(pool.get("name"))
+            new = old.replace(node, name) if node in old else f"{name}-{old}"
+            meta = {"name": f"{name}-{each['metadata']['name']}"}
+            own = {**spec, "nodeName": name, "pool": {**pool, "name": new}}
+            yield {**bare, "metadata": meta, "spec": own}

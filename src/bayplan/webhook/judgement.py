@@ -16,7 +16,6 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Any, Final, Literal, NamedTuple, TypeAlias, cast, final
 
-import msgspec
 import numpy as np
 
 from bayplan.answers.amounts import counted, short_text
@@ -32,9 +31,7 @@ from bayplan.api.objects import (
     REPLICA_SET,
     STATEFUL_SET,
     STORAGE_CLASS,
-    ApiObject,
     Pod,
-    Unstructured,
     decode,
 )
 from bayplan.api.pod_requests import PODS
@@ -220,15 +217,11 @@ class Judge:
         by_kind = {kind: tuple(self._model.objects(kind)) for kind in _OF_CLUSTER}
         name = self._model.get(NAMESPACE, "", namespace)
         by_kind[NAMESPACE] = () if name is None else (name,)
-        ranges = self._model.objects(LIMIT_RANGE)
-        by_kind[LIMIT_RANGE] = tuple(r for r in ranges if r.metadata.namespace == namespace)
-        templates = [
-            _content_of(RESOURCE_CLAIM_TEMPLATE, each)
-            for each in self._model.objects(RESOURCE_CLAIM_TEMPLATE)
-            if each.metadata.namespace == namespace
-        ]
+        for kind in (LIMIT_RANGE, RESOURCE_CLAIM_TEMPLATE):
+            objects = self._model.objects(kind)
+            by_kind[kind] = tuple(one for one in objects if one.metadata.namespace == namespace)
         return read_additions(
-            [*templates, content],
+            [content],
             ClusterPicture(store_of(by_kind), admission=self._model.source.admission),
             self._read_kinds,
             None,
@@ -244,12 +237,6 @@ def _makes_claims(spec: Any) -> bool:
     return any(each.ephemeral is not None for each in spec.volumes or ()) or any(
         each.resource_claim_template_name for each in spec.resource_claims or ()
     )
-
-
-def _content_of(kind: str, each: ApiObject) -> Content:
-    content = each.content if isinstance(each, Unstructured) else msgspec.to_builtins(each)
-    version, _, own_kind = kind.rpartition(" ")
-    return {**content, "apiVersion": version, "kind": own_kind}
 
 
 def _job_of(content: Content) -> Content:

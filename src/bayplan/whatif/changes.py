@@ -6,26 +6,32 @@ those that wait already come before those that are new. Pods of drained nodes ar
 replaced one by one, as disruption budgets allow.
 """
 
-from collections import Counter, defaultdict, deque
+from collections import defaultdict, deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, cast, final
+from math import isfinite
+from typing import cast, final
 
 from msgspec.structs import replace
 
 from bayplan.adapters.embedded.api_validation import identity_problems
-from bayplan.adapters.embedded.json_merge import merge_patch
-from bayplan.api.objects import NODE, POD, ApiObject, Node, Pod
+from bayplan.adapters.embedded.kubectl_apply import applied
+from bayplan.api.device_objects import RESOURCE_SLICE
+from bayplan.api.objects import CSI_NODE, NODE, POD, STATEFUL_SET, ApiObject, Node, Pod, Workload
 from bayplan.model.additions import AdditionsReader
 from bayplan.model.cluster_model import ClusterModel
 from bayplan.model.daemon_pods import place_daemon_pods
+from bayplan.model.picture import plain, with_kind
 from bayplan.model.unknown_names import no_node
-from bayplan.objects.keys import ObjectKey, key_of, object_key
+from bayplan.objects.keys import ObjectKey, key_of, key_of_metadata, kind_of, object_key
+from bayplan.objects.pools import is_broken, objects_of_copy
 from bayplan.objects.workloads import workload_of
 from bayplan.problems import BadInputError, suggestion
-from bayplan.sim.input.controller_kinds import CONTROLLERS
-from bayplan.sim.input.what_if import LIFECYCLE_TAINTS, NewNodes, Scaling, WhatIf
+from bayplan.sim.input.controller_kinds import CONTROLLERS, SCALED_KINDS
+from bayplan.sim.input.what_if import NewNodes, Scaling, WhatIf
 from bayplan.sim.input.workload import Content
+from bayplan.sim.world.workloads.plans import creation_seconds, first_to_go
+from bayplan.sim.world.workloads.stateful_set_plan import ordinal
 from bayplan.state.pods import PodInfo
 from bayplan.whatif.evictions import (
     DAEMON_SET_NAME,
@@ -38,11 +44,14 @@ from bayplan.whatif.evictions import (
     is_mirror,
     recreated,
 )
-from bayplan.whatif.fit import add, pod_name
+from bayplan.whatif.fit import add
 from bayplan.whatif.placing import Move, Placer
 
 _HOSTNAME = "kubernetes.io/hostname"
-_CSI_NODE = "storage.k8s.io/v1 CSINode"
+_NEW_TEMPLATE_NOTE = (
+    "has another template now: its pods stay here as they are; --until simulates how they are"
+    " replaced"
+)
 
 
 @dataclass(slots=True)
@@ -165,15 +174,20 @@ class _Changes:
         """Copies of a node. The pods of their DaemonSets are the first that are placed there."""
         template = self._node(new.template)
         names = {each.metadata.name for each in self._model.objects(NODE)}
-        csi_node = self._model.get(_CSI_NODE, "", new.template)
+        own = [
+            with_kind(kind, plain(each))
+            for kind in (CSI_NODE, RESOURCE_SLICE)
+            for each in self._model.objects(kind)
+        ]
         number, added = 0, list[str]()
         for _ in range(new.count):
             number += 1
             while (name := f"{new.template}-new-{number}") in names:
                 number += 1
             self._model.add(NODE, _node_copy(template, name))
-            if csi_node is not None:
-                self._model.add(_CSI_NODE, _renamed(csi_node, name))
+            for content in objects_of_copy(own, new.template, name):
+                kind = kind_of(content)
+                self._model.add(kind, self._model.decoded(kind, content))
             added.append(name)
         daemons = place_daemon_pods(self._model, added, self._read, new.template)
         self._placer.take(daemons)
@@ -237,19 +251,29 @@ class _Changes:
         for content in objects:
             key = key_of(content)
             present = self._model.get(key.kind, key.namespace, key.name)
+            changed = content if present is None else self._changed(key, present, content)
             if present is None or key.kind in CONTROLLERS:
-                new.append(content)
+                new.append(changed)
             else:
-                whole = self._model.source.manifest(key, present)
-                if whole is None:
-                    raise BadInputError(f"{key}: its content was not read, so it cannot be changed")
-                changed = merge_patch(whole, content)
                 self._model.replace(key.kind, self._model.decoded(key.kind, changed))
         for content in new:
             key = key_of(content)
-            if key.kind in CONTROLLERS:
+            if key.kind.rpartition(" ")[2] in SCALED_KINDS:
                 self._scale_down(key, (content.get("spec") or {}).get("replicas", 1))
         self._add(new)
+
+    def _changed(self, key: ObjectKey, present: ApiObject, manifest: Content) -> Content:
+        """An object of the cluster after a manifest was applied. Raises BadInputError."""
+        whole = self._model.source.manifest(key, present)
+        if whole is not None:
+            changed = applied(whole, manifest)
+            if key.kind in CONTROLLERS and _template(changed) != _template(whole):
+                self._outcome.notes.append(f"{key} {_NEW_TEMPLATE_NOTE}")
+            return changed
+        if key.kind not in CONTROLLERS:
+            raise BadInputError(f"{key}: its content was not read, so it cannot be changed")
+        replicas = present.spec.replicas if isinstance(present, Workload) else None
+        return {**manifest, "spec": {"replicas": replicas, **(manifest.get("spec") or {})}}
 
     def scale(self, scaling: Scaling) -> None:
         """Change the number of pods of a workload. Raises BadInputError if there is none."""
@@ -262,8 +286,12 @@ class _Changes:
         pods = self._pods_of(key)
         if not pods and scaling.replicas:
             raise BadInputError(f"{key} has no pods that could be copied, and was not read")
-        for number in range(len(pods), scaling.replicas):
-            self._model.add(POD, _pod_copy(pods[0], f"{pods[0].metadata.name}-new-{number}"))
+        is_stateful = key.kind == STATEFUL_SET
+        first = 1 + max((ordinal(key.name, plain(pod)) for pod in pods), default=0)
+        for number in range(scaling.replicas - len(pods)):
+            ending = f"-new-{len(pods) + number}"
+            name = f"{key.name}-{first + number}" if is_stateful else pods[0].metadata.name + ending
+            self._model.add(POD, _pod_copy(pods[0], name))
 
     def _controller(self, scaling: Scaling) -> tuple[ObjectKey, Content | None]:
         """The workload of a scaling, and its content if that was read."""
@@ -282,24 +310,23 @@ class _Changes:
         raise BadInputError(f"there is no {named}" + (f"; {hint}" if hint else ""))
 
     def _scale_down(self, key: ObjectKey, replicas: int) -> None:
-        """Delete the pods that a controller would delete first.
+        """Delete the pods that a controller would delete first. A StatefulSet deletes its highest
+        ordinals."""
+        pods = [self._manifest(pod) for pod in self._pods_of(key)]
+        count = max(len(pods) - replicas, 0)
+        if key.kind == STATEFUL_SET:
+            removed = sorted(pods, key=lambda pod: -ordinal(key.name, pod))[:count]
+        else:
+            ages = filter(isfinite, map(creation_seconds, pods))
+            now_seconds = max(self._model.source.epoch_seconds, *ages, 0.0)
+            removed = first_to_go(pods, count, now_seconds)
+        for pod in map(key_of, removed):
+            self._model.remove(*pod)
+            self._placer.is_gone(f"{pod.namespace}/{pod.name}", "scaled down")
 
-        Upstream: pkg/controller, ActivePodsWithRanks: pods without a node, then pods on nodes with
-        more pods of the workload, then the newest. A StatefulSet deletes its highest ordinals.
-        """
-        pods = self._pods_of(key)
-        counts = Counter(pod.spec.node_name for pod in pods)
-
-        def rank(pod: Pod) -> tuple[Any, ...]:
-            if key.kind.endswith(" StatefulSet"):
-                ordinal = pod.metadata.name.rpartition("-")[2]
-                return (-int(ordinal) if ordinal.isdecimal() else 0,)
-            node, created = pod.spec.node_name, pod.metadata.creation_timestamp or ""
-            return node is not None, -counts[node], _DescendingText(created), pod.metadata.name
-
-        for pod in sorted(pods, key=rank)[: max(len(pods) - replicas, 0)]:
-            self._model.remove(POD, pod.metadata.namespace or "", pod.metadata.name)
-            self._placer.is_gone(pod_name(pod), "scaled down")
+    def _manifest(self, pod: Pod) -> Content:
+        key = key_of_metadata(POD, pod.metadata)
+        return self._model.source.manifest(key, pod) or with_kind(POD, plain(pod))
 
     def _pods_of(self, key: ObjectKey) -> list[Pod]:
         name = f"{key.kind.rpartition(' ')[2]} {key.namespace}/{key.name}"
@@ -326,18 +353,8 @@ class _Changes:
         return [] if row is None else list(cache.table.pods[row].values())
 
 
-class _DescendingText(str):
-    """A text that sorts the other way round."""
-
-    __slots__ = ()
-
-    def __lt__(self, other: str) -> bool:
-        return str.__gt__(self, other)
-
-
-def _renamed(each: ApiObject, name: str) -> Any:
-    metadata = replace(each.metadata, name=name, uid=None, resource_version=None)
-    return replace(each, metadata=metadata)
+def _template(controller: Content) -> Content:
+    return (controller.get("spec") or {}).get("template") or {}
 
 
 def _node_copy(template: Node, name: str) -> Node:
@@ -346,9 +363,7 @@ def _node_copy(template: Node, name: str) -> Node:
     if _HOSTNAME in labels:
         labels[_HOSTNAME] = name
     metadata = replace(template.metadata, name=name, uid=None, resource_version=None, labels=labels)
-    taints = tuple(
-        taint for taint in template.spec.taints or () if not taint.key.startswith(LIFECYCLE_TAINTS)
-    )
+    taints = tuple(taint for taint in template.spec.taints or () if not is_broken(taint.key))
     spec = replace(template.spec, unschedulable=None, taints=taints or None)
     return replace(template, metadata=metadata, spec=spec)
 

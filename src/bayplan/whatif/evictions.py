@@ -11,6 +11,7 @@ from typing import cast, final
 
 from msgspec.structs import replace
 
+from bayplan.adapters.embedded.disruption_budgets import may_go_unready
 from bayplan.answers.document import Value
 from bayplan.api.disruption_objects import POD_DISRUPTION_BUDGET, PodDisruptionBudget
 from bayplan.api.objects import Pod
@@ -59,6 +60,7 @@ class Budget:
     name: str
     selector: Selector
     allowed: int
+    content: PodDisruptionBudget
 
 
 @final
@@ -74,7 +76,7 @@ class Budgets:
             except SelectorError:
                 continue  # selects nothing
             allowed = budget.status.disruptions_allowed
-            own = Budget(budget.metadata.name, selector, allowed)
+            own = Budget(budget.metadata.name, selector, allowed, budget)
             self._by_namespace[budget.metadata.namespace or ""].append(own)
         self._of_shape: dict[int, tuple[PodShape, list[Budget]]] = {}
 
@@ -103,6 +105,8 @@ def blocked_by(
         message = "several budgets select the pod, which the eviction API does not support"
         return BlockedPod(pod=pod.key, budgets=names, message=message)
     [budget] = budgets
+    if may_go_unready(pod.pod, budget.content):
+        return None
     if budget.allowed - used.get(f"{pod.namespace}/{budget.name}", 0) > 0:
         return None
     message = f"budget {pod.namespace}/{budget.name} allows no disruption"

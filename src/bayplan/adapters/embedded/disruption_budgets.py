@@ -326,7 +326,7 @@ class Evictions:
             budgets = self._budgets_of(key, pod)
             if len(budgets) > 1:
                 raise ApiError(500, "", _SEVERAL)
-            if budgets and not _may_go_unready(pod, budgets[0]):
+            if budgets and not may_go_unready(pod, cast(PodDisruptionBudget, budgets[0].object)):
                 self._use_disruption(budgets[0], key.name)
         conditions = with_condition(stored.content["status"], EVICTED, self._server.stamp())
         self._server.patch(key, {"status": {"conditions": conditions}})
@@ -378,15 +378,13 @@ def _ignores_budgets(pod: Pod) -> bool:
     return is_leaving or pod.status.phase in ("Succeeded", "Failed", "Pending")
 
 
-def _may_go_unready(pod: Pod, budget: StoredObject) -> bool:
+def may_go_unready(pod: Pod, budget: PodDisruptionBudget) -> bool:
     """Whether an unready pod may go without a disruption (unhealthyPodEvictionPolicy)."""
     if is_ready(pod):
         return False
-    if (budget.content.get("spec") or {}).get("unhealthyPodEvictionPolicy") == "AlwaysAllow":
+    if budget.spec.unhealthy_pod_eviction_policy == "AlwaysAllow":
         return True
-    status = _status(budget)
-    desired: int = status.get("desiredHealthy", 0)
-    return status.get("currentHealthy", 0) >= desired > 0
+    return budget.status.current_healthy >= budget.status.desired_healthy > 0
 
 
 def _refusal(name: str, status: Content) -> str:

@@ -19,7 +19,9 @@ from bayplan.explain.fixes.node_labels import labels_to_add
 from bayplan.explain.fixes.taints import harm_of_tolerating, untolerated
 from bayplan.model.cluster_model import ClusterModel
 from bayplan.model.daemon_pods import requests_with_daemons
-from bayplan.objects.pools import is_broken, kind_key, kind_text
+from bayplan.model.picture import with_kind
+from bayplan.objects.keys import kind_of
+from bayplan.objects.pools import is_broken, kind_key, kind_text, objects_of_copy
 from bayplan.printable import printable
 
 _KINDS_MAX = 12
@@ -27,7 +29,6 @@ _KINDS_MAX = 12
 _COUNT_MAX = 8
 _MANY_MAX = 100
 _FAMILY = "new node"
-_CONDITIONS = "node.kubernetes.io/"
 
 
 def new_node_edits(
@@ -127,7 +128,7 @@ def _may_hold(node: Node, diagnosis: Diagnosis) -> bool:
     requests = diagnosis.pod.requests
     if any(amount > offered.get(name, 0) for name, amount in requests.items()):
         return False
-    return all(is_broken(taint) for taint in untolerated(diagnosis.pod, node))
+    return all(is_broken(taint.key) for taint in untolerated(diagnosis.pod, node))
 
 
 def _description(node: Node) -> str:
@@ -160,15 +161,15 @@ def _copies(
 ) -> ObjectEdit:
     """``manifest``: of the new nodes; None: as the node is."""
     changes: list[Change] = []
+    kinds = (CSI_NODE, RESOURCE_SLICE)
+    own = [with_kind(kind, plain(each)) for kind in kinds for each in model.objects(kind)]
     for number in range(1, node_count + 1):
         name = _free_name(model, node.metadata.name, number)
         content = plain(_manifest(node, {}, {}) if manifest is None else manifest)
         content["metadata"]["name"] = content["metadata"]["labels"][HOSTNAME_LABEL] = name
         changes.append(change_of(NODE, content))
-        csi_node = model.get(CSI_NODE, "", node.metadata.name)
-        if csi_node is not None:
-            changes.append(change_of(CSI_NODE, _renamed(CSI_NODE, csi_node, name)))
-        changes += _slices(model, node.metadata.name, name)
+        copies = objects_of_copy(own, node.metadata.name, name)
+        changes += [change_of(kind_of(copy), copy) for copy in copies]
     return ObjectEdit(
         text,
         tuple(changes),
@@ -180,16 +181,6 @@ def _copies(
     )
 
 
-def _slices(model: ClusterModel, node: str, name: str) -> Iterator[Change]:
-    """The devices of a node, for its copy."""
-    for each in model.objects(RESOURCE_SLICE):
-        spec = plain(each)["spec"]
-        if spec.get("nodeName") == node:
-            spec = {**spec, "nodeName": name, "pool": {**spec.get("pool", {}), "name": name}}
-            head = _renamed(RESOURCE_SLICE, each, f"{name}-{each.metadata.name}")
-            yield change_of(RESOURCE_SLICE, {**head, "spec": spec})
-
-
 def _manifest(
     node: Node, more: dict[str, str], labels: dict[str, str], *, with_taints: bool = True
 ) -> dict[str, Any]:
@@ -199,7 +190,7 @@ def _manifest(
     taints = [
         taint
         for taint in content["spec"].get("taints") or ()
-        if with_taints and not taint["key"].startswith(_CONDITIONS)
+        if with_taints and not is_broken(taint["key"])
     ]
     manifest: dict[str, Any] = {
         "apiVersion": "v1",
@@ -212,12 +203,6 @@ def _manifest(
     if annotations:
         manifest["metadata"]["annotations"] = annotations
     return manifest
-
-
-def _renamed(kind: str, content: Any, name: str) -> dict[str, Any]:
-    version, _, short = kind.partition(" ")
-    spec = plain(content).get("spec") or {}
-    return {"apiVersion": version, "kind": short, "metadata": {"name": name}, "spec": spec}
 
 
 def _free_name(model: ClusterModel, node: str, number: int) -> str:

@@ -105,7 +105,7 @@ def _untaint(model: ClusterModel, diagnosis: Diagnosis) -> Iterator[ObjectEdit]:
     tried: set[tuple[Taint, ...]] = set()
     for node in nodes_of(model, diagnosis.nodes_rejected_by(TaintToleration.name)):
         taints = untolerated(diagnosis.pod, node)
-        keeps = any(is_broken(taint) or is_of_hardware(taint, node) for taint in taints)
+        keeps = any(is_broken(taint.key) or is_of_hardware(taint, node) for taint in taints)
         if not taints or keeps or taints in tried or len(tried) >= _NODES_MAX:
             continue
         tried.add(taints)

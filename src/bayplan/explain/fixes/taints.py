@@ -56,7 +56,7 @@ def uses_hardware(pod: PodInfo, node: Node) -> bool:
 
 def harm_of_tolerating(pod: PodInfo, node: Node, taint: Taint) -> Harm | None:
     """What it costs that a pod tolerates a taint of a node; None: it must not."""
-    if is_broken(taint):
+    if is_broken(taint.key):
         return None
     if is_of_hardware(taint, node):
         return Harm.NONE if uses_hardware(pod, node) else None

@@ -25,10 +25,14 @@ import msgspec
 from msgspec import Meta, Struct, field
 
 from bayplan import durations
-from bayplan.api.objects import DAEMON_SET, NODE, POD
+from bayplan.adapters.embedded.json_merge import difference
+from bayplan.adapters.embedded.kubectl_apply import applied
+from bayplan.api.device_objects import RESOURCE_SLICE
+from bayplan.api.objects import CSI_NODE, DAEMON_SET, NODE, POD
 from bayplan.config.decoding import decode
 from bayplan.durations import DurationError, parse_duration
 from bayplan.objects.keys import key_of, object_key
+from bayplan.objects.pools import is_broken, objects_of_copy
 from bayplan.problems import BadInputError, Problem, wrong
 from bayplan.sim.input.controller_kinds import SCALED_KINDS
 from bayplan.sim.input.controller_pods import daemon_copy, is_daemon_pod
@@ -187,9 +191,6 @@ def what_if_schema() -> dict[str, Any]:
 
 
 _HOSTNAME = "kubernetes.io/hostname"
-#: Taints that the node lifecycle sets, and takes away when a node becomes ready.
-LIFECYCLE_TAINTS = "node.kubernetes.io/"
-_CSI_NODE = "storage.k8s.io/v1 CSINode"
 
 
 def actions_of(
@@ -205,8 +206,14 @@ def actions_of(
             errors.add(place, wrong(f"spec.add[{number}].like", new.template, "a node", names))
     yield from _of_nodes(Verb.UNCORDON, change.uncordon, place)
     for content in change.apply:
-        is_present = _is_object(content) and key_of(content) in index
-        yield Action(0.0, Verb.PATCH if is_present else Verb.CREATE, content, place)
+        present = index.objects.get(key_of(content)) if _is_object(content) else None
+        if present is None:
+            yield Action(0.0, Verb.CREATE, content, place)
+            continue
+        named = {name: content[name] for name in ("apiVersion", "kind")}
+        patch = difference(present, applied(present, content))
+        patch["metadata"] = {**patch.get("metadata", {}), **_identity(content)}
+        yield Action(0.0, Verb.PATCH, {**patch, **named}, place)
     for one in change.scale:
         yield Action(0.0, Verb.SCALE, msgspec.to_builtins(one), place)
     yield from _of_nodes(Verb.CORDON, change.cordon, place)
@@ -234,18 +241,23 @@ def _of_nodes(verb: Verb, names: Sequence[str], place: str) -> Iterator[Action]:
         yield Action(0.0, verb, {"name": name, **options}, place)
 
 
+def _identity(content: Content) -> Content:
+    meta = content["metadata"]
+    return {name: meta[name] for name in ("name", "namespace") if name in meta}
+
+
 def _is_object(content: Content) -> bool:
     return isinstance(content.get("metadata"), dict) and bool(content.get("kind"))
 
 
 def _additions(new: NewNodes, index: ObjectIndex, place: str) -> Iterator[Action]:
-    """New nodes, with their CSINode objects.
+    """New nodes, with their CSINode objects and devices.
 
     The driver creates the pods of the DaemonSets. Those of DaemonSets that are not there are copied
     from the template; until they were tried, too, the new node is cordoned.
     """
     template = index[object_key(NODE, "", new.template)]
-    csi_node = index.objects.get(object_key(_CSI_NODE, "", new.template))
+    own = [*index.of_kind(CSI_NODE), *index.of_kind(RESOURCE_SLICE)]
     daemons = [pod for pod in index.of_kind(POD) if _is_of_absent(pod, new.template, index)]
     taken, number = set(index.names("Node", "")), 0
     for _ in range(new.count):
@@ -255,10 +267,8 @@ def _additions(new: NewNodes, index: ObjectIndex, place: str) -> Iterator[Action
         node = _copy(template, name)
         if daemons:
             node["spec"] |= {"unschedulable": True}
-        created = [node, *(daemon_copy(pod, name) for pod in daemons)]
-        if csi_node is not None:
-            created.insert(0, {**csi_node, "metadata": {"name": name}})
-        for content in created:
+        copies = (daemon_copy(pod, name) for pod in daemons)
+        for content in (*objects_of_copy(own, new.template, name), node, *copies):
             yield Action(0.0, Verb.CREATE, content, place)
         if daemons:
             yield from _of_nodes(Verb.UNCORDON, (name,), place)
@@ -272,9 +282,7 @@ def _copy(template: Content, name: str) -> Content:
     spec = dict(template.get("spec") or {})
     spec.pop("unschedulable", None)
     taints = [
-        taint
-        for taint in spec.pop("taints", None) or ()
-        if not str(taint.get("key")).startswith(LIFECYCLE_TAINTS)
+        taint for taint in spec.pop("taints", None) or () if not is_broken(str(taint.get("key")))
     ]
     status = template.get("status") or {}
     return {

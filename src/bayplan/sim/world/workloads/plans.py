@@ -157,7 +157,9 @@ def _replicas(controller: Content, pods: OwnedPods, surroundings: Surroundings) 
     """Upstream: replicaset/replica_set.go (manageReplicas)."""
     replicas, active = replica_count(controller), list(pods.active.values())
     if len(active) > replicas:
-        removed = _first_to_go(active, len(active) - replicas, surroundings)
+        removed = first_to_go(
+            active, len(active) - replicas, surroundings.now_seconds, surroundings.restart_count
+        )
         return Plan(delete=list(map(key_of, removed)))
     missing = replicas - len(active) - len(pods.finished)
     names = surroundings.names(controller)
@@ -168,8 +170,14 @@ _PHASES = {"Pending": 0, "Unknown": 1, "Running": 2}
 _COST_ANNOTATION = "controller.kubernetes.io/pod-deletion-cost"
 
 
-def _first_to_go(pods: Sequence[Content], count: int, surroundings: Surroundings) -> list[Content]:
-    """The pods that a ReplicaSet deletes that gets smaller by ``count``.
+def first_to_go(
+    pods: Sequence[Content],
+    count: int,
+    now_seconds: float,
+    restarts: Callable[[Content], int] = restart_count,
+) -> list[Content]:
+    """The pods that a ReplicaSet deletes that gets smaller by ``count``. ``now_seconds``: since
+    1970.
 
     Upstream: controller_utils.go (ActivePodsWithRanks). Ages count in powers of two; the uid
     decides between pods of one age. Where the first criteria decide, the others are not computed.
@@ -184,9 +192,9 @@ def _first_to_go(pods: Sequence[Content], count: int, surroundings: Surroundings
 
     def rank(pod: Content) -> tuple[object, ...]:
         return (
-            _age_power(_ready_since(pod), surroundings.now_seconds),
-            -surroundings.restart_count(pod),
-            _age_power(creation_seconds(pod), surroundings.now_seconds),
+            _age_power(_ready_since(pod), now_seconds),
+            -restarts(pod),
+            _age_power(creation_seconds(pod), now_seconds),
             pod["metadata"]["uid"],
         )
 
