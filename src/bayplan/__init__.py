@@ -12,6 +12,7 @@ __version__ = "0.1.0"
 _NAMES = {
     "bayplan.api.objects": "Node Pod",
     "bayplan.comparison.comparing": "compare",
+    "bayplan.example_files": "examples_folder",
     "bayplan.framework.cycle_state": "Cloneable CycleState StateNotFound",
     "bayplan.framework.events": """
         ALL EVENT_ASSIGNED_POD_ADD EVENT_ASSIGNED_POD_DELETE EVENT_ASSIGNED_POD_UPDATE

@@ -10,6 +10,9 @@ from bayplan.api.objects import (
 from bayplan.comparison.comparing import (
     compare as compare,
 )
+from bayplan.example_files import (
+    examples_folder as examples_folder,
+)
 from bayplan.framework.cycle_state import (
     Cloneable as Cloneable,
     CycleState as CycleState,

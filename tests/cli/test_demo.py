@@ -80,7 +80,7 @@ def test_a_folder_that_cannot_be_written_ends_with_one_line(tmp_path: Path) -> N
 
 
 def test_an_installation_without_examples_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("bayplan.cli.demo._PLACES", (Path("/nowhere"),))
+    monkeypatch.setattr("bayplan.example_files._PLACES", (Path("/nowhere"),))
     result = bayplan("demo")
     assert result.exit_code == 2
     assert "install the package bayplan again" in result.stderr

@@ -53,7 +53,9 @@ def figures_of(result: SimulationResult, resource: str = GPU) -> Usage:
 def test_a_pod_gets_a_device_on_a_node_that_does_not_know_the_resource() -> None:
     result = simulate(node("n1"), gpu_class(), devices_of("n1", "d0"), requesting("one", 1))
     assert result.placements == {"default/one": "n1"}
-    assert figures_of(result) == Usage(resource=GPU, requested=1, peak=1, allocatable=1)
+    assert figures_of(result) == Usage(
+        resource=GPU, requested=1, peak=1, allocatable=1, peak_allocatable=1
+    )
     assert result.node_usage["n1"].requested[GPU] == 1
     assert result.node_usage["n1"].allocatable[GPU] == 1
 
@@ -71,7 +73,9 @@ def test_a_pod_waits_if_no_node_has_enough_devices() -> None:
     )
     assert list(result.placements) == ["default/one"]
     assert result.unschedulable == {"default/two": CANNOT_ALLOCATE}
-    assert figures_of(result) == Usage(resource=GPU, requested=1, peak=1, allocatable=2)
+    assert figures_of(result) == Usage(
+        resource=GPU, requested=1, peak=1, allocatable=2, peak_allocatable=2
+    )
 
 
 def test_the_implicit_name_of_a_class_is_a_resource_only_if_a_pod_requests_it() -> None:
@@ -100,7 +104,9 @@ def test_a_node_with_the_resource_counts_with_its_own_amount() -> None:
         requesting("b", 1),
     )
     assert len(result.placements) == 1
-    assert figures_of(result) == Usage(resource=GPU, requested=1, peak=1, allocatable=1)
+    assert figures_of(result) == Usage(
+        resource=GPU, requested=1, peak=1, allocatable=1, peak_allocatable=1
+    )
 
 
 def feed_with_changes(**options: Any) -> Workload:

@@ -117,7 +117,7 @@ def test_times_are_those_of_the_events() -> None:
 def test_usage_is_reported_at_the_end_and_at_the_peak() -> None:
     pods = [lasting("a", "5s"), lasting("b", "5s"), pod("c")]
     result = simulate(node("n1"), *pods)
-    cpu = Usage(resource="cpu", requested=1000, peak=3000, allocatable=4000)
+    cpu = Usage(resource="cpu", requested=1000, peak=3000, allocatable=4000, peak_allocatable=4000)
     assert cpu in result.usage
 
 

@@ -12,15 +12,13 @@ from bayplan.cli.console import show
 from bayplan.cli.epilogs import examples
 from bayplan.cli.problems import refusals
 from bayplan.cli.streams import fail
+from bayplan.example_files import examples_folder
 from bayplan.plugins.registry import Registry
 from bayplan.sim.input.inputs import load_inputs
 from bayplan.sim.output.result import SimulationResult
 from bayplan.sim.simulation import Simulation
 from bayplan.state.pods import DEFAULT_SCHEDULER
 
-_PACKAGE = Path(__file__).resolve().parents[1]
-#: The wheel carries the folder within the package. In a checkout the folder is beside `src`.
-_PLACES = (_PACKAGE / "examples", _PACKAGE.parents[1] / "examples")
 #: What tools leave in a checkout.
 _NO_EXAMPLE = ("__pycache__", ".*", "*.egg-info", "build", "dist", "runs")
 
@@ -49,7 +47,10 @@ def demo_command(folder: str | None) -> None:
 
     The command needs no cluster and no files. Without --write, it writes nothing.
     """
-    source = _examples_folder()
+    try:
+        source = examples_folder()
+    except FileNotFoundError as problem:
+        fail(str(problem))
     if folder is not None:
         target = Path(folder)
         _write(source, target)
@@ -58,14 +59,6 @@ def demo_command(folder: str | None) -> None:
         result = _simulated(source / "quickstart")
     hints = _FIRST_HINTS if folder is None else _file_hints(result, Path(folder))
     show([*result.parts(), Text(""), *map(Text, hints)])
-
-
-def _examples_folder() -> Path:
-    """The folder with the examples. Ends the command if the installation has none."""
-    folders = [folder for folder in _PLACES if (folder / "quickstart").is_dir()]
-    if not folders:
-        fail("the examples are not installed; install the package bayplan again")
-    return folders[0]
 
 
 def _simulated(inputs: Path) -> SimulationResult:

@@ -9,7 +9,7 @@ The supply is made from objects of the API alone, for tables and pages; the sche
 its own.
 """
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import final
 
 from bayplan.api.device_objects import (
@@ -81,6 +81,11 @@ class DeviceSupply:
         for node in nodes:
             for resource, amount in amounts(node.status.allocatable).items():
                 total[resource] = total.get(resource, 0) + amount
+        return self.with_devices(total, nodes)
+
+    def with_devices(self, amounts_of_nodes: Mapping[str, int], nodes: Iterable[Node]) -> Amounts:
+        """What these nodes offer themselves, in total, and the devices that count."""
+        total = dict(amounts_of_nodes)
         for resource, devices in self._behind.items():
             count = devices.count_of(_without(resource, nodes))
             if count:

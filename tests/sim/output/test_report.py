@@ -48,7 +48,9 @@ def test_the_summary_has_its_parts_in_order() -> None:
         gone={PodEnd.PREEMPTED: 3},
         replaced={PodEnd.PREEMPTED: 2},
     )
-    usage = (Usage(resource="cpu", requested=1500, peak=1500, allocatable=4000),)
+    usage = (
+        Usage(resource="cpu", requested=1500, peak=1500, allocatable=4000, peak_allocatable=4000),
+    )
     of = result({"default/a": "no room"}, counts=counts, usage=usage, attempts=3, notes=("made",))
     assert read(of) == [
         "2 of 3 pods placed on 3 nodes",
@@ -172,8 +174,8 @@ def test_these_messages_are_two_reasons(one: str, other: str) -> None:
 
 def test_peak_usage_is_printed_beside_the_usage_at_the_end() -> None:
     usage = (
-        Usage(resource="cpu", requested=0, peak=3000, allocatable=4000),
-        Usage(resource="pods", requested=2, peak=2, allocatable=110),
+        Usage(resource="cpu", requested=0, peak=3000, allocatable=4000, peak_allocatable=4000),
+        Usage(resource="pods", requested=2, peak=2, allocatable=110, peak_allocatable=110),
     )
     assert read(result(usage=usage))[2:5] == [
         "resource   requested          peak           allocatable",
@@ -183,15 +185,19 @@ def test_peak_usage_is_printed_beside_the_usage_at_the_end() -> None:
 
 
 def test_more_than_is_allocatable_has_a_share_above_100_percent() -> None:
-    usage = (Usage(resource="nvidia.com/gpu", requested=31, peak=48, allocatable=24),)
+    gpus = Usage(
+        resource="nvidia.com/gpu", requested=31, allocatable=24, peak=48, peak_allocatable=24
+    )
     row = ["nvidia.com/gpu", "31", "129.2%", "48", "200.0%", "24"]
-    assert read(result(usage=usage))[4].split() == row
+    assert read(result(usage=(gpus,)))[4].split() == row
 
 
 def test_a_resource_without_requests_has_no_row() -> None:
     usage = (
-        Usage(resource="cpu", requested=1, peak=1, allocatable=4000),
-        Usage(resource="ephemeral-storage", requested=0, peak=0, allocatable=100),
+        Usage(resource="cpu", requested=1, peak=1, allocatable=4000, peak_allocatable=4000),
+        Usage(
+            resource="ephemeral-storage", requested=0, peak=0, allocatable=100, peak_allocatable=100
+        ),
     )
     assert not any("ephemeral" in line for line in read(result(usage=usage)))
 

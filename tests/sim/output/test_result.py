@@ -86,7 +86,7 @@ def test_a_result_survives_encoding_and_decoding() -> None:
 
 def test_amounts_are_integers() -> None:
     result = simulate(node("n1"), pod("a"))
-    cpu = Usage(resource="cpu", requested=1000, peak=1000, allocatable=4000)
+    cpu = Usage(resource="cpu", requested=1000, peak=1000, allocatable=4000, peak_allocatable=4000)
     assert cpu in result.usage
 
 

@@ -87,7 +87,41 @@ def test_pods_of_one_template_may_differ_in_what_their_kubelets_report() -> None
 def test_the_peak_stays_after_pods_are_deleted() -> None:
     cluster, occupancy = cluster_with(node("n1"), placed("a", "2"), placed("b", "1"))
     cluster.delete(key_of("a"))
-    assert cpu_of(occupancy) == Usage(resource="cpu", requested=1000, peak=3000, allocatable=4000)
+    assert cpu_of(occupancy) == Usage(
+        resource="cpu", requested=1000, peak=3000, allocatable=4000, peak_allocatable=4000
+    )
+
+
+def test_a_peak_stands_beside_what_the_nodes_offered_at_that_time() -> None:
+    cluster, occupancy = cluster_with(node("n1"), node("n2"), placed("a", "2"), placed("b", "3"))
+    cluster.delete(object_key("v1 Node", "", "n1"))
+    cluster.delete(key_of("a"))
+    cluster.delete(key_of("b"))
+    assert cpu_of(occupancy) == Usage(
+        resource="cpu", requested=0, allocatable=4000, peak=5000, peak_allocatable=8000
+    )
+
+
+def test_the_latest_of_equal_peaks_counts() -> None:
+    cluster, occupancy = cluster_with(node("n1"), node("n2"), placed("a", "2"))
+    cluster.delete(object_key("v1 Node", "", "n2"))
+    assert cpu_of(occupancy).peak_allocatable == 4000
+
+
+def test_pods_on_a_node_that_is_gone_request_nothing_until_it_is_back() -> None:
+    cluster, occupancy = cluster_with(node("n1"), node("n2"), placed("a", "2"))
+    cluster.delete(object_key("v1 Node", "", "n1"))
+    assert cpu_of(occupancy).requested == 0
+    cluster.create(node("n1"))
+    assert cpu_of(occupancy).requested == 2000
+
+
+def test_a_resource_that_no_node_offers_any_more_has_its_peak() -> None:
+    cluster, occupancy = cluster_with(node("n1"), placed("a", "2"))
+    cluster.delete(object_key("v1 Node", "", "n1"))
+    assert cpu_of(occupancy) == Usage(
+        resource="cpu", requested=0, allocatable=0, peak=2000, peak_allocatable=4000
+    )
 
 
 def test_resources_are_sorted_and_those_without_nodes_are_left_out() -> None:

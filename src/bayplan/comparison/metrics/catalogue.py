@@ -59,7 +59,12 @@ _NOTES: Final = tuple(
             "%",
             HIGHER,
         ),
-        ("peak_.*_percent", "the most that pods requested at any time, of all nodes", "%", ""),
+        (
+            "peak_.*_percent",
+            "the most that pods requested at any time, of what all nodes had then",
+            "%",
+            "",
+        ),
         (
             "utilized_.*_percent",
             "what pods request at the end, of what the nodes in use have",
@@ -182,9 +187,11 @@ class Allocation(RunMetric):
         values: dict[str, float] = {}
         for usage in result.usage:
             if usage.resource != PODS:
-                share = 100.0 / usage.allocatable
+                # Nodes that are gone have no pods.
+                share = 100.0 / (usage.allocatable or 1)
                 values[f"allocated_{usage.resource}_percent"] = usage.requested * share
-                values[f"peak_{usage.resource}_percent"] = usage.peak * share
+                peak_percent = 100.0 * usage.peak / usage.peak_allocatable
+                values[f"peak_{usage.resource}_percent"] = peak_percent
         return values
 
     def curves(self) -> Mapping[str, Curve]:

@@ -84,13 +84,15 @@ class LostPods(Value, frozen=True, kw_only=True):
 
 
 class Usage(Value, frozen=True, kw_only=True):
-    """One resource over all nodes at the end: cpu in millicores, others in whole units."""
+    """One resource over all nodes: cpu in millicores, others in whole units."""
 
     resource: str
+    #: At the end.
     requested: int
-    #: The most that was requested at any time.
-    peak: int
     allocatable: int
+    #: The most that was requested at any time, and what the nodes offered at that time.
+    peak: int
+    peak_allocatable: int
 
 
 class NodeUsage(Value, frozen=True, kw_only=True):
@@ -315,19 +317,19 @@ def _how_full(usage: Iterable[Usage]) -> Iterator[RenderableType]:
     peaks = ("peak", "") if has_peaks else ()
     table = Table("resource", *number_columns("requested", "", *peaks, "allocatable"))
     for one in used:
-        cells = [one.requested, one.peak] if has_peaks else [one.requested]
+        counts = [(one.requested, one.allocatable)]
+        counts += [(one.peak, one.peak_allocatable)] if has_peaks else []
         cells = [
             text
-            for count in cells
-            for text in (short_text(one.resource, count), _percentage(count, one.allocatable))
+            for count, allocatable in counts
+            for text in (short_text(one.resource, count), _percentage(count, allocatable))
         ]
         table.add_row(one.resource, *cells, short_text(one.resource, one.allocatable))
     yield table
 
 
 def _percentage(count: int, allocatable: int) -> str:
-    """More than 100 % is possible: pods may come with a node that is too small for them, and a peak
-    may be above the capacity of the nodes that are left."""
+    """More than 100 % is possible: pods may come with a node that is too small for them."""
     return f"{count / allocatable:.1%}" if allocatable else NONE
 
 
