@@ -81,6 +81,7 @@ def test_a_part_that_people_remember_suggests_the_whole_name(
 
 def test_a_beginning_of_several_names_lists_these() -> None:
     assert suggestion("ip-1", [*_NODES[:2], "other"]) == f'wanted "{_NODES[0]}" or "{_NODES[1]}"'
+    assert suggestion("cpu", ["cpu-1", "cpu-3", "gpu-1"]) == 'wanted "cpu-1" or "cpu-3"'
 
 
 def test_a_suggestion_lists_a_few_names_but_not_many() -> None:

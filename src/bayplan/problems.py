@@ -108,12 +108,15 @@ def shown(value: Any) -> str:
 def nearest(name: str, names: Collection[str]) -> str | None:
     """The known name that is probably meant by ``name``: the only one that it begins, a similar
     one, or one with a similar part that people remember: "zone" of topology.kubernetes.io/zone,
-    "ip-10-0-2-101" of ip-10-0-2-101.eu-west-1.compute.internal."""
+    "ip-10-0-2-101" of ip-10-0-2-101.eu-west-1.compute.internal. None: none is, or it begins
+    several."""
     begun = _begun(name, names)
     whole = [each for each in begun if each.startswith(f"{name}.")]
     for only in (begun, whole):
         if len(only) == 1:
             return only[0]
+    if begun:
+        return None
     folded = {each.casefold(): each for each in sorted(names)}
     parts = {_memorable_part(each): each for each in folded}
     by_part = {part: folded[whole] for part, whole in parts.items()}

@@ -33,6 +33,12 @@ def test_pods_with_one_message_are_one_row() -> None:
     assert "1   tainted" in text
 
 
+def test_the_members_of_a_group_are_one_row() -> None:
+    first = "group ml/g: 0 of 2 members fit; the 1st, ml/g-0: 0/3 nodes are available: 3 x."
+    table = messages_table("pods", "why", {"ml/g-0": first, "ml/g-1": first})
+    assert table.rows == [("2", "group ml/g: 0 of 2 members fit: 3 x", "ml/g-0, ml/g-1")]
+
+
 def test_a_message_is_short_and_whole_with_wide() -> None:
     sentence = "0/3 nodes are available: 3 Insufficient cpu. preemption: 0/3 nodes are available."
     short = messages_table("pods", "why", {"a/p10": sentence, "a/p9": sentence})

@@ -40,6 +40,18 @@ from bayplan.answers.reasons import short_reason
             ),
             "7 out of reach of the volume, 2 tainted",
         ),
+        (
+            (
+                "group ml/train: 2 of 8 members fit; the 3rd, ml/train-2: 0/9 nodes are available: "
+                "7 Insufficient cpu, 2 node(s) were unschedulable. pod group preemption: "
+                "preemption is not helpful for scheduling the group"
+            ),
+            "group ml/train: 2 of 8 members fit: 7 lack cpu, 2 cordoned",
+        ),
+        (
+            "group ml/train: 0 of 8 members fit: no domain has all of them",
+            "group ml/train: 0 of 8 members fit: no domain has all of them",
+        ),
         ("no nodes available to schedule pods", "no nodes available to schedule pods"),
         ("", ""),
     ],

@@ -87,6 +87,14 @@ def test_columns_of_nodes_are_divided_into_tables_that_fit(width: int) -> None:
         assert all(any(f"ip-10-0-{number}-101" in line for line in lines) for number in range(5))
 
 
+def test_a_text_wraps_before_a_word_of_another_text_is_broken() -> None:
+    table = Table(*name_columns("plugin"), "code", "reason")
+    table.add_row("NodeResourcesFit", "UnschedulableAndUnresolvable", "a reason of several words")
+    lines = drawn(table, 62)
+    assert "UnschedulableAndUnresolvable" in lines[2]
+    assert max(map(len, lines)) <= 62
+
+
 def test_a_name_that_is_too_long_is_broken_behind_a_dash() -> None:
     table = Table(*name_columns("pod", "node"))
     table.add_row("shop/a-job-with-a-very-long-name-7f8d9c5b5f-abcde", "n1")

@@ -68,6 +68,13 @@ def test_a_node_is_named_as_one(files: Path) -> None:
     assert "n1 is a node: `bayplan whatif --drain NODE` says what" in result.stderr
 
 
+def test_a_misspelt_kind_is_corrected(files: Path) -> None:
+    for options in ((), ("-n", "shop")):
+        result = bayplan("why", "deployent/web", files, *options)
+        assert result.exit_code == 2
+        assert result.stderr.endswith('did you mean "deployment/web"?\n')
+
+
 def test_the_namespace_is_an_option(files: Path) -> None:
     assert bayplan("why", "other", files, "-n", "shop").stdout.startswith("0/1 nodes")
     assert "wanted one namespace" in bayplan("why", "default/big", files, "-n", "shop").stderr

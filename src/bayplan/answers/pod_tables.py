@@ -13,7 +13,7 @@ from rich.text import Text
 
 from bayplan.answers.amounts import pod_count
 from bayplan.answers.names import in_natural_order, natural_key
-from bayplan.answers.reasons import short_reason
+from bayplan.answers.reasons import short_reason, without_member
 from bayplan.answers.table import Column, Table, name_columns, number_columns
 
 #: The most pods named as examples, and in a line.
@@ -39,6 +39,7 @@ def by_message(messages: Mapping[str, str]) -> list[list[str]]:
 
 def kind_of(name: str, message: str) -> str:
     """A sentence without its counts and its pod's name; its reasons sorted, not by count."""
+    message = without_member(message)
     for own in (name, name.partition("/")[2]):
         if own in message:
             message = re.sub(rf"(?<![\w./-]){re.escape(own)}(?![\w/-])", "", message)

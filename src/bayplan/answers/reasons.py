@@ -1,7 +1,8 @@
 """The short form of kube-scheduler's sentence about a pod: "52 lack cpu, 6 tainted, 2 cordoned".
 
 The sentence is "0/60 nodes are available: 52 Insufficient cpu, 6 node(s) had untolerated taint(s),
-2 node(s) were unschedulable. preemption: …". A text that is no such sentence stays as it is.
+2 node(s) were unschedulable. preemption: …". A group has a text before it, which stays, without the
+member that was tried. A text that has no such sentence stays as it is.
 """
 
 import re
@@ -10,8 +11,11 @@ from collections import Counter
 #: What PostFilter plugins say, behind the reasons: "no new claims to deallocate", "preemption: …".
 _SENTENCE = re.compile(
     r"^0/\d+ nodes are available: (?P<reasons>.*?)\.?"
-    r"(?: (?:no new claims to deallocate|still not schedulable)[^:]*)?(?: preemption: .*)?$"
+    r"(?: (?:no new claims to deallocate|still not schedulable)[^:]*)?"
+    r"(?: (?:pod group )?preemption: .*)?$"
 )
+#: "group shop/train: 2 of 8 members fit; the 3rd, shop/train-2: …".
+_OF_GROUP = re.compile(r"^(?P<group>group \S+: \d+ of \d+ members fit)(?:; the \d+\w\w, \S+)?: ")
 _REASON = re.compile(r"(?:^|, )(\d+) (.+?)(?=, \d+ |$)")
 #: Beginnings of upstream's reasons, behind "node(s) ", and short words for them.
 _SHORT = (
@@ -51,6 +55,9 @@ _WITH_RESOURCE = ("Insufficient ",)
 
 def short_reason(message: str) -> str:
     """The reasons with their numbers of nodes, the largest first; without preemption."""
+    of_group = _OF_GROUP.match(message)
+    if of_group is not None:
+        return f"{of_group['group']}: {short_reason(message[of_group.end() :])}"
     sentence = _SENTENCE.match(message)
     if sentence is None:
         return message
@@ -59,6 +66,12 @@ def short_reason(message: str) -> str:
         counts[short_words(reason)] += int(count)
     ordered = sorted(counts.items(), key=lambda item: -item[1])
     return ", ".join(f"{count:,} {words}" for words, count in ordered) or message
+
+
+def without_member(message: str) -> str:
+    """The text about a group without the member that was tried, which is the same for all
+    members."""
+    return _OF_GROUP.sub(r"\g<group>: ", message)
 
 
 def short_words(reason: str) -> str:

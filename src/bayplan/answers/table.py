@@ -4,8 +4,8 @@ A table that fits is printed as it is. Otherwise four things happen, one after t
 fits. Columns without any content are left out. The suffix that all names of nodes share is left out
 and printed once below the table, and of several examples the first is shown. Columns of text become
 narrower, down to a readable width, and wrap between words; lines are cut, with an ellipsis. A table
-with a column for each of several nodes is divided into two. At last, names are broken, behind a
-dash, a dot or a slash.
+with a column for each of several nodes is divided into two. At last, long words and then names are
+broken, behind a dash, a dot or a slash.
 """
 
 import re
@@ -193,18 +193,31 @@ class _Layout:
 
     def _floors(self) -> Iterator[list[int]]:
         """The least width of each column, stage by stage."""
-        cells = [max(map(cell_len, c), default=0) for c in zip(*self.rows, strict=True)]
-        cells = cells or [0] * len(self._columns)
+        cells = [max(map(cell_len, column), default=0) for column in self._cells()]
         whole = [
             max(cell, _longest_piece(heading))
             for cell, heading in zip(cells, self.headings, strict=True)
         ]
         texts, all_names = ("text", "line"), ("text", "line", "name", "examples")
-        for narrow, flexible in ((_READABLE, texts), (_NARROW, texts), (_NARROW, all_names)):
+        words = [
+            max(map(_longest_word, cells), default=0) if column.kind == "text" else 0
+            for column, cells in zip(self._columns, self._cells(), strict=True)
+        ]
+        any_width = [0] * len(words)
+        for narrow, flexible, word_widths in (
+            (_READABLE, texts, words),
+            (_NARROW, texts, words),
+            (_NARROW, texts, any_width),
+            (_NARROW, all_names, any_width),
+        ):
             yield [
-                narrow if column.kind in flexible else least
-                for column, least in zip(self._columns, whole, strict=True)
+                max(narrow, word) if column.kind in flexible else least
+                for column, least, word in zip(self._columns, whole, word_widths, strict=True)
             ]
+
+    def _cells(self) -> list[tuple[str, ...]]:
+        """The cells of each column."""
+        return list(zip(*self.rows, strict=True)) or [()] * len(self._columns)
 
 
 def _shrink(widths: list[int], floors: Sequence[int], room: int) -> None:
@@ -215,6 +228,10 @@ def _shrink(widths: list[int], floors: Sequence[int], room: int) -> None:
             return
         widest = max(above, key=lambda index: widths[index])
         widths[widest] -= 1
+
+
+def _longest_word(text: str) -> int:
+    return max(map(cell_len, text.split()), default=0)
 
 
 def _longest_piece(text: str) -> int:

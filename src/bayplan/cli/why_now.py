@@ -18,12 +18,13 @@ from bayplan.cli.console import command_text, counting, progress, show, show_ans
 from bayplan.cli.options import options_as_words
 from bayplan.cli.problems import STANDARD_INPUT
 from bayplan.cli.streams import EXIT_FAILED, EXIT_NOT_JUDGED, fail
-from bayplan.cli.why_subject import WhySubject
+from bayplan.cli.why_subject import WhySubject, meant_kind
 from bayplan.explain.explainer import NoSuchPodError, explain_pod
 from bayplan.explain.explanation import Explanation
 from bayplan.explain.workload import NoSuchWorkloadError, explain_workload
 from bayplan.lazy_loader import load
 from bayplan.model.cluster_model import ClusterModel
+from bayplan.model.unknown_names import no_namespace
 from bayplan.state.pods import PodInfo
 
 _PLACED = ("bound", "fits", "ended")
@@ -94,7 +95,7 @@ def _explanation(
         try:
             return explain_workload(model, kind, f"{namespace}/{own}", with_fixes=with_fixes)
         except NoSuchWorkloadError:
-            fail(subject.conflict)
+            fail("; ".join(filter(None, (subject.conflict, meant_kind(subject.name)))))
     try:
         if subject.kind:
             return explain_workload(model, subject.kind, subject.name, with_fixes=with_fixes)
@@ -108,7 +109,10 @@ def _explanation(
         names = [f"{each.namespace}/{each.name}" for each in _pods(model)]
         similar_pods = load("bayplan.sim.why:similar_pods")
         hint = similar_pods(subject.name, names) if names else "there are no pods at all"
-        hint = _other_namespace(model, subject.name) or _of_node(model, subject.name) or hint
+        name = subject.name
+        # A namespace that exists is no misspelt kind.
+        kind = meant_kind(name) if no_namespace(model, subject.namespace) else ""
+        hint = _other_namespace(model, name) or _of_node(model, name) or kind or hint
         if model.source.moment is not None:
             hint += "; --at names another moment of the run"
         fail(f"{model.source.source}: there is no pod {subject.name}; {hint}")

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import final
 
 from bayplan.cli.streams import fail
-from bayplan.problems import suggestion
+from bayplan.problems import nearest, suggestion
 from bayplan.state.pods import DEFAULT_NAMESPACE
 
 _RC = "ReplicationController"
@@ -19,6 +19,7 @@ _WORKLOADS = {
 }
 _PODS = ("pod", "pods", "po")
 _GROUPS = ("podgroup", "podgroups", "pg")
+_KINDS = (*_WORKLOADS, *_PODS, *_GROUPS)
 _EXPECTED = (
     "wanted NAMESPACE/NAME of a pod, podgroup NAMESPACE/NAME, or a workload, as deployment/NAME "
     "with --namespace"
@@ -53,7 +54,14 @@ class WhySubject:
 
 def is_kind(word: str) -> bool:
     """Whether a word is a kind."""
-    return word.lower() in (*_WORKLOADS, *_PODS, *_GROUPS)
+    return word.lower() in _KINDS
+
+
+def meant_kind(name: str) -> str:
+    """Of "deployent/web": that the kind deployment may be meant. "": no kind is similar."""
+    word, slash, own = name.partition("/")
+    meant = nearest(word, _KINDS) if slash and not is_kind(word) else None
+    return "" if meant is None else f'did you mean "{meant}/{own}"?'
 
 
 def is_kind_and_name(word: str) -> bool:
@@ -82,6 +90,6 @@ def subject_of_words(words: tuple[str, ...], namespace: str | None) -> WhySubjec
         return WhySubject("podgroup", full_name)
     kind = _WORKLOADS.get(kinds[0].lower())
     if kind is None:
-        hint = suggestion(kinds[0], [*_WORKLOADS, *_PODS, *_GROUPS])
+        hint = suggestion(kinds[0], _KINDS)
         fail(f"found {' '.join(words)}, {_EXPECTED}" + (f"; {hint}" if hint else ""))
     return WhySubject(kind, full_name)
