@@ -39,4 +39,11 @@ SUITES = (
         scheduler_gates="GenericWorkload=true",
     ),
     Suite("devices_and_daemons", "Devices, daemons, runtime classes and taints"),
+    Suite(
+        "all_gates",
+        "All gates",
+        feature_gates="AllAlpha=true,AllBeta=true",
+        runtime_config="api/all=true",
+        scheduler_gates="AllAlpha=true,AllBeta=true",
+    ),
 )

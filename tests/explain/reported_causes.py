@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+from bayplan.adapters.embedded.api_features import NO_FEATURES
 from bayplan.explain.causes import causes_of
 from bayplan.explain.diagnosis import diagnose
 from bayplan.explain.explanation import Cause
@@ -14,7 +15,7 @@ _CASES = Path(__file__).parent.parent / "cases"
 
 
 def causes_in(*sources: Content | Path, pod: str = "default/p") -> tuple[Cause, ...]:
-    model = model_of(objects_of_workload(load_inputs(sources), "test"))
+    model = model_of(objects_of_workload(load_inputs(sources), "test", features=NO_FEATURES))
     try:
         return causes_of(model, diagnose(model, pod))
     finally:

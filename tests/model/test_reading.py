@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from bayplan.adapters.embedded.api_features import NO_FEATURES
 from bayplan.api.objects import NODE, POD, Pod
 from bayplan.config import SchedulerConfig
 from bayplan.model.cluster_model import ClusterModel
@@ -49,7 +50,7 @@ spec:
 
 def test_controllers_have_pods_with_the_defaults_of_the_api_server(tmp_path: Path) -> None:
     (tmp_path / "a.yaml").write_text(f"{NODE_FILE}---{DEPLOYMENT}")
-    objects = objects_of_files([str(tmp_path)])
+    objects = objects_of_files([str(tmp_path)], features=NO_FEATURES)
     pods = [pod_info(each) for each in objects.of(POD) if isinstance(each, Pod)]
     assert [each.requests["cpu"] for each in pods] == [700, 700]
     assert any("2 pods were created for controllers" in note for note in objects.notes)
@@ -66,7 +67,7 @@ metadata: {name: small, namespace: shop}
 spec: {hard: {pods: "1"}}
 """
     (tmp_path / "a.yaml").write_text(f"{NODE_FILE}---{DEPLOYMENT}---{quota}")
-    first, *_, last = objects_of_files([str(tmp_path)]).notes
+    first, *_, last = objects_of_files([str(tmp_path)], features=NO_FEATURES).notes
     assert first == "1 pod was created for controllers: 2 for 1 Deployment, 1 of them not yet"
     assert last.startswith("1 pod of ReplicaSet shop/web-")
 
@@ -101,7 +102,7 @@ metadata: {{name: db-0, namespace: default, labels: {{app: db}}, ownerReferences
 spec: {{nodeName: "{node_name}", containers: [{{name: c, image: x}}]}}
 """
     (tmp_path / "a.yaml").write_text(f"{NODE_FILE}---{content}")
-    objects = objects_of_files([str(tmp_path)])
+    objects = objects_of_files([str(tmp_path)], features=NO_FEATURES)
     assert sorted(each.metadata.name for each in objects.of(POD)) == pods
     waits = "StatefulSet default/db creates its further pods one by one"
     assert any(waits in note for note in objects.notes) == (len(pods) == 1)
@@ -111,7 +112,7 @@ spec: {{nodeName: "{node_name}", containers: [{{name: c, image: x}}]}}
 
 def test_the_content_of_an_object_is_a_copy(tmp_path: Path) -> None:
     (tmp_path / "a.yaml").write_text(NODE_FILE)
-    objects = objects_of_files([str(tmp_path)])
+    objects = objects_of_files([str(tmp_path)], features=NO_FEATURES)
     key = ObjectKey(NODE, "", "n1")
     content = objects.content(key)
     assert content is not None
@@ -122,7 +123,7 @@ def test_the_content_of_an_object_is_a_copy(tmp_path: Path) -> None:
 
 def test_a_scenario_has_its_objects_of_the_beginning(tmp_path: Path) -> None:
     (tmp_path / "a.yaml").write_text(f"{NODE_FILE}---{LATER}")
-    objects = objects_of_files([str(tmp_path)])
+    objects = objects_of_files([str(tmp_path)], features=NO_FEATURES)
     assert [each.metadata.name for each in objects.of(POD)] == ["now"]
     assert "1 later steps of the scenario are left out" in objects.notes
 
@@ -130,4 +131,4 @@ def test_a_scenario_has_its_objects_of_the_beginning(tmp_path: Path) -> None:
 def test_bad_input_is_refused_as_in_a_simulation(tmp_path: Path) -> None:
     (tmp_path / "a.yaml").write_text("kind: Pod")
     with pytest.raises(InputError, match="apiVersion"):
-        objects_of_files([str(tmp_path / "a.yaml")])
+        objects_of_files([str(tmp_path / "a.yaml")], features=NO_FEATURES)

@@ -206,15 +206,38 @@ def test_pods_of_a_tree_must_have_the_priority_of_its_root() -> None:
     played(scene)
 
 
-def test_a_group_deleted_from_a_waiting_tree_holds_its_pods_until_it_is_back() -> None:
+def test_a_deleted_group_of_a_waiting_tree_stays_until_its_pods_have_ended() -> None:
     async def scene(world: World) -> None:
+        key = object_key(UPSTREAM, "default", "a")
+        nodes(world, 1)
+        put_tree(world, "t", 1)
+        put_part(world, "a", 2, "t")
+        names = add_pods(world, "a", 2)
+        await world.until(1)
+        world.cluster.delete(key)
+        world.add_node("more", cpu=4)
+        await world.until(60)
+        assert "" not in bound(world, names)
+        for name in names:
+            assert world.cluster.get(key) is not None
+            world.cluster.end_pod(object_key(POD, "default", name))
+            await world.until(world.now + 1)
+        assert world.cluster.get(key) is None
+
+    played(scene)
+
+
+def test_a_group_that_is_gone_from_a_waiting_tree_holds_its_pods_until_it_is_back() -> None:
+    async def scene(world: World) -> None:
+        key = object_key(UPSTREAM, "default", "a")
         nodes(world, 1)
         put_tree(world, "t", 1)
         for name in ("a", "b"):
             put_part(world, name, 2, "t")
         first, second = add_pods(world, "a", 2), add_pods(world, "b", 2)
         await world.until(1)
-        world.cluster.delete(object_key(UPSTREAM, "default", "a"))
+        world.cluster.delete(key)
+        world.cluster.server.patch(key, {"metadata": {"finalizers": None}})
         world.add_node("more", cpu=4)
         await world.until(60)
         assert bound(world, first) == ["", ""]

@@ -22,6 +22,7 @@ from typing import Any, Unpack
 
 import msgspec
 
+from bayplan.adapters.embedded.api_features import api_features
 from bayplan.adapters.embedded.cluster import EVENT, EmbeddedCluster
 from bayplan.adapters.embedded.versioned_store import StoredObject
 from bayplan.api.objects import NODE, POD, Pod, PodCondition
@@ -112,12 +113,13 @@ class World:
     def __init__(self, setup: Setup, clock: ManualClock) -> None:
         self._setup = setup
         self._clock = clock
+        self._config = config_from(config_dict(setup), kubernetes=setup.kubernetes)
         self.journal, self._digest = MemorySink(), DigestSink()
         self.scheduler = self._new_scheduler()
         self.cluster = EmbeddedCluster(
             clock,
             self.scheduler.declared_fields,
-            has_group_claims=setup.gates.get("DRAWorkloadResourceClaims", False),
+            features=api_features(self._config.gates),
         )
         self._reached = setup.reach(self.cluster)
         self.runner = Runner(self.scheduler, self._reached, setup.asks)
@@ -130,7 +132,7 @@ class World:
         for each in setup.classes:
             registry.add(each)
         scheduler = Scheduler(
-            config_from(config_dict(setup), kubernetes=setup.kubernetes),
+            self._config,
             registry,
             self._clock,
             seed=setup.seed,

@@ -2,6 +2,8 @@
 
 from typing import Any
 
+import pytest
+
 from bayplan.api.objects import PERSISTENT_VOLUME, PERSISTENT_VOLUME_CLAIM
 from bayplan.sim.input.storage_classes import missing_storage_classes
 from bayplan.sim.input.workload import Step
@@ -246,6 +248,45 @@ def test_a_deleted_volume_stays_as_long_as_its_claim() -> None:
         *_nodes(), _class("Immediate", provisioner=PROVISIONER), static, _claim(), steps=steps
     )
     assert not _volumes(late)
+
+
+def test_a_pod_that_has_ended_uses_its_claims_until_it_is_deleted() -> None:
+    user = _using("p", annotations={"bayplan.dev/duration": "5s"})
+    used, classes = _protected(_claim()), _class(provisioner=PROVISIONER)
+    steps = (delete(10, used), delete(20, user))
+    early, result = _run(*_nodes(), classes, used, user, steps=steps[:1])
+    assert result.pods["default/p"].end == "ended"
+    assert early.cluster.objects(PERSISTENT_VOLUME_CLAIM)
+    late, _ = _run(*_nodes(), classes, used, user, steps=steps)
+    assert not late.cluster.objects(PERSISTENT_VOLUME_CLAIM)
+
+
+@pytest.mark.parametrize(
+    ("policy", "left"),
+    [("Delete", ""), ("Retain", "example.com/wait"), ("Delete", "example.com/wait")],
+)
+def test_the_controllers_of_storage_remove_their_finalizers(policy: str, left: str) -> None:
+    static = _protected(_volume("v"))
+    static["spec"] = {**static["spec"], "persistentVolumeReclaimPolicy": policy}
+    own = ("external-provisioner.volume.kubernetes.io/finalizer", "kubernetes.io/pv-controller")
+    static["metadata"]["finalizers"] += [*own, "external-attacher/disk-example-com"]
+    static["metadata"]["finalizers"] += [left] if left else []
+    steps = (delete(10, static), delete(20, _claim()))
+    run, result = _run(
+        *_nodes(), _class("Immediate", provisioner=PROVISIONER), static, _claim(), steps=steps
+    )
+    finalizers = [each["metadata"]["finalizers"] for each in _volumes(run).values()]
+    assert finalizers == ([[left]] if left else [])
+    assert len(result.notes) == bool(left)
+
+
+def test_the_storage_of_a_volume_that_never_had_a_claim_is_not_deleted() -> None:
+    static = _volume("v", class_name="")
+    finalizer = "external-provisioner.volume.kubernetes.io/finalizer"
+    static["metadata"]["finalizers"] = [finalizer, "kubernetes.io/pv-protection"]
+    static["spec"]["persistentVolumeReclaimPolicy"] = "Delete"
+    run, _ = _run(*_nodes(), static, steps=(delete(10, static),))
+    assert _volumes(run)["v"]["metadata"]["finalizers"] == [finalizer]
 
 
 def test_ephemeral_claims_of_a_cluster_go_with_their_pod() -> None:

@@ -21,6 +21,8 @@ from bayplan.ui import pages
 from bayplan.ui.model_answers import explanation_answer
 from bayplan.ui.object_answers import object_text
 from bayplan.ui.subjects import ClusterSubject
+from tests.kit.group_claims import GATES, group, members, one_device
+from tests.kit.manifests import node
 from tests.ui.fetching import fetched, ready
 
 _EXAMPLES = Path(__file__).parents[2] / "examples"
@@ -145,9 +147,10 @@ def _files() -> list[Path]:
     return sorted(paths)
 
 
-def _loaded(path: Path) -> tuple[ClusterSubject, list[str]]:
+def _loaded(path: Path, **fields: object) -> tuple[ClusterSubject, list[str]]:
+    """``fields``: of the configuration."""
     remarks: list[str] = []
-    config, registry = config_from(DEFAULT_CONFIG), default_registry()
+    config, registry = config_from({**DEFAULT_CONFIG, **fields}), default_registry()
     subject = ClusterSubject([str(path)], config, registry, remarks.append)
     subject.load()
     return subject, remarks
@@ -218,6 +221,16 @@ def test_a_pod_with_a_claim_waits_for_the_reason_that_the_scheduler_gives(tmp_pa
     assert [part.reason for part in cause.parts] == [
         '0/1 nodes are available: persistentvolumeclaim "data" not found. not found'
     ]
+
+
+def test_the_page_reads_the_claims_of_a_group_as_its_scheduler_does(tmp_path: Path) -> None:
+    path = tmp_path / "cluster.yaml"
+    contents = [node("n1"), node("n2"), *one_device(), group(), *members()]
+    path.write_text("".join(f"---\n{json.dumps(one)}\n" for one in contents))
+    without, _ = _loaded(path)
+    assert any(cause.parts for cause in without.timeline.causes)
+    subject, _ = _loaded(path, featureGates=GATES)
+    assert [cause.kind for cause in subject.timeline.causes if cause.parts] == []
 
 
 def test_a_cause_stands_since_the_creation_of_its_oldest_pod_as_the_file_has_it(

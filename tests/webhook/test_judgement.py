@@ -6,19 +6,21 @@ import msgspec
 import pytest
 
 from bayplan.api.objects import NODE, POD, ApiObject, decode
-from bayplan.config import SchedulerConfig
+from bayplan.config import SchedulerConfig, config_from
+from bayplan.config.loading import DEFAULT_CONFIG
 from bayplan.model.cluster_model import ClusterModel
 from bayplan.model.picture import ClusterPicture
 from bayplan.objects.object_store import store_of
 from bayplan.plugins.registry import default_registry
 from bayplan.testing import node, pod
 from bayplan.webhook.judgement import WARNING_LENGTH_MAX, Judge, Judgement
+from tests.kit.group_claims import GATES, group, member_spec, one_device
 
 Content = dict[str, Any]
 UNJUDGED, FITS = Judgement("unjudged"), Judgement("fits")
 
 
-def judge_of(*objects: Content | ApiObject) -> Judge:
+def judge_of(*objects: Content | ApiObject, config: SchedulerConfig | None = None) -> Judge:
     """A judge of nodes n1 (2 cpu) and n2 (1 cpu), and of more objects."""
     by_kind: dict[str, list[ApiObject]] = {NODE: [node("n1", cpu="2"), node("n2", cpu="1")]}
     for each in objects:
@@ -28,7 +30,7 @@ def judge_of(*objects: Content | ApiObject) -> Judge:
         else:
             by_kind.setdefault(POD, []).append(each)
     listed = {kind: tuple(each) for kind, each in by_kind.items()}
-    config, registry = SchedulerConfig(), default_registry(())
+    config, registry = config or SchedulerConfig(), default_registry(())
     return Judge(ClusterModel(ClusterPicture(store_of(listed)), config, registry), config, registry)
 
 
@@ -129,6 +131,7 @@ def test_claims_that_a_controller_makes_after_the_pod_are_there() -> None:
 
 
 DEVICES = "resource.k8s.io/v1"
+GROUP_VERSION = "scheduling.k8s.io/v1beta1"
 
 
 def test_devices_of_a_claim_template_are_counted() -> None:
@@ -155,6 +158,45 @@ def test_devices_of_a_claim_template_are_counted() -> None:
     content = spec("1", resourceClaims=[{"name": "g", "resourceClaimTemplateName": "one-gpu"}])
     assert of_pod(judge_of(template, device_class, devices), content) == FITS
     assert "cannot allocate" in of_pod(judge_of(template, device_class), content).warning
+
+
+def test_a_member_uses_the_claim_of_its_group() -> None:
+    """The only device belongs to the group already, so a member needs no other one."""
+    config = config_from({**DEFAULT_CONFIG, "featureGates": GATES})
+    content = member_spec(schedulerName="default-scheduler")
+    objects = [*one_device(), *group_with_its_claim()]
+    assert of_pod(judge_of(*objects, config=config), content) == FITS
+    alone = {**content, "schedulingGroup": None}
+    judge = judge_of(*objects, config=config)
+    assert "cannot allocate all claims" in of_pod(judge, alone).warning
+
+
+def group_with_its_claim() -> list[Content]:
+    """The group, a placed member, and the claim of the group, which has the device of n1."""
+    made = {"name": "gpu", "resourceClaimName": "g-gpu-x"}
+    user = {"apiGroup": "scheduling.k8s.io", "resource": "podgroups", "name": "g", "uid": "u"}
+    owner = {"apiVersion": GROUP_VERSION, "kind": "PodGroup", "name": "g", "uid": "u"}
+    result = {"request": "r", "driver": "d", "pool": "n1", "device": "gpu-0"}
+    claim = {
+        "apiVersion": DEVICES,
+        "kind": "ResourceClaim",
+        "metadata": {
+            "name": "g-gpu-x",
+            "namespace": "default",
+            "uid": "c",
+            "ownerReferences": [{**owner, "controller": True}],
+        },
+        "spec": {"devices": {"requests": [{"name": "r", "exactly": {"deviceClassName": "gpu"}}]}},
+        "status": {
+            "allocation": {"devices": {"results": [result]}},
+            "reservedFor": [user],
+        },
+    }
+    own = group()
+    own["metadata"]["uid"] = "u"
+    own["spec"]["schedulingPolicy"]["gang"]["minCount"] = 1
+    own["status"] = {"resourceClaimStatuses": [made]}
+    return [own, claim]
 
 
 def test_the_pods_of_a_workload_are_admitted() -> None:

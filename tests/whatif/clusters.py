@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from bayplan.adapters.embedded.api_features import NO_FEATURES
 from bayplan.api.pod_groups import BUILT_IN_KINDS
 from bayplan.config import SchedulerConfig
 from bayplan.model.additions import Additions, read_additions
@@ -15,7 +16,7 @@ from tests.kit.manifests import Content, container, pod
 
 
 def cluster_of(*objects: Content) -> ClusterPicture:
-    return objects_of_workload(load_inputs(objects), "test")
+    return objects_of_workload(load_inputs(objects), "test", features=NO_FEATURES)
 
 
 def model_of(cluster: ClusterPicture) -> ClusterModel:
@@ -27,7 +28,7 @@ def unit_of(additions: Additions) -> Unit:
 
 
 def additions_to(cluster: ClusterPicture, *objects: Content) -> Additions:
-    return read_additions(objects, cluster)
+    return read_additions(objects, cluster, features=NO_FEATURES)
 
 
 def pod_with_cpu(name: str, cpu: str, **fields: Any) -> Content:

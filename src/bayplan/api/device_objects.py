@@ -23,7 +23,6 @@ ALL_DEVICES = "All"
 ALLOCATION_RESULTS_MAX = 32
 #: A request lists at most so many alternatives.
 FIRST_AVAILABLE_MAX = 8
-CLAIM_FINALIZER = "resource.kubernetes.io/delete-protection"
 EXTENDED_RESOURCE_CLAIM_ANNOTATION = "resource.kubernetes.io/extended-resource-claim"
 #: Names the entry of a pod's resourceClaims that a claim was made for.
 POD_CLAIM_NAME_ANNOTATION = "resource.kubernetes.io/pod-claim-name"

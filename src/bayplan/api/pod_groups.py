@@ -345,7 +345,10 @@ class PodGroupKind(Struct, frozen=True):
     label: str = ""
 
 
-_UPSTREAM_VERSIONS = ("v1alpha2", "v1alpha3", "v1beta1", "v1")
+#: The versions of Kubernetes' own PodGroup.
+UPSTREAM_KINDS: Final = tuple(
+    f"{UPSTREAM_GROUP}/{version} PodGroup" for version in ("v1alpha2", "v1alpha3", "v1beta1", "v1")
+)
 
 
 @final
@@ -396,10 +399,7 @@ def labelled_kind(kind: str, label: str) -> PodGroupKind:
 #: The kinds that every scheduler reads.
 BUILT_IN_KINDS: Final = PodGroupKinds(
     (
-        *(
-            PodGroupKind(f"{UPSTREAM_GROUP}/{version} PodGroup", UpstreamPodGroup, _from_upstream)
-            for version in _UPSTREAM_VERSIONS
-        ),
+        *(PodGroupKind(kind, UpstreamPodGroup, _from_upstream) for kind in UPSTREAM_KINDS),
         labelled_kind(f"{COSCHEDULING_GROUP}/v1alpha1 PodGroup", COSCHEDULING_LABEL),
         labelled_kind(f"{MING_GROUP}/v1 PodGroup", MING_LABEL),
     )

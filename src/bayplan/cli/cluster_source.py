@@ -13,6 +13,7 @@ from typing import Any, TypeVar, final
 import click
 
 from bayplan.adapters.embedded.admission.plugin_set import PluginSet
+from bayplan.adapters.embedded.api_features import ApiFeatures, api_features
 from bayplan.api.selectors import Selector, SelectorError, selector_of_text
 from bayplan.cli.configuration import read_config, read_plugins
 from bayplan.cli.console import progress
@@ -92,15 +93,17 @@ class ClusterSource:
                 lambda client: model_of(client, config, registry, subject, **what)
             )
         kinds = {*registry.kinds, *group_kinds(config.spec.pod_groups.kinds)}
-        return ClusterModel(self._read_files(kinds), config, registry, seed=seed)
+        objects = self._read_files(kinds, api_features(config.gates))
+        return ClusterModel(objects, config, registry, seed=seed)
 
-    def _read_files(self, kinds: Collection[str]) -> ClusterPicture:
+    def _read_files(self, kinds: Collection[str], features: ApiFeatures) -> ClusterPicture:
         """Objects of files, or of a moment of a run. Raises BadInputError."""
         if self._is_run:
             return self._read_run()
         # Reading standard input needs no spinner: a person may be typing there.
         with nullcontext() if STANDARD_INPUT in self.paths else progress("reading"):
-            return load("bayplan.model.reading:objects_of_files")(self.paths, kinds, self.admission)
+            read = load("bayplan.model.reading:objects_of_files")
+            return read(self.paths, kinds, self.admission, features=features)
 
     @property
     def _is_run(self) -> bool:

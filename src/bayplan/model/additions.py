@@ -16,8 +16,9 @@ from msgspec import structs
 
 from bayplan.adapters.embedded.admission.plugin_set import PluginSet
 from bayplan.adapters.embedded.admission.resource_quota import may_count
+from bayplan.adapters.embedded.api_features import ApiFeatures, api_features
 from bayplan.api.admission_objects import ADMISSION_KINDS, RESOURCE_QUOTA, ResourceQuota
-from bayplan.api.device_objects import DEVICE_CLASS, RESOURCE_CLAIM_TEMPLATE
+from bayplan.api.device_objects import DEVICE_CLASS, RESOURCE_CLAIM, RESOURCE_CLAIM_TEMPLATE
 from bayplan.api.objects import (
     DAEMON_SET,
     NAMESPACE,
@@ -29,6 +30,7 @@ from bayplan.api.objects import (
     ApiObject,
     Pod,
 )
+from bayplan.api.pod_groups import UPSTREAM_KINDS
 from bayplan.model.cluster_model import ClusterModel
 from bayplan.model.picture import ClusterPicture, plain, with_kind
 from bayplan.model.reading import objects_of_workload
@@ -44,14 +46,7 @@ from bayplan.sim.input.workload import Content, CreatedPods, ExpansionMode
 from bayplan.state.pods import DEFAULT_SCHEDULER
 
 #: The kinds of the cluster that admission reads.
-_READ_BY_ADMISSION = (
-    PRIORITY_CLASS,
-    STORAGE_CLASS,
-    NAMESPACE,
-    DEVICE_CLASS,
-    RESOURCE_CLAIM_TEMPLATE,
-    *ADMISSION_KINDS,
-)
+_READ_BY_ADMISSION = (PRIORITY_CLASS, STORAGE_CLASS, NAMESPACE, DEVICE_CLASS, *ADMISSION_KINDS)
 _PRESENT_POD = (
     "is in the cluster already: `bayplan why` tells whether it fits, and a copy of it needs a name"
     " of its own"
@@ -92,7 +87,7 @@ def read_additions(
     admission: PluginSet | None = None,
     declared: Mapping[str, tuple[str, ...]] = MappingProxyType({}),
     namespace: str = DEFAULT_NAMESPACE,
-    has_group_claims: bool = False,
+    features: ApiFeatures,
 ) -> Additions:
     """The workload of files, folders, standard input ("-") and objects. Raises BadInputError.
 
@@ -100,8 +95,8 @@ def read_additions(
     None: the scheduler that each pod names. ``are_shapes``: the number of pods does not matter, so
     that a controller without replicas, and a suspended Job, have one. ``admission``: the admission
     plugins that run; None: those of the cluster. ``declared``: see
-    `ClusterPicture.with_fields`. ``namespace``: of objects that name none. ``has_group_claims``:
-    whether the gate DRAWorkloadResourceClaims is on.
+    `ClusterPicture.with_fields`. ``namespace``: of objects that name none. ``features``: those
+    of the API server and its controllers.
     """
     errors = InputErrors()
     parts = [
@@ -118,7 +113,7 @@ def read_additions(
     if are_shapes:
         own = [structs.replace(part, value=_with_pods(part.value)) for part in own]
     keys = {key for part in own if (key := _key(part.value)) is not None}
-    context = _context(keys, taken, cluster)
+    context = _context(keys, taken, cluster, features)
     workload = load_inputs(
         [*context, *own],
         read_kinds=read_kinds,
@@ -135,7 +130,7 @@ def read_additions(
         workload,
         "the workload",
         charged_pods=_charged_pods(keys, cluster),
-        has_group_claims=has_group_claims,
+        features=features,
     ).with_fields(declared)
     present = cluster.objects
     added = [(key, each) for key, each in created.objects if key not in present]
@@ -254,7 +249,10 @@ def _with_uid(part: Part, taken: Mapping[ObjectKey, ApiObject]) -> Part:
 
 
 def _context(
-    keys: Collection[ObjectKey], taken: Mapping[ObjectKey, ApiObject], cluster: ClusterPicture
+    keys: Collection[ObjectKey],
+    taken: Mapping[ObjectKey, ApiObject],
+    cluster: ClusterPicture,
+    features: ApiFeatures,
 ) -> list[Content]:
     """The objects of the cluster that admission and controllers read, without those that the
     workload brings. ``keys``: those of the workload."""
@@ -264,6 +262,7 @@ def _context(
             *_read_by_admission(keys, cluster),
             *_owned(taken, cluster),
             *_counted(keys, cluster),
+            *made_into_claims({key.namespace for key in keys}, cluster.objects, features),
         )
         if key not in keys
     }
@@ -279,6 +278,23 @@ def _read_by_admission(
     has_daemons = any(key.kind == DAEMON_SET for key in keys)
     for kind in (*_READ_BY_ADMISSION, *((NODE,) if has_daemons else ())):
         yield from cluster.objects.items(kind)
+
+
+def made_into_claims(
+    namespaces: Collection[str], objects: ObjectStore[ApiObject], features: ApiFeatures
+) -> Iterator[tuple[ObjectKey, ApiObject]]:
+    """What decides which claims of devices the pods of these namespaces get: templates, and the
+    groups that have claims, with these."""
+    group_kinds = UPSTREAM_KINDS if features.has_group_claims else ()
+    uids = set[str | None]()
+    for kind in (*group_kinds, RESOURCE_CLAIM_TEMPLATE):
+        for key, each in objects.items(kind):
+            if key.namespace in namespaces:
+                uids.add(each.metadata.uid)
+                yield key, each
+    for key, each in objects.items(RESOURCE_CLAIM) if group_kinds else ():
+        if key.namespace in namespaces and not uids.isdisjoint(_owner_uids(each)):
+            yield key, each
 
 
 def _counted(
@@ -366,5 +382,5 @@ class AdditionsReader:
             admission=self._admission,
             declared=self._model.scheduler.declared_fields,
             namespace=self._namespace,
-            has_group_claims=self._model.config.gates.enabled("DRAWorkloadResourceClaims"),
+            features=api_features(self._model.config.gates),
         )

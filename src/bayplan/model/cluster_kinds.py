@@ -28,7 +28,7 @@ ALWAYS = (NAMESPACE, PRIORITY_CLASS, NODE, POD)
 #: Without these there is no answer.
 NEEDED = (NODE, POD)
 #: What a question reads besides: a fix changes the template or the size of a controller, a new node
-#: gets daemon pods, and what is added passes admission.
+#: gets daemon pods, and what is added passes admission and gets claims of devices.
 CHANGED_KINDS = (
     *ADMISSION_KINDS,
     *CONTROLLERS,

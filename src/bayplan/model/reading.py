@@ -11,6 +11,7 @@ from typing import final
 
 from bayplan.adapters.embedded.admission.plugin_set import PluginSet
 from bayplan.adapters.embedded.api_errors import named
+from bayplan.adapters.embedded.api_features import ApiFeatures
 from bayplan.adapters.embedded.cluster import EmbeddedCluster
 from bayplan.adapters.embedded.versioned_store import Observer
 from bayplan.api.objects import ApiObject, Pod, decoded_kinds
@@ -27,18 +28,23 @@ from bayplan.sim.world.volume_controller import VolumeController
 
 
 def objects_of_files(
-    paths: Iterable[str], read_kinds: Collection[str] = (), admission: PluginSet | None = None
+    paths: Iterable[str],
+    read_kinds: Collection[str] = (),
+    admission: PluginSet | None = None,
+    *,
+    features: ApiFeatures,
 ) -> ClusterPicture:
     """The objects of files, folders and standard input ("-"); see `load_inputs`.
 
     Later steps of a scenario are left out. ``read_kinds``: kinds that plugins read. ``admission``:
-    the admission plugins that run, whatever the scenarios say. Raises InputError.
+    the admission plugins that run, whatever the scenarios say. ``features``: those of the API
+    server and its controllers. Raises InputError.
     """
     listed = list(paths)
     workload = load_inputs(
         listed, read_kinds=read_kinds, expansion=ExpansionMode.ONCE, admission=admission
     )
-    return objects_of_workload(workload, ", ".join(listed))
+    return objects_of_workload(workload, ", ".join(listed), features=features)
 
 
 def objects_of_workload(
@@ -46,21 +52,21 @@ def objects_of_workload(
     source: str,
     observer: Observer | None = None,
     *,
+    features: ApiFeatures,
     charged_pods: Iterable[Pod] = (),
-    has_group_claims: bool = False,
 ) -> ClusterPicture:
     """The objects at the beginning of a workload, as an API server has them.
 
     ``observer``: sees each object as it is created and changed, also pods that have ended.
     ``charged_pods``: pods that quotas count, although they are not part of the workload.
-    ``has_group_claims``: whether the gate DRAWorkloadResourceClaims is on.
+    ``features``: those of the API server and its controllers.
     """
     clock = ManualClock()
     cluster = EmbeddedCluster(
         clock,
         admission=workload.admission,
         charged_pods=charged_pods,
-        has_group_claims=has_group_claims,
+        features=features,
     )
     if observer is not None:
         cluster.observe(observer)

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import final
 
+from bayplan.adapters.embedded.api_features import api_features
 from bayplan.adapters.embedded.cluster import EmbeddedCluster
 from bayplan.api.objects import NODE, POD
 from bayplan.clock import Clock
@@ -81,7 +82,7 @@ class WorkloadRun:
             clock,
             declared,
             _HISTORY_LENGTH,
-            has_group_claims=plan.config.gates.enabled("DRAWorkloadResourceClaims"),
+            features=api_features(plan.config.gates),
         )
         self._world = World(self._scheduler, self._cluster, clock, timeout_seconds)
         self._operations = Operations(plan, self._world, self._fail)

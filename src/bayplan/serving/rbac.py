@@ -13,6 +13,7 @@ from typing import Any
 from bayplan.adapters.live.access import WRITING, Right, group_statuses, rights_to_follow
 from bayplan.adapters.live.discovery import Resource
 from bayplan.api.admission_objects import ADMISSION_KINDS
+from bayplan.api.device_objects import RESOURCE_CLAIM_TEMPLATE
 from bayplan.api.object_meta import resource_of
 from bayplan.api.objects import (
     NAMESPACE,
@@ -94,12 +95,12 @@ _CONTROLLERS = (
 def reading_manifests(config: SchedulerConfig, registry: Registry, names: Names) -> list[Manifest]:
     """A ClusterRole and its binding for `bayplan shadow` and for questions such as `bayplan why`:
     get, list and watch, and nothing else. A question about a workload admits its pods as the API
-    server would, so it reads what admission reads.
+    server would, so it reads what admission reads, and the templates of their claims.
 
     Raises ConfigError.
     """
     own = (NODE, POD, NAMESPACE, PRIORITY_CLASS, *ADMISSION_KINDS, *_CONTROLLERS)
-    kinds = dict.fromkeys((*own, *kinds_in_use(config, registry)))
+    kinds = dict.fromkeys((*own, RESOURCE_CLAIM_TEMPLATE, *kinds_in_use(config, registry)))
     groups = group_kinds(config.spec.pod_groups.kinds)
     rules = list(_rules(_reading(map(_resource, (*kinds, *groups)))))
     return [*_pair("ClusterRole", rules, names, namespace="")]

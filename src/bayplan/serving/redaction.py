@@ -29,6 +29,7 @@ from bayplan.api import (
     storage_objects,
 )
 from bayplan.api.device_selectors import CEL_TEXT
+from bayplan.api.finalizers import FINALIZERS
 from bayplan.api.object_meta import Api, ObjectMeta
 from bayplan.api.objects import (
     NAMESPACE,
@@ -182,13 +183,6 @@ _ANNOTATIONS: Final = {
     device_objects.POD_CLAIM_NAME_ANNOTATION: "ResourceClaim",
 }
 _OWN_ANNOTATIONS: Final = "bayplan.dev/"
-_FINALIZERS: Final = frozenset(
-    (
-        device_objects.CLAIM_FINALIZER,
-        "kubernetes.io/pv-protection",
-        "kubernetes.io/pvc-protection",
-    )
-)
 
 #: Names that exist in every cluster stay.
 _BUILT_IN_NAMESPACES = frozenset(("default", "kube-system", "kube-public", "kube-node-lease"))
@@ -481,7 +475,7 @@ class _Texts:
 
 
 def _finalizers(finalizers: tuple[str, ...]) -> tuple[str, ...] | None:
-    return tuple(name for name in finalizers if name in _FINALIZERS) or None
+    return tuple(name for name in finalizers if name in FINALIZERS) or None
 
 
 def _with_class_names(amounts: dict[str, Any], names: _Names) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from typing import Any, Protocol, final
 
 from msgspec.structs import replace
 
+from bayplan.adapters.embedded.api_features import api_features
 from bayplan.adapters.embedded.cluster import EVENT, EmbeddedCluster
 from bayplan.adapters.embedded.versioned_store import PodChange, StoredObject
 from bayplan.api.device_objects import RESOURCE_CLAIM
@@ -99,7 +100,7 @@ class Simulation:
             self.scheduler.declared_fields,
             pod_gc=workload.pod_gc,
             admission=workload.admission,
-            has_group_claims=config.gates.enabled("DRAWorkloadResourceClaims"),
+            features=api_features(config.gates),
         )
         self._pods = PodLog(self._clock)
         self._occupancy = Occupancy()

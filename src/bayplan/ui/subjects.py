@@ -18,6 +18,7 @@ from typing import Protocol, final
 import msgspec
 import numpy as np
 
+from bayplan.adapters.embedded.api_features import api_features
 from bayplan.adapters.embedded.versioned_store import StoredObject
 from bayplan.answers.names import common_suffix
 from bayplan.api.quantity import QuantityError
@@ -432,7 +433,10 @@ class ClusterSubject(FileSubject):
         workload = load_inputs(self._paths, expansion=ExpansionMode.ONCE)
         self._created = dict(_creations(workload))
         return objects_of_workload(
-            workload.for_scheduler(DEFAULT_SCHEDULER), self.name, self._see_change
+            workload.for_scheduler(DEFAULT_SCHEDULER),
+            self.name,
+            self._see_change,
+            features=api_features(self._config.gates),
         )
 
     def _see_change(self, before: StoredObject | None, after: StoredObject | None) -> None:

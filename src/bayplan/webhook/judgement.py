@@ -18,6 +18,7 @@ from typing import Any, Final, Literal, NamedTuple, TypeAlias, cast, final
 
 import numpy as np
 
+from bayplan.adapters.embedded.api_features import api_features
 from bayplan.answers.amounts import counted, short_text
 from bayplan.api.admission_objects import LIMIT_RANGE, RUNTIME_CLASS
 from bayplan.api.device_objects import DEVICE_CLASS, RESOURCE_CLAIM_TEMPLATE
@@ -40,7 +41,7 @@ from bayplan.config.pod_group_kinds import group_kinds
 from bayplan.engine.attempt_record import OnAttempt
 from bayplan.engine.cycle import Cycle
 from bayplan.framework.status import Code, listed_reasons
-from bayplan.model.additions import Additions, read_additions
+from bayplan.model.additions import Additions, made_into_claims, read_additions
 from bayplan.model.cluster_model import Attempt, ClusterModel
 from bayplan.model.picture import ClusterPicture
 from bayplan.objects.object_store import store_of
@@ -96,6 +97,7 @@ class Judge:
     def __init__(self, model: ClusterModel, config: SchedulerConfig, registry: Registry) -> None:
         self._model = model
         self._read_kinds = {*registry.kinds, *group_kinds(config.spec.pod_groups.kinds)}
+        self._features = api_features(config.gates)
         self._declared = model.scheduler.declared_fields.get(POD, ())
 
     def judge(self, kind: str, namespace: str, content: Content) -> Judgement:
@@ -217,15 +219,18 @@ class Judge:
         by_kind = {kind: tuple(self._model.objects(kind)) for kind in _OF_CLUSTER}
         name = self._model.get(NAMESPACE, "", namespace)
         by_kind[NAMESPACE] = () if name is None else (name,)
-        for kind in (LIMIT_RANGE, RESOURCE_CLAIM_TEMPLATE):
-            objects = self._model.objects(kind)
-            by_kind[kind] = tuple(one for one in objects if one.metadata.namespace == namespace)
+        ranges = self._model.objects(LIMIT_RANGE)
+        by_kind[LIMIT_RANGE] = tuple(r for r in ranges if r.metadata.namespace == namespace)
+        objects = store_of(by_kind)
+        for key, each in made_into_claims((namespace,), self._model.store, self._features):
+            objects.put(key, each)
         return read_additions(
             [content],
-            ClusterPicture(store_of(by_kind), admission=self._model.source.admission),
+            ClusterPicture(objects, admission=self._model.source.admission),
             self._read_kinds,
             None,
             declared=self._model.scheduler.declared_fields,
+            features=self._features,
         )
 
 

@@ -21,6 +21,7 @@ from typing import Any, Self, TypedDict, Unpack, cast, final
 import msgspec
 from msgspec import Struct
 
+from bayplan.adapters.embedded.api_features import api_features
 from bayplan.api.objects import NODE, POD, ApiObject, Node, Pod
 from bayplan.api.pod_groups import PodGroupKinds
 from bayplan.api.pod_requests import CPU, MEMORY, requested
@@ -145,9 +146,8 @@ class Cluster:
         kinds = {*registry.kinds, *group_kinds(config.spec.pod_groups.kinds)}
         workload = load_inputs(sources, read_kinds=kinds, expansion=ExpansionMode.ONCE)
         names = ", ".join(str(each) for each in sources if isinstance(each, str | Path))
-        has_group_claims = config.gates.enabled("DRAWorkloadResourceClaims")
         objects = objects_of_workload(
-            workload, names or "the cluster", has_group_claims=has_group_claims
+            workload, names or "the cluster", features=api_features(config.gates)
         )
         return cls(objects, **options)
 

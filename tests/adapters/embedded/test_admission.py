@@ -19,6 +19,7 @@ from bayplan.adapters.embedded.admission.quota_usage import count_name
 from bayplan.adapters.embedded.admission.resource_quota import ResourceQuotaAdmission
 from bayplan.adapters.embedded.admission.runtime_class import merged_tolerations
 from bayplan.adapters.embedded.api_errors import ForbiddenError
+from bayplan.adapters.embedded.api_features import NO_FEATURES
 from bayplan.adapters.embedded.cluster import EmbeddedCluster
 from bayplan.adapters.embedded.versioned_store import VersionedStore
 from bayplan.api.admission_objects import LIMIT_RANGE, RUNTIME_CLASS
@@ -537,7 +538,7 @@ def test_an_object_of_a_dump_is_neither_changed_nor_refused(mark: Content) -> No
 
 
 def test_plugins_run_in_the_order_of_kube_apiserver() -> None:
-    chain = AdmissionChain(plugin_set(), VersionedStore(), ManualClock())
+    chain = AdmissionChain(plugin_set(), VersionedStore(), ManualClock(), NO_FEATURES)
     assert chain.read_kinds == (LIMIT_RANGE, "scheduling.k8s.io/v1 PriorityClass", RUNTIME_CLASS)
 
 

@@ -6,13 +6,14 @@ from typing import Any, cast
 
 import pytest
 
+from bayplan.adapters.embedded.api_features import NO_FEATURES, ApiFeatures
 from bayplan.adapters.embedded.cluster import EmbeddedCluster
 from bayplan.api.device_objects import (
-    CLAIM_FINALIZER,
     RESOURCE_CLAIM,
     RESOURCE_CLAIM_TEMPLATE,
     ResourceClaim,
 )
+from bayplan.api.finalizers import CLAIM_PROTECTION, POD_GROUP_PROTECTION
 from bayplan.api.objects import POD, Pod
 from bayplan.clock import ManualClock
 from bayplan.objects.keys import object_key
@@ -48,16 +49,16 @@ def used(*users: str, **meta: Any) -> Json:
     """The claim c, with a device, for pods of these names."""
     status = allocated(("n1", "x"), users=[(name, f"uid-{name}") for name in users])
     content = claim("c", exactly(), status=status)
-    content["metadata"] |= {"finalizers": [CLAIM_FINALIZER], **meta}
+    content["metadata"] |= {"finalizers": [CLAIM_PROTECTION], **meta}
     del content["metadata"]["resourceVersion"]
     return of(RESOURCE_CLAIM, content)
 
 
 def after(
-    *steps: Callable[[EmbeddedCluster], object], has_group_claims: bool = False
+    *steps: Callable[[EmbeddedCluster], object], features: ApiFeatures = NO_FEATURES
 ) -> EmbeddedCluster:
     """The cluster after these steps and after all that controllers do upon each step."""
-    cluster = EmbeddedCluster(ManualClock(), has_group_claims=has_group_claims)
+    cluster = EmbeddedCluster(ManualClock(), features=features)
 
     async def main() -> None:
         for step in steps:
@@ -79,6 +80,16 @@ def delete(key: Any) -> Callable[[EmbeddedCluster], object]:
 
 def end(key: Any) -> Callable[[EmbeddedCluster], object]:
     return lambda cluster: cluster.end_pod(key)
+
+
+def delete_claims(cluster: EmbeddedCluster) -> None:
+    for one in cluster.objects(RESOURCE_CLAIM):
+        cluster.delete(one.key)
+
+
+def allocate(cluster: EmbeddedCluster) -> None:
+    """Give the claim c its device."""
+    cluster.server.patch(C, {"status": {"allocation": used()["status"]["allocation"]}})
 
 
 def claims(cluster: EmbeddedCluster) -> list[ResourceClaim]:
@@ -121,7 +132,7 @@ def test_a_claim_without_users_loses_its_devices(ends: Any) -> None:
     cluster = after(create(pod_with_claims("p", BY_NAME, nodeName="n1")), create(used("p")), ends)
     (left,) = claims(cluster)
     assert left.allocation is None
-    assert left.status.reserved_for is None
+    assert not left.status.reserved_for
     assert left.metadata.finalizers is None
 
 
@@ -139,9 +150,58 @@ def test_a_claim_being_deleted_is_removed_with_its_last_user() -> None:
     assert claims(after(placed, create(used("p")), delete(P), delete(C))) == []
 
 
+def test_a_pod_gets_a_new_claim_for_one_that_was_deleted() -> None:
+    steps = (create(template()), create(pod_with_claims("p", BY_TEMPLATE)), delete_claims)
+    cluster = after(*steps)
+    (made,) = claims(cluster)
+    assert made_by(cluster, POD) == [{"gpu": made.metadata.name}]
+    assert claims(after(*steps[:2], end(P))) == []
+
+
 def test_a_generated_claim_is_deleted_with_its_pod() -> None:
     steps = (create(template()), create(pod_with_claims("p", BY_TEMPLATE)))
     assert claims(after(*steps, delete(P))) == []
+
+
+def unused(name: str = "c", **meta: Any) -> Json:
+    """A claim with a device and without users."""
+    content = used(**meta)
+    content["metadata"]["name"] = name
+    return content
+
+
+ON_NODE = pod_with_claims("p", BY_NAME, nodeName="n1")
+
+
+@pytest.mark.parametrize(
+    "steps",
+    [
+        (create(unused()), create(ON_NODE)),
+        (create(ON_NODE), create(unused())),
+        (create(ON_NODE), create(of(RESOURCE_CLAIM, claim("c", exactly()))), allocate),
+    ],
+)
+def test_a_pod_that_came_with_its_node_becomes_a_user_of_its_claim(steps: Any) -> None:
+    cluster = after(*steps)
+    assert cluster.objects(RESOURCE_CLAIM)[0].content["status"]["reservedFor"] == [
+        {"resource": "pods", "name": "p", "uid": "uid-p"}
+    ]
+    (left,) = claims(after(*steps, end(P)))
+    assert (left.allocation, left.status.reserved_for) == (None, None)
+
+
+def test_a_pod_without_a_node_does_not_become_a_user_by_itself() -> None:
+    (left,) = claims(after(create(unused()), create(pod_with_claims("p", BY_NAME))))
+    assert not left.status.reserved_for
+
+
+def test_the_claim_of_another_pod_is_not_used() -> None:
+    owner = {"apiVersion": "v1", "kind": "Pod", "name": "q", "uid": "uid-q", "controller": True}
+    other = create(pod_with_claims("q", {"name": "gpu", "resourceClaimName": "c"}))
+    wrong = pod_with_claims("p", BY_TEMPLATE, nodeName="n1")
+    wrong["status"] = {"resourceClaimStatuses": [BY_NAME]}
+    cluster = after(other, create(unused(ownerReferences=[owner])), create(wrong))
+    assert not any(each.status.reserved_for for each in claims(cluster))
 
 
 def test_users_that_are_not_pods_stay() -> None:
@@ -164,8 +224,14 @@ IN_GROUP = {"schedulingGroup": {"podGroupName": "g"}}
 OTHER = {"name": "own", "resourceClaimTemplateName": "t"}
 
 
-def group(*named: Json, uid: str = "uid-g") -> Json:
-    meta = {"name": "g", "namespace": "default", "uid": uid}
+def group(*named: Json) -> Json:
+    """A group of a cluster that protects it."""
+    meta = {
+        "name": "g",
+        "namespace": "default",
+        "uid": "uid-g",
+        "finalizers": [POD_GROUP_PROTECTION],
+    }
     spec = {"schedulingPolicy": {"basic": {}}, "resourceClaims": list(named)}
     return of(GROUP, {"metadata": meta, "spec": spec})
 
@@ -186,7 +252,8 @@ def made_by(cluster: EmbeddedCluster, kind: str) -> list[dict[str, str]]:
 
 
 def with_group(*steps: Callable[[EmbeddedCluster], object]) -> EmbeddedCluster:
-    return after(create(template()), *steps, has_group_claims=True)
+    features = ApiFeatures(protects_groups=True, has_group_claims=True)
+    return after(create(template()), *steps, features=features)
 
 
 STEPS = [create(group(BY_TEMPLATE)), *(create(member(n, BY_TEMPLATE, OTHER)) for n in "pq")]
@@ -228,11 +295,7 @@ def test_a_member_gets_no_claims_before_its_group_exists() -> None:
 
 
 def test_a_group_gets_a_new_claim_for_one_that_was_deleted() -> None:
-    def delete_all(cluster: EmbeddedCluster) -> None:
-        for one in cluster.objects(RESOURCE_CLAIM):
-            cluster.delete(one.key)
-
-    cluster = with_group(create(group(BY_TEMPLATE)), delete_all)
+    cluster = with_group(create(group(BY_TEMPLATE)), delete_claims)
     (made,) = claims(cluster)
     assert made_by(cluster, GROUP) == [{"gpu": made.metadata.name}]
 
@@ -248,13 +311,44 @@ def used_by_group(**meta: Any) -> Json:
 RUNNING = member("p", BY_NAME, nodeName="n1")
 
 
-@pytest.mark.parametrize("steps", [(delete(G),), (delete(G), create(group(uid="new")))])
-def test_a_group_that_is_gone_uses_its_claims_until_its_last_pod_has_ended(steps: Any) -> None:
+def test_a_deleted_group_and_its_claims_stay_until_its_last_pod_has_ended() -> None:
     present = (create(group(BY_NAME)), create(RUNNING), create(used_by_group()))
-    (held,) = claims(with_group(*present, delete(G)))
+    cluster = with_group(*present, delete(G))
+    assert cluster.objects(GROUP)[0].object.metadata.deletion_timestamp is not None
+    (held,) = claims(cluster)
     assert held.allocation is not None
-    (free,) = claims(with_group(*present, *steps, end(P)))
-    assert (free.allocation, free.status.reserved_for) == (None, None)
+    late = member("late", BY_NAME, nodeName="n1")
+    cluster = with_group(*present, delete(G), create(late), end(P))
+    assert len(cluster.objects(GROUP)) == 1
+    for ends in (end, delete):
+        cluster = with_group(*present, delete(G), ends(P))
+        (free,) = claims(cluster)
+        assert (free.allocation, free.status.reserved_for) == (None, None)
+        assert not cluster.objects(GROUP)
+
+
+def test_a_group_uses_the_claim_of_a_member_that_came_with_its_node() -> None:
+    steps = (create(group(BY_NAME)), create(unused()), create(RUNNING))
+    (used_claim,) = with_group(*steps).objects(RESOURCE_CLAIM)
+    assert used_claim.content["status"] == used_by_group()["status"]
+    (own,) = after(*steps).objects(RESOURCE_CLAIM)
+    assert [each["resource"] for each in own.content["status"]["reservedFor"]] == ["pods"]
+
+
+@pytest.mark.parametrize("features", [NO_FEATURES, ApiFeatures(protects_groups=True)])
+def test_a_new_group_is_protected_with_the_gate_of_groups(features: ApiFeatures) -> None:
+    new = group()
+    del new["metadata"]["uid"], new["metadata"]["finalizers"]
+    cluster = after(create(new), create(RUNNING), delete(G), features=features)
+    assert len(cluster.objects(GROUP)) == features.protects_groups
+    assert not after(create(new), delete(G), features=features).objects(GROUP)
+
+
+def test_other_finalizers_of_a_group_stay() -> None:
+    protected = group()
+    protected["metadata"]["finalizers"].append("example.com/wait")
+    (left,) = after(create(protected), create(RUNNING), delete(G), end(P)).objects(GROUP)
+    assert left.content["metadata"]["finalizers"] == ["example.com/wait"]
 
 
 def test_a_claim_created_for_a_group_is_deleted_with_it() -> None:

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 import yaml
 
+from bayplan.adapters.embedded.api_features import NO_FEATURES
 from bayplan.config import SchedulerConfig
 from bayplan.explain.explainer import explain_pod
 from bayplan.explain.explanation import Fix
@@ -24,7 +25,9 @@ HOST = "kubernetes.io/hostname"
 
 
 def model_of_file(path: Path) -> ClusterModel:
-    return ClusterModel(objects_of_files([str(path)]), SchedulerConfig(), default_registry(()))
+    return ClusterModel(
+        objects_of_files([str(path)], features=NO_FEATURES), SchedulerConfig(), default_registry(())
+    )
 
 
 def fixes_of(path: Path, name: str = "default/p") -> list[Fix]:

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 import yaml
 
+from bayplan.adapters.embedded.api_features import NO_FEATURES
 from bayplan.config import SchedulerConfig
 from bayplan.explain.explainer import explain_pod
 from bayplan.explain.explanation import Explanation
@@ -33,7 +34,7 @@ TEMPLATE = {
 
 def answer(tmp_path: Path, workload: dict[str, Any]) -> Explanation:
     (tmp_path / "in.yaml").write_text(yaml.safe_dump_all([NODE, workload]))
-    objects = objects_of_files([str(tmp_path / "in.yaml")])
+    objects = objects_of_files([str(tmp_path / "in.yaml")], features=NO_FEATURES)
     model = ClusterModel(objects, SchedulerConfig(), default_registry(()))
     return explain_pod(model, model.pending()[0].key)
 

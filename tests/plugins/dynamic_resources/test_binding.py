@@ -9,11 +9,11 @@ import pytest
 
 from bayplan.adapters.embedded.cluster import EmbeddedCluster
 from bayplan.api.device_objects import (
-    CLAIM_FINALIZER,
     RESOURCE_CLAIM,
     AllocationResult,
     ResourceClaim,
 )
+from bayplan.api.finalizers import CLAIM_PROTECTION
 from bayplan.api.objects import POD, ContainerExtendedResourceRequest, Pod
 from bayplan.clock import ManualClock
 from bayplan.objects.keys import object_key
@@ -106,7 +106,7 @@ def test_a_claim_gets_finalizer_allocation_and_user() -> None:
     port = world()
     bound = bind(port)
     assert bound == now(port)
-    assert bound.metadata.finalizers == (CLAIM_FINALIZER,)
+    assert bound.metadata.finalizers == (CLAIM_PROTECTION,)
     assert bound.allocation == msgspec.structs.replace(ALLOCATION, allocation_timestamp="stamp")
     assert bound.is_reserved_for(PLACED.uid)
 
@@ -241,7 +241,7 @@ def test_a_claim_is_deallocated_only_in_the_version_that_was_read() -> None:
 
 
 def test_a_claim_that_the_scheduler_made_is_deleted_with_its_finalizer() -> None:
-    port = world(finalizers=[CLAIM_FINALIZER])
+    port = world(finalizers=[CLAIM_PROTECTION])
     seen = now(port)
     done(port, lambda p: binding.delete_claim(p, seen))
     assert port.cluster.get(KEY) is None
@@ -294,7 +294,7 @@ def test_a_claim_deleted_between_two_tries_cannot_be_bound() -> None:
 
 
 def test_a_status_that_is_refused_is_an_error_that_names_the_write() -> None:
-    port = world(finalizers=[CLAIM_FINALIZER])
+    port = world(finalizers=[CLAIM_PROTECTION])
     port.fail_before = [ApiError(403, "Forbidden", "not allowed")]
     text = r"^add allocation and reservation to claim default/c: not allowed$"
     with pytest.raises(BindingError, match=text):

@@ -10,7 +10,7 @@ from bayplan.sim.input.workload import ExpansionMode
 from bayplan.sim.output.result import SimulationResult
 from tests.kit.manifests import Content, node, pod
 from tests.sim.manifests import controller, owned, scenario
-from tests.sim.runs import run_by_default
+from tests.sim.runs import run_by_default, simulation
 
 CASES = Path("tests/cases")
 SMALL = {"allocatable": {"cpu": "1", "memory": "8Gi", "pods": "110"}}
@@ -166,3 +166,70 @@ def test_a_node_that_is_removed_in_a_what_if_goes_at_once(is_deleted: bool) -> N
         "spec": {"remove": ["n1"]},
     }
     assert simulated(kept, change).nodes == 0
+
+
+# ---- finalizers of Kubernetes' own controllers ------------------------------------------------
+
+GROUP = "scheduling.k8s.io/v1beta1"
+PROTECTED = ["scheduling.k8s.io/podgroup-protection"]
+
+
+def pod_group(**meta: Any) -> Content:
+    named = {"name": "g", "namespace": "default", "uid": "u", "finalizers": PROTECTED, **meta}
+    spec = {"schedulingPolicy": {"basic": {}}}
+    return {"apiVersion": GROUP, "kind": "PodGroup", "metadata": named, "spec": spec}
+
+
+def member(name: str, **fields: Any) -> Content:
+    return pod(name, schedulingGroup={"podGroupName": "g"}, **fields)
+
+
+def test_a_deleted_group_goes_with_its_last_pod() -> None:
+    gone = simulated(node("n1"), pod_group(deletionTimestamp=LONG_AGO), pod("p"))
+    assert not gone.notes
+    kept = simulated(node("n1"), pod_group(deletionTimestamp=LONG_AGO), member("a", nodeName="n1"))
+    what = "PodGroup default/g is being deleted and stays"
+    assert kept.notes == (f"{what}: it has the finalizer {PROTECTED[0]}",)
+    steps = scenario(
+        {"at": 10, "delete": [{"apiVersion": GROUP, "kind": "PodGroup", "name": "g"}]},
+        {"at": 20, "delete": [one("Pod", "a")]},
+    )
+    late = simulated(node("n1"), pod_group(), member("a", nodeName="n1"), steps)
+    assert not late.notes
+
+
+@pytest.mark.parametrize("finalizer", ["foregroundDeletion", "orphan"])
+def test_the_garbage_collector_lets_objects_of_all_kinds_go(finalizer: str) -> None:
+    terminating = {"finalizers": [finalizer], "deletionTimestamp": LONG_AGO}
+    left = node("n1")
+    left["metadata"] |= terminating
+    stuck = leaving(finalizers=[finalizer])
+    result = simulated(node("n2"), left, stuck, pod_group(**terminating))
+    assert not result.notes
+    assert result.nodes == 1
+    assert result.pods["default/stuck"].deleted_at == 0
+
+
+def test_what_a_node_owns_goes_with_it() -> None:
+    owner = {"apiVersion": "v1", "kind": "Node", "name": "n1", "uid": "u"}
+    here = node("n1")
+    here["metadata"]["uid"] = "u"
+    slices = [
+        {
+            "apiVersion": "resource.k8s.io/v1",
+            "kind": "ResourceSlice",
+            "metadata": {"name": name, "ownerReferences": owners},
+            "spec": {
+                "driver": "d",
+                "nodeName": "n1",
+                "pool": {"name": name, "generation": 1, "resourceSliceCount": 1},
+                "devices": [{"name": "gpu"}],
+            },
+        }
+        for name, owners in (("own", [owner]), ("free", []))
+    ]
+    steps = scenario({"at": 10, "delete": [one("Node", "n1")]})
+    run = simulation(load_inputs((here, *slices, steps)))
+    run.run()
+    (left,) = run.cluster.objects("resource.k8s.io/v1 ResourceSlice")
+    assert left.key.name == "free"

@@ -39,6 +39,7 @@ from bayplan.adapters.embedded.api_errors import (
     not_bindable,
     other_uid,
 )
+from bayplan.adapters.embedded.api_features import NO_FEATURES, ApiFeatures
 from bayplan.adapters.embedded.api_validation import (
     identity_problems,
     problems_of_kind,
@@ -151,6 +152,9 @@ def with_condition(status: Content, condition: Content, stamp: str) -> list[Cont
 #: ``later(seconds, call)``: calls ``call`` after ``seconds``.
 Later = Callable[[float, Callable[[], None]], object]
 
+#: ``soon(call)``: calls ``call`` after the present change.
+Soon = Callable[[Callable[[], None]], object]
+
 #: How often the server tries to generate a name that no object has.
 _NAME_TRIES_MAX = 8
 
@@ -179,12 +183,13 @@ class ApiServer:
         later: Later,
         plugins: PluginSet = DEFAULT_PLUGINS,
         *,
+        features: ApiFeatures = NO_FEATURES,
         charged_pods: Iterable[Pod] = (),
     ) -> None:
         """``plugins``: the admission plugins that run. ``charged_pods``: see
         `ResourceQuotaAdmission`."""
         self._clock = clock
-        self._admission = AdmissionChain(plugins, store, clock, charged_pods)
+        self._admission = AdmissionChain(plugins, store, clock, features, charged_pods)
         self._store = store
         self._later = later
         #: The number of objects that have had a name; each of them gets a uid of its own.

@@ -5,30 +5,31 @@ that have ended or are gone from the users of a claim, and deallocates the devic
 user. It deletes claims that were created for a pod that no longer needs them. It acts right after
 the change that causes the work, at the same moment. Upstream: pkg/controller/resourceclaim.
 
+A pod that came with its node becomes a user of its claims that have devices.
+
 Under the gate DRAWorkloadResourceClaims, an entry of a pod that equals an entry of its PodGroup
 names a claim of the group: it is created for the group, and each pod reports its name, too. A
-deleted group counts as a user as long as it has a pod that has not ended: upstream's finalizer
-podgroup-protection defers the deletion until then. Without the gate, an API server drops the claims
-of PodGroups, so that each pod gets claims of its own.
+group is a user until it is gone, which `group_protection` defers. Without the gate, an API server
+drops the claims of PodGroups, so that each pod gets claims of its own.
 """
 
 from collections import deque
-from collections.abc import Callable
-from typing import Any, Final, cast, final
+from collections.abc import Iterator
+from typing import Any, cast, final
 
-from bayplan.adapters.embedded.api_server import ApiServer
+from bayplan.adapters.embedded.api_server import ApiServer, Soon
 from bayplan.adapters.embedded.versioned_store import PodChange, StoredObject, VersionedStore
 from bayplan.api.device_objects import (
-    CLAIM_FINALIZER,
     POD_CLAIM_NAME_ANNOTATION,
     RESOURCE_CLAIM,
     RESOURCE_CLAIM_TEMPLATE,
     ResourceClaim,
 )
-from bayplan.api.objects import POD, Pod, is_terminal
+from bayplan.api.finalizers import CLAIM_PROTECTION
+from bayplan.api.objects import POD, Pod, PodResourceClaim, is_terminal
 from bayplan.api.pod_groups import (
-    KINDS,
     UPSTREAM_GROUP,
+    UPSTREAM_KINDS,
     PodGroupResourceClaim,
     UpstreamPodGroup,
     group_entry,
@@ -38,14 +39,6 @@ from bayplan.ports import ApiError
 
 #: The longest prefix of a generated name.
 _PREFIX_LENGTH_MAX = 57
-
-#: The versions of the PodGroup that may list claims.
-_GROUP_KINDS: Final[tuple[str, ...]] = tuple(
-    kind for kind, row in KINDS.items() if row.decoded_as is UpstreamPodGroup
-)
-
-#: Calls a function after the present change.
-Soon = Callable[[Callable[[], None]], object]
 
 
 @final
@@ -59,9 +52,11 @@ class ClaimController:
         self._server = server
         self._store = store
         self._soon = soon
-        self._group_kinds = _GROUP_KINDS if has_group_claims else ()
+        self._group_kinds = UPSTREAM_KINDS if has_group_claims else ()
         #: Pods, groups and claims to look at, in order, each once.
         self.waiting: deque[ObjectKey] = deque()
+        #: Claim → the pods on nodes that become its users when it has devices.
+        self._future_users: dict[ObjectKey, list[ObjectKey]] = {}
         store.observe(
             self._observe,
             (POD, RESOURCE_CLAIM, RESOURCE_CLAIM_TEMPLATE, *self._group_kinds),
@@ -82,7 +77,8 @@ class ClaimController:
                 return
             keys = self._after_pod(before, after)
         elif kind == RESOURCE_CLAIM:
-            keys = [changed.key] if after is not None else self._group_of(changed)
+            users = self._future_users.pop(changed.key, ())
+            keys = [changed.key, *users] if after is not None else self._makers_of(changed)
         elif kind == RESOURCE_CLAIM_TEMPLATE and after is not None:
             keys = [
                 one.key
@@ -105,18 +101,19 @@ class ClaimController:
     def _after_pod(
         self, before: StoredObject | None, after: StoredObject | None
     ) -> list[ObjectKey]:
-        if after is not None and not _is_done(cast(Pod, after.object)):
-            return [after.key] if self._lacks_claims(after) else []
-        gone = after or before
-        assert gone is not None
-        return self._claims_that_concern(gone, self._group_name(cast(Pod, gone.object)))
+        changed = after or before
+        assert changed is not None
+        if after is None or _is_done(cast(Pod, after.object)):
+            return self._claims_that_concern(changed)
+        has_work = self._lacks_claims(after) or any(self._unused_claims(after))
+        return [after.key] if has_work else []
 
     def _after_group(
         self, before: StoredObject | None, after: StoredObject | None
     ) -> list[ObjectKey]:
         if after is None:
             assert before is not None
-            return self._claims_that_concern(before, before.key.name)
+            return self._claims_that_concern(before)
         group = cast(UpstreamPodGroup, after.object)
         if before is not None and not group.spec.resource_claims:
             return []
@@ -127,21 +124,22 @@ class ClaimController:
         ]
         return [after.key, *members] if self._lacks_claims(after) else members
 
-    def _claims_that_concern(self, gone: StoredObject, group_name: str) -> list[ObjectKey]:
-        """The claims that an object, or its group, uses or owns."""
+    def _claims_that_concern(self, gone: StoredObject) -> list[ObjectKey]:
+        """The claims that an object uses or owns."""
         uid = gone.object.metadata.uid or ""
         return [
             one.key
             for one in self._store.all(RESOURCE_CLAIM)
-            if one.key.namespace == gone.key.namespace and _concerns(one, uid, group_name)
+            if one.key.namespace == gone.key.namespace and _concerns(one, uid)
         ]
 
-    def _group_of(self, claim: StoredObject) -> list[ObjectKey]:
-        """The group that a deleted claim was made for."""
+    def _makers_of(self, claim: StoredObject) -> list[ObjectKey]:
+        """The pod or the group that a deleted claim was made for."""
         for owner in cast(ResourceClaim, claim.object).metadata.owner_references or ():
-            if owner.controller and owner.kind == "PodGroup":
-                group = self._group(claim.key.namespace, owner.name)
-                return [] if group is None else [group.key]
+            if owner.controller and owner.kind in ("Pod", "PodGroup"):
+                kinds = (POD,) if owner.kind == "Pod" else self._group_kinds
+                keys = [object_key(kind, claim.key.namespace, owner.name) for kind in kinds]
+                return [key for key in keys if self._store.get(key) is not None]
         return []
 
     def _work(self) -> None:
@@ -153,8 +151,10 @@ class ClaimController:
             try:
                 if key.kind == RESOURCE_CLAIM:
                     self._clean_claim(stored)
-                else:
-                    self._make_claims(stored)
+                    continue
+                self._make_claims(stored)
+                if key.kind == POD:
+                    self._use_claims(self._server.get(key))
             except ApiError:
                 continue  # another change will follow, and it causes another try
 
@@ -183,19 +183,14 @@ class ClaimController:
         self._server.patch(stored.key, {"status": {"resourceClaimStatuses": statuses}})
 
     def _made(self, stored: StoredObject) -> dict[str, str | None]:
-        """The names of the claims that were made, by entry. Only a group notices that one of them
-        is gone."""
+        """The names of the claims that were made and are there, by entry. None: the entry needs
+        no claim."""
         owner = cast(Pod | UpstreamPodGroup, stored.object)
-        names = {
+        return {
             each.name: each.resource_claim_name
             for each in owner.status.resource_claim_statuses or ()
-        }
-        if isinstance(owner, Pod):
-            return names
-        return {
-            entry: name
-            for entry, name in names.items()
-            if name is None or self._store.get(self._claim_key(stored, name)) is not None
+            if each.resource_claim_name is None
+            or self._store.get(self._claim_key(stored, each.resource_claim_name)) is not None
         }
 
     @staticmethod
@@ -247,10 +242,11 @@ class ClaimController:
             "uid": owner.metadata.uid,
             "controller": True,
         }
+        labels = template_meta.get("labels")
         meta = {
             "generateName": _prefix(owner.metadata.name, named.name),
             "namespace": namespace,
-            "labels": template_meta.get("labels") or {},
+            **({"labels": labels} if labels else {}),
             "annotations": {
                 **(template_meta.get("annotations") or {}),
                 POD_CLAIM_NAME_ANNOTATION: named.name,
@@ -261,6 +257,69 @@ class ClaimController:
         content = {"apiVersion": api_version, "kind": kind, "metadata": meta}
         return self._server.create({**content, "spec": spec.get("spec") or {}}).key.name
 
+    # ---- pods on nodes that do not use their claims yet ---------------------------------------
+
+    def _unused_claims(self, stored: StoredObject) -> Iterator[tuple[PodResourceClaim, ObjectKey]]:
+        """The entries of a pod on a node whose claims, which need not exist, have neither the pod
+        nor its group as a user."""
+        pod = stored.placed_pod
+        if pod is None or pod.metadata.deletion_timestamp is not None:
+            return
+        made = self._made(stored)
+        for named in pod.spec.resource_claims or ():
+            name = named.resource_claim_name or made.get(named.name)
+            if name is not None:
+                key = self._claim_key(stored, name)
+                found = self._store.get(key)
+                if found is None or not self._is_user(pod, cast(ResourceClaim, found.object)):
+                    yield named, key
+
+    def _is_user(self, pod: Pod, claim: ResourceClaim) -> bool:
+        name = self._group_name(pod)
+        is_of_group = bool(name) and claim.is_reserved_for_group(name)
+        return is_of_group or claim.is_reserved_for(pod.metadata.uid or "")
+
+    def _use_claims(self, stored: StoredObject) -> None:
+        """Make a pod on a node a user of its claims that have devices. Raises ApiError."""
+        for named, key in self._unused_claims(stored):
+            found = self._store.get(key)
+            if found is None or cast(ResourceClaim, found.object).allocation is None:
+                self._future_users.setdefault(key, []).append(stored.key)
+                continue
+            shared = self._shared_claims(stored)
+            if shared is None or (
+                named.resource_claim_template_name and not self._is_made_for(stored, found)
+            ):
+                return
+            user = self._as_user(stored, of_group=group_entry(named) in shared)
+            users: list[Content] = found.content["status"].get("reservedFor") or []
+            self._server.patch(key, {"status": {"reservedFor": [*users, user]}})
+
+    def _as_user(self, stored: StoredObject, *, of_group: bool) -> Content:
+        """The pod, or its group, as claims name it."""
+        pod = cast(Pod, stored.object)
+        if not of_group:
+            return {"resource": "pods", "name": pod.metadata.name, "uid": pod.metadata.uid}
+        group = self._group(stored.key.namespace, self._group_name(pod))
+        assert group is not None, "the claims of a group are shared"
+        meta = group.object.metadata
+        return {
+            "apiGroup": UPSTREAM_GROUP,
+            "resource": "podgroups",
+            "name": meta.name,
+            "uid": meta.uid,
+        }
+
+    def _is_made_for(self, stored: StoredObject, claim: StoredObject) -> bool:
+        """Whether a claim was made for the pod or for its group."""
+        pod = cast(Pod, stored.object)
+        group = ("PodGroup", self._group_name(pod))
+        return any(
+            owner.controller
+            and (owner.uid == pod.metadata.uid or (owner.kind, owner.name) == group)
+            for owner in cast(ResourceClaim, claim.object).metadata.owner_references or ()
+        )
+
     # ---- claims that are no longer needed ---------------------------------------------------
 
     def _clean_claim(self, stored: StoredObject) -> None:
@@ -268,7 +327,7 @@ class ClaimController:
         claim = cast(ResourceClaim, stored.object)
         users: list[Content] = (stored.content.get("status") or {}).get("reservedFor") or []
         remaining = [user for user in users if self._still_uses(stored.key.namespace, user)]
-        has_finalizer = CLAIM_FINALIZER in (claim.metadata.finalizers or ())
+        has_finalizer = CLAIM_PROTECTION in (claim.metadata.finalizers or ())
         is_leaving = claim.metadata.deletion_timestamp is not None
         if len(remaining) < len(users) or (is_leaving and has_finalizer and not remaining):
             self._server.patch(stored.key, _released(claim, remaining))
@@ -283,7 +342,7 @@ class ClaimController:
             case ("", "pods"):
                 return self._needs_claims(namespace, name, uid)
             case (api_group, "podgroups") if api_group == UPSTREAM_GROUP and self._group_kinds:
-                return self._group_needs_claims(namespace, name, uid)
+                return self._is_group(namespace, name, uid)
             case _:
                 return True
 
@@ -294,7 +353,7 @@ class ClaimController:
             if owner.controller and owner.kind == "Pod":
                 return not self._needs_claims(namespace, owner.name, owner.uid)
             if owner.controller and owner.kind == "PodGroup" and self._group_kinds:
-                return not self._group_needs_claims(namespace, owner.name, owner.uid)
+                return not self._is_group(namespace, owner.name, owner.uid)
         return False
 
     def _needs_claims(self, namespace: str, name: str, uid: str) -> bool:
@@ -306,15 +365,10 @@ class ClaimController:
 
     # ---- groups -----------------------------------------------------------------------------
 
-    def _group_needs_claims(self, namespace: str, name: str, uid: str) -> bool:
+    def _is_group(self, namespace: str, name: str, uid: str) -> bool:
+        """Whether the group of this name has the uid."""
         group = self._group(namespace, name)
-        if group is not None:
-            return group.object.metadata.uid == uid
-        key = object_key(_GROUP_KINDS[0], namespace, name)
-        return any(
-            self._is_member(one, key) and not is_terminal(cast(Pod, one.object))
-            for one in self._store.all(POD)
-        )
+        return group is not None and group.object.metadata.uid == uid
 
     def _group(self, namespace: str, name: str) -> StoredObject | None:
         """The PodGroup of this name, in whatever version the store has it."""
@@ -339,21 +393,16 @@ def _released(claim: ResourceClaim, remaining: list[Content]) -> Content:
     status: dict[str, Any] = {"reservedFor": remaining or None}
     if remaining:
         return {"status": status}
-    finalizers = [f for f in claim.metadata.finalizers or () if f != CLAIM_FINALIZER]
+    finalizers = [f for f in claim.metadata.finalizers or () if f != CLAIM_PROTECTION]
     cleared = {**status, "allocation": None, "devices": None}
     return {"metadata": {"finalizers": finalizers or None}, "status": cleared}
 
 
-def _concerns(stored: StoredObject, uid: str, group_name: str) -> bool:
-    """Whether the object of this uid, or the group, uses the claim or owns it."""
+def _concerns(stored: StoredObject, uid: str) -> bool:
+    """Whether the object of this uid uses the claim or owns it."""
     claim = cast(ResourceClaim, stored.object)
     owners = claim.metadata.owner_references or ()
-    if claim.is_reserved_for(uid) or any(owner.uid == uid for owner in owners):
-        return True
-    return bool(group_name) and (
-        claim.is_reserved_for_group(group_name)
-        or any((owner.kind, owner.name) == ("PodGroup", group_name) for owner in owners)
-    )
+    return claim.is_reserved_for(uid) or any(owner.uid == uid for owner in owners)
 
 
 def _is_done(pod: Pod) -> bool:

@@ -16,10 +16,12 @@ from typing import Any, cast, final
 
 from bayplan.adapters.embedded.admission.plugin_set import DEFAULT_PLUGINS, PluginSet
 from bayplan.adapters.embedded.api_errors import OtherUidError
+from bayplan.adapters.embedded.api_features import NO_FEATURES, ApiFeatures
 from bayplan.adapters.embedded.api_server import ApiServer
 from bayplan.adapters.embedded.claim_controller import ClaimController
 from bayplan.adapters.embedded.disruption_budgets import BudgetController, Evictions
 from bayplan.adapters.embedded.field_validation import stable_suffix
+from bayplan.adapters.embedded.group_protection import GroupProtection
 from bayplan.adapters.embedded.pod_gc_controller import PodGcController, PodGcTimes
 from bayplan.adapters.embedded.versioned_store import (
     HISTORY_LENGTH,
@@ -118,21 +120,24 @@ class EmbeddedCluster(ObjectPort, ImmediateCluster):
         *,
         admission: PluginSet = DEFAULT_PLUGINS,
         charged_pods: Iterable[Pod] = (),
-        has_group_claims: bool = False,
+        features: ApiFeatures = NO_FEATURES,
     ) -> None:
         """``declared``: per kind, further field paths that decoded objects keep. ``pod_gc``: when
         the pods of missing nodes are collected; None: never, as without a controller manager.
         ``admission``: the admission plugins that run. ``charged_pods``: pods that quotas count,
-        although the server does not have them. ``has_group_claims``: whether the gate
-        DRAWorkloadResourceClaims is on."""
+        although the server does not have them. ``features``: those of the server and its
+        controllers."""
         self._clock = clock
         self._store = VersionedStore(declared, history_length)
         #: The server behind the port, for the controllers of a simulation.
-        self.server = ApiServer(clock, self._store, _after, admission, charged_pods=charged_pods)
+        self.server = ApiServer(
+            clock, self._store, _after, admission, features=features, charged_pods=charged_pods
+        )
         super().__init__(self.server)
         self._claims = ClaimController(
-            self._server, self._store, _soon, has_group_claims=has_group_claims
+            self._server, self._store, _soon, has_group_claims=features.has_group_claims
         )
+        self._groups = GroupProtection(self._server, self._store, _soon)
         self._budgets = BudgetController(self._server, self._store, _soon)
         #: The last arrival and the last binding of a pod.
         self.steps = self._store.steps
@@ -198,6 +203,8 @@ class EmbeddedCluster(ObjectPort, ImmediateCluster):
             self._budgets.work()
         if self._claims.waiting:
             self._claims.work_soon()
+        if self._groups.has_work:
+            self._groups.work_soon()
         return created
 
     def update(self, content: Content) -> StoredObject:
@@ -220,6 +227,10 @@ class EmbeddedCluster(ObjectPort, ImmediateCluster):
     def objects(self, kind: str) -> "list[StoredObject]":
         """All objects of a kind in the order of creation, including pods that have ended."""
         return self._store.all(kind)
+
+    def owned_by(self, uid: str) -> "list[ObjectKey]":
+        """The objects that name an owner of this uid."""
+        return self._store.owned_by(uid)
 
     def observe(
         self,

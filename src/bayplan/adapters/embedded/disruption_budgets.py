@@ -28,7 +28,7 @@ from typing import NamedTuple, cast, final
 from msgspec import Struct, field
 
 from bayplan.adapters.embedded.api_errors import ForbiddenError, TooManyRequestsError
-from bayplan.adapters.embedded.api_server import ApiServer, with_condition
+from bayplan.adapters.embedded.api_server import ApiServer, Soon, with_condition
 from bayplan.adapters.embedded.versioned_store import StoredObject, VersionedStore
 from bayplan.api.disruption_objects import (
     POD_DISRUPTION_BUDGET,
@@ -47,9 +47,6 @@ from bayplan.ports import ApiError
 _DELETION_SECONDS_MAX = 120.0
 
 _PERCENT = re.compile(r"(\d+)%")
-
-#: Calls a function after the present change.
-Soon = Callable[[Callable[[], None]], object]
 
 
 class _Owner(NamedTuple):

@@ -146,6 +146,10 @@ class VersionedStore:
             self._make_unread(kind)
         return self._objects.all(kind)
 
+    def owned_by(self, uid: str) -> list[ObjectKey]:
+        """The objects that name an owner of this uid."""
+        return self._objects.owned_by(uid)
+
     def kinds(self) -> list[str]:
         """The kinds that have, or had, objects."""
         return list(dict.fromkeys((*self._objects.kinds(), *self._unread)))

@@ -12,12 +12,12 @@ from typing import Any, cast
 import msgspec
 
 from bayplan.api.device_objects import (
-    CLAIM_FINALIZER,
     RESOURCE_CLAIM,
     AllocationResult,
     ConsumerReference,
     ResourceClaim,
 )
+from bayplan.api.finalizers import CLAIM_PROTECTION
 from bayplan.api.objects import POD, NodeAllocatableResourceClaimStatus
 from bayplan.plugins.dynamic_resources.extended import Mappings
 from bayplan.ports import ApiError, BindPort, ConflictError, NotFoundError, OutcomeUnknownError
@@ -136,7 +136,7 @@ async def delete_claim(port: BindPort, claim: ResourceClaim) -> None:
     OutcomeUnknownError."""
     try:
         for _ in range(CONFLICT_TRIES):
-            finalizers = [f for f in claim.metadata.finalizers or () if f != CLAIM_FINALIZER]
+            finalizers = [f for f in claim.metadata.finalizers or () if f != CLAIM_PROTECTION]
             meta: Patch = {**_meant(claim), "finalizers": finalizers or None}
             try:
                 await _patch(port, claim, {"metadata": meta})
@@ -212,9 +212,9 @@ async def _with_finalizer(
     if claim.allocation is not None:
         raise BindingError(f"claim {claim.key} got allocated elsewhere in the meantime")
     finalizers = claim.metadata.finalizers or ()
-    if CLAIM_FINALIZER in finalizers:
+    if CLAIM_PROTECTION in finalizers:
         return claim
-    meta: Patch = {**_meant(claim), "finalizers": [*finalizers, CLAIM_FINALIZER]}
+    meta: Patch = {**_meant(claim), "finalizers": [*finalizers, CLAIM_PROTECTION]}
     try:
         return await _patch(port, claim, {"metadata": meta})
     except (ConflictError, OutcomeUnknownError):

@@ -16,8 +16,6 @@ from bayplan.sim.input.controller_pods import is_active, pod_from, pod_names
 from bayplan.sim.input.workload import Content, has_ended
 
 INDEX_ANNOTATION = "batch.kubernetes.io/job-completion-index"
-#: A Job's controller removes it from a pod when the pod has been counted.
-TRACKING_FINALIZER = "batch.kubernetes.io/job-tracking"
 #: The number of failures that upstream's default allows.
 BACKOFF_LIMIT = 6
 

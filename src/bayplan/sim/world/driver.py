@@ -20,6 +20,7 @@ import msgspec
 from bayplan.adapters.embedded.api_errors import TooManyRequestsError
 from bayplan.adapters.embedded.cluster import EVENT, EmbeddedCluster
 from bayplan.adapters.embedded.versioned_store import PodChange, StoredObject
+from bayplan.api.finalizers import FOREGROUND, ORPHAN
 from bayplan.api.objects import JOB, NODE, POD, STATEFUL_SET, Pod
 from bayplan.clock import Clock
 from bayplan.durations import DurationError, parse_duration
@@ -49,8 +50,6 @@ from bayplan.sim.world.workloads.controllers import WorkloadControllers
 
 #: A run without an end stops when a busy scheduler has changed nothing for this long.
 QUIET_SECONDS_MAX = 3600.0
-#: The finalizers of a deletion with ``propagationPolicy``. Upstream: garbagecollector.
-_FOREGROUND, _ORPHAN = "foregroundDeletion", "orphan"
 _CORDON: Content = {"spec": {"unschedulable": True}}
 _UNCORDON: Content = {"spec": {"unschedulable": False}}
 
@@ -195,8 +194,7 @@ class Driver:
         for stored in self._deletions.objects():
             if stored.key.kind == POD:
                 self._controllers.pod_was_terminating(stored)
-            elif stored.key.kind in CONTROLLERS:
-                await self._collect_garbage(stored, self._controllers)
+            await self._collect_garbage(stored, self._controllers)
             await self._settle()
 
     async def _reach(self, seconds: float) -> None:
@@ -251,7 +249,7 @@ class Driver:
             return
         self._try_to_perform(step)
         await self._settle()
-        if self._controllers is not None and stored is not None and step.key.kind in CONTROLLERS:
+        if self._controllers is not None and stored is not None:
             await self._collect_garbage(stored, self._controllers)
 
     async def _create_node(self, step: Step, controllers: WorkloadControllers) -> None:
@@ -297,18 +295,18 @@ class Driver:
             self._cluster.server.patch(step.key, step.content)
 
     async def _collect_garbage(self, owner: StoredObject, controllers: WorkloadControllers) -> None:
-        """What the garbage collector does after a change of ``owner``: the dependents of a
-        controller that is gone go, too, and a deletion in the foreground waits for them."""
+        """What the garbage collector does after a change of ``owner``: the dependents of an object
+        that is gone go, too, and a deletion in the foreground begins with them."""
         current = self._cluster.get(owner.key)
         if current is None:
-            if _ORPHAN not in (owner.content["metadata"].get("finalizers") or ()):
+            if ORPHAN not in (owner.content["metadata"].get("finalizers") or ()):
                 await self._delete_dependents(owner, controllers)
             return
         finalizers = current.content["metadata"].get("finalizers") or ()
-        own = [one for one in finalizers if one in (_FOREGROUND, _ORPHAN)]
+        own = [one for one in finalizers if one in (FOREGROUND, ORPHAN)]
         if not current.content["metadata"].get("deletionTimestamp") or not own:
             return
-        if _FOREGROUND in own:
+        if FOREGROUND in own:
             await self._delete_dependents(current, controllers)
         rest = [one for one in finalizers if one not in own]
         self._cluster.server.patch(owner.key, {"metadata": {"finalizers": rest}})
@@ -316,15 +314,27 @@ class Driver:
     async def _delete_dependents(
         self, owner: StoredObject, controllers: WorkloadControllers
     ) -> None:
-        """Delete the objects that a deleted controller owned, as the garbage collector does."""
-        for key in controllers.dependents(owner):
+        """Delete the objects that a deleted object owned, as the garbage collector does."""
+        is_controller = owner.key.kind in CONTROLLERS
+        for key in controllers.dependents(owner) if is_controller else self._owned_by(owner):
             dependent = self._cluster.get(key)
             if dependent is not None:
                 self._cluster.delete(key)
                 self._volumes.act()
                 await self._settle()
-                if key.kind in CONTROLLERS:
-                    await self._delete_dependents(dependent, controllers)
+                await self._delete_dependents(dependent, controllers)
+
+    def _owned_by(self, owner: StoredObject) -> Iterator[ObjectKey]:
+        """The objects that have no owner left but this one. Those of a pod have controllers of
+        their own."""
+        if owner.key.kind == POD:
+            return
+        uid = owner.content["metadata"]["uid"]
+        for key in self._cluster.owned_by(uid):
+            dependent = self._cluster.get(key)
+            owners = () if dependent is None else dependent.object.metadata.owner_references or ()
+            if all(one.uid == uid for one in owners):
+                yield key
 
     def _remove_daemons_meant_for(self, node_name: str) -> None:
         """Delete pending daemon pods of a deleted node, as their controller does.

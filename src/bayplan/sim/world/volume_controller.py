@@ -8,8 +8,9 @@ it.
 
 The controller handles changed objects one after the other, in the order of the changes.
 
-A deleted claim that a placed pod uses, and a deleted volume that is bound, stay until that has
-ended, if they have the finalizers of a cluster: then the controller removes these finalizers.
+A deleted claim that a pod on a node uses, even one that has ended, and a deleted volume that is
+bound, stay until that pod or claim is gone, if they have the finalizers of a cluster: then the
+controller removes these finalizers.
 
 Upstream: pkg/controller/volume/{persistentvolume,ephemeral,pvcprotection,pvprotection},
 sig-storage-lib-external-provisioner. Missing here: volumes that are lost under a bound claim, and
@@ -23,6 +24,13 @@ from typing import Any, final
 from bayplan.adapters.embedded.cluster import EmbeddedCluster
 from bayplan.adapters.embedded.json_merge import merge_patch
 from bayplan.adapters.embedded.versioned_store import PodChange, StoredObject
+from bayplan.api.finalizers import (
+    ATTACHER_PREFIX,
+    PROVISIONER,
+    PV_CONTROLLER,
+    PV_PROTECTION,
+    PVC_PROTECTION,
+)
 from bayplan.api.objects import (
     PERSISTENT_VOLUME,
     PERSISTENT_VOLUME_CLAIM,
@@ -51,11 +59,6 @@ from bayplan.sim.world.claim_binding import (
 
 #: The kinds that the controller follows.
 _KINDS = (POD, PERSISTENT_VOLUME, PERSISTENT_VOLUME_CLAIM, STORAGE_CLASS)
-
-_PROTECTION = {
-    PERSISTENT_VOLUME_CLAIM: "kubernetes.io/pvc-protection",
-    PERSISTENT_VOLUME: "kubernetes.io/pv-protection",
-}
 
 #: Called with the action and the error of the API server.
 Refuse = Callable[[str, ApiError], None]
@@ -195,22 +198,23 @@ class VolumeController:
             return  # no volume fits an invalid selector; the pod's attempt reports the error
 
     def _release(self, stored: StoredObject) -> None:
-        """Remove the finalizer of a deleted claim or volume that is no longer in use."""
-        finalizers = stored.content["metadata"].get("finalizers") or ()
-        own = _PROTECTION.get(stored.key.kind)
-        if own not in finalizers or self._is_in_use(stored):
-            return
-        rest = [one for one in finalizers if one != own]
-        self._cluster.server.patch(stored.key, {"metadata": {"finalizers": rest}})
+        """Remove the finalizers of a deleted claim or volume that is no longer in use."""
+        finalizers: list[str] = stored.content["metadata"].get("finalizers") or []
+        left = [one for one in finalizers if not _is_own(stored, one)]
+        if len(left) < len(finalizers) and not self._is_in_use(stored):
+            self._cluster.server.patch(stored.key, {"metadata": {"finalizers": left or None}})
 
     def _is_in_use(self, stored: StoredObject) -> bool:
-        """Whether a placed pod uses a claim, or a claim has a volume."""
+        """Whether a pod on a node uses a claim, or a claim has a volume."""
         if stored.key.kind == PERSISTENT_VOLUME:
             owner = _claimed_by(stored)
             claim = None if owner is None else self._cluster.get(owner)
             return claim is not None and volume_info(stored).is_claimed_by(claim_info(claim))
-        pods = (one for one in self._cluster.objects(POD) if one.placed_pod is not None)
-        return any(stored.key in _claims_of(pod) for pod in pods)
+        return any(
+            stored.key in _claims_of(pod)
+            for pod in self._cluster.objects(POD)
+            if pod.content["spec"].get("nodeName")
+        )
 
     def _write(self, stored: StoredObject, patch: Any) -> StoredObject:
         return self._cluster.update(merge_patch(stored.content, patch))
@@ -294,6 +298,19 @@ def _claims_of(pod: StoredObject) -> Iterator[ObjectKey]:
             name = f"{pod.key.name}-{volume['name']}"
         if name:
             yield object_key(PERSISTENT_VOLUME_CLAIM, pod.key.namespace, name)
+
+
+def _is_own(stored: StoredObject, finalizer: str) -> bool:
+    """Whether the controllers of storage remove a finalizer of an object that is not in use."""
+    if stored.key.kind == PERSISTENT_VOLUME_CLAIM:
+        return finalizer == PVC_PROTECTION
+    if stored.key.kind != PERSISTENT_VOLUME:
+        return False
+    if finalizer in (PV_CONTROLLER, PROVISIONER):
+        # The storage of a volume that never had a claim is not deleted.
+        spec = stored.content["spec"]
+        return spec.get("persistentVolumeReclaimPolicy") != "Delete" or "claimRef" in spec
+    return finalizer == PV_PROTECTION or finalizer.startswith(ATTACHER_PREFIX)
 
 
 def _claimed_by(volume: StoredObject) -> ObjectKey | None:

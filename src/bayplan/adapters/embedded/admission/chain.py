@@ -11,10 +11,12 @@ from bayplan.adapters.embedded.admission.extended_resource_toleration import (
 from bayplan.adapters.embedded.admission.limit_ranger import LimitRanger
 from bayplan.adapters.embedded.admission.plugin import AdmissionPlugin
 from bayplan.adapters.embedded.admission.plugin_set import PluginSet
+from bayplan.adapters.embedded.admission.pod_group_protection import PodGroupProtection
 from bayplan.adapters.embedded.admission.pod_topology_labels import PodTopologyLabels
 from bayplan.adapters.embedded.admission.priority import Priority
 from bayplan.adapters.embedded.admission.resource_quota import ResourceQuotaAdmission
 from bayplan.adapters.embedded.admission.runtime_class import RuntimeClassAdmission
+from bayplan.adapters.embedded.api_features import ApiFeatures
 from bayplan.adapters.embedded.versioned_store import VersionedStore
 from bayplan.api.objects import ApiObject, Pod
 from bayplan.clock import Clock
@@ -30,6 +32,7 @@ class AdmissionChain:
         plugins: PluginSet,
         store: VersionedStore,
         clock: Clock,
+        features: ApiFeatures,
         charged_pods: Iterable[Pod] = (),
     ) -> None:
         """``store``: where plugins look up what they need. ``charged_pods``: see
@@ -41,6 +44,7 @@ class AdmissionChain:
             DefaultTolerationSeconds(),
             ExtendedResourceToleration(),
             DefaultStorageClass(store),
+            *([PodGroupProtection()] if features.protects_groups else []),
             RuntimeClassAdmission(store),
             topology_labels,
             *(

@@ -19,6 +19,7 @@ from typing import NamedTuple, final
 
 from bayplan.adapters.embedded.cluster import EmbeddedCluster
 from bayplan.adapters.embedded.versioned_store import StoredObject
+from bayplan.api.finalizers import JOB_TRACKING
 from bayplan.api.objects import (
     DAEMON_SET,
     DEPLOYMENT,
@@ -41,7 +42,7 @@ from bayplan.sim.input.controller_pods import (
     target_node,
     template_hash,
 )
-from bayplan.sim.input.jobs import TRACKING_FINALIZER, JobTally, replaces_failed_only
+from bayplan.sim.input.jobs import JobTally, replaces_failed_only
 from bayplan.sim.input.workload import has_ended, is_pod
 from bayplan.sim.loop import running_loop
 from bayplan.sim.world.workloads.deployment_plan import (
@@ -343,7 +344,7 @@ class WorkloadControllers:
             self._delete_claims(owner, pod)
         else:
             pods.put(pod)
-        if TRACKING_FINALIZER in (pod["metadata"].get("finalizers") or ()):
+        if JOB_TRACKING in (pod["metadata"].get("finalizers") or ()):
             self._counted.append(key_of(pod))
         node = target_node(pod) if owner.key.kind == DAEMON_SET else None
         self._mark(owner.key, node or "")
@@ -401,7 +402,7 @@ class WorkloadControllers:
         stored = self._cluster.get(key)
         if stored is not None:
             finalizers = stored.content["metadata"].get("finalizers") or ()
-            left = [one for one in finalizers if one != TRACKING_FINALIZER]
+            left = [one for one in finalizers if one != JOB_TRACKING]
             self._cluster.server.patch(key, {"metadata": {"finalizers": left}})
 
     def _plan(self, stored: StoredObject, node: str = "") -> Plan:
