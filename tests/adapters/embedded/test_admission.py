@@ -538,7 +538,7 @@ def test_an_object_of_a_dump_is_neither_changed_nor_refused(mark: Content) -> No
 
 
 def test_plugins_run_in_the_order_of_kube_apiserver() -> None:
-    chain = AdmissionChain(plugin_set(), VersionedStore(), ManualClock(), NO_FEATURES)
+    chain = AdmissionChain(plugin_set(), VersionedStore(), ManualClock(), features=NO_FEATURES)
     assert chain.read_kinds == (LIMIT_RANGE, "scheduling.k8s.io/v1 PriorityClass", RUNTIME_CLASS)
 
 

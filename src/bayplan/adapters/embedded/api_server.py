@@ -189,7 +189,9 @@ class ApiServer:
         """``plugins``: the admission plugins that run. ``charged_pods``: see
         `ResourceQuotaAdmission`."""
         self._clock = clock
-        self._admission = AdmissionChain(plugins, store, clock, features, charged_pods)
+        self._admission = AdmissionChain(
+            plugins, store, clock, features=features, charged_pods=charged_pods
+        )
         self._store = store
         self._later = later
         #: The number of objects that have had a name; each of them gets a uid of its own.

@@ -32,6 +32,7 @@ class AdmissionChain:
         plugins: PluginSet,
         store: VersionedStore,
         clock: Clock,
+        *,
         features: ApiFeatures,
         charged_pods: Iterable[Pod] = (),
     ) -> None:
