@@ -14,37 +14,25 @@ import sys
 from collections.abc import Iterator, Sequence
 from statistics import median, quantiles
 from time import process_time
-from typing import Any
 
 import click
 
 from bayplan.api.objects import NODE, POD, decode
 from bayplan.api.pod_groups import REQUIRED_TOPOLOGY
-from bayplan.clock import ManualClock
-from bayplan.config import config_from
-from bayplan.config.schema import API_VERSION, KIND
-from bayplan.engine.scheduler import Scheduler
-from bayplan.plugins.registry import default_registry
 from bayplan.ports import BindPod, EventType, WatchEvent
 from bayplan.rng import Stream, stream
-from benchmarks.bench_gangs import GROUP_KIND, RACK, member
-from benchmarks.engine_run import added, discarded_log, production_journal, settled_memory
+from benchmarks.engine_run import added, discarded_log, settled_memory
+from benchmarks.group_run import GPU, GROUP_KIND, RACK, GroupRun, Object, group, member, node
 
 NODES_PER_RACK = 18
 #: GPUs and milli-cores that members request.
 KINDS = ((8, 16_000), (4, 8_000), (2, 4_000), (1, 2_000))
-GPU = "nvidia.com/gpu"
-
-Object = dict[str, Any]
 
 
-def node(index: int, gpus: int, milli_cpu: int) -> Object:
+def rack_node(index: int, gpus: int, milli_cpu: int) -> Object:
     """A node of one of the racks."""
-    name, amounts = f"node-{index:05d}", {"pods": "110", "memory": "512Gi"}
-    amounts |= {GPU: str(gpus), "cpu": f"{milli_cpu}m"}
-    labels = {RACK: f"rack-{index // NODES_PER_RACK:04d}", "kubernetes.io/hostname": name}
-    metadata = {"name": name, "labels": labels}
-    return {"metadata": metadata, "status": {"allocatable": amounts, "capacity": amounts}}
+    amounts = {"pods": "110", "memory": "512Gi", GPU: str(gpus), "cpu": f"{milli_cpu}m"}
+    return node(index, {RACK: f"rack-{index // NODES_PER_RACK:04d}"}, amounts)
 
 
 class Instance:
@@ -65,38 +53,28 @@ class Instance:
 
 
 def events_of(instance: Instance, name: str) -> Iterator[WatchEvent]:
-    metadata = {"name": name, "namespace": "sched-1", "annotations": {REQUIRED_TOPOLOGY: RACK}}
-    yield added(GROUP_KIND, {"metadata": metadata, "spec": {"minMember": len(instance.members)}})
+    yield added(GROUP_KIND, group(name, len(instance.members), {REQUIRED_TOPOLOGY: RACK}))
     for index, (gpus, milli_cpu) in enumerate(instance.members):
-        pod = member(f"{name}-{index:03d}", name, f"{milli_cpu}m")
-        resources = pod["spec"]["containers"][0]["resources"]
-        resources["requests"][GPU] = str(gpus)
-        resources["limits"] = {GPU: str(gpus)}
-        yield added(POD, pod)
+        yield added(POD, member(f"{name}-{index:03d}", name, f"{milli_cpu}m", gpus))
 
 
 class Bench:
     """A scheduler and its nodes."""
 
     def __init__(self, node_count: int, search_steps: int, seed: int) -> None:
-        groups = {"searchSteps": search_steps}
-        header = {"apiVersion": API_VERSION, "kind": KIND, "podGroups": groups}
-        config = config_from({**header, "profiles": [{}]})
-        self.scheduler = Scheduler(
-            config, default_registry(), ManualClock(), journal=production_journal(), raise_bugs=True
-        )
         rng = stream(seed, "nodes")
         #: By node: what it offers while its rack is not drawn.
         self._usual = [(rng.choice((0, 1, 2, 4)), 64_000) for _ in range(node_count)]
-        for index, offer in enumerate(self._usual):
-            self.scheduler.handle(added(NODE, node(index, *offer)))
+        nodes = (rack_node(index, *offer) for index, offer in enumerate(self._usual))
+        groups = {"searchSteps": search_steps}
+        self.scheduler = GroupRun(nodes, {"podGroups": groups}).scheduler
 
     def offer(self, instance: Instance, *, is_usual: bool = False) -> None:
         """Give the nodes of the rack what the instance, or the usual cluster, has."""
         first = instance.rack * NODES_PER_RACK
         for index in range(first, first + NODES_PER_RACK):
             offer = self._usual[index] if is_usual else instance.offers[index - first]
-            content = decode(NODE, node(index, *offer))
+            content = decode(NODE, rack_node(index, *offer))
             self.scheduler.handle(WatchEvent(EventType.MODIFIED, NODE, content))
 
     def attempt(self, instance: Instance, name: str) -> tuple[bool, float]:

@@ -13,37 +13,29 @@ ranges.yaml.
 """
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from time import process_time
-from typing import Any
 
 import click
 from rich.console import Console
 from rich.table import Table
 
-from bayplan.api.objects import NAMESPACE, NODE, POD, decode
-from bayplan.api.pod_groups import COSCHEDULING_GROUP, COSCHEDULING_LABEL, REQUIRED_TOPOLOGY
-from bayplan.clock import ManualClock
-from bayplan.config import SchedulerConfig, config_from
-from bayplan.config.schema import API_VERSION, KIND
-from bayplan.engine.scheduler import Scheduler
-from bayplan.plugins.registry import default_registry
-from bayplan.ports import BindPod, EventType, WatchEvent
+from bayplan.api.objects import POD, decode
+from bayplan.api.pod_groups import REQUIRED_TOPOLOGY
+from bayplan.ports import EventType, WatchEvent
 from benchmarks import shapes
-from benchmarks.engine_run import added, discarded_log, production_journal, settled_memory
+from benchmarks.engine_run import added, discarded_log, settled_memory
+from benchmarks.group_run import GROUP_KIND, RACK, GroupRun, Object, group, member, pod
 from benchmarks.machine import machine, markdown_table, put_between, today
 from benchmarks.ranges import ranges
 
-GROUP_KIND = f"{COSCHEDULING_GROUP}/v1alpha1 PodGroup"
 IN_ONE_PASS, ONE_BY_ONE = "in one pass", "one by one"
 MODES = (IN_ONE_PASS, ONE_BY_ONE)
 #: After a pod ended: longer than the longest delay of a group of ten.
 PAUSE_SECONDS = 35.0
 #: How many members fit into the room of a pod that ended.
 GAP_MEMBERS = 4
-RACK = "example.com/rack"
 RACK_COUNT = 50
 COLUMNS = ("nodes", "pods", "attempts", "bound", "seconds", "pods/s", "ms/attempt", "ms/failed")
 
@@ -139,132 +131,56 @@ class Outcome:
         return ""
 
 
-def config_of(mode: str) -> SchedulerConfig:
-    profile: dict[str, Any] = {}
-    if mode == ONE_BY_ONE:
-        plugins = {
-            "queueSort": {"disabled": [{"name": "PrioritySort"}]},
-            "multiPoint": {"enabled": [{"name": "Coscheduling"}]},
-        }
-        args = [{"name": "Coscheduling", "args": {"placement": "pod"}}]
-        profile = {"plugins": plugins, "pluginConfig": args}
-    return config_from({"apiVersion": API_VERSION, "kind": KIND, "profiles": [profile]})
+def profile_of(mode: str) -> Object:
+    if mode == IN_ONE_PASS:
+        return {}
+    plugins = {
+        "queueSort": {"disabled": [{"name": "PrioritySort"}]},
+        "multiPoint": {"enabled": [{"name": "Coscheduling"}]},
+    }
+    args = [{"name": "Coscheduling", "args": {"placement": "pod"}}]
+    return {"plugins": plugins, "pluginConfig": args}
 
 
 # ---- the cluster ----------------------------------------------------------------------------
 
 
-def group(name: str, load: Load) -> dict[str, Any]:
-    metadata: dict[str, Any] = {"name": name, "namespace": "sched-1"}
-    if load.racks:
-        metadata["annotations"] = {REQUIRED_TOPOLOGY: RACK}
-    return {"metadata": metadata, "spec": {"minMember": load.members}}
-
-
-def node(load: Load, index: int) -> dict[str, Any]:
+def node(load: Load, index: int) -> Object:
     content = shapes.node(index, ())
     if load.racks:
         content["metadata"]["labels"][RACK] = f"rack-{index % load.racks:03d}"
     return content
 
 
-def member(name: str, group_name: str, cpu: str) -> dict[str, Any]:
-    pod = shapes.make_pod("default", name, "sched-1")
-    pod["metadata"]["labels"] = {COSCHEDULING_LABEL: group_name}
-    pod["spec"]["containers"][0]["resources"] = {"requests": {"cpu": cpu, "memory": "500Mi"}}
-    return pod
-
-
-def filler(name: str, node_index: int) -> dict[str, Any]:
+def filler(name: str, node_index: int) -> Object:
     """A pod that leaves no cpu on its node."""
-    pod = shapes.make_pod("default", name, "sched-0")
-    pod["spec"]["containers"][0]["resources"] = {"requests": {"cpu": "4", "memory": "500Mi"}}
-    pod["spec"]["nodeName"] = shapes.node(node_index, ())["metadata"]["name"]
-    return pod
+    content = pod(name, "4")
+    content["spec"]["nodeName"] = shapes.node(node_index, ())["metadata"]["name"]
+    return content
 
 
 def arrivals(load: Load) -> Iterator[WatchEvent]:
     """Groups with their members."""
     cpu = "1" if load.endings else "100m"
+    annotations = {REQUIRED_TOPOLOGY: RACK} if load.racks else {}
     for number in range(load.groups):
         name = f"gang-{number:04d}"
-        yield added(GROUP_KIND, group(name, load))
+        yield added(GROUP_KIND, group(name, load.members, annotations))
         for index in range(load.members):
             yield added(POD, member(f"{name}-{index:04d}", name, cpu))
 
 
-@dataclass(slots=True)
-class Bench:
-    """A scheduler that gets events and is measured."""
-
-    scheduler: Scheduler
-    clock: ManualClock
-    seconds: float = 0.0
-    attempts: int = 0
-    bound: int = 0
-    failed: int = 0
-    failed_seconds: float = 0.0
-
-    @classmethod
-    def of(cls, load: Load, mode: str) -> "Bench":
-        """A scheduler with the nodes of a load, and with the pods that fill them."""
-        clock = ManualClock()
-        scheduler = Scheduler(
-            config_of(mode),
-            default_registry(),
-            clock,
-            journal=production_journal(),
-            raise_bugs=True,
-        )
-        bench = cls(scheduler, clock)
-        for namespace in ("sched-0", "sched-1"):
-            bench.scheduler.handle(added(NAMESPACE, {"metadata": {"name": namespace}}))
-        for index in range(load.nodes):
-            bench.scheduler.handle(added(NODE, node(load, index)))
-            if load.endings:
-                bench.scheduler.handle(added(POD, filler(f"filler-{index:05d}", index)))
-        return bench
-
-    def measure(self, work: Callable[[], None]) -> None:
-        start = process_time()
-        work()
-        self.seconds += process_time() - start
-
-    def try_all(self) -> None:
-        """Try all groups that are ready."""
-        while True:
-            start, bound = process_time(), self.bound
-            if not self.scheduler.schedule_one():
-                break
-            effects = self.scheduler.take_effects()
-            self.bound += sum(isinstance(effect, BindPod) for effect in effects)
-            self.attempts += 1
-            if self.bound == bound:
-                self.failed += 1
-                self.failed_seconds += process_time() - start
-
-    def wait(self, seconds: float) -> None:
-        """Advance the clock from one deadline to the next."""
-        end = self.clock.now() + seconds
-        while (due := self.scheduler.next_deadline_seconds()) is not None and due <= end:
-            self.clock.advance_to(max(due, self.clock.now() + 0.001))
-            self.scheduler.run_timers()
-            self.try_all()
-        self.clock.advance_to(end)
+def with_cluster(load: Load, mode: str) -> GroupRun:
+    """A scheduler with the nodes of a load, and with the pods that fill them."""
+    bench = GroupRun(
+        [node(load, index) for index in range(load.nodes)], {"profiles": [profile_of(mode)]}
+    )
+    for index in range(load.nodes if load.endings else 0):
+        bench.scheduler.handle(added(POD, filler(f"filler-{index:05d}", index)))
+    return bench
 
 
-def place(bench: Bench, load: Load) -> None:
-    events = list(arrivals(load))
-
-    def work() -> None:
-        for event in events:
-            bench.scheduler.handle(event)
-        bench.try_all()
-
-    bench.measure(work)
-
-
-def churn(bench: Bench, load: Load) -> None:
+def churn(bench: GroupRun, load: Load) -> None:
     """The measurement begins when every group has been tried and waits."""
     for event in arrivals(load):
         bench.scheduler.handle(event)
@@ -282,9 +198,12 @@ def churn(bench: Bench, load: Load) -> None:
 
 
 def run(load: Load, mode: str) -> Outcome:
-    bench = Bench.of(load, mode)
+    bench = with_cluster(load, mode)
     with discarded_log(), settled_memory():
-        (churn if load.endings else place)(bench, load)
+        if load.endings:
+            churn(bench, load)
+        else:
+            bench.place(list(arrivals(load)))
     bench.scheduler.close()
     return Outcome(
         load,

@@ -13,21 +13,14 @@ import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from time import process_time
-from typing import Any
 
 import click
 
-from bayplan.api.objects import NAMESPACE, NODE, POD
+from bayplan.api.objects import POD
 from bayplan.api.pod_groups import PREFERRED_TOPOLOGY, REQUIRED_TOPOLOGY, TOPOLOGY_SLICES
-from bayplan.clock import ManualClock
-from bayplan.config import config_from
-from bayplan.config.schema import API_VERSION, KIND
-from bayplan.engine.scheduler import Scheduler
-from bayplan.plugins.registry import default_registry
-from bayplan.ports import BindPod, WatchEvent
-from benchmarks.bench_gangs import GROUP_KIND, member
-from benchmarks.engine_run import added, discarded_log, production_journal, settled_memory
+from bayplan.ports import WatchEvent
+from benchmarks.engine_run import added, discarded_log, settled_memory
+from benchmarks.group_run import GPU, GROUP_KIND, GroupRun, Object, group, member, node
 from benchmarks.machine import machine, markdown_table, put_between, today
 
 LEVELS = ("zone", "block", "rack")
@@ -35,10 +28,9 @@ LABELS = {level: f"example.com/{level}" for level in LEVELS}
 #: The topology of the configuration, the outermost level first.
 TOPOLOGY = [{"name": level, "nodeLabel": label} for level, label in LABELS.items()]
 ALL_LEVELS = {PREFERRED_TOPOLOGY: "rack, block, zone"}
-GPU = "nvidia.com/gpu"
+UPSTREAM_KIND = "scheduling.k8s.io/v1beta1 PodGroup"
+GATES = {"GenericWorkload": True, "TopologyAwareWorkloadScheduling": True}
 COLUMNS = ("load", "nodes", "groups", "pods", "seconds", "pods/s")
-
-Object = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +49,8 @@ class Load:
     gpus: int = 0
     #: Whether each member has a label of its own, as the pods of an indexed Job.
     has_indexes: bool = False
+    #: Whether the groups are those of scheduling.k8s.io, which require a rack.
+    are_upstream: bool = False
 
     @property
     def pods(self) -> int:
@@ -65,34 +59,35 @@ class Load:
     def node(self, index: int) -> Object:
         rack = index // self.nodes_per_rack
         block = rack // self.racks_per_block
-        name = f"node-{index:05d}"
         labels = {
             LABELS["rack"]: f"rack-{rack:04d}",
             LABELS["block"]: f"block-{block:03d}",
             LABELS["zone"]: f"zone-{block // self.blocks_per_zone:02d}",
-            "kubernetes.io/hostname": name,
         }
         amounts = {"cpu": "4", "memory": "32Gi", "pods": "110"}
-        if self.gpus:
-            amounts[GPU] = str(self.gpus)
-        status = {"allocatable": amounts, "capacity": amounts}
-        return {"metadata": {"name": name, "labels": labels}, "status": status}
+        return node(index, labels, {**amounts, GPU: str(self.gpus)} if self.gpus else amounts)
 
     def arrivals(self) -> Iterator[WatchEvent]:
         for number in range(self.groups):
             name = f"gang-{number:04d}"
-            metadata = {"name": name, "namespace": "sched-1", "annotations": self.annotations}
-            yield added(GROUP_KIND, {"metadata": metadata, "spec": {"minMember": self.members}})
+            if self.are_upstream:
+                yield added(UPSTREAM_KIND, upstream_group(name, self.members))
+            else:
+                yield added(GROUP_KIND, group(name, self.members, self.annotations))
             for index in range(self.members):
-                pod = member(f"{name}-{index:04d}", name, "2")
+                pod = member(f"{name}-{index:04d}", name, "2", self.gpus)
                 if self.has_indexes:
                     pod["metadata"]["labels"]["example.com/index"] = str(index)
-                if self.gpus:
-                    resources = pod["spec"]["containers"][0]["resources"]
-                    resources["requests"][GPU] = resources.setdefault("limits", {})[GPU] = str(
-                        self.gpus
-                    )
+                if self.are_upstream:
+                    pod["spec"]["schedulingGroup"] = {"podGroupName": name}
                 yield added(POD, pod)
+
+
+def upstream_group(name: str, member_count: int) -> Object:
+    content = group(name, member_count)
+    gang, topology = {"gang": {"minCount": member_count}}, [{"key": LABELS["rack"]}]
+    constraints = {"topology": topology}
+    return {**content, "spec": {"schedulingPolicy": gang, "schedulingConstraints": constraints}}
 
 
 def loads(node_count: int) -> Sequence[Load]:
@@ -103,11 +98,13 @@ def loads(node_count: int) -> Sequence[Load]:
         for name, groups, members in sizes
     ]
     indexed = "three levels, fits in a rack, an index in the labels"
+    upstream = "scheduling.k8s.io, rack required, an index in the labels"
     hosts = 33 * 18
     slices = {TOPOLOGY_SLICES: "block=48, rack=16"}
     return (
         *three,
         Load(indexed, 40, 100, ALL_LEVELS, node_count, 100, 5, 5, has_indexes=True),
+        Load(upstream, 750, 4, {}, node_count, 100, 5, 5, has_indexes=True, are_upstream=True),
         Load("NVL72, rack required", 33, 18, {REQUIRED_TOPOLOGY: "rack"}, hosts, 18, 11, 3, 4),
         Load("NVL72, rack preferred", 29, 20, ALL_LEVELS, hosts, 18, 11, 3, 4),
         Load("NVL72, slices of 48 and 16", 4, 96, slices, hosts, 18, 11, 3, 4),
@@ -116,24 +113,13 @@ def loads(node_count: int) -> Sequence[Load]:
 
 def measured(load: Load) -> tuple[int, float]:
     """(pods that were placed, seconds)"""
-    header = {"apiVersion": API_VERSION, "kind": KIND, "podGroups": {"topology": TOPOLOGY}}
-    config = config_from({**header, "profiles": [{}]})
-    scheduler = Scheduler(
-        config, default_registry(), ManualClock(), journal=production_journal(), raise_bugs=True
-    )
-    scheduler.handle(added(NAMESPACE, {"metadata": {"name": "sched-1"}}))
-    for index in range(load.nodes):
-        scheduler.handle(added(NODE, load.node(index)))
-    events, bound_count = list(load.arrivals()), 0
-    began = process_time()
-    for event in events:
-        scheduler.handle(event)
-    while scheduler.schedule_one():
-        effects = scheduler.take_effects()
-        bound_count += sum(isinstance(effect, BindPod) for effect in effects)
-    seconds = process_time() - began
-    scheduler.close()
-    return bound_count, seconds
+    fields: Object = {"podGroups": {"topology": TOPOLOGY}}
+    if load.are_upstream:
+        fields["featureGates"] = GATES
+    run = GroupRun(map(load.node, range(load.nodes)), fields)
+    run.place(list(load.arrivals()))
+    run.scheduler.close()
+    return run.bound, run.seconds
 
 
 @click.command(help=__doc__)

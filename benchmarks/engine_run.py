@@ -280,13 +280,13 @@ def _evicted(scheduler: Scheduler, pods: Mapping[str, ApiObject]) -> list[str]:
     while effects := scheduler.take_effects():
         for effect in effects:
             if isinstance(effect, Perform):
-                _perform(effect, port)
+                perform(effect, port)
             elif isinstance(effect, PatchPodStatus) and effect.nominated_node_name:
-                scheduler.handle(_nominated(pods[effect.name], effect.nominated_node_name))
+                scheduler.handle(nominated(pods[effect.name], effect.nominated_node_name))
     return port.gone
 
 
-def _perform(effect: Perform, port: _Evicting) -> None:
+def perform(effect: Perform, port: object) -> None:
     """Perform a write; no step of it waits."""
     writing = effect.run(cast(BindPort, port))
     try:
@@ -296,7 +296,7 @@ def _perform(effect: Perform, port: _Evicting) -> None:
     raise AssertionError("a write waits")
 
 
-def _nominated(pod: ApiObject, node_name: str) -> WatchEvent:
+def nominated(pod: ApiObject, node_name: str) -> WatchEvent:
     """The watch event that the API sends after the nomination is written."""
     assert isinstance(pod, Pod)
     status = msgspec.structs.replace(pod.status, nominated_node_name=node_name)

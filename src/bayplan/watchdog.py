@@ -49,6 +49,7 @@ _POINTS: Final = {
     "post_bind": "PostBind",
     "generate_placements": "PlacementGenerate",
     "score_placement": "PlacementScore",
+    "score_placements": "PlacementScore",
     "normalize_placements": "PlacementScoreExtensionNormalize",
     "sign_pod": "SignPod",
 }

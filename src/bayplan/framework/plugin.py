@@ -43,7 +43,7 @@ from bayplan.framework.status import NodeToStatus, Rejection, Status
 from bayplan.framework.types import Nomination, Normalizer, PreFilterResult, QueuedPodInfo, Verdict
 from bayplan.ports import BindPort
 from bayplan.state.change_log import ALL_FACETS, Facet
-from bayplan.state.columns import NodeMask, NodeScores
+from bayplan.state.columns import NodeMask, NodeScores, Rows
 from bayplan.state.nodes import NodeInfo, NodeView
 from bayplan.state.pod_group_trees import GroupTree
 from bayplan.state.pod_groups import GroupState
@@ -442,10 +442,18 @@ class PlacementAssignments(Struct, frozen=True, eq=False):
 
     #: The name of the placement.
     name: str
-    #: The nodes of the placement, without these members.
-    nodes: NodeView
+    #: The nodes of all placements, without these members.
+    all_nodes: NodeView
     #: Placements of equal content share one trial, so the pods have no node that can be relied on.
+    #: Placements in which the same members fit may share the sequence.
     pods: Sequence[PodInfo]
+    #: intp [nodes of the placement], in ``all_nodes``; None: all of them.
+    positions: Rows | None = None
+
+    @property
+    def nodes(self) -> NodeView:
+        """The nodes of the placement, without these members."""
+        return self.all_nodes if self.positions is None else self.all_nodes.take(self.positions)
 
 
 class PlacementScorePlugin(Plugin[ArgsT]):
@@ -481,6 +489,17 @@ class RowScore(ABC):
     @abstractmethod
     def score_row(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> int:
         """The score that `score` would return for this node."""
+
+
+class JointPlacementScore(ABC):
+    """For a PlacementScorePlugin: the same scores, faster for many placements together."""
+
+    @abstractmethod
+    def score_placements(
+        self, group: GroupState | GroupTree, placements: Sequence[PlacementAssignments]
+    ) -> Sequence[int]:
+        """What `score_placement` would return for each of them, in order. All have the same
+        ``all_nodes``."""
 
 
 class EnqueueExtensions(ABC):

@@ -24,7 +24,7 @@ from bayplan.api.pod_requests import CPU, MEMORY, is_counted, is_scalar, may_be_
 from bayplan.framework.arithmetic import divide, mean, percent
 from bayplan.framework.handle import SharedDRAManager
 from bayplan.framework.types import MAX_NODE_SCORE
-from bayplan.state.columns import Int64s, NodeScores
+from bayplan.state.columns import Int64s, NodeScores, Rows
 from bayplan.state.device_table import CountsByRow
 from bayplan.state.nodes import NodeInfo, NodeView
 from bayplan.state.resources import EXACT_BELOW, AmountArray, Bundle, RowAmounts, Usage
@@ -252,25 +252,58 @@ def most_allocated() -> Scorer:
     )
 
 
-def percent_used_together(demanded: Demands, nodes: AmountsOfNodes) -> int:
-    """100 x used / allocatable of all nodes together, with the demands added once: the weighted
-    mean over the resources that some node offers; 0 if none does.
+def percents_used_together(
+    demanded: Sequence[Demands], nodes: AmountsOfNodes, parts: Sequence[Rows | None]
+) -> list[int]:
+    """For each part of the nodes, 100 x used / allocatable of its nodes together, with its demands
+    added once: the weighted mean over the resources that some node of it offers; 0 if none does.
 
-    Upstream: scorePlacement of resource_allocation.go.
+    ``parts``: positions in the view; None: all nodes. Upstream: scorePlacement of
+    resource_allocation.go.
     """
-    if not demanded.each:
-        return 0
-    nothing = Bundle(demanded.bundle.resources, [0] * len(demanded.each))
-    usage = nodes.resources.usage(nothing, scored=True)
-    offered = True if usage.offered is None else usage.offered
-    used = usage.used.astype(np.int64).sum(axis=-1, where=offered).tolist()
-    allocatable = usage.allocatable.astype(np.int64).sum(axis=-1, where=offered).tolist()
-    total = weight_sum = 0
-    for (_, weight, amount), taken, offer in zip(demanded.each, used, allocatable, strict=True):
-        if offer:
-            total += weight * (min(taken + amount, offer) * MAX_NODE_SCORE // offer)
-            weight_sum += weight
-    return total // max(weight_sum, 1)
+    sums: dict[tuple[str, ...], tuple[list[list[int]], list[list[int]]]] = {}
+    percents: list[int] = []
+    for place, own in enumerate(demanded):
+        if not own.each:
+            percents.append(0)
+            continue
+        names = own.bundle.resources
+        if names not in sums:
+            sums[names] = _sums_of_parts(names, nodes, parts)
+        used, allocatable = sums[names]
+        total = weight_sum = 0
+        for (_, weight, amount), taken, offer in zip(
+            own.each, used[place], allocatable[place], strict=True
+        ):
+            if offer:
+                total += weight * (min(taken + amount, offer) * MAX_NODE_SCORE // offer)
+                weight_sum += weight
+        percents.append(total // max(weight_sum, 1))
+    return percents
+
+
+def _sums_of_parts(
+    names: Sequence[str], nodes: AmountsOfNodes, parts: Sequence[Rows | None]
+) -> tuple[list[list[int]], list[list[int]]]:
+    """The used and the allocatable amounts of each part, by resource. A node counts for the
+    resources that it offers."""
+    usage = nodes.resources.usage(Bundle(names, [0] * len(names)), scored=True)
+    node_count: int = usage.used.shape[-1]
+    everything = np.arange(node_count)
+    rows = [everything if part is None else part for part in parts]
+    bounds = np.concatenate(([0], np.cumsum([len(part) for part in rows])))
+    order = np.concatenate(rows)
+
+    def summed(amounts: AmountArray) -> list[list[int]]:
+        values = amounts.astype(np.int64)
+        if usage.offered is not None:
+            values *= usage.offered
+        until = np.zeros((len(names), len(order) + 1), np.int64)
+        np.cumsum(values[:, order], axis=-1, out=until[:, 1:])
+        ends = until[:, bounds]
+        return (ends[:, 1:] - ends[:, :-1]).T.tolist()
+
+    return summed(usage.used), summed(usage.allocatable)
 
 
 def requested_to_capacity_ratio(points: Sequence[tuple[int, int]]) -> Scorer:

@@ -17,7 +17,7 @@ from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.filtering import FilterOutcome, checked_verdict
 from bayplan.framework.handle import PodNominator
 from bayplan.framework.placements import Placement
-from bayplan.framework.plugin import PlacementAssignments
+from bayplan.framework.plugin import JointPlacementScore, PlacementAssignments
 from bayplan.framework.profile import ProfilePlugins
 from bayplan.framework.score_graph import graph_of, graph_scores
 from bayplan.framework.scoring import PluginScores, ScoreTable, total_scores
@@ -550,7 +550,10 @@ class Framework:
         for plugin, weight in self.plugins.placement_score:
             name, ask = plugin.instance_name, plugin.score_placement
             try:
-                scores = [ask(group, placement) for placement in placements]
+                if isinstance(plugin, JointPlacementScore):
+                    scores = plugin.score_placements(group, placements)
+                else:
+                    scores = [ask(group, placement) for placement in placements]
                 scores = plugin.normalize_placements(group, scores)
                 wrong = [score for score in scores if not 0 <= score <= MAX_NODE_SCORE]
                 if wrong or len(scores) != len(placements):

@@ -53,6 +53,7 @@ from bayplan.framework.plugin import (
     Caching,
     EnqueueExtensions,
     FilterPlugin,
+    JointPlacementScore,
     PlacementAssignments,
     PlacementScorePlugin,
     PluginArgs,
@@ -75,7 +76,7 @@ from bayplan.framework.resource_scorers import (
     demands,
     least_allocated,
     most_allocated,
-    percent_used_together,
+    percents_used_together,
     requested_to_capacity_ratio,
     shape_problems,
 )
@@ -182,6 +183,7 @@ class NodeResourcesFit(
     ScorePlugin,
     RowScore,
     PlacementScorePlugin,
+    JointPlacementScore,
     EnqueueExtensions,
     SignPlugin,
 ):
@@ -266,11 +268,26 @@ class NodeResourcesFit(
         self, group: GroupState | GroupTree, placement: PlacementAssignments
     ) -> int:
         """0..100: how full the nodes would be together, by MostAllocated with any strategy."""
+        return self.score_placements(group, [placement])[0]
+
+    def score_placements(
+        self, group: GroupState | GroupTree, placements: Sequence[PlacementAssignments]
+    ) -> Sequence[int]:
+        """The same for many placements. The demands of members are added once."""
+        demands_by_pods: dict[int, Demands] = {}
+        for placement in placements:
+            if id(placement.pods) not in demands_by_pods:
+                demands_by_pods[id(placement.pods)] = self._demands_together(placement.pods)
+        demanded = [demands_by_pods[id(placement.pods)] for placement in placements]
+        parts = [placement.positions for placement in placements]
+        return percents_used_together(demanded, placements[0].all_nodes, parts)
+
+    def _demands_together(self, pods: Sequence[PodInfo]) -> Demands:
         totals = Counter[str]()
-        for pod in placement.pods:
+        for pod in pods:
             for demand in self._wants(pod).demands.each:
                 totals[demand.resource] += demand.amount
-        return percent_used_together(demands(self._resources, totals), placement.nodes)
+        return demands(self._resources, totals)
 
     def events_to_register(self) -> Sequence[ClusterEventWithHint]:
         pod_gone = ClusterEvent(EventResource.ASSIGNED_POD, ActionType.DELETE)

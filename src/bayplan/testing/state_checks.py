@@ -14,6 +14,7 @@ from bayplan.clock import cpu_seconds
 from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.plugin import (
     BindPlugin,
+    JointPlacementScore,
     PermitPlugin,
     PlacementAssignments,
     PlacementGeneratePlugin,
@@ -252,6 +253,10 @@ def scores_placements(subject: PluginSubject, scene: Scene) -> None:
     def scores() -> Any:
         method, normalize = plugin.score_placement, plugin.normalize_placements
         raw = [_result(subject, method, (group, placement)) for placement in placements]
+        if isinstance(plugin, JointPlacementScore):
+            together = _result(subject, plugin.score_placements, (group, placements))
+            if list(together) != raw:
+                raise subject.failed(f"score_placements gives {together}, one by one {raw}")
         return _result(subject, normalize, (group, raw))
 
     first = scores()

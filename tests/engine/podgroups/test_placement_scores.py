@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
+import numpy as np
 import pytest
 
 from bayplan.framework.plugin import PlacementAssignments, PlacementScorePlugin
@@ -176,6 +177,27 @@ def test_the_fullness_of_a_domain_is_that_of_its_nodes_together(
     fit = made(NodeResourcesFit, args)
     placed = [pod_of_containers(f"p{nth}", [each]) for nth, each in enumerate(pods)]
     assert fit.score_placement(GROUP, PlacementAssignments("r1", nodes, placed)) == expected
+
+
+def test_placements_are_scored_together_as_one_by_one() -> None:
+    """They have other members, other nodes, nodes in common, or no node that offers anything."""
+    offered = {"cpu": 5000, "memory": 5000}
+    running = [[{"cpu": 1000 * nth, "memory": 700}] for nth in range(3)]
+    places = [Place(offered, running=running[:count]) for count in (0, 1, 3)]
+    nodes = lent([*places, Place({"cpu": 3000, GPU: 2}), Place({})])
+    strategy = {"type": "LeastAllocated", "resources": list(WITH_GPU)}
+    fit = made(NodeResourcesFit, {"scoringStrategy": strategy})
+    pods = [pod_of_containers(f"p{nth}", [each]) for nth, each in enumerate(TWO)]
+    pods.append(pod_of_containers("gpu", [{"cpu": 500, GPU: 1}]))
+    placements = [
+        PlacementAssignments("", nodes, pods[:count], None if rows is None else np.array(rows))
+        for count in (1, 2, 3)
+        for rows in ([0, 1], [1, 2, 3], [4], None)
+    ]
+    together = fit.score_placements(GROUP, placements)
+    alone = [PlacementAssignments("", each.nodes, each.pods) for each in placements]
+    assert together == [fit.score_placement(GROUP, each) for each in alone]
+    assert len(set(together)) > 5
 
 
 def test_check_plugin_calls_placement_score() -> None:

@@ -406,10 +406,16 @@ class _Passes:
         if choose is None:
             return self.run(domains[max(sufficing, key=sufficing.__getitem__)])
         pods: dict[Placement, Sequence[PodInfo]] = {}
+        first_by_count: dict[int, Sequence[PodInfo]] = {}
         for place, worth in sufficing.items():
-            placed = compared.tried.get(place)
-            own = self.members[: worth.placed_count]
-            pods[domains[place]] = placed or [one.pod for one in own]
+            count = worth.placed_count
+            if compared.memory is None and count < len(self.members):
+                pods[domains[place]] = compared.tried[place]
+                continue
+            # All members fit, or they are equal.
+            if count not in first_by_count:
+                first_by_count[count] = [one.pod for one in self.members[:count]]
+            pods[domains[place]] = first_by_count[count]
         first = next(iter(pods))
         chosen = first if len(sufficing) == 1 else choose(pods)
         if isinstance(chosen, Placement):
@@ -495,8 +501,9 @@ def by_scores(
     assignments = [
         PlacementAssignments(
             domain.name,
-            nodes if domain.nodes is None else nodes.take(rows.positions(domain.nodes, nodes)),
+            nodes,
             placed,
+            None if domain.nodes is None else rows.positions(domain.nodes, nodes),
         )
         for domain, placed in pods.items()
     ]
