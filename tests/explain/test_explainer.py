@@ -217,3 +217,16 @@ def test_an_unknown_pod_is_refused() -> None:
 def test_a_question_leaves_the_model_unchanged() -> None:
     model = model_of([node("n1", cpu="1")], [pod("a", node="n1", cpu="600m"), pod("p", cpu="500m")])
     assert answer(model) == answer(model)
+
+
+@pytest.mark.parametrize(
+    ("requests", "counted"),
+    [({"cpu": "1E"}, "cpu"), ({"cpu": "1", "memory": "1e30"}, "memory")],
+)
+def test_a_request_that_overflows_is_remarked(requests: dict[str, str], counted: str) -> None:
+    containers = [{"name": "c", "resources": {"requests": requests}}]
+    explanation = answer(model_of([node("n1", cpu="4")], [pod("p", containers=containers)]))
+    assert explanation.result == "fits"
+    (remark,) = explanation.remarks
+    assert remark.startswith(f"the request for {counted} is more than 2^63-1 ")
+    assert "counts it as 0, so the pod may get a node that cannot hold it" in remark

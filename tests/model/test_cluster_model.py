@@ -176,3 +176,24 @@ def _do_something(model: ClusterModel, draws: Draws, number: int) -> None:
         model.place(draws.one(pending))
     elif pending:
         model.attempt(draws.one(pending))
+
+
+def test_what_is_made_once_lasts_until_the_objects_change_and_returns_after_a_trial() -> None:
+    model = model_of([node("n1")], [pod("p")])
+    made: list[int] = []
+
+    def pod_count(model: ClusterModel) -> int:
+        made.append(0)
+        return sum(1 for _ in model.objects(POD))
+
+    assert [model.once(pod_count), model.once(pod_count), len(made)] == [1, 1, 1]
+    with model.trial():
+        model.remove(POD, "default", "p")
+    model.attempt("default/p")
+    assert [model.once(pod_count), len(made)] == [1, 1]
+    with model.trial():
+        model.remove(POD, "default", "p")
+        assert model.once(pod_count) == 0
+    assert model.once(pod_count) == 1
+    model.remove(POD, "default", "p")
+    assert model.once(pod_count) == 0

@@ -7,6 +7,7 @@ import pytest
 from bayplan.api.objects import NODE, POD
 from bayplan.engine.attempt_record import OnAttempt
 from bayplan.model.cluster_model import Attempt, ClusterModel
+from bayplan.model.independent_pods import IndependentPods
 from bayplan.rng import stream
 from bayplan.whatif import drain_each as module
 from bayplan.whatif.drain_each import (
@@ -210,7 +211,7 @@ def test_a_trial_confirms_every_proof(seed: int, monkeypatch: pytest.MonkeyPatch
         pods.append(owned_pod(f"w{number % 5}-{number}", on, draws.choice(["1", "500m"]), **fields))
     model = model_of(cluster_of(*nodes, *pods))
     report = by_name(drain_each(model))
-    monkeypatch.setattr(module, "_depends_on_rows_only", lambda model: False)
+    monkeypatch.setattr(IndependentPods, "covers", lambda _self, _shape: False)
     tried = by_name(drain_each(model))
     assert any(not row.is_tried for row in report.values() if row.pods)
     for name, row in report.items():

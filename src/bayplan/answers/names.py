@@ -2,23 +2,33 @@
 
 import re
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
+from heapq import nsmallest
 
 _DIGITS = re.compile(r"(\d+)")
+#: The keys of so many names are kept: the names of nodes are sorted in every answer.
+_KEYS_MAX = 1 << 15
 #: A shorter suffix is not worth a line.
 _SUFFIX_MIN = 8
 
 
-def natural_key(name: str) -> list[tuple[bool, int, str]]:
+@lru_cache(maxsize=_KEYS_MAX)
+def natural_key(name: str) -> tuple[tuple[bool, int, str], ...]:
     """A key for sorting: numbers inside a name count as numbers, so that n2 is before n10."""
-    return [
+    return tuple(
         (not index % 2, int(part) if index % 2 else 0, part)
         for index, part in enumerate(_DIGITS.split(name))
-    ]
+    )
 
 
 def in_natural_order(names: Iterable[str]) -> list[str]:
     """Names in their natural order: n2 before n10."""
     return sorted(names, key=natural_key)
+
+
+def first_in_natural_order(names: Iterable[str], count: int) -> list[str]:
+    """The first names in natural order."""
+    return nsmallest(count, names, key=natural_key)
 
 
 def common_suffix(names: Iterable[str]) -> str:

@@ -7,15 +7,14 @@ from itertools import chain
 from typing import Any, final
 
 from bayplan.answers.amounts import amount_text, counted, short_text
-from bayplan.answers.names import in_natural_order, listed_names
+from bayplan.answers.names import first_in_natural_order, in_natural_order, listed_names
 from bayplan.api.objects import NODE, POD, Node, Pod
 from bayplan.api.pod_requests import PODS
-from bayplan.api.selectors import NodeTerm, SelectorError, label_selector, map_selector, node_term
+from bayplan.api.selectors import NodeTerm, SelectorError, label_selector, node_term
 from bayplan.explain.device_details import device_details
 from bayplan.explain.diagnosis import Diagnosis, pods_by_node
 from bayplan.explain.explanation import Cause, NodeDistance
 from bayplan.explain.fixes.edits import plain
-from bayplan.explain.fixes.resource_edits import lacking_on
 from bayplan.explain.fixes.rule_edits import (
     nodes_of,
     selector_text,
@@ -90,7 +89,7 @@ def causes_of(model: ClusterModel, diagnosis: Diagnosis) -> tuple[Cause, ...]:
             reason=reason,
             nodes=len(group.nodes),
             nearest=_nearest(diagnosis, plugin, reason, group.nodes),
-            examples=tuple(in_natural_order(group.nodes)[:_EXAMPLES_MAX]),
+            examples=tuple(first_in_natural_order(group.nodes, _EXAMPLES_MAX)),
             details=_details(model, diagnosis, plugin, group.nodes),
             is_preemptible=group.is_preemptible,
         )
@@ -154,10 +153,7 @@ def _nearest(
         resource = PODS
     if resource is None:
         return None
-    lacking = {node: lacking_on(diagnosis, node).get(resource, 0) for node in nodes}
-    # Of nodes that lack equally much, one that lacks nothing else is nearer.
-    nearest = min(lacking, key=lambda n: (lacking[n], len(lacking_on(diagnosis, n)), len(n), n))
-    amount = lacking[nearest]
+    nearest, amount = diagnosis.amounts.least_lacking(resource, nodes)
     if resource == PODS:
         return NodeDistance(node=nearest, distance="has room for no more pod")
     return NodeDistance(node=nearest, distance=f"lacks {short_text(resource, amount)}")
@@ -210,13 +206,19 @@ def _nominated(diagnosis: Diagnosis, nodes: Sequence[str]) -> Iterator[str]:
 
 def _terminating(model: ClusterModel, diagnosis: Diagnosis, nodes: Sequence[str]) -> Iterator[str]:
     """Pods that are being deleted: they hold their room until they are gone."""
+    leaving = model.once(_terminating_by_node)
+    for node in in_natural_order(leaving.keys() & nodes):
+        for pod in leaving[node]:
+            yield f"{pod.key} on {node} is terminating and holds {_room_of(pod, diagnosis.pod)}"
+
+
+def _terminating_by_node(model: ClusterModel) -> dict[str, list[PodInfo]]:
+    """The placed pods that are being deleted. Visits every pod."""
     leaving: dict[str, list[PodInfo]] = defaultdict(list)
     for pod in model.scheduler.cache.pods():
         if pod.is_terminating:
             leaving[pod.node_name].append(pod)
-    for node in in_natural_order(leaving.keys() & nodes):
-        for pod in leaving[node]:
-            yield f"{pod.key} on {node} is terminating and holds {_room_of(pod, diagnosis.pod)}"
+    return leaving
 
 
 def _room_of(pod: PodInfo, waiting: PodInfo) -> str:
@@ -242,11 +244,8 @@ def _node_rules(model: ClusterModel, pod: PodInfo) -> Iterator[str]:
     nodes = [node for node in model.objects(NODE) if isinstance(node, Node)]
     labels = pod.spec.node_selector or {}
     for key, value in sorted(labels.items()):
-        selector = map_selector({key: value})
-        count = sum(selector.matches(node.metadata.labels or {}) for node in nodes)
-        present = sorted(
-            {(n.metadata.labels or {})[key] for n in nodes if key in (n.metadata.labels or {})}
-        )
+        counts = Counter((node.metadata.labels or {}).get(key) for node in nodes)
+        count, present = counts[value], sorted(each for each in counts if each is not None)
         hint = f"; {key} is {_some(present)} elsewhere" if present and not count else ""
         yield f"node selector {key}={value} matches {count:,} of {len(nodes):,} nodes{hint}"
     terms = list(_required_terms(pod))

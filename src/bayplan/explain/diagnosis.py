@@ -1,10 +1,14 @@
-"""Diagnosis: what one attempt found at each node, read while the snapshot is lent."""
+"""Diagnosis: what one attempt found at each node, read while the snapshot is lent.
+
+Statuses are by name of the node. Amounts are columns, because most questions about them are about
+all nodes: which one lacks the least, whether any offers enough.
+"""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import final
 
-import msgspec
+import numpy as np
 
 from bayplan.answers.names import in_natural_order
 from bayplan.api.pod_requests import PODS
@@ -12,8 +16,63 @@ from bayplan.engine.cycle import Cycle
 from bayplan.framework.status import Status
 from bayplan.model.cluster_model import Attempt, ClusterModel
 from bayplan.plugins.node_volume_limits import DriverCount, NodeVolumeLimits
+from bayplan.state.columns import Floats, Int64s
 from bayplan.state.pods import PodInfo
-from bayplan.state.resources import RowAmounts
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class NodeAmounts:
+    """The resources that a pod requests, on some nodes; cpu in millicores."""
+
+    #: Name of the node → its place in each column.
+    places: Mapping[str, int] = field(default_factory=dict[str, int])
+    #: By resource.
+    allocatable: Mapping[str, Int64s] = field(default_factory=dict[str, Int64s])
+    #: What the pod requests and a node does not have free, 0 where it has.
+    lacking: Mapping[str, Int64s] = field(default_factory=dict[str, Int64s])
+
+    def lacking_on(self, node: str) -> dict[str, int]:
+        """Resource → how much a node lacks."""
+        place = self.places.get(node)
+        if place is None:
+            return {}
+        amounts = ((name, column.item(place)) for name, column in self.lacking.items())
+        return {name: amount for name, amount in amounts if amount}
+
+    def distinct_lacking(self, nodes: Iterable[str]) -> list[dict[str, int]]:
+        """The different answers of `lacking_on` about these nodes."""
+        places = [self.places[node] for node in nodes]
+        columns = [column[places].tolist() for column in self.lacking.values()]
+        distinct = dict.fromkeys(zip(*columns, strict=True))
+        return [
+            {name: amount for name, amount in zip(self.lacking, amounts, strict=True) if amount}
+            for amounts in distinct
+        ]
+
+    def least_lacking(self, resource: str, nodes: Iterable[str]) -> tuple[str, int]:
+        """The node that lacks the least of a resource, and how much.
+
+        Of nodes that lack equally much, one that lacks nothing else is nearer.
+        """
+        names = list(nodes)
+        places = [self.places[node] for node in names]
+        amounts = self.lacking[resource][places].tolist()
+        others = sum(column[places] > 0 for column in self.lacking.values()).tolist()
+        amount, _, _, name = min(zip(amounts, others, map(len, names), names, strict=True))
+        return name, amount
+
+    def shortage(self, requests: Mapping[str, int]) -> Floats:
+        """The largest share of a request that each node lacks."""
+        shares: Floats = np.zeros(len(self.places))
+        for name, column in self.lacking.items():
+            np.maximum(shares, column / max(requests.get(name, 1), 1), out=shares)
+        return shares
+
+    def most_allocatable(self, resource: str) -> int:
+        """What the node with the most offers."""
+        column = self.allocatable.get(resource)
+        return 0 if column is None or not len(column) else int(column.max())
 
 
 @final
@@ -25,12 +84,9 @@ class Diagnosis:
     pod: PodInfo
     #: Node → why it was rejected.
     rejected: Mapping[str, Status] = field(default_factory=dict[str, Status])
-    #: Node → resource → amounts, of rejected nodes, for the resources that the pod requests.
-    amounts: Mapping[str, Mapping[str, RowAmounts]] = field(
-        default_factory=dict[str, Mapping[str, RowAmounts]]
-    )
-    #: Node → pods that are nominated to it, and that the pod must leave room for. ``amounts``
-    #: counts them as placed.
+    #: Of rejected nodes; pods that are nominated there count as placed.
+    amounts: NodeAmounts = field(default_factory=NodeAmounts)
+    #: Node → pods that are nominated to it, and that the pod must leave room for.
     nominated: Mapping[str, Sequence[PodInfo]] = field(default_factory=dict[str, Sequence[PodInfo]])
     #: Node → CSI drivers with too many volumes, of nodes that NodeVolumeLimits rejects.
     volume_counts: Mapping[str, Sequence[DriverCount]] = field(
@@ -42,10 +98,16 @@ class Diagnosis:
     feasible_count: int = 0
     #: What the attempt came to.
     attempt: Attempt = field(init=False)
+    #: Plugin → the nodes that it rejects, in natural order, where it was looked up.
+    _by_plugin: dict[str, list[str]] = field(default_factory=dict[str, list[str]])
 
-    def nodes_rejected_by(self, plugin: str) -> list[str]:
-        rejected = self.rejected.items()
-        return in_natural_order(name for name, status in rejected if status.plugin == plugin)
+    def nodes_rejected_by(self, plugin: str) -> Sequence[str]:
+        names = self._by_plugin.get(plugin)
+        if names is None:
+            rejected = self.rejected.items()
+            own = (name for name, status in rejected if status.plugin == plugin)
+            names = self._by_plugin[plugin] = in_natural_order(own)
+        return names
 
 
 def diagnose(model: ClusterModel, pod: str) -> Diagnosis:
@@ -82,40 +144,41 @@ def _read(cycle: Cycle) -> Diagnosis:
 
 def _read_nodes(cycle: Cycle, diagnosis: Diagnosis) -> None:
     """Read what the cycle says about each node."""
-    rejected: dict[str, Status] = {}
-    amounts: dict[str, Mapping[str, RowAmounts]] = {}
-    nominated: dict[str, Sequence[PodInfo]] = {}
-    volume_counts: dict[str, Sequence[DriverCount]] = {}
+    names, statuses = cycle.snapshot.nodes.names(), cycle.node_to_status()
+    diagnosis.rejected = {name: statuses.get(name) for name in names}
+    ahead = cycle.framework.nominated_ahead(cycle.pod).items()
+    diagnosis.nominated = {name: pods for name, pods in ahead if name in diagnosis.rejected}
+    diagnosis.amounts = _amounts(cycle, names, diagnosis.nominated)
     plugins = cycle.framework.plugins.instances()
     limits = next((each for each in plugins if isinstance(each, NodeVolumeLimits)), None)
-    statuses, resources = cycle.node_to_status(), (*cycle.pod.requests, PODS)
-    for name in cycle.snapshot.nodes.names():
-        status = rejected[name] = statuses.get(name)
-        node = cycle.snapshot.node(name)
-        ahead = cycle.framework.nominated_ahead(cycle.pod, name)
-        if ahead:
-            nominated[name] = ahead
-        amounts[name] = {
-            resource: _with_nominated(resource, node.amounts(resource), ahead)
-            for resource in resources
+    if limits is not None:
+        diagnosis.volume_counts = {
+            name: limits.counts_over_limit(cycle.pod, cycle.snapshot.node(name))
+            for name, status in diagnosis.rejected.items()
+            if status.plugin == limits.instance_name
         }
-        if limits is not None and status.plugin == limits.instance_name:
-            volume_counts[name] = limits.counts_over_limit(cycle.pod, node)
-    diagnosis.rejected, diagnosis.amounts = rejected, amounts
-    diagnosis.nominated, diagnosis.volume_counts = nominated, volume_counts
 
 
-def _with_nominated(resource: str, there: RowAmounts, nominated: Iterable[PodInfo]) -> RowAmounts:
-    """The amounts as they are with the nominated pods on the node."""
-    more = sum(1 if resource == PODS else pod.requests.get(resource, 0) for pod in nominated)
-    if not more:
-        return there
-    return msgspec.structs.replace(
-        there,
-        requested=there.requested + more,
-        scored=there.scored + more,
-        free=there.free - more,
-    )
+def _amounts(
+    cycle: Cycle, names: Sequence[str], nominated: Mapping[str, Sequence[PodInfo]]
+) -> NodeAmounts:
+    nodes, requests = cycle.snapshot.nodes, cycle.pod.requests
+    places = {name: place for place, name in enumerate(names)}
+    allocatable, lacking = dict[str, Int64s](), dict[str, Int64s]()
+    for resource in (*requests, PODS):
+        requested = 1 if resource == PODS else requests[resource]
+        used = nodes.pods.counts() if resource == PODS else nodes.requested(resource)
+        free = nodes.allocatable(resource) - used
+        for name, pods in nominated.items():
+            left = free.item(places[name]) - sum(_requested(pod, resource) for pod in pods)
+            free[places[name]] = max(left, 0)
+        allocatable[resource] = nodes.allocatable(resource).copy()
+        lacking[resource] = np.maximum(requested - np.maximum(free, 0), 0)
+    return NodeAmounts(places, allocatable, lacking)
+
+
+def _requested(pod: PodInfo, resource: str) -> int:
+    return 1 if resource == PODS else pod.requests.get(resource, 0)
 
 
 def pods_by_node(model: ClusterModel) -> dict[str, list[PodInfo]]:

@@ -22,8 +22,9 @@ from bayplan.explain.explanation import (
     Preemption,
     Result,
 )
-from bayplan.explain.fixes.owners import Owners
+from bayplan.explain.fixes.owners import Owners, owners_of
 from bayplan.explain.fixes.search import Search
+from bayplan.explain.large_requests import large_request_remarks
 from bayplan.explain.levels import ComparedLevel, levels_of
 from bayplan.framework.status import Code
 from bayplan.journal import NodeScore
@@ -70,7 +71,7 @@ def explain_pod(model: ClusterModel, name: str, *, with_fixes: bool = True) -> E
         source=model.source.source,
         moment=model.source.moment,
         node=pod.spec.node_name or "",
-        remarks=_remarks(model),
+        remarks=(*_remarks(model), *large_request_remarks(model, [pod])),
     )
     if is_terminal(pod):
         return structs.replace(head, result="ended")
@@ -124,7 +125,7 @@ def _pending(model: ClusterModel, head: Explanation, pod: Pod, *, with_fixes: bo
     )
     if not with_fixes or attempt.nominated_node or attempt.result == "gated":
         return explanation
-    owners = Owners(model)
+    owners = owners_of(model)
     peers = _peers(model, owners, attempt.pod)
     search = Search(model, owners, attempt.pod, peers, levels)
     solutions = search.run(diagnosis)

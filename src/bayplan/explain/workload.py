@@ -13,7 +13,7 @@ from msgspec import structs
 from bayplan.api.objects import POD, Pod, is_terminal
 from bayplan.explain.explainer import explain_pod
 from bayplan.explain.explanation import Explanation, WorkloadPods
-from bayplan.explain.fixes.owners import Owners
+from bayplan.explain.fixes.owners import Owners, owners_of
 from bayplan.model.cluster_model import ClusterModel
 from bayplan.model.unjudged import why_no_pods
 from bayplan.objects.keys import ObjectKey
@@ -35,7 +35,7 @@ def explain_workload(
 ) -> Explanation:
     """``kind``: as owner references have it, in any case, or `POD_GROUP`; "": any kind. ``name``:
     "namespace/name". ``with_fixes``: see `explain_pod`. Raises NoSuchWorkloadError."""
-    owners = Owners(model)
+    owners = owners_of(model)
     namespace, _, own = name.partition("/")
     present = (pod for pod in _present(model) if pod.metadata.namespace == namespace)
     if kind == POD_GROUP:

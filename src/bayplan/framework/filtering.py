@@ -289,17 +289,21 @@ class FilterOutcome(Feasibility):
     def statuses(self) -> dict[str, Status]:
         """Every rejected node by name, in the order of the view."""
         by_position: dict[int, Status] = {}
-        for entry in self.entries:
+        #: The nodes of one entry share their status.
+        alone: dict[tuple[int, Code], Status] = {}
+        for number, entry in enumerate(self.entries):
             for index, position in enumerate(entry.positions.tolist()):
                 code, earlier = entry.code_at(index), by_position.get(position)
-                if earlier is None:
-                    by_position[position] = Status(code, entry.reasons, entry.plugin)
-                else:
+                if earlier is not None:
                     reasons = (*earlier.reasons, *entry.reasons)
                     by_position[position] = Status(max(earlier.code, code), reasons, entry.plugin)
-        return {
-            self.nodes.name(position): status for position, status in sorted(by_position.items())
-        }
+                    continue
+                status = alone.get((number, code))
+                if status is None:
+                    status = alone[number, code] = Status(code, entry.reasons, entry.plugin)
+                by_position[position] = status
+        names = self.nodes.names()
+        return {names[position]: status for position, status in sorted(by_position.items())}
 
 
 def _positions(rejection: Rejection, feasible: NodeMask) -> Rows:

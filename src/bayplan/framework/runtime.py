@@ -6,7 +6,7 @@ names. If a plugin raises or returns a value that the contract does not allow, t
 Error that names the plugin.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -397,15 +397,19 @@ class Framework:
         """
         position = snapshot.nodes.position(node_name)
         assert position is not None, f"no node {node_name}"
-        added = self.nominated_ahead(pod, node_name)
+        added = self._nominated_there(pod, node_name)
         if added:
             status = self._verdict_with(added, state, pod, snapshot, position=position)
             if not is_success(status):
                 return status
         return self._verdict(state, pod, snapshot, position)
 
-    def nominated_ahead(self, pod: PodInfo, node_name: str) -> list[PodInfo]:
-        """Pods nominated to a node that this pod must leave room for."""
+    def nominated_ahead(self, pod: PodInfo) -> Mapping[str, Sequence[PodInfo]]:
+        """By node name: the nominated pods that this pod must leave room for."""
+        return self._nominator.nominated_ahead(pod)
+
+    def _nominated_there(self, pod: PodInfo, node_name: str) -> list[PodInfo]:
+        """Those of one node."""
         return [
             other
             for other in self._nominator.nominated_pods_for_node(node_name)

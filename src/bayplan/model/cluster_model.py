@@ -14,11 +14,11 @@ called: the scheduler gets an error in place of the answer, as from an extender 
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Coroutine, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from math import inf
-from typing import Any, cast, final
+from typing import Any, TypeVar, cast, final
 
 import msgspec
 
@@ -53,6 +53,8 @@ from bayplan.ports import (
 )
 from bayplan.profile.kinds_in_use import without_absent
 from bayplan.state.pods import PodInfo
+
+V = TypeVar("V")
 
 #: Higher than the versions of an API server.
 _VERSIONS_FROM = 1 << 62
@@ -156,6 +158,11 @@ class ClusterModel:
         self.store = ObjectStore[ApiObject]()
         #: How many changes were made.
         self.version = 0
+        #: The number of the present state of the objects, which a rollback restores; and how many
+        #: there were.
+        self._state = self._state_count = 0
+        #: Function → the state that it was called for last, and what it returned.
+        self._made: dict[Callable[[ClusterModel], Any], tuple[int, Any]] = {}
         kinds = (NODE, *self._scheduler.kinds, *self._scheduler.group_kinds)
         for kind in dict.fromkeys(kinds):
             for key, each in objects.items(kind):
@@ -219,6 +226,20 @@ class ClusterModel:
         """A pod as it is now. ``pod``: "namespace/name"."""
         return cast("Pod | None", self.store.get(_pod_key(pod)))
 
+    def placed(self, pod: str) -> PodInfo | None:
+        """A pod that has a node, as the scheduler counts it. ``pod``: "namespace/name"."""
+        present = self.pod(pod)
+        return None if present is None else self._scheduler.cache.pod(present.metadata.uid or "")
+
+    def waiting(self, pod: str) -> PodInfo | None:
+        """A pod that waits for an attempt. None: it does not, or it is gated."""
+        present = self.pod(pod)
+        uid = "" if present is None else present.metadata.uid or ""
+        queued = self._scheduler.queue.find(uid)
+        if queued is None or queued.gating_plugin or queued.pod.spec.scheduling_gates:
+            return None
+        return queued.pod
+
     def pending(self) -> list[PodInfo]:
         """The pods that wait for this scheduler, gated ones included, in the order of their
         names."""
@@ -245,6 +266,16 @@ class ClusterModel:
             sequence=self.store.arrival(key_of_metadata(POD, queued.pod.metadata)),
         )
         return self._scheduler.queue.sort_key(age)
+
+    def once(self, make: Callable[["ClusterModel"], V]) -> V:
+        """What a function makes of the objects as they are, and of nothing else.
+
+        While the objects stay as they are, also from one question to the next, it is made once.
+        """
+        made = self._made.get(make)
+        if made is None or made[0] != self._state:
+            made = self._made[make] = (self._state, make(self))
+        return made[1]
 
     # ---- questions --------------------------------------------------------------------------
 
@@ -342,6 +373,7 @@ class ClusterModel:
         removed = self.store.remove(key)
         if removed is None:
             raise KeyError(f"there is no {key}")
+        self._count_state()
         self._tell(EventType.DELETED, kind, removed)
 
     def decoded(self, kind: str, content: dict[str, Any]) -> ApiObject:
@@ -351,7 +383,7 @@ class ClusterModel:
     @contextmanager
     def trial(self) -> Generator[None]:
         """Undo, at the end of the block, all changes and placements that were made in it."""
-        mark = self.store.mark()
+        mark, state = self.store.mark(), self._state
         try:
             yield
         finally:
@@ -360,6 +392,7 @@ class ClusterModel:
                 self._tell_reversal(reversal)
                 if reversal.key.kind == POD and reversal.restored is not None:
                     restored.add(reversal.restored.metadata.uid or "")
+            self._state = state
             self._renew(self._with_members(restored))
 
     # ---- attempts ---------------------------------------------------------------------------
@@ -548,8 +581,13 @@ class ClusterModel:
         )
         return msgspec.structs.replace(new, metadata=metadata)
 
+    def _count_state(self) -> None:
+        self._state_count += 1
+        self._state = self._state_count
+
     def _put(self, key: ObjectKey, new: ApiObject) -> None:
         before = self.store.put(key, new)
+        self._count_state()
         self._tell(EventType.ADDED if before is None else EventType.MODIFIED, key.kind, new)
 
     def _tell(self, event: EventType, kind: str, content: ApiObject) -> None:

@@ -29,7 +29,7 @@ from bayplan.api.selectors import Selector
 from bayplan.engine.cycle import Cycle
 from bayplan.explain.diagnosis import diagnose
 from bayplan.explain.explanation import Fix
-from bayplan.explain.fixes.owners import Owners
+from bayplan.explain.fixes.owners import Owners, owners_of
 from bayplan.explain.fixes.search import Search
 from bayplan.model.cluster_model import Attempt, ClusterModel
 from bayplan.model.picture import RunMoment
@@ -265,7 +265,7 @@ def _groups(
 def _with_fixes(model: ClusterModel, groups: Sequence[_Group]) -> tuple[list[PendingGroup], int]:
     """The groups with their fixes, and how many changes were tried."""
     left = _NODE_TRIALS_MAX // max(len(model.scheduler.cache.table.row_of), 1)
-    owners = Owners(model)
+    owners = owners_of(model)
     answers: list[PendingGroup] = []
     trials = 0
     for group in groups:

@@ -7,10 +7,8 @@ infeasible for a pod, and only if the feasibility of a node depends on the pods 
 So a pod with at least k feasible nodes outside of the domain fits, wherever the other pods go. A
 pod also fits if one of its feasible nodes has room for all k pods.
 
-The proof does not cover pods with required (anti-)affinity, hard spread constraints, host ports,
-volumes, claims or a pod group, and profiles with plugins from outside of the tree or with
-extenders. Such pods are placed in a trial, before the pods that the proof covers. If the proof
-fails for one pod, all pods of the domain are placed in the trial.
+Pods that the proof does not cover (`model.independent_pods`) are placed in a trial, before those
+that it covers. If the proof fails for one pod, all pods of the domain are placed in the trial.
 """
 
 from collections import Counter, defaultdict, deque
@@ -29,16 +27,15 @@ from bayplan.answers.document import Answer, Rows, Value
 from bayplan.answers.names import in_natural_order
 from bayplan.answers.reasons import short_reason
 from bayplan.answers.table import BLANK, Column, Table, name_columns, number_columns
-from bayplan.api.device_objects import RESOURCE_SLICE
-from bayplan.api.objects import NODE, POD, Node, PodSpec
-from bayplan.api.pod_requests import CPU, MEMORY, PODS
-from bayplan.api.selectors import Selector, label_selector
+from bayplan.api.objects import NODE, POD, Node
+from bayplan.api.pod_requests import PODS
+from bayplan.api.selectors import Selector
 from bayplan.engine.cycle import Cycle
 from bayplan.model.cluster_model import Attempt, ClusterModel
+from bayplan.model.independent_pods import IndependentPods, hard_selectors
 from bayplan.model.picture import RunMoment
-from bayplan.plugins.pod_topology_spread.plugin import PodTopologySpread
 from bayplan.problems import BadInputError, suggestion
-from bayplan.state.pods import NO_VOLUMES, PodInfo, PodShape
+from bayplan.state.pods import PodInfo, PodShape
 from bayplan.whatif.evictions import (
     DAEMON_SET_NAME,
     ENDED,
@@ -55,11 +52,8 @@ from bayplan.whatif.fit import pod_name
 from bayplan.whatif.placing import placed_first
 from bayplan.whatif.text import WaitingPods, note_lines
 
-_HARD = "DoNotSchedule"
 #: can-go: those that cannot go first; pods: those with the most pods first.
 SortKey = Literal["can-go", "name", "pods"]
-#: Resources that no device stands for.
-_PLAIN_RESOURCES = (CPU, MEMORY, "ephemeral-storage")
 
 
 #: Called with the number done and the number of all.
@@ -302,36 +296,24 @@ _SORTS: Mapping[SortKey, Callable[[Departure], Any]] = {
 
 @final
 class _FeasibleNodes:
-    """For each shape: the names of the nodes that can take one more pod of the shape, now.
-
-    Shapes of one workload differ where each pod has a volume of its own for its token. One attempt
-    answers for all shapes of which the Filter plugins sign the same, and which have one priority:
-    a nominated pod takes room from pods up to its own priority.
-    """
+    """For each shape: the names of the nodes that can take one more pod of the shape, now."""
 
     def __init__(self, model: ClusterModel) -> None:
         self._model = model
+        self._independent = IndependentPods(model)
         #: By id of the shape, which is kept alive here.
         self._of_shape: dict[int, tuple[PodShape, frozenset[str]]] = {}
         self._distinct: dict[frozenset[str], frozenset[str]] = {}
         self._of_signed: dict[Hashable, frozenset[str]] = {}
-        self.is_applicable = _depends_on_rows_only(model)
-        self._has_devices = any(True for _ in model.objects(RESOURCE_SLICE))
 
     def covers(self, shape: PodShape) -> bool:
         """Whether the feasibility of a node for the shape follows from that node's pods alone."""
-        return (
-            self.is_applicable
-            and shape.once("whatif.is_plain", _is_plain)
-            and not (
-                self._has_devices and any(name not in _PLAIN_RESOURCES for name in shape.requests)
-            )
-        )
+        return self._independent.covers(shape)
 
     def of(self, pod: PodInfo) -> frozenset[str]:
         entry = self._of_shape.get(id(pod.shape))
         if entry is None:
-            signed = self._signed(pod)
+            signed = self._independent.signed(pod)
             names = self._of_signed.get(signed) if signed is not None else None
             if names is None:
                 names = self._attempted(pod)
@@ -340,15 +322,6 @@ class _FeasibleNodes:
                     self._of_signed[signed] = names
             entry = self._of_shape[id(pod.shape)] = pod.shape, names
         return entry[1]
-
-    def _signed(self, pod: PodInfo) -> Hashable | None:
-        """What the answers of the Filter plugins for a pod on no node depend on; None: one of them
-        does not sign. Spreading is no part of it: the shape has no hard constraint."""
-        framework, waiting = self._model.scheduler.framework(pod.scheduler_name), pod.on_node("")
-        filters = (*framework.plugins.pre_filter, *framework.plugins.filter)
-        names = {p.instance_name: None for p in filters if not isinstance(p, PodTopologySpread)}
-        parts = tuple(framework.signer.part(name, waiting) for name in names)
-        return None if None in parts else (pod.scheduler_name, pod.priority, parts)
 
     def _attempted(self, pod: PodInfo) -> frozenset[str]:
         names: list[str] = []
@@ -363,43 +336,6 @@ class _FeasibleNodes:
             self._model.add(POD, copy)
             self._model.attempt(pod_name(copy), look)
         return frozenset(names)
-
-
-def _depends_on_rows_only(model: ClusterModel) -> bool:
-    """Whether all plugins are in the tree, and none has hard constraints for all pods."""
-    scheduler = model.scheduler
-    if scheduler.extenders:
-        return False
-    for name in scheduler.profile_names:
-        for plugin in scheduler.framework(name).plugins.instances():
-            if not type(plugin).__module__.startswith("bayplan.plugins."):
-                return False
-            if isinstance(plugin, PodTopologySpread) and plugin.args.default_constraints:
-                return False
-    return True
-
-
-def _is_plain(shape: PodShape) -> bool:
-    spec = shape.spec
-    return not (
-        shape.affinity.required
-        or shape.anti_affinity.required
-        or shape.host_ports
-        or shape.volumes != NO_VOLUMES
-        or spec.resource_claims
-        or shape.group_key is not None
-        or _hard_selectors(spec)
-    )
-
-
-def _hard_selectors(spec: PodSpec) -> list[Selector]:
-    """The selectors of the hard spread constraints."""
-    constraints = spec.topology_spread_constraints or ()
-    return [
-        label_selector(each.label_selector)
-        for each in constraints
-        if each.when_unsatisfiable == _HARD
-    ]
 
 
 # ---- one domain ----------------------------------------------------------------------------
@@ -561,5 +497,5 @@ class _Question:
 def _concerns(pod: PodInfo, other: PodInfo) -> bool:
     """Whether ``pod`` may keep ``other`` away, or may be placed by where ``other`` is."""
     terms = (*pod.shape.affinity.required, *pod.shape.anti_affinity.required)
-    selectors = [term.selector for term in terms] + _hard_selectors(pod.spec)
+    selectors = [term.selector for term in terms] + hard_selectors(pod.spec)
     return any(selector.matches(other.labels) for selector in selectors)

@@ -23,6 +23,7 @@ from bayplan.api.objects import NODE, POD, Pod
 from bayplan.api.pod_groups import GroupKey, PodGroupKinds
 from bayplan.explain.explainer import explain_pod
 from bayplan.explain.explanation import Explanation
+from bayplan.explain.large_requests import large_request_remarks
 from bayplan.model.additions import Additions, AdditionsReader
 from bayplan.model.cluster_model import ClusterModel
 from bayplan.model.daemon_pods import DaemonPod, place_daemon_pods
@@ -197,7 +198,11 @@ def fit(
         explanations=tuple(explain_pod(model, name) for name in examples),
         unjudged=additions.unjudged,
         waiting=waiting,
-        notes=(*model.source.notes, *additions.notes),
+        notes=(
+            *model.source.notes,
+            *additions.notes,
+            *large_request_remarks(model, additions.pods),
+        ),
     )
 
 

@@ -421,3 +421,55 @@ def test_a_rollout_whose_old_pod_counts_is_spread_by_revision(tmp_path: Path) ->
     where = "of the spreading over topology.kubernetes.io/zone"
     text = f"set matchLabelKeys: [pod-template-hash] {where}: old pods do not count"
     assert (text,) in steps(fixes)
+
+
+# ---- equal pods ----------------------------------------------------------------------------
+
+
+def waiting_set(pod_count: int, **options: Any) -> list[dict[str, Any]]:
+    """A full node, a tainted empty one, and a ReplicaSet whose pods wait."""
+    taints = [{"key": "team", "value": "a", "effect": "NoSchedule"}]
+    nodes = [node_of("full", cpu="1"), node_of("other", cpu="64", taints=taints)]
+    placed = pod_of("placed", nodeName="full")
+    return [*nodes, placed, controller("ReplicaSet", "web", replicas=pod_count, **options)]
+
+
+def counted_fix(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, objects: list[dict[str, Any]]
+) -> tuple[Fix, int]:
+    """The fix that tolerates the taint, and how many pods were placed in the search."""
+    placed: set[str] = set()
+    place = ClusterModel.place
+
+    def noted(model: ClusterModel, pod: str, look: Any = None) -> Any:
+        placed.add(pod)
+        return place(model, pod, look)
+
+    monkeypatch.setattr(ClusterModel, "place", noted)
+    fixes = fixes_for(tmp_path, objects)
+    return next(fix for fix in fixes if fix.steps[0].startswith("tolerate")), len(placed)
+
+
+def test_of_equal_pods_one_is_placed_and_the_others_are_counted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fix, placed_count = counted_fix(tmp_path, monkeypatch, waiting_set(40))
+    assert (fix.helped, fix.waiting, fix.node) == (40, 40, "other")
+    assert placed_count < 40
+
+
+def test_pods_are_placed_one_by_one_where_not_all_fit(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fix, placed_count = counted_fix(tmp_path, monkeypatch, waiting_set(70))
+    assert (fix.helped, fix.waiting) == (64, 70)
+    assert placed_count >= 64
+
+
+def test_pods_that_keep_one_another_away_are_placed_one_by_one(tmp_path: Path) -> None:
+    term = {"topologyKey": HOST, "labelSelector": {"matchLabels": {"app": "web"}}}
+    objects = waiting_set(10)
+    affinity = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
+    objects[-1]["spec"]["template"]["spec"]["affinity"] = affinity
+    fix = next(fix for fix in fixes_for(tmp_path, objects) if fix.steps[0].startswith("tolerate"))
+    assert (fix.helped, fix.waiting) == (1, 10)

@@ -6,16 +6,19 @@ the real one would remove, a changed template rolls out under the limits of its 
 node first gets the pods of its DaemonSets. The scheduler tries every new pod; a pod that gets a
 node counts as running. A fix is offered only if pods that waited have a node at the end.
 
-Other pods that wait are not tried, and at most `_PLACED_MAX` pods are tried for one fix.
+Other pods that wait are not tried, and at most `_PLACED_MAX` pods are tried for one fix. Of equal
+pods, the first is placed. If a count proves that the others fit, too (`model.independent_pods`),
+and nothing follows that depends on where they are, they are counted and not placed.
 
 What a controller does next are the plans of a simulation (`bayplan.sim.world.workloads`); of a
 DaemonSet, upstream's daemon/update.go.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import takewhile
 from typing import cast, final
 
 from bayplan.adapters.embedded.json_merge import merge_patch
@@ -38,6 +41,7 @@ from bayplan.explain.fixes.owners import Owners
 from bayplan.model.additions import AdditionsReader
 from bayplan.model.cluster_model import ClusterModel
 from bayplan.model.daemon_pods import place_daemon_pods
+from bayplan.model.independent_pods import IndependentPods
 from bayplan.objects.keys import Content, ObjectKey, key_of
 from bayplan.problems import BadInputError
 from bayplan.sim.input.controller_kinds import CONTROLLERS
@@ -64,6 +68,8 @@ from bayplan.sim.world.workloads.stateful_set_plan import stateful_set_plan
 _PLACED_MAX = 100
 #: Pods of one template that fail in a row, after which no more are tried.
 _FAILED_MAX = 3
+#: Fewer equal pods are placed: the proof takes an attempt.
+_COUNTED_MIN = 3
 #: Passes of one controller. Each does something, so that there are never as many.
 _PASSES_MAX = 1000
 _TEMPLATE = "/spec/template"
@@ -99,6 +105,7 @@ class Consequences:
         self._workload = workload
         self._copied_node = copied_node
         self._admission = AdditionsReader(model, scheduler_name=None)
+        self._independent = model.once(IndependentPods)
         #: Controllers as the fix leaves them.
         self._contents: dict[ObjectKey, Content] = {}
         #: Controllers that have something to do, in the order of the changes.
@@ -115,15 +122,20 @@ class Consequences:
         #: The nodes of daemon pods that the fix deletes.
         self._daemon_nodes: list[str] = []
         self._placed_count = 0
+        #: The pods of the workload that wait at the beginning; None: nobody counts what they get.
+        self._peers: Sequence[str] | None = None
+        #: Pods that get a node for certain, and that have none in the model.
+        self._counted: set[str] = set()
 
     def of(self, changes: Iterable[Change], pod: str, peers: Sequence[str]) -> Outcome:
         """What the changes come to. ``peers``: the pods of the workload that wait.
 
         Raises EditNotPossibleError for changes that the API server refuses.
         """
+        self._peers = peers
         before, waiting = self._placed(peers), len(peers) + self._missing()
         self.make(changes)
-        self._place_all(peers)
+        self._place_all(peers, is_last=self._workload_kind != STATEFUL_SET)
         if self._workload is not None and self._missing():
             # A StatefulSet goes on when the pod that it waits for runs.
             with _refusals():
@@ -135,6 +147,10 @@ class Consequences:
         node = self._node(pod) or next(filter(None, map(self._node, replaced)), "")
         is_bounded = self._placed_count >= _PLACED_MAX and helped < waiting
         return Outcome(node, waiting, helped if node else 0, is_bounded)
+
+    @property
+    def _workload_kind(self) -> str:
+        return "" if self._workload is None else self._workload.kind
 
     def _missing(self) -> int:
         """How many pods a StatefulSet has not created yet."""
@@ -161,7 +177,8 @@ class Consequences:
         """How many pods of the workload have a node."""
         own = [] if self._workload is None else self._owners.pods(self._workload)
         names = {f"{each.metadata.namespace}/{each.metadata.name}" for each in own}
-        return sum(bool(self._node(name)) for name in {*names, *peers, *self._replacements})
+        every = {*names, *peers, *self._replacements}
+        return sum(name in self._counted or bool(self._node(name)) for name in every)
 
     def _node(self, name: str) -> str:
         pod = self._model.pod(name)
@@ -227,6 +244,7 @@ class Consequences:
 
     def _admit(self, contents: Sequence[Content], controller: ObjectKey | None) -> None:
         """Create pods and what they need, as the API server admits them."""
+        is_last = self._is_last(controller)
         additions = self._admission(list(contents))
         # What is there already was only read by admission.
         self._model.add_missing(additions.objects)
@@ -238,23 +256,69 @@ class Consequences:
                 self._pods(controller).append(name)
             if controller is None or self._owners.top(controller) == self._workload:
                 self._replacements.append(name)
-        for pod in additions.pods:
-            self._place(f"{pod.metadata.namespace}/{pod.metadata.name}")
+        names = [f"{pod.metadata.namespace}/{pod.metadata.name}" for pod in additions.pods]
+        self._place_each(names, is_last=is_last)
 
-    def _place_all(self, names: Sequence[str]) -> None:
+    def _is_last(self, controller: ObjectKey | None) -> bool:
+        """Whether nothing is placed after the new pods of a controller, and nothing depends on
+        where they are."""
+        if self._peers is None or controller is None or controller.kind not in _WITH_OUTLINES:
+            return False
+        is_alone = self._workload == controller and list(self._busy) == [controller]
+        return is_alone and not any(map(self._is_waiting, self._peers))
+
+    def _place_all(self, names: Sequence[str], *, is_last: bool = False) -> None:
         """Attempts at the pods of the workload. They are equal, but for those of a DaemonSet: if
-        some in a row fail, the others do, too."""
+        some in a row fail, the others do, too. ``is_last``: nothing is placed after them."""
         is_equal = self._workload is not None and self._workload.kind != DAEMON_SET
-        failed = 0
-        for name in names:
-            if failed >= _FAILED_MAX and is_equal:
-                return
+        self._place_each(names, _FAILED_MAX if is_equal else None, is_last=is_last)
+
+    def _place_each(
+        self, names: Sequence[str], failed_max: int | None = None, *, is_last: bool
+    ) -> None:
+        """Attempts at pods, until so many in a row fail."""
+        place = failed = 0
+        may_count = is_last
+        while place < len(names) and (failed_max is None or failed < failed_max):
+            name = names[place]
+            place += 1
             self._place(name)
             failed = failed + 1 if self._is_waiting(name) else 0
+            if may_count and not failed:
+                counted = self._count(name, names[place:])
+                may_count = bool(counted)
+                place += counted
+
+    def _count(self, placed: str, names: Sequence[str]) -> int:
+        """Count the pods that follow a pod that has a node, if they are equal to it and fit for
+        certain. Returns how many."""
+        first = self._model.placed(placed)
+        if first is None or not self._independent.covers(first.shape):
+            return 0
+        signed = self._independent.signed(first)
+        equal = list(takewhile(lambda name: self._is_equal(name, signed), names))
+        equal = equal[: max(_PLACED_MAX - self._placed_count, 0)]
+        if len(equal) < _COUNTED_MIN or self._independent.certain_count(equal[0]) < len(equal):
+            return 0
+        self._counted.update(equal)
+        self._placed_count += len(equal)
+        return len(equal)
+
+    def _is_equal(self, name: str, signed: Hashable | None) -> bool:
+        """Whether a pod waits, and the scheduler answers for it as for a pod that signs this."""
+        info = self._model.waiting(name)
+        return (
+            info is not None
+            and signed is not None
+            and not info.nominated_node_name
+            and not info.is_terminating
+            and self._independent.covers(info.shape)
+            and self._independent.signed(info) == signed
+        )
 
     def _place(self, name: str) -> None:
         """One attempt at a pod that waits."""
-        pod = self._model.pod(name)
+        pod = None if name in self._counted else self._model.pod(name)
         if pod is None or pod.spec.node_name or self._placed_count >= _PLACED_MAX:
             return
         if self._model.scheduler.is_responsible_for(pod.spec.scheduler_name):
@@ -277,36 +341,10 @@ class Consequences:
         return self._names[controller]
 
     def _pod_contents(self, controller: ObjectKey) -> list[Content]:
-        outline = self._outline if controller.kind in _WITH_OUTLINES else self._pod_content
         pods = ((name, self._model.pod(name)) for name in self._pods(controller))
-        return [outline(name, pod) for name, pod in pods if pod is not None]
-
-    def _outline(self, _: str, pod: Pod) -> Content:
-        """What a ReplicaSet reads of a pod, but for the number of restarts, from the fields that a
-        scheduler reads. A pod that got its node in the trial runs."""
-        meta, status, node = pod.metadata, pod.status, pod.spec.node_name
-        seen: Content = {} if status.phase is None else {"phase": status.phase}
-        if node and not self._owners.had_node(pod):
-            seen["phase"] = "Running"
-        else:
-            ready = (plain(each) for each in status.conditions or () if each.type == "Ready")
-            seen |= {"startTime": status.start_time, "conditions": list(ready)}
-        metadata = {
-            "name": meta.name,
-            "namespace": meta.namespace,
-            "uid": meta.uid,
-            "creationTimestamp": meta.creation_timestamp,
-            "deletionTimestamp": meta.deletion_timestamp,
-            "annotations": meta.annotations,
-        }
-        spec = {"nodeName": node} if node else {}
-        return {
-            "apiVersion": "v1",
-            "kind": "Pod",
-            "metadata": metadata,
-            "spec": spec,
-            "status": seen,
-        }
+        if controller.kind in _WITH_OUTLINES:
+            return [self._owners.pod_outline(pod) for _, pod in pods if pod is not None]
+        return [self._pod_content(name, pod) for name, pod in pods if pod is not None]
 
     def _restart_count(self, outline: Content) -> int:
         key = key_of(outline)
@@ -436,6 +474,8 @@ class Consequences:
     # ---- DaemonSets and Jobs ----------------------------------------------------------------
 
     def _is_waiting(self, name: str) -> bool:
+        if name in self._counted:
+            return False
         return self._model.pod(name) is not None and not self._node(name)
 
     def _keep_target(self, controller: ObjectKey, name: str) -> None:

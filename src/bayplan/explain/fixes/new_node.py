@@ -35,11 +35,7 @@ def new_node_edits(
     model: ClusterModel, diagnosis: Diagnosis, waiting_count: int = 1
 ) -> Iterator[ObjectEdit]:
     """Copies of each kind of node, and then larger ones. ``waiting_count``: pods that wait."""
-    kinds: dict[str, Node] = {}
-    for node in model.objects(NODE):
-        if isinstance(node, Node):
-            kinds.setdefault(kind_key(node), node)
-    ordered = sorted(kinds.values(), key=lambda n: (*_size(n), n.metadata.name))
+    ordered = model.once(_kinds)
     usable = [node for node in ordered if _may_hold(node, diagnosis)][:_KINDS_MAX]
     counts = _counts(model, diagnosis, waiting_count)
     for number in counts:
@@ -68,6 +64,15 @@ def new_node_edits(
                 manifest=manifest,
                 harm=Harm.NEW_KIND,
             )
+
+
+def _kinds(model: ClusterModel) -> list[Node]:
+    """A node of each kind, the smallest first."""
+    kinds: dict[str, Node] = {}
+    for node in model.objects(NODE):
+        if isinstance(node, Node):
+            kinds.setdefault(kind_key(node), node)
+    return sorted(kinds.values(), key=lambda node: (*_size(node), node.metadata.name))
 
 
 def _as_many_as_needed(

@@ -6,7 +6,6 @@ and from its pods: their number is its size. Tools that write a controller again
 Argo CD, Flux) are recognized by the labels and annotations that they leave.
 """
 
-from functools import cached_property
 from itertools import islice
 from typing import Any, final
 
@@ -37,6 +36,8 @@ from bayplan.state.pods import PodInfo
 
 #: Their pods have names that end in random letters.
 _WITH_RANDOM_NAMES = frozenset((REPLICA_SET, REPLICATION_CONTROLLER, DAEMON_SET, JOB))
+#: Contents of pods that are kept at most.
+_CONTENTS_MAX = 4096
 _HELM_RELEASE = "meta.helm.sh/release-name"
 _MANAGED_BY = "app.kubernetes.io/managed-by"
 #: Label or annotation → what its value names.
@@ -51,7 +52,7 @@ _MANAGERS = {
 
 @final
 class Owners:
-    """The controllers of a model's pods, as they were when they were first looked up."""
+    """The controllers of a model's pods, as they are when this is made; see `owners_of`."""
 
     def __init__(self, model: ClusterModel) -> None:
         self._model = model
@@ -61,6 +62,9 @@ class Owners:
         self._made_up_names: dict[ObjectKey, frozenset[str]] = {}
         #: By the identity of a pod's parts, which the pod here protects.
         self._pod_contents: dict[tuple[int, int, int, str], tuple[Pod, Content]] = {}
+        #: By the identity of the pod.
+        self._pod_outlines: dict[int, tuple[Pod, Content]] = {}
+        self._names = self._named()
 
     def parent(self, meta: ObjectMeta, namespace: str) -> ObjectKey | None:
         """The controller that an object names."""
@@ -139,8 +143,7 @@ class Owners:
         present = (get(POD, namespace, name) for name in self._names.get(owner, ()))
         return [pod for pod in present if isinstance(pod, Pod)]
 
-    @cached_property
-    def _names(self) -> dict[ObjectKey, list[str]]:
+    def _named(self) -> dict[ObjectKey, list[str]]:
         """Controller → the names of its pods, which are in its namespace. Visits every pod of the
         cluster."""
         names: dict[ObjectKey, list[str]] = {}
@@ -171,8 +174,45 @@ class Owners:
         if made is None:
             key = key_of_metadata(POD, pod.metadata)
             content = None if is_new else self._model.source.content(key)
+            if len(self._pod_contents) >= _CONTENTS_MAX:
+                self._pod_contents.clear()
             made = self._pod_contents[parts] = (pod, content or plain(pod))
         return made[1]
+
+    def pod_outline(self, pod: Pod) -> Content:
+        """What a ReplicaSet reads of a pod, but for the number of restarts, from the fields that a
+        scheduler reads. A pod that got its node in a trial runs. Nobody changes it."""
+        made = self._pod_outlines.get(id(pod))
+        if made is None:
+            if len(self._pod_outlines) >= _CONTENTS_MAX:
+                self._pod_outlines.clear()
+            made = self._pod_outlines[id(pod)] = (pod, self._outlined(pod))
+        return made[1]
+
+    def _outlined(self, pod: Pod) -> Content:
+        meta, status, node = pod.metadata, pod.status, pod.spec.node_name
+        seen: Content = {} if status.phase is None else {"phase": status.phase}
+        if node and not self.had_node(pod):
+            seen["phase"] = "Running"
+        else:
+            ready = (plain(each) for each in status.conditions or () if each.type == "Ready")
+            seen |= {"startTime": status.start_time, "conditions": list(ready)}
+        metadata = {
+            "name": meta.name,
+            "namespace": meta.namespace,
+            "uid": meta.uid,
+            "creationTimestamp": meta.creation_timestamp,
+            "deletionTimestamp": meta.deletion_timestamp,
+            "annotations": meta.annotations,
+        }
+        spec = {"nodeName": node} if node else {}
+        return {
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": metadata,
+            "spec": spec,
+            "status": seen,
+        }
 
     def content(self, key: ObjectKey) -> Content | None:
         """A controller as plain values; None: it was not read, or only the parts that a scheduler
@@ -257,6 +297,11 @@ class Owners:
             if parent is not None:
                 keys[parent] = None
         return list(keys)
+
+
+def owners_of(model: ClusterModel) -> Owners:
+    """The controllers of a model's pods as they are now, made once for each state of the model."""
+    return model.once(Owners)
 
 
 def owner_text(key: ObjectKey) -> str:

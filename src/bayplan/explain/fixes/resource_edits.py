@@ -20,8 +20,9 @@ def lower_requests(diagnosis: Diagnosis) -> Iterator[PodEdit]:
     """
     targets: dict[tuple[tuple[str, int], ...], float] = {}
     requests = diagnosis.pod.requests
-    for node in diagnosis.nodes_rejected_by(NodeResourcesFit.name):
-        lacking = lacking_on(diagnosis, node)
+    for lacking in diagnosis.amounts.distinct_lacking(
+        diagnosis.nodes_rejected_by(NodeResourcesFit.name)
+    ):
         if not lacking or PODS in lacking:
             continue
         target = {name: rounded_down(name, requests[name] - lack) for name, lack in lacking.items()}
@@ -36,18 +37,7 @@ def lower_requests(diagnosis: Diagnosis) -> Iterator[PodEdit]:
 
 
 def _exceeds_every_node(diagnosis: Diagnosis, resource: str) -> bool:
-    offered = (amounts_there[resource].allocatable for amounts_there in diagnosis.amounts.values())
-    return diagnosis.pod.requests[resource] > max(offered, default=0)
-
-
-def lacking_on(diagnosis: Diagnosis, node: str) -> dict[str, int]:
-    """Resource → how much a node lacks."""
-    lacking: dict[str, int] = {}
-    for resource, amounts_there in diagnosis.amounts.get(node, {}).items():
-        requested = 1 if resource == PODS else diagnosis.pod.requests.get(resource, 0)
-        if requested > max(amounts_there.free, 0):
-            lacking[resource] = requested - max(amounts_there.free, 0)
-    return lacking
+    return diagnosis.pod.requests[resource] > diagnosis.amounts.most_allocatable(resource)
 
 
 def _lowered(target: Mapping[str, int], requests: Mapping[str, int], harm: Harm) -> PodEdit:

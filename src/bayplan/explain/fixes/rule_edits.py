@@ -53,7 +53,8 @@ def rule_edits(model: ClusterModel, owners: Owners, diagnosis: Diagnosis) -> Ite
 def _tolerations(model: ClusterModel, diagnosis: Diagnosis) -> Iterator[PodEdit]:
     lists: Counter[tuple[Taint, ...]] = Counter()
     harms: dict[tuple[Taint, ...], Harm] = {}
-    for node in nodes_of(model, diagnosis.rejected):
+    tainted = (node for node in nodes_of(model, diagnosis.rejected) if node.spec.taints)
+    for node in tainted:
         taints = untolerated(diagnosis.pod, node)
         costs = [harm_of_tolerating(diagnosis.pod, node, taint) for taint in taints]
         if costs and None not in costs:
@@ -90,8 +91,12 @@ def _adding_tolerations(taints: Sequence[Taint]) -> Callable[[Spec], None]:
 
 def nodes_of(model: ClusterModel, names: Any) -> list[Node]:
     """The nodes of these names that exist."""
-    nodes = (model.get(NODE, "", name) for name in names)
-    return [cast(Node, node) for node in nodes if node is not None]
+    by_name = model.once(_nodes_by_name)
+    return [by_name[name] for name in names if name in by_name]
+
+
+def _nodes_by_name(model: ClusterModel) -> dict[str, Node]:
+    return {node.metadata.name: cast(Node, node) for node in model.objects(NODE)}
 
 
 # ---- node selector and affinity -----------------------------------------------------------------
@@ -99,10 +104,9 @@ def nodes_of(model: ClusterModel, names: Any) -> list[Node]:
 
 def _corrected_selectors(model: ClusterModel, spec: Spec) -> Iterator[PodEdit]:
     """The nearest label that nodes have, for a label that no node has."""
-    counts: Counter[tuple[str, str]] = Counter()
-    for node in model.objects(NODE):
-        counts.update((node.metadata.labels or {}).items())
-    for key, value in sorted((spec.get("nodeSelector") or {}).items()):
+    selector = sorted((spec.get("nodeSelector") or {}).items())
+    counts = model.once(_label_counts) if selector else {}
+    for key, value in selector:
         if (key, value) in counts:
             continue
         for other_key, other in _nearest_labels(counts, key, value):
@@ -115,6 +119,14 @@ def _corrected_selectors(model: ClusterModel, spec: Spec) -> Iterator[PodEdit]:
 
             text = f"change {key}={value} to {other_key}={other} in the node selector"
             yield PodEdit(printable(text), change, Harm.NONE)
+
+
+def _label_counts(model: ClusterModel) -> Counter[tuple[str, str]]:
+    """How many nodes have each label."""
+    counts: Counter[tuple[str, str]] = Counter()
+    for node in model.objects(NODE):
+        counts.update((node.metadata.labels or {}).items())
+    return counts
 
 
 def _nearest_labels(

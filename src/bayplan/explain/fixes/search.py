@@ -12,9 +12,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import final
 
+import msgspec
 from msgspec import structs
 
-from bayplan.api.objects import POD, decode
+from bayplan.api.objects import POD, Pod, PodSpec, decode
 from bayplan.explain.diagnosis import Diagnosis, diagnose
 from bayplan.explain.explanation import Fix
 from bayplan.explain.fixes.consequences import Consequences, Outcome
@@ -93,6 +94,10 @@ class Search:
     trials: int = 0
     written: int = 0
     solutions: list[Solution] = field(default_factory=list[Solution])
+    #: By the identity of a spec, which is kept alive here.
+    _templates: dict[int, tuple[PodSpec, bytes]] = field(
+        default_factory=dict[int, tuple[PodSpec, bytes]]
+    )
 
     def run(self, diagnosis: Diagnosis) -> list[Solution]:
         """Solutions, the mildest first."""
@@ -106,7 +111,8 @@ class Search:
                 break
         if diagnosis.node_count:
             waiting_count = len(self.peers) + self.owners.missing(self.owners.of(self.pod))
-            self._try_all((), new_node_edits(self.model, diagnosis, waiting_count))
+            edits = new_node_edits(self.model, diagnosis, waiting_count)
+            self._try_all((), edits, are_one_family=True)
         self.solutions.sort(key=lambda each: (each.harm, not each.is_whole, -each.fix.helped))
         return self._selected()
 
@@ -157,7 +163,12 @@ class Search:
         yield from room_edits(self.model, self.owners, diagnosis)
 
     def _try_all(
-        self, edits: tuple[Edit, ...], candidates: Iterable[Edit], *, message: str = ""
+        self,
+        edits: tuple[Edit, ...],
+        candidates: Iterable[Edit],
+        *,
+        message: str = "",
+        are_one_family: bool = False,
     ) -> list[tuple[Edit, ...]]:
         """Returns the combinations that change the sentence and do not suffice.
 
@@ -171,6 +182,8 @@ class Search:
             if self.trials >= self.trials_max or self.written >= self.written_max:
                 break
             if best is not None and best.is_whole:
+                if are_one_family:
+                    break
                 continue
             if not edits and self._is_crowded_out(candidate):
                 continue
@@ -260,12 +273,34 @@ class Search:
                 )
                 consequences.make(edit.changes)
         pod_edits = [edit for edit in edits if isinstance(edit, PodEdit)]
+        tried: set[bytes] = set()
         for name in self.peers if pod_edits else ():
             pod = self.model.pod(name)
-            if pod is not None:
-                content = plain(pod)
-                changed = {**content, "spec": edited_spec(content["spec"], pod_edits)}
+            if pod is None:
+                continue
+            template, counts = self._template(pod), self._counts(name, pod)
+            if template in tried and not counts:
+                continue
+            tried.add(template)
+            content = plain(pod)
+            changed = {**content, "spec": edited_spec(content["spec"], pod_edits)}
+            if counts:
                 self.model.replace(POD, decode(POD, changed))
+
+    def _counts(self, name: str, pod: Pod) -> bool:
+        """Whether an attempt at the pod looks at a pod that waits: at itself, at the members of its
+        group, and at pods that are nominated to a node."""
+        is_own = name == self.pod.key or self.pod.group_key is not None
+        return is_own or bool(pod.status.nominated_node_name)
+
+    def _template(self, pod: Pod) -> bytes:
+        """What edits read of a pod; equal for pods of one template, whose volumes for tokens have
+        names of their own."""
+        made = self._templates.get(id(pod.spec))
+        if made is None:
+            encoded = msgspec.json.encode(structs.replace(pod.spec, volumes=None))
+            made = self._templates[id(pod.spec)] = (pod.spec, encoded)
+        return made[1]
 
     def _without_needless_steps(self, solution: Solution) -> Solution:
         for edit in solution.edits[:-1]:

@@ -13,6 +13,7 @@ an unknown kind, or an autoscaler, would bring back.
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
+from heapq import nsmallest
 from typing import final
 
 from bayplan.answers.names import in_natural_order
@@ -39,7 +40,6 @@ from bayplan.explain.fixes.commands import (
 )
 from bayplan.explain.fixes.edits import Harm, ObjectEdit, deletion_of
 from bayplan.explain.fixes.owners import Owners, manager_of, owner_text
-from bayplan.explain.fixes.resource_edits import lacking_on
 from bayplan.framework.status import Code
 from bayplan.model.cluster_model import ClusterModel
 from bayplan.objects.keys import ObjectKey
@@ -65,7 +65,7 @@ def room_edits(model: ClusterModel, owners: Owners, diagnosis: Diagnosis) -> Ite
     """Pods to remove from one node, as few as suffice there."""
     room = _Room(model, owners, diagnosis)
     for node in room.nearest_nodes():
-        lacking = lacking_on(diagnosis, node)
+        lacking = diagnosis.amounts.lacking_on(node)
         yield from room.edits(room.removable([node]), lacking)
     if diagnosis.attempt.pod.group_key is not None:
         # Members of a group take room on several nodes. The first removal may help: what the whole
@@ -88,16 +88,12 @@ class _Room:
 
     def nearest_nodes(self) -> list[str]:
         """Nodes where the removal of pods may help, those that lack the least first."""
-        requests = self._diagnosis.pod.requests
-
-        def shortage(node: str) -> float:
-            lacking = lacking_on(self._diagnosis, node)
-            parts = (lack / max(requests.get(name, 1), 1) for name, lack in lacking.items())
-            return max(parts, default=0.0)
-
-        rejected = self._diagnosis.rejected
+        rejected, amounts = self._diagnosis.rejected, self._diagnosis.amounts
         helped = [name for name, status in rejected.items() if status.code is Code.UNSCHEDULABLE]
-        return sorted(helped, key=lambda node: (shortage(node), node))[:_NODES_MAX]
+        shortage = amounts.shortage(self._diagnosis.pod.requests)
+        shares = (shortage.item(amounts.places[name]) for name in helped)
+        nearest = nsmallest(_NODES_MAX, zip(shares, helped, strict=True))
+        return [name for _, name in nearest]
 
     # ---- which pods may go ------------------------------------------------------------------
 

@@ -104,6 +104,10 @@ class DryRun:
 
     def search(self, positions: RotatedPositions, candidate_count: int) -> Findings:
         """Try these positions of all nodes in this order until there are enough candidates."""
+        if self.units.are_single and not self._is_above_any(positions):
+            findings = Findings()
+            self._with_victims(positions.all(), findings)
+            return findings
         if self.lists_needless or not self.runner.only_amounts_matter(self.state):
             return self._search_anew(positions.all(), candidate_count, None)
         nominated, members = self.runner.nominated_ahead(self.pod), self.units.node_names()
@@ -121,6 +125,11 @@ class DryRun:
         findings = Findings([batch])
         findings.status_sources.append(lambda: search_anew().statuses())
         return findings
+
+    def _is_above_any(self, positions: RotatedPositions) -> bool:
+        """Whether one of these nodes has a pod of lower priority."""
+        lowest = self.snapshot.ranked_pods(self.nodes).lowest_at(positions.all())
+        return is_any(lowest < self.pod.priority)
 
     def _search_anew(
         self, positions: Rows, candidate_count: int, by_themselves: Rows | None
