@@ -14,11 +14,11 @@ BOUNDS = [0.1, 0.2, 0.4]
 
 def test_counts_are_exposed_under_upstreams_names() -> None:
     metrics = SchedulerMetrics()
-    metrics.queue_incoming_pods.add("active", "BackoffComplete")
-    metrics.queue_incoming_pods.add("active", "BackoffComplete")
-    name = "scheduler_queue_incoming_pods_total"
-    assert metrics.value(name, queue="active", event="BackoffComplete") == 2
-    assert metrics.value(name, queue="backoff", event="BackoffComplete") == 0
+    metrics.schedule_attempts.add("scheduled", "default-scheduler")
+    metrics.schedule_attempts.add("scheduled", "default-scheduler")
+    name = "scheduler_schedule_attempts_total"
+    assert metrics.value(name, result="scheduled", profile="default-scheduler") == 2
+    assert metrics.value(name, result="error", profile="default-scheduler") == 0
 
 
 def test_the_gauge_of_unschedulable_pods_goes_up_and_down() -> None:

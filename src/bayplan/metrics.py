@@ -354,14 +354,6 @@ class SchedulerMetrics:
     # ---- queue and cache ------------------------------------------------------------------
 
     pending_pods = _gauge("scheduler_pending_pods", "queue", "Pending pods, by queue.")
-    queue_incoming_pods = _counter(
-        "scheduler_queue_incoming_pods", "queue event", "Pods added to a queue, by event and queue."
-    )
-    queue_incoming_entities = _counter(
-        "scheduler_queue_incoming_entities",
-        "queue event type",
-        "Pods without a group and groups added to a queue, by event and queue.",
-    )
     unschedulable_pods = _level(
         "scheduler_unschedulable_pods", "plugin profile", "Unschedulable pods, by plugin."
     )

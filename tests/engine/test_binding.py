@@ -153,16 +153,12 @@ def test_the_points_of_a_binding_are_timed() -> None:
 # ---- one request ---------------------------------------------------------------------------
 
 
-def cycle_of(*plugins: Any) -> BindingCycle:
-    return BindingCycle(framework_of(*plugins), CycleState(), pod("p", node="n1"), "n1")
-
-
 def test_a_binding_is_one_request_if_its_only_bind_plugin_promises_so() -> None:
     promising = answering("A", bind=None, binds_with_one_request=True)
-    assert cycle_of(promising).is_one_request
-    assert not cycle_of(binder("A")).is_one_request
-    assert not cycle_of(promising, binder("B")).is_one_request
-    assert not cycle_of(promising, answering("B", post_bind=None)).is_one_request
+    assert framework_of(promising).binds_with_one_request
+    assert not framework_of(binder("A")).binds_with_one_request
+    assert not framework_of(promising, binder("B")).binds_with_one_request
+    assert not framework_of(promising, answering("B", post_bind=None)).binds_with_one_request
 
 
 # ---- extenders -----------------------------------------------------------------------------

@@ -121,7 +121,7 @@ def test_a_pod_counted_on_another_node_is_reported() -> None:
 def test_a_pod_counted_twice_is_reported() -> None:
     over = Over()
     there = over.placed()
-    again = PodInfo(replace(there.metadata, uid="another"), there.status, there.shape, "n1")
+    again = replace(there, uid="another")
     over.engine.scheduler.cache.table.assign(again)
     assert over.differences() == [
         "node n1: 6000 cpu in the cache, its pods request 3000",

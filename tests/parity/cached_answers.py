@@ -10,7 +10,6 @@ from typing import Final
 
 from bayplan.engine.cycle import Cycle
 from bayplan.framework.status import is_rejected
-from bayplan.state.pods import PodInfo
 from tests.parity.filter_answers import compare_filter
 from tests.parity.question import PodQuestion
 from tests.parity.score_answers import compare_table
@@ -40,7 +39,7 @@ def _touch(question: PodQuestion, time: int) -> None:
     if len(nodes):
         name = nodes.name(time % len(nodes))
         with question.snapshot.trial() as trial:
-            trial.assume(PodInfo(pod.metadata, pod.status, pod.shape, ""), name)
+            trial.assume(pod, name)
 
 
 def _compare(question: PodQuestion, cycle: Cycle) -> None:

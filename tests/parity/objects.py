@@ -124,4 +124,4 @@ def started(pod: PodInfo, index: int, node_name: str) -> PodInfo:
         minutes, seconds = divmod(index, 60)
         start_time = f"2026-06-01T00:{minutes:02}:{seconds:02}Z"
         status = msgspec.structs.replace(status, start_time=start_time)
-    return PodInfo(pod.metadata, status, pod.shape, node_name)
+    return msgspec.structs.replace(pod, status=status, node_name=node_name)

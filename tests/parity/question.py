@@ -93,7 +93,7 @@ class PodQuestion:
         if not pod.nominated_node_name:
             return pod
         status = msgspec.structs.replace(pod.status, nominated_node_name=None)
-        return PodInfo(pod.metadata, status, pod.shape, pod.node_name)
+        return msgspec.structs.replace(pod, status=status)
 
     def _run(self, pod: PodInfo, runner: CycleRunner) -> Cycle:
         cycle = Cycle(QueuedPodInfo(pod, 0.0), self.profile.framework, self.snapshot)

@@ -11,6 +11,7 @@ from bayplan.config.loading import DEFAULT_CONFIG
 from bayplan.framework.handle import Handle
 from bayplan.framework.plugin import Plugin
 from bayplan.framework.status import Code, Status
+from bayplan.metrics import Buckets
 from bayplan.plugins.registry import Registry
 from bayplan.profile.profiles import BuiltProfile, build_profiles
 from bayplan.queue.scheduling_queue import SchedulingQueue
@@ -53,8 +54,8 @@ class Remarks:
         #: (plugin, label of the event)
         self.failed: set[tuple[str, str]] = set()
 
-    def incoming(self, queue: str, event: str, pod_count: int, kind: str) -> None: ...
-    def pre_enqueue_took(self, profile: str, seconds: float) -> None: ...
+    def pre_enqueue_observer(self, profile: str) -> Buckets:
+        return Buckets([])
 
     def pre_enqueue_plugin_took(self, plugin: str, code: Code, seconds: float) -> None: ...
 

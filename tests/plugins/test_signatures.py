@@ -148,16 +148,15 @@ def relatives(options: PodOptions) -> list[PodInfo]:
         {"generate_name": "work-"},
     ]
     status = msgspec.structs.replace(new_pod.status, phase="Pending", nominated_node_name="node-1")
-    renewed = PodInfo(new_pod.metadata, status, new_pod.shape, new_pod.node_name)
+    renewed = msgspec.structs.replace(new_pod, status=status)
     return [
         new_pod,
         renewed,
         *(
-            PodInfo(
-                msgspec.structs.replace(metadata, **change),
-                new_pod.status,
-                new_pod.shape,
-                new_pod.node_name,
+            msgspec.structs.replace(
+                new_pod,
+                uid=change.get("uid", new_pod.uid),
+                metadata=msgspec.structs.replace(metadata, **change),
             )
             for change in changes
         ),

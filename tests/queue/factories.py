@@ -16,6 +16,7 @@ from bayplan.framework.events import (
 from bayplan.framework.plugin import PreEnqueuePlugin
 from bayplan.framework.status import Code, Status, unresolvable
 from bayplan.framework.types import QueuedPodInfo
+from bayplan.metrics import Buckets
 from bayplan.queue.scheduling_queue import SchedulingQueue
 from bayplan.queue.settings import QueueProfile, QueueSettings
 from bayplan.state.pods import PodInfo
@@ -86,23 +87,16 @@ def on(event: ClusterEvent, hint: Any = None) -> ClusterEventWithHint:
 @final
 class Recorder:
     def __init__(self) -> None:
-        self.incoming_counts: Counter[tuple[str, str]] = Counter()
-        self.incoming_entities: Counter[tuple[str, str, str]] = Counter()
         #: (plugin, event, answer, seconds)
         self.hints: list[tuple[str, str, str, float]] = []
-        #: (profile, seconds); (plugin, code, seconds)
-        self.pre_enqueues: list[tuple[str, float]] = []
+        #: (plugin, code, seconds)
         self.pre_enqueue_plugins: list[tuple[str, Code, float]] = []
         self.unschedulable: Counter[str] = Counter()
         self.gates: list[tuple[str, str, str]] = []
         self.failures: list[tuple[str, str, str]] = []
 
-    def incoming(self, queue: str, event: str, pod_count: int, kind: str) -> None:
-        self.incoming_counts[queue, event] += pod_count
-        self.incoming_entities[queue, event, kind] += 1
-
-    def pre_enqueue_took(self, profile: str, seconds: float) -> None:
-        self.pre_enqueues.append((profile, seconds))
+    def pre_enqueue_observer(self, profile: str) -> Buckets:
+        return Buckets([])
 
     def pre_enqueue_plugin_took(self, plugin: str, code: Code, seconds: float) -> None:
         self.pre_enqueue_plugins.append((plugin, code, seconds))

@@ -7,10 +7,10 @@ from bayplan.queue.entry import (
     PENDING_QUEUES,
     TRANSITIONS,
     Cause,
-    Entry,
     State,
     counted_as,
     next_state,
+    pod_entry,
 )
 from tests.queue.factories import queued
 
@@ -28,7 +28,7 @@ from tests.queue.factories import queued
 def test_an_entry_reports_whether_a_plugin_rejected_it(
     rejected_by: list[str], pending: list[str], has: bool
 ) -> None:
-    assert Entry(queued(rejected_by=rejected_by, pending=pending)).has_rejectors is has
+    assert pod_entry(queued(rejected_by=rejected_by, pending=pending)).has_rejectors is has
 
 
 @pytest.mark.parametrize(
@@ -44,7 +44,7 @@ def test_the_wait_counts_from_the_return_or_from_the_last_flush(
 ) -> None:
     one = queued(at=at)
     one.flushed_at_seconds = flushed_at
-    assert Entry(one).waiting_since_seconds == since
+    assert pod_entry(one).waiting_since_seconds == since
 
 
 # ---- transitions ----------------------------------------------------------------------------

@@ -14,8 +14,13 @@ SHORT = QueueGroup(KEY, 0.0, is_complete=False)
 COMPLETE = QueueGroup(KEY, 0.0, is_complete=True)
 
 
+def member(name: str) -> PodInfo:
+    """A pod that names the group."""
+    return pod(name, labels={"scheduling.x-k8s.io/pod-group": "g"})
+
+
 class GroupQueue:
-    """A queue with one profile; ``answer`` is the group of every pod."""
+    """A queue with one profile; ``answer`` is the group of every member."""
 
     def __init__(self) -> None:
         self.answer: QueueGroup | None = SHORT
@@ -29,15 +34,15 @@ class GroupQueue:
 
 def test_a_group_with_missing_members_is_not_tried() -> None:
     result = GroupQueue()
-    result.queue.add(pod("a"))
-    assert result.queue.state_of(pod("a").uid) is State.GATED
+    result.queue.add(member("a"))
+    assert result.queue.state_of(member("a").uid) is State.GATED
     assert result.queue.pop() is None
     assert result.queue.counts()["gated"] == 1
 
 
 def test_members_are_tried_together_once_there_are_enough() -> None:
     result = GroupQueue()
-    pods = [pod("a"), pod("b")]
+    pods = [member("a"), member("b")]
     result.queue.add(pods[0])
     result.answer = COMPLETE
     result.queue.add(pods[1])
@@ -49,7 +54,7 @@ def test_members_are_tried_together_once_there_are_enough() -> None:
 
 def test_a_group_with_met_quorum_leaves_its_waiting_members_alone() -> None:
     result = GroupQueue()
-    pods = [pod("a"), pod("b")]
+    pods = [member("a"), member("b")]
     for each in pods:
         result.queue.add(each)
     result.queue.groups.regroup(KEY, None)
@@ -61,7 +66,7 @@ def test_a_group_with_met_quorum_leaves_its_waiting_members_alone() -> None:
 def test_single_pods_join_their_group_when_it_appears() -> None:
     result = GroupQueue()
     result.answer = None
-    pods = [pod(name) for name in "abcdefgh"]
+    pods = [member(name) for name in "abcdefgh"]
     for each in pods:
         result.queue.add(each)
     result.queue.groups.regroup(KEY, COMPLETE, pods)
@@ -74,7 +79,7 @@ def test_single_pods_join_their_group_when_it_appears() -> None:
 
 def test_the_entry_of_a_group_leaves_with_its_last_member() -> None:
     result = GroupQueue()
-    result.queue.add(pod("a"))
-    result.queue.delete(pod("a"))
+    result.queue.add(member("a"))
+    result.queue.delete(member("a"))
     assert result.queue.groups.get(KEY) is None
     assert result.queue.counts()["gated"] == 0

@@ -7,7 +7,7 @@ import pytest
 from bayplan.framework.plugin import PreEnqueuePlugin
 from bayplan.framework.status import Code, Status
 from bayplan.framework.types import QueuedPodInfo
-from bayplan.queue.entry import Entry, State
+from bayplan.queue.entry import State, pod_entry
 from bayplan.queue.settings import QueueProfile
 from bayplan.queue.sub_queues import PreEnqueueCheck
 from bayplan.state.pods import PodInfo
@@ -35,7 +35,7 @@ class Countdown(PreEnqueuePlugin):
 
 
 def test_a_new_message_of_the_gating_plugin_is_reported() -> None:
-    recorder, entry = Recorder(), Entry(queued("a"))
+    recorder, entry = Recorder(), pod_entry(queued("a"))
     handle: Any = None
     admitted = admission(Countdown(None, handle), recorder=recorder)
     admitted.admits(entry, State.ACTIVE)
@@ -48,7 +48,7 @@ def test_a_new_message_of_the_gating_plugin_is_reported() -> None:
 
 
 def test_a_pod_still_refused_is_counted_and_reported_once() -> None:
-    recorder, entry = Recorder(), Entry(queued("a"))
+    recorder, entry = Recorder(), pod_entry(queued("a"))
     admitted = admission(gate(), recorder=recorder)
     admitted.admits(entry, State.ACTIVE)
     admitted.admits(entry, State.ACTIVE)
@@ -67,7 +67,7 @@ def test_a_plugin_that_rejected_the_pod_before_is_not_counted_again(
     rejected: QueuedPodInfo,
 ) -> None:
     recorder = Recorder()
-    admission(gate(), recorder=recorder).admits(Entry(rejected), State.ACTIVE)
+    admission(gate(), recorder=recorder).admits(pod_entry(rejected), State.ACTIVE)
     assert not recorder.unschedulable
 
 
@@ -75,7 +75,7 @@ def test_a_plugin_that_raises_gates_its_pod_and_is_named() -> None:
     def boom(_: PodInfo) -> bool:
         raise ValueError("boom")
 
-    recorder, entry = Recorder(), Entry(queued("a"))
+    recorder, entry = Recorder(), pod_entry(queued("a"))
     assert not admission(gate(refuses=boom), recorder=recorder).admits(entry, State.ACTIVE)
     [(pod, plugin, message)] = recorder.gates
     assert (pod, plugin) == ("a", "Gate")
@@ -85,7 +85,7 @@ def test_a_plugin_that_raises_gates_its_pod_and_is_named() -> None:
 def test_an_explicit_success_passes() -> None:
     spelt: Any = gate()
     spelt.pre_enqueue = lambda pod: Status(Code.SUCCESS)
-    assert admission(spelt).admits(Entry(queued()), State.ACTIVE)
+    assert admission(spelt).admits(pod_entry(queued()), State.ACTIVE)
 
 
 _EVERY_MOVE = [(source, target) for source in State for target in State]
@@ -111,7 +111,7 @@ def test_plugins_are_called_before_a_pod_enters_a_queue_from_which_it_can_be_pop
     refusing = admission(gate(), windows=windows)
     refused: set[tuple[State, State]] = set()
     for source, target in _EVERY_MOVE:
-        entry = Entry(queued())
+        entry = pod_entry(queued())
         entry.state = source
         if not refusing.admits(entry, target):
             refused.add((source, target))

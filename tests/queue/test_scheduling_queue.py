@@ -37,7 +37,7 @@ def one_rejected(**value: Any) -> Rig:
 
 
 def incoming(setting: Rig) -> dict[str, int]:
-    return {f"{queue} {event}": n for (queue, event), n in setting.recorder.incoming_counts.items()}
+    return {f"{queue} {event}": n for (queue, event), n in setting.queue.sizes.pods_entered.items()}
 
 
 # ---- adding and popping -----------------------------------------------------------------------

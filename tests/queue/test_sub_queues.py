@@ -15,7 +15,14 @@ from bayplan.framework.events import (
     EVENT_ASSIGNED_POD_DELETE,
     QueueingHint,
 )
-from bayplan.queue.entry import Cause, Entry, QueuedPodGroupInfo, State
+from bayplan.queue.entry import (
+    Cause,
+    Entry,
+    QueuedPodGroupInfo,
+    State,
+    group_entry,
+    pod_entry,
+)
 from bayplan.queue.hints import Change, Hints, Strategy
 from bayplan.queue.settings import QueueProfile, QueueSettings
 from bayplan.queue.sub_queues import (
@@ -49,7 +56,7 @@ from tests.queue.factories import (
 
 
 def entry(name: str, at: float = 0.0) -> Entry:
-    return Entry(queued(name, at=at))
+    return pod_entry(queued(name, at=at))
 
 
 def by_time(entry: Entry) -> tuple[float, str]:
@@ -73,6 +80,23 @@ def test_dead_items_of_removed_entries_are_removed() -> None:
         entries.leave(passing)
     assert len(entries._row) + len(entries._heap) < 50
     assert drained(entries) == ["stays"]
+
+
+def test_a_pod_alone_gets_its_key_when_another_one_comes() -> None:
+    keyed: list[str] = []
+
+    def key(entry: Entry) -> tuple[float, str]:
+        keyed.append(entry.queued.pod.name)
+        return by_time(entry)
+
+    entries = OrderedEntries(key)
+    entries.enter(entry("alone", 3))
+    assert drained(entries) == ["alone"]
+    assert keyed == []
+    for name, at in (("late", 3), ("early", 1)):
+        entries.enter(entry(name, at))
+    assert keyed == ["late", "early"]
+    assert drained(entries) == ["early", "late"]
 
 
 Step = tuple[str, int, int]
@@ -115,7 +139,7 @@ def backoff(now: float = 0.0, *, windows: bool = True, longest: float = 10.0) ->
 def failed(*, rejections: int = 0, errors: int = 0, at: float = 0.0) -> Entry:
     one = queued(at=at)
     one.unschedulable_count, one.consecutive_errors_count = rejections, errors
-    return Entry(one)
+    return pod_entry(one)
 
 
 def test_the_maximum_grows_with_the_square_root_of_the_size() -> None:
@@ -152,7 +176,7 @@ def test_the_check_runs_at_the_first_whole_second_after_the_delay(
 
 
 def lone(name: str, state: State) -> Entry:
-    entry = Entry(queued(name))
+    entry = pod_entry(queued(name))
     entry.state = state
     return entry
 
@@ -160,7 +184,7 @@ def lone(name: str, state: State) -> Entry:
 def group_of(*names: str, state: State) -> Entry:
     members = {pod(name).uid: queued(name) for name in names}
     key = GroupKey("scheduling.x-k8s.io", "default", "g")
-    entry = Entry(QueuedPodGroupInfo(pod(names[0]), 0.0, 1, key=key, members=members))
+    entry = group_entry(QueuedPodGroupInfo(pod(names[0]), 0.0, 1, key=key, members=members), 0.0, 1)
     entry.state = state
     return entry
 
@@ -219,7 +243,7 @@ class RejectedPods:
         one.pod = pod(name, labels={"shape": shape} if shape else {})
         one.sequence = sum(1 for _ in self.unschedulable) + 1
         one.gating_plugin = gated_by
-        entry = Entry(one)
+        entry = pod_entry(one)
         entry.state = State.GATED if gated_by else State.UNSCHEDULABLE
         self.unschedulable.enter(entry)
         return entry
@@ -342,7 +366,7 @@ class Setting:
         admission = PreEnqueueCheck(profiles, self.recorder, pop_from_backoff_q=windows)
         unschedulable = UnschedulablePods(profiles, {}, settings, self.recorder)
         self.sub_queues = SubQueues(
-            settings, lambda: self.now, self.recorder, admission, unschedulable=unschedulable
+            settings, lambda: self.now, admission, unschedulable=unschedulable
         )
 
     def put(
@@ -353,7 +377,7 @@ class Setting:
         one.pod = pod(name, priority=priority)
         one.unschedulable_count = failures
         one.sequence = sum(1 for _ in self.sub_queues) + 1
-        entry = Entry(one)
+        entry = pod_entry(one)
         entry.state = State.IN_FLIGHT
         causes = {
             State.ACTIVE: Cause.WOKEN,

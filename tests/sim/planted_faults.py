@@ -138,27 +138,29 @@ def _room_is_not_released(patch: Patch) -> None:
 
 
 def _bound_pods_are_not_counted_until_their_event_arrives(patch: Patch) -> None:
-    bound = Placements._bound
+    finished = Placements.binding_finished
 
-    def forgetful(self: Placements, placed: Any) -> None:
-        bound(self, placed)
-        self._cluster.forget(placed.pod)
+    def forgetful(self: Placements, outcome: Any) -> None:
+        placed = self.by_uid.get(outcome.uid)
+        finished(self, outcome)
+        if placed is not None and outcome.status is None:
+            self._cluster.forget(placed.pod)
 
-    patch.setattr(Placements, "_bound", forgetful)
+    patch.setattr(Placements, "binding_finished", forgetful)
 
 
 def _a_pod_is_counted_on_the_old_node(patch: Patch) -> None:
     """The API binds the pod to another node than the assumed one."""
-    replace = Cache._replace
+    add = Cache.add_pod
 
-    def stubborn(self: Cache, old: Any, pod: Any) -> None:
-        if old.node_name != pod.node_name:
+    def stubborn(self: Cache, pod: Any) -> None:
+        old = self.by_uid.get(pod.uid)
+        if old is not None and old.node_name != pod.node_name:
             self._assumed.discard(pod.uid)
-            self.by_uid[pod.uid] = old
         else:
-            replace(self, old, pod)
+            add(self, pod)
 
-    patch.setattr(Cache, "_replace", stubborn)
+    patch.setattr(Cache, "add_pod", stubborn)
 
 
 def _pods_of_a_lost_node_are_forgotten(patch: Patch) -> None:

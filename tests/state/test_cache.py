@@ -228,9 +228,8 @@ class CacheMachine(RuleBasedStateMachine):
             drawn = data.draw(pods("many", place))
             for _ in range(copies):
                 self.new_count += 1
-                uid = f"uid-default/many-{self.new_count}"
-                metadata = replace(drawn.metadata, name=f"many-{self.new_count}", uid=uid)
-                many.append(PodInfo(metadata, drawn.status, drawn.shape, drawn.node_name))
+                key = f"default/many-{self.new_count}"
+                many.append(replace(drawn, key=key, uid=f"uid-{key}"))
         self.cache.add_pods(many)
         for each in many:
             self.model.place(each)

@@ -9,9 +9,9 @@ binding until PreBind ends: then the pod returns to the queue, and nothing is de
 runtime/framework.go, RunPreBindPlugins; runtime/pods_in_prebind_map.go.
 """
 
-from collections.abc import Awaitable, Callable, Coroutine, Iterable
+from collections.abc import Awaitable, Callable, Iterable
 from itertools import groupby
-from typing import Any, Final, TypeVar, cast, final
+from typing import Final, TypeVar, final
 
 from msgspec import Struct
 
@@ -25,9 +25,7 @@ from bayplan.framework.validation import as_error, checked, failure_of, rejectio
 from bayplan.ports import (
     ApiError,
     Ask,
-    AskExtender,
     BindPort,
-    ExtenderAnswer,
     ImmediateCluster,
     StartWork,
     Work,
@@ -164,6 +162,8 @@ class BindingCycle(Struct):
     extender_binding: ExtenderBinding | None = None
     #: None: no PreBind plugin has work for the pod.
     in_pre_bind: PodInPreBind | None = None
+    #: Whether the cycle is one request to the API server.
+    is_one_request: bool = False
 
     async def __call__(self, port: BindPort, start: StartWork, ask: Ask) -> BindingOutcome:
         """``start``: starts work beside the cycle. ``ask``: sends a request to an extender."""
@@ -175,22 +175,10 @@ class BindingCycle(Struct):
             return BindingOutcome(uid, status)
         return BindingOutcome(uid, None, await self._timed("PostBind", self._post_bind(port)))
 
-    @property
-    def is_one_request(self) -> bool:
-        """Whether the cycle is one request to the API server."""
-        if self.in_pre_bind is not None or self.extender_binding is not None:
-            return False
-        plugins = self.framework.plugins
-        if len(plugins.bind) != 1 or not plugins.bind[0].binds_with_one_request:
-            return False
-        return not plugins.post_bind
-
     def run_now(self, cluster: ImmediateCluster) -> BindingOutcome | None:
         """Run a cycle that is one request. None: the server rejects it; then call the cycle, which
         reports the reason.
         """
-        if self.state.record_plugin_metrics:
-            return result_now(self(cast(BindPort, cluster), _no_work, _no_answer))
         watches = self.framework.stopwatches
         bind = watches["Bind"]
         start = bind.now()
@@ -200,7 +188,10 @@ class BindingCycle(Struct):
             return None
         # As `idle`, without further calls: this is the way of most bindings.
         watches["PreBind"].took[Code.SUCCESS](0.0)
-        bind.took[Code.SUCCESS](bind.now() - start)
+        seconds = bind.now() - start
+        bind.took[Code.SUCCESS](seconds)
+        if self.state.record_plugin_metrics:
+            self.framework.first_bind.took[Code.SUCCESS](seconds)
         watches["PostBind"].took[Code.SUCCESS](0.0)
         return BindingOutcome(self.pod.uid, None)
 
@@ -267,14 +258,6 @@ class BindingCycle(Struct):
             raise
         except BaseException as problem:  # noqa: BLE001 - a plugin's failure is its pod's
             return failure_of(name, point, problem, ask)
-
-
-def _no_work(work: Coroutine[Any, Any, None]) -> Work:
-    raise AssertionError("a binding of one request starts no work")
-
-
-async def _no_answer(effect: AskExtender) -> ExtenderAnswer:
-    raise AssertionError("no extender takes part in a binding of one request")
 
 
 def result_now(awaitable: Awaitable[T]) -> T | None:

@@ -295,7 +295,14 @@ class EventHandlers:
             # The same version is delivered again after a reconnect. No version: always new.
             version = new.metadata.resource_version
             if old is None:
-                handled = self._added(new)
+                if new.node_name:
+                    handled = self._assigned(new)
+                    self._resizes.follow(None, new)
+                elif new.shape.scheduler_name in self._frameworks:
+                    self._queue.add(new)
+                    if self._reports_pending_pods:
+                        self._queue.move_all(EVENT_UNSCHEDULED_POD_ADD, None, new)
+                    handled = _POD_ADDED
             elif version is None or version != old.metadata.resource_version:
                 handled = self._updated(old, new)
         if groups is not None:
@@ -341,18 +348,6 @@ class EventHandlers:
 
     def _is_ours(self, pod: PodInfo) -> bool:
         return pod.scheduler_name in self._frameworks
-
-    def _added(self, pod: PodInfo) -> Labels:
-        if pod.node_name:
-            handled = self._assigned(pod)
-            self._resizes.follow(None, pod)
-            return handled
-        if pod.shape.scheduler_name not in self._frameworks:
-            return ()
-        self._queue.add(pod)
-        if self._reports_pending_pods:
-            self._queue.move_all(EVENT_UNSCHEDULED_POD_ADD, None, pod)
-        return _POD_ADDED
 
     def _assigned(self, pod: PodInfo) -> Labels:
         """A pod is now on a node, whichever scheduler bound it."""

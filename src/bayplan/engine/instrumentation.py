@@ -37,25 +37,10 @@ class QueueJournal:
     def __init__(self, telemetry: Telemetry) -> None:
         self._telemetry = telemetry
         self._metrics = telemetry.metrics
-        #: By profile: the observer of the duration of PreEnqueue.
-        self._pre_enqueue_seconds: dict[str, Buckets] = {}
 
-    def incoming(self, queue: str, event: str, pod_count: int, kind: str) -> None:
-        self._metrics.queue_incoming_pods.add(queue, event, count=pod_count)
-        self._metrics.queue_incoming_entities.add(queue, event, kind)
-
-    def pre_enqueue_took(self, profile: str, seconds: float) -> None:
-        observe = self._pre_enqueue_seconds.get(profile)
-        if observe is None:
-            # As upstream, the code is always Success.
-            durations = self._metrics.extension_point_duration
-            observe = durations.of(_PRE_ENQUEUE, Code.SUCCESS, profile)
-            self._pre_enqueue_seconds[profile] = observe
-        if seconds:
-            observe(seconds)
-        else:
-            # Under virtual time, without a call for each pod.
-            observe.counts[0] += 1
+    def pre_enqueue_observer(self, profile: str) -> Buckets:
+        # As upstream, the code is always Success.
+        return self._metrics.extension_point_duration.of(_PRE_ENQUEUE, Code.SUCCESS, profile)
 
     def pre_enqueue_plugin_took(self, plugin: str, code: Code, seconds: float) -> None:
         self._metrics.plugin_execution_duration.observe(seconds, plugin, _PRE_ENQUEUE, code)
@@ -94,7 +79,20 @@ class QueueJournal:
 
 
 def show_sizes(metrics: SchedulerMetrics, queue: SchedulingQueue, cache: Cache) -> None:
-    """Gauges whose values are read at each scrape."""
+    """Gauges and counters whose values are read at each scrape."""
+    sizes = queue.sizes
+    metrics.show_counter(
+        "scheduler_queue_incoming_pods",
+        "Pods added to a queue, by event and queue.",
+        ("queue", "event"),
+        sizes.pods_entered.items,
+    )
+    metrics.show_counter(
+        "scheduler_queue_incoming_entities",
+        "Pods without a group and groups added to a queue, by event and queue.",
+        ("queue", "event", "type"),
+        sizes.entities_entered.items,
+    )
     waits = "Pods without a group and groups that wait, by queue."
     entities = partial(_entities, queue)
     metrics.show_gauge("scheduler_queued_entities", waits, ("queue", "type"), entities)

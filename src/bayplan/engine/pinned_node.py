@@ -21,6 +21,8 @@ from array import array
 from collections.abc import Mapping, Sequence
 from typing import final
 
+from msgspec.structs import replace
+
 from bayplan.engine.cycle import Cycle
 from bayplan.engine.ranking.evaluation_plan import (
     PLUGIN_FAILED,
@@ -279,4 +281,4 @@ def _unpinned(cycle: Cycle, nodes: NodeView) -> PodInfo | None:
             return None
     if not cycle.narrowing <= following:
         return None
-    return PodInfo(pod.metadata, pod.status, pin.unpinned, "", declared=pod.declared)
+    return replace(pod, shape=pin.unpinned, node_name="")

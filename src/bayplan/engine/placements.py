@@ -263,8 +263,9 @@ class Placements:
             self._fail(placed, _failure_at_permit(placed, status))
 
     def place_straight(self, run: Sequence[PlacedPod], records: Iterable[AttemptRecord]) -> None:
-        """Nodes were chosen without a cycle, and no plugin takes part before Bind. The pods are in
-        no group, and no pod is nominated. The attempt at the first pod has begun."""
+        """Nodes were chosen without a cycle, no plugin takes part before Bind, and the binding is
+        one request. The pods are in no group, and no pod is nominated. The attempt at the first pod
+        has begun."""
         cache, journal, effects = self._cluster.cache, self._telemetry.journal, self._outbox.effects
         ended = list[QueuedPodInfo]()
         for placed in run:
@@ -284,7 +285,9 @@ class Placements:
         self._queue.done_all(ended)
         for placed in run:
             pod = placed.pod
-            binding = BindingCycle(placed.framework, placed.state, pod, pod.node_name)
+            binding = BindingCycle(
+                placed.framework, placed.state, pod, pod.node_name, is_one_request=True
+            )
             effects.append(BindPod(pod, pod.node_name, binding))
 
     def adopt(self, cycle: Cycle, pod: PodInfo) -> PlacedPod:
@@ -339,6 +342,9 @@ class Placements:
             pod.node_name,
             extender_binding=binding,
             in_pre_bind=in_pre_bind,
+            is_one_request=(
+                binding is None and in_pre_bind is None and placed.framework.binds_with_one_request
+            ),
         )
         self._outbox.effects.append(BindPod(pod, pod.node_name, run))
 
@@ -373,40 +379,34 @@ class Placements:
         try:
             for remark in outcome.remarks:
                 self._telemetry.plugin_failed(placed.pod.key, remark.plugin, remark.message)
-            if outcome.status is None:
-                self._bound(placed)
-            else:
+            if outcome.status is not None:
                 self._binding_failed(placed, _failure(outcome.status))
+                return
+            # The pod is bound.
+            pod, queued, profile = placed.pod, placed.queued, placed.framework.profile_name
+            del self.by_uid[pod.uid]
+            if placed.needs_pre_bind:
+                del self._pods_in_pre_bind[pod.uid]
+            now = self._clock.now()
+            since = queued.initial_attempt_seconds
+            self._metrics.attempt("scheduled", profile, now - placed.started_seconds)
+            self._metrics.scheduled(queued.attempts, now - (now if since is None else since))
+            if queued.was_flushed:
+                self._metrics.pod_scheduled_after_flush.add()
+            note = f"Successfully assigned {pod.key} to {pod.node_name}"
+            self._outbox.emit(profile, pod, "Normal", "Scheduled", "Binding", note)
+            if self._telemetry.journal.is_recording:
+                node, result = pod.node_name, "bound"
+                record = BindingRecord(
+                    at_seconds=now, pod=pod.key, uid=pod.uid, node=node, result=result
+                )
+                # As `Journal.write`, without a call for each pod.
+                for sink in self._telemetry.journal.sinks:
+                    sink.write(record)
+            if placed.state.pods_to_activate:
+                self._activate(placed)
         except Exception as problem:  # noqa: BLE001 - see `AttemptBoundary`
             self.boundary.fail_for_pods((placed.queued,), placed.started_seconds, problem)
-
-    def _bound(self, placed: PlacedPod) -> None:
-        pod, queued = placed.pod, placed.queued
-        del self.by_uid[pod.uid]
-        if placed.needs_pre_bind:
-            del self._pods_in_pre_bind[pod.uid]
-        now = self._clock.now()
-        since = queued.initial_attempt_seconds
-        self._metrics.attempt(
-            "scheduled", placed.framework.profile_name, now - placed.started_seconds
-        )
-        self._metrics.scheduled(queued.attempts, now - (now if since is None else since))
-        if queued.was_flushed:
-            self._metrics.pod_scheduled_after_flush.add()
-        note = f"Successfully assigned {pod.key} to {pod.node_name}"
-        self._outbox.emit(
-            placed.framework.profile_name, pod, "Normal", "Scheduled", "Binding", note
-        )
-        if self._telemetry.journal.is_recording:
-            node, result = pod.node_name, "bound"
-            record = BindingRecord(
-                at_seconds=now, pod=pod.key, uid=pod.uid, node=node, result=result
-            )
-            # As `Journal.write`, without a call for each pod.
-            for sink in self._telemetry.journal.sinks:
-                sink.write(record)
-        if placed.state.pods_to_activate:
-            self._activate(placed)
 
     def _binding_failed(self, placed: PlacedPod, failure: Failure) -> None:
         """Upstream: handleBindingCycleError."""

@@ -119,7 +119,9 @@ class Run(Struct, frozen=True):
             assert notes is not None, "a run has notes or cells"
             is_current = (
                 entry.pre_state is self.pre_state
-                and notes.object_generation == generation.now()
+                # As `ObjectGeneration.now`.
+                and notes.object_generation
+                == generation.objects.change_count + generation.terms.change_count
                 and notes.owners == pod.metadata.owner_references
             )
         if ranking is None:
@@ -252,8 +254,15 @@ class Runs:
         record that a cycle would write."""
         is_recording = self._telemetry.journal.is_recording
         lines_max = BEST_NODES_MAX if is_recording else 0
-        chosen = self._chosen(run, pods, answer, lines_max)
-        pods = pods[: len(chosen)]
+        is_single = len(pods) == 1 or not run.uses or self._end.is_observed
+        if run.ranking is None or is_single:
+            pods = pods[:1]
+            choice = answer.choose(self._seed, pods[0].pod.uid, pods[0].attempts)
+            scores = answer.best_scores(lines_max) if lines_max else ()
+            chosen = ((choice, scores, answer.feasibility.for_journal()),)
+        else:
+            chosen = self._chosen(run, run.ranking, pods, lines_max)
+            pods = pods[: len(chosen)]
         count, now = len(pods), self._clock.now()
         self.attempt_count += count
         run.cache.repeated(run.entry, run.ranking, pods)
@@ -271,7 +280,8 @@ class Runs:
         for queued, (choice, scores, feasibility) in zip(pods, chosen, strict=True):
             if placed:
                 is_sampled = self.draw() < METRICS_SAMPLE
-            pod, state = queued.pod.on_node(choice.node_name), run.states[is_sampled]
+            # As `PodInfo.on_node`, without a call for each pod.
+            pod, state = replace(queued.pod, node_name=choice.node_name), run.states[is_sampled]
             placed.append(PlacedPod(queued, framework, pod, state, started_seconds))
             if is_recording:
                 feasible_count, rejections = feasibility
@@ -299,16 +309,11 @@ class Runs:
     def _chosen(
         self,
         run: Run,
+        ranking: RankedNodes,
         pods: Sequence[QueuedPodInfo],
-        answer: CycleAnswer | PinnedNode,
         lines_max: int,
     ) -> Sequence[_Chosen]:
         """The choices for the first pods."""
-        ranking = run.ranking
-        if ranking is None or len(pods) == 1 or not run.uses or self._end.is_observed:
-            choice = answer.choose(self._seed, pods[0].pod.uid, pods[0].attempts)
-            scores = answer.best_scores(lines_max) if lines_max else ()
-            return ((choice, scores, answer.feasibility.for_journal()),)
         counts, feasibility = ranking.feasibility.counts, ranking.feasibility.for_journal()
         chosen: list[_Chosen] = []
         for choice in choices(ranking, self._seed, self._equal(run, pods), run.uses):
@@ -519,12 +524,9 @@ def _answer_of_cells(run: Run, cells: NodeCells) -> CellAnswer | None:
 
 def _binds_alone(framework: Framework, calls: Calls) -> bool:
     """Whether no plugin takes part after the choice but one that binds with one request."""
-    bind = framework.plugins.bind
-    return (
-        not (calls.reserve or calls.unreserve or calls.permit or calls.pre_bind_pre_flight)
-        and not framework.plugins.post_bind
-        and len(bind) == 1
-        and bind[0].binds_with_one_request
+    is_alone = framework.binds_with_one_request
+    return is_alone and not (
+        calls.reserve or calls.unreserve or calls.permit or calls.pre_bind_pre_flight
     )
 
 

@@ -40,6 +40,7 @@ from bayplan.framework.timing import (
     PluginTimer,
     TimedObject,
     Watch,
+    plugin_stopwatch,
     stopwatches,
     timed_point,
 )
@@ -238,9 +239,18 @@ class Framework:
         #: Whether the profile has neither a score graph nor tie-break keys.
         self.graph = graph_of(plugins)
         self.is_plain_sum = self.graph is None and not plugins.tie_break
+        #: Whether Bind and PostBind are one request to the API server.
+        self.binds_with_one_request = (
+            len(plugins.bind) == 1
+            and plugins.bind[0].binds_with_one_request
+            and not plugins.post_bind
+        )
         self._nominator = nominator
         self.signer = signer or Signer(plugins)
         self.stopwatches = stopwatches(watch, self.profile_name)
+        first_bind = plugins.bind[0].instance_name if plugins.bind else ""
+        #: Observes how long Bind of the first plugin took, where the request is made without it.
+        self.first_bind = plugin_stopwatch(watch, first_bind, "Bind")
         #: Filters that are skipped → the cached result of `only_amounts_matter` in
         #: profile/filter_runner.py.
         self.only_amounts_matter: dict[frozenset[str], bool] = {}

@@ -267,6 +267,11 @@ class Bare:
         return call
 
 
+def plugin_stopwatch(watch: Watch, name: str, point: str) -> Stopwatch:
+    """For the runs of one plugin at one extension point."""
+    return Stopwatch(watch.now, lambda code: watch.plugin(name, point, code))
+
+
 @final
 class PluginTimer:
     """Wraps calls of plugins so that their durations are observed by the codes of their results."""
@@ -275,7 +280,7 @@ class PluginTimer:
         self._watch = watch
 
     def plain(self, name: str, point: str, call: Callable[P, R]) -> Callable[P, R]:
-        watch = self._stopwatch(name, point)
+        watch = plugin_stopwatch(self._watch, name, point)
 
         @wraps(call)
         def timed(*args: P.args, **options: P.kwargs) -> R:
@@ -304,7 +309,7 @@ class PluginTimer:
     def awaited(
         self, name: str, point: str, call: Callable[P, Awaitable[R]]
     ) -> Callable[P, Awaitable[R]]:
-        watch = self._stopwatch(name, point)
+        watch = plugin_stopwatch(self._watch, name, point)
 
         @wraps(call)
         async def timed(*args: P.args, **options: P.kwargs) -> R:
@@ -318,6 +323,3 @@ class PluginTimer:
             return answer
 
         return timed
-
-    def _stopwatch(self, name: str, point: str) -> Stopwatch:
-        return Stopwatch(self._watch.now, lambda code: self._watch.plugin(name, point, code))

@@ -12,6 +12,8 @@ from enum import IntEnum
 from functools import lru_cache
 from typing import Final, NamedTuple, final
 
+from msgspec import Struct
+
 from bayplan.api.pod_groups import GroupKey
 from bayplan.framework.types import QueuedPodInfo
 from bayplan.state.pods import PodInfo
@@ -55,40 +57,25 @@ class QueuedPodGroupInfo(QueuedPodInfo):
 
 
 @final
-class Entry:
-    """A pod, or pods that are tried together.
+class Entry(Struct, eq=False):
+    """A pod, or pods that are tried together; see `pod_entry` and `group_entry`.
 
     ``queued`` has the counts and time stamps of the entry. ``pods`` has the pods of the entry. Each
     pod has its own rejecting plugins and its own gate.
     """
 
-    __slots__ = (
-        "group",
-        "key",
-        "pods",
-        "popped_count",
-        "queued",
-        "sequence",
-        "since_seconds",
-        "state",
-    )
-
-    def __init__(self, queued: QueuedPodInfo, since_seconds: float | None = None) -> None:
-        """``since_seconds``: the time of arrival, if the order has another time stamp."""
-        self.group = queued if isinstance(queued, QueuedPodGroupInfo) else None
-        #: Identity: the uid of the object. A new pod with an old name has another entry.
-        self.key = queued.pod.uid if self.group is None else f"group {self.group.key!r}"
-        self.queued = queued
-        self.pods: Collection[QueuedPodInfo] = (queued,)
-        if self.group is not None:
-            self.pods = self.group.members.values()
-        #: Orders entries whose sort keys are equal: the order of arrival.
-        self.sequence = queued.sequence
-        #: The start of the delay.
-        self.since_seconds = queued.timestamp_seconds if since_seconds is None else since_seconds
-        self.state = State.ABSENT
-        #: The number of members at the last pop of the group.
-        self.popped_count = 0
+    #: Identity: the uid of the object. A new pod with an old name has another entry.
+    key: str
+    queued: QueuedPodInfo
+    pods: Collection[QueuedPodInfo]
+    #: Orders entries whose sort keys are equal: the order of arrival.
+    sequence: int
+    #: The start of the delay.
+    since_seconds: float
+    state: "State"
+    group: QueuedPodGroupInfo | None = None
+    #: The number of members at the last pop of the group.
+    popped_count: int = 0
 
     def come_back(self, queued: QueuedPodInfo, now_seconds: float, sequence: int) -> None:
         """The attempt failed: count the failure, and go behind the entries that came meanwhile."""
@@ -159,6 +146,18 @@ class Entry:
 
     def __repr__(self) -> str:
         return f"Entry({self.name or self.queued.pod.key} {self.state.name})"
+
+
+def pod_entry(queued: QueuedPodInfo, since_seconds: float | None = None) -> Entry:
+    """The entry of a pod. ``since_seconds``: the start of the delay; None: when the pod came."""
+    since = queued.timestamp_seconds if since_seconds is None else since_seconds
+    return Entry(queued.pod.uid, queued, (queued,), queued.sequence, since, State.ABSENT)
+
+
+def group_entry(lead: QueuedPodGroupInfo, since_seconds: float, sequence: int) -> Entry:
+    """The entry of a group. ``since_seconds``: the time of arrival; the order has another one."""
+    key, members = f"group {lead.key!r}", lead.members.values()
+    return Entry(key, lead, members, sequence, since_seconds, State.ABSENT, lead)
 
 
 def rejectors(queued: QueuedPodInfo) -> tuple[str, ...]:

@@ -13,7 +13,16 @@ from typing import final
 from bayplan.api.pod_groups import GroupKey
 from bayplan.framework.events import EVENT_UNSCHEDULED_POD_ADD
 from bayplan.framework.types import QueuedPodInfo
-from bayplan.queue.entry import Cause, Entry, QueuedPodGroupInfo, QueueGroup, State, is_waiting
+from bayplan.queue.entry import (
+    Cause,
+    Entry,
+    QueuedPodGroupInfo,
+    QueueGroup,
+    State,
+    group_entry,
+    is_waiting,
+    pod_entry,
+)
 from bayplan.queue.hints import Strategy
 from bayplan.queue.sub_queues import SubQueues
 from bayplan.state.pods import PodInfo
@@ -106,8 +115,8 @@ class GroupEntries:
     def open(self, lead: QueuedPodGroupInfo) -> Entry:
         """Make the entry of a group that has none."""
         assert lead.key not in self._open, f"group {lead.key} has two entries in the queue"
-        entry = self._open[lead.key] = Entry(lead, self._clock())
-        entry.sequence = next(self._sequence)
+        entry = group_entry(lead, self._clock(), next(self._sequence))
+        self._open[lead.key] = entry
         for uid in lead.members:
             self._entries[uid] = entry
         return entry
@@ -187,7 +196,7 @@ class GroupEntries:
         assert entry.group is not None
         for uid in [uid for uid in entry.group.members if uid not in together]:
             queued = self.leave(entry, uid)
-            self._entries[uid] = alone = Entry(queued, self._clock())
+            self._entries[uid] = alone = pod_entry(queued, self._clock())
             self._sub_queues.move(alone, Cause.ADDED, GROUP_CHANGED)
 
     def _absorb(self, uid: str, queue_group: QueueGroup) -> None:

@@ -39,6 +39,7 @@ from bayplan.queue.entry import (
     counted_as,
     is_possible,
     is_waiting,
+    pod_entry,
     rejectors,
 )
 from bayplan.queue.groups import GroupEntries
@@ -165,9 +166,7 @@ class SchedulingQueue:
         admission = PreEnqueueCheck(
             profiles, recorder, pop_from_backoff_q=settings.pop_from_backoff_q, clock=clock
         )
-        self._sub_queues = SubQueues(
-            settings, clock, recorder, admission, unschedulable=self._unschedulable
-        )
+        self._sub_queues = SubQueues(settings, clock, admission, unschedulable=self._unschedulable)
         self.renew_concerns = admission.renew_concerns
         #: For metrics and debugging: the sizes of the sub-queues, and the pods in flight.
         self.sizes = self._sub_queues.sizes
@@ -200,13 +199,16 @@ class SchedulingQueue:
             return
         if pod.status.nominated_node_name or pod.uid in self.nominator.node_of:
             self.nominator.add_nominated_pod(pod)
-        queued = QueuedPodInfo(pod, self._clock(), next(self._sequence))
-        queue_group = self._queue_group(pod)
-        if queue_group is not None:
-            self.groups.join(queued, queue_group)
-            return
-        entry = Entry(queued)
-        self._entries[entry.key] = entry
+        now, sequence = self._clock(), next(self._sequence)
+        queued = QueuedPodInfo(pod, now, sequence)
+        if pod.shape.group_key is not None:
+            queue_group = self._queue_group(pod)
+            if queue_group is not None:
+                self.groups.join(queued, queue_group)
+                return
+        # As `pod_entry`, without a call for each pod.
+        entry = Entry(pod.uid, queued, (queued,), sequence, now, State.ABSENT)
+        self._entries[pod.uid] = entry
         self._sub_queues.move(entry, Cause.ADDED, _POD_ADDED)
 
     def update(
@@ -408,12 +410,12 @@ class SchedulingQueue:
         if entry is not None and entry.group is not None and entry.state is State.IN_FLIGHT:
             # The other members were placed. This member now has an entry of its own.
             self.groups.leave(entry, uid)
-            entry = self._entries[uid] = Entry(queued)
+            entry = self._entries[uid] = pod_entry(queued)
             entry.state = State.IN_FLIGHT
         if entry is None and queue_group is not None:
             return self.groups.rejoin(queued, queue_group)
         if entry is None:
-            entry = self._entries[uid] = Entry(queued)
+            entry = self._entries[uid] = pod_entry(queued)
         return entry
 
     # ---- events ---------------------------------------------------------------------------

@@ -9,6 +9,7 @@ from bayplan.framework.events import ClusterEventWithHint
 from bayplan.framework.plugin import PreEnqueuePlugin
 from bayplan.framework.status import Code, Status
 from bayplan.framework.types import QueuedPodInfo
+from bayplan.metrics import Buckets
 from bayplan.queue.entry import QueueGroup
 from bayplan.state.pods import PodInfo
 
@@ -47,16 +48,12 @@ class QueueSettings(Struct, frozen=True):
     unschedulable_max_seconds: float = 300.0
     #: The time between two checks of `unschedulable_max_seconds`.
     flush_period_seconds: float = 30.0
-    #: The group of a pod. None: the pod is tried alone.
+    #: The group of a pod that names one. None: the pod is tried alone.
     queue_group: Callable[[PodInfo], QueueGroup | None] = _alone
 
 
 class QueueRecorder(Protocol):
     """Receives what metrics and the journal record."""
-
-    def incoming(self, queue: str, event: str, pod_count: int, kind: str) -> None:
-        """A pod, or a group of pods, entered a queue: scheduler_queue_incoming_pods_total."""
-        ...
 
     def unschedulable_delta(self, plugin: str, profile: str, delta: int) -> None:
         """A pod that a plugin rejected came (+1) or left (-1): scheduler_unschedulable_pods."""
@@ -66,8 +63,9 @@ class QueueRecorder(Protocol):
         """A PreEnqueue plugin rejects a pod that it admitted before, or changes its message."""
         ...
 
-    def pre_enqueue_took(self, profile: str, seconds: float) -> None:
-        """PreEnqueue ran: scheduler_framework_extension_point_duration_seconds."""
+    def pre_enqueue_observer(self, profile: str) -> Buckets:
+        """Observes how long PreEnqueue took: scheduler_framework_extension_point_duration_seconds.
+        Called before the first observation."""
         ...
 
     def pre_enqueue_plugin_took(self, plugin: str, code: Code, seconds: float) -> None:

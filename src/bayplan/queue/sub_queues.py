@@ -32,6 +32,7 @@ from bayplan.framework.plugin import PreEnqueuePlugin
 from bayplan.framework.status import Code, Status, is_success, shared_names
 from bayplan.framework.types import QueuedPodInfo
 from bayplan.framework.validation import REJECTION_CODES, as_error, checked, failure_of
+from bayplan.metrics import Buckets
 from bayplan.queue.entry import (
     ENTERED_QUEUES,
     NEXT_STATES,
@@ -78,6 +79,10 @@ class PreEnqueueCheck:
             name: (ShapeMemo[list[PreEnqueuePlugin]](), partial(concerned, profile.pre_enqueue))
             for name, profile in profiles.items()
         }
+        #: The same of the pod that was checked last: mostly the next pod is of the same template.
+        self._last: tuple[PodShape | None, Sequence[PreEnqueuePlugin]] = None, ()
+        #: By profile: the observer of the duration.
+        self._observers: dict[str, Buckets] = {}
         self._recorder = recorder
         self._clock = clock
         self._evaluated_count = 0
@@ -86,6 +91,7 @@ class PreEnqueueCheck:
 
     def renew_concerns(self) -> None:
         """Ask the plugins again which shapes concern them."""
+        self._last = None, ()
         for memo, _ in self._plugins_of.values():
             memo.forget()
 
@@ -96,35 +102,52 @@ class PreEnqueueCheck:
             return False
         if not self._is_checked[entry.state][target]:
             return True
-        # Each pod has its own gate and its own count, so all pods are checked.
+        # Each pod has its own gate and its own count, so all pods are checked. It is one function,
+        # because each call in it is a call per pod.
         admits = True
         for queued in entry.pods:
-            admits = self._admits(queued) and admits
+            start, pod, clock = self._clock(), queued.pod, self._clock
+            self._evaluated_count += 1
+            is_sampled = self._evaluated_count % _SAMPLE_PERIOD == 0
+            shape, plugins = self._last
+            if shape is not pod.shape:
+                plugins = self._plugins_for(pod.shape)
+            for plugin in _in_order(queued, plugins) if queued.gating_plugin else plugins:
+                plugin_start = clock() if is_sampled else start
+                try:
+                    status = plugin.pre_enqueue(pod)
+                    rejection = None if status is None else _rejection_in(plugin, status)
+                except BaseException as problem:  # noqa: BLE001 - a plugin's failure is its pod's
+                    rejection = failure_of(plugin, "PreEnqueue", problem, plugin.pre_enqueue)
+                if is_sampled:
+                    code = Code.SUCCESS if rejection is None else rejection.code
+                    seconds = clock() - plugin_start
+                    self._recorder.pre_enqueue_plugin_took(plugin.instance_name, code, seconds)
+                if rejection is not None:
+                    self._hold_back(queued, plugin.instance_name, rejection)
+                    admits = False
+                    break
+            else:
+                queued.gating_plugin = queued.gating_message = ""
+            observe, seconds = self._observers.get(pod.shape.scheduler_name), clock() - start
+            if observe is None:
+                observe = self._observer(pod.shape.scheduler_name)
+            if seconds:
+                observe(seconds)
+            else:
+                # Under virtual time, without a call for each pod.
+                observe.counts[0] += 1
         return admits
 
-    def _admits(self, queued: QueuedPodInfo) -> bool:
-        start, profile = self._clock(), queued.pod.shape.scheduler_name
-        self._evaluated_count += 1
-        is_sampled = self._evaluated_count % _SAMPLE_PERIOD == 0
-        rejection = None
-        memo, select = self._plugins_of[profile]
-        plugins = memo.once(queued.pod.shape, select)
-        for plugin in _in_order(queued, plugins) if queued.gating_plugin else plugins:
-            rejection = self._timed(plugin, queued.pod) if is_sampled else _run(plugin, queued.pod)
-            if rejection is not None:
-                self._hold_back(queued, plugin.instance_name, rejection)
-                break
-        else:
-            queued.gating_plugin = queued.gating_message = ""
-        self._recorder.pre_enqueue_took(profile, self._clock() - start)
-        return rejection is None
+    def _plugins_for(self, shape: PodShape) -> Sequence[PreEnqueuePlugin]:
+        memo, select = self._plugins_of[shape.scheduler_name]
+        plugins = memo.once(shape, select)
+        self._last = shape, plugins
+        return plugins
 
-    def _timed(self, plugin: PreEnqueuePlugin, pod: PodInfo) -> Status | None:
-        start = self._clock()
-        rejection = _run(plugin, pod)
-        code = Code.SUCCESS if rejection is None else rejection.code
-        self._recorder.pre_enqueue_plugin_took(plugin.instance_name, code, self._clock() - start)
-        return rejection
+    def _observer(self, profile: str) -> Buckets:
+        observe = self._observers[profile] = self._recorder.pre_enqueue_observer(profile)
+        return observe
 
     def _hold_back(self, queued: QueuedPodInfo, plugin: str, status: Status) -> None:
         pod = queued.pod
@@ -145,14 +168,10 @@ def _in_order(
     return sorted(plugins, key=lambda plugin: plugin.instance_name != gate)
 
 
-def _run(plugin: PreEnqueuePlugin, pod: PodInfo) -> Status | None:
-    """The plugin's rejection, or its failure. None: the plugin admits the pod."""
-    try:
-        status = plugin.pre_enqueue(pod)
-        if status is None or is_success(checked(status)):
-            return None
-    except BaseException as problem:  # noqa: BLE001 - a plugin's failure is its pod's, not ours
-        return failure_of(plugin, "PreEnqueue", problem, plugin.pre_enqueue)
+def _rejection_in(plugin: PreEnqueuePlugin, status: Status) -> Status | None:
+    """The rejection, or the failure, that a plugin returned. None: the plugin admits the pod."""
+    if is_success(checked(status)):
+        return None
     if status.code in REJECTION_CODES or status.code is Code.ERROR:
         return status
     name = plugin.instance_name
@@ -177,7 +196,8 @@ _DEAD_ALLOWED = 16
 
 @final
 class OrderedEntries:
-    """A queue in ascending order of ``by(entry)``, computed when the entry enters.
+    """A queue in ascending order of ``by(entry)``, computed when the entry enters. A pod that is
+    here alone gets its key when there is another entry to compare it with.
 
     Each key is unique: it ends with the entry's sequence.
     """
@@ -190,6 +210,8 @@ class OrderedEntries:
         #: Key of the entry → item, in the order of entering.
         self.items: dict[str, _Item] = {}
         self._pushes = count()
+        #: The pod that is here alone and has no key; it is in the row.
+        self._alone: Entry | None = None
 
     def __len__(self) -> int:
         return len(self.items)
@@ -200,6 +222,19 @@ class OrderedEntries:
 
     def enter(self, entry: Entry) -> None:
         """Add the entry. An entry that is already here moves to the place of its new key."""
+        if self._alone is not None:
+            if entry is self._alone:
+                return
+            self._give_key()
+        elif not self.items and entry.group is None:
+            if self._row:
+                self._row.clear()
+            if self._heap:
+                self._heap.clear()
+            self.items[entry.key] = item = (None, 0, entry)
+            self._row.append(item)
+            self._alone = entry
+            return
         item = (self._by(entry), next(self._pushes), entry)
         is_here = entry.key in self.items
         self.items[entry.key] = item
@@ -210,14 +245,26 @@ class OrderedEntries:
         if is_here:
             self._bury()
 
+    def _give_key(self) -> None:
+        """Give the pod that is here alone its key."""
+        entry = self._alone
+        assert entry is not None, "each entry has a key"
+        self._alone = None
+        self._row[0] = self.items[entry.key] = (self._by(entry), next(self._pushes), entry)
+
     def leave(self, entry: Entry) -> None:
         del self.items[entry.key]
+        if self._alone is not None:
+            self._alone = None
+            self._row.clear()
         self._bury()
 
     def first(self) -> tuple[Any, Entry] | None:
         """Key and entry of the first item, without removing it."""
         if not self.items:
             return None
+        if self._alone is not None:
+            self._give_key()
         item = self._first()
         return item[0], item[2]
 
@@ -226,6 +273,7 @@ class OrderedEntries:
         row, items = self._row, self.items
         if not items:
             return None
+        self._alone = None
         # The usual case, without a further call: nothing came out of order.
         item = row[0] if row and not self._heap else None
         if item is None or items.get(item[2].key) is not item:
@@ -240,6 +288,8 @@ class OrderedEntries:
     def pop_equal(self, shape: PodShape, count_max: int) -> list[_Item]:
         """Remove and return the first entries that are pods of this shape, at most so many. Fewer
         where entries have left, or came out of order."""
+        if self._alone is not None:
+            self._give_key()
         row, heap, items = self._row, self._heap, self.items
         equal: list[_Item] = []
         while len(equal) < count_max and row and not (heap and heap[0] < row[0]):
@@ -346,6 +396,10 @@ class Sizes:
         self._groups: Counter[str] = Counter()
         #: Pods that are members of these groups.
         self._members: Counter[str] = Counter()
+        #: How many pods entered a queue so far, by queue and event; and how many pods without a
+        #: group and groups, by queue, event and kind. The sub-queues count here.
+        self.pods_entered: Counter[tuple[str, str]] = Counter()
+        self.entities_entered: Counter[tuple[str, str, str]] = Counter()
 
     def change(self, entry: Entry, sign: int) -> None:
         """Count an entry that enters the queue of its state (1), or leaves it (-1)."""
@@ -547,14 +601,12 @@ class SubQueues:
         self,
         settings: QueueSettings,
         clock: Callable[[], float],
-        recorder: QueueRecorder,
         admission: PreEnqueueCheck,
         *,
         unschedulable: UnschedulablePods,
     ) -> None:
         self._sort_key = settings.sort_key
         self._clock = clock
-        self._recorder = recorder
         self._admission = admission
         self.backoff = Backoff(settings, clock)
         self.unschedulable = unschedulable
@@ -609,8 +661,10 @@ class SubQueues:
         else:
             self.sizes.change(entry, 1)
         if anew or ENTERED_QUEUES[target] != ENTERED_QUEUES[source]:
+            queue, sizes = ENTERED_QUEUES[target], self.sizes
+            sizes.pods_entered[queue, event] += len(entry.pods)
             kind = POD_ENTITY if entry.group is None else GROUP_ENTITY
-            self._recorder.incoming(ENTERED_QUEUES[target], event, len(entry.pods), kind)
+            sizes.entities_entered[queue, event, kind] += 1
 
     def resize(self, entry: Entry, delta: int) -> None:
         """``delta`` members came to a waiting group, or left it (negative)."""
@@ -631,10 +685,11 @@ class SubQueues:
             entry = place.pop() if place.items else None
             if entry is not None:
                 if place is self._backing_off:
-                    kind, queue = POD_ENTITY, ENTERED_QUEUES[State.ACTIVE]
-                    if entry.group is not None:
-                        kind = GROUP_ENTITY
-                    self._recorder.incoming(queue, POP_FROM_BACKOFF_Q, len(entry.pods), kind)
+                    queue, event = ENTERED_QUEUES[State.ACTIVE], POP_FROM_BACKOFF_Q
+                    sizes = self.sizes
+                    sizes.pods_entered[queue, event] += len(entry.pods)
+                    kind = POD_ENTITY if entry.group is None else GROUP_ENTITY
+                    sizes.entities_entered[queue, event, kind] += 1
                 if entry.group is None:
                     self.sizes.pod_counts[QUEUES[entry.state]] -= 1
                 else:

@@ -261,14 +261,33 @@ class Cache:
             self._displace(pod.uid)
 
     def add_pod(self, pod: PodInfo) -> None:
-        """The API reports a pod on a node. Confirms an assumed pod, on whichever node."""
+        """The API reports a pod on a node, or a newer version of the pod. Confirms an assumed pod,
+        on whichever node. The row of a placed pod changes only if a count changes."""
         # As `_check_not_lent`, without a call for each pod.
         assert self._loan is None or self._loan.ended, _LENT
-        old = self.by_uid.get(pod.uid)
-        if old is None:
-            self._place(pod)
-        else:
-            self._replace(old, pod)
+        uid = pod.uid
+        old = self.by_uid.get(uid)
+        if old is not None:
+            self._assumed.discard(uid)
+            if (
+                # Whether both versions contribute equally to their row.
+                old.shape is pod.shape
+                and old.node_name == pod.node_name
+                and (old.metadata.deletion_timestamp is None)
+                == (pod.metadata.deletion_timestamp is None)
+                and old.declared == pod.declared
+            ):
+                self.by_uid[uid] = pod
+                row = self.table.row_of[pod.node_name]
+                self.table.pods[row][uid] = pod
+                if old.status.start_time != pod.status.start_time:
+                    ranked_pods = self.table.ranked_pods
+                    if ranked_pods.generation >= 0:
+                        ranked_pods.note_start(row)
+                return
+            self._displace(uid)
+        self.table.assign(pod)
+        self.by_uid[uid] = pod
 
     def add_pods(self, pods: Sequence[PodInfo]) -> None:
         """The API reports new pods on nodes, none of which is assumed."""
@@ -276,42 +295,15 @@ class Cache:
         self._count_all(pods)
 
     def update_pod(self, pod: PodInfo) -> None:
-        """Replace a placed pod by a newer version. Its row changes only if a count changes."""
-        self._check_not_lent()
-        old = self.by_uid.get(pod.uid)
-        assert old is not None, f"{pod!r} is not placed"
-        self._replace(old, pod)
-
-    def _replace(self, old: PodInfo, pod: PodInfo) -> None:
-        self._assumed.discard(pod.uid)
-        if (
-            # Whether both versions contribute equally to their row.
-            old.shape is pod.shape
-            and old.node_name == pod.node_name
-            and (old.metadata.deletion_timestamp is None)
-            == (pod.metadata.deletion_timestamp is None)
-            and old.declared == pod.declared
-        ):
-            self.by_uid[pod.uid] = pod
-            row = self.table.row_of[pod.node_name]
-            self.table.pods[row][pod.uid] = pod
-            if old.status.start_time != pod.status.start_time:
-                ranked_pods = self.table.ranked_pods
-                if ranked_pods.generation >= 0:
-                    ranked_pods.note_start(row)
-            return
-        self._displace(pod.uid)
-        self._place(pod)
+        """Replace a placed pod by a newer version."""
+        assert pod.uid in self.by_uid, f"{pod!r} is not placed"
+        self.add_pod(pod)
 
     def remove_pod(self, uid: str) -> PodInfo | None:
         """The API reports the deletion of a placed pod."""
         self._check_not_lent()
         self._assumed.discard(uid)
         return self._displace(uid) if uid in self.by_uid else None
-
-    def _place(self, pod: PodInfo) -> None:
-        self.table.assign(pod)
-        self.by_uid[pod.uid] = pod
 
     def _count_all(self, pods: Sequence[PodInfo]) -> None:
         by_uid = {pod.uid: pod for pod in pods}

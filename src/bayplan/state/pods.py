@@ -259,31 +259,19 @@ def _comparing_no_numbers(shape: PodShape) -> tuple[Toleration, ...]:
     return tuple(each for each in stated if each.operator not in COMPARISONS)
 
 
-class PodInfo:
-    """One version of a pod. It never changes: an update creates a new PodInfo."""
+class PodInfo(msgspec.Struct, frozen=True, eq=False):
+    """One version of a pod; an update makes a new one. See `pod_info`."""
 
-    __slots__ = ("declared", "key", "metadata", "node_name", "shape", "status", "uid")
-
-    def __init__(
-        self,
-        metadata: ObjectMeta,
-        status: PodStatus,
-        shape: PodShape,
-        node_name: str,
-        *,
-        declared: Mapping[str, Any] = NOTHING_DECLARED,
-    ) -> None:
-        #: "namespace/name"
-        self.key = f"{shape.namespace}/{metadata.name}"
-        assert metadata.uid, f"pod {self.key} has no uid"
-        self.uid: str = metadata.uid
-        self.metadata = metadata
-        self.status = status
-        self.shape = shape
-        #: The node on which the pod is bound or assumed; "": no node.
-        self.node_name = node_name
-        #: Path → value of the fields that plugins declare in `fields`.
-        self.declared = declared
+    #: "namespace/name"
+    key: str
+    uid: str
+    metadata: ObjectMeta
+    status: PodStatus
+    shape: PodShape
+    #: The node on which the pod is bound or assumed; "": no node.
+    node_name: str
+    #: Path → value of the fields that plugins declare in `fields`.
+    declared: Mapping[str, Any] = NOTHING_DECLARED
 
     @property
     def name(self) -> str:
@@ -359,16 +347,7 @@ class PodInfo:
 
     def on_node(self, node_name: str) -> "PodInfo":
         """The same pod on another node."""
-        # Called for each placement: `__init__` would compute the key again.
-        other = object.__new__(PodInfo)
-        other.key = self.key
-        other.uid = self.uid
-        other.metadata = self.metadata
-        other.status = self.status
-        other.shape = self.shape
-        other.node_name = node_name
-        other.declared = self.declared
-        return other
+        return msgspec.structs.replace(self, node_name=node_name)
 
     def with_claim_amounts(
         self, claim_amounts: tuple[NodeAllocatableResourceClaimStatus, ...]
@@ -389,7 +368,7 @@ class PodInfo:
             _memo={},
             _spec_memo={},
         )
-        return PodInfo(self.metadata, status, shape, self.node_name, declared=self.declared)
+        return msgspec.structs.replace(self, status=status, shape=shape)
 
     def __repr__(self) -> str:
         where = f" on {self.node_name}" if self.node_name else ""
@@ -457,7 +436,9 @@ def pod_info(
         _newest[node_name != ""] = _Newest(
             spec, status, meta.labels, meta.namespace, group_kinds, rules, ref(shape)
         )
-    return PodInfo(meta, status, shape, node_name, declared=declared)
+    key, uid = f"{shape.namespace}/{meta.name}", meta.uid
+    assert uid, f"pod {key} has no uid"
+    return PodInfo(key, uid, meta, status, shape, node_name, declared)
 
 
 _sources_of = attrgetter(*(name for name in Volume.__struct_fields__ if name != "name"))

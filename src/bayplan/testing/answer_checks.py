@@ -4,6 +4,7 @@ evaluation."""
 from dataclasses import replace
 from typing import Final
 
+import msgspec
 import numpy as np
 
 from bayplan.framework.cycle_state import CycleState
@@ -71,7 +72,7 @@ def leaves_its_mask_alone(subject: PluginSubject, scene: Scene) -> None:
 def _forgotten(each: PodInfo) -> PodInfo:
     """The same pod with a new shape: no value is stored in it."""
     shape: PodShape = replace(each.shape, _memo={})
-    return PodInfo(each.metadata, each.status, shape, each.node_name)
+    return msgspec.structs.replace(each, shape=shape)
 
 
 # ---- through a part of the nodes -----------------------------------------------------------

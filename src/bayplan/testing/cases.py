@@ -143,4 +143,4 @@ def _noted(node: Node, labels: set[str], annotations: set[str]) -> Node:
 def _noted_pod(pod: PodInfo, annotations: set[str]) -> PodInfo:
     noted = NotedKeys(pod.annotations, annotations)
     metadata: ObjectMeta = msgspec.structs.replace(pod.metadata, annotations=noted)
-    return PodInfo(metadata, pod.status, pod.shape, pod.node_name)
+    return msgspec.structs.replace(pod, metadata=metadata)

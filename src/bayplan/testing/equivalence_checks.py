@@ -105,7 +105,7 @@ def pods_with_pins_are_answered_as_without(subject: PluginSubject, scene: Scene)
     for _, each in scene.pods:
         pinned = pod_info(_pinned(each, name))
         assert pinned.shape.pin is not None, "the pod names its node"
-        free = PodInfo(each.metadata, each.status, pinned.shape.pin.unpinned, "")
+        free = replace(each, shape=pinned.shape.pin.unpinned, node_name="")
         nodes = scene.cluster.lend().nodes
         one, other = (ask(plugin, either, nodes) for either in (pinned, free))
         if one.pre_filter != f"only {[name]}" or one.of(name)[0] != other.of(name)[0]:
@@ -129,8 +129,7 @@ def _pinned(each: PodInfo, name: str) -> Pod:
 
 def _twin(each: PodInfo) -> PodInfo:
     """Another pod of its template."""
-    made = pod("the-other")
-    return PodInfo(made.metadata, made.status, each.shape, "")
+    return replace(pod("the-other", namespace=each.namespace), shape=each.shape)
 
 
 def _change_something(scene: Scene) -> None:

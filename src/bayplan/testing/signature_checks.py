@@ -157,12 +157,18 @@ def signs_only_what_pods_share(subject: PluginSubject, scene: Scene) -> None:
         content = api_pod("another", **options)
         for path, changes in _UNSHARED.items():
             metadata = msgspec.structs.replace(content.metadata, **changes)
-            other = PodInfo(metadata, content.status, each.shape, each.node_name)
+            other = msgspec.structs.replace(
+                each,
+                key=f"{each.namespace}/{metadata.name}",
+                uid=metadata.uid or "",
+                metadata=metadata,
+                status=content.status,
+            )
             _compare_unshared(subject, plugin, signature, other, path=path)
         status = msgspec.structs.replace(
             content.status, phase="Pending", nominated_node_name="node-1"
         )
-        other = PodInfo(each.metadata, status, each.shape, each.node_name)
+        other = msgspec.structs.replace(each, status=status)
         _compare_unshared(subject, plugin, signature, other, path="status")
 
 

@@ -458,18 +458,16 @@ class RankedNodes:
         if len(lines) >= _LINES_MAX:
             lines.clear()
         for place in places:
-            if place not in lines:
-                lines[place] = self._line(self._order.item(place))
+            if place in lines:
+                continue
+            row, plugins = self._order.item(place), list[PluginScore]()
+            for score in self.plan.scores:
+                # As `CachedScores.of_row`, without a call for each score of each new line.
+                cache = score.cache
+                raw = cache.common if cache.scores is None else cache.scores.item(row)
+                plugins.append(score.lines.get(raw) or score.line_of(raw))
+            lines[place] = NodeScore(self.table.names[row], self._totals[row], tuple(plugins))
         return list(map(lines.__getitem__, places))
-
-    def _line(self, row: int) -> NodeScore:
-        plugins: list[PluginScore] = []
-        for score in self.plan.scores:
-            # As `CachedScores.of_row`, without a call for each score of each new line.
-            cache = score.cache
-            raw = cache.common if cache.scores is None else cache.scores.item(row)
-            plugins.append(score.lines.get(raw) or score.line_of(raw))
-        return NodeScore(self.table.names[row], self._totals[row], tuple(plugins))
 
     def score_table(self, nodes: NodeView) -> ScoreTable:
         """The scores of a complete ranking as arrays. ``nodes``: the feasible ones."""
@@ -561,10 +559,12 @@ class RankedNodes:
         if self._index is not None:
             totals: Int64s = as_array(self._totals)
             self._index.validate({self._places.item(row): totals.item(row) for row in scored})
-        for place, line in self._lines.items():
+        before, self._lines = self._lines, {}
+        for place, line in before.items():
             row = self._order.item(place)
             if row in unchanged:
-                assert line == self._line(row), f"row {row}: line {line}"
+                assert [line] == self.lines_at([place]), f"row {row}: line {line}"
+        self._lines = before
 
     def _validate_total(self, row: int) -> None:
         other_total = sum(score.expected(row) for score in self._other_scores)

@@ -34,17 +34,17 @@ class ObjectGeneration:
     """A counter of the changes outside of rows that PreFilter and PreScore depend on."""
 
     def __init__(self, table: NodeTable, objects: ObjectStore[Any]) -> None:
-        self._terms = table.placed_terms
-        self._objects = objects
+        self.terms = table.placed_terms
+        self.objects = objects
 
     def now(self) -> int:
         """The counter. It grows when an object changes, and when a pod with affinity terms is added
         or deleted."""
-        return self._objects.change_count + self._terms.change_count
+        return self.objects.change_count + self.terms.change_count
 
     def now_of_distinct_terms(self) -> int:
         """The counter without the pods whose terms another placed pod has, too."""
-        return self._objects.change_count + self._terms.distinct_change_count
+        return self.objects.change_count + self.terms.distinct_change_count
 
 
 @final
