@@ -109,6 +109,31 @@ def test_a_pod_between_equal_ones_is_tried_in_its_turn() -> None:
     assert [record.pod for record in records] == [f"default/{name}" for name in names]
 
 
+def test_a_run_stays_out_of_the_domain_that_a_group_has_got_alone() -> None:
+    """No object changes between the pods of the run: only the group is placed."""
+    engine = Engine(profile=DEFAULT_PROFILE)
+    rack, alone = "bayplan.dev/required-topology", "bayplan.dev/exclusive-topology"
+    for number in range(2):
+        engine.add(node(f"large{number}", cpu=200, memory="400Gi", pods=10, labels={"rack": "a"}))
+        engine.add(node(f"small{number}", cpu=8, memory="16Gi", labels={"rack": "b"}))
+    meta = {"name": "g", "namespace": "default", "annotations": {rack: "rack", alone: "rack"}}
+    group = {"metadata": meta, "spec": {"minMember": 2}}
+    engine.put("scheduling.x-k8s.io/v1alpha1 PodGroup", group)
+
+    def place(*names: str, **options: Any) -> set[str]:
+        engine.add(*(waiting_pod(name, cpu="1", **options) for name in names))
+        in_runs(engine.scheduler)
+        placed = {pod.name: pod.node_name for pod in engine.scheduler.cache.pods()}
+        return {placed[name] for name in names if name in placed}
+
+    labels = {"scheduling.x-k8s.io/pod-group": "g"}
+    assert place("member0", labels=labels) == set()
+    assert place(*(f"early{n}" for n in range(6))) == {"large0", "large1"}
+    assert place("member1", labels=labels) <= {"small0", "small1"}
+    assert engine.scheduler.cache.pod("uid-default/member0") is not None
+    assert place(*(f"late{n}" for n in range(20))) == {"large0", "large1"}
+
+
 @pytest.mark.parametrize("failing", [3, 5])
 def test_no_pod_of_a_run_is_lost_if_its_journal_cannot_be_written(failing: int) -> None:
     """The pods that the run has placed and that have no effect return to the queue, too."""
