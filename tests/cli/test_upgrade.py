@@ -310,6 +310,33 @@ profiles:
     ]
 
 
+def test_a_plugin_that_the_new_version_refuses_at_a_point_is_named(
+    cluster: Path, tmp_path: Path
+) -> None:
+    file = tmp_path / "scheduler.yaml"
+    file.write_text(
+        """\
+apiVersion: kubescheduler.config.k8s.io/v1
+kind: KubeSchedulerConfiguration
+profiles:
+- schedulerName: default-scheduler
+  plugins:
+    permit:
+      enabled:
+      - name: GangScheduling
+"""
+    )
+    options = ("--from", "1.37", "--to", "1.38-preview", "--config", file)
+    _, answer = upgrade(cluster, *options)
+    [refused] = answer["configuration"]
+    assert (refused["subject"], refused["name"]) == ("plugin", "GangScheduling")
+    assert (refused["line"], refused["write"]) == (8, "delete the entry GangScheduling")
+    assert refused["text"] == (
+        "kube-scheduler 1.38-preview refuses this plugin: "
+        '"GangScheduling" has no permit, it has preEnqueue'
+    )
+
+
 SHAPE = """\
 apiVersion: kubescheduler.config.k8s.io/v1
 kind: KubeSchedulerConfiguration

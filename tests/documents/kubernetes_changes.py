@@ -35,9 +35,10 @@ under `tests/parity/gated` have recorded answers of kube-scheduler with the gate
 states and defaults of the gates by version are in
 [what versions of kube-scheduler do differently](kubernetes-changes.md#feature-gates).
 
-Gates are set with `--feature-gates NAME=true,…` or with `featureGates` in the configuration. A
-state that is not built yet is accepted, and a remark at start names it. A workload of
-scheduler_perf that needs such a state is refused.
+Gates are set with `--feature-gates NAME=true,…`, as in kube-scheduler, or with `featureGates` in
+the configuration, a field that kube-scheduler does not have. A state that is not built yet is
+accepted, and a remark at start names it. A workload of scheduler_perf that needs such a state is
+refused.
 """
 
 #: Each has a column.

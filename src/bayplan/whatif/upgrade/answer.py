@@ -1,7 +1,7 @@
 """The answer of `bayplan upgrade`: the configuration, then the pods by cause."""
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import zip_longest
 from typing import ClassVar, Literal, TypeAlias, final
 
@@ -193,6 +193,11 @@ def _group_parts(group: ChangeGroup, answer: Upgrade, *, is_wide: bool) -> Itera
     yield Text(f"for example {group.example}")
     yield Text(f"  {answer.before}: {group.before}")
     yield Text(f"  {answer.after}: {group.after}")
+
+
+def ordered(pods: Iterable[PodDifference]) -> tuple[PodDifference, ...]:
+    """Pods that fit no more come first, and those of which only the message differs last."""
+    return tuple(sorted(pods, key=lambda pod: list(_TEXTS).index(pod.what)))
 
 
 # ---- groups --------------------------------------------------------------------------------

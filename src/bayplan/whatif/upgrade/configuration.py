@@ -172,6 +172,9 @@ def _problems(config: SchedulerConfig, registry: Registry) -> tuple[Problem, ...
 def _refusal(problem: Problem, after: SchedulerConfig) -> ConfigFinding:
     actual, _, advice = problem.actual.partition("; ")
     is_gone = actual.startswith(_UNKNOWN)
+    subject = _subject(problem.path)
+    if subject == "plugin":
+        return _refused_plugin(problem, after, is_gone=is_gone)
     is_unwanted = is_gone or actual == "unwanted"
     name = problem.path.rpartition(".")[2]
     expected = problem.expected or advice
@@ -183,11 +186,27 @@ def _refusal(problem: Problem, after: SchedulerConfig) -> ConfigFinding:
     return _written(
         after,
         what="gone" if is_gone else "refused",
-        subject=_subject(problem.path),
+        subject=subject,
         name=name,
         path=problem.path,
         text=f"kube-scheduler {after.gates.version} refuses {name}{reason}",
         write=f"delete {name}" if is_unwanted else expected or f"change {name}",
+        is_blocking=True,
+    )
+
+
+def _refused_plugin(problem: Problem, after: SchedulerConfig, *, is_gone: bool) -> ConfigFinding:
+    """An entry of a list of plugins or arguments. The problem quotes the name of its plugin."""
+    name = problem.actual.partition('"')[2].partition('"')[0]
+    reason = f"{problem.actual}, {problem.expected}" if problem.expected else problem.actual
+    return _written(
+        after,
+        what="gone" if is_gone else "refused",
+        subject="plugin",
+        name=name,
+        path=problem.path,
+        text=f"kube-scheduler {after.gates.version} refuses this plugin: {reason}",
+        write=f"delete the entry {name}",
         is_blocking=True,
     )
 

@@ -23,6 +23,7 @@ from bayplan.whatif.upgrade.answer import (
     Upgrade,
     What,
     change_groups,
+    ordered,
     refusal_text,
     verdict_text,
 )
@@ -121,7 +122,7 @@ class _TwoVersions:
         )
         reasons = sorted(omitted.items(), key=lambda item: (-len(item[1]), item[0]))
         by_reason = (OmittedPods(reason=reason, pods=tuple(keys)) for reason, keys in reasons)
-        return tuple(different), tuple(by_reason)
+        return ordered(different), tuple(by_reason)
 
     def _decide(self, changes: Changes, keys: Sequence[str]) -> Mapping[str, Decision]:
         """The decisions of the old version with some changes; nothing if they do not go
