@@ -207,6 +207,10 @@ class ImmediateCluster(ABC):
     def create_event_now(self, event: "EmitEvent") -> None:
         """Raises ApiError."""
 
+    @abstractmethod
+    def patch_pod_status_now(self, patch: "PatchPodStatus") -> None:
+        """Raises ApiError."""
+
     async def bind(self, pod: PodInfo, node_name: str) -> None:
         """See `BindPort.bind`."""
         self.bind_now(pod, node_name)
@@ -214,6 +218,10 @@ class ImmediateCluster(ABC):
     async def create_event(self, event: "EmitEvent") -> None:
         """See `Cluster.create_event`."""
         self.create_event_now(event)
+
+    async def patch_pod_status(self, patch: "PatchPodStatus") -> None:
+        """See `BindPort.patch_pod_status`."""
+        self.patch_pod_status_now(patch)
 
 
 class PushingWatch(ABC):

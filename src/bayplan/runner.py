@@ -55,6 +55,8 @@ RUN_PODS_MAX, RUN_SECONDS_MAX = 64, 0.002
 CHECK_AGAIN_SECONDS = 2.0
 
 _Item = Callable[[], None]
+#: What a cluster in memory performs during the call.
+_ImmediateWrite = EmitEvent | PatchPodStatus | BindPod
 
 #: Verbs that upstream counts in scheduler_goroutines → the name of the operation there.
 _OPERATIONS = {ExtenderVerb.PRIORITIZE: "prioritizing_extender"}
@@ -121,8 +123,10 @@ class Runner:
         self._answers: deque[tuple[int, ExtenderAnswer]] = deque()
         self._is_woken = False
         self._turns = turns
-        #: With turns: the bindings and events that a turn leaves, as the last callback.
+        #: With turns: the writes to an immediate cluster that a turn leaves, as the last callback.
         self._last: Callable[[], object] | None = None
+        #: Whether a status patch is among the effects of the last turn that had some.
+        self._has_patched = False
         #: What `run` waits for while nothing is to be done.
         self._waiter: asyncio.Future[None] | None = None
         self._immediate = cluster if isinstance(cluster, ImmediateCluster) else None
@@ -179,8 +183,14 @@ class Runner:
                     last, self._last = self._last, None
                     if turns is None or not turns.let_run(last):
                         await _NEXT_ROUND
-                    elif last is not None and not any(ready) and not turns.let_run():
-                        # No attempt comes before the watch reports the bindings.
+                    elif (
+                        last is not None
+                        and not self._has_patched
+                        and not any(ready)
+                        and not turns.let_run()
+                    ):
+                        # No attempt comes before the watch reports the bindings. A pod that failed
+                        # waits for no report: what is in the inbox may come first.
                         await _NEXT_ROUND
                 elif self._is_woken or (turns is not None and turns.pause(until_woken=True)):
                     pass
@@ -233,6 +243,8 @@ class Runner:
         turns, pods, cluster = self._turns, self._pods, self._immediate
         is_waiting = self._waiter is not None or (turns is not None and turns.is_waiting)
         if not is_waiting or self._is_woken or self._is_paused or self._is_stopped:
+            return False
+        if self._patches.requests:  # a pod that is tried meanwhile may have an unsent patch
             return False
         if turns is None or pods is None or cluster is None or not pods.hold():
             return False
@@ -378,12 +390,18 @@ class Runner:
     def _perform_all(self, effects: Iterable[Effect], *, is_busy: bool) -> None:
         """Perform effects in order. Writes to an immediate cluster that follow one another are one
         callback. ``is_busy``: the next turn need not wait."""
-        writes: list[EmitEvent | BindPod] = []
+        writes: list[_ImmediateWrite] = []
         turns, patches, has_binding = self._turns, self._patches, False
+        self._has_patched = False
         for effect in effects:
             if self._immediate is not None:
                 if type(effect) is EmitEvent:
                     writes.append(effect)
+                    continue
+                if type(effect) is PatchPodStatus:
+                    self._has_patched = True
+                    if patches.add(effect):
+                        writes.append(effect)
                     continue
                 if (
                     type(effect) is BindPod
@@ -413,12 +431,12 @@ class Runner:
     def _perform_binding(self, effect: BindPod) -> None:
         self._spawn(self._bind(effect), performs=True)
 
-    def _write_soon(self, writes: "list[EmitEvent | BindPod]") -> None:
+    def _write_soon(self, writes: "list[_ImmediateWrite]") -> None:
         self._immediate_count += 1
         asyncio.get_running_loop().call_soon(self._write, writes)
 
-    def _write(self, writes: "list[EmitEvent | BindPod]") -> None:
-        """Write events and bindings to a cluster that answers without waiting."""
+    def _write(self, writes: "list[_ImmediateWrite]") -> None:
+        """Write events, status patches and bindings to a cluster that answers without waiting."""
         self._immediate_count -= 1
         outcomes = self._write_all(writes)
         if outcomes:
@@ -426,7 +444,7 @@ class Runner:
                 [partial(self._scheduler.binding_finished, outcome) for outcome in outcomes]
             )
 
-    def _write_last(self, writes: "list[EmitEvent | BindPod]") -> None:
+    def _write_last(self, writes: "list[_ImmediateWrite]") -> None:
         """As `_write`, right before a turn: what would come first in the inbox is handled now."""
         self._immediate_count -= 1
         inbox, finished = self._inbox, self._scheduler.binding_finished
@@ -436,7 +454,7 @@ class Runner:
             else:
                 finished(outcome)
 
-    def _write_all(self, writes: "Iterable[EmitEvent | BindPod]") -> list[BindingOutcome]:
+    def _write_all(self, writes: "Iterable[_ImmediateWrite]") -> list[BindingOutcome]:
         """Returns the outcomes of the bindings that were made."""
         cluster, outcomes = self._immediate, list[BindingOutcome]()
         assert cluster is not None
@@ -448,6 +466,10 @@ class Runner:
                     cluster.create_event_now(effect)
                 except ApiError:
                     continue  # events are best effort, as in `_emit`
+                continue
+            if isinstance(effect, PatchPodStatus):
+                if not self._patches.write_now(effect.uid, cluster):
+                    self._spawn(self._patches.write(effect.uid), performs=True)
                 continue
             run = effect.run
             assert isinstance(run, BindingCycle)

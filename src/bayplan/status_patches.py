@@ -9,6 +9,7 @@ from bayplan.ports import (
     ApiError,
     Cluster,
     ConflictError,
+    ImmediateCluster,
     NotFoundError,
     OutcomeUnknownError,
     PatchPodGroupStatus,
@@ -59,6 +60,21 @@ class PodPatches:
                     delay *= 2
         finally:
             del self.requests[uid]
+
+    def write_now(self, uid: str, cluster: ImmediateCluster) -> bool:
+        """In place of `write`, for a cluster in memory: send the unsent patch. False: the server
+        refused it; then call `write`."""
+        patch = self._unsent.pop(uid)
+        try:
+            if patch.condition is not None or patch.nominated_node_name is not None:
+                cluster.patch_pod_status_now(patch)
+        except NotFoundError:
+            pass  # as in `_sent`
+        except ApiError:
+            self._unsent[uid] = patch
+            return False
+        del self.requests[uid]
+        return True
 
     def is_pending(self, uid: str) -> bool:
         """Whether a patch of the pod is unsent or being sent."""

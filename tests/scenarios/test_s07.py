@@ -72,7 +72,14 @@ def listen(world: World, requests: list[tuple[str, Any]]) -> None:
         bind(pod, node_name)
 
     world.cluster.bind_now = noted_bind
-    for verb in ("list", "get_pod", "patch", "patch_pod_status", "delete_pod"):
+    patch_status = world.cluster.patch_pod_status_now
+
+    def noted_patch(patch: PatchPodStatus) -> None:
+        requests.append(("patch_pod_status", (patch,)))
+        patch_status(patch)
+
+    world.cluster.patch_pod_status_now = noted_patch
+    for verb in ("list", "get_pod", "patch", "delete_pod"):
         call = getattr(world.cluster, verb)
 
         async def noted(*args: Any, _verb: str = verb, _call: Any = call) -> Any:

@@ -8,12 +8,13 @@ import pytest
 from prometheus_client import generate_latest
 
 from bayplan.api.objects import POD
+from bayplan.engine.arrivals import Arrivals
 from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.plugin import Plugin, PostBindPlugin, PreEnqueuePlugin
 from bayplan.framework.status import Status, unschedulable
 from bayplan.history.entries import Entry
 from bayplan.journal import MemorySink
-from bayplan.ports import BindPort
+from bayplan.ports import BindPort, ImmediateCluster
 from bayplan.runner import Runner
 from bayplan.sim.input.workload import DURATION_ANNOTATION, Workload
 from bayplan.state.pods import PodInfo
@@ -91,6 +92,10 @@ WORKLOADS: dict[str, Callable[[], list[Content]]] = {
         for number in range(20)
         for each in (pod(f"a{number}", cpu="100m"), pod(f"b{number}", cpu="200m"))
     ],
+    "pods that fit nowhere": lambda: [
+        *equal(20, cpu="100"),
+        *equal(20, "s", nodeSelector={"disk": "none"}),
+    ],
     "pods that fit nowhere between others": lambda: [
         pod(f"p{number}", cpu="100" if number % 4 == 3 else "100m") for number in range(40)
     ],
@@ -154,6 +159,25 @@ def test_arrivals_leave_what_turns_leave(
 ) -> None:
     feed = workload(*NODES, *WORKLOADS[name]())
     assert compare(monkeypatch, feed, log=log) >= 5, "no pods arrive together"
+
+
+def test_pods_that_fit_nowhere_arrive_without_a_turn_for_each(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    counts: list[int] = []
+    place = Arrivals.place
+
+    def counted(arrivals: Arrivals, source: Any, cluster: ImmediateCluster) -> bool:
+        try:
+            return place(arrivals, source, cluster)
+        finally:
+            counts.append(source.count)
+
+    monkeypatch.setattr(Arrivals, "place", counted)
+    feed = workload(*NODES, *WORKLOADS["pods that fit nowhere"]())
+    simulation(feed).run()
+    # A cycle for each of the two signatures, and then all equal pods together.
+    assert max(counts) >= 19, counts
 
 
 def test_pods_that_a_plugin_holds_back_come_in_the_order_of_turns(

@@ -2,9 +2,9 @@
 
 The theory. Such a cluster creates a pod only when the scheduler has nothing more to do. Between two
 creations there is always the same: the pod enters the queue, leaves it, gets its node, is bound, is
-reported as bound, and its event is written. A shell that takes each of these steps in a turn of its
-own spends more on the turns than on the steps. So the engine takes the steps itself, and asks a
-source for the next pod.
+reported as bound, and its event is written. Or it gets no node, and its event and its status are
+written. A shell that takes each of these steps in a turn of its own spends more on the turns than
+on the steps. So the engine takes the steps itself, and asks a source for the next pod.
 
 Why it stays true. The steps are those of the turns, in their order: changes, attempts, records,
 versions and events come as they come in turns. After each step this file compares what a turn would
@@ -13,6 +13,7 @@ any, the run ends there, and the shell goes on from that step in a turn.
 """
 
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from functools import partial
 from typing import final
 
@@ -22,7 +23,14 @@ from bayplan.engine.core import GroupController, SerialExecutor
 from bayplan.engine.event_handlers import EventHandlers
 from bayplan.engine.outbox import Outbox
 from bayplan.engine.telemetry import StateLog
-from bayplan.ports import ApiError, BindPod, EmitEvent, ImmediateCluster, PodSource
+from bayplan.ports import (
+    ApiError,
+    BindPod,
+    EmitEvent,
+    ImmediateCluster,
+    PatchPodStatus,
+    PodSource,
+)
 from bayplan.queue.scheduling_queue import SchedulingQueue
 
 
@@ -94,6 +102,10 @@ class Arrivals:
             start([queued])
             if (observers or waiting_work) and executor.between():
                 return
+            if effects and type(effects[0]) is EmitEvent:
+                if self._report_failure(source, cluster):
+                    continue
+                return
             binding = effects[0] if len(effects) == 1 and not groups.changes else None
             if type(binding) is not BindPod or not isinstance(binding.run, BindingCycle):
                 return
@@ -124,3 +136,35 @@ class Arrivals:
                 cluster.create_event_now(event)
             except ApiError:
                 pass  # events are best effort
+
+    def _report_failure(self, source: PodSource, cluster: ImmediateCluster) -> bool:
+        """Write what a failed attempt says about its pod, and hand over what the watch reports of
+        it. False: something else comes first."""
+        effects, ready = self._outbox.effects, self._queue.ready
+        events = [each for each in effects if isinstance(each, EmitEvent)]
+        patches = [each for each in effects if isinstance(each, PatchPodStatus)]
+        is_report = len(events) + len(patches) == len(effects) and len(patches) <= 1
+        if not is_report or self._group_controller.changes:
+            return False
+        reports = list(effects)
+        effects.clear()
+        self._has_attempted = False
+        for each in reports:
+            with suppress(ApiError):  # the pod is there, and events are best effort
+                if isinstance(each, PatchPodStatus):
+                    cluster.patch_pod_status_now(each)
+                elif isinstance(each, EmitEvent):
+                    cluster.create_event_now(each)
+        if patches:
+            # As in turns, a ready pod is tried before the scheduler learns of the patch.
+            patched = None if any(ready) else source.change()
+            if patched is None:
+                return False
+            if self._state_log is not None:
+                self._state_log.handled(patched)
+            self._events.apply(patched)
+            if self._executor.between():
+                return False
+        if effects or self._group_controller.changes or any(ready):
+            return False
+        return not (any(self._timed) and self._has_due_timer())

@@ -168,7 +168,7 @@ class EmbeddedCluster(ObjectPort, ImmediateCluster):
         if self._claims.waiting:
             self._claims.work_soon()
 
-    async def patch_pod_status(self, patch: PatchPodStatus) -> None:
+    def patch_pod_status_now(self, patch: PatchPodStatus) -> None:
         with _meant_by_uid():
             self._server.patch_pod_status(patch)
 
