@@ -166,7 +166,7 @@ def _runs(text: str, keeps_nulls: bool) -> Iterator[_Run]:
 
     Raises _WrongJson, after the parts before the error.
     """
-    starts = [match.start() for match in _SEPARATOR.finditer(text)]
+    starts = [match.start() for match in _SEPARATOR.finditer(text)] if "---" in text else []
     if not starts or text[: starts[0]].strip():
         starts.insert(0, 0)
     has_directives = text.startswith("%")
@@ -251,7 +251,10 @@ def _has_each_key_once(section: str, values: list[tuple[Any, int]]) -> bool:
         encoded = msgspec.json.encode(values)
     except (ValueError, OverflowError, RecursionError):
         return False
-    return encoded.count(b'":') == len(_KEY_END.findall(section))
+    # Without a match for each key, unless a colon stands apart from its key.
+    has_spaces = any(f"{space}:" in section for space in " \t\n\r")
+    count = len(_KEY_END.findall(section)) if has_spaces else section.count('":')
+    return encoded.count(b'":') == count
 
 
 def _json_values(

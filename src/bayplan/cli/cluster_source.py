@@ -23,6 +23,7 @@ from bayplan.cli.streams import EXIT_UNREADABLE, remark
 from bayplan.cli.warm_models import OpenedModel, warm_models
 from bayplan.config import SchedulerConfig
 from bayplan.config.pod_group_kinds import group_kinds
+from bayplan.garbage import without_collection
 from bayplan.lazy_loader import load
 from bayplan.model.cluster_model import ClusterModel
 from bayplan.model.picture import ClusterPicture
@@ -180,25 +181,9 @@ def _opened(
     config = read_config(
         options["config_path"], options["feature_gates"], kubernetes=options["kubernetes"]
     )
-    with _without_collection():
+    with without_collection():
         model = source.model(config, registry, subject, is_whole=is_whole, seed=options["seed"])
     return OpenedModel(model, model.config, registry)
-
-
-@contextmanager
-def _without_collection() -> Iterator[None]:
-    """No search for garbage in the block, nor later among the objects that exist at its end.
-
-    All objects of a cluster stay in use, and a search would visit them again and again.
-    """
-    was_enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        gc.freeze()
-        if was_enabled:
-            gc.enable()
 
 
 @contextmanager

@@ -23,6 +23,7 @@ from bayplan.cli.streams import EXIT_FAILED, fail, remark
 from bayplan.config import SchedulerConfig
 from bayplan.config.cluster_version import version_for
 from bayplan.config.pod_group_kinds import group_kinds
+from bayplan.garbage import rarely_collected, without_collection
 from bayplan.lazy_loader import load
 from bayplan.plugins.registry import Registry
 from bayplan.problems import optional_duration
@@ -36,6 +37,8 @@ from bayplan.sim.simulation import OnProgress, Simulation
 from bayplan.state.pods import DEFAULT_SCHEDULER
 from bayplan.watchdog import BlockingCall, PluginWatchdog
 
+#: Of a run that its process ends with, before garbage is searched: at most some 100 MB of it.
+_NEW_OBJECTS = 500_000
 #: The parts of a configuration that decide where pods are placed.
 _DECIDING = ("profiles", "extenders", "featureGates")
 
@@ -173,7 +176,8 @@ def _simulated(options: _Options, update: OnProgress | None) -> SimulationResult
     registry = read_plugins(options.plugins)
     config = read_config(options.config_path, options.feature_gates, kubernetes=options.kubernetes)
     # Reading standard input needs no spinner: a person may be typing there.
-    with nullcontext() if STANDARD_INPUT in options.paths else progress("reading"):
+    spinner = nullcontext() if STANDARD_INPUT in options.paths else progress("reading")
+    with spinner, without_collection():
         workload = load_inputs(
             options.paths,
             time_mode=options.time_mode,
@@ -219,7 +223,7 @@ def _with_times(workload: Workload, options: _Options) -> Workload:
 
 def _played(simulation: Simulation, pod_count: int, update: OnProgress | None) -> SimulationResult:
     """Run, with a progress bar on a terminal, otherwise with a line from time to time."""
-    with PluginWatchdog(_remark_on_blocking):
+    with PluginWatchdog(_remark_on_blocking), rarely_collected(_NEW_OBJECTS):
         if update is not None:
             simulation.on_progress(update)
         return _played_to_its_end(simulation, pod_count)

@@ -8,7 +8,6 @@ of each installed plugin and metric. After any change of the code, results of ea
 reused.
 """
 
-import gc
 import hashlib
 import tempfile
 from collections.abc import Iterable, Iterator, Sequence
@@ -33,6 +32,7 @@ from bayplan.comparison.metrics.scheduling import Arrivals, arranged
 from bayplan.config import SchedulerConfig, config_from, load_config
 from bayplan.config.kubernetes_versions import requested_version
 from bayplan.config.loading import DEFAULT_CONFIG
+from bayplan.garbage import rarely_collected
 from bayplan.journal import Record
 from bayplan.lazy_loader import built
 from bayplan.plugins.registry import ENTRY_POINT_GROUP, default_registry
@@ -88,23 +88,6 @@ def _sources(package: str) -> Iterable[Path]:
         folders = sorted(spec.submodule_search_locations)
         return [path for folder in folders for path in sorted(Path(folder).rglob("*.py"))]
     return [Path(spec.origin)] if spec.origin and spec.origin.endswith(".py") else []
-
-
-# ---- garbage collection ---------------------------------------------------------------------
-
-
-#: With the default, one collection per 700 new objects, an eighth of the time is collection.
-_THRESHOLDS = (100_000, 20, 100)
-
-
-@contextmanager
-def rarely_collected() -> Iterator[None]:
-    before = gc.get_threshold()
-    gc.set_threshold(*_THRESHOLDS)
-    try:
-        yield
-    finally:
-        gc.set_threshold(*before)
 
 
 # ---- job ------------------------------------------------------------------------------------

@@ -14,6 +14,7 @@ from bayplan.config.loading import DEFAULT_CONFIG
 from bayplan.config.pod_group_kinds import group_kinds
 from bayplan.frames import DataFrame, frame
 from bayplan.framework.plugin import Plugin
+from bayplan.garbage import rarely_collected
 from bayplan.journal import (
     MemorySink,
     Record,
@@ -100,7 +101,8 @@ def simulate(
     if out is None:
         simulation = Simulation(workload, configuration, registry, seed=seed)
         simulation.keep_journal(records)
-        return Result(simulation.run(), records.records)
+        with rarely_collected():
+            return Result(simulation.run(), records.records)
     files = [Path(one) for one in plugins if isinstance(one, str | Path)]
     if len(files) < len(plugins):
         raise BadInputError("out: a run can be repeated only if its plugins are in files")
@@ -115,7 +117,7 @@ def simulate(
     simulation = Simulation(workload, configuration, registry, seed=seed, put_entry=run.put)
     simulation.keep_journal(records)
     simulation.keep_journal(run)
-    with run:
+    with run, rarely_collected():
         result = simulation.run()
     folder.finish(result)
     return Result(result, records.records)
