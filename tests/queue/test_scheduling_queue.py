@@ -240,6 +240,31 @@ def test_a_pod_added_twice_is_one_pod() -> None:
     assert setting.pop().priority == 3
 
 
+@pytest.mark.parametrize("priority", [-1, 0, 1])
+@pytest.mark.parametrize("has_others", [False, True])
+def test_pods_that_a_run_returns_keep_their_order_beside_one_that_entered(
+    priority: int, has_others: bool
+) -> None:
+    setting = rig()
+    equal = [pod(name) for name in "abcd"]
+    for each in equal:
+        setting.queue.add(each)
+    if has_others:
+        setting.queue.add(pod("z", priority=-2))
+    shape = equal[0].shape
+    run = setting.queue.pop_run(9, {shape})
+    assert [each.pod.name for each in run] == ["a", "b", "c", "d"]
+    mark = setting.queue.run_mark()
+    setting.fail(run[0], "Fit")
+    assert setting.queue.run_mark() == mark
+    setting.queue.add(pod("new", priority=priority))
+    assert setting.queue.run_mark() != mark
+    setting.queue.put_back(run, 1)
+    assert [each.pod.name for each in run] == ["a"]
+    order = [setting.pop().pod.name for _ in range(4)]
+    assert order == (["new", "b", "c", "d"] if priority > 0 else ["b", "c", "d", "new"])
+
+
 def test_a_deleted_pod_leaves_no_state() -> None:
     for failed_by in (["Fit"], []):
         setting = rig(events=FIT_EVENTS)

@@ -181,9 +181,9 @@ class Runs:
         """Make attempts at the pod at this place of a list, and at equal ones right behind it.
         Returns how many; 0: the pod needs a cycle.
 
-        ``pods``: popped together. If no node is feasible, those behind the pod leave the list and
-        return to the queue. ``is_sampled``: whether the attempt at the pod records durations of
-        plugins.
+        ``pods``: popped together. If the attempt changed activeQ, or recorded an event, those
+        behind the pod leave the list and return to the queue. ``is_sampled``: whether the attempt
+        at the pod records durations of plugins.
         """
         queued = pods[place]
         pod = queued.pod
@@ -211,8 +211,10 @@ class Runs:
         elif ranking.feasibility.counts[FEASIBLE] >= SCORED_MIN and run.is_scored:
             answer = ranking
         elif not ranking.feasibility.counts[FEASIBLE]:
-            self._queue.put_back(pods, place + 1)
+            mark = self._queue.run_mark()
             self._fail(run, ranking, queued, started_seconds, is_sampled=is_sampled)
+            if self._queue.run_mark() != mark:
+                self._queue.put_back(pods, place + 1)
             return 1
         else:
             # A cycle looks at the ranking once more.

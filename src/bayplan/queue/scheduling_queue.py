@@ -319,8 +319,7 @@ class SchedulingQueue:
 
     def put_back(self, run: list[QueuedPodInfo], count: int) -> None:
         """Return all but the first pods of a run to their places, as if they had not been popped.
-        They leave the list. Nothing else happened in the queue, but that attempts at the first pods
-        ended."""
+        They leave the list."""
         if count >= len(run):
             return
         for entry in self._sub_queues.put_back(len(run) - count):
@@ -330,6 +329,11 @@ class SchedulingQueue:
             if queued.unschedulable_plugins or queued.pending_plugins:
                 self._count_rejectors((queued,), 1)
         del run[count:]
+
+    def run_mark(self) -> tuple[int, int]:
+        """A mark that changes when an entry enters activeQ, or an event is recorded. Then the pods
+        of a run that no attempt was made at return to their places."""
+        return self._sub_queues.active_count, self.in_flight.recorded_count
 
     def _taken_out(self, uid: str) -> Entry | None:
         entry = self._entries.get(uid)

@@ -304,8 +304,16 @@ class OrderedEntries:
         return equal
 
     def put_back(self, equal: Sequence[_Item]) -> None:
-        """Undo `pop_equal` for the last items of its result. Nothing entered since."""
-        self._row.extendleft(reversed(equal))
+        """Undo `pop_equal` for the last items of its result."""
+        if self._alone is not None:
+            self._give_key()
+        row = self._row
+        if row and row[0] < equal[-1]:
+            # Another item entered since, and comes before these.
+            for item in equal:
+                heappush(self._heap, item)
+        else:
+            row.extendleft(reversed(equal))
         for item in reversed(equal):
             self.items[item[2].key] = item
 
@@ -708,7 +716,7 @@ class SubQueues:
         return entries
 
     def put_back(self, count: int) -> list[Entry]:
-        """Undo the last `pop_equal` for its last entries. Nothing moved since. Returns them."""
+        """Undo the last `pop_equal` for its last entries. Returns them."""
         items, self._run = self._run[-count:], self._run[:-count]
         self._active.put_back(items)
         entries = [item[2] for item in items]
@@ -716,6 +724,11 @@ class SubQueues:
         for entry in entries:
             entry.state = State.ACTIVE
         return entries
+
+    @property
+    def active_count(self) -> int:
+        """The number of entries in activeQ."""
+        return len(self._active)
 
     def first_active(self) -> QueuedPodInfo | None:
         """The first pod, or group, of activeQ."""
