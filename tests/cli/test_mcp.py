@@ -26,6 +26,10 @@ def test_files_and_a_kubeconfig_are_two_clusters() -> None:
     ]
 
 
+def test_a_moment_is_one_of_a_run() -> None:
+    assert refusal("mcp", "--at", "5m") == ["--at: wanted the folder of a run as the cluster"]
+
+
 def test_without_the_extra_one_line_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("mcp", "mcp_types", "bayplan.cli.agents.server"):
         monkeypatch.setitem(sys.modules, name, None)

@@ -79,7 +79,7 @@ def test_the_document_says_which_command_lacks_an_option_of_kubectl() -> None:
     assert options == {"-n", "-A", "-l", "-o", "--sort-by", "--context", "--kubeconfig", "--at"}
     for names, commands, missing in rows:
         assert commands | missing == {
-            *("why", "fit", "headroom", "whatif", "upgrade", "shadow", "capture")
+            *("why", "fit", "headroom", "whatif", "upgrade", "shadow", "capture", "mcp", "ui")
         }
         for name in names:
             having = {

@@ -215,15 +215,17 @@ def test_wrong_options_of_all_pods_are_refused(arguments: tuple[str, ...], probl
 def test_without_a_name_the_answer_is_what_can_be_asked(files: Path) -> None:
     result = bayplan("why")
     assert result.exit_code == 2
-    first, *further = result.stderr.splitlines()
-    assert first == "bayplan: found no name: what is the question about?"
-    assert [line.removeprefix("bayplan:   ").split("   ")[0].rstrip() for line in further[:-1]] == [
+    first, *questions, last = result.stderr.splitlines()
+    assert first == "bayplan why: wanted a name or --all-pending, for one of these questions"
+    assert [line.strip().split("   ")[0] for line in questions] == [
         "bayplan why --all-pending",
         "bayplan why shop/web-0",
         "bayplan why deployment/web -n shop",
+        "bayplan why podgroup shop/training",
         "bayplan why shop/web-0 cluster.yaml",
         "bayplan why shop/web-0 --run runs/a",
     ]
+    assert last == "All options: bayplan why --help"
     [line] = refusal("why", files)
     assert line == f"{files} is a file: wanted the name of a pod before it, or --all-pending"
 

@@ -94,9 +94,14 @@ def _folder(tmp_path: Path) -> Path:
         (DEPLOYMENT.format(replicas=4), 0, "4 pods fit into cluster.yaml"),
         (DEPLOYMENT.format(replicas=5), 1, "4 of 5 pods fit into cluster.yaml"),
         (SETTINGS, 0, "nothing was judged"),
-        ("kind: [", 2, ""),
+        (
+            "kind: [",
+            2,
+            "**bayplan fit has no answer**\n\n    bayplan: manifests/web.yaml, document 1",
+        ),
+        ("a: b", 2, "**bayplan fit has no answer**\n\n    bayplan: manifests: found no objects"),
     ],
-    ids=["fits", "does not fit", "has no pods", "is wrong"],
+    ids=["fits", "does not fit", "has no pods", "is broken", "has no objects"],
 )
 def test_the_exit_code_is_the_gate_and_the_report_is_markdown(
     folder: Path, python: Path, pipeline: Any, manifest: str, exit_code: int, text: str

@@ -9,7 +9,7 @@ import click
 
 from bayplan.cli.agents.commands import Commands
 from bayplan.cli.agents.tools import Workplace
-from bayplan.cli.cluster_source import kubectl_options
+from bayplan.cli.cluster_source import kubectl_options, moment_option
 from bayplan.cli.epilogs import examples
 from bayplan.cli.options import config_option, plugin_option, seed_option
 from bayplan.cli.pflag import feature_gates_option
@@ -33,6 +33,7 @@ _SERVER = "bayplan.cli.agents.server"
     ),
 )
 @click.argument("cluster", nargs=-1, metavar="[CLUSTER…]")
+@moment_option()
 @kubectl_options()
 @config_option("Configuration of the scheduler in question. Default: one default profile")
 @plugin_option()
@@ -63,13 +64,16 @@ def mcp_command(**options: Any) -> None:
     with --run, explain_decision. Their answers are the JSON documents of the commands, byte for
     byte; long answers have pages. The tools only read: they get and list objects of the cluster,
     and no tool reads a file that is not named here. CLUSTER is a file or a folder of objects, or
-    the folder of a run. Without it, the live cluster that kubectl would use is read.
+    the folder of a run: at its end, or at the moment of --at. Without it, the live cluster that
+    kubectl would use is read.
 
     The command needs the extra: pip install 'bayplan[mcp]'. docs/agents.md describes the tools.
     """
     with refusals():
         if options["cluster"] and (options["kubeconfig"] or options["context_name"]):
             raise BadInputError("found files and --kubeconfig or --context, wanted one cluster")
+        if options["at"] is not None and not options["cluster"]:
+            raise BadInputError("--at: wanted the folder of a run as the cluster")
         token = _token(options)
         models = WarmModels(RealClock(), duration_of("--max-age", options["max_age"]))
     try:
@@ -107,7 +111,8 @@ def _token(options: dict[str, Any]) -> str:
 
 
 def _workplace(options: dict[str, Any], folder: Path) -> Workplace:
-    cluster = (("--kubeconfig", options["kubeconfig"]), ("--context", options["context_name"]))
+    cluster = [("--kubeconfig", options["kubeconfig"]), ("--context", options["context_name"])]
+    cluster += [("--at", options["at"])]
     policy = [("--config", options["config_path"]), ("--feature-gates", options["feature_gates"])]
     policy += [("--plugin", path) for path in options["plugins"]]
     return Workplace(

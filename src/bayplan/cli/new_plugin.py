@@ -229,7 +229,7 @@ def _what_now(folder: Path, module: str) -> str:
         f"Try the plugin:\n\n"
         f"    bayplan plugins test {plugin}\n"
         f"    bayplan simulate {scenario} --plugin {plugin} --config {config}\n"
-        f"    cd {shlex.quote(str(folder))} && pytest\n\n"
+        f"    pytest {shlex.quote(str(folder))}        # after pip install pytest\n\n"
         f"After pip install {shlex.quote(_as_path(folder))}, you do not need --plugin any more.\n"
     )
 

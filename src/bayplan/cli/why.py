@@ -4,6 +4,7 @@ The answer comes from a cluster as it is now (`why_now`), or from the folder of 
 endpoints of a running scheduler (`why_records`).
 """
 
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +28,7 @@ from bayplan.cli.options import (
     sort_option,
 )
 from bayplan.cli.pflag import feature_gates_option
-from bayplan.cli.streams import fail
+from bayplan.cli.streams import EXIT_BAD_INPUT, fail
 from bayplan.cli.why_subject import is_kind, is_kind_and_name, subject_of_words
 from bayplan.lazy_loader import load
 
@@ -100,7 +101,8 @@ def why_command(words: tuple[str, ...], **options: Any) -> None:
         _answer_about_all(words, options)
         return
     if not words:
-        fail(_NO_WORDS)
+        click.echo(_QUESTIONS, err=True)
+        sys.exit(EXIT_BAD_INPUT)
     if len(words) == 1 and Path(words[0]).exists():
         fail(f"{words[0]} is a file: wanted the name of a pod before it, or --all-pending")
     for option in ("selector", "all_namespaces"):
@@ -117,13 +119,14 @@ def why_command(words: tuple[str, ...], **options: Any) -> None:
         load("bayplan.cli.why_records:answer_from_records")(words, options)
 
 
-_NO_WORDS = """found no name: what is the question about?
+_QUESTIONS = """bayplan why: wanted a name or --all-pending, for one of these questions
   bayplan why --all-pending              every pod that waits, by cause
   bayplan why shop/web-0                 a pod: why it waits, or why it is on its node
-  bayplan why deployment/web -n shop     a workload, a job or a pod group
-  bayplan why shop/web-0 cluster.yaml    the same in files, not in the cluster of kubectl
-  bayplan why shop/web-0 --run runs/a    what a simulation decided about it
-bayplan why --help has all options"""
+  bayplan why deployment/web -n shop     the pods of a workload or a Job
+  bayplan why podgroup shop/training     a group of pods that are placed together
+  bayplan why shop/web-0 cluster.yaml    a pod in files, not in the cluster of kubectl
+  bayplan why shop/web-0 --run runs/a    what a simulation decided about a pod
+All options: bayplan why --help"""
 
 
 def _answer_about_all(files: tuple[str, ...], options: dict[str, Any]) -> None:

@@ -33,7 +33,7 @@ class Workplace:
 
     #: Files of the cluster; (): the live cluster.
     paths: tuple[str, ...]
-    #: --kubeconfig and --context.
+    #: --kubeconfig, --context and --at.
     cluster_flags: tuple[str, ...]
     #: --config, --plugin, --feature-gates.
     policy_flags: tuple[str, ...]
