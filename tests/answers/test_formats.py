@@ -30,7 +30,7 @@ class Places(Answer, frozen=True, kw_only=True):
         for place in self.places:
             table.add_row(place.pod_name, place.node)
         command = Text("kubectl get pods", no_wrap=True)
-        return [Text("2 pods", style="bold"), BLANK, table, Text("  a step"), command]
+        return [Text("2 pods", style="bold"), BLANK, table, Text("  1. a step"), command]
 
     def rows(self) -> Rows:
         return Rows(("pod", "node"), ((one.pod_name, one.node) for one in self.places))
@@ -71,7 +71,7 @@ def test_markdown_escapes_what_has_a_meaning_and_mentions_nobody() -> None:
         "| pod | node |\n| --- | --: |\n"
         "| a/=1+1 | n1 |\n"
         "| a/\\|\\<b\\>@\u200bme | n2 |\n\n"
-        "- a step\n```sh\nkubectl get pods\n```\n"
+        "- 1\\. a step\n```sh\nkubectl get pods\n```\n"
     )
 
 

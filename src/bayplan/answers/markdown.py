@@ -19,6 +19,8 @@ ROWS_MAX = 50
 #: Longer texts in cells are cut.
 _CELL_MAX = 300
 _MEANINGFUL = re.compile(r"([\\`*_{}\[\]<>#|~])")
+#: In an entry of a list, a number would begin another list.
+_NUMBER = re.compile(r"^(\d+)\.(?= )")
 _BLANKS = re.compile(r"\n{3,}")
 _MENTION = re.compile(r"@(?=\w)")
 _ENTITY = re.compile(r"&(?=#?\w+;)")
@@ -61,7 +63,9 @@ def _line(line: Text) -> Iterator[str]:
     shown = _escaped(text.strip())
     if line.style == "bold":
         shown = f"**{shown}**"
-    yield f"{'  ' * (depth - 1)}- {shown}" if depth else f"{shown}  "
+    if depth:
+        shown = "  " * (depth - 1) + "- " + _NUMBER.sub(r"\1\\.", shown)
+    yield shown if depth else f"{shown}  "
 
 
 def _table(table: Table) -> Iterator[str]:

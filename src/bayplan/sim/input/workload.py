@@ -89,18 +89,18 @@ class CreatedPods(Struct, frozen=True, kw_only=True):
         total = sum(self.pods.values()) + further_count
         if not kinds:
             return ""
-        count = f"{total} pods were" if total > 1 else f"{total or 'no'} pod was"
+        count = f"{total:,} pods were" if total > 1 else f"{total or 'no'} pod was"
         head = f"{count} created for controllers"
-        parts = [f"{self.pods[kind]} for {self._counted(kind)}" for kind in kinds]
+        parts = [f"{self.pods[kind]:,} for {self._counted(kind)}" for kind in kinds]
         if further_count > 0:
-            parts.append(f"{further_count} more during the run")
+            parts.append(f"{further_count:,} more during the run")
         elif further_count < 0:
-            parts.append(f"{-further_count} of them not yet")
+            parts.append(f"{-further_count:,} of them not yet")
         return f"{head}: {', '.join(parts)}"
 
     def _counted(self, kind: str) -> str:
         count = self.controllers[kind]
-        return f"{count} {kind}" + ("s" if count != 1 else "")
+        return f"{count:,} {kind}" + ("s" if count != 1 else "")
 
 
 @final
