@@ -71,18 +71,21 @@ def started(*flags: str, disabled_admission: str = DISABLED_ADMISSION) -> Iterat
 
 @pytest.fixture
 def controller_manager(control_plane: ControlPlane) -> Iterator[None]:
-    yield from _running_controllers(control_plane, CONTROLLERS)
+    yield from running_controllers(control_plane, CONTROLLERS)
 
 
 @pytest.fixture
 def controller_manager_with_volumes(control_plane: ControlPlane) -> Iterator[None]:
     """The controllers, and the one that binds volumes to claims."""
-    yield from _running_controllers(
+    yield from running_controllers(
         control_plane, (*CONTROLLERS, "persistentvolume-binder-controller")
     )
 
 
-def _running_controllers(control_plane: ControlPlane, controllers: Sequence[str]) -> Iterator[None]:
+def running_controllers(
+    control_plane: ControlPlane, controllers: Sequence[str], *flags: str
+) -> Iterator[None]:
+    """Run controllers of kube-controller-manager. ``flags``: further flags of it."""
     program = Path(os.environ.get("E2E_ASSETS") or E2E_PROGRAMS.cache()) / "kube-controller-manager"
     if not os.access(program, os.X_OK):
         pytest.skip(
@@ -98,6 +101,7 @@ def _running_controllers(control_plane: ControlPlane, controllers: Sequence[str]
         f"--controllers={','.join(controllers)}",
         "--kube-api-qps=200",
         "--kube-api-burst=400",
+        *flags,
     )
     with (folder / "kube-controller-manager.log").open("ab") as log:
         process = subprocess.Popen([program, *arguments], stdout=log, stderr=subprocess.STDOUT)
