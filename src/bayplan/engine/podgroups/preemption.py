@@ -366,8 +366,9 @@ class PodGroupPreemptor:
         return all(self._still_fits(trial, snapshot, one) for one in placed)
 
     def _still_fits(self, trial: Trial, snapshot: Snapshot, one: PlacedMember) -> bool:
-        """Whether a member still fits its node, by a new evaluation."""
+        """Whether a member still fits its node, by a new evaluation without its reservation."""
         pod, node_name, framework = one.cycle.pod, one.pod.node_name, one.cycle.framework
+        unreserve(self._telemetry, one.cycle, one.pod)
         trial.remove(one.pod)
         state = CycleState()
         result, status, _ = framework.run_pre_filter(state, pod, snapshot.nodes)
@@ -379,7 +380,7 @@ class PodGroupPreemptor:
             verdict = framework.filter_with_nominated(state, pod, snapshot, node_name)
             fits = is_success(verdict)
         trial.assume(pod, node_name)
-        return fits
+        return is_success(framework.run_reserve(one.cycle.state, one.pod, node_name)) and fits
 
 
 def _hurt(plan: PreemptionPlan) -> tuple[int, int]:
