@@ -8,6 +8,7 @@ finalizers, owners, contents, devices and users of claims, and what pods and gro
 import asyncio
 import json
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -24,6 +25,7 @@ from bayplan.api.device_objects import (
 from bayplan.api.objects import POD
 from bayplan.config.kubernetes_versions import KubernetesVersion
 from bayplan.objects.keys import object_key
+from bayplan.ports import NotFoundError
 from tests.kit.group_claims import GATES
 from tests.live.conftest import UPSTREAM_GROUPS, running_controllers, started
 from tests.live.control_plane import ControlPlane
@@ -81,6 +83,11 @@ def delete(kind: str, name: str) -> Step:
     return Step("delete", kind, {"metadata": {"name": name}})
 
 
+def lose(owner: str) -> Step:
+    """Delete the claims that were made for a pod or a group, by accident."""
+    return Step("lose", RESOURCE_CLAIM, {"metadata": {"name": owner}})
+
+
 def end(name: str) -> Step:
     return Step("end", POD, {"metadata": {"name": name}})
 
@@ -112,6 +119,7 @@ STEPS: dict[str, list[Step]] = {
     ],
     "another one comes with its node": [add_pod("e", BY_NAME, nodeName="n2")],
     "a pod that fits nowhere gets its claim": [add_pod("f", OWN, nodeSelector={"no": "node"})],
+    "the claim of that pod is deleted": [lose("f")],
     "a member ends": [end("a")],
     "the group is deleted while members run": [delete(GROUP, "g")],
     "its last members are gone": [delete(POD, "b"), end("c")],
@@ -214,8 +222,17 @@ def _simulate(world: SimulatedWorld, step: Step) -> None:
         world.cluster.create(_whole(step, "default", PROFILE))
     elif step.verb == "end":
         world.cluster.end_pod(key)
+    elif step.verb == "lose":
+        for stored in world.cluster.objects(RESOURCE_CLAIM):
+            if _is_made_for(stored.content, key.name):
+                world.cluster.delete(stored.key)
     else:
         world.cluster.delete(key)
+
+
+def _is_made_for(claim: Object, owner_name: str) -> bool:
+    owners = claim["metadata"].get("ownerReferences", ())
+    return any(owner["name"] == owner_name for owner in owners)
 
 
 def _whole(step: Step, namespace: str, scheduler: str) -> Object:
@@ -253,8 +270,19 @@ class _Cluster:
             status = {"status": {"phase": "Succeeded"}}
             path = f"{await self._path(step.kind, name)}/status"
             await client.request("PATCH", path, status, media_type=MERGE_PATCH)
+        elif step.verb == "lose":
+            claims = (await client.get(await self._path(RESOURCE_CLAIM)))["items"]
+            for claim in claims:
+                if _is_made_for(claim, name):
+                    await self._lose(await self._path(RESOURCE_CLAIM, claim["metadata"]["name"]))
         else:
             await client.request("DELETE", await self._path(step.kind, name))
+
+    async def _lose(self, path: str) -> None:
+        await self._world.client.request("DELETE", path)
+        with suppress(NotFoundError):
+            while await self._world.client.get(path):
+                await asyncio.sleep(POLL_SECONDS)
 
     async def view(self) -> Object:
         paths = [await self._path(kind) for kind in _COMPARED]

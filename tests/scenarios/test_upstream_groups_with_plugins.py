@@ -73,12 +73,11 @@ def joining(watched: str) -> type[Plugin]:
 
     class Joins(PreFilterPlugin):
         name = "Joins"
-        create: ClassVar[Callable[[], None] | None] = None
+        arrivals: ClassVar[list[Callable[[], None]]] = []
 
         def pre_filter(self, state: CycleState, pod: PodInfo, nodes: NodeView) -> None:
-            if pod.name == watched and Joins.create is not None:
-                create_once, Joins.create = Joins.create, None
-                create_once()
+            if pod.name == watched and self.arrivals:
+                self.arrivals.pop()()
 
     return Joins
 
@@ -87,7 +86,7 @@ def joins_during(watched: str, scene: Callable[[World], Any]) -> None:
     plugin: Any = joining(watched)
 
     async def whole(world: World) -> None:
-        plugin.create = lambda: member(world, "p3", "2")
+        plugin.arrivals.append(lambda: member(world, "p3", "2"))
         create(world, {"node": "small", "cpu": "2"})
         await scene(world)
 

@@ -78,7 +78,7 @@ class ClaimController:
             keys = self._after_pod(before, after)
         elif kind == RESOURCE_CLAIM:
             users = self._future_users.pop(changed.key, ())
-            keys = [changed.key, *users] if after is not None else self._makers_of(changed)
+            keys = [changed.key, *users] if after is not None else self._group_of(changed)
         elif kind == RESOURCE_CLAIM_TEMPLATE and after is not None:
             keys = [
                 one.key
@@ -133,13 +133,12 @@ class ClaimController:
             if one.key.namespace == gone.key.namespace and _concerns(one, uid)
         ]
 
-    def _makers_of(self, claim: StoredObject) -> list[ObjectKey]:
-        """The pod or the group that a deleted claim was made for."""
+    def _group_of(self, claim: StoredObject) -> list[ObjectKey]:
+        """The group that a deleted claim was made for."""
         for owner in cast(ResourceClaim, claim.object).metadata.owner_references or ():
-            if owner.controller and owner.kind in ("Pod", "PodGroup"):
-                kinds = (POD,) if owner.kind == "Pod" else self._group_kinds
-                keys = [object_key(kind, claim.key.namespace, owner.name) for kind in kinds]
-                return [key for key in keys if self._store.get(key) is not None]
+            if owner.controller and owner.kind == "PodGroup":
+                group = self._group(claim.key.namespace, owner.name)
+                return [] if group is None else [group.key]
         return []
 
     def _work(self) -> None:
@@ -183,13 +182,16 @@ class ClaimController:
         self._server.patch(stored.key, {"status": {"resourceClaimStatuses": statuses}})
 
     def _made(self, stored: StoredObject) -> dict[str, str | None]:
-        """The names of the claims that were made and are there, by entry. None: the entry needs
-        no claim."""
+        """The names of the claims that were made, by entry; None: the entry needs no claim. Only a
+        group notices that one of them is gone: kube-controller-manager remembers for an hour which
+        claims it has made."""
         owner = cast(Pod | UpstreamPodGroup, stored.object)
+        is_pod = isinstance(owner, Pod)
         return {
             each.name: each.resource_claim_name
             for each in owner.status.resource_claim_statuses or ()
-            if each.resource_claim_name is None
+            if is_pod
+            or each.resource_claim_name is None
             or self._store.get(self._claim_key(stored, each.resource_claim_name)) is not None
         }
 
