@@ -30,8 +30,8 @@ from bayplan.state.pod_group_trees import GroupTree
 from bayplan.state.pod_groups import GroupState
 from bayplan.state.pods import PodInfo
 from tests.scenarios.gangs import UPSTREAM, condition, put_group
-from tests.scenarios.test_upstream_groups import create, is_gone, is_refused, node_of
 from tests.scenarios.trees import GATES, put_tree
+from tests.scenarios.upstream_objects import create, is_gone, is_refused, node_of
 from tests.scenarios.world import World, play
 
 BASIC = {"basic": {}}
