@@ -204,8 +204,8 @@ def _with_pods(content: Content) -> Content:
         return content
     counts = ("replicas", "parallelism", "completions")
     changed = {name: 1 for name in counts if spec.get(name) == 0}
-    if spec.get("suspend"):
-        changed["suspend"] = False
+    held_back = [name for name in ("suspend", "paused") if spec.get(name)]
+    changed |= dict.fromkeys(held_back, False)
     return {**content, "spec": {**spec, **changed}} if changed else content
 
 

@@ -22,6 +22,7 @@ from bayplan.plugins.registry import Registry
 from bayplan.profile.kinds_in_use import kinds_in_use
 from bayplan.serving.discovery import offered_kinds
 from bayplan.sim.input.controller_kinds import CONTROLLERS
+from bayplan.sim.input.object_checks import AUTOSCALERS
 
 #: Read whatever the plugins are.
 ALWAYS = (NAMESPACE, PRIORITY_CLASS, NODE, POD)
@@ -34,6 +35,7 @@ CHANGED_KINDS = (
     *CONTROLLERS,
     POD_DISRUPTION_BUDGET,
     RESOURCE_CLAIM_TEMPLATE,
+    AUTOSCALERS[0],
 )
 
 

@@ -20,6 +20,7 @@ from bayplan.api.objects import (
 )
 from bayplan.objects.keys import Content, ObjectKey
 from bayplan.sim.input.controller_kinds import CONTROLLERS
+from bayplan.sim.input.jobs import end_of, other_manager
 from bayplan.sim.input.object_checks import has_containers
 from bayplan.sim.input.workload import has_ended
 
@@ -48,6 +49,14 @@ def why_no_pods(key: ObjectKey, content: Content) -> str:
         queue = labels.get(_QUEUE_LABEL)
         until = f"Kueue admits it from queue {queue}" if queue else "it is resumed"
         return f"is suspended (spec.suspend): it has no pods until {until}"
+    if key.kind == JOB and (end := end_of(content)) is not None:
+        why = f" ({end['reason']})" if end.get("reason") else ""
+        ends = "failed" if end["type"] in ("Failed", "FailureTarget") else "is complete"
+        return f"{ends}{why}: it makes no more pods"
+    if key.kind == JOB and (manager := other_manager(content)):
+        return f"is left to {manager} (spec.managedBy): no pods are made for it here"
+    if key.kind == DEPLOYMENT and spec.get("paused"):
+        return "is paused (spec.paused): it makes no new ReplicaSet until it is resumed"
     if key.kind in _REPLICATED and spec.get("replicas") == 0:
         return "has spec.replicas 0, so it has no pods"
     if key.kind == JOB and 0 in (spec.get("completions"), spec.get("parallelism")):

@@ -19,6 +19,7 @@ from bayplan.adapters.embedded.kubectl_apply import applied
 from bayplan.api.device_objects import RESOURCE_SLICE
 from bayplan.api.objects import CSI_NODE, NODE, POD, STATEFUL_SET, ApiObject, Node, Pod, Workload
 from bayplan.model.additions import AdditionsReader
+from bayplan.model.autoscalers import autoscaled
 from bayplan.model.cluster_model import ClusterModel
 from bayplan.model.daemon_pods import place_daemon_pods
 from bayplan.model.picture import plain, with_kind
@@ -278,6 +279,11 @@ class _Changes:
     def scale(self, scaling: Scaling) -> None:
         """Change the number of pods of a workload. Raises BadInputError if there is none."""
         key, content = self._controller(scaling)
+        autoscaler = autoscaled(self._model).get(key)
+        if autoscaler is not None:
+            self._outcome.notes.append(
+                f"{autoscaler} sets the size of {key}: it may change it back"
+            )
         self._scale_down(key, scaling.replicas)
         if content is not None:
             spec = {**(content.get("spec") or {}), "replicas": scaling.replicas}

@@ -25,7 +25,6 @@ from bayplan.api.objects import (
     REPLICA_SET,
     REPLICATION_CONTROLLER,
     STATEFUL_SET,
-    Unstructured,
 )
 from bayplan.api.pod_requests import PODS
 from bayplan.api.selectors import SelectorError, label_selector
@@ -41,10 +40,10 @@ from bayplan.explain.fixes.commands import (
 from bayplan.explain.fixes.edits import Harm, ObjectEdit, deletion_of
 from bayplan.explain.fixes.owners import Owners, manager_of, owner_text
 from bayplan.framework.status import Code
+from bayplan.model.autoscalers import autoscaled
 from bayplan.model.cluster_model import ClusterModel
 from bayplan.objects.keys import ObjectKey
 from bayplan.printable import printable
-from bayplan.sim.input.object_checks import AUTOSCALERS
 from bayplan.state.pods import PodInfo
 
 #: Nodes that are tried, the nearest first; and pods that are removed from one of them at most.
@@ -111,13 +110,20 @@ class _Room:
         owner = self._owners.of(pod)
         if owner is None:
             return True
-        if owner == self._workload or owner.kind not in SCALABLE or owner in self._autoscaled:
+        if owner == self._workload or owner.kind not in SCALABLE or self._is_sized(owner):
             return False
         if owner.kind == STATEFUL_SET and not self._is_above_all(pod, owner, names):
             return False
         if owner.kind == JOB and not self._is_one_of_equals(pod):
             return False  # the Job chooses, and no annotation counts for it
         return self._owners.size(owner) > 1 and not self._rolls_out(owner)
+
+    def _is_sized(self, owner: ObjectKey) -> bool:
+        """Whether an autoscaler, or an operator, sets the size of a controller again."""
+        if owner in self._autoscaled:
+            return True
+        parent = self._owners.parent_of(owner)
+        return parent is not None and not parent.kind.endswith(" CronJob")
 
     def _is_above_all(self, pod: PodInfo, owner: ObjectKey, names: set[str]) -> bool:
         """Whether all pods of a StatefulSet with higher ordinals may go with a pod."""
@@ -135,15 +141,7 @@ class _Room:
 
     @cached_property
     def _autoscaled(self) -> set[ObjectKey]:
-        targets: set[ObjectKey] = set()
-        for kind in AUTOSCALERS:
-            for each in self._model.objects(kind):
-                if isinstance(each, Unstructured):
-                    target = (each.content.get("spec") or {}).get("scaleTargetRef") or {}
-                    version, name = target.get("apiVersion", ""), target.get("name", "")
-                    namespace = each.metadata.namespace or ""
-                    targets.add(ObjectKey(f"{version} {target.get('kind', '')}", namespace, name))
-        return targets
+        return set(autoscaled(self._model))
 
     # ---- budgets ----------------------------------------------------------------------------
 

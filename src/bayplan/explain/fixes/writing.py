@@ -123,8 +123,9 @@ def fix_of(
 
 
 def _parent_text(owners: Owners, target: ObjectKey | None) -> str:
-    """The controller that makes a Job, as in "CronJob default/nightly"; "": nobody does."""
-    parent = None if target is None or target.kind != JOB else owners.parent_of(target)
+    """The controller that writes the target, as in "CronJob default/nightly" or "Prometheus
+    monitoring/k8s"; "": nobody does."""
+    parent = None if target is None else owners.parent_of(target)
     return "" if parent is None else owner_text(parent)
 
 

@@ -98,6 +98,8 @@ def _deployment(deployment: Content, index: ObjectIndex) -> Iterator[Content]:
     if any(kind_of(one) == REPLICA_SET for one in index.owned_by(deployment)):
         return
     pods = _orphans(deployment, index)
+    if deployment["spec"].get("paused") and not pods:
+        return  # a paused Deployment makes no new ReplicaSet
     replica_set = with_uid(_replica_set(deployment, pods))
     yield replica_set
     missing = replica_count(deployment) - len(pods)
@@ -235,7 +237,7 @@ def _daemons(controller: Content, index: ObjectIndex) -> Iterator[Content]:
 
 def _daemon_pods(controller: Content, index: ObjectIndex, nodes: list[Content]) -> list[Content]:
     """One pod for each of these nodes that it is meant for and that has none."""
-    served = {target_node(pod) for pod in index.owned_by(controller) if is_active(pod)}
+    served = {target_node(pod) for pod in index.owned_by(controller) if not has_ended(pod)}
     names = _names(controller, index)
     template = DaemonTemplate(controller)
     return [

@@ -342,11 +342,9 @@ class _Loader:
         """All objects at the beginning, in the order of their creation."""
         keys = [(timeline.add(one.content, one.place), one.place) for one in self._objects]
         timeline.identities.mend_all()
+        own = [(key, timeline.index[key], place) for key, place in keys if key is not None]
         whole: list[Content] = []
-        for key, place in keys:
-            if key is None:
-                continue
-            content = timeline.index.objects[key]
+        for key, content, place in own:
             if key.kind not in CONTROLLERS:
                 whole.append(content)
                 continue
@@ -356,7 +354,9 @@ class _Loader:
         there: list[Content] = []
         for content in whole:
             if "status" in content and has_ended(content):
-                timeline.index.remove(key_of(content))
+                # A StatefulSet may have made another pod of this name.
+                if timeline.index.objects.get(key_of(content)) is content:
+                    timeline.index.remove(key_of(content))
             else:
                 there.append(content)
         deleted = [one for one in there if one["metadata"].get("deletionTimestamp")]

@@ -16,6 +16,10 @@ from bayplan.sim.input.controller_pods import is_active, pod_from, pod_names
 from bayplan.sim.input.workload import Content, has_ended
 
 INDEX_ANNOTATION = "batch.kubernetes.io/job-completion-index"
+#: The conditions of a Job that makes no more pods.
+_ENDS = ("Complete", "Failed", "SuccessCriteriaMet", "FailureTarget")
+#: The value of spec.managedBy for the Job controller of Kubernetes itself.
+OWN_MANAGER = "kubernetes.io/job-controller"
 #: The number of failures that upstream's default allows.
 BACKOFF_LIMIT = 6
 
@@ -215,9 +219,11 @@ def job_pods(job: Content, owned: list[Content]) -> tuple[list[Content], list[Co
     ``owned``: the existing objects of the Job, including pods that have ended.
     """
     spec = job["spec"]
-    if spec.get("suspend") or is_over(job):
+    if spec.get("suspend") or is_over(job) or other_manager(job):
         return [], []
     active = [pod for pod in owned if is_active(pod)]
+    if replaces_failed_only(job):
+        active += [pod for pod in owned if _is_terminating(pod)]
     tally = JobTally.of(job, [pod for pod in owned if pod["kind"] == "Pod"])
     completions, parallelism = spec.get("completions"), spec.get("parallelism", 1)
     names = {pod["metadata"]["name"] for pod in owned}
@@ -233,13 +239,29 @@ def job_pods(job: Content, owned: list[Content]) -> tuple[list[Content], list[Co
     return lacking[:now], lacking[now:]
 
 
+def end_of(job: Content) -> Content | None:
+    """The condition that says that a Job makes no more pods; None: it goes on. A Job that is about
+    to end waits only for the end of its pods."""
+    conditions: list[Content] = (job.get("status") or {}).get("conditions") or []
+    ends = (one for one in conditions if one.get("type") in _ENDS and one.get("status") == "True")
+    return next(ends, None)
+
+
 def is_over(job: Content) -> bool:
-    """Whether the Job is complete or has failed for good."""
-    conditions = (job.get("status") or {}).get("conditions") or ()
-    return any(
-        one.get("type") in ("Complete", "Failed") and one.get("status") == "True"
-        for one in conditions
-    )
+    """Whether the Job is complete or has failed for good, or is about to be."""
+    return end_of(job) is not None
+
+
+def other_manager(job: Content) -> str:
+    """The controller that makes the pods of a Job in place of kube-controller-manager's; "": none
+    does. Upstream: controllerName in job_controller.go."""
+    manager: str = job["spec"].get("managedBy") or OWN_MANAGER
+    return "" if manager == OWN_MANAGER else manager
+
+
+def _is_terminating(pod: Content) -> bool:
+    is_leaving = pod["kind"] == "Pod" and pod["metadata"].get("deletionTimestamp")
+    return bool(is_leaving) and not has_ended(pod)
 
 
 def new_pods(

@@ -204,6 +204,8 @@ def _short(kind: str) -> str:
 AUTOSCALERS = (
     "autoscaling/v2 HorizontalPodAutoscaler",
     "autoscaling/v1 HorizontalPodAutoscaler",
+    "autoscaling/v2beta2 HorizontalPodAutoscaler",
+    "keda.sh/v1alpha1 ScaledObject",
 )
 #: The most kinds that the note about unread kinds names.
 _NAMED_KINDS_MAX = 4

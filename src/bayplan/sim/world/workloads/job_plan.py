@@ -18,6 +18,7 @@ from bayplan.sim.input.jobs import (
     is_over,
     meets_success_policy,
     new_pods,
+    other_manager,
     replaces_failed_only,
 )
 from bayplan.sim.world.workloads.plans import OwnedPods, Plan, Surroundings, ranked_for_removal
@@ -28,7 +29,7 @@ _NEAR_SECONDS = 1e-3
 
 def job_plan(job: Content, pods: OwnedPods, tally: JobTally, surroundings: Surroundings) -> Plan:
     """The next pass over a Job. A patch of the plan sets the condition that ends the Job."""
-    if job["metadata"].get("deletionTimestamp") or is_over(job):
+    if job["metadata"].get("deletionTimestamp") or is_over(job) or other_manager(job):
         return Plan()
     active = pods.active
     failure = _failure(job, tally, surroundings.now_seconds)

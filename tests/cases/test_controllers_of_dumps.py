@@ -1,0 +1,167 @@
+"""Workloads as dumps of clusters have them: what their controllers do, and what becomes of it."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.cli.command_line import answer, bayplan, write_objects
+from tests.kit.manifests import Content, container, node, pod
+
+TERMINATING = {"deletionTimestamp": "2026-01-01T00:00:00Z"}
+
+
+def workload(
+    kind: str, name: str, spec: Content | None = None, status: Content | None = None, **meta: Any
+) -> Content:
+    labels = {"app": name}
+    content: Content = {
+        "apiVersion": "batch/v1" if kind == "Job" else "apps/v1",
+        "kind": kind,
+        "metadata": {"name": name, "namespace": "default", "uid": f"uid-{name}", **meta},
+        "spec": {
+            "template": {
+                "metadata": {"labels": labels},
+                "spec": {"containers": [container("1")]},
+            },
+            **(spec or {}),
+        },
+    }
+    if kind == "Job":
+        content["spec"]["template"]["spec"]["restartPolicy"] = "Never"
+    else:
+        content["spec"]["selector"] = {"matchLabels": labels}
+    return {**content, "status": status} if status else content
+
+
+def owned(owner: Content, name: str, **fields: Any) -> Content:
+    reference = {key: owner[key] for key in ("apiVersion", "kind")}
+    reference |= {"name": owner["metadata"]["name"], "uid": owner["metadata"]["uid"]}
+    labels = {"app": owner["metadata"]["name"]}
+    return pod(
+        name,
+        labels=labels,
+        containers=[container("1")],
+        ownerReferences=[{**reference, "controller": True}],
+        **fields,
+    )
+
+
+def simulated(path: Path, *objects: Content) -> dict[str, Any]:
+    return json.loads(answer("simulate", write_objects(path / "in.yaml", *objects), "-o", "json"))
+
+
+def fitted(path: Path, *objects: Content) -> tuple[int, str]:
+    cluster = write_objects(path / "cluster.yaml", node("n1"))
+    result = bayplan("fit", "-f", write_objects(path / "in.yaml", *objects), cluster)
+    return result.exit_code, result.stdout
+
+
+@pytest.mark.parametrize(
+    ("job", "reason"),
+    [
+        (
+            workload("Job", "j", {"managedBy": "kueue.x-k8s.io/multikueue"}),
+            "is left to kueue.x-k8s.io/multikueue (spec.managedBy)",
+        ),
+        *(
+            (
+                workload("Job", "j", status={"conditions": [{"type": kind, "status": "True"}]}),
+                reason,
+            )
+            for kind, reason in (
+                ("Complete", "is complete: it makes no more pods"),
+                ("SuccessCriteriaMet", "is complete: it makes no more pods"),
+                ("Failed", "failed: it makes no more pods"),
+                ("FailureTarget", "failed: it makes no more pods"),
+            )
+        ),
+        (workload("Deployment", "j", {"paused": True}), "is paused (spec.paused)"),
+    ],
+)
+def test_a_workload_that_makes_no_pods_says_why(job: Content, reason: str, tmp_path: Path) -> None:
+    assert simulated(tmp_path, node("n1"), job)["counts"]["pods"] == 0
+    code, text = fitted(tmp_path, job)
+    assert code == 4
+    assert reason in text
+
+
+def test_a_daemon_pod_that_is_terminating_is_replaced_when_it_is_gone(tmp_path: Path) -> None:
+    daemon_set = workload("DaemonSet", "agent")
+    leaving = {**TERMINATING, "finalizers": ["example.com/wait"]}
+    stuck = owned(daemon_set, "agent-a", nodeName="n1", **leaving)
+    assert simulated(tmp_path, node("n1"), daemon_set, stuck)["placements"] == {}
+    goes = owned(daemon_set, "agent-a", nodeName="n1", **TERMINATING)
+    assert len(simulated(tmp_path, node("n1"), daemon_set, goes)["placements"]) == 1
+
+
+def test_a_job_that_replaces_failed_pods_waits_for_those_that_terminate(tmp_path: Path) -> None:
+    spec = {"completions": 2, "parallelism": 2, "podReplacementPolicy": "Failed"}
+    job = workload("Job", "j", spec)
+    leaving = {**TERMINATING, "finalizers": ["example.com/wait"]}
+    stuck = owned(job, "j-a", nodeName="n1", **leaving)
+    assert len(simulated(tmp_path, node("n1"), job, stuck)["placements"]) == 1
+
+
+def test_a_failed_pod_of_a_stateful_set_is_made_again_under_its_name(tmp_path: Path) -> None:
+    database = workload("StatefulSet", "db", {"replicas": 1, "serviceName": "db"})
+    failed = owned(database, "db-0", nodeName="n1", status={"phase": "Failed"})
+    result = simulated(tmp_path, node("n1"), failed, database)
+    assert result["placements"] == {"default/db-0": "n1"}
+    assert not any("already exists" in note for note in result["notes"])
+
+
+# ---- who decides about a workload -----------------------------------------------------------
+
+
+PROMETHEUS = {
+    "apiVersion": "monitoring.coreos.com/v1",
+    "kind": "Prometheus",
+    "name": "k8s",
+    "uid": "p",
+    "controller": True,
+}
+
+
+def scaled_by(kind: str, target: Content) -> Content:
+    return {
+        "apiVersion": kind,
+        "kind": "ScaledObject" if kind.startswith("keda") else "HorizontalPodAutoscaler",
+        "metadata": {"name": "web", "namespace": "default"},
+        "spec": {"minReplicas": 2, "maxReplicas": 9, "scaleTargetRef": {"name": "web", **target}},
+    }
+
+
+@pytest.mark.parametrize(
+    ("meta", "others"),
+    [
+        ({"ownerReferences": [PROMETHEUS]}, []),
+        ({}, [scaled_by("autoscaling/v2", {"apiVersion": "apps/v1", "kind": "StatefulSet"})]),
+        ({}, [scaled_by("autoscaling/v2beta2", {"kind": "StatefulSet"})]),
+        ({}, [scaled_by("keda.sh/v1alpha1", {"kind": "StatefulSet"})]),
+    ],
+)
+def test_no_room_is_made_by_scaling_what_is_scaled_back(
+    meta: Content, others: list[Content], tmp_path: Path
+) -> None:
+    web = workload("StatefulSet", "web", {"replicas": 2, "serviceName": "web"}, **meta)
+    pods = [owned(web, f"web-{number}", nodeName="n1") for number in range(2)]
+    small = node("n1", cpu="2")
+    waiting = pod("p", containers=[container("1")])
+    file = write_objects(tmp_path / "in.yaml", small, web, *pods, waiting, *others)
+    offered = bayplan("why", "default/p", file).stdout
+    assert "add one node like n1" in offered
+    assert "scale" not in offered
+    if others:
+        change = ("--scale", "StatefulSet/web=1", "-n", "default")
+        assert "sets the size of StatefulSet default/web" in answer("whatif", file, *change)
+
+
+def test_a_fix_names_the_operator_that_writes_the_workload(tmp_path: Path) -> None:
+    web = workload("StatefulSet", "web", {"replicas": 1}, ownerReferences=[PROMETHEUS])
+    waiting = owned(web, "web-0", nodeSelector={"disk": "ssd"})
+    web["spec"]["template"]["spec"]["nodeSelector"] = {"disk": "ssd"}
+    file = write_objects(tmp_path / "in.yaml", node("n1"), web, waiting)
+    offered = bayplan("why", "default/web-0", file).stdout
+    assert "Prometheus default/k8s writes StatefulSet default/web" in offered
