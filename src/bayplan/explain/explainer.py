@@ -77,6 +77,9 @@ def explain_pod(model: ClusterModel, name: str, *, with_fixes: bool = True) -> E
         return structs.replace(head, result="ended")
     if pod.spec.node_name and model.get(NODE, "", pod.spec.node_name) is None:
         return _with_missing_node(model, head)
+    if pod.metadata.deletion_timestamp is not None and not pod.spec.node_name:
+        message = f"{name} is being deleted: no scheduler tries it"
+        return structs.replace(head, result="unschedulable", message=message)
     if not model.scheduler.is_responsible_for(scheduler) and not pod.spec.node_name:
         return structs.replace(head, result="foreign", stored_message=_stored(model, pod))
     if pod.spec.node_name:

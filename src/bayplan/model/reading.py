@@ -24,6 +24,7 @@ from bayplan.sim.input.inputs import load_inputs
 from bayplan.sim.input.workload import Content, ExpansionMode, Step, Verb, Workload, is_pod
 from bayplan.sim.loop import run, settled
 from bayplan.sim.world.pending_deletions import PendingDeletions
+from bayplan.sim.world.refused_claims import RefusedClaims
 from bayplan.sim.world.volume_controller import VolumeController
 
 
@@ -77,7 +78,7 @@ async def _created(
     workload: Workload, cluster: EmbeddedCluster, clock: ManualClock, source: str
 ) -> ClusterPicture:
     problems = list[str]()
-    refused = RefusedObjects()
+    refused, claims = RefusedObjects(), RefusedClaims()
 
     def refuse(what: str, problem: ApiError) -> None:
         problems.append(f"{what}: {problem}")
@@ -88,8 +89,10 @@ async def _created(
     later_count = len(workload.initial) + len(workload.steps) - len(present)
     for content in present:
         try:
+            claims.check(content)
             cluster.create(content)
         except ApiError as problem:
+            claims.add(content, problem)
             refused.add(content, problem)
         volumes.act()
     await settled()

@@ -17,7 +17,7 @@ endpoints/handlers/create.go, registry/generic/registry/store.go.
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from math import nan
-from typing import Any, NamedTuple, final
+from typing import Any, NamedTuple, cast, final
 
 from msgspec import structs
 
@@ -52,8 +52,11 @@ from bayplan.adapters.embedded.json_merge import merge_patch
 from bayplan.adapters.embedded.pod_templates import PodTemplates
 from bayplan.adapters.embedded.versioned_store import StoredObject, VersionedStore
 from bayplan.api.objects import (
+    NAMESPACE,
+    NODE,
     POD,
     PRIORITY_CLASS,
+    Node,
     Pod,
     PodCondition,
     PodStatus,
@@ -69,6 +72,7 @@ from bayplan.problems import Problem
 
 
 POD_SCHEDULED = "PodScheduled"
+UNREACHABLE_TAINT = "node.kubernetes.io/unreachable"
 
 
 def why_not_bindable(pod: Content) -> str | None:
@@ -201,6 +205,9 @@ class ApiServer:
         store.observe(self._templates.forget, (PRIORITY_CLASS, *self._admission.read_kinds))
         #: Pods whose grace has not passed yet: by uid, when it will have passed.
         self.terminating: dict[str, float] = {}
+        #: Pods whose grace has passed and that no kubelet ends, by uid.
+        self._stranded: dict[str, ObjectKey] = {}
+        store.observe(self._end_stranded, (NODE,))
         #: The last time stamp, and the time of the clock that it is for.
         self._stamp, self._stamp_seconds = "", nan
 
@@ -457,6 +464,7 @@ class ApiServer:
         if old.content["metadata"].get("deletionTimestamp"):
             if is_forced:
                 self.terminating.pop(old.content["metadata"]["uid"], None)
+                self._stranded.pop(old.content["metadata"]["uid"], None)
                 self._remove_if_free(old)
             return
         grace = 0 if is_forced else _grace_seconds(old)
@@ -481,6 +489,8 @@ class ApiServer:
         """Begin to terminate an object."""
         grace = _grace_seconds(stored)
         if not grace:
+            if "deletionGracePeriodSeconds" not in stored.content["metadata"]:
+                self._note_if_stranded(stored)
             self._remove_if_free(stored)
             return
         uid = stored.content["metadata"]["uid"]
@@ -491,13 +501,37 @@ class ApiServer:
         self.terminating.pop(uid, None)
         stored = self._store.get(key)
         if stored is not None and stored.content["metadata"]["uid"] == uid:
+            self._note_if_stranded(stored)
             self._remove_if_free(stored)
 
+    def _note_if_stranded(self, stored: StoredObject) -> None:
+        """No kubelet ends a pod on a node that is unreachable."""
+        if self.unreachable_node(stored):
+            self._stranded[stored.content["metadata"]["uid"]] = stored.key
+
     def _remove_if_free(self, stored: StoredObject) -> None:
-        """Remove a terminating object if its grace period has passed and it has no finalizers."""
-        meta: dict[str, Any] = stored.content["metadata"]
-        if not meta.get("finalizers") and meta["uid"] not in self.terminating:
+        """Remove a terminating object if its grace period has passed, a kubelet has ended the pod,
+        and it has no finalizers."""
+        uid: str = stored.content["metadata"]["uid"]
+        is_held = uid in self.terminating or uid in self._stranded
+        if not is_held and not finalizers_of(stored):
             self._store.remove(stored.key)
+
+    def unreachable_node(self, stored: StoredObject) -> str:
+        """The node of a pod whose kubelet does not answer: it ends no pod. "": there is none."""
+        pod = stored.placed_pod
+        name = None if pod is None else pod.spec.node_name
+        node = self._store.get(ObjectKey(NODE, "", name)) if name else None
+        return (name or "") if node is not None and _is_unreachable(cast(Node, node.object)) else ""
+
+    def _end_stranded(self, before: StoredObject | None, after: StoredObject | None) -> None:
+        """A node has changed: its kubelet may answer now."""
+        for uid, key in list(self._stranded.items()):
+            stored = self._store.get(key)
+            if stored is None or not self.unreachable_node(stored):
+                del self._stranded[uid]
+                if stored is not None:
+                    self._remove_if_free(stored)
 
 
 def _refuse(key: ObjectKey, problems: Sequence[Problem]) -> None:
@@ -509,6 +543,22 @@ def _refuse(key: ObjectKey, problems: Sequence[Problem]) -> None:
 def _text(problem: Problem) -> str:
     """A problem without our suggestion."""
     return str(Problem(problem.path, problem.actual))
+
+
+def finalizers_of(stored: StoredObject) -> list[str]:
+    """What keeps an object that is being deleted. A namespace has finalizers in its spec, too."""
+    content = stored.content
+    own: list[str] = list(content["metadata"].get("finalizers") or ())
+    if stored.key.kind == NAMESPACE:
+        own += (content.get("spec") or {}).get("finalizers") or ()
+    return own
+
+
+def _is_unreachable(node: Node) -> bool:
+    if any(taint.key == UNREACHABLE_TAINT for taint in node.spec.taints or ()):
+        return True
+    conditions = node.status.conditions or ()
+    return any(one.type == "Ready" and one.status == "Unknown" for one in conditions)
 
 
 def _grace_seconds(stored: StoredObject) -> int:

@@ -20,7 +20,7 @@ from bayplan.adapters.embedded.pod_gc_controller import PodGcTimes
 from bayplan.api.objects import NAMESPACE, ApiObject
 from bayplan.clock import ManualClock, rfc3339
 from bayplan.config.cluster_version import ReportedReleases
-from bayplan.objects.keys import key_of
+from bayplan.objects.keys import key_of, kind_of
 from bayplan.objects.object_store import ObjectStore
 from bayplan.sim.input.controller_kinds import CONTROLLERS
 from bayplan.sim.input.errors import InputError, InputErrors
@@ -392,9 +392,10 @@ def _in_order_of_creation(contents: Iterable[Content]) -> list[Content]:
 def _is_gone(content: Content) -> bool:
     """Whether nothing keeps an object that is being deleted: no finalizer and no grace."""
     meta = content["metadata"]
-    if meta.get("finalizers"):
+    spec: Content = content.get("spec") or {}
+    if meta.get("finalizers") or (kind_of(content) == NAMESPACE and spec.get("finalizers")):
         return False
-    has_grace = is_pod(content) and (content.get("spec") or {}).get("nodeName")
+    has_grace = is_pod(content) and spec.get("nodeName")
     return not has_grace or meta.get("deletionGracePeriodSeconds") == 0
 
 

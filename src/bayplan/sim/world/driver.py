@@ -45,6 +45,7 @@ from bayplan.sim.input.workload import (
 from bayplan.sim.loop import running_loop, settled_after_each
 from bayplan.sim.world.drains import Drains
 from bayplan.sim.world.pending_deletions import PendingDeletions
+from bayplan.sim.world.refused_claims import RefusedClaims
 from bayplan.sim.world.volume_controller import VolumeController
 from bayplan.sim.world.workloads.controllers import WorkloadControllers
 
@@ -100,6 +101,7 @@ class Driver:
         self._controllers = self._workload_controllers()
         self._deletions = PendingDeletions(cluster)
         self._drains = Drains(cluster, clock, self.refused.append)
+        self._refused_claims = RefusedClaims()
         #: Pods whose running time has passed, by uid.
         self._finished: set[str] = set()
 
@@ -372,8 +374,10 @@ class Driver:
             self._uncreated_count += is_pod(content)
             return
         try:
+            self._refused_claims.check(content)
             self._cluster.create(content)
         except ApiError as problem:
+            self._refused_claims.add(content, problem)
             self._uncreated_count += is_pod(content) and "ownerReferences" in content["metadata"]
             if controllers is None or not controllers.creation_was_refused(content, problem):
                 self._refuse_creation(content, what, problem)

@@ -1,11 +1,14 @@
-"""Objects that are being deleted and that stay because they have finalizers.
+"""Objects that are being deleted and that stay: finalizers keep them, or no kubelet ends them.
 
 A pod keeps its room on its node until its finalizers are gone, and a node keeps its pods. Nothing
 in a simulation removes a finalizer that it does not know, so notes name the objects that are left.
+A pod also stays on a node whose kubelet does not answer, until the node answers again, is marked as
+out of service, or is deleted.
 """
 
 from typing import final
 
+from bayplan.adapters.embedded.api_server import finalizers_of
 from bayplan.adapters.embedded.cluster import EVENT, EmbeddedCluster
 from bayplan.adapters.embedded.versioned_store import PodChange, StoredObject
 from bayplan.objects.keys import ObjectKey
@@ -16,6 +19,7 @@ class PendingDeletions:
     """Follows the objects of one cluster. It must see every change, from the first."""
 
     def __init__(self, cluster: EmbeddedCluster) -> None:
+        self._server = cluster.server
         self._objects: dict[ObjectKey, StoredObject] = {}
         cluster.observe(self._observe, ignored_kinds=(EVENT,), ignored_changes=tuple(PodChange))
 
@@ -30,22 +34,26 @@ class PendingDeletions:
         return list(self._objects.values())
 
     def notes(self) -> list[str]:
-        """A note for each kind and each set of finalizers."""
-        groups: dict[tuple[str, tuple[str, ...], bool], list[StoredObject]] = {}
+        """A note for each kind and each reason."""
+        groups: dict[tuple[str, str, tuple[str, ...], bool], list[StoredObject]] = {}
         for stored in self._objects.values():
-            finalizers: list[str] = stored.content["metadata"].get("finalizers") or []
-            if finalizers:
-                group = (stored.key.kind, tuple(finalizers), stored.placed_pod is not None)
+            finalizers = finalizers_of(stored)
+            node = "" if finalizers else self._server.unreachable_node(stored)
+            if finalizers or node:
+                is_placed = stored.placed_pod is not None
+                group = (stored.key.kind, node, tuple(finalizers), is_placed)
                 groups.setdefault(group, []).append(stored)
-        return [_note(finalizers, group) for (_, finalizers, _), group in groups.items()]
+        return [_note(node, names, group) for (_, node, names, _), group in groups.items()]
 
 
-def _note(finalizers: tuple[str, ...], group: list[StoredObject]) -> str:
+def _note(node: str, finalizers: tuple[str, ...], group: list[StoredObject]) -> str:
     first, more = group[0], len(group) - 1
     names = f"{first.key} and {more:,} more are" if more else f"{first.key} is"
     stay = "stay" if more else "stays"
     if (pod := first.placed_pod) is not None:
         stay = "keep their room" if more else f"keeps its room on {pod.spec.node_name}"
+    if node:
+        return f"{names} being deleted and {stay}: the kubelet of {node} does not answer"
     they = "they have" if more else "it has"
     plural = "s" if len(finalizers) > 1 else ""
     return f"{names} being deleted and {stay}: {they} the finalizer{plural} {', '.join(finalizers)}"

@@ -9,6 +9,7 @@ from bayplan.adapters.embedded.admission.extended_resource_toleration import (
     ExtendedResourceToleration,
 )
 from bayplan.adapters.embedded.admission.limit_ranger import LimitRanger
+from bayplan.adapters.embedded.admission.namespace_lifecycle import NamespaceLifecycle
 from bayplan.adapters.embedded.admission.plugin import AdmissionPlugin
 from bayplan.adapters.embedded.admission.plugin_set import PluginSet
 from bayplan.adapters.embedded.admission.pod_group_protection import PodGroupProtection
@@ -40,6 +41,7 @@ class AdmissionChain:
         `ResourceQuotaAdmission`."""
         topology_labels = PodTopologyLabels(store)
         every: tuple[AdmissionPlugin, ...] = (
+            NamespaceLifecycle(store),
             LimitRanger(store),
             Priority(store),
             DefaultTolerationSeconds(),

@@ -12,6 +12,7 @@ from bayplan.problems import BadInputError, suggestion
 
 #: The plugins that change or refuse what a scheduler reads, in the order of kube-apiserver.
 SIMULATED = (
+    "NamespaceLifecycle",
     "LimitRanger",
     "Priority",
     "DefaultTolerationSeconds",
@@ -32,7 +33,6 @@ _WITHOUT_EFFECT = (
     "DefaultIngressClass",
     "MutatingAdmissionPolicy",
     "MutatingAdmissionWebhook",
-    "NamespaceLifecycle",
     "NodeDeclaredFeatureValidator",
     "PersistentVolumeClaimResize",
     "PodResizeValidator",
