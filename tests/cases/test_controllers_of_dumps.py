@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.cli.command_line import answer, bayplan, write_objects
-from tests.kit.manifests import Content, container, node, pod
+from tests.kit.manifests import Content, api_object, container, node, pod
 
 TERMINATING = {"deletionTimestamp": "2026-01-01T00:00:00Z"}
 
@@ -165,3 +165,62 @@ def test_a_fix_names_the_operator_that_writes_the_workload(tmp_path: Path) -> No
     file = write_objects(tmp_path / "in.yaml", node("n1"), web, waiting)
     offered = bayplan("why", "default/web-0", file).stdout
     assert "Prometheus default/k8s writes StatefulSet default/web" in offered
+
+
+# ---- what a dump lacks ----------------------------------------------------------------------
+
+
+def prioritized(name: str) -> Content:
+    web = workload("Deployment", "web", {"replicas": 2})
+    web["spec"]["template"]["spec"]["priorityClassName"] = name
+    return web
+
+
+def test_a_priority_class_follows_from_the_pods_that_have_it(tmp_path: Path) -> None:
+    other = pod("other", nodeName="n1", priorityClassName="high", priority=1000)
+    result = simulated(tmp_path, node("n1"), prioritized("high"), other)
+    assert len(result["placements"]) == 2
+    note = "the input has no PriorityClass high: it was added with the priority of its pods, 1000"
+    assert note in result["notes"]
+
+
+def test_a_class_that_nothing_tells_refuses_the_pods_and_not_the_dump(tmp_path: Path) -> None:
+    result = simulated(tmp_path, node("n1"), prioritized("high"), pod("p"))
+    assert result["placements"] == {"default/p": "n1"}
+    assert any("no PriorityClass with name high was found" in note for note in result["notes"])
+
+
+# ---- quotas ---------------------------------------------------------------------------------
+
+
+def test_no_more_pods_fit_than_the_quota_allows(tmp_path: Path) -> None:
+    quota = api_object("v1 ResourceQuota", "q", "default", spec={"hard": {"pods": "3"}})
+    running = pod("r", nodeName="n1")
+    cluster = write_objects(tmp_path / "cluster.yaml", node("n1", cpu="9"), quota, running)
+    shape = write_objects(tmp_path / "shape.yaml", pod("one"))
+    fit = json.loads(answer("fit", "-f", shape, cluster, "--max", "-o", "json"))
+    assert fit["max"]["count"] == 2
+    assert "exceeded quota: q" in fit["max"]["message"]
+    [counted] = json.loads(answer("headroom", "-f", shape, cluster, "-o", "json"))["shapes"]
+    assert counted["max"]["count"] == 2
+    without = ("--disable-admission-plugins", "ResourceQuota")
+    fit = json.loads(answer("fit", "-f", shape, cluster, "--max", *without, "-o", "json"))
+    assert fit["max"]["count"] == 8
+
+
+def test_a_daemon_pod_that_a_quota_refuses_is_named(tmp_path: Path) -> None:
+    quota = api_object("v1 ResourceQuota", "q", "default", spec={"hard": {"pods": "1"}})
+    agent = workload("DaemonSet", "agent")
+    present = owned(agent, "agent-a", nodeName="n1")
+    file = write_objects(tmp_path / "in.yaml", node("n1"), agent, present, quota)
+    text = answer("whatif", file, "--add", "1", "--like", "n1")
+    assert "1 pod of DaemonSet default/agent cannot be created: forbidden: exceeded quota" in text
+
+
+def test_an_applied_object_that_hides_pods_is_named(tmp_path: Path) -> None:
+    template = {"spec": {"containers": [container("1")]}}
+    spec = {"replicas": 2, "template": template}
+    rollout = api_object("argoproj.io/v1alpha1 Rollout", "web", "default", spec=spec)
+    cluster = write_objects(tmp_path / "cluster.yaml", node("n1"))
+    text = answer("whatif", cluster, "--apply", write_objects(tmp_path / "r.yaml", rollout))
+    assert "Rollout default/web is of a kind that Bayplan does not know" in text

@@ -10,7 +10,7 @@ gets copies of the pods that such DaemonSets have there.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import cast, final
 
@@ -48,18 +48,28 @@ class DaemonPod:
 
 
 def place_daemon_pods(
-    model: ClusterModel, nodes: Sequence[str], read: AdditionsReader, template: str = ""
+    model: ClusterModel,
+    nodes: Sequence[str],
+    read: AdditionsReader,
+    template: str = "",
+    note: Callable[[str], object] = bool,
 ) -> list[DaemonPod]:
     """Create the pods of DaemonSets for new nodes of the model, and place them.
 
     ``nodes``: names of nodes that the model has. ``template``: the node of which they are copies;
-    "": of none. Pods of higher priority are placed first. A pod of a scheduler that the model does
+    "": of none. ``note`` gets a line about each pod that the API server refuses. Pods of higher
+    priority are placed first. A pod of a scheduler that the model does
     not have is bound to its node at once. Raises BadInputError for a DaemonSet whose pods the API
     server would refuse.
     """
     contents = [msgspec.to_builtins(model.get(NODE, "", name)) for name in nodes]
     created = _created(model, contents)
-    pods = [*(read(created).pods if created else ()), *_copies(model, nodes, template)]
+    pods = list(_copies(model, nodes, template))
+    if created:
+        additions = read(created)
+        pods = [*additions.pods, *pods]
+        for line in additions.notes:
+            note(line)
     pods.sort(key=lambda pod: -(pod.spec.priority or 0))
     for pod in pods:
         model.add(POD, pod)

@@ -190,7 +190,8 @@ class _Changes:
                 kind = kind_of(content)
                 self._model.add(kind, self._model.decoded(kind, content))
             added.append(name)
-        daemons = place_daemon_pods(self._model, added, self._read, new.template)
+        note = self._outcome.notes.append
+        daemons = place_daemon_pods(self._model, added, self._read, new.template, note)
         self._placer.take(daemons)
 
     def cordon(self, name: str, *, unschedulable: bool) -> None:
@@ -349,6 +350,8 @@ class _Changes:
         if contents:
             additions = self._read(contents)
             self._outcome.notes += additions.notes
+            hidden = (each for each in additions.unjudged if each.hides_pods)
+            self._outcome.notes += [f"{each.object} {each.message}" for each in hidden]
             self._placer.take(add(self._model, additions))
 
     # ---- pods -------------------------------------------------------------------------------

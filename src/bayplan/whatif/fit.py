@@ -34,6 +34,7 @@ from bayplan.problems import BadInputError
 from bayplan.sim.input.sources import InputSource
 from bayplan.whatif.copies import Unit, single_unit
 from bayplan.whatif.placing import placed_first
+from bayplan.whatif.quotas import QuotaCheck
 from bayplan.whatif.text import WaitingPods, note_lines, unjudged_table
 
 #: `--max` stops at this count by default.
@@ -282,7 +283,8 @@ def placed(model: ClusterModel, pods: Sequence[Pod]) -> Iterator[PodFit]:
 def max_fit(model: ClusterModel, unit: Unit, limit: int = LIMIT) -> MaxFit:
     """How many copies of a pod, or of a pod group, fit until the first does not.
 
-    The placements stay in the model. A group counts once, whatever the number of its members.
+    The placements stay in the model. A group counts once, whatever the number of its members. A
+    copy that a quota refuses does not fit.
     """
     model.add_missing(unit.shared)
     nodes: Counter[str] = Counter()
@@ -293,8 +295,13 @@ def max_fit(model: ClusterModel, unit: Unit, limit: int = LIMIT) -> MaxFit:
         for objects, pods in unit.copies()
         if not any(key_of_metadata(POD, pod.metadata) in model.store for pod in pods)
     )
+    quotas = QuotaCheck(model, {pod.metadata.namespace or "" for pod in unit.pods})
     while number < limit and not message:
         objects, pods = next(copies)
+        new = (*objects, *((POD, pod) for pod in pods))
+        message = next(filter(None, (quotas.refusal(kind, each) for kind, each in new)), "")
+        if message:
+            break
         for kind, each in objects:
             model.add(kind, each)
         for pod in pods:

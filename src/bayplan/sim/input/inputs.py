@@ -34,6 +34,7 @@ from bayplan.sim.input.object_checks import (
     priority_class_name,
 )
 from bayplan.sim.input.openb import CsvTable, read_table
+from bayplan.sim.input.priority_classes import implied_classes, notes_of
 from bayplan.sim.input.scenario import Action, read_scenario
 from bayplan.sim.input.sources import (
     OWN_KINDS,
@@ -209,9 +210,13 @@ class _Loader:
     def load(self, time_mode: str) -> Workload:
         """The workload. Problems are collected in the errors."""
         self._read_own()
+        names = self._priority_classes()
+        implied = implied_classes(
+            (part.value for part in self._parts if isinstance(part, Part)), names
+        )
         checks = ObjectChecks(
             self._errors,
-            self._priority_classes(),
+            names.union(each["metadata"]["name"] for each in implied),
             self.not_understood,
             has_limit_ranges=any(map(is_limit_range, self._of_kind(LIMIT_RANGE_KIND))),
         )
@@ -232,7 +237,7 @@ class _Loader:
         followers = [pod for pods in timeline.followers.values() for pod in pods]
         storage = missing_storage_classes((*initial, *created, *followers))
         return Workload(
-            initial=(*_namespaces(timeline, steps), *storage.classes, *initial),
+            initial=(*_namespaces(timeline, steps), *implied, *storage.classes, *initial),
             steps=tuple(steps),
             until_seconds=self._until_seconds,
             followers=timeline.followers,
@@ -260,6 +265,7 @@ class _Loader:
                 *_order_notes(timeline),
                 *_cron_job_notes(self.not_understood.ignored_kinds),
                 *storage.notes,
+                *notes_of(implied),
             ),
         )
 

@@ -380,20 +380,27 @@ class ObjectChecks:
                 problems = [each for each in problems if _RESOURCES not in each.path]
             if kind in CONTROLLERS:
                 problems += controller_problems(content, is_new=is_new)
-            return problems or list(self._our_own(kind, content))
+            return problems or list(self._our_own(kind, content, is_new=is_new))
         except RecursionError:
             return [Problem("", "is nested too deeply")]
 
-    def _our_own(self, kind: str, content: Content) -> Iterator[Problem]:
-        """Problems that the API server does not report: priority classes and annotations."""
+    def _our_own(self, kind: str, content: Content, *, is_new: bool) -> Iterator[Problem]:
+        """Problems that the API server does not report: priority classes and annotations.
+
+        A controller of a cluster has a class that the input may lack: if the controller creates
+        pods, the server refuses them.
+        """
         if kind == POD:
             yield from self._pod(content, "")
         elif kind in CONTROLLERS:
-            yield from self._pod(content["spec"]["template"], "spec.template")
+            template = content["spec"]["template"]
+            yield from self._pod(template, "spec.template", may_lack_class=not is_new)
 
-    def _pod(self, content: Content, path: str) -> Iterator[Problem]:
+    def _pod(
+        self, content: Content, path: str, *, may_lack_class: bool = False
+    ) -> Iterator[Problem]:
         spec = content.get("spec") or {}
-        name = spec.get("priorityClassName")
+        name = "" if may_lack_class else spec.get("priorityClassName")
         if name and spec.get("priority") is None and name not in self._priority_classes:
             place = joined(path, "spec.priorityClassName")
             yield wrong(place, name, "a PriorityClass of the input", self._priority_classes)
