@@ -8,9 +8,9 @@ from typing import Any, final
 
 from bayplan.answers.amounts import amount_text, counted, short_text
 from bayplan.answers.names import first_in_natural_order, in_natural_order, listed_names
-from bayplan.api.objects import NODE, POD, Node, Pod
+from bayplan.api.objects import NAMESPACE, NODE, POD, Node, Pod, PodAffinityTerm
 from bayplan.api.pod_requests import PODS
-from bayplan.api.selectors import NodeTerm, SelectorError, label_selector, node_term
+from bayplan.api.selectors import NodeTerm, Selector, SelectorError, label_selector, node_term
 from bayplan.explain.device_details import device_details
 from bayplan.explain.diagnosis import Diagnosis, pods_by_node
 from bayplan.explain.explanation import Cause, NodeDistance
@@ -31,6 +31,7 @@ from bayplan.explain.volume_details import (
 from bayplan.framework.status import Code
 from bayplan.model.cluster_model import ClusterModel
 from bayplan.plugins.dynamic_resources import DynamicResources
+from bayplan.plugins.inter_pod_affinity.domain_rules import REFUSED_BY_PLACED
 from bayplan.plugins.inter_pod_affinity.plugin import InterPodAffinity
 from bayplan.plugins.node_affinity import NodeAffinity
 from bayplan.plugins.node_ports import NodePorts
@@ -90,7 +91,7 @@ def causes_of(model: ClusterModel, diagnosis: Diagnosis) -> tuple[Cause, ...]:
             nodes=len(group.nodes),
             nearest=_nearest(diagnosis, plugin, reason, group.nodes),
             examples=tuple(first_in_natural_order(group.nodes, _EXAMPLES_MAX)),
-            details=_details(model, diagnosis, plugin, group.nodes),
+            details=_details(model, diagnosis, plugin, group.nodes, reason),
             is_preemptible=group.is_preemptible,
         )
         for (plugin, reason), group in groups.items()
@@ -163,7 +164,7 @@ def _nearest(
 
 
 def _details(
-    model: ClusterModel, diagnosis: Diagnosis, plugin: str, nodes: Sequence[str]
+    model: ClusterModel, diagnosis: Diagnosis, plugin: str, nodes: Sequence[str], reason: str = ""
 ) -> tuple[str, ...]:
     pod = diagnosis.pod
     name = plugin.partition("/")[0]
@@ -174,8 +175,12 @@ def _details(
         lines = _node_rules(model, pod)
     elif name == PodTopologySpread.name:
         lines = _spreading(model, pod)
+    elif name == InterPodAffinity.name and reason == REFUSED_BY_PLACED:
+        lines = _repelling(model, pod, nodes)
     elif name == InterPodAffinity.name:
         lines = _affinity(model, pod)
+    elif not name:
+        lines = _missing_nodes(model, pod)
     elif name == NodePorts.name:
         lines = _ports(model, diagnosis, nodes)
     elif name == NodeResourcesFit.name:
@@ -322,7 +327,7 @@ def _affinity(model: ClusterModel, pod: PodInfo) -> Iterator[str]:
     )
     for what, rule in rules:
         for term in (rule.required or ()) if rule is not None else ():
-            namespaces = frozenset(term.namespaces or (pod.namespace,))
+            namespaces = _namespaces(model, term, pod.namespace)
             try:
                 selector = label_selector(term.label_selector)
             except SelectorError:
@@ -331,10 +336,79 @@ def _affinity(model: ClusterModel, pod: PodInfo) -> Iterator[str]:
             occupied = {domain: count for domain, count in counts.items() if count}
             text = selector_text(plain(term.label_selector))
             where = _listed_domains(occupied) or "no such pod is placed"
+            if what == "affinity" and not occupied:
+                where += _elsewhere(model, selector, namespaces)
             yield (
                 f"required {what} to {text} over {term.topology_key}: {len(occupied)} of "
                 f"{len(counts)} domains have such pods: {where}"
             )
+
+
+def _namespaces(model: ClusterModel, term: PodAffinityTerm, own: str) -> frozenset[str]:
+    """The namespaces of a term of a pod in the namespace ``own``."""
+    if term.namespace_selector is None:
+        return frozenset(term.namespaces or (own,))
+    selector = label_selector(term.namespace_selector)
+    selected = (
+        each.metadata.name
+        for each in model.objects(NAMESPACE)
+        if selector.matches(each.metadata.labels or {})
+    )
+    return frozenset((*(term.namespaces or ()), *selected))
+
+
+def _elsewhere(model: ClusterModel, selector: Selector, namespaces: frozenset[str]) -> str:
+    """The pods that a term would select in other namespaces."""
+    placed = (pod for pods in pods_by_node(model).values() for pod in pods)
+    other = [p for p in placed if p.namespace not in namespaces and selector.matches(p.labels)]
+    if not other:
+        return ""
+    example = min(pod.key for pod in other)
+    are = "1 is" if len(other) == 1 else f"{len(other):,} are"
+    names = listed_names(in_natural_order(namespaces))
+    return f" in namespace {names}; {are} elsewhere, for example {example}"
+
+
+def _repelling(model: ClusterModel, pod: PodInfo, nodes: Sequence[str]) -> Iterator[str]:
+    """The placed pods whose required anti-affinity keeps the pod from the nodes."""
+    labels_of = {node.metadata.name: node.metadata.labels or {} for node in nodes_of(model, nodes)}
+    for on, pods in sorted(pods_by_node(model).items()):
+        for other in pods:
+            affinity = other.spec.affinity
+            rule = affinity.pod_anti_affinity if affinity is not None else None
+            for term in (rule.required or ()) if rule is not None else ():
+                if not _selects(model, term, other, pod):
+                    continue
+                host = model.get(NODE, "", on)
+                own_labels = {} if host is None else host.metadata.labels or {}
+                domain = own_labels.get(term.topology_key)
+                kept = [n for n, own in labels_of.items() if own.get(term.topology_key) == domain]
+                if domain is not None and kept:
+                    text = selector_text(plain(term.label_selector))
+                    yield (
+                        f"{other.key} on {on} has the required anti-affinity to {text} over"
+                        f" {term.topology_key}"
+                    )
+
+
+def _selects(model: ClusterModel, term: PodAffinityTerm, other: PodInfo, pod: PodInfo) -> bool:
+    try:
+        selector = label_selector(term.label_selector)
+        namespaces = _namespaces(model, term, other.namespace)
+    except SelectorError:
+        return False
+    return pod.namespace in namespaces and selector.matches(pod.labels)
+
+
+def _missing_nodes(model: ClusterModel, pod: PodInfo) -> Iterator[str]:
+    """Nodes that the pod names and that do not exist."""
+    affinity = pod.spec.affinity.node_affinity if pod.spec.affinity is not None else None
+    required = affinity.required if affinity is not None else None
+    for term in (required.node_selector_terms or ()) if required is not None else ():
+        fields = (each for each in term.match_fields or () if each.operator == "In")
+        for name in (value for each in fields for value in each.values or ()):
+            if model.get(NODE, "", name) is None:
+                yield f"the pod is for node {name}, which does not exist"
 
 
 def _ports(model: ClusterModel, diagnosis: Diagnosis, nodes: Sequence[str]) -> Iterator[str]:

@@ -15,6 +15,7 @@ from bayplan.api.device_objects import (
     DEVICE_TAINT_RULE,
     EXACT_COUNT,
     RESOURCE_CLAIM,
+    RESOURCE_CLAIM_TEMPLATE,
     RESOURCE_SLICE,
     DeviceClass,
     DeviceRequest,
@@ -99,11 +100,22 @@ def _claims(model: ClusterModel, pod: PodInfo) -> Iterator[ResourceClaim | str]:
         if name is None and each.name in statuses:
             name = statuses[each.name].resource_claim_name
         if name is None:
+            template = each.resource_claim_template_name
+            if template and _lacks_template(model, pod.namespace, template):
+                yield f"ResourceClaimTemplate {pod.namespace}/{template} does not exist"
             yield f"the ResourceClaim for {each.name} was not created yet"
             continue
         claim = model.get(RESOURCE_CLAIM, pod.namespace, name)
         is_there = isinstance(claim, ResourceClaim)
         yield claim if is_there else f"ResourceClaim {pod.namespace}/{name} does not exist"
+
+
+def _lacks_template(model: ClusterModel, namespace: str, name: str) -> bool:
+    """Whether a template does not exist; False: it does, or templates were not read."""
+    source = model.source
+    if source.moment is not None or RESOURCE_CLAIM_TEMPLATE in (*source.unreadable, *source.absent):
+        return False
+    return model.get(RESOURCE_CLAIM_TEMPLATE, namespace, name) is None
 
 
 def _place(claim: ResourceClaim) -> str:

@@ -74,6 +74,11 @@ def _claim_text(model: ClusterModel, claim: PersistentVolumeClaim) -> str:
         volume = model.get(PERSISTENT_VOLUME, "", claim.spec.volume_name)
         if not isinstance(volume, PersistentVolume):
             return f"its PersistentVolume {claim.spec.volume_name} does not exist"
+        other = volume.spec.claim_ref
+        if other is not None and _is_another(other, claim):
+            name = f"{other.namespace}/{other.name}"
+            which = f"an earlier PersistentVolumeClaim {name}" if _is_named(other, claim) else name
+            return f"names {claim.spec.volume_name}, which is bound to {which}"
         return f"bound to {claim.spec.volume_name}{_reach(volume)}{_zone(volume)}"
     info = ClaimInfo(claim)
     if not info.class_name:
@@ -85,6 +90,18 @@ def _claim_text(model: ClusterModel, claim: PersistentVolumeClaim) -> str:
         mode = "binds before the pod has a node"
         return f"not bound; its StorageClass {info.class_name} {mode}"
     return f"not bound; its StorageClass is {info.class_name}"
+
+
+def _is_named(reference: ObjectReference, claim: PersistentVolumeClaim) -> bool:
+    meta = claim.metadata
+    return (reference.namespace, reference.name) == (meta.namespace, meta.name)
+
+
+def _is_another(reference: ObjectReference, claim: PersistentVolumeClaim) -> bool:
+    """Whether a volume is bound to another claim: by its name, or an earlier one of this name."""
+    if not _is_named(reference, claim):
+        return True
+    return bool(reference.uid and claim.metadata.uid and reference.uid != claim.metadata.uid)
 
 
 def _reach(volume: PersistentVolume) -> str:

@@ -150,6 +150,8 @@ def _without_pods(model: ClusterModel, owners: Owners, kind: str, name: str) -> 
     unknown.sort(key=lambda key: not _is_kind(key, kind))
     for key in unknown:
         why = f"is of a kind that Bayplan does not know ({key.kind}): ask about one of its pods"
+        if key.kind.endswith(" CronJob"):
+            why = "creates Jobs by the clock: ask about one of its Jobs, or one of their pods"
         return _answer(model, key, why)
     raise NoSuchWorkloadError(_no_such(model, kind, name))
 

@@ -539,7 +539,8 @@ def test_an_object_of_a_dump_is_neither_changed_nor_refused(mark: Content) -> No
 
 def test_plugins_run_in_the_order_of_kube_apiserver() -> None:
     chain = AdmissionChain(plugin_set(), VersionedStore(), ManualClock(), features=NO_FEATURES)
-    assert chain.read_kinds == (LIMIT_RANGE, "scheduling.k8s.io/v1 PriorityClass", RUNTIME_CLASS)
+    priority_class = "scheduling.k8s.io/v1 PriorityClass"
+    assert chain.read_kinds == ("v1 Namespace", LIMIT_RANGE, priority_class, RUNTIME_CLASS)
 
 
 def test_pods_on_nodes_and_pods_with_a_status_count_as_admitted_and_are_charged() -> None:

@@ -255,7 +255,7 @@ def is_over(job: Content) -> bool:
 def other_manager(job: Content) -> str:
     """The controller that makes the pods of a Job in place of kube-controller-manager's; "": none
     does. Upstream: controllerName in job_controller.go."""
-    manager: str = job["spec"].get("managedBy") or OWN_MANAGER
+    manager: str = (job.get("spec") or {}).get("managedBy") or OWN_MANAGER
     return "" if manager == OWN_MANAGER else manager
 
 

@@ -6,12 +6,19 @@ A pod also stays on a node whose kubelet does not answer, until the node answers
 out of service, or is deleted.
 """
 
+from itertools import islice
 from typing import final
 
 from bayplan.adapters.embedded.api_server import finalizers_of
 from bayplan.adapters.embedded.cluster import EVENT, EmbeddedCluster
 from bayplan.adapters.embedded.versioned_store import PodChange, StoredObject
+from bayplan.api.device_objects import RESOURCE_CLAIM
+from bayplan.api.objects import PERSISTENT_VOLUME_CLAIM
 from bayplan.objects.keys import ObjectKey
+
+_CLAIMS = (PERSISTENT_VOLUME_CLAIM, RESOURCE_CLAIM)
+#: Claims with a note of their own.
+_NAMED_MAX = 5
 
 
 @final
@@ -21,9 +28,17 @@ class PendingDeletions:
     def __init__(self, cluster: EmbeddedCluster) -> None:
         self._server = cluster.server
         self._objects: dict[ObjectKey, StoredObject] = {}
+        #: Claims that were being deleted from the first, and those of them that are gone.
+        self._begun: set[ObjectKey] = set()
+        self._released: dict[ObjectKey, None] = {}
         cluster.observe(self._observe, ignored_kinds=(EVENT,), ignored_changes=tuple(PodChange))
 
     def _observe(self, before: StoredObject | None, after: StoredObject | None) -> None:
+        if before is None and after is not None and finalizers_of(after):
+            if after.object.metadata.deletion_timestamp is not None and after.key.kind in _CLAIMS:
+                self._begun.add(after.key)
+        elif after is None and before is not None and before.key in self._begun:
+            self._released[before.key] = None
         if after is not None:
             if after.object.metadata.deletion_timestamp is not None:
                 self._objects[after.key] = after
@@ -43,7 +58,12 @@ class PendingDeletions:
                 is_placed = stored.placed_pod is not None
                 group = (stored.key.kind, node, tuple(finalizers), is_placed)
                 groups.setdefault(group, []).append(stored)
-        return [_note(node, names, group) for (_, node, names, _), group in groups.items()]
+        gone = [
+            f"{key} was being deleted in the input, and nothing uses it: its controller has removed"
+            " its finalizers, and it is gone"
+            for key in islice(self._released, _NAMED_MAX)
+        ]
+        return [*gone, *(_note(node, names, of) for (_, node, names, _), of in groups.items())]
 
 
 def _note(node: str, finalizers: tuple[str, ...], group: list[StoredObject]) -> str:
