@@ -9,7 +9,7 @@ import pytest
 from tests.cli.command_line import answer, bayplan, write_objects
 from tests.kit.manifests import Content, api_object, container, node, pod
 
-TERMINATING = {"deletionTimestamp": "2026-01-01T00:00:00Z"}
+TERMINATING: Content = {"deletionTimestamp": "2026-01-01T00:00:00Z"}
 
 
 def workload(
