@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-from tests.cases.test_controllers_of_dumps import TERMINATING
+from tests.cases.workloads import TERMINATING
 from tests.cli.command_line import bayplan, write_objects
 from tests.explain.reported_causes import details_in
 from tests.kit.manifests import Content, api_object, node, pod
@@ -81,8 +81,8 @@ def test_a_volume_of_an_earlier_claim_of_the_same_name_is_no_volume_of_the_claim
 def test_a_claim_that_its_controller_removes_is_mentioned(tmp_path: Path) -> None:
     claim = api_object("v1 PersistentVolumeClaim", "c", "default")
     claim["metadata"] |= {**TERMINATING, "finalizers": ["kubernetes.io/pvc-protection"]}
-    claim["spec"] = {"accessModes": ["ReadWriteOnce"]}
-    claim["spec"]["resources"] = {"requests": {"storage": "1Gi"}}
+    resources = {"requests": {"storage": "1Gi"}}
+    claim["spec"] = {"accessModes": ["ReadWriteOnce"], "resources": resources}
     file = write_objects(tmp_path / "in.yaml", N1, claim, pod("p", volumes=DATA))
     text = bayplan("why", "default/p", file).stdout
     assert "PersistentVolumeClaim default/c was being deleted in the input" in text

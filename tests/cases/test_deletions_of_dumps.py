@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from tests.cases.test_controllers_of_dumps import TERMINATING, owned, simulated, workload
+from tests.cases.workloads import TERMINATING, owned, simulated, workload
 from tests.cli.command_line import bayplan, write_objects
 from tests.kit.manifests import Content, api_object, container, node, pod
 from tests.sim.manifests import scenario

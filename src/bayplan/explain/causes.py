@@ -91,7 +91,7 @@ def causes_of(model: ClusterModel, diagnosis: Diagnosis) -> tuple[Cause, ...]:
             nodes=len(group.nodes),
             nearest=_nearest(diagnosis, plugin, reason, group.nodes),
             examples=tuple(first_in_natural_order(group.nodes, _EXAMPLES_MAX)),
-            details=_details(model, diagnosis, plugin, group.nodes, reason),
+            details=_details(model, diagnosis, plugin, group.nodes, reason=reason),
             is_preemptible=group.is_preemptible,
         )
         for (plugin, reason), group in groups.items()
@@ -164,7 +164,12 @@ def _nearest(
 
 
 def _details(
-    model: ClusterModel, diagnosis: Diagnosis, plugin: str, nodes: Sequence[str], reason: str = ""
+    model: ClusterModel,
+    diagnosis: Diagnosis,
+    plugin: str,
+    nodes: Sequence[str],
+    *,
+    reason: str = "",
 ) -> tuple[str, ...]:
     pod = diagnosis.pod
     name = plugin.partition("/")[0]

@@ -52,6 +52,7 @@ def place_daemon_pods(
     nodes: Sequence[str],
     read: AdditionsReader,
     template: str = "",
+    *,
     note: Callable[[str], object] = bool,
 ) -> list[DaemonPod]:
     """Create the pods of DaemonSets for new nodes of the model, and place them.

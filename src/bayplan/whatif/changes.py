@@ -191,7 +191,7 @@ class _Changes:
                 self._model.add(kind, self._model.decoded(kind, content))
             added.append(name)
         note = self._outcome.notes.append
-        daemons = place_daemon_pods(self._model, added, self._read, new.template, note)
+        daemons = place_daemon_pods(self._model, added, self._read, new.template, note=note)
         self._placer.take(daemons)
 
     def cordon(self, name: str, *, unschedulable: bool) -> None:
