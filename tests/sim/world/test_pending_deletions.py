@@ -210,6 +210,23 @@ def test_the_garbage_collector_lets_objects_of_all_kinds_go(finalizer: str) -> N
     assert result.pods["default/stuck"].deleted_at == 0
 
 
+@pytest.mark.parametrize("mode", ExpansionMode)
+def test_what_is_in_a_namespace_goes_with_it(mode: ExpansionMode) -> None:
+    here = {"namespace": "team", "cpu": "500m"}
+    web = controller("ReplicaSet", replicas=1)
+    web["metadata"]["namespace"] = "team"
+    steps = scenario(
+        {"at": 10, "delete": [one("Namespace", "team")]},
+        {"at": 20, "create": [one("Namespace", "team"), pod("a", **here)]},
+    )
+    contents = [one("Namespace", "team"), web, pod("a", **here), pod("other", cpu="500m")]
+    run = simulation(load_inputs((node("n1", status=SMALL), *contents, steps), expansion=mode))
+    result = run.run()
+    assert [each.key.name for each in run.cluster.objects("v1 Pod")] == ["other", "a"]
+    assert not run.cluster.objects("apps/v1 ReplicaSet")
+    assert all("created for controllers" in note for note in result.notes)
+
+
 def test_what_a_node_owns_goes_with_it() -> None:
     owner = {"apiVersion": "v1", "kind": "Node", "name": "n1", "uid": "u"}
     here = node("n1")

@@ -228,6 +228,10 @@ class EmbeddedCluster(ObjectPort, ImmediateCluster):
         """All objects of a kind in the order of creation, including pods that have ended."""
         return self._store.all(kind)
 
+    def kinds(self) -> "list[str]":
+        """The kinds that have, or had, objects."""
+        return self._store.kinds()
+
     def owned_by(self, uid: str) -> "list[ObjectKey]":
         """The objects that name an owner of this uid."""
         return self._store.owned_by(uid)

@@ -15,7 +15,7 @@ from typing import final
 
 from bayplan.adapters.embedded.api_validation import update_problems
 from bayplan.adapters.embedded.json_merge import merge_patch, without_nulls
-from bayplan.api.objects import DEPLOYMENT, JOB, NODE, STATEFUL_SET, ApiObject
+from bayplan.api.objects import DEPLOYMENT, JOB, NAMESPACE, NODE, STATEFUL_SET, ApiObject
 from bayplan.objects.keys import Content, ObjectKey, key_of, kind_of, object_key
 from bayplan.objects.object_store import ObjectStore
 from bayplan.problems import Problem, nearest
@@ -239,6 +239,10 @@ class StepSequence:
         ``is_gone``: the object goes by itself.
         """
         for one in self._with_owned(key):
+            if one.kind == NAMESPACE:
+                # The simulation deletes what is in it.
+                for inside in [each for each in self.index.objects if each.namespace == one.name]:
+                    self.index.remove(inside)
             if one.kind == NODE:
                 # The daemon pods are deleted with the node. A new node of this name gets new ones.
                 for pod in daemon_pods_on(self.index[one], self.index):

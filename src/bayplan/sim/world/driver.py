@@ -21,7 +21,7 @@ from bayplan.adapters.embedded.api_errors import TooManyRequestsError
 from bayplan.adapters.embedded.cluster import EVENT, EmbeddedCluster
 from bayplan.adapters.embedded.versioned_store import PodChange, StoredObject
 from bayplan.api.finalizers import FOREGROUND, ORPHAN
-from bayplan.api.objects import JOB, NODE, POD, STATEFUL_SET, Pod
+from bayplan.api.objects import JOB, NAMESPACE, NODE, POD, STATEFUL_SET, Pod
 from bayplan.clock import Clock
 from bayplan.durations import DurationError, parse_duration
 from bayplan.lazy_loader import built
@@ -291,17 +291,21 @@ class Driver:
             self._drains.begin(step.key, msgspec.convert(step.content, built(DrainOptions)))
         elif step.verb is Verb.DELETE:
             self._cluster.delete(step.key)
+            if step.key.kind == NAMESPACE:
+                self._empty(step.key.name)
             if step.key.kind == NODE and self._controllers is None:
                 self._remove_daemons_meant_for(step.key.name)
         else:
             self._cluster.server.patch(step.key, step.content)
 
     async def _collect_garbage(self, owner: StoredObject, controllers: WorkloadControllers) -> None:
-        """What the garbage collector does after a change of ``owner``: the dependents of an object
-        that is gone go, too, and a deletion in the foreground begins with them."""
+        """What the garbage collector does after a change of ``owner``: the dependents of a
+        controller that is gone go, too, and a deletion in the foreground begins with them. The
+        workload itself deletes what other objects own."""
         current = self._cluster.get(owner.key)
         if current is None:
-            if ORPHAN not in (owner.content["metadata"].get("finalizers") or ()):
+            is_orphaned = ORPHAN in (owner.content["metadata"].get("finalizers") or ())
+            if owner.key.kind in CONTROLLERS and not is_orphaned:
                 await self._delete_dependents(owner, controllers)
             return
         finalizers = current.content["metadata"].get("finalizers") or ()
@@ -337,6 +341,20 @@ class Driver:
             owners = () if dependent is None else dependent.object.metadata.owner_references or ()
             if all(one.uid == uid for one in owners):
                 yield key
+
+    def _empty(self, namespace: str) -> None:
+        """Delete what is in a namespace, as its controller does."""
+        keys = [
+            stored.key
+            for kind in self._cluster.kinds()
+            if kind != EVENT
+            for stored in self._cluster.objects(kind)
+            if stored.key.namespace == namespace
+        ]
+        # Workloads come first, so that they replace none of their pods.
+        for key in sorted(keys, key=lambda key: key.kind not in CONTROLLERS):
+            if self._cluster.get(key) is not None:
+                self._cluster.delete(key)
 
     def _remove_daemons_meant_for(self, node_name: str) -> None:
         """Delete pending daemon pods of a deleted node, as their controller does.
