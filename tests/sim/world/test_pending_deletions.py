@@ -212,7 +212,7 @@ def test_the_garbage_collector_lets_objects_of_all_kinds_go(finalizer: str) -> N
 
 @pytest.mark.parametrize("mode", ExpansionMode)
 def test_what_is_in_a_namespace_goes_with_it(mode: ExpansionMode) -> None:
-    here = {"namespace": "team", "cpu": "500m"}
+    here: dict[str, Any] = {"namespace": "team", "cpu": "500m"}
     web = controller("ReplicaSet", replicas=1)
     web["metadata"]["namespace"] = "team"
     steps = scenario(
