@@ -5,7 +5,7 @@ fits. Columns without any content are left out. The suffix that all names of nod
 and printed once below the table, and of several examples the first is shown. Columns of text become
 narrower, down to a readable width, and wrap between words; lines are cut, with an ellipsis. A table
 with a column for each of several nodes is divided into two. At last, long words and then names are
-broken, behind a dash, a dot or a slash.
+broken, behind a dash, a dot, a slash or an underscore.
 """
 
 import re
@@ -34,8 +34,9 @@ _GAP = 3
 _READABLE, _NARROW = 24, 12
 #: A word with the blanks behind it.
 _WORD = re.compile(r"\S*\s*")
-#: Where a name may be broken: behind a dash, a dot or a slash, and between words in camel case.
-_PIECE = re.compile(r"[^-./\s]*?(?:[-./\s]|(?<=[a-z])(?=[A-Z])|$)")
+#: Where a name may be broken: behind a dash, a dot, a slash or an underscore,
+#: and between words in camel case.
+_PIECE = re.compile(r"[^-./_\s]*?(?:[-./_\s]|(?<=[a-z])(?=[A-Z])|$)")
 
 
 class Column(NamedTuple):
