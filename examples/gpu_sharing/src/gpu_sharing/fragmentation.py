@@ -41,10 +41,9 @@ def fragmentation(idle: Idle, typical: TypicalPods) -> Floats:
     free = idle.free
     total = free.sum(axis=1, dtype=np.float64)[:, None]
     # Only pods that ask for so much of a device differ in what they can use of it.
-    amounts, which = np.unique(typical.milli, return_inverse=True)
-    fits = free[:, None, :] >= np.maximum(amounts, 1)[None, :, None]
-    fit_counts = fits.sum(axis=2)[:, which]
-    usable = np.where(fits, free[:, None, :], 0).sum(axis=2, dtype=np.float64)[:, which]
+    fits = free[:, None, :] >= np.maximum(typical.amounts, 1)[None, :, None]
+    fit_counts = fits.sum(axis=2)[:, typical.which]
+    usable = np.where(fits, free[:, None, :], 0).sum(axis=2, dtype=np.float64)[:, typical.which]
     runs = (idle.cpu_milli[:, None] >= typical.cpu_milli) & (fit_counts >= typical.counts)
     runs &= idle.allowed & (typical.counts > 0)
     return (total - np.where(runs, usable, 0.0)) @ typical.shares

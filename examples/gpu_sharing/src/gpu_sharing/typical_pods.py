@@ -47,6 +47,9 @@ class TypicalPods:
     cpu_milli: npt.NDArray[np.int64]
     counts: npt.NDArray[np.int64]
     milli: npt.NDArray[np.int16]
+    #: The different ones of these, and which of them each pod asks for.
+    amounts: npt.NDArray[np.int16]
+    which: npt.NDArray[np.intp]
     #: Add up to 1.
     shares: npt.NDArray[np.float64]
     #: What each may run on; empty: any model.
@@ -73,10 +76,14 @@ def _parsed(text: str) -> TypicalPods:
     except msgspec.MsgspecError as problem:
         raise TypicalPodsError(f"ConfigMap {NAMESPACE}/{NAME}, {KEY}: {problem}") from None
     shares = np.array([pod.share for pod in pods], np.float64)
+    milli = np.array([pod.gpu_milli for pod in pods], np.int16)
+    amounts, which = np.unique(milli, return_inverse=True)
     return TypicalPods(
         cpu_milli=np.array([pod.cpu_milli for pod in pods], np.int64),
         counts=np.array([pod.gpus for pod in pods], np.int64),
-        milli=np.array([pod.gpu_milli for pod in pods], np.int16),
+        milli=milli,
+        amounts=amounts,
+        which=which,
         shares=shares / shares.sum() if shares.sum() else shares,
         models=tuple(pod.models for pod in pods),
     )

@@ -49,9 +49,10 @@ from bayplan.adapters.embedded.api_validation import (
 )
 from bayplan.adapters.embedded.field_validation import generated_name, stable_uid
 from bayplan.adapters.embedded.json_merge import merge_patch
-from bayplan.adapters.embedded.pod_templates import PodTemplates
+from bayplan.adapters.embedded.object_templates import ObjectTemplates
 from bayplan.adapters.embedded.versioned_store import StoredObject, VersionedStore
 from bayplan.api.objects import (
+    HOSTNAME_LABEL,
     NAMESPACE,
     NODE,
     POD,
@@ -201,7 +202,7 @@ class ApiServer:
         #: The number of objects that have had a name; each of them gets a uid of its own.
         self._made: dict[ObjectKey, int] = {}
         self._last_bound = _BoundStatus()
-        self._templates = PodTemplates()
+        self._templates = ObjectTemplates()
         store.observe(self._templates.forget, (PRIORITY_CLASS, *self._admission.read_kinds))
         #: Pods whose grace has not passed yet: by uid, when it will have passed.
         self.terminating: dict[str, float] = {}
@@ -224,21 +225,21 @@ class ApiServer:
             stored = self._create(content)
             self._templates.learn(stored)
             return stored
-        # Another pod of a template. Its content has been found valid.
+        # Another object of a template. Its content has been found valid.
         own = content["metadata"]
-        key = new_key((POD, template.namespace, own["name"]))
+        key = new_key((template.kind, template.namespace, own["name"]))
         made_count = self._made.get(key, 0)
         if made_count and self._store.get(key) is not None:
             raise AlreadyExistsError(key)
         if not template.was_admitted:
             for plugin in self._admission.counting:
-                plugin.validate(key, template.content, template.pod)
+                plugin.validate(key, template.content, template.object)
         self._made[key] = made_count + 1
         # Without methods of the dictionary: most pods have none of these.
         uid = ("uid" in own and own["uid"]) or stable_uid(key, made_count)
         created_at = ("creationTimestamp" in own and own["creationTimestamp"]) or self.stamp()
         version = str(self._store.version + 1)
-        members = {
+        members: Content = {
             "name": key.name,
             "uid": uid,
             "creationTimestamp": created_at,
@@ -249,17 +250,21 @@ class ApiServer:
             annotations = {**annotations, **template.annotations}
         if annotations:
             members["annotations"] = annotations
+        meta, labels = template.object.metadata, template.object.metadata.labels
+        if template.names_itself:
+            labels = members["labels"] = {**(labels or {}), HOSTNAME_LABEL: key.name}
         content = {**template.content, "metadata": {**template.content["metadata"], **members}}
         meta = structs.replace(
-            template.pod.metadata,
+            meta,
             name=key.name,
             uid=uid,
             creation_timestamp=created_at,
             resource_version=version,
-            annotations=annotations or template.pod.metadata.annotations,
+            annotations=annotations or meta.annotations,
+            labels=labels,
         )
-        pod = structs.replace(template.pod, metadata=meta)
-        return self._store.put_versioned(key, content, pod)
+        decoded = structs.replace(template.object, metadata=meta)
+        return self._store.put_versioned(key, content, decoded)
 
     def _create(self, content: Content) -> StoredObject:
         content = in_stored_version(content)

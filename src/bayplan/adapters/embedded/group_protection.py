@@ -58,7 +58,7 @@ class GroupProtection:
     @property
     def has_work(self) -> bool:
         """Whether a group may go now."""
-        return any(not users for users in self._users.values())
+        return bool(self._users) and not all(self._users.values())
 
     def work_soon(self) -> None:
         """Do the work that waits. Without a running loop, nothing starts it."""

@@ -23,7 +23,7 @@ from bayplan.adapters.embedded.api_validation import (
     problems_of_kind,
 )
 from bayplan.adapters.embedded.field_validation import one_of
-from bayplan.adapters.embedded.pod_templates import TEMPLATES_MAX, template_key
+from bayplan.adapters.embedded.object_templates import TEMPLATES_MAX, template_key
 from bayplan.answers.amounts import counted
 from bayplan.api.admission_objects import LIMIT_RANGE
 from bayplan.api.device_objects import RESOURCE_CLAIM_TEMPLATE
@@ -333,8 +333,8 @@ class ObjectChecks:
         self._errors = errors
         self._not_understood = not_understood or NotUnderstood()
         self._priority_classes = (*sorted(priority_classes), *SYSTEM_PRIORITY_CLASSES)
-        #: Templates of pods without problems and likely mistakes. A further pod of such a template
-        #: can only have problems in its annotations.
+        #: Templates of pods and nodes without problems and likely mistakes. A further object of one
+        #: of them can only have problems in its annotations.
         self._accepted: set[bytes | None] = set()
         self.mistakes = LikelyMistakes()
 

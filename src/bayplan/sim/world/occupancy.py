@@ -132,7 +132,9 @@ class Occupancy:
         if now is not None and now == before:
             self._nodes[name] = node
             return
-        self._end_stretch()
+        if self._most:
+            # Otherwise nothing was requested, as while the first nodes are created.
+            self._end_stretch()
         if before is not None:
             del self.allocatable[name], self._nodes[name]
             self._offered.subtract(before)

@@ -1,15 +1,16 @@
-"""Pods of one template are recognized by their equal parts."""
+"""Pods and nodes of one template are recognized by their equal parts."""
 
 from typing import Any, cast
 
 import pytest
 
 from bayplan.adapters.embedded.api_server import ApiServer
-from bayplan.adapters.embedded.pod_templates import TEMPLATES_MAX, PodTemplates, template_key
+from bayplan.adapters.embedded.object_templates import TEMPLATES_MAX, ObjectTemplates, template_key
 from bayplan.adapters.embedded.versioned_store import VersionedStore
+from bayplan.api.objects import HOSTNAME_LABEL
 from bayplan.clock import ManualClock
 from bayplan.ports import ApiError
-from tests.kit.manifests import container, pod
+from tests.kit.manifests import Content, container, node, pod
 
 
 @pytest.mark.parametrize(
@@ -55,7 +56,7 @@ def test_every_other_difference_makes_another_template(other: dict[str, Any]) ->
     "content",
     [
         "no object",
-        {**pod(), "kind": "Node"},
+        {**pod(), "kind": "Service"},
         {**pod(), "metadata": None},
         pod("Not-A-Name"),
         pod(cast(str, 7)),
@@ -88,7 +89,7 @@ def test_wrong_annotations_of_a_further_pod_are_refused() -> None:
 
 
 def test_the_number_of_templates_is_bounded() -> None:
-    templates, store = PodTemplates(), VersionedStore()
+    templates, store = ObjectTemplates(), VersionedStore()
     server = ApiServer(ManualClock(), store, lambda seconds, call: None)
     for number in range(TEMPLATES_MAX + 1):
         content = pod(f"p{number}", containers=[container(f"{number + 1}m")])
@@ -96,3 +97,51 @@ def test_the_number_of_templates_is_bounded() -> None:
         templates.learn(server.create(content))
     assert templates.find(pod("first", containers=[container("1m")])) is None
     assert templates.find(pod("last", containers=[container(f"{TEMPLATES_MAX + 1}m")])) is not None
+
+
+# ---- nodes ----------------------------------------------------------------------------------
+
+
+def host(name: str, **labels: Any) -> Content:
+    return node(name, labels={HOSTNAME_LABEL: name, "zone": "z"} | labels)
+
+
+def created(contents: list[Content]) -> list[Any]:
+    server = ApiServer(ManualClock(), VersionedStore(), lambda seconds, call: None)
+    stored = [server.create(content) for content in contents]
+    return [(one.key, one.content, one.object, one.version) for one in stored]
+
+
+def test_nodes_of_one_template_may_differ_in_the_label_with_their_name() -> None:
+    assert template_key(host("a")) == template_key(host("b")) is not None
+    assert template_key(node("a")) == template_key(node("b")) is not None
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        host("b", zone="y"),
+        host("b", **{HOSTNAME_LABEL: "a"}),
+        host("b", **{HOSTNAME_LABEL: None}),
+        node("b", labels={"zone": "z"}),
+        node("b", cpu="7", labels={HOSTNAME_LABEL: "b", "zone": "z"}),
+        {**host("b"), "spec": {"unschedulable": True}},
+        {**host("b"), "spec": {"taints": [{"key": "k", "effect": "NoSchedule"}]}},
+    ],
+)
+def test_any_other_difference_between_nodes_makes_another_template(other: Content) -> None:
+    assert template_key(other) != template_key(host("a"))
+
+
+def test_a_node_whose_name_is_no_label_has_a_template_of_its_own() -> None:
+    long = "a" * 64
+    assert template_key(host(long)) != template_key(host("b"))
+
+
+def test_nodes_of_a_template_are_stored_as_without_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    cordoned, noted = {**host("c"), "spec": {"unschedulable": True}}, host("g")
+    noted["metadata"] |= {"annotations": {"a": "b"}, "uid": "u-1"}
+    contents = [host("a"), host("b"), cordoned, node("d"), node("e"), host("f"), noted]
+    together = created(contents)
+    monkeypatch.setattr(ObjectTemplates, "find", lambda *_: None)
+    assert together == created(contents)
