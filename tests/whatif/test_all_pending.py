@@ -5,10 +5,14 @@ from typing import Any
 import pytest
 
 from bayplan.api.selectors import SelectorError, selector_of_text
+from bayplan.engine.attempt_record import OnAttempt
+from bayplan.model.cluster_model import Attempt, ClusterModel
 from bayplan.problems import BadInputError
 from bayplan.whatif.all_pending import PendingGroup, PendingPods
 from bayplan.whatif.cluster import Cluster
+from bayplan.whatif.placing import Placer
 from tests.kit.manifests import Content, container, node, pod, pod_group
+from tests.whatif.clusters import cluster_of, model_of
 
 GPU = "nvidia.com/gpu"
 
@@ -91,6 +95,38 @@ def test_pods_that_fit_wait_for_nothing_and_the_cluster_stays_as_it_is() -> None
     answer = asked(*NODES, waiting("a", "a"), waiting("b", "b", "9"))
     assert (answer.pods, answer.fitting) == (2, 1)
     assert [group.workload for group in answer.groups] == ["Job default/b"]
+
+
+def test_of_equal_pods_that_fit_nowhere_one_is_placed_in_vain(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    placed: list[str] = []
+    place = ClusterModel.place
+
+    def noted(model: ClusterModel, name: str, look: OnAttempt | None = None) -> Attempt:
+        placed.append(name)
+        return place(model, name, look)
+
+    monkeypatch.setattr(ClusterModel, "place", noted)
+    sizes = {"huge": "9", "vast": "9", "tiny": "3"}
+    pods = [waiting(f"{name}-{i}", name, cpu) for name, cpu in sizes.items() for i in range(8)]
+    model = model_of(cluster_of(NODES[0], *pods))
+    with model.trial():
+        placer = Placer(model)
+        placer.place_waiting()
+        left_over = placer.left_over()
+    # One tiny pod fits. Then each of the others is tried once more, one of each workload.
+    assert len(left_over) == 23
+    assert len(placed) <= 2 * len(sizes) + 1
+    none = "0/1 nodes are available: 1"
+    assert {(each.pod.partition("-")[0], each.message) for each in left_over} == {
+        (f"default/{name}", f"{none} Insufficient cpu. preemption: {none} {why}.")
+        for name, why in (
+            ("huge", "Preemption is not helpful for scheduling"),
+            ("vast", "Preemption is not helpful for scheduling"),
+            ("tiny", "No preemption victims found for incoming pod"),
+        )
+    }
 
 
 def test_a_gated_pod_and_a_cluster_without_nodes_have_their_reasons() -> None:

@@ -58,7 +58,8 @@ class NodeAmounts:
         names = list(nodes)
         places = [self.places[node] for node in names]
         amounts = self.lacking[resource][places].tolist()
-        others = sum(column[places] > 0 for column in self.lacking.values()).tolist()
+        columns = [column[places] for column in self.lacking.values()]
+        others = np.count_nonzero(np.array(columns), axis=0).tolist()
         amount, _, _, name = min(zip(amounts, others, map(len, names), names, strict=True))
         return name, amount
 

@@ -45,7 +45,7 @@ _EXAMPLES_MAX = 5
 #: One group: attempts to find its fix, and candidates whose commands are tried.
 _TRIALS_MAX, _WRITTEN_MAX = 24, 3
 #: All groups: attempts times nodes.
-_NODE_TRIALS_MAX = 400_000
+_NODE_TRIALS_MAX = 2_500_000
 
 SortKey = Literal["pods", "workload", "cause"]
 

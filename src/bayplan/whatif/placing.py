@@ -6,7 +6,7 @@ again, if a controller wants it, and waits in turn. A pod that did not fit is tr
 others got a node, since it may need one of them in its zone. In the end no pod that waits fits.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Hashable, Iterable
 from typing import final
 
 from bayplan.answers.document import Value
@@ -59,14 +59,27 @@ class Placer:
     # ---- what happens -----------------------------------------------------------------------
 
     def place_waiting(self) -> None:
-        """Try the pods that wait until none of them fits."""
+        """Try the pods that wait until none of them fits.
+
+        Of equal pods, none fits if one does not, until something changes.
+        """
+        #: What equal pods share → the version of the model at which one did not fit, and why.
+        failed: dict[Hashable, tuple[int, str]] = {}
         for _ in range(_ROUNDS_MAX):
             if self._version_at_rest == self._model.version:
                 return
             placed_count = 0
             for info in self._model.in_queue_order():
-                if self._is_pending(info.key):
-                    placed_count += self.place(info.key)
+                if not self._is_pending(info.key):
+                    continue
+                equal, version = _equal_key(info), self._model.version
+                if equal is not None and equal in failed and failed[equal][0] == version:
+                    self._on_step()
+                    self._note(info.key, "", failed[equal][1])
+                    continue
+                placed_count += self.place(info.key)
+                if equal is not None and version == self._model.version:
+                    failed[equal] = version, self._messages[info.key]
             if not placed_count:
                 self._version_at_rest = self._model.version
 
@@ -139,6 +152,20 @@ class Placer:
             )
             for info in self._model.in_queue_order()
         ]
+
+
+def _equal_key(pod: PodInfo) -> Hashable | None:
+    """Equal for pods of which the scheduler says the same; None: each is tried.
+
+    Pods of one shape have the same labels and spec, and owners count for the spreading of a
+    workload. Each pod of a group, with claims or with a nomination is tried.
+    """
+    spec = pod.spec
+    if pod.group_key is not None or pod.nominated_node_name or spec.resource_claims:
+        return None
+    if any(True for _ in pod.claim_keys()):
+        return None
+    return pod.shape, tuple(each.uid for each in pod.metadata.owner_references or ())
 
 
 def placed_first(

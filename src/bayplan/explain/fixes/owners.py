@@ -64,6 +64,8 @@ class Owners:
         self._pod_contents: dict[tuple[int, int, int, str], tuple[Pod, Content]] = {}
         #: By the identity of the pod.
         self._pod_outlines: dict[int, tuple[Pod, Content]] = {}
+        #: Controller that a pod names → the topmost one.
+        self._tops: dict[ObjectKey, ObjectKey] = {}
         self._names = self._named()
 
     def parent(self, meta: ObjectMeta, namespace: str) -> ObjectKey | None:
@@ -101,10 +103,7 @@ class Owners:
         present = self._model.get(*controller)
         if present is not None:
             return self.parent(present.metadata, controller.namespace) or controller
-        return next((key for key in self._names if controller in self._parents(key)), controller)
-
-    def _parents(self, owner: ObjectKey) -> set[ObjectKey | None]:
-        return {self.parent(pod.metadata, owner.namespace) for pod in self.pods(owner)}
+        return self._tops.get(controller, controller)
 
     def adopt(self, replica_set: ObjectKey, deployment: ObjectKey) -> None:
         """Note whose a new ReplicaSet is."""
@@ -160,8 +159,10 @@ class Owners:
             key = (meta.namespace, controller.uid)
             own = by_uid.get(key)
             if own is None:
-                owner = self.of(each)
+                owner, parent = self.of(each), self.parent(meta, meta.namespace or "")
                 own = by_uid[key] = [] if owner is None else names.setdefault(owner, [])
+                if owner is not None and parent is not None:
+                    self._tops.setdefault(parent, owner)
             own.append(meta.name)
         return names
 
