@@ -359,8 +359,10 @@ def test_nominated_nodes_of_a_group_stay_while_its_victims_leave() -> None:
 # ---- preemption/podgroup ----------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("is_basic", [False, True])
-def test_a_group_preempts_on_the_node_that_its_members_prefer(is_basic: bool) -> None:
+@pytest.mark.parametrize(("is_basic", "is_tree"), [(False, False), (True, False), (False, True)])
+def test_a_group_preempts_on_the_node_that_its_members_prefer(
+    is_basic: bool, is_tree: bool
+) -> None:
     async def scene(world: World) -> None:
         sizes = {"low1": ("1" if is_basic else "2", "node1", 10)}
         sizes["low2"] = ("1", "node2", 5 if is_basic else 10)
@@ -368,7 +370,10 @@ def test_a_group_preempts_on_the_node_that_its_members_prefer(is_basic: bool) ->
             create(world, {"node": node, "cpu": "2"})
         for name, (cpu, node, priority) in sizes.items():
             create(world, {"pod": name, "cpu": cpu, "priority": priority, "node": node})
-        group(world, None if is_basic else 3, priority=100)
+        if is_tree:
+            put_tree(world, "t", 1, priority=100, schedulingPolicy=BASIC)
+        parent = {"parentCompositePodGroupName": "t"} if is_tree else {}
+        group(world, None if is_basic else 3, priority=100, **parent)
         names = ("high1", "high2", "high3")
         for name in names:
             member(world, name, "1", priority=100)
@@ -376,7 +381,7 @@ def test_a_group_preempts_on_the_node_that_its_members_prefer(is_basic: bool) ->
         assert sorted(nodes_of(world, *names)) == ["node1", "node1", "node2"]
         assert is_gone(world, "low1") and not is_gone(world, "low2")
 
-    played(scene, preset(node1=100))
+    played(scene, preset(node1=100), CompositePodGroup=is_tree, PodGroupPreemptionPolicy=is_tree)
 
 
 @pytest.mark.parametrize("has_other", [False, True])

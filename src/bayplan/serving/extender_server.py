@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from bayplan.adapters.embedded.api_features import api_features
 from bayplan.adapters.embedded.cluster import EmbeddedCluster
 from bayplan.adapters.live.client import ApiClient, ClientOptions, open_client
 from bayplan.adapters.live.cluster import ClusterOptions, open_cluster
@@ -53,7 +54,8 @@ async def serve_extender(options: ExtenderServerOptions) -> None:
     stop, clock = stop_on_signals(), RealClock()
     if options.objects is not None:
         scheduler = Scheduler(options.config, options.registry, clock, pod_group_kinds=())
-        cluster = EmbeddedCluster(clock, scheduler.declared_fields)
+        features = api_features(options.config.gates)
+        cluster = EmbeddedCluster(clock, scheduler.declared_fields, features=features)
         for content in options.objects:
             cluster.create(dict(content))
         await _serve(options, scheduler, cluster, stop)
