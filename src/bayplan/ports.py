@@ -346,7 +346,7 @@ class ObjectReference(Struct, frozen=True):
 def pod_reference(pod: PodInfo) -> ObjectReference:
     """A reference to this version of the pod, for an event."""
     version = pod.metadata.resource_version or ""
-    return ObjectReference("v1 Pod", pod.namespace, pod.name, pod.uid, version)
+    return ObjectReference("v1 Pod", pod.shape.namespace, pod.metadata.name, pod.uid, version)
 
 
 class EmitEvent(Struct, frozen=True):

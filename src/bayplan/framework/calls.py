@@ -270,16 +270,15 @@ class CallsByShape:
         #: Ids of the plugins that are not concerned → the calls. Many shapes share few such sets.
         #: Shapes for which a plugin raises, or ignores a resize, have calls of their own.
         self._by_unconcerned: dict[tuple[int, ...], Calls] = {}
-        self._memo = ShapeMemo[Calls]()
-
-    def of(self, shape: PodShape) -> Calls:
-        return self._memo.once(shape, self._for)
+        #: What `compute` returned; only this class writes.
+        self.memo = ShapeMemo[Calls]()
 
     def renew(self) -> None:
         """Ask the plugins again which shapes concern them."""
-        self._memo.forget()
+        self.memo.forget()
 
-    def _for(self, shape: PodShape) -> Calls:
+    def compute(self, shape: PodShape) -> Calls:
+        """The calls for pods of this shape."""
         without_part, failures = _unconcerned(self._selective, shape)
         if failures or (self._plugins.tries_resizes and self._plugins.ignoring(shape)):
             return calls_for(self._calls, self._plugins, shape)

@@ -438,7 +438,8 @@ def row_score_of(plugin: ScorePlugin | ScalarScorePlugin) -> AskRowScore:
 
 def checked_verdict(verdict: Any) -> Verdict:
     """The result of a Filter for one node. Raises WrongAnswer for a value of another form."""
-    pairs = cast("Verdict", verdict)
+    # Not `cast`, which is a call for each node.
+    pairs: Verdict = verdict
     if not isinstance(verdict, tuple) or not all(map(_is_rejection, pairs)):
         raise WrongAnswer(
             described(pairs), "a tuple of (Code, reasons) pairs; () where the node fits"

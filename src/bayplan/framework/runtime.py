@@ -274,11 +274,12 @@ class Framework:
 
     def calls(self, state: CycleState, pod: PodInfo) -> Calls:
         """The calls of this attempt at each extension point."""
-        return (self._timed_calls if state.record_plugin_metrics else self._calls).of(pod.shape)
+        calls = self._timed_calls if state.record_plugin_metrics else self._calls
+        return calls.memo.once(pod.shape, calls.compute)
 
     def unconcerned(self, pod: PodInfo) -> frozenset[str]:
         """Instances that have nothing to do with pods of this shape."""
-        return self._calls.of(pod.shape).unconcerned
+        return self._calls.memo.once(pod.shape, self._calls.compute).unconcerned
 
     def sign_pod(self, pod: PodInfo) -> PodSignature:
         """The pod's signature in this profile. Upstream: SignPod."""

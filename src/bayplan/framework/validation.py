@@ -189,9 +189,10 @@ def checked_pair(answer: Any, expected: str) -> tuple[Any, Status | None]:
 
     Raises WrongAnswer for anything else.
     """
+    # Not `cast`, which is a call for each attempt.
+    parts: tuple[Any, ...] = answer
     if not isinstance(answer, tuple):
-        raise WrongAnswer(described(answer), expected)
-    parts = cast("tuple[Any, ...]", answer)
+        raise WrongAnswer(described(parts), expected)
     if len(parts) != 2:
         raise WrongAnswer(f"a tuple of {len(parts)}: {described(parts)}", expected)
     return parts
@@ -230,7 +231,7 @@ class PlacementCheck:
 def iterated(answer: Any) -> Iterable[Any]:
     """What Filter returned, if it can be iterated. Raises WrongAnswer."""
     if hasattr(answer, "__iter__"):
-        return cast("Iterable[Any]", answer)
+        return answer
     raise WrongAnswer(
         "nothing (is a return or a yield missing?)" if answer is None else described(answer),
         REJECTIONS,

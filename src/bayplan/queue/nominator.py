@@ -34,7 +34,7 @@ class Nominator:
         """Replace the pod's nomination. NOOP or None: by its status. OVERRIDE "": by none."""
         if pod.uid in self.node_of:
             self.delete_nominated_pod_if_exists(pod)
-        node_name = pod.nominated_node_name
+        node_name = pod.status.nominated_node_name or ""
         if nomination is not None and nomination.mode is NominatingMode.OVERRIDE:
             node_name = nomination.node_name
         if node_name and self._is_waiting(pod):
@@ -53,7 +53,7 @@ class Nominator:
     def update_nominated_pod(self, old: PodInfo, new: PodInfo) -> None:
         """The pod changed. A nomination that was never in its status stays."""
         nomination: Nomination | None = None
-        if not old.nominated_node_name and not new.nominated_node_name:
+        if not (old.status.nominated_node_name or new.status.nominated_node_name):
             node_name = self.node_of.get(old.uid, "")
             nomination = Nomination(NominatingMode.OVERRIDE, node_name)
         self.delete_nominated_pod_if_exists(old)

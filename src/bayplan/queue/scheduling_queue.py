@@ -513,7 +513,8 @@ class SchedulingQueue:
     def _count_rejectors(self, pods: Iterable[QueuedPodInfo], delta: int) -> None:
         for queued in pods:
             for plugin in rejectors(queued):
-                self._recorder.unschedulable_delta(plugin, queued.pod.scheduler_name, delta)
+                profile = queued.pod.shape.scheduler_name
+                self._recorder.unschedulable_delta(plugin, profile, delta)
 
 
 def _key(pod: PodInfo) -> str:

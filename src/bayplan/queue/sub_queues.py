@@ -488,7 +488,7 @@ class UnschedulablePods:
             for plugin in rejectors(queued):
                 part = self._part(plugin, pod)
                 own_uid = pod.uid if part is None else ""
-                place = (pod.scheduler_name, plugin), (gate, part, own_uid), pod.uid
+                place = (pod.shape.scheduler_name, plugin), (gate, part, own_uid), pod.uid
                 members = self._index.setdefault(place[0], {}).setdefault(place[1], {})
                 members[pod.uid] = (entry, queued)
                 places.append(place)
@@ -507,7 +507,7 @@ class UnschedulablePods:
 
     def _part(self, plugin: str, pod: PodInfo) -> Hashable | None:
         try:
-            part = self._sign[pod.scheduler_name](plugin, pod)
+            part = self._sign[pod.shape.scheduler_name](plugin, pod)
             hash(part)
         except BaseException as problem:  # noqa: BLE001 - such a pod is one that is not signed
             self._recorder.hint_failed(plugin, "SignPod", problem)

@@ -51,8 +51,10 @@ _SPELLINGS: Final = (
 
 def check_reasons(owner: str, reasons: Any) -> None:
     """Raises TypeError unless ``reasons`` is a tuple of strings. ``owner``: whose reasons."""
+    # Not `cast`, which is a call for each status.
+    texts: tuple[Any, ...] = reasons
     if isinstance(reasons, tuple):
-        for reason in cast("tuple[Any, ...]", reasons):
+        for reason in texts:
             if not isinstance(reason, str):
                 break
         else:

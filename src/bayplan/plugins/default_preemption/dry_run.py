@@ -35,6 +35,7 @@ from bayplan.state.columns import Rows, is_any
 from bayplan.state.disruption_units import Units
 from bayplan.state.nodes import NodeView
 from bayplan.state.pods import PodInfo
+from bayplan.state.ranked_pods import RankedView
 
 _NO_VICTIMS = unresolvable(NO_VICTIMS)
 
@@ -98,9 +99,12 @@ class DryRun:
     #: The status of a node that fits the pod without any victim.
     status_without_victims: Callable[[str], Status] = fits_without
     nodes: NodeView = field(init=False)
+    #: Their pods.
+    ranked: RankedView = field(init=False)
 
     def __post_init__(self) -> None:
         self.nodes = self.snapshot.nodes
+        self.ranked = self.snapshot.ranked_pods(self.nodes)
 
     def search(self, positions: RotatedPositions, candidate_count: int) -> Findings:
         """Try these positions of all nodes in this order until there are enough candidates."""
@@ -128,7 +132,7 @@ class DryRun:
 
     def _is_above_any(self, positions: RotatedPositions) -> bool:
         """Whether one of these nodes has a pod of lower priority."""
-        lowest = self.snapshot.ranked_pods(self.nodes).lowest_at(positions.all())
+        lowest = self.ranked.lowest_at(positions.all())
         return is_any(lowest < self.pod.priority)
 
     def _search_anew(
@@ -146,7 +150,7 @@ class DryRun:
 
     def _with_victims(self, positions: Rows, findings: Findings) -> Rows:
         """Those that have a pod of lower priority."""
-        lowest = self.snapshot.ranked_pods(self.nodes).lowest_at(positions)
+        lowest = self.ranked.lowest_at(positions)
         has_victims = lowest < self.pod.priority
         if not self.units.are_single:
             # A group may be less important than each of its pods.
@@ -177,13 +181,14 @@ class DryRun:
         if filter_key is None:
             return None
         cached = self.cache.of(filter_key, self.pod.priority, self.budgets)
-        cached.catch_up(self.snapshot, nominated)
+        nodes, ranked = self.nodes, self.ranked
+        cached.catch_up(self.snapshot, nodes, ranked, nominated)
         side = partial(self._side, nominated=nominated)
-        batch = cached.search(self.snapshot, positions, candidate_count, side)
+        batch = cached.search(nodes, ranked, positions, candidate_count, side=side)
         return batch if batch is not None and len(batch) else None
 
     def _side(self, positions: Rows, nominated: Mapping[str, Sequence[PodInfo]]) -> Side | None:
-        lowest = self.snapshot.ranked_pods(self.nodes).lowest_at(positions)
+        lowest = self.ranked.lowest_at(positions)
         with_victims = positions[lowest < self.pod.priority]
         question = (self.runner, self.state.clone(), self.pod)
         return victims_on_all(

@@ -128,10 +128,10 @@ class VictimWriter:
     async def _delete(self, port: BindPort, victim: PodInfo) -> None:
         """Write the condition, then delete the pod. Raises ApiError, OutcomeUnknownError."""
         condition = self._condition(victim)
+        identity = victim.shape.namespace, victim.metadata.name, victim.uid
         if condition is not None:
-            patch = PatchPodStatus(victim.namespace, victim.name, victim.uid, condition)
-            await port.patch_pod_status(patch)
-        await port.delete_pod(victim.namespace, victim.name, victim.uid)
+            await port.patch_pod_status(PatchPodStatus(*identity, condition))
+        await port.delete_pod(*identity)
 
     def _condition(self, victim: PodInfo) -> PodCondition | None:
         """None: the status has this condition already."""

@@ -22,6 +22,7 @@ from bayplan.state.cache import Snapshot
 from bayplan.state.columns import Rows, is_any, places_of
 from bayplan.state.nodes import NodeView
 from bayplan.state.pods import PodInfo
+from bayplan.state.ranked_pods import RankedView
 
 #: Keys in the cache.
 ENTRIES_MAX = 8
@@ -80,11 +81,15 @@ class CachedSearch:
         pairs = zip(self._objects, filter_key.objects, strict=True)
         return budgets is self._budgets and all(old is new for old, new in pairs)
 
-    def catch_up(self, snapshot: Snapshot, nominated: Mapping[str, Sequence[PodInfo]]) -> None:
-        """Forget rows that changed. ``nominated``: node name → the nominated pods that have to fit
-        there, too."""
-        nodes = snapshot.nodes
-        ranked = snapshot.ranked_pods(nodes)
+    def catch_up(
+        self,
+        snapshot: Snapshot,
+        nodes: NodeView,
+        ranked: RankedView,
+        nominated: Mapping[str, Sequence[PodInfo]],
+    ) -> None:
+        """Forget rows that changed. ``nodes``, ``ranked``: all nodes, and their pods.
+        ``nominated``: node name → the nominated pods that have to fit there, too."""
         self._grow(_row_count(nodes))
         self._forget(snapshot.rows_since(self._generation, self._facet_bits))
         if ranked.turn != self._turn:
@@ -94,22 +99,24 @@ class CachedSearch:
         if nominated != before:
             names = {*before, *nominated}
             others = [name for name in names if before.get(name) != nominated.get(name)]
-            self._forget(_rows_of(nodes, nodes.positions(others)))
+            self._forget(_rows_of(nodes.table.index, nodes.positions(others)))
 
     def search(
         self,
-        snapshot: Snapshot,
+        nodes: NodeView,
+        ranked: RankedView,
         positions: RotatedPositions,
         candidate_count: int,
+        *,
         side: SearchSide,
     ) -> Batch | None:
         """The first candidates among these positions, up to the required number, one of them
-        without a violation. None: amounts do not decide."""
-        nodes, count = snapshot.nodes, len(positions)
+        without a violation. None: amounts do not decide. ``nodes``, ``ranked``: as `catch_up`."""
+        index, count = nodes.table.index, len(positions)
         size = candidate_count + SIDE_BY_SIDE_MIN
         while True:
             window = positions.first(size)
-            rows = _rows_of(nodes, window)
+            rows = _rows_of(index, window)
             kinds = self._kinds.take(rows)
             reached, is_enough = self._reached(rows, kinds, candidate_count)
             unknown = places_of(kinds == _UNKNOWN)
@@ -117,15 +124,16 @@ class CachedSearch:
                 # Searching further nodes at the same time costs little; the dry run reaches them
                 # sooner or later.
                 every = positions.first(count)
-                unknown = places_of(self._kinds[_rows_of(nodes, every)] == _UNKNOWN)
+                unknown = places_of(self._kinds[_rows_of(index, every)] == _UNKNOWN)
                 chunk = every[unknown[: max(candidate_count, SIDE_BY_SIDE_MIN)]]
                 result = side(chunk)
                 if result is None:
                     return None
-                candidates = _rows_of(nodes, result.batch.positions)
-                self._put(_rows_of(nodes, chunk), candidates, result)
+                candidates = _rows_of(index, result.batch.positions)
+                self._put(_rows_of(index, chunk), candidates, result)
             elif is_enough or size >= count:
-                return self._batch(snapshot, window.take(reached), rows.take(reached))
+                reached_positions, reached_rows = window.take(reached), rows.take(reached)
+                return self._batch(nodes, ranked, reached_positions, reached_rows)
             else:
                 size *= 2
 
@@ -145,14 +153,12 @@ class CachedSearch:
             return candidates, False
         return candidates[: max(int(gentle.argmax()) + 1, candidate_count)], True
 
-    def _batch(self, snapshot: Snapshot, positions: Rows, rows: Rows) -> Batch:
-        nodes = snapshot.nodes
-
+    def _batch(self, nodes: NodeView, ranked: RankedView, positions: Rows, rows: Rows) -> Batch:
         def victims(index: int) -> Victims:
-            row, ranked = int(rows[index]), snapshot.ranked_pods(nodes)
+            row = rows.item(index)
             violating = self._violating[row] if len(self._budgets) else None
             return victims_at(
-                nodes, ranked, int(positions[index]), self._leaving[row], violated=violating
+                nodes, ranked, positions.item(index), self._leaving[row], violated=violating
             )
 
         return Batch(positions, self._costs.take(rows), victims)
@@ -191,8 +197,8 @@ def _row_count(nodes: NodeView) -> int:
     return index.item(-1) + 1 if len(index) else 0
 
 
-def _rows_of(nodes: NodeView, positions: Rows) -> Rows:
-    index = nodes.table.index
+def _rows_of(index: Rows | slice, positions: Rows) -> Rows:
+    """``index``: of the nodes in the table."""
     return positions if isinstance(index, slice) else index[positions]
 
 
