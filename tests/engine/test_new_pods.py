@@ -30,7 +30,7 @@ def test_many_new_pods_are_added_as_one_by_one() -> None:
     for engine in (one_by_one, at_once):
         engine.add(node("n0", cpu=16), node("n1", cpu=16))
     one_by_one.add(*new_pods())
-    at_once.scheduler.new_pods.add(new_pods())
+    at_once.scheduler.add_pods(new_pods())
     valid = [pod for pod in new_pods() if pod.metadata.name != "not-a-quantity"]
     assert differences(at_once.scheduler, [node("n0"), node("n1")], valid) == []
     for pod in new_pods():

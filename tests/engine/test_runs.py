@@ -21,7 +21,7 @@ from tests.engine.kit import Engine, waiting_pod
 DEFAULT_PROFILE: dict[str, Any] = {"plugins": {}}
 
 #: How many calls of Python functions an attempt may take, deep in a run and alone.
-CALLS_IN_RUN, CALLS_ALONE = 13, 34
+CALLS_IN_RUN, CALLS_ALONE = 11, 29
 
 
 def one_by_one(scheduler: Scheduler) -> None:

@@ -200,7 +200,7 @@ class HintWorld:
         pods, frameworks = engine.cluster.pods, engine.frameworks
         resizes = Resizes(engine.queue, pods, frameworks, is_on=engine.tries_resizes)
         placements = cast(Placements, NothingPlaced())
-        self._events, _ = event_handlers(engine, placements, resizes)
+        self._events = event_handlers(engine, placements, resizes)
 
     def heard_events(self) -> list[ClusterEvent]:
         """The announced events that some plugin registers for, and all events of pods and nodes."""

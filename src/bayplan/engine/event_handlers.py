@@ -6,7 +6,6 @@ Terminal pods count as deleted: upstream's informer leaves them out. Upstream: e
 
 from collections import deque
 from collections.abc import Container, Iterable, Mapping, Sequence
-from functools import partial
 from typing import Any, final
 
 from bayplan.api.composite_pod_groups import COMPOSITE_POD_GROUP, CompositePodGroup
@@ -23,17 +22,16 @@ from bayplan.api.objects import (
     is_terminal,
 )
 from bayplan.api.pod_groups import PodGroup, PodGroupKinds, key_of
-from bayplan.api.pod_requests import PodRules
 from bayplan.api.quantity import QuantityError
 from bayplan.config.feature_gates import FeatureGates
 from bayplan.config.topology_levels import TopologyLevels
-from bayplan.engine.core import GroupController, SerialExecutor
+from bayplan.engine.core import GroupController
 from bayplan.engine.exclusive_domains import EXCLUSIVE_OVER
 from bayplan.engine.outbox import Outbox
 from bayplan.engine.placements import Placements
 from bayplan.engine.resizes import Resizes
 from bayplan.engine.reuse.cache import ResultCache
-from bayplan.engine.telemetry import StateLog, Telemetry
+from bayplan.engine.telemetry import Telemetry
 from bayplan.framework.cluster_rules import pod_rules
 from bayplan.framework.events import (
     EVENT_ASSIGNED_POD_ADD,
@@ -445,6 +443,52 @@ class EventHandlers:
 
         self._queue.move_all(EVENT_ASSIGNED_POD_DELETE, pod, None, may_use)
 
+    # ---- many new pods --------------------------------------------------------------------
+
+    # Most pods of a list run on a node and concern nothing but the cache. These are counted
+    # together, which takes a third of the time of an event for each.
+
+    def add_pods(self, pods: Iterable[Pod]) -> None:
+        """As `apply` of an event ADDED of each pod, in this order."""
+        now = self._clock.now
+        start, placed = now(), list[PodInfo]()
+        for pod in pods:
+            new = self._placed_without_group(pod)
+            if new is not None:
+                self._cluster.pods[new.uid] = new
+                placed.append(new)
+                continue
+            self._place(placed, start)
+            self.apply(added(pod))
+            start, placed = now(), []
+        self._place(placed, start)
+
+    def _placed_without_group(self, pod: Pod) -> PodInfo | None:
+        """A pod that is new, runs on a node, and concerns nothing but the cache; otherwise None."""
+        uid, cluster = pod.metadata.uid, self._cluster
+        is_placed = pod.spec.node_name and pod.status.phase not in TERMINAL_PHASES
+        if not is_placed or not uid or uid in cluster.pods or cluster.pod_groups.by_key:
+            return None
+        try:
+            new = pod_info(pod, self._group_kinds, self._pod_rules)
+        except QuantityError:
+            return None
+        is_tried = self._resizes.is_on and new.shape.has_deferred_resize
+        return None if new.shape.group_key is not None or is_tried else new
+
+    def _place(self, placed: Sequence[PodInfo], start: float) -> None:
+        """Count new pods on their nodes. ``start``: when the work for them began."""
+        if not placed:
+            return
+        if POD in self._plugin_objects.listed_kinds:
+            self._plugin_objects.put_all(POD, placed)
+        self._cluster.cache.add_pods(placed)
+        for pod in placed:
+            self._queue.move_all(EVENT_ASSIGNED_POD_ADD, None, pod)
+        seconds = (self._clock.now() - start) / len(placed)
+        duration = self._metrics.event_handling_duration
+        duration.observe(seconds, EVENT_ASSIGNED_POD_ADD.label, count=len(placed))
+
     # ---- everything else ------------------------------------------------------------------
 
     def _group(self, event: WatchEvent) -> Labels:
@@ -530,94 +574,6 @@ def _groups_of(
     return groups.put_pod(pod)
 
 
-# ---- many new pods ----------------------------------------------------------------------------
-
-
-@final
-class NewPods:
-    """Adds many new pods at once, as a list of pods has them.
-
-    Most pods of a list run on a node and concern nothing but the cache. These are counted together,
-    which takes a third of the time of an event for each. All other pods are handled as events.
-    """
-
-    def __init__(
-        self,
-        cluster: ClusterView,
-        queue: SchedulingQueue,
-        executor: SerialExecutor,
-        telemetry: Telemetry,
-        *,
-        plugin_objects: PluginObjects,
-        group_kinds: PodGroupKinds,
-        rules: PodRules,
-        resizes: Resizes,
-        events: EventHandlers,
-        state_log: StateLog | None,
-    ) -> None:
-        """``state_log``: events are written to it."""
-        self._clock = telemetry.clock
-        self._cluster = cluster
-        self._executor = executor
-        self._group_kinds = group_kinds
-        self._metrics = telemetry.metrics
-        self._plugin_objects = plugin_objects
-        self._queue = queue
-        self._pod_rules = rules
-        self._resizes = resizes
-        self._events = events
-        self._state_log = state_log
-
-    def add(self, pods: Sequence[Pod]) -> None:
-        """As an event ADDED of each pod, in this order."""
-        log = self._state_log
-        if log is not None:
-            for pod in pods:
-                log.handled(_added(pod))
-        self._executor.run(POD, partial(self._add, pods))
-
-    def _add(self, pods: Iterable[Pod]) -> None:
-        now = self._clock.now
-        start, placed = now(), list[PodInfo]()
-        for pod in pods:
-            new = self._placed_without_group(pod)
-            if new is not None:
-                self._cluster.pods[new.uid] = new
-                placed.append(new)
-                continue
-            self._place(placed, start)
-            self._events.apply(_added(pod))
-            start, placed = now(), []
-        self._place(placed, start)
-
-    def _placed_without_group(self, pod: Pod) -> PodInfo | None:
-        """A pod that is new, runs on a node, and concerns nothing but the cache; otherwise None."""
-        uid = pod.metadata.uid
-        cluster = self._cluster
-        is_placed = pod.spec.node_name and pod.status.phase not in TERMINAL_PHASES
-        if not is_placed or not uid or uid in cluster.pods or cluster.pod_groups.by_key:
-            return None
-        try:
-            new = pod_info(pod, self._group_kinds, self._pod_rules)
-        except QuantityError:
-            return None
-        is_tried = self._resizes.is_on and new.shape.has_deferred_resize
-        return None if new.shape.group_key is not None or is_tried else new
-
-    def _place(self, placed: Sequence[PodInfo], start: float) -> None:
-        """Count new pods on their nodes. ``start``: when the work for them began."""
-        if not placed:
-            return
-        cluster = self._cluster
-        if POD in self._plugin_objects.listed_kinds:
-            self._plugin_objects.put_all(POD, placed)
-        cluster.cache.add_pods(placed)
-        for pod in placed:
-            self._queue.move_all(EVENT_ASSIGNED_POD_ADD, None, pod)
-        seconds = (self._clock.now() - start) / len(placed)
-        duration = self._metrics.event_handling_duration
-        duration.observe(seconds, EVENT_ASSIGNED_POD_ADD.label, count=len(placed))
-
-
-def _added(pod: Pod) -> WatchEvent:
+def added(pod: Pod) -> WatchEvent:
+    """The event of a new pod."""
     return WatchEvent(EventType.ADDED, POD, pod, pod.metadata.resource_version or "")

@@ -286,14 +286,8 @@ class ReuseSteps:
         """Answer with the cached notes of PreFilter and PreScore. If the ranking does not answer,
         the cycle is as it was."""
         cycle.start_with(pre_state.state.clone(), entry)
-        queued, is_scored = cycle.queued, pre_state.is_scored
-        is_current = ranking.follow()
-        if cycle.within is None and is_current and is_scored and ranking.feasible_count > 1:
-            cycle.ranking = cycle.ranked_answer = ranking
-            cycle.choice = ranking.choose(self._seed, queued.pod.uid, queued.attempts)
-            return
-        cycle.candidates = cycle.snapshot.nodes
-        self._use(cycle, ranking, is_current=is_current, is_scored=is_scored)
+        is_scored, cycle.candidates = pre_state.is_scored, cycle.snapshot.nodes
+        self._use(cycle, ranking, is_current=ranking.follow(), is_scored=is_scored)
         if not cycle.is_done:
             cycle.candidates = None
             cycle.start_with(CycleState(), None)

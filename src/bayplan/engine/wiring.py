@@ -6,7 +6,7 @@ from bayplan.config.schema import PodGroupSettings
 from bayplan.engine.attempt_record import CycleEnd, OnAttempt
 from bayplan.engine.attempts import Attempts
 from bayplan.engine.core import EngineCore
-from bayplan.engine.event_handlers import EventHandlers, NewPods, PluginObjects
+from bayplan.engine.event_handlers import EventHandlers, PluginObjects
 from bayplan.engine.failures import FailureHandler
 from bayplan.engine.placements import PermitWaits, Placements
 from bayplan.engine.podgroups.attempts import GroupAttempts
@@ -15,7 +15,6 @@ from bayplan.engine.podgroups.trial import TrialSetup
 from bayplan.engine.resizes import Resizes
 from bayplan.engine.runs import Runs
 from bayplan.engine.schedule_one import CycleRunner
-from bayplan.engine.telemetry import StateLog
 from bayplan.engine.unplaced_pods import UnplacedPods
 from bayplan.framework.types import QueuedPodInfo
 
@@ -108,10 +107,8 @@ def _placements(
     )
 
 
-def event_handlers(
-    engine: EngineCore, placements: Placements, resizes: Resizes
-) -> tuple[EventHandlers, PluginObjects]:
-    """The handlers of watch events, and what they write for plugins."""
+def event_handlers(engine: EngineCore, placements: Placements, resizes: Resizes) -> EventHandlers:
+    """The handlers of watch events."""
     plugin_objects = PluginObjects(
         engine.cluster.objects,
         engine.frameworks,
@@ -119,7 +116,7 @@ def event_handlers(
         engine.queue,
         listed_kinds=engine.listed_kinds,
     )
-    events = EventHandlers(
+    return EventHandlers(
         engine.cluster,
         engine.queue,
         engine.nominator,
@@ -134,24 +131,3 @@ def event_handlers(
         placements=placements,
         resizes=resizes,
     )
-    return events, plugin_objects
-
-
-def make_handlers(
-    engine: EngineCore, attempts: Attempts, state_log: StateLog | None
-) -> tuple[EventHandlers, NewPods]:
-    """The handlers of watch events, and what adds many pods at once."""
-    events, plugin_objects = event_handlers(engine, attempts.placements, attempts.resizes)
-    new_pods = NewPods(
-        engine.cluster,
-        engine.queue,
-        engine.executor,
-        engine.telemetry,
-        plugin_objects=plugin_objects,
-        group_kinds=engine.group_kinds,
-        rules=engine.pod_rules,
-        resizes=attempts.resizes,
-        events=events,
-        state_log=state_log,
-    )
-    return events, new_pods

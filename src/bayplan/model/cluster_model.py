@@ -186,13 +186,13 @@ class ClusterModel:
         for key, each in pods:
             pod = cast(Pod, without_decision(each))
             if key in self.store:
-                self._scheduler.new_pods.add(added)
+                self._scheduler.add_pods(added)
                 self._put(key, pod)
                 added = []
             else:
                 self.store.put(key, pod)
                 added.append(pod)
-        self._scheduler.new_pods.add(added)
+        self._scheduler.add_pods(added)
 
     def end_reading(self, source: ClusterPicture) -> None:
         """All objects, the pods of `read_pods` among them, were read."""

@@ -71,7 +71,6 @@ from bayplan.framework.status import (
     unschedulable,
 )
 from bayplan.framework.types import QueuedPodInfo
-from bayplan.ports import ObjectReference
 from bayplan.queue.entry import QueuedPodGroupInfo
 from bayplan.queue.nominator import Nominator
 from bayplan.queue.scheduling_queue import SchedulingQueue
@@ -133,7 +132,6 @@ class GroupAttempts:
         self._setup = setup
         self._resizes = resizes
         self._parked = parked
-        self._evicting = evicting
         #: Groups that wait for answers, by the cycles of their members that stopped for a question.
         self._asking: dict[Cycle, _PendingGroup] = {}
         self._clock = setup.telemetry.clock
@@ -148,7 +146,7 @@ class GroupAttempts:
         self._telemetry = setup.telemetry
         self._failures = failures
         self._placements = placements
-        self._preemptor = PodGroupPreemptor(setup, nominator, outbox)
+        self._preemptor = PodGroupPreemptor(setup, nominator, outbox, evicting, guard=self._guard)
         self._groups_have_policies = setup.gates.enabled("PodGroupPreemptionPolicy")
         self._groups = GroupPlacements(
             setup.cluster,
@@ -168,7 +166,6 @@ class GroupAttempts:
             failures=failures,
             groups=self._groups,
             preemptor=self._preemptor,
-            evict=self._evict,
             ask=self._ask,
         )
         self._failed_passes = FailedPasses(setup)
@@ -495,30 +492,8 @@ class GroupAttempts:
                 self._preemptor.report_nominations(plan)
 
         reference = group_reference(group)
-        self._evict(lead, members, refused.started_seconds, reference, plan=plan, then=end)
-
-    def _evict(
-        self,
-        lead: QueuedPodGroupInfo,
-        members: Sequence[QueuedPodInfo],
-        started_seconds: float,
-        reference: ObjectReference,
-        *,
-        plan: PreemptionPlan,
-        then: Callable[[str], None],
-    ) -> None:
-        """Evict the victims. The plugin decides whether the attempt waits for the evictions.
-        ``then``: gets what went wrong; "": nothing."""
-        evicting = self._preemptor.evict(members, reference, plan)
-        if evicting is None:
-            lead.awaits_victims = True
-            then("")
-            return
-
-        def ended(problem: str) -> None:
-            self._guard(lead, members, started_seconds, partial(then, problem))
-
-        self._evicting.wait(f"group {lead.key}", evicting, ended)
+        started_seconds = refused.started_seconds
+        self._preemptor.evict(lead, members, started_seconds, reference, plan=plan, then=end)
 
     @staticmethod
     def _error(state: GroupState, members: Sequence[QueuedPodInfo], text: str) -> Refusal:

@@ -9,7 +9,8 @@ all pods of lower priority, no pod is evicted. A group that has to share a domai
 frees the domain in which the fewest groups lose pods. Upstream: podgrouppreemption.go (v1.37).
 """
 
-from collections.abc import Iterable, Sequence, Set
+from collections.abc import Callable, Iterable, Sequence, Set
+from functools import partial
 from itertools import islice
 from typing import Final, Protocol, final
 
@@ -29,17 +30,22 @@ from bayplan.engine.podgroups.refusals import (
     texts_of,
 )
 from bayplan.engine.podgroups.trial import PlacedMember, TrialSetup, unreserve
+from bayplan.engine.sync_preemption import SyncPreemptions
 from bayplan.framework.cycle_state import CycleState
-from bayplan.framework.preemption import GroupPreemption, PendingEvictions
+from bayplan.framework.preemption import GroupPreemption
 from bayplan.framework.status import is_success
 from bayplan.framework.types import NominatingMode, Nomination, QueuedPodInfo
 from bayplan.ports import ObjectReference
+from bayplan.queue.entry import QueuedPodGroupInfo
 from bayplan.queue.nominator import Nominator
 from bayplan.state.cache import Snapshot, Trial
 from bayplan.state.disruption_units import Unit, Units
 from bayplan.state.pod_groups import GroupState
 from bayplan.state.pods import PodInfo
 from bayplan.state.ranked_pods import NO_PRIORITY
+
+#: Runs a step of an attempt at a group that began at a time; see `AttemptBoundary`.
+Guard = Callable[[QueuedPodGroupInfo, Sequence[QueuedPodInfo], float, Callable[[], None]], None]
 
 #: Domains whose plans are compared.
 _PLANS_MAX: Final = 32
@@ -132,7 +138,17 @@ class PodGroupToPlace(Struct, frozen=True):
 class PodGroupPreemptor:
     """Finds the victims for a group. The plugin of the profile allows the preemption and evicts."""
 
-    def __init__(self, setup: TrialSetup, nominator: Nominator, outbox: Outbox) -> None:
+    def __init__(
+        self,
+        setup: TrialSetup,
+        nominator: Nominator,
+        outbox: Outbox,
+        evicting: SyncPreemptions,
+        *,
+        guard: Guard,
+    ) -> None:
+        self._evicting = evicting
+        self._guard = guard
         self._setup = setup
         self._cluster = setup.cluster
         self._telemetry = setup.telemetry
@@ -168,17 +184,34 @@ class PodGroupPreemptor:
         return NoPreemption(NOT_HELPFUL, self._with_reasons(group, NOT_HELPFUL))
 
     def evict(
-        self, members: Sequence[QueuedPodInfo], preemptor: ObjectReference, plan: PreemptionPlan
-    ) -> PendingEvictions | None:
-        """Nominate the members and evict the victims. Returns the evictions if the attempt has to
-        start them and wait for them. ``preemptor``: the object that the events of victims name."""
+        self,
+        lead: QueuedPodGroupInfo,
+        members: Sequence[QueuedPodInfo],
+        started_seconds: float,
+        reference: ObjectReference,
+        *,
+        plan: PreemptionPlan,
+        then: Callable[[str], None],
+    ) -> None:
+        """Nominate the members and evict the victims. The plugin decides whether the attempt waits
+        for the evictions. ``reference``: the object that the events of victims name. ``then``: gets
+        what went wrong; "": nothing."""
         plugin = self._plugin(members)
         assert plugin is not None
         for pod, nomination in self._nominations(plan):
             self._nominator.add_nominated_pod(pod, nomination)
         nodes = tuple(sorted({node_name for _, node_name in plan.placements}))
         pods = [queued.pod for queued in members]
-        return plugin.evict_for_group(preemptor, pods, nodes, plan.victims)
+        evicting = plugin.evict_for_group(reference, pods, nodes, plan.victims)
+        if evicting is None:
+            lead.awaits_victims = True
+            then("")
+            return
+
+        def ended(problem: str) -> None:
+            self._guard(lead, members, started_seconds, partial(then, problem))
+
+        self._evicting.wait(f"group {lead.key}", evicting, ended)
 
     def report_nominations(self, plan: PreemptionPlan) -> None:
         """Nominate the members again, whose failures withdrew their nominations, and write the

@@ -9,7 +9,7 @@ schedule_one_podgroup.go (v1.37), podGroupCycle and what it calls.
 """
 
 from collections.abc import Callable, Mapping, Sequence, Set
-from typing import Protocol, final
+from typing import final
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -37,7 +37,6 @@ from bayplan.engine.podgroups.trial import (
 )
 from bayplan.framework.status import Code, Diagnosis, Status, is_rejected, shared_names
 from bayplan.framework.types import QueuedPodInfo
-from bayplan.ports import ObjectReference
 from bayplan.queue.entry import QueuedPodGroupInfo
 from bayplan.queue.nominator import Nominator
 from bayplan.queue.scheduling_queue import SchedulingQueue
@@ -51,21 +50,6 @@ _GANGS = "GangScheduling"
 _WAITS = 'waiting for composite pod group "{}" tree to meet quorum'
 
 _MembersByGroup = Mapping[GroupKey, Sequence[QueuedPodInfo]]
-
-
-class _Evict(Protocol):
-    """Evicts victims; see `GroupAttempts`."""
-
-    def __call__(
-        self,
-        lead: QueuedPodGroupInfo,
-        members: Sequence[QueuedPodInfo],
-        started_seconds: float,
-        reference: ObjectReference,
-        *,
-        plan: PreemptionPlan,
-        then: Callable[[str], None],
-    ) -> None: ...
 
 
 class _TreeToPlace(Struct, frozen=True):
@@ -120,7 +104,6 @@ class TreeAttempts:
         failures: FailureHandler,
         groups: GroupPlacements,
         preemptor: PodGroupPreemptor,
-        evict: _Evict,
         ask: Callable[[QueuedPodGroupInfo, GroupExtenderCalls], None],
     ) -> None:
         """``ask``: calls the extenders whose answers were guessed."""
@@ -137,7 +120,6 @@ class TreeAttempts:
         self._failures = failures
         self._groups = groups
         self._preemptor = preemptor
-        self._evict = evict
         self._ask = ask
 
     def start(
@@ -266,7 +248,7 @@ class TreeAttempts:
                 self._preemptor.report_nominations(preemption)
 
         reference, started_seconds = group_reference(attempt.tree.group), attempt.started_seconds
-        self._evict(
+        self._preemptor.evict(
             attempt.lead,
             attempt.members,
             started_seconds,
