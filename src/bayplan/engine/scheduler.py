@@ -242,8 +242,7 @@ class Scheduler:
         self.dry_runs = DryRuns(engine.queue, engine.executor, self._attempts.dry_run)
         #: Profile → where the next search of a sample starts.
         self.sampling_starts = self._attempts.sampling_starts
-        placements, resizes = self._attempts.placements, self._attempts.resizes
-        self._events = event_handlers(engine, placements, resizes)
+        self._events = event_handlers(engine, self._attempts.placements, self._attempts.resizes)
         #: Places pods that come one by one.
         self.place_arrivals = self._arrivals(engine).place
         show_sizes(engine.metrics, engine.queue, self.cache)
