@@ -78,3 +78,42 @@ def test_a_cluster_in_python_simulates_changes_until_a_time(options: dict[str, A
         answer = cluster.whatif(drain=["n1"], **options)
         assert answer.change.until_seconds == 30.0
         assert any("the drain of n1 is not done" in note for note in answer.notes)
+
+
+@pytest.mark.parametrize("kind", ["ReplicaSet", "StatefulSet", "ReplicationController", "Job"])
+@pytest.mark.parametrize("change", [WhatIf(drain=("n1",), until="60s"), WhatIf(remove=("n1",))])
+def test_pods_of_controllers_that_were_not_read_come_back(kind: str, change: WhatIf) -> None:
+    pods = [owned_pod(f"web-{number}", "n1", kind=kind) for number in range(2)]
+    answer = simulated(change, cluster_of(node("n1"), node("n2"), *pods))
+    assert {(move.pod, move.source, move.target) for move in answer.moves} == {
+        ("default/web-0", "n1", "n2"),
+        ("default/web-1", "n1", "n2"),
+    }
+    assert not answer.gone
+    assert any(f"{kind} default/web was not read" in note for note in answer.notes)
+
+
+def test_a_stateful_set_that_was_not_read_keeps_the_claims_of_its_pods() -> None:
+    claim = {
+        "apiVersion": "v1",
+        "kind": "PersistentVolumeClaim",
+        "metadata": {"name": "data-db-0", "namespace": "default"},
+        "spec": {
+            "accessModes": ["ReadWriteOnce"],
+            "resources": {"requests": {"storage": "1Gi"}},
+        },
+    }
+    volumes = [{"name": "data", "persistentVolumeClaim": {"claimName": "data-db-0"}}]
+    database = owned_pod("db-0", "n1", kind="StatefulSet", volumes=volumes)
+    cluster = cluster_of(node("n1"), node("n2"), claim, database)
+    scaling = Scaling(kind="StatefulSet", name="db", replicas=2)
+    answer = simulated(WhatIf(scale=(scaling,), until="60s"), cluster)
+    assert [move.pod for move in answer.moves] == ["default/db-1"]
+
+
+def test_daemon_pods_do_not_hinder_the_drain_of_a_dump_of_pods_and_nodes() -> None:
+    agent = owned_pod("agent-a", "n1", kind="DaemonSet")
+    cluster = cluster_of(node("n1"), node("n2"), agent, owned_pod("web-a", "n1"))
+    answer = simulated(WhatIf(drain=("n1",), until="60s"), cluster)
+    assert [move.pod for move in answer.moves] == ["default/web-a"]
+    assert not any("unable to drain" in note for note in answer.notes)

@@ -13,6 +13,8 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from typing import cast
 
+from msgspec import structs
+
 from bayplan.api.objects import POD, ApiObject, Pod, decoded_kinds
 from bayplan.config import SchedulerConfig
 from bayplan.config.pod_group_kinds import group_kinds
@@ -20,6 +22,7 @@ from bayplan.model.additions import Additions
 from bayplan.model.cluster_model import ClusterModel
 from bayplan.model.picture import plain, with_kind
 from bayplan.model.reading import picture_of
+from bayplan.objects.keys import key_of
 from bayplan.plugins.registry import Registry
 from bayplan.problems import BadInputError
 from bayplan.sim.input.inputs import load_inputs
@@ -31,6 +34,7 @@ from bayplan.whatif.changes import Outcome, check_changes
 from bayplan.whatif.comparison import WhatIfAnswer, largest_shapes, state_of, what_if_answer
 from bayplan.whatif.evictions import DAEMON_SET_NAME, LeftOver
 from bayplan.whatif.fit import pod_name
+from bayplan.whatif.implied_controllers import implied_controllers, notes_of
 from bayplan.whatif.placing import Move, Placer
 
 
@@ -177,8 +181,11 @@ def _workload(model: ClusterModel, change: WhatIf, read_kinds: set[str]) -> Work
         if isinstance(present, Pod) and not stays:
             content["status"] = {"phase": "Running" if present.spec.node_name else "Pending"}
         parts.append(Part(content, str(key)))
+    implied = implied_controllers([part.value for part in parts])
+    parts += [Part(content, str(key_of(content))) for content in implied]
     parts.append(Part(change.document(), "the change"))
-    return load_inputs(parts, read_kinds=read_kinds, admission=source.admission)
+    workload = load_inputs(parts, read_kinds=read_kinds, admission=source.admission)
+    return structs.replace(workload, notes=(*workload.notes, *notes_of(implied)))
 
 
 def _is_where_it_was(original: ApiObject | None, present: Pod) -> bool:

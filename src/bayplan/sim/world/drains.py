@@ -133,7 +133,7 @@ class Drains:
             for one in self._cluster.objects(POD)
             if cast(Pod, one.object).spec.node_name == node.name
         ]
-        plan = drain_plan(pods, options, lambda key: self._cluster.get(key) is not None)
+        plan = drain_plan(pods, options, self._exists)
         if plan.problems:
             problems = "; ".join(plan.problems)
             self._say(f'unable to drain node "{node.name}" due to error: {problems}')
@@ -142,6 +142,12 @@ class Drains:
             stored = self._cluster.get(key)
             if stored is not None:
                 self._evict(key, stored.content["metadata"]["uid"], node.name)
+
+    def _exists(self, key: ObjectKey) -> bool:
+        """Whether a DaemonSet exists. An input without any is one of pods and nodes: they do."""
+        if self._cluster.get(key) is not None:
+            return True
+        return next(iter(self._cluster.objects(DAEMON_SET)), None) is None
 
     def are_futile(self) -> bool:
         """Whether no eviction waits that may be accepted next time: since the last try, neither

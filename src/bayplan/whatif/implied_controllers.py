@@ -1,0 +1,85 @@
+"""Controllers that were not read, as their pods tell them.
+
+A dump of pods and nodes has no ReplicaSets, and still its pods come back when they are evicted: a
+simulation needs somebody who creates them. The controller of such pods has as many replicas as
+pods, and the template of the first. Of a StatefulSet, claims that are named after a pod follow from
+templates. A DaemonSet has no outline: a pod does not tell on which nodes its controller wants one.
+"""
+
+from collections.abc import Collection, Iterable, Iterator
+
+from bayplan.api.objects import JOB, REPLICA_SET, REPLICATION_CONTROLLER, STATEFUL_SET
+from bayplan.objects.keys import Content, ObjectKey, key_of, object_key
+from bayplan.sim.input.controller_pods import is_active
+from bayplan.sim.input.workload import is_pod
+
+_KINDS = frozenset((REPLICA_SET, REPLICATION_CONTROLLER, STATEFUL_SET, JOB))
+
+
+def implied_controllers(contents: Collection[Content]) -> list[Content]:
+    """The controllers that pods name and that ``contents`` lacks."""
+    present = {key_of(content) for content in contents}
+    pods: dict[tuple[ObjectKey, str], list[Content]] = {}
+    for content in contents:
+        if is_pod(content) and is_active(content):
+            for key, uid in _controllers(content):
+                if key not in present:
+                    pods.setdefault((key, uid), []).append(content)
+    claims = {key_of(each): each for each in contents if each["kind"] == "PersistentVolumeClaim"}
+    return [_outline(key, uid, own, claims) for (key, uid), own in pods.items()]
+
+
+def _controllers(pod: Content) -> Iterator[tuple[ObjectKey, str]]:
+    for owner in pod["metadata"].get("ownerReferences") or ():
+        kind = f"{owner.get('apiVersion')} {owner.get('kind')}"
+        if owner.get("controller") and kind in _KINDS and owner.get("uid"):
+            namespace = key_of(pod).namespace
+            yield object_key(kind, namespace, owner.get("name") or ""), owner["uid"]
+
+
+def _outline(
+    key: ObjectKey, uid: str, pods: list[Content], claims: dict[ObjectKey, Content]
+) -> Content:
+    version, _, kind = key.kind.rpartition(" ")
+    first = pods[0]
+    labels = first["metadata"].get("labels") or {}
+    spec = {name: part for name, part in first["spec"].items() if name != "nodeName"}
+    own: Content = {"template": {"metadata": {"labels": labels}, "spec": spec}}
+    if key.kind == JOB:
+        own |= {"parallelism": len(pods), "completions": len(pods)}
+    else:
+        own |= {"replicas": len(pods), "selector": {"matchLabels": labels}}
+    if key.kind == REPLICATION_CONTROLLER:
+        own["selector"] = labels
+    if key.kind == STATEFUL_SET:
+        own["podManagementPolicy"] = "Parallel"
+        own["ordinals"] = {"start": min(map(_ordinal, pods))}
+        own["volumeClaimTemplates"] = list(_claim_templates(first, claims))
+    meta = {"name": key.name, "namespace": key.namespace, "uid": uid}
+    return {"apiVersion": version, "kind": kind, "metadata": meta, "spec": own}
+
+
+def _ordinal(pod: Content) -> int:
+    ending = pod["metadata"]["name"].rpartition("-")[2]
+    return int(ending) if ending.isdecimal() else 0
+
+
+def _claim_templates(pod: Content, claims: dict[ObjectKey, Content]) -> Iterator[Content]:
+    """The templates of the claims that are named after the pod."""
+    key = key_of(pod)
+    for volume in pod["spec"].get("volumes") or ():
+        name = (volume.get("persistentVolumeClaim") or {}).get("claimName") or ""
+        claim = claims.get(object_key("v1 PersistentVolumeClaim", key.namespace, name))
+        if claim is not None and name == f"{volume['name']}-{key.name}":
+            spec = {k: v for k, v in (claim.get("spec") or {}).items() if k != "volumeName"}
+            yield {"metadata": {"name": volume["name"]}, "spec": spec}
+
+
+def notes_of(controllers: Iterable[Content]) -> Iterator[str]:
+    """A note for the reader, if there are any."""
+    names = [str(key_of(each)) for each in controllers]
+    if names:
+        more = f" and {len(names) - 1:,} more were" if len(names) > 1 else " was"
+        yield (
+            f"{names[0]}{more} not read: pods that go come back with the spec of those that it has"
+        )
