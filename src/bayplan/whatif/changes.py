@@ -44,6 +44,7 @@ from bayplan.whatif.evictions import (
     controller_kind,
     is_mirror,
     recreated,
+    release_claims,
 )
 from bayplan.whatif.fit import add
 from bayplan.whatif.placing import Move, Placer
@@ -208,10 +209,12 @@ class _Changes:
         for pod in pods:
             self._model.remove(POD, pod.namespace, pod.name)
             if controller_kind(pod) == DAEMON_SET_NAME or is_mirror(pod):
+                release_claims(self._model, pod)
                 continue
             if recreated([pod]) and pod.status.phase not in ENDED and not pod.is_terminating:
                 self._placer.replace(pod)
             elif pod.status.phase not in ENDED:
+                release_claims(self._model, pod)
                 self._placer.is_gone(pod.key, "lost with its node")
 
     def drain(self, name: str) -> None:
@@ -238,6 +241,7 @@ class _Changes:
                 continue
             self._model.remove(POD, pod.namespace, pod.name)
             if not controller_kind(pod):
+                release_claims(self._model, pod)
                 self._placer.is_gone(pod.key, "evicted")
                 continue
             self._placer.replace(pod)
@@ -328,7 +332,11 @@ class _Changes:
             now_seconds = max(self._model.source.epoch_seconds, *ages, 0.0)
             removed = first_to_go(pods, count, now_seconds)
         for pod in map(key_of, removed):
+            present = self._model.pod(f"{pod.namespace}/{pod.name}")
+            info = self._model.scheduler.cache.pod((present and present.metadata.uid) or "")
             self._model.remove(*pod)
+            if info is not None:
+                release_claims(self._model, info)
             self._placer.is_gone(f"{pod.namespace}/{pod.name}", "scaled down")
 
     def _manifest(self, pod: Pod) -> Content:

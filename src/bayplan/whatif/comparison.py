@@ -18,8 +18,14 @@ from bayplan.answers.document import Answer, Rows, Value
 from bayplan.answers.names import natural_key
 from bayplan.answers.pod_tables import messages_table, named_pods
 from bayplan.answers.table import BLANK, Table, name_columns, number_columns
-from bayplan.api.device_objects import DEVICE_CLASS, RESOURCE_SLICE
-from bayplan.api.objects import NODE, POD, Node, Pod
+from bayplan.api.device_objects import (
+    DEVICE_CLASS,
+    RESOURCE_CLAIM,
+    RESOURCE_SLICE,
+    ResourceClaim,
+    ResourceClaimStatus,
+)
+from bayplan.api.objects import NODE, POD, Node, OwnerReference, Pod, PodStatus
 from bayplan.api.pod_groups import PodGroupKinds
 from bayplan.api.pod_requests import CPU, MEMORY, PODS
 from bayplan.model.additions import Additions, AdditionsReader
@@ -36,6 +42,7 @@ from bayplan.whatif.placing import Move, Placer
 
 #: Without shapes of the user, the largest workloads are counted, each up to a limit.
 SHAPES_MAX = 3
+_SUFFIX = "-headroom"
 HEADROOM_LIMIT = 1000
 _MOVES_MAX = 40
 _EXAMPLES_MAX = 5
@@ -388,13 +395,40 @@ def largest_shapes(model: ClusterModel) -> Additions:
             counts[workload] += 1
             examples.setdefault(workload, pod)
     ordered = sorted(counts, key=lambda workload: (-counts[workload], workload))
-    return Additions((), tuple(_copy(examples[one]) for one in ordered[:SHAPES_MAX]))
+    copies = [_copy(model, examples[one]) for one in ordered[:SHAPES_MAX]]
+    claims = [(RESOURCE_CLAIM, claim) for _, own in copies for claim in own]
+    return Additions(tuple(claims), tuple(pod for pod, _ in copies))
 
 
-def _copy(pod: Pod) -> Pod:
-    name = f"{pod.metadata.name}-headroom"
-    metadata = replace(pod.metadata, name=name, uid=None, resource_version=None)
-    return Pod(metadata=metadata, spec=replace(pod.spec, node_name=None), declared=pod.declared)
+def _copy(model: ClusterModel, pod: Pod) -> tuple[Pod, list[ResourceClaim]]:
+    """A pod like the pod, with claims like those that were made for it."""
+    name, statuses = f"{pod.metadata.name}{_SUFFIX}", pod.status.resource_claim_statuses or ()
+    uid = f"{pod.metadata.uid}{_SUFFIX}" if statuses else None
+    owner = OwnerReference(api_version="v1", kind="Pod", name=name, uid=uid or "", controller=True)
+    claims: list[ResourceClaim] = []
+    for status in statuses:
+        made_name = status.resource_claim_name or ""
+        made = model.get(RESOURCE_CLAIM, pod.metadata.namespace or "", made_name)
+        if isinstance(made, ResourceClaim):
+            own = replace(
+                made.metadata,
+                name=f"{made.metadata.name}{_SUFFIX}",
+                uid=None,
+                resource_version=None,
+                owner_references=(owner,),
+            )
+            claims.append(replace(made, metadata=own, status=ResourceClaimStatus()))
+    copied = tuple(
+        replace(each, resource_claim_name=f"{each.resource_claim_name}{_SUFFIX}")
+        for each in statuses
+    )
+    metadata = replace(pod.metadata, name=name, uid=uid, resource_version=None)
+    return Pod(
+        metadata=metadata,
+        spec=replace(pod.spec, node_name=None),
+        status=PodStatus(resource_claim_statuses=copied or None),
+        declared=pod.declared,
+    ), claims
 
 
 # ---- text ----------------------------------------------------------------------------------

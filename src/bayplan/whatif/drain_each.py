@@ -44,6 +44,7 @@ from bayplan.whatif.evictions import (
     LeftOver,
     blocked_by,
     controller_kind,
+    create_again,
     is_mirror,
     recreated,
     replacement,
@@ -468,7 +469,7 @@ class _Question:
                     continue
                 if not is_victim:
                     model.remove(POD, pod.namespace, pod.name)
-                model.add(POD, replacement(pod))
+                create_again(model, pod)
                 attempt = self._placed(pod)
                 if attempt is None or attempt.node:
                     evicted = [] if attempt is None else recreated(attempt.victims)

@@ -13,8 +13,9 @@ from msgspec.structs import replace
 
 from bayplan.adapters.embedded.disruption_budgets import may_go_unready
 from bayplan.answers.document import Value
+from bayplan.api.device_objects import RESOURCE_CLAIM, ResourceClaim, ResourceClaimStatus
 from bayplan.api.disruption_objects import POD_DISRUPTION_BUDGET, PodDisruptionBudget
-from bayplan.api.objects import Pod
+from bayplan.api.objects import POD, Pod
 from bayplan.api.selectors import Selector, SelectorError, label_selector
 from bayplan.model.cluster_model import ClusterModel
 from bayplan.state.pods import PodInfo, PodShape
@@ -136,6 +137,60 @@ def replacement(pod: PodInfo, suffix: str = "") -> Pod:
         deletion_grace_period_seconds=None,
     )
     return Pod(metadata=metadata, spec=pod.spec, declared=dict(pod.declared))
+
+
+def create_again(model: ClusterModel, pod: PodInfo, *, uid: str | None = None) -> None:
+    """Add the replacement of a pod that was removed, with its claims for devices.
+
+    ``uid``: of the replacement; None: the model chooses one. The devices that the pod alone had are
+    free. A claim that was made for it is made again.
+    """
+    created = replacement(pod)
+    if pod.spec.resource_claims or pod.status.extended_resource_claim_status:
+        uid = uid or f"again-{pod.uid}"
+        statuses = pod.status.resource_claim_statuses
+        created = replace(created, status=replace(created.status, resource_claim_statuses=statuses))
+        release_claims(model, pod, uid)
+    model.add(POD, replace(created, metadata=replace(created.metadata, uid=uid)))
+
+
+def release_claims(model: ClusterModel, pod: PodInfo, new_uid: str = "") -> None:
+    """Free the devices of a pod that was removed, unless other pods use them.
+
+    ``new_uid``: of the pod in its place, which gets the claims that were made for it; "": there is
+    none, and they are gone.
+    """
+    generated = {
+        each.name: each.resource_claim_name for each in pod.status.resource_claim_statuses or ()
+    }
+    for entry in pod.spec.resource_claims or ():
+        name = entry.resource_claim_name or generated.get(entry.name)
+        claim = model.get(RESOURCE_CLAIM, pod.namespace, name) if name else None
+        if not isinstance(claim, ResourceClaim):
+            continue
+        owners = claim.metadata.owner_references or ()
+        if not new_uid and any(owner.uid == pod.uid for owner in owners):
+            model.remove(RESOURCE_CLAIM, pod.namespace, claim.metadata.name)
+        else:
+            model.replace(RESOURCE_CLAIM, _released(claim, pod.uid, new_uid))
+    implicit = pod.status.extended_resource_claim_status
+    name = None if implicit is None else implicit.resource_claim_name
+    if name and model.get(RESOURCE_CLAIM, pod.namespace, name) is not None:
+        # The scheduler makes another one for the pod in its place.
+        model.remove(RESOURCE_CLAIM, pod.namespace, name)
+
+
+def _released(claim: ResourceClaim, uid: str, new_uid: str) -> ResourceClaim:
+    """A claim that one user has left: its devices are free unless it has other users. A claim
+    that was generated for the pod is generated again."""
+    users = tuple(user for user in claim.status.reserved_for or () if user.uid != uid)
+    status = replace(claim.status, reserved_for=users) if users else ResourceClaimStatus()
+    owners = tuple(
+        replace(owner, uid=new_uid) if owner.uid == uid else owner
+        for owner in claim.metadata.owner_references or ()
+    )
+    metadata = replace(claim.metadata, owner_references=owners)
+    return replace(claim, metadata=metadata, status=status)
 
 
 def controller_kind(pod: PodInfo) -> str:

@@ -10,11 +10,10 @@ from collections.abc import Callable, Hashable, Iterable
 from typing import final
 
 from bayplan.answers.document import Value
-from bayplan.api.objects import POD
 from bayplan.model.cluster_model import ClusterModel
 from bayplan.model.daemon_pods import DaemonPod
 from bayplan.state.pods import PodInfo
-from bayplan.whatif.evictions import LeftOver, recreated, replacement
+from bayplan.whatif.evictions import LeftOver, create_again, recreated
 from bayplan.whatif.text import WaitingPods
 
 #: Rounds over the pods that wait. Each round after the first places a pod, so that more of them
@@ -96,7 +95,7 @@ class Placer:
     def replace(self, pod: PodInfo) -> None:
         """Create a pod again that was removed from its node; it waits."""
         self._sources.setdefault(pod.key, pod.node_name)
-        self._model.add(POD, replacement(pod))
+        create_again(self._model, pod)
 
     def take(self, pods: Iterable[DaemonPod]) -> None:
         """Note the pods that DaemonSets created for a new node."""

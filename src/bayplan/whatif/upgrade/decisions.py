@@ -13,7 +13,6 @@ from typing import cast
 
 from msgspec.structs import replace
 
-from bayplan.api.device_objects import RESOURCE_CLAIM, ResourceClaim, ResourceClaimStatus
 from bayplan.api.objects import POD, Pod
 from bayplan.config import SchedulerConfig
 from bayplan.engine.cycle import Cycle
@@ -21,7 +20,7 @@ from bayplan.model.cluster_model import ClusterModel
 from bayplan.model.picture import ClusterPicture
 from bayplan.plugins.registry import Registry
 from bayplan.state.pods import PodInfo, pod_info
-from bayplan.whatif.evictions import ENDED, is_mirror, replacement
+from bayplan.whatif.evictions import ENDED, create_again, is_mirror
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +69,9 @@ def _decision(model: ClusterModel, pod: PodInfo) -> Decision:
 
     with model.trial():
         if pod.node_name:
-            _create_again(model, pod)
+            # The uid breaks ties: it is the same in each model.
+            model.remove(POD, pod.namespace, pod.name)
+            create_again(model, pod, uid=f"again-{pod.uid}")
         attempt = model.attempt(pod.key, look)
     nodes = best[-1] if best and attempt.node else ()
     return Decision(
@@ -79,37 +80,6 @@ def _decision(model: ClusterModel, pod: PodInfo) -> Decision:
         attempt.nominated_node,
         tuple(sorted(victim.key for victim in attempt.victims)),
     )
-
-
-def _create_again(model: ClusterModel, pod: PodInfo) -> None:
-    """Replace a pod by a pending one with the same spec, and free the devices that it alone had."""
-    model.remove(POD, pod.namespace, pod.name)
-    created = replacement(pod)
-    # The uid breaks ties: it is the same in each model.
-    uid = f"again-{pod.uid}"
-    metadata = replace(created.metadata, uid=uid)
-    statuses = pod.status.resource_claim_statuses
-    status = replace(created.status, resource_claim_statuses=statuses)
-    generated = {each.name: each.resource_claim_name for each in statuses or ()}
-    for entry in pod.spec.resource_claims or ():
-        name = entry.resource_claim_name or generated.get(entry.name)
-        claim = model.get(RESOURCE_CLAIM, pod.namespace, name) if name else None
-        if claim is not None:
-            model.replace(RESOURCE_CLAIM, _released(cast(ResourceClaim, claim), pod.uid, uid))
-    model.add(POD, replace(created, metadata=metadata, status=status))
-
-
-def _released(claim: ResourceClaim, uid: str, new_uid: str) -> ResourceClaim:
-    """A claim that one user has left: its devices are free unless it has other users. A claim
-    that was generated for the pod is generated again."""
-    users = tuple(user for user in claim.status.reserved_for or () if user.uid != uid)
-    status = replace(claim.status, reserved_for=users) if users else ResourceClaimStatus()
-    owners = tuple(
-        replace(owner, uid=new_uid) if owner.uid == uid else owner
-        for owner in claim.metadata.owner_references or ()
-    )
-    metadata = replace(claim.metadata, owner_references=owners)
-    return replace(claim, metadata=metadata, status=status)
 
 
 def _best_nodes(cycle: Cycle) -> tuple[str, ...]:
