@@ -203,7 +203,7 @@ class EmbeddedCluster(ObjectPort, ImmediateCluster):
             self._budgets.work()
         if self._claims.waiting:
             self._claims.work_soon()
-        if self._groups.has_work:
+        if self._groups.leaving:
             self._groups.work_soon()
         return created
 

@@ -25,19 +25,20 @@ class GroupProtection:
         self._server = server
         self._store = store
         self._soon = soon
-        #: Protected groups that are being deleted, and their pods that have not ended.
-        self._users: dict[ObjectKey, set[ObjectKey]] = {}
+        #: Protected groups that are being deleted, and their pods that have not ended. Only read
+        #: it.
+        self.leaving: dict[ObjectKey, set[ObjectKey]] = {}
         store.observe(self._see_group, UPSTREAM_KINDS)
-        store.observe(self._see_pod, (POD,), is_active=lambda: bool(self._users))
+        store.observe(self._see_pod, (POD,), is_active=lambda: bool(self.leaving))
 
     def _see_group(self, before: StoredObject | None, after: StoredObject | None) -> None:
         if after is not None and _is_leaving(after):
-            if after.key not in self._users:
+            if after.key not in self.leaving:
                 users = (one.key for one in self._store.all(POD) if _uses(one, after.key))
-                self._users[after.key] = set(users)
+                self.leaving[after.key] = set(users)
                 self._store.renew_observers()
             self.work_soon()
-        elif before is not None and self._users.pop(before.key, None) is not None:
+        elif before is not None and self.leaving.pop(before.key, None) is not None:
             self._store.renew_observers()
 
     def _see_pod(self, before: StoredObject | None, after: StoredObject | None) -> None:
@@ -46,7 +47,7 @@ class GroupProtection:
         name = _group_name(changed)
         for kind in UPSTREAM_KINDS if name else ():
             group = object_key(kind, changed.key.namespace, name)
-            users = self._users.get(group)
+            users = self.leaving.get(group)
             if users is None:
                 continue
             if after is not None and _uses(after, group):
@@ -55,18 +56,13 @@ class GroupProtection:
                 users.discard(changed.key)
                 self.work_soon()
 
-    @property
-    def has_work(self) -> bool:
-        """Whether a group may go now."""
-        return bool(self._users) and not all(self._users.values())
-
     def work_soon(self) -> None:
-        """Do the work that waits. Without a running loop, nothing starts it."""
-        if self.has_work:
+        """Let groups without users go. Without a running loop, nothing starts it."""
+        if not all(self.leaving.values()):
             self._soon(self._work)
 
     def _work(self) -> None:
-        for key in [key for key, users in self._users.items() if not users]:
+        for key in [key for key, users in self.leaving.items() if not users]:
             stored = self._store.get(key)
             if stored is None or not _is_leaving(stored):
                 continue
