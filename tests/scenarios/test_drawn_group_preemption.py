@@ -109,6 +109,7 @@ def the_first_rack_is_freed(patch: pytest.MonkeyPatch) -> None:
 def the_most_owners_are_hurt(patch: pytest.MonkeyPatch) -> None:
     hurt = preemption._hurt
     patch.setattr(preemption, "_hurt", lambda plan: tuple(-each for each in hurt(plan)))
+    patch.setattr(preemption, "_hurt_at_least", lambda *_: (-99, 0))
 
 
 def the_rack_is_freed_in_part(patch: pytest.MonkeyPatch) -> None:

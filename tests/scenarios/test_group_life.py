@@ -189,6 +189,47 @@ def test_preemption_for_an_exclusive_group_frees_the_whole_rack() -> None:
     play(scenario, plugins=PREEMPTING)
 
 
+def test_a_rack_with_many_groups_is_freed_if_few_of_them_lose_pods() -> None:
+    """r0 holds pods of two owners, both of which would lose one; r1 of three, of which one does."""
+
+    async def scenario(world: World) -> None:
+        racks(world, (2, 2), (4, 1, 1))
+        names = ["r0-0", "r0-1", "r1-0", "r1-1", "r1-2"]
+        for node, cpu in zip(names, (2, 2, 4, 1, 1), strict=True):
+            world.add_pod(f"on-{node}", cpu=cpu, node=node, priority=0)
+        await world.until(1)
+        put_group(world, "g", 2, annotations=RACK)
+        placed = members(world, 2, 2, priority=100)
+        await world.until(20)
+        assert racks_of(world, *placed) == ["r1", "r1"]
+        lost = {f"on-{name}" for name in names} - set(remaining(world, *[f"on-{n}" for n in names]))
+        assert lost == {"on-r1-0"}
+
+    play(scenario, plugins=PREEMPTING)
+
+
+def test_groups_are_placed_on_the_racks_that_they_freed() -> None:
+    """There are so many racks that the free places of each are counted first. The nominations of
+    the members change nothing about these."""
+
+    async def scenario(world: World) -> None:
+        racks(world, *[(5, 5)] * 50)
+        cheap_names = [f"cheap-{rack}-{place}" for rack in range(50) for place in range(2)]
+        for name in cheap_names:
+            world.add_pod(name, cpu=5, node=name.replace("cheap-", "r"), priority=0)
+        await world.until(1)
+        names = {group: [f"{group}-{nth}" for nth in range(10)] for group in ("g", "h")}
+        for group, own in names.items():
+            put_group(world, group, 10, annotations=RACK)
+            for name in own:
+                add_member(world, name, group, cpu=1, priority=100)
+        await world.until(40)
+        assert [set(racks_of(world, *own)) for own in names.values()] == [{"r0"}, {"r1"}]
+        assert len(remaining(world, *cheap_names)) == 96
+
+    play(scenario, plugins=PREEMPTING)
+
+
 # ---- reservations and backfill --------------------------------------------------------------
 
 

@@ -345,6 +345,8 @@ def _feasible(setup: TrialSetup, snapshot: Snapshot, queued: QueuedPodInfo) -> M
     """bool [nodes]: where a member fits, if it is the only one."""
     framework = setup.frameworks[queued.pod.scheduler_name]
     cycle = Cycle(queued, framework, snapshot, setup.telemetry.clock.now())
+    # The cycle of a nominated member would look at its nominated node alone.
+    cycle.extender_round.give_up_nominated_node()
     restrict_to_unreserved(cycle, setup.reservations)
     if setup.runner.run(cycle) is not None:
         return None

@@ -5,14 +5,20 @@ other kinds than Kubernetes' own it removes pods up to the lowest priority with 
 fits. Then the removed pods of the members' nodes return one after another, as long as all members
 on the node still fit; if a member cannot be beside pods of other nodes, all removed pods return so,
 as long as all members fit. A pod that cannot return is a victim. If the group does not fit without
-all pods of lower priority, no pod is evicted. A group that has to share a domain by its annotation
-frees the domain in which the fewest groups lose pods. Upstream: podgrouppreemption.go (v1.37).
+all pods of lower priority, no pod is evicted. Upstream: podgrouppreemption.go (v1.37).
+
+A group that has to share a domain by its annotation frees the domain in which the fewest groups
+lose pods. A trial removes only pods of this domain. If the members do not fit so, a plugin may look
+at pods of other domains, and a trial without all pods of lower priority decides. A domain is not
+tried if the amounts that its pods use say that more groups lose pods there than in the best one.
 """
 
-from collections.abc import Callable, Iterable, Sequence, Set
+from bisect import bisect_left
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence, Set
 from functools import partial
-from itertools import islice
-from typing import Final, Protocol, final
+from itertools import accumulate, chain
+from typing import Final, NamedTuple, Protocol, final
 
 import numpy as np
 from msgspec import Struct
@@ -32,6 +38,7 @@ from bayplan.engine.podgroups.refusals import (
 from bayplan.engine.podgroups.trial import PlacedMember, TrialSetup, unreserve
 from bayplan.engine.sync_preemption import SyncPreemptions
 from bayplan.framework.cycle_state import CycleState
+from bayplan.framework.placements import Placement
 from bayplan.framework.preemption import GroupPreemption
 from bayplan.framework.status import is_success
 from bayplan.framework.types import NominatingMode, Nomination, QueuedPodInfo
@@ -40,6 +47,7 @@ from bayplan.queue.entry import QueuedPodGroupInfo
 from bayplan.queue.nominator import Nominator
 from bayplan.state.cache import Snapshot, Trial
 from bayplan.state.disruption_units import Unit, Units
+from bayplan.state.nodes import NodeView
 from bayplan.state.pod_groups import GroupState
 from bayplan.state.pods import PodInfo
 from bayplan.state.ranked_pods import NO_PRIORITY
@@ -49,11 +57,31 @@ Guard = Callable[[QueuedPodGroupInfo, Sequence[QueuedPodInfo], float, Callable[[
 
 #: Domains whose plans are compared.
 _PLANS_MAX: Final = 32
+#: Of a domain that does not suffice, whichever pods leave; more than any pods.
+_NEVER_ENOUGH: Final = (1 << 62, 1 << 62)
 PREFIX = " pod group preemption: "
 NOT_HELPFUL = "preemption is not helpful for scheduling the group"
 #: Upstream's words.
 _NO_VICTIMS = "No preemption victims found for incoming preemptor"
 _ONGOING = "ongoing preemption on nominated nodes"
+
+
+#: By group, or by uid of a single pod.
+PodsByOwner = Mapping[object, list[PodInfo]]
+
+
+class DomainToFree(NamedTuple):
+    """A domain of whose nodes pods may leave."""
+
+    #: "": all nodes.
+    name: str = ""
+    #: None: all nodes.
+    nodes: frozenset[str] | None = None
+    #: At least so many groups or single pods lose pods, and so many pods leave; see `_hurt`.
+    hurt_at_least: tuple[int, int] = (0, 0)
+
+
+ANYWHERE: Final = DomainToFree()
 
 
 class Preemptor(Protocol):
@@ -79,8 +107,9 @@ class Preemptor(Protocol):
         used; "": any."""
         ...
 
-    def domains_to_free(self, snapshot: Snapshot, highest: int) -> Sequence[str]:
-        """The domains to try one after another, if pods up to a priority leave; "": any."""
+    def domains_to_free(self, snapshot: Snapshot, highest: int) -> Sequence[DomainToFree]:
+        """The domains of which one is freed, if pods up to a priority leave; of equally good ones
+        the first."""
         ...
 
     def nodes_alone(self, snapshot: Snapshot, names: Set[str]) -> frozenset[str]:
@@ -116,19 +145,60 @@ class PodGroupToPlace(Struct, frozen=True):
         texts = texts_of(self.setup.gates.behaviour)
         return (), reason(pass_.result(), state, len(self.members), texts)
 
-    def domains_to_free(self, snapshot: Snapshot, highest: int) -> Sequence[str]:
+    def domains_to_free(self, snapshot: Snapshot, highest: int) -> Sequence[DomainToFree]:
         """The domains of the required key, those first in which the fewest groups could lose pods;
-        for other groups only "": any. Kubernetes' own groups are placed as kube-scheduler does."""
+        for other groups all nodes. Kubernetes' own groups are placed as kube-scheduler does."""
         state = self.state
         if state.group is None or self.is_upstream or not state.group.required_topology:
-            return ("",)
+            return (ANYWHERE,)
         domains = self.setup.domains.of(snapshot, state.group.required_topology, state)
+        is_alone = state.group.exclusive_topology == state.group.required_topology
         domain_of = {node: domain.name for domain in domains for node in domain.nodes or ()}
-        owners: dict[str, set[object]] = {domain.name: set() for domain in domains}
+        pods: dict[str, dict[object, list[PodInfo]]]
+        pods = {domain.name: defaultdict(list) for domain in domains}
+        #: Domains that are not the group's alone, whichever pods leave.
+        shared = set[str]()
         for pod in self.setup.cluster.cache.pods():
-            if pod.priority <= highest and pod.node_name in domain_of:
-                owners[domain_of[pod.node_name]].add(_owner(pod))
-        return sorted(owners, key=lambda name: (len(owners[name]), name)) or ("",)
+            domain_name = domain_of.get(pod.node_name)
+            if domain_name is None:
+                continue
+            if pod.priority <= highest:
+                pods[domain_name][_owner(pod)].append(pod)
+            elif is_alone and pod.group_key != state.key and not is_daemon(pod):
+                shared.add(domain_name)
+        in_order = sorted(domains, key=lambda domain: (len(pods[domain.name]), domain.name))
+        return [
+            self._to_free(snapshot, domain, pods[domain.name], is_shared=domain.name in shared)
+            for domain in in_order
+        ] or (ANYWHERE,)
+
+    def _to_free(
+        self, snapshot: Snapshot, domain: Placement, pods: PodsByOwner, *, is_shared: bool
+    ) -> DomainToFree:
+        """``pods``: that may leave the domain. ``is_shared``: another pod stays there, and the
+        group has to be alone."""
+        group, nodes = self.state.group, snapshot.nodes
+        assert group is not None and domain.nodes is not None, "all nodes are no domain"
+        if not Units(self.setup.cluster.group_trees, nodes).are_single:
+            return DomainToFree(domain.name, domain.nodes)
+        if is_shared:
+            return DomainToFree(domain.name, domain.nodes, _NEVER_ENOUGH)
+        inside = nodes.take(self.setup.runner.domain_rows.positions(domain.nodes, nodes))
+        at_least = _hurt_at_least(self._least_needs(), inside, pods.values())
+        if group.exclusive_topology == group.required_topology:
+            leaving = [[pod for pod in each if not is_daemon(pod)] for each in pods.values()]
+            alone = sum(map(bool, leaving)), sum(map(len, leaving))
+            at_least = max(at_least[0], alone[0]), max(at_least[1], alone[1])
+        return DomainToFree(domain.name, domain.nodes, at_least)
+
+    def _least_needs(self) -> dict[str, int]:
+        """By resource, the requests of as many members as the group needs, the smallest ones."""
+        requests = [queued.pod.shape.requests for queued in self.members]
+        names = {name for each in requests for name in each}
+        return {
+            name: sum(sorted(each.get(name, 0) for each in requests)[: self.needed_count])
+            for name in names
+        }
 
     def nodes_alone(self, snapshot: Snapshot, names: Set[str]) -> frozenset[str]:
         return domain_nodes(snapshot.nodes, self.state, names)
@@ -291,9 +361,19 @@ class PodGroupPreemptor:
 
     def _why_not_without(self, snapshot: Snapshot, group: Preemptor, highest: int) -> str:
         """Why the group does not fit without all pods up to a priority; "" if it fits."""
+        for domain in group.domains_to_free(snapshot, highest):
+            is_promising = domain.nodes is not None and domain.hurt_at_least != _NEVER_ENOUGH
+            if is_promising and not self._why_not_in(snapshot, group, highest, domain):
+                return ""
+        return self._why_not_in(snapshot, group, highest, ANYWHERE)
+
+    def _why_not_in(
+        self, snapshot: Snapshot, group: Preemptor, highest: int, domain: DomainToFree
+    ) -> str:
+        """The same if only pods of one domain leave."""
         with snapshot.trial() as trial:
-            _remove(trial, snapshot, self._units(snapshot), highest)
-            placed, why_not = group.place(trial)
+            _remove(trial, snapshot, self._units(snapshot), highest, domain.nodes)
+            placed, why_not = group.place(trial, domain.name)
             self._give_back(placed)
         return why_not
 
@@ -309,12 +389,16 @@ class PodGroupPreemptor:
     ) -> PreemptionPlan | None:
         """The plan; of a group that has to share a domain, that of the domain in which the fewest
         groups lose pods, then the fewest pods leave."""
-        plans = (
-            self._plan_within(snapshot, group, highest, plugin=plugin, only=only)
-            for only in group.domains_to_free(snapshot, highest)
-        )
-        possible = islice((plan for plan in plans if plan is not None), _PLANS_MAX)
-        return min(possible, key=_hurt, default=None)
+        domains = enumerate(group.domains_to_free(snapshot, highest))
+        plans: dict[tuple[tuple[int, int], int], PreemptionPlan] = {}
+        for place, domain in sorted(domains, key=lambda each: (each[1].hurt_at_least, each[0])):
+            is_worse = bool(plans) and (domain.hurt_at_least, place) > min(plans)
+            if is_worse or len(plans) == _PLANS_MAX:
+                break
+            plan = self._plan_within(snapshot, group, highest, plugin=plugin, domain=domain)
+            if plan is not None:
+                plans[_hurt(plan), place] = plan
+        return plans[min(plans)] if plans else None
 
     def _plan_within(
         self,
@@ -323,11 +407,30 @@ class PodGroupPreemptor:
         highest: int,
         *,
         plugin: GroupPreemption,
+        domain: DomainToFree,
+    ) -> PreemptionPlan | None:
+        """The plan whose victims make room in a domain; None: there is none."""
+        areas = (None,) if domain.nodes is None else (domain.nodes, None)
+        plans = (
+            self._plan_without(snapshot, group, highest, area, plugin=plugin, only=domain.name)
+            for area in areas
+        )
+        return next((plan for plan in plans if plan is not None), None)
+
+    def _plan_without(
+        self,
+        snapshot: Snapshot,
+        group: Preemptor,
+        highest: int,
+        area: frozenset[str] | None,
+        *,
+        plugin: GroupPreemption,
         only: str,
     ) -> PreemptionPlan | None:
-        """``only``: the only domain that may be used; "": any."""
+        """The plan if all pods up to a priority leave before the group is placed. ``area``: the
+        nodes that they leave; None: all nodes."""
         with snapshot.trial() as trial:
-            away = _remove(trial, snapshot, self._units(snapshot), highest)
+            away = _remove(trial, snapshot, self._units(snapshot), highest, area)
             placed, why_not = group.place(trial, only)
             if why_not:
                 return None
@@ -425,11 +528,43 @@ def _owner(pod: PodInfo) -> object:
     return pod.uid if pod.group_key is None else pod.group_key
 
 
-def _remove(trial: Trial, snapshot: Snapshot, units: Units, highest: int) -> list[Unit]:
-    """Remove all pods up to a priority."""
+def _hurt_at_least(
+    needs: Mapping[str, int], nodes: NodeView, pods_by_owner: Collection[Sequence[PodInfo]]
+) -> tuple[int, int]:
+    """How many groups or single pods lose pods at least, and how many pods leave, if the nodes have
+    to offer these amounts; `_NEVER_ENOUGH`: they do not, whatever leaves. A resource that some node
+    does not offer itself is left out, because devices may stand for it."""
+    owner_count = pod_count = 0
+    for name, amount in needs.items():
+        allocatable = nodes.allocatable(name)
+        if not allocatable.all():
+            continue
+        missing = amount - int((allocatable - nodes.requested(name)).clip(0).sum())
+        amounts = [[pod.shape.requests.get(name, 0) for pod in pods] for pods in pods_by_owner]
+        if sum(map(sum, amounts)) < missing:
+            return _NEVER_ENOUGH
+        owner_count = max(owner_count, _least_count(missing, map(sum, amounts)))
+        pod_count = max(pod_count, _least_count(missing, chain.from_iterable(amounts)))
+    return owner_count, pod_count
+
+
+def _least_count(missing: int, amounts: Iterable[int]) -> int:
+    """How many of the amounts are needed at least for a sum."""
+    in_order = sorted(amounts, reverse=True)
+    return bisect_left(list(accumulate(in_order, initial=0)), missing)
+
+
+def _remove(
+    trial: Trial, snapshot: Snapshot, units: Units, highest: int, area: Set[str] | None
+) -> list[Unit]:
+    """Remove all pods up to a priority. ``area``: only from these nodes; None: from all nodes."""
     nodes = snapshot.nodes
     is_concerned = snapshot.ranked_pods(nodes).lowest <= highest
     is_concerned[nodes.positions(sorted(units.node_names()))] = True
+    if area is not None:
+        is_inside = np.zeros(len(nodes), np.bool_)
+        is_inside[nodes.positions(sorted(area))] = True
+        is_concerned &= is_inside
     positions: list[int] = np.flatnonzero(is_concerned).tolist()
     there = (pod for position in positions for pod in nodes.info(position).pods)
     if units.are_single:

@@ -19,7 +19,7 @@ from bayplan.engine.core import GroupController
 from bayplan.engine.failures import CLEAR_NOMINATION, Failure, FailureHandler, failure_by_error
 from bayplan.engine.outbox import group_reference
 from bayplan.engine.podgroups.placements import GroupPlacements
-from bayplan.engine.podgroups.preemption import PodGroupPreemptor
+from bayplan.engine.podgroups.preemption import ANYWHERE, DomainToFree, PodGroupPreemptor
 from bayplan.engine.podgroups.refusals import (
     NoPreemption,
     PreemptionPlan,
@@ -74,8 +74,8 @@ class _TreeToPlace(Struct, frozen=True):
         tree_pass.undo()
         return (), tree_pass.verdict.message
 
-    def domains_to_free(self, snapshot: Snapshot, highest: int) -> Sequence[str]:
-        return ("",)
+    def domains_to_free(self, snapshot: Snapshot, highest: int) -> Sequence[DomainToFree]:
+        return (ANYWHERE,)
 
     def nodes_alone(self, snapshot: Snapshot, names: Set[str]) -> frozenset[str]:
         return frozenset()
