@@ -118,7 +118,7 @@ class Racks(GroupRun, ImmediateCluster):
     def create_event_now(self, event: EmitEvent) -> None:
         """Events are not stored."""
 
-    async def patch_pod_status(self, patch: PatchPodStatus) -> None:
+    def patch_pod_status_now(self, patch: PatchPodStatus) -> None:
         """Conditions are not stored."""
 
     async def delete_pod(self, namespace: str, name: str, uid: str) -> None:
