@@ -372,7 +372,7 @@ class PodGroupPreemptor:
     ) -> str:
         """The same if only pods of one domain leave."""
         with snapshot.trial() as trial:
-            _remove(trial, snapshot, self._units(snapshot), highest, domain.nodes)
+            _remove(trial, snapshot, self._units(snapshot), highest, area=domain.nodes)
             placed, why_not = group.place(trial, domain.name)
             self._give_back(placed)
         return why_not
@@ -430,7 +430,7 @@ class PodGroupPreemptor:
         """The plan if all pods up to a priority leave before the group is placed. ``area``: the
         nodes that they leave; None: all nodes."""
         with snapshot.trial() as trial:
-            away = _remove(trial, snapshot, self._units(snapshot), highest, area)
+            away = _remove(trial, snapshot, self._units(snapshot), highest, area=area)
             placed, why_not = group.place(trial, only)
             if why_not:
                 return None
@@ -555,7 +555,7 @@ def _least_count(missing: int, amounts: Iterable[int]) -> int:
 
 
 def _remove(
-    trial: Trial, snapshot: Snapshot, units: Units, highest: int, area: Set[str] | None
+    trial: Trial, snapshot: Snapshot, units: Units, highest: int, *, area: Set[str] | None
 ) -> list[Unit]:
     """Remove all pods up to a priority. ``area``: only from these nodes; None: from all nodes."""
     nodes = snapshot.nodes
