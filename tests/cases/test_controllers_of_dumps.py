@@ -182,3 +182,20 @@ def test_an_applied_object_that_hides_pods_is_named(tmp_path: Path) -> None:
     cluster = write_objects(tmp_path / "cluster.yaml", node("n1"))
     text = answer("whatif", cluster, "--apply", write_objects(tmp_path / "r.yaml", rollout))
     assert "Rollout default/web is of a kind that Bayplan does not know" in text
+
+
+def test_a_workload_fits_only_if_the_server_accepts_all_its_pods(tmp_path: Path) -> None:
+    quota = api_object("v1 ResourceQuota", "q", "default", spec={"hard": {"pods": "1"}})
+    web = workload("Deployment", "web", {"replicas": 3})
+    del web["metadata"]["uid"]
+    cluster = write_objects(tmp_path / "cluster.yaml", node("n1"), quota)
+    result = bayplan("fit", "-f", write_objects(tmp_path / "web.yaml", web), cluster)
+    assert result.exit_code == 1
+    assert "1 of 3 pods fit" in result.stdout
+    assert "forbidden: exceeded quota: q" in result.stdout
+    web["spec"]["template"]["spec"]["runtimeClassName"] = "kata"
+    result = bayplan("fit", "-f", write_objects(tmp_path / "kata.yaml", web), cluster)
+    assert result.exit_code == 1
+    assert "0 of 3 pods fit" in result.stdout
+    assert 'pod rejected: RuntimeClass "kata" not found' in result.stdout
+    assert "not judged" not in result.stdout

@@ -6,6 +6,7 @@ from typing import Any
 
 from tests.cli.command_line import answer, write_objects
 from tests.kit.manifests import Content, api_object, container, node
+from tests.whatif.clusters import owned_pod
 
 DRIVER = "gpu.example.com"
 USE = {"resourceClaims": [{"name": "gpu", "resourceClaimTemplateName": "one-gpu"}]}
@@ -84,3 +85,50 @@ def test_further_pods_of_a_workload_have_claims_too(tmp_path: Path) -> None:
         [1],
         [2],
     ]
+
+
+# ---- volumes of their own -------------------------------------------------------------------
+
+
+def with_scratch(on: str) -> list[Content]:
+    """A pod on a node with an ephemeral volume there, as a dump has it."""
+    claim_spec = {
+        "accessModes": ["ReadWriteOnce"],
+        "storageClassName": "local",
+        "resources": {"requests": {"storage": "1Gi"}},
+    }
+    volume = {"name": "s", "ephemeral": {"volumeClaimTemplate": {"spec": claim_spec}}}
+    running = owned_pod("web-0", on, volumes=[volume], uid="uid-of-pod")
+    owner = {"apiVersion": "v1", "kind": "Pod", "name": "web-0", "uid": "uid-of-pod"}
+    claim = api_object("v1 PersistentVolumeClaim", "web-0-s", "default")
+    claim["spec"] = {**claim_spec, "volumeName": "v"}
+    claim["metadata"] |= {
+        "uid": "uid-of-claim",
+        "annotations": {"pv.kubernetes.io/bind-completed": "yes"},
+        "ownerReferences": [{**owner, "controller": True}],
+    }
+    host = {"key": "kubernetes.io/hostname", "operator": "In", "values": [on]}
+    terms = [{"matchExpressions": [host]}]
+    spec = {
+        "capacity": {"storage": "1Gi"},
+        "storageClassName": "local",
+        "claimRef": {"namespace": "default", "name": "web-0-s", "uid": "uid-of-claim"},
+        "csi": {"driver": "local.example.com", "volumeHandle": "v"},
+        "nodeAffinity": {"required": {"nodeSelectorTerms": terms}},
+    }
+    storage_class = api_object("storage.k8s.io/v1 StorageClass", "local")
+    storage_class |= {
+        "provisioner": "local.example.com",
+        "volumeBindingMode": "WaitForFirstConsumer",
+    }
+    volumes = api_object("v1 PersistentVolume", "v", spec=spec, status={"phase": "Bound"})
+    return [storage_class, volumes, claim, running]
+
+
+def test_a_pod_with_an_ephemeral_volume_gets_another_one_on_its_new_node(tmp_path: Path) -> None:
+    nodes = [node(name, labels={"kubernetes.io/hostname": name}) for name in ("n1", "n2")]
+    changed = asked(tmp_path, [*nodes, *with_scratch("n1")], "--drain", "n1")
+    assert [(move["source"], move["target"]) for move in changed["moves"]] == [("n1", "n2")]
+    assert list(changed["before"]["headroom"].values()) == [7]
+    each = asked(tmp_path, [*nodes, *with_scratch("n1")], "--drain-each")
+    assert [one["canGo"] for one in each["departures"]] == [True, True]

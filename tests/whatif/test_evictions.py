@@ -4,7 +4,10 @@ from collections import defaultdict
 
 import pytest
 
+from bayplan.model.additions import AdditionsReader
+from bayplan.sim.input.what_if import WhatIf
 from bayplan.state.pods import PodInfo
+from bayplan.whatif.changes import make_changes
 from bayplan.whatif.evictions import Budgets, blocked_by, controller_kind, recreated, replacement
 from tests.kit.manifests import Content, node, pod
 from tests.whatif.clusters import budget, cluster_of, model_of, owned_pod
@@ -65,3 +68,14 @@ def test_an_unready_pod_goes_if_enough_others_are_healthy() -> None:
     pods, budgets = placed(sick, owned_pod("web-b", "n1"), budget("web", 1))
     blocked = [blocked_by(info, budgets.of(info), {}) is not None for info in pods]
     assert blocked == [False, True]
+
+
+def test_a_pod_of_a_stateful_set_does_not_leave_a_node_that_does_not_answer() -> None:
+    lost = node("n1", taints=[{"key": "node.kubernetes.io/unreachable", "effect": "NoExecute"}])
+    pods = [owned_pod("db-0", "n1", kind="StatefulSet"), owned_pod("web-a", "n1")]
+    model = model_of(cluster_of(lost, node("n2"), *pods))
+    outcome = make_changes(model, WhatIf(drain=("n1",)), AdditionsReader(model))
+    assert [move.pod for move in outcome.moves] == ["default/web-a"]
+    [blocked] = outcome.blocked
+    assert (blocked.pod, blocked.budgets) == ("default/db-0", ())
+    assert "the kubelet of n1 does not answer" in blocked.message

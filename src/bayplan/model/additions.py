@@ -34,7 +34,7 @@ from bayplan.api.pod_groups import UPSTREAM_KINDS
 from bayplan.model.cluster_model import ClusterModel
 from bayplan.model.picture import ClusterPicture, plain, with_kind
 from bayplan.model.reading import objects_of_workload
-from bayplan.model.unjudged import UnjudgedWorkload, unjudged
+from bayplan.model.unjudged import NO_FURTHER_PODS, UnjudgedWorkload, unjudged
 from bayplan.objects.keys import DEFAULT_NAMESPACE, ObjectKey, in_namespace, key_of
 from bayplan.objects.object_store import ObjectStore
 from bayplan.problems import BadInputError
@@ -70,6 +70,8 @@ class Additions:
     unjudged: tuple[UnjudgedWorkload, ...] = ()
     #: The scheduler that gets all pods; None: the scheduler that each pod names.
     scheduler_name: str | None = None
+    #: ("namespace/name", reason) of each pod that the API server refuses.
+    refused_pods: tuple[tuple[str, str], ...] = ()
 
     @property
     def names(self) -> list[str]:
@@ -148,8 +150,13 @@ def read_additions(
             *(f"{key} {_TAKEN_NOTE}" for key in taken),
             *(f"{key} {_UNCHANGED_NOTE}" for key in unchanged),
         ),
-        unjudged=tuple(_unjudged(own, added, present, workload.ignored_kinds)),
+        unjudged=tuple(
+            one
+            for one in _unjudged(own, added, present, workload.ignored_kinds)
+            if one.message != NO_FURTHER_PODS or not created.refused_pods
+        ),
         scheduler_name=scheduler_name,
+        refused_pods=created.refused_pods,
     )
 
 

@@ -66,6 +66,8 @@ class ClusterPicture:
     unknown_workloads: tuple[ObjectKey, ...] = ()
     #: What the reader should know: what was made up, and how.
     notes: tuple[str, ...] = ()
+    #: ("namespace/name", reason) of each pod of files that the API server refuses.
+    refused_pods: tuple[tuple[str, str], ...] = ()
     #: The admission plugins that the cluster's API server runs.
     admission: PluginSet = DEFAULT_PLUGINS
     #: What says which version of Kubernetes the cluster runs.

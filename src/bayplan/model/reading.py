@@ -109,6 +109,7 @@ async def _created(
         moved_back_seconds=workload.moved_back_seconds,
         unknown_workloads=workload.unknown_workloads,
         notes=tuple(notes),
+        refused_pods=tuple(refused.pods),
         admission=workload.admission,
         reported=workload.reported,
     )
@@ -134,6 +135,8 @@ class RefusedObjects:
         #: Owner and reason → the number of pods.
         self._counts: dict[tuple[str, str], int] = {}
         self._notes: list[str] = []
+        #: ("namespace/name", reason) of each pod.
+        self.pods: list[tuple[str, str]] = []
 
     @property
     def owned_count(self) -> int:
@@ -141,11 +144,13 @@ class RefusedObjects:
         return sum(self._counts.values())
 
     def add(self, content: Content, problem: ApiError) -> None:
-        owner = _owner(content)
+        owner, key = _owner(content), key_of(content)
+        reason = str(problem).removeprefix(f"{named(key)} is ")
+        if is_pod(content):
+            self.pods.append((f"{key.namespace}/{key.name}", reason))
         if owner is None:
             self._notes.append(f"create: {problem}")
             return
-        reason = str(problem).removeprefix(f"{named(key_of(content))} is ")
         self._counts[owner, reason] = self._counts.get((owner, reason), 0) + 1
 
     def notes(self) -> list[str]:

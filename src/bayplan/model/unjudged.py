@@ -24,6 +24,7 @@ from bayplan.sim.input.jobs import end_of, other_manager
 from bayplan.sim.input.object_checks import has_containers
 from bayplan.sim.input.workload import has_ended
 
+NO_FURTHER_PODS = "needs no further pods"
 _QUEUE_LABEL = "kueue.x-k8s.io/queue-name"
 _REPLICATED = (DEPLOYMENT, REPLICA_SET, STATEFUL_SET, REPLICATION_CONTROLLER)
 
@@ -91,7 +92,7 @@ def unjudged(
     elif key.kind == DAEMON_SET:
         message = "is meant for no node of the cluster (node selector, affinity or taints)"
     else:
-        message = "needs no further pods"
+        message = NO_FURTHER_PODS
     return UnjudgedWorkload(object=str(key), message=message) if message else None
 
 

@@ -14,6 +14,7 @@ from typing import cast, final
 
 from msgspec.structs import replace
 
+from bayplan.adapters.embedded.api_server import is_unreachable
 from bayplan.adapters.embedded.api_validation import identity_problems
 from bayplan.adapters.embedded.kubectl_apply import applied
 from bayplan.api.device_objects import RESOURCE_SLICE
@@ -233,9 +234,14 @@ class _Changes:
                 continue
             leaving.append(pod)
         budgets, used = Budgets(self._model), defaultdict[str, int](int)
+        is_lost = is_unreachable(self._node(name))
         while leaving:
             pod = leaving.popleft()
             blocked = blocked_by(pod, budgets.of(pod), used)
+            if blocked is None and is_lost and controller_kind(pod) == "StatefulSet":
+                # Its controller waits until the pod is gone, and no kubelet ends it.
+                message = f"the kubelet of {name} does not answer, so that the pod does not end"
+                blocked = BlockedPod(pod=pod.key, budgets=(), message=message)
             if blocked is not None:
                 self._outcome.blocked.append(blocked)
                 continue

@@ -25,9 +25,19 @@ from bayplan.api.device_objects import (
     ResourceClaim,
     ResourceClaimStatus,
 )
-from bayplan.api.objects import NODE, POD, Node, OwnerReference, Pod, PodStatus
+from bayplan.api.objects import (
+    NODE,
+    PERSISTENT_VOLUME_CLAIM,
+    POD,
+    ApiObject,
+    Node,
+    OwnerReference,
+    Pod,
+    PodStatus,
+)
 from bayplan.api.pod_groups import PodGroupKinds
 from bayplan.api.pod_requests import CPU, MEMORY, PODS
+from bayplan.api.storage_objects import PersistentVolumeClaim
 from bayplan.model.additions import Additions, AdditionsReader
 from bayplan.model.cluster_model import ClusterModel
 from bayplan.model.picture import RunMoment
@@ -35,7 +45,7 @@ from bayplan.sim.input.what_if import WhatIf
 from bayplan.state.device_supply import DeviceSupply
 from bayplan.whatif.changes import Outcome, check_changes, make_changes
 from bayplan.whatif.copies import units_of, workload_of
-from bayplan.whatif.evictions import BlockedPod, LeftOver
+from bayplan.whatif.evictions import BlockedPod, LeftOver, made_again
 from bayplan.whatif.fit import max_fit
 from bayplan.whatif.headroom import shape_names
 from bayplan.whatif.placing import Move, Placer
@@ -396,16 +406,17 @@ def largest_shapes(model: ClusterModel) -> Additions:
             examples.setdefault(workload, pod)
     ordered = sorted(counts, key=lambda workload: (-counts[workload], workload))
     copies = [_copy(model, examples[one]) for one in ordered[:SHAPES_MAX]]
-    claims = [(RESOURCE_CLAIM, claim) for _, own in copies for claim in own]
+    claims = [claim for _, own in copies for claim in own]
     return Additions(tuple(claims), tuple(pod for pod, _ in copies))
 
 
-def _copy(model: ClusterModel, pod: Pod) -> tuple[Pod, list[ResourceClaim]]:
-    """A pod like the pod, with claims like those that were made for it."""
+def _copy(model: ClusterModel, pod: Pod) -> tuple[Pod, list[tuple[str, ApiObject]]]:
+    """A pod like the pod, with claims like those that were made for it, each with its kind."""
     name, statuses = f"{pod.metadata.name}{_SUFFIX}", pod.status.resource_claim_statuses or ()
-    uid = f"{pod.metadata.uid}{_SUFFIX}" if statuses else None
+    has_own_volumes = any(each.ephemeral for each in pod.spec.volumes or ())
+    uid = f"{pod.metadata.uid}{_SUFFIX}" if statuses or has_own_volumes else None
     owner = OwnerReference(api_version="v1", kind="Pod", name=name, uid=uid or "", controller=True)
-    claims: list[ResourceClaim] = []
+    claims: list[tuple[str, ApiObject]] = []
     for status in statuses:
         made_name = status.resource_claim_name or ""
         made = model.get(RESOURCE_CLAIM, pod.metadata.namespace or "", made_name)
@@ -417,7 +428,20 @@ def _copy(model: ClusterModel, pod: Pod) -> tuple[Pod, list[ResourceClaim]]:
                 resource_version=None,
                 owner_references=(owner,),
             )
-            claims.append(replace(made, metadata=own, status=ResourceClaimStatus()))
+            claim = replace(made, metadata=own, status=ResourceClaimStatus())
+            claims.append((RESOURCE_CLAIM, claim))
+    for volume in pod.spec.volumes or ():
+        made_name = f"{pod.metadata.name}-{volume.name}"
+        made = model.get(PERSISTENT_VOLUME_CLAIM, pod.metadata.namespace or "", made_name)
+        if volume.ephemeral is not None and isinstance(made, PersistentVolumeClaim):
+            again = made_again(model, made, pod.metadata.uid or "", uid or "")
+            own = replace(
+                again.metadata,
+                name=f"{name}-{volume.name}",
+                uid=None,
+                owner_references=(owner,),
+            )
+            claims.append((PERSISTENT_VOLUME_CLAIM, replace(again, metadata=own)))
     copied = tuple(
         replace(each, resource_claim_name=f"{each.resource_claim_name}{_SUFFIX}")
         for each in statuses

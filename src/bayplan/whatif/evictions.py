@@ -15,11 +15,19 @@ from bayplan.adapters.embedded.disruption_budgets import may_go_unready
 from bayplan.answers.document import Value
 from bayplan.api.device_objects import RESOURCE_CLAIM, ResourceClaim, ResourceClaimStatus
 from bayplan.api.disruption_objects import POD_DISRUPTION_BUDGET, PodDisruptionBudget
-from bayplan.api.objects import POD, Pod
+from bayplan.api.objects import PERSISTENT_VOLUME_CLAIM, POD, STORAGE_CLASS, Pod
 from bayplan.api.selectors import Selector, SelectorError, label_selector
+from bayplan.api.storage_objects import (
+    WAIT_FOR_FIRST_CONSUMER,
+    PersistentVolumeClaim,
+    StorageClass,
+)
 from bayplan.model.cluster_model import ClusterModel
 from bayplan.state.pods import PodInfo, PodShape
+from bayplan.state.storage_infos import ClaimInfo
 
+#: Annotations about the volume of a claim.
+_BINDING = ("pv.kubernetes.io/", "volume.kubernetes.io/")
 MIRROR_ANNOTATION = "kubernetes.io/config.mirror"
 DAEMON_SET_NAME = "DaemonSet"
 ENDED = ("Succeeded", "Failed")
@@ -146,7 +154,9 @@ def create_again(model: ClusterModel, pod: PodInfo, *, uid: str | None = None) -
     free. A claim that was made for it is made again.
     """
     created = replacement(pod)
-    if pod.spec.resource_claims or pod.status.extended_resource_claim_status:
+    has_own_volumes = any(each.ephemeral for each in pod.spec.volumes or ())
+    has_devices = pod.spec.resource_claims or pod.status.extended_resource_claim_status
+    if has_devices or has_own_volumes:
         uid = uid or f"again-{pod.uid}"
         statuses = pod.status.resource_claim_statuses
         created = replace(created, status=replace(created.status, resource_claim_statuses=statuses))
@@ -155,7 +165,8 @@ def create_again(model: ClusterModel, pod: PodInfo, *, uid: str | None = None) -
 
 
 def release_claims(model: ClusterModel, pod: PodInfo, new_uid: str = "") -> None:
-    """Free the devices of a pod that was removed, unless other pods use them.
+    """Free the devices of a pod that was removed, unless other pods use them, and the claims of its
+    ephemeral volumes.
 
     ``new_uid``: of the pod in its place, which gets the claims that were made for it; "": there is
     none, and they are gone.
@@ -173,6 +184,14 @@ def release_claims(model: ClusterModel, pod: PodInfo, new_uid: str = "") -> None
             model.remove(RESOURCE_CLAIM, pod.namespace, claim.metadata.name)
         else:
             model.replace(RESOURCE_CLAIM, _released(claim, pod.uid, new_uid))
+    for volume in pod.spec.volumes or ():
+        key = (PERSISTENT_VOLUME_CLAIM, pod.namespace, f"{pod.name}-{volume.name}")
+        made = model.get(*key) if volume.ephemeral is not None else None
+        if isinstance(made, PersistentVolumeClaim):
+            if new_uid:
+                model.replace(PERSISTENT_VOLUME_CLAIM, made_again(model, made, pod.uid, new_uid))
+            else:
+                model.remove(*key)
     implicit = pod.status.extended_resource_claim_status
     name = None if implicit is None else implicit.resource_claim_name
     if name and model.get(RESOURCE_CLAIM, pod.namespace, name) is not None:
@@ -191,6 +210,32 @@ def _released(claim: ResourceClaim, uid: str, new_uid: str) -> ResourceClaim:
     )
     metadata = replace(claim.metadata, owner_references=owners)
     return replace(claim, metadata=metadata, status=status)
+
+
+def made_again(
+    model: ClusterModel, claim: PersistentVolumeClaim, uid: str, new_uid: str
+) -> PersistentVolumeClaim:
+    """The claim of an ephemeral volume, for the pod in place of its owner: without a volume, if one
+    is provisioned when the pod has a node."""
+    owners = tuple(
+        replace(owner, uid=new_uid) if owner.uid == uid else owner
+        for owner in claim.metadata.owner_references or ()
+    )
+    metadata = replace(claim.metadata, owner_references=owners)
+    name = ClaimInfo(claim).class_name
+    storage_class = model.get(STORAGE_CLASS, "", name) if name else None
+    if (
+        not isinstance(storage_class, StorageClass)
+        or storage_class.volume_binding_mode != WAIT_FOR_FIRST_CONSUMER
+    ):
+        return replace(claim, metadata=metadata)
+    kept = {
+        key: value
+        for key, value in (metadata.annotations or {}).items()
+        if not key.startswith(_BINDING)
+    }
+    metadata = replace(metadata, annotations=kept or None)
+    return replace(claim, metadata=metadata, spec=replace(claim.spec, volume_name=None))
 
 
 def controller_kind(pod: PodInfo) -> str:

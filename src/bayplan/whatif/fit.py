@@ -51,7 +51,8 @@ class PodFit(Value, frozen=True, kw_only=True, omit_defaults=True):
     pod: str
     #: "": it does not fit.
     node: str = ""
-    #: The sentence that kube-scheduler writes into the condition PodScheduled.
+    #: The sentence that kube-scheduler writes into the condition PodScheduled, or the reason for
+    #: which the API server refuses the pod.
     message: str = ""
     #: Pods that preemption evicts for it.
     victims: tuple[str, ...] = ()
@@ -190,6 +191,7 @@ def fit(
     pods = tuple(placed(model, additions.pods))
     messages = {pod.pod: pod.message for pod in pods if not pod.node} if explains else {}
     examples = [names[0] for names in by_message(messages)][:EXPLAINED_MAX]
+    pods += tuple(PodFit(pod=name, message=reason) for name, reason in additions.refused_pods)
     is_judged = bool(pods) and not any(one.hides_pods for one in additions.unjudged)
     return Fit(
         fits=is_judged and all(pod.node for pod in pods),

@@ -527,7 +527,7 @@ class ApiServer:
         pod = stored.placed_pod
         name = None if pod is None else pod.spec.node_name
         node = self._store.get(ObjectKey(NODE, "", name)) if name else None
-        return (name or "") if node is not None and _is_unreachable(cast(Node, node.object)) else ""
+        return (name or "") if node is not None and is_unreachable(cast(Node, node.object)) else ""
 
     def _end_stranded(self, before: StoredObject | None, after: StoredObject | None) -> None:
         """A node has changed: its kubelet may answer now."""
@@ -559,7 +559,8 @@ def finalizers_of(stored: StoredObject) -> list[str]:
     return own
 
 
-def _is_unreachable(node: Node) -> bool:
+def is_unreachable(node: Node) -> bool:
+    """Whether the kubelet of a node does not answer."""
     if any(taint.key == UNREACHABLE_TAINT for taint in node.spec.taints or ()):
         return True
     conditions = node.status.conditions or ()
