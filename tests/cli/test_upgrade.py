@@ -246,6 +246,16 @@ def test_a_default_that_differs_says_what_keeps_it(cluster: Path) -> None:
     assert kept["DRAExtendedResource"] == "cannot be kept, 1.37 has no other value"
 
 
+def test_a_default_that_is_kept_on_says_which_gates_it_needs(cluster: Path) -> None:
+    _, answer = upgrade(cluster, "--from", "1.37", "--to", "1.35")
+    kept = {each["name"]: each["write"] for each in answer["configuration"]}
+    # A gate is switched on with the gates that it needs.
+    assert kept["DRADeviceTaintRules"] == (
+        "--feature-gates=DRADeviceTaintRules=true,DRADeviceTaints=true"
+    )
+    assert kept["DRADeviceTaints"] == "--feature-gates=DRADeviceTaints=true"
+
+
 def test_lines_that_keep_defaults_stay_whole_in_a_narrow_terminal(cluster: Path) -> None:
     lines = bayplan("upgrade", cluster, "--from", "1.34", "--to", "1.37").stdout.splitlines()
     assert "12 defaults: off before, on now; to keep what was before:" in lines

@@ -239,20 +239,25 @@ def _default_gate(change: GateChange, gates: FeatureGates) -> ConfigFinding:
 
 
 def _settings_to_keep(change: GateChange, gates: FeatureGates) -> list[tuple[str, bool]] | None:
-    """The gate as it was, and the gates that need it switched off with it; None: one is locked."""
+    """The gate as it was, with the gates that need it switched off, or those that it needs
+    switched on; None: one of them has no other value."""
     known = every_gate_of(gates.version)
     names = [change.name]
     for name in names:
         if name not in known or known[name].is_locked:
             return None
-        if change.before:
-            break
-        dependents = (
-            n
-            for n, gate in known.items()
-            if name in gate.needs and gates.values.get(n, gate.default)
+        related = (
+            known[name].needs
+            if change.before
+            else [each for each, gate in known.items() if name in gate.needs]
         )
-        names += [each for each in dependents if each not in names]
+        names += [
+            each
+            for each in related
+            if each in known
+            and each not in names
+            and gates.values.get(each, known[each].default) is not change.before
+        ]
     return [(name, change.before) for name in names]
 
 
