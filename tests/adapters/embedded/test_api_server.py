@@ -12,7 +12,7 @@ from bayplan.adapters.embedded.api_server import (
     why_not_bindable,
 )
 from bayplan.adapters.embedded.versioned_store import VersionedStore
-from bayplan.api.objects import PRIORITY_CLASS, Pod, PodCondition
+from bayplan.api.objects import PRIORITY_CLASS, Pod, PodCondition, decode
 from bayplan.clock import ManualClock
 from bayplan.objects.keys import ObjectKey, key_of, object_key
 from bayplan.ports import ApiError, ConflictError, EventType, NotFoundError, PatchPodStatus
@@ -175,6 +175,41 @@ def test_a_patch_merges_and_creates_a_version() -> None:
     assert content["spec"] == {"unschedulable": True}
     assert content["metadata"]["labels"] == {"a": "1", "b": "2"}
     assert (content["metadata"]["resourceVersion"], content["metadata"]["generation"]) == ("2", 2)
+
+
+@pytest.mark.parametrize(
+    "patch",
+    [
+        {"metadata": {"annotations": {"devices": "0,3"}}},
+        {"metadata": {"labels": {"app": "b"}, "finalizers": ["x/y"]}},
+        {"status": {"conditions": [{"type": "Ready", "status": "True"}]}},
+        {"metadata": {"annotations": None}, "status": {"phase": "Failed"}},
+    ],
+)
+def test_a_patch_of_something_else_shares_the_spec(patch: Content) -> None:
+    timed = TimedServer()
+    timed.bound(labels={"app": "a"}, annotations={"a": "b"}, cpu="500m")
+    before = timed.server.get(WEB)
+    after = timed.server.patch(WEB, patch)
+    assert isinstance(before.object, Pod)
+    assert isinstance(after.object, Pod)
+    assert after.content["spec"] is before.content["spec"]
+    assert after.object.spec is before.object.spec
+    assert after.object == decode(POD, after.content)
+    assert after.content["metadata"]["generation"] == before.content["metadata"]["generation"]
+
+
+def test_a_condition_of_the_scheduler_shares_the_spec() -> None:
+    timed = TimedServer()
+    before = timed.server.create(pod(cpu="500m"))
+    condition = PodCondition(type="PodScheduled", status="False", message="no room")
+    patch = PatchPodStatus("default", "web", timed.uid(), condition, "n1")
+    after = timed.server.patch_pod_status(patch)
+    assert isinstance(before.object, Pod)
+    assert isinstance(after.object, Pod)
+    assert after.object.spec is before.object.spec
+    assert after.object == decode(POD, after.content)
+    assert after.object.status.nominated_node_name == "n1"
 
 
 def test_a_patch_without_changes_creates_no_version() -> None:

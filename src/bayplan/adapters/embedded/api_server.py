@@ -391,11 +391,13 @@ class ApiServer:
         new = {**new, "apiVersion": old.content["apiVersion"], "kind": old.content["kind"]}
         _refuse(old.key, problems_of_kind(old.key.kind, new, old.content))
         _expect_same(old, new.get("metadata") or {})
-        new = _with_identity_of(old.content, defaulted(old.key.kind, new))
+        # A patch shares the parts that it does not change. Their defaults are set.
+        shares_spec = old.key.kind == POD and new.get("spec") is old.content["spec"]
+        new = _with_identity_of(old.content, new if shares_spec else defaulted(old.key.kind, new))
         if _without_version(new) == _without_version(old.content):
             return old
         _refuse(old.key, update_problems(old.key.kind, old.content, new))
-        stored = self._store.put(old.key, new)
+        stored = self._put_with_spec_of(old, new) if shares_spec else self._store.put(old.key, new)
         if new["metadata"].get("deletionTimestamp"):
             self._remove_if_free(stored)
         return stored
@@ -454,7 +456,16 @@ class ApiServer:
         status = patched(old.content["status"], patch, stamp)
         if status == old.content["status"]:
             return old
-        return self._store.put(old.key, {**old.content, "status": status})
+        return self._put_with_spec_of(old, {**old.content, "status": status})
+
+    def _put_with_spec_of(self, old: StoredObject, content: Content) -> StoredObject:
+        """Replace a pod by one with the same spec, which is not decoded again."""
+        meta = {**content["metadata"], "resourceVersion": self._store.next_version}
+        decoded = decode(POD, {"metadata": meta, "status": content.get("status") or {}})
+        assert isinstance(decoded, Pod)
+        assert isinstance(old.object, Pod)
+        decoded = structs.replace(decoded, spec=old.object.spec)
+        return self._store.put_versioned(old.key, {**content, "metadata": meta}, decoded)
 
     # ---- delete -----------------------------------------------------------------------------
 

@@ -367,14 +367,18 @@ def problems_of_kind(
     ``before``: the valid version that the object replaces. A pod's spec is not checked again if
     both versions share the spec. ``is_new``: False for an object that a server has stored before.
     """
+    shares_spec = kind == POD and before is not None and before.get("spec") is content.get("spec")
+    parts = content
+    if shares_spec:
+        parts = {name: part for name, part in content.items() if name != "spec"}
     try:
-        decoded: Any = decode(kind, content)
+        decoded: Any = decode(kind, parts)
     except DecodeError as failure:
         return [of_decoding(failure, content)]
     wrong_meta = list(_metadata(kind, decoded.metadata))
     if kind == RESOURCE_CLAIM_TEMPLATE:
         return [*wrong_meta, *_claim_template(content)]
-    if kind == POD and before is not None and before.get("spec") is content.get("spec"):
+    if shares_spec:
         return wrong_meta
     if kind == POD:
         return [*wrong_meta, *_check_pod(decoded, is_new=is_new and before is None)]

@@ -142,8 +142,10 @@ class Occupancy:
         if now is not None:
             self.allocatable[name], self._nodes[name] = now, node
             self._offered.update(now)
-            self._total.update(self.used[name])
-        self._most = Counter(self._total)
+            if name in self.used:
+                self._total.update(self.used[name])
+        if self._total:
+            self._most = Counter(self._total)
 
     def _end_stretch(self) -> Amounts:
         """Compare what was requested since nodes changed last with the peaks. Returns what the
