@@ -91,6 +91,13 @@ def test_a_document_has_the_same_changes_as_options(cluster: Path, tmp_path: Pat
             ("--scale", "web=2"),
             '--scale: found "web=2", wanted KIND/NAME=REPLICAS, as in deploy/web=20',
         ),
+        (
+            ("--scale", "deploment/web=2"),
+            (
+                '--scale: found "deploment/web=2", wanted KIND/NAME=REPLICAS, as in deploy/web=20; '
+                'did you mean "deployment"?'
+            ),
+        ),
     ],
 )
 def test_invalid_questions_are_refused(

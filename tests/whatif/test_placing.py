@@ -3,6 +3,7 @@
 import pytest
 
 from bayplan.api.pod_groups import BUILT_IN_KINDS
+from bayplan.api.selectors import selector_of_text
 from bayplan.model.additions import AdditionsReader
 from bayplan.problems import BadInputError
 from bayplan.sim.input.what_if import NewNodes, Scaling, WhatIf
@@ -115,3 +116,18 @@ def test_a_topology_key_that_no_node_has_is_refused_with_a_suggestion(key: str) 
     model = model_of(cluster_of(node("n1", labels={ZONE: "a", "pool": "x", "tier": "y"})))
     with pytest.raises(BadInputError, match=f"no node has the label {key}; did you mean .*{ZONE}"):
         drain_each(model, Departures(topology_key=key))
+
+
+@pytest.mark.parametrize(
+    ("labels", "message"),
+    [
+        ("poool=x", 'no node has the label poool; did you mean "pool"?'),
+        ("!gpu,pool=y", "no node has all of these labels"),
+        ("pool!=x", "no node has all of these labels"),
+    ],
+)
+def test_labels_that_no_node_has_are_refused(labels: str, message: str) -> None:
+    model = model_of(cluster_of(node("n1", labels={"pool": "x"})))
+    with pytest.raises(BadInputError) as problem:
+        drain_each(model, Departures(selector=selector_of_text(labels)))
+    assert str(problem.value) == message

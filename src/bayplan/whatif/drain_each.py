@@ -224,7 +224,7 @@ def drain_each(
     ``force``: pods without a controller may go, as with `kubectl drain --force`. Local storage is
     not looked at. The pods that wait are placed first (`placing`). The model stays as it is.
     ``on_progress`` gets the number of domains that were tried, and of all. Raises BadInputError if
-    no node has the topology key.
+    no node has the topology key and the labels.
     """
     return _report(model, Action.DRAIN, which, force=force, on_progress=on_progress)
 
@@ -256,8 +256,8 @@ def _report(
             domains[(node.metadata.labels or {})[topology_key]].append(node)
         else:
             outside_count += 1
-    if topology_key and not domains:
-        raise BadInputError(_no_domain(model, topology_key))
+    if not domains and (topology_key or selector is not None):
+        raise BadInputError(_no_domain(model, which))
     with model.trial():
         waiting = placed_first(model)
         question = _Question(model, action, force=force)
@@ -278,10 +278,17 @@ def _report(
     )
 
 
-def _no_domain(model: ClusterModel, topology_key: str) -> str:
+def _no_domain(model: ClusterModel, which: Departures) -> str:
+    """That no node has the labels; of a label that no node has, which one may be meant."""
     keys = {key for each in model.objects(NODE) for key in each.metadata.labels or {}}
-    hint = suggestion(topology_key, keys)
-    return f"no node has the label {topology_key}" + (f"; {hint}" if hint else "")
+    requirements = () if which.selector is None else which.selector.requirements
+    required = [each.key for each in requirements if not each.matches_value(None)]
+    required += [which.topology_key] if which.topology_key else []
+    unknown = next((key for key in required if key not in keys), None)
+    if unknown is None:
+        return "no node has all of these labels"
+    hint = suggestion(unknown, keys)
+    return f"no node has the label {unknown}" + (f"; {hint}" if hint else "")
 
 
 #: The answers come in the natural order of their names, which stays among equals.

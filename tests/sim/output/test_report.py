@@ -227,6 +227,10 @@ def test_many_nodes_are_counted() -> None:
     lines = read(result(node_usage=nodes, placements={"d/x": "n15", "d/y": "n00"}))
     assert sum(line.startswith("n") and line[1].isdigit() for line in lines) == NODES_MAX
     assert "and 6 more nodes with 0 placed pods; 6 of them empty" in lines
+    full = {f"n{i:02}": node_usage(1, 0) for i in range(NODES_MAX + 2)}
+    placements = {f"d/{name}": name for name in full}
+    lines = read(result(node_usage=full, placements=placements))
+    assert "and 2 more nodes with 2 placed pods" in lines
 
 
 # ---- rates ----------------------------------------------------------------------------------

@@ -33,7 +33,7 @@ from bayplan.config.decoding import decode
 from bayplan.durations import DurationError, parse_duration
 from bayplan.objects.keys import key_of, object_key
 from bayplan.objects.pools import is_broken, objects_of_copy
-from bayplan.problems import BadInputError, Problem, wrong
+from bayplan.problems import BadInputError, Problem, suggestion, wrong
 from bayplan.sim.input.controller_kinds import SCALED_KINDS
 from bayplan.sim.input.controller_pods import daemon_copy, is_daemon_pod
 from bayplan.sim.input.errors import InputErrors
@@ -168,8 +168,9 @@ def parse_scaling(text: str, namespace: str = DEFAULT_NAMESPACE) -> Scaling:
     match = _SCALE.fullmatch(text)
     kind = None if match is None else _SCALED.get(match["kind"].lower())
     if match is None or kind is None:
-        names = _SCALED if match is not None else ()
-        raise BadInputError(str(wrong("--scale", text, _SCALE_EXPECTED, names)))
+        hint = suggestion(match["kind"], _SCALED) if match is not None else ""
+        problem = str(wrong("--scale", text, _SCALE_EXPECTED))
+        raise BadInputError(problem + (f"; {hint}" if hint else ""))
     return Scaling(
         kind=kind, name=match["name"], replicas=int(match["replicas"]), namespace=namespace
     )

@@ -290,7 +290,7 @@ def _nodes(result: SimulationResult, nodes_max: int) -> Iterator[RenderableType]
         empty = sum(not nodes[name].pods for name in further)
         yield Text(
             f"and {len(further):,} more node{'s' * (len(further) > 1)} with {placed:,} placed "
-            f"pod{'s' * (placed != 1)}; {empty:,} of them empty"
+            f"pod{'s' * (placed != 1)}" + (f"; {empty:,} of them empty" if empty else "")
         )
 
 
