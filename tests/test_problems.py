@@ -71,6 +71,7 @@ _KEYS = ["kubernetes.io/hostname", "topology.kubernetes.io/region", "topology.ku
             "Deployment default/web",
         ),
         ("spec.minMember", ["spec.size", "status.phase"], None),
+        ("ReadWriteOnc", ["ReadWriteOncePod", "ReadWriteOnce", "ReadOnlyMany"], "ReadWriteOnce"),
     ],
 )
 def test_a_part_that_people_remember_suggests_the_whole_name(

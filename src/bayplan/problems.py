@@ -109,14 +109,17 @@ def nearest(name: str, names: Collection[str]) -> str | None:
     """The known name that is probably meant by ``name``: the only one that it begins, a similar
     one, or one with a similar part that people remember: "zone" of topology.kubernetes.io/zone,
     "ip-10-0-2-101" of ip-10-0-2-101.eu-west-1.compute.internal. None: none is, or it begins
-    several."""
+    several, unless it lacks the last letter of one that begins the others."""
     begun = _begun(name, names)
     whole = [each for each in begun if each.startswith(f"{name}.")]
     for only in (begun, whole):
         if len(only) == 1:
             return only[0]
     if begun:
-        return None
+        # "ReadWriteOnc" lacks a letter of ReadWriteOnce, although it begins ReadWriteOncePod, too.
+        shortest = min(begun, key=len)
+        is_meant = len(shortest) == len(name) + 1 and all(x.startswith(shortest) for x in begun)
+        return shortest if is_meant else None
     folded = {each.casefold(): each for each in sorted(names)}
     parts = {_memorable_part(each): each for each in folded}
     by_part = {part: folded[whole] for part, whole in parts.items()}
