@@ -105,6 +105,17 @@ def test_a_version_that_is_not_read_is_ignored_with_the_version_that_is(
     )
 
 
+@pytest.mark.parametrize(
+    ("version", "kind", "read"),
+    [("v1", "node", "v1 Node"), ("apps/v1", "deployment", "apps/v1 Deployment")],
+)
+def test_a_kind_that_is_written_otherwise_is_named_as_it_is_read(
+    tmp_path: Path, version: str, kind: str, read: str
+) -> None:
+    [note] = loaded(tmp_path, of_kind(version, kind)).notes
+    assert note == f"1 {version} {kind}: ignored, {read} is read; change the kind"
+
+
 def test_a_custom_resource_with_the_name_of_a_kind_is_no_older_version(tmp_path: Path) -> None:
     [note] = loaded(tmp_path, of_kind("batch.volcano.sh/v1alpha1", "Job")).notes
     assert note == "not read: 1 Job.batch.volcano.sh"

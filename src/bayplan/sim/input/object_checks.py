@@ -153,14 +153,15 @@ READ_KINDS = frozenset((*decoded_kinds(), *CONTROLLERS, RESOURCE_CLAIM_TEMPLATE)
 def read_version(kind: str) -> str | None:
     """The kind that is read in place of a kind of Kubernetes with another version or group.
 
-    `extensions/v1beta1 Deployment` gives `apps/v1 Deployment`. None: no such kind is read, or the
-    group is that of a custom resource.
+    `extensions/v1beta1 Deployment` gives `apps/v1 Deployment`, and `v1 node` gives `v1 Node`. None:
+    no such kind is read, or the group is that of a custom resource.
     """
     version, _, bare = kind.rpartition(" ")
     group = version.rpartition("/")[0]
     if "." in group and not group.endswith(".k8s.io"):
         return None
-    kinds = sorted(each for each in READ_KINDS if each.rpartition(" ")[2] == bare)
+    named = bare.casefold()
+    kinds = sorted(each for each in READ_KINDS if each.rpartition(" ")[2].casefold() == named)
     of_group = [each for each in kinds if each.partition("/")[0] == group]
     return next(iter((*of_group, *kinds)), None)
 
@@ -270,7 +271,9 @@ class NotUnderstood:
         for kind, count in self._kinds():
             read = read_version(kind)
             if read is not None:
-                notes.append(f"{count:,} {kind}: ignored, {read} is read; change the apiVersion")
+                has_name = read.rpartition(" ")[2] == kind.rpartition(" ")[2]
+                what = "apiVersion" if has_name else "kind"
+                notes.append(f"{count:,} {kind}: ignored, {read} is read; change the {what}")
         return notes
 
     def notes(self) -> list[str]:
