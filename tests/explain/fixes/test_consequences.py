@@ -435,9 +435,14 @@ def waiting_set(pod_count: int, **options: Any) -> list[dict[str, Any]]:
 
 
 def counted_fix(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, objects: list[dict[str, Any]]
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    objects: list[dict[str, Any]],
+    *,
+    name: str = "",
+    step: str = "tolerate",
 ) -> tuple[Fix, int]:
-    """The fix that tolerates the taint, and how many pods were placed in the search."""
+    """The fix with this step, and how many pods were placed in the search."""
     placed: set[str] = set()
     place = ClusterModel.place
 
@@ -446,8 +451,8 @@ def counted_fix(
         return place(model, pod, look)
 
     monkeypatch.setattr(ClusterModel, "place", noted)
-    fixes = fixes_for(tmp_path, objects)
-    return next(fix for fix in fixes if fix.steps[0].startswith("tolerate")), len(placed)
+    fixes = fixes_for(tmp_path, objects, name)
+    return next(fix for fix in fixes if fix.steps[0].startswith(step)), len(placed)
 
 
 def test_of_equal_pods_one_is_placed_and_the_others_are_counted(
@@ -455,6 +460,19 @@ def test_of_equal_pods_one_is_placed_and_the_others_are_counted(
 ) -> None:
     fix, placed_count = counted_fix(tmp_path, monkeypatch, waiting_set(40))
     assert (fix.helped, fix.waiting, fix.node) == (40, 40, "other")
+    assert placed_count < 40
+
+
+def test_pods_that_are_equal_but_for_the_one_in_question_are_counted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    owner = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "web", "uid": "u"}
+    references = [{**owner, "controller": True}]
+    odd = pod_of("a", "3", metadata={"labels": {"app": "web"}, "ownerReferences": references})
+    objects = [*waiting_set(40, metadata={"uid": "u"}), odd]
+    what = {"name": "default/a", "step": "remove the taint"}
+    fix, placed_count = counted_fix(tmp_path, monkeypatch, objects, **what)
+    assert (fix.helped, fix.waiting) == (40, 40)
     assert placed_count < 40
 
 

@@ -63,6 +63,7 @@ from bayplan.sim.world.workloads.plans import (
     restart_count,
 )
 from bayplan.sim.world.workloads.stateful_set_plan import stateful_set_plan
+from bayplan.state.pods import PodShape
 
 #: Pods that are tried for one fix.
 _PLACED_MAX = 100
@@ -278,6 +279,7 @@ class Consequences:
     ) -> None:
         """Attempts at pods, until so many in a row fail."""
         place = failed = 0
+        #: Whether the proof has not failed: where it fails for one pod, it mostly does for all.
         may_count = is_last
         while place < len(names) and (failed_max is None or failed < failed_max):
             name = names[place]
@@ -285,36 +287,43 @@ class Consequences:
             self._place(name)
             failed = failed + 1 if self._is_waiting(name) else 0
             if may_count and not failed:
-                counted = self._count(name, names[place:])
-                may_count = bool(counted)
-                place += counted
+                equal = self._equal_to(name, names[place:])
+                if len(equal) >= _COUNTED_MIN:
+                    may_count = self._count(equal)
+                    place += len(equal) * may_count
 
-    def _count(self, placed: str, names: Sequence[str]) -> int:
-        """Count the pods that follow a pod that has a node, if they are equal to it and fit for
-        certain. Returns how many."""
+    def _equal_to(self, placed: str, names: Sequence[str]) -> Sequence[str]:
+        """The first of the names: the pods that may be tried, and that are equal to a pod that has
+        a node."""
         first = self._model.placed(placed)
         if first is None or not self._independent.covers(first.shape):
-            return 0
+            return ()
         signed = self._independent.signed(first)
-        equal = list(takewhile(lambda name: self._is_equal(name, signed), names))
-        equal = equal[: max(_PLACED_MAX - self._placed_count, 0)]
-        if len(equal) < _COUNTED_MIN or self._independent.certain_count(equal[0]) < len(equal):
-            return 0
+        left = names[: max(_PLACED_MAX - self._placed_count, 0)]
+        shapes: set[PodShape] = set()
+        return list(takewhile(lambda name: self._is_equal(name, signed, shapes), left))
+
+    def _count(self, equal: Sequence[str]) -> bool:
+        """Count equal pods, if they fit for certain."""
+        if self._independent.certain_count(equal[0]) < len(equal):
+            return False
         self._counted.update(equal)
         self._placed_count += len(equal)
-        return len(equal)
+        return True
 
-    def _is_equal(self, name: str, signed: Hashable | None) -> bool:
-        """Whether a pod waits, and the scheduler answers for it as for a pod that signs this."""
+    def _is_equal(self, name: str, signed: Hashable | None, shapes: set[PodShape]) -> bool:
+        """Whether a pod waits, and the scheduler answers for it as for a pod that signs this.
+        ``shapes``: of such pods; further ones are added."""
         info = self._model.waiting(name)
-        return (
-            info is not None
-            and signed is not None
-            and not info.nominated_node_name
-            and not info.is_terminating
-            and self._independent.covers(info.shape)
-            and self._independent.signed(info) == signed
-        )
+        if info is None or signed is None or info.nominated_node_name or info.is_terminating:
+            return False
+        if info.shape in shapes:
+            return True
+        independent = self._independent
+        if not independent.covers(info.shape) or independent.signed(info) != signed:
+            return False
+        shapes.add(info.shape)
+        return True
 
     def _place(self, name: str) -> None:
         """One attempt at a pod that waits."""

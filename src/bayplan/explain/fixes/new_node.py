@@ -9,12 +9,12 @@ from itertools import count, islice
 from typing import Any
 
 from bayplan.answers.amounts import amount_text
-from bayplan.api.device_objects import RESOURCE_SLICE
+from bayplan.api.device_objects import RESOURCE_SLICE, ResourceSlice
 from bayplan.api.objects import CSI_NODE, HOSTNAME_LABEL, NODE, Node
 from bayplan.api.pod_requests import PODS, amounts, is_extended
 from bayplan.explain.diagnosis import Diagnosis
 from bayplan.explain.explanation import Change
-from bayplan.explain.fixes.edits import Harm, ObjectEdit, change_of, plain
+from bayplan.explain.fixes.edits import Content, Harm, ObjectEdit, change_of, plain
 from bayplan.explain.fixes.node_labels import labels_to_add
 from bayplan.explain.fixes.taints import harm_of_tolerating, untolerated
 from bayplan.model.cluster_model import ClusterModel
@@ -166,8 +166,7 @@ def _copies(
 ) -> ObjectEdit:
     """``manifest``: of the new nodes; None: as the node is."""
     changes: list[Change] = []
-    kinds = (CSI_NODE, RESOURCE_SLICE)
-    own = [with_kind(kind, plain(each)) for kind in kinds for each in model.objects(kind)]
+    own = list(_own_objects(model, node.metadata.name))
     for number in range(1, node_count + 1):
         name = _free_name(model, node.metadata.name, number)
         content = plain(_manifest(node, {}, {}) if manifest is None else manifest)
@@ -184,6 +183,16 @@ def _copies(
         family=_FAMILY,
         copied_node=node.metadata.name,
     )
+
+
+def _own_objects(model: ClusterModel, node: str) -> Iterator[Content]:
+    """The CSINode and the ResourceSlices of a node."""
+    csi_node = model.get(CSI_NODE, "", node)
+    if csi_node is not None:
+        yield with_kind(CSI_NODE, plain(csi_node))
+    for each in model.objects(RESOURCE_SLICE):
+        if isinstance(each, ResourceSlice) and each.spec.node_name == node:
+            yield with_kind(RESOURCE_SLICE, plain(each))
 
 
 def _manifest(
