@@ -4,7 +4,8 @@
 
 Groups prefer one rack, else one block, else one zone. Some fit in a rack, some only in a block,
 some only in a zone, so that all domains of one, two or three levels are tried. Groups whose members
-have labels of their own, which nothing reads, fit in a rack. Seconds are processor time. Then
+have labels of their own, which nothing reads, fit in a rack; small groups of scheduling.k8s.io
+require one, and upstream's plugins score all racks. Seconds are processor time. Then
 NVL72: 33 racks of 18 hosts with 4 GPUs, groups of one host a member that require, or prefer, a
 rack, and groups of 96 members in slices of 48 and 16. Exit status 1: a pod was not placed.
 """
