@@ -24,7 +24,6 @@ from bayplan.engine.scheduler import Scheduler
 from bayplan.journal import NodeScore
 from bayplan.plugins.default_preemption.search_cache import CachedSearch
 from bayplan.queue.sub_queues import OrderedEntries
-from bayplan.state.cache import Snapshot
 from bayplan.state.change_log import Facet
 from bayplan.state.node_table import NodeTable
 from bayplan.state.resources import RowEquivalence
@@ -166,9 +165,9 @@ def victims_are_not_searched_again(patch: pytest.MonkeyPatch) -> Fault:
     """Victims of a node are cached although its pods change."""
     catch_up = CachedSearch.catch_up
 
-    def once(search: CachedSearch, snapshot: Snapshot, nominated: Any) -> None:
+    def once(search: CachedSearch, *args: Any) -> None:
         if search._generation < 0:
-            catch_up(search, snapshot, nominated)
+            catch_up(search, *args)
 
     patch.setattr(CachedSearch, "catch_up", once)
     return no_fault
@@ -178,8 +177,9 @@ def victims_are_searched_without_nominated_pods(patch: pytest.MonkeyPatch) -> Fa
     """Victims of a node are cached although further pods are nominated to it."""
     catch_up = CachedSearch.catch_up
 
-    def careless(search: CachedSearch, snapshot: Snapshot, nominated: Any) -> None:
-        catch_up(search, snapshot, {})
+    def careless(search: CachedSearch, *args: Any) -> None:
+        snapshot, nodes, ranked, _ = args
+        catch_up(search, snapshot, nodes, ranked, {})
 
     patch.setattr(CachedSearch, "catch_up", careless)
     return no_fault
