@@ -29,7 +29,7 @@ _NAMES = {
     "bayplan.framework.plugin": """
         BindPlugin Caching EnqueueExtensions FilterPlugin GroupPlacement
         NormalizeScorePlugin PermitPlugin PlacementAssignments PlacementGeneratePlugin
-        PlacementScorePlugin Plugin PluginArgs PostBindPlugin PostFilterPlugin
+        JointPlacementScore PlacementScorePlugin Plugin PluginArgs PostBindPlugin PostFilterPlugin
         PreBindPlugin PreEnqueuePlugin PreFilterExtensions PreFilterPlugin PreScorePlugin
         QueueSortPlugin ReservePlugin RowFilter RowScore ScalarFilterPlugin
         ScalarScorePlugin ScorePlugin SignPlugin

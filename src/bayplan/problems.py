@@ -109,7 +109,7 @@ def nearest(name: str, names: Collection[str]) -> str | None:
     """The known name that is probably meant by ``name``: the only one that it begins, a similar
     one, or one with a similar part that people remember: "zone" of topology.kubernetes.io/zone,
     "ip-10-0-2-101" of ip-10-0-2-101.eu-west-1.compute.internal. None: none is, or it begins
-    several, unless it lacks the last letter of one that begins the others."""
+    several, unless it lacks only the last letter of one of them."""
     begun = _begun(name, names)
     whole = [each for each in begun if each.startswith(f"{name}.")]
     for only in (begun, whole):
@@ -117,9 +117,8 @@ def nearest(name: str, names: Collection[str]) -> str | None:
             return only[0]
     if begun:
         # "ReadWriteOnc" lacks a letter of ReadWriteOnce, although it begins ReadWriteOncePod, too.
-        shortest = min(begun, key=len)
-        is_meant = len(shortest) == len(name) + 1 and all(x.startswith(shortest) for x in begun)
-        return shortest if is_meant else None
+        lacks_one = [each for each in begun if len(each) == len(name) + 1]
+        return lacks_one[0] if len(lacks_one) == 1 else None
     folded = {each.casefold(): each for each in sorted(names)}
     parts = {_memorable_part(each): each for each in folded}
     by_part = {part: folded[whole] for part, whole in parts.items()}

@@ -54,7 +54,8 @@ def test_fit_says_how_many_pods_a_quota_refuses_and_why() -> None:
         " cannot be created: forbidden: exceeded quota: team, requested: requests.cpu=1, "
         "used: requests.cpu=3, limited: requests.cpu=3"
     )
-    assert len(answered.pods) == 2
+    assert [each.node for each in answered.pods if each.node] == ["n1", "n1"]
+    assert len(answered.pods) == 5
 
 
 def test_fit_applies_the_limit_ranges_and_runtime_classes_of_the_cluster() -> None:
