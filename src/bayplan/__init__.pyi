@@ -59,6 +59,7 @@ from bayplan.framework.plugin import (
     EnqueueExtensions as EnqueueExtensions,
     FilterPlugin as FilterPlugin,
     GroupPlacement as GroupPlacement,
+    JointPlacementScore as JointPlacementScore,
     NormalizeScorePlugin as NormalizeScorePlugin,
     PermitPlugin as PermitPlugin,
     PlacementAssignments as PlacementAssignments,
