@@ -7,6 +7,7 @@ write `internal error`. The run and the page account for every pod of the file.
 
 import asyncio
 import json
+import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -211,6 +212,10 @@ def check_page(given: Input, *, computes: bool = True) -> ClusterSubject:
         Subject.start(subject, worker)
         visited([subject], visit)
         subject.stop()
+    # The thread of long answers has a model of its own until it ends, which nobody waits for.
+    for thread in threading.enumerate():
+        if thread.name.startswith("long answers"):
+            thread.join()
     return subject
 
 
