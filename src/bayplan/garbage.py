@@ -21,16 +21,3 @@ def rarely_collected(new_objects: int = _NEW_OBJECTS) -> Iterator[None]:
         yield
     finally:
         gc.set_threshold(*before)
-
-
-@contextmanager
-def without_collection() -> Iterator[None]:
-    """No search in the block. Its objects are not frozen: what is garbage among them, as a model
-    that a question has left, would stay for ever."""
-    was_enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_enabled:
-            gc.enable()

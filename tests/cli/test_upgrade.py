@@ -25,16 +25,22 @@ def requesting_pod(name: str, cpu: str, memory: str, **spec: Any) -> Content:
     return pod(name, cpu=cpu, requests={"memory": memory}, **fields)
 
 
-@pytest.fixture
-def cluster(tmp_path: Path) -> Path:
+def balanced() -> list[Content]:
     """Before 1.36, w is as welcome on n0 as on n3."""
-    return write_objects(
-        tmp_path / "cluster.yaml",
+    return [
         node_of_1_35("n0", "8", "16Gi"),
         node_of_1_35("n3", "4", "32Gi"),
         requesting_pod("r0", "1", "3Gi", nodeName="n0"),
         requesting_pod("r3", "1", "3Gi", nodeName="n3"),
         requesting_pod("w", "1", "5Gi"),
+    ]
+
+
+@pytest.fixture
+def cluster(tmp_path: Path) -> Path:
+    return write_objects(
+        tmp_path / "cluster.yaml",
+        *balanced(),
         requesting_pod("big", "99", "1Gi"),
     )
 
@@ -71,11 +77,7 @@ def test_other_words_alone_are_no_other_placement(tmp_path: Path) -> None:
 def test_changes_of_placements_come_before_changes_of_messages(tmp_path: Path) -> None:
     where = write_objects(
         tmp_path / "cluster.yaml",
-        node_of_1_35("n0", "8", "16Gi"),
-        node_of_1_35("n3", "4", "32Gi"),
-        requesting_pod("r0", "1", "3Gi", nodeName="n0"),
-        requesting_pod("r3", "1", "3Gi", nodeName="n3"),
-        requesting_pod("w", "1", "5Gi"),
+        *balanced(),
         *(requesting_pod(f"big-{number}", "99", "1Gi") for number in range(3)),
     )
     _, answer = upgrade(where, "--to", "1.37")
@@ -93,11 +95,7 @@ def test_a_change_has_its_pods_by_workload_and_a_sentence_of_each_version(tmp_pa
         each["metadata"] |= {"ownerReferences": [owner | {"controller": True}], "labels": labels}
     where = write_objects(
         tmp_path / "cluster.yaml",
-        node_of_1_35("n0", "8", "16Gi"),
-        node_of_1_35("n3", "4", "32Gi"),
-        requesting_pod("r0", "1", "3Gi", nodeName="n0"),
-        requesting_pod("r3", "1", "3Gi", nodeName="n3"),
-        requesting_pod("w", "1", "5Gi"),
+        *balanced(),
         *replicas,
     )
     _, answer = upgrade(where, "--to", "1.37")

@@ -77,6 +77,9 @@ NO_EXECUTE = "NoExecute"
 
 HOSTNAME_LABEL = "kubernetes.io/hostname"
 ZONE_LABEL = "topology.kubernetes.io/zone"
+UNREACHABLE_TAINT = "node.kubernetes.io/unreachable"
+#: The manifest that `kubectl apply` has stored in an object.
+LAST_APPLIED_ANNOTATION = "kubectl.kubernetes.io/last-applied-configuration"
 
 
 # ---- affinity, spreading ---------------------------------------------------------------------

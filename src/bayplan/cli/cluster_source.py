@@ -23,7 +23,7 @@ from bayplan.cli.streams import EXIT_UNREADABLE, remark
 from bayplan.cli.warm_models import OpenedModel, warm_models
 from bayplan.config import SchedulerConfig
 from bayplan.config.pod_group_kinds import group_kinds
-from bayplan.garbage import without_collection
+from bayplan.garbage import rarely_collected
 from bayplan.lazy_loader import load
 from bayplan.model.cluster_model import ClusterModel
 from bayplan.model.picture import ClusterPicture
@@ -181,7 +181,7 @@ def _opened(
     config = read_config(
         options["config_path"], options["feature_gates"], kubernetes=options["kubernetes"]
     )
-    with without_collection():
+    with rarely_collected():
         model = source.model(config, registry, subject, is_whole=is_whole, seed=options["seed"])
     return OpenedModel(model, model.config, registry)
 

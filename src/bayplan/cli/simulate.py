@@ -23,7 +23,7 @@ from bayplan.cli.streams import EXIT_FAILED, fail, remark
 from bayplan.config import SchedulerConfig
 from bayplan.config.cluster_version import version_for
 from bayplan.config.pod_group_kinds import group_kinds
-from bayplan.garbage import rarely_collected, without_collection
+from bayplan.garbage import rarely_collected
 from bayplan.lazy_loader import load
 from bayplan.plugins.registry import Registry
 from bayplan.problems import optional_duration
@@ -177,7 +177,7 @@ def _simulated(options: _Options, update: OnProgress | None) -> SimulationResult
     config = read_config(options.config_path, options.feature_gates, kubernetes=options.kubernetes)
     # Reading standard input needs no spinner: a person may be typing there.
     spinner = nullcontext() if STANDARD_INPUT in options.paths else progress("reading")
-    with spinner, without_collection():
+    with spinner, rarely_collected(_NEW_OBJECTS):
         workload = load_inputs(
             options.paths,
             time_mode=options.time_mode,

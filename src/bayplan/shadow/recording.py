@@ -26,6 +26,7 @@ from bayplan.adapters.embedded.json_merge import difference
 from bayplan.api.device_objects import RESOURCE_CLAIM
 from bayplan.api.object_meta import ObjectMeta, OwnerReference
 from bayplan.api.objects import (
+    LAST_APPLIED_ANNOTATION,
     NAMESPACE,
     NODE,
     PERSISTENT_VOLUME,
@@ -42,7 +43,6 @@ FOLDER: Final = "recording"
 OBJECTS: Final = "objects.yaml"
 SCENARIO: Final = "scenario.yaml"
 #: Repeats what stands elsewhere in the object.
-_LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 #: What the API server and its controllers add, and a simulation does not need.
 _DROPPED = frozenset(
     (
@@ -211,8 +211,10 @@ def _recorded(kind: str, content: bytes, *, keeps_times: bool = False) -> Conten
     parts: Content = msgspec.json.decode(content)
     dropped = _DROPPED if keeps_times else {*_DROPPED, "creationTimestamp"}
     meta = {key: part for key, part in parts["metadata"].items() if key not in dropped}
-    if _LAST_APPLIED in (meta.get("annotations") or {}):
-        meta["annotations"] = {k: v for k, v in meta["annotations"].items() if k != _LAST_APPLIED}
+    if LAST_APPLIED_ANNOTATION in (meta.get("annotations") or {}):
+        meta["annotations"] = {
+            k: v for k, v in meta["annotations"].items() if k != LAST_APPLIED_ANNOTATION
+        }
     recorded = {**parts, "apiVersion": version, "kind": name, "metadata": meta}
     if kind in CONTROLLERS:
         if name not in SCALED_KINDS:

@@ -18,7 +18,17 @@ from bayplan.adapters.embedded.api_server import is_unreachable
 from bayplan.adapters.embedded.api_validation import identity_problems
 from bayplan.adapters.embedded.kubectl_apply import applied
 from bayplan.api.device_objects import RESOURCE_SLICE
-from bayplan.api.objects import CSI_NODE, NODE, POD, STATEFUL_SET, ApiObject, Node, Pod, Workload
+from bayplan.api.objects import (
+    CSI_NODE,
+    HOSTNAME_LABEL,
+    NODE,
+    POD,
+    STATEFUL_SET,
+    ApiObject,
+    Node,
+    Pod,
+    Workload,
+)
 from bayplan.model.additions import AdditionsReader
 from bayplan.model.autoscalers import autoscaled
 from bayplan.model.cluster_model import ClusterModel
@@ -50,7 +60,6 @@ from bayplan.whatif.evictions import (
 from bayplan.whatif.fit import add
 from bayplan.whatif.placing import Move, Placer
 
-_HOSTNAME = "kubernetes.io/hostname"
 _NEW_TEMPLATE_NOTE = (
     "has another template now: its pods stay here as they are; --until simulates how they are"
     " replaced"
@@ -383,8 +392,8 @@ def _template(controller: Content) -> Content:
 def _node_copy(template: Node, name: str) -> Node:
     """A ready node that offers the same, without pods."""
     labels = dict(template.metadata.labels or {})
-    if _HOSTNAME in labels:
-        labels[_HOSTNAME] = name
+    if HOSTNAME_LABEL in labels:
+        labels[HOSTNAME_LABEL] = name
     metadata = replace(template.metadata, name=name, uid=None, resource_version=None, labels=labels)
     taints = tuple(taint for taint in template.spec.taints or () if not is_broken(taint.key))
     spec = replace(template.spec, unschedulable=None, taints=taints or None)

@@ -45,7 +45,7 @@ from bayplan.sim.input.what_if import WhatIf
 from bayplan.state.device_supply import DeviceSupply
 from bayplan.whatif.changes import Outcome, check_changes, make_changes
 from bayplan.whatif.copies import units_of, workload_of
-from bayplan.whatif.evictions import BlockedPod, LeftOver, made_again
+from bayplan.whatif.evictions import BlockedPod, LeftOver, without_late_volume
 from bayplan.whatif.fit import max_fit
 from bayplan.whatif.headroom import shape_names
 from bayplan.whatif.placing import Move, Placer
@@ -434,7 +434,7 @@ def _copy(model: ClusterModel, pod: Pod) -> tuple[Pod, list[tuple[str, ApiObject
         made_name = f"{pod.metadata.name}-{volume.name}"
         made = model.get(PERSISTENT_VOLUME_CLAIM, pod.metadata.namespace or "", made_name)
         if volume.ephemeral is not None and isinstance(made, PersistentVolumeClaim):
-            again = made_again(model, made, pod.metadata.uid or "", uid or "")
+            again = without_late_volume(model, made)
             own = replace(
                 again.metadata,
                 name=f"{name}-{volume.name}",

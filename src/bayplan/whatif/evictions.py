@@ -15,7 +15,7 @@ from bayplan.adapters.embedded.disruption_budgets import may_go_unready
 from bayplan.answers.document import Value
 from bayplan.api.device_objects import RESOURCE_CLAIM, ResourceClaim, ResourceClaimStatus
 from bayplan.api.disruption_objects import POD_DISRUPTION_BUDGET, PodDisruptionBudget
-from bayplan.api.objects import PERSISTENT_VOLUME_CLAIM, POD, STORAGE_CLASS, Pod
+from bayplan.api.objects import PERSISTENT_VOLUME_CLAIM, POD, STORAGE_CLASS, ObjectMeta, Pod
 from bayplan.api.selectors import Selector, SelectorError, label_selector
 from bayplan.api.storage_objects import (
     WAIT_FOR_FIRST_CONSUMER,
@@ -189,7 +189,9 @@ def release_claims(model: ClusterModel, pod: PodInfo, new_uid: str = "") -> None
         made = model.get(*key) if volume.ephemeral is not None else None
         if isinstance(made, PersistentVolumeClaim):
             if new_uid:
-                model.replace(PERSISTENT_VOLUME_CLAIM, made_again(model, made, pod.uid, new_uid))
+                again = without_late_volume(model, made)
+                metadata = _with_owner(again.metadata, pod.uid, new_uid)
+                model.replace(PERSISTENT_VOLUME_CLAIM, replace(again, metadata=metadata))
             else:
                 model.remove(*key)
     implicit = pod.status.extended_resource_claim_status
@@ -204,37 +206,34 @@ def _released(claim: ResourceClaim, uid: str, new_uid: str) -> ResourceClaim:
     that was generated for the pod is generated again."""
     users = tuple(user for user in claim.status.reserved_for or () if user.uid != uid)
     status = replace(claim.status, reserved_for=users) if users else ResourceClaimStatus()
-    owners = tuple(
-        replace(owner, uid=new_uid) if owner.uid == uid else owner
-        for owner in claim.metadata.owner_references or ()
-    )
-    metadata = replace(claim.metadata, owner_references=owners)
-    return replace(claim, metadata=metadata, status=status)
+    return replace(claim, metadata=_with_owner(claim.metadata, uid, new_uid), status=status)
 
 
-def made_again(
-    model: ClusterModel, claim: PersistentVolumeClaim, uid: str, new_uid: str
-) -> PersistentVolumeClaim:
-    """The claim of an ephemeral volume, for the pod in place of its owner: without a volume, if one
-    is provisioned when the pod has a node."""
+def _with_owner(metadata: ObjectMeta, uid: str, new_uid: str) -> ObjectMeta:
+    """Metadata that name the pod of the new uid in place of that of the other one."""
     owners = tuple(
         replace(owner, uid=new_uid) if owner.uid == uid else owner
-        for owner in claim.metadata.owner_references or ()
+        for owner in metadata.owner_references or ()
     )
-    metadata = replace(claim.metadata, owner_references=owners)
+    return replace(metadata, owner_references=owners)
+
+
+def without_late_volume(model: ClusterModel, claim: PersistentVolumeClaim) -> PersistentVolumeClaim:
+    """The claim of an ephemeral volume as it is created again: without a volume, if one is
+    provisioned when the pod has a node."""
     name = ClaimInfo(claim).class_name
     storage_class = model.get(STORAGE_CLASS, "", name) if name else None
     if (
         not isinstance(storage_class, StorageClass)
         or storage_class.volume_binding_mode != WAIT_FOR_FIRST_CONSUMER
     ):
-        return replace(claim, metadata=metadata)
+        return claim
     kept = {
         key: value
-        for key, value in (metadata.annotations or {}).items()
+        for key, value in (claim.metadata.annotations or {}).items()
         if not key.startswith(_BINDING)
     }
-    metadata = replace(metadata, annotations=kept or None)
+    metadata = replace(claim.metadata, annotations=kept or None)
     return replace(claim, metadata=metadata, spec=replace(claim.spec, volume_name=None))
 
 

@@ -8,10 +8,17 @@ templates. A DaemonSet has no outline: a pod does not tell on which nodes its co
 
 from collections.abc import Collection, Iterable, Iterator
 
-from bayplan.api.objects import JOB, REPLICA_SET, REPLICATION_CONTROLLER, STATEFUL_SET
-from bayplan.objects.keys import Content, ObjectKey, key_of, object_key
+from bayplan.api.objects import (
+    JOB,
+    PERSISTENT_VOLUME_CLAIM,
+    REPLICA_SET,
+    REPLICATION_CONTROLLER,
+    STATEFUL_SET,
+)
+from bayplan.objects.keys import Content, ObjectKey, key_of, kind_of, object_key
 from bayplan.sim.input.controller_pods import is_active
 from bayplan.sim.input.workload import is_pod
+from bayplan.sim.world.workloads.stateful_set_plan import ordinal
 
 _KINDS = frozenset((REPLICA_SET, REPLICATION_CONTROLLER, STATEFUL_SET, JOB))
 
@@ -25,7 +32,7 @@ def implied_controllers(contents: Collection[Content]) -> list[Content]:
             for key, uid in _controllers(content):
                 if key not in present:
                     pods.setdefault((key, uid), []).append(content)
-    claims = {key_of(each): each for each in contents if each["kind"] == "PersistentVolumeClaim"}
+    claims = {key_of(each): each for each in contents if kind_of(each) == PERSISTENT_VOLUME_CLAIM}
     return [_outline(key, uid, own, claims) for (key, uid), own in pods.items()]
 
 
@@ -53,15 +60,10 @@ def _outline(
         own["selector"] = labels
     if key.kind == STATEFUL_SET:
         own["podManagementPolicy"] = "Parallel"
-        own["ordinals"] = {"start": min(map(_ordinal, pods))}
+        own["ordinals"] = {"start": max(min(ordinal(key.name, pod) for pod in pods), 0)}
         own["volumeClaimTemplates"] = list(_claim_templates(first, claims))
     meta = {"name": key.name, "namespace": key.namespace, "uid": uid}
     return {"apiVersion": version, "kind": kind, "metadata": meta, "spec": own}
-
-
-def _ordinal(pod: Content) -> int:
-    ending = pod["metadata"]["name"].rpartition("-")[2]
-    return int(ending) if ending.isdecimal() else 0
 
 
 def _claim_templates(pod: Content, claims: dict[ObjectKey, Content]) -> Iterator[Content]:
@@ -69,7 +71,7 @@ def _claim_templates(pod: Content, claims: dict[ObjectKey, Content]) -> Iterator
     key = key_of(pod)
     for volume in pod["spec"].get("volumes") or ():
         name = (volume.get("persistentVolumeClaim") or {}).get("claimName") or ""
-        claim = claims.get(object_key("v1 PersistentVolumeClaim", key.namespace, name))
+        claim = claims.get(object_key(PERSISTENT_VOLUME_CLAIM, key.namespace, name))
         if claim is not None and name == f"{volume['name']}-{key.name}":
             spec = {k: v for k, v in (claim.get("spec") or {}).items() if k != "volumeName"}
             yield {"metadata": {"name": volume["name"]}, "spec": spec}

@@ -3,7 +3,8 @@
 import json
 from typing import Any
 
-from bayplan.adapters.embedded.kubectl_apply import LAST_APPLIED, applied
+from bayplan.adapters.embedded.kubectl_apply import applied
+from bayplan.api.objects import LAST_APPLIED_ANNOTATION
 
 Content = dict[str, Any]
 
@@ -11,7 +12,7 @@ Content = dict[str, Any]
 def workload(last: Content | None = None, **spec: Any) -> Content:
     meta: Content = {"name": "web", "namespace": "default"}
     if last is not None:
-        meta["annotations"] = {LAST_APPLIED: json.dumps(last)}
+        meta["annotations"] = {LAST_APPLIED_ANNOTATION: json.dumps(last)}
     return {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": meta, "spec": spec}
 
 
@@ -68,5 +69,5 @@ def test_lists_without_keys_are_replaced() -> None:
 def test_an_annotation_that_is_no_manifest_removes_nothing() -> None:
     for text in ("", "{", "[]", "7"):
         live = workload(replicas=2)
-        live["metadata"]["annotations"] = {LAST_APPLIED: text}
+        live["metadata"]["annotations"] = {LAST_APPLIED_ANNOTATION: text}
         assert applied(live, workload())["spec"] == {"replicas": 2}

@@ -57,6 +57,7 @@ from bayplan.api.objects import (
     NODE,
     POD,
     PRIORITY_CLASS,
+    UNREACHABLE_TAINT,
     Node,
     Pod,
     PodCondition,
@@ -73,7 +74,6 @@ from bayplan.problems import Problem
 
 
 POD_SCHEDULED = "PodScheduled"
-UNREACHABLE_TAINT = "node.kubernetes.io/unreachable"
 
 
 def why_not_bindable(pod: Content) -> str | None:

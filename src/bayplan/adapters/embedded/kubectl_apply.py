@@ -14,10 +14,10 @@ import json
 from collections.abc import Mapping
 from typing import Any, cast
 
+from bayplan.api.objects import LAST_APPLIED_ANNOTATION
 from bayplan.api.quantity import QuantityError, nanos
 from bayplan.objects.keys import Content
 
-LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 #: List → the member that tells its parts apart.
 _MERGE_KEYS: Mapping[str, str] = {
     "containers": "name",
@@ -47,7 +47,7 @@ def applied(live: Content, manifest: Content) -> Content:
 
 def _last_applied(live: Content) -> Content:
     """The manifest that was applied last, without metadata that names the object."""
-    text = (live["metadata"].get("annotations") or {}).get(LAST_APPLIED)
+    text = (live["metadata"].get("annotations") or {}).get(LAST_APPLIED_ANNOTATION)
     try:
         last = json.loads(text or "{}")
     except (ValueError, RecursionError):

@@ -15,6 +15,7 @@ import yaml
 from bayplan.api.objects import (
     DAEMON_SET,
     JOB,
+    LAST_APPLIED_ANNOTATION,
     POD,
     REPLICA_SET,
     REPLICATION_CONTROLLER,
@@ -58,7 +59,6 @@ _SERVER_FIELDS = (
     "selfLink",
     "uid",
 )
-_LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 _TOKEN_VOLUME = "kube-api-access-"
 #: Labels that the Job controller adds, and refuses in a manifest.
 _JOB_LABELS = (
@@ -250,7 +250,7 @@ def clean(content: Content) -> Content:
     cleaned.pop("declared", None)
     meta = {n: v for n, v in cleaned["metadata"].items() if n not in _SERVER_FIELDS and v}
     annotations = meta.get("annotations") or {}
-    annotations.pop(_LAST_APPLIED, None)
+    annotations.pop(LAST_APPLIED_ANNOTATION, None)
     if not annotations:
         meta.pop("annotations", None)
     cleaned["metadata"] = meta

@@ -34,7 +34,7 @@ from bayplan.sim.input.object_checks import (
     priority_class_name,
 )
 from bayplan.sim.input.openb import CsvTable, read_table
-from bayplan.sim.input.priority_classes import implied_classes, notes_of
+from bayplan.sim.input.priority_classes import implied_classes, members, notes_of
 from bayplan.sim.input.scenario import Action, read_scenario
 from bayplan.sim.input.sources import (
     OWN_KINDS,
@@ -77,7 +77,7 @@ def moved_back(content: Content, shift: float) -> Content:
     if not shift:
         return content
     for part, field in _STAMPS:
-        seconds = _seconds(_members(content, part).get(field))
+        seconds = _seconds(members(content, part).get(field))
         if seconds is not None:
             content = {
                 **content,
@@ -96,11 +96,6 @@ def _times(contents: Iterable[Content]) -> Iterable[float]:
             seconds = None if stamp is None else _seconds(stamp)
             if seconds is not None:
                 yield seconds
-
-
-def _members(content: Content, part: str) -> dict[str, Any]:
-    members = content.get(part)
-    return members if isinstance(members, dict) else {}
 
 
 def _seconds(stamp: Any) -> float | None:

@@ -26,9 +26,9 @@ def implied_classes(values: Iterable[Any], present: Collection[str]) -> list[Con
     for value in values:
         kind = value.get("kind") if isinstance(value, dict) else None
         if kind == "Pod":
-            _note_pod(_members(value, "spec"), seen)
+            _note_pod(members(value, "spec"), seen)
         elif kind in _WITH_TEMPLATES:
-            spec = _members(_members(_members(value, "spec"), "template"), "spec")
+            spec = members(members(members(value, "spec"), "template"), "spec")
             named.add(str(spec.get("priorityClassName") or ""))
     return [_class(name, seen[name]) for name in sorted(named & seen.keys() - known)]
 
@@ -61,6 +61,7 @@ def _class(name: str, seen: Counter[tuple[int, str]]) -> Content:
     }
 
 
-def _members(value: Any, name: str) -> Mapping[str, Any]:
+def members(value: Any, name: str) -> Mapping[str, Any]:
+    """A part of an unchecked object; empty: it has none, or none with members."""
     part = value.get(name) if isinstance(value, Mapping) else None
     return cast("Mapping[str, Any]", part) if isinstance(part, dict) else {}

@@ -28,7 +28,7 @@ from bayplan import durations
 from bayplan.adapters.embedded.json_merge import difference
 from bayplan.adapters.embedded.kubectl_apply import applied
 from bayplan.api.device_objects import RESOURCE_SLICE
-from bayplan.api.objects import CSI_NODE, DAEMON_SET, NODE, POD
+from bayplan.api.objects import CSI_NODE, DAEMON_SET, HOSTNAME_LABEL, NODE, POD
 from bayplan.config.decoding import decode
 from bayplan.durations import DurationError, parse_duration
 from bayplan.objects.keys import key_of, object_key
@@ -191,9 +191,6 @@ def what_if_schema() -> dict[str, Any]:
 # ---- in scenario files ---------------------------------------------------------------------
 
 
-_HOSTNAME = "kubernetes.io/hostname"
-
-
 def actions_of(
     change: WhatIf, index: ObjectIndex, place: str, errors: InputErrors
 ) -> Iterator[Action]:
@@ -278,8 +275,8 @@ def _additions(new: NewNodes, index: ObjectIndex, place: str) -> Iterator[Action
 def _copy(template: Content, name: str) -> Content:
     """A ready node that offers the same as the template."""
     labels = dict(template["metadata"].get("labels") or {})
-    if _HOSTNAME in labels:
-        labels[_HOSTNAME] = name
+    if HOSTNAME_LABEL in labels:
+        labels[HOSTNAME_LABEL] = name
     spec = dict(template.get("spec") or {})
     spec.pop("unschedulable", None)
     taints = [

@@ -7,11 +7,11 @@ Upstream: plugin/pkg/admission/defaulttolerationseconds.
 from typing import final
 
 from bayplan.adapters.embedded.admission.plugin import AdmissionPlugin
-from bayplan.api.objects import NO_EXECUTE, POD
+from bayplan.api.objects import NO_EXECUTE, POD, UNREACHABLE_TAINT
 from bayplan.objects.keys import Content, ObjectKey
 
 TOLERATION_SECONDS = 300
-_TAINTS = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
+_TAINTS = ("node.kubernetes.io/not-ready", UNREACHABLE_TAINT)
 
 
 @final
