@@ -5,10 +5,11 @@ from collections import defaultdict
 import pytest
 
 from bayplan.model.additions import AdditionsReader
+from bayplan.objects.workloads import controller_kind
 from bayplan.sim.input.what_if import WhatIf
 from bayplan.state.pods import PodInfo
 from bayplan.whatif.changes import make_changes
-from bayplan.whatif.evictions import Budgets, blocked_by, controller_kind, recreated, replacement
+from bayplan.whatif.evictions import Budgets, blocked_by, recreated, replacement
 from tests.kit.manifests import Content, node, pod
 from tests.whatif.clusters import budget, cluster_of, model_of, owned_pod
 
@@ -34,7 +35,7 @@ def test_a_replacement_waits_and_has_the_same_spec() -> None:
 )
 def test_controllers_create_replacements_for_their_pods(kind: str, count: int) -> None:
     pods, _ = placed(owned_pod("web-a", "n1", kind=kind), pod("bare", nodeName="n1"))
-    assert [controller_kind(info) for info in pods] == ["", kind]
+    assert [controller_kind(info.metadata) for info in pods] == ["", kind]
     assert len(recreated(pods)) == count
 
 

@@ -50,6 +50,11 @@ class ObjectMeta(Api):
     finalizers: tuple[str, ...] | None = None
 
 
+def controller_of(meta: ObjectMeta) -> OwnerReference | None:
+    """The owner that controls an object. Upstream: metav1.GetControllerOf."""
+    return next((owner for owner in meta.owner_references or () if owner.controller), None)
+
+
 # ---- selectors -----------------------------------------------------------------------------
 
 

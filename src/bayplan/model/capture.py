@@ -12,12 +12,10 @@ from dataclasses import dataclass
 from bayplan.adapters.live.client import ApiClient, all_results
 from bayplan.adapters.live.server_version import reported_by_server
 from bayplan.api.admission_objects import ADMISSION_KINDS
-from bayplan.api.objects import LAST_APPLIED_ANNOTATION, NAMESPACE, POD
+from bayplan.api.objects import NAMESPACE, POD
 from bayplan.model.cluster_kinds import offered
 from bayplan.model.live_reading import ClusterLists
-from bayplan.objects.keys import Content
-
-#: An annotation that repeats the whole object.
+from bayplan.objects.keys import Content, without_last_applied
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,8 +63,5 @@ def _cleaned(kind: str, content: Content) -> Content:
     """A manifest as `kubectl get -o yaml` prints it, without managedFields."""
     version, _, name = kind.partition(" ")
     meta = {key: part for key, part in content["metadata"].items() if key != "managedFields"}
-    if LAST_APPLIED_ANNOTATION in (meta.get("annotations") or {}):
-        meta["annotations"] = {
-            k: v for k, v in meta["annotations"].items() if k != LAST_APPLIED_ANNOTATION
-        }
-    return {"apiVersion": version, "kind": name, **content, "metadata": meta}
+    cleaned = {**content, "metadata": without_last_applied(meta)}
+    return {"apiVersion": version, "kind": name, **cleaned}

@@ -17,6 +17,7 @@ from typing import cast, final
 import msgspec
 from msgspec.structs import replace
 
+from bayplan.api.object_meta import controller_of
 from bayplan.api.objects import DAEMON_SET, NODE, POD, Pod, Unstructured, decode
 from bayplan.api.pod_requests import requested
 from bayplan.model.additions import AdditionsReader
@@ -148,10 +149,7 @@ def _pods_on(model: ClusterModel, node: str) -> Iterator[Pod]:
 
 
 def _is_of_unread(model: ClusterModel, pod: Pod) -> bool:
-    namespace = pod.metadata.namespace or ""
-    return any(
-        owner.controller
-        and owner.kind == "DaemonSet"
-        and model.get(DAEMON_SET, namespace, owner.name) is None
-        for owner in pod.metadata.owner_references or ()
-    )
+    owner = controller_of(pod.metadata)
+    if owner is None or owner.kind != "DaemonSet":
+        return False
+    return model.get(DAEMON_SET, pod.metadata.namespace or "", owner.name) is None

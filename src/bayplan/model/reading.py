@@ -19,6 +19,7 @@ from bayplan.clock import ManualClock
 from bayplan.model.picture import ClusterPicture
 from bayplan.objects.keys import ObjectKey, key_of, kind_of
 from bayplan.objects.object_store import ObjectStore
+from bayplan.objects.workloads import controller_reference
 from bayplan.ports import ApiError
 from bayplan.sim.input.inputs import load_inputs
 from bayplan.sim.input.workload import Content, ExpansionMode, Step, Verb, Workload, is_pod
@@ -166,11 +167,10 @@ def _owner(content: Content) -> str | None:
     """The controller of a pod, as "Deployment default/web"; None: there is none."""
     if not is_pod(content):
         return None
-    meta = content["metadata"]
-    for each in meta.get("ownerReferences") or ():
-        if each.get("controller"):
-            return f"{each.get('kind')} {key_of(content).namespace}/{each.get('name')}"
-    return None
+    owner = controller_reference(content)
+    if owner is None:
+        return None
+    return f"{owner.get('kind')} {key_of(content).namespace}/{owner.get('name')}"
 
 
 def _is_present(step: Step) -> bool:

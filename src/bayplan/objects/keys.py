@@ -10,6 +10,7 @@ from functools import partial
 from typing import Any, NamedTuple, cast
 
 from bayplan.api.object_meta import ObjectMeta
+from bayplan.api.objects import LAST_APPLIED_ANNOTATION
 
 #: An object as plain values, as in a manifest.
 Content = dict[str, Any]
@@ -113,6 +114,16 @@ def in_namespace(content: Any, namespace: str) -> Any:
     if named.get("namespace"):
         return manifest
     return {**manifest, "metadata": {**named, "namespace": namespace}}
+
+
+def without_last_applied(metadata: Content) -> Content:
+    """The metadata of a manifest without the annotation in which `kubectl apply` repeats the whole
+    object."""
+    annotations: Content = metadata.get("annotations") or {}
+    if LAST_APPLIED_ANNOTATION not in annotations:
+        return metadata
+    others = {name: text for name, text in annotations.items() if name != LAST_APPLIED_ANNOTATION}
+    return {**metadata, "annotations": others}
 
 
 def key_of_metadata(kind: str, metadata: ObjectMeta) -> ObjectKey:

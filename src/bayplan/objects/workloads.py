@@ -1,8 +1,13 @@
-"""The workload of a pod, as its owner references and labels tell it."""
+"""The controller and the workload of a pod, as its owner references and labels tell them."""
 
 from collections.abc import Mapping
 
+from bayplan.api.object_meta import ObjectMeta, controller_of
 from bayplan.api.objects import Pod
+from bayplan.objects.keys import Content
+
+#: The kubelet gives it to the pod that stands for a static pod of its node.
+MIRROR_ANNOTATION = "kubernetes.io/config.mirror"
 
 #: The label that a Deployment gives the pods of a ReplicaSet, and the end of the ReplicaSet's name.
 TEMPLATE_HASH_LABEL = "pod-template-hash"
@@ -21,10 +26,27 @@ def workload_of(pod: Pod) -> str:
     """The workload of a pod, as in "Deployment default/web"; without a controller, the pod."""
     meta = pod.metadata
     namespace = meta.namespace or ""
-    for owner in meta.owner_references or ():
-        if owner.controller:
-            deployment = deployment_of(owner.name, meta.labels)
-            if owner.kind == "ReplicaSet" and deployment is not None:
-                return f"Deployment {namespace}/{deployment}"
-            return f"{owner.kind} {namespace}/{owner.name}"
-    return f"Pod {namespace}/{meta.name}"
+    owner = controller_of(meta)
+    if owner is None:
+        return f"Pod {namespace}/{meta.name}"
+    deployment = deployment_of(owner.name, meta.labels)
+    if owner.kind == "ReplicaSet" and deployment is not None:
+        return f"Deployment {namespace}/{deployment}"
+    return f"{owner.kind} {namespace}/{owner.name}"
+
+
+def controller_reference(content: Content) -> Content | None:
+    """The owner that controls an object of plain values; see `controller_of`."""
+    owners = content["metadata"].get("ownerReferences") or ()
+    return next((owner for owner in owners if owner.get("controller")), None)
+
+
+def controller_kind(meta: ObjectMeta) -> str:
+    """The kind of an object's controller, as in "DaemonSet"; "": it has none."""
+    controller = controller_of(meta)
+    return "" if controller is None else controller.kind
+
+
+def is_bound_to_node(meta: ObjectMeta) -> bool:
+    """Whether a pod goes with its node: that of a DaemonSet, or the mirror of a static pod."""
+    return controller_kind(meta) in ("DaemonSet", "Node")

@@ -26,14 +26,13 @@ from bayplan.adapters.embedded.json_merge import difference
 from bayplan.api.device_objects import RESOURCE_CLAIM
 from bayplan.api.object_meta import ObjectMeta, OwnerReference
 from bayplan.api.objects import (
-    LAST_APPLIED_ANNOTATION,
     NAMESPACE,
     NODE,
     PERSISTENT_VOLUME,
     PERSISTENT_VOLUME_CLAIM,
     POD,
 )
-from bayplan.objects.keys import Content, ObjectKey, key_of_metadata
+from bayplan.objects.keys import Content, ObjectKey, key_of_metadata, without_last_applied
 from bayplan.objects.object_store import ObjectStore
 from bayplan.ports import EventType
 from bayplan.sim.input.controller_kinds import CONTROLLERS, SCALED_KINDS
@@ -42,7 +41,6 @@ from bayplan.sim.input.scenario import API_VERSION
 FOLDER: Final = "recording"
 OBJECTS: Final = "objects.yaml"
 SCENARIO: Final = "scenario.yaml"
-#: Repeats what stands elsewhere in the object.
 #: What the API server and its controllers add, and a simulation does not need.
 _DROPPED = frozenset(
     (
@@ -211,11 +209,8 @@ def _recorded(kind: str, content: bytes, *, keeps_times: bool = False) -> Conten
     parts: Content = msgspec.json.decode(content)
     dropped = _DROPPED if keeps_times else {*_DROPPED, "creationTimestamp"}
     meta = {key: part for key, part in parts["metadata"].items() if key not in dropped}
-    if LAST_APPLIED_ANNOTATION in (meta.get("annotations") or {}):
-        meta["annotations"] = {
-            k: v for k, v in meta["annotations"].items() if k != LAST_APPLIED_ANNOTATION
-        }
-    recorded = {**parts, "apiVersion": version, "kind": name, "metadata": meta}
+    metadata = without_last_applied(meta)
+    recorded = {**parts, "apiVersion": version, "kind": name, "metadata": metadata}
     if kind in CONTROLLERS:
         if name not in SCALED_KINDS:
             return None

@@ -37,7 +37,7 @@ from bayplan.model.picture import plain, with_kind
 from bayplan.model.unknown_names import no_node
 from bayplan.objects.keys import ObjectKey, key_of, key_of_metadata, kind_of, object_key
 from bayplan.objects.pools import is_broken, objects_of_copy
-from bayplan.objects.workloads import workload_of
+from bayplan.objects.workloads import controller_kind, is_bound_to_node, workload_of
 from bayplan.problems import BadInputError, suggestion
 from bayplan.sim.input.controller_kinds import CONTROLLERS, SCALED_KINDS
 from bayplan.sim.input.what_if import NewNodes, Scaling, WhatIf
@@ -46,13 +46,11 @@ from bayplan.sim.world.workloads.plans import creation_seconds, first_to_go
 from bayplan.sim.world.workloads.stateful_set_plan import ordinal
 from bayplan.state.pods import PodInfo
 from bayplan.whatif.evictions import (
-    DAEMON_SET_NAME,
     ENDED,
     BlockedPod,
     Budgets,
     LeftOver,
     blocked_by,
-    controller_kind,
     is_mirror,
     recreated,
     release_claims,
@@ -218,7 +216,7 @@ class _Changes:
         self._model.remove(NODE, "", name)
         for pod in pods:
             self._model.remove(POD, pod.namespace, pod.name)
-            if controller_kind(pod) == DAEMON_SET_NAME or is_mirror(pod):
+            if controller_kind(pod.metadata) == "DaemonSet" or is_mirror(pod):
                 release_claims(self._model, pod)
                 continue
             if recreated([pod]) and pod.status.phase not in ENDED and not pod.is_terminating:
@@ -232,8 +230,8 @@ class _Changes:
         pods = sorted(self._pods_on(name), key=lambda pod: pod.key)
         leaving: deque[PodInfo] = deque()
         for pod in pods:
-            controller = controller_kind(pod)
-            if controller in (DAEMON_SET_NAME, "Node") or is_mirror(pod):
+            controller = controller_kind(pod.metadata)
+            if is_bound_to_node(pod.metadata) or is_mirror(pod):
                 continue
             if pod.is_terminating or pod.status.phase in ENDED:
                 continue
@@ -247,7 +245,7 @@ class _Changes:
         while leaving:
             pod = leaving.popleft()
             blocked = blocked_by(pod, budgets.of(pod), used)
-            if blocked is None and is_lost and controller_kind(pod) == "StatefulSet":
+            if blocked is None and is_lost and controller_kind(pod.metadata) == "StatefulSet":
                 # Its controller waits until the pod is gone, and no kubelet ends it.
                 message = f"the kubelet of {name} does not answer, so that the pod does not end"
                 blocked = BlockedPod(pod=pod.key, budgets=(), message=message)
@@ -255,7 +253,7 @@ class _Changes:
                 self._outcome.blocked.append(blocked)
                 continue
             self._model.remove(POD, pod.namespace, pod.name)
-            if not controller_kind(pod):
+            if not controller_kind(pod.metadata):
                 release_claims(self._model, pod)
                 self._placer.is_gone(pod.key, "evicted")
                 continue

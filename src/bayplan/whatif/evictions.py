@@ -5,7 +5,7 @@ a budget that allows a disruption allows one for each pod in turn; a budget that
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import cast, final
 
@@ -23,13 +23,12 @@ from bayplan.api.storage_objects import (
     StorageClass,
 )
 from bayplan.model.cluster_model import ClusterModel
+from bayplan.objects.workloads import MIRROR_ANNOTATION, controller_kind, is_bound_to_node
 from bayplan.state.pods import PodInfo, PodShape
 from bayplan.state.storage_infos import ClaimInfo
 
 #: Annotations about the volume of a claim.
 _BINDING = ("pv.kubernetes.io/", "volume.kubernetes.io/")
-MIRROR_ANNOTATION = "kubernetes.io/config.mirror"
-DAEMON_SET_NAME = "DaemonSet"
 ENDED = ("Succeeded", "Failed")
 
 
@@ -127,7 +126,9 @@ def blocked_by(
 
 def recreated(pods: Iterable[PodInfo]) -> list[PodInfo]:
     """Those that a controller creates again."""
-    return [pod for pod in pods if controller_kind(pod) not in ("", DAEMON_SET_NAME, "Node")]
+    return [
+        pod for pod in pods if controller_kind(pod.metadata) and not is_bound_to_node(pod.metadata)
+    ]
 
 
 def replacement(pod: PodInfo, suffix: str = "") -> Pod:
@@ -237,12 +238,6 @@ def without_late_volume(model: ClusterModel, claim: PersistentVolumeClaim) -> Pe
     return replace(claim, metadata=metadata, spec=replace(claim.spec, volume_name=None))
 
 
-def controller_kind(pod: PodInfo) -> str:
-    owners: Iterator[str] = (
-        owner.kind for owner in pod.metadata.owner_references or () if owner.controller
-    )
-    return next(owners, "")
-
-
 def is_mirror(pod: PodInfo) -> bool:
+    """Whether the pod stands for a static pod, which its kubelet runs."""
     return MIRROR_ANNOTATION in (pod.metadata.annotations or {})

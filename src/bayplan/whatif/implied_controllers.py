@@ -16,6 +16,7 @@ from bayplan.api.objects import (
     STATEFUL_SET,
 )
 from bayplan.objects.keys import Content, ObjectKey, key_of, kind_of, object_key
+from bayplan.objects.workloads import controller_reference
 from bayplan.sim.input.controller_pods import is_active
 from bayplan.sim.input.workload import is_pod
 from bayplan.sim.world.workloads.stateful_set_plan import ordinal
@@ -29,19 +30,22 @@ def implied_controllers(contents: Collection[Content]) -> list[Content]:
     pods: dict[tuple[ObjectKey, str], list[Content]] = {}
     for content in contents:
         if is_pod(content) and is_active(content):
-            for key, uid in _controllers(content):
-                if key not in present:
-                    pods.setdefault((key, uid), []).append(content)
+            controller = _controller(content)
+            if controller is not None and controller[0] not in present:
+                pods.setdefault(controller, []).append(content)
     claims = {key_of(each): each for each in contents if kind_of(each) == PERSISTENT_VOLUME_CLAIM}
     return [_outline(key, uid, own, claims) for (key, uid), own in pods.items()]
 
 
-def _controllers(pod: Content) -> Iterator[tuple[ObjectKey, str]]:
-    for owner in pod["metadata"].get("ownerReferences") or ():
-        kind = f"{owner.get('apiVersion')} {owner.get('kind')}"
-        if owner.get("controller") and kind in _KINDS and owner.get("uid"):
-            namespace = key_of(pod).namespace
-            yield object_key(kind, namespace, owner.get("name") or ""), owner["uid"]
+def _controller(pod: Content) -> tuple[ObjectKey, str] | None:
+    """Key and uid of the controller of a pod; None: a workload cannot be made of it."""
+    owner = controller_reference(pod)
+    if owner is None or not owner.get("uid"):
+        return None
+    kind = f"{owner.get('apiVersion')} {owner.get('kind')}"
+    if kind not in _KINDS:
+        return None
+    return object_key(kind, key_of(pod).namespace, owner.get("name") or ""), owner["uid"]
 
 
 def _outline(

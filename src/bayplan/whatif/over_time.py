@@ -15,6 +15,7 @@ from typing import cast
 
 from msgspec import structs
 
+from bayplan.api.object_meta import controller_of
 from bayplan.api.objects import POD, ApiObject, Pod, decoded_kinds
 from bayplan.config import SchedulerConfig
 from bayplan.config.pod_group_kinds import group_kinds
@@ -23,6 +24,7 @@ from bayplan.model.cluster_model import ClusterModel
 from bayplan.model.picture import plain, with_kind
 from bayplan.model.reading import picture_of
 from bayplan.objects.keys import key_of
+from bayplan.objects.workloads import is_bound_to_node
 from bayplan.plugins.registry import Registry
 from bayplan.problems import BadInputError
 from bayplan.sim.input.inputs import load_inputs
@@ -32,7 +34,7 @@ from bayplan.sim.input.workload import Workload
 from bayplan.sim.simulation import Simulation
 from bayplan.whatif.changes import Outcome, check_changes
 from bayplan.whatif.comparison import WhatIfAnswer, largest_shapes, state_of, what_if_answer
-from bayplan.whatif.evictions import DAEMON_SET_NAME, LeftOver
+from bayplan.whatif.evictions import LeftOver
 from bayplan.whatif.fit import pod_name
 from bayplan.whatif.implied_controllers import implied_controllers, notes_of
 from bayplan.whatif.placing import Move, Placer
@@ -96,7 +98,9 @@ def _outcome(before: Sequence[Pod], after: Sequence[Pod], waiting: Mapping[str, 
     gone = [
         pod
         for pod in before
-        if pod.spec.node_name and pod.metadata.uid not in there and not _is_of_its_node(pod)
+        if pod.spec.node_name
+        and pod.metadata.uid not in there
+        and not is_bound_to_node(pod.metadata)
     ]
     for old, new in _pairs(gone, new_pods):
         if new is None:
@@ -107,12 +111,6 @@ def _outcome(before: Sequence[Pod], after: Sequence[Pod], waiting: Mapping[str, 
     for new in new_pods:
         _note(outcome, new, waiting)
     return outcome
-
-
-def _is_of_its_node(pod: Pod) -> bool:
-    """Whether a pod goes with its node: that of a DaemonSet, or of a file there."""
-    owners = pod.metadata.owner_references or ()
-    return any(owner.controller and owner.kind in (DAEMON_SET_NAME, "Node") for owner in owners)
 
 
 def _pairs(gone: Sequence[Pod], new: Sequence[Pod]) -> Iterator[tuple[Pod, Pod | None]]:
@@ -130,8 +128,8 @@ def _pairs(gone: Sequence[Pod], new: Sequence[Pod]) -> Iterator[tuple[Pod, Pod |
 
 def _controller_uid(pod: Pod) -> str:
     """The uid of the pod's controller; "": it has none."""
-    owners = pod.metadata.owner_references or ()
-    return next((owner.uid for owner in owners if owner.controller), "")
+    controller = controller_of(pod.metadata)
+    return "" if controller is None else controller.uid
 
 
 def _note(

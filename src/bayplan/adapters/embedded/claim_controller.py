@@ -26,6 +26,7 @@ from bayplan.api.device_objects import (
     ResourceClaim,
 )
 from bayplan.api.finalizers import CLAIM_PROTECTION
+from bayplan.api.object_meta import controller_of
 from bayplan.api.objects import POD, Pod, PodResourceClaim, is_terminal
 from bayplan.api.pod_groups import (
     UPSTREAM_GROUP,
@@ -135,11 +136,11 @@ class ClaimController:
 
     def _group_of(self, claim: StoredObject) -> list[ObjectKey]:
         """The group that a deleted claim was made for."""
-        for owner in cast(ResourceClaim, claim.object).metadata.owner_references or ():
-            if owner.controller and owner.kind == "PodGroup":
-                group = self._group(claim.key.namespace, owner.name)
-                return [] if group is None else [group.key]
-        return []
+        owner = controller_of(claim.object.metadata)
+        if owner is None or owner.kind != "PodGroup":
+            return []
+        group = self._group(claim.key.namespace, owner.name)
+        return [] if group is None else [group.key]
 
     def _work(self) -> None:
         while self.waiting:
@@ -316,11 +317,10 @@ class ClaimController:
         """Whether a claim was made for the pod or for its group."""
         pod = cast(Pod, stored.object)
         group = ("PodGroup", self._group_name(pod))
-        return any(
-            owner.controller
-            and (owner.uid == pod.metadata.uid or (owner.kind, owner.name) == group)
-            for owner in cast(ResourceClaim, claim.object).metadata.owner_references or ()
-        )
+        owner = controller_of(claim.object.metadata)
+        if owner is None:
+            return False
+        return owner.uid == pod.metadata.uid or (owner.kind, owner.name) == group
 
     # ---- claims that are no longer needed ---------------------------------------------------
 
@@ -349,13 +349,13 @@ class ClaimController:
                 return True
 
     def _owner_is_gone(self, stored: StoredObject) -> bool:
-        owners = cast(ResourceClaim, stored.object).metadata.owner_references or ()
-        namespace = stored.key.namespace
-        for owner in owners:
-            if owner.controller and owner.kind == "Pod":
-                return not self._needs_claims(namespace, owner.name, owner.uid)
-            if owner.controller and owner.kind == "PodGroup" and self._group_kinds:
-                return not self._is_group(namespace, owner.name, owner.uid)
+        owner, namespace = controller_of(stored.object.metadata), stored.key.namespace
+        if owner is None:
+            return False
+        if owner.kind == "Pod":
+            return not self._needs_claims(namespace, owner.name, owner.uid)
+        if owner.kind == "PodGroup" and self._group_kinds:
+            return not self._is_group(namespace, owner.name, owner.uid)
         return False
 
     def _needs_claims(self, namespace: str, name: str, uid: str) -> bool:

@@ -35,6 +35,7 @@ from bayplan.api.disruption_objects import (
     PodDisruptionBudget,
     PodDisruptionBudgetSpec,
 )
+from bayplan.api.object_meta import controller_of
 from bayplan.api.objects import POD, ObjectMeta, Pod
 from bayplan.api.selectors import Selector, SelectorError, label_selector
 from bayplan.objects.keys import Content, ObjectKey, object_key
@@ -264,10 +265,10 @@ def _member(pod: Pod) -> _Member:
 
 
 def _owner_of(meta: ObjectMeta, namespace: str) -> _Owner | None:
-    for one in meta.owner_references or ():
-        if one.controller:
-            return _Owner(object_key(f"{one.api_version} {one.kind}", namespace, one.name), one.uid)
-    return None
+    one = controller_of(meta)
+    if one is None:
+        return None
+    return _Owner(object_key(f"{one.api_version} {one.kind}", namespace, one.name), one.uid)
 
 
 def is_ready(pod: Pod) -> bool:

@@ -8,6 +8,7 @@ from bayplan.api.objects import Node, is_terminal
 from bayplan.api.pod_requests import PODS, amounts
 from bayplan.comparison.metrics.run_metric import Curve, RunMetric
 from bayplan.journal import AttemptRecord, BindingRecord, Record
+from bayplan.objects.workloads import is_bound_to_node
 from bayplan.sim.output.result import SimulationResult
 from bayplan.state.pods import PodInfo
 
@@ -80,8 +81,7 @@ def is_on_node(pod: PodInfo | None) -> bool:
 def is_workload(pod: PodInfo) -> bool:
     """Whether a pod belongs to a workload. Daemon pods and mirrors of static pods belong to the
     node."""
-    owners = pod.metadata.owner_references or ()
-    return not any(owner.controller and owner.kind in ("DaemonSet", "Node") for owner in owners)
+    return not is_bound_to_node(pod.metadata)
 
 
 def is_workload_on_node(pod: PodInfo | None) -> bool:

@@ -11,6 +11,7 @@ from typing import Any, final
 
 import msgspec
 
+from bayplan.api.object_meta import controller_of
 from bayplan.api.objects import (
     DAEMON_SET,
     DEPLOYMENT,
@@ -21,7 +22,6 @@ from bayplan.api.objects import (
     STATEFUL_SET,
     ApiObject,
     ObjectMeta,
-    OwnerReference,
     Pod,
     Unstructured,
     Workload,
@@ -70,7 +70,7 @@ class Owners:
 
     def parent(self, meta: ObjectMeta, namespace: str) -> ObjectKey | None:
         """The controller that an object names."""
-        owner = _controller(meta)
+        owner = controller_of(meta)
         if owner is None:
             return None
         return ObjectKey(f"{owner.api_version} {owner.kind}", namespace, owner.name)
@@ -115,7 +115,7 @@ class Owners:
         if present is not None and present.metadata.uid:
             return present.metadata.uid
         for pod in self.pods(self.top(controller)):
-            owner = _controller(pod.metadata)
+            owner = controller_of(pod.metadata)
             if owner is not None and owner.name == controller.name:
                 return owner.uid
         return ""
@@ -150,10 +150,7 @@ class Owners:
         by_uid: dict[tuple[str | None, str], list[str]] = {}
         for each in self._model.objects(POD):
             meta = each.metadata
-            references = meta.owner_references
-            if not references:
-                continue
-            controller = references[0] if references[0].controller else _controller(meta)
+            controller = controller_of(meta)
             if controller is None or not isinstance(each, Pod):
                 continue
             key = (meta.namespace, controller.uid)
@@ -326,7 +323,3 @@ def manager_of(content: Content | ApiObject | None) -> str:
             # A tracking id is application:group/kind:namespace/name.
             return printable(f"{what} {str(value).partition(':')[0]}")
     return "Helm" if labels.get(_MANAGED_BY) == "Helm" else ""
-
-
-def _controller(meta: ObjectMeta) -> OwnerReference | None:
-    return next((each for each in meta.owner_references or () if each.controller), None)

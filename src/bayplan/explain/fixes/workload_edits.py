@@ -43,6 +43,7 @@ from bayplan.framework.status import Code
 from bayplan.model.autoscalers import autoscaled
 from bayplan.model.cluster_model import ClusterModel
 from bayplan.objects.keys import ObjectKey
+from bayplan.objects.workloads import MIRROR_ANNOTATION, controller_kind
 from bayplan.printable import printable
 from bayplan.state.pods import PodInfo
 
@@ -57,7 +58,6 @@ _DELETION_COST = "controller.kubernetes.io/pod-deletion-cost"
 _COST = -1000
 #: Upstream: pkg/apis/scheduling (HighestUserDefinablePriority).
 _CRITICAL_FROM = 1_000_000_001
-_MIRROR = "kubernetes.io/config.mirror"
 
 
 def room_edits(model: ClusterModel, owners: Owners, diagnosis: Diagnosis) -> Iterator[ObjectEdit]:
@@ -103,7 +103,7 @@ class _Room:
         return [pod for pod in listed if self._may_go(pod, names)]
 
     def _may_go(self, pod: PodInfo, names: set[str]) -> bool:
-        if pod.priority >= _CRITICAL_FROM or _MIRROR in pod.annotations:
+        if pod.priority >= _CRITICAL_FROM or MIRROR_ANNOTATION in pod.annotations:
             return False
         if pod.metadata.deletion_timestamp or self._allowed(pod) == 0:
             return False
@@ -341,8 +341,7 @@ def _in_order(pods: Sequence[PodInfo], lacking: Mapping[str, int]) -> list[PodIn
 
 def _last_first(pod: PodInfo) -> int:
     """Of a StatefulSet, the highest ordinal first; of other controllers, 0."""
-    owner = next((each for each in pod.metadata.owner_references or () if each.controller), None)
-    return -_ordinal(pod.name) if owner is not None and owner.kind == "StatefulSet" else 0
+    return -_ordinal(pod.name) if controller_kind(pod.metadata) == "StatefulSet" else 0
 
 
 def _ordinal(name: str) -> int:

@@ -29,6 +29,7 @@ from bayplan.api.objects import (
 )
 from bayplan.api.selectors import NODE_NAME_FIELD, NodeRequirements
 from bayplan.objects.keys import key_of
+from bayplan.objects.workloads import controller_reference
 from bayplan.sim.input.workload import Content, has_ended
 
 # ---- DaemonSets -----------------------------------------------------------------------------
@@ -98,8 +99,8 @@ def daemon_copy(pod: Content, node_name: str) -> Content:
 
 def is_daemon_pod(pod: Content) -> bool:
     """Whether a DaemonSet controls a pod."""
-    owners = pod["metadata"].get("ownerReferences") or ()
-    return any(one.get("kind") == "DaemonSet" and one.get("controller") for one in owners)
+    owner = controller_reference(pod)
+    return owner is not None and owner.get("kind") == "DaemonSet"
 
 
 def target_node(pod: Content) -> str | None:

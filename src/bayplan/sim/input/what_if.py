@@ -33,9 +33,10 @@ from bayplan.config.decoding import decode
 from bayplan.durations import DurationError, parse_duration
 from bayplan.objects.keys import key_of, object_key
 from bayplan.objects.pools import is_broken, objects_of_copy
+from bayplan.objects.workloads import controller_reference
 from bayplan.problems import BadInputError, Problem, suggestion, wrong
 from bayplan.sim.input.controller_kinds import SCALED_KINDS
-from bayplan.sim.input.controller_pods import daemon_copy, is_daemon_pod
+from bayplan.sim.input.controller_pods import daemon_copy
 from bayplan.sim.input.errors import InputErrors
 from bayplan.sim.input.object_checks import ObjectIndex
 from bayplan.sim.input.scenario import Action
@@ -293,9 +294,9 @@ def _copy(template: Content, name: str) -> Content:
 
 def _is_of_absent(pod: Content, node: str, index: ObjectIndex) -> bool:
     """Whether a pod is on a node and belongs to a DaemonSet that is not there."""
-    if (pod.get("spec") or {}).get("nodeName") != node or not is_daemon_pod(pod):
+    owner = controller_reference(pod)
+    if (pod.get("spec") or {}).get("nodeName") != node or owner is None:
         return False
-    namespace = key_of(pod).namespace
-    owners = pod["metadata"]["ownerReferences"]
-    [name] = [one["name"] for one in owners if one.get("controller")]
-    return object_key(DAEMON_SET, namespace, name) not in index
+    if owner.get("kind") != "DaemonSet":
+        return False
+    return object_key(DAEMON_SET, key_of(pod).namespace, owner["name"]) not in index

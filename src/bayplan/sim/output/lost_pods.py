@@ -16,11 +16,12 @@ passed is not lost, but it may be replaced.
 
 from collections import Counter, defaultdict
 from collections.abc import Collection, Mapping
-from typing import Any, NamedTuple, final
+from typing import NamedTuple, final
 
 from msgspec import Struct
 
 from bayplan.adapters.embedded.versioned_store import StoredObject
+from bayplan.api.object_meta import controller_of
 from bayplan.api.objects import (
     JOB,
     NODE,
@@ -32,7 +33,7 @@ from bayplan.api.objects import (
 )
 from bayplan.clock import ManualClock
 from bayplan.objects.keys import ObjectKey, kind_of, object_key
-from bayplan.objects.workloads import deployment_of
+from bayplan.objects.workloads import controller_reference, deployment_of
 from bayplan.sim.input.controller_kinds import CONTROLLERS
 from bayplan.sim.input.controller_pods import target_node
 from bayplan.sim.input.workload import Content
@@ -91,14 +92,14 @@ class PodLog:
         entry.pod = pod
 
     def _note_owner(self, workload: Workload) -> None:
-        owner, meta = _controller_of(workload.metadata), workload.metadata
+        owner, meta = _controller_name(workload.metadata), workload.metadata
         if owner is not None:
             self._replica_set_owners[meta.namespace or "", meta.name] = owner
 
     def _controller(self, pod: Pod) -> str | None:
         """The workload of a pod: the Deployment, not its ReplicaSet."""
         meta = pod.metadata
-        owner = _controller_of(meta)
+        owner = _controller_name(meta)
         kind, _, name = (owner or "").partition("/")
         if kind != _REPLICA_SET:
             return owner
@@ -149,12 +150,10 @@ def is_gated_by_api(pod: Pod) -> bool:
     return any(c.reason == "SchedulingGated" for c in pod.status.conditions or ())
 
 
-def _controller_of(meta: ObjectMeta) -> str | None:
+def _controller_name(meta: ObjectMeta) -> str | None:
     """ "Kind/name" of the owner that controls the object."""
-    for owner in meta.owner_references or ():
-        if owner.controller:
-            return f"{owner.kind}/{owner.name}"
-    return None
+    owner = controller_of(meta)
+    return None if owner is None else f"{owner.kind}/{owner.name}"
 
 
 def message_of(pod: Pod) -> str | None:
@@ -385,9 +384,9 @@ def _replicas(owner: StoredObject) -> int | None:
     return replicas if isinstance(replicas, int) else None
 
 
-def _controlled_by(content: Content) -> dict[str, Any] | None:
-    owners = content["metadata"].get("ownerReferences") or ()
-    return next((one for one in owners if one.get("controller") and one.get("uid")), None)
+def _controlled_by(content: Content) -> Content | None:
+    owner = controller_reference(content)
+    return owner if owner is not None and owner.get("uid") else None
 
 
 def _controller(pod: Content) -> _Controller | None:

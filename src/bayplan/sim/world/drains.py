@@ -18,7 +18,8 @@ from bayplan.adapters.embedded.versioned_store import StoredObject
 from bayplan.api.disruption_objects import POD_DISRUPTION_BUDGET
 from bayplan.api.objects import DAEMON_SET, POD, Pod
 from bayplan.clock import Clock
-from bayplan.objects.keys import Content, ObjectKey, object_key
+from bayplan.objects.keys import ObjectKey, object_key
+from bayplan.objects.workloads import MIRROR_ANNOTATION, controller_reference
 from bayplan.ports import ApiError, NotFoundError
 from bayplan.sim.input.workload import DrainOptions, has_ended
 from bayplan.sim.loop import running_loop
@@ -26,7 +27,6 @@ from bayplan.sim.loop import running_loop
 #: Upstream's EvictErrorRetryDelay.
 RETRY_SECONDS = 5.0
 
-_MIRROR_ANNOTATION = "kubernetes.io/config.mirror"
 #: Upstream's messages: daemonSetFatal, localStorageFatal, unmanagedFatal.
 _DAEMON_SET = "DaemonSet-managed Pods (use --ignore-daemonsets to ignore)"
 _LOCAL_STORAGE = "Pods with local storage (use --delete-emptydir-data to override)"
@@ -70,14 +70,14 @@ def _refusal(
 ) -> str | None:
     """Why a pod cannot be evicted; "": it is evicted; None: it stays. Upstream: makeFilters."""
     pod, has_gone = stored.content, has_ended(stored.content)
-    controller = _controller_of(pod)
+    controller = controller_reference(pod)
     if controller is not None and controller.get("kind") == "DaemonSet" and not has_gone:
         key = object_key(DAEMON_SET, stored.key.namespace, controller.get("name") or "")
         if exists(key):
             return None if options.ignore_daemonsets else _DAEMON_SET
         if not options.force:
             return f'daemonsets.apps "{key.name}" not found'
-    if _MIRROR_ANNOTATION in (pod["metadata"].get("annotations") or {}):
+    if MIRROR_ANNOTATION in (pod["metadata"].get("annotations") or {}):
         return None
     volumes = (pod.get("spec") or {}).get("volumes") or ()
     has_local_storage = any(one.get("emptyDir") is not None for one in volumes)
@@ -86,11 +86,6 @@ def _refusal(
     if controller is None and not has_gone and not options.force:
         return _UNMANAGED
     return ""
-
-
-def _controller_of(pod: Content) -> Content | None:
-    owners = pod["metadata"].get("ownerReferences") or ()
-    return next((one for one in owners if one.get("controller")), None)
 
 
 # ---- drains under virtual time --------------------------------------------------------------

@@ -26,6 +26,7 @@ from bayplan.clock import Clock
 from bayplan.durations import DurationError, parse_duration
 from bayplan.lazy_loader import built
 from bayplan.objects.keys import ObjectKey, key_of, kind_of, object_key
+from bayplan.objects.workloads import controller_reference
 from bayplan.ports import ApiError
 from bayplan.sim.input.controller_kinds import CONTROLLERS
 from bayplan.sim.input.controller_pods import is_daemon_pod, target_node
@@ -540,8 +541,7 @@ def _run_seconds(annotations: dict[str, str]) -> float | None:
 
 def _owning_pod(content: Content) -> ObjectKey | None:
     """The pod for which a controller made the object."""
-    meta = content["metadata"]
-    for owner in meta.get("ownerReferences") or ():
-        if owner.get("controller") and owner.get("kind") == "Pod":
-            return object_key(POD, meta.get("namespace") or "", owner.get("name") or "")
-    return None
+    owner = controller_reference(content)
+    if owner is None or owner.get("kind") != "Pod":
+        return None
+    return object_key(POD, content["metadata"].get("namespace") or "", owner.get("name") or "")

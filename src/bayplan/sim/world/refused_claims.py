@@ -8,6 +8,7 @@ from typing import final
 
 from bayplan.api.objects import PERSISTENT_VOLUME_CLAIM
 from bayplan.objects.keys import Content, ObjectKey, key_of
+from bayplan.objects.workloads import controller_reference
 from bayplan.ports import ApiError
 
 
@@ -28,8 +29,8 @@ class RefusedClaims:
         """Raises the refusal of a claim without which a StatefulSet does not create a pod."""
         if not self._problems or content.get("kind") != "Pod":
             return
-        owners = content["metadata"].get("ownerReferences") or ()
-        if not any(one.get("kind") == "StatefulSet" and one.get("controller") for one in owners):
+        owner = controller_reference(content)
+        if owner is None or owner.get("kind") != "StatefulSet":
             return
         namespace = key_of(content).namespace
         for volume in content["spec"].get("volumes") or ():

@@ -47,6 +47,7 @@ from bayplan.api.storage_objects import (
     BOUND_BY_CONTROLLER,
 )
 from bayplan.objects.keys import ObjectKey, key_of, object_key
+from bayplan.objects.workloads import controller_reference
 from bayplan.ports import ApiError
 from bayplan.sim.loop import running_loop
 from bayplan.sim.world.claim_binding import (
@@ -151,9 +152,9 @@ class VolumeController:
             ref = None if stored is None else volume_info(stored).volume.spec.claim_ref
             if ref is not None and ref.uid == uid:
                 self._abandoned[volume] = None
-        for owner in before.content["metadata"].get("ownerReferences") or ():
-            if owner["kind"] == "Pod" and owner.get("controller"):
-                self._due[object_key(POD, key.namespace, owner["name"])] = None
+        owner = controller_reference(before.content)
+        if owner is not None and owner["kind"] == "Pod":
+            self._due[object_key(POD, key.namespace, owner["name"])] = None
 
     def _see_volume(
         self, key: ObjectKey, before: StoredObject | None, after: StoredObject | None
@@ -327,5 +328,5 @@ def _is_bound_by_controller(volume: StoredObject) -> bool:
 
 
 def _is_of_pod(claim: StoredObject, uid: str) -> bool:
-    owners = claim.content["metadata"].get("ownerReferences") or ()
-    return any(one.get("controller") and one.get("uid") == uid for one in owners)
+    owner = controller_reference(claim.content)
+    return owner is not None and owner.get("uid") == uid

@@ -31,7 +31,7 @@ from bayplan.api.device_objects import (
     ExactDeviceRequest,
     ResourceClaim,
 )
-from bayplan.api.object_meta import resource_of
+from bayplan.api.object_meta import controller_of, resource_of
 from bayplan.api.objects import (
     PERSISTENT_VOLUME_CLAIM,
     POD,
@@ -388,13 +388,13 @@ class DeviceClaimUsage(ObjectCount):
         annotations = claim.metadata.annotations or {}
         if annotations.get(EXTENDED_RESOURCE_CLAIM_ANNOTATION) != "true":
             return {}
-        for owner in claim.metadata.owner_references or ():
-            if owner.controller and (owner.api_version, owner.kind) == self._owner_kind:
-                key = ObjectKey(POD, claim.metadata.namespace or "", owner.name)
-                stored = self._store.get(key)
-                if stored is not None and stored.object.metadata.uid == owner.uid:
-                    return self._pods.usage(stored.content, stored.object)
-        return {}
+        owner = controller_of(claim.metadata)
+        if owner is None or (owner.api_version, owner.kind) != self._owner_kind:
+            return {}
+        stored = self._store.get(ObjectKey(POD, claim.metadata.namespace or "", owner.name))
+        if stored is None or stored.object.metadata.uid != owner.uid:
+            return {}
+        return self._pods.usage(stored.content, stored.object)
 
 
 def _devices_of(claim: ResourceClaim) -> Iterable[AmountsByResource]:
