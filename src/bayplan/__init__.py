@@ -29,8 +29,9 @@ _NAMES = {
     "bayplan.framework.plugin": """
         BindPlugin Caching EnqueueExtensions FilterPlugin GroupPlacement
         NormalizeScorePlugin PermitPlugin PlacementAssignments PlacementGeneratePlugin
-        JointPlacementScore PlacementScorePlugin Plugin PluginArgs PostBindPlugin PostFilterPlugin
-        PreBindPlugin PreEnqueuePlugin PreFilterExtensions PreFilterPlugin PreScorePlugin
+        JointPlacementScore PlacementScorePlugin Plugin PluginArgs PodGroupPostFilterPlugin
+        PostBindPlugin PostFilterPlugin PreBindPlugin PreEnqueuePlugin PreFilterExtensions
+        PreFilterPlugin PreScorePlugin
         QueueSortPlugin ReservePlugin RowFilter RowScore ScalarFilterPlugin
         ScalarScorePlugin ScorePlugin SignPlugin
     """,

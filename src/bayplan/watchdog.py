@@ -51,6 +51,10 @@ _POINTS: Final = {
     "score_placement": "PlacementScore",
     "score_placements": "PlacementScore",
     "normalize_placements": "PlacementScoreExtensionNormalize",
+    "release_for_group": "PodGroupPostFilter",
+    "why_not_for_group": "PodGroupPostFilter",
+    "in_order_of_return": "PodGroupPostFilter",
+    "evict_for_group": "PodGroupPostFilter",
     "sign_pod": "SignPod",
 }
 

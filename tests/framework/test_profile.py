@@ -54,6 +54,7 @@ def test_all_of_upstreams_points_are_there_and_one_of_ours() -> None:
         "postBind",
         "placementGenerate",
         "placementScore",
+        "podGroupPostFilter",
     ]
 
 

@@ -1,8 +1,8 @@
 """Plugin sets give the same lists as in kube-scheduler.
 
-``plugin_sets.jsonl.gz`` holds configurations drawn at random and what kube-scheduler v1.37.0 makes
-of each: the plugins of every extension point in order, with the weights of those that score
-(Framework.ListPlugins), or a refusal.
+``plugin_sets.jsonl.gz`` holds configurations, most of them drawn at random, some with feature
+gates, and what kube-scheduler v1.37.0 makes of each: the plugins of every extension point in order,
+with the weights of those that score (Framework.ListPlugins), or a refusal.
 """
 
 import gzip
@@ -17,6 +17,7 @@ from bayplan.config.schema import PluginEntry, Plugins, PluginSet
 from bayplan.plugins.node_name import NodeNameOrder
 from bayplan.plugins.registry import Registry
 from bayplan.profile.plugin_sets import (
+    WEIGHTED,
     absence,
     expand,
     list_problems,
@@ -37,18 +38,17 @@ def recorded() -> list[Any]:
 @pytest.mark.parametrize("case", recorded())
 def test_lists_equal_those_of_kube_scheduler(case: dict[str, Any]) -> None:
     registry = Registry()
-    config = config_from(case["config"])
+    config = config_from(case["config"], feature_gates=case.get("gates", ""))
     if case.get("refused"):
         with pytest.raises(ConfigError):
             resolve(config, registry)
         return
     for profile in resolve(config, registry).profiles:
         for point, expected in case["lists"][profile.name].items():
-            here = [
-                name for name in expected if registry.find(name[0] if point == "score" else name)
-            ]
+            weighted = point in WEIGHTED
+            here = [name for name in expected if registry.find(name[0] if weighted else name)]
             entries = profile.lists[point]
-            results = [[e.name, e.weight] if point == "score" else e.name for e in entries]
+            results = [[e.name, e.weight] if weighted else e.name for e in entries]
             assert results == here, point
 
 

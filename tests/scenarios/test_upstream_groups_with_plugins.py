@@ -15,6 +15,7 @@ from bayplan.framework.plugin import (
     PlacementAssignments,
     PlacementScorePlugin,
     Plugin,
+    PodGroupPostFilterPlugin,
     PostFilterPlugin,
     PreBindPlugin,
     PreFilterPlugin,
@@ -39,12 +40,14 @@ INITIALLY = "PodGroupInitiallyScheduled"
 BOTH_POLICIES = pytest.mark.parametrize("minimum", [2, None])
 
 
-def played(scene: Any, *plugins: type[Plugin], **gates: bool) -> World:
-    """A scene with the default profile and further plugins."""
+def played(
+    scene: Any, *plugins: type[Plugin], points: dict[str, Any] | None = None, **gates: bool
+) -> World:
+    """A scene with the default profile, further plugins, and sets of single extension points."""
     enabled = [{"name": plugin.name} for plugin in plugins]
     return play(
         scene,
-        profile={"plugins": {"multiPoint": {"enabled": enabled}}},
+        profile={"plugins": {"multiPoint": {"enabled": enabled}, **(points or {})}},
         classes=plugins,
         gates={**GATES, "CompositePodGroup": False, **gates},
         kubernetes=KubernetesVersion.V1_37,
@@ -272,6 +275,44 @@ def counting() -> type[Plugin]:
             return None, Status(Code.UNSCHEDULABLE)
 
     return Counts
+
+
+@pytest.mark.parametrize(
+    ("point", "plugin_set", "is_preempting", "releases"),
+    [
+        ("postFilter", {"disabled": [{"name": "*"}]}, True, False),
+        ("podGroupPostFilter", {"disabled": [{"name": "*"}]}, False, False),
+        ("podGroupPostFilter", {"disabled": [{"name": "DefaultPreemption"}]}, False, True),
+        ("podGroupPostFilter", {"enabled": [{"name": "Releases"}]}, True, True),
+        ("podGroupPostFilter", {"enabled": [{"name": "DefaultPreemption"}]}, True, False),
+    ],
+)
+def test_the_plugins_of_pod_group_post_filter_are_called_in_order_until_one_makes_room(
+    point: str, plugin_set: Any, is_preempting: bool, releases: bool
+) -> None:
+    class Releases(PodGroupPostFilterPlugin):
+        name = "Releases"
+        group_reason = "released"
+        calls: ClassVar[list[str]] = []
+
+        def release_for_group(self, notes: Any) -> None:
+            self.calls.append(self.name)
+
+    async def scene(world: World) -> None:
+        create(world, {"node": "n1", "cpu": "2"})
+        create(world, {"pod": "low", "cpu": "1", "priority": 10})
+        await world.until(world.now + 5)
+        group(world, 2, priority=100)
+        for name in ("a", "b"):
+            member(world, name, "1", priority=100)
+        await world.until(world.now + 60)
+        assert is_gone(world, "low") == is_preempting
+        if not is_preempting:
+            message = condition(world, "g", INITIALLY, UPSTREAM)["message"]
+            assert message.endswith(", released") == releases
+        assert bool(Releases.calls) == releases
+
+    played(scene, Releases, points={point: plugin_set})
 
 
 def test_a_group_preempts_as_a_group_and_its_members_reach_no_post_filter() -> None:

@@ -16,12 +16,14 @@ from bayplan.config.kubernetes_versions import KubernetesVersion
 
 
 class ReleaseTexts(Struct, frozen=True):
-    """What PostFilter of DynamicResources says; "": nothing."""
+    """What PostFilter and PodGroupPostFilter of DynamicResources say; "": nothing."""
 
     #: The pod has no claims.
     without_claims: str = ""
     #: No claim of the pod can be released.
     nothing: str = ""
+    #: The pods of a group do not fit.
+    of_group: str = "deallocation and deletion of ResourceClaims completed"
 
 
 class Change(Struct, frozen=True):
@@ -218,12 +220,13 @@ CHANGES: tuple[Change, ...] = (
     ),
     Change(
         "release_texts",
-        ReleaseTexts("no new claims to deallocate", "still not schedulable"),
+        ReleaseTexts("no new claims to deallocate", "still not schedulable", of_group=""),
         _V1_37_0,
         "DynamicResources",
         "text of PostFilter without claims to release",
         "PostFilter gives no reason if it has nothing to release; before, messages of pods that "
-        'fit nowhere had "no new claims to deallocate".',
+        'fit nowhere had "no new claims to deallocate". The message of a group says that the '
+        "deallocation completed; before, it did not.",
         "plugins/dynamicresources",
     ),
     Change(
@@ -433,7 +436,8 @@ CHANGES: tuple[Change, ...] = (
         _V1_37_0,
         "configuration",
         "plugins.podGroupPostFilter",
-        "The field exists; before, it was unknown.",
+        "The field exists, and its plugins help groups that do not fit. Before, it was unknown, "
+        "and DefaultPreemption helped groups wherever a profile enabled it.",
         "kube-scheduler/config/v1",
     ),
     Change(

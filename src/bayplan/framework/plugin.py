@@ -305,18 +305,28 @@ class ScalarFilterPlugin(Plugin[ArgsT]):
 
 
 class PostFilterPlugin(Plugin[ArgsT]):
-    #: The message for a group that does not fit, if the plugin makes no room for groups; "": none.
-    group_reason: str = ""
-
-    def release_for_group(self, notes: Mapping[Hashable, Any]) -> None:
-        """Called if too few members of a group found nodes in a pass. ``notes``: the notes that
-        the members shared; see `CycleState.group_notes`. Upstream: PodGroupPostFilter."""
-
     @abstractmethod
     def post_filter(
         self, state: CycleState, pod: PodInfo, node_to_status: NodeToStatus
     ) -> tuple[Nomination | None, Status | None]:
         """Called if no node fits. SUCCESS: the plugin makes room; the pod gets the nomination."""
+
+
+class PodGroupPostFilterPlugin(Plugin[ArgsT]):
+    """Helps a group of which too few members found nodes. The plugins are called in order, until
+    one makes room.
+
+    A plugin that makes room by preemption is a `GroupPreemption`. Any other releases what keeps the
+    members from nodes, for the next attempt.
+    """
+
+    #: What the message of the group says when the plugin was called; "": nothing.
+    group_reason: str = ""
+
+    @abstractmethod
+    def release_for_group(self, notes: Mapping[Hashable, Any]) -> None:
+        """Called after a pass in which too few members found nodes. ``notes``: the notes that the
+        members shared; see `CycleState.group_notes`."""
 
 
 class GroupPlacement(ABC):

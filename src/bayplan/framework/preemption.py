@@ -8,10 +8,11 @@ PostFilter ends with this status and evicts no pod; the engine calls the extende
 attempt again with the answer, as for an extender's filter.
 """
 
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
-from typing import Final, Protocol
+from abc import abstractmethod
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from typing import Any, Final, Protocol
 
+from bayplan.framework.plugin import ArgsT, PodGroupPostFilterPlugin
 from bayplan.framework.status import Status
 from bayplan.ports import ObjectReference, Victims
 from bayplan.state.disruption_units import Unit
@@ -57,12 +58,15 @@ class PendingEvictions(Protocol):
 EVICTING: Final = "bayplan.preemption.evicting"
 
 
-class GroupPreemption(ABC):
-    """For a PostFilter plugin that preempts for pod groups, too.
+class GroupPreemption(PodGroupPostFilterPlugin[ArgsT]):
+    """Makes room for pod groups by preemption.
 
     The engine finds the nodes of the members without pods of lower priority. The plugin decides
     whether preemption is allowed, and which pods return first; it evicts the victims.
     """
+
+    def release_for_group(self, notes: Mapping[Hashable, Any]) -> None:
+        """Release nothing: room is made by evictions."""
 
     @abstractmethod
     def why_not_for_group(self, pods: Sequence[PodInfo]) -> str | None:

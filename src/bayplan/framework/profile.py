@@ -11,6 +11,7 @@ from bayplan.framework.plugin import (
     PlacementGeneratePlugin,
     PlacementScorePlugin,
     Plugin,
+    PodGroupPostFilterPlugin,
     PostBindPlugin,
     PostFilterPlugin,
     PreBindPlugin,
@@ -42,6 +43,7 @@ EXTENSION_POINTS: dict[str, tuple[type[Plugin], ...]] = {
     "postBind": (PostBindPlugin,),
     "placementGenerate": (PlacementGeneratePlugin,),
     "placementScore": (PlacementScorePlugin,),
+    "podGroupPostFilter": (PodGroupPostFilterPlugin,),
     # This point exists only in Bayplan. Score plugins are allowed here, too, but only by name.
     "tieBreak": (TieBreakPlugin,),
 }
@@ -97,6 +99,9 @@ class ProfilePlugins(Struct):
     placement_score: list[tuple[PlacementScorePlugin, int]] = field(
         default_factory=list[tuple[PlacementScorePlugin, int]]
     )
+    pod_group_post_filter: list[PodGroupPostFilterPlugin] = field(
+        default_factory=list[PodGroupPostFilterPlugin]
+    )
     #: Sources that do not count in the total.
     sources: list[ScorePlugin | ScalarScorePlugin] = field(
         default_factory=list[ScorePlugin | ScalarScorePlugin]
@@ -150,6 +155,7 @@ class ProfilePlugins(Struct):
             self.post_bind,
             self.placement_generate,
             (plugin for plugin, _ in self.placement_score),
+            self.pod_group_post_filter,
             self.tie_break,
             self.sources,
         )

@@ -537,11 +537,11 @@ class Framework:
     def run_placement_generate(
         self, group: GroupState | GroupTree, nodes: NodeView
     ) -> Sequence[Placement] | Status:
-        """The placements of the first plugin, one at least; the nodes as they are without a plugin.
-        A rejection or an Error if there is none."""
-        if not self.plugins.placement_generate:
+        """The placements that the plugin makes, one at least, or a rejection or an Error; without a
+        plugin the nodes as they are."""
+        plugin = next(iter(self.plugins.placement_generate), None)
+        if plugin is None:
             return (Placement(),)
-        plugin = self.plugins.placement_generate[0]
         name, ask = plugin.instance_name, plugin.generate_placements
         try:
             answer = ask(group, nodes)

@@ -187,6 +187,7 @@ POINTS: Final = (
     "PostBind",
     "PlacementGenerate",
     "PlacementScore",
+    "PodGroupPostFilter",
 )
 
 

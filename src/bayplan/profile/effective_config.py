@@ -25,10 +25,10 @@ from bayplan.config.schema import (
 )
 from bayplan.config.upstream import REMOVED_PLUGINS, UPSTREAM_PLUGINS
 from bayplan.config.validation import ALL_PLUGINS, LABEL_SEPARATOR
-from bayplan.framework.plugin import EnqueueExtensions, PluginArgs, PostFilterPlugin
-from bayplan.framework.profile import extension_points_of
+from bayplan.framework.plugin import EnqueueExtensions, PluginArgs
+from bayplan.framework.profile import extension_points_of, may_be_enabled_at
 from bayplan.plugins.registry import Registry
-from bayplan.profile.plugin_sets import plugin_name
+from bayplan.profile.plugin_sets import GROUP_POINT, plugin_name
 from bayplan.profile.profiles import REJECTING
 from bayplan.profile.resolved_config import ResolvedProfile, resolve
 
@@ -116,7 +116,8 @@ def remarks(config: SchedulerConfig, registry: Registry) -> list[str]:
         texts += _idle_args(written, profile, path)
         texts += _idle_weights(written, registry, path)
         texts += _unasked_events(profile, path)
-        texts += _without_post_filter(profile, path)
+        for point in ("postFilter", GROUP_POINT):
+            texts += _left_out(profile, point, path)
     return texts
 
 
@@ -198,19 +199,19 @@ def _idle_weights(written: Profile, registry: Registry, path: str) -> Iterator[s
                 yield f"{at}: the weight of {entry.name} has no effect: weights are for scores"
 
 
-def _without_post_filter(profile: ResolvedProfile, path: str) -> Iterator[str]:
-    """Remarks on plugins with PostFilter that are enabled only at other extension points."""
-    enabled = {entry.name for entry in profile.lists.get("postFilter", ())}
+def _left_out(profile: ResolvedProfile, point: str, path: str) -> Iterator[str]:
+    """Remarks on plugins that are enabled only at other extension points than this one."""
+    enabled = {entry.name for entry in profile.lists.get(point, ())}
     elsewhere = {
         entry.name
-        for point, entries in profile.lists.items()
-        if point not in ("postFilter", "queueSort")
+        for other, entries in profile.lists.items()
+        if other not in (point, "queueSort")
         for entry in entries
     }
     for name, instance in profile.instances.items():
         is_left_out = name in elsewhere and name not in enabled
-        if is_left_out and issubclass(instance.plugin, PostFilterPlugin):
-            yield f"{path}: {name} is enabled, but not at postFilter, where it has something to do"
+        if is_left_out and may_be_enabled_at(point, instance.plugin):
+            yield f"{path}: {name} is enabled, but not at {point}, where it has something to do"
 
 
 def _unasked_events(profile: ResolvedProfile, path: str) -> Iterator[str]:

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from bayplan.config.behaviour import NEWEST_BEHAVIOUR, Behaviour
 from bayplan.config.feature_gates import FeatureGates, default_gates
-from bayplan.config.schema import PluginEntry, Plugins, PluginSet
+from bayplan.config.schema import PluginEntry, Plugins, PluginSet, Profile
 from bayplan.config.upstream import (
     REMOVED_PLUGINS,
     UPSTREAM_PLUGINS,
@@ -28,6 +28,10 @@ from bayplan.problems import Problem, suggestion
 
 #: The extension points whose plugins have weights.
 WEIGHTED = ("score", "placementScore")
+
+#: The extension point of groups that do not fit. Versions without it call these plugins, wherever
+#: they are enabled. Upstream: NewFramework, v1.36.
+GROUP_POINT = "podGroupPostFilter"
 
 #: Extension point → entries in the order in which they run. Entries at `WEIGHTED` have weights.
 PluginLists = Mapping[str, Sequence[PluginEntry]]
@@ -68,6 +72,26 @@ def set_problems(
             if not _may_be_disabled(entry.name, registry):
                 at = f"{path}.{point}.disabled[{index}].name"
                 yield Problem(at, *absence(entry.name, registry))
+
+
+def argument_problems(
+    profile: Profile, defaults: Iterable[PluginEntry], registry: Registry, path: str
+) -> Iterator[Problem]:
+    """Problems of plugins without arguments: kube-scheduler makes no default arguments for plugins
+    that are enabled only at podGroupPostFilter. Upstream: pluginsNames in v1/defaults.go, v1.37."""
+    plugins = profile.plugins
+    configured = {config.name for config in profile.plugin_config}
+    sets = [each for point, each in plugins.by_point().items() if point != GROUP_POINT]
+    others = {entry.name for each in sets for entry in each.enabled}
+    others |= {entry.name for entry in _merged(defaults, plugins.multi_point)}
+    for index, entry in enumerate(plugins.pod_group_post_filter.enabled):
+        plugin = registry.find(entry.name)
+        if plugin is None or plugin.args_type is None or entry.name not in UPSTREAM_PLUGINS:
+            continue
+        if entry.name not in others | configured:
+            at = f"{path}.plugins.{GROUP_POINT}.enabled[{index}].name"
+            expected = "wanted it at another extension point too, or in pluginConfig"
+            yield Problem(at, f"{entry.name} gets no default arguments here", expected)
 
 
 def _may_be_disabled(name: str, registry: Registry) -> bool:
@@ -130,6 +154,12 @@ def expand(
         point: _ordered(own[point], [e for e in multi_point if point in points_of[e.name]])
         for point in EXTENSION_POINTS
     }
+    if not behaviour.has_pod_group_post_filter:
+        lists[GROUP_POINT] = [
+            entry
+            for entry in {each.name: each for point in lists.values() for each in point}.values()
+            if GROUP_POINT in _points_of(entry.name, registry, behaviour)
+        ]
     for point in WEIGHTED:
         lists[point] = [PluginEntry(name=e.name, weight=e.weight or 1) for e in lists[point]]
     return lists
@@ -175,15 +205,20 @@ def _ordered(own: PluginSet, multi_point: Sequence[PluginEntry]) -> list[PluginE
 
 
 def list_problems(lists: PluginLists, path: str) -> Iterator[Problem]:
-    """Problems of a profile without exactly one QueueSort plugin, without a Bind plugin, or with
-    weights whose total score may exceed 63 bits."""
+    """Problems of a profile without exactly one QueueSort plugin, without a Bind plugin, with
+    several PlacementGenerate plugins, or with weights whose total score may exceed 63 bits."""
     sorts = [entry.name for entry in lists["queueSort"]]
     if len(sorts) != 1:
         value = f"{len(sorts)} queue sorts: {', '.join(sorts)}" if sorts else "no queue sort"
         yield Problem(f"{path}.queueSort", value, "wanted exactly one")
     if not lists["bind"]:
         yield Problem(f"{path}.bind", "no plugin that binds", "wanted one at least")
-    total = sum(entry.weight for entry in lists["score"])
-    if total * MAX_NODE_SCORE > MAX_TOTAL_SCORE:
-        expected = f"wanted {MAX_TOTAL_SCORE // MAX_NODE_SCORE} or less, so that scores add up"
-        yield Problem(f"{path}.score", f"weights that come to {total}", expected)
+    generators = [entry.name for entry in lists["placementGenerate"]]
+    if len(generators) > 1:
+        value = f"{len(generators)} plugins: {', '.join(generators)}"
+        yield Problem(f"{path}.placementGenerate", value, "wanted one at most")
+    for point in WEIGHTED:
+        total = sum(entry.weight for entry in lists[point])
+        if total * MAX_NODE_SCORE > MAX_TOTAL_SCORE:
+            expected = f"wanted {MAX_TOTAL_SCORE // MAX_NODE_SCORE} or less, so that scores add up"
+            yield Problem(f"{path}.{point}", f"weights that come to {total}", expected)

@@ -28,6 +28,7 @@ from bayplan.problems import ConfigError, Problem, joined, shown, suggestion
 from bayplan.profile.plugin_sets import (
     PluginLists,
     absence,
+    argument_problems,
     expand,
     list_problems,
     plugin_name,
@@ -217,6 +218,7 @@ class _Resolver:
         ]
         lists = expand(profile.plugins, defaults, self._registry, gates.behaviour)
         wrong = list(list_problems(lists, path))
+        wrong += argument_problems(profile, defaults, self._registry, self._path)
         self._problems += wrong
         return None if wrong else lists
 

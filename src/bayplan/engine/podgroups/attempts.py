@@ -9,9 +9,9 @@ all members are allowed. If one member is rejected or times out, the group gives
 member whose binding fails later is retried alone.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from functools import partial
-from typing import final
+from typing import Any, final
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -108,6 +108,8 @@ class _TrialOutcome(Struct, frozen=True):
     short: Sequence[str] = ()
     #: Why no node satisfies the required topology; "": some do.
     nowhere: str = ""
+    #: The notes that the members shared in the pass; None: an earlier pass has this result.
+    notes: Mapping[Hashable, Any] | None = None
 
 
 @final
@@ -291,7 +293,7 @@ class GroupAttempts:
                 may_preempt = result.status.code is Code.UNSCHEDULABLE
             if is_refused and may_preempt:
                 group = PodGroupToPlace(self._setup, members, state, needed_count)
-                preemption = self._preemptor.find(group)
+                preemption = self._preemptor.find(group, tried.notes)
                 is_final = isinstance(preemption, PreemptionPlan) or bool(tried.nowhere)
                 if not tried.short and not is_final:
                     self._reserve(lead, members, state, trial)
@@ -349,20 +351,9 @@ class GroupAttempts:
             return _TrialOutcome(group_trial.result(), committed=group_trial)
         group_trial.undo()
         if not asks:
-            self._release(group_trial, members, state)
             self._failed_passes.learn(group_trial, members, state, needed_count)
-        return _TrialOutcome(group_trial.result(), asks=asks, short=short, nowhere=nowhere)
-
-    def _release(
-        self, group_trial: PodGroupTrial, members: Sequence[QueuedPodInfo], state: GroupState
-    ) -> None:
-        """Let plugins release what keeps the members from nodes, unless the pass ended with an
-        error or the placements of the group are constrained. Upstream: dynamicresources.go."""
-        is_plain = PodGroupToPlace(self._setup, members, state, needed_count=0).is_plain
-        if group_trial.error is None and is_plain:
-            framework = self._frameworks[members[0].pod.scheduler_name]
-            for plugin in framework.plugins.post_filter:
-                plugin.release_for_group(group_trial.notes)
+        result, notes = group_trial.result(), group_trial.notes
+        return _TrialOutcome(result, asks=asks, short=short, nowhere=nowhere, notes=notes)
 
     def _count(self, lead: QueuedPodGroupInfo, result: str, started_seconds: float) -> None:
         took = self._clock.now() - started_seconds
@@ -568,7 +559,7 @@ def _why_nowhere(group_trial: PodGroupTrial, setup: TrialSetup, state: GroupStat
 
 def _with_preemption(failure: Failure, preemption: PreemptionPlan | NoPreemption | None) -> Failure:
     """Append the result of the preemption to the message."""
-    if preemption is None:
+    if preemption is None or not preemption.text:
         return failure
     message = f"{failure.message}{PREFIX}{preemption.text}"
     return Failure(failure.status, message, failure.diagnosis, failure.nomination)

@@ -15,10 +15,10 @@ tried if the amounts that its pods use say that more groups lose pods there than
 
 from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence, Set
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence, Set
 from functools import partial
 from itertools import accumulate, chain
-from typing import Final, NamedTuple, Protocol, final
+from typing import Any, Final, NamedTuple, Protocol, final
 
 import numpy as np
 from msgspec import Struct
@@ -39,8 +39,9 @@ from bayplan.engine.podgroups.trial import PlacedMember, TrialSetup, unreserve
 from bayplan.engine.sync_preemption import SyncPreemptions
 from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.placements import Placement
+from bayplan.framework.plugin import PodGroupPostFilterPlugin
 from bayplan.framework.preemption import GroupPreemption
-from bayplan.framework.status import is_success
+from bayplan.framework.status import Code, is_success
 from bayplan.framework.types import NominatingMode, Nomination, QueuedPodInfo
 from bayplan.ports import ObjectReference
 from bayplan.queue.entry import QueuedPodGroupInfo
@@ -97,8 +98,8 @@ class Preemptor(Protocol):
 
     @property
     def is_plain(self) -> bool:
-        """Whether PostFilter plugins that make no room for groups have a reason: not for a tree,
-        nor for a group whose placements are constrained. Upstream: dynamicresources.go."""
+        """Whether plugins that make no room are called: not for a tree, nor for a group whose
+        placements are constrained. Upstream: dynamicresources.go."""
         ...
 
     def place(self, trial: Trial, only: str = "") -> tuple[Sequence[PlacedMember], str]:
@@ -228,30 +229,63 @@ class PodGroupPreemptor:
         #: (generation of the nodes, the lowest priority of a pod on a node).
         self._lowest = (-1, NO_PRIORITY)
 
-    def find(self, group: Preemptor) -> PreemptionPlan | NoPreemption | None:
-        """The plan, or why there is none. None: no plugin of the profile preempts for groups. The
-        cluster must be lent."""
-        members = group.members
-        plugin = self._plugin(members)
-        if plugin is None:
-            return None
-        pods = [queued.pod for queued in members]
+    def find(
+        self, group: Preemptor, notes: Mapping[Hashable, Any] | None = None
+    ) -> PreemptionPlan | NoPreemption | None:
+        """Call the plugins of PodGroupPostFilter in order, until one makes room. Returns the plan,
+        or why there is none; None: no plugin says anything. The cluster must be lent.
+
+        ``notes``: the notes that the members shared in the pass; None: nothing is released.
+        """
+        framework = self._frameworks[group.members[0].pod.scheduler_name]
+        watch = framework.stopwatches["PodGroupPostFilter"]
+        start = watch.now()
+        result = self._result(framework.plugins.pod_group_post_filter, group, notes)
+        is_made = result is not None and result.is_being_made
+        watch.took[Code.SUCCESS if is_made else Code.UNSCHEDULABLE](watch.now() - start)
+        return result
+
+    def _result(
+        self,
+        plugins: Iterable[PodGroupPostFilterPlugin],
+        group: Preemptor,
+        notes: Mapping[Hashable, Any] | None,
+    ) -> PreemptionPlan | NoPreemption | None:
+        text, reasons = "", list[str]()
+        for plugin in plugins:
+            if isinstance(plugin, GroupPreemption):
+                result = self._preemption(group, plugin)
+                if isinstance(result, PreemptionPlan) or result.is_final:
+                    return result
+                text = text or result.text
+                reasons.append(result.upstream_text)
+            elif group.is_plain:
+                if notes is not None:
+                    plugin.release_for_group(notes)
+                reasons.append(plugin.group_reason)
+        upstream_text = ", ".join(filter(None, reasons))
+        return NoPreemption(text, upstream_text) if text or upstream_text else None
+
+    def _preemption(
+        self, group: Preemptor, plugin: GroupPreemption
+    ) -> PreemptionPlan | NoPreemption:
+        pods = [queued.pod for queued in group.members]
         why_not = plugin.why_not_for_group(pods)
         if why_not is not None:
             if plugin.is_making_room(pods):
                 return NoPreemption(why_not, f"{UPSTREAM_PREFIX}{_ONGOING}", is_being_made=True)
-            return NoPreemption(why_not, self._with_reasons(group, why_not))
+            return NoPreemption(why_not, f"{UPSTREAM_PREFIX}{why_not}")
         snapshot = self._cluster.loan
         assert snapshot is not None
         highest = self._highest_to_evict(snapshot, group)
         if highest is None:
-            return NoPreemption(NOT_HELPFUL, f"{UPSTREAM_PREFIX}{_NO_VICTIMS}")
+            return NoPreemption(
+                NOT_HELPFUL, f"{UPSTREAM_PREFIX}{_NO_VICTIMS}", is_unresolvable=True
+            )
         if isinstance(highest, str):
-            return NoPreemption(NOT_HELPFUL, self._with_reasons(group, highest))
+            return NoPreemption(NOT_HELPFUL, f"{UPSTREAM_PREFIX}{highest}")
         plan = self._plan(snapshot, group, highest, plugin)
-        if plan is not None:
-            return plan
-        return NoPreemption(NOT_HELPFUL, self._with_reasons(group, NOT_HELPFUL))
+        return plan or NoPreemption(NOT_HELPFUL, f"{UPSTREAM_PREFIX}{NOT_HELPFUL}")
 
     def evict(
         self,
@@ -267,7 +301,6 @@ class PodGroupPreemptor:
         for the evictions. ``reference``: the object that the events of victims name. ``then``: gets
         what went wrong; "": nothing."""
         plugin = self._plugin(members)
-        assert plugin is not None
         for pod, nomination in self._nominations(plan):
             self._nominator.add_nominated_pod(pod, nomination)
         nodes = tuple(sorted({node_name for _, node_name in plan.placements}))
@@ -297,9 +330,8 @@ class PodGroupPreemptor:
             if pod is not None and not pod.node_name:
                 self._nominator.add_nominated_pod(pod, CLEAR_NOMINATION)
                 self._outbox.patch_status(pod, None, "")
-        plugins = self._frameworks[members[0].pod.scheduler_name].plugins.post_filter
-        names = (p.instance_name for p in plugins if isinstance(p, GroupPreemption))
-        return f'error in "{next(names)}" PodGroupPostFilter plugins: {problem}'
+        name = self._plugin(members).instance_name
+        return f'error in "{name}" PodGroupPostFilter plugins: {problem}'
 
     def _nominations(self, plan: PreemptionPlan) -> Iterable[tuple[PodInfo, Nomination]]:
         """The nominations of the members that still wait for a node."""
@@ -308,17 +340,11 @@ class PodGroupPreemptor:
             if current is not None and not current.node_name:
                 yield current, Nomination(NominatingMode.OVERRIDE, node_name)
 
-    def _plugin(self, members: Sequence[QueuedPodInfo]) -> GroupPreemption | None:
+    def _plugin(self, members: Sequence[QueuedPodInfo]) -> GroupPreemption:
+        """The plugin whose plan is followed."""
         framework = self._frameworks[members[0].pod.scheduler_name]
-        plugins = framework.plugins.post_filter
-        return next((p for p in plugins if isinstance(p, GroupPreemption)), None)
-
-    def _with_reasons(self, group: Preemptor, text: str) -> str:
-        """The message with the reasons of all PostFilter plugins, each of which upstream calls."""
-        profile_name = group.members[0].pod.scheduler_name
-        plugins = self._frameworks[profile_name].plugins.post_filter
-        reasons = (plugin.group_reason for plugin in plugins if group.is_plain)
-        return ", ".join([*filter(None, reasons), f"{UPSTREAM_PREFIX}{text}"])
+        plugins = framework.plugins.pod_group_post_filter
+        return next(plugin for plugin in plugins if isinstance(plugin, GroupPreemption))
 
     def _units(self, snapshot: Snapshot) -> Units:
         return Units(self._cluster.group_trees, snapshot.nodes)

@@ -55,10 +55,17 @@ class NoPreemption(Struct, frozen=True):
     """Why no pod is evicted for a group."""
 
     text: str
-    #: With the reasons of the other PostFilter plugins.
+    #: With the reasons of the other plugins of PodGroupPostFilter.
     upstream_text: str
     #: Whether victims of an earlier attempt are still terminating.
     is_being_made: bool = False
+    #: Whether no other plugin can help the group either.
+    is_unresolvable: bool = False
+
+    @property
+    def is_final(self) -> bool:
+        """Whether no further plugin is called."""
+        return self.is_being_made or self.is_unresolvable
 
 
 class Refusal(Struct, frozen=True):

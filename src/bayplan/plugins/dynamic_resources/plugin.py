@@ -42,6 +42,7 @@ from bayplan.framework.plugin import (
     Caching,
     EnqueueExtensions,
     PluginArgs,
+    PodGroupPostFilterPlugin,
     PostFilterPlugin,
     PreBindPlugin,
     PreEnqueuePlugin,
@@ -243,6 +244,7 @@ class DynamicResources(
     PreFilterPlugin,
     ScalarFilterPlugin,
     PostFilterPlugin,
+    PodGroupPostFilterPlugin,
     ScorePlugin,
     RowScore,
     ReservePlugin,
@@ -258,8 +260,6 @@ class DynamicResources(
     optional_kinds = (DEVICE_TAINT_RULE,)
     caching = Caching(facets_if_unconcerned=Facet(0), signs_template=True)
     ignores_resizes = True
-    #: Upstream: PodGroupPostFilter, whether a member has claims or not.
-    group_reason = "deallocation and deletion of ResourceClaims completed"
     allows_parallel_pre_bind = True
     normalizer = Normalizer.MAX
 
@@ -280,6 +280,8 @@ class DynamicResources(
         self._pools = PoolsByNode(slices, self._features)
         self._releases = Releases()
         texts = self.handle.behaviour.release_texts
+        #: Said whether a member has claims or not.
+        self.group_reason = texts.of_group
         self._has_no_claims = unschedulable(*filter(None, (texts.without_claims,)))
         self._releases_nothing = unschedulable(*filter(None, (texts.nothing,)))
 
