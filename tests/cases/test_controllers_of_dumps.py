@@ -166,6 +166,23 @@ def test_no_more_pods_fit_than_the_quota_allows(tmp_path: Path) -> None:
     assert fit["max"]["count"] == 8
 
 
+@pytest.mark.parametrize("kind", ["Pod", "Deployment", "Job"])
+def test_the_headroom_of_a_workload_that_the_server_refuses_is_0_and_the_reason_is_told(
+    tmp_path: Path, kind: str
+) -> None:
+    quota = api_object("v1 ResourceQuota", "q", "default", spec={"hard": {"pods": "0"}})
+    cluster = write_objects(tmp_path / "cluster.yaml", node("n1"), quota)
+    made = pod("one") if kind == "Pod" else workload(kind, "one")
+    made["metadata"].pop("uid", None)
+    shape = write_objects(tmp_path / "shape.yaml", made)
+    result = bayplan("headroom", "-f", shape, cluster, "-o", "json")
+    [counted] = json.loads(result.stdout)["shapes"]
+    assert (result.exit_code, counted["shape"], counted["max"]["count"]) == (0, "one", 0)
+    assert "exceeded quota: q" in counted["max"]["message"]
+    fit = bayplan("fit", "-f", shape, cluster, "--max", "-o", "json")
+    assert (fit.exit_code, json.loads(fit.stdout)["max"]) == (1, counted["max"])
+
+
 def test_a_daemon_pod_that_a_quota_refuses_is_named(tmp_path: Path) -> None:
     quota = api_object("v1 ResourceQuota", "q", "default", spec={"hard": {"pods": "1"}})
     agent = workload("DaemonSet", "agent")

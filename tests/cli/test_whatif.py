@@ -57,6 +57,23 @@ def test_changes_are_compared_with_the_unchanged_cluster(cluster: Path, tmp_path
     assert "more pods such as web" in text
 
 
+def test_a_mistake_in_what_is_applied_is_found_at_its_place(cluster: Path, tmp_path: Path) -> None:
+    file = write_objects(tmp_path / "new.yaml", pod("good"), pod("Bad_Name"))
+    place = f"{file}, document 2 (Pod default/Bad_Name): metadata.name: found"
+    for until in ((), ("--until", "60s")):
+        [line] = refusal("whatif", cluster, "--apply", file, *until)
+        assert place in line
+
+
+def test_nodes_that_are_added_twice_have_names_of_their_own(cluster: Path, tmp_path: Path) -> None:
+    change = {"add": [{"like": "n2"}, {"like": "n2", "count": 2}]}
+    document = {"apiVersion": "bayplan.dev/v1alpha1", "kind": "WhatIf", "spec": change}
+    file = write_objects(tmp_path / "change.yaml", document)
+    for until in ((), ("--until", "60s")):
+        printed = json.loads(answer("whatif", cluster, "-f", file, *until, "-o", "json"))
+        assert [printed[state]["nodes"] for state in ("before", "after")] == [4, 7]
+
+
 def test_what_is_applied_may_be_a_shape_as_well(cluster: Path, tmp_path: Path) -> None:
     both = write_objects(tmp_path / "extra.yaml", pod("extra"))
     options = ("--apply", both, "--shapes", both, "-o", "json")

@@ -155,6 +155,14 @@ def test_the_first_plugin_to_reject_a_node_counts_and_later_ones_are_not_called(
         pytest.param(
             {"filter": None}, "returned nothing (is a return or a yield missing?)", id="no result"
         ),
+        pytest.param(
+            {"filter": np.array([True, False, True])},
+            "returned array([ True, False,  True]); wanted an iterable of Rejection, as "
+            "`yield nodes.reject(mask, reason)` makes it; the mask is of the nodes to reject",
+            id="a mask",
+        ),
+        pytest.param({"filter": "no"}, "returned 'no'; wanted an iterable of", id="a text"),
+        pytest.param({"filter": {"n1": "no"}}, "returned {'n1': 'no'}; wanted", id="a mapping"),
         pytest.param({"filter_node": True}, "returned True", id="for one node, no status"),
         pytest.param({"filter_node": Status(Code.WAIT)}, "Wait", id="a code it may not answer"),
         pytest.param(

@@ -201,7 +201,7 @@ def test_headroom_is_that_of_the_largest_workloads() -> None:
         ),
         (
             WhatIf(apply=({"apiVersion": "v1", "kind": "Pod", "metadata": "x"},)),
-            'apply[0].metadata: found "x", wanted a mapping with a name',
+            'apply[0]: metadata: found "x", wanted a mapping with a name',
         ),
     ],
 )

@@ -97,7 +97,8 @@ def whatif_command(**options: Any) -> None:
     """
     files = (*options["apply"], *options["documents"], *options["shapes"])
     with question_refusals():
-        change = _change(options)
+        applied = _parts(options["apply"])
+        change = _change(options, applied)
         if change.is_empty and not (options["each"] or options["config_path"]):
             raise BadInputError("found no change, wanted one such as --drain NODE or --drain-each")
         if options["each"] and not change.is_empty:
@@ -111,12 +112,14 @@ def whatif_command(**options: Any) -> None:
             elif change.is_empty:
                 answer = _configured(opened, options)
             else:
-                answer = _compared(opened, change, options)
+                places = [part.place for part in applied]
+                answer = _compared(opened, change, places, options)
     show_answer(answer, options["output"])
 
 
-def _change(options: dict[str, Any]) -> WhatIf:
-    """The changes of the command line and of the documents. Raises BadInputError."""
+def _change(options: dict[str, Any], applied: Sequence[Part]) -> WhatIf:
+    """The changes of the command line and of the documents. ``applied``: of --apply. Raises
+    BadInputError."""
     count, template_node = options["add"], options["template_node"]
     if (count is None) != (template_node is None):
         raise BadInputError("--add and --like: wanted both: how many nodes, and the node to copy")
@@ -126,7 +129,7 @@ def _change(options: dict[str, Any]) -> WhatIf:
         until=options["until"],
         add=() if count is None else (NewNodes(template=template_node, count=count),),
         uncordon=options["uncordon"],
-        apply=tuple(in_namespace(part.value, namespace) for part in _parts(options["apply"])),
+        apply=tuple(in_namespace(part.value, namespace) for part in applied),
         scale=tuple(parse_scaling(text, namespace) for text in options["scale"]),
         cordon=options["cordon"],
         remove=options["remove"],
@@ -154,7 +157,9 @@ def _parts(files: Sequence[str]) -> list[Part]:
     return parts
 
 
-def _compared(opened: OpenModel, change: WhatIf, options: dict[str, Any]) -> WhatIfAnswer:
+def _compared(
+    opened: OpenModel, change: WhatIf, places: Sequence[str], options: dict[str, Any]
+) -> WhatIfAnswer:
     """Raises BadInputError."""
     shapes = opened.read(options["shapes"], are_shapes=True) if options["shapes"] else None
     if change.until is None:
@@ -165,6 +170,7 @@ def _compared(opened: OpenModel, change: WhatIf, options: dict[str, Any]) -> Wha
                 opened.read,
                 opened.group_kinds,
                 shapes=shapes,
+                places=places,
                 force=options["force"],
                 on_step=counting(on_progress),
             )
@@ -176,6 +182,7 @@ def _compared(opened: OpenModel, change: WhatIf, options: dict[str, Any]) -> Wha
             opened.registry,
             seed=options["seed"],
             shapes=shapes,
+            places=places,
             scheduler_name=opened.scheduler_name,
         )
 

@@ -7,10 +7,10 @@ returned, what to return instead, and where the method is: file and line.
 """
 
 import inspect
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from traceback import walk_tb
-from types import FunctionType
+from types import FunctionType, GeneratorType
 from typing import Any, Final, cast, final
 
 import numpy as np
@@ -229,15 +229,22 @@ class PlacementCheck:
 
 
 def iterated(answer: Any) -> Iterable[Any]:
-    """What Filter returned, if it can be iterated. Raises WrongAnswer."""
-    if hasattr(answer, "__iter__"):
+    """What Filter returned, if it is an iterable that is no single value. Raises WrongAnswer."""
+    if type(answer) in _USUAL_ITERABLES:
         return answer
-    raise WrongAnswer(
-        "nothing (is a return or a yield missing?)" if answer is None else described(answer),
-        REJECTIONS,
-    )
+    if hasattr(answer, "__iter__") and not isinstance(cast("object", answer), _SINGLE_VALUES):
+        return answer
+    if answer is None:
+        raise WrongAnswer("nothing (is a return or a yield missing?)", REJECTIONS)
+    hint = ""
+    if getattr(answer, "dtype", None) == np.bool_:
+        hint = "; the mask is of the nodes to reject, not of those that fit"
+    raise WrongAnswer(described(answer), REJECTIONS + hint)
 
 
+#: Values that can be iterated and are no iterable of rejections, whatever is in them.
+_SINGLE_VALUES: Final = (np.ndarray, str, bytes, Mapping)
+_USUAL_ITERABLES: Final = frozenset((GeneratorType, list, tuple))
 REJECTIONS: Final = "an iterable of Rejection, as `yield nodes.reject(mask, reason)` makes it"
 
 

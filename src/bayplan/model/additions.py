@@ -32,7 +32,7 @@ from bayplan.api.objects import (
 )
 from bayplan.api.pod_groups import UPSTREAM_KINDS
 from bayplan.model.cluster_model import ClusterModel
-from bayplan.model.picture import ClusterPicture, plain, with_kind
+from bayplan.model.picture import ClusterPicture, RefusedPod, plain, with_kind
 from bayplan.model.reading import objects_of_workload
 from bayplan.model.unjudged import NO_FURTHER_PODS, UnjudgedWorkload, unjudged
 from bayplan.objects.keys import DEFAULT_NAMESPACE, ObjectKey, in_namespace, key_of
@@ -70,8 +70,8 @@ class Additions:
     unjudged: tuple[UnjudgedWorkload, ...] = ()
     #: The scheduler that gets all pods; None: the scheduler that each pod names.
     scheduler_name: str | None = None
-    #: ("namespace/name", reason) of each pod that the API server refuses.
-    refused_pods: tuple[tuple[str, str], ...] = ()
+    #: The pods that the API server refuses.
+    refused_pods: tuple[RefusedPod, ...] = ()
 
     @property
     def names(self) -> list[str]:

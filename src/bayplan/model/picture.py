@@ -39,6 +39,15 @@ class RunMoment(Struct, frozen=True, kw_only=True):
                 return f"{self.run} at {self.seconds:g} s"
 
 
+@final
+@dataclass(frozen=True, slots=True)
+class RefusedPod:
+    """A pod that the API server refuses."""
+
+    pod: Pod
+    reason: str
+
+
 # Without `repr`: an event loop that returns it would print all objects, for a second.
 @final
 @dataclass(frozen=True, slots=True, repr=False)
@@ -66,8 +75,8 @@ class ClusterPicture:
     unknown_workloads: tuple[ObjectKey, ...] = ()
     #: What the reader should know: what was made up, and how.
     notes: tuple[str, ...] = ()
-    #: ("namespace/name", reason) of each pod of files that the API server refuses.
-    refused_pods: tuple[tuple[str, str], ...] = ()
+    #: The pods of files that the API server refuses.
+    refused_pods: tuple[RefusedPod, ...] = ()
     #: The admission plugins that the cluster's API server runs.
     admission: PluginSet = DEFAULT_PLUGINS
     #: What says which version of Kubernetes the cluster runs.

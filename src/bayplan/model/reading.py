@@ -14,9 +14,9 @@ from bayplan.adapters.embedded.api_errors import named
 from bayplan.adapters.embedded.api_features import ApiFeatures
 from bayplan.adapters.embedded.cluster import EmbeddedCluster
 from bayplan.adapters.embedded.versioned_store import Observer
-from bayplan.api.objects import ApiObject, Pod, decoded_kinds
+from bayplan.api.objects import POD, ApiObject, Pod, decode, decoded_kinds
 from bayplan.clock import ManualClock
-from bayplan.model.picture import ClusterPicture
+from bayplan.model.picture import ClusterPicture, RefusedPod
 from bayplan.objects.keys import ObjectKey, key_of, kind_of
 from bayplan.objects.object_store import ObjectStore
 from bayplan.objects.workloads import controller_reference
@@ -136,8 +136,7 @@ class RefusedObjects:
         #: Owner and reason → the number of pods.
         self._counts: dict[tuple[str, str], int] = {}
         self._notes: list[str] = []
-        #: ("namespace/name", reason) of each pod.
-        self.pods: list[tuple[str, str]] = []
+        self.pods: list[RefusedPod] = []
 
     @property
     def owned_count(self) -> int:
@@ -148,7 +147,7 @@ class RefusedObjects:
         owner, key = _owner(content), key_of(content)
         reason = str(problem).removeprefix(f"{named(key)} is ")
         if is_pod(content):
-            self.pods.append((f"{key.namespace}/{key.name}", reason))
+            self.pods.append(RefusedPod(_pod(content), reason))
         if owner is None:
             self._notes.append(f"create: {problem}")
             return
@@ -161,6 +160,13 @@ class RefusedObjects:
             for (owner, reason), count in self._counts.items()
         ]
         return [*self._notes, *of_owners]
+
+
+def _pod(content: Content) -> Pod:
+    meta = {**content["metadata"], "namespace": key_of(content).namespace}
+    pod = decode(POD, {**content, "metadata": meta})
+    assert isinstance(pod, Pod)
+    return pod
 
 
 def _owner(content: Content) -> str | None:

@@ -4,7 +4,8 @@ A kind is what a node pool makes: the labels without the name of the node, the a
 resources, and the taints that say what the node is for.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from itertools import count
 
 from bayplan.api.objects import HOSTNAME_LABEL, Node
 from bayplan.objects.keys import Content
@@ -66,6 +67,12 @@ def is_broken(taint_key: str) -> bool:
     """Whether a taint says that its node does not work, or is about to go: a new node of the same
     kind is without it."""
     return taint_key.startswith((_NODE_IS_BROKEN, *_NODE_LEAVES))
+
+
+def names_of_copies(node: str, is_taken: Callable[[str], bool]) -> Iterator[str]:
+    """Names for copies of a node, without end. ``is_taken``: whether a node has the name."""
+    names = (f"{node}-new-{number}" for number in count(1))
+    return (name for name in names if not is_taken(name))
 
 
 def objects_of_copy(objects: Iterable[Content], node: str, name: str) -> Iterator[Content]:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from math import isfinite
 from typing import cast, final
 
+from msgspec import structs
 from msgspec.structs import replace
 
 from bayplan.adapters.embedded.api_server import is_unreachable
@@ -24,7 +25,6 @@ from bayplan.api.objects import (
     NODE,
     POD,
     STATEFUL_SET,
-    ApiObject,
     Node,
     Pod,
     Workload,
@@ -40,6 +40,8 @@ from bayplan.objects.pools import is_broken, objects_of_copy
 from bayplan.objects.workloads import controller_kind, is_bound_to_node, workload_of
 from bayplan.problems import BadInputError, suggestion
 from bayplan.sim.input.controller_kinds import CONTROLLERS, SCALED_KINDS
+from bayplan.sim.input.errors import InputErrors
+from bayplan.sim.input.sources import Part
 from bayplan.sim.input.what_if import NewNodes, Scaling, WhatIf
 from bayplan.sim.input.workload import Content
 from bayplan.sim.world.workloads.plans import creation_seconds, first_to_go
@@ -115,19 +117,29 @@ def make_changes(
     return changes.finished()
 
 
-def check_changes(model: ClusterModel, change: WhatIf) -> None:
-    """Raises BadInputError with a line for each object that is none, and for each node of a change
-    that is not there."""
-    problems = [
-        str(problem.under(f"apply[{index}]"))
+def check_changes(
+    model: ClusterModel, change: WhatIf, read: AdditionsReader, places: Sequence[str] = ()
+) -> None:
+    """Raises BadInputError with a line for each problem of an object, and for each node of a change
+    that is not there.
+
+    ``places``: of the first objects to apply, those that have a file; the others have their place
+    in the document.
+    """
+    parts = [
+        Part(content, places[index] if index < len(places) else f"apply[{index}]")
         for index, content in enumerate(change.apply)
-        for problem in identity_problems(content)
     ]
-    if problems:
-        raise BadInputError("\n".join(problems))
+    errors = InputErrors()
+    for part in parts:
+        errors.add_all(part.place, identity_problems(part.value))
+    errors.raise_if_any()
+    changed = [structs.replace(part, value=_applied(model, part.value)) for part in parts]
+    read([part for part in changed if _is_read(model, part.value)])
     named = (*(new.template for new in change.add), *change.uncordon, *change.cordon)
     created = {_name(each) for each in change.apply if each.get("kind") == "Node"}
-    created |= {f"{new.template}-new-{k + 1}" for new in change.add for k in range(new.count)}
+    for new in change.add:
+        created.update(new.names(lambda name: name in created or _is_node(model, name)))
     lines = [
         no_node(model, name)
         for name in dict.fromkeys((*named, *change.remove, *change.drain))
@@ -135,6 +147,34 @@ def check_changes(model: ClusterModel, change: WhatIf) -> None:
     ]
     if lines:
         raise BadInputError("\n".join(lines))
+
+
+def _applied(model: ClusterModel, manifest: Content) -> Content:
+    """An object after a manifest was applied: a new one, or one of the cluster that is changed.
+
+    Raises BadInputError.
+    """
+    key = key_of(manifest)
+    present = model.get(*key)
+    if present is None:
+        return manifest
+    whole = model.source.manifest(key, present)
+    if whole is not None:
+        return applied(whole, manifest)
+    if key.kind not in CONTROLLERS:
+        raise BadInputError(f"{key}: its content was not read, so it cannot be changed")
+    replicas = present.spec.replicas if isinstance(present, Workload) else None
+    return {**manifest, "spec": {"replicas": replicas, **(manifest.get("spec") or {})}}
+
+
+def _is_read(model: ClusterModel, content: Content) -> bool:
+    """Whether an object to apply passes through the API server: it is new, or makes pods."""
+    key = key_of(content)
+    return key.kind in CONTROLLERS or model.get(*key) is None
+
+
+def _is_node(model: ClusterModel, name: str) -> bool:
+    return model.get(NODE, "", name) is not None
 
 
 def _name(content: Content) -> str:
@@ -183,22 +223,17 @@ class _Changes:
     def add_nodes(self, new: NewNodes) -> None:
         """Copies of a node. The pods of their DaemonSets are the first that are placed there."""
         template = self._node(new.template)
-        names = {each.metadata.name for each in self._model.objects(NODE)}
         own = [
             with_kind(kind, plain(each))
             for kind in (CSI_NODE, RESOURCE_SLICE)
             for each in self._model.objects(kind)
         ]
-        number, added = 0, list[str]()
-        for _ in range(new.count):
-            number += 1
-            while (name := f"{new.template}-new-{number}") in names:
-                number += 1
+        added = list(new.names(lambda name: _is_node(self._model, name)))
+        for name in added:
             self._model.add(NODE, _node_copy(template, name))
             for content in objects_of_copy(own, new.template, name):
                 kind = kind_of(content)
                 self._model.add(kind, self._model.decoded(kind, content))
-            added.append(name)
         note = self._outcome.notes.append
         daemons = place_daemon_pods(self._model, added, self._read, new.template, note=note)
         self._placer.take(daemons)
@@ -269,9 +304,9 @@ class _Changes:
         new: list[Content] = []
         for content in objects:
             key = key_of(content)
-            present = self._model.get(key.kind, key.namespace, key.name)
-            changed = content if present is None else self._changed(key, present, content)
-            if present is None or key.kind in CONTROLLERS:
+            changed = _applied(self._model, content)
+            self._note_template(key, changed)
+            if _is_read(self._model, content):
                 new.append(changed)
             else:
                 self._model.replace(key.kind, self._model.decoded(key.kind, changed))
@@ -281,18 +316,11 @@ class _Changes:
                 self._scale_down(key, (content.get("spec") or {}).get("replicas", 1))
         self._add(new)
 
-    def _changed(self, key: ObjectKey, present: ApiObject, manifest: Content) -> Content:
-        """An object of the cluster after a manifest was applied. Raises BadInputError."""
-        whole = self._model.source.manifest(key, present)
-        if whole is not None:
-            changed = applied(whole, manifest)
-            if key.kind in CONTROLLERS and _template(changed) != _template(whole):
-                self._outcome.notes.append(f"{key} {_NEW_TEMPLATE_NOTE}")
-            return changed
-        if key.kind not in CONTROLLERS:
-            raise BadInputError(f"{key}: its content was not read, so it cannot be changed")
-        replicas = present.spec.replicas if isinstance(present, Workload) else None
-        return {**manifest, "spec": {"replicas": replicas, **(manifest.get("spec") or {})}}
+    def _note_template(self, key: ObjectKey, changed: Content) -> None:
+        present = self._model.get(*key) if key.kind in CONTROLLERS else None
+        whole = None if present is None else self._model.source.manifest(key, present)
+        if whole is not None and _template(changed) != _template(whole):
+            self._outcome.notes.append(f"{key} {_NEW_TEMPLATE_NOTE}")
 
     def scale(self, scaling: Scaling) -> None:
         """Change the number of pods of a workload. Raises BadInputError if there is none."""

@@ -255,16 +255,18 @@ def what_if(
     kinds: PodGroupKinds,
     *,
     shapes: Additions | None = None,
+    places: Sequence[str] = (),
     force: bool = False,
     on_step: Callable[[], None] = lambda: None,
 ) -> WhatIfAnswer:
     """Make changes in a trial, and compare. Raises BadInputError.
 
     ``kinds``: the kinds of pod groups. ``shapes``: whose headroom is counted; None: that of the
-    largest workloads. ``force``, ``on_step``: see `make_changes`.
+    largest workloads. ``places``: see `check_changes`. ``force``, ``on_step``: see
+    `make_changes`.
     """
     shapes = largest_shapes(model) if shapes is None else shapes
-    check_changes(model, change)
+    check_changes(model, change, read, places)
     with model.trial():
         placer = Placer(model, on_step)
         placer.place_waiting()

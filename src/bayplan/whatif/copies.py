@@ -42,7 +42,12 @@ class Unit:
         #: The workload.
         self.name = name
         pods = [pod for pod in additions.pods if _unit_name(pod, kinds) == name]
-        self._group = _group_of(pods[0], kinds)
+        refused = [one for one in additions.refused_pods if _unit_name(one.pod, kinds) == name]
+        self._group = _group_of([*pods, *(one.pod for one in refused)][0], kinds)
+        #: Why the API server refuses the first pod, or a pod of the group; "": it does not.
+        self.refusal = refused[0].reason if refused and (self._group or not pods) else ""
+        if self.refusal:
+            pods += [one.pod for one in refused]
         #: The pods of the original.
         self.pods = pods if self._group is not None else pods[:1]
         self._kinds = kinds
@@ -184,7 +189,8 @@ def _named_claims(pod: Pod) -> Iterator[str]:
 
 def units_of(additions: Additions, kinds: PodGroupKinds) -> list[Unit]:
     """The workloads and pod groups of some additions, in the order of their pods."""
-    names = dict.fromkeys(_unit_name(pod, kinds) for pod in additions.pods)
+    pods = (*additions.pods, *(one.pod for one in additions.refused_pods))
+    names = dict.fromkeys(_unit_name(pod, kinds) for pod in pods)
     return [Unit(additions, kinds, name) for name in names]
 
 

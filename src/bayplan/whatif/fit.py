@@ -191,7 +191,8 @@ def fit(
     pods = tuple(placed(model, additions.pods))
     messages = {pod.pod: pod.message for pod in pods if not pod.node} if explains else {}
     examples = [names[0] for names in by_message(messages)][:EXPLAINED_MAX]
-    pods += tuple(PodFit(pod=name, message=reason) for name, reason in additions.refused_pods)
+    refused = additions.refused_pods
+    pods += tuple(PodFit(pod=pod_name(one.pod), message=one.reason) for one in refused)
     is_judged = bool(pods) and not any(one.hides_pods for one in additions.unjudged)
     return Fit(
         fits=is_judged and all(pod.node for pod in pods),
@@ -226,10 +227,11 @@ def fit_answer(
     """
     sources = list(workload)
     additions = read(sources)
-    if limit is not None and not additions.pods:
+    if limit is not None and not (additions.pods or additions.refused_pods):
         # How many fit does not depend on the number of replicas.
         additions = read(sources, are_shapes=True)
-    unit = single_unit(additions, kinds) if limit is not None and additions.pods else None
+    has_pods = bool(additions.pods or additions.refused_pods)
+    unit = single_unit(additions, kinds) if limit is not None and has_pods else None
     with model.trial():
         answer = fit(model, additions, ignores_waiting=ignores_waiting)
         answer = replace(answer, notes=(*notes, *answer.notes))
@@ -288,6 +290,8 @@ def max_fit(model: ClusterModel, unit: Unit, limit: int = LIMIT) -> MaxFit:
     The placements stay in the model. A group counts once, whatever the number of its members. A
     copy that a quota refuses does not fit.
     """
+    if unit.refusal:
+        return MaxFit(workload=unit.name, count=0, message=unit.refusal)
     model.add_missing(unit.shared)
     nodes: Counter[str] = Counter()
     number, victim_count, message = 0, 0, ""

@@ -19,7 +19,7 @@ from bayplan.api.object_meta import controller_of
 from bayplan.api.objects import POD, ApiObject, Pod, decoded_kinds
 from bayplan.config import SchedulerConfig
 from bayplan.config.pod_group_kinds import group_kinds
-from bayplan.model.additions import Additions
+from bayplan.model.additions import Additions, AdditionsReader
 from bayplan.model.cluster_model import ClusterModel
 from bayplan.model.picture import plain, with_kind
 from bayplan.model.reading import picture_of
@@ -48,6 +48,7 @@ def what_if_over_time(
     *,
     seed: int = 0,
     shapes: Additions | None = None,
+    places: Sequence[str] = (),
     scheduler_name: str | None = None,
 ) -> WhatIfAnswer:
     """Simulate changes, and compare. Raises BadInputError.
@@ -57,7 +58,8 @@ def what_if_over_time(
     """
     kinds = group_kinds(config.spec.pod_groups.kinds)
     shapes = largest_shapes(model) if shapes is None else shapes
-    check_changes(model, change)
+    read = AdditionsReader(model, {*registry.kinds, *kinds}, scheduler_name)
+    check_changes(model, change, read, places)
     with model.trial():
         placer = Placer(model)
         placer.place_waiting()

@@ -5,7 +5,7 @@ Of the others, the smallest comes first. A kind that does not exist yet is the l
 """
 
 from collections.abc import Iterator, Sequence
-from itertools import count, islice
+from itertools import islice
 from typing import Any
 
 from bayplan.answers.amounts import amount_text
@@ -21,7 +21,13 @@ from bayplan.model.cluster_model import ClusterModel
 from bayplan.model.daemon_pods import requests_with_daemons
 from bayplan.model.picture import with_kind
 from bayplan.objects.keys import kind_of
-from bayplan.objects.pools import is_broken, kind_key, kind_text, objects_of_copy
+from bayplan.objects.pools import (
+    is_broken,
+    kind_key,
+    kind_text,
+    names_of_copies,
+    objects_of_copy,
+)
 from bayplan.printable import printable
 
 _KINDS_MAX = 12
@@ -167,8 +173,8 @@ def _copies(
     """``manifest``: of the new nodes; None: as the node is."""
     changes: list[Change] = []
     own = list(_own_objects(model, node.metadata.name))
-    for number in range(1, node_count + 1):
-        name = _free_name(model, node.metadata.name, number)
+    names = names_of_copies(node.metadata.name, lambda name: model.get(NODE, "", name) is not None)
+    for name in islice(names, node_count):
         content = plain(_manifest(node, {}, {}) if manifest is None else manifest)
         content["metadata"]["name"] = content["metadata"]["labels"][HOSTNAME_LABEL] = name
         changes.append(change_of(NODE, content))
@@ -217,10 +223,3 @@ def _manifest(
     if annotations:
         manifest["metadata"]["annotations"] = annotations
     return manifest
-
-
-def _free_name(model: ClusterModel, node: str, number: int) -> str:
-    """The name of the ``number``-th copy."""
-    names = (f"{node}-new{n}" for n in count(1))
-    free = (name for name in names if model.get(NODE, "", name) is None)
-    return next(islice(free, number - 1, None))

@@ -18,7 +18,8 @@ nodes go last. A document is only read here; the timeline says what the changes 
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from itertools import islice
 from typing import Annotated, Any, dataclass_transform, final
 
 import msgspec
@@ -32,7 +33,7 @@ from bayplan.api.objects import CSI_NODE, DAEMON_SET, HOSTNAME_LABEL, NODE, POD
 from bayplan.config.decoding import decode
 from bayplan.durations import DurationError, parse_duration
 from bayplan.objects.keys import key_of, object_key
-from bayplan.objects.pools import is_broken, objects_of_copy
+from bayplan.objects.pools import is_broken, names_of_copies, objects_of_copy
 from bayplan.objects.workloads import controller_reference
 from bayplan.problems import BadInputError, Problem, suggestion, wrong
 from bayplan.sim.input.controller_kinds import SCALED_KINDS
@@ -76,6 +77,10 @@ class NewNodes(_Part):
     #: The name of a node that exists.
     template: str = field(name="like")
     count: Annotated[int, Meta(ge=1, le=NODES_MAX)] = 1
+
+    def names(self, is_taken: Callable[[str], bool]) -> Iterator[str]:
+        """The names of the new nodes. ``is_taken``: whether a node has the name."""
+        return islice(names_of_copies(self.template, is_taken), self.count)
 
 
 @final
@@ -196,10 +201,11 @@ def actions_of(
     change: WhatIf, index: ObjectIndex, place: str, errors: InputErrors
 ) -> Iterator[Action]:
     """The changes as actions at 0 s, in their order. ``index``: the objects at the beginning."""
+    taken = set(index.names("Node", ""))
     for number, new in enumerate(change.add):
         template = object_key(NODE, "", new.template)
         if template in index:
-            yield from _additions(new, index, place)
+            yield from _additions(new, taken, index, place)
         else:
             names = index.names("Node", "")
             errors.add(place, wrong(f"spec.add[{number}].like", new.template, "a node", names))
@@ -249,8 +255,8 @@ def _is_object(content: Content) -> bool:
     return isinstance(content.get("metadata"), dict) and bool(content.get("kind"))
 
 
-def _additions(new: NewNodes, index: ObjectIndex, place: str) -> Iterator[Action]:
-    """New nodes, with their CSINode objects and devices.
+def _additions(new: NewNodes, taken: set[str], index: ObjectIndex, place: str) -> Iterator[Action]:
+    """New nodes, with their CSINode objects and devices. ``taken``: the names of all nodes.
 
     The driver creates the pods of the DaemonSets. Those of DaemonSets that are not there are copied
     from the template; until they were tried, too, the new node is cordoned.
@@ -258,11 +264,8 @@ def _additions(new: NewNodes, index: ObjectIndex, place: str) -> Iterator[Action
     template = index[object_key(NODE, "", new.template)]
     own = [*index.of_kind(CSI_NODE), *index.of_kind(RESOURCE_SLICE)]
     daemons = [pod for pod in index.of_kind(POD) if _is_of_absent(pod, new.template, index)]
-    taken, number = set(index.names("Node", "")), 0
-    for _ in range(new.count):
-        number += 1
-        while (name := f"{new.template}-new-{number}") in taken:
-            number += 1
+    for name in new.names(taken.__contains__):
+        taken.add(name)
         node = _copy(template, name)
         if daemons:
             node["spec"] |= {"unschedulable": True}
