@@ -1,8 +1,15 @@
 """The shadow compares recorded events: no API server, no clock."""
 
+from operator import itemgetter
+
+import pytest
+
+from bayplan import rng
 from bayplan.api.objects import NODE, POD
 from bayplan.model.cluster_model import ClusterModel
+from bayplan.shadow.judgement import SECONDS_MAX
 from bayplan.shadow.shadow import LONGER_FROM_SECONDS, Shadow, ShadowOptions
+from bayplan.state.pods import PodInfo
 from bayplan.testing import node, pod
 from tests.model.clusters import model_of
 from tests.shadow.streams import Stream
@@ -104,16 +111,45 @@ def test_bindings_in_the_other_order_agree_when_reordered() -> None:
     assert decisions.share_best_when_reordered == 1.0
 
 
-def test_bindings_that_arrive_far_apart_are_not_reordered() -> None:
+@pytest.mark.parametrize(("seconds", "reordered_count"), [(20.0, 1), (SECONDS_MAX + 1.0, 0)])
+def test_bindings_that_arrive_far_apart_are_not_reordered(
+    seconds: float, reordered_count: int
+) -> None:
     nodes = [node("a", cpu="4"), node("b", cpu="3500m")]
     first, second = pod("first", cpu="2"), pod("second", cpu="2")
     stream = stream_of(model_of(nodes))
     stream.create(first, second)
     stream.bind(second, "b")
-    stream.wait(5.0)
+    stream.wait(seconds)
     stream.shadow.check_waiting(stream.now)
     stream.bind(first, "a")
-    assert stream.report().decisions.best_when_reordered == 0
+    assert stream.report().decisions.best_when_reordered == reordered_count
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_each_decision_of_a_scheduler_whose_bindings_are_slow_is_best_in_its_queue_order(
+    seed: int,
+) -> None:
+    """A scheduler decides in the order of its queue. Its bindings take up to ten seconds, so that
+    hundreds of them arrive in another order."""
+    random, count = rng.stream(seed, "bindings in flight"), 150
+    nodes = [node(f"n{number}", cpu=f"{20 + int(40 * random.random())}") for number in range(12)]
+    scheduler, shadow = model_of(nodes), stream_of(model_of(nodes))
+    bindings: list[tuple[float, PodInfo, str]] = []
+    pods = [pod(f"p{number}", cpu=f"{50 + int(900 * random.random())}m") for number in range(count)]
+    shadow.create(*pods)
+    for number, each in enumerate(pods):
+        scheduler.add(POD, each.pod)
+        chosen = scheduler.attempt(each.key).node
+        scheduler.remove(POD, each.namespace, each.name)
+        scheduler.add(POD, each.on_node(chosen).pod)
+        bindings.append((number / 50 + 10 * random.random() ** 4, each, chosen))
+    for at_seconds, each, chosen in sorted(bindings, key=itemgetter(0)):
+        shadow.wait(at_seconds - shadow.now)
+        shadow.bind(each, chosen)
+    decisions = shadow.report().decisions
+    assert decisions.lower > count / 10
+    assert decisions.share_best_when_reordered == 1.0
 
 
 def test_a_review_leaves_the_model_unchanged() -> None:

@@ -136,9 +136,9 @@ def _differences(table: ScoreTable, own: int, chosen: int) -> dict[str, int]:
 
 
 #: How many bindings on each side of a decision count as in flight with it, at most.
-BINDINGS_MAX: Final = 64
+BINDINGS_MAX: Final = 512
 #: Bindings that arrive further apart are not in flight together.
-SECONDS_MAX: Final = 1.0
+SECONDS_MAX: Final = 30.0
 #: How many bindings on each side are left out or added one after the other.
 _STEPS_MAX: Final = 4
 #: On how many states a decision is compared again.
@@ -167,20 +167,16 @@ class NodeArrival:
 
 
 @final
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class Review:
-    """A decision that disagrees, and the bindings around it."""
+    """A decision that disagrees, and the bindings in flight with it."""
 
     binding: NodeArrival
     verdict: Verdict
-    #: Bindings that arrived before it, and after it, nearest last and nearest first.
+    #: Bindings that arrived before it, the nearest last.
     before: Sequence[NodeArrival]
-    after: list[NodeArrival] = field(default_factory=list[NodeArrival])
-
-    def is_due(self, now_seconds: float) -> bool:
-        """Whether no further binding counts as in flight with the decision."""
-        late = now_seconds - self.binding.at_seconds > SECONDS_MAX
-        return late or len(self.after) >= BINDINGS_MAX
+    #: Bindings that arrived after it, the nearest first.
+    after: Sequence[NodeArrival]
 
 
 def agrees_when_reordered(model: ClusterModel, review: Review) -> bool:

@@ -2,7 +2,9 @@
 
 A decision is compared on the state just before its binding arrived in the watch of pods: all
 earlier events are applied, later ones are not. A decision that disagrees is compared once more, on
-the states that a reordering of the bindings in flight allows; see `judgement`.
+the states that a reordering of the bindings in flight allows; see `judgement`. This waits until the
+pods that come earlier in the scheduler's queue have their nodes: the decision was made on a state
+with their bindings, which may arrive many seconds later.
 
 The shadow reads no clock and does no I/O: the caller passes events with their times.
 """
@@ -41,6 +43,9 @@ from bayplan.shadow.report import (
     WaitingCounts,
 )
 
+#: A decision that disagrees is compared again after so long at the earliest, because other changes
+#: may arrive late, too.
+REVIEW_SECONDS_MIN: Final = 1.0
 #: A pod waits longer than in the shadow if the shadow would have placed it so much earlier.
 LONGER_FROM_SECONDS: Final = 5.0
 #: Attempts at waiting pods per call of `check_waiting`.
@@ -65,10 +70,25 @@ class _WaitingPod:
 
     uid: str
     since_seconds: float
-    arrival: int
+    #: See `NodeArrival`.
+    queue_place: tuple[int, int]
     #: Since when the shadow would place it, and where first.
     fits_since_seconds: float | None = None
     first_node: str = ""
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class _PendingReview:
+    """A decision that disagrees, until the bindings in flight with it have arrived."""
+
+    binding: NodeArrival
+    verdict: Verdict
+    #: How many bindings arrived before it.
+    number: int
+    #: The keys of pods that come earlier in the queue. Those at the end that have a node by now are
+    #: taken away.
+    ahead: list[str]
 
 
 @final
@@ -99,7 +119,7 @@ class Shadow:
     ) -> None:
         """``policy``: a second model of the same objects; ``at_seconds``: the time of the start,
         on the clock of the events. ``on_decision`` gets each decision when it is judged for good:
-        one that disagrees, up to some seconds later."""
+        one that disagrees, up to `SECONDS_MAX` later."""
         self._model = model
         self._policy = policy
         self._policy_source = policy_source
@@ -113,8 +133,10 @@ class Shadow:
         self._waiting: dict[str, _WaitingPod] = {}
         #: Waiting pods in the order in which they are tried next.
         self._turns: deque[str] = deque()
-        self._recent: deque[NodeArrival] = deque(maxlen=BINDINGS_MAX)
-        self._reviews: deque[Review] = deque()
+        #: The last bindings, and the number of all.
+        self._bindings: deque[NodeArrival] = deque(maxlen=2 * BINDINGS_MAX + 1)
+        self._binding_count = 0
+        self._reviews: deque[_PendingReview] = deque()
         self._results: Counter[str] = Counter()
         self._reordered_count = 0
         self._unordered_count = 0
@@ -134,7 +156,7 @@ class Shadow:
         self._relist_count = 0
         self._missed_count = 0
         for pod in model.pending():
-            self._begin_to_wait(pod.key, pod.uid)
+            self._begin_to_wait(pod.key, pod.uid, pod.spec.priority)
 
     # ---- looking in -------------------------------------------------------------------------
 
@@ -188,7 +210,7 @@ class Shadow:
         elif not pod.spec.node_name:
             self._apply(event)
             if key not in self._waiting:
-                self._begin_to_wait(key, meta.uid or "")
+                self._begin_to_wait(key, meta.uid or "", pod.spec.priority)
         elif before is None or before.metadata.uid != meta.uid:
             self._first_seen_bound_count += 1
             self._apply(event)
@@ -205,8 +227,9 @@ class Shadow:
             at = round(at_seconds - self._start_seconds, 3)
             self._relists.append(Relist(kind=kind, at_seconds=at, changes=change_count))
 
-    def _begin_to_wait(self, key: str, uid: str) -> None:
-        self._waiting[key] = _WaitingPod(uid, self._now_seconds, self._arrival_count)
+    def _begin_to_wait(self, key: str, uid: str, priority: int | None) -> None:
+        place = (-(priority or 0), self._arrival_count)
+        self._waiting[key] = _WaitingPod(uid, self._now_seconds, place)
         self._arrival_count += 1
         self._turns.append(key)
 
@@ -239,19 +262,27 @@ class Shadow:
         assert waiting is not None, f"{key} waited unseen"
         self._end_wait(key, waiting, node)
         if verdict is not None:
-            place = (-(before.spec.priority or 0), waiting.arrival)
-            self._in_flight(NodeArrival(before, node, self._now_seconds, place), verdict)
+            arrival = NodeArrival(before, node, self._now_seconds, waiting.queue_place)
+            self._arrived(arrival, verdict)
 
-    def _in_flight(self, binding: NodeArrival, verdict: Verdict) -> None:
+    def _arrived(self, binding: NodeArrival, verdict: Verdict) -> None:
         """Take a binding for the reviews of the decisions around it, and begin its own."""
-        for review in self._reviews:
-            review.after.append(binding)
         if verdict.result in ("lower", "rejected"):
-            horizon = self._now_seconds - SECONDS_MAX
-            recent = [each for each in self._recent if each.at_seconds >= horizon]
-            self._reviews.append(Review(binding, verdict, recent))
-        self._recent.append(binding)
+            ahead, number = self._ahead_of(binding), self._binding_count
+            self._reviews.append(_PendingReview(binding, verdict, number, ahead))
+        self._bindings.append(binding)
+        self._binding_count += 1
         self._review_due()
+
+    def _ahead_of(self, binding: NodeArrival) -> list[str]:
+        """The keys of pods that come earlier in the queue and whose bindings may be in flight. A
+        pod that has waited for longer has no node that fits, most likely."""
+        horizon, place = self._now_seconds - SECONDS_MAX, binding.queue_place
+        return [
+            key
+            for key, waiting in self._waiting.items()
+            if waiting.queue_place < place and waiting.since_seconds >= horizon
+        ]
 
     def _judged(self, model: ClusterModel, key: str, node: str) -> Verdict:
         try:
@@ -284,10 +315,34 @@ class Shadow:
             )
 
     def _review_due(self) -> None:
-        while self._reviews and self._reviews[0].is_due(self._now_seconds):
+        while self._reviews and self._is_due(self._reviews[0]):
             self._finish_review(self._reviews.popleft())
 
-    def _finish_review(self, review: Review) -> None:
+    def _is_due(self, review: _PendingReview) -> bool:
+        """Whether no further binding counts as in flight with the decision."""
+        passed_seconds = self._now_seconds - review.binding.at_seconds
+        after_count = self._binding_count - review.number - 1
+        if passed_seconds > SECONDS_MAX or after_count >= BINDINGS_MAX:
+            return True
+        while review.ahead and review.ahead[-1] not in self._waiting:
+            review.ahead.pop()
+        return passed_seconds > REVIEW_SECONDS_MIN and not review.ahead
+
+    def _with_bindings(self, pending: _PendingReview) -> Review:
+        """The decision with the bindings in flight with it."""
+        bindings = list(self._bindings)
+        place = pending.number - (self._binding_count - len(bindings))
+        horizon = pending.binding.at_seconds - SECONDS_MAX
+        before = bindings[max(place - BINDINGS_MAX, 0) : place]
+        return Review(
+            pending.binding,
+            pending.verdict,
+            [each for each in before if each.at_seconds >= horizon],
+            bindings[place + 1 :],
+        )
+
+    def _finish_review(self, pending: _PendingReview) -> None:
+        review = self._with_bindings(pending)
         verdict, binding = review.verdict, review.binding
         is_best = agrees_when_reordered(self._model, review)
         self._reordered_count += is_best
