@@ -160,11 +160,6 @@ def test_a_seed_may_exceed_64_bits(objects: Path) -> None:
     assert simulated(objects, "--seed", "1" * 30)["seed"] == int("1" * 30)
 
 
-def test_retries_alone_do_not_prolong_the_run(objects: Path) -> None:
-    summary = simulated(objects)
-    assert (summary["simulatedSeconds"], summary["counts"]["unschedulable"]) == (0.0, 1)
-
-
 # ---- scheduler names ------------------------------------------------------------------------
 
 

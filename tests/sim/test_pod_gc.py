@@ -41,16 +41,6 @@ def test_a_scenario_sets_quarantine_and_period(tmp_path: Path) -> None:
     assert deletion_times(run_by_default(feed)) == {"default/a": 60.0}
 
 
-def test_a_run_waits_for_its_pod_garbage_and_then_ends() -> None:
-    feed = workload(
-        node("n1"),
-        pod("a", nodeName="n1"),
-        steps=[delete(5, node("n1"))],
-        pod_gc=PodGcTimes(40.0, 20.0),
-    )
-    assert deletion_times(simulation(feed).run()) == {"default/a": 60.0}
-
-
 def test_a_node_that_is_created_again_gets_new_daemon_pods(tmp_path: Path) -> None:
     daemons = controller("DaemonSet", name="d", selector={"matchLabels": {"app": "web"}})
     again = scenario({"at": "5s", "delete": [N1]}, {"at": "9s", "create": [node("n1")]})

@@ -21,13 +21,10 @@ from bayplan import (
     PreEnqueuePlugin,
     PreFilterPlugin,
     ScalarFilterPlugin,
-    ScalarScorePlugin,
     Status,
     unresolvable,
     unschedulable,
 )
-from bayplan.config import ConfigError
-from bayplan.journal import AttemptRecord, MemorySink
 from bayplan.plugins.node_resources_fit import NodeResourcesFit
 from bayplan.sim.input.workload import DURATION_ANNOTATION
 from bayplan.sim.output.result import Usage
@@ -47,32 +44,11 @@ def lasting(name: str, duration: str, **fields: Any) -> Content:
 # ---- results --------------------------------------------------------------------------------
 
 
-def test_every_pod_is_placed_or_pending_with_a_reason() -> None:
-    result = simulate(node("n1"), pod_requesting("a", "3"), pod_requesting("b", "3"))
-    assert result.placements == {"default/a": "n1"}
-    message = (
-        "0/1 nodes are available: 1 Insufficient cpu. preemption: "
-        "0/1 nodes are available: 1 No preemption victims found for incoming pod."
-    )
-    assert result.unschedulable == {"default/b": message}
-    assert result.pods["default/b"].message == message
-    assert (result.counts.pods, result.counts.scheduled, result.counts.unschedulable) == (2, 1, 1)
-    assert result.nodes == 1
-
-
 def test_pods_that_start_on_a_node_are_counted_and_not_placed() -> None:
     result = simulate(node("n1"), pod("r", nodeName="n1"), pod("a"))
     assert result.counts.running == 1
     assert result.placements == {"default/a": "n1"}
     assert (result.pods["default/r"].node, result.pods["default/r"].bound_at) == ("n1", None)
-
-
-def test_a_pod_that_ended_is_not_placed_and_is_counted_as_ended() -> None:
-    result = simulate(node("n1"), lasting("a", "5s"))
-    assert (result.placements, result.unschedulable) == ({}, {})
-    assert (result.pods["default/a"].node, result.pods["default/a"].end) == ("n1", "ended")
-    assert result.counts.gone == {"ended": 1}
-    assert result.simulated_seconds == 5.0
 
 
 def test_a_deleted_pod_is_not_pending_and_stays_listed() -> None:
@@ -81,22 +57,6 @@ def test_a_deleted_pod_is_not_pending_and_stays_listed() -> None:
     result = simulation(feed).run()
     assert (result.placements, result.unschedulable) == ({}, {})
     assert result.pods["default/a"].deleted_at == 7.0
-
-
-def test_pods_of_other_schedulers_are_ignored_and_counted_separately() -> None:
-    result = simulate(node("n1"), pod("a", schedulerName="theirs"), pod("b"))
-    assert result.counts.other_schedulers == 1
-    assert result.placements == {"default/b": "n1"}
-    assert "default/a" not in result.unschedulable
-    assert result.pods["default/a"].node is None
-
-
-def test_a_profile_of_another_name_schedules_its_own_pods() -> None:
-    config = profile(schedulerName="theirs")
-    feed = workload(node("n1"), pod("a", schedulerName="theirs"), pod("b"))
-    result = simulation(feed, config=config).run()
-    assert result.placements == {"default/a": "n1"}
-    assert result.counts.other_schedulers == 1
 
 
 def test_attempts_are_counted_per_pod_and_not_per_name() -> None:
@@ -147,13 +107,6 @@ def test_progress_is_reported_for_every_pod() -> None:
     run.on_progress(lambda number, count: reports.append((number, count)))
     run.run()
     assert reports == [(1, 2), (2, 2)]
-
-
-def test_the_journal_is_written_to_the_sink() -> None:
-    sink = MemorySink()
-    simulation(workload(node("n1"), pod("a")), sinks=[sink]).run()
-    [attempt] = [r for r in sink.records if isinstance(r, AttemptRecord)]
-    assert (attempt.pod, attempt.node, attempt.result) == ("default/a", "n1", "scheduled")
 
 
 # ---- the end of a run -----------------------------------------------------------------------
@@ -447,36 +400,6 @@ def test_an_update_of_a_registered_kind_activates_the_waiting_pod() -> None:
     feed = workload(node("n1"), QUOTA, pod("a"), steps=[patch(40, changed)])
     result = simulation(feed, Waits).run()
     assert result.pods["default/a"].bound_at == 40.0
-
-
-class Prefers(ScalarScorePlugin):
-    """Prefers the node that the pod's label names."""
-
-    name = "Prefers"
-
-    def score_node(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> int:
-        return 100 if pod.labels.get("wants") == node.name else 0
-
-
-def test_a_scalar_plugin_schedules_a_whole_cluster() -> None:
-    nodes = [node(f"n{i}") for i in range(20)]
-    pods = [pod(f"p{i}", labels={"wants": f"n{i}"}) for i in range(0, 20, 3)]
-    result = simulate(*nodes, *pods, plugins=[Prefers])
-    assert result.placements == {f"default/p{i}": f"n{i}" for i in range(0, 20, 3)}
-
-
-def test_a_plugin_that_fails_in_setup_is_refused_with_its_message() -> None:
-    class Unlicensed(ScalarFilterPlugin):
-        name = "Unlicensed"
-
-        def setup(self) -> None:
-            raise RuntimeError("no licence")
-
-        def filter_node(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> Status | None:
-            return None
-
-    with pytest.raises(ConfigError, match="Unlicensed cannot start: RuntimeError: no licence"):
-        simulation(workload(), Unlicensed)
 
 
 def test_plugins_are_closed_even_if_the_run_fails(monkeypatch: pytest.MonkeyPatch) -> None:

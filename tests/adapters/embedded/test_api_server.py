@@ -9,14 +9,13 @@ from bayplan.adapters.embedded.api_errors import AlreadyExistsError, InvalidErro
 from bayplan.adapters.embedded.api_server import (
     ApiServer,
     patched,
-    why_not_bindable,
 )
 from bayplan.adapters.embedded.versioned_store import VersionedStore
 from bayplan.api.objects import PRIORITY_CLASS, Pod, PodCondition, decode
 from bayplan.clock import ManualClock
 from bayplan.objects.keys import ObjectKey, key_of, object_key
 from bayplan.ports import ApiError, ConflictError, EventType, NotFoundError, PatchPodStatus
-from tests.kit.manifests import Content, container, node, pod, pod_group, priority_class
+from tests.kit.manifests import Content, container, node, pod, pod_group
 
 # ---- api server -----------------------------------------------------------------------------
 
@@ -150,12 +149,6 @@ def test_an_invalid_object_is_refused_with_all_problems() -> None:
     assert world.store.version == 0
 
 
-def test_an_unknown_priority_class_is_refused() -> None:
-    with pytest.raises(ApiError, match="no PriorityClass with name hihg was found") as error:
-        TimedServer().server.create(pod(priorityClassName="hihg"))
-    assert error.value.code == 403
-
-
 @pytest.mark.parametrize("content", [{}, {"apiVersion": "v1"}, {**pod(), "metadata": []}])
 def test_a_value_that_is_not_an_object_is_refused(content: Any) -> None:
     with pytest.raises(ApiError) as error:
@@ -230,11 +223,25 @@ def test_an_update_of_an_old_version_is_refused() -> None:
     assert world.content(key_of(old))["spec"] == {"minMember": 2}
 
 
-def test_a_patch_for_another_object_of_that_name_is_refused() -> None:
-    world = TimedServer()
-    world.server.create(pod())
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda server: server.patch(WEB, {"metadata": {"uid": "other"}}),
+        lambda server: server.bind(WEB, "other", "n1"),
+        lambda server: server.patch_pod_status(
+            PatchPodStatus("default", "web", "other", None, "n1")
+        ),
+        lambda server: server.delete(WEB, uid="other"),
+    ],
+    ids=["patch", "binding", "status", "deletion"],
+)
+def test_a_change_for_another_object_of_that_name_is_refused(
+    call: Callable[[ApiServer], object],
+) -> None:
+    server = TimedServer().server
+    server.create(pod())
     with pytest.raises(ConflictError, match="UID in precondition: other"):
-        world.server.patch(WEB, {"metadata": {"uid": "other"}})
+        call(server)
 
 
 def test_identity_cannot_be_patched() -> None:
@@ -262,15 +269,6 @@ def test_only_a_binding_moves_a_pod() -> None:
     with pytest.raises(ApiError, match=r"spec\.nodeName") as error:
         world.server.patch(WEB, {"spec": {"nodeName": "n1"}})
     assert error.value.code == 422
-
-
-def test_gates_are_removed_by_a_patch() -> None:
-    world = TimedServer()
-    world.server.create(pod(schedulingGates=[{"name": "a"}]))
-    assert (
-        "schedulingGates"
-        not in world.server.patch(WEB, {"spec": {"schedulingGates": None}}).content["spec"]
-    )
 
 
 def test_a_missing_object_cannot_be_changed() -> None:
@@ -325,13 +323,6 @@ def test_a_pod_is_bound_only_once() -> None:
         world.server.bind(WEB, uid, "n2")
 
 
-def test_a_binding_for_another_pod_of_that_name_is_refused() -> None:
-    world = TimedServer()
-    world.server.create(pod())
-    with pytest.raises(ConflictError, match="UID in precondition: other"):
-        world.server.bind(WEB, "other", "n1")
-
-
 def test_a_pod_that_is_being_deleted_is_not_bound() -> None:
     world = TimedServer()
     world.server.create(pod(finalizers=["example.com/keep"]))
@@ -350,12 +341,6 @@ def test_a_gated_pod_is_not_bound() -> None:
 # ---- status ---------------------------------------------------------------------------------
 
 
-def unschedulable(message: str) -> PodCondition:
-    return PodCondition(
-        type="PodScheduled", status="False", reason="Unschedulable", message=message
-    )
-
-
 def test_a_nomination_is_set_preserved_and_cleared() -> None:
     world = TimedServer()
     world.server.create(pod())
@@ -365,13 +350,6 @@ def test_a_nomination_is_set_preserved_and_cleared() -> None:
         world.server.patch_pod_status(PatchPodStatus("default", "web", uid, None, nomination))
         nominations.append(world.content()["status"].get("nominatedNodeName"))
     assert nominations == ["n1", "n1", None]
-
-
-def test_a_status_for_another_pod_of_that_name_is_refused() -> None:
-    world = TimedServer()
-    world.server.create(pod())
-    with pytest.raises(ConflictError):
-        world.server.patch_pod_status(PatchPodStatus("default", "web", "other", None, "n1"))
 
 
 # ---- delete ---------------------------------------------------------------------------------
@@ -441,13 +419,6 @@ def test_an_object_created_while_being_deleted_stays_so() -> None:
     assert [stored.key.name for stored in world.store.all(POD)] == ["kept"]
 
 
-def test_a_deletion_for_another_pod_of_that_name_is_refused() -> None:
-    world = TimedServer()
-    world.server.create(pod())
-    with pytest.raises(ConflictError):
-        world.server.delete(WEB, uid="other")
-
-
 def test_the_grace_period_of_one_pod_does_not_delete_the_next_of_its_name() -> None:
     world = TimedServer()
     world.bound(terminationGracePeriodSeconds=5)
@@ -494,19 +465,6 @@ def test_the_oldest_objects_of_a_kind_can_be_removed() -> None:
 NOW = "2026-01-01T00:00:05Z"
 
 
-@pytest.mark.parametrize(
-    ("content", "why"),
-    [
-        (pod(), None),
-        (pod(nodeName="n1"), 'is already assigned to node "n1"'),
-        (pod(deletionTimestamp=NOW), "is being deleted, cannot be assigned to a host"),
-        (pod(schedulingGates=[{"name": "a"}]), "has non-empty .spec.schedulingGates"),
-    ],
-)
-def test_a_refused_binding_has_a_reason(content: Content, why: str | None) -> None:
-    assert why_not_bindable(content) == why
-
-
 def condition(status: str, message: str | None = None) -> PatchPodStatus:
     condition = PodCondition(type="PodScheduled", status=status, message=message)
     return PatchPodStatus("default", "web", "", condition)
@@ -543,11 +501,3 @@ def test_a_generated_name_that_is_taken_is_tried_again_up_to_eight_times() -> No
         world.server.create(pod(name))
     with pytest.raises(AlreadyExistsError, match=f'"{names[7]}" already exists'):
         world.server.create(content)
-
-
-def test_defaults_and_admission_are_applied() -> None:
-    world = TimedServer()
-    world.server.create(priority_class("high", 1000))
-    spec = world.server.create(pod(priorityClassName="high")).content["spec"]
-    assert (spec["priority"], spec["schedulerName"]) == (1000, "default-scheduler")
-    assert len(spec["tolerations"]) == 2

@@ -14,45 +14,6 @@ from tests.kit.manifests import Content, container, node, pod
 
 
 @pytest.mark.parametrize(
-    "other",
-    [
-        pytest.param(pod(uid="u-1"), id="uid"),
-        pytest.param(pod(creationTimestamp="2026-01-01T00:00:00Z"), id="creation"),
-        pytest.param(pod(resourceVersion="7"), id="version"),
-    ],
-)
-def test_pods_that_a_server_stored_may_differ_in_uid_creation_and_version(
-    other: dict[str, Any],
-) -> None:
-    assert template_key(pod(uid="u-2")) == template_key(other) is not None
-
-
-def test_a_pod_that_a_server_stored_has_another_template_than_a_new_one() -> None:
-    assert template_key(pod(uid="u-1")) != template_key(pod())
-
-
-def test_pods_of_one_template_may_differ_in_the_values_of_annotations() -> None:
-    one, other = pod(annotations={"runs": "5s"}), pod("b", annotations={"lasts": "7s"})
-    assert template_key(one) == template_key(other) is not None
-
-
-@pytest.mark.parametrize(
-    "other",
-    [
-        pod(containers=[container("2")]),
-        pod(namespace="x"),
-        pod(labels={"app": "a"}),
-        pod(finalizers=["f"]),
-        pod(annotations={"runs": "5s"}),
-        pod(annotations={}),
-        pod(annotations=None),
-    ],
-)
-def test_every_other_difference_makes_another_template(other: dict[str, Any]) -> None:
-    assert template_key(other) not in (None, template_key(pod()))
-
-
-@pytest.mark.parametrize(
     "content",
     [
         "no object",
@@ -70,15 +31,6 @@ def test_every_other_difference_makes_another_template(other: dict[str, Any]) ->
 )
 def test_an_invalid_pod_has_no_template(content: Any) -> None:
     assert template_key(content) is None
-
-
-def test_each_pod_of_a_template_has_its_own_annotations() -> None:
-    server = ApiServer(ManualClock(), VersionedStore(), lambda seconds, call: None)
-    for name, annotations in (("a", {"runs": "5s"}), ("b", {"runs": "7s"}), ("c", {"x": "y"})):
-        stored = server.create(pod(name, annotations=annotations))
-        assert stored.content["metadata"]["annotations"] == annotations
-        assert stored.object.metadata.annotations == annotations
-        assert stored.object.metadata.name == name
 
 
 def test_wrong_annotations_of_a_further_pod_are_refused() -> None:
@@ -112,36 +64,59 @@ def created(contents: list[Content]) -> list[Any]:
     return [(one.key, one.content, one.object, one.version) for one in stored]
 
 
-def test_nodes_of_one_template_may_differ_in_the_label_with_their_name() -> None:
-    assert template_key(host("a")) == template_key(host("b")) is not None
-    assert template_key(node("a")) == template_key(node("b")) is not None
-
-
 @pytest.mark.parametrize(
-    "other",
+    ("one", "other"),
     [
-        host("b", zone="y"),
-        host("b", **{HOSTNAME_LABEL: "a"}),
-        host("b", **{HOSTNAME_LABEL: None}),
-        node("b", labels={"zone": "z"}),
-        node("b", cpu="7", labels={HOSTNAME_LABEL: "b", "zone": "z"}),
-        {**host("b"), "spec": {"unschedulable": True}},
-        {**host("b"), "spec": {"taints": [{"key": "k", "effect": "NoSchedule"}]}},
+        pytest.param(pod(uid="u-2"), pod(uid="u-1"), id="uid"),
+        pytest.param(pod(uid="u-2"), pod(creationTimestamp="2026-01-01T00:00:00Z"), id="creation"),
+        pytest.param(pod(uid="u-2"), pod(resourceVersion="7"), id="version"),
+        pytest.param(
+            pod(annotations={"runs": "5s"}), pod("b", annotations={"x": "7s"}), id="annotations"
+        ),
+        pytest.param(node("a"), node("b"), id="names of nodes"),
+        pytest.param(host("a"), host("b"), id="the label with the name of a node"),
     ],
 )
-def test_any_other_difference_between_nodes_makes_another_template(other: Content) -> None:
-    assert template_key(other) != template_key(host("a"))
+def test_objects_of_one_template_may_differ_in_what_is_their_own(
+    one: Content, other: Content
+) -> None:
+    assert template_key(one) == template_key(other) is not None
 
 
-def test_a_node_whose_name_is_no_label_has_a_template_of_its_own() -> None:
-    long = "a" * 64
-    assert template_key(host(long)) != template_key(host("b"))
+PODS = [
+    pod("a"),
+    pod("b", containers=[container("2")]),
+    pod("c", namespace="x"),
+    pod("d", labels={"app": "a"}),
+    pod("e", finalizers=["example.com/f"]),
+    pod("f", annotations={"runs": "5s"}),
+    pod("g", annotations={"runs": "7s"}),
+    pod("h", annotations={}),
+    pod("i", annotations=None),
+    pod("j", uid="u-1"),
+    pod("k", uid="u-2"),
+    pod("l"),
+]
+NODES = [
+    host("a"),
+    host("b"),
+    host("c", zone="y"),
+    host("d", **{HOSTNAME_LABEL: "a"}),
+    node("e", labels={"zone": "z"}),
+    node("f", cpu="7", labels={HOSTNAME_LABEL: "f", "zone": "z"}),
+    {**host("g"), "spec": {"unschedulable": True}},
+    {**host("h"), "spec": {"taints": [{"key": "k", "effect": "NoSchedule"}]}},
+    {**node("i"), "metadata": {"name": "i", "annotations": {"a": "b"}, "uid": "u-1"}},
+    node("j"),
+    node("k"),
+    host("l"),
+]
 
 
-def test_nodes_of_a_template_are_stored_as_without_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    cordoned, noted = {**host("c"), "spec": {"unschedulable": True}}, host("g")
-    noted["metadata"] |= {"annotations": {"a": "b"}, "uid": "u-1"}
-    contents = [host("a"), host("b"), cordoned, node("d"), node("e"), host("f"), noted]
+@pytest.mark.parametrize("contents", [PODS, NODES], ids=["pods", "nodes"])
+def test_objects_of_a_template_are_stored_as_without_it(
+    contents: list[Content], monkeypatch: pytest.MonkeyPatch
+) -> None:
     together = created(contents)
     monkeypatch.setattr(ObjectTemplates, "find", lambda *_: None)
     assert together == created(contents)
