@@ -8,7 +8,6 @@ import yaml
 from msgspec import structs
 
 from bayplan import __version__
-from bayplan.cli.configuration import read_config, read_plugins
 from bayplan.cli.options import KUBECONFIG_HELP, config_option, plugin_option, seed_option
 from bayplan.cli.pflag import GoBool, GoDuration, PflagCommand, feature_gates_option
 from bayplan.cli.problems import refusals
@@ -21,11 +20,10 @@ from bayplan.cli.scheduler_flags import (
     overrides,
     serving_options,
 )
-from bayplan.cli.servers import check_key_pair, run_server
+from bayplan.cli.servers import check_key_pair, run_server, server_settings
 from bayplan.cli.streams import EXIT_FAILED, fail
 from bayplan.durations import duration_seconds
 from bayplan.lazy_loader import load
-from bayplan.profile.dry_start import dry_start_of_server
 from bayplan.profile.effective_config import effective, remarks
 from bayplan.serving.log_lines import FORMATS, TEXT, VERBOSITY_MAX, Log, write_log
 from bayplan.serving.replica import LeaseLostError
@@ -128,18 +126,10 @@ def run_command(**flags: Any) -> None:
 
 def _options(flags: dict[str, Any]) -> ServerOptions:
     """Raises ConfigError."""
-    registry = read_plugins(flags["plugins"])
-    config = read_config(
-        flags["config_path"],
-        flags["feature_gates"],
-        overrides(flags),
-        kubernetes=flags["kubernetes"],
-    )
+    config, registry = server_settings(flags, overrides(flags))
     config = structs.replace(
         config, unschedulable_max_seconds=duration_seconds(flags["unschedulable_max"])
     )
-    # Errors at start are reported now, before the API server answers.
-    config = dry_start_of_server(config, registry)
     return ServerOptions(
         config=config,
         registry=registry,

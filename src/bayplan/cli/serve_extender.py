@@ -5,16 +5,21 @@ from typing import Any
 
 import click
 
-from bayplan.cli.configuration import read_config, read_plugins
 from bayplan.cli.options import KUBECONFIG_HELP, config_option, plugin_option
 from bayplan.cli.pflag import feature_gates_option
 from bayplan.cli.problems import refusals
-from bayplan.cli.servers import log_options, run_server, tls_files, tls_options
+from bayplan.cli.servers import (
+    address_options,
+    log_options,
+    run_server,
+    server_settings,
+    tls_files,
+    tls_options,
+)
 from bayplan.cli.streams import fail
 from bayplan.config import SchedulerConfig
 from bayplan.config.cluster_version import for_cluster
-from bayplan.profile.dry_start import dry_start_of_server
-from bayplan.serving.certificates import CertificateError, server_context
+from bayplan.serving.certificates import server_context
 from bayplan.serving.extender_server import ExtenderServerOptions, serve_extender
 from bayplan.serving.http_server import is_loopback
 from bayplan.serving.log_lines import write_log
@@ -31,16 +36,7 @@ from bayplan.sim.input.workload import ExpansionMode
 @click.option(
     "--profile", metavar="NAME", help="schedulerName of the profile; required if there are several"
 )
-@click.option(
-    "--bind-address", default="127.0.0.1", show_default=True, help="Address of the endpoints"
-)
-@click.option(
-    "--port",
-    type=click.IntRange(0, 65535),
-    default=8888,
-    show_default=True,
-    help="Port of the endpoints",
-)
+@address_options(8888, "the endpoints")
 @tls_options("Certificate of the endpoints. Default: plain HTTP")
 @click.option("--insecure", is_flag=True, help="Answer everybody who reaches the port")
 @click.option(
@@ -58,22 +54,16 @@ def serve_extender_command(**flags: Any) -> None:
     nothing. With PATH…, the cluster is read from files of Kubernetes objects. docs/extenders.md
     describes the configuration of kube-scheduler.
     """
-    try:
-        with refusals():
-            options = _options(flags)
-    except CertificateError as problem:
-        fail(str(problem))
+    with refusals():
+        options = _options(flags)
     write_log(flags["verbosity"], flags["log_format"])
     run_server(serve_extender(options), f"--bind-address {options.address} --port {options.port}")
 
 
 def _options(flags: dict[str, Any]) -> ExtenderServerOptions:
-    """Raises ConfigError, InputError, CertificateError."""
-    registry = read_plugins(flags["plugins"])
-    config = read_config(
-        flags["config_path"], flags["feature_gates"], kubernetes=flags["kubernetes"]
-    )
-    config, objects = dry_start_of_server(config, registry), None
+    """Raises BadInputError."""
+    config, registry = server_settings(flags)
+    objects = None
     if flags["paths"]:
         workload = load_inputs(flags["paths"], expansion=ExpansionMode.ONCE)
         config, objects = for_cluster(config, workload.reported)[0], workload.initial
@@ -100,7 +90,7 @@ def _profile(config: SchedulerConfig, name: str | None) -> str:
 
 
 def _tls(flags: dict[str, Any]) -> ssl.SSLContext | None:
-    """None: plain HTTP. Raises CertificateError."""
+    """None: plain HTTP. Raises BadInputError."""
     files = tls_files(flags)
     if not files.authorities and not is_loopback(flags["bind_address"]) and not flags["insecure"]:
         fail(

@@ -1,16 +1,20 @@
 """What the commands that serve until a signal share: certificates, log lines, and how they end."""
 
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Mapping
+from types import MappingProxyType
 from typing import Any, NamedTuple, TypeVar
 
 import click
 
 from bayplan.adapters.live.credentials import CredentialsError
+from bayplan.cli.configuration import read_config, read_plugins
 from bayplan.cli.event_loop import run_event_loop
 from bayplan.cli.problems import refusals
 from bayplan.cli.streams import EXIT_FAILED, EXIT_UNREADABLE, fail
+from bayplan.config import SchedulerConfig
+from bayplan.plugins.registry import Registry
 from bayplan.ports import ApiError
-from bayplan.serving.certificates import CertificateError
+from bayplan.profile.dry_start import dry_start_of_server
 from bayplan.serving.log_lines import FORMATS, TEXT, VERBOSITY_MAX
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -74,6 +78,33 @@ def tls_files(flags: dict[str, Any]) -> TlsFiles:
     return TlsFiles(flags["tls_cert_file"], flags["tls_private_key_file"], flags["client_ca_file"])
 
 
+def address_options(port: int, endpoints: str) -> Callable[[F], F]:
+    """Where a server listens; by default on loopback. ``endpoints``: the words of the help."""
+    address = click.option(
+        "--bind-address", default="127.0.0.1", show_default=True, help=f"Address of {endpoints}"
+    )
+    number = click.option(
+        "--port",
+        type=click.IntRange(0, 65535),
+        default=port,
+        show_default=True,
+        help=f"Port of {endpoints}. 0: any free port",
+    )
+    return lambda command: address(number(command))
+
+
+def server_settings(
+    flags: dict[str, Any], overrides: Mapping[str, Any] = MappingProxyType({})
+) -> tuple[SchedulerConfig, Registry]:
+    """The configuration and the plugins of a server, which were started once: errors are reported
+    before the API server answers. ``overrides``: see `read_config`. Raises BadInputError."""
+    registry = read_plugins(flags["plugins"])
+    config = read_config(
+        flags["config_path"], flags["feature_gates"], overrides, kubernetes=flags["kubernetes"]
+    )
+    return dry_start_of_server(config, registry), registry
+
+
 def run_server(work: Coroutine[Any, Any, None], endpoint: str) -> None:
     """Run a server until a signal. ``endpoint``: the flags that name its address.
 
@@ -83,8 +114,6 @@ def run_server(work: Coroutine[Any, Any, None], endpoint: str) -> None:
     try:
         with refusals():
             run_event_loop(work)
-    except CertificateError as problem:
-        fail(str(problem))
     except CredentialsError as problem:
         fail(str(problem), EXIT_UNREADABLE)
     except ApiError as problem:

@@ -6,16 +6,21 @@ from typing import Any
 import click
 
 from bayplan.cli.cluster_source import kubectl_options
-from bayplan.cli.configuration import read_config, read_plugins
 from bayplan.cli.epilogs import examples
 from bayplan.cli.options import config_option, plugin_option
 from bayplan.cli.pflag import feature_gates_option
 from bayplan.cli.problems import refusals
-from bayplan.cli.servers import log_options, run_server, tls_files, tls_options
+from bayplan.cli.servers import (
+    address_options,
+    log_options,
+    run_server,
+    server_settings,
+    tls_files,
+    tls_options,
+)
 from bayplan.cli.streams import fail
 from bayplan.durations import DurationError, parse_duration
-from bayplan.profile.dry_start import dry_start_of_server
-from bayplan.serving.certificates import CertificateError, server_context
+from bayplan.serving.certificates import server_context
 from bayplan.serving.http_server import is_loopback
 from bayplan.serving.log_lines import write_log
 from bayplan.webhook.server import WebhookOptions, serve_webhook
@@ -40,16 +45,7 @@ from bayplan.webhook.server import WebhookOptions, serve_webhook
     metavar="DURATION",
     help="Time for an answer; a later one has no warning",
 )
-@click.option(
-    "--bind-address", default="127.0.0.1", show_default=True, help="Address of the endpoint"
-)
-@click.option(
-    "--port",
-    type=click.IntRange(0, 65535),
-    default=9443,
-    show_default=True,
-    help="Port of the endpoint. 0: any free port",
-)
+@address_options(9443, "the endpoint")
 @tls_options("Certificate of the endpoint. Default: plain HTTP, on loopback only")
 @log_options("Verbosity. 0: changes of state and problems")
 def webhook_command(**flags: Any) -> None:
@@ -61,22 +57,15 @@ def webhook_command(**flags: Any) -> None:
     kubectl prints the answer as "Warning: no node can hold this pod: …". Every answer allows the
     creation. docs/webhook.md describes the configuration of the API server.
     """
-    try:
-        with refusals():
-            options = _options(flags)
-    except CertificateError as problem:
-        fail(str(problem))
+    with refusals():
+        options = _options(flags)
     write_log(flags["verbosity"], flags["log_format"])
     run_server(serve_webhook(options), f"--bind-address {options.address} --port {options.port}")
 
 
 def _options(flags: dict[str, Any]) -> WebhookOptions:
-    """Raises BadInputError, CertificateError."""
-    registry = read_plugins(flags["plugins"])
-    config = read_config(
-        flags["config_path"], flags["feature_gates"], kubernetes=flags["kubernetes"]
-    )
-    config = dry_start_of_server(config, registry)
+    """Raises BadInputError."""
+    config, registry = server_settings(flags)
     return WebhookOptions(
         config=config,
         registry=registry,

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from bayplan.adapters.live.kubeconfig import as_file
 from bayplan.lazy_loader import load
+from bayplan.problems import BadInputError
 
 #: Loaded when first needed. Plain HTTP and certificates whose names the command line gives need
 #: neither.
@@ -59,7 +60,7 @@ CIPHER_SUITES: Mapping[str, str] = {
 }
 
 
-class CertificateError(Exception):
+class CertificateError(BadInputError):
     """A certificate is unusable. The message names the files."""
 
 

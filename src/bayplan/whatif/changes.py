@@ -28,6 +28,7 @@ from bayplan.api.objects import (
     Node,
     Pod,
     Workload,
+    is_terminal,
 )
 from bayplan.model.additions import AdditionsReader
 from bayplan.model.autoscalers import autoscaled
@@ -37,7 +38,7 @@ from bayplan.model.picture import plain, with_kind
 from bayplan.model.unknown_names import no_node
 from bayplan.objects.keys import ObjectKey, key_of, key_of_metadata, kind_of, object_key
 from bayplan.objects.pools import is_broken, objects_of_copy
-from bayplan.objects.workloads import controller_kind, is_bound_to_node, workload_of
+from bayplan.objects.workloads import controller_kind, workload_of
 from bayplan.problems import BadInputError, suggestion
 from bayplan.sim.input.controller_kinds import CONTROLLERS, SCALED_KINDS
 from bayplan.sim.input.errors import InputErrors
@@ -48,11 +49,11 @@ from bayplan.sim.world.workloads.plans import creation_seconds, first_to_go
 from bayplan.sim.world.workloads.stateful_set_plan import ordinal
 from bayplan.state.pods import PodInfo
 from bayplan.whatif.evictions import (
-    ENDED,
     BlockedPod,
     Budgets,
     LeftOver,
     blocked_by,
+    is_evicted,
     is_mirror,
     recreated,
     release_claims,
@@ -254,9 +255,11 @@ class _Changes:
             if controller_kind(pod.metadata) == "DaemonSet" or is_mirror(pod):
                 release_claims(self._model, pod)
                 continue
-            if recreated([pod]) and pod.status.phase not in ENDED and not pod.is_terminating:
+            if is_terminal(pod.pod):
+                continue
+            if recreated([pod]) and not pod.is_terminating:
                 self._placer.replace(pod)
-            elif pod.status.phase not in ENDED:
+            else:
                 release_claims(self._model, pod)
                 self._placer.is_gone(pod.key, "lost with its node")
 
@@ -265,12 +268,9 @@ class _Changes:
         pods = sorted(self._pods_on(name), key=lambda pod: pod.key)
         leaving: deque[PodInfo] = deque()
         for pod in pods:
-            controller = controller_kind(pod.metadata)
-            if is_bound_to_node(pod.metadata) or is_mirror(pod):
+            if not is_evicted(pod):
                 continue
-            if pod.is_terminating or pod.status.phase in ENDED:
-                continue
-            if not controller and not self._force:
+            if not controller_kind(pod.metadata) and not self._force:
                 message = "it has no controller; with --force it is evicted for good"
                 self._outcome.blocked.append(BlockedPod(pod=pod.key, budgets=(), message=message))
                 continue
@@ -391,7 +391,7 @@ class _Changes:
             pod
             for pod in pods
             if workload_of(pod) == name
-            and pod.status.phase not in ENDED
+            and not is_terminal(pod)
             and pod.metadata.deletion_timestamp is None
         ]
 

@@ -34,17 +34,16 @@ from bayplan.engine.cycle import Cycle
 from bayplan.model.cluster_model import Attempt, ClusterModel
 from bayplan.model.independent_pods import IndependentPods, hard_selectors
 from bayplan.model.picture import RunMoment
-from bayplan.objects.workloads import controller_kind, is_bound_to_node
+from bayplan.objects.workloads import controller_kind
 from bayplan.problems import BadInputError, suggestion
 from bayplan.state.pods import PodInfo, PodShape
 from bayplan.whatif.evictions import (
-    ENDED,
     BlockedPod,
     Budgets,
     LeftOver,
     blocked_by,
     create_again,
-    is_mirror,
+    is_evicted,
     recreated,
     replacement,
 )
@@ -402,9 +401,7 @@ class _Question:
         scheduler = self._model.scheduler
         on_nodes = (pod for node in nodes for pod in self._pods.get(node.metadata.name, ()))
         for pod in sorted(on_nodes, key=lambda pod: pod.key):
-            if is_bound_to_node(pod.metadata) or is_mirror(pod):
-                continue
-            if pod.is_terminating or pod.status.phase in ENDED:
+            if not is_evicted(pod):
                 continue
             if not controller_kind(pod.metadata):
                 pods.unmanaged.append(pod.key)

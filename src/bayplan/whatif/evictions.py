@@ -15,7 +15,15 @@ from bayplan.adapters.embedded.disruption_budgets import may_go_unready
 from bayplan.answers.document import Value
 from bayplan.api.device_objects import RESOURCE_CLAIM, ResourceClaim, ResourceClaimStatus
 from bayplan.api.disruption_objects import POD_DISRUPTION_BUDGET, PodDisruptionBudget
-from bayplan.api.objects import PERSISTENT_VOLUME_CLAIM, POD, STORAGE_CLASS, ObjectMeta, Pod
+from bayplan.api.objects import (
+    PERSISTENT_VOLUME_CLAIM,
+    POD,
+    STORAGE_CLASS,
+    TERMINAL_PHASES,
+    ObjectMeta,
+    Pod,
+    is_terminal,
+)
 from bayplan.api.selectors import Selector, SelectorError, label_selector
 from bayplan.api.storage_objects import (
     WAIT_FOR_FIRST_CONSUMER,
@@ -29,7 +37,6 @@ from bayplan.state.storage_infos import ClaimInfo
 
 #: Annotations about the volume of a claim.
 _BINDING = ("pv.kubernetes.io/", "volume.kubernetes.io/")
-ENDED = ("Succeeded", "Failed")
 
 
 # ---- the answer ----------------------------------------------------------------------------
@@ -106,7 +113,7 @@ def blocked_by(
 
     Upstream: pkg/registry/core/pod/storage/eviction.go.
     """
-    if not budgets or pod.is_terminating or pod.status.phase in (*ENDED, "Pending"):
+    if not budgets or pod.is_terminating or pod.status.phase in (*TERMINAL_PHASES, "Pending"):
         return None
     names = tuple(budget.name for budget in budgets)
     if len(budgets) > 1:
@@ -236,6 +243,13 @@ def without_late_volume(model: ClusterModel, claim: PersistentVolumeClaim) -> Pe
     }
     metadata = replace(claim.metadata, annotations=kept or None)
     return replace(claim, metadata=metadata, spec=replace(claim.spec, volume_name=None))
+
+
+def is_evicted(pod: PodInfo) -> bool:
+    """Whether a drain evicts a pod: it does not go with its node, runs, and is not being deleted.
+    Of pods without a controller, a drain may be forced to do so."""
+    stays = is_bound_to_node(pod.metadata) or is_mirror(pod)
+    return not (stays or pod.is_terminating or is_terminal(pod.pod))
 
 
 def is_mirror(pod: PodInfo) -> bool:

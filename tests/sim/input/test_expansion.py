@@ -7,14 +7,12 @@ import pytest
 from bayplan.adapters.embedded.api_validation import problems
 from bayplan.objects.keys import key_of
 from bayplan.sim.input.controller_pods import (
-    is_active,
-    labelled,
     pod_from,
     reference,
     template_hash,
     with_uid,
 )
-from bayplan.sim.input.expansion import daemon_pods_for, expand
+from bayplan.sim.input.expansion import expand
 from bayplan.sim.input.jobs import INDEX_ANNOTATION, job_pods
 from bayplan.sim.input.object_checks import ObjectIndex
 from tests.kit.manifests import Content, node, pod
@@ -184,34 +182,7 @@ def test_a_daemon_set_gets_a_pod_on_each_selected_node_without_one() -> None:
     assert targets(objects) == ["n2", "n3"]
 
 
-def test_a_new_node_gets_its_daemon_pods() -> None:
-    subjects = [with_uid(controller("DaemonSet", name)) for name in ("logs", "metrics")]
-    index = index_of(*subjects, node("n9"))
-    objects = daemon_pods_for(node("n9"), index)
-    assert [one["metadata"]["ownerReferences"][0]["name"] for one in objects] == [
-        "logs",
-        "metrics",
-    ]
-    assert targets(objects) == ["n9", "n9"]
-
-
-def test_daemon_pods_created_later_have_other_names() -> None:
-    subject = with_uid(controller("DaemonSet"))
-    index = index_of(subject, node("n1"))
-    (first,) = expand(subject, index).objects
-    add(index, first)
-    add(index, node("n2"))
-    (second,) = daemon_pods_for(node("n2"), index)
-    assert first["metadata"]["name"] != second["metadata"]["name"]
-
-
 # ---- jobs and uids --------------------------------------------------------------------------
-
-
-def test_a_job_creates_some_of_its_pods_later() -> None:
-    subject = with_uid(controller("Job", "j", completions=5, parallelism=2))
-    expansion = expand(subject, index_of(subject))
-    assert (len(expansion.objects), len(expansion.followers)) == (2, 3)
 
 
 def test_a_controller_gets_a_uid_unless_it_has_one() -> None:
@@ -254,27 +225,11 @@ def test_finalizers_of_a_template_are_copied() -> None:
     assert created["metadata"]["finalizers"] == ["example.com/keep"]
 
 
-def test_finished_and_terminating_pods_do_not_count() -> None:
-    terminating = pod(deletionTimestamp="2026-01-01T00:00:00Z")
-    ended = pod(status={"phase": "Failed"})
-    running = pod(nodeName="n", status={"phase": "Running"})
-    results = [
-        is_active(one) for one in (pod(), running, ended, terminating, controller("ReplicaSet"))
-    ]
-    assert results == [True, True, False, False, False]
-
-
 def test_a_template_hash_does_not_depend_on_the_order_of_fields() -> None:
     one = template(nodeName="n", priority=1)
     other = {"spec": dict(reversed(one["spec"].items())), "metadata": one["metadata"]}
     assert template_hash(one) == template_hash(other) != template_hash(template())
     assert len(template_hash(one)) == 10
-
-
-def test_adding_labels_does_not_change_the_template() -> None:
-    bare = template()
-    assert labelled(bare, {"h": "1"})["metadata"]["labels"] == {"app": "web", "h": "1"}
-    assert bare["metadata"]["labels"] == {"app": "web"}
 
 
 # ---- job pods -------------------------------------------------------------------------------

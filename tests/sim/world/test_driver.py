@@ -219,15 +219,6 @@ def of_job(name: str) -> Content:
     return running_for(name, "10s", ownerReferences=[REFERENCE])
 
 
-def test_the_next_pod_of_a_job_is_created_when_one_succeeds() -> None:
-    workload = Workload(
-        initial=(JOB, of_job("j1"), of_job("j2")), followers={"u1": (of_job("j3"), of_job("j4"))}
-    )
-    played = Played(workload, slots=2)
-    assert played.all("bound") == {"j1": 0.0, "j2": 0.0, "j3": 10.0, "j4": 10.0}
-    assert played.clock.now() == 20.0
-
-
 def test_a_deleted_job_creates_no_more_pods() -> None:
     workload = Workload(
         initial=(JOB, of_job("j1")),
@@ -238,11 +229,6 @@ def test_a_deleted_job_creates_no_more_pods() -> None:
 
 
 # ---- the end --------------------------------------------------------------------------------
-
-
-def test_a_run_without_until_ends_after_the_last_event() -> None:
-    played = Played(Workload(initial=(pod("a"),), steps=(create_step(12, pod("b")),)))
-    assert played.clock.now() == 12.0
 
 
 def test_a_run_with_until_ends_exactly_then() -> None:

@@ -23,7 +23,7 @@ from bayplan.adapters.embedded.pod_amounts import aggregated_limits, aggregated_
 from bayplan.api.admission_objects import LIMIT_RANGE
 from bayplan.api.amounts import amount_of
 from bayplan.api.device_objects import EXACT_COUNT, RESOURCE_CLAIM, RESOURCE_CLAIM_TEMPLATE
-from bayplan.api.objects import NAMESPACE, NODE, POD, STORAGE_CLASS, Pod, decode
+from bayplan.api.objects import NAMESPACE, NODE, POD, STORAGE_CLASS, TERMINAL_PHASES, Pod, decode
 from bayplan.api.pod_requests import HUGEPAGES_PREFIX, all_containers, is_pod_level
 from bayplan.api.quantity import NANOS_PER_MILLI, nanos, thousandths
 from bayplan.objects.keys import Content
@@ -384,7 +384,7 @@ def _all_limit(pod: Pod, name: str) -> bool:
 def created_status(pod: Content) -> Content:
     """The first status of a pod: Pending, or Running if the pod is on a node."""
     status = {"phase": "Pending", **_without_empty(pod.get("status") or {})}
-    if status["phase"] in ("Succeeded", "Failed"):
+    if status["phase"] in TERMINAL_PHASES:
         return status
     if pod["spec"].get("nodeName"):
         return {**status, "phase": "Running"}

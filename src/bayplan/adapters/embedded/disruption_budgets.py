@@ -36,7 +36,7 @@ from bayplan.api.disruption_objects import (
     PodDisruptionBudgetSpec,
 )
 from bayplan.api.object_meta import controller_of
-from bayplan.api.objects import POD, ObjectMeta, Pod
+from bayplan.api.objects import POD, TERMINAL_PHASES, ObjectMeta, Pod
 from bayplan.api.selectors import Selector, SelectorError, label_selector
 from bayplan.objects.keys import Content, ObjectKey, object_key
 from bayplan.ports import ApiError
@@ -373,7 +373,7 @@ class Evictions:
 def _ignores_budgets(pod: Pod) -> bool:
     """Whether a pod disrupts nothing: it has ended, is not running yet, or goes already."""
     is_leaving = pod.metadata.deletion_timestamp is not None
-    return is_leaving or pod.status.phase in ("Succeeded", "Failed", "Pending")
+    return is_leaving or pod.status.phase in (*TERMINAL_PHASES, "Pending")
 
 
 def may_go_unready(pod: Pod, budget: PodDisruptionBudget) -> bool:

@@ -20,7 +20,7 @@ from typing import final
 import numpy as np
 import numpy.typing as npt
 
-from bayplan.api.objects import Node
+from bayplan.api.objects import Node, is_terminal
 from bayplan.api.pod_requests import PODS, amounts
 from bayplan.api.selectors import NodeRequirements, SelectorError
 from bayplan.comparison.metrics.run_metric import RunMetric
@@ -52,7 +52,7 @@ class Emptiable(RunMetric):
             if pod is not None and pod.node_name:
                 for by_node in (self._pods, self._staying):
                     by_node.get(pod.node_name, {}).pop(pod.uid, None)
-        if new is not None and new.node_name and new.status.phase not in ("Succeeded", "Failed"):
+        if new is not None and new.node_name and not is_terminal(new.pod):
             by_node = self._pods if is_workload(new) else self._staying
             by_node.setdefault(new.node_name, {})[new.uid] = new
 

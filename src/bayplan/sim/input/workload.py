@@ -14,7 +14,7 @@ from msgspec import Struct
 
 from bayplan.adapters.embedded.admission.plugin_set import DEFAULT_PLUGINS, PluginSet
 from bayplan.adapters.embedded.pod_gc_controller import PodGcTimes
-from bayplan.api.objects import POD
+from bayplan.api.objects import POD, TERMINAL_PHASES
 from bayplan.config.cluster_version import NOTHING_REPORTED, ReportedReleases
 from bayplan.objects.keys import ObjectKey, key_of
 
@@ -245,7 +245,7 @@ def has_ended(content: Content) -> bool:
     """Whether the object is a pod that succeeded or failed."""
     if content.get("kind") != _POD_KIND or content.get("apiVersion") != _POD_VERSION:
         return False
-    return (content.get("status") or {}).get("phase") in ("Succeeded", "Failed")
+    return (content.get("status") or {}).get("phase") in TERMINAL_PHASES
 
 
 def claim_templates(pod: Content) -> Iterator[tuple[str, Content]]:

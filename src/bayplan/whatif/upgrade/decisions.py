@@ -13,14 +13,14 @@ from typing import cast
 
 from msgspec.structs import replace
 
-from bayplan.api.objects import POD, Pod
+from bayplan.api.objects import POD, Pod, is_terminal
 from bayplan.config import SchedulerConfig
 from bayplan.engine.cycle import Cycle
 from bayplan.model.cluster_model import ClusterModel
 from bayplan.model.picture import ClusterPicture
 from bayplan.plugins.registry import Registry
 from bayplan.state.pods import PodInfo, pod_info
-from bayplan.whatif.evictions import ENDED, create_again, is_mirror
+from bayplan.whatif.evictions import create_again, is_mirror
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +105,7 @@ def pods_to_decide(model: ClusterModel) -> tuple[list[PodInfo], dict[str, list[s
     names = {profile.scheduler_name for profile in model.config.spec.profiles}
     for each in model.objects(POD):
         pod = pod_info(cast(Pod, each), rules=model.scheduler.pod_rules)
-        if pod.key in waiting or pod.status.phase in ENDED:
+        if pod.key in waiting or is_terminal(pod.pod):
             continue
         reason = _omission(pod, names)
         if reason:
