@@ -121,53 +121,67 @@ def _preferences(random: Random) -> dict[str, Any]:
     return {"nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": terms}}
 
 
-async def create_pods(client: ApiClient, mirror: Mirror, namespace: str) -> None:
-    """Create pods of many sizes at a fixed rate, and wait until all are bound."""
-    random = stream(11, namespace)
-    loop = asyncio.get_running_loop()
-    start = loop.time()
-    for number in range(POD_COUNT):
-        cpu, memory = 50 + int(random.random() * 900), 64 + int(random.random() * 2000)
-        requests = {"cpu": f"{cpu}m", "memory": f"{memory}Mi"}
-        container = {"name": "c", "image": "registry.example/app"}
-        pod = {
-            "apiVersion": "v1",
-            "kind": "Pod",
-            "metadata": {"name": f"p-{number}", "labels": {"app": f"a{number % 7}"}},
-            "spec": {
-                "containers": [{**container, "resources": {"requests": requests}}],
-                "affinity": _preferences(random),
-            },
-        }
-        await asyncio.sleep(max(start + number / PODS_PER_SECOND - loop.time(), 0.0))
-        await client.request("POST", f"/api/v1/namespaces/{namespace}/pods", pod)
+def sized_pod(name: str, random: Random) -> dict[str, Any]:
+    """A pod with drawn requests and preferences."""
+    cpu, memory = 50 + int(random.random() * 900), 64 + int(random.random() * 2000)
+    requests = {"cpu": f"{cpu}m", "memory": f"{memory}Mi"}
+    container = {"name": "c", "image": "registry.example/app", "resources": {"requests": requests}}
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": name},
+        "spec": {"containers": [container], "affinity": _preferences(random)},
+    }
 
-    def bound() -> int:
+
+async def until_bound(mirror: Mirror, namespace: str, count: int) -> None:
+    def bound_count() -> int:
         return sum(
             bool(pod["spec"].get("nodeName"))
             for (space, _), pod in mirror.pods.items()
             if space == namespace
         )
 
-    what = f"{POD_COUNT} pods bound"
-    await mirror.until(lambda: bound() == POD_COUNT, what, PATIENCE_SECONDS)
+    await mirror.until(lambda: bound_count() == count, f"{count} pods bound", PATIENCE_SECONDS)
+
+
+async def create_pods(client: ApiClient, mirror: Mirror, namespace: str) -> None:
+    """Create pods of many sizes at a fixed rate, and wait until all are bound."""
+    random = stream(11, namespace)
+    loop = asyncio.get_running_loop()
+    start = loop.time()
+    for number in range(POD_COUNT):
+        pod = sized_pod(f"p-{number}", random)
+        await asyncio.sleep(max(start + number / PODS_PER_SECOND - loop.time(), 0.0))
+        await client.request("POST", f"/api/v1/namespaces/{namespace}/pods", pod)
+    # One pod was there before.
+    await until_bound(mirror, namespace, POD_COUNT + 1)
+
+
+async def until_the_scheduler_decides(client: ApiClient, mirror: Mirror, namespace: str) -> None:
+    """Wait until a first pod is bound. A scheduler that starts reads the pods that wait as a list,
+    in the order of their names, and the shadow cannot know this order."""
+    pod = sized_pod("first", stream(12, namespace))
+    await client.request("POST", f"/api/v1/namespaces/{namespace}/pods", pod)
+    await until_bound(mirror, namespace, 1)
 
 
 def shadowed(plane: ControlPlane, namespace: str, folder: Path, *more: str) -> dict[str, Any]:
     """The report of a shadow while pods are created and a scheduler places them."""
     arguments = ("shadow", "--kubeconfig", plane.kubeconfig("scheduler"), "-o", "json", *more)
-    shadow = SchedulerProcess("shadow", arguments, folder / "shadow.log")
 
-    async def world() -> None:
+    async def world() -> str:
         async with cluster(plane, namespace) as (client, mirror):
+            await until_the_scheduler_decides(client, mirror, namespace)
+            shadow = SchedulerProcess("shadow", arguments, folder / "shadow.log")
             with replicas(shadow):
                 shadow.wait_until_printed("are compared")
                 await create_pods(client, mirror, namespace)
                 await asyncio.sleep(2.0)
                 assert shadow.end(signal.SIGTERM) == 0, shadow.output
+                return shadow.output
 
-    asyncio.run(world())
-    lines = shadow.output
+    lines = asyncio.run(world())
     return json.loads(lines[lines.index("\n{\n") :])
 
 

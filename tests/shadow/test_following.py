@@ -99,7 +99,7 @@ def test_a_decision_is_compared_and_recorded(tmp_path: Path) -> None:
     assert report.decisions.compared == report.decisions.best == 1
     assert report.stream.events == {POD: 3}
     assert lines[0] == (
-        "https://api.example: 2 nodes, 0 pods wait; decisions of default-scheduler are compared"
+        "https://api.example: 2 nodes, 0 pods waiting; decisions of default-scheduler are compared"
     )
     result = json.loads(answer("simulate", tmp_path / "recording", "-o", "json"))
     assert result["counts"]["gone"] == {"deleted": 1}

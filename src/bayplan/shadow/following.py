@@ -22,6 +22,7 @@ from bayplan.adapters.live import cluster as live_cluster
 from bayplan.adapters.live.client import ClientOptions, open_client
 from bayplan.adapters.live.cluster import ClusterOptions, open_cluster
 from bayplan.adapters.live.errors import UnreachableError
+from bayplan.answers.amounts import counted, pod_count
 from bayplan.api.objects import NODE
 from bayplan.clock import RealClock, rfc3339
 from bayplan.config import SchedulerConfig
@@ -268,7 +269,7 @@ class Follower:
         names = ", ".join(model.scheduler.profile_names)
         nodes, waiting = len(objects.of(NODE)), shadow.waiting_count
         self._say(
-            f"{self._source.name}: {nodes} nodes, {waiting} pods wait; "
+            f"{self._source.name}: {counted(nodes, 'node')}, {pod_count(waiting)} waiting; "
             f"decisions of {names} are compared"
         )
         recording = None

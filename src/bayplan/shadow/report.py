@@ -10,6 +10,7 @@ import msgspec
 from rich.console import RenderableType
 from rich.text import Text
 
+from bayplan.answers.amounts import pod_count
 from bayplan.answers.document import Answer, Rows, Value
 from bayplan.answers.table import BLANK, Table, name_columns, number_columns
 from bayplan.answers.times import span
@@ -329,13 +330,13 @@ def _why(each: Disagreement) -> str:
 
 
 def _waiting(waiting: WaitingCounts) -> Iterator[RenderableType]:
-    yield Text(f"{waiting.pending} pods wait at the end")
+    yield Text(f"{pod_count(waiting.pending)} waiting at the end")
     if waiting.median_seconds is not None:
         yield Text(f"A pod waited {waiting.median_seconds:g} s for its node, in the median")
     if not waiting.longer:
         return
     bound = f"{waiting.longer_from_seconds:g} s"
-    yield Text(f"{waiting.longer} pods waited at least {bound} longer than in the shadow")
+    yield Text(f"{pod_count(waiting.longer)} waited at least {bound} longer than in the shadow")
     table = Table(
         *name_columns("pod"),
         "waited",
