@@ -140,13 +140,6 @@ def test_json_is_one_object_with_the_documented_keys(objects: Path) -> None:
     assert summary["wallSeconds"] >= 0
 
 
-def test_objects_can_be_read_from_standard_input() -> None:
-    summary = simulated(
-        "-", stdin=json.dumps({"kind": "List", "items": [node("n1"), pod()]}).encode()
-    )
-    assert summary["placements"] == {"default/web": "n1"}
-
-
 def test_finished_pods_are_left_out_with_a_note(tmp_path: Path) -> None:
     ended = [
         pod(f"p{i}", status={"phase": phase}) for i, phase in enumerate(("Failed", "Succeeded"))
@@ -255,17 +248,6 @@ def test_all_problems_are_reported_at_once(tmp_path: Path) -> None:
     bad = pod("b", containers=[container("lots")])
     file = write_objects(tmp_path / "in.yaml", node("n1"), node("n1"), bad)
     assert len(refusal("simulate", file, tmp_path / "ghost.yaml")) == 3
-
-
-def test_a_folder_without_objects_is_refused_with_the_supported_suffixes(tmp_path: Path) -> None:
-    [line] = refusal("simulate", tmp_path)
-    assert line == f"{tmp_path}: found no file ending in one of .csv, .json, .yaml, .yml"
-
-
-def test_bytes_that_are_not_text_are_refused(tmp_path: Path) -> None:
-    file = tmp_path / "in.yaml"
-    file.write_bytes(b"\xff\x00\xfe")
-    assert refusal("simulate", file) == [f"{file}, document 1, line 1: not UTF-8"]
 
 
 def test_a_patch_of_a_missing_object_is_refused(tmp_path: Path) -> None:

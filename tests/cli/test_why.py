@@ -92,11 +92,6 @@ def test_one_node_is_explained_by_a_replay(run: Path) -> None:
     assert lines[1].startswith("n1: rejected by NodeResourcesFit: Insufficient cpu (")
 
 
-def test_a_node_that_did_not_exist_at_the_attempt_was_not_evaluated(run: Path) -> None:
-    text = answer("why", "late", "--run", run, "--node", "n2", "--attempt", "1")
-    assert "n2: not evaluated: the node did not exist then" in text
-
-
 def test_an_unknown_node_is_refused_with_the_nearest_names(run: Path) -> None:
     assert refusal("why", "late", "--run", run, "--node", "n3") == [
         f"{run}: no node n3 in this run; there are 2, for example: n1, n2"

@@ -4,7 +4,7 @@ import pytest
 
 from bayplan.config.feature_gates import default_gates, resolve_gates
 from bayplan.config.kubernetes_versions import KubernetesVersion
-from bayplan.config.upstream import UPSTREAM_PLUGINS, default_plugins
+from bayplan.config.upstream import default_plugins
 
 
 def names(**gates: bool) -> list[str]:
@@ -59,7 +59,3 @@ def test_before_1_37_the_plugin_of_gangs_has_a_gate_of_its_own(version: Kubernet
 
     assert not has_gangs(GenericWorkload=True)
     assert has_gangs(GenericWorkload=True, GangScheduling=True)
-
-
-def test_the_list_of_upstream_plugins_is_complete() -> None:
-    assert len(UPSTREAM_PLUGINS) == len(set(UPSTREAM_PLUGINS)) == 24

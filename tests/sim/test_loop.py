@@ -26,13 +26,6 @@ def now() -> float:
     return asyncio.get_running_loop().time()
 
 
-def test_the_result_is_returned() -> None:
-    async def answer() -> int:
-        return 42
-
-    assert run(answer(), ManualClock()) == 42
-
-
 def test_a_sleep_moves_the_virtual_clock_only() -> None:
     clock = ManualClock(start_seconds=5.0)
 
