@@ -29,6 +29,7 @@ from bayplan.explain.levels import ComparedLevel, levels_of
 from bayplan.framework.status import Code
 from bayplan.journal import NodeScore
 from bayplan.model.cluster_model import Attempt, ClusterModel
+from bayplan.objects.workloads import pod_name
 from bayplan.printable import printable
 from bayplan.problems import nearest
 from bayplan.state.pods import DEFAULT_SCHEDULER, PodInfo
@@ -185,7 +186,7 @@ def _peers(model: ClusterModel, owners: Owners, pod: PodInfo) -> list[str]:
     if owner is None:
         return [pod.key]
     waiting = {each.key: each.group_key for each in model.pending()}
-    own = (f"{p.metadata.namespace}/{p.metadata.name}" for p in owners.pods(owner))
+    own = (pod_name(p) for p in owners.pods(owner))
     peers = [n for n in own if n in waiting and n != pod.key and waiting[n] == pod.group_key]
     return [pod.key, *peers]
 

@@ -37,6 +37,7 @@ from bayplan.model.reading import objects_of_workload
 from bayplan.model.unjudged import NO_FURTHER_PODS, UnjudgedWorkload, unjudged
 from bayplan.objects.keys import DEFAULT_NAMESPACE, ObjectKey, in_namespace, key_of
 from bayplan.objects.object_store import ObjectStore
+from bayplan.objects.workloads import pod_name
 from bayplan.problems import BadInputError
 from bayplan.sim.input.controller_kinds import CONTROLLERS
 from bayplan.sim.input.errors import InputErrors
@@ -76,7 +77,7 @@ class Additions:
     @property
     def names(self) -> list[str]:
         """ "namespace/name" of each pod."""
-        return [f"{pod.metadata.namespace}/{pod.metadata.name}" for pod in self.pods]
+        return [pod_name(pod) for pod in self.pods]
 
 
 def read_additions(

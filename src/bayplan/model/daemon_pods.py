@@ -23,6 +23,7 @@ from bayplan.api.pod_requests import requested
 from bayplan.model.additions import AdditionsReader
 from bayplan.model.cluster_model import Attempt, ClusterModel
 from bayplan.objects.keys import Content
+from bayplan.objects.workloads import pod_name
 from bayplan.sim.input.controller_pods import (
     DaemonTemplate,
     daemon_copy,
@@ -94,7 +95,7 @@ def requests_with_daemons(
 
 
 def _placed(model: ClusterModel, pod: Pod) -> DaemonPod:
-    name = f"{pod.metadata.namespace}/{pod.metadata.name}"
+    name = pod_name(pod)
     if not model.scheduler.is_responsible_for(pod.spec.scheduler_name):
         node = target_node(msgspec.to_builtins(pod)) or ""
         present = cast(Pod, model.pod(name))

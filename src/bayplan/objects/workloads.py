@@ -22,6 +22,11 @@ def deployment_of(replica_set: str, labels: Mapping[str, str] | None) -> str | N
     return replica_set.removesuffix(f"-{template_hash}")
 
 
+def pod_name(pod: Pod) -> str:
+    """The name of a pod in questions and answers: "namespace/name"."""
+    return f"{pod.metadata.namespace or ''}/{pod.metadata.name}"
+
+
 def workload_of(pod: Pod) -> str:
     """The workload of a pod, as in "Deployment default/web"; without a controller, the pod."""
     meta = pod.metadata

@@ -45,6 +45,7 @@ from bayplan.model.additions import Additions, made_into_claims, read_additions
 from bayplan.model.cluster_model import Attempt, ClusterModel
 from bayplan.model.picture import ClusterPicture
 from bayplan.objects.object_store import store_of
+from bayplan.objects.workloads import pod_name
 from bayplan.plugins.node_affinity import NodeAffinity
 from bayplan.plugins.node_name import NodeName
 from bayplan.plugins.node_resources_fit import NodeResourcesFit
@@ -57,7 +58,6 @@ from bayplan.sim.input.controller_pods import pod_for_node
 from bayplan.sim.input.workload import Content
 from bayplan.state.nodes import NodeView
 from bayplan.state.pods import PodInfo, pod_info
-from bayplan.whatif.fit import pod_name
 
 CRON_JOB: Final = "batch/v1 CronJob"
 #: The kinds that are judged.

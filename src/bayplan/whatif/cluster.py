@@ -37,7 +37,7 @@ from bayplan.model.cluster_model import ClusterModel
 from bayplan.model.picture import ClusterPicture, RunMoment
 from bayplan.model.reading import objects_of_workload
 from bayplan.model.run_moments import END, objects_of_run, run_moment
-from bayplan.objects.workloads import workload_of
+from bayplan.objects.workloads import pod_name, workload_of
 from bayplan.plugins.registry import Registry
 from bayplan.printable import printable
 from bayplan.problems import BadInputError, suggestion
@@ -52,7 +52,7 @@ from bayplan.state.pods import DEFAULT_NAMESPACE, DEFAULT_SCHEDULER
 from bayplan.whatif.all_pending import PendingPods, all_pending
 from bayplan.whatif.comparison import WhatIfAnswer, what_if
 from bayplan.whatif.drain_each import DepartureReport, Departures, drain_each, remove_each
-from bayplan.whatif.fit import LIMIT, Fit, fit, fit_answer, placed, pod_name
+from bayplan.whatif.fit import LIMIT, Fit, fit, fit_answer, placed
 from bayplan.whatif.headroom import Headroom, headroom
 from bayplan.whatif.over_time import what_if_over_time
 from bayplan.whatif.requested_shape import RequestedShape, requested_or_files

@@ -34,7 +34,7 @@ from bayplan.engine.cycle import Cycle
 from bayplan.model.cluster_model import Attempt, ClusterModel
 from bayplan.model.independent_pods import IndependentPods, hard_selectors
 from bayplan.model.picture import RunMoment
-from bayplan.objects.workloads import controller_kind
+from bayplan.objects.workloads import controller_kind, pod_name
 from bayplan.problems import BadInputError, suggestion
 from bayplan.state.pods import PodInfo, PodShape
 from bayplan.whatif.evictions import (
@@ -47,7 +47,6 @@ from bayplan.whatif.evictions import (
     recreated,
     replacement,
 )
-from bayplan.whatif.fit import pod_name
 from bayplan.whatif.placing import placed_first
 from bayplan.whatif.text import WaitingPods, note_lines
 

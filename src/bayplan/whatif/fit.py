@@ -30,6 +30,7 @@ from bayplan.model.daemon_pods import DaemonPod, place_daemon_pods
 from bayplan.model.picture import RunMoment
 from bayplan.model.unjudged import UnjudgedWorkload
 from bayplan.objects.keys import key_of_metadata
+from bayplan.objects.workloads import pod_name
 from bayplan.problems import BadInputError
 from bayplan.sim.input.sources import InputSource
 from bayplan.whatif.copies import Unit, single_unit
@@ -328,11 +329,6 @@ def max_fit(model: ClusterModel, unit: Unit, limit: int = LIMIT) -> MaxFit:
         victim_count=victim_count,
         nodes=dict(nodes),
     )
-
-
-def pod_name(pod: Pod) -> str:
-    """ "namespace/name"."""
-    return f"{pod.metadata.namespace or ''}/{pod.metadata.name}"
 
 
 def _uid_of(model: ClusterModel, name: str) -> str:

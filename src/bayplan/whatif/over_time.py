@@ -24,7 +24,7 @@ from bayplan.model.cluster_model import ClusterModel
 from bayplan.model.picture import plain, with_kind
 from bayplan.model.reading import picture_of
 from bayplan.objects.keys import key_of
-from bayplan.objects.workloads import is_bound_to_node
+from bayplan.objects.workloads import is_bound_to_node, pod_name
 from bayplan.plugins.registry import Registry
 from bayplan.problems import BadInputError
 from bayplan.sim.input.inputs import load_inputs
@@ -35,7 +35,6 @@ from bayplan.sim.simulation import Simulation
 from bayplan.whatif.changes import Outcome, check_changes
 from bayplan.whatif.comparison import WhatIfAnswer, largest_shapes, state_of, what_if_answer
 from bayplan.whatif.evictions import LeftOver
-from bayplan.whatif.fit import pod_name
 from bayplan.whatif.implied_controllers import implied_controllers, notes_of
 from bayplan.whatif.placing import Move, Placer
 

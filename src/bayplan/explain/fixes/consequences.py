@@ -43,6 +43,7 @@ from bayplan.model.cluster_model import ClusterModel
 from bayplan.model.daemon_pods import place_daemon_pods
 from bayplan.model.independent_pods import IndependentPods
 from bayplan.objects.keys import Content, ObjectKey, key_of
+from bayplan.objects.workloads import pod_name
 from bayplan.problems import BadInputError
 from bayplan.sim.input.controller_kinds import CONTROLLERS
 from bayplan.sim.input.controller_pods import (
@@ -177,7 +178,7 @@ class Consequences:
     def _placed(self, peers: Sequence[str]) -> int:
         """How many pods of the workload have a node."""
         own = [] if self._workload is None else self._owners.pods(self._workload)
-        names = {f"{each.metadata.namespace}/{each.metadata.name}" for each in own}
+        names = {pod_name(each) for each in own}
         every = {*names, *peers, *self._replacements}
         return sum(name in self._counted or bool(self._node(name)) for name in every)
 
@@ -251,13 +252,13 @@ class Consequences:
         self._model.add_missing(additions.objects)
         for pod in additions.pods:
             self._model.add(POD, pod)
-            name = f"{pod.metadata.namespace}/{pod.metadata.name}"
+            name = pod_name(pod)
             self._created.add(name)
             if controller is not None:
                 self._pods(controller).append(name)
             if controller is None or self._owners.top(controller) == self._workload:
                 self._replacements.append(name)
-        names = [f"{pod.metadata.namespace}/{pod.metadata.name}" for pod in additions.pods]
+        names = [pod_name(pod) for pod in additions.pods]
         self._place_each(names, is_last=is_last)
 
     def _is_last(self, controller: ObjectKey | None) -> bool:
@@ -343,7 +344,7 @@ class Consequences:
         if controller not in self._names:
             top = self._owners.top(controller)
             self._names[controller] = [
-                f"{pod.metadata.namespace}/{pod.metadata.name}"
+                pod_name(pod)
                 for pod in self._owners.pods(top)
                 if self._owners.parent(pod.metadata, controller.namespace) == controller
             ]

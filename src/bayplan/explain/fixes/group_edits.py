@@ -33,6 +33,7 @@ from bayplan.explain.fixes.workload_edits import SCALABLE
 from bayplan.explain.levels import ComparedLevel
 from bayplan.model.cluster_model import ClusterModel
 from bayplan.objects.keys import ObjectKey
+from bayplan.objects.workloads import pod_name
 from bayplan.printable import printable
 from bayplan.state.pods import PodInfo
 
@@ -172,7 +173,7 @@ def _pure(owners: Owners, pods: list[PodInfo]) -> set[ObjectKey]:
         if owner is None or owner.kind not in SCALABLE:
             continue
         own = owners.pods(owner)
-        if all(f"{each.metadata.namespace}/{each.metadata.name}" in names for each in own):
+        if all(pod_name(each) in names for each in own):
             pure.add(owner)
     return pure
 

@@ -43,7 +43,7 @@ from bayplan.framework.status import Code
 from bayplan.model.autoscalers import autoscaled
 from bayplan.model.cluster_model import ClusterModel
 from bayplan.objects.keys import ObjectKey
-from bayplan.objects.workloads import MIRROR_ANNOTATION, controller_kind
+from bayplan.objects.workloads import MIRROR_ANNOTATION, controller_kind, pod_name
 from bayplan.printable import printable
 from bayplan.state.pods import PodInfo
 
@@ -132,7 +132,7 @@ class _Room:
             for each in self._owners.pods(owner)
             if _ordinal(each.metadata.name) > _ordinal(pod.name)
         )
-        return all(f"{each.metadata.namespace}/{each.metadata.name}" in names for each in higher)
+        return all(pod_name(each) in names for each in higher)
 
     def _rolls_out(self, owner: ObjectKey) -> bool:
         """Whether a Deployment has pods of several revisions: it shares a new size among them."""

@@ -32,6 +32,7 @@ from bayplan.engine import cache_check
 from bayplan.engine.scheduler import Scheduler
 from bayplan.framework.plugin import GroupPlacement
 from bayplan.objects.keys import object_key
+from bayplan.objects.workloads import pod_name
 from bayplan.ports import RunAborted
 from bayplan.sim.world.occupancy import OCCUPANCY_KINDS, Occupancy
 from bayplan.state.change_log import Facet
@@ -84,7 +85,7 @@ class CapacityChecker:
                 self._check_devices(bound, resource, mappings)
                 continue
             raise InvariantBroken(
-                f"{_key(bound)} was bound to {node_name}, which has {has.get(resource, 0)} "
+                f"{pod_name(bound)} was bound to {node_name}, which has {has.get(resource, 0)} "
                 f"{resource} and now {used[resource]} taken"
             )
 
@@ -97,7 +98,7 @@ class CapacityChecker:
         namespace, name = pod.metadata.namespace or "", status.resource_claim_name
         stored = self._cluster.get(object_key(RESOURCE_CLAIM, namespace, name))
         claim = None if stored is None else cast(ResourceClaim, stored.object)
-        bound = f"{_key(pod)} was bound to {pod.spec.node_name}"
+        bound = f"{pod_name(pod)} was bound to {pod.spec.node_name}"
         if claim is None or claim.allocation is None:
             raise InvariantBroken(f"{bound}, and its claim {name} has no devices")
         if not claim.is_reserved_for(pod.metadata.uid or ""):
@@ -164,10 +165,6 @@ def differences(scheduler: Scheduler, cluster: EmbeddedCluster) -> list[str]:
     nodes = cast(list[Node], [stored.object for stored in cluster.objects(NODE)])
     pods = cast(list[Pod], [stored.object for stored in cluster.objects(POD)])
     return cache_check.differences(scheduler, nodes, pods)
-
-
-def _key(pod: Pod) -> str:
-    return f"{pod.metadata.namespace}/{pod.metadata.name}"
 
 
 # ---- gang checker ---------------------------------------------------------------------------
