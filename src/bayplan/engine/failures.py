@@ -80,7 +80,7 @@ class FailureHandler:
         seconds = self._clock.now() - started_seconds
         is_error = not is_rejected(status)
         result = "error" if is_error else "unschedulable"
-        self._metrics.attempt(result, queued.pod.scheduler_name, seconds)
+        self._metrics.attempt(result, queued.pod.shape.scheduler_name, seconds)
         if is_error and status.code is Code.ERROR and status.plugin:
             self._metrics.plugin_failures.add(status.plugin)
         current = self._requeue(queued, failure)
@@ -161,7 +161,7 @@ class FailureHandler:
         self._outbox.patch_status(pod, condition, _nominated_node(failure))
 
     def _emit(self, pod: PodInfo, failure: Failure) -> None:
-        profile, note = pod.scheduler_name, failure.message
+        profile, note = pod.shape.scheduler_name, failure.message
         self._outbox.emit(profile, pod, "Warning", "FailedScheduling", "Scheduling", note)
 
     def _is_gone(self, pod: PodInfo) -> bool:

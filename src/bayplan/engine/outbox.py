@@ -61,7 +61,8 @@ class Outbox:
             nominated_node_name = None
         if nominated_node_name is None and condition is None:
             return
-        patch = PatchPodStatus(pod.namespace, pod.name, pod.uid, condition, nominated_node_name)
+        identity = pod.shape.namespace, pod.metadata.name, pod.uid
+        patch = PatchPodStatus(*identity, condition, nominated_node_name)
         self.pending_patches.note(patch)
         self.effects.append(patch)
 

@@ -728,7 +728,7 @@ class SubQueues:
     @property
     def active_count(self) -> int:
         """The number of entries in activeQ."""
-        return len(self._active)
+        return len(self._active.items)
 
     def first_active(self) -> QueuedPodInfo | None:
         """The first pod, or group, of activeQ."""

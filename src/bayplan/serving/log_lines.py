@@ -219,14 +219,15 @@ class OutcomeLog:
             # The usual outcome; its line is rarely written.
             if record.result != "scheduled" or self._log.is_enabled_for(logging.INFO - _DETAIL):
                 self._attempt(record)
+        elif isinstance(record, NoteRecord):
+            # Each victim of a preemption has one.
+            self._note(record)
         elif isinstance(record, BindingRecord):
             self._binding(record)
         elif isinstance(record, GateRecord):
             self._gate(record)
-        elif isinstance(record, GroupRecord):
+        elif isinstance(record, GroupRecord):  # pyright: ignore[reportUnnecessaryIsInstance]
             self._group(record)
-        elif isinstance(record, NoteRecord):  # pyright: ignore[reportUnnecessaryIsInstance]
-            self._note(record)
         else:
             assert_never(record)
 

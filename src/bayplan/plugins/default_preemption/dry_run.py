@@ -132,7 +132,7 @@ class DryRun:
 
     def _is_above_any(self, positions: RotatedPositions) -> bool:
         """Whether one of these nodes has a pod of lower priority."""
-        lowest = self.ranked.lowest_at(positions.all())
+        lowest = self.ranked.lowest_at(positions.any_order())
         return is_any(lowest < self.pod.priority)
 
     def _search_anew(

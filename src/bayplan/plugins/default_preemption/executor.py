@@ -77,6 +77,7 @@ class VictimWriter:
         self._preemptor = preemptor
         scheduler, kind = preemptor.scheduler_name, preemptor.kind
         self._message = f"{scheduler}: preempting to accommodate a higher priority {kind}"
+        self._note = f"Preempted by {kind} {preemptor.uid} on node {preemptor.place}"
         #: The newest condition, which mostly serves all victims.
         self._newest: PodCondition | None = None
 
@@ -93,8 +94,7 @@ class VictimWriter:
     async def evict(self, port: BindPort, victim: PodInfo) -> bool:
         """Evict a pod. True: the pod was not bound yet, and no deletion follows. Raises ApiError,
         OutcomeUnknownError."""
-        preemptor = self._preemptor
-        note = f"Preempted by {preemptor.kind} {preemptor.uid} on node {preemptor.place}"
+        note = self._note
         in_memory = await self._preempt_in_memory(port, victim)
         if in_memory:
             note += " (in kube-scheduler memory)." * self._handle.behaviour.events_tell_of_memory
@@ -104,7 +104,7 @@ class VictimWriter:
             except NotFoundError:
                 return False
         self._handle.emit(
-            victim, _NORMAL, _PREEMPTED, _PREEMPTING, note, related=preemptor.reference
+            victim, _NORMAL, _PREEMPTED, _PREEMPTING, note, related=self._preemptor.reference
         )
         return in_memory
 

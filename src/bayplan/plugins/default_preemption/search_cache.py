@@ -56,6 +56,10 @@ class RotatedPositions:
     def all(self) -> Rows:
         return self.first(len(self._positions))
 
+    def any_order(self) -> Rows:
+        """All positions, for readers to whom their order means nothing."""
+        return self._positions
+
 
 @final
 class CachedSearch:
@@ -123,7 +127,7 @@ class CachedSearch:
             if len(unknown) and (not is_enough or unknown[0] < reached[-1]):
                 # Searching further nodes at the same time costs little; the dry run reaches them
                 # sooner or later.
-                every = positions.first(count)
+                every = positions.all()
                 unknown = places_of(self._kinds[_rows_of(index, every)] == _UNKNOWN)
                 chunk = every[unknown[: max(candidate_count, SIDE_BY_SIDE_MIN)]]
                 result = side(chunk)
