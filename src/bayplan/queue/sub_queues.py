@@ -20,7 +20,7 @@ part. A pod without a signature is a part of its own, and so is the pod that the
 
 import math
 from collections import Counter, deque
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from heapq import heapify, heappop, heappush
 from itertools import count
@@ -467,8 +467,8 @@ class UnschedulablePods:
         self._longest_seconds = settings.unschedulable_max_seconds
         self._period_seconds = settings.flush_period_seconds
         self._index: dict[_Rejector, dict[_Part, _Members]] = {}
-        #: Key of the entry → the places of its pods in the index.
-        self._sub_queues: dict[str, list[tuple[_Rejector, _Part, str]]] = {}
+        #: Key of the entry → uid → the places of the pod in the index.
+        self._sub_queues: dict[str, dict[str, list[tuple[_Rejector, _Part]]]] = {}
         self.by_flush = OrderedEntries(self._flush_order)
 
     def __iter__(self) -> Iterator[Entry]:
@@ -481,17 +481,16 @@ class UnschedulablePods:
         """Add the entry. An entry that is already here moves to its new places."""
         if entry.key in self._sub_queues:
             self._remove_from_index(entry)
-        gate = entry.gating_plugin
-        places = self._sub_queues[entry.key] = []
+        places = self._sub_queues[entry.key] = {}
         for queued in entry.pods:
-            pod = queued.pod
-            for plugin in rejectors(queued):
-                part = self._part(plugin, pod)
-                own_uid = pod.uid if part is None else ""
-                place = (pod.shape.scheduler_name, plugin), (gate, part, own_uid), pod.uid
-                members = self._index.setdefault(place[0], {}).setdefault(place[1], {})
-                members[pod.uid] = (entry, queued)
-                places.append(place)
+            places[queued.pod.uid] = self._placed_in_index(entry, queued)
+        self.by_flush.enter(entry)
+
+    def update(self, entry: Entry, uid: str) -> None:
+        """A pod of an entry that is here has a new version."""
+        places = self._sub_queues[entry.key]
+        self._remove_places(uid, places.pop(uid, ()))
+        places[uid] = self._placed_in_index(entry, entry.of(uid))
         self.by_flush.enter(entry)
 
     def leave(self, entry: Entry) -> None:
@@ -499,7 +498,24 @@ class UnschedulablePods:
         self.by_flush.leave(entry)
 
     def _remove_from_index(self, entry: Entry) -> None:
-        for rejector, part, uid in self._sub_queues.pop(entry.key, ()):
+        for uid, places in self._sub_queues.pop(entry.key, {}).items():
+            self._remove_places(uid, places)
+
+    def _placed_in_index(
+        self, entry: Entry, queued: QueuedPodInfo
+    ) -> list[tuple[_Rejector, _Part]]:
+        pod, places = queued.pod, list[tuple[_Rejector, _Part]]()
+        for plugin in rejectors(queued):
+            part = self._part(plugin, pod)
+            own_uid = pod.uid if part is None else ""
+            rejector = pod.shape.scheduler_name, plugin
+            place = entry.gating_plugin, part, own_uid
+            self._index.setdefault(rejector, {}).setdefault(place, {})[pod.uid] = (entry, queued)
+            places.append((rejector, place))
+        return places
+
+    def _remove_places(self, uid: str, places: Iterable[tuple[_Rejector, _Part]]) -> None:
+        for rejector, part in places:
             members = self._index[rejector][part]
             del members[uid]
             if not members:
@@ -681,11 +697,15 @@ class SubQueues:
             if delta <= 0:
                 self.refresh(entry)
 
-    def refresh(self, entry: Entry) -> None:
-        """A pod of a waiting entry changed: update the order of the entry in its place."""
+    def refresh(self, entry: Entry, uid: str = "") -> None:
+        """Pods of a waiting entry changed: update the order of the entry in its place. ``uid``: of
+        the only pod that changed; "": it left, or several changed."""
         place = self._of_state[entry.state]
         assert place is not None, f"{entry!r} waits nowhere"
-        place.enter(entry)
+        if uid and isinstance(place, UnschedulablePods):
+            place.update(entry, uid)
+        else:
+            place.enter(entry)
 
     def pop(self) -> Entry | None:
         """Remove and return the next entry to try."""
