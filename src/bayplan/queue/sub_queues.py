@@ -20,11 +20,11 @@ part. A pod without a signature is a part of its own, and so is the pod that the
 
 import math
 from collections import Counter, deque
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from functools import partial
 from heapq import heapify, heappop, heappush
 from itertools import count
-from typing import Any, Final, Protocol, final
+from typing import Any, Final, NamedTuple, Protocol, final
 
 from bayplan.framework.calls import concerned
 from bayplan.framework.events import EVENT_FORCE_ACTIVATE, POP_FROM_BACKOFF_Q
@@ -450,6 +450,16 @@ _Members = dict[str, tuple[Entry, QueuedPodInfo]]
 _NOBODY: Final[Mapping[_Part, _Members]] = {}
 
 
+class _Indexed(NamedTuple):
+    """The places of a pod in the index, and what they follow from."""
+
+    queued: QueuedPodInfo
+    pod: PodInfo
+    rejectors: tuple[str, ...]
+    gate: str
+    places: Sequence[tuple[_Rejector, _Part]]
+
+
 @final
 class UnschedulablePods:
     """Entries that wait for an event, or for the flush."""
@@ -467,8 +477,8 @@ class UnschedulablePods:
         self._longest_seconds = settings.unschedulable_max_seconds
         self._period_seconds = settings.flush_period_seconds
         self._index: dict[_Rejector, dict[_Part, _Members]] = {}
-        #: Key of the entry → uid → the places of the pod in the index.
-        self._sub_queues: dict[str, dict[str, list[tuple[_Rejector, _Part]]]] = {}
+        #: Key of the entry → uid → the places of the pod.
+        self._sub_queues: dict[str, dict[str, _Indexed]] = {}
         self.by_flush = OrderedEntries(self._flush_order)
 
     def __iter__(self) -> Iterator[Entry]:
@@ -479,47 +489,48 @@ class UnschedulablePods:
 
     def enter(self, entry: Entry) -> None:
         """Add the entry. An entry that is already here moves to its new places."""
-        if entry.key in self._sub_queues:
-            self._remove_from_index(entry)
-        places = self._sub_queues[entry.key] = {}
+        before = self._sub_queues.get(entry.key, {})
+        after = self._sub_queues[entry.key] = {}
         for queued in entry.pods:
-            places[queued.pod.uid] = self._placed_in_index(entry, queued)
+            uid = queued.pod.uid
+            after[uid] = self._indexed(entry, queued, before.pop(uid, None))
+        self._remove(before)
         self.by_flush.enter(entry)
 
     def update(self, entry: Entry, uid: str) -> None:
         """A pod of an entry that is here has a new version."""
-        places = self._sub_queues[entry.key]
-        self._remove_places(uid, places.pop(uid, ()))
-        places[uid] = self._placed_in_index(entry, entry.of(uid))
+        indexed = self._sub_queues[entry.key]
+        indexed[uid] = self._indexed(entry, entry.of(uid), indexed.pop(uid, None))
         self.by_flush.enter(entry)
 
     def leave(self, entry: Entry) -> None:
-        self._remove_from_index(entry)
+        self._remove(self._sub_queues.pop(entry.key, {}))
         self.by_flush.leave(entry)
 
-    def _remove_from_index(self, entry: Entry) -> None:
-        for uid, places in self._sub_queues.pop(entry.key, {}).items():
-            self._remove_places(uid, places)
-
-    def _placed_in_index(
-        self, entry: Entry, queued: QueuedPodInfo
-    ) -> list[tuple[_Rejector, _Part]]:
-        pod, places = queued.pod, list[tuple[_Rejector, _Part]]()
-        for plugin in rejectors(queued):
+    def _indexed(self, entry: Entry, queued: QueuedPodInfo, old: _Indexed | None) -> _Indexed:
+        """Put a pod into the index, unless it is there as ``old``."""
+        pod, gate, plugins = queued.pod, entry.gating_plugin, rejectors(queued)
+        if old is not None:
+            is_same = old.queued is queued and old.pod is pod
+            if is_same and old.rejectors == plugins and old.gate == gate:
+                return old
+            self._remove({pod.uid: old})
+        places = list[tuple[_Rejector, _Part]]()
+        for plugin in plugins:
             part = self._part(plugin, pod)
-            own_uid = pod.uid if part is None else ""
             rejector = pod.shape.scheduler_name, plugin
-            place = entry.gating_plugin, part, own_uid
+            place = gate, part, pod.uid if part is None else ""
             self._index.setdefault(rejector, {}).setdefault(place, {})[pod.uid] = (entry, queued)
             places.append((rejector, place))
-        return places
+        return _Indexed(queued, pod, plugins, gate, places)
 
-    def _remove_places(self, uid: str, places: Iterable[tuple[_Rejector, _Part]]) -> None:
-        for rejector, part in places:
-            members = self._index[rejector][part]
-            del members[uid]
-            if not members:
-                del self._index[rejector][part]
+    def _remove(self, indexed: Mapping[str, _Indexed]) -> None:
+        for uid, one in indexed.items():
+            for rejector, part in one.places:
+                members = self._index[rejector][part]
+                del members[uid]
+                if not members:
+                    del self._index[rejector][part]
 
     def _part(self, plugin: str, pod: PodInfo) -> Hashable | None:
         try:
@@ -668,11 +679,12 @@ class SubQueues:
         if not self._admission.admits(entry, target):
             target = next_state(source, Cause.REFUSED)
         old_place = self._of_state[source]
+        place = self._of_state[target]
         if old_place is not None:
-            old_place.leave(entry)
+            if old_place is not place:
+                old_place.leave(entry)
             self.sizes.change(entry, -1)
         entry.state = target
-        place = self._of_state[target]
         if place is None:
             return
         if target is State.ACTIVE and entry.queued.initial_attempt_seconds is None:
