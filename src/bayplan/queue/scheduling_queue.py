@@ -233,7 +233,7 @@ class SchedulingQueue:
             return
         entry.take(new)
         self.nominator.update_nominated_pod(old, new)
-        self._sub_queues.refresh(entry, new.uid)
+        self._sub_queues.refresh(entry)
         for change in changes:
             if not is_possible(entry.state, Cause.WOKEN):
                 return

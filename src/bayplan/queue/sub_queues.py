@@ -24,7 +24,7 @@ from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from functools import partial
 from heapq import heapify, heappop, heappush
 from itertools import count
-from typing import Any, Final, NamedTuple, Protocol, final
+from typing import Any, Final, Protocol, final
 
 from bayplan.framework.calls import concerned
 from bayplan.framework.events import EVENT_FORCE_ACTIVATE, POP_FROM_BACKOFF_Q
@@ -46,9 +46,9 @@ from bayplan.queue.entry import (
     is_possible,
     is_waiting,
     next_state,
-    rejectors,
 )
 from bayplan.queue.hints import Change, Hints, Strategy
+from bayplan.queue.rejection_index import Members, RejectionIndex
 from bayplan.queue.settings import QueueProfile, QueueRecorder, QueueSettings
 from bayplan.state.pods import PodInfo, PodShape, ShapeMemo
 
@@ -440,25 +440,6 @@ PreCheck = Callable[[PodInfo], bool]
 #: The entries that a change wakes, with the strategy of each, in the order of their sequence.
 Woken = list[tuple[Entry, Strategy]]
 
-#: (profile, plugin instance)
-_Rejector = tuple[str, str]
-#: (plugin that gates, "" for none; signed part; uid of a pod that is not signed, else "")
-_Part = tuple[str, Hashable, str]
-#: uid → the pod and its entry, in the order of entering
-_Members = dict[str, tuple[Entry, QueuedPodInfo]]
-
-_NOBODY: Final[Mapping[_Part, _Members]] = {}
-
-
-class _Indexed(NamedTuple):
-    """The places of a pod in the index, and what they follow from."""
-
-    queued: QueuedPodInfo
-    pod: PodInfo
-    rejectors: tuple[str, ...]
-    gate: str
-    places: Sequence[tuple[_Rejector, _Part]]
-
 
 @final
 class UnschedulablePods:
@@ -476,9 +457,7 @@ class UnschedulablePods:
         self._recorder = recorder
         self._longest_seconds = settings.unschedulable_max_seconds
         self._period_seconds = settings.flush_period_seconds
-        self._index: dict[_Rejector, dict[_Part, _Members]] = {}
-        #: Key of the entry → uid → the places of the pod.
-        self._sub_queues: dict[str, dict[str, _Indexed]] = {}
+        self._index = RejectionIndex(self._part)
         self.by_flush = OrderedEntries(self._flush_order)
 
     def __iter__(self) -> Iterator[Entry]:
@@ -489,48 +468,12 @@ class UnschedulablePods:
 
     def enter(self, entry: Entry) -> None:
         """Add the entry. An entry that is already here moves to its new places."""
-        before = self._sub_queues.get(entry.key, {})
-        after = self._sub_queues[entry.key] = {}
-        for queued in entry.pods:
-            uid = queued.pod.uid
-            after[uid] = self._indexed(entry, queued, before.pop(uid, None))
-        self._remove(before)
-        self.by_flush.enter(entry)
-
-    def update(self, entry: Entry, uid: str) -> None:
-        """A pod of an entry that is here has a new version."""
-        indexed = self._sub_queues[entry.key]
-        indexed[uid] = self._indexed(entry, entry.of(uid), indexed.pop(uid, None))
+        self._index.enter(entry)
         self.by_flush.enter(entry)
 
     def leave(self, entry: Entry) -> None:
-        self._remove(self._sub_queues.pop(entry.key, {}))
+        self._index.leave(entry)
         self.by_flush.leave(entry)
-
-    def _indexed(self, entry: Entry, queued: QueuedPodInfo, old: _Indexed | None) -> _Indexed:
-        """Put a pod into the index, unless it is there as ``old``."""
-        pod, gate, plugins = queued.pod, entry.gating_plugin, rejectors(queued)
-        if old is not None:
-            is_same = old.queued is queued and old.pod is pod
-            if is_same and old.rejectors == plugins and old.gate == gate:
-                return old
-            self._remove({pod.uid: old})
-        places = list[tuple[_Rejector, _Part]]()
-        for plugin in plugins:
-            part = self._part(plugin, pod)
-            rejector = pod.shape.scheduler_name, plugin
-            place = gate, part, pod.uid if part is None else ""
-            self._index.setdefault(rejector, {}).setdefault(place, {})[pod.uid] = (entry, queued)
-            places.append((rejector, place))
-        return _Indexed(queued, pod, plugins, gate, places)
-
-    def _remove(self, indexed: Mapping[str, _Indexed]) -> None:
-        for uid, one in indexed.items():
-            for rejector, part in one.places:
-                members = self._index[rejector][part]
-                del members[uid]
-                if not members:
-                    del self._index[rejector][part]
 
     def _part(self, plugin: str, pod: PodInfo) -> Hashable | None:
         try:
@@ -574,7 +517,7 @@ class UnschedulablePods:
         for profile, hints in self._hints.items():
             interested = hints.interested(change.event)
             for plugin in interested:
-                parts = self._index.get((profile, plugin), _NOBODY)
+                parts = self._index.parts((profile, plugin))
                 for (gate, _, _), members in parts.items():
                     # A gated pod wakes only by events of its gating plugin.
                     if gate and gate not in interested:
@@ -602,7 +545,7 @@ class UnschedulablePods:
 
 
 def _content(
-    hints: Hints, plugin: str, members: _Members, change: Change, *, subject: str
+    hints: Hints, plugin: str, members: Members, change: Change, *, subject: str
 ) -> Iterator[tuple[Entry, QueuedPodInfo]]:
     """The members of one part for which a hint of the plugin agrees with the change."""
     about_itself = members.get(subject)
@@ -709,15 +652,11 @@ class SubQueues:
             if delta <= 0:
                 self.refresh(entry)
 
-    def refresh(self, entry: Entry, uid: str = "") -> None:
-        """Pods of a waiting entry changed: update the order of the entry in its place. ``uid``: of
-        the only pod that changed; "": it left, or several changed."""
+    def refresh(self, entry: Entry) -> None:
+        """A pod of a waiting entry changed: update the order of the entry in its place."""
         place = self._of_state[entry.state]
         assert place is not None, f"{entry!r} waits nowhere"
-        if uid and isinstance(place, UnschedulablePods):
-            place.update(entry, uid)
-        else:
-            place.enter(entry)
+        place.enter(entry)
 
     def pop(self) -> Entry | None:
         """Remove and return the next entry to try."""

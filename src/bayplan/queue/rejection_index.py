@@ -1,0 +1,83 @@
+"""Waiting pods by what rejected them: plugin, gate and signed part.
+
+A hint is evaluated once for all pods of a part. A group enters at each event about one of its
+members, so a pod that is in the index already, and did not change, costs one comparison.
+"""
+
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from typing import Final, NamedTuple, final
+
+from bayplan.framework.types import QueuedPodInfo
+from bayplan.queue.entry import Entry, rejectors
+from bayplan.state.pods import PodInfo
+
+#: (profile, plugin instance)
+Rejector = tuple[str, str]
+#: (plugin that gates, "" for none; signed part; uid of a pod that is not signed, else "")
+Part = tuple[str, Hashable, str]
+#: uid → the pod and its entry, in the order of entering
+Members = dict[str, tuple[Entry, QueuedPodInfo]]
+
+NOBODY: Final[Mapping[Part, Members]] = {}
+
+
+class _Indexed(NamedTuple):
+    """The places of a pod in the index, and what they follow from."""
+
+    queued: QueuedPodInfo
+    pod: PodInfo
+    rejectors: tuple[str, ...]
+    gate: str
+    places: Sequence[tuple[Rejector, Part]]
+
+
+@final
+class RejectionIndex:
+    """The pods of waiting entries by the plugins that rejected them."""
+
+    def __init__(self, sign: Callable[[str, PodInfo], Hashable | None]) -> None:
+        """``sign``: the signed part of a pod for a plugin; None: the pod is not signed."""
+        self._sign = sign
+        self._members: dict[Rejector, dict[Part, Members]] = {}
+        #: Key of the entry → uid → the places of the pod.
+        self._entries: dict[str, dict[str, _Indexed]] = {}
+
+    def parts(self, rejector: Rejector) -> Mapping[Part, Members]:
+        return self._members.get(rejector, NOBODY)
+
+    def enter(self, entry: Entry) -> None:
+        """Add the pods of the entry. An entry that is already here moves to its new places."""
+        before = self._entries.get(entry.key, {})
+        after = self._entries[entry.key] = {}
+        for queued in entry.pods:
+            uid = queued.pod.uid
+            after[uid] = self._indexed(entry, queued, before.pop(uid, None))
+        self._remove(before)
+
+    def leave(self, entry: Entry) -> None:
+        self._remove(self._entries.pop(entry.key, {}))
+
+    def _indexed(self, entry: Entry, queued: QueuedPodInfo, old: _Indexed | None) -> _Indexed:
+        """Put a pod into the index, unless it is there as ``old``."""
+        pod, gate, plugins = queued.pod, entry.gating_plugin, rejectors(queued)
+        if old is not None:
+            is_same = old.queued is queued and old.pod is pod
+            if is_same and old.rejectors == plugins and old.gate == gate:
+                return old
+            self._remove({pod.uid: old})
+        places = list[tuple[Rejector, Part]]()
+        for plugin in plugins:
+            part = self._sign(plugin, pod)
+            rejector = pod.shape.scheduler_name, plugin
+            place = gate, part, pod.uid if part is None else ""
+            self._members.setdefault(rejector, {}).setdefault(place, {})[pod.uid] = (entry, queued)
+            places.append((rejector, place))
+        return _Indexed(queued, pod, plugins, gate, places)
+
+    def _remove(self, indexed: Mapping[str, _Indexed]) -> None:
+        for uid, one in indexed.items():
+            for rejector, part in one.places:
+                members = self._members[rejector][part]
+                del members[uid]
+                if not members:
+                    del self._members[rejector][part]
