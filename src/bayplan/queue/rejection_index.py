@@ -21,7 +21,7 @@ Members = dict[str, tuple[Entry, QueuedPodInfo]]
 NOBODY: Final[Mapping[Part, Members]] = {}
 
 
-class _Indexed(NamedTuple):
+class _PodPlaces(NamedTuple):
     """The places of a pod in the index, and what they follow from."""
 
     queued: QueuedPodInfo
@@ -40,7 +40,7 @@ class RejectionIndex:
         self._sign = sign
         self._members: dict[Rejector, dict[Part, Members]] = {}
         #: Key of the entry → uid → the places of the pod.
-        self._entries: dict[str, dict[str, _Indexed]] = {}
+        self._entries: dict[str, dict[str, _PodPlaces]] = {}
 
     def parts(self, rejector: Rejector) -> Mapping[Part, Members]:
         return self._members.get(rejector, NOBODY)
@@ -51,13 +51,13 @@ class RejectionIndex:
         after = self._entries[entry.key] = {}
         for queued in entry.pods:
             uid = queued.pod.uid
-            after[uid] = self._indexed(entry, queued, before.pop(uid, None))
+            after[uid] = self._put(entry, queued, before.pop(uid, None))
         self._remove(before)
 
     def leave(self, entry: Entry) -> None:
         self._remove(self._entries.pop(entry.key, {}))
 
-    def _indexed(self, entry: Entry, queued: QueuedPodInfo, old: _Indexed | None) -> _Indexed:
+    def _put(self, entry: Entry, queued: QueuedPodInfo, old: _PodPlaces | None) -> _PodPlaces:
         """Put a pod into the index, unless it is there as ``old``."""
         pod, gate, plugins = queued.pod, entry.gating_plugin, rejectors(queued)
         if old is not None:
@@ -72,10 +72,10 @@ class RejectionIndex:
             place = gate, part, pod.uid if part is None else ""
             self._members.setdefault(rejector, {}).setdefault(place, {})[pod.uid] = (entry, queued)
             places.append((rejector, place))
-        return _Indexed(queued, pod, plugins, gate, places)
+        return _PodPlaces(queued, pod, plugins, gate, places)
 
-    def _remove(self, indexed: Mapping[str, _Indexed]) -> None:
-        for uid, one in indexed.items():
+    def _remove(self, pods: Mapping[str, _PodPlaces]) -> None:
+        for uid, one in pods.items():
             for rejector, part in one.places:
                 members = self._members[rejector][part]
                 del members[uid]
