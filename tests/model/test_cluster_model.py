@@ -8,7 +8,9 @@ from msgspec import structs
 from bayplan import testing
 from bayplan.api.objects import NODE, POD, Node, Pod
 from bayplan.engine.cache_check import differences
+from bayplan.framework.types import QueuedPodInfo
 from bayplan.model.cluster_model import GATED_MESSAGE, ClusterModel
+from bayplan.plugins.priority_sort import PrioritySort
 from bayplan.rng import stream
 from bayplan.testing import node, pod
 from bayplan.testing.generators import Draws, draw_node, draw_placed_pod, draw_pod
@@ -197,3 +199,32 @@ def test_what_is_made_once_lasts_until_the_objects_change_and_returns_after_a_tr
     assert model.once(pod_count) == 1
     model.remove(POD, "default", "p")
     assert model.once(pod_count) == 0
+
+
+def test_the_queue_is_sorted_once_until_pods_change_and_has_its_order_after_a_trial(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    sorted_pods: list[str] = []
+    key = PrioritySort.key
+
+    def counted_key(plugin: PrioritySort, queued: QueuedPodInfo) -> tuple[int, float, int]:
+        sorted_pods.append(queued.pod.name)
+        return key(plugin, queued)
+
+    monkeypatch.setattr(PrioritySort, "key", counted_key)
+    model = model_of([node("n1")], [pod("low"), pod("high", priority=7), pod("later")])
+
+    def names() -> list[str]:
+        return [each.name for each in model.in_queue_order()]
+
+    assert names() == ["high", "low", "later"]
+    sorted_pods.clear()
+    assert (names(), sorted_pods) == (["high", "low", "later"], [])
+    with model.trial():
+        model.place("default/low")
+        assert names() == ["high", "later"]
+        model.add(POD, testing.pod("highest", priority=9).pod)
+        assert names() == ["highest", "high", "later"]
+    assert names() == ["high", "low", "later"]
+    model.remove(POD, "default", "high")
+    assert names() == ["low", "later"]

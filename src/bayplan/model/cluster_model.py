@@ -253,10 +253,14 @@ class ClusterModel:
         scheduler that waits for room has tried each pod, so the age counts from the creation of the
         pod, as after a restart; pods of one second come in the order in which they were read.
         """
-        queue = self._scheduler.queue
-        queued = (queue.find(info.uid) for info in self.pending())
+        queued = map(self._scheduler.queue.find, self.once(ClusterModel._queue_order))
+        return [each.pod for each in queued if each is not None]
+
+    def _queue_order(self) -> list[str]:
+        """The uids of the pods that wait, in that order."""
+        queued = (self._scheduler.queue.find(info.uid) for info in self.pending())
         ordered = sorted((each for each in queued if each is not None), key=self._queue_key)
-        return [each.pod for each in ordered]
+        return [each.pod.uid for each in ordered]
 
     def _queue_key(self, queued: QueuedPodInfo) -> Any:
         created_seconds = epoch_of(queued.pod.metadata.creation_timestamp or "")
