@@ -26,7 +26,7 @@ _SCRIPT = "from bayplan.cli import main; main()"
 def test_a_run_and_files_of_a_cluster_are_refused(tmp_path: Path) -> None:
     (tmp_path / "run.json").write_text("{}")
     assert refusal("ui", tmp_path, EXAMPLE) == [
-        "found 1 runs and 1 other paths, wanted one run, two runs, or files of one cluster"
+        "found 1 run and 1 other path, wanted one run, two runs, or files of one cluster"
     ]
 
 
@@ -34,6 +34,12 @@ def test_a_path_that_does_not_exist_is_refused(tmp_path: Path) -> None:
     missing = tmp_path / "runs"
     assert refusal("ui", missing) == [
         f"{missing}: there is no such file or folder; wanted a run, or files of a cluster"
+    ]
+
+
+def test_a_path_and_a_context_are_refused() -> None:
+    assert refusal("ui", EXAMPLE, "--context", "prod") == [
+        f"found {EXAMPLE} and --kubeconfig or --context, wanted one of them"
     ]
 
 

@@ -19,7 +19,7 @@ from bayplan.cli.options import config_option, plugin_option
 from bayplan.cli.pflag import feature_gates_option
 from bayplan.cli.problems import refusals
 from bayplan.cli.streams import EXIT_UNREADABLE, fail, put, remark
-from bayplan.model.capture import Capture, capture, scenario_of
+from bayplan.model.capture import Capture, capture
 from bayplan.ports import ApiError
 from bayplan.profile.kinds_in_use import kinds_in_use
 from bayplan.serving.redaction import PRESERVED, redacted
@@ -48,13 +48,12 @@ def capture_command(**options: Any) -> None:
     """
     with refusals():
         registry = read_plugins(options["plugins"])
-        kinds = kinds_in_use(
-            read_config(
-                options["config_path"], options["feature_gates"], kubernetes=options["kubernetes"]
-            ),
-            registry,
+        config = read_config(
+            options["config_path"], options["feature_gates"], kubernetes=options["kubernetes"]
         )
-    captured = _captured(options["kubeconfig"], options["context_name"], kinds)
+    captured = captured_cluster(
+        options["kubeconfig"], options["context_name"], kinds_in_use(config, registry)
+    )
     objects = captured.objects
     if options["redact"]:
         hidden = redacted(objects)
@@ -63,17 +62,22 @@ def capture_command(**options: Any) -> None:
             remark(f"kept: {line}")
         for kind, count in hidden.left_out.items():
             remark(f"left out: {count} of {kind}: only the plugin knows its fields")
-    for kind, reason in captured.unreadable.items():
-        remark(f"left out: {kind}: {reason}")
+    for line in left_out(captured):
+        remark(line)
     for kind in captured.absent:
         remark(f"the API server does not have {kind}")
-    if captured.release:
-        objects = [scenario_of(captured.release), *objects]
+    objects = captured.documents(objects)
     _write(options["output"], yaml.dump_all(objects, Dumper=_DUMPER, sort_keys=False).encode())
     remark(", ".join(f"{count} {kind}" for kind, count in _counts(objects)))
 
 
-def _captured(kubeconfig: str | None, context_name: str, kinds: list[str]) -> Capture:
+def left_out(captured: Capture) -> list[str]:
+    """A line for each kind that could not be read."""
+    return [f"left out: {kind}: {reason}" for kind, reason in captured.unreadable.items()]
+
+
+def captured_cluster(kubeconfig: str | None, context_name: str, kinds: list[str]) -> Capture:
+    """The objects of the cluster that kubectl would use. Ends the process if it cannot be read."""
     # A capture is a few list requests, so it needs no rate limit.
     client_options = ClientOptions(qps=-1, notice_seconds=5.0, context_name=context_name)
 

@@ -12,13 +12,20 @@ from typing import Any
 import click
 
 from bayplan import rng
+from bayplan.answers.amounts import counted
+from bayplan.cli.cluster_source import kubectl_options
 from bayplan.cli.configuration import read_config, read_plugins
 from bayplan.cli.epilogs import examples
 from bayplan.cli.options import allow_plugins_option, config_option, plugin_option
 from bayplan.cli.pflag import feature_gates_option
 from bayplan.cli.problems import STANDARD_INPUT, read_text, refusals
 from bayplan.cli.streams import EXIT_FAILED, fail, remark
-from bayplan.clock import wall_seconds
+from bayplan.clock import RealClock, rfc3339, wall_seconds
+from bayplan.config import SchedulerConfig
+from bayplan.lazy_loader import load
+from bayplan.model.capture import Capture
+from bayplan.plugins.registry import Registry
+from bayplan.profile.kinds_in_use import kinds_in_use
 from bayplan.serving.http_server import is_loopback
 from bayplan.shadow.folder import is_shadow
 from bayplan.sim.output.run_folder import RunFolder, is_run
@@ -39,11 +46,14 @@ _RUNS_MAX = 2
         "bayplan simulate cluster.yaml workload.yaml --out runs/a",
         "bayplan ui runs/a",
         "bayplan ui runs/a runs/b                    # what differs",
+        "bayplan ui                                  # the cluster that kubectl would use",
+        "bayplan ui --context prod",
         "bayplan ui cluster.yaml --port 8080",
         "bayplan ui DIR                              # of bayplan shadow --out DIR",
     ),
 )
-@click.argument("paths", nargs=-1, required=True, metavar="PATH…")
+@click.argument("paths", nargs=-1, metavar="[PATH…]")
+@kubectl_options()
 @config_option("For a cluster: KubeSchedulerConfiguration. A run has its own")
 @plugin_option()
 @allow_plugins_option()
@@ -65,8 +75,10 @@ def ui_command(paths: tuple[str, ...], **flags: Any) -> None:
     """Show a run or a cluster in a browser.
 
     PATH is a folder that `bayplan simulate --out` wrote, two of them to see what differs, files of
-    Kubernetes objects, or what `bayplan shadow --out` wrote. The command prints the address of the
-    page and serves the page until it is interrupted.
+    Kubernetes objects, or what `bayplan shadow --out` wrote. Without PATH, the command reads the
+    cluster that kubectl would use, once: the page shows its objects at that moment, and nothing in
+    the cluster changes. The command prints the address of the page and serves the page until it is
+    interrupted. The exit code is 3 if the cluster cannot be read.
 
     A run may have plugins, which are code. They are executed only with --allow-plugins, or with
     --plugin FILE.py in place of the copy in the folder; without, what needs them is left out.
@@ -137,10 +149,15 @@ def _run_folder(path: str, flags: dict[str, Any]) -> RunFolder:
 
 
 def _subject(paths: tuple[str, ...], flags: dict[str, Any]) -> list[Subject]:
+    if not paths:
+        return [_live_cluster(flags)]
+    if flags["kubeconfig"] or flags["context_name"]:
+        fail(f"found {paths[0]} and --kubeconfig or --context, wanted one of them")
     runs = [path for path in paths if is_run(Path(path))]
     if runs:
         if len(runs) < len(paths) or len(runs) > _RUNS_MAX:
-            found = f"{len(runs)} runs and {len(paths) - len(runs)} other paths"
+            others = counted(len(paths) - len(runs), "other path")
+            found = f"{counted(len(runs), 'run')} and {others}"
             fail(f"found {found}, wanted one run, two runs, or files of one cluster")
         return [RunSubject(_run_folder(run, flags), remark) for run in runs]
     shadows = [path for path in paths if is_shadow(Path(path))]
@@ -151,8 +168,28 @@ def _subject(paths: tuple[str, ...], flags: dict[str, Any]) -> list[Subject]:
     missing = next((p for p in paths if p != STANDARD_INPUT and not Path(p).exists()), None)
     if missing is not None:
         fail(f"{missing}: there is no such file or folder; wanted a run, or files of a cluster")
-    registry = read_plugins(flags["plugins"])
-    config = read_config(
-        flags["config_path"], flags["feature_gates"], kubernetes=flags["kubernetes"]
-    )
+    config, registry = _configured(flags)
     return [ClusterSubject(paths, config, registry, remark)]
+
+
+def _live_cluster(flags: dict[str, Any]) -> ClusterSubject:
+    """The objects of a live cluster as `bayplan capture` reads them, and as a file of them is
+    shown."""
+    config, registry = _configured(flags)
+    kubeconfig, context_name = flags["kubeconfig"], flags["context_name"]
+    # Pages of files need no HTTP client.
+    read = load("bayplan.cli.capture:captured_cluster")
+    captured: Capture = read(kubeconfig, context_name, kinds_in_use(config, registry))
+    when = f"the cluster was read at {rfc3339(RealClock().epoch_seconds())}"
+    notes = [f"{when}; start bayplan ui again to see what changed since"]
+    notes += load("bayplan.cli.capture:left_out")(captured)
+    name = f"context {context_name}" if context_name else "cluster"
+    return ClusterSubject(captured.documents(), config, registry, remark, name=name, notes=notes)
+
+
+def _configured(flags: dict[str, Any]) -> tuple[SchedulerConfig, Registry]:
+    """Raises BadInputError, ConfigError."""
+    registry = read_plugins(flags["plugins"])
+    return read_config(
+        flags["config_path"], flags["feature_gates"], kubernetes=flags["kubernetes"]
+    ), registry

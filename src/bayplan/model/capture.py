@@ -30,6 +30,11 @@ class Capture:
     #: What the API server reports as its version; "": nothing.
     release: str = ""
 
+    def documents(self, objects: list[Content] | None = None) -> list[Content]:
+        """The objects, or others in their place, with the version that the cluster runs."""
+        contents = self.objects if objects is None else objects
+        return [_scenario_of(self.release), *contents] if self.release else contents
+
 
 async def capture(client: ApiClient, kinds: Iterable[str]) -> Capture:
     """All objects of ``kinds`` and of the kinds that are always captured. Raises ApiError if nodes
@@ -45,7 +50,7 @@ async def capture(client: ApiClient, kinds: Iterable[str]) -> Capture:
     return Capture(objects, sorted(read.absent), lists.unreadable, release)
 
 
-def scenario_of(release: str) -> Content:
+def _scenario_of(release: str) -> Content:
     """The document that says which version the captured cluster runs."""
     return {
         "apiVersion": "bayplan.dev/v1alpha1",

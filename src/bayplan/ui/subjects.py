@@ -41,7 +41,7 @@ from bayplan.ports import RunAborted
 from bayplan.problems import BadInputError
 from bayplan.regular_files import open_regular_file
 from bayplan.sim.input.inputs import load_inputs, moved_back
-from bayplan.sim.input.sources import JOURNAL
+from bayplan.sim.input.sources import JOURNAL, InputSource
 from bayplan.sim.input.workload import ExpansionMode, Workload, is_pending_pod
 from bayplan.sim.output.pod_counts import gone_text
 from bayplan.sim.output.run_folder import PluginsNotAllowedError, RunFolder
@@ -391,20 +391,28 @@ def exact_verdict(repeated: Repetition) -> NodeVerdict:
 
 @final
 class ClusterSubject(FileSubject):
-    """Files of Kubernetes objects: their state at 0 s, before any pod is placed."""
+    """Kubernetes objects, of files or of a live cluster at one moment: their state at 0 s, before
+    any pod is placed."""
 
     kind = "cluster"
     has_model = True
 
     def __init__(
         self,
-        paths: Sequence[str],
+        sources: Sequence[InputSource],
         config: SchedulerConfig,
         registry: Registry,
         remark: Remark = no_remark,
+        *,
+        name: str = "",
+        notes: Sequence[str] = (),
     ) -> None:
-        super().__init__(", ".join(Path(path).name or path for path in paths), remark)
-        self._paths = tuple(paths)
+        """``name``: of the cluster; "": the names of its files. ``notes``: what the page says
+        besides."""
+        names = (Path(source).name or source for source in sources if isinstance(source, str))
+        super().__init__(name or ", ".join(names), remark)
+        self._sources: Sequence[InputSource] = tuple(sources)
+        self._notes += notes
         self._config = config
         self._registry = registry
         #: See `Timeline.created`.
@@ -430,7 +438,8 @@ class ClusterSubject(FileSubject):
     @cached_property
     def _objects(self) -> ClusterPicture:
         """Raises InputError."""
-        workload = load_inputs(self._paths, expansion=ExpansionMode.ONCE)
+        workload = load_inputs(self._sources, expansion=ExpansionMode.ONCE)
+        self._sources = ()
         self._created = dict(_creations(workload))
         return objects_of_workload(
             workload.for_scheduler(DEFAULT_SCHEDULER),
