@@ -95,6 +95,16 @@ def test_a_text_wraps_before_a_word_of_another_text_is_broken() -> None:
     assert max(map(len, lines)) <= 62
 
 
+def test_a_long_name_and_a_text_with_a_long_word_share_the_room() -> None:
+    table = Table(*name_columns("workload"), "cause", "fix")
+    cause = "10 nodes lack cpu: 2 needed, at most 1410m free"
+    fix = f"add one node like ip-10-0-0-101{AWS} (m6i.2xlarge)"
+    table.add_row("Deployment checkout-production/checkout-frontend-canary", cause, fix)
+    lines = drawn(table, 74)
+    assert "ip-10-0-0-" in "".join(lines)
+    assert len(lines) == 2 + 5
+
+
 def test_a_name_that_is_too_long_is_broken_behind_a_dash() -> None:
     table = Table(*name_columns("pod", "node"))
     table.add_row("shop/a-job-with-a-very-long-name-7f8d9c5b5f-abcde", "n1")

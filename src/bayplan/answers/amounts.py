@@ -6,6 +6,7 @@ _MILLI = 1000
 _UNITS = (("Ei", 2**60), ("Pi", 2**50), ("Ti", 2**40), ("Gi", 2**30), ("Mi", 2**20), ("Ki", 2**10))
 #: A longer amount is rounded for a reader.
 _LENGTH_MAX = 6
+_CPU_LENGTH_MAX = 5
 
 
 def amount_text(resource: str, amount: int) -> str:
@@ -21,25 +22,27 @@ def amount_text(resource: str, amount: int) -> str:
 
 def short_text(resource: str, amount: int) -> str:
     """The same for a reader: a long amount is rounded up, with one digit after the point below a
-    hundred: 15.3Gi, 1234.6. Bytes have a unit of which there are at least ten."""
+    hundred: 15.3Gi. Bytes have a unit of which there are at least ten. From ten cores on, cpu is in
+    cores, with two digits below a hundred, so that amounts that differ look different: 31.38,
+    1234.6."""
     exact = amount_text(resource, amount)
-    if len(exact) <= _LENGTH_MAX:
+    if len(exact) <= (_CPU_LENGTH_MAX if resource == CPU else _LENGTH_MAX):
         return exact
     if resource == CPU:
-        return _rounded_up(amount, _MILLI, is_fine=True)
+        return _rounded_up(amount, _MILLI, digits=2 if amount < 100 * _MILLI else 1)
     if _is_bytes(resource):
         for suffix, size in _UNITS:
             if amount >= 10 * size:
-                return f"{_rounded_up(amount, size, is_fine=amount < 100 * size)}{suffix}"
+                return f"{_rounded_up(amount, size, digits=int(amount < 100 * size))}{suffix}"
         return exact
     return f"{amount:,}"
 
 
-def _rounded_up(amount: int, size: int, *, is_fine: bool) -> str:
-    if not is_fine:
-        return str(-(-amount // size))
-    tenths = -(-amount * 10 // size)
-    return f"{tenths // 10}.{tenths % 10}" if tenths % 10 else str(tenths // 10)
+def _rounded_up(amount: int, size: int, *, digits: int) -> str:
+    """``digits``: how many there are after the point at most."""
+    scale = 10**digits
+    whole, rest = divmod(-(-amount * scale // size), scale)
+    return f"{whole}.{rest:0{digits}}".rstrip("0") if rest else str(whole)
 
 
 def _is_bytes(resource: str) -> bool:

@@ -204,11 +204,14 @@ class _Layout:
             max(map(_longest_word, cells), default=0) if column.kind == "text" else 0
             for column, cells in zip(self._columns, self._cells(), strict=True)
         ]
+        pieces = [max(map(_longest_piece, cells), default=0) for cells in self._cells()]
         any_width = [0] * len(words)
         for narrow, flexible, word_widths in (
             (_READABLE, texts, words),
             (_NARROW, texts, words),
-            (_NARROW, texts, any_width),
+            # A word that is too long, such as a taint, is broken where a name would be. So both
+            # get narrower together: a whole name beside slivers of text has many lines.
+            (_NARROW, all_names, pieces),
             (_NARROW, all_names, any_width),
         ):
             yield [

@@ -122,6 +122,7 @@ const whole = new Intl.NumberFormat("en-US", { maximumFractionDigits: 0 });
 const short = new Intl.NumberFormat("en-US", { maximumFractionDigits: 2 });
 const UNITS = ["", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei"];
 const EXACT_LENGTH_MAX = 6;
+const CPU_LENGTH_MAX = 5;
 
 export const count = (number) => whole.format(number);
 export const plural = (number, word) => `${count(number)} ${word}${number === 1 ? "" : "s"}`;
@@ -133,10 +134,11 @@ export function amount(resource, number) {
   const sizes = resource === "cpu" ? [["", 1000], ["m", 1]] : UNITS.map((unit, power) => [unit, 1024 ** power]).reverse();
   const [unit, size] = sizes.find(([, one]) => number && number % one === 0) ?? ["", 1];
   const exact = `${number / size}${unit}`;
-  if (exact.length <= EXACT_LENGTH_MAX) return exact;
+  if (exact.length <= (resource === "cpu" ? CPU_LENGTH_MAX : EXACT_LENGTH_MAX)) return exact;
   const [shortUnit, larger] = resource === "cpu" ? ["", 1000] : sizes.find(([, one]) => number >= 10 * one) ?? ["", 1];
-  const digits = resource === "cpu" || number < 100 * larger ? 10 : 1;
-  return `${Math.ceil((number * digits) / larger) / digits}${shortUnit}`;
+  const fine = resource === "cpu" ? 100 : 10;
+  const scale = number < 100 * larger ? fine : fine / 10;
+  return `${Math.ceil((number * scale) / larger) / scale}${shortUnit}`;
 }
 
 // The amounts of all other resources bring their unit, or count things.
