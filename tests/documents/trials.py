@@ -128,6 +128,7 @@ TRIALS: dict[str, Trial] = {
         command="bayplan bench benchmarks/scenarios --name Basic/500Nodes", prints="pods/s"
     ),
     # Programs that run until they are ended. The page prints its address, which has a free port.
+    "bayplan ui": Trial(cluster=True, url=PRINTED),
     "bayplan ui runs/a": Trial(url=PRINTED),
     "bayplan ui runs/a runs/b": Trial(url=PRINTED),
     "bayplan ui night": Trial(cluster=True, url=PRINTED),
