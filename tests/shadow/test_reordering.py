@@ -5,7 +5,7 @@ from bayplan.testing import pod
 
 
 def binding(name: str, place: int, node: str = "x") -> NodeArrival:
-    return NodeArrival(pod(name).pod, node, 0.0, (0, place))
+    return NodeArrival(pod(name).pod, node, 0.0, (0, place), since_seconds=0.0)
 
 
 def review(before: list[NodeArrival], after: list[NodeArrival], place: int = 10) -> Review:

@@ -11,6 +11,7 @@ and the decision is judged again on each.
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import product
 from typing import Final, Literal, final
 
 import numpy as np
@@ -141,8 +142,10 @@ BINDINGS_MAX: Final = 512
 SECONDS_MAX: Final = 30.0
 #: How many bindings on each side are left out or added one after the other.
 _STEPS_MAX: Final = 4
-#: On how many states a decision is compared again.
+#: On how many states a decision is compared again, if the order of the queue is one of them.
 STATES_MAX: Final = 8
+#: On how many states the order of the queue is tried, if the time of the decision is not known.
+_ORDERS_MAX: Final = 32
 
 
 @final
@@ -156,6 +159,12 @@ class NodeArrival:
     at_seconds: float
     #: The place in the scheduler's queue: higher priority first, then the order of arrival.
     queue_place: tuple[int, int]
+    #: Since when the pod waited.
+    since_seconds: float
+
+    @property
+    def arrival_number(self) -> int:
+        return self.queue_place[1]
 
     @property
     def uid(self) -> str:
@@ -197,17 +206,15 @@ def agrees_when_reordered(model: ClusterModel, review: Review) -> bool:
 def states(review: Review) -> list[frozenset[str]]:
     """The states to compare on: of each the uids of pods whose bindings it lacks, likeliest first.
 
-    They are: the order of the scheduler's queue; with the changes that arrived meanwhile; without
+    They are: the orders of the scheduler's queue; with the changes that arrived meanwhile; without
     one binding to the chosen node that arrived before; with one binding to the shadow's node that
     arrived after; without the last bindings before, one to four; with the next bindings, one to
-    four. At most `STATES_MAX` of them.
+    four. At most `STATES_MAX` of them, and further orders of the queue.
     """
     own, before, after = review.binding, review.before, review.after
+    orders = _queue_orders(review)
     later = _uids(after)
-    candidates = [
-        _uids(each for each in (*before, *after) if each.queue_place > own.queue_place),
-        later,
-    ]
+    candidates = [later]
     candidates += [later | {each.uid} for each in reversed(before) if each.node == own.node]
     to_own_node = (each for each in after if each.node == review.verdict.own_node)
     candidates += [later - {each.uid} for each in to_own_node]
@@ -216,7 +223,46 @@ def states(review: Review) -> list[frozenset[str]]:
             candidates.append(later | _uids(before[-count:]))
         if count <= len(after):
             candidates.append(_uids(after[count:]))
-    return list(dict.fromkeys(candidates))[:STATES_MAX]
+    count_max = len(orders) - 1 + STATES_MAX
+    return list(dict.fromkeys([*orders, *candidates]))[:count_max]
+
+
+def _queue_orders(review: Review) -> list[frozenset[str]]:
+    """The states that a scheduler may have had which takes pods in the order of its queue.
+
+    Of equal priority, pods are decided in the order of arrival. The time of the decision is not
+    known; it lies between the arrivals of the pod and of its binding. So two kinds of pods may have
+    been decided before or after: pods of lower priority that arrived earlier (those decided before
+    are the first in the queue), and pods of higher priority that arrived later (those decided
+    before are the first that arrived). Not covered: pods that are tried again after a failure, and
+    lower pods of several priorities that overtook one another.
+    """
+    own, others = review.binding, (*review.before, *review.after)
+    behind = [each for each in others if each.queue_place > own.queue_place]
+    # The queue is known to be decided up to here when the pod arrived.
+    decided = max(
+        (each.queue_place for each in behind if each.at_seconds < own.since_seconds),
+        default=own.queue_place,
+    )
+    unsure, surely_after = list[NodeArrival](), list[NodeArrival]()
+    for each in behind:
+        if each.arrival_number > own.arrival_number:
+            surely_after.append(each)
+        elif each.queue_place > decided:
+            unsure.append(each)
+    # The decision was made before the first binding of a pod that was decided later.
+    end = min(each.at_seconds for each in (own, *surely_after))
+    overtaking: list[NodeArrival] = []
+    for each in others:
+        if each.queue_place < own.queue_place and each.arrival_number > own.arrival_number:
+            (surely_after if each.since_seconds > end else overtaking).append(each)
+    unsure.sort(key=lambda each: each.queue_place)
+    overtaking.sort(key=lambda each: each.arrival_number, reverse=True)
+    lacking = _uids(surely_after)
+    # How many are decided before of the first, and how many after of the second.
+    counts = product(range(len(unsure) + 1), range(min(len(overtaking), _ORDERS_MAX) + 1))
+    likeliest = sorted(counts, key=sum)[:_ORDERS_MAX]
+    return [lacking | _uids(unsure[i:]) | _uids(overtaking[:j]) for i, j in likeliest]
 
 
 def _uids(bindings: Iterable[NodeArrival]) -> frozenset[str]:

@@ -3,8 +3,8 @@
 A decision is compared on the state just before its binding arrived in the watch of pods: all
 earlier events are applied, later ones are not. A decision that disagrees is compared once more, on
 the states that a reordering of the bindings in flight allows; see `judgement`. This waits until the
-pods that come earlier in the scheduler's queue have their nodes: the decision was made on a state
-with their bindings, which may arrive many seconds later.
+pods that come earlier in the scheduler's queue, or arrived earlier, have their nodes: the decision
+was made on a state with their bindings, which may arrive many seconds later.
 
 The shadow reads no clock and does no I/O: the caller passes events with their times.
 """
@@ -86,8 +86,8 @@ class _PendingReview:
     verdict: Verdict
     #: How many bindings arrived before it.
     number: int
-    #: The keys of pods that come earlier in the queue. Those at the end that have a node by now are
-    #: taken away.
+    #: The keys of pods that come earlier in the queue or arrived earlier. Those at the end that
+    #: have a node by now are taken away.
     ahead: list[str]
 
 
@@ -262,7 +262,13 @@ class Shadow:
         assert waiting is not None, f"{key} waited unseen"
         self._end_wait(key, waiting, node)
         if verdict is not None:
-            arrival = NodeArrival(before, node, self._now_seconds, waiting.queue_place)
+            arrival = NodeArrival(
+                before,
+                node,
+                self._now_seconds,
+                waiting.queue_place,
+                since_seconds=waiting.since_seconds,
+            )
             self._arrived(arrival, verdict)
 
     def _arrived(self, binding: NodeArrival, verdict: Verdict) -> None:
@@ -275,13 +281,15 @@ class Shadow:
         self._review_due()
 
     def _ahead_of(self, binding: NodeArrival) -> list[str]:
-        """The keys of pods that come earlier in the queue and whose bindings may be in flight. A
-        pod that has waited for longer has no node that fits, most likely."""
+        """The keys of pods that come earlier in the queue, or that arrived earlier, and whose
+        bindings may be in flight. A pod that has waited for longer has no node that fits, most
+        likely."""
         horizon, place = self._now_seconds - SECONDS_MAX, binding.queue_place
         return [
             key
             for key, waiting in self._waiting.items()
-            if waiting.queue_place < place and waiting.since_seconds >= horizon
+            if (waiting.queue_place < place or waiting.queue_place[1] < place[1])
+            and waiting.since_seconds >= horizon
         ]
 
     def _judged(self, model: ClusterModel, key: str, node: str) -> Verdict:
