@@ -148,6 +148,43 @@ def test_a_class_that_nothing_tells_refuses_the_pods_and_not_the_dump(tmp_path: 
     assert any("no PriorityClass with name high was found" in note for note in result["notes"])
 
 
+# ---- more pods than wanted ------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("kind", "spec"),
+    [
+        ("ReplicaSet", {"replicas": 1}),
+        ("ReplicationController", {"replicas": 1}),
+        ("StatefulSet", {"replicas": 1}),
+        ("Job", {"parallelism": 1, "completions": 9}),
+        ("DaemonSet", {}),
+    ],
+)
+def test_pods_that_a_controller_no_longer_wants_go(
+    tmp_path: Path, kind: str, spec: Content
+) -> None:
+    owner = workload(kind, "web", spec)
+    if kind == "ReplicationController":
+        owner |= {"apiVersion": "v1"}
+        owner["spec"]["selector"] = {"app": "web"}
+    if kind == "DaemonSet":
+        owner["spec"]["template"]["spec"]["nodeSelector"] = {"role": "a"}
+    nodes = [node("n1", labels={"role": "a"}), node("n2"), node("n3")]
+    pods = [owned(owner, f"web-{i}", nodeName=f"n{i + 1}") for i in range(3)]
+    result = simulated(tmp_path, *nodes, owner, *pods)
+    left = [name for name, one in result["pods"].items() if one["deletedAt"] is None]
+    assert (result["counts"]["running"], len(left)) == (1, 1)
+    if kind in ("StatefulSet", "DaemonSet"):
+        assert left == ["default/web-0"]
+
+
+def test_the_pods_of_a_job_that_was_suspended_go(tmp_path: Path) -> None:
+    job = workload("Job", "web", {"parallelism": 2, "completions": 2, "suspend": True})
+    pods = [owned(job, f"web-{i}", nodeName="n1") for i in range(2)]
+    assert simulated(tmp_path, node("n1"), job, *pods)["counts"]["running"] == 0
+
+
 # ---- quotas ---------------------------------------------------------------------------------
 
 

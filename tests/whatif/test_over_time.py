@@ -3,6 +3,7 @@
 from typing import Any
 
 import pytest
+from msgspec import structs
 
 import bayplan
 from bayplan.api.objects import POD
@@ -117,3 +118,39 @@ def test_daemon_pods_do_not_hinder_the_drain_of_a_dump_of_pods_and_nodes() -> No
     answer = simulated(WhatIf(drain=("n1",), until="60s"), cluster)
     assert [move.pod for move in answer.moves] == ["default/web-a"]
     assert not any("unable to drain" in note for note in answer.notes)
+
+
+@pytest.mark.parametrize(
+    ("kind", "version"),
+    [
+        ("LeaderWorkerSet", "leaderworkerset.x-k8s.io/v1"),
+        ("RayCluster", "ray.io/v1"),
+        ("CloneSet", "apps.kruise.io/v1alpha1"),
+    ],
+)
+@pytest.mark.parametrize("change", [WhatIf(drain=("n1",)), WhatIf(remove=("n1",))])
+def test_pods_of_controllers_of_unknown_kinds_come_back(
+    kind: str, version: str, change: WhatIf
+) -> None:
+    pods = [owned_pod("a-0", "n1"), owned_pod("a-1", "n1", "2"), owned_pod("b-0", "n1", "3")]
+    for pod in pods:
+        [owner] = pod["metadata"]["ownerReferences"]
+        owner |= {"kind": kind, "apiVersion": version}
+    cluster = cluster_of(node("n1", cpu="8"), node("n2", cpu="4"), *pods)
+    answer = simulated(structs.replace(change, until="60s"), cluster)
+    assert {(move.pod, move.source, move.target) for move in answer.moves} == {
+        ("default/a-0", "n1", "n2"),
+        ("default/a-1", "n1", "n2"),
+    }
+    assert [one.pod for one in answer.left_over] == ["default/b-0"]
+    assert any(f"{kind} default/a" in n and "come back as they were" in n for n in answer.notes)
+
+
+def test_pods_of_unknown_daemons_go_with_their_node() -> None:
+    pod = owned_pod("a-0", "n1")
+    [owner] = pod["metadata"]["ownerReferences"]
+    owner |= {"kind": "DaemonSet", "apiVersion": "apps.kruise.io/v1alpha1"}
+    cluster = cluster_of(node("n1"), node("n2"), pod)
+    answer = simulated(WhatIf(remove=("n1",), until="60s"), cluster)
+    assert not answer.moves
+    assert not answer.left_over

@@ -52,6 +52,11 @@ def controller_kind(meta: ObjectMeta) -> str:
     return "" if controller is None else controller.kind
 
 
+#: The kinds of controllers, of any group, whose pods go with their nodes: the pod of a DaemonSet,
+#: and the mirror of a static pod.
+BOUND_TO_NODES = ("DaemonSet", "Node")
+
+
 def is_bound_to_node(meta: ObjectMeta) -> bool:
     """Whether a pod goes with its node: that of a DaemonSet, or the mirror of a static pod."""
-    return controller_kind(meta) in ("DaemonSet", "Node")
+    return controller_kind(meta) in BOUND_TO_NODES

@@ -4,9 +4,10 @@ A dump of pods and nodes has no ReplicaSets, and still its pods come back when t
 simulation needs somebody who creates them. The controller of such pods has as many replicas as
 pods, and the template of the first. Of a StatefulSet, claims that are named after a pod follow from
 templates. A DaemonSet has no outline: a pod does not tell on which nodes its controller wants one.
+The pods of a controller whose kind is not known may differ, so each comes back as it was.
 """
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from bayplan.api.objects import (
     JOB,
@@ -16,7 +17,8 @@ from bayplan.api.objects import (
     STATEFUL_SET,
 )
 from bayplan.objects.keys import Content, ObjectKey, key_of, kind_of, object_key
-from bayplan.objects.workloads import controller_reference
+from bayplan.objects.workloads import BOUND_TO_NODES, controller_reference
+from bayplan.sim.input.controller_kinds import CONTROLLERS
 from bayplan.sim.input.controller_pods import is_active
 from bayplan.sim.input.workload import is_pod
 from bayplan.sim.world.workloads.stateful_set_plan import ordinal
@@ -46,6 +48,17 @@ def _controller(pod: Content) -> tuple[ObjectKey, str] | None:
     if kind not in _KINDS:
         return None
     return object_key(kind, key_of(pod).namespace, owner.get("name") or ""), owner["uid"]
+
+
+def unknown_controllers(contents: Iterable[Content]) -> list[str]:
+    """The controllers of pods whose kind is not simulated, as in "LeaderWorkerSet default/a"."""
+    names: dict[str, None] = {}
+    for content in filter(is_pod, contents):
+        owner = controller_reference(content)
+        kind = f"{owner.get('apiVersion')} {owner.get('kind')}" if owner else ""
+        if owner and kind not in CONTROLLERS and owner.get("kind") not in BOUND_TO_NODES:
+            names[f"{owner.get('kind')} {key_of(content).namespace}/{owner.get('name')}"] = None
+    return list(names)
 
 
 def _outline(
@@ -81,8 +94,15 @@ def _claim_templates(pod: Content, claims: dict[ObjectKey, Content]) -> Iterator
             yield {"metadata": {"name": volume["name"]}, "spec": spec}
 
 
-def notes_of(controllers: Iterable[Content]) -> Iterator[str]:
-    """A note for the reader, if there are any."""
+def notes_of(controllers: Iterable[Content], unknown: Sequence[str]) -> Iterator[str]:
+    """Notes for the reader, if there are any controllers. ``unknown``: see
+    `unknown_controllers`."""
+    if unknown:
+        more = f" and {len(unknown) - 1:,} more are" if len(unknown) > 1 else " is"
+        yield (
+            f"{unknown[0]}{more} of a kind that is not simulated: pods that go come back as they"
+            " were"
+        )
     names = [str(key_of(each)) for each in controllers]
     if names:
         more = f" and {len(names) - 1:,} more were" if len(names) > 1 else " was"

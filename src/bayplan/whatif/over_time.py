@@ -35,7 +35,11 @@ from bayplan.sim.simulation import Simulation
 from bayplan.whatif.changes import Outcome, check_changes
 from bayplan.whatif.comparison import WhatIfAnswer, largest_shapes, state_of, what_if_answer
 from bayplan.whatif.evictions import LeftOver
-from bayplan.whatif.implied_controllers import implied_controllers, notes_of
+from bayplan.whatif.implied_controllers import (
+    implied_controllers,
+    notes_of,
+    unknown_controllers,
+)
 from bayplan.whatif.placing import Move, Placer
 
 
@@ -180,11 +184,13 @@ def _workload(model: ClusterModel, change: WhatIf, read_kinds: set[str]) -> Work
         if isinstance(present, Pod) and not stays:
             content["status"] = {"phase": "Running" if present.spec.node_name else "Pending"}
         parts.append(Part(content, str(key)))
-    implied = implied_controllers([part.value for part in parts])
+    contents = [part.value for part in parts]
+    implied, unknown = implied_controllers(contents), unknown_controllers(contents)
     parts += [Part(content, str(key_of(content))) for content in implied]
     parts.append(Part(change.document(), "the change"))
     workload = load_inputs(parts, read_kinds=read_kinds, admission=source.admission)
-    return structs.replace(workload, notes=(*workload.notes, *notes_of(implied)))
+    notes = (*workload.notes, *notes_of(implied, unknown))
+    return structs.replace(workload, notes=notes, recreates_unknown=True)
 
 
 def _is_where_it_was(original: ApiObject | None, present: Pod) -> bool:

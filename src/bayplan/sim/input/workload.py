@@ -127,6 +127,8 @@ class Workload(Struct, frozen=True, kw_only=True):
     pod_gc: PodGcTimes = PodGcTimes()
     #: Whether controllers act in the whole run.
     expansion: ExpansionMode = ExpansionMode.ONCE
+    #: Whether pods that go come back as they were if the kind of their controller is not known.
+    recreates_unknown: bool = False
     #: How late controllers learn about pods that go.
     recreate_after_seconds: float = 0.0
     #: The admission plugins of the API server.

@@ -115,6 +115,7 @@ class Driver:
             create=self._come,
             note=self.refused.append,
             delay_seconds=self._workload.recreate_after_seconds,
+            recreates_unknown=self._workload.recreates_unknown,
         )
 
     @property
@@ -167,6 +168,7 @@ class Driver:
         await self._end_begun_deletions()
         if self._controllers is not None:
             self._controllers.go_on_with_rollouts()
+            self._controllers.find_surplus_pods()
             await self._settle()
 
     def _arrivals(

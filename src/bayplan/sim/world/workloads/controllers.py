@@ -32,6 +32,7 @@ from bayplan.api.objects import (
 )
 from bayplan.clock import Clock
 from bayplan.objects.keys import Content, ObjectKey, key_of, kind_of, object_key
+from bayplan.objects.workloads import controller_kind, is_bound_to_node
 from bayplan.ports import ApiError
 from bayplan.sim.input.controller_kinds import CONTROLLERS
 from bayplan.sim.input.controller_pods import (
@@ -65,6 +66,8 @@ from bayplan.sim.world.workloads.stateful_set_plan import (
     stateful_set_plan,
 )
 
+#: The metadata of a pod that comes back as it was.
+_COPIED = ("name", "namespace", "labels", "annotations", "ownerReferences")
 #: How often a controller may replace all its pods between two steps of the workload.
 _ROUNDS = 20
 
@@ -100,14 +103,17 @@ class WorkloadControllers:
         create: Callable[[Content], ApiError | None],
         note: Callable[[str], None],
         delay_seconds: float = 0.0,
+        recreates_unknown: bool = False,
     ) -> None:
         """``create`` creates an object, or returns why it cannot. ``note`` tells the reader.
-        ``delay_seconds``: how late controllers learn about pods that go."""
+        ``delay_seconds``: how late controllers learn about pods that go. ``recreates_unknown``:
+        whether pods of controllers of other kinds come back as they were."""
         self._cluster = cluster
         self._clock = clock
         self._create = create
         self._note = note
         self._delay_seconds = delay_seconds
+        self._recreates_unknown = recreates_unknown
         #: Controllers to bring up to date, each with the node that it is about; "": all nodes.
         self._dirty: dict[tuple[ObjectKey, str], None] = {}
         #: Pods by controller; None: the index has not been needed yet.
@@ -173,6 +179,8 @@ class WorkloadControllers:
         self.refused.change_count += 1
         owner = self._owner_of(last.content)
         if owner is None:
+            if self._recreates_unknown and after is None and not is_finished:
+                self._recreate(last)
             return
         if self._pods is None and self._delay_seconds:
             self._index()[owner].put(before.content)
@@ -183,6 +191,26 @@ class WorkloadControllers:
             return
         self._losses.append((self._clock.now() + self._delay_seconds, loss))
         running_loop().call_later(self._delay_seconds, self._learn_next)
+
+    def _recreate(self, stored: StoredObject) -> None:
+        """A pod is gone whose controller is of another kind. It comes back under the same name, as
+        in a change without time; the pods of DaemonSets of other groups go with their nodes."""
+        meta = stored.object.metadata
+        # Garbage collection lets a pod fail before it deletes it; such a pod comes back, too.
+        has_succeeded = (stored.content.get("status") or {}).get("phase") == "Succeeded"
+        if has_succeeded or not controller_kind(meta) or is_bound_to_node(meta):
+            return
+        running_loop().call_later(self._delay_seconds, self._create_again, stored.content)
+
+    def _create_again(self, pod: Content) -> None:
+        key = key_of(pod)
+        if self._cluster.get(key) is not None:
+            return
+        meta = {name: part for name, part in pod["metadata"].items() if name in _COPIED}
+        spec = {name: part for name, part in pod["spec"].items() if name != "nodeName"}
+        problem = self._create({"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": spec})
+        if problem is not None:
+            self._note(f"at {self._clock.now():g} s: {key} does not come back: {problem}")
 
     def pod_was_terminating(self, stored: StoredObject) -> None:
         """A pod was terminating when the run began. The controller of a Job counts it and removes
@@ -259,6 +287,22 @@ class WorkloadControllers:
             status = stored.content.get("status") or {}
             if status.get("updateRevision") != status.get("currentRevision"):
                 self._mark(stored.key)
+
+    def find_surplus_pods(self) -> None:
+        """Controllers of the input may have more pods than they want, or pods on nodes that they
+        are no longer meant for."""
+        counts = Counter[_Owner]()
+        for stored in self._cluster.objects(POD):
+            if stored.object.metadata.owner_references and is_active(stored.content):
+                owner = self._owner_of(stored.content)
+                if owner is not None:
+                    counts[owner] += 1
+        for owner, count in counts.items():
+            stored = self._cluster.get(owner.key)
+            if stored is not None and stored.content["metadata"]["uid"] == owner.uid:
+                wanted = _wanted_count(stored.content)
+                if wanted is None or count > wanted:
+                    self._mark(owner.key)
 
     def expects_pods(self, key: ObjectKey) -> None:
         """A StatefulSet has been created, and some of its pods are created later."""
@@ -607,6 +651,17 @@ def _node_parts(stored: StoredObject) -> tuple[object, object]:
     """What DaemonSets read of a node. Upstream: shouldIgnoreNodeUpdate."""
     content = stored.content
     return content["metadata"].get("labels"), (content.get("spec") or {}).get("taints")
+
+
+def _wanted_count(controller: Content) -> int | None:
+    """The most pods that a controller leaves running; None: that depends on the nodes."""
+    kind, spec = kind_of(controller), controller["spec"]
+    if kind == DAEMON_SET:
+        return None
+    if kind == JOB:
+        parallelism = spec.get("parallelism")
+        return 0 if spec.get("suspend") else 1 if parallelism is None else parallelism
+    return replica_count(controller)
 
 
 def _pod_count(controller: Content, cluster: EmbeddedCluster) -> int:
