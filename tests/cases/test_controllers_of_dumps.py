@@ -148,6 +148,37 @@ def test_a_class_that_nothing_tells_refuses_the_pods_and_not_the_dump(tmp_path: 
     assert any("no PriorityClass with name high was found" in note for note in result["notes"])
 
 
+# ---- pods that nobody controls --------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("kind", "names"),
+    [
+        ("ReplicaSet", ("a", "b")),
+        ("ReplicationController", ("a", "b")),
+        ("StatefulSet", ("web-0", "web-1")),
+        ("DaemonSet", ("a", "b")),
+    ],
+)
+def test_a_controller_adopts_the_pods_that_its_selector_matches(
+    tmp_path: Path, kind: str, names: tuple[str, str]
+) -> None:
+    owner = workload(kind, "web", {} if kind == "DaemonSet" else {"replicas": 2})
+    if kind == "ReplicationController":
+        owner |= {"apiVersion": "v1"}
+        owner["spec"]["selector"] = {"app": "web"}
+    labels = {"app": "web"}
+    pods = [pod(each, labels=labels, nodeName=f"n{i}") for i, each in enumerate(names, 1)]
+    other = pod("c", labels={"app": "other"}, nodeName="n2")
+    result = simulated(tmp_path, node("n1"), node("n2"), owner, *pods, other)
+    assert set(result["pods"]) == {f"default/{name}" for name in (*names, "c")}
+    cluster = tmp_path / "in.yaml"
+    change = ("--drain", "n1", "--until", "60s", "-o", "json")
+    changed = json.loads(answer("whatif", cluster, *change))
+    moves = [move["pod"] for move in changed["moves"]]
+    assert moves == ([] if kind == "DaemonSet" else [f"default/{names[0]}"])
+
+
 # ---- more pods than wanted ------------------------------------------------------------------
 
 

@@ -22,6 +22,7 @@ from bayplan.clock import ManualClock, rfc3339
 from bayplan.config.cluster_version import ReportedReleases
 from bayplan.objects.keys import key_of, kind_of
 from bayplan.objects.object_store import ObjectStore
+from bayplan.sim.input.adoption import adopt_pods
 from bayplan.sim.input.controller_kinds import CONTROLLERS
 from bayplan.sim.input.errors import InputError, InputErrors
 from bayplan.sim.input.object_checks import (
@@ -343,6 +344,7 @@ class _Loader:
         """All objects at the beginning, in the order of their creation."""
         keys = [(timeline.add(one.content, one.place), one.place) for one in self._objects]
         timeline.identities.mend_all()
+        self._notes += adopt_pods(timeline.index)
         own = [(key, timeline.index[key], place) for key, place in keys if key is not None]
         whole: list[Content] = []
         for key, content, place in own:

@@ -300,7 +300,7 @@ class WorkloadControllers:
         for owner, count in counts.items():
             stored = self._cluster.get(owner.key)
             if stored is not None and stored.content["metadata"]["uid"] == owner.uid:
-                wanted = _wanted_count(stored.content)
+                wanted = _target_count(stored.content)
                 if wanted is None or count > wanted:
                     self._mark(owner.key)
 
@@ -653,7 +653,7 @@ def _node_parts(stored: StoredObject) -> tuple[object, object]:
     return content["metadata"].get("labels"), (content.get("spec") or {}).get("taints")
 
 
-def _wanted_count(controller: Content) -> int | None:
+def _target_count(controller: Content) -> int | None:
     """The most pods that a controller leaves running; None: that depends on the nodes."""
     kind, spec = kind_of(controller), controller["spec"]
     if kind == DAEMON_SET:

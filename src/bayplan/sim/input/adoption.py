@@ -1,0 +1,68 @@
+"""Pods without a controller that a controller of the input adopts, because its selector matches.
+
+A Deployment adopts no pods: its ReplicaSets do, and their selectors have the template hash.
+Upstream: pkg/controller/controller_ref_manager.go (ClaimPods), stateful_set.go (filterFn).
+"""
+
+from collections import defaultdict
+from collections.abc import Iterator
+
+import msgspec
+
+from bayplan.api.objects import (
+    DAEMON_SET,
+    JOB,
+    POD,
+    REPLICA_SET,
+    REPLICATION_CONTROLLER,
+    STATEFUL_SET,
+    LabelSelector,
+)
+from bayplan.api.selectors import Selector, label_selector
+from bayplan.lazy_loader import built
+from bayplan.objects.keys import Content, ObjectKey, key_of, kind_of
+from bayplan.objects.workloads import controller_reference
+from bayplan.sim.input.controller_pods import is_active, reference
+from bayplan.sim.input.object_checks import ObjectIndex
+
+_ADOPTING = (REPLICA_SET, REPLICATION_CONTROLLER, STATEFUL_SET, DAEMON_SET, JOB)
+
+
+def adopt_pods(index: ObjectIndex) -> Iterator[str]:
+    """Make controllers the owners of the pods that they adopt. Yields a note for each pod."""
+    orphans: defaultdict[str, dict[ObjectKey, Content]] = defaultdict(dict)
+    for pod in index.of_kind(POD):
+        if is_active(pod) and controller_reference(pod) is None:
+            orphans[key_of(pod).namespace][key_of(pod)] = pod
+    for controller in (each for kind in _ADOPTING for each in index.of_kind(kind) if orphans):
+        there = orphans.get(key_of(controller).namespace)
+        selector = _selector(controller) if there else None
+        if not there or selector is None or controller["metadata"].get("deletionTimestamp"):
+            continue
+        for key, pod in list(there.items()):
+            if _may_be_of(controller, key.name) and selector.matches(
+                pod["metadata"].get("labels") or {}
+            ):
+                del there[key]
+                owners = (*(pod["metadata"].get("ownerReferences") or ()), reference(controller))
+                meta = {**pod["metadata"], "ownerReferences": list(owners)}
+                index.put(key, {**pod, "metadata": meta})
+                yield f"{key} is adopted by {key_of(controller)}, whose selector matches it"
+
+
+def _selector(controller: Content) -> Selector | None:
+    """None: it selects nothing, or all pods, which the API server refuses."""
+    selector = controller["spec"].get("selector")
+    if kind_of(controller) == REPLICATION_CONTROLLER:
+        template = controller["spec"]["template"].get("metadata") or {}
+        selector = {"matchLabels": selector or template.get("labels") or {}}
+    if not selector or not any(selector.values()):
+        return None
+    return label_selector(msgspec.convert(selector, built(LabelSelector)))
+
+
+def _may_be_of(controller: Content, name: str) -> bool:
+    """Whether a pod of this name may be of a controller: those of a StatefulSet have ordinals."""
+    if kind_of(controller) != STATEFUL_SET:
+        return True
+    return name.removeprefix(f"{key_of(controller).name}-").isdecimal()
