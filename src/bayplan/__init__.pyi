@@ -67,6 +67,7 @@ from bayplan.framework.plugin import (
     PlacementScorePlugin as PlacementScorePlugin,
     Plugin as Plugin,
     PluginArgs as PluginArgs,
+    PodGroupPostFilterPlugin as PodGroupPostFilterPlugin,
     PostBindPlugin as PostBindPlugin,
     PostFilterPlugin as PostFilterPlugin,
     PreBindPlugin as PreBindPlugin,

@@ -8,6 +8,7 @@ import pytest
 from bayplan.framework.placements import Placement
 from bayplan.framework.plugin import PlacementGeneratePlugin
 from bayplan.framework.status import Code, Status, unschedulable
+from bayplan.problems import ConfigError
 from bayplan.state.nodes import NodeView
 from bayplan.state.pod_group_trees import GroupTree
 from bayplan.state.pod_groups import GroupState
@@ -90,9 +91,10 @@ def test_without_a_plugin_of_placement_generate_a_group_may_use_all_nodes() -> N
     assert outcome() == ["r1-0", "r3-0"]
 
 
-def test_the_first_plugin_of_placement_generate_is_the_only_one() -> None:
-    assert outcome("Pairs", GENERATOR, classes=[Pairs]) == ["r1-0", "r2-0"]
-    assert outcome(GENERATOR, "Pairs", classes=[Pairs]) == ["r2-0", "r2-1"]
+def test_a_profile_has_one_plugin_of_placement_generate_at_most() -> None:
+    assert outcome("Pairs", classes=[Pairs]) == ["r1-0", "r2-0"]
+    with pytest.raises(ConfigError, match="placementGenerate: 2 plugins"):
+        outcome("Pairs", GENERATOR, classes=[Pairs])
 
 
 def test_without_the_gate_no_plugin_of_placement_generate_is_called() -> None:
