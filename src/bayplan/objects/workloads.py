@@ -52,6 +52,11 @@ def controller_kind(meta: ObjectMeta) -> str:
     return "" if controller is None else controller.kind
 
 
+def is_mirror(meta: ObjectMeta) -> bool:
+    """Whether a pod stands for a static pod, which its kubelet runs."""
+    return MIRROR_ANNOTATION in (meta.annotations or {})
+
+
 #: The kinds of controllers, of any group, whose pods go with their nodes: the pod of a DaemonSet,
 #: and the mirror of a static pod.
 BOUND_TO_NODES = ("DaemonSet", "Node")

@@ -20,6 +20,7 @@ from bayplan.api.objects import NODE, POD, Pod
 from bayplan.engine.cycle import Cycle
 from bayplan.framework.scoring import ScoreTable
 from bayplan.model.cluster_model import Attempt, ClusterModel
+from bayplan.objects.workloads import pod_name
 
 # ---- one decision on one state --------------------------------------------------------------
 
@@ -172,7 +173,7 @@ class NodeArrival:
 
     @property
     def key(self) -> str:
-        return f"{self.pod.metadata.namespace or ''}/{self.pod.metadata.name}"
+        return pod_name(self.pod)
 
 
 @final

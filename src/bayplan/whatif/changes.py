@@ -38,15 +38,15 @@ from bayplan.model.picture import plain, with_kind
 from bayplan.model.unknown_names import no_node
 from bayplan.objects.keys import ObjectKey, key_of, key_of_metadata, kind_of, object_key
 from bayplan.objects.pools import is_broken, objects_of_copy
-from bayplan.objects.workloads import controller_kind, workload_of
+from bayplan.objects.workloads import controller_kind, is_mirror, workload_of
 from bayplan.problems import BadInputError, suggestion
 from bayplan.sim.input.controller_kinds import CONTROLLERS, SCALED_KINDS
+from bayplan.sim.input.controller_pods import ordinal
 from bayplan.sim.input.errors import InputErrors
 from bayplan.sim.input.sources import Part
 from bayplan.sim.input.what_if import NewNodes, Scaling, WhatIf
 from bayplan.sim.input.workload import Content
 from bayplan.sim.world.workloads.plans import creation_seconds, first_to_go
-from bayplan.sim.world.workloads.stateful_set_plan import ordinal
 from bayplan.state.pods import PodInfo
 from bayplan.whatif.evictions import (
     BlockedPod,
@@ -54,7 +54,6 @@ from bayplan.whatif.evictions import (
     LeftOver,
     blocked_by,
     is_evicted,
-    is_mirror,
     recreated,
     release_claims,
 )
@@ -252,7 +251,7 @@ class _Changes:
         self._model.remove(NODE, "", name)
         for pod in pods:
             self._model.remove(POD, pod.namespace, pod.name)
-            if controller_kind(pod.metadata) == "DaemonSet" or is_mirror(pod):
+            if controller_kind(pod.metadata) == "DaemonSet" or is_mirror(pod.metadata):
                 release_claims(self._model, pod)
                 continue
             if is_terminal(pod.pod):

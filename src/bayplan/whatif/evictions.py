@@ -11,7 +11,7 @@ from typing import cast, final
 
 from msgspec.structs import replace
 
-from bayplan.adapters.embedded.disruption_budgets import may_go_unready
+from bayplan.adapters.embedded.disruption_budgets import ignores_budgets, may_go_unready
 from bayplan.answers.document import Value
 from bayplan.api.device_objects import RESOURCE_CLAIM, ResourceClaim, ResourceClaimStatus
 from bayplan.api.disruption_objects import POD_DISRUPTION_BUDGET, PodDisruptionBudget
@@ -19,7 +19,6 @@ from bayplan.api.objects import (
     PERSISTENT_VOLUME_CLAIM,
     POD,
     STORAGE_CLASS,
-    TERMINAL_PHASES,
     ObjectMeta,
     Pod,
     is_terminal,
@@ -31,7 +30,7 @@ from bayplan.api.storage_objects import (
     StorageClass,
 )
 from bayplan.model.cluster_model import ClusterModel
-from bayplan.objects.workloads import MIRROR_ANNOTATION, controller_kind, is_bound_to_node
+from bayplan.objects.workloads import controller_kind, is_bound_to_node, is_mirror
 from bayplan.state.pods import PodInfo, PodShape
 from bayplan.state.storage_infos import ClaimInfo
 
@@ -113,7 +112,7 @@ def blocked_by(
 
     Upstream: pkg/registry/core/pod/storage/eviction.go.
     """
-    if not budgets or pod.is_terminating or pod.status.phase in (*TERMINAL_PHASES, "Pending"):
+    if not budgets or ignores_budgets(pod.pod):
         return None
     names = tuple(budget.name for budget in budgets)
     if len(budgets) > 1:
@@ -248,10 +247,5 @@ def without_late_volume(model: ClusterModel, claim: PersistentVolumeClaim) -> Pe
 def is_evicted(pod: PodInfo) -> bool:
     """Whether a drain evicts a pod: it does not go with its node, runs, and is not being deleted.
     Of pods without a controller, a drain may be forced to do so."""
-    stays = is_bound_to_node(pod.metadata) or is_mirror(pod)
+    stays = is_bound_to_node(pod.metadata) or is_mirror(pod.metadata)
     return not (stays or pod.is_terminating or is_terminal(pod.pod))
-
-
-def is_mirror(pod: PodInfo) -> bool:
-    """Whether the pod stands for a static pod, which its kubelet runs."""
-    return MIRROR_ANNOTATION in (pod.metadata.annotations or {})

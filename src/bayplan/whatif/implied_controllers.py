@@ -19,9 +19,8 @@ from bayplan.api.objects import (
 from bayplan.objects.keys import Content, ObjectKey, key_of, kind_of, object_key
 from bayplan.objects.workloads import BOUND_TO_NODES, controller_reference
 from bayplan.sim.input.controller_kinds import CONTROLLERS
-from bayplan.sim.input.controller_pods import is_active
+from bayplan.sim.input.controller_pods import is_active, ordinal
 from bayplan.sim.input.workload import is_pod
-from bayplan.sim.world.workloads.stateful_set_plan import ordinal
 
 _KINDS = frozenset((REPLICA_SET, REPLICATION_CONTROLLER, STATEFUL_SET, JOB))
 

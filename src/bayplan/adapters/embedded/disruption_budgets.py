@@ -320,7 +320,7 @@ class Evictions:
         403, the status of a budget is broken; 500, several budgets select the pod."""
         stored = self._server.get(key)
         pod = cast(Pod, stored.object)
-        if not _ignores_budgets(pod):
+        if not ignores_budgets(pod):
             budgets = self._budgets_of(key, pod)
             if len(budgets) > 1:
                 raise ApiError(500, "", _SEVERAL)
@@ -370,7 +370,7 @@ class Evictions:
         self._server.patch(budget.key, {"status": {"disruptionsAllowed": allowed - 1, **noted}})
 
 
-def _ignores_budgets(pod: Pod) -> bool:
+def ignores_budgets(pod: Pod) -> bool:
     """Whether a pod disrupts nothing: it has ended, is not running yet, or goes already."""
     is_leaving = pod.metadata.deletion_timestamp is not None
     return is_leaving or pod.status.phase in (*TERMINAL_PHASES, "Pending")

@@ -43,7 +43,7 @@ from bayplan.framework.status import Code
 from bayplan.model.autoscalers import autoscaled
 from bayplan.model.cluster_model import ClusterModel
 from bayplan.objects.keys import ObjectKey
-from bayplan.objects.workloads import MIRROR_ANNOTATION, controller_kind, pod_name
+from bayplan.objects.workloads import controller_kind, is_mirror, pod_name
 from bayplan.printable import printable
 from bayplan.state.pods import PodInfo
 
@@ -103,7 +103,7 @@ class _Room:
         return [pod for pod in listed if self._may_go(pod, names)]
 
     def _may_go(self, pod: PodInfo, names: set[str]) -> bool:
-        if pod.priority >= _CRITICAL_FROM or MIRROR_ANNOTATION in pod.annotations:
+        if pod.priority >= _CRITICAL_FROM or is_mirror(pod.metadata):
             return False
         if pod.metadata.deletion_timestamp or self._allowed(pod) == 0:
             return False

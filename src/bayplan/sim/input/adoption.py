@@ -22,7 +22,7 @@ from bayplan.api.selectors import Selector, label_selector
 from bayplan.lazy_loader import built
 from bayplan.objects.keys import Content, ObjectKey, key_of, kind_of
 from bayplan.objects.workloads import controller_reference
-from bayplan.sim.input.controller_pods import is_active, reference
+from bayplan.sim.input.controller_pods import is_active, ordinal, reference
 from bayplan.sim.input.object_checks import ObjectIndex
 
 _ADOPTING = (REPLICA_SET, REPLICATION_CONTROLLER, STATEFUL_SET, DAEMON_SET, JOB)
@@ -40,7 +40,7 @@ def adopt_pods(index: ObjectIndex) -> Iterator[str]:
         if not there or selector is None or controller["metadata"].get("deletionTimestamp"):
             continue
         for key, pod in list(there.items()):
-            if _may_be_of(controller, key.name) and selector.matches(
+            if _may_be_of(controller, pod) and selector.matches(
                 pod["metadata"].get("labels") or {}
             ):
                 del there[key]
@@ -61,8 +61,6 @@ def _selector(controller: Content) -> Selector | None:
     return label_selector(msgspec.convert(selector, built(LabelSelector)))
 
 
-def _may_be_of(controller: Content, name: str) -> bool:
-    """Whether a pod of this name may be of a controller: those of a StatefulSet have ordinals."""
-    if kind_of(controller) != STATEFUL_SET:
-        return True
-    return name.removeprefix(f"{key_of(controller).name}-").isdecimal()
+def _may_be_of(controller: Content, pod: Content) -> bool:
+    """Whether a pod may be of a controller, by its name: those of a StatefulSet have ordinals."""
+    return kind_of(controller) != STATEFUL_SET or ordinal(key_of(controller).name, pod) >= 0

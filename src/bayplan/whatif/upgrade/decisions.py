@@ -18,9 +18,10 @@ from bayplan.config import SchedulerConfig
 from bayplan.engine.cycle import Cycle
 from bayplan.model.cluster_model import ClusterModel
 from bayplan.model.picture import ClusterPicture
+from bayplan.objects.workloads import is_mirror
 from bayplan.plugins.registry import Registry
 from bayplan.state.pods import PodInfo, pod_info
-from bayplan.whatif.evictions import create_again, is_mirror
+from bayplan.whatif.evictions import create_again
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +118,7 @@ def pods_to_decide(model: ClusterModel) -> tuple[list[PodInfo], dict[str, list[s
 
 def _omission(pod: PodInfo, scheduler_names: set[str | None]) -> str:
     """Why nobody decides about a pod again; "": this scheduler does."""
-    if is_mirror(pod):
+    if is_mirror(pod.metadata):
         return "a static pod: its kubelet runs it, and no scheduler"
     if pod.scheduler_name not in scheduler_names:
         return f"the scheduler {pod.scheduler_name} decides about it"

@@ -17,6 +17,7 @@ from bayplan.sim.input.controller_pods import (
     is_ordered,
     is_pending,
     is_running,
+    ordinal,
     ordinals,
     stateful_pod,
     template_hash,
@@ -87,12 +88,6 @@ def _remove_surplus(surplus: dict[int, Content], plan: Plan, *, ordered: bool) -
 
 def _first_unready(surplus: dict[int, Content]) -> int:
     return min((number for number, pod in surplus.items() if not is_running(pod)), default=-1)
-
-
-def ordinal(name: str, pod: Content) -> int:
-    """The ordinal of a pod of the StatefulSet ``name``; -1: the pod's name has none."""
-    ending = pod["metadata"]["name"].removeprefix(f"{name}-")
-    return int(ending) if ending.isdecimal() else -1
 
 
 # ---- rollouts -------------------------------------------------------------------------------
