@@ -8,7 +8,7 @@ from typing import Any, final
 
 from bayplan.answers.amounts import amount_text, counted, short_text
 from bayplan.answers.names import first_in_natural_order, in_natural_order, listed_names
-from bayplan.api.objects import NAMESPACE, NODE, POD, Node, Pod, PodAffinityTerm
+from bayplan.api.objects import NAMESPACE, NODE, POD, Pod, PodAffinityTerm
 from bayplan.api.pod_requests import PODS
 from bayplan.api.selectors import NodeTerm, Selector, SelectorError, label_selector, node_term
 from bayplan.explain.device_details import device_details
@@ -16,6 +16,7 @@ from bayplan.explain.diagnosis import Diagnosis, pods_by_node
 from bayplan.explain.explanation import Cause, NodeDistance
 from bayplan.explain.fixes.edits import plain
 from bayplan.explain.fixes.rule_edits import (
+    node_label_counts,
     nodes_of,
     selector_text,
     taint_text,
@@ -251,12 +252,12 @@ def _taints(model: ClusterModel, pod: PodInfo, nodes: Sequence[str]) -> Iterator
 
 
 def _node_rules(model: ClusterModel, pod: PodInfo) -> Iterator[str]:
-    nodes = [node for node in model.objects(NODE) if isinstance(node, Node)]
-    labels = pod.spec.node_selector or {}
+    nodes = list(model.objects(NODE))
+    labels, counts = pod.spec.node_selector or {}, node_label_counts(model)
     for key, value in sorted(labels.items()):
-        counts = Counter((node.metadata.labels or {}).get(key) for node in nodes)
-        count, present = counts[value], sorted(each for each in counts if each is not None)
-        hint = f"; {key} is {_some(present)} elsewhere" if present and not count else ""
+        values = counts.get(key, {})
+        count = values.get(value, 0)
+        hint = f"; {key} is {_some(sorted(values))} elsewhere" if values and not count else ""
         yield f"node selector {key}={value} matches {count:,} of {len(nodes):,} nodes{hint}"
     terms = list(_required_terms(pod))
     if len(terms) > 1:

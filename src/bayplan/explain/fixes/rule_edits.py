@@ -4,12 +4,21 @@ A rule that no node and no pod can satisfy is probably a typing error: the neare
 comes first. Gates are not removed: whoever set one removes it.
 """
 
-from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from difflib import get_close_matches
 from typing import Any, cast
 
-from bayplan.api.objects import DEPLOYMENT, NODE, POD, PRIORITY_CLASS, Node, PriorityClass, Taint
+from bayplan.api.objects import (
+    DEPLOYMENT,
+    NODE,
+    POD,
+    PRIORITY_CLASS,
+    ApiObject,
+    Node,
+    PriorityClass,
+    Taint,
+)
 from bayplan.explain.diagnosis import Diagnosis
 from bayplan.explain.fixes.edits import EditNotPossibleError, Harm, PodEdit, Spec, plain
 from bayplan.explain.fixes.owners import Owners
@@ -29,6 +38,9 @@ _TAINT_LISTS_MAX = 5
 _PRIORITY_CLASSES_MAX = 3
 #: Values of one label that a selector is widened with.
 _VALUES_MAX = 3
+
+#: Key of a label → value → how many objects have it.
+LabelCounts = Mapping[str, Mapping[str, int]]
 
 
 def rule_edits(model: ClusterModel, owners: Owners, diagnosis: Diagnosis) -> Iterator[PodEdit]:
@@ -105,9 +117,9 @@ def _nodes_by_name(model: ClusterModel) -> dict[str, Node]:
 def _corrected_selectors(model: ClusterModel, spec: Spec) -> Iterator[PodEdit]:
     """The nearest label that nodes have, for a label that no node has."""
     selector = sorted((spec.get("nodeSelector") or {}).items())
-    counts = model.once(_label_counts) if selector else {}
+    counts = node_label_counts(model) if selector else {}
     for key, value in selector:
-        if (key, value) in counts:
+        if value in counts.get(key, ()):
             continue
         for other_key, other in _nearest_labels(counts, key, value):
 
@@ -121,23 +133,34 @@ def _corrected_selectors(model: ClusterModel, spec: Spec) -> Iterator[PodEdit]:
             yield PodEdit(printable(text), change, Harm.NONE)
 
 
-def _label_counts(model: ClusterModel) -> Counter[tuple[str, str]]:
+def node_label_counts(model: ClusterModel) -> LabelCounts:
     """How many nodes have each label."""
-    counts: Counter[tuple[str, str]] = Counter()
-    for node in model.objects(NODE):
-        counts.update((node.metadata.labels or {}).items())
-    return counts
+    return model.once(_node_labels)
 
 
-def _nearest_labels(
-    counts: Mapping[tuple[str, str], int], key: str, value: str
-) -> list[tuple[str, str]]:
+def _node_labels(model: ClusterModel) -> LabelCounts:
+    return _label_counts(model.objects(NODE))
+
+
+def _pod_labels(model: ClusterModel) -> LabelCounts:
+    return _label_counts(model.objects(POD))
+
+
+def _label_counts(objects: Iterable[ApiObject]) -> LabelCounts:
+    counts: dict[str, Counter[str]] = defaultdict(Counter)
+    for each in objects:
+        for key, value in (each.metadata.labels or {}).items():
+            counts[key][value] += 1
+    return dict(counts)
+
+
+def _nearest_labels(counts: LabelCounts, key: str, value: str) -> list[tuple[str, str]]:
     """Labels that differ from a label by a typing error, the nearest first."""
-    same_key = {other: (name, other) for name, other in counts if name == key}
-    same_value = {name: (name, other) for name, other in counts if other == value}
-    nearest = get_close_matches(value, sorted(same_key), n=1, cutoff=_TYPO_CUTOFF)
-    keys = get_close_matches(key, sorted(same_value), n=1, cutoff=_TYPO_CUTOFF)
-    return [*(same_key[each] for each in nearest), *(same_value[each] for each in keys)]
+    same_key = sorted(counts.get(key, ()))
+    same_value = sorted(other for other, values in counts.items() if value in values)
+    nearest = get_close_matches(value, same_key, n=1, cutoff=_TYPO_CUTOFF)
+    keys = get_close_matches(key, same_value, n=1, cutoff=_TYPO_CUTOFF)
+    return [*((key, each) for each in nearest), *((each, value) for each in keys)]
 
 
 def _wider_selectors(model: ClusterModel, diagnosis: Diagnosis, spec: Spec) -> Iterator[PodEdit]:
@@ -274,8 +297,7 @@ def _fewer_domains(
     model: ClusterModel, index: int, constraint: Mapping[str, Any]
 ) -> Iterator[PodEdit]:
     key, wanted = constraint["topologyKey"], constraint.get("minDomains") or 1
-    labels = (node.metadata.labels or {} for node in model.objects(NODE))
-    count = len({each[key] for each in labels if key in each})
+    count = len(node_label_counts(model).get(key, ()))
     for fewer in range(min(count, wanted - 1), 0, -1):
         text = f"lower minDomains of the spreading over {printable(key)} from {wanted} to {fewer}"
         harm = Harm.NONE if wanted > count else Harm.RULE
@@ -322,13 +344,11 @@ def _corrected_affinity(model: ClusterModel, pod: PodInfo, spec: Spec) -> Iterat
     """The nearest label that pods have, for an affinity to pods that do not exist."""
     rules: dict[str, Any] = (spec.get("affinity") or {}).get("podAffinity") or {}
     terms: list[dict[str, Any]] = rules.get(_REQUIRED) or []
-    counts: Counter[tuple[str, str]] = Counter()
-    for each in model.objects(POD) if terms else ():
-        counts.update((each.metadata.labels or {}).items())
+    counts = model.once(_pod_labels) if terms else {}
     for index, term in enumerate(terms):
         labels = (term.get("labelSelector") or {}).get("matchLabels") or {}
         for key, value in sorted(labels.items()):
-            if (key, value) in counts:
+            if value in counts.get(key, ()):
                 continue
             for other_key, other in _nearest_labels(counts, key, value):
 
