@@ -30,9 +30,9 @@ import pytest
 
 from bayplan.adapters.live.client import MERGE_PATCH, ApiClient, ClientOptions, open_client
 from bayplan.api.objects import Pod
+from bayplan.objects.workloads import workload_of
 from bayplan.ports import ApiError, NotFoundError
 from bayplan.rng import stream
-from bayplan.whatif.copies import workload_of
 from tests.cli.command_line import bayplan, write_objects
 from tests.kit.manifests import api_object
 from tests.live.beside import Cluster, condition_of, kube_scheduler, node_of

@@ -55,6 +55,12 @@ def controller_of(meta: ObjectMeta) -> OwnerReference | None:
     return next((owner for owner in meta.owner_references or () if owner.controller), None)
 
 
+def is_controlled_by(meta: ObjectMeta, uid: str) -> bool:
+    """Whether the owner that controls an object has a uid. Upstream: metav1.IsControlledBy."""
+    controller = controller_of(meta)
+    return controller is not None and controller.uid == uid
+
+
 # ---- selectors -----------------------------------------------------------------------------
 
 

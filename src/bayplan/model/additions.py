@@ -102,15 +102,7 @@ def read_additions(
     of the API server and its controllers.
     """
     errors = InputErrors()
-    parts = [
-        structs.replace(part, value=in_namespace(part.value, namespace))
-        for part in read_sources(sources, errors)
-        if isinstance(part, Part)
-    ]
-    errors.raise_if_any()
-    if any(own_kind(part.value) for part in parts):
-        actual = "found a Scenario or a WhatIf document"
-        raise BadInputError(f"{actual}, wanted a workload: pods, controllers, pod groups")
+    parts = _parts(sources, namespace, errors)
     taken, unchanged = _taken(parts, cluster)
     own = [_with_uid(part, taken) for part in parts if _key(part.value) not in unchanged]
     if are_shapes:
@@ -159,6 +151,20 @@ def read_additions(
         scheduler_name=scheduler_name,
         refused_pods=created.refused_pods,
     )
+
+
+def _parts(sources: Iterable[InputSource], namespace: str, errors: InputErrors) -> list[Part]:
+    """The objects of the workload. Raises BadInputError."""
+    parts = [
+        structs.replace(part, value=in_namespace(part.value, namespace))
+        for part in read_sources(sources, errors)
+        if isinstance(part, Part)
+    ]
+    errors.raise_if_any()
+    if any(own_kind(part.value) for part in parts):
+        actual = "found a Scenario or a WhatIf document"
+        raise BadInputError(f"{actual}, wanted a workload: pods, controllers, pod groups")
+    return parts
 
 
 def _unjudged(

@@ -22,6 +22,12 @@ def deployment_of(replica_set: str, labels: Mapping[str, str] | None) -> str | N
     return replica_set.removesuffix(f"-{template_hash}")
 
 
+def ordinal_of(stateful_set: str, pod: str) -> int:
+    """The ordinal in the name of a pod of a StatefulSet; -1: the name has none."""
+    ending = pod.removeprefix(f"{stateful_set}-")
+    return int(ending) if ending.isdecimal() else -1
+
+
 def pod_name(pod: Pod) -> str:
     """The name of a pod in questions and answers: "namespace/name"."""
     return f"{pod.metadata.namespace or ''}/{pod.metadata.name}"

@@ -12,7 +12,7 @@ from bayplan.api.csi_migration import (
     persistent_volume,
     plugin_of,
 )
-from bayplan.api.object_meta import NodeSelector, Quantities
+from bayplan.api.object_meta import NodeSelector, Quantities, is_controlled_by
 from bayplan.api.objects import namespaced_name
 from bayplan.api.quantity import QuantityError, nanos, units_of
 from bayplan.api.selectors import (
@@ -93,8 +93,7 @@ class ClaimInfo:
 
     def is_for(self, pod: PodInfo) -> bool:
         """Whether the claim was created for an ephemeral volume of this pod."""
-        owners = self.claim.metadata.owner_references or ()
-        return any(owner.controller and owner.uid == pod.uid for owner in owners)
+        return is_controlled_by(self.claim.metadata, pod.uid)
 
 
 @final

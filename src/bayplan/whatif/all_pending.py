@@ -34,9 +34,9 @@ from bayplan.explain.fixes.search import Search
 from bayplan.model.cluster_model import Attempt, ClusterModel
 from bayplan.model.picture import RunMoment
 from bayplan.model.unknown_names import no_namespace
+from bayplan.objects.workloads import workload_of
 from bayplan.problems import BadInputError
 from bayplan.state.pods import DEFAULT_SCHEDULER, PodInfo
-from bayplan.whatif.copies import workload_of
 from bayplan.whatif.placing import Placer
 from bayplan.whatif.text import note_lines
 

@@ -38,10 +38,9 @@ from bayplan.model.picture import plain, with_kind
 from bayplan.model.unknown_names import no_node
 from bayplan.objects.keys import ObjectKey, key_of, key_of_metadata, kind_of, object_key
 from bayplan.objects.pools import is_broken, objects_of_copy
-from bayplan.objects.workloads import controller_kind, is_mirror, workload_of
+from bayplan.objects.workloads import controller_kind, is_mirror, ordinal_of, workload_of
 from bayplan.problems import BadInputError, suggestion
 from bayplan.sim.input.controller_kinds import CONTROLLERS, SCALED_KINDS
-from bayplan.sim.input.controller_pods import ordinal
 from bayplan.sim.input.errors import InputErrors
 from bayplan.sim.input.sources import Part
 from bayplan.sim.input.what_if import NewNodes, Scaling, WhatIf
@@ -338,7 +337,8 @@ class _Changes:
         if not pods and scaling.replicas:
             raise BadInputError(f"{key} has no pods that could be copied, and was not read")
         is_stateful = key.kind == STATEFUL_SET
-        first = 1 + max((ordinal(key.name, plain(pod)) for pod in pods), default=0)
+        numbers = (ordinal_of(key.name, pod.metadata.name) for pod in pods)
+        first = 1 + max(numbers, default=0)
         for number in range(scaling.replicas - len(pods)):
             ending = f"-new-{len(pods) + number}"
             name = f"{key.name}-{first + number}" if is_stateful else pods[0].metadata.name + ending
@@ -366,7 +366,7 @@ class _Changes:
         pods = [self._manifest(pod) for pod in self._pods_of(key)]
         count = max(len(pods) - replicas, 0)
         if key.kind == STATEFUL_SET:
-            removed = sorted(pods, key=lambda pod: -ordinal(key.name, pod))[:count]
+            removed = sorted(pods, key=lambda pod: -ordinal_of(key.name, key_of(pod).name))[:count]
         else:
             ages = filter(isfinite, map(creation_seconds, pods))
             now_seconds = max(self._model.source.epoch_seconds, *ages, 0.0)

@@ -41,10 +41,11 @@ from bayplan.api.storage_objects import PersistentVolumeClaim
 from bayplan.model.additions import Additions, AdditionsReader
 from bayplan.model.cluster_model import ClusterModel
 from bayplan.model.picture import RunMoment
+from bayplan.objects.workloads import workload_of
 from bayplan.sim.input.what_if import WhatIf
 from bayplan.state.device_supply import DeviceSupply
 from bayplan.whatif.changes import Outcome, check_changes, make_changes
-from bayplan.whatif.copies import units_of, workload_of
+from bayplan.whatif.copies import units_of
 from bayplan.whatif.evictions import BlockedPod, LeftOver, without_late_volume
 from bayplan.whatif.fit import max_fit
 from bayplan.whatif.headroom import shape_names

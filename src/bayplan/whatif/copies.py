@@ -5,7 +5,7 @@ StatefulSet's templates, of ephemeral volumes, and of resource claim templates. 
 group has copies of all members. Everything else is shared, as between the pods of one template.
 """
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
 from itertools import count
 from typing import final
@@ -23,6 +23,7 @@ from bayplan.api.objects import (
 from bayplan.api.pod_groups import GroupKey, PodGroupKinds, key_of
 from bayplan.api.pod_requests import requested
 from bayplan.model.additions import Additions
+from bayplan.model.picture import RefusedPod
 from bayplan.objects.workloads import workload_of
 from bayplan.problems import BadInputError
 
@@ -37,28 +38,30 @@ _SUFFIX = "-more-{}"
 class Unit:
     """What is counted: a pod of the only template of a workload, or its only pod group."""
 
-    def __init__(self, additions: Additions, kinds: PodGroupKinds, name: str) -> None:
+    def __init__(
+        self,
+        name: str,
+        pods: list[Pod],
+        refused: list[RefusedPod],
+        *,
+        objects: Iterable[Added],
+        kinds: PodGroupKinds,
+    ) -> None:
         """``name``: as in "Deployment default/web" or "PodGroup default/g"."""
         #: The workload.
         self.name = name
-        pods = [pod for pod in additions.pods if _unit_name(pod, kinds) == name]
-        refused = [one for one in additions.refused_pods if _unit_name(one.pod, kinds) == name]
         self._group = _group_of([*pods, *(one.pod for one in refused)][0], kinds)
         #: Why the API server refuses the first pod, or a pod of the group; "": it does not.
         self.refusal = refused[0].reason if refused and (self._group or not pods) else ""
         if self.refusal:
-            pods += [one.pod for one in refused]
+            pods = [*pods, *(one.pod for one in refused)]
         #: The pods of the original.
         self.pods = pods if self._group is not None else pods[:1]
         self._kinds = kinds
-        self._own = list(self._objects_of(additions.objects))
-        own_keys = {(kind, each.metadata.name) for kind, each in self._own}
+        self._own: list[Added] = []
         #: The objects that all copies share, in the order of their creation.
-        self.shared: list[Added] = [
-            (kind, each)
-            for kind, each in additions.objects
-            if (kind, each.metadata.name) not in own_keys
-        ]
+        self.shared: list[Added] = []
+        self._divide(objects)
 
     @property
     def is_group(self) -> bool:
@@ -81,14 +84,15 @@ class Unit:
 
     # ---- what a copy has for itself ---------------------------------------------------------
 
-    def _objects_of(self, objects: Iterable[Added]) -> Iterator[Added]:
+    def _divide(self, objects: Iterable[Added]) -> None:
+        """Note which objects each copy has for itself: the group, and claims of its pods."""
         pods = {pod.metadata.uid for pod in self.pods}
         claims = {name for pod in self.pods for name in _named_claims(pod)}
         for kind, each in objects:
             is_of_pod = any(owner.uid in pods for owner in each.metadata.owner_references or ())
             is_group = kind in self._kinds and key_of(kind, each.metadata) == self._group
-            if is_group or (kind in _CLAIM_KINDS and (is_of_pod or each.metadata.name in claims)):
-                yield kind, each
+            is_claim = kind in _CLAIM_KINDS and (is_of_pod or each.metadata.name in claims)
+            (self._own if is_group or is_claim else self.shared).append((kind, each))
 
     def _object_copy(self, kind: str, each: ApiObject, suffix: str) -> ApiObject:
         owners = each.metadata.owner_references or ()
@@ -189,9 +193,16 @@ def _named_claims(pod: Pod) -> Iterator[str]:
 
 def units_of(additions: Additions, kinds: PodGroupKinds) -> list[Unit]:
     """The workloads and pod groups of some additions, in the order of their pods."""
-    pods = (*additions.pods, *(one.pod for one in additions.refused_pods))
-    names = dict.fromkeys(_unit_name(pod, kinds) for pod in pods)
-    return [Unit(additions, kinds, name) for name in names]
+    pods: defaultdict[str, list[Pod]] = defaultdict(list)
+    refused: defaultdict[str, list[RefusedPod]] = defaultdict(list)
+    for pod in additions.pods:
+        pods[_unit_name(pod, kinds)].append(pod)
+    for one in additions.refused_pods:
+        refused[_unit_name(one.pod, kinds)].append(one)
+    return [
+        Unit(name, pods[name], refused[name], objects=additions.objects, kinds=kinds)
+        for name in dict.fromkeys((*pods, *refused))
+    ]
 
 
 def single_unit(additions: Additions, kinds: PodGroupKinds) -> Unit:

@@ -17,9 +17,9 @@ from bayplan.api.objects import (
     STATEFUL_SET,
 )
 from bayplan.objects.keys import Content, ObjectKey, key_of, kind_of, object_key
-from bayplan.objects.workloads import BOUND_TO_NODES, controller_reference
+from bayplan.objects.workloads import BOUND_TO_NODES, controller_reference, ordinal_of
 from bayplan.sim.input.controller_kinds import CONTROLLERS
-from bayplan.sim.input.controller_pods import is_active, ordinal
+from bayplan.sim.input.controller_pods import is_active
 from bayplan.sim.input.workload import is_pod
 
 _KINDS = frozenset((REPLICA_SET, REPLICATION_CONTROLLER, STATEFUL_SET, JOB))
@@ -76,7 +76,8 @@ def _outline(
         own["selector"] = labels
     if key.kind == STATEFUL_SET:
         own["podManagementPolicy"] = "Parallel"
-        own["ordinals"] = {"start": max(min(ordinal(key.name, pod) for pod in pods), 0)}
+        numbers = (ordinal_of(key.name, key_of(pod).name) for pod in pods)
+        own["ordinals"] = {"start": max(min(numbers), 0)}
         own["volumeClaimTemplates"] = list(_claim_templates(first, claims))
     meta = {"name": key.name, "namespace": key.namespace, "uid": uid}
     return {"apiVersion": version, "kind": kind, "metadata": meta, "spec": own}

@@ -5,10 +5,10 @@ from typing import Any
 import pytest
 
 from bayplan.framework.status import Code, Status
-from bayplan.plugins.dynamic_resources.filtering import claims_of, is_owned_by
+from bayplan.plugins.dynamic_resources.filtering import claims_of
 from bayplan.state.pods import PodInfo
 from bayplan.testing import pod
-from tests.plugins.devices_kit import as_claim, claim, exactly, sample
+from tests.plugins.devices_kit import claim, exactly, sample
 
 BY_NAME = {"name": "g", "resourceClaimName": "c"}
 BY_TEMPLATE = {"name": "g", "resourceClaimTemplateName": "t"}
@@ -19,9 +19,9 @@ def asking(*named: dict[str, str], **options: Any) -> PodInfo:
     return pod("p", spec={"resourceClaims": list(named)}, **options)
 
 
-def owned(uid: str = "uid-default/p", controller: bool = True) -> dict[str, Any]:
+def owned(uid: str = "uid-default/p") -> dict[str, Any]:
     the_claim = claim("c", exactly())
-    owner = {"kind": "Pod", "name": "p", "uid": uid, "controller": controller}
+    owner = {"kind": "Pod", "name": "p", "uid": uid, "controller": True}
     the_claim["metadata"]["ownerReferences"] = [owner]
     return the_claim
 
@@ -65,8 +65,3 @@ def test_the_reason_of_a_waiting_pod_is_upstreams(
     pod: PodInfo, contents: tuple[dict[str, Any], ...], message: str
 ) -> None:
     assert names_of_claims(pod, *contents) == message
-
-
-def test_an_owner_that_is_not_the_controller_does_not_count() -> None:
-    assert is_owned_by(as_claim(owned()), asking())
-    assert not is_owned_by(as_claim(owned(controller=False)), asking())

@@ -18,6 +18,7 @@ from typing import final
 
 from bayplan.answers.names import in_natural_order
 from bayplan.api.disruption_objects import POD_DISRUPTION_BUDGET, PodDisruptionBudget
+from bayplan.api.object_meta import controller_of
 from bayplan.api.objects import (
     DEPLOYMENT,
     JOB,
@@ -43,7 +44,7 @@ from bayplan.framework.status import Code
 from bayplan.model.autoscalers import autoscaled
 from bayplan.model.cluster_model import ClusterModel
 from bayplan.objects.keys import ObjectKey
-from bayplan.objects.workloads import controller_kind, is_mirror, pod_name
+from bayplan.objects.workloads import is_mirror, ordinal_of, pod_name
 from bayplan.printable import printable
 from bayplan.state.pods import PodInfo
 
@@ -130,7 +131,7 @@ class _Room:
         higher = (
             each
             for each in self._owners.pods(owner)
-            if _ordinal(each.metadata.name) > _ordinal(pod.name)
+            if ordinal_of(owner.name, each.metadata.name) > ordinal_of(owner.name, pod.name)
         )
         return all(pod_name(each) in names for each in higher)
 
@@ -341,12 +342,10 @@ def _in_order(pods: Sequence[PodInfo], lacking: Mapping[str, int]) -> list[PodIn
 
 def _last_first(pod: PodInfo) -> int:
     """Of a StatefulSet, the highest ordinal first; of other controllers, 0."""
-    return -_ordinal(pod.name) if controller_kind(pod.metadata) == "StatefulSet" else 0
-
-
-def _ordinal(name: str) -> int:
-    number = name.rpartition("-")[2]
-    return int(number) if number.isdecimal() else -1
+    owner = controller_of(pod.metadata)
+    if owner is None or owner.kind != "StatefulSet":
+        return 0
+    return -ordinal_of(owner.name, pod.name)
 
 
 def _request(pod: PodInfo, resource: str) -> int:

@@ -19,7 +19,7 @@ from bayplan.api.device_objects import (
     ResourceClaim,
     ResourceClaimSpec,
 )
-from bayplan.api.object_meta import ObjectMeta, OwnerReference
+from bayplan.api.object_meta import ObjectMeta, OwnerReference, is_controlled_by
 from bayplan.api.objects import Container, ContainerExtendedResourceRequest
 from bayplan.api.pod_requests import all_containers, is_scalar, may_be_devices
 from bayplan.api.quantity import INT64_MAX, NANOS, nanos
@@ -78,10 +78,8 @@ def special_claim(pod: PodInfo, claims: Iterable[ResourceClaim]) -> ResourceClai
 
 def _is_special_claim_of(claim: ResourceClaim, pod: PodInfo) -> bool:
     annotations = claim.metadata.annotations or {}
-    return annotations.get(EXTENDED_RESOURCE_CLAIM_ANNOTATION) == "true" and any(
-        owner.controller and owner.uid == pod.uid and owner.name == pod.name
-        for owner in claim.metadata.owner_references or ()
-    )
+    is_special = annotations.get(EXTENDED_RESOURCE_CLAIM_ANNOTATION) == "true"
+    return is_special and is_controlled_by(claim.metadata, pod.uid)
 
 
 class NodeClaim(Struct, frozen=True):

@@ -27,6 +27,7 @@ from bayplan.api.device_objects import (
     DeviceRequestAllocationResult,
     ResourceClaim,
 )
+from bayplan.api.object_meta import is_controlled_by
 from bayplan.api.objects import Node, PodResourceClaim
 from bayplan.api.quantity import QuantityError
 from bayplan.api.selectors import NodeTerm
@@ -94,12 +95,6 @@ def claims_of(
     return existing
 
 
-def is_owned_by(claim: ResourceClaim, pod: PodInfo) -> bool:
-    """Whether the claim was made for this pod, and not for an earlier pod of the same name."""
-    owners = claim.metadata.owner_references or ()
-    return any(owner.controller and owner.uid == pod.uid for owner in owners)
-
-
 def _claim(
     pod: PodInfo,
     named: PodResourceClaim,
@@ -118,7 +113,8 @@ def _claim(
         return unresolvable(f'could not find ResourceClaim "{pod.namespace}/{name}"')
     if claim.metadata.deletion_timestamp is not None:
         return unresolvable(f'resourceclaim "{name}" is being deleted')
-    if named.resource_claim_name is None and not is_owned_by(claim, pod):
+    # A claim of this name may have been made for an earlier pod of the same name.
+    if named.resource_claim_name is None and not is_controlled_by(claim.metadata, pod.uid):
         group = group_name_of(pod) if has_group_claims else ""
         if group and is_owned_by_group(claim, group):
             return claim

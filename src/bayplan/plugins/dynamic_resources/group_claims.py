@@ -16,6 +16,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final, cast
 
 from bayplan.api.device_objects import ConsumerReference, ResourceClaim
+from bayplan.api.object_meta import controller_of
 from bayplan.api.pod_groups import UPSTREAM_GROUP, PodGroup, PodGroupResourceClaim, group_entry
 from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.status import Status, unresolvable
@@ -36,12 +37,10 @@ def group_name_of(pod: PodInfo) -> str:
 
 def is_owned_by_group(claim: ResourceClaim, name: str) -> bool:
     """Whether the claim was made for the PodGroup of this name in its namespace."""
-    controllers = [each for each in claim.metadata.owner_references or () if each.controller]
-    return any(
-        (each.kind, each.name) == ("PodGroup", name)
-        and each.api_version.startswith(f"{UPSTREAM_GROUP}/")
-        for each in controllers[:1]
-    )
+    owner = controller_of(claim.metadata)
+    if owner is None or not owner.api_version.startswith(f"{UPSTREAM_GROUP}/"):
+        return False
+    return (owner.kind, owner.name) == ("PodGroup", name)
 
 
 def is_reserved(claim: ResourceClaim, pod: PodInfo, *, has_group_claims: bool) -> bool:

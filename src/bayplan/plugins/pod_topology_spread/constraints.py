@@ -13,6 +13,7 @@ from weakref import WeakKeyDictionary
 
 from msgspec import Struct
 
+from bayplan.api.object_meta import controller_of
 from bayplan.api.objects import (
     HOSTNAME_LABEL,
     REPLICA_SET,
@@ -21,7 +22,6 @@ from bayplan.api.objects import (
     STATEFUL_SET,
     ZONE_LABEL,
     LabelSelector,
-    OwnerReference,
     Service,
     TopologySpreadConstraint,
 )
@@ -289,7 +289,7 @@ class Defaults:
 
     def _owner_selector(self, pod: PodInfo) -> Any:
         """Of the controller that owns the pod: a plain map, a LabelSelector, or None."""
-        owner = _controller_of(pod)
+        owner = controller_of(pod.metadata)
         if owner is None:
             return None
         kind = f"{owner.api_version} {owner.kind}"
@@ -315,13 +315,6 @@ class Defaults:
             for action in (HARD, SOFT)
         )
         return DefaultConstraints(services, owner_selector, hard, soft)
-
-
-def _controller_of(pod: PodInfo) -> OwnerReference | None:
-    for owner in pod.metadata.owner_references or ():
-        if owner.controller:
-            return owner
-    return None
 
 
 def _merged(shape: PodShape, services: Iterable[Service], owner_selector: Any) -> Selector:

@@ -21,8 +21,8 @@ from bayplan.api.objects import (
 from bayplan.api.selectors import Selector, label_selector
 from bayplan.lazy_loader import built
 from bayplan.objects.keys import Content, ObjectKey, key_of, kind_of
-from bayplan.objects.workloads import controller_reference
-from bayplan.sim.input.controller_pods import is_active, ordinal, reference
+from bayplan.objects.workloads import controller_reference, ordinal_of
+from bayplan.sim.input.controller_pods import is_active, reference
 from bayplan.sim.input.object_checks import ObjectIndex
 
 _ADOPTING = (REPLICA_SET, REPLICATION_CONTROLLER, STATEFUL_SET, DAEMON_SET, JOB)
@@ -63,4 +63,5 @@ def _selector(controller: Content) -> Selector | None:
 
 def _may_be_of(controller: Content, pod: Content) -> bool:
     """Whether a pod may be of a controller, by its name: those of a StatefulSet have ordinals."""
-    return kind_of(controller) != STATEFUL_SET or ordinal(key_of(controller).name, pod) >= 0
+    name = key_of(controller).name
+    return kind_of(controller) != STATEFUL_SET or ordinal_of(name, key_of(pod).name) >= 0

@@ -257,12 +257,6 @@ def stateful_pod(controller: Content, ordinal: int) -> tuple[list[Content], Cont
     return list(claims.values()), _with_claims(pod, claims) if claims else pod
 
 
-def ordinal(name: str, pod: Content) -> int:
-    """The ordinal of a pod of the StatefulSet ``name``; -1: the pod's name has none."""
-    ending = pod["metadata"]["name"].removeprefix(f"{name}-")
-    return int(ending) if ending.isdecimal() else -1
-
-
 def ordinals(controller: Content) -> range:
     """The ordinals in the spec of a StatefulSet."""
     spec = controller["spec"]

@@ -12,12 +12,12 @@ default since v1.37. ``minReadySeconds`` counts as 0.
 """
 
 from bayplan.objects.keys import Content, ObjectKey, key_of
+from bayplan.objects.workloads import ordinal_of
 from bayplan.sim.input.controller_pods import (
     REVISION_HASH_LABEL,
     is_ordered,
     is_pending,
     is_running,
-    ordinal,
     ordinals,
     stateful_pod,
     template_hash,
@@ -49,7 +49,9 @@ def stateful_set_plan(controller: Content, pods: OwnedPods, surroundings: Surrou
         if ordered:
             plan.waits_for_pod = True
             return plan
-    surplus = {number: pod for pod in by_name.values() if (number := ordinal(key.name, pod)) >= 0}
+    surplus = {
+        number: pod for name, pod in by_name.items() if (number := ordinal_of(key.name, name)) >= 0
+    }
     if not _remove_surplus(surplus, plan, ordered=ordered) or not ordered:
         _update(controller, replicas, surroundings, plan)
     return plan
@@ -142,7 +144,7 @@ def _is_old(controller: Content, pod: Content, old_template: Content | None) -> 
 def claims_after_scaling(controller: Content, pod: Content) -> list[ObjectKey]:
     """The claims that go with a pod that is gone: those of a pod above the replicas, if the
     StatefulSet says so. Upstream: persistentVolumeClaimRetentionPolicy.whenScaled."""
-    number = ordinal(key_of(controller).name, pod)
+    number = ordinal_of(key_of(controller).name, key_of(pod).name)
     if number < 0 or number in ordinals(controller) or not _deletes(controller, "whenScaled"):
         return []
     claims, _ = stateful_pod(controller, number)
@@ -153,7 +155,8 @@ def claims_after_deletion(controller: Content, pods: list[Content]) -> list[Obje
     """The claims that go with a StatefulSet. Upstream: whenDeleted."""
     if not _deletes(controller, "whenDeleted"):
         return []
-    numbers = {ordinal(key_of(controller).name, pod) for pod in pods} | {*ordinals(controller)}
+    name = key_of(controller).name
+    numbers = {ordinal_of(name, key_of(pod).name) for pod in pods} | {*ordinals(controller)}
     return [
         key_of(one)
         for number in sorted(numbers)
