@@ -30,11 +30,13 @@ _ADOPTING = (REPLICA_SET, REPLICATION_CONTROLLER, STATEFUL_SET, DAEMON_SET, JOB)
 
 def adopt_pods(index: ObjectIndex) -> Iterator[str]:
     """Make controllers the owners of the pods that they adopt. Yields a note for each pod."""
+    controllers = [each for kind in _ADOPTING for each in index.of_kind(kind)]
     orphans: defaultdict[str, dict[ObjectKey, Content]] = defaultdict(dict)
-    for pod in index.of_kind(POD):
-        if is_active(pod) and controller_reference(pod) is None:
-            orphans[key_of(pod).namespace][key_of(pod)] = pod
-    for controller in (each for kind in _ADOPTING for each in index.of_kind(kind) if orphans):
+    for pod in index.of_kind(POD) if controllers else ():
+        if controller_reference(pod) is None and is_active(pod):
+            key = key_of(pod)
+            orphans[key.namespace][key] = pod
+    for controller in controllers:
         there = orphans.get(key_of(controller).namespace)
         selector = _selector(controller) if there else None
         if not there or selector is None or controller["metadata"].get("deletionTimestamp"):
