@@ -9,7 +9,7 @@ SEEDS ?= 20
 MACHINES := tests/engine/test_reuse_machine.py tests/engine/test_gang_machine.py tests/engine/test_tree_machine.py
 # Tests that draw more with BAYPLAN_DEEP=1, which `make deep` and .ci/run set.
 DEEP_TESTS := tests/engine tests/queue tests/sim tests/cases tests/plugins tests/testing
-# Examples that `make properties` draws for each property; `make test` draws 30, and CI 100.
+# Examples that `make properties` draws for each property; `make test` draws 30, and CI 50.
 EXAMPLES ?= 5000
 # How many minutes `make soak` lasts.
 SOAK ?= 10

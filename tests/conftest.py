@@ -22,11 +22,11 @@ settings.register_profile(
     deadline=None,
     derandomize=False,
     print_blob=True,
-    max_examples=int(os.environ.get("BAYPLAN_EXAMPLES", depth(30, 100))),
+    max_examples=int(os.environ.get("BAYPLAN_EXAMPLES", depth(30, 50))),
 )
 # On CI the examples are always the same, so that a push fails only because of its own changes.
 settings.register_profile(
-    "ci", deadline=None, derandomize=True, print_blob=True, database=None, max_examples=100
+    "ci", deadline=None, derandomize=True, print_blob=True, database=None, max_examples=50
 )
 settings.load_profile("ci" if os.environ.get("CI") else "bayplan")
 

@@ -30,9 +30,9 @@ from tests.engine.reuse_pair import INITIAL_CAPACITY, Fault, no_fault
 from tests.seeded import IS_DEEP, Play, depth, machine_seeds, replayable, table_of
 
 #: Seeds in one test. Deep runs have at least STEPS_MIN steps, of which the events are counted.
-SEEDS_PER_TEST = depth(1, 4)
+SEEDS_PER_TEST = depth(1, 2)
 STEPS_MIN = 20_000
-COUNT_MIN = 100
+COUNT_MIN = 40
 #: Reasons why rankings and results are dropped, except for those that need a plugin with a wrong
 #: signature, and for a full table. Single tests cover these.
 REASONS = (

@@ -5,8 +5,10 @@ benchmarks browser` and `python -m benchmarks ui` measure clusters of 15,000 nod
 """
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from itertools import product
 from pathlib import Path
+from typing import Literal
 
 import pytest
 from playwright.sync_api import Browser, Page, Response, ViewportSize
@@ -23,6 +25,7 @@ WIDTHS: dict[str, ViewportSize] = {
     "tablet": {"width": 768, "height": 1024},
     "laptop": {"width": 1440, "height": 900},
 }
+SCHEMES: Sequence[Literal["light", "dark"]] = ("light", "dark")
 _POD = packed(
     "apiVersion: v1\nkind: Pod\nmetadata: {name: more, namespace: default}\n"
     "spec: {containers: [{name: c, image: app}]}\n"
@@ -96,11 +99,10 @@ def answer_sizes(page: Page) -> dict[str, int]:
 
 
 @pytest.mark.timeout(0)
-@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
 def test_each_view_of_a_real_cluster_is_accessible_and_bounded(
-    browser: Browser, dump: Dump, real_url: str, dark: bool
+    browser: Browser, dump: Dump, real_url: str
 ) -> None:
-    with visit(browser, real_url, dark=dark) as page:
+    with visit(browser, real_url) as page:
         page.set_default_timeout(_WAIT_MS)
         page.wait_for_selector(".tabs, main .problem")
         assert page.locator("main .problem").count() == 0
@@ -112,8 +114,9 @@ def test_each_view_of_a_real_cluster_is_accessible_and_bounded(
             assert questions <= set(sizes) <= questions | _FURTHER.get(view, set()), view
             assert max(sizes.values()) < _BYTES_MAX, view
             assert page.locator("main .problem").count() == 0, view
-            for name, size in WIDTHS.items():
+            for scheme, (name, size) in product(SCHEMES, WIDTHS.items()):
+                page.emulate_media(color_scheme=scheme)
                 page.set_viewport_size(size)
                 settle(page)
-                assert page.evaluate(_OVERFLOW) <= 0, (view, name)
-                assert not violations(page), (view, name)
+                assert page.evaluate(_OVERFLOW) <= 0, (view, name, scheme)
+                assert not violations(page), (view, name, scheme)
