@@ -83,6 +83,12 @@ class AttemptRecord(Struct, frozen=True, gc=False, tag="attempt", omit_defaults=
     #: The plugin that rejected the pod as a whole or failed.
     plugin: str = ""
 
+    @property
+    def is_without_node(self) -> bool:
+        """Whether no node admitted the pod. A member of a group that had a node in an attempt which
+        placed none is unschedulable, too."""
+        return self.result == "unschedulable" and not self.feasible_count
+
 
 class BindingRecord(Struct, frozen=True, gc=False, tag="binding", omit_defaults=True, kw_only=True):
     """The result of a pod's binding: bound or failed."""

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from bayplan.api.pod_groups import COSCHEDULING_LABEL
 from bayplan.config import config_from
 from bayplan.config.loading import DEFAULT_CONFIG
 from bayplan.internal_errors import REPORT
@@ -20,9 +21,10 @@ from bayplan.sim.input.workload import ExpansionMode
 from bayplan.ui import pages
 from bayplan.ui.model_answers import explanation_answer
 from bayplan.ui.object_answers import object_text
-from bayplan.ui.subjects import ClusterSubject
+from bayplan.ui.subjects import ClusterSubject, RunSubject, Subject
+from tests.history.stored_runs import write_run
 from tests.kit.group_claims import GATES, group, members, one_device
-from tests.kit.manifests import node
+from tests.kit.manifests import node, pod, pod_group
 from tests.ui.fetching import fetched, ready
 
 _EXAMPLES = Path(__file__).parents[2] / "examples"
@@ -255,6 +257,29 @@ def test_a_cause_stands_since_the_creation_of_its_oldest_pod_as_the_file_has_it(
     answer = ready(lambda: object_text(subject, 0, "Pod", "default/old"))
     assert answer.value is not None
     assert "creationTimestamp: '2026-11-20T08:30:00Z'" in answer.value.yaml
+
+
+@pytest.mark.parametrize("is_run", [False, True], ids=["files", "run"])
+@pytest.mark.parametrize(("third", "kind", "pods"), [("3", "unschedulable", 3), (None, "group", 2)])
+def test_all_members_of_a_group_wait_for_what_the_first_rejected_one_lacks(
+    third: str | None, kind: str, pods: int, is_run: bool, tmp_path: Path
+) -> None:
+    requests = ["1", "1", third] if third else ["1", "1"]
+    members = [
+        pod(f"m{index}", cpu=cpu, labels={COSCHEDULING_LABEL: "g"})
+        for index, cpu in enumerate(requests)
+    ]
+    path = tmp_path / "cluster.json"
+    path.write_text("\n".join(map(json.dumps, [node("n1", cpu="4"), pod_group(), *members])))
+    if is_run:
+        subject: Subject = RunSubject(write_run(tmp_path / "run", load_inputs([path])))
+        subject.load()
+    else:
+        subject, _ = _loaded(path)
+    state = subject.timeline.state(subject.timeline.last_change)
+    (group,) = pages.waiting(state).groups
+    assert (group.cause.kind, group.pods) == (kind, pods)
+    assert ("NodeResourcesFit" in str(group.cause)) == bool(third)
 
 
 def test_what_was_made_up_for_the_cluster_is_a_remark(tmp_path: Path) -> None:

@@ -152,7 +152,9 @@ class TimelineFold:
         self._minimums: dict[str, int] = {}
         #: Group → its pods, also those that are gone.
         self._members: dict[int, list[int]] = defaultdict(list)
-        self._group_causes: set[int] = set()
+        #: Group → why no node admitted the first of its members that was rejected since the last
+        #: record of the group.
+        self._rejections: dict[int, Cause] = {}
         self._group_records: list[tuple[int, GroupRecord]] = []
         #: A change, and the lengths of the queues after that change.
         self._queues = Table(QueueSamples, further=len(origin.queue_names))
@@ -407,18 +409,24 @@ class TimelineFold:
             self._group(record)
 
     def _group(self, record: GroupRecord) -> None:
-        """A member that no attempt has spoken about waits because its group waits."""
+        """After an attempt that places no member, all that wait do so for the first member that no
+        node admitted. Otherwise, the members that no attempt has spoken about wait because their
+        group waits. What holds a single member back, such as a gate, stays its cause."""
         change, group = self._add(ChangeKind.GROUP), self._group_row(record.group)
         self._group_records.append((change, record))
+        rejection = self._rejections.pop(group, None)
         if record.result not in _GROUP_REASONS:
             return
+        kinds = ("new", "group")
         cause = Cause("group", (CausePart("", _GROUP_REASONS[record.result]),))
+        if record.result == "unschedulable" and rejection is not None:
+            kinds, cause = (*kinds, rejection.kind), rejection
         number = self._number_of(cause)
         for row in self._members.get(group, ()):
             is_waiting = self._tables.lives.get(row, Lives.waits_to) == NEVER
-            if is_waiting and self._last_cause(row) in (0, *self._group_causes):
+            last = self._last_cause(row)
+            if is_waiting and last >= 0 and self._numbered_causes[last].kind in kinds:
                 self._note(change, row, number)
-        self._group_causes.add(number)
 
     def _number_of(self, cause: Cause) -> int:
         number = self._causes.get(cause)
@@ -442,6 +450,9 @@ class TimelineFold:
         row = self._verdict(record.uid, what, cause, record.node)
         if row >= 0:
             self._tables.attempts.append([self.change, row, record.attempt, what, line])
+            group = self._tables.lives.get(row, Lives.group)
+            if group >= 0 and cause is not None and record.is_without_node:
+                self._rejections.setdefault(group, cause)
 
     def _verdict(self, uid: str, what: ChangeKind, cause: Cause | None, node: str = "") -> int:
         row = self._pod_rows.get(uid, -1)
@@ -535,7 +546,6 @@ class TimelineFold:
         self._numbered_causes = [
             cause if number in used else NEW for number, cause in enumerate(self._numbered_causes)
         ]
-        self._group_causes &= used
 
     def _forget_groups(self, first: int, changes: Rows) -> None:
         """Forget groups without pods."""
@@ -546,6 +556,9 @@ class TimelineFold:
         to = np.full(len(self._groups), -1, np.int64)
         to[used] = np.arange(len(used))
         self._groups = _mapped(self._groups, to)
+        self._rejections = {
+            int(to[row]): cause for row, cause in self._rejections.items() if to[row] >= 0
+        }
         self._members = defaultdict(list)
         for pod, group in zip(numbers(members), numbers(groups[members]), strict=True):
             self._members[group].append(pod)

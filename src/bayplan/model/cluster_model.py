@@ -88,6 +88,9 @@ class Attempt:
     record: AttemptRecord | None = None
     #: The journal's record of the attempt at the pod's group; None: the pod has no group.
     group: GroupRecord | None = None
+    #: The record of the first pod of the attempt that no node admitted: of a pod that belongs to a
+    #: group, the member for which all of them wait. None: no pod was rejected by the nodes.
+    rejected: AttemptRecord | None = None
     #: For a gated pod: the PreEnqueue plugin, and what it says.
     gating_plugin: str = ""
     gating_message: str = ""
@@ -451,12 +454,15 @@ class ClusterModel:
         finally:
             self._observer = None
         record: AttemptRecord | None = None
+        rejected: AttemptRecord | None = None
         group: GroupRecord | None = None
         # An attempt at a tree of groups has a record for each group.
         name = str(pod.group_key)
         for each in self._records.records:
-            if isinstance(each, AttemptRecord) and each.uid == uid:
-                record = each
+            if isinstance(each, AttemptRecord):
+                record = each if each.uid == uid else record
+                if rejected is None and each.is_without_node:
+                    rejected = each
             elif isinstance(each, GroupRecord) and each.attempt and each.group == name:
                 group = each
         nodes = {binding.pod.uid: binding.node_name for binding in trace.bindings}
@@ -476,6 +482,7 @@ class ClusterModel:
             victims=tuple(victim for victim in victims if victim is not None),
             record=record,
             group=group,
+            rejected=rejected,
             placed_members=placed,
         )
 

@@ -7,14 +7,14 @@ from typing import NamedTuple, final
 
 import numpy as np
 
-from bayplan.api.pod_groups import PodGroupKinds
+from bayplan.api.pod_groups import GroupKey, PodGroupKinds
 from bayplan.config import SchedulerConfig
 from bayplan.config.pod_group_kinds import group_kinds
 from bayplan.history.columns import NEVER, Verdicts
 from bayplan.history.timeline import FITS, Cause, CausePart, Timeline
 from bayplan.history.timeline_fold import cause_of
 from bayplan.model.additions import AdditionsReader
-from bayplan.model.cluster_model import ClusterModel
+from bayplan.model.cluster_model import Attempt, ClusterModel
 from bayplan.model.picture import ClusterPicture
 from bayplan.plugins.registry import Registry
 
@@ -77,22 +77,35 @@ def _opened(moment: Moment) -> OpenMoment:
 
 
 def causes_now(model: ClusterModel, pods_max: int) -> Mapping[str, Cause]:
-    """Pod → why it waits now, by one attempt at each of the first pods; none stays."""
+    """Pod → why it waits now, by one attempt at each of the first pods; none stays. All members of
+    a group that places none wait for the first member that no node admits, as in `all_pending`."""
     causes: dict[str, Cause] = {}
+    by_group: dict[GroupKey, Cause] = {}
     for info in model.pending()[:pods_max]:
-        attempt, group = model.attempt(info.key), model.scheduler.pod_groups.of(info)
-        if attempt.fits:
-            causes[info.key] = FITS
-        elif attempt.result == "gated" and not attempt.gating_plugin and group is not None:
-            causes[info.key] = Cause("group", (CausePart("", group.message),))
-        elif attempt.result == "gated":
-            part = CausePart(attempt.gating_plugin, attempt.gating_message)
-            causes[info.key] = Cause("gated", (part,))
-        elif attempt.record is not None and attempt.record.result != "scheduled":
-            causes[info.key] = cause_of(attempt.record)
-        else:
-            causes[info.key] = Cause("group", (CausePart("", attempt.reason),))
+        cause = None if info.group_key is None else by_group.get(info.group_key)
+        if cause is None:
+            attempt = model.attempt(info.key)
+            cause = _cause_now(model, attempt)
+            is_of_all = attempt.rejected is not None and not attempt.placed_members
+            if info.group_key is not None and is_of_all and not attempt.fits:
+                by_group[info.group_key] = cause
+        causes[info.key] = cause
     return causes
+
+
+def _cause_now(model: ClusterModel, attempt: Attempt) -> Cause:
+    group = model.scheduler.pod_groups.of(attempt.pod)
+    if attempt.fits:
+        return FITS
+    if attempt.result == "gated" and not attempt.gating_plugin and group is not None:
+        return Cause("group", (CausePart("", group.message),))
+    if attempt.result == "gated":
+        return Cause("gated", (CausePart(attempt.gating_plugin, attempt.gating_message),))
+    if attempt.record is not None and attempt.record.result not in ("scheduled", "unschedulable"):
+        return cause_of(attempt.record)
+    if attempt.rejected is not None:
+        return cause_of(attempt.rejected)
+    return Cause("group", (CausePart("", attempt.reason),))
 
 
 def with_causes(line: Timeline, causes: Mapping[str, Cause]) -> Timeline:
