@@ -27,6 +27,8 @@ CASES = {
     (3, "fit"): "-f {large}",
     (3, "headroom"): "-f {large}",
     (3, "whatif"): "--drain-each",
+    (3, "upgrade"): "--to 1.36",
+    (3, "ui"): "",
     (3, "shadow"): "--for 1s",
     (3, "capture"): "",
     (3, "run"): "",
@@ -112,6 +114,15 @@ def test_a_command_ends_with_the_code_of_the_table(
     arguments = CASES[code, command].format(**sandbox).split()
     result = bayplan(*command.split(), *arguments)
     assert result.exit_code == code, result.output
+
+
+@pytest.mark.parametrize("command", ["why", "fit", "headroom", "whatif", "upgrade", "ui"])
+def test_without_a_kubeconfig_a_command_says_that_files_would_do(
+    command: str, sandbox: dict[str, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("KUBECONFIG", "/nonexistent/config")
+    result = bayplan(command, *CASES[3, command].format(**sandbox).split())
+    assert "or name the files of a cluster" in result.output
 
 
 @pytest.mark.parametrize("command", YES)

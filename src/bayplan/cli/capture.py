@@ -76,8 +76,13 @@ def left_out(captured: Capture) -> list[str]:
     return [f"left out: {kind}: {reason}" for kind, reason in captured.unreadable.items()]
 
 
-def captured_cluster(kubeconfig: str | None, context_name: str, kinds: list[str]) -> Capture:
-    """The objects of the cluster that kubectl would use. Ends the process if it cannot be read."""
+def captured_cluster(
+    kubeconfig: str | None, context_name: str, kinds: list[str], *, or_else: str = ""
+) -> Capture:
+    """The objects of the cluster that kubectl would use. Ends the process if it cannot be read.
+
+    ``or_else``: what would do without a kubeconfig.
+    """
     # A capture is a few list requests, so it needs no rate limit.
     client_options = ClientOptions(qps=-1, notice_seconds=5.0, context_name=context_name)
 
@@ -88,7 +93,9 @@ def captured_cluster(kubeconfig: str | None, context_name: str, kinds: list[str]
     try:
         with progress("reading"):
             return run_event_loop(work())
-    except (CredentialsError, ApiError) as problem:
+    except CredentialsError as problem:
+        fail("; ".join(filter(None, (str(problem), or_else))), EXIT_UNREADABLE)
+    except ApiError as problem:
         fail(str(problem), EXIT_UNREADABLE)
 
 

@@ -37,7 +37,8 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 #: Reading a cluster takes a few lists, and needs no rate limit.
 _UNLIMITED_QPS = -1.0
-_OR_FILES = "or name the files of a cluster: cluster.yaml, or what `kubectl get -o json` printed"
+#: Follows the refusal of a kubeconfig where files would do.
+OR_FILES = "or name the files of a cluster: cluster.yaml, or what `kubectl get -o json` printed"
 
 
 class UnreadableClusterError(Exception):
@@ -145,7 +146,7 @@ class ClusterSource:
         except ApiError as problem:
             raise UnreadableClusterError(str(problem)) from None
         except credentials_error as problem:
-            raise UnreadableClusterError(f"{problem}; {_OR_FILES}") from None
+            raise UnreadableClusterError(f"{problem}; {OR_FILES}") from None
 
 
 @contextmanager

@@ -13,7 +13,7 @@ import click
 
 from bayplan import rng
 from bayplan.answers.amounts import counted
-from bayplan.cli.cluster_source import kubectl_options
+from bayplan.cli.cluster_source import OR_FILES, kubectl_options
 from bayplan.cli.configuration import read_config, read_plugins
 from bayplan.cli.epilogs import examples
 from bayplan.cli.options import allow_plugins_option, config_option, plugin_option
@@ -179,7 +179,8 @@ def _live_cluster(flags: dict[str, Any]) -> ClusterSubject:
     kubeconfig, context_name = flags["kubeconfig"], flags["context_name"]
     # Pages of files need no HTTP client.
     read = load("bayplan.cli.capture:captured_cluster")
-    captured: Capture = read(kubeconfig, context_name, kinds_in_use(config, registry))
+    kinds = kinds_in_use(config, registry)
+    captured: Capture = read(kubeconfig, context_name, kinds, or_else=OR_FILES)
     when = f"the cluster was read at {rfc3339(RealClock().epoch_seconds())}"
     notes = [f"{when}; start bayplan ui again to see what changed since"]
     notes += load("bayplan.cli.capture:left_out")(captured)

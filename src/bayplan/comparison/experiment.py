@@ -29,7 +29,7 @@ from bayplan.comparison.metrics.scheduling import Arrivals
 from bayplan.config.decoding import decode
 from bayplan.problems import Problem, wrong
 from bayplan.sim.input.errors import InputErrors
-from bayplan.sim.input.scenario import API_VERSION
+from bayplan.sim.input.sources import OWN_API_VERSION
 from bayplan.yaml_documents import Document, DocumentError, load_documents
 
 KIND = "Experiment"
@@ -77,7 +77,7 @@ class Metadata(_Part):
 
 class ExperimentDocument(_Part):
     spec: ExperimentSpec
-    api_version: str = API_VERSION
+    api_version: str = OWN_API_VERSION
     kind: str = KIND
     metadata: Metadata = field(default_factory=Metadata)
 
@@ -124,8 +124,8 @@ def _decoded(document: Document, path: str, errors: InputErrors) -> ExperimentDo
 def _problems(document: ExperimentDocument) -> list[Problem]:
     problems: list[Problem] = []
     spec = document.spec
-    if document.api_version != API_VERSION:
-        problems.append(wrong("apiVersion", document.api_version, API_VERSION))
+    if document.api_version != OWN_API_VERSION:
+        problems.append(wrong("apiVersion", document.api_version, OWN_API_VERSION))
     if spec.time not in ("arrivals", "trace"):
         problems.append(wrong("spec.time", spec.time, '"arrivals" or "trace"'))
     if not spec.configurations:

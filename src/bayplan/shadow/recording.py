@@ -36,7 +36,7 @@ from bayplan.objects.keys import Content, ObjectKey, key_of_metadata, without_la
 from bayplan.objects.object_store import ObjectStore
 from bayplan.ports import EventType
 from bayplan.sim.input.controller_kinds import CONTROLLERS, SCALED_KINDS
-from bayplan.sim.input.scenario import API_VERSION
+from bayplan.sim.input.sources import OWN_API_VERSION
 
 FOLDER: Final = "recording"
 OBJECTS: Final = "objects.yaml"
@@ -73,7 +73,7 @@ class Recording:
         self._schedulers = frozenset(schedulers)
         self._objects = _new_file(self._folder / OBJECTS)
         self._scenario = _new_file(self._folder / SCENARIO)
-        self._scenario.write(f"apiVersion: {API_VERSION}\nkind: Scenario\nspec:\n  events:\n")
+        self._scenario.write(f"apiVersion: {OWN_API_VERSION}\nkind: Scenario\nspec:\n  events:\n")
         #: The objects as the recording has them.
         self._present = ObjectStore[Content](_metadata)
         self._at_seconds = 0.0

@@ -162,5 +162,7 @@ def test_a_missing_file_is_reported(tmp_path: Path) -> None:
 def test_scenarios_are_distinguished_from_objects() -> None:
     assert own_kind(scenario()) == SCENARIO
     assert own_kind({**scenario(), "apiVersion": "bayplan.dev/v9"}) == SCENARIO
-    contents: list[Any] = [pod(), [], {"kind": "Scenario"}, {**scenario(), "apiVersion": "x/v1"}]
+    assert own_kind({"kind": "Scenario", "apiVersion": "x/v1"}) == SCENARIO
+    named = {**scenario(), "apiVersion": "x/v1", "metadata": {"name": "s"}}
+    contents: list[Any] = [pod(), [], named]
     assert not any(map(own_kind, contents))

@@ -93,6 +93,8 @@ def test_an_older_version_of_a_supported_kind_is_read(tmp_path: Path) -> None:
         ("policy/v1beta1", "PodDisruptionBudget", "policy/v1"),
         ("resource.k8s.io/v1alpha3", "ResourceClaim", "resource.k8s.io/v1"),
         ("scheduling.k8s.io/v1beta1", "PriorityClass", "scheduling.k8s.io/v1"),
+        ("bayplan.example/v1", "Scenario", "bayplan.dev/v1alpha1"),
+        ("v1", "WhatIf", "bayplan.dev/v1alpha1"),
     ],
 )
 def test_a_version_that_is_not_read_is_ignored_with_the_version_that_is(
@@ -107,7 +109,11 @@ def test_a_version_that_is_not_read_is_ignored_with_the_version_that_is(
 
 @pytest.mark.parametrize(
     ("version", "kind", "read"),
-    [("v1", "node", "v1 Node"), ("apps/v1", "deployment", "apps/v1 Deployment")],
+    [
+        ("v1", "node", "v1 Node"),
+        ("apps/v1", "deployment", "apps/v1 Deployment"),
+        ("bayplan.dev/v1alpha1", "scenario", "bayplan.dev/v1alpha1 Scenario"),
+    ],
 )
 def test_a_kind_that_is_written_otherwise_is_named_as_it_is_read(
     tmp_path: Path, version: str, kind: str, read: str

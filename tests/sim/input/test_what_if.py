@@ -6,9 +6,8 @@ import pytest
 
 import bayplan
 from bayplan.problems import BadInputError
-from bayplan.sim.input.sources import WHAT_IF, own_kind
+from bayplan.sim.input.sources import OWN_API_VERSION, WHAT_IF, own_kind
 from bayplan.sim.input.what_if import (
-    API_VERSION,
     NewNodes,
     Scaling,
     WhatIf,
@@ -21,7 +20,7 @@ from tests.sim.manifests import controller
 
 
 def document(**spec: Any) -> dict[str, Any]:
-    return {"apiVersion": API_VERSION, "kind": WHAT_IF, "metadata": {"name": "x"}, "spec": spec}
+    return {"apiVersion": OWN_API_VERSION, "kind": WHAT_IF, "metadata": {"name": "x"}, "spec": spec}
 
 
 def refusals(value: dict[str, Any]) -> list[str]:

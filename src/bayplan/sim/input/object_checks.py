@@ -36,6 +36,7 @@ from bayplan.sim.input.controller_kinds import CONTROLLERS, controller_problems
 from bayplan.sim.input.errors import LINES_MAX, InputErrors
 from bayplan.sim.input.foreign_files import has_action, template_message
 from bayplan.sim.input.likely_mistakes import LikelyMistakes
+from bayplan.sim.input.sources import OWN_API_VERSION, OWN_KINDS
 from bayplan.sim.input.workload import DURATION_ANNOTATION, WHEN_DONE, WHEN_DONE_ANNOTATION, Content
 
 # ---- object index ---------------------------------------------------------------------------
@@ -154,9 +155,13 @@ def read_version(kind: str) -> str | None:
     """The kind that is read in place of a kind of Kubernetes with another version or group.
 
     `extensions/v1beta1 Deployment` gives `apps/v1 Deployment`, and `v1 node` gives `v1 Node`. None:
-    no such kind is read, or the group is that of a custom resource.
+    no such kind is read, or the group is that of a custom resource. Our own documents are read in
+    one version, too.
     """
     version, _, bare = kind.rpartition(" ")
+    own = next((each for each in OWN_KINDS if each.casefold() == bare.casefold()), None)
+    if own is not None:
+        return f"{OWN_API_VERSION} {own}"
     group = version.rpartition("/")[0]
     if "." in group and not group.endswith(".k8s.io"):
         return None

@@ -39,10 +39,8 @@ from bayplan.objects.keys import DEFAULT_NAMESPACE, Content
 from bayplan.problems import BadInputError, Problem, joined, wrong
 from bayplan.sim.input.controller_kinds import PODS_MAX
 from bayplan.sim.input.errors import InputErrors
-from bayplan.sim.input.sources import SCENARIO_GROUP, Part
+from bayplan.sim.input.sources import OWN_API_VERSION, Part
 from bayplan.sim.input.workload import DrainOptions, ExpansionMode, Verb
-
-API_VERSION = f"{SCENARIO_GROUP}/v1alpha1"
 
 _TOP = ("apiVersion", "kind", "metadata", "spec")
 _SPEC = ("until", "podGC", "recreateAfter", "expansion", "admission", "kubernetesVersion", "events")
@@ -94,8 +92,8 @@ class _Reader:
 
     def read(self) -> Scenario:
         value = self._part.value
-        if value.get("apiVersion") != API_VERSION:
-            self._complain(wrong("apiVersion", value.get("apiVersion"), API_VERSION))
+        if value.get("apiVersion") != OWN_API_VERSION:
+            self._complain(wrong("apiVersion", value.get("apiVersion"), OWN_API_VERSION))
         self._only(value, "", _TOP)
         spec = value.get("spec")
         if not isinstance(spec, dict):

@@ -26,7 +26,8 @@ STANDARD_INPUT = "-"
 SCENARIO = "Scenario"
 WHAT_IF = "WhatIf"
 OWN_KINDS = (SCENARIO, WHAT_IF)
-SCENARIO_GROUP = "bayplan.dev"
+_OWN_GROUP = "bayplan.dev"
+OWN_API_VERSION = f"{_OWN_GROUP}/v1alpha1"
 
 #: The files of a run's folder; sim/output/run_folder.py writes them.
 INPUTS = "inputs"
@@ -280,11 +281,13 @@ def _is_list(value: Any) -> bool:
 
 def own_kind(value: Any) -> str:
     """The kind of a value that is meant to be a document of ours, of any version: SCENARIO or
-    WHAT_IF; "" for any other value."""
+    WHAT_IF; "" for any other value. Of another group, it is meant to be one if it has no metadata,
+    which each object of an API server has."""
     kind = value.get("kind") if isinstance(value, dict) else None
     if kind not in OWN_KINDS:
         return ""
-    return kind if str(value.get("apiVersion")).partition("/")[0] == SCENARIO_GROUP else ""
+    is_of_group = str(value.get("apiVersion")).partition("/")[0] == _OWN_GROUP
+    return kind if is_of_group or not value.get("metadata") else ""
 
 
 def belongs_to_run(path: Path) -> bool:

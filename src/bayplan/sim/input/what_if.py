@@ -41,11 +41,9 @@ from bayplan.sim.input.controller_pods import daemon_copy
 from bayplan.sim.input.errors import InputErrors
 from bayplan.sim.input.object_checks import ObjectIndex
 from bayplan.sim.input.scenario import Action
-from bayplan.sim.input.sources import SCENARIO_GROUP, WHAT_IF
+from bayplan.sim.input.sources import OWN_API_VERSION, WHAT_IF
 from bayplan.sim.input.workload import Content, Verb
 from bayplan.state.pods import DEFAULT_NAMESPACE
-
-API_VERSION = f"{SCENARIO_GROUP}/v1alpha1"
 
 #: More new nodes than the largest clusters have are a typing error.
 NODES_MAX = 100_000
@@ -135,7 +133,7 @@ class WhatIf(_Part):
         spec = msgspec.to_builtins(self)
         defaults: dict[str, Any] = msgspec.to_builtins(WhatIf())
         changed = {name: value for name, value in spec.items() if value != defaults[name]}
-        return {"apiVersion": API_VERSION, "kind": WHAT_IF, "spec": changed}
+        return {"apiVersion": OWN_API_VERSION, "kind": WHAT_IF, "spec": changed}
 
 
 class _Metadata(_Part):
@@ -144,7 +142,7 @@ class _Metadata(_Part):
 
 class _Document(_Part):
     spec: WhatIf
-    api_version: str = API_VERSION
+    api_version: str = OWN_API_VERSION
     kind: str = WHAT_IF
     metadata: _Metadata = _Metadata()
 
@@ -154,8 +152,8 @@ def decode_what_if(value: dict[str, Any]) -> tuple[WhatIf, list[Problem]]:
     document, problems = decode(value, _Document, "")
     if document is None:
         return WhatIf(), problems
-    if document.api_version != API_VERSION:
-        problems.append(wrong("apiVersion", document.api_version, API_VERSION))
+    if document.api_version != OWN_API_VERSION:
+        problems.append(wrong("apiVersion", document.api_version, OWN_API_VERSION))
     spec = document.spec
     try:
         _ = spec.until_seconds
@@ -188,7 +186,7 @@ def what_if_schema() -> dict[str, Any]:
     root = parts["_Document"]
     root["title"] = WHAT_IF
     root["required"] = ["apiVersion", "kind", "spec"]
-    root["properties"] |= {"apiVersion": {"const": API_VERSION}, "kind": {"const": WHAT_IF}}
+    root["properties"] |= {"apiVersion": {"const": OWN_API_VERSION}, "kind": {"const": WHAT_IF}}
     parts["Scaling"]["properties"]["kind"] = {"enum": list(SCALED_KINDS)}
     schema = "https://json-schema.org/draft/2020-12/schema"
     return {"$schema": schema, "title": WHAT_IF, **whole, "$defs": parts}
