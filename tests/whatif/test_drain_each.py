@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from bayplan.api.objects import NODE, POD
+from bayplan.api.pod_groups import COSCHEDULING_LABEL
 from bayplan.engine.attempt_record import OnAttempt
 from bayplan.model.cluster_model import Attempt, ClusterModel
 from bayplan.model.independent_pods import IndependentPods
@@ -50,6 +51,17 @@ def test_a_node_can_be_drained_if_its_pods_fit_elsewhere() -> None:
     assert left.pod == "default/db-a"
     assert left.message.startswith("0/2 nodes are available: 1 Insufficient cpu, 1 node(s) were")
     assert rows["n1"].left_over[0].pod == "default/web-a"
+
+
+def test_a_pod_that_its_group_holds_back_says_what_the_group_lacks() -> None:
+    member = owned_pod("train-a", "n1")
+    member["metadata"]["labels"] = {COSCHEDULING_LABEL: "train"}
+    [left] = by_name(drain_each(model_of(cluster_of(node("n1"), node("n2"), member))))[
+        "n1"
+    ].left_over
+    assert left.message == (
+        "group default/train: PodGroup not found in scheduling.x-k8s.io (current pods number: 1)"
+    )
 
 
 def test_the_model_stays_unchanged() -> None:

@@ -31,6 +31,7 @@ from bayplan.engine.attempt_record import OnAttempt
 from bayplan.engine.binding import BindingOutcome, result_now
 from bayplan.engine.cycle import Cycle
 from bayplan.engine.outbox import POD_SCHEDULED
+from bayplan.engine.podgroups.status import waiting_for
 from bayplan.engine.scheduler import Scheduler
 from bayplan.framework.status import Code, Status
 from bayplan.framework.types import QueuedPodInfo
@@ -91,7 +92,8 @@ class Attempt:
     #: The record of the first pod of the attempt that no node admitted: of a pod that belongs to a
     #: group, the member for which all of them wait. None: no pod was rejected by the nodes.
     rejected: AttemptRecord | None = None
-    #: For a gated pod: the PreEnqueue plugin, and what it says.
+    #: For a gated pod: the PreEnqueue plugin, and what it says. Without a plugin: what the pod's
+    #: group lacks.
     gating_plugin: str = ""
     gating_message: str = ""
     #: Other pods of the same group that got a node: "namespace/name" → node.
@@ -487,15 +489,16 @@ class ClusterModel:
         )
 
     def _gated(self, pod: PodInfo) -> Attempt:
-        queued = self._queued(pod.uid)
+        queued, group = self._queued(pod.uid), self._scheduler.pod_groups.of(pod)
         # Of pods that other plugins hold back nothing is written into the condition.
         message = GATED_MESSAGE if pod.spec.scheduling_gates else ""
+        lacks = "" if group is None or group.is_complete else waiting_for(group)
         return Attempt(
             pod,
             "gated",
             message=message,
             gating_plugin=queued.gating_plugin,
-            gating_message=queued.gating_message,
+            gating_message=queued.gating_message or lacks,
         )
 
     def _settle(self, trace: _Trace, port: "_Port") -> None:

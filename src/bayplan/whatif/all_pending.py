@@ -337,9 +337,7 @@ def _whole(model: ClusterModel, attempt: Attempt) -> str:
     """Why a pod waits that no node was evaluated for."""
     if attempt.result == "gated":
         gates = ", ".join(gate.name for gate in attempt.pod.spec.scheduling_gates or ())
-        group = model.scheduler.pod_groups.of(attempt.pod)
-        missing = "held back" if group is None else group.message
-        return f"scheduling gates: {gates}" if gates else attempt.reason or missing
+        return f"scheduling gates: {gates}" if gates else attempt.reason or "held back"
     if attempt.nominated_node:
         return f"victims of preemption leave {attempt.nominated_node}"
     return short_reason(attempt.reason) or attempt.result
