@@ -6,7 +6,7 @@ import pytest
 
 from bayplan.config import config_from
 from tests.scenarios.gangs import FIT, members, message, put_group, racks, racks_of
-from tests.scenarios.world import World, play
+from tests.scenarios.world import World, scenario
 
 LEVELS = [{"name": "pod", "nodeLabel": "block"}, {"name": "shelf", "nodeLabel": "rack"}]
 CONFIG = {"podGroups": {"topology": LEVELS}}
@@ -42,15 +42,15 @@ def test_an_invalid_level_is_refused(level: dict[str, str], text: str) -> None:
         {"bayplan.dev/topology-slices": "pod=2, shelf=2"},
     ],
 )
-def test_annotations_name_levels_or_their_labels(annotations: dict[str, str]) -> None:
-    async def scenario(world: World) -> None:
-        racks(world, (1,), (1, 1))
-        put_group(world, "g", 2, annotations=annotations)
-        names = members(world, 1, 1)
-        await world.until(1)
-        assert racks_of(world, *names) == ["r1", "r1"]
-
-    play(scenario, plugins=FIT, config=CONFIG)
+@scenario(plugins=FIT, config=CONFIG)
+async def test_annotations_name_levels_or_their_labels(
+    world: World, annotations: dict[str, str]
+) -> None:
+    racks(world, (1,), (1, 1))
+    put_group(world, "g", 2, annotations=annotations)
+    names = members(world, 1, 1)
+    await world.until(1)
+    assert racks_of(world, *names) == ["r1", "r1"]
 
 
 @pytest.mark.parametrize(
@@ -79,13 +79,13 @@ def test_annotations_name_levels_or_their_labels(annotations: dict[str, str]) ->
         ),
     ],
 )
-def test_a_group_that_names_no_level_is_not_tried(annotations: dict[str, str], text: str) -> None:
-    async def scenario(world: World) -> None:
-        racks(world, (8,))
-        put_group(world, "g", 1, annotations=annotations)
-        names: Any = members(world, 1)
-        await world.until(1)
-        assert racks_of(world, *names) == [""]
-        assert message(world, names[0]) == f"group default/g: {text}"
-
-    play(scenario, plugins=FIT, config=CONFIG)
+@scenario(plugins=FIT, config=CONFIG)
+async def test_a_group_that_names_no_level_is_not_tried(
+    world: World, annotations: dict[str, str], text: str
+) -> None:
+    racks(world, (8,))
+    put_group(world, "g", 1, annotations=annotations)
+    names: Any = members(world, 1)
+    await world.until(1)
+    assert racks_of(world, *names) == [""]
+    assert message(world, names[0]) == f"group default/g: {text}"

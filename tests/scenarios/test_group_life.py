@@ -17,7 +17,7 @@ from tests.scenarios.gangs import (
     racks,
     racks_of,
 )
-from tests.scenarios.world import World, play
+from tests.scenarios.world import World, play, scenario
 
 RACK = {"bayplan.dev/required-topology": "rack"}
 ALONE = {**RACK, "bayplan.dev/exclusive-topology": "rack"}
@@ -26,45 +26,43 @@ ALONE = {**RACK, "bayplan.dev/exclusive-topology": "rack"}
 
 
 @pytest.mark.parametrize("kind", [X_K8S, UPSTREAM])
-def test_an_elastic_group_starts_with_whole_slices_and_grows_by_whole_slices(kind: str) -> None:
+@scenario(plugins=FIT)
+async def test_an_elastic_group_starts_with_whole_slices_and_grows_by_whole_slices(
+    world: World, kind: str
+) -> None:
     """The placed members stay where they are."""
-
-    async def scenario(world: World) -> None:
-        racks(world, (2,), (3,))
-        put_group(world, "g", 2, kind, annotations={SLICES: "rack=2"})
-        names = members(world, *[1] * 8, kind=kind)
-        await world.until(1)
-        before = racks_of(world, *names)
-        assert sorted(before) == ["", "", "", "", "r0", "r0", "r1", "r1"]
-        racks(world, (1,), first=2)
-        await world.until(20)
-        assert racks_of(world, *names) == before
-        racks(world, (2,), first=3)
-        await world.until(40)
-        after = racks_of(world, *names)
-        assert all(now == then for now, then in zip(after, before, strict=True) if then)
-        assert sorted(after) == ["", "", "r0", "r0", "r1", "r1", "r3", "r3"]
-
-    play(scenario, plugins=FIT)
+    racks(world, (2,), (3,))
+    put_group(world, "g", 2, kind, annotations={SLICES: "rack=2"})
+    names = members(world, *[1] * 8, kind=kind)
+    await world.until(1)
+    before = racks_of(world, *names)
+    assert sorted(before) == ["", "", "", "", "r0", "r0", "r1", "r1"]
+    racks(world, (1,), first=2)
+    await world.until(20)
+    assert racks_of(world, *names) == before
+    racks(world, (2,), first=3)
+    await world.until(40)
+    after = racks_of(world, *names)
+    assert all(now == then for now, then in zip(after, before, strict=True) if then)
+    assert sorted(after) == ["", "", "r0", "r0", "r1", "r1", "r3", "r3"]
 
 
-def test_members_that_come_later_wait_until_they_are_a_slice_or_the_last_of_the_group() -> None:
+@scenario(plugins=FIT)
+async def test_members_that_come_later_wait_until_they_are_a_slice_or_the_last_of_the_group(
+    world: World,
+) -> None:
     """A single further member is the smaller last slice."""
-
-    async def scenario(world: World) -> None:
-        racks(world, (2,), (4,))
-        put_group(world, "g", 2, annotations={SLICES: "rack=2"})
-        members(world, 1, 1)
-        await world.until(1)
-        first = racks_of(world, "m00", "m01")
-        for name in ("late-0", "late-1"):
-            add_member(world, name, "g", cpu=1)
-        await world.until(20)
-        assert racks_of(world, "m00", "m01") == first
-        late = racks_of(world, "late-0", "late-1")
-        assert late[0] == late[1] != ""
-
-    play(scenario, plugins=FIT)
+    racks(world, (2,), (4,))
+    put_group(world, "g", 2, annotations={SLICES: "rack=2"})
+    members(world, 1, 1)
+    await world.until(1)
+    first = racks_of(world, "m00", "m01")
+    for name in ("late-0", "late-1"):
+        add_member(world, name, "g", cpu=1)
+    await world.until(20)
+    assert racks_of(world, "m00", "m01") == first
+    late = racks_of(world, "late-0", "late-1")
+    assert late[0] == late[1] != ""
 
 
 # ---- replacement ----------------------------------------------------------------------------
@@ -72,57 +70,52 @@ def test_members_that_come_later_wait_until_they_are_a_slice_or_the_last_of_the_
 
 @pytest.mark.parametrize("kind", [X_K8S, UPSTREAM])
 @pytest.mark.parametrize("annotations", [RACK, {SLICES: "rack=2"}])
-def test_a_replacement_waits_for_the_domain_of_the_lost_member(
-    annotations: dict[str, str], kind: str
+@scenario(plugins=FIT)
+async def test_a_replacement_waits_for_the_domain_of_the_lost_member(
+    world: World, annotations: dict[str, str], kind: str
 ) -> None:
-    async def scenario(world: World) -> None:
-        racks(world, (1, 1), (1,))
-        constraint = {"schedulingConstraints": {"topology": [{"key": "rack"}]}}
-        is_required = annotations is RACK
-        spec = constraint if is_required and kind == UPSTREAM else {}
-        put_group(world, "g", 2, kind, annotations, **spec)
-        names = members(world, 1, 1, kind=kind)
-        await world.until(1)
-        assert racks_of(world, *names) == ["r0", "r0"]
-        lost = world.bound(names[0])
-        assert lost is not None
-        world.delete_pod(names[0])
-        world.add_pod("guest", cpu=1, node=lost[1])
-        add_member(world, "again", "g", kind, cpu=1)
-        await world.until(20)
-        assert racks_of(world, "again") == [""], "r1 is free, but it is another domain"
-        world.delete_pod("guest")
-        await world.until(40)
-        assert racks_of(world, "again") == ["r0"]
-
-    play(scenario, plugins=FIT)
+    racks(world, (1, 1), (1,))
+    constraint = {"schedulingConstraints": {"topology": [{"key": "rack"}]}}
+    is_required = annotations is RACK
+    spec = constraint if is_required and kind == UPSTREAM else {}
+    put_group(world, "g", 2, kind, annotations, **spec)
+    names = members(world, 1, 1, kind=kind)
+    await world.until(1)
+    assert racks_of(world, *names) == ["r0", "r0"]
+    lost = world.bound(names[0])
+    assert lost is not None
+    world.delete_pod(names[0])
+    world.add_pod("guest", cpu=1, node=lost[1])
+    add_member(world, "again", "g", kind, cpu=1)
+    await world.until(20)
+    assert racks_of(world, "again") == [""], "r1 is free, but it is another domain"
+    world.delete_pod("guest")
+    await world.until(40)
+    assert racks_of(world, "again") == ["r0"]
 
 
-def test_a_lost_inner_slice_comes_back_in_the_outer_domain() -> None:
+@scenario(plugins=FIT)
+async def test_a_lost_inner_slice_comes_back_in_the_outer_domain(world: World) -> None:
     """Rack r1 of block b0 is lost; block b1 is empty, but it is another domain."""
-
-    async def scenario(world: World) -> None:
-        racks(world, (1, 1), (1, 1))
-        put_group(world, "g", 4, annotations={SLICES: "block=4, rack=2"})
-        names = members(world, *[1] * 4)
-        await world.until(1)
-        before = racks_of(world, *names)
-        assert sorted(before) == ["r0", "r0", "r1", "r1"]
-        racks(world, (1, 1), (1, 1), first=2)
-        for name, rack in zip(names, before, strict=True):
-            if rack == "r1":
-                world.delete_pod(name)
-        for index in range(2):
-            world.add_pod(f"guest-{index}", cpu=1, node=f"r1-{index}")
-            add_member(world, f"again-{index}", "g", cpu=1)
-        await world.until(20)
-        assert racks_of(world, "again-0", "again-1") == ["", ""]
-        for index in range(2):
-            world.delete_pod(f"guest-{index}")
-        await world.until(40)
-        assert racks_of(world, "again-0", "again-1") == ["r1", "r1"]
-
-    play(scenario, plugins=FIT)
+    racks(world, (1, 1), (1, 1))
+    put_group(world, "g", 4, annotations={SLICES: "block=4, rack=2"})
+    names = members(world, *[1] * 4)
+    await world.until(1)
+    before = racks_of(world, *names)
+    assert sorted(before) == ["r0", "r0", "r1", "r1"]
+    racks(world, (1, 1), (1, 1), first=2)
+    for name, rack in zip(names, before, strict=True):
+        if rack == "r1":
+            world.delete_pod(name)
+    for index in range(2):
+        world.add_pod(f"guest-{index}", cpu=1, node=f"r1-{index}")
+        add_member(world, f"again-{index}", "g", cpu=1)
+    await world.until(20)
+    assert racks_of(world, "again-0", "again-1") == ["", ""]
+    for index in range(2):
+        world.delete_pod(f"guest-{index}")
+    await world.until(40)
+    assert racks_of(world, "again-0", "again-1") == ["r1", "r1"]
 
 
 # ---- preemption -----------------------------------------------------------------------------
@@ -143,91 +136,79 @@ def remaining(world: World, *names: str) -> list[str]:
     return [n for n in names if world.cluster.get(object_key(POD, "default", n)) is not None]
 
 
-def test_preemption_frees_the_rack_in_which_the_fewest_groups_lose_pods() -> None:
+@scenario(plugins=PREEMPTING)
+async def test_preemption_frees_the_rack_in_which_the_fewest_groups_lose_pods(world: World) -> None:
     """r0 and r2 hold pods of two owners, r1 three pods of one group."""
-
-    async def scenario(world: World) -> None:
-        racks(world, (1, 1), (1, 1, 1), (1, 1))
-        for name in ("a", "b"):
-            put_group(world, name, 1)
-        cheap(world, "a-0", "r0-0", "a")
-        cheap(world, "single", "r0-1")
-        for index in range(3):
-            cheap(world, f"b-{index}", f"r1-{index}", "b")
-        cheap(world, "a-1", "r2-0", "a")
-        cheap(world, "other", "r2-1")
-        await world.until(1)
-        put_group(world, "g", 2, annotations=RACK)
-        names = members(world, 1, 1, priority=100)
-        await world.until(20)
-        assert racks_of(world, *names) == ["r1", "r1"]
-        assert remaining(world, "a-0", "a-1", "single", "other") == [
-            "a-0",
-            "a-1",
-            "single",
-            "other",
-        ]
-        assert len(remaining(world, "b-0", "b-1", "b-2")) == 1
-
-    play(scenario, plugins=PREEMPTING)
+    racks(world, (1, 1), (1, 1, 1), (1, 1))
+    for name in ("a", "b"):
+        put_group(world, name, 1)
+    cheap(world, "a-0", "r0-0", "a")
+    cheap(world, "single", "r0-1")
+    for index in range(3):
+        cheap(world, f"b-{index}", f"r1-{index}", "b")
+    cheap(world, "a-1", "r2-0", "a")
+    cheap(world, "other", "r2-1")
+    await world.until(1)
+    put_group(world, "g", 2, annotations=RACK)
+    names = members(world, 1, 1, priority=100)
+    await world.until(20)
+    assert racks_of(world, *names) == ["r1", "r1"]
+    assert remaining(world, "a-0", "a-1", "single", "other") == [
+        "a-0",
+        "a-1",
+        "single",
+        "other",
+    ]
+    assert len(remaining(world, "b-0", "b-1", "b-2")) == 1
 
 
-def test_preemption_for_an_exclusive_group_frees_the_whole_rack() -> None:
+@scenario(plugins=PREEMPTING)
+async def test_preemption_for_an_exclusive_group_frees_the_whole_rack(world: World) -> None:
     """The rack has a free node for each member, but not without other pods."""
-
-    async def scenario(world: World) -> None:
-        racks(world, (2, 2, 2))
-        cheap(world, "first", "r0-0")
-        cheap(world, "second", "r0-1")
-        await world.until(1)
-        put_group(world, "g", 2, annotations=ALONE)
-        names = members(world, 1, 1, priority=100)
-        await world.until(20)
-        assert racks_of(world, *names) == ["r0", "r0"]
-        assert remaining(world, "first", "second") == []
-
-    play(scenario, plugins=PREEMPTING)
+    racks(world, (2, 2, 2))
+    cheap(world, "first", "r0-0")
+    cheap(world, "second", "r0-1")
+    await world.until(1)
+    put_group(world, "g", 2, annotations=ALONE)
+    names = members(world, 1, 1, priority=100)
+    await world.until(20)
+    assert racks_of(world, *names) == ["r0", "r0"]
+    assert remaining(world, "first", "second") == []
 
 
-def test_a_rack_with_many_groups_is_freed_if_few_of_them_lose_pods() -> None:
+@scenario(plugins=PREEMPTING)
+async def test_a_rack_with_many_groups_is_freed_if_few_of_them_lose_pods(world: World) -> None:
     """r0 holds pods of two owners, both of which would lose one; r1 of three, of which one does."""
-
-    async def scenario(world: World) -> None:
-        racks(world, (2, 2), (4, 1, 1))
-        names = ["r0-0", "r0-1", "r1-0", "r1-1", "r1-2"]
-        for node, cpu in zip(names, (2, 2, 4, 1, 1), strict=True):
-            world.add_pod(f"on-{node}", cpu=cpu, node=node, priority=0)
-        await world.until(1)
-        put_group(world, "g", 2, annotations=RACK)
-        placed = members(world, 2, 2, priority=100)
-        await world.until(20)
-        assert racks_of(world, *placed) == ["r1", "r1"]
-        lost = {f"on-{name}" for name in names} - set(remaining(world, *[f"on-{n}" for n in names]))
-        assert lost == {"on-r1-0"}
-
-    play(scenario, plugins=PREEMPTING)
+    racks(world, (2, 2), (4, 1, 1))
+    names = ["r0-0", "r0-1", "r1-0", "r1-1", "r1-2"]
+    for node, cpu in zip(names, (2, 2, 4, 1, 1), strict=True):
+        world.add_pod(f"on-{node}", cpu=cpu, node=node, priority=0)
+    await world.until(1)
+    put_group(world, "g", 2, annotations=RACK)
+    placed = members(world, 2, 2, priority=100)
+    await world.until(20)
+    assert racks_of(world, *placed) == ["r1", "r1"]
+    lost = {f"on-{name}" for name in names} - set(remaining(world, *[f"on-{n}" for n in names]))
+    assert lost == {"on-r1-0"}
 
 
-def test_groups_are_placed_on_the_racks_that_they_freed() -> None:
+@scenario(plugins=PREEMPTING)
+async def test_groups_are_placed_on_the_racks_that_they_freed(world: World) -> None:
     """There are so many racks that the free places of each are counted first. The nominations of
     the members change nothing about these."""
-
-    async def scenario(world: World) -> None:
-        racks(world, *[(5, 5)] * 50)
-        cheap_names = [f"cheap-{rack}-{place}" for rack in range(50) for place in range(2)]
-        for name in cheap_names:
-            world.add_pod(name, cpu=5, node=name.replace("cheap-", "r"), priority=0)
-        await world.until(1)
-        names = {group: [f"{group}-{nth}" for nth in range(10)] for group in ("g", "h")}
-        for group, own in names.items():
-            put_group(world, group, 10, annotations=RACK)
-            for name in own:
-                add_member(world, name, group, cpu=1, priority=100)
-        await world.until(40)
-        assert [set(racks_of(world, *own)) for own in names.values()] == [{"r0"}, {"r1"}]
-        assert len(remaining(world, *cheap_names)) == 96
-
-    play(scenario, plugins=PREEMPTING)
+    racks(world, *[(5, 5)] * 50)
+    cheap_names = [f"cheap-{rack}-{place}" for rack in range(50) for place in range(2)]
+    for name in cheap_names:
+        world.add_pod(name, cpu=5, node=name.replace("cheap-", "r"), priority=0)
+    await world.until(1)
+    names = {group: [f"{group}-{nth}" for nth in range(10)] for group in ("g", "h")}
+    for group, own in names.items():
+        put_group(world, group, 10, annotations=RACK)
+        for name in own:
+            add_member(world, name, group, cpu=1, priority=100)
+    await world.until(40)
+    assert [set(racks_of(world, *own)) for own in names.values()] == [{"r0"}, {"r1"}]
+    assert len(remaining(world, *cheap_names)) == 96
 
 
 # ---- reservations and backfill --------------------------------------------------------------

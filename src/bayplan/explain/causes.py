@@ -49,7 +49,6 @@ from bayplan.state.pods import PodInfo
 _EXAMPLES_MAX = 5
 _DETAILS_MAX = 12
 _DOMAINS_MAX = 12
-_REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 
 
 @final

@@ -110,23 +110,19 @@ class Deadline:
     """The end of one computation."""
 
     def __init__(
-        self,
-        is_stopped: Callable[[], bool],
-        give_way: Callable[[], None] = lambda: None,
-        seconds: float = SECONDS_MAX,
+        self, is_stopped: Callable[[], bool], give_way: Callable[[], None] = lambda: None
     ) -> None:
         """``give_way``: called at each step that is not the last one."""
         self._is_stopped = is_stopped
         self._give_way = give_way
-        self._seconds = seconds
-        self._end_seconds = wall_seconds() + seconds
+        self._end_seconds = wall_seconds() + SECONDS_MAX
 
     def check(self) -> None:
         """Raises RunAborted after the end, or when the page is closed."""
         if self._is_stopped():
             raise RunAborted("the page was closed")
         if wall_seconds() > self._end_seconds:
-            raise RunAborted(f"no answer within {self._seconds:g} s: ask for less")
+            raise RunAborted(f"no answer within {SECONDS_MAX:g} s: ask for less")
         self._give_way()
 
 

@@ -167,12 +167,10 @@ def _equal_key(pod: PodInfo) -> Hashable | None:
     return pod.shape, tuple(each.uid for each in pod.metadata.owner_references or ())
 
 
-def placed_first(
-    model: ClusterModel, on_step: Callable[[], None] = lambda: None, *, is_ignored: bool = False
-) -> WaitingPods:
+def placed_first(model: ClusterModel, *, is_ignored: bool = False) -> WaitingPods:
     """Bring a model to rest, before a question. ``is_ignored``: leave the pods that wait alone."""
     if is_ignored:
         return WaitingPods(waiting=len(model.pending()), is_ignored=True)
-    placer = Placer(model, on_step)
+    placer = Placer(model)
     placer.place_waiting()
     return WaitingPods(placed=len(placer.moves()), waiting=len(model.pending()))

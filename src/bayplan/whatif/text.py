@@ -12,9 +12,6 @@ from bayplan.answers.document import Value
 from bayplan.answers.table import BLANK, Table
 from bayplan.model.unjudged import UnjudgedWorkload
 
-#: The most pods named in a line.
-_NAMED_PODS_MAX = 5
-
 
 @final
 class WaitingPods(Value, frozen=True, kw_only=True):

@@ -9,101 +9,99 @@ from bayplan.engine.podgroups import placements as group_placements
 from bayplan.framework.status import Code, Status, unschedulable
 from tests.framework.answering import answering
 from tests.scenarios.gangs import FIT, add_member, bound, message, put_group
-from tests.scenarios.world import World, play
+from tests.scenarios.world import World, scenario
 
 LOST = Status(Code.ERROR, ("lost",))
+#: Holds the member b for 10 seconds.
+HOLDS_B = answering(
+    "Slow",
+    permit=lambda _, pod, __: (Status(Code.WAIT), 10.0) if pod.name == "b" else (None, 0.0),
+)
 
 
-def test_a_permit_wait_of_a_plugin_holds_the_whole_group_until_the_deadline() -> None:
-    slow = answering(
-        "Slow",
-        permit=lambda _, pod, __: (Status(Code.WAIT), 10.0) if pod.name == "b" else (None, 0.0),
-    )
-
-    async def scenario(world: World) -> None:
-        world.add_node("n1", cpu=4)
-        put_group(world, "g", 2)
-        add_member(world, "a", "g", cpu=2)
-        add_member(world, "b", "g", cpu=2)
-        await world.until(9)
-        assert list(bound(world, "a", "b")) == [None, None]
-        assert world.scheduler.cache.assumed_count == 2
-        await world.until(10)
-        assert world.scheduler.cache.assumed_count == 0
-        assert "rejected due to timeout after waiting 10s at plugin Slow" in message(world, "a")
-
-    play(scenario, plugins=[*FIT, "Slow"], classes=[slow])
+@scenario(plugins=[*FIT, "Slow"], classes=[HOLDS_B])
+async def test_a_permit_wait_of_a_plugin_holds_the_whole_group_until_the_deadline(
+    world: World,
+) -> None:
+    world.add_node("n1", cpu=4)
+    put_group(world, "g", 2)
+    add_member(world, "a", "g", cpu=2)
+    add_member(world, "b", "g", cpu=2)
+    await world.until(9)
+    assert list(bound(world, "a", "b")) == [None, None]
+    assert world.scheduler.cache.assumed_count == 2
+    await world.until(10)
+    assert world.scheduler.cache.assumed_count == 0
+    assert "rejected due to timeout after waiting 10s at plugin Slow" in message(world, "a")
 
 
-def test_a_permit_rejection_of_one_member_releases_all_members() -> None:
-    refuses = answering(
-        "Refuses", permit=lambda _, pod, __: (unschedulable("no") if pod.name == "b" else None, 0.0)
-    )
+@scenario(
+    plugins=[*FIT, "Refuses"],
+    classes=[
+        answering(
+            "Refuses",
+            permit=lambda _, pod, __: (unschedulable("no") if pod.name == "b" else None, 0.0),
+        )
+    ],
+)
+async def test_a_permit_rejection_of_one_member_releases_all_members(world: World) -> None:
+    world.add_node("n1", cpu=4)
+    put_group(world, "g", 2)
+    add_member(world, "a", "g")
+    add_member(world, "b", "g")
+    await world.until(5)
+    assert list(bound(world, "a", "b")) == [None, None]
+    assert world.scheduler.cache.assumed_count == 0
+    assert message(world, "a") == "group default/g: default/b: no"
 
-    async def scenario(world: World) -> None:
-        world.add_node("n1", cpu=4)
-        put_group(world, "g", 2)
-        add_member(world, "a", "g")
-        add_member(world, "b", "g")
-        await world.until(5)
-        assert list(bound(world, "a", "b")) == [None, None]
-        assert world.scheduler.cache.assumed_count == 0
-        assert message(world, "a") == "group default/g: default/b: no"
 
-    play(scenario, plugins=[*FIT, "Refuses"], classes=[refuses])
-
-
-def test_released_members_lose_their_nominations() -> None:
+@scenario(
+    plugins=[*FIT, "Slow"], classes=[answering("Slow", permit=lambda *_: (Status(Code.WAIT), 10.0))]
+)
+async def test_released_members_lose_their_nominations(world: World) -> None:
     """The nominations of the wait at Permit would block other pods."""
-    slow = answering("Slow", permit=lambda *_: (Status(Code.WAIT), 10.0))
-
-    async def scenario(world: World) -> None:
-        world.add_node("n1", cpu=4)
-        put_group(world, "g", 2)
-        add_member(world, "a", "g", cpu=2)
-        add_member(world, "b", "g", cpu=2)
-        await world.until(9)
-        assert [world.nominated(member) for member in "ab"] == ["n1", "n1"]
-        await world.until(10)
-        assert [world.nominated(member) for member in "ab"] == ["", ""]
-
-    play(scenario, plugins=[*FIT, "Slow"], classes=[slow])
+    world.add_node("n1", cpu=4)
+    put_group(world, "g", 2)
+    add_member(world, "a", "g", cpu=2)
+    add_member(world, "b", "g", cpu=2)
+    await world.until(9)
+    assert [world.nominated(member) for member in "ab"] == ["n1", "n1"]
+    await world.until(10)
+    assert [world.nominated(member) for member in "ab"] == ["", ""]
 
 
-def test_an_error_of_an_attempt_clears_the_nominations_of_all_members() -> None:
+@scenario(
+    plugins=[*FIT, "Broken"],
+    classes=[answering("Broken", filter_node=lambda _, pod, __: LOST if pod.name == "b" else None)],
+)
+async def test_an_error_of_an_attempt_clears_the_nominations_of_all_members(world: World) -> None:
     """A previous leader wrote the nominations."""
-    broken = answering("Broken", filter_node=lambda _, pod, __: LOST if pod.name == "b" else None)
-
-    async def scenario(world: World) -> None:
-        world.add_node("n1", cpu=4)
-        put_group(world, "g", 2)
-        add_member(world, "a", "g", cpu=2, nominated_node="n1")
-        add_member(world, "b", "g", cpu=2, nominated_node="n1")
-        await world.until(0)
-        assert [world.nominated(member) for member in "ab"] == ["", ""]
-        world.add_pod("c", cpu=4)
-        await world.until(0)
-        assert world.bound("c") == (0, "n1"), "the nominations block the pod"
-
-    play(scenario, plugins=[*FIT, "Broken"], classes=[broken])
+    world.add_node("n1", cpu=4)
+    put_group(world, "g", 2)
+    add_member(world, "a", "g", cpu=2, nominated_node="n1")
+    add_member(world, "b", "g", cpu=2, nominated_node="n1")
+    await world.until(0)
+    assert [world.nominated(member) for member in "ab"] == ["", ""]
+    world.add_pod("c", cpu=4)
+    await world.until(0)
+    assert world.bound("c") == (0, "n1"), "the nominations block the pod"
 
 
-def test_a_member_whose_binding_fails_is_retried_at_once_and_only_once() -> None:
+@scenario(
+    plugins=[*FIT, "Refuses"],
+    classes=[answering("Refuses", pre_bind=lambda _, pod, *__: LOST if pod.name == "b" else None)],
+)
+async def test_a_member_whose_binding_fails_is_retried_at_once_and_only_once(world: World) -> None:
     """Its sibling stays placed. Repeated refusals of the API do not cause a loop."""
-    refuses = answering("Refuses", pre_bind=lambda _, pod, *__: LOST if pod.name == "b" else None)
-
-    async def scenario(world: World) -> None:
-        world.add_node("n1", cpu=4)
-        put_group(world, "g", 2)
-        add_member(world, "a", "g")
-        add_member(world, "b", "g")
-        await world.until(0)
-        assert list(bound(world, "a", "b")) == [0, None]
-        assert world.attempt_times("b") == [0, 0]
-        await world.until(10)
-        assert len(world.attempt_times("b")) <= 5
-
-    play(scenario, plugins=[*FIT, "Refuses"], classes=[refuses])
+    world.add_node("n1", cpu=4)
+    put_group(world, "g", 2)
+    add_member(world, "a", "g")
+    add_member(world, "b", "g")
+    await world.until(0)
+    assert list(bound(world, "a", "b")) == [0, None]
+    assert world.attempt_times("b") == [0, 0]
+    await world.until(10)
+    assert len(world.attempt_times("b")) <= 5
 
 
 class _Once:
@@ -123,51 +121,48 @@ class _Once:
 @pytest.mark.parametrize(
     ("module", "name"), [(placements, "code_of"), (group_placements, "Diagnosis")]
 )
-def test_a_bug_after_the_wait_of_a_group_releases_its_members(
-    module: Any, name: str, monkeypatch: pytest.MonkeyPatch
+@scenario(
+    plugins=[*FIT, "Slow"],
+    classes=[HOLDS_B],
+    raise_bugs=False,
+)
+async def test_a_bug_after_the_wait_of_a_group_releases_its_members(
+    world: World, module: Any, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Both before any member is released, and in the middle of the release."""
-    slow = answering(
-        "Slow",
-        permit=lambda _, pod, __: (Status(Code.WAIT), 10.0) if pod.name == "b" else (None, 0.0),
-    )
-
-    async def scenario(world: World) -> None:
-        world.add_node("n1", cpu=4)
-        put_group(world, "g", 2)
-        add_member(world, "a", "g", cpu=2)
-        add_member(world, "b", "g", cpu=2)
-        await world.until(9)
-        assert world.scheduler.cache.assumed_count == 2
-        monkeypatch.setattr(module, name, _Once(getattr(module, name)))
-        await world.until(10)
-        assert world.scheduler.cache.assumed_count == 0
-        assert not world.scheduler.waiting_pods()
-        assert world.metric("bayplan_bugs_total") == 1
-        assert [world.reason(member) for member in ("a", "b")] == ["SchedulerError"] * 2
-        await world.until(19)
-        assert world.scheduler.cache.assumed_count == 2, "the group was not tried again"
-
-    play(scenario, plugins=[*FIT, "Slow"], classes=[slow], raise_bugs=False)
+    world.add_node("n1", cpu=4)
+    put_group(world, "g", 2)
+    add_member(world, "a", "g", cpu=2)
+    add_member(world, "b", "g", cpu=2)
+    await world.until(9)
+    assert world.scheduler.cache.assumed_count == 2
+    monkeypatch.setattr(module, name, _Once(getattr(module, name)))
+    await world.until(10)
+    assert world.scheduler.cache.assumed_count == 0
+    assert not world.scheduler.waiting_pods()
+    assert world.metric("bayplan_bugs_total") == 1
+    assert [world.reason(member) for member in ("a", "b")] == ["SchedulerError"] * 2
+    await world.until(19)
+    assert world.scheduler.cache.assumed_count == 2, "the group was not tried again"
 
 
-def test_a_bug_while_one_member_is_bound_does_not_affect_its_siblings(
-    monkeypatch: pytest.MonkeyPatch,
+@scenario(
+    plugins=[*FIT, "Slow"],
+    classes=[answering("Slow", permit=lambda *_: (Status(Code.WAIT), 60.0))],
+    raise_bugs=False,
+)
+async def test_a_bug_while_one_member_is_bound_does_not_affect_its_siblings(
+    world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    slow = answering("Slow", permit=lambda *_: (Status(Code.WAIT), 60.0))
-
-    async def scenario(world: World) -> None:
-        world.add_node("n1", cpu=4)
-        put_group(world, "g", 2)
-        add_member(world, "a", "g", cpu=2)
-        add_member(world, "b", "g", cpu=2)
-        await world.until(5)
-        monkeypatch.setattr(placements, "BindingCycle", _Once(placements.BindingCycle))
-        for waiting in world.scheduler.waiting_pods():
-            waiting.allow("Slow")
-        await world.until(5.5)
-        assert list(bound(world, "a", "b")) == [None, 5]
-        assert world.scheduler.cache.assumed_count == 0
-        assert world.reason("a") == "SchedulerError"
-
-    play(scenario, plugins=[*FIT, "Slow"], classes=[slow], raise_bugs=False)
+    world.add_node("n1", cpu=4)
+    put_group(world, "g", 2)
+    add_member(world, "a", "g", cpu=2)
+    add_member(world, "b", "g", cpu=2)
+    await world.until(5)
+    monkeypatch.setattr(placements, "BindingCycle", _Once(placements.BindingCycle))
+    for waiting in world.scheduler.waiting_pods():
+        waiting.allow("Slow")
+    await world.until(5.5)
+    assert list(bound(world, "a", "b")) == [None, 5]
+    assert world.scheduler.cache.assumed_count == 0
+    assert world.reason("a") == "SchedulerError"

@@ -76,20 +76,20 @@ async def test_members_that_are_not_tried_get_the_count(world: World) -> None:
     assert initially_scheduled(world)[2] == f"{count}, {NO_VICTIMS}"
 
 
-def test_victims_that_do_not_help_stay_and_the_message_counts_without_them() -> None:
-    async def scenario(world: World) -> None:
-        world.add_node("n1", cpu=2)
-        world.add_pod("small", cpu=1, node="n1")
-        put_group(world, "g", 3, KIND, priority=10)
-        for name in "abc":
-            member(world, name, priority=10)
-        await world.until(0)
-        assert initially_scheduled(world)[2] == (
-            "minCount (3) cannot be satisfied: 1 scheduled, 1 remaining, "
-            "pod group preemption: minCount (3) cannot be satisfied: 2 scheduled, 0 remaining"
-        )
-
-    play(scenario, plugins=PREEMPTING)
+@scenario(plugins=PREEMPTING)
+async def test_victims_that_do_not_help_stay_and_the_message_counts_without_them(
+    world: World,
+) -> None:
+    world.add_node("n1", cpu=2)
+    world.add_pod("small", cpu=1, node="n1")
+    put_group(world, "g", 3, KIND, priority=10)
+    for name in "abc":
+        member(world, name, priority=10)
+    await world.until(0)
+    assert initially_scheduled(world)[2] == (
+        "minCount (3) cannot be satisfied: 1 scheduled, 1 remaining, "
+        "pod group preemption: minCount (3) cannot be satisfied: 2 scheduled, 0 remaining"
+    )
 
 
 @scenario(plugins=PREEMPTING)
@@ -161,28 +161,29 @@ async def test_events_of_victims_name_the_group(world: World) -> None:
     assert (related["kind"], related["name"], related["uid"]) == ("PodGroup", "g", uid)
 
 
-def test_an_error_of_one_member_is_reported_for_all_members() -> None:
-    broken = answering(
-        "Broken",
-        filter_node=lambda _, pod, __: (
-            Status(Code.ERROR, ("out of order",)) if pod.name == "b" else None
-        ),
-    )
-
-    async def scenario(world: World) -> None:
-        world.add_node("n1", cpu=4)
-        put_group(world, "g", 3, KIND)
-        for name in "abc":
-            member(world, name)
-        await world.until(0)
-        whole = f"failed to schedule other pod from a pod group: {message(world, 'b')}"
-        assert "out of order" in message(world, "b")
-        assert not message(world, "b").startswith("failed to schedule other")
-        assert message(world, "a") == message(world, "c") == whole
-        assert [world.reason(name) for name in "abc"] == ["SchedulerError"] * 3
-        assert initially_scheduled(world) == ("False", "SchedulerError", whole)
-
-    play(scenario, plugins=["Broken", *FIT], classes=[broken])
+@scenario(
+    plugins=["Broken", *FIT],
+    classes=[
+        answering(
+            "Broken",
+            filter_node=lambda _, pod, __: (
+                Status(Code.ERROR, ("out of order",)) if pod.name == "b" else None
+            ),
+        )
+    ],
+)
+async def test_an_error_of_one_member_is_reported_for_all_members(world: World) -> None:
+    world.add_node("n1", cpu=4)
+    put_group(world, "g", 3, KIND)
+    for name in "abc":
+        member(world, name)
+    await world.until(0)
+    whole = f"failed to schedule other pod from a pod group: {message(world, 'b')}"
+    assert "out of order" in message(world, "b")
+    assert not message(world, "b").startswith("failed to schedule other")
+    assert message(world, "a") == message(world, "c") == whole
+    assert [world.reason(name) for name in "abc"] == ["SchedulerError"] * 3
+    assert initially_scheduled(world) == ("False", "SchedulerError", whole)
 
 
 QUIET = {

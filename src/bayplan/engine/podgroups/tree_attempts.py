@@ -49,8 +49,6 @@ _GANGS = "GangScheduling"
 #: Upstream's words.
 _WAITS = 'waiting for composite pod group "{}" tree to meet quorum'
 
-_MembersByGroup = Mapping[GroupKey, Sequence[QueuedPodInfo]]
-
 
 class _TreeToPlace(Struct, frozen=True):
     """A tree that victims are searched for; see `Preemptor`."""

@@ -51,7 +51,6 @@ def new_identity() -> str:
 _WATCH_SECONDS = 300
 _SILENCE_SECONDS_MAX = 30.0
 API_VERSION = "coordination.k8s.io/v1"
-KIND = f"{API_VERSION} Lease"
 
 #: A Lease as plain values, as the API has it.
 Lease = dict[str, Any]

@@ -49,7 +49,6 @@ from bayplan.state.pods import DEFAULT_NAMESPACE
 NODES_MAX = 100_000
 _REPLICAS_MAX = 1_000_000
 
-_RC = "ReplicationController"
 #: Spelling on the command line → kind of a workload that has replicas.
 _SCALED = {
     **dict.fromkeys(("deployment", "deployments", "deploy"), "Deployment"),

@@ -202,10 +202,6 @@ def _noted(meta: Content) -> Content:
 # ---- claim binding --------------------------------------------------------------------------
 
 
-#: Claim → the volumes whose claimRef names it.
-Reserved = Mapping[ObjectKey, dict[ObjectKey, None]]
-
-
 @final
 class ClaimBinding:
     """Binds the claims of one cluster."""
