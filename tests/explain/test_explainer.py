@@ -230,3 +230,12 @@ def test_a_request_that_overflows_is_remarked(requests: dict[str, str], counted:
     (remark,) = explanation.remarks
     assert remark.startswith(f"the request for {counted} is more than 2^63-1 ")
     assert "counts it as 0, so the pod may get a node that cannot hold it" in remark
+
+
+def test_a_group_without_its_object_may_be_one_that_nobody_reads() -> None:
+    labels = {"scheduling.x-k8s.io/pod-group": "g"}
+    [remark] = answer(model_of([node("n1")], [pod("p", labels=labels)])).remarks
+    assert remark == (
+        "kube-scheduler does not read PodGroups of scheduling.x-k8s.io: without a plugin that "
+        "does, such as Coscheduling, it places such pods one by one"
+    )

@@ -8,6 +8,7 @@ from msgspec import structs
 
 from bayplan.api.disruption_objects import POD_DISRUPTION_BUDGET, PodDisruptionBudget
 from bayplan.api.objects import NODE, POD, Pod, is_terminal
+from bayplan.api.pod_groups import UPSTREAM_GROUP
 from bayplan.api.selectors import SelectorError, label_selector
 from bayplan.engine.cycle import Cycle
 from bayplan.engine.outbox import POD_SCHEDULED
@@ -125,7 +126,7 @@ def _pending(model: ClusterModel, head: Explanation, pod: Pod, *, with_fixes: bo
         causes=causes_of(model, diagnosis),
         preemption=_preemption(model, diagnosis),
         group=_with_levels(_group(model, diagnosis), levels),
-        remarks=(*head.remarks, *_gate_remarks(attempt)),
+        remarks=(*head.remarks, *_gate_remarks(attempt), *_group_remarks(model, attempt)),
     )
     if not with_fixes or attempt.nominated_node or attempt.result == "gated":
         return explanation
@@ -152,6 +153,16 @@ def _gate_remarks(attempt: Attempt) -> Iterator[str]:
         holders = (who for prefix, who in _GATE_HOLDERS.items() if gate.name.startswith(prefix))
         who = next(holders, "the controller that set it")
         yield printable(f"the scheduling gate {gate.name} is removed by {who}")
+
+
+def _group_remarks(model: ClusterModel, attempt: Attempt) -> Iterator[str]:
+    """Without the object of its group, it is open whether anybody places the pod with others."""
+    state = model.scheduler.pod_groups.of(attempt.pod)
+    if state is not None and state.group is None and state.key.api_group != UPSTREAM_GROUP:
+        yield printable(
+            f"kube-scheduler does not read PodGroups of {state.key.api_group}: without a plugin "
+            "that does, such as Coscheduling, it places such pods one by one"
+        )
 
 
 def _result(attempt: Attempt) -> Result:
