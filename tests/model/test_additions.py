@@ -28,8 +28,8 @@ def test_a_priority_class_of_the_cluster_counts() -> None:
     cluster = cluster_of(node("n1"), priority_class("high", 1000))
     [high] = additions_to(cluster, pod("a", priorityClassName="high")).pods
     assert high.spec.priority == 1000
-    with pytest.raises(InputError, match="priorityClassName"):
-        additions_to(cluster, pod("a", priorityClassName="hihg"))
+    [refused] = additions_to(cluster, pod("a", priorityClassName="hihg")).refused_pods
+    assert refused.reason == "forbidden: no PriorityClass with name hihg was found"
 
 
 def test_a_claim_template_of_the_cluster_gives_a_pod_its_claim() -> None:

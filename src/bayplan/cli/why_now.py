@@ -106,6 +106,9 @@ def _explanation(
         explanation = _of_other_kind(model, subject.name, namespace, with_fixes=with_fixes)
         if explanation is not None:
             return explanation
+        refusal = model.source.refusal_of(subject.name)
+        if refusal:
+            fail(f"{model.source.source}: the API server refuses pod {subject.name}: {refusal}")
         names = [f"{each.namespace}/{each.name}" for each in _pods(model)]
         similar_pods = load("bayplan.sim.why:similar_pods")
         hint = similar_pods(subject.name, names) if names else "there are no pods at all"

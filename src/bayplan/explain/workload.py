@@ -138,9 +138,14 @@ def _without_pods(model: ClusterModel, owners: Owners, kind: str, name: str) -> 
     namespace, _, own = name.partition("/")
     for each in CONTROLLERS:
         key = ObjectKey(each, namespace, own)
-        if _is_kind(key, kind) and model.get(*key) is not None:
-            why = why_no_pods(key, owners.content(key) or {}) or "has no pods now"
+        if not _is_kind(key, kind):
+            continue
+        refusal = model.source.refusal_of_workload(key)
+        if model.get(*key) is not None:
+            why = why_no_pods(key, owners.content(key) or {}) or refusal or "has no pods now"
             return _answer(model, key, why)
+        if refusal:
+            return _answer(model, key, refusal)
     unknown = [
         key
         for key in model.source.unknown_workloads

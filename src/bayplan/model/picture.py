@@ -14,6 +14,7 @@ from bayplan.api.objects import ApiObject, Node, Pod, Unstructured, at_path
 from bayplan.config.cluster_version import NOTHING_REPORTED, ReportedReleases
 from bayplan.objects.keys import Content, ObjectKey
 from bayplan.objects.object_store import ObjectStore
+from bayplan.objects.workloads import pod_name, workload_of
 
 
 class RunMoment(Struct, frozen=True, kw_only=True):
@@ -89,6 +90,18 @@ class ClusterPicture:
 
     def of(self, kind: str) -> list[ApiObject]:
         return self.objects.all(kind)
+
+    def refusal_of(self, name: str) -> str:
+        """Why the API server refuses the pod "namespace/name"; "": it does not."""
+        reasons = (one.reason for one in self.refused_pods if pod_name(one.pod) == name)
+        return next(reasons, "")
+
+    def refusal_of_workload(self, key: ObjectKey) -> str:
+        """Why the API server refuses the pods of a workload; "": it does not."""
+        workload = f"{key.kind.rpartition(' ')[2]} {key.namespace}/{key.name}"
+        reasons = (one.reason for one in self.refused_pods if workload_of(one.pod) == workload)
+        reason = next(reasons, "")
+        return f"has no pods, the API server refuses them: {reason}" if reason else ""
 
     def content(self, key: ObjectKey) -> Content | None:
         """The content of an object as plain values, of its own; None: it is not there."""

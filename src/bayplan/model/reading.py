@@ -22,10 +22,18 @@ from bayplan.objects.object_store import ObjectStore
 from bayplan.objects.workloads import controller_reference
 from bayplan.ports import ApiError
 from bayplan.sim.input.inputs import load_inputs
-from bayplan.sim.input.workload import Content, ExpansionMode, Step, Verb, Workload, is_pod
+from bayplan.sim.input.workload import (
+    Content,
+    ExpansionMode,
+    Step,
+    Verb,
+    Workload,
+    is_pending_pod,
+    is_pod,
+)
 from bayplan.sim.loop import run, settled
 from bayplan.sim.world.pending_deletions import PendingDeletions
-from bayplan.sim.world.refused_claims import RefusedClaims
+from bayplan.sim.world.refused_needs import RefusedNeeds
 from bayplan.sim.world.volume_controller import VolumeController
 
 
@@ -79,7 +87,7 @@ async def _created(
     workload: Workload, cluster: EmbeddedCluster, clock: ManualClock, source: str
 ) -> ClusterPicture:
     problems = list[str]()
-    refused, claims = RefusedObjects(), RefusedClaims()
+    refused, needs = RefusedObjects(), RefusedNeeds()
 
     def refuse(what: str, problem: ApiError) -> None:
         problems.append(f"{what}: {problem}")
@@ -90,12 +98,14 @@ async def _created(
     later_count = len(workload.initial) + len(workload.steps) - len(present)
     for content in present:
         try:
-            claims.check(content)
+            needs.check(content)
             cluster.create(content)
         except ApiError as problem:
-            claims.add(content, problem)
+            needs.add(content, problem)
             refused.add(content, problem)
-        volumes.act()
+        # Before, the pods that use a claim may not be there yet.
+        if is_pending_pod(content):
+            volumes.act()
     await settled()
     missing_count = workload.follower_count + refused.owned_count
     notes = [*workload.all_notes(-missing_count), *problems]
@@ -135,7 +145,8 @@ class RefusedObjects:
     def __init__(self) -> None:
         #: Owner and reason → the number of pods.
         self._counts: dict[tuple[str, str], int] = {}
-        self._notes: list[str] = []
+        #: In the order of the refusals; each once.
+        self._notes: dict[str, None] = {}
         self.pods: list[RefusedPod] = []
 
     @property
@@ -149,7 +160,7 @@ class RefusedObjects:
         if is_pod(content):
             self.pods.append(RefusedPod(_pod(content), reason))
         if owner is None:
-            self._notes.append(f"create: {problem}")
+            self._notes[f"create: {problem}"] = None
             return
         self._counts[owner, reason] = self._counts.get((owner, reason), 0) + 1
 

@@ -80,18 +80,19 @@ def test_the_template_of_a_controller_is_checked() -> None:
 # ---- priority classes -----------------------------------------------------------------------
 
 
-def test_a_class_must_exist_in_the_input() -> None:
-    assert lines(pod(priorityClassName="high"), "high") == []
-    assert lines(pod(priorityClassName="system-node-critical")) == []
-    assert lines(pod(priorityClassName="gone", priority=5)) == []
-    (line,) = lines(pod(priorityClassName="hihg"), "high", "low")
+def test_the_class_of_a_stored_pod_without_a_priority_must_exist() -> None:
+    stored: dict[str, Any] = {"nodeName": "n1"}
+    assert lines(pod(**stored, priorityClassName="high"), "high") == []
+    assert lines(pod(**stored, priorityClassName="system-node-critical")) == []
+    assert lines(pod(**stored, priorityClassName="gone", priority=5)) == []
+    (line,) = lines(pod(**stored, priorityClassName="hihg"), "high", "low")
     assert 'spec.priorityClassName: found "hihg"' in line
     assert 'did you mean "high"?' in line
 
 
-def test_a_class_named_in_a_template_must_exist() -> None:
-    (line,) = lines(controller("Job", template=template(priorityClassName="gone")))
-    assert "spec.template.spec.priorityClassName" in line
+def test_the_class_of_a_new_pod_is_left_to_the_server() -> None:
+    assert lines(pod(priorityClassName="gone")) == []
+    assert lines(controller("Job", template=template(priorityClassName="gone"))) == []
 
 
 def test_names_of_classes_are_collected() -> None:

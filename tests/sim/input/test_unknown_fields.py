@@ -130,7 +130,7 @@ def test_a_custom_resource_with_the_name_of_a_kind_is_no_older_version(tmp_path:
 def test_a_version_that_is_not_read_may_explain_a_refusal(tmp_path: Path) -> None:
     older = of_kind("scheduling.k8s.io/v1beta1", "PriorityClass", "high")
     with pytest.raises(InputError) as problem:
-        loaded(tmp_path, older, pod("a", priorityClassName="high"))
+        loaded(tmp_path, older, pod("a", nodeName="n1", priorityClassName="high"))
     refusal, note = str(problem.value).splitlines()
     assert 'found "high", wanted a PriorityClass of the input' in refusal
     assert note.endswith("scheduling.k8s.io/v1 PriorityClass is read; change the apiVersion")

@@ -395,25 +395,24 @@ class ObjectChecks:
     def _our_own(self, kind: str, content: Content, *, is_new: bool) -> Iterator[Problem]:
         """Problems that the API server does not report: priority classes and annotations.
 
-        A controller of a cluster has a class that the input may lack: if the controller creates
-        pods, the server refuses them.
+        The server refuses a new pod whose class does not exist. A pod that a cluster has stored has
+        a priority, and only its class can tell it.
         """
         if kind == POD:
-            yield from self._pod(content, "")
+            spec = content.get("spec") or {}
+            name = "" if is_new else spec.get("priorityClassName")
+            if name and spec.get("priority") is None and name not in self._priority_classes:
+                place, expected = "spec.priorityClassName", "a PriorityClass of the input"
+                yield wrong(place, name, expected, self._priority_classes)
+            yield from _of_pod(content, "")
         elif kind in CONTROLLERS:
-            template = content["spec"]["template"]
-            yield from self._pod(template, "spec.template", may_lack_class=not is_new)
+            yield from _of_pod(content["spec"]["template"], "spec.template")
 
-    def _pod(
-        self, content: Content, path: str, *, may_lack_class: bool = False
-    ) -> Iterator[Problem]:
-        spec = content.get("spec") or {}
-        name = "" if may_lack_class else spec.get("priorityClassName")
-        if name and spec.get("priority") is None and name not in self._priority_classes:
-            place = joined(path, "spec.priorityClassName")
-            yield wrong(place, name, "a PriorityClass of the input", self._priority_classes)
-        yield from _texts_of_containers(spec, joined(path, "spec"))
-        yield from _annotations(content, path)
+
+def _of_pod(content: Content, path: str) -> Iterator[Problem]:
+    """Problems of a pod, or of a pod template at ``path``."""
+    yield from _texts_of_containers(content.get("spec") or {}, joined(path, "spec"))
+    yield from _annotations(content, path)
 
 
 def _texts_of_containers(spec: Content, path: str) -> Iterator[Problem]:

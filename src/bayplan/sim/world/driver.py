@@ -46,7 +46,7 @@ from bayplan.sim.input.workload import (
 from bayplan.sim.loop import running_loop, settled_after_each
 from bayplan.sim.world.drains import Drains
 from bayplan.sim.world.pending_deletions import PendingDeletions
-from bayplan.sim.world.refused_claims import RefusedClaims
+from bayplan.sim.world.refused_needs import RefusedNeeds
 from bayplan.sim.world.volume_controller import VolumeController
 from bayplan.sim.world.workloads.controllers import WorkloadControllers
 
@@ -102,7 +102,7 @@ class Driver:
         self._controllers = self._workload_controllers()
         self._deletions = PendingDeletions(cluster)
         self._drains = Drains(cluster, clock, self.refused.append)
-        self._refused_claims = RefusedClaims()
+        self._refused_needs = RefusedNeeds()
         #: Pods whose running time has passed, by uid.
         self._finished: set[str] = set()
 
@@ -394,11 +394,16 @@ class Driver:
         ):
             self._uncreated_count += is_pod(content)
             return
+        missing = self._refused_needs.of_controller(content)
+        if missing is not None:
+            self._refused_needs.add(content, missing)
+            self._uncreated_count += is_pod(content)
+            return
         try:
-            self._refused_claims.check(content)
+            self._refused_needs.check(content)
             self._cluster.create(content)
         except ApiError as problem:
-            self._refused_claims.add(content, problem)
+            self._refused_needs.add(content, problem)
             self._uncreated_count += is_pod(content) and "ownerReferences" in content["metadata"]
             if controllers is None or not controllers.creation_was_refused(content, problem):
                 self._refuse_creation(content, what, problem)
@@ -425,11 +430,13 @@ class Driver:
         if self._controllers is None:
             return
         kind, key = kind_of(content), key_of(content)
-        if kind == STATEFUL_SET and content["metadata"].get("uid") in self._workload.followers:
-            self._controllers.expects_pods(key)
-        stored = self._cluster.get(key) if kind == JOB else None
-        if stored is not None:
+        stored = self._cluster.get(key) if kind in (STATEFUL_SET, JOB) else None
+        if stored is None:
+            return
+        if kind == JOB:
             self._controllers.job_begins(stored.content)
+        elif content["metadata"].get("uid") in self._workload.followers:
+            self._controllers.expects_pods(key)
 
     def _refuse(self, what: str, problem: ApiError) -> None:
         cause = f" {problem.cause}" if isinstance(problem, TooManyRequestsError) else ""
