@@ -61,6 +61,10 @@ def test_the_largest_group_comes_first_with_its_cause_and_fix() -> None:
     assert "lower the request for cpu from 9 to 4 (2 of 2)" in str(answer)
 
 
+def test_a_pod_on_a_node_that_the_cluster_lacks_adds_no_node() -> None:
+    assert asked(*NODES, pod("stray", nodeName="gone"), waiting("a", "a", "9")).nodes == len(NODES)
+
+
 def test_the_decisive_cause_is_the_one_that_alone_keeps_most_nodes_out() -> None:
     """Three nodes are tainted and small, two are only small: without the shortage, two fit."""
     tainted = [machine(f"t{i}", spec=TAINT) for i in range(3)]

@@ -114,7 +114,7 @@ def _pending(model: ClusterModel, head: Explanation, pod: Pod, *, with_fixes: bo
         node=attempt.node,
         message=attempt.message,
         stored_message=stored if stored != attempt.message else "",
-        node_count=diagnosis.node_count or len(model.scheduler.cache.table.row_of),
+        node_count=diagnosis.node_count or model.scheduler.cache.table.node_count,
         feasible_count=diagnosis.feasible_count,
     )
     if attempt.node:

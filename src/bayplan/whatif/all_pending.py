@@ -189,7 +189,7 @@ def all_pending(
         cluster=model.source.source,
         namespace=namespace,
         moment=model.source.moment,
-        nodes=len(model.scheduler.cache.table.row_of),
+        nodes=model.scheduler.cache.table.node_count,
         pods=before,
         fitting=before - len(waiting),
         groups=tuple(answers),
@@ -264,7 +264,7 @@ def _groups(
 
 def _with_fixes(model: ClusterModel, groups: Sequence[_Group]) -> tuple[list[PendingGroup], int]:
     """The groups with their fixes, and how many changes were tried."""
-    left = _NODE_TRIALS_MAX // max(len(model.scheduler.cache.table.row_of), 1)
+    left = _NODE_TRIALS_MAX // max(model.scheduler.cache.table.node_count, 1)
     owners = owners_of(model)
     answers: list[PendingGroup] = []
     trials = 0
