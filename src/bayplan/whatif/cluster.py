@@ -388,6 +388,7 @@ class Cluster:
             fits=all(outcome.node for outcome in outcomes),
             cluster=self._model.source.source,
             moment=self._model.source.moment,
+            placed_count=sum(bool(outcome.node) for outcome in outcomes),
             pods=outcomes,
         )
 

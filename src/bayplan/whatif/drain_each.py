@@ -129,6 +129,8 @@ class DepartureReport(Answer, frozen=True, kw_only=True):
     action: Action
     #: "": each node is a domain of its own.
     topology_key: str = ""
+    #: How many of the departures can go.
+    can_go_count: int = 0
     departures: tuple[Departure, ...]
     #: Nodes without the topology key: they belong to no domain.
     nodes_without_domain: int = 0
@@ -140,7 +142,7 @@ class DepartureReport(Answer, frozen=True, kw_only=True):
         """One line per node or domain, those that cannot go first. ``is_wide``: with the first pod
         that is in the way, and with kube-scheduler's whole sentence."""
         rows = self.departures
-        can_go = sum(row.can_go for row in rows)
+        can_go = self.can_go_count
         noun = f"domains of {self.topology_key}" if self.topology_key else "nodes"
         verb = "be drained" if self.action is Action.DRAIN else "go"
         head = f"{can_go:,} of {len(rows):,} {noun} of {self.cluster} can {verb}"
@@ -268,6 +270,7 @@ def _report(
         moment=model.source.moment,
         action=action,
         topology_key=topology_key,
+        can_go_count=sum(departure.can_go for departure in departures),
         departures=tuple(departures),
         nodes_without_domain=outside_count,
         waiting=waiting,

@@ -104,6 +104,8 @@ class Fit(Answer, frozen=True, kw_only=True):
     cluster: str
     #: Of the folder of a run: its moment that the answer is about.
     moment: RunMoment | None = None
+    #: How many of the pods have a node.
+    placed_count: int = 0
     pods: tuple[PodFit, ...] = ()
     #: Why pods do not fit, and what would make them fit: one pod for each kind of message.
     explanations: tuple[Explanation, ...] = ()
@@ -136,7 +138,7 @@ class Fit(Answer, frozen=True, kw_only=True):
         if not total:
             head = f"nothing was judged: the workload has no pod to place into {self.cluster}"
         elif left_over:
-            some = f"{total - len(left_over):,} of {pod_count(total)}"
+            some = f"{self.placed_count:,} of {pod_count(total)}"
             head = f"{some} fit{'s' * (total == 1)} into {self.cluster}"
         else:
             head = f"{pod_count(total)} fit{'s' * (total == 1)} into {self.cluster}"
@@ -199,6 +201,7 @@ def fit(
         fits=is_judged and all(pod.node for pod in pods),
         cluster=model.source.source,
         moment=model.source.moment,
+        placed_count=sum(bool(pod.node) for pod in pods),
         pods=pods,
         explanations=tuple(explain_pod(model, name) for name in examples),
         unjudged=additions.unjudged,

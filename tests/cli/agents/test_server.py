@@ -240,7 +240,10 @@ def test_a_long_answer_has_pages_that_together_are_the_answer(cluster: Path) -> 
         documents = [json.loads(page) for page in pages]
         assert {each["kind"] for each in documents} == {"DepartureReport"}
         assert max(map(len, pages)) <= PAGE_LENGTH
-        names = [row["name"] for each in documents for row in each["departures"]]
+        rows = [row for each in documents for row in each["departures"]]
+        assert {each["canGoCount"] for each in documents} == {sum(row["canGo"] for row in rows)}
+        assert "302 departures" in note
+        names = [row["name"] for row in rows]
         assert len(names) == len(set(names)) == 302
         assert "wanted 1 to" in await refusal_of(client, "page", answer=name, page=count + 1)
 

@@ -12,6 +12,7 @@ from contextlib import redirect_stderr, redirect_stdout
 from typing import Final, final
 
 import click
+import msgspec
 from msgspec import Struct
 
 from bayplan.cli.agents.paging import pages_of
@@ -41,6 +42,14 @@ class CommandOutput(Struct, frozen=True):
     def pages(self) -> list[str]:
         """Documents that together are the text."""
         return pages_of(self.text, PAGE_LENGTH)
+
+    def entry_counts(self) -> str:
+        """How many entries each list of the document has, such as "1,000 pods, 7 notes"."""
+        document: dict[str, object] = msgspec.json.decode(self.text)
+        lists = {
+            name: value for name, value in document.items() if isinstance(value, list) and value
+        }
+        return ", ".join(f"{len(value):,} {name}" for name, value in lists.items())
 
 
 @final

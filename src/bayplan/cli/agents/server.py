@@ -156,7 +156,7 @@ class AgentServer:
             name = self._answers.add_long(pages)
             notes.append(
                 f"This is page 1 of {len(pages)}: the tool {_PAGE_TOOL} with answer={name} and "
-                "page=2 has the next entries of the lists."
+                f"page=2 has the next entries of the lists. On all pages: {answer.entry_counts()}."
             )
         if answer.remarks:
             notes.append(answer.remarks.strip())
